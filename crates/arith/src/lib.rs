@@ -1,1 +1,26 @@
-//! placeholder
+//! Residues, transforms, packed scans and samplers in; the same numbers on every machine out. Runs on both sides.
+//!
+//! Three back-ends (AVX-512, AVX2, portable) are compiled into every build and one is chosen at run time; see
+//! [`Backend`]. Whatever the choice, every function here returns the same bits.
+#![deny(unsafe_code)]
+
+pub mod backend;
+pub mod buffer;
+pub mod error;
+pub mod matmul;
+pub mod modulus;
+pub mod ntt;
+pub mod poly;
+pub mod prime;
+pub mod ring;
+pub mod rns;
+pub mod sample;
+
+pub use backend::Backend;
+pub use buffer::AlignedBytes;
+pub use error::ArithError;
+pub use modulus::{Modulus, Shoup};
+pub use ntt::NttTable;
+pub use prime::{is_prime, ntt_primes};
+pub use rns::RnsPair;
+pub use sample::{GAUSSIAN_BOUND, Stream};

@@ -1,0 +1,7 @@
+//! Slices enter, results leave, by plain Rust: the reference that the other back-ends must equal bit for bit.
+
+pub(crate) mod matmul;
+pub(crate) mod ntt;
+pub(crate) mod poly;
+pub(crate) mod ring;
+pub(crate) mod sample;

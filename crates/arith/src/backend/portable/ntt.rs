@@ -1,0 +1,61 @@
+//! Residues and a table of roots enter, the transform in a lazy range leaves. Harvey's butterflies, one word at a time.
+
+use crate::modulus::Modulus;
+use crate::ntt::NttTable;
+
+/// `[0, 4q)` to `[0, 4q)`.
+pub(crate) fn forward(table: &NttTable, data: &mut [u64]) {
+    let roots = table.integer_roots();
+    let modulus = table.modulus();
+    let double = 2 * modulus.value();
+    let (mut blocks, mut half) = (1, data.len() / 2);
+    while half > 0 {
+        for (block, w) in data.chunks_exact_mut(2 * half).zip(&roots.forward[blocks..]) {
+            let (left, right) = block.split_at_mut(half);
+            for (x, y) in left.iter_mut().zip(right) {
+                let u = (*x).min(x.wrapping_sub(double));
+                let v = modulus.mul_shoup_lazy(*y, w);
+                *x = u + v;
+                *y = u + double - v;
+            }
+        }
+        blocks *= 2;
+        half /= 2;
+    }
+}
+
+/// `[0, 2q)` to `[0, 2q)`, scaled by `N^-1`.
+pub(crate) fn inverse(table: &NttTable, data: &mut [u64]) {
+    let roots = table.integer_roots();
+    let modulus = table.modulus();
+    let double = 2 * modulus.value();
+    let (mut blocks, mut half) = (data.len() / 2, 1);
+    while blocks > 1 {
+        for (block, w) in data.chunks_exact_mut(2 * half).zip(&roots.inverse[blocks..]) {
+            let (left, right) = block.split_at_mut(half);
+            for (x, y) in left.iter_mut().zip(right) {
+                let sum = *x + *y;
+                let difference = *x + double - *y;
+                *x = sum.min(sum.wrapping_sub(double));
+                *y = modulus.mul_shoup_lazy(difference, w);
+            }
+        }
+        blocks /= 2;
+        half *= 2;
+    }
+    let (left, right) = data.split_at_mut(half);
+    for (x, y) in left.iter_mut().zip(right) {
+        let (sum, difference) = (*x + *y, *x + double - *y);
+        *x = modulus.mul_shoup_lazy(sum, &roots.scale);
+        *y = modulus.mul_shoup_lazy(difference, &roots.scaled_last);
+    }
+}
+
+/// `[0, 4q)` to `[0, q)`.
+pub(crate) fn canonical(modulus: &Modulus, data: &mut [u64]) {
+    let q = modulus.value();
+    for x in data {
+        let half = (*x).min(x.wrapping_sub(2 * q));
+        *x = half.min(half.wrapping_sub(q));
+    }
+}

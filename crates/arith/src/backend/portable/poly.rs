@@ -1,0 +1,57 @@
+//! Residues in `[0, q)` enter, residues in `[0, q)` leave, one word at a time.
+
+use crate::modulus::{Modulus, Shoup};
+
+pub(crate) fn add_assign(a: &mut [u64], b: &[u64], m: &Modulus) {
+    for (x, &y) in a.iter_mut().zip(b) {
+        *x = m.add(*x, y);
+    }
+}
+
+pub(crate) fn sub_assign(a: &mut [u64], b: &[u64], m: &Modulus) {
+    for (x, &y) in a.iter_mut().zip(b) {
+        *x = m.sub(*x, y);
+    }
+}
+
+pub(crate) fn neg_assign(a: &mut [u64], m: &Modulus) {
+    for x in a {
+        *x = m.neg(*x);
+    }
+}
+
+pub(crate) fn mul(out: &mut [u64], a: &[u64], b: &[u64], m: &Modulus) {
+    for ((z, &x), &y) in out.iter_mut().zip(a).zip(b) {
+        *z = m.mul(x, y);
+    }
+}
+
+pub(crate) fn mul_assign(a: &mut [u64], b: &[u64], m: &Modulus) {
+    for (x, &y) in a.iter_mut().zip(b) {
+        *x = m.mul(*x, y);
+    }
+}
+
+pub(crate) fn mul_add_assign(acc: &mut [u64], a: &[u64], b: &[u64], m: &Modulus) {
+    for ((z, &x), &y) in acc.iter_mut().zip(a).zip(b) {
+        *z = m.add(*z, m.mul(x, y));
+    }
+}
+
+pub(crate) fn scalar_mul_assign(a: &mut [u64], s: &Shoup, m: &Modulus) {
+    for x in a {
+        *x = m.mul_shoup(*x, s);
+    }
+}
+
+/// `out = sum_j a_j b_j`; fifteen products below `2^124` add up to less than `2^128`, then one reduction.
+pub(crate) fn dot(out: &mut [u64], a: &[&[u64]], b: &[&[u64]], m: &Modulus) {
+    for (i, z) in out.iter_mut().enumerate() {
+        let mut total = 0u64;
+        for (a, b) in a.chunks(15).zip(b.chunks(15)) {
+            let sum: u128 = a.iter().zip(b).map(|(a, b)| u128::from(a[i]) * u128::from(b[i])).sum();
+            total = m.add(total, m.reduce_u128(sum));
+        }
+        *z = total;
+    }
+}

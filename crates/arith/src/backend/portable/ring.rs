@@ -1,0 +1,66 @@
+//! Packed 50-bit residues enter, words or sums of products leave.
+
+use crate::modulus::Modulus;
+use crate::ring::{STRIP, STRIP_BYTES};
+
+const MASK: u64 = (1 << 50) - 1;
+
+pub(crate) fn pack50(coeffs: &[u64], out: &mut [u8]) {
+    for (c, bytes) in coeffs.as_chunks::<8>().0.iter().zip(out.as_chunks_mut::<50>().0) {
+        let (mut pending, mut bits, mut at) = (0u64, 0, 0);
+        for &x in c {
+            let x = u128::from(x & MASK) << bits | u128::from(pending);
+            bits += 50;
+            let whole = (bits / 8) as usize;
+            bytes[at..at + whole].copy_from_slice(&x.to_le_bytes()[..whole]);
+            at += whole;
+            pending = (x >> (8 * whole)) as u64;
+            bits %= 8;
+        }
+    }
+}
+
+pub(crate) fn unpack50(bytes: &[u8], out: &mut [u64]) {
+    for (packed, c) in bytes.as_chunks::<50>().0.iter().zip(out.as_chunks_mut::<8>().0) {
+        for (i, x) in c.iter_mut().enumerate() {
+            *x = coefficient(packed, i);
+        }
+    }
+}
+
+/// Coefficient `i` starts at bit `50 i`; its 50 bits and up to 6 before them fit eight bytes, read so as to end inside.
+#[inline(always)]
+fn coefficient(packed: &[u8; 50], i: usize) -> u64 {
+    let start = (50 * i / 8).min(50 - 8);
+    let mut word = [0; 8];
+    word.copy_from_slice(&packed[start..start + 8]);
+    (u64::from_le_bytes(word) >> (50 * i - 8 * start)) & MASK
+}
+
+/// One query over all blocks. Products are below `2^100` and there are at most `2^12` of them, so 128 bits hold the sum.
+pub(crate) fn scan(
+    data: &[u8],
+    nodes: usize,
+    query: &[u64],
+    m: &Modulus,
+    u: &mut [u64],
+    v: &mut [u64],
+) {
+    let rows = u.as_chunks_mut::<STRIP>().0.iter_mut().zip(v.as_chunks_mut::<STRIP>().0);
+    for (i, (u, v)) in rows.enumerate() {
+        let block = &data[i * nodes * STRIP_BYTES..(i + 1) * nodes * STRIP_BYTES];
+        let (mut sum_u, mut sum_v) = ([0u128; STRIP], [0u128; STRIP]);
+        let mut d = [0u64; STRIP];
+        for (strip, q) in block.chunks_exact(STRIP_BYTES).zip(query.chunks_exact(2 * STRIP)) {
+            unpack50(strip, &mut d);
+            for j in 0..STRIP {
+                sum_u[j] += u128::from(d[j]) * u128::from(q[j]);
+                sum_v[j] += u128::from(d[j]) * u128::from(q[STRIP + j]);
+            }
+        }
+        for j in 0..STRIP {
+            u[j] = m.reduce_u128(sum_u[j]);
+            v[j] = m.reduce_u128(sum_v[j]);
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! A refused parameter enters, a sentence saying what was expected and what came leaves. Both sides.
+
+/// Why a parameter was refused.
+#[non_exhaustive]
+#[derive(thiserror::Error, Debug, Clone, PartialEq, Eq)]
+pub enum ArithError {
+    /// The modulus cannot serve.
+    #[error("modulus {value} is not usable: expected {expected}")]
+    Modulus {
+        /// The modulus that came.
+        value: u64,
+        /// What was needed.
+        expected: &'static str,
+    },
+    /// The ring degree cannot serve.
+    #[error("degree {degree} is not usable: expected {expected}")]
+    Degree {
+        /// The degree that came.
+        degree: usize,
+        /// What was needed.
+        expected: &'static str,
+    },
+    /// A slice of the wrong length.
+    #[error("expected {expected} elements, got {actual}")]
+    Length {
+        /// Elements needed.
+        expected: usize,
+        /// Elements that came.
+        actual: usize,
+    },
+    /// A back-end name that is unknown, or one this processor cannot run.
+    #[error("back-end {name:?} is not usable here: {reason}")]
+    Backend {
+        /// The name that came.
+        name: String,
+        /// Why not.
+        reason: String,
+    },
+    /// Fewer primes exist in the asked range than were asked for.
+    #[error(
+        "expected {expected} primes of {bits} bits congruent to 1 modulo {congruence}, found {found}"
+    )]
+    Primes {
+        /// Primes asked for.
+        expected: usize,
+        /// Primes found.
+        found: usize,
+        /// Upper bound on the size, in bits.
+        bits: u32,
+        /// The modulus of the congruence, twice the degree.
+        congruence: u64,
+    },
+}

@@ -1,0 +1,61 @@
+//! A strip of packed 50-bit residues and expanded queries enter, the two sums of every block leave. The server's side.
+
+use crate::backend::portable;
+use crate::modulus::Modulus;
+
+/// Coefficients in a strip.
+pub const STRIP: usize = 32;
+/// Bytes of a packed strip: 32 residues of 50 bits.
+pub const STRIP_BYTES: usize = 200;
+
+/// Packs residues below `2^50`, eight to 50 bytes, little-endian bit order; higher bits are dropped.
+///
+/// # Panics
+/// When the number of coefficients is not a multiple of 8, or `out` has not 50 bytes for each 8.
+pub fn pack50(coeffs: &[u64], out: &mut [u8]) {
+    assert_eq!(coeffs.len() % 8, 0, "expected a multiple of 8 coefficients");
+    assert_eq!(out.len(), coeffs.len() / 8 * 50, "packed bytes");
+    portable::ring::pack50(coeffs, out);
+}
+
+/// The inverse of [`pack50`].
+///
+/// # Panics
+/// When the number of coefficients is not a multiple of 8, or `bytes` has not 50 bytes for each 8.
+pub fn unpack50(bytes: &[u8], out: &mut [u64]) {
+    assert_eq!(out.len() % 8, 0, "expected a multiple of 8 coefficients");
+    assert_eq!(bytes.len(), out.len() / 8 * 50, "packed bytes");
+    portable::ring::unpack50(bytes, out);
+}
+
+/// For one strip of coefficients, every query and every block, the sums over nodes of `D b'` and `D a'` modulo `q`.
+///
+/// `data` is `[block][node][STRIP_BYTES]`; a query is `nodes` times 64 words in `[0, q)`: 32 of `b'`, then 32 of `a'`.
+/// `out_u` (for `b'`) and `out_v` (for `a'`) are `[query][block][32]` and come out in `[0, q)`. Serial: strips are the
+/// caller's unit of parallel work.
+///
+/// # Panics
+/// When `q >= 2^50`, there are more than 4096 nodes, or a length does not fit.
+pub fn ring_scan_strip(
+    data: &[u8],
+    blocks: usize,
+    nodes: usize,
+    queries: &[&[u64]],
+    m: &Modulus,
+    out_u: &mut [u64],
+    out_v: &mut [u64],
+) {
+    assert!(m.value() >> 50 == 0, "expected a modulus below 2^50, got {}", m.value());
+    assert!(nodes <= 4096, "expected at most 4096 nodes, got {nodes}");
+    assert_eq!(data.len(), blocks * nodes * STRIP_BYTES, "packed bytes");
+    queries.iter().for_each(|q| assert_eq!(q.len(), nodes * 2 * STRIP, "query words"));
+    assert_eq!(out_u.len(), queries.len() * blocks * STRIP, "words of U");
+    assert_eq!(out_v.len(), queries.len() * blocks * STRIP, "words of V");
+    if blocks == 0 {
+        return;
+    }
+    let rows = out_u.chunks_exact_mut(blocks * STRIP).zip(out_v.chunks_exact_mut(blocks * STRIP));
+    for (query, (u, v)) in queries.iter().zip(rows) {
+        portable::ring::scan(data, nodes, query, m, u, v);
+    }
+}

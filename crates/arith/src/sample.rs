@@ -1,0 +1,163 @@
+//! A 32-byte seed and a stream number enter, samples that are the same on every machine leave. Key owner's side (and
+//! public masks on both).
+//!
+//! A stream is the ChaCha20 keystream (RFC 8439, counter from 0) under the seed, with the stream number in little-endian
+//! order, padded with four zero bytes, as nonce. Each sampler reads the bytes it documents and no more, in order, so
+//! samples are a function of (seed, stream, sequence of calls).
+
+use chacha20::ChaCha20;
+use chacha20::cipher::{KeyIvInit, StreamCipher};
+use zeroize::Zeroize;
+
+use crate::backend::portable;
+use crate::modulus::Modulus;
+
+/// Largest magnitude that [`Stream::gaussian`] returns: beyond it lies less than `2^-64` of the distribution.
+pub const GAUSSIAN_BOUND: i32 = 29;
+
+/// Standard deviation parameter of [`Stream::gaussian`].
+pub const GAUSSIAN_SIGMA: f64 = 3.2;
+
+/// `round(2^63 P(|X| >= k))` for `k = 1 ..= 29`, where `P(X = x)` is proportional to `exp(-x^2 / (2 3.2^2))` over the
+/// integers, computed with 80 decimal digits. The next entry would round to zero. The statistical distance between what
+/// these integers define and the exact distribution, half the sum of the absolute differences, is below `2^-60`.
+pub(crate) const GAUSSIAN_TAIL: [u64; GAUSSIAN_BOUND as usize] = [
+    0x700a_d4bf_9b5e_0da8,
+    0x51a5_da2b_fd90_0092,
+    0x3765_1d97_d1c2_4645,
+    0x22d4_3df2_1906_aefa,
+    0x1437_96b5_79d0_3231,
+    0x0acd_2767_162e_6a26,
+    0x054c_6936_7f0a_0535,
+    0x0261_b170_98e8_1590,
+    0x00fa_b6a9_eaf5_a6d5,
+    0x005e_3166_0724_096f,
+    0x0020_4c0f_f570_cc68,
+    0x000a_1908_3682_9727,
+    0x0002_e06a_4c8d_42ca,
+    0x0000_bf08_0851_239c,
+    0x0000_2d19_d2fa_8110,
+    0x0000_09af_c555_d78b,
+    0x0000_01e4_5466_58bc,
+    0x0000_0055_febf_31ad,
+    0x0000_000d_e075_c589,
+    0x0000_0002_08dc_fe0c,
+    0x0000_0000_4560_2b8e,
+    0x0000_0000_0864_8732,
+    0x0000_0000_00ec_0907,
+    0x0000_0000_0017_8b76,
+    0x0000_0000_0002_21dc,
+    0x0000_0000_0000_2ce0,
+    0x0000_0000_0000_0359,
+    0x0000_0000_0000_003a,
+    0x0000_0000_0000_0004,
+];
+
+/// Words of keystream drawn at a time: 8 KiB, a quarter of a first-level cache.
+const CHUNK: usize = 1024;
+
+/// A keystream and the samplers that read it. Not cloneable: two readers of one stream would repeat noise.
+pub struct Stream {
+    cipher: ChaCha20,
+}
+
+impl std::fmt::Debug for Stream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Stream(..)")
+    }
+}
+
+impl Stream {
+    /// The stream with this number under this seed. The cipher's state is wiped on drop.
+    pub fn new(seed: &[u8; 32], stream: u64) -> Self {
+        let mut nonce = [0; 12];
+        nonce[..8].copy_from_slice(&stream.to_le_bytes());
+        Stream { cipher: ChaCha20::new(seed.into(), &nonce.into()) }
+    }
+
+    /// The next bytes of the keystream.
+    ///
+    /// # Panics
+    /// After 256 GiB, where the block counter ends.
+    pub fn fill(&mut self, out: &mut [u8]) {
+        out.fill(0);
+        self.cipher.apply_keystream(out);
+    }
+
+    /// The next words of the keystream, little-endian.
+    fn words(&mut self, out: &mut [u64]) {
+        self.fill(bytemuck::cast_slice_mut(out));
+        for word in out {
+            *word = u64::from_le(*word);
+        }
+    }
+
+    /// Uniform residues in `[0, q)`. Each try reads 8 bytes as a little-endian word and keeps its low `ceil(log2 q)` bits
+    /// if they are below `q`. Time depends on how many tries fail, which says nothing about the residues kept.
+    pub fn uniform(&mut self, m: &Modulus, out: &mut [u64]) {
+        let q = m.value();
+        let mask = u64::MAX >> (q - 1).leading_zeros();
+        for part in out.chunks_mut(CHUNK) {
+            let mut done = 0;
+            while done < part.len() {
+                let (kept, room) = part.split_at_mut(done);
+                self.words(room);
+                done = kept.len() + portable::sample::accept(room, mask, q);
+            }
+        }
+    }
+
+    /// Uniform integers below `2^bits`: the low bits of one little-endian word of 8 bytes each.
+    ///
+    /// # Panics
+    /// Unless `bits <= 64`.
+    pub fn uniform_bits(&mut self, bits: u32, out: &mut [u64]) {
+        assert!(bits <= 64, "expected at most 64 bits, got {bits}");
+        let mask = u64::MAX.checked_shr(64 - bits).unwrap_or(0);
+        for part in out.chunks_mut(CHUNK) {
+            self.words(part);
+            part.iter_mut().for_each(|x| *x &= mask);
+        }
+    }
+
+    /// Uniform ternary values. A byte below 243 gives five, its base-3 digits minus one from the least significant
+    /// on; other bytes are skipped, and so are the digits left of the last byte of a call.
+    pub fn ternary(&mut self, out: &mut [i8]) {
+        let mut bytes = [0u8; CHUNK];
+        let mut done = 0;
+        while done < out.len() {
+            let need = (out.len() - done).div_ceil(5).min(CHUNK);
+            self.fill(&mut bytes[..need]);
+            for &byte in bytes[..need].iter().filter(|&&byte| byte < 243) {
+                let take = (out.len() - done).min(5);
+                digits(byte, &mut out[done..done + take]);
+                done += take;
+            }
+        }
+        bytes.zeroize();
+    }
+
+    /// Discrete Gaussian samples with sigma 3.2, `|e| <=` [`GAUSSIAN_BOUND`], in constant time. Each reads 8 bytes as a
+    /// little-endian word: the top bit is the sign, the magnitude is the number of `k` with the other 63 bits below
+    /// `2^63 P(|X| >= k)`.
+    pub fn gaussian(&mut self, out: &mut [i32]) {
+        let mut words = [0u64; CHUNK];
+        for part in out.chunks_mut(CHUNK) {
+            let words = &mut words[..part.len()];
+            self.words(words);
+            portable::sample::gaussian(words, part);
+        }
+        words.zeroize();
+    }
+}
+
+/// The low base-3 digits of `byte`, minus one. Dividing by 3 as `(171 x) >> 9` is exact below 512 and takes constant time.
+#[inline(always)]
+fn digits(byte: u8, out: &mut [i8]) {
+    let mut rest = u32::from(byte);
+    for digit in out {
+        let third = (rest * 171) >> 9;
+        *digit = (rest - 3 * third) as i8 - 1;
+        rest = third;
+    }
+}
