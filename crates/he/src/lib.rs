@@ -1,1 +1,15 @@
-//! placeholder
+//! Homomorphic schemes of ciphervec. Integers enter, ciphertexts leave; the `client` feature holds everything secret.
+//!
+//! The crate knows schemes, not search: what a vector, a metric or a collection is lives one level up.
+//! `docs/sealed.md` derives the formulas that the comments here cite.
+#![forbid(unsafe_code)]
+
+pub mod error;
+#[cfg(feature = "client")]
+pub mod keys;
+pub mod params;
+pub mod sealed;
+pub mod wire;
+
+pub use error::{Error, Result};
+pub use wire::KeyId;

@@ -1,0 +1,99 @@
+//! What can go wrong in a scheme. Every variant says what was expected and what came.
+
+use crate::wire::KeyId;
+use ciphervec_arith::ArithError;
+
+/// The result type of this crate.
+pub type Result<T> = core::result::Result<T, Error>;
+
+/// An error of a scheme or of its wire format.
+#[non_exhaustive]
+#[derive(Debug, thiserror::Error, Clone, PartialEq, Eq)]
+pub enum Error {
+    /// A number-theoretic precondition failed.
+    #[error(transparent)]
+    Arith(#[from] ArithError),
+    /// The bytes do not hold what their kind promises.
+    #[error("malformed {what}: {detail}")]
+    Malformed {
+        /// The object that was being read.
+        what: &'static str,
+        /// What was expected and what came.
+        detail: String,
+    },
+    /// The bytes were damaged on the way.
+    #[error("{what}: checksum mismatch, the bytes are damaged; fetch or restore them again")]
+    Checksum {
+        /// The object that was being read.
+        what: &'static str,
+    },
+    /// The bytes were written by a newer release.
+    #[error("{what}: format version {actual} is newer than {supported}, the newest this release reads; upgrade ciphervec")]
+    Version {
+        /// The object that was being read.
+        what: &'static str,
+        /// The newest version this release reads.
+        supported: u16,
+        /// The version found.
+        actual: u16,
+    },
+    /// The bytes hold another kind of object.
+    #[error("expected {expected}, these bytes hold {actual}")]
+    Kind {
+        /// The kind that was asked for.
+        expected: &'static str,
+        /// The kind found.
+        actual: String,
+    },
+    /// The object belongs to another key.
+    #[error("wrong key: {what} was made with key {actual}, you hold key {expected}; load the key file it was made with")]
+    WrongKey {
+        /// The object that was being read.
+        what: &'static str,
+        /// The key held.
+        expected: KeyId,
+        /// The key named by the object.
+        actual: KeyId,
+    },
+    /// The object was made under other parameters.
+    #[error("{what} was made under other parameters ({actual}) than this index ({expected})")]
+    Parameters {
+        /// The object that was being read.
+        what: &'static str,
+        /// Parameter id held.
+        expected: String,
+        /// Parameter id found.
+        actual: String,
+    },
+    /// A modulus too wide for its ring.
+    #[error("insecure parameters: log2 of the modulus is {log_modulus} at degree {degree}, the limit for {security} is {limit}")]
+    Insecure {
+        /// Ring degree.
+        degree: usize,
+        /// Bits of the modulus, special primes included.
+        log_modulus: u32,
+        /// The limit of the table.
+        limit: u32,
+        /// The security level asked for.
+        security: &'static str,
+    },
+    /// A count or a size outside its range.
+    #[error("{what} must be {expected}, got {actual}")]
+    Range {
+        /// The quantity.
+        what: &'static str,
+        /// Its allowed range in words.
+        expected: String,
+        /// What came.
+        actual: String,
+    },
+    /// The operating system's random generator failed.
+    #[error("the operating system's random generator failed: {0}")]
+    Randomness(String),
+}
+
+impl Error {
+    pub(crate) fn malformed(what: &'static str, detail: impl Into<String>) -> Self {
+        Error::Malformed { what, detail: detail.into() }
+    }
+}

@@ -1,0 +1,96 @@
+//! Parameter sets against the security table. A degree and a modulus enter; a refusal or a security statement leaves.
+
+use crate::error::{Error, Result};
+
+/// Largest log2(Q·P) at uniform ternary secrets and σ = 3.2, by log2 of the ring degree from 10 to 17
+/// (community guidelines 2024, IACR ePrint 2024/463, Table 5.2).
+const CLASSICAL_128: [u32; 8] = [26, 53, 106, 214, 430, 868, 1747, 3523];
+const QUANTUM_128: [u32; 8] = [25, 50, 101, 203, 409, 825, 1663, 3348];
+
+/// A security level of the table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Security {
+    /// 128 bits against classical attacks.
+    Classical128,
+    /// 128 bits against quantum attacks.
+    Quantum128,
+}
+
+impl Security {
+    /// The level in words.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Security::Classical128 => "128-bit classical security",
+            Security::Quantum128 => "128-bit quantum security",
+        }
+    }
+}
+
+/// The widest modulus, in bits, that the table allows at `degree`, or `None` for a degree outside 2^10 … 2^17.
+pub fn max_log_modulus(degree: usize, security: Security) -> Option<u32> {
+    if !degree.is_power_of_two() {
+        return None;
+    }
+    let row = (degree.trailing_zeros() as usize).checked_sub(10)?;
+    let table = match security {
+        Security::Classical128 => &CLASSICAL_128,
+        Security::Quantum128 => &QUANTUM_128,
+    };
+    table.get(row).copied()
+}
+
+/// Refuses a modulus of `log_modulus` bits (special primes included) that is too wide for `degree`.
+///
+/// # Errors
+/// [`Error::Insecure`] with the limit; a degree outside the table has the limit 0.
+pub fn check(degree: usize, log_modulus: u32, security: Security) -> Result<()> {
+    let limit = max_log_modulus(degree, security).unwrap_or(0);
+    if log_modulus <= limit {
+        Ok(())
+    } else {
+        Err(Error::Insecure { degree, log_modulus, limit, security: security.as_str() })
+    }
+}
+
+/// The short public name of a parameter set: the first eight bytes of BLAKE3 over its description.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ParamId(pub [u8; 8]);
+
+impl ParamId {
+    /// The id of a canonical description.
+    pub fn of(description: &str) -> Self {
+        let digest = blake3::derive_key("ciphervec v1 param-id", description.as_bytes());
+        let mut id = [0; 8];
+        id.copy_from_slice(&digest[..8]);
+        ParamId(id)
+    }
+}
+
+impl core::fmt::Display for ParamId {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn table_rows_match_the_guidelines() {
+        assert_eq!(max_log_modulus(2048, Security::Classical128), Some(53));
+        assert_eq!(max_log_modulus(4096, Security::Classical128), Some(106));
+        assert_eq!(max_log_modulus(4096, Security::Quantum128), Some(101));
+        assert_eq!(max_log_modulus(1 << 17, Security::Classical128), Some(3523));
+        assert_eq!(max_log_modulus(1 << 9, Security::Classical128), None);
+        assert_eq!(max_log_modulus(3000, Security::Classical128), None);
+    }
+
+    #[test]
+    fn a_wide_modulus_is_refused() {
+        assert!(check(2048, 53, Security::Classical128).is_ok());
+        assert!(matches!(check(2048, 54, Security::Classical128), Err(Error::Insecure { limit: 53, .. })));
+        assert!(check(512, 1, Security::Classical128).is_err());
+    }
+}

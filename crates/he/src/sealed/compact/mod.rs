@@ -1,0 +1,187 @@
+//! Compact form: encrypted vectors, plain queries, four bytes a dimension (`docs/sealed.md`, section 1).
+//!
+//! LWE over Z[X]/(X^N + 1) modulo a power of two. Vector v of a block sits in coefficient v; dimension i is masked by
+//! the public polynomial a_i times the block's secret; only the rounded top bits are stored:
+//!
+//! ```text
+//! b_i[v] = round(((a_i · s)[v] + e + 2^drop · x_i  mod 2^Q) / 2^drop)
+//! ```
+//!
+//! The server's whole work is Σ_i q_i b_i[v] with wrapping words.
+
+mod bound;
+mod masks;
+#[cfg(feature = "client")]
+mod open;
+#[cfg(feature = "client")]
+mod seal;
+mod words;
+
+pub use masks::Masks;
+#[cfg(feature = "client")]
+pub use open::{SegmentKey, unmask, unseal};
+#[cfg(feature = "client")]
+pub use seal::seal;
+
+use super::Scales;
+use crate::error::Result;
+use crate::params::{self, ParamId, Security};
+use ciphervec_arith::ntt::NttTable;
+use ciphervec_arith::rns::RnsPair;
+use ciphervec_arith::matmul;
+
+/// The three sizes of the compact form.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Form {
+    /// 4 bytes a dimension, score error about 10⁻⁵.
+    Standard,
+    /// 3 bytes a dimension, score error about 2·10⁻⁴.
+    Small,
+    /// 8 bytes a dimension, score error about 2·10⁻⁹.
+    Wide,
+}
+
+impl Form {
+    /// Ring degree N, which is also the number of vectors that share one secret.
+    pub fn degree(self) -> usize {
+        match self {
+            Form::Standard | Form::Small => 2048,
+            Form::Wide => 4096,
+        }
+    }
+
+    /// log2 Q of the ciphertext modulus that security rests on.
+    pub fn ciphertext_modulus_bits(self) -> u32 {
+        match self {
+            Form::Standard => 37,
+            Form::Small => 32,
+            Form::Wide => 64,
+        }
+    }
+
+    /// Bits that are stored and computed with.
+    pub fn word_bits(self) -> u32 {
+        match self {
+            Form::Standard => 32,
+            Form::Small => 24,
+            Form::Wide => 64,
+        }
+    }
+
+    /// Bytes a dimension at rest.
+    pub fn word_bytes(self) -> usize {
+        self.word_bits() as usize / 8
+    }
+
+    /// Low bits rounded away: public post-processing, so security stays that of Q.
+    pub fn dropped_bits(self) -> u32 {
+        self.ciphertext_modulus_bits() - self.word_bits()
+    }
+
+    /// Scales for unit vectors: their product stays a factor 2^0.2 below the wrap-around of a word.
+    pub fn unit_scales(self) -> Scales {
+        let log_scale = match self {
+            Form::Standard => 15.4,
+            Form::Small => 11.4,
+            Form::Wide => 31.4,
+        };
+        let scale = f64::exp2(log_scale);
+        Scales { vector: scale, query: scale }
+    }
+
+    /// Scales for ±1 vectors of `dimension` bits: integer queries, so that the inner product is exact.
+    pub fn sign_scales(self, dimension: usize) -> Scales {
+        let capacity = 0.93 * f64::exp2(f64::from(self.word_bits()) - 1.0);
+        Scales { vector: (capacity / dimension as f64).floor(), query: 1.0 }
+    }
+
+    fn primes(self) -> usize {
+        if self == Form::Wide { 2 } else { 1 }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Form::Standard => "standard",
+            Form::Small => "small",
+            Form::Wide => "wide",
+        }
+    }
+}
+
+/// A checked parameter set of the compact form with its transform tables.
+pub struct Compact {
+    form: Form,
+    tables: Vec<NttTable>,
+    rns: Option<RnsPair>,
+}
+
+impl Compact {
+    /// Builds the tables.
+    ///
+    /// # Errors
+    /// [`crate::Error::Insecure`] if the modulus were too wide for the degree.
+    pub fn new(form: Form) -> Result<Self> {
+        let degree = form.degree();
+        params::check(degree, form.ciphertext_modulus_bits(), Security::Classical128)?;
+        // |a · s| < 2^Q · N: below half a 50-bit prime at Q = 37, below half of two of them at Q = 64.
+        let primes = ciphervec_arith::ntt_primes(50, degree, form.primes())?;
+        let tables = primes.iter().map(|&prime| NttTable::new(degree, prime)).collect::<core::result::Result<Vec<_>, _>>()?;
+        let rns = match tables.as_slice() {
+            [first, second] => Some(RnsPair::new(first, second)?),
+            _ => None,
+        };
+        Ok(Compact { form, tables, rns })
+    }
+
+    /// The form.
+    pub fn form(&self) -> Form {
+        self.form
+    }
+
+    /// The public name of the parameter set.
+    pub fn param_id(form: Form) -> ParamId {
+        ParamId::of(&format!(
+            "sealed compact {}: N={} Q=2^{} words={} ternary sigma=3.2",
+            form.name(),
+            form.degree(),
+            form.ciphertext_modulus_bits(),
+            form.word_bits()
+        ))
+    }
+
+    /// Blocks that `rows` vectors need.
+    pub fn blocks(&self, rows: usize) -> usize {
+        rows.div_ceil(self.form.degree())
+    }
+
+    /// Bytes of `rows` sealed vectors.
+    pub fn words_len(form: Form, rows: usize, dimension: usize) -> usize {
+        rows * dimension * form.word_bytes()
+    }
+}
+
+/// The server's product: y_v = Σ_i q_i b_i[v] for every query and every row, query-major little-endian words.
+///
+/// `words` holds `rows` vectors in tile layout ([`matmul`]); queries are `count` rows of `dimension` integers.
+pub fn scan(form: Form, words: &[u8], rows: usize, dimension: usize, queries: &[i64], out: &mut Vec<u8>) {
+    let count = queries.len() / dimension;
+    match form {
+        Form::Standard | Form::Small => {
+            // Queries are below 2^31 in these forms: the bound is checked where they are parsed.
+            let narrow: Vec<i32> = queries.iter().map(|&value| value as i32).collect();
+            let mut sums = vec![0u32; count * rows];
+            match (form, count) {
+                (Form::Standard, 1) => matmul::scan_u32(words, rows, dimension, &narrow, &mut sums),
+                (Form::Standard, _) => matmul::scan_u32_batch(words, rows, dimension, &narrow, &mut sums),
+                (_, 1) => matmul::scan_u24(words, rows, dimension, &narrow, &mut sums),
+                (_, _) => matmul::scan_u24_batch(words, rows, dimension, &narrow, &mut sums),
+            }
+            words::append_u32(form, &sums, out);
+        }
+        Form::Wide => {
+            let mut sums = vec![0u64; count * rows];
+            matmul::scan_u64_batch(words, rows, dimension, queries, &mut sums);
+            words::append_u64(&sums, out);
+        }
+    }
+}

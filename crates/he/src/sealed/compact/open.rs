@@ -1,0 +1,176 @@
+//! Opening in the compact form. A server's sums and a segment's key enter; inner products leave. Owner only.
+
+use super::masks::Masks;
+use super::{Compact, Form, words};
+use crate::keys::{MasterKey, Purpose};
+use crate::sealed::SegmentId;
+use ciphervec_arith::matmul::TILE;
+use ciphervec_arith::poly;
+use ciphervec_arith::sample::Stream;
+use rayon::prelude::*;
+use zeroize::Zeroize;
+
+/// The secrets of a segment, one ternary polynomial per block, in NTT form for each prime. Wiped on drop.
+pub struct SegmentKey {
+    blocks: Vec<Vec<Vec<u64>>>,
+}
+
+impl SegmentKey {
+    /// Derives the secrets of segment `id` of `rows` vectors.
+    pub fn derive(scheme: &Compact, master: &MasterKey, collection: &[u8], id: SegmentId, rows: usize) -> Self {
+        let params = Compact::param_id(scheme.form());
+        let seed = master.derive(Purpose::SegmentSecret, &[collection, b"compact", &params.0, &id.0]);
+        let degree = scheme.form().degree();
+        let blocks = (0..scheme.blocks(rows))
+            .into_par_iter()
+            .map(|block| {
+                let mut ternary = vec![0i8; degree];
+                Stream::new(seed.expose(), block as u64).ternary(&mut ternary);
+                let residues = scheme.secret_residues(&ternary);
+                ternary.zeroize();
+                residues
+            })
+            .collect();
+        SegmentKey { blocks }
+    }
+
+    pub(super) fn block(&self, block: usize) -> &[Vec<u64>] {
+        &self.blocks[block]
+    }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        self.blocks.iter().flatten().map(|poly| poly.len() * 8).sum()
+    }
+}
+
+impl Drop for SegmentKey {
+    fn drop(&mut self) {
+        self.blocks.iter_mut().flatten().for_each(|poly| poly.zeroize());
+    }
+}
+
+impl core::fmt::Debug for SegmentKey {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "SegmentKey({} blocks, redacted)", self.blocks.len())
+    }
+}
+
+impl Compact {
+    /// NTT form of an unsigned polynomial, one row per prime.
+    pub(super) fn residues(&self, poly: &[u64]) -> Vec<Vec<u64>> {
+        self.tables
+            .iter()
+            .map(|table| {
+                let mut row: Vec<u64> = poly.iter().map(|&value| table.modulus().reduce(value)).collect();
+                table.forward(&mut row);
+                row
+            })
+            .collect()
+    }
+
+    fn secret_residues(&self, ternary: &[i8]) -> Vec<Vec<u64>> {
+        self.tables
+            .iter()
+            .map(|table| {
+                let modulus = table.modulus().value();
+                // Branch-free: −1 becomes q − 1.
+                let mut row: Vec<u64> =
+                    ternary.iter().map(|&t| (t as i64 as u64).wrapping_add(modulus & ((t as i64 >> 63) as u64))).collect();
+                table.forward(&mut row);
+                row
+            })
+            .collect()
+    }
+
+    /// The negacyclic product of two transformed polynomials as exact integers modulo 2^64.
+    pub(super) fn convolve(&self, a: &[Vec<u64>], s: &[Vec<u64>], out: &mut [u64], scratch: &mut Vec<u64>) {
+        match (&self.rns, self.tables.as_slice()) {
+            (Some(rns), [first, second]) => {
+                scratch.resize(2 * out.len(), 0);
+                let (low, high) = scratch.split_at_mut(out.len());
+                poly::mul(low, &a[0], &s[0], first.modulus());
+                first.inverse(low);
+                poly::mul(high, &a[1], &s[1], second.modulus());
+                second.inverse(high);
+                rns.lift_wrapping(low, high, out);
+            }
+            (_, tables) => {
+                let table = &tables[0];
+                poly::mul(out, &a[0], &s[0], table.modulus());
+                table.inverse(out);
+                let (modulus, half) = (table.modulus().value(), table.modulus().value() / 2);
+                // Canonical residue to centred integer, wrapping modulo 2^64, without a branch.
+                for value in out.iter_mut() {
+                    let negative = (half.wrapping_sub(*value) as i64 >> 63) as u64;
+                    *value = value.wrapping_sub(modulus & negative);
+                }
+            }
+        }
+    }
+}
+
+/// Removes the masks from the server's sums of one query over one segment: the inner products Σ_i q_i x_i, in units of
+/// one step of the stored words, with the noise still in the fraction.
+///
+/// `combined` is the query's row of [`Masks::combine`], `sums` the server's little-endian words, one per row.
+/// These are exact decryptions: they must be rounded before anyone but the key owner sees them (`docs/sealed.md`, section 4).
+pub fn unmask(scheme: &Compact, key: &SegmentKey, combined: &[u64], sums: &[u8], out: &mut [f64]) {
+    let degree = scheme.form().degree();
+    let residues = scheme.residues(combined);
+    let word = scheme.form().word_bytes();
+    out.par_chunks_mut(degree).zip(sums.par_chunks(degree * word)).enumerate().for_each(|(block, (out, sums))| {
+        let mut product = vec![0u64; degree];
+        scheme.convolve(&residues, key.block(block), &mut product, &mut Vec::new());
+        match word {
+            3 => centre::<3>(scheme.form(), &product, sums, out),
+            4 => centre::<4>(scheme.form(), &product, sums, out),
+            _ => centre::<8>(scheme.form(), &product, sums, out),
+        }
+        product.zeroize();
+    });
+}
+
+/// (word · 2^drop − product) mod 2^Q, centred, divided by 2^drop.
+fn centre<const WIDTH: usize>(form: Form, product: &[u64], sums: &[u8], out: &mut [f64]) {
+    let unit = f64::exp2(-f64::from(form.dropped_bits()));
+    let shift = 64 - form.ciphertext_modulus_bits();
+    for (index, (out, product)) in out.iter_mut().zip(product).enumerate() {
+        let difference = (words::load::<WIDTH>(sums, index) << form.dropped_bits()).wrapping_sub(*product);
+        *out = ((difference << shift) as i64 >> shift) as f64 * unit;
+    }
+}
+
+/// Decrypts the rows themselves: quantised coordinates with their noise, row-major `rows × dimension`.
+pub fn unseal(scheme: &Compact, masks: &Masks, key: &SegmentKey, stored: &[u8], rows: usize) -> Vec<f64> {
+    let form = scheme.form();
+    let (degree, dimension) = (form.degree(), masks.dimension());
+    let word = form.word_bytes();
+    let mut plain = vec![0.0; rows * dimension];
+    let blocks = plain.par_chunks_mut(degree * dimension).zip(stored.par_chunks(degree * dimension * word));
+    let slabs: Vec<_> = masks.slabs().collect();
+    blocks.enumerate().for_each(|(block, (plain, stored))| {
+        let rows = plain.len() / dimension;
+        let mut product = vec![0u64; degree];
+        let mut scratch = Vec::new();
+        let mut column = vec![0.0; TILE];
+        for (slab, dims) in &slabs {
+            for (dim, poly) in dims.clone().zip(masks.polynomials(*slab, dims)) {
+                scheme.convolve(&scheme.residues(&poly), key.block(block), &mut product, &mut scratch);
+                for start in (0..rows).step_by(TILE) {
+                    let width = TILE.min(rows - start);
+                    let words = &stored[(start * dimension + dim * width) * word..][..width * word];
+                    let (product, column) = (&product[start..start + width], &mut column[..width]);
+                    match word {
+                        3 => centre::<3>(form, product, words, column),
+                        4 => centre::<4>(form, product, words, column),
+                        _ => centre::<8>(form, product, words, column),
+                    }
+                    column.iter().enumerate().for_each(|(row, value)| plain[(start + row) * dimension + dim] = *value);
+                }
+            }
+        }
+        product.zeroize();
+    });
+    plain
+}

@@ -1,0 +1,46 @@
+//! Stored words of 24, 32 and 64 bits, little-endian. Integers enter, bytes leave, and back; both sides.
+
+use super::Form;
+
+pub(super) fn append_u32(form: Form, sums: &[u32], out: &mut Vec<u8>) {
+    let width = form.word_bytes();
+    let start = out.len();
+    out.resize(start + sums.len() * width, 0);
+    match width {
+        4 => {
+            for (word, sum) in out[start..].as_chunks_mut::<4>().0.iter_mut().zip(sums) {
+                *word = sum.to_le_bytes();
+            }
+        }
+        _ => {
+            for (word, sum) in out[start..].as_chunks_mut::<3>().0.iter_mut().zip(sums) {
+                let bytes = sum.to_le_bytes();
+                *word = [bytes[0], bytes[1], bytes[2]];
+            }
+        }
+    }
+}
+
+pub(super) fn append_u64(sums: &[u64], out: &mut Vec<u8>) {
+    let start = out.len();
+    out.resize(start + sums.len() * 8, 0);
+    for (word, sum) in out[start..].as_chunks_mut::<8>().0.iter_mut().zip(sums) {
+        *word = sum.to_le_bytes();
+    }
+}
+
+/// Writes `value` as word `index` of `out`.
+#[cfg(feature = "client")]
+#[inline(always)]
+pub(super) fn store<const WIDTH: usize>(out: &mut [u8], index: usize, value: u64) {
+    out[index * WIDTH..][..WIDTH].copy_from_slice(&value.to_le_bytes()[..WIDTH]);
+}
+
+/// Reads word `index` of `bytes`.
+#[cfg(feature = "client")]
+#[inline(always)]
+pub(super) fn load<const WIDTH: usize>(bytes: &[u8], index: usize) -> u64 {
+    let mut word = [0; 8];
+    word[..WIDTH].copy_from_slice(&bytes[index * WIDTH..][..WIDTH]);
+    u64::from_le_bytes(word)
+}

@@ -1,0 +1,51 @@
+//! The sealed scheme: brute-force inner products on lattice ciphertexts at the speed of memory.
+//!
+//! [`compact`] serves encrypted vectors and plain queries, [`ring`] serves encrypted queries. The pipelines, owner and
+//! server apart, are in `ARCHITECTURE.md`; the mathematics is in `docs/sealed.md`.
+
+pub mod compact;
+#[cfg(feature = "client")]
+pub mod nonce;
+mod plaintext;
+pub mod ring;
+
+pub use plaintext::Plaintext;
+
+/// The nonce ν of one sealing call, which is also the public name of the segment it made.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct SegmentId(pub [u8; 16]);
+
+impl core::fmt::Display for SegmentId {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// The scales a vector and a query are multiplied by before rounding to integers.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Scales {
+    /// Δx, of the indexed vectors.
+    pub vector: f64,
+    /// Δq, of the queries.
+    pub query: f64,
+}
+
+/// How far a decrypted score may be from the exact inner product of two unit vectors.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ErrorBound {
+    /// No error exceeds this, whatever the noise drawn: a bound on norms, and therefore far from what happens.
+    pub worst_case: f64,
+    /// Exceeded with probability below 2⁻⁶⁴ per score: the sub-Gaussian tail of `typical`.
+    pub tail: f64,
+    /// The standard deviation over the noise and over random vectors.
+    pub typical: f64,
+}
+
+/// √(2 · 65 · ln 2): a sub-Gaussian variable exceeds this many standard deviations with probability below 2⁻⁶⁴.
+const TAIL_DEVIATIONS: f64 = 9.5;
+
+impl ErrorBound {
+    fn new(worst_case: f64, typical: f64) -> Self {
+        ErrorBound { worst_case, tail: (TAIL_DEVIATIONS * typical).min(worst_case), typical }
+    }
+}

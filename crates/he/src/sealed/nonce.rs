@@ -1,0 +1,25 @@
+//! Nonces of sealing calls. Fresh randomness and the plaintext enter, a segment id that never repeats leaves. Owner only.
+
+use super::SegmentId;
+use crate::error::Result;
+use crate::keys::{MasterKey, Purpose, random_bytes};
+use zeroize::Zeroize;
+
+/// ν: the first 16 bytes of keyed BLAKE3 over 32 random bytes, the collection and the plaintext.
+///
+/// Hedged: with a broken random generator two different plaintexts still never share a nonce, and equal plaintexts
+/// under an equal nonce give away their equality alone.
+///
+/// # Errors
+/// If the operating system's generator fails.
+pub fn draw(master: &MasterKey, collection: &[u8], plaintext: &[u8]) -> Result<SegmentId> {
+    let key = master.derive(Purpose::Nonce, &[]);
+    let mut hasher = blake3::Hasher::new_keyed(key.expose());
+    hasher.update(&random_bytes::<32>()?);
+    hasher.update(&(collection.len() as u64).to_le_bytes()).update(collection);
+    hasher.update(plaintext);
+    let mut nonce = [0; 16];
+    nonce.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+    hasher.zeroize();
+    Ok(SegmentId(nonce))
+}

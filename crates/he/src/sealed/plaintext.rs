@@ -1,0 +1,13 @@
+//! Where the integers to be sealed come from. Row numbers enter, quantised coordinates leave; both sides.
+
+use core::ops::Range;
+
+/// Rows of quantised integers, produced on demand so that no second copy of the data is ever held.
+pub trait Plaintext: Sync {
+    /// How many rows there are.
+    fn rows(&self) -> usize;
+    /// Coordinates per row.
+    fn dimension(&self) -> usize;
+    /// Writes the coordinates `dims` of `row` into `out`, whose length is that of `dims`.
+    fn fill(&self, row: usize, dims: Range<usize>, out: &mut [i64]);
+}

@@ -1,0 +1,213 @@
+//! Evaluation keys: what the server needs to expand a query. One key switch per tree level enters the wire; the server applies them.
+//!
+//! A key for X ↦ X^g is (b, a) modulo q·P with b = −a t + e + P·t(X^g): one digit, one special prime (hybrid key switching).
+
+#[cfg(feature = "client")]
+use super::{QueryKey, galois_element};
+use super::{DEGREE, Layout, POLY_BYTES, Ring, pack_poly, unpack_poly};
+use crate::error::{Error, Result};
+#[cfg(feature = "client")]
+use crate::keys::random_bytes;
+use crate::wire::{self, Header, KeyId, Kind, Reader, Scheme};
+use ciphervec_arith::poly;
+use ciphervec_arith::sample::Stream;
+
+/// A key-switching key: both components modulo q and modulo P, NTT form.
+struct SwitchingKey {
+    seed: [u8; 32],
+    constant: [Vec<u64>; 2],
+    linear: [Vec<u64>; 2],
+}
+
+impl SwitchingKey {
+    /// a is public and uniform: its seed stands for it.
+    fn expand_linear(ring: &Ring, seed: &[u8; 32]) -> [Vec<u64>; 2] {
+        let expand = |stream, table: &ciphervec_arith::ntt::NttTable| {
+            let mut poly = vec![0; DEGREE];
+            Stream::new(seed, stream).uniform(table.modulus(), &mut poly);
+            poly
+        };
+        [expand(0, &ring.ciphertext), expand(1, &ring.special)]
+    }
+}
+
+/// The Galois keys of one collection and one epoch. Public to the server, useless for reading anything.
+pub struct EvaluationKeys {
+    key: KeyId,
+    epoch: u32,
+    levels: Vec<SwitchingKey>,
+}
+
+impl EvaluationKeys {
+    /// Keys for every level that `dimension` can use, each with a random seed of its own.
+    ///
+    /// # Errors
+    /// If the operating system's generator fails.
+    #[cfg(feature = "client")]
+    pub fn generate(ring: &Ring, secret: &QueryKey, key: KeyId, dimension: usize) -> Result<Self> {
+        let mut levels = Vec::new();
+        for level in 0..Layout::top_level(dimension) {
+            levels.push(Self::switching_key(ring, secret, level)?);
+        }
+        Ok(EvaluationKeys { key, epoch: secret.epoch(), levels })
+    }
+
+    #[cfg(feature = "client")]
+    fn switching_key(ring: &Ring, secret: &QueryKey, level: u8) -> Result<SwitchingKey> {
+        use super::keys::transform;
+        use zeroize::Zeroize;
+        let seed = random_bytes::<32>()?;
+        let mut noise_seed = random_bytes::<32>()?;
+        let linear = SwitchingKey::expand_linear(ring, &seed);
+        let mut errors = vec![0i32; DEGREE];
+        Stream::new(&noise_seed, 0).gaussian(&mut errors);
+        noise_seed.zeroize();
+        let mut rotated = vec![0; DEGREE];
+        poly::permute(&mut rotated, &secret.residues, &ring.automorphisms[usize::from(level)]);
+        debug_assert_eq!(galois_element(level) % 2, 1);
+        let q = ring.modulus();
+        poly::scalar_mul_assign(&mut rotated, q.reduce(ring.special.modulus().value()), q);
+        let mut secret_special = transform(&ring.special, &secret.ternary);
+        let constant = [(&ring.ciphertext, &secret.residues), (&ring.special, &secret_special)].map(|(table, t)| {
+            let modulus = table.modulus();
+            let mut noise: Vec<u64> = errors.iter().map(|&e| modulus.from_i64(i64::from(e))).collect();
+            table.forward(&mut noise);
+            let side = usize::from(!core::ptr::eq(table, &ring.ciphertext));
+            let mut masked = vec![0; DEGREE];
+            poly::mul(&mut masked, &linear[side], t, modulus);
+            poly::sub_assign(&mut noise, &masked, modulus);
+            if side == 0 {
+                // P · t(X^g) vanishes modulo P.
+                poly::add_assign(&mut noise, &rotated, modulus);
+            }
+            noise
+        });
+        secret_special.zeroize();
+        rotated.zeroize();
+        errors.zeroize();
+        Ok(SwitchingKey { seed, constant, linear })
+    }
+
+    /// The key id of the owner.
+    pub fn key_id(&self) -> KeyId {
+        self.key
+    }
+
+    /// The epoch of the query key they belong to.
+    pub fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// Levels they reach.
+    pub fn levels(&self) -> u8 {
+        self.levels.len() as u8
+    }
+
+    /// The frame: epoch, number of levels, then seed and two packed polynomials a level.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut payload = Vec::with_capacity(8 + self.levels.len() * (32 + 2 * POLY_BYTES));
+        payload.extend_from_slice(&self.epoch.to_le_bytes());
+        payload.extend_from_slice(&(self.levels.len() as u32).to_le_bytes());
+        for level in &self.levels {
+            payload.extend_from_slice(&level.seed);
+            level.constant.iter().for_each(|poly| pack_poly(poly, &mut payload));
+        }
+        let header =
+            Header { scheme: Scheme::Ring, kind: Kind::EvaluationKeys, params: Ring::param_id(), key: self.key };
+        header.frame(&payload)
+    }
+
+    /// Reads what [`Self::to_bytes`] wrote, for vectors of `dimension`.
+    ///
+    /// # Errors
+    /// Damaged or foreign bytes, other parameters, another number of levels than `dimension` asks for.
+    pub fn from_bytes(ring: &Ring, bytes: &[u8], dimension: usize) -> Result<Self> {
+        let (header, payload) = wire::open(Kind::EvaluationKeys, bytes)?;
+        let what = Kind::EvaluationKeys.as_str();
+        if header.params != Ring::param_id() || header.scheme != Scheme::Ring {
+            return Err(Error::Parameters {
+                what,
+                expected: Ring::param_id().to_string(),
+                actual: header.params.to_string(),
+            });
+        }
+        let mut reader = Reader::new(what, payload);
+        let epoch = reader.u32()?;
+        let count = reader.u32()?;
+        let expected = Layout::top_level(dimension);
+        if count != u32::from(expected) {
+            return Err(reader.error(format!("{expected} levels expected at dimension {dimension}, {count} came")));
+        }
+        let mut levels = Vec::with_capacity(usize::from(expected));
+        for _ in 0..expected {
+            let seed: [u8; 32] = reader.array()?;
+            let low = unpack_poly(what, reader.take(POLY_BYTES)?, ring.ciphertext.modulus())?;
+            let high = unpack_poly(what, reader.take(POLY_BYTES)?, ring.special.modulus())?;
+            let linear = SwitchingKey::expand_linear(ring, &seed);
+            levels.push(SwitchingKey { seed, constant: [low, high], linear });
+        }
+        reader.finish()?;
+        Ok(EvaluationKeys { key: header.key, epoch, levels })
+    }
+
+    /// (c0, c1) ↦ an encryption of the message under X ↦ X^g of step `level`, all in NTT form.
+    pub(super) fn apply(&self, ring: &Ring, level: u8, constant: &[u64], linear: &[u64]) -> (Vec<u64>, Vec<u64>) {
+        let key = &self.levels[usize::from(level)];
+        let permutation = &ring.automorphisms[usize::from(level)];
+        let (q, p) = (ring.ciphertext.modulus(), ring.special.modulus());
+        let mut digit = vec![0; DEGREE];
+        poly::permute(&mut digit, linear, permutation);
+        // The digit modulo P: back to coefficients, centred, forward again.
+        let mut special_digit = digit.clone();
+        ring.ciphertext.inverse(&mut special_digit);
+        recentre(&mut special_digit, q.value(), p.value());
+        ring.special.forward(&mut special_digit);
+        let mut rotated = vec![0; DEGREE];
+        poly::permute(&mut rotated, constant, permutation);
+        let switch = |parts: &[Vec<u64>; 2]| {
+            let mut high = vec![0; DEGREE];
+            poly::mul(&mut high, &special_digit, &parts[1], p);
+            ring.special.inverse(&mut high);
+            recentre(&mut high, p.value(), q.value());
+            ring.ciphertext.forward(&mut high);
+            let mut low = vec![0; DEGREE];
+            poly::mul(&mut low, &digit, &parts[0], q);
+            poly::sub_assign(&mut low, &high, q);
+            poly::scalar_mul_assign(&mut low, ring.special_inverse, q);
+            low
+        };
+        let mut out = switch(&key.constant);
+        let switched = switch(&key.linear);
+        poly::add_assign(&mut out, &rotated, q);
+        (out, switched)
+    }
+}
+
+/// Canonical residues modulo `from`, taken as centred integers, to canonical residues modulo `to`; both have 50 bits.
+fn recentre(poly: &mut [u64], from: u64, to: u64) {
+    let half = from / 2;
+    for value in poly.iter_mut() {
+        // |centred| ≤ (from − 1)/2 < to, so one branch-free correction lands in [0, to).
+        let negative = (half.wrapping_sub(*value) as i64 >> 63) as u64;
+        *value = value.wrapping_sub(from & negative).wrapping_add(to & negative);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recentring_agrees_with_signed_arithmetic() {
+        let ring = Ring::new().unwrap();
+        let (q, p) = (ring.ciphertext.modulus(), ring.special.modulus());
+        for (from, to) in [(q, p), (p, q)] {
+            let edge = from.value();
+            let mut values: Vec<u64> = vec![0, 1, edge / 2 - 1, edge / 2, edge / 2 + 1, edge - 2, edge - 1];
+            values.extend((0..1000u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) % edge));
+            let expected: Vec<u64> = values.iter().map(|&v| to.from_i64(from.to_centered(v))).collect();
+            recentre(&mut values, from.value(), to.value());
+            assert_eq!(values, expected);
+        }
+    }
+}

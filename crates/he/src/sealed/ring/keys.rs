@@ -1,0 +1,108 @@
+//! Secrets of the ring form. A master key enters; ternary polynomials in NTT form leave. Owner only.
+
+use super::{DEGREE, Layout, Ring};
+use crate::keys::{MasterKey, Purpose};
+use crate::sealed::SegmentId;
+use ciphervec_arith::ntt::NttTable;
+use ciphervec_arith::sample::Stream;
+use rayon::prelude::*;
+use zeroize::Zeroize;
+
+/// NTT form of a ternary polynomial.
+pub(super) fn transform(table: &NttTable, ternary: &[i8]) -> Vec<u64> {
+    let modulus = table.modulus().value();
+    // Branch-free: −1 becomes q − 1.
+    let mut poly: Vec<u64> =
+        ternary.iter().map(|&t| (t as i64 as u64).wrapping_add(modulus & ((t as i64 >> 63) as u64))).collect();
+    table.forward(&mut poly);
+    poly
+}
+
+/// t: the key of one epoch's queries. Wiped on drop.
+pub struct QueryKey {
+    pub(super) ternary: Vec<i8>,
+    pub(super) residues: Vec<u64>,
+    epoch: u32,
+}
+
+impl QueryKey {
+    /// The query key of `collection` in `epoch`.
+    pub fn derive(ring: &Ring, master: &MasterKey, collection: &[u8], epoch: u32) -> Self {
+        let parts: [&[u8]; 4] = [collection, b"ring", &Ring::param_id().0, &epoch.to_le_bytes()];
+        let seed = master.derive(Purpose::QueryKey, &parts);
+        let mut ternary = vec![0; DEGREE];
+        Stream::new(seed.expose(), 0).ternary(&mut ternary);
+        let residues = transform(&ring.ciphertext, &ternary);
+        QueryKey { ternary, residues, epoch }
+    }
+
+    /// The epoch.
+    pub fn epoch(&self) -> u32 {
+        self.epoch
+    }
+}
+
+impl Drop for QueryKey {
+    fn drop(&mut self) {
+        self.ternary.zeroize();
+        self.residues.zeroize();
+    }
+}
+
+impl core::fmt::Debug for QueryKey {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "QueryKey(epoch {}, redacted)", self.epoch)
+    }
+}
+
+/// s_ν: one ternary secret per block of a segment, NTT form. Wiped on drop.
+pub struct SegmentKey {
+    blocks: Vec<Vec<u64>>,
+}
+
+impl SegmentKey {
+    /// The secrets of segment `id` of `rows` vectors.
+    pub fn derive(
+        ring: &Ring,
+        master: &MasterKey,
+        collection: &[u8],
+        id: SegmentId,
+        layout: &Layout,
+        rows: usize,
+    ) -> Self {
+        let parts: [&[u8]; 4] = [collection, b"ring", &Ring::param_id().0, &id.0];
+        let seed = master.derive(Purpose::SegmentSecret, &parts);
+        let blocks = (0..layout.blocks(rows))
+            .into_par_iter()
+            .map(|block| {
+                let mut ternary = vec![0i8; DEGREE];
+                Stream::new(seed.expose(), block as u64).ternary(&mut ternary);
+                let residues = transform(&ring.ciphertext, &ternary);
+                ternary.zeroize();
+                residues
+            })
+            .collect();
+        SegmentKey { blocks }
+    }
+
+    pub(super) fn block(&self, block: usize) -> &[u64] {
+        &self.blocks[block]
+    }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        self.blocks.len() * DEGREE * 8
+    }
+}
+
+impl Drop for SegmentKey {
+    fn drop(&mut self) {
+        self.blocks.iter_mut().for_each(|poly| poly.zeroize());
+    }
+}
+
+impl core::fmt::Debug for SegmentKey {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "SegmentKey({} blocks, redacted)", self.blocks.len())
+    }
+}

@@ -1,0 +1,184 @@
+//! Where a coordinate of a vector lies in a segment. A dimension and a level enter; block, node and exponent leave. Both sides.
+
+use super::{DEGREE, MAX_LEVEL, POLY_BYTES};
+use crate::error::{Error, Result};
+use ciphervec_arith::matmul::{STRIP, STRIP_BYTES};
+
+/// The packing of vectors of one dimension at one level of the query tree.
+///
+/// A vector longer than N is cut into equal chunks, each with a tree of its own. Within a chunk, dimension i = 2^k u + r
+/// of vector v sits in polynomial r at exponent pos(v) + 2^k u, and the score of v comes out at
+/// pos(v) = (v mod 2^k) + 2^k g ⌊v / 2^k⌋, g = ⌈chunk / 2^k⌉. No padding of the dimension to a power of two is needed:
+/// windows of 2^k g exponents of two vectors with equal v mod 2^k never meet modulo N.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Layout {
+    dimension: usize,
+    level: u8,
+}
+
+impl Layout {
+    /// The layout of `dimension`-dimensional vectors at `level`.
+    ///
+    /// # Errors
+    /// [`Error::Range`] for dimension 0 or a level beyond [`Self::top_level`].
+    pub fn new(dimension: usize, level: u8) -> Result<Self> {
+        if dimension == 0 {
+            return Err(Error::Range { what: "dimension", expected: "at least 1".into(), actual: "0".into() });
+        }
+        let top = Self::top_level(dimension);
+        if level > top {
+            return Err(Error::Range {
+                what: "level",
+                expected: format!("at most {top} at dimension {dimension}"),
+                actual: level.to_string(),
+            });
+        }
+        Ok(Layout { dimension, level })
+    }
+
+    /// The deepest useful level: one dimension a polynomial, and at most 4096 nodes over all pieces, which is what the
+    /// scan's 64-bit sums hold without a reduction.
+    pub fn top_level(dimension: usize) -> u8 {
+        let chunks = dimension.div_ceil(DEGREE).max(1);
+        let chunk = dimension.div_ceil(chunks);
+        let cap = MAX_LEVEL - chunks.next_power_of_two().trailing_zeros() as u8;
+        (chunk.next_power_of_two().trailing_zeros() as u8).min(cap)
+    }
+
+    /// Coordinates a vector.
+    pub fn dimension(&self) -> usize {
+        self.dimension
+    }
+
+    /// Level k.
+    pub fn level(&self) -> u8 {
+        self.level
+    }
+
+    /// Pieces that a vector is cut into.
+    pub fn chunks(&self) -> usize {
+        self.dimension.div_ceil(DEGREE)
+    }
+
+    /// Coordinates of one piece; the last one may hold fewer.
+    pub fn chunk_len(&self) -> usize {
+        self.dimension.div_ceil(self.chunks())
+    }
+
+    /// Coordinates that piece `chunk` really holds.
+    pub fn chunk_size(&self, chunk: usize) -> usize {
+        self.chunk_len().min(self.dimension - chunk * self.chunk_len())
+    }
+
+    /// Nodes of piece `chunk`; those that would hold no dimension are left out.
+    pub fn chunk_nodes(&self, chunk: usize) -> usize {
+        self.chunk_size(chunk).min(1 << self.level)
+    }
+
+    /// Nodes in all: polynomials a block.
+    pub fn nodes(&self) -> usize {
+        (0..self.chunks()).map(|chunk| self.chunk_nodes(chunk)).sum()
+    }
+
+    /// g: dimensions of one vector in one polynomial.
+    fn per_node(&self) -> usize {
+        self.chunk_len().div_ceil(1 << self.level)
+    }
+
+    /// Vectors a block.
+    pub fn vectors_per_block(&self) -> usize {
+        (DEGREE / (self.per_node() << self.level)) << self.level
+    }
+
+    /// Blocks that `rows` vectors need.
+    pub fn blocks(&self, rows: usize) -> usize {
+        rows.div_ceil(self.vectors_per_block())
+    }
+
+    /// Vectors in block `block` of a segment of `rows`.
+    pub fn rows_in_block(&self, rows: usize, block: usize) -> usize {
+        (rows - block * self.vectors_per_block()).min(self.vectors_per_block())
+    }
+
+    /// Bytes of `rows` packed vectors.
+    pub fn packed_len(&self, rows: usize) -> usize {
+        self.blocks(rows) * self.nodes() * POLY_BYTES
+    }
+
+    /// pos(v): the exponent at which the score of the v-th vector of a block comes out.
+    pub fn position(&self, vector: usize) -> usize {
+        let low = vector & ((1 << self.level) - 1);
+        low + (((vector >> self.level) * self.per_node()) << self.level)
+    }
+
+    /// Every node as (piece, r).
+    pub fn node_list(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let layout = *self;
+        (0..self.chunks()).flat_map(move |chunk| (0..layout.chunk_nodes(chunk)).map(move |node| (chunk, node)))
+    }
+
+    /// The dimensions of node (piece, r) with their exponents relative to pos(v).
+    pub(super) fn node_dims(&self, chunk: usize, node: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let (first, step) = (chunk * self.chunk_len(), 1usize << self.level);
+        (node..self.chunk_size(chunk)).step_by(step).map(move |dim| (first + dim, dim - node))
+    }
+
+    /// The bytes of one strip of coefficients over all blocks: data is laid out `[strip][block][node][200 bytes]`.
+    pub(super) fn strip_len(&self, rows: usize) -> usize {
+        self.blocks(rows) * self.nodes() * STRIP_BYTES
+    }
+
+    /// Strips of a polynomial.
+    pub(super) const STRIPS: usize = DEGREE / STRIP;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    /// Positions and windows against a direct enumeration: no two coordinates of a block share a place, and no foreign
+    /// coordinate lands on a score position modulo X^N + 1.
+    #[test]
+    fn windows_never_meet() {
+        for dimension in [1, 2, 3, 7, 100, 300, 512, 768, 1000, 2500, 4095, 4096] {
+            for level in 0..=Layout::top_level(dimension) {
+                let layout = Layout::new(dimension, level).unwrap();
+                let step = 1usize << level;
+                let vectors = layout.vectors_per_block();
+                assert!(vectors >= 1);
+                let mut places = HashSet::new();
+                for vector in (0..vectors).step_by(vectors.div_ceil(64)) {
+                    for (chunk, node) in layout.node_list() {
+                        for (_, exponent) in layout.node_dims(chunk, node) {
+                            let place = layout.position(vector) + exponent;
+                            assert!(place < DEGREE);
+                            assert!(places.insert((node, place)), "d={dimension} k={level} v={vector}");
+                        }
+                    }
+                }
+                // Same class v mod 2^k: |pos(v') − pos(v)| and window offsets never coincide modulo N.
+                let class: Vec<usize> = (0..vectors).step_by(step).map(|v| layout.position(v)).collect();
+                let reach = (layout.chunk_len().div_ceil(step) - 1) * step;
+                for (index, low) in class.iter().enumerate() {
+                    for high in &class[index + 1..] {
+                        assert!(high - low > reach && DEGREE - (high - low) > reach);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn sizes_are_the_expected_ones() {
+        let layout = Layout::new(512, 7).unwrap();
+        assert_eq!((layout.nodes(), layout.vectors_per_block(), layout.blocks(200_000)), (128, 1024, 196));
+        let layout = Layout::new(300, 7).unwrap();
+        assert_eq!((layout.nodes(), layout.vectors_per_block()), (128, 1280));
+        let layout = Layout::new(512, 0).unwrap();
+        assert_eq!((layout.nodes(), layout.vectors_per_block()), (1, 8));
+        let layout = Layout::new(16384, 9).unwrap();
+        assert_eq!((layout.chunks(), layout.nodes(), layout.vectors_per_block()), (4, 2048, 512));
+        assert!(Layout::new(512, 10).is_err() && Layout::new(0, 0).is_err());
+    }
+}

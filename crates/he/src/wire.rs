@@ -1,0 +1,305 @@
+//! The frame around every serialised object. A kind and a payload enter; 64 header bytes and the payload leave, and back.
+//!
+//! | bytes | field |
+//! |---|---|
+//! | 0–3 | magic `CVEC` |
+//! | 4–5 | format version, little-endian |
+//! | 6 | scheme |
+//! | 7 | kind |
+//! | 8–15 | parameter id |
+//! | 16–23 | key id (zero where no key is involved) |
+//! | 24–31 | payload length, little-endian |
+//! | 32–63 | BLAKE3 of bytes 0–31 and the payload |
+//!
+//! The header is 64 bytes long so that a payload mapped from a file starts on a cache line.
+
+use crate::error::{Error, Result};
+use crate::params::ParamId;
+
+/// Length of the header in bytes.
+pub const HEADER_LEN: usize = 64;
+/// The format version this release writes.
+pub const VERSION: u16 = 1;
+const MAGIC: [u8; 4] = *b"CVEC";
+
+/// The public name of a key: derived one-way from the master key.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct KeyId(pub [u8; 8]);
+
+impl core::fmt::Display for KeyId {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// The scheme a frame belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+#[non_exhaustive]
+pub enum Scheme {
+    /// Nothing encrypted.
+    Plain = 0,
+    /// The compact sealed form.
+    Compact = 1,
+    /// The ring sealed form.
+    Ring = 2,
+}
+
+/// What a frame holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+#[non_exhaustive]
+pub enum Kind {
+    /// The public description of an index.
+    Spec = 1,
+    /// An immutable batch of vectors.
+    Segment = 2,
+    /// A batch of queries.
+    Query = 3,
+    /// A server's answer to a query.
+    Response = 4,
+    /// Galois keys for one epoch.
+    EvaluationKeys = 5,
+}
+
+impl Kind {
+    /// The kind in words.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::Spec => "an index description",
+            Kind::Segment => "a segment",
+            Kind::Query => "a query",
+            Kind::Response => "a response",
+            Kind::EvaluationKeys => "evaluation keys",
+        }
+    }
+
+    fn from_byte(byte: u8) -> Option<Self> {
+        [Kind::Spec, Kind::Segment, Kind::Query, Kind::Response, Kind::EvaluationKeys]
+            .into_iter()
+            .find(|kind| *kind as u8 == byte)
+    }
+}
+
+/// What the header says beside length and checksum.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Header {
+    /// The scheme.
+    pub scheme: Scheme,
+    /// The kind of object.
+    pub kind: Kind,
+    /// The parameter set.
+    pub params: ParamId,
+    /// The key, zero where none is involved.
+    pub key: KeyId,
+}
+
+impl Header {
+    fn prefix(&self, payload_len: usize) -> [u8; 32] {
+        let mut bytes = [0; 32];
+        bytes[..4].copy_from_slice(&MAGIC);
+        bytes[4..6].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[6] = self.scheme as u8;
+        bytes[7] = self.kind as u8;
+        bytes[8..16].copy_from_slice(&self.params.0);
+        bytes[16..24].copy_from_slice(&self.key.0);
+        bytes[24..].copy_from_slice(&(payload_len as u64).to_le_bytes());
+        bytes
+    }
+
+    /// Writes the header into the first [`HEADER_LEN`] bytes of `frame`; the payload stands after it already.
+    ///
+    /// # Panics
+    /// If `frame` is shorter than a header.
+    pub fn seal(&self, frame: &mut [u8]) {
+        let (head, payload) = frame.split_at_mut(HEADER_LEN);
+        let prefix = self.prefix(payload.len());
+        head[..32].copy_from_slice(&prefix);
+        head[32..].copy_from_slice(digest(&prefix, payload).as_bytes());
+    }
+
+    /// The header followed by `payload`.
+    pub fn frame(&self, payload: &[u8]) -> Vec<u8> {
+        let mut frame = Vec::with_capacity(HEADER_LEN + payload.len());
+        frame.resize(HEADER_LEN, 0);
+        frame.extend_from_slice(payload);
+        self.seal(&mut frame);
+        frame
+    }
+}
+
+fn digest(prefix: &[u8; 32], payload: &[u8]) -> blake3::Hash {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(prefix).update(payload);
+    hasher.finalize()
+}
+
+/// Reads a frame that must hold `kind`: its header and its payload.
+///
+/// # Errors
+/// Anything but a whole, undamaged frame of this kind and of a known version.
+pub fn open(kind: Kind, bytes: &[u8]) -> Result<(Header, &[u8])> {
+    let what = kind.as_str();
+    let Some((head, payload)) = bytes.split_at_checked(HEADER_LEN) else {
+        return Err(Error::malformed(what, format!("{HEADER_LEN} header bytes expected, {} came", bytes.len())));
+    };
+    if head[..4] != MAGIC {
+        return Err(Error::malformed(what, "the bytes do not start with CVEC"));
+    }
+    let version = u16::from_le_bytes([head[4], head[5]]);
+    if version > VERSION {
+        return Err(Error::Version { what, supported: VERSION, actual: version });
+    }
+    if version == 0 {
+        return Err(Error::malformed(what, "format version 0 does not exist"));
+    }
+    let found = Kind::from_byte(head[7]);
+    if found != Some(kind) {
+        let actual = found.map_or_else(|| format!("unknown kind {}", head[7]), |k| k.as_str().to_owned());
+        return Err(Error::Kind { expected: what, actual });
+    }
+    let scheme = match head[6] {
+        0 => Scheme::Plain,
+        1 => Scheme::Compact,
+        2 => Scheme::Ring,
+        other => return Err(Error::malformed(what, format!("unknown scheme {other}"))),
+    };
+    let mut reader = Reader::new(what, &head[8..]);
+    let header = Header { scheme, kind, params: ParamId(reader.array()?), key: KeyId(reader.array()?) };
+    let length = reader.u64()?;
+    if length != payload.len() as u64 {
+        return Err(Error::malformed(what, format!("the header promises {length} payload bytes, {} came", payload.len())));
+    }
+    let mut prefix = [0; 32];
+    prefix.copy_from_slice(&head[..32]);
+    if digest(&prefix, payload).as_bytes() != &head[32..] {
+        return Err(Error::Checksum { what });
+    }
+    Ok((header, payload))
+}
+
+/// A cursor that never reads past the end and knows what it reads.
+pub struct Reader<'a> {
+    what: &'static str,
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    /// Reads `bytes`, naming `what` in errors.
+    pub fn new(what: &'static str, bytes: &'a [u8]) -> Self {
+        Reader { what, rest: bytes }
+    }
+
+    /// The next `count` bytes.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] if fewer are left.
+    pub fn take(&mut self, count: usize) -> Result<&'a [u8]> {
+        let Some((head, rest)) = self.rest.split_at_checked(count) else {
+            return Err(Error::malformed(self.what, format!("{count} bytes expected, {} left", self.rest.len())));
+        };
+        self.rest = rest;
+        Ok(head)
+    }
+
+    /// The next `L` bytes as an array.
+    ///
+    /// # Errors
+    /// As [`Self::take`].
+    pub fn array<const L: usize>(&mut self) -> Result<[u8; L]> {
+        let mut out = [0; L];
+        out.copy_from_slice(self.take(L)?);
+        Ok(out)
+    }
+
+    /// The next byte.
+    ///
+    /// # Errors
+    /// As [`Self::take`].
+    pub fn u8(&mut self) -> Result<u8> {
+        Ok(self.array::<1>()?[0])
+    }
+
+    /// The next little-endian 32-bit number.
+    ///
+    /// # Errors
+    /// As [`Self::take`].
+    pub fn u32(&mut self) -> Result<u32> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+
+    /// The next little-endian 64-bit number.
+    ///
+    /// # Errors
+    /// As [`Self::take`].
+    pub fn u64(&mut self) -> Result<u64> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+
+    /// The next little-endian double; NaN and infinities are refused.
+    ///
+    /// # Errors
+    /// As [`Self::take`], or a number that is not finite.
+    pub fn f64(&mut self) -> Result<f64> {
+        let value = f64::from_bits(self.u64()?);
+        if value.is_finite() { Ok(value) } else { Err(self.error("a finite number expected")) }
+    }
+
+    /// How many bytes are left.
+    pub fn remaining(&self) -> usize {
+        self.rest.len()
+    }
+
+    /// An error about the object being read.
+    pub fn error(&self, detail: impl Into<String>) -> Error {
+        Error::malformed(self.what, detail)
+    }
+
+    /// Refuses trailing bytes.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] if any byte is left.
+    pub fn finish(self) -> Result<()> {
+        if self.rest.is_empty() { Ok(()) } else { Err(self.error(format!("{} bytes too many", self.rest.len()))) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Vec<u8> {
+        let header =
+            Header { scheme: Scheme::Ring, kind: Kind::Query, params: ParamId([7; 8]), key: KeyId([9; 8]) };
+        header.frame(b"payload")
+    }
+
+    #[test]
+    fn frames_round_trip() {
+        let bytes = sample();
+        let (header, payload) = open(Kind::Query, &bytes).unwrap();
+        assert_eq!((header.scheme, header.params, header.key), (Scheme::Ring, ParamId([7; 8]), KeyId([9; 8])));
+        assert_eq!(payload, b"payload");
+    }
+
+    #[test]
+    fn every_flipped_bit_and_every_truncation_is_found() {
+        let bytes = sample();
+        for bit in 0..bytes.len() * 8 {
+            let mut damaged = bytes.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert!(open(Kind::Query, &damaged).is_err(), "bit {bit}");
+        }
+        for length in 0..bytes.len() {
+            assert!(open(Kind::Query, &bytes[..length]).is_err());
+        }
+        assert!(matches!(open(Kind::Segment, &bytes), Err(Error::Kind { .. })));
+    }
+
+    #[test]
+    fn a_future_version_says_so() {
+        let mut bytes = sample();
+        bytes[4] = 2;
+        assert!(matches!(open(Kind::Query, &bytes), Err(Error::Version { actual: 2, supported: 1, .. })));
+    }
+}

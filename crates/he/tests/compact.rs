@@ -1,0 +1,135 @@
+//! The compact form end to end, against exact inner products.
+
+mod common;
+
+use ciphervec_he::keys::MasterKey;
+use ciphervec_he::sealed::SegmentId;
+use ciphervec_he::sealed::compact::{self, Compact, Form, Masks, SegmentKey};
+use common::{Rows, dot};
+
+const FORMS: [Form; 3] = [Form::Standard, Form::Small, Form::Wide];
+
+struct Setup {
+    scheme: Compact,
+    masks: Masks,
+    key: SegmentKey,
+}
+
+fn setup(form: Form, rows: usize, dimension: usize) -> Setup {
+    let scheme = Compact::new(form).unwrap();
+    let master = MasterKey::from_bytes([3; 32]);
+    let masks = Masks::new(&scheme, [4; 32], dimension);
+    let key = SegmentKey::derive(&scheme, &master, b"collection", SegmentId([5; 16]), rows);
+    Setup { scheme, masks, key }
+}
+
+/// Seal, scan, unmask: scores in units of one.
+fn scores(setup: &Setup, rows: &Rows, queries: &[i64]) -> Vec<f64> {
+    let form = setup.scheme.form();
+    let stored = compact::seal(&setup.scheme, &setup.masks, &setup.key, rows).unwrap();
+    let count = rows.values.len() / rows.dimension;
+    let mut sums = Vec::new();
+    compact::scan(form, &stored, count, rows.dimension, queries, &mut sums);
+    let combined = setup.masks.combine(queries);
+    let mut out = vec![0.0; queries.len() / rows.dimension * count];
+    let parts = combined.chunks_exact(form.degree()).zip(sums.chunks_exact(count * form.word_bytes()));
+    for (out, (combined, sums)) in out.chunks_exact_mut(count).zip(parts) {
+        compact::unmask(&setup.scheme, &setup.key, combined, sums, out);
+    }
+    out
+}
+
+#[test]
+fn scores_stay_inside_the_bounds() {
+    for form in FORMS {
+        for (count, dimension) in [(1, 1), (3, 2), (65, 7), (2048, 64), (2500, 130), (300, 512), (5000, 33)] {
+            let scales = form.unit_scales();
+            let (rows, exact) = Rows::random_unit(count, dimension, scales.vector, 1);
+            let (queries, exact_queries) = Rows::random_unit(3, dimension, scales.query, 2);
+            let setup = setup(form, count, dimension);
+            let got = scores(&setup, &rows, &queries.values);
+            let bound = Compact::error_bound(form, dimension, scales);
+            let mut squares = 0.0;
+            for (query, got) in got.chunks_exact(count).enumerate() {
+                for (row, got) in got.iter().enumerate() {
+                    let truth = dot(&exact[row * dimension..][..dimension], &exact_queries[query * dimension..][..dimension]);
+                    let error = (got / scales.vector / scales.query - truth).abs();
+                    assert!(error <= bound.tail, "{form:?} d={dimension} row {row}: {error:e} > {:e}", bound.tail);
+                    squares += error * error;
+                }
+            }
+            let deviation = (squares / (3 * count) as f64).sqrt();
+            assert!(deviation < 1.15 * bound.typical || count < 100, "{form:?} d={dimension}: {deviation:e} {bound:?}");
+            if count >= 2048 && dimension >= 64 {
+                assert!(deviation > 0.85 * bound.typical, "the bound is loose: {deviation:e} {bound:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn perfect_matches_and_opposites_do_not_wrap() {
+    for form in FORMS {
+        for dimension in [1, 2, 5, 512, 1500, 16384] {
+            let scales = form.unit_scales();
+            let (row, _) = Rows::random_unit(1, dimension, scales.vector, 7);
+            let opposite: Vec<i64> = row.values.iter().map(|x| -x).collect();
+            let rows = Rows { dimension, values: [row.values.clone(), opposite].concat() };
+            let setup = setup(form, 2, dimension);
+            let got = scores(&setup, &rows, &row.values);
+            let bound = Compact::error_bound(form, dimension, scales).tail;
+            for (got, truth) in got.iter().zip([1.0, -1.0]) {
+                assert!((got / scales.vector / scales.query - truth).abs() < bound, "{form:?} d={dimension}: {got}");
+            }
+        }
+    }
+}
+
+#[test]
+fn sign_vectors_decode_exactly() {
+    for form in FORMS {
+        for dimension in [1, 8, 100, 1024, 16384] {
+            let scales = form.sign_scales(dimension);
+            let bound = Compact::sign_error_bound(form, dimension, scales);
+            assert!(bound.tail < 1.0, "{form:?} {dimension} {bound:?}");
+            let sign = |i: usize, salt: usize| if (i.wrapping_mul(2_654_435_761) ^ salt).count_ones() % 2 == 0 { 1i64 } else { -1 };
+            let rows = 70;
+            let bits: Vec<i64> = (0..rows * dimension).map(|i| sign(i, 12)).collect();
+            let query: Vec<i64> = (0..dimension).map(|i| sign(i, 77)).collect();
+            let scaled = Rows { dimension, values: bits.iter().map(|b| b * scales.vector as i64).collect() };
+            let setup = setup(form, rows, dimension);
+            for (row, got) in scores(&setup, &scaled, &query).iter().enumerate() {
+                let truth: i64 = bits[row * dimension..][..dimension].iter().zip(&query).map(|(b, q)| b * q).sum();
+                let decoded = dimension as i64 - 2 * ((dimension as f64 - got / scales.vector) / 2.0).round() as i64;
+                assert_eq!(decoded, truth, "{form:?} d={dimension} row {row}");
+            }
+        }
+    }
+}
+
+#[test]
+fn unsealing_returns_the_rows() {
+    for form in FORMS {
+        let scales = form.unit_scales();
+        let (rows, _) = Rows::random_unit(2100, 70, scales.vector, 9);
+        let setup = setup(form, 2100, 70);
+        let stored = compact::seal(&setup.scheme, &setup.masks, &setup.key, &rows).unwrap();
+        let plain = compact::unseal(&setup.scheme, &setup.masks, &setup.key, &stored, 2100);
+        // Noise up to 29 of one discarded unit, and half a stored step.
+        let limit = 29.0 / f64::exp2(f64::from(form.dropped_bits())) + 0.5;
+        assert!(plain.iter().zip(&rows.values).all(|(got, x)| (got - *x as f64).abs() <= limit));
+    }
+}
+
+#[test]
+fn segments_with_other_nonces_do_not_open() {
+    let form = Form::Standard;
+    let scales = form.unit_scales();
+    let (rows, exact) = Rows::random_unit(100, 64, scales.vector, 1);
+    let mut wrong = setup(form, 100, 64);
+    let stored = compact::seal(&wrong.scheme, &wrong.masks, &wrong.key, &rows).unwrap();
+    wrong.key = SegmentKey::derive(&wrong.scheme, &MasterKey::from_bytes([3; 32]), b"collection", SegmentId([6; 16]), 100);
+    let plain = compact::unseal(&wrong.scheme, &wrong.masks, &wrong.key, &stored, 100);
+    let correlation = dot(&plain, &exact) / dot(&plain, &plain).sqrt() / dot(&exact, &exact).sqrt();
+    assert!(correlation.abs() < 0.1, "{correlation}");
+}
