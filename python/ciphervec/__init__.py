@@ -1,0 +1,73 @@
+"""Search embeddings that stay encrypted: vectors are sealed by their owner and searched by a machine that
+never sees them."""
+
+from __future__ import annotations
+
+from . import errors
+from ._native import (
+    EvaluationKeys,
+    IndexSpec,
+    SealedSegment,
+    ServerIndex,
+    __version__,
+    available_backends,
+    backend,
+    get_threads,
+    set_threads,
+)
+from .client import Client, PersistentClient
+from .collection import Collection
+from .errors import (
+    CiphervecError,
+    CollectionExists,
+    CollectionNotFound,
+    CorruptData,
+    DuplicateId,
+    InvalidInput,
+    StorageError,
+    StoreLocked,
+    UnknownId,
+    UnsupportedVersion,
+    WrongKey,
+)
+from .index import Index
+from .keys import Keys
+from .matches import Matches
+from .neighbors import EncryptedNearestNeighbors
+from .owner import Owner, SealedQuery
+from .results import GetResult, QueryResult
+
+__all__ = [
+    "CiphervecError",
+    "Client",
+    "Collection",
+    "CollectionExists",
+    "CollectionNotFound",
+    "CorruptData",
+    "DuplicateId",
+    "EncryptedNearestNeighbors",
+    "EvaluationKeys",
+    "GetResult",
+    "Index",
+    "IndexSpec",
+    "InvalidInput",
+    "Keys",
+    "Matches",
+    "Owner",
+    "PersistentClient",
+    "QueryResult",
+    "SealedQuery",
+    "SealedSegment",
+    "ServerIndex",
+    "StorageError",
+    "StoreLocked",
+    "UnknownId",
+    "UnsupportedVersion",
+    "WrongKey",
+    "__version__",
+    "available_backends",
+    "backend",
+    "errors",
+    "get_threads",
+    "set_threads",
+]

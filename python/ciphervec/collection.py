@@ -1,0 +1,383 @@
+"""Ids, vectors, metadata and questions enter; sealed commits and ranked answers leave. Runs on the key
+owner's side."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Collection as Names
+from typing import Any, NoReturn
+
+import numpy as np
+
+from . import _native, arrays, records
+from ._native import IndexSpec
+from .arrays import Id, Vectors
+from .errors import CiphervecError, InvalidInput, StorageError
+from .keys import Keys
+from .owner import Owner
+from .records import Record
+from .results import (
+    GET_DEFAULT,
+    GET_INCLUDE,
+    QUERY_DEFAULT,
+    QUERY_INCLUDE,
+    GetResult,
+    QueryResult,
+    check_include,
+)
+from .segments import Batch, Segments
+from .spec import Description
+from .store import RECORDS, ROWS, SIDECAR, TAGS, CollectionStore, Progress
+from .where import Where
+
+
+class Collection:
+    """Named vectors with their metadata and documents, all sealed before they are stored.
+
+    Clients make these: `client.create_collection`, `get_collection`, `get_or_create_collection`. Vectors are
+    float32 or float64 arrays of shape (n, dimension); ids are strings or integers. Every method that changes
+    something is one atomic commit: once it returns, the change is durable, and if it raises, nothing has
+    changed. Safe to share between threads.
+    """
+
+    def __init__(
+        self,
+        store: CollectionStore,
+        description: Description,
+        keys: Keys | None,
+        on_close: Callable[[str], None],
+    ) -> None:
+        """Not for callers: use a client."""
+        self._segments = Segments(store, description, keys)
+        self._store = store
+        self._on_close = on_close
+        self._closed = ""
+        self._lock = threading.RLock()
+
+    @property
+    def spec(self) -> IndexSpec:
+        """Name, dimension, metric, mode and precision, as `Keys.evaluation` and `ServerIndex` take them."""
+        return self._segments.description.spec
+
+    @property
+    def name(self) -> str:
+        """The collection's name."""
+        return self.spec.collection
+
+    @property
+    def dimension(self) -> int:
+        """Numbers per vector."""
+        return self.spec.dimension
+
+    @property
+    def metric(self) -> str:
+        """`cosine`, `ip`, `l2` or `hamming`."""
+        return self.spec.metric
+
+    @property
+    def mode(self) -> str:
+        """`sealed`, `sealed-query`, `sealed-index` or `open`."""
+        return self.spec.mode
+
+    @property
+    def filterable(self) -> tuple[str, ...]:
+        """The metadata fields whose equality the server can test."""
+        return self._segments.description.filterable
+
+    @property
+    def owner(self) -> Owner:
+        """The half that holds the keys."""
+        return self._segments.owner
+
+    @property
+    def server(self) -> _native.ServerIndex:
+        """The half that searches, without a key. Loaded by the first use."""
+        with self._open():
+            return self._segments.server
+
+    def add(
+        self,
+        ids: Id | Iterable[Id],
+        embeddings: Vectors,
+        metadatas: object | None = None,
+        documents: object | None = None,
+        *,
+        progress: Progress | None = None,
+    ) -> None:
+        """Seal and store n new rows.
+
+        `embeddings` has shape (n, dimension); `metadatas` (dicts of JSON values) and `documents` (strings)
+        have n entries, None where a row has none. `progress(done, total)` is called while rows are sealed.
+        Raises DuplicateId when an id repeats or is already here, InvalidInput, StorageError; nothing is added
+        then.
+        """
+        with self._open(write=True):
+            batch = self._batch(ids, embeddings, metadatas, documents)
+            self._segments.owner.refuse_known(batch.ids)
+            self._segments.write(batch, progress=progress)
+
+    def upsert(
+        self,
+        ids: Id | Iterable[Id],
+        embeddings: Vectors,
+        metadatas: object | None = None,
+        documents: object | None = None,
+        *,
+        progress: Progress | None = None,
+    ) -> None:
+        """As `add`, but a row whose id is already here is replaced: vector, metadata and document."""
+        with self._open(write=True):
+            batch = self._batch(ids, embeddings, metadatas, documents)
+            known = [name for name in batch.ids if name in self._segments.owner]
+            self._segments.write(batch, replaced=known, progress=progress)
+
+    def update(
+        self,
+        ids: Id | Iterable[Id],
+        embeddings: Vectors | None = None,
+        metadatas: object | None = None,
+        documents: object | None = None,
+    ) -> None:
+        """Change rows that are here: given metadata fields are laid over the old ones, documents and vectors
+        replace.
+
+        Without `embeddings` the vectors are unsealed and sealed again under a new nonce, which can cost them
+        the last digit of the seal's precision. Raises UnknownId, DuplicateId, InvalidInput; nothing is
+        changed then.
+        """
+        with self._open(write=True):
+            names = self._names(ids)
+            arrays.distinct(names)
+            changes = records.check(names, metadatas, documents)
+            old = self._segments.records(names)
+            if embeddings is None:
+                rows = self._segments.embeddings(names)
+            else:
+                rows = arrays.vectors(embeddings, self.dimension, self.metric)
+                arrays.same_length(len(names), rows, "embeddings")
+            merged = [record.merged(*change) for record, change in zip(old, changes, strict=True)]
+            self._segments.write(Batch(names, rows, merged), replaced=names)
+
+    def delete(self, ids: Id | Iterable[Id] | None = None, where: Mapping[str, Any] | None = None) -> int:
+        """Delete the rows with these ids, or those that pass the filter, or both at once; returns how many.
+
+        The sealed rows leave the disk with the next `optimize`, or at once when their whole segment is
+        deleted. Raises UnknownId when one of `ids` is not here; nothing is deleted then.
+        """
+        with self._open(write=True):
+            if ids is None and where is None:
+                raise InvalidInput(
+                    "delete() needs ids=... or where=...; to drop everything use delete_collection."
+                )
+            names = None if ids is None else list(dict.fromkeys(self._names(ids)))
+            if names is not None:
+                self._segments.owner.places(names)
+            names = self._select(names, where)
+            self._segments.delete(names)
+            return len(names)
+
+    def get(
+        self,
+        ids: Id | Iterable[Id] | None = None,
+        where: Mapping[str, Any] | None = None,
+        include: Names[str] = GET_DEFAULT,
+        *,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> GetResult:
+        """Rows by id (in the order asked; ids that are not here are left out), by filter, or all of them.
+
+        `include` may name `metadatas`, `documents` and `embeddings`: those are unsealed, float32 (n,
+        dimension), to within the precision of the seal. `limit` and `offset` cut the list.
+        """
+        with self._open():
+            parts = check_include(include, GET_INCLUDE)
+            names = (
+                None if ids is None else [name for name in self._names(ids) if name in self._segments.owner]
+            )
+            names = self._select(names, where)
+            start = arrays.count(offset + 1, "offset + 1") - 1
+            stop = None if limit is None else start + arrays.count(limit + 1, "limit + 1") - 1
+            return self._rows(names[start:stop], parts)
+
+    def peek(self, limit: int = 10) -> GetResult:
+        """The first rows, in the order of insertion, with metadata and documents."""
+        return self.get(limit=limit)
+
+    def count(self) -> int:
+        """Rows stored and not deleted."""
+        with self._open():
+            return len(self._segments.owner)
+
+    def query(
+        self,
+        query_embeddings: Vectors,
+        n_results: int | None = None,
+        where: Mapping[str, Any] | None = None,
+        include: Names[str] = QUERY_DEFAULT,
+        *,
+        within: float | None = None,
+    ) -> QueryResult:
+        """The rows closest to each of n queries, shape (n, dimension) or (dimension,), closest first.
+
+        `n_results` is 10 unless given; fewer come back when fewer are here. `within` keeps the rows at a
+        distance of at most that, all of them unless `n_results` is given too. `where` keeps the rows whose
+        metadata passes: equality on `filterable` fields is tested by the server on keyed hashes, anything
+        else here after decryption.
+
+        Returns `ids`, and per `include`: `distances` (lower is closer: 1 − cosine, 1 − inner product, squared
+        Euclidean, or differing bits), `scores` (higher is closer: cosine, inner product, or minus the
+        distance), `metadatas`, `documents`, `embeddings`. Scores are rounded to 2⁻¹⁶. Raises InvalidInput.
+        """
+        with self._open():
+            parts = check_include(include, QUERY_INCLUDE)
+            queries = arrays.vectors(query_embeddings, self.dimension, self.metric, what="query_embeddings")
+            test = None if where is None else Where(where, self.filterable)
+            if n_results is None:
+                limit = 10 if within is None else None
+            else:
+                limit = arrays.count(n_results, "n_results")
+            radius = None if within is None else arrays.finite(within, "within")
+            found = self._segments.search(queries, limit, radius, test)
+            rows = [self._rows(matches.ids, [p for p in parts if p in GET_INCLUDE]) for matches in found]
+            return QueryResult(
+                ids=[matches.ids for matches in found],
+                distances=[m.distances.tolist() for m in found] if "distances" in parts else None,
+                scores=[m.scores.tolist() for m in found] if "scores" in parts else None,
+                metadatas=[r["metadatas"] or [] for r in rows] if "metadatas" in parts else None,
+                documents=[r["documents"] or [] for r in rows] if "documents" in parts else None,
+                embeddings=[_present(r["embeddings"]) for r in rows] if "embeddings" in parts else None,
+                include=parts,
+            )
+
+    def optimize(self, *, progress: Progress | None = None) -> None:
+        """Merge small segments and drop deleted rows, by unsealing and sealing again under a new nonce.
+
+        Each merge is one commit: killed half-way, the collection is whole. `progress(done, total)` counts
+        rows.
+        """
+        with self._open(write=True):
+            self._segments.optimize(progress)
+
+    def rotate_query_key(self) -> None:
+        """Begin the next epoch: a new query key, so that one leaked epoch opens no other. Vectors stay as
+        they are."""
+        with self._open(write=True):
+            self._segments.rotate()
+
+    def verify(self, *, progress: Progress | None = None) -> dict[str, Any]:
+        """Read and check every stored block; `progress(done, total)` counts bytes. Raises CorruptData
+        naming the place."""
+        with self._open():
+            return self._store.verify(progress)
+
+    def info(self) -> dict[str, Any]:
+        """What is stored and what protects it: sizes in bytes, counts, the key id, `security` as
+        `IndexSpec.security`."""
+        with self._open():
+            entries = self._segments.entries()
+            sizes = {
+                name: sum(s.blobs.get(name, 0) for s in entries) for name in (ROWS, SIDECAR, RECORDS, TAGS)
+            }
+            stored = sum(segment.rows for segment in entries)
+            description = self._segments.description
+            return {
+                "name": self.name,
+                "dimension": self.dimension,
+                "metric": self.metric,
+                "mode": self.mode,
+                "precision": self.spec.precision,
+                "filterable": list(self.filterable),
+                "key_id": description.key_id,
+                "epoch": description.epoch,
+                "count": len(self._segments.owner),
+                "deleted": stored - len(self._segments.owner),
+                "segments": len(entries),
+                "bytes": sizes,
+                "bytes_total": sum(sizes.values()),
+                "bytes_per_vector": (sizes[ROWS] + sizes[SIDECAR]) / stored if stored else 0.0,
+                "security": self.spec.security(),
+            }
+
+    def close(self) -> None:
+        """Release the folder for another writer. The collection can't be used afterwards; closing twice is
+        fine."""
+        with self._lock:
+            if not self._closed:
+                self._shut("closed")
+                self._on_close(self.name)
+
+    def _shut(self, state: str) -> None:
+        with self._lock:
+            self._closed = state
+            self._store.close()
+
+    def __len__(self) -> int:
+        return self.count()
+
+    def __contains__(self, id: object) -> bool:
+        with self._open():
+            return id in self._segments.owner
+
+    def __enter__(self) -> Collection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = f", {self._closed}" if self._closed else f", {len(self._segments.owner):,} rows"
+        return f"<ciphervec.Collection {self.name!r}, {self.dimension}-d {self.metric}, {self.mode}{state}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a Collection holds secret keys and can't be pickled. Open its folder again with the keys."
+        )
+
+    def _open(self, *, write: bool = False) -> threading.RLock:
+        if self._closed:
+            raise CiphervecError(
+                f"collection {self.name!r} was {self._closed}; get it again from the client."
+            )
+        if write and self._store.read_only:
+            raise StorageError(
+                f"collection {self.name!r} was opened with read_only=True; open it for writing."
+            )
+        return self._lock
+
+    def _names(self, ids: Id | Iterable[Id]) -> list[Id]:
+        return arrays.ids(ids)
+
+    def _batch(
+        self, ids: Id | Iterable[Id], embeddings: Vectors, metadatas: object, documents: object
+    ) -> Batch:
+        names = self._names(ids)
+        rows = arrays.vectors(embeddings, self.dimension, self.metric)
+        arrays.same_length(len(names), rows, "embeddings")
+        arrays.distinct(names)
+        pairs = records.check(names, metadatas, documents)
+        return Batch(names, rows, [Record(*pair) for pair in pairs])
+
+    def _select(self, names: list[Id] | None, where: Mapping[str, Any] | None) -> list[Id]:
+        if where is None:
+            return self._segments.owner.ids() if names is None else names
+        passing = self._segments.matching(Where(where, self.filterable))
+        if names is None:
+            return passing
+        allowed = set(passing)
+        return [name for name in names if name in allowed]
+
+    def _rows(self, names: list[Id], parts: list[str]) -> GetResult:
+        opened = self._segments.records(names) if {"metadatas", "documents"} & set(parts) else []
+        return GetResult(
+            ids=names,
+            metadatas=[record.metadata for record in opened] if "metadatas" in parts else None,
+            documents=[record.document for record in opened] if "documents" in parts else None,
+            embeddings=self._segments.embeddings(names) if "embeddings" in parts else None,
+            include=parts,
+        )
+
+
+def _present(array: Any) -> Any:
+    return np.empty((0, 0), np.float32) if array is None else array

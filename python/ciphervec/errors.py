@@ -1,0 +1,75 @@
+"""What went wrong enters as a message; what leaves is an exception the caller can tell apart. Both sides
+raise these.
+
+Every message says what was expected, what came, and the next step. `CiphervecError` catches them all; each
+class also derives from the built-in exception that a caller who has never heard of ciphervec would catch.
+"""
+
+from __future__ import annotations
+
+
+class CiphervecError(Exception):
+    """Base of every error that ciphervec raises on purpose."""
+
+
+class InvalidInput(CiphervecError, ValueError):  # noqa: N818
+    """An argument has the wrong shape, dtype, range or name."""
+
+
+class WrongKey(CiphervecError):  # noqa: N818
+    """The key given is not the key this was sealed under. Found by key id, before any work."""
+
+
+class CorruptData(CiphervecError):  # noqa: N818
+    """Bytes are truncated, altered, or were never ciphervec's. No result was computed from them."""
+
+
+class UnsupportedVersion(CorruptData):
+    """The bytes are from a newer ciphervec than this one."""
+
+
+class DuplicateId(CiphervecError, ValueError):  # noqa: N818
+    """An id occurs twice in a batch, or is already in the collection. Nothing was added."""
+
+
+class UnknownId(CiphervecError, KeyError):  # noqa: N818
+    """An id is not in the collection. Nothing was changed."""
+
+    def __str__(self) -> str:
+        # KeyError would print the repr of its argument, quotes and all.
+        return str(self.args[0]) if self.args else ""
+
+
+class CollectionExists(CiphervecError, ValueError):  # noqa: N818
+    """A collection of that name is already there."""
+
+
+class CollectionNotFound(CiphervecError, ValueError):  # noqa: N818
+    """No collection of that name is there."""
+
+
+class StoreLocked(CiphervecError):  # noqa: N818
+    """Another writer has the folder open."""
+
+
+class StorageError(CiphervecError, OSError):
+    """The file system refused: full disk, read-only folder, failed fsync. What was committed before is
+    intact."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
+
+__all__ = [
+    "CiphervecError",
+    "CollectionExists",
+    "CollectionNotFound",
+    "CorruptData",
+    "DuplicateId",
+    "InvalidInput",
+    "StorageError",
+    "StoreLocked",
+    "UnknownId",
+    "UnsupportedVersion",
+    "WrongKey",
+]

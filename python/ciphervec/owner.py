@@ -1,0 +1,253 @@
+"""Vectors enter, sealed segments and queries leave; encrypted answers enter, matches leave. The key owner's
+half.
+
+The other half is `ServerIndex`, which never sees a key. Everything between the two is bytes, so that anything
+that carries bytes can stand between them:
+
+    owner, server = Owner(keys, spec), ServerIndex(spec)
+    server.set_evaluation_keys(owner.evaluation().to_bytes())
+    server.add(owner.seal(ids, embeddings).segment)
+    query = owner.query(questions)
+    response = server.evaluate(query.to_bytes())
+    matches = query.open(response, count=10)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _native, arrays
+from ._native import EvaluationKeys, IndexSpec, RecordBatch, SealedSegment
+from .arrays import FloatArray, Id, Vectors
+from .errors import DuplicateId, InvalidInput, UnknownId
+from .keys import Keys, native_for
+from .matches import Matches, of_raw, raw_threshold
+
+Allow = Sequence[tuple[bytes, npt.NDArray[np.bool_]]]
+"""Per segment id, which rows may be returned."""
+
+
+class SealedQuery:
+    """One batch of queries: `to_bytes()` goes to the server, the secrets that open the answer stay in this
+    object."""
+
+    def __init__(self, owner: Owner, native: _native.SealedQuery) -> None:
+        """Not for callers: `Owner.query` makes these."""
+        self._owner = owner
+        self._native = native
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that go to the server."""
+        return self._native.nbytes
+
+    @property
+    def rows(self) -> int:
+        """Queries in the batch."""
+        return self._native.rows
+
+    def to_bytes(self) -> bytes:
+        """What `ServerIndex.evaluate` takes. In modes `sealed` and `sealed-query` it shows the server
+        nothing."""
+        return self._native.to_bytes()
+
+    def open(
+        self,
+        response: bytes,
+        count: int | None = 10,
+        *,
+        within: float | None = None,
+        allow: Allow | None = None,
+    ) -> list[Matches]:
+        """Decrypt the server's answer: one `Matches` per query. As `Owner.open(query, response, ...)`."""
+        return self._owner.open(self, response, count, within=within, allow=allow)
+
+    def timings(self) -> dict[str, float]:
+        """Milliseconds spent making the query, and opening the answer once `open` has run."""
+        return self._native.timings()
+
+    def __repr__(self) -> str:
+        return f"<ciphervec.SealedQuery of {self.rows} rows, {self.nbytes:,} bytes to send>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a SealedQuery holds secrets and can't be pickled. Send query.to_bytes() instead.")
+
+
+class Owner:
+    """The half that holds the keys: seals vectors, asks, and opens answers.
+
+    It remembers the ids and norms of what it sealed. On another machine, or after a restart, hand it the
+    sealed sidecars again with `attach`.
+    """
+
+    def __init__(self, keys: Keys | None, spec: IndexSpec, *, epoch: int = 0) -> None:
+        """`keys` may be None in mode `open` only. Raises InvalidInput."""
+        if not isinstance(spec, IndexSpec):
+            raise InvalidInput(f"spec must be an IndexSpec, got {type(spec).__name__}.")
+        self._keys = native_for(keys, spec)
+        self._native = _native.Owner(self._keys, spec)
+        self._catalogue = _native.Catalogue()
+        self._spec = spec
+        self.epoch = epoch
+
+    @property
+    def spec(self) -> IndexSpec:
+        """Name, dimension, metric, mode and precision."""
+        return self._spec
+
+    @property
+    def key_id(self) -> str:
+        """The public name of the key that seals here."""
+        return self._native.key_id
+
+    def evaluation(self) -> EvaluationKeys:
+        """What the server needs for this epoch's queries; see `Keys.evaluation`."""
+        return self.evaluation_at(self.epoch)
+
+    def evaluation_at(self, epoch: int) -> EvaluationKeys:
+        """The evaluation keys of another epoch, to hand over before `epoch` is changed."""
+        return self._keys.evaluation(self._spec, epoch)
+
+    def seal_records(self, segment_id: bytes, ids: Sequence[Id], payloads: Sequence[bytes]) -> RecordBatch:
+        """Encrypt one payload per id, each bound to this collection, segment, row and id."""
+        return self._native.seal_records(segment_id, ids, payloads)
+
+    def open_record(self, segment_id: bytes, records: RecordBatch, row: int, id: Id) -> bytes:
+        """Decrypt one payload. Raises CorruptData when it was sealed for another place, or changed."""
+        return self._native.open_record(segment_id, records, row, id)
+
+    def filter_tag(self, field: str, value: bytes) -> bytes:
+        """The keyed hash under which the server can test `field == value` without learning either."""
+        return self._native.filter_tag(field, value)
+
+    def row_ids(self, segment_id: bytes) -> list[Id | None]:
+        """The id of each row of a segment, None where the row is deleted."""
+        return self._catalogue.segment_rows(segment_id)
+
+    def seal(self, ids: Id | Iterable[Id], embeddings: Vectors, *, attach: bool = True) -> SealedSegment:
+        """Seal n ids and an (n, d) array into a new immutable segment under a fresh nonce.
+
+        `.segment` is for the server; `.sidecar` (ids and norms, encrypted) is for the owner, wherever it is
+        kept. Unless `attach=False`, the rows count as stored from now on: queries expect the server to have
+        them. Raises InvalidInput, or DuplicateId when an id repeats or is already attached; nothing is sealed
+        then.
+        """
+        names = arrays.ids(ids)
+        rows = arrays.vectors(embeddings, self._spec.dimension, self._spec.metric)
+        arrays.same_length(len(names), rows, "embeddings")
+        if not names:
+            raise InvalidInput("there is nothing to seal: 0 ids were given.")
+        arrays.distinct(names)
+        if attach:
+            self.refuse_known(names)
+        segment = self._native.seal(rows, names)
+        if attach:
+            self.attach(segment.id, segment.sidecar)
+        return segment
+
+    def refuse_known(self, ids: Sequence[Id]) -> None:
+        """Raise DuplicateId when one of `ids` is attached already."""
+        for name, place in zip(ids, self._catalogue.locate_many(ids), strict=True):
+            if place is not None:
+                raise DuplicateId(
+                    f"id {name!r} is already in {self._spec.collection!r}; nothing was written. "
+                    "Use upsert to replace it, or update to change it."
+                )
+
+    def attach(self, segment_id: bytes, sidecar: bytes, deleted_rows: Sequence[int] = ()) -> None:
+        """Take in the sidecar of a segment that the server holds. Raises WrongKey or CorruptData."""
+        self._catalogue.add(self._native, segment_id, sidecar, deleted_rows)
+
+    def detach(self, segment_id: bytes) -> None:
+        """Forget a segment that the server has removed."""
+        self._catalogue.remove(segment_id)
+
+    def forget(self, ids: Id | Iterable[Id]) -> list[tuple[bytes, int]]:
+        """Leave these rows out of every answer from now on; returns their (segment id, row) places.
+
+        The server still holds the sealed rows, and does not learn which they are. Raises UnknownId; nothing
+        changes.
+        """
+        names = arrays.ids(ids)
+        self.places(names)
+        return [place for name in names if (place := self._catalogue.mark_deleted(name)) is not None]
+
+    def places(self, ids: Sequence[Id]) -> list[tuple[bytes, int]]:
+        """The (segment id, row) of every id. Raises UnknownId."""
+        found = []
+        for name, place in zip(ids, self._catalogue.locate_many(ids), strict=True):
+            if place is None:
+                raise UnknownId(
+                    f"id {name!r} is not in {self._spec.collection!r}; nothing was changed. "
+                    "Ids are typed: 1 and '1' are different."
+                )
+            found.append(place)
+        return found
+
+    def query(self, embeddings: Vectors) -> SealedQuery:
+        """Seal a (d,) or (n, d) array of queries for the segments attached now. Raises InvalidInput."""
+        rows = arrays.vectors(embeddings, self._spec.dimension, self._spec.metric, what="query_embeddings")
+        if len(rows) == 0:
+            raise InvalidInput("there is nothing to ask: 0 query rows were given.")
+        return SealedQuery(self, self._native.query(rows, self._catalogue, self.epoch))
+
+    def open(
+        self,
+        query: SealedQuery,
+        response: bytes,
+        count: int | None = 10,
+        *,
+        within: float | None = None,
+        allow: Allow | None = None,
+    ) -> list[Matches]:
+        """Decrypt and rank the server's answer: one `Matches` per query, at most `count` each (None: no
+        limit).
+
+        `within` keeps the rows at a distance of at most that. Scores are rounded to 2⁻¹⁶ (wide precision
+        2⁻³⁰) after ranking. Raises CorruptData when the answer is not one to this query.
+        """
+        if count is not None:
+            count = arrays.count(count, "count")
+        threshold = (
+            None if within is None else raw_threshold(self._spec.metric, arrays.finite(within, "within"))
+        )
+        if count is None and threshold is None:
+            count = max(1, len(self))
+        found = self._native.open(query._native, response, self._catalogue, count, threshold, allow)
+        return [of_raw(self._spec.metric, names, raw) for names, raw in found]
+
+    def unseal(self, segment_id: bytes, segment: bytes) -> FloatArray:
+        """The rows of a segment as they were given, to within the precision of the seal: float32 (n, d).
+
+        Deleted rows included. Raises WrongKey or CorruptData.
+        """
+        rows = self._native.unseal(segment)
+        if self._spec.metric == "hamming":
+            return np.where(rows >= 0, 1, -1).astype(np.float32)
+        norms = self._catalogue.norms(segment_id)
+        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
+        scale = np.divide(norms, lengths, out=np.zeros_like(lengths), where=(lengths > 0) & (norms > 0))
+        np.multiply(rows, scale[:, None], out=rows, casting="same_kind")
+        return rows
+
+    def ids(self) -> list[Id]:
+        """The ids attached and not deleted, in the order of insertion."""
+        return self._catalogue.ids()
+
+    def __contains__(self, id: object) -> bool:
+        return id in self._catalogue
+
+    def __len__(self) -> int:
+        return len(self._catalogue)
+
+    def __repr__(self) -> str:
+        return f"<ciphervec.Owner of {self._spec.collection!r}, {len(self):,} rows, key {self.key_id}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "an Owner holds secret keys and can't be pickled. Make it again from the keys and sidecars."
+        )

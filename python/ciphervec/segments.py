@@ -1,0 +1,278 @@
+"""Checked rows enter; sealed segments, answers and opened records leave. Keeps owner, store and server in
+step.
+
+Order of every change: seal, commit to the store, and only then let the owner and the server know. A commit
+that fails leaves all three as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _native
+from .arrays import FloatArray, Id
+from .keys import Keys
+from .matches import Matches
+from .owner import Owner
+from .records import Metadata, Record, payload
+from .spec import Description
+from .store import RECORDS, ROWS, SIDECAR, TAGS, Change, CollectionStore, NewSegment, Progress, StoredSegment
+from .where import Where, canonical
+
+SEGMENT_ROWS = 65_536
+"""Rows after which `add` and `optimize` begin another segment."""
+
+EVALUATION = "evaluation"
+
+
+class Batch(NamedTuple):
+    """Rows ready to be sealed: ids, float32 (n, d), and one record each."""
+
+    ids: list[Id]
+    rows: FloatArray
+    records: list[Record]
+
+    def part(self, start: int, stop: int) -> Batch:
+        """Rows start..stop of this batch."""
+        return Batch(self.ids[start:stop], self.rows[start:stop], self.records[start:stop])
+
+
+class Segments:
+    """The segments of one collection, from the owner's point of view."""
+
+    def __init__(self, store: CollectionStore, description: Description, keys: Keys | None) -> None:
+        """Read the sidecars. The sealed rows are loaded by the first query. Raises CorruptData or
+        WrongKey."""
+        self.store = store
+        self.description = description
+        self.owner = Owner(keys, description.spec, epoch=description.epoch)
+        self._server: _native.ServerIndex | None = None
+        self._records: dict[bytes, _native.RecordBatch | None] = {}
+        self._tags: dict[bytes, _native.FilterTags | None] = {}
+        for segment in store.segments():
+            self.owner.attach(segment.id, store.read(segment.id, SIDECAR), segment.deleted)
+
+    @property
+    def server(self) -> _native.ServerIndex:
+        """The server's half, holding every committed segment."""
+        if self._server is None:
+            server = _native.ServerIndex(self.description.spec)
+            server.set_evaluation_keys(self.store.attachment(EVALUATION))
+            for segment in self.store.segments():
+                self.store.load_into(server, segment.id)
+            self._server = server
+        return self._server
+
+    def entries(self) -> list[StoredSegment]:
+        """The committed segments, oldest first."""
+        return self.store.segments()
+
+    def write(self, batch: Batch, replaced: Sequence[Id] = (), progress: Progress | None = None) -> None:
+        """Seal `batch`, and in the same commit drop the rows of the ids in `replaced`."""
+        change = Change()
+        total = len(batch.ids)
+        for start in range(0, total, SEGMENT_ROWS):
+            part = batch.part(start, min(start + SEGMENT_ROWS, total))
+            change.add.append(self._sealed(part))
+            if progress is not None:
+                progress(start + len(part.ids), total)
+        self._drop_rows(change, replaced)
+        self._commit(change, replaced)
+
+    def delete(self, ids: Sequence[Id]) -> None:
+        """Drop the rows of these ids. Raises UnknownId; nothing is deleted then."""
+        change = Change()
+        self._drop_rows(change, ids)
+        self._commit(change, ids)
+
+    def rotate(self) -> None:
+        """Take a new query key: the next epoch, with its own evaluation keys."""
+        description = self.description.with_epoch(self.description.epoch + 1)
+        owner = self.owner
+        evaluation = owner.evaluation_at(description.epoch).to_bytes()
+        meta = description.to_bytes(owner)
+        self.store.commit(Change(meta=meta, attachments={EVALUATION: evaluation}))
+        self.description, owner.epoch = description, description.epoch
+        if self._server is not None:
+            self._server.set_evaluation_keys(evaluation)
+
+    def optimize(self, progress: Progress | None = None) -> None:
+        """Merge small segments and those with deleted rows into full ones, each step one commit."""
+        worn = self._worn()
+        total = sum(segment.rows for segment in worn)
+        done = 0
+        while worn:
+            taken: list[StoredSegment] = []
+            while worn and sum(s.rows - len(s.deleted) for s in taken) < SEGMENT_ROWS:
+                taken.append(worn.pop(0))
+            self._merge(taken)
+            done += sum(segment.rows for segment in taken)
+            if progress is not None:
+                progress(done, total)
+        if total:
+            self.store.collect_garbage()
+
+    def search(
+        self, queries: FloatArray, count: int | None, within: float | None, where: Where | None
+    ) -> list[Matches]:
+        """One `Matches` per query row."""
+        if len(queries) == 0:
+            return []
+        allow = None if where is None else self.allowed(where)
+        if len(self.owner) == 0 or (allow is not None and not any(mask.any() for _, mask in allow)):
+            nothing = np.empty(0, np.float32)
+            return [Matches([], nothing, nothing) for _ in range(len(queries))]
+        server = self.server
+        query = self.owner.query(queries)
+        return query.open(server.evaluate(query.to_bytes()), count, within=within, allow=allow)
+
+    def allowed(self, where: Where) -> list[tuple[bytes, npt.NDArray[np.bool_]]]:
+        """Per segment, the rows that pass the filter: by keyed tags, then by opening what metadata is
+        left."""
+        wanted = [self.owner.filter_tag(name, value) for name, value in where.tags]
+        masks = []
+        for segment in self.entries():
+            mask = np.ones(segment.rows, np.bool_)
+            if wanted:
+                tags = self._tag_table(segment)
+                mask = np.zeros(segment.rows, np.bool_) if tags is None else tags.matches(wanted)
+            mask[segment.deleted] = False
+            if not where.complete:
+                names = self.owner.row_ids(segment.id)
+                for row in np.flatnonzero(mask):
+                    mask[row] = where.matches(self._record(segment, int(row), names[row]).metadata)
+            masks.append((segment.id, mask))
+        return masks
+
+    def matching(self, where: Where) -> list[Id]:
+        """The ids that pass the filter, in the order of insertion."""
+        found: list[Id] = []
+        for segment_id, mask in self.allowed(where):
+            names = self.owner.row_ids(segment_id)
+            found.extend(name for row in np.flatnonzero(mask) if (name := names[row]) is not None)
+        return found
+
+    def records(self, ids: Sequence[Id]) -> list[Record]:
+        """The metadata and document of each id. Raises UnknownId."""
+        entries = {segment.id: segment for segment in self.entries()}
+        places = self.owner.places(ids)
+        return [self._record(entries[at], row, name) for name, (at, row) in zip(ids, places, strict=True)]
+
+    def embeddings(self, ids: Sequence[Id]) -> FloatArray:
+        """The unsealed vectors of these ids, (n, d), to within the precision of the seal. Raises
+        UnknownId."""
+        out = np.empty((len(ids), self.description.spec.dimension), np.float32)
+        by_segment: dict[bytes, list[tuple[int, int]]] = {}
+        for position, (segment_id, row) in enumerate(self.owner.places(ids)):
+            by_segment.setdefault(segment_id, []).append((position, row))
+        for segment_id, pairs in by_segment.items():
+            positions, rows = zip(*pairs, strict=True)
+            out[list(positions)] = self._unsealed(segment_id)[list(rows)]
+        return out
+
+    def _unsealed(self, segment_id: bytes) -> FloatArray:
+        return self.owner.unseal(segment_id, self.server.segment(segment_id))
+
+    def _record(self, segment: StoredSegment, row: int, name: Id | None) -> Record:
+        if RECORDS not in segment.blobs or name is None:
+            return Record()
+        batch = self._records.get(segment.id)
+        if batch is None:
+            batch = _native.RecordBatch.from_bytes(self.store.read(segment.id, RECORDS))
+            self._records[segment.id] = batch
+        return Record.from_bytes(self.owner.open_record(segment.id, batch, row, name))
+
+    def _tag_table(self, segment: StoredSegment) -> _native.FilterTags | None:
+        if TAGS not in segment.blobs:
+            return None
+        table = self._tags.get(segment.id)
+        if table is None:
+            table = _native.FilterTags.from_bytes(self.store.read(segment.id, TAGS))
+            self._tags[segment.id] = table
+        return table
+
+    def _sealed(self, batch: Batch) -> NewSegment:
+        segment = self.owner.seal(batch.ids, batch.rows, attach=False)
+        blobs = {ROWS: segment.segment, SIDECAR: segment.sidecar}
+        payloads = [payload(r, f"id {name!r}") for name, r in zip(batch.ids, batch.records, strict=True)]
+        if any(payloads):
+            blobs[RECORDS] = self.owner.seal_records(segment.id, batch.ids, payloads).to_bytes()
+        tags = [self._row_tags(record.metadata) for record in batch.records]
+        if any(tags):
+            blobs[TAGS] = _native.FilterTags(tags).to_bytes()
+        return NewSegment(segment.id, segment.rows, blobs)
+
+    def _row_tags(self, metadata: Metadata | None) -> list[bytes]:
+        return [
+            self.owner.filter_tag(name, canonical(value))
+            for name in self.description.filterable
+            if metadata and (value := metadata.get(name, _ABSENT)) is not _ABSENT and _scalar(value)
+        ]
+
+    def _drop_rows(self, change: Change, ids: Sequence[Id]) -> None:
+        """Add the deletion of these ids to `change`. A segment left without rows is removed altogether."""
+        dropped: dict[bytes, list[int]] = {}
+        for segment_id, row in self.owner.places(ids):
+            dropped.setdefault(segment_id, []).append(row)
+        for segment in self.entries():
+            rows = dropped.get(segment.id)
+            if rows is None:
+                continue
+            if len(rows) + len(segment.deleted) == segment.rows:
+                change.remove.append(segment.id)
+            else:
+                change.delete_rows[segment.id] = sorted(rows)
+
+    def _commit(self, change: Change, dropped: Sequence[Id]) -> None:
+        if not (change.add or change.remove or change.delete_rows):
+            return
+        self.store.commit(change)
+        if dropped:
+            self.owner.forget(dropped)
+        for segment_id in change.remove:
+            self.owner.detach(segment_id)
+            self._records.pop(segment_id, None)
+            self._tags.pop(segment_id, None)
+            if self._server is not None:
+                self._server.remove(segment_id)
+        for new in change.add:
+            self.owner.attach(new.id, new.blobs[SIDECAR])
+            if self._server is not None:
+                self.store.load_into(self._server, new.id)
+
+    def _worn(self) -> list[StoredSegment]:
+        """Segments worth sealing again: with deleted rows, or small when there are several small ones."""
+        entries = self.entries()
+        small = [segment for segment in entries if segment.rows - len(segment.deleted) < SEGMENT_ROWS // 2]
+        merge = {segment.id for segment in small} if len(small) > 1 else set()
+        return [segment for segment in entries if segment.deleted or segment.id in merge]
+
+    def _merge(self, taken: Sequence[StoredSegment]) -> None:
+        change = Change(remove=[segment.id for segment in taken])
+        batches = list(self._live(taken))
+        ids = [name for batch in batches for name in batch.ids]
+        if ids:
+            rows = np.concatenate([batch.rows for batch in batches])
+            records = [record for batch in batches for record in batch.records]
+            change.add.append(self._sealed(Batch(ids, rows, records)))
+        self._commit(change, ())
+
+    def _live(self, taken: Sequence[StoredSegment]) -> Iterator[Batch]:
+        for segment in taken:
+            names = self.owner.row_ids(segment.id)
+            live = [(row, name) for row, name in enumerate(names) if name is not None]
+            records = [self._record(segment, row, name) for row, name in live]
+            yield Batch(
+                [name for _, name in live], self._unsealed(segment.id)[[row for row, _ in live]], records
+            )
+
+
+_ABSENT = object()
+
+
+def _scalar(value: Any) -> bool:
+    return value is None or isinstance(value, str | int | float)

@@ -1,0 +1,142 @@
+"""What a collection is enters; the description that lies beside its segments leaves, and back. Key owner's
+side.
+
+In clear: the index spec, the key id, the epoch. Sealed: the names of the filterable fields.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from . import _native
+from ._native import IndexSpec
+from .arrays import count
+from .errors import CorruptData, InvalidInput, UnsupportedVersion, WrongKey
+from .keys import Keys, native_for
+from .matches import METRICS
+from .owner import Owner
+from .store import check_name, corrupt_meta
+
+FORMAT = 1
+MODES = ("sealed", "sealed-query", "sealed-index", "open")
+PRECISIONS = ("standard", "small", "wide")
+MAX_DIMENSION = 16_384
+# The settings are sealed as the only record of a segment that never exists.
+_SETTINGS_PLACE = bytes(16)
+_SETTINGS_ID = "ciphervec collection settings"
+
+
+def index_spec(name: str, dimension: int, metric: str, mode: str, precision: str) -> IndexSpec:
+    """Check the choices and make the native spec. Raises InvalidInput naming the ones there are."""
+    for what, value, known in (
+        ("metric", metric, METRICS),
+        ("mode", mode, MODES),
+        ("precision", precision, PRECISIONS),
+    ):
+        if value not in known:
+            raise InvalidInput(f"{what} must be one of {', '.join(known)}; got {value!r}.")
+    dimension = count(dimension, "dimension")
+    if dimension > MAX_DIMENSION:
+        raise InvalidInput(
+            f"dimension must be 1 to {MAX_DIMENSION:,}, got {dimension:,}. Reduce it first, e.g. by PCA."
+        )
+    return IndexSpec(name, dimension, metric, mode, precision)
+
+
+@dataclass(frozen=True)
+class Description:
+    """A collection's fixed choices, and the epoch of its query key."""
+
+    spec: IndexSpec
+    key_id: str
+    filterable: tuple[str, ...] = ()
+    epoch: int = 0
+
+    @classmethod
+    def new(
+        cls,
+        name: str,
+        dimension: int,
+        metric: str,
+        mode: str,
+        precision: str,
+        filterable: Sequence[str],
+        keys: Keys | None,
+    ) -> Description:
+        """Check everything `create_collection` was given. Raises InvalidInput."""
+        spec = index_spec(check_name(name), dimension, metric, mode, precision)
+        if isinstance(filterable, str):
+            raise InvalidInput(f"filterable must be a list of field names, got the string {filterable!r}.")
+        fields: tuple[Any, ...] = tuple(filterable)
+        for one in fields:
+            if not isinstance(one, str) or not one or one.startswith("$"):
+                raise InvalidInput(
+                    f"filterable holds {one!r}; field names are non-empty strings without leading '$'."
+                )
+        if len(set(fields)) != len(fields):
+            raise InvalidInput(f"filterable names a field twice: {', '.join(fields)}.")
+        return cls(spec, native_for(keys, spec).key_id, fields)
+
+    def with_epoch(self, epoch: int) -> Description:
+        """The same collection under another query key."""
+        return replace(self, epoch=epoch)
+
+    def to_bytes(self, owner: Owner) -> bytes:
+        """JSON for the store."""
+        settings = owner.seal_records(
+            _SETTINGS_PLACE, [_SETTINGS_ID], [json.dumps({"filterable": self.filterable}).encode()]
+        )
+        return json.dumps(
+            {
+                "format": FORMAT,
+                "spec": base64.b64encode(self.spec.to_bytes()).decode(),
+                "key_id": self.key_id,
+                "epoch": self.epoch,
+                "settings": base64.b64encode(settings.to_bytes()).decode(),
+            }
+        ).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes, name: str, keys: Keys | None) -> Description:
+        """Read it back, checking the key before anything is opened.
+
+        Raises WrongKey, CorruptData, UnsupportedVersion, or InvalidInput when a sealed collection gets no
+        keys.
+        """
+        try:
+            content = json.loads(data)
+            found = content["format"]
+            if isinstance(found, int) and found > FORMAT:
+                raise UnsupportedVersion(
+                    f"collection {name!r} has format {found}; this ciphervec reads up to "
+                    f"{FORMAT}. Upgrade ciphervec."
+                )
+            spec = IndexSpec.from_bytes(base64.b64decode(content["spec"], validate=True))
+            key_id, epoch = str(content["key_id"]), count(content["epoch"] + 1, "epoch + 1") - 1
+            settings = _native.RecordBatch.from_bytes(base64.b64decode(content["settings"], validate=True))
+            if found != FORMAT or len(settings) != 1:
+                raise corrupt_meta(name, f"format {found!r}, {len(settings)} settings")
+        except (ValueError, KeyError, TypeError) as error:
+            raise corrupt_meta(name, error) from error
+        if spec.collection != name:
+            raise CorruptData(
+                f"the folder {name!r} holds the collection {spec.collection!r}; its name is part of what "
+                "its keys are bound to. Rename the folder back."
+            )
+        owner = Owner(keys, spec)
+        check_key(owner.key_id, key_id, name)
+        opened = owner.open_record(_SETTINGS_PLACE, settings, 0, _SETTINGS_ID)
+        return cls(spec, key_id, tuple(json.loads(opened)["filterable"]), epoch)
+
+
+def check_key(given: str, expected: str, name: str) -> None:
+    """Raise WrongKey unless the key ids agree."""
+    if given != expected:
+        raise WrongKey(
+            f"{name!r} is sealed under key {expected}, but the key given is {given}. "
+            "Load the key file it was made with."
+        )
