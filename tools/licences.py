@@ -8,8 +8,8 @@ import subprocess
 import sys
 
 PERMISSIVE = {
-    "0BSD", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "BSD-1-Clause", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0",
-    "CC0-1.0", "ISC", "MIT", "MIT-0", "Unicode-3.0", "Unlicense", "Zlib",
+    "0BSD", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "BSD-1-Clause", "BSD-2-Clause", "BSD-3-Clause",
+    "BSL-1.0", "CC0-1.0", "ISC", "MIT", "MIT-0", "Unicode-3.0", "Unlicense", "Zlib",
 }  # fmt: skip
 
 
@@ -53,7 +53,11 @@ def main() -> int:
         ["cargo", "metadata", "--format-version", "1", "--locked"], check=True, capture_output=True, text=True
     )
     packages = json.loads(metadata.stdout)["packages"]
-    bad = [(p["name"], p["version"], p["license"]) for p in packages if not permitted(p["license"] or "none stated")]
+    bad = [
+        (p["name"], p["version"], p["license"])
+        for p in packages
+        if not permitted(p["license"] or "none stated")
+    ]
     for name, version, licence in bad:
         print(f"{name} {version}: {licence} is not on the list in tools/licences.py", file=sys.stderr)
     print(f"{len(packages) - len(bad)} of {len(packages)} packages are permissively licensed")

@@ -1,7 +1,7 @@
-"""What `make` runs: every step in order, numbered and timed. Standard library only; runs before anything is installed.
+"""What `make` runs: every step in order, numbered and timed. Standard library only: it runs on a bare machine.
 
-    python3 tools/steps.py test        all steps of a target
-    python3 tools/steps.py test pytest only the steps whose name contains "pytest" (set-up is not repeated)
+`python3 tools/steps.py test` runs all steps of a target; `python3 tools/steps.py test pytest` only those whose name
+contains "pytest", without the set-up.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ BENCH_COMMON = ["--rows", "200000", "--dim", "512", "--threads", "1"]
 Command = list[str]
 
 
-class StepFailed(Exception):
+class StepFailedError(Exception):
     """A step that ended badly; the message is the next thing to do."""
 
 
-class StepSkipped(Exception):
+class StepSkippedError(Exception):
     """A step this machine cannot run; the message says why."""
 
 
@@ -55,7 +55,7 @@ def call(command: Command, **environment: str) -> None:
     """Run one command with its output straight on the terminal."""
     result = subprocess.run(command, cwd=ROOT, env={**os.environ, **environment})
     if result.returncode != 0:
-        raise StepFailed(f"`{' '.join(command)}` ended with exit code {result.returncode}")
+        raise StepFailedError(f"`{' '.join(command)}` ended with exit code {result.returncode}")
 
 
 def quiet(command: Command, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -68,13 +68,15 @@ def quiet(command: Command, **environment: str) -> subprocess.CompletedProcess[s
 
 
 def look_at_machine() -> None:
-    if sys.version_info < (3, 10):
-        raise StepFailed(
+    if sys.version_info < (3, 10):  # noqa: UP036, an older one gets this far
+        raise StepFailedError(
             f"Python 3.10 or newer is needed and this is {sys.version.split()[0]}; "
             "name another one with `make PYTHON=/path/to/python3 ...`"
         )
     if shutil.which("cargo") is None:
-        raise StepFailed("no `cargo` on the PATH; install a Rust toolchain with rustup and open a new shell")
+        raise StepFailedError(
+            "no `cargo` on the PATH; install a Rust toolchain with rustup and open a new shell"
+        )
     rust = quiet(["cargo", "--version"]).stdout.strip()
     print(f"Python {sys.version.split()[0]}, {rust}, {os.cpu_count()} cores")
 
@@ -90,7 +92,7 @@ def make_venv() -> None:
     result = quiet([sys.executable, "-m", "venv", str(VENV)])
     if result.returncode != 0:
         shutil.rmtree(VENV, ignore_errors=True)
-        raise StepFailed(
+        raise StepFailedError(
             "this Python cannot make a virtual environment (on Debian and Ubuntu: "
             f"apt install python3-venv)\n{result.stdout}{result.stderr}"
         )
@@ -122,7 +124,7 @@ def build_wheel() -> None:
           "--interpreter", str(PYTHON)])  # fmt: skip
     wheels = list(WHEELS.glob("ciphervec-*.whl"))
     if len(wheels) != 1 or "-abi3-" not in wheels[0].name:
-        raise StepFailed(f"expected one abi3 wheel in {WHEELS}, found {[w.name for w in wheels]}")
+        raise StepFailedError(f"expected one abi3 wheel in {WHEELS}, found {[w.name for w in wheels]}")
     call([str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet",
           "--no-deps", "--force-reinstall", str(wheels[0])])  # fmt: skip
     print(f"{wheels[0].name}, {wheels[0].stat().st_size / 1e6:.1f} MB, installed in .venv")
@@ -139,7 +141,7 @@ def need_component(component: str, subcommand: str) -> None:
         if quiet(["rustup", "component", "add", component]).returncode == 0:
             return
     message = f"{component} is not installed and could not be added; `rustup component add {component}`"
-    raise StepFailed(message) if os.environ.get("CI") else StepSkipped(message)
+    raise StepFailedError(message) if os.environ.get("CI") else StepSkippedError(message)
 
 
 def rust_format() -> None:
@@ -149,7 +151,19 @@ def rust_format() -> None:
 
 def clippy() -> None:
     need_component("clippy", "clippy")
-    call(["cargo", "clippy", "--workspace", "--all-targets", "--all-features", "--locked", "--", "-D", "warnings"])
+    call(
+        [
+            "cargo",
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--all-features",
+            "--locked",
+            "--",
+            "-D",
+            "warnings",
+        ]
+    )
 
 
 def cargo_test() -> None:
@@ -157,7 +171,9 @@ def cargo_test() -> None:
 
 
 def cargo_docs() -> None:
-    call(["cargo", "doc", "--workspace", "--all-features", "--no-deps", "--locked"], RUSTDOCFLAGS="-D warnings")
+    call(
+        ["cargo", "doc", "--workspace", "--all-features", "--no-deps", "--locked"], RUSTDOCFLAGS="-D warnings"
+    )
 
 
 def server_half() -> None:
@@ -167,7 +183,7 @@ def server_half() -> None:
                   "--prefix", "none", "--locked"])  # fmt: skip
     found = [line for line in tree.stdout.splitlines() if line.startswith(("chacha20poly1305 ", "scrypt "))]
     if tree.returncode != 0 or found:
-        raise StepFailed(f"the server's half links secret-key code: {found}\n{tree.stderr}")
+        raise StepFailedError(f"the server's half links secret-key code: {found}\n{tree.stderr}")
     print("no AEAD, no key file code in the server's half")
 
 
@@ -178,13 +194,14 @@ def native_backends() -> list[str]:
     return [
         name
         for name in ("avx2", "portable")
-        if name != default and quiet([str(PYTHON), "-c", probe], CIPHERVEC_BACKEND=name).stdout.strip() == name
+        if name != default
+        and quiet([str(PYTHON), "-c", probe], CIPHERVEC_BACKEND=name).stdout.strip() == name
     ]
 
 
 def on_backend(name: str, command: Command) -> None:
     if name not in native_backends():
-        raise StepSkipped(f"this processor has no {name}, or it is the default already tested")
+        raise StepSkippedError(f"this processor has no {name}, or it is the default already tested")
     call(command, CIPHERVEC_BACKEND=name)
 
 
@@ -230,13 +247,13 @@ def bench(stem: str, *arguments: str) -> Callable[[], None]:
 def install_peer() -> None:
     try:
         install("tenseal", ["tenseal"])
-    except StepFailed as error:
-        raise StepSkipped(f"TenSEAL has no wheel for this Python: {error}") from error
+    except StepFailedError as error:
+        raise StepSkippedError(f"TenSEAL has no wheel for this Python: {error}") from error
 
 
 def bench_peer() -> None:
     if quiet([str(PYTHON), "-c", "import tenseal"]).returncode != 0:
-        raise StepSkipped("TenSEAL is not installed")
+        raise StepSkippedError("TenSEAL is not installed")
     bench("search-tenseal", "--rows", "10000", "--dim", "512", "--threads", "1", "--peer", "tenseal")()
 
 
@@ -265,20 +282,32 @@ LINTS = [
 ]
 
 TARGETS: dict[str, list[Step]] = {
-    "demo": [MACHINE, MAKE_VENV, DEMO_TOOLS, WHEEL, Step("demo", "the main job on real input", program("demo"))],
+    "demo": [
+        MACHINE,
+        MAKE_VENV,
+        DEMO_TOOLS,
+        WHEEL,
+        Step("demo", "the main job on real input", program("demo")),
+    ],
     "test": [
         MACHINE,
         MAKE_VENV,
         TEST_TOOLS,
         WHEEL,
         *LINTS,
-        Step("stubtest", "the typed stub against the native module", module("mypy.stubtest", "ciphervec._native")),
+        Step(
+            "stubtest",
+            "the typed stub against the native module",
+            module("mypy.stubtest", "ciphervec._native"),
+        ),
         Step("licences", "every Rust dependency is permissively licensed", licences),
         Step("server-half", "the server builds without any secret key code", server_half),
         Step("cargo-doc", "Rust documentation, warnings are errors", cargo_docs),
         Step("cargo-test", "Rust tests on the default back-end", cargo_test),
         Step("cargo-test-avx2", "arithmetic and scheme tests on AVX2", cargo_test_on("avx2")),
-        Step("cargo-test-portable", "arithmetic and scheme tests on portable code", cargo_test_on("portable")),
+        Step(
+            "cargo-test-portable", "arithmetic and scheme tests on portable code", cargo_test_on("portable")
+        ),
         Step("pytest", "Python tests, examples, README snippets", module("pytest", "-q")),
         Step("pytest-avx2", "core Python tests on AVX2", pytest_on("avx2")),
         Step("pytest-portable", "core Python tests on portable code", pytest_on("portable")),
@@ -319,10 +348,10 @@ def run(target: str, only: str | None) -> int:
         began = time.monotonic()
         try:
             step.action()
-        except StepSkipped as reason:
+        except StepSkippedError as reason:
             outcome.skipped.append(f"{step.name}: {reason}")
             print(f"{head}: skipped, {reason}", flush=True)
-        except StepFailed as reason:
+        except StepFailedError as reason:
             print(f"\n{head}: FAILED after {clock(time.monotonic() - began)}\n{reason}", file=sys.stderr)
             print(f"again, this step alone: python3 tools/steps.py {target} {step.name}", file=sys.stderr)
             return 1

@@ -82,7 +82,9 @@ class Tenseal:
         try:
             import tenseal
         except ImportError as error:
-            raise InvalidInput("--peer tenseal needs TenSEAL, which is not installed; pip install tenseal") from error
+            raise InvalidInput(
+                "--peer tenseal needs TenSEAL, which is not installed; pip install tenseal"
+            ) from error
         self.tenseal = tenseal
         self.vectors = vectors.astype(np.float64)
         self.context = tenseal.context(

@@ -46,7 +46,9 @@ def write_markdown(records: Sequence[Record], path: Path) -> None:
 def title(record: Record) -> str:
     """How a record is called in a table."""
     name = str(record["mode"])
-    return name if record["precision"] in ("standard", "float32", "ckks") else f"{name}, {record['precision']}"
+    return (
+        name if record["precision"] in ("standard", "float32", "ckks") else f"{name}, {record['precision']}"
+    )
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -112,15 +114,20 @@ def markdown(records: Sequence[Record]) -> str:
     names = [name for name, _ in COLUMNS]
     lines = [heading(records), "", "| " + " | ".join(names) + " |", "|---|" + "---:|" * (len(names) - 1)]
     lines += ["| " + " | ".join(cell(record) for _, cell in COLUMNS) + " |" for record in records]
-    slower = [record for record in records if record.get("times_slower_than_ours")]
-    if slower:
-        lines.append("")
-    lines += [
+    sentences = peer_sentences(records)
+    if sentences:
+        lines += ["", *sentences]
+    return "\n".join(lines) + "\n"
+
+
+def peer_sentences(records: Sequence[Record]) -> list[str]:
+    """How an encrypted peer compares with ours, a sentence each."""
+    return [
         f"{record['mode']} took {number(record['times_slower_than_ours'])} times as long as ciphervec's "
         f"`{record['compares_with']}` ({number(record['ms_ours'])} ms) on the same rows in the same run."
-        for record in slower
+        for record in records
+        if record.get("times_slower_than_ours")
     ]
-    return "\n".join(lines) + "\n"
 
 
 def plot(records: Sequence[Record], path: Path) -> None:
@@ -128,7 +135,9 @@ def plot(records: Sequence[Record], path: Path) -> None:
     try:
         import matplotlib as mpl
     except ImportError as error:
-        raise InvalidInput("--plot needs matplotlib, which is not installed; pip install 'ciphervec[bench]'") from error
+        raise InvalidInput(
+            "--plot needs matplotlib, which is not installed; pip install 'ciphervec[bench]'"
+        ) from error
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 

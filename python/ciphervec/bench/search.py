@@ -55,7 +55,9 @@ def run(settings: Settings, notify: Notify = lambda message: None) -> list[Recor
         for mode, precision in settings.variants:
             notify(f"{mode} ({precision}): sealing")
             subject = build(data.vectors, mode, precision)
-            notify(f"{subject.name}: {settings.repeats} runs of {settings.queries} queries, in turn with the peers")
+            notify(
+                f"{subject.name}: {settings.repeats} runs of {settings.queries} queries, in turn with the peers"
+            )
             answers, times = alternate(settings, data, subject, (faiss, product))
             notify(f"{subject.name}: errors and recall of {settings.accuracy_queries} queries")
             record = describe(settings, subject, answers, times)
@@ -92,7 +94,9 @@ def alternate(
     return answers, times
 
 
-def describe(settings: Settings, subject: Subject, answers: list[Answer], times: dict[str, list[float]]) -> Record:
+def describe(
+    settings: Settings, subject: Subject, answers: list[Answer], times: dict[str, list[float]]
+) -> Record:
     """Medians of the runs, and ratios to the peers' medians in the same turns."""
 
     def median(of: Callable[[Answer], float]) -> float:
@@ -155,7 +159,9 @@ def accuracy(settings: Settings, data: Data, exact: Any, subject: Subject) -> Re
     }
 
 
-def describe_plain(settings: Settings, peer: Peer, times: dict[str, list[float]], data: Data, exact: Any) -> Record:
+def describe_plain(
+    settings: Settings, peer: Peer, times: dict[str, list[float]], data: Data, exact: Any
+) -> Record:
     """A plaintext peer's record, over all the turns it took."""
     total, faiss = (statistics.median(times[name]) for name in (peer.name, Faiss.name))
     queries: Floats = data.queries[: settings.accuracy_queries]

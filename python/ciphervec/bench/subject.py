@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .._native import Catalogue, IndexSpec, Keys, Owner, ServerIndex
+from .._native import IndexSpec, ServerIndex
+from ..keys import Keys
+from ..owner import Owner
 from .data import Floats
 
 # What a bench measures, in the order of its table.
@@ -47,7 +49,6 @@ class Subject:
     mode: str
     precision: str
     owner: Owner
-    catalogue: Catalogue
     server: ServerIndex
     rows: int
     seal_seconds: float
@@ -62,16 +63,16 @@ class Subject:
     def search(self, queries: Floats, count: int) -> Answer:
         """One batch, from the plain query to ids and scores."""
         started = time.perf_counter()
-        query = self.owner.query(queries, self.catalogue)
+        query = self.owner.query(queries)
         sent = query.to_bytes()
         prepared = time.perf_counter()
         response = self.server.evaluate(sent)
         evaluated = time.perf_counter()
-        found = self.owner.open(query, response, self.catalogue, count=count)
+        found = query.open(response, count)
         opened = time.perf_counter()
         return Answer(
-            ids=[[int(i) for i in ids] for ids, _ in found],
-            scores=[scores for _, scores in found],
+            ids=[[int(i) for i in matches.ids] for matches in found],
+            scores=[matches.scores for matches in found],
             prepare=1e3 * (prepared - started),
             evaluate=1e3 * (evaluated - prepared),
             open=1e3 * (opened - evaluated),
@@ -86,26 +87,24 @@ def build(vectors: Floats, mode: str, precision: str, keys: Keys | None = None) 
     """Seal `vectors` as one segment and hand it, with the evaluation keys if the mode has any, to a server."""
     keys = keys or Keys.generate()
     spec = IndexSpec("bench", int(vectors.shape[1]), "cosine", mode, precision)
-    owner, catalogue, server = Owner(keys, spec), Catalogue(), ServerIndex(spec)
+    owner, server = Owner(keys, spec), ServerIndex(spec)
     key_bytes = 0
     if mode in ("sealed", "sealed-query"):
-        evaluation = keys.evaluation(spec).to_bytes()
+        evaluation = owner.evaluation().to_bytes()
         server.set_evaluation_keys(evaluation)
         key_bytes = len(evaluation)
     ids = list(range(len(vectors)))
     # Once on a small piece first: NTT tables and masks are made on the first call and belong to no vector.
-    owner.seal(vectors[: min(len(vectors), 256)], ids[:256])
+    owner.seal(ids[:256], vectors[:256], attach=False)
     started = time.perf_counter()
-    sealed = owner.seal(vectors, ids)
+    sealed = owner.seal(ids, vectors)
     seconds = time.perf_counter() - started
-    catalogue.add(owner, sealed.id, sealed.sidecar)
     segment, sidecar = sealed.segment, sealed.sidecar
     server.add(segment)
     return Subject(
         mode=mode,
         precision=precision,
         owner=owner,
-        catalogue=catalogue,
         server=server,
         rows=len(vectors),
         seal_seconds=seconds,

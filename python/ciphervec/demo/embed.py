@@ -59,7 +59,9 @@ def tfidf(texts: Sequence[str], dimension: int = DIMENSION) -> Embedder:
     weigh = TfidfVectorizer(stop_words="english", sublinear_tf=True, min_df=2, max_df=0.2, dtype=np.float32)
     weights = weigh.fit_transform(texts)
     if weights.shape[1] <= dimension:
-        raise InvalidInput(f"{len(texts)} texts hold {weights.shape[1]} words, too few for {dimension} dimensions")
+        raise InvalidInput(
+            f"{len(texts)} texts hold {weights.shape[1]} words, too few for {dimension} dimensions"
+        )
     reduce = TruncatedSVD(dimension, n_iter=4, random_state=0)
     vectors = unit(reduce.fit_transform(weights))
 

@@ -1,0 +1,72 @@
+"""Command lines enter; tables or JSON and an exit code leave. Runs on the key owner's side, but for `verify` and `info`."""
+
+from __future__ import annotations
+
+import typer
+
+from .bench import bench_app
+from .collections import add, create, query
+from .demo import demo
+from .keygen import keygen
+from .terminal import EXIT_CODES, version
+from .upkeep import info, verify
+
+_CODES = "\n\n".join(f"  {int(code)}  {code.says}" for code in EXIT_CODES)
+
+app = typer.Typer(
+    name="ciphervec",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Search embeddings that stay encrypted.",
+    epilog=f"""**Start here**
+
+`ciphervec demo` searches real text in every trust mode, in about half a minute.
+
+**Your own vectors**
+
+`ciphervec keygen my.key`
+
+`ciphervec create db faces --dim 512 --keys my.key`
+
+`ciphervec add db faces vectors.npy --keys my.key`
+
+`ciphervec query db faces probe.npy --keys my.key`
+
+**Exit codes**
+
+{_CODES}
+""",
+)
+
+
+@app.callback()
+def _root(
+    _version: bool = typer.Option(
+        False,
+        "--version",
+        callback=version,
+        is_eager=True,
+        help="Print the version and the back-end, and stop.",
+    ),
+) -> None:
+    """Search embeddings that stay encrypted."""
+
+
+app.command()(keygen)
+app.command()(create)
+app.command()(add)
+app.command()(query)
+app.command()(info)
+app.command()(verify)
+app.command()(demo)
+app.add_typer(bench_app, name="bench")
+
+
+def main() -> None:
+    """The `ciphervec` program."""
+    app()
+
+
+__all__ = ["app", "main"]

@@ -1,0 +1,245 @@
+"""Folders, files of vectors and questions enter; sealed collections and ranked hits leave. The key owner's side."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.table import Table as Grid
+
+from ..arrays import Id
+from ..client import PersistentClient
+from ..collection import Collection
+from ..errors import InvalidInput
+from .readers import Columns, Table, read, read_ids
+from .terminal import (
+    Json,
+    KeyFile,
+    PassphraseFile,
+    command,
+    load_keys,
+    plain,
+    print_json,
+    progress,
+    screen,
+)
+
+Folder = Annotated[Path, typer.Argument(help="The database folder.")]
+Name = Annotated[str, typer.Argument(help="The collection's name.")]
+EmbeddingColumn = Annotated[
+    str, typer.Option(help="Column (.parquet, .csv) or array (.npz) with the vectors.")
+]
+
+
+@command
+def create(
+    folder: Annotated[Path, typer.Argument(help="The database folder; made if it isn't there.")],
+    name: Name,
+    dim: Annotated[int, typer.Option("--dim", "-d", help="Numbers per vector, 1 to 16384.")],
+    keys: KeyFile = None,
+    passphrase_file: PassphraseFile = None,
+    metric: Annotated[str, typer.Option(help="cosine, ip, l2 or hamming.")] = "cosine",
+    mode: Annotated[
+        str,
+        typer.Option(
+            help="What is encrypted. sealed: vectors and queries; sealed-query: queries; sealed-index: vectors; open: nothing."
+        ),
+    ] = "sealed",
+    precision: Annotated[
+        str, typer.Option(help="standard; in sealed-index also small or wide.")
+    ] = "standard",
+    filterable: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A metadata field the server may compare for equality; it learns which rows are equal. Repeat."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Make an empty collection.
+
+    **Examples**
+
+    `ciphervec create db faces --dim 512 --keys my.key`
+
+    `ciphervec create db docs --dim 768 --mode sealed-index --precision small --keys my.key`
+    """
+    with PersistentClient(folder, load_keys(keys, passphrase_file)) as client:
+        collection = client.create_collection(name, dim, metric, mode, precision, filterable or ())
+        info = collection.info()
+    if as_json:
+        print_json(info)
+        return
+    screen.print(f"[bold]{name}[/]: {dim} dimensions, {metric}, {mode}, in {folder}", highlight=False)
+    screen.print(
+        f"next: ciphervec add {folder} {name} vectors.npy{_keys_again(keys)}", style="dim", highlight=False
+    )
+
+
+@command
+def add(
+    folder: Folder,
+    name: Name,
+    file: Annotated[Path, typer.Argument(help="A .npy, .npz, .parquet or .csv file of vectors.")],
+    keys: KeyFile = None,
+    passphrase_file: PassphraseFile = None,
+    ids: Annotated[
+        Path | None, typer.Option(help="A text file with one id a line, for files that hold none.")
+    ] = None,
+    embedding_column: EmbeddingColumn = "embedding",
+    id_column: Annotated[str, typer.Option(help="Column or array with the ids.")] = "id",
+    document_column: Annotated[str, typer.Option(help="Column or array with the documents.")] = "document",
+    upsert: Annotated[
+        bool, typer.Option("--upsert", help="Replace rows whose id is there, instead of refusing.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Seal the vectors of a file and store them, all or none.
+
+    Columns other than the vector, `id` and `document` become metadata, which is stored encrypted. Without ids the rows
+    are numbered on from the highest number there.
+
+    **Examples**
+
+    `ciphervec add db faces vectors.npy --keys my.key`
+
+    `ciphervec add db faces vectors.npy --ids names.txt --keys my.key`
+
+    `ciphervec add db docs rows.parquet --embedding-column vector --keys my.key`
+    """
+    table = read(file, Columns(embedding_column, id_column, document_column))
+    with PersistentClient(folder, load_keys(keys, passphrase_file)) as client:
+        collection = client.get_collection(name)
+        names = _ids(table, ids, collection)
+        began = time.perf_counter()
+        with progress(f"sealing into {name}", len(names), quiet=as_json) as step:
+            store = collection.upsert if upsert else collection.add
+            store(names, table.embeddings, table.metadatas, table.documents, progress=step)
+        seconds = time.perf_counter() - began
+        count = collection.count()
+    if as_json:
+        print_json({"added": len(names), "count": count, "seconds": round(seconds, 3)})
+        return
+    rate = f", {len(names) / seconds:,.0f} a second" if seconds > 0 and names else ""
+    screen.print(
+        f"{len(names):,} vectors sealed in {seconds:.2f} s{rate}; {name} holds {count:,}", highlight=False
+    )
+    screen.print(
+        f"next: ciphervec query {folder} {name} probe.npy{_keys_again(keys)}", style="dim", highlight=False
+    )
+
+
+@command
+def query(
+    folder: Folder,
+    name: Name,
+    file: Annotated[Path | None, typer.Argument(help="A file with one or more query vectors.")] = None,
+    vector: Annotated[str | None, typer.Option(help="One query as a JSON list, instead of a file.")] = None,
+    keys: KeyFile = None,
+    passphrase_file: PassphraseFile = None,
+    count: Annotated[
+        int | None, typer.Option("--count", "-n", help="Hits per query; 10 unless --within is given.")
+    ] = None,
+    where: Annotated[
+        str | None, typer.Option(help='A filter on metadata as JSON, e.g. \'{"lang": "en"}\'.')
+    ] = None,
+    within: Annotated[float | None, typer.Option(help="Only hits at a distance of at most this.")] = None,
+    embedding_column: EmbeddingColumn = "embedding",
+    as_json: Json = False,
+) -> None:
+    """Find the rows closest to each query vector.
+
+    Distances: 1 − cosine, 1 − inner product, squared Euclidean, or differing bits. Lower is closer.
+
+    **Examples**
+
+    `ciphervec query db faces probe.npy --count 5 --keys my.key`
+
+    `ciphervec query db docs probe.npy --where '{"lang": "en"}' --keys my.key --json`
+
+    `ciphervec query db tiny --vector '[0.1, 0.7, -0.2]' --keys my.key`
+    """
+    questions = _questions(file, vector, embedding_column)
+    filters = _filter(where)
+    with PersistentClient(folder, load_keys(keys, passphrase_file), read_only=True) as client:
+        collection = client.get_collection(name)
+        began = time.perf_counter()
+        found = collection.query(questions, count, filters, within=within)
+        seconds = time.perf_counter() - began
+    if as_json:
+        print_json({**found, "seconds": round(seconds, 4)})
+        return
+    rows = zip(
+        found["ids"],
+        found["distances"] or [],
+        found["documents"] or [],
+        found["metadatas"] or [],
+        strict=True,
+    )
+    for number, (hits, distances, documents, metadatas) in enumerate(rows, 1):
+        grid = Grid(
+            title=f"query {number} of {len(questions)}", title_justify="left", box=None, pad_edge=False
+        )
+        grid.add_column("", justify="right", style="dim")
+        grid.add_column("id", style="bold")
+        grid.add_column("distance", justify="right")
+        grid.add_column("document", max_width=60, no_wrap=True, overflow="ellipsis")
+        grid.add_column("metadata", style="dim", max_width=40, no_wrap=True, overflow="ellipsis")
+        for place, (hit, distance, document, metadata) in enumerate(
+            zip(hits, distances, documents, metadatas, strict=True), 1
+        ):
+            grid.add_row(
+                str(place), str(hit), f"{distance:.5f}", plain(document or ""), plain(metadata or "")
+            )
+        screen.print(grid)
+        if not hits:
+            screen.print("  no row passes", style="dim")
+    screen.print(
+        f"{len(questions)} in {1e3 * seconds:.1f} ms, loading included", style="dim", highlight=False
+    )
+
+
+def _keys_again(keys: Path | None) -> str:
+    return f" --keys {keys}" if keys else ""
+
+
+def _ids(table: Table, file: Path | None, collection: Collection) -> list[Id]:
+    """From --ids, from the file itself, or numbered on from the highest number there."""
+    if file is not None:
+        names = read_ids(file)
+        if len(names) != len(table):
+            raise InvalidInput(f"{file} has {len(names)} ids for {len(table)} vectors.")
+        return names
+    if table.ids is not None:
+        return table.ids
+    taken = [name for name in collection.owner.ids() if isinstance(name, int)]
+    first = max(taken, default=-1) + 1
+    return list(range(first, first + len(table)))
+
+
+def _questions(file: Path | None, vector: str | None, column: str) -> Any:
+    if (file is None) == (vector is None):
+        raise InvalidInput("give the queries either as a file or with --vector '[0.1, ...]'.")
+    if file is not None:
+        return read(file, Columns(embedding=column)).embeddings
+    try:
+        return np.asarray([json.loads(vector or "")], dtype=np.float32)
+    except (ValueError, TypeError) as error:
+        raise InvalidInput(f"--vector must be a JSON list of numbers ({error}).") from error
+
+
+def _filter(where: str | None) -> Mapping[str, Any] | None:
+    if where is None:
+        return None
+    try:
+        parsed = json.loads(where)
+    except ValueError as error:
+        raise InvalidInput(f'--where must be JSON, e.g. \'{{"lang": "en"}}\' ({error}).') from error
+    if not isinstance(parsed, dict):
+        raise InvalidInput(f"--where must be a JSON object, got {type(parsed).__name__}.")
+    return parsed

@@ -1,0 +1,113 @@
+"""Nothing enters but the standard library's own docstrings; an encrypted search of them leaves. Plays both sides."""
+
+from __future__ import annotations
+
+import platform
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.rule import Rule
+
+from .. import _native
+from ..demo import corpus, embed, search, show
+from .terminal import Json, aside, command, print_json, progress, screen
+
+
+@command
+def demo(
+    folder: Annotated[Path, typer.Option(help="Where the sealed collections go.")] = Path("demo-data"),
+    question: Annotated[
+        list[str] | None, typer.Option("--question", "-q", help="Your own question. Repeat.")
+    ] = None,
+    passages: Annotated[int | None, typer.Option(help="Only this many passages, for a quick look.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Search the docstrings of Python's standard library, encrypted, in every trust mode.
+
+    Some ten thousand real passages are embedded, sealed, saved in a folder, opened again and searched. The hits stand
+    beside the plaintext ranking; then come what the server saw, the bytes, the times, and how to do the same yourself.
+
+    **Examples**
+
+    `ciphervec demo`
+
+    `ciphervec demo --question "How do I parse an XML document?"`
+    """
+    questions = tuple(question or search.QUESTIONS)
+    began = time.perf_counter()
+    with progress("reading docstrings", 1, quiet=as_json) as step:
+        texts = corpus.passages(progress=step)[:passages]
+    read = time.perf_counter()
+    with aside.status("embedding"):
+        model = embed.fit([text.searchable for text in texts])
+        asked = model.embed(questions)
+    embedded = time.perf_counter()
+    if not as_json:
+        screen.print(Rule("ciphervec demo"))
+        screen.print(
+            f"{len(texts):,} passages from Python {platform.python_version()}'s standard library ({read - began:.1f} s)\n"
+            f"embedded by {model.name} ({embedded - read:.1f} s); {_native.get_threads()} threads, "
+            f"{_native.backend()} back-end",
+            highlight=False,
+        )
+    plain = search.plain_search(model.vectors, asked)
+    keys = search.keys_for(folder)
+    runs = []
+    for mode in search.MODES:
+        with progress(f"sealing, {mode}", len(texts), quiet=as_json) as step:
+            runs.append(search.run_mode(folder, keys, mode, texts, model.vectors, asked, step))
+    search.save_for_the_command_line(folder, model.vectors, asked)
+    refusal = search.refused(folder, "sealed")
+    if as_json:
+        print_json(summary(texts, questions, plain, runs, model.name))
+        return
+    screen.print()
+    show.answers(screen, texts, questions, plain, runs)
+    show.server_view(screen, runs)
+    screen.print()
+    show.times(screen, plain, runs, len(texts))
+    screen.print(
+        f"At {len(texts):,} rows the fixed cost of an encrypted question (expanding it, a few ms) outweighs the scan; "
+        "the README's table is for 200,000.\n",
+        style="dim",
+    )
+    screen.print(f"Another key on the same folder: {refusal}\n", highlight=False)
+    show.next_steps(screen, str(folder))
+    screen.print(Rule(f"done in {time.perf_counter() - began:.0f} s"))
+
+
+def summary(
+    texts: list[corpus.Passage],
+    questions: tuple[str, ...],
+    plain: search.PlainRun,
+    runs: list[search.ModeRun],
+    model: str,
+) -> dict[str, Any]:
+    """The same for a program."""
+    modes = []
+    for run in runs:
+        same, ranks, worst = show.agreement(plain, run)
+        modes.append(
+            {
+                "mode": run.mode,
+                "ranks_agreeing": same,
+                "ranks": ranks,
+                "worst_score_difference": worst,
+                "ms_total": run.ms_total,
+                "ratio_to_plain": run.ms_total / plain.ms,
+                "query_bytes": run.seen.query_bytes,
+                "response_bytes": run.seen.response_bytes,
+                "key_bytes_server": run.seen.key_bytes,
+                "bytes_per_vector": run.seen.vector_bytes,
+                "hits": [[texts[hit.row].name for hit in answer] for answer in run.answers],
+            }
+        )
+    return {
+        "passages": len(texts),
+        "model": model,
+        "questions": list(questions),
+        "plain": [[texts[hit.row].name for hit in answer] for answer in plain.answers],
+        "modes": modes,
+    }

@@ -1,0 +1,204 @@
+"""A .npy, .npz, .parquet or .csv file enters; ids, vectors, metadata and documents leave. The key owner's side."""
+
+from __future__ import annotations
+
+import csv
+import json
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Id
+from ..errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of a table, or arrays of an .npz, hold what."""
+
+    embedding: str = "embedding"
+    id: str = "id"
+    document: str = "document"
+
+
+@dataclass(frozen=True)
+class Table:
+    """What a file held. `ids` is None when the file names none."""
+
+    embeddings: Any
+    ids: list[Id] | None = None
+    metadatas: list[dict[str, Any]] | None = None
+    documents: list[str | None] | None = None
+
+    def __len__(self) -> int:
+        return len(self.embeddings)
+
+
+def read(path: Path, columns: Columns) -> Table:
+    """Read a file by its ending. Raises InvalidInput saying what the file should hold."""
+    readers: dict[str, Callable[[Path, Columns], Table]] = {
+        ".npy": read_npy,
+        ".npz": read_npz,
+        ".parquet": read_parquet,
+        ".csv": read_csv,
+    }
+    reader = readers.get(path.suffix.lower())
+    if reader is None:
+        raise InvalidInput(
+            f"{path} ends in {path.suffix or 'nothing'!r}; known endings are {', '.join(readers)}."
+        )
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}.")
+    return reader(path, columns)
+
+
+def read_npy(path: Path, columns: Columns) -> Table:
+    """An (n, d) array, or (d,) for a single vector. Mapped, not read: the vectors need not fit in memory twice."""
+    return Table(_matrix(_load(path, mmap=True), str(path)))
+
+
+def read_npz(path: Path, columns: Columns) -> Table:
+    """`embedding` or `embeddings` and, if there are any, `ids` and `documents`; the only array under whatever name."""
+    with _load(path, mmap=False) as archive:
+        names = archive.files
+        vectors = _first(names, columns.embedding, columns.embedding + "s") or (
+            names[0] if len(names) == 1 else None
+        )
+        if vectors is None:
+            raise InvalidInput(
+                f"{path} holds {', '.join(names) or 'nothing'}, and no {columns.embedding!r}. "
+                "Name the array with --embedding-column."
+            )
+        ids = _first(names, columns.id, columns.id + "s")
+        documents = _first(names, columns.document, columns.document + "s")
+        return Table(
+            _matrix(archive[vectors], f"{path}:{vectors}"),
+            archive[ids].tolist() if ids else None,
+            None,
+            [str(text) for text in archive[documents].tolist()] if documents else None,
+        )
+
+
+def read_parquet(path: Path, columns: Columns) -> Table:
+    """A column of lists of numbers; `id` and `document` if they are there; every other column is metadata."""
+    try:
+        from pyarrow import parquet
+        from pyarrow.lib import ArrowException
+    except ImportError as error:
+        raise InvalidInput(
+            "reading .parquet needs pyarrow, which is not installed; pip install 'ciphervec[parquet]'"
+        ) from error
+    try:
+        table = parquet.read_table(path)
+    except (ArrowException, OSError) as error:
+        raise InvalidInput(f"{path} is not a Parquet file: {error}") from error
+    names = table.column_names
+    vectors = _first(names, columns.embedding, columns.embedding + "s")
+    if vectors is None:
+        raise InvalidInput(
+            f"{path} has the columns {', '.join(names)}, and no {columns.embedding!r}. Name it with --embedding-column."
+        )
+    lists = table.column(vectors).combine_chunks()
+    rows = _from_lists(lists, f"{path}:{vectors}")
+    records = table.drop_columns([vectors]).to_pylist()
+    return _with_records(rows, records, columns)
+
+
+def read_csv(path: Path, columns: Columns) -> Table:
+    """A header line; then `embedding` as a JSON list and the rest as metadata, or one number a column.
+
+    Without an `embedding` column, every column but `id` and `document` is one number of the vector, in order.
+    """
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        reader = csv.DictReader(file)
+        names = list(reader.fieldnames or [])
+        records: list[dict[str, Any]] = list(reader)
+    vectors = _first(names, columns.embedding, columns.embedding + "s")
+    numbers = [name for name in names if name not in (columns.id, columns.document)]
+    rows = []
+    for line, record in enumerate(records, 2):
+        try:
+            rows.append(
+                json.loads(record.pop(vectors)) if vectors else [float(record.pop(n)) for n in numbers]
+            )
+        except (TypeError, ValueError) as error:
+            where = (
+                f"column {vectors!r} must hold a JSON list" if vectors else "every column must hold a number"
+            )
+            raise InvalidInput(f"{path}, line {line}: {where} ({error}).") from error
+    matrix = _rectangular(rows, str(path))
+    return _with_records(matrix, records, columns)
+
+
+def read_ids(path: Path) -> list[Id]:
+    """One id a line; lines that are all whole numbers are integer ids."""
+    lines: Sequence[str] = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    try:
+        return [int(line) for line in lines]
+    except ValueError:
+        return list(lines)
+
+
+def _with_records(rows: Any, records: list[dict[str, Any]], columns: Columns) -> Table:
+    """Take the id and document out of each record; what is left is its metadata."""
+    ids = [record.pop(columns.id) for record in records] if records and columns.id in records[0] else None
+    documents = (
+        [record.pop(columns.document) for record in records]
+        if records and columns.document in records[0]
+        else None
+    )
+    metadatas = [_simple(record) for record in records] if records and records[0] else None
+    return Table(rows, ids, metadatas, documents)
+
+
+def _simple(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Dates and decimals, which JSON does not have, become their text."""
+    known = (str, int, float, bool, list, dict, type(None))
+    return {key: value if isinstance(value, known) else str(value) for key, value in record.items()}
+
+
+def _load(path: Path, *, mmap: bool) -> Any:
+    try:
+        return np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False)
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise InvalidInput(f"{path} is not a NumPy file of plain numbers: {error}") from error
+
+
+def _matrix(array: Any, what: str) -> Any:
+    if array.ndim == 1:
+        array = array.reshape(1, -1)
+    if array.ndim != 2:
+        raise InvalidInput(f"{what} must have shape (n, d), got {array.shape}.")
+    return array
+
+
+def _rectangular(rows: list[Any], what: str) -> Any:
+    try:
+        return np.asarray(rows, dtype=np.float32).reshape(len(rows), -1)
+    except (ValueError, TypeError) as error:
+        raise InvalidInput(
+            f"{what}: rows differ in length, or hold something that is not a number ({error})."
+        ) from error
+
+
+def _from_lists(lists: Any, what: str) -> Any:
+    """Arrow lists to (n, d) without a Python object per number."""
+    if lists.null_count:
+        raise InvalidInput(f"{what} has {lists.null_count} rows without a vector. Remove them first.")
+    try:
+        flat = lists.flatten().to_numpy(zero_copy_only=False)
+        return (
+            np.asarray(flat, dtype=np.float32).reshape(len(lists), -1)
+            if len(lists)
+            else np.empty((0, 0), np.float32)
+        )
+    except (AttributeError, ValueError, TypeError) as error:
+        raise InvalidInput(f"{what} must hold lists of numbers, all of one length ({error}).") from error
+
+
+def _first(names: Sequence[str], *wanted: str) -> str | None:
+    return next((name for name in wanted if name in names), None)

@@ -1,0 +1,179 @@
+"""Results and errors enter; what a person or a program reads leaves. Shared by every command."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, ParamSpec
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from .. import _native, errors
+from ..keys import Keys
+
+P = ParamSpec("P")
+
+
+class ExitCode(enum.IntEnum):
+    """What a script can branch on."""
+
+    def __new__(cls, value: int, says: str) -> ExitCode:
+        member = int.__new__(cls, value)
+        member._value_ = value
+        return member
+
+    def __init__(self, value: int, says: str) -> None:
+        self.says = says
+
+    DONE = 0, "done"
+    FAILED = 1, "something ciphervec did not foresee; please report it"
+    USAGE = 2, "wrong arguments, or input that can't be used"
+    KEY = 3, "wrong key or passphrase"
+    MISSING = 4, "no such collection, id or file"
+    EXISTS = 5, "the collection, id or file is there already"
+    CORRUPT = 6, "damaged data, or data of a newer version"
+    STORAGE = 7, "the folder is locked, full, or not writable"
+
+
+EXIT_CODES = tuple(ExitCode)
+
+# The first class that matches decides; subclasses stand before their bases.
+_CODES: list[tuple[type[BaseException], ExitCode]] = [
+    (errors.WrongKey, ExitCode.KEY),
+    (errors.CollectionNotFound, ExitCode.MISSING),
+    (errors.UnknownId, ExitCode.MISSING),
+    (FileNotFoundError, ExitCode.MISSING),
+    (errors.CollectionExists, ExitCode.EXISTS),
+    (errors.DuplicateId, ExitCode.EXISTS),
+    (FileExistsError, ExitCode.EXISTS),
+    (errors.CorruptData, ExitCode.CORRUPT),
+    (errors.StoreLocked, ExitCode.STORAGE),
+    (errors.StorageError, ExitCode.STORAGE),
+    (OSError, ExitCode.STORAGE),
+    (errors.CiphervecError, ExitCode.USAGE),
+]
+
+screen = Console(stderr=False)
+aside = Console(stderr=True)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output, and errors as JSON too.")]
+KeyFile = Annotated[
+    Path | None,
+    typer.Option("--keys", "-k", envvar="CIPHERVEC_KEYS", help="The key file that `ciphervec keygen` made."),
+]
+PassphraseFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="Read the passphrase from the first line of this file. Else CIPHERVEC_PASSPHRASE, else it is asked for."
+    ),
+]
+
+
+def exit_code(error: BaseException) -> ExitCode:
+    """The code that stands for an error."""
+    return next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.FAILED)
+
+
+def command(function: Callable[P, None]) -> Callable[P, None]:
+    """Turn the errors ciphervec raises on purpose, and those of files, into a message and an exit code."""
+
+    @functools.wraps(function)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            function(*args, **kwargs)
+        except (errors.CiphervecError, OSError) as error:
+            code = exit_code(error)
+            if kwargs.get("as_json") is True:
+                content = {"type": type(error).__name__, "message": str(error), "exit_code": int(code)}
+                print_json({"error": content})
+            else:
+                aside.print("error:", style="bold red", end=" ")
+                aside.print(str(error), markup=False, highlight=False)
+            raise typer.Exit(int(code)) from None
+
+    return guarded
+
+
+def print_json(value: object) -> None:
+    """One line of JSON per call, numbers and text as they are."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+
+
+def version(asked: bool) -> None:
+    """For `--version`."""
+    if asked:
+        screen.print(f"ciphervec {_native.__version__}, {_native.backend()} back-end", highlight=False)
+        raise typer.Exit
+
+
+def passphrase(file: Path | None, prompt: str, *, confirm: bool = False) -> str:
+    """From a file, from the environment, or from the keyboard. Never from an argument, which others can see."""
+    if file is not None:
+        lines = file.read_text().splitlines()
+        return lines[0] if lines else ""
+    given = os.environ.get("CIPHERVEC_PASSPHRASE")
+    if given is not None:
+        return given
+    if not sys.stdin.isatty():
+        raise errors.InvalidInput(
+            "a passphrase is needed and there is no keyboard to ask at. Set CIPHERVEC_PASSPHRASE or give "
+            "--passphrase-file."
+        )
+    typed: str = typer.prompt(prompt, hide_input=True, confirmation_prompt=confirm, err=True)
+    return typed
+
+
+def load_keys(path: Path | None, passphrase_file: Path | None) -> Keys | None:
+    """The key file's keys; None when no file was named, which mode `open` can do with."""
+    if path is None:
+        return None
+    if not path.exists():
+        raise FileNotFoundError(f"there is no key file {path}. Make one with: ciphervec keygen {path}")
+    try:
+        # A file saved in clear opens without; trying first means that nobody is asked in vain.
+        return Keys.load(path)
+    except (errors.InvalidInput, errors.WrongKey):
+        return Keys.load(path, passphrase(passphrase_file, f"Passphrase of {path}"))
+
+
+@contextmanager
+def progress(what: str, total: int, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """A bar on standard error, where it is out of the way of results; gone when the work is done."""
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=aside,
+        transient=True,
+        disable=quiet or not aside.is_terminal,
+    )
+    with bar:
+        task = bar.add_task(what, total=total)
+
+        def step(done: int, of: int) -> None:
+            bar.update(task, completed=done, total=of)
+
+        yield step
+
+
+def size(count: float) -> str:
+    """Bytes as people say them."""
+    for unit, divisor in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if count >= divisor:
+            return f"{count / divisor:,.1f} {unit}"
+    return f"{count:.0f} bytes"
+
+
+def plain(value: Any) -> str:
+    """A metadata value or document in one line of a table."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return " ".join(text.split())

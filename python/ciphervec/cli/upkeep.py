@@ -1,0 +1,150 @@
+"""A database folder enters; what it holds and whether it is sound leaves. Needs no key: a server's operator can run it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table as Grid
+
+from .._native import IndexSpec
+from ..errors import CiphervecError, CollectionNotFound, CorruptData
+from ..store import RECORDS, ROWS, SIDECAR, TAGS, CollectionStore, FolderDatabase
+from .terminal import Json, command, exit_code, print_json, progress, screen, size
+
+Folder = Annotated[Path, typer.Argument(help="The database folder.")]
+OneName = Annotated[str | None, typer.Argument(help="One collection; all of them if left out.")]
+
+
+@command
+def info(folder: Folder, name: OneName = None, as_json: Json = False) -> None:
+    """Show what a folder holds, as the server sees it: no key is needed.
+
+    **Examples**
+
+    `ciphervec info db`
+
+    `ciphervec info db faces --json`
+    """
+    database = _open(folder)
+    rows = [describe(one, database.open(one)) for one in _names(database, name)]
+    if as_json:
+        print_json(rows if name is None else rows[0])
+        return
+    if not rows:
+        screen.print(f"{folder} holds no collection", highlight=False)
+        screen.print(
+            f"next: ciphervec create {folder} items --dim 512 --keys my.key", style="dim", highlight=False
+        )
+        return
+    grid = Grid(box=None, pad_edge=False)
+    for title in ("collection", "mode", "metric"):
+        grid.add_column(title, style="bold" if title == "collection" else "")
+    for title in ("dim", "rows", "deleted", "segments", "vectors", "records", "key id"):
+        grid.add_column(title, justify="right")
+    for row in rows:
+        mode = row["mode"] if row["precision"] == "standard" else f"{row['mode']}, {row['precision']}"
+        grid.add_row(
+            row["name"],
+            mode,
+            row["metric"],
+            str(row["dimension"]),
+            f"{row['rows']:,}",
+            f"{row['deleted']:,}",
+            str(row["segments"]),
+            size(row["bytes"][ROWS] + row["bytes"][SIDECAR]),
+            size(row["bytes"][RECORDS] + row["bytes"][TAGS]),
+            row["key_id"],
+        )
+    screen.print(grid)
+    if name is not None:
+        for what, says in rows[0]["security"].items():
+            screen.print(f"  [dim]{what}:[/] {says}", highlight=False)
+
+
+@command
+def verify(folder: Folder, name: OneName = None, as_json: Json = False) -> None:
+    """Read every stored block and check it. Needs no key; ends with code 6 at the first damaged collection.
+
+    **Examples**
+
+    `ciphervec verify db`
+
+    `ciphervec verify db faces --json`
+    """
+    database = _open(folder)
+    reports: list[dict[str, Any]] = []
+    bad: CiphervecError | None = None
+    for one in _names(database, name):
+        try:
+            store = database.open(one)
+            with progress(f"checking {one}", 1, quiet=as_json) as step:
+                report = {"name": one, "sound": True, **store.verify(step)}
+            store.close()
+        except CorruptData as error:
+            report, bad = {"name": one, "sound": False, "error": str(error)}, error
+        reports.append(report)
+        if not as_json:
+            verdict = "[green]sound[/]" if report["sound"] else "[bold red]damaged[/]"
+            screen.print(f"{one}: {verdict}, {_counts(report)}", highlight=False)
+    if as_json:
+        print_json(reports)
+    if bad is not None:
+        raise typer.Exit(int(exit_code(bad)))
+
+
+def describe(name: str, store: CollectionStore) -> dict[str, Any]:
+    """A collection from its stored bytes alone."""
+    try:
+        content = json.loads(store.meta())
+        spec = IndexSpec.from_bytes(base64.b64decode(content["spec"], validate=True))
+        key_id, epoch = content["key_id"], content["epoch"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptData(
+            f"the description of collection {name!r} does not parse ({error}); restore a copy."
+        ) from error
+    segments = store.segments()
+    store.close()
+    return {
+        "name": name,
+        "dimension": spec.dimension,
+        "metric": spec.metric,
+        "mode": spec.mode,
+        "precision": spec.precision,
+        "key_id": key_id,
+        "epoch": epoch,
+        "rows": sum(segment.rows for segment in segments),
+        "deleted": sum(len(segment.deleted) for segment in segments),
+        "segments": len(segments),
+        "bytes": {
+            part: sum(s.blobs.get(part, 0) for s in segments) for part in (ROWS, SIDECAR, RECORDS, TAGS)
+        },
+        "security": spec.security(),
+    }
+
+
+def _open(folder: Path) -> FolderDatabase:
+    if not folder.is_dir():
+        raise FileNotFoundError(
+            f"there is no folder {folder}. Make a collection in it with: ciphervec create"
+        )
+    return FolderDatabase(folder, read_only=True)
+
+
+def _names(database: FolderDatabase, name: str | None) -> list[str]:
+    names = database.names()
+    if name is None:
+        return names
+    if name not in names:
+        raise CollectionNotFound(f"no collection {name!r} here; there are: {', '.join(names) or 'none'}.")
+    return [name]
+
+
+def _counts(report: dict[str, Any]) -> str:
+    if not report["sound"]:
+        return str(report["error"])
+    parts = [f"{value:,} {key}" for key, value in report.items() if isinstance(value, int) and key != "sound"]
+    return ", ".join(parts)
