@@ -1,0 +1,367 @@
+//! A 32-byte master key and a passphrase enter, a key file leaves (and back); key owner's side only.
+//!
+//! Encrypted, kind 1: `CVKEYFIL` | version u32 | kind u8 | log2 N u8 | r u8 | p u8 | key id, 16 bytes, in clear |
+//! salt, 32 bytes | XChaCha20-Poly1305 nonce, master, tag | BLAKE3 of all before. The key is scrypt(passphrase, salt);
+//! all before the nonce is authenticated. Plaintext, kind 2: zeros for the parameters, then the master itself instead
+//! of salt and ciphertext: whoever reads that file has the key, so writing one must be asked for by name.
+//!
+//! The unkeyed checksum tells a damaged file from a wrong passphrase; it protects nothing by itself.
+
+use crate::aead::{AeadKey, EnvelopeError, OVERHEAD, random};
+use crate::decode::{DecodeError, Reader, hex};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
+
+const MAGIC: &[u8; 8] = b"CVKEYFIL";
+const VERSION: u32 = 1;
+const WHAT: &str = "key file";
+const ENCRYPTED: u8 = 1;
+const PLAINTEXT: u8 = 2;
+const BLOCK_SIZE: u8 = 8;
+const PARALLELISM: u8 = 1;
+const CHECKSUM: usize = 32;
+/// Where the salt or the plaintext master starts; all before is associated data.
+const HEADER: usize = 32;
+const SALT: usize = 32;
+
+/// Least log2 of scrypt's N that is written or read: 32 MiB.
+pub const MIN_LOG_N: u8 = 15;
+/// Greatest log2 of scrypt's N: 256 MiB. A file cannot make the reader spend more.
+pub const MAX_LOG_N: u8 = 18;
+/// log2 of scrypt's N for new files: 128 MiB and some tenths of a second.
+pub const DEFAULT_LOG_N: u8 = 17;
+
+/// How a key is protected at rest.
+#[derive(Clone, Copy)]
+pub enum Protection<'a> {
+    /// Under a passphrase, with log2 N = [`DEFAULT_LOG_N`].
+    Passphrase(&'a str),
+    /// Under a passphrase, with a chosen log2 N in [`MIN_LOG_N`]..=[`MAX_LOG_N`].
+    PassphraseWithCost(&'a str, u8),
+    /// Not at all: **whoever can read the file has the key**. For machines whose disk is protected otherwise.
+    Plaintext,
+}
+
+/// What a key file says in clear.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// The key id, as given to [`encode`].
+    pub key_id: [u8; 16],
+    /// Whether a passphrase is needed.
+    pub encrypted: bool,
+    /// log2 of scrypt's N; 0 for a plaintext file.
+    pub log_n: u8,
+}
+
+/// Why a key file could not be written or read. No case carries key bytes or the passphrase.
+#[non_exhaustive]
+#[derive(thiserror::Error, Debug)]
+pub enum KeyfileError {
+    /// A file is there already.
+    #[error("{} exists already and was left as it is; choose another path, or ask to overwrite it (its key is then lost)", path.display())]
+    Exists {
+        /// The path.
+        path: PathBuf,
+    },
+    /// No such file.
+    #[error("no key file at {}; check the path, or make one with `keygen`", path.display())]
+    NotFound {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The system refused an operation.
+    #[error("cannot {operation} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        operation: &'static str,
+        /// On which path.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The bytes are not a key file that this release reads.
+    #[error("{cause}; restore the key file from a copy")]
+    Damaged {
+        /// What is wrong, and at which offset.
+        #[from]
+        cause: DecodeError,
+    },
+    /// The whole file is there, but its checksum differs.
+    #[error(
+        "key file is damaged: BLAKE3 of its first {length} bytes is {actual}, the file says {expected}; restore it from a copy"
+    )]
+    Checksum {
+        /// Bytes covered.
+        length: usize,
+        /// The checksum in the file, in hexadecimal.
+        expected: String,
+        /// The checksum computed.
+        actual: String,
+    },
+    /// The file is intact, the passphrase does not open it.
+    #[error("wrong passphrase for key {key_id}: the file is intact but does not open")]
+    WrongPassphrase {
+        /// The id of the key in the file.
+        key_id: String,
+    },
+    /// The file is encrypted and no passphrase was given.
+    #[error("key {key_id} is encrypted: give its passphrase")]
+    PassphraseNeeded {
+        /// The id of the key in the file.
+        key_id: String,
+    },
+    /// A passphrase was given for a file that is not encrypted.
+    #[error(
+        "key {key_id} is stored WITHOUT encryption, though a passphrase was given; load it without one and save it with one"
+    )]
+    NotEncrypted {
+        /// The id of the key in the file.
+        key_id: String,
+    },
+    /// An empty passphrase.
+    #[error("the passphrase is empty; give one, or ask for a plaintext key file by name")]
+    EmptyPassphrase,
+    /// The scrypt cost is out of bounds.
+    #[error("scrypt log2 N is {actual}, expected {MIN_LOG_N}..={MAX_LOG_N}")]
+    Cost {
+        /// The value given or found.
+        actual: u8,
+    },
+    /// The system gave no randomness, or encryption failed.
+    #[error(transparent)]
+    Envelope(EnvelopeError),
+}
+
+/// The bytes of a key file. The buffer is wiped on drop, as a plaintext one holds the key.
+///
+/// # Errors
+/// [`KeyfileError::EmptyPassphrase`], [`KeyfileError::Cost`], [`KeyfileError::Envelope`].
+pub fn encode(
+    master: &[u8; 32],
+    key_id: &[u8; 16],
+    protection: Protection<'_>,
+) -> Result<Zeroizing<Vec<u8>>, KeyfileError> {
+    let (passphrase, log_n) = match protection {
+        Protection::Passphrase(passphrase) => (Some(passphrase), DEFAULT_LOG_N),
+        Protection::PassphraseWithCost(passphrase, log_n) => (Some(passphrase), log_n),
+        Protection::Plaintext => (None, 0),
+    };
+    let parameters = match passphrase {
+        Some(_) => [ENCRYPTED, log_n, BLOCK_SIZE, PARALLELISM],
+        None => [PLAINTEXT, 0, 0, 0],
+    };
+    let mut out = Zeroizing::new(Vec::with_capacity(HEADER + SALT + 32 + OVERHEAD + CHECKSUM));
+    out.extend_from_slice(MAGIC);
+    out.extend_from_slice(&VERSION.to_le_bytes());
+    out.extend_from_slice(&parameters);
+    out.extend_from_slice(key_id);
+    match passphrase {
+        Some(passphrase) => {
+            let mut salt = [0; SALT];
+            random(&mut salt).map_err(KeyfileError::Envelope)?;
+            let key = stretch(passphrase, &salt, log_n)?;
+            out.extend_from_slice(&salt);
+            let sealed = key.seal(WHAT, &out, master).map_err(KeyfileError::Envelope)?;
+            out.extend_from_slice(&sealed);
+        }
+        None => out.extend_from_slice(master),
+    }
+    let checksum = blake3::hash(&out);
+    out.extend_from_slice(checksum.as_bytes());
+    Ok(out)
+}
+
+struct Parsed<'a> {
+    label: Label,
+    salt: Option<[u8; SALT]>,
+    body: &'a [u8],
+}
+
+fn parse(bytes: &[u8]) -> Result<Parsed<'_>, KeyfileError> {
+    let mut reader = Reader::new(WHAT, bytes);
+    reader.header(MAGIC, VERSION)?;
+    let kind = reader.u8()?;
+    let cost: [u8; 3] = reader.array()?;
+    let key_id = reader.array()?;
+    let encrypted = match kind {
+        ENCRYPTED => true,
+        PLAINTEXT => false,
+        _ => return Err(reader.field("kind", 12, "1 (encrypted) or 2 (plaintext)", kind).into()),
+    };
+    let salt = if encrypted { Some(reader.array()?) } else { None };
+    let body = reader.take(if encrypted { 32 + OVERHEAD } else { 32 })?;
+    let covered = bytes.len() - reader.remaining();
+    let expected: [u8; CHECKSUM] = reader.array()?;
+    reader.finish()?;
+    let actual = blake3::hash(&bytes[..covered]);
+    if actual != expected {
+        let (expected, actual) = (hex(&expected), hex(actual.as_bytes()));
+        return Err(KeyfileError::Checksum { length: covered, expected, actual });
+    }
+    let [log_n, r, p] = cost;
+    let reader = Reader::new(WHAT, bytes);
+    if encrypted && !(MIN_LOG_N..=MAX_LOG_N).contains(&log_n) {
+        return Err(KeyfileError::Cost { actual: log_n });
+    }
+    let expected = if encrypted { [log_n, BLOCK_SIZE, PARALLELISM] } else { [0; 3] };
+    if cost != expected {
+        return Err(reader
+            .field("scrypt parameters", 13, format!("{expected:?}"), format!("{:?}", [log_n, r, p]))
+            .into());
+    }
+    Ok(Parsed { label: Label { key_id, encrypted, log_n }, salt, body })
+}
+
+/// What the bytes of a key file say without a passphrase.
+///
+/// # Errors
+/// [`KeyfileError::Damaged`], [`KeyfileError::Checksum`], [`KeyfileError::Cost`].
+pub fn label(bytes: &[u8]) -> Result<Label, KeyfileError> {
+    Ok(parse(bytes)?.label)
+}
+
+/// The master key in the bytes of a key file, and the key id written beside it.
+///
+/// The caller compares the id with the one that the master gives.
+///
+/// # Errors
+/// [`KeyfileError::WrongPassphrase`] when the file is intact and the passphrase is not its own; the cases of [`label`];
+/// [`KeyfileError::PassphraseNeeded`], [`KeyfileError::NotEncrypted`], [`KeyfileError::EmptyPassphrase`].
+pub fn decode(
+    bytes: &[u8],
+    passphrase: Option<&str>,
+) -> Result<(Zeroizing<[u8; 32]>, [u8; 16]), KeyfileError> {
+    let Parsed { label: Label { key_id, log_n, .. }, salt, body } = parse(bytes)?;
+    let mut master = Zeroizing::new([0; 32]);
+    match (salt, passphrase) {
+        (None, None) => master.copy_from_slice(body),
+        (Some(salt), Some(passphrase)) => {
+            let key = stretch(passphrase, &salt, log_n)?;
+            let wrong = |_| KeyfileError::WrongPassphrase { key_id: hex(&key_id) };
+            let plain = key.open(WHAT, &bytes[..HEADER + SALT], body).map_err(wrong)?;
+            master.copy_from_slice(&plain);
+        }
+        (Some(_), None) => return Err(KeyfileError::PassphraseNeeded { key_id: hex(&key_id) }),
+        (None, Some(_)) => return Err(KeyfileError::NotEncrypted { key_id: hex(&key_id) }),
+    }
+    Ok((master, key_id))
+}
+
+fn stretch(passphrase: &str, salt: &[u8; SALT], log_n: u8) -> Result<AeadKey, KeyfileError> {
+    if passphrase.is_empty() {
+        return Err(KeyfileError::EmptyPassphrase);
+    }
+    let cost = KeyfileError::Cost { actual: log_n };
+    if !(MIN_LOG_N..=MAX_LOG_N).contains(&log_n) {
+        return Err(cost);
+    }
+    let Ok(params) = scrypt::Params::new(log_n, BLOCK_SIZE.into(), PARALLELISM.into()) else {
+        return Err(cost);
+    };
+    let mut key = Zeroizing::new([0; 32]);
+    if scrypt::scrypt(passphrase.as_bytes(), salt, &params, key.as_mut_slice()).is_err() {
+        return Err(cost);
+    }
+    Ok(AeadKey::new(*key))
+}
+
+/// Writes a key file: mode 0600 from the first byte on, fsynced, in place all at once. An existing file is replaced
+/// only with `overwrite`.
+///
+/// # Errors
+/// [`KeyfileError::Exists`], [`KeyfileError::Io`], and the cases of [`encode`]. The old file is untouched by any error.
+pub fn save(
+    path: &Path,
+    master: &[u8; 32],
+    key_id: &[u8; 16],
+    protection: Protection<'_>,
+    overwrite: bool,
+) -> Result<(), KeyfileError> {
+    let exists = || KeyfileError::Exists { path: path.to_owned() };
+    if !overwrite && path.symlink_metadata().is_ok() {
+        return Err(exists());
+    }
+    let bytes = encode(master, key_id, protection)?;
+    let mut suffix = [0; 8];
+    random(&mut suffix).map_err(KeyfileError::Envelope)?;
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.tmp", hex(&suffix)));
+    let temporary = path.with_file_name(name);
+    let written = write_private(&temporary, &bytes).and_then(|()| {
+        if overwrite {
+            fs::rename(&temporary, path).map_err(|source| io_error("rename to", path, source))
+        } else {
+            // A link, unlike a rename, fails when somebody made the file meanwhile.
+            fs::hard_link(&temporary, path).map_err(|source| match source.kind() {
+                ErrorKind::AlreadyExists => exists(),
+                _ => io_error("create", path, source),
+            })
+        }
+    });
+    if !overwrite || written.is_err() {
+        // Gone already if it was never created; otherwise a stray file of mode 0600.
+        let _ = fs::remove_file(&temporary);
+    }
+    written?;
+    sync_folder_of(path)
+}
+
+/// Makes the new name durable; only Unix lets a program fsync a folder.
+fn sync_folder_of(path: &Path) -> Result<(), KeyfileError> {
+    let folder = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    if cfg!(unix) {
+        let synced = File::open(folder).and_then(|folder| folder.sync_all());
+        synced.map_err(|source| io_error("fsync", folder, source))?;
+    }
+    Ok(())
+}
+
+fn write_private(path: &Path, bytes: &[u8]) -> Result<(), KeyfileError> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let write = |mut file: File| file.write_all(bytes).and_then(|()| file.sync_all());
+    options.open(path).and_then(write).map_err(|source| io_error("write", path, source))
+}
+
+fn io_error(operation: &'static str, path: &Path, source: io::Error) -> KeyfileError {
+    KeyfileError::Io { operation, path: path.to_owned(), source }
+}
+
+fn read(path: &Path) -> Result<Zeroizing<Vec<u8>>, KeyfileError> {
+    let failed = |source: io::Error| match source.kind() {
+        ErrorKind::NotFound => KeyfileError::NotFound { path: path.to_owned() },
+        _ => io_error("read", path, source),
+    };
+    let file = File::open(path).map_err(failed)?;
+    let mut bytes = Zeroizing::new(Vec::with_capacity(256));
+    // One byte more than the longest key file is enough to tell that a file is too long.
+    let limit = (HEADER + SALT + 32 + OVERHEAD + CHECKSUM + 1) as u64;
+    io::Read::read_to_end(&mut io::Read::take(file, limit), &mut bytes).map_err(failed)?;
+    Ok(bytes)
+}
+
+/// Reads a key file; as [`decode`].
+///
+/// # Errors
+/// [`KeyfileError::NotFound`], [`KeyfileError::Io`], and the cases of [`decode`].
+pub fn load(
+    path: &Path,
+    passphrase: Option<&str>,
+) -> Result<(Zeroizing<[u8; 32]>, [u8; 16]), KeyfileError> {
+    decode(&read(path)?, passphrase)
+}
+
+/// Reads what a key file says in clear; as [`label`].
+///
+/// # Errors
+/// [`KeyfileError::NotFound`], [`KeyfileError::Io`], and the cases of [`label`].
+pub fn load_label(path: &Path) -> Result<Label, KeyfileError> {
+    label(&read(path)?)
+}

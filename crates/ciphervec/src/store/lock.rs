@@ -1,0 +1,33 @@
+//! A folder enters, the right to write it leaves; at most one holder, on this machine's view of the file system.
+
+use super::error::StoreError;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::Path;
+
+/// Name of the lock file. It stays when the lock is released; the system drops the lock when its holder dies.
+pub(super) const LOCK_FILE: &str = "LOCK";
+
+/// The exclusive writer lock, held until dropped.
+#[derive(Debug)]
+pub(super) struct WriterLock {
+    _file: File,
+}
+
+impl WriterLock {
+    /// Takes the lock without waiting.
+    pub(super) fn acquire(folder: &Path) -> Result<Self, StoreError> {
+        let path = folder.join(LOCK_FILE);
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(|source| StoreError::io("open for writing", &path, source))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { _file: file }),
+            Err(TryLockError::WouldBlock) => Err(StoreError::Locked { path }),
+            Err(TryLockError::Error(source)) => Err(StoreError::io("lock", &path, source)),
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Sealed bytes enter, a durable folder leaves; any side. Holds no key and opens nothing.
+//!
+//! ```text
+//! collection/
+//!   LOCK                            empty; locked by the one writer
+//!   manifest-00000000000000000007   the committed state
+//!   manifest-00000000000000000006   the state before it, whose BLAKE3 the newer one names
+//!   blobs/<BLAKE3 root>             immutable, named by their content
+//! ```
+//!
+//! A commit writes its blobs under temporary names, fsyncs and renames them, fsyncs `blobs/`, and then does the same
+//! with one manifest: that rename is the moment at which all of the batch happens. Two manifests are always there, so
+//! that a missing newest one is noticed, not taken for an older state. An fsync that fails says nothing about
+//! what is on disk, so it ends the writer: reopening finds out.
+
+mod blob;
+mod commit;
+mod disk;
+mod error;
+#[cfg(test)]
+mod failpoint;
+mod folder;
+mod lock;
+mod manifest;
+mod rows;
+mod verify;
+
+#[cfg(test)]
+mod crash_tests;
+
+pub use blob::{BLOCK, BlobRef};
+pub use error::StoreError;
+pub use folder::Store;
+pub use manifest::{Manifest, SegmentEntry};
+pub use rows::RowSet;
+pub use verify::{Problem, Report};
+
+/// A segment's 16-byte id.
+pub type SegmentId = [u8; 16];
+
+/// A segment to be stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewSegment {
+    /// Its id, not in use in the folder.
+    pub id: SegmentId,
+    /// Its rows, at least one.
+    pub rows: u32,
+    /// Its parts by name (1 to 64 of `a-z 0-9 . _ -`), each name once.
+    pub blobs: Vec<(String, Vec<u8>)>,
+}
+
+/// What one commit does: all of it or nothing. Removals come first, then additions, then row deletions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// Segments to add.
+    pub add: Vec<NewSegment>,
+    /// Segments to remove.
+    pub remove: Vec<SegmentId>,
+    /// Rows to mark deleted, in segments that stay or are added; marking one twice is the same as once.
+    pub delete_rows: Vec<(SegmentId, Vec<u32>)>,
+    /// New opaque bytes for [`Store::meta`].
+    pub set_meta: Option<Vec<u8>>,
+    /// Named blobs of the collection as a whole, such as evaluation keys; an existing name is replaced.
+    pub attachments: Vec<(String, Vec<u8>)>,
+    /// Attachments to drop.
+    pub drop_attachments: Vec<String>,
+}
