@@ -5,7 +5,14 @@ use std::sync::OnceLock;
 
 use crate::error::ArithError;
 
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx2;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx512;
+pub(crate) mod dispatch;
 pub(crate) mod portable;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod transform;
 
 /// The environment variable that forces a back-end.
 pub const BACKEND_VARIABLE: &str = "CIPHERVEC_BACKEND";

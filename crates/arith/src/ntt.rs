@@ -2,7 +2,9 @@
 
 use std::sync::OnceLock;
 
-use crate::backend::{Backend, portable};
+#[cfg(target_arch = "x86_64")]
+use crate::backend::transform::{DoubleRoots, DoubleTree};
+use crate::backend::{Backend, dispatch};
 use crate::error::ArithError;
 use crate::modulus::{Modulus, Shoup};
 use crate::prime::{is_prime, primitive_root};
@@ -25,6 +27,8 @@ pub struct NttTable {
     modulus: Modulus,
     root: u64,
     integer: OnceLock<IntegerRoots>,
+    #[cfg(target_arch = "x86_64")]
+    double: OnceLock<DoubleRoots>,
 }
 
 /// Powers of psi in tree order: entry `k` in `[2^j, 2^(j+1))` is the twiddle of block `k - 2^j` of stage `j`.
@@ -60,7 +64,14 @@ impl NttTable {
             value: modulus.value(),
             expected: "a prime congruent to 1 modulo twice the degree",
         })?;
-        Ok(NttTable { degree, modulus, root, integer: OnceLock::new() })
+        Ok(NttTable {
+            degree,
+            modulus,
+            root,
+            integer: OnceLock::new(),
+            #[cfg(target_arch = "x86_64")]
+            double: OnceLock::new(),
+        })
     }
 
     /// The degree N.
@@ -117,9 +128,8 @@ impl NttTable {
     /// # Panics
     /// When the length is not the degree, or this processor cannot run the back-end.
     pub fn forward_with(&self, backend: Backend, data: &mut [u64]) {
-        self.check(backend, data);
-        portable::ntt::forward(self, data);
-        portable::ntt::canonical(&self.modulus, data);
+        self.check(data);
+        dispatch::forward::<false>(backend, self, data);
     }
 
     /// [`NttTable::inverse`] on a given back-end.
@@ -127,9 +137,8 @@ impl NttTable {
     /// # Panics
     /// When the length is not the degree, or this processor cannot run the back-end.
     pub fn inverse_with(&self, backend: Backend, data: &mut [u64]) {
-        self.check(backend, data);
-        portable::ntt::inverse(self, data);
-        portable::ntt::canonical(&self.modulus, data);
+        self.check(data);
+        dispatch::inverse::<false>(backend, self, data);
     }
 
     /// [`NttTable::forward_lazy`] on a given back-end.
@@ -137,8 +146,8 @@ impl NttTable {
     /// # Panics
     /// When the length is not the degree, or this processor cannot run the back-end.
     pub fn forward_lazy_with(&self, backend: Backend, data: &mut [u64]) {
-        self.check(backend, data);
-        portable::ntt::forward(self, data);
+        self.check(data);
+        dispatch::forward::<true>(backend, self, data);
     }
 
     /// [`NttTable::inverse_lazy`] on a given back-end.
@@ -146,8 +155,8 @@ impl NttTable {
     /// # Panics
     /// When the length is not the degree, or this processor cannot run the back-end.
     pub fn inverse_lazy_with(&self, backend: Backend, data: &mut [u64]) {
-        self.check(backend, data);
-        portable::ntt::inverse(self, data);
+        self.check(data);
+        dispatch::inverse::<true>(backend, self, data);
     }
 
     /// For odd `galois = g` the permutation with `forward(f(X^g))[i] = forward(f)[perm[i]]`.
@@ -181,6 +190,33 @@ impl NttTable {
         })
     }
 
+    /// The roots as doubles, centred, each with its quotient by `q`.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn double_roots(&self) -> &DoubleRoots {
+        self.double.get_or_init(|| {
+            let (forward, inverse) = self.powers();
+            let q = &self.modulus;
+            let modulus = q.value() as f64;
+            let pair = |w: u64| {
+                let root = q.to_centered(w) as f64;
+                (root, root / modulus)
+            };
+            let tree = |powers: &[u64]| {
+                let (root, ratio) = powers.iter().map(|&w| pair(w)).unzip();
+                DoubleTree { root, ratio }
+            };
+            let scale = q.inv(self.degree as u64).unwrap_or(1);
+            DoubleRoots {
+                forward: tree(&forward),
+                inverse: tree(&inverse),
+                modulus,
+                reciprocal: 1.0 / modulus,
+                scale: pair(scale),
+                scaled_last: pair(q.mul(scale, inverse[1])),
+            }
+        })
+    }
+
     /// Powers of psi and of its inverse, in tree order.
     fn powers(&self) -> (Vec<u64>, Vec<u64>) {
         let shift = u32::BITS - self.degree.trailing_zeros();
@@ -198,12 +234,7 @@ impl NttTable {
         (tree(self.root), tree(inverse))
     }
 
-    fn check(&self, backend: Backend, data: &[u64]) {
+    fn check(&self, data: &[u64]) {
         assert_eq!(data.len(), self.degree, "expected as many residues as the degree");
-        assert!(
-            backend.is_available(),
-            "this processor cannot run the {} back-end",
-            backend.name()
-        );
     }
 }

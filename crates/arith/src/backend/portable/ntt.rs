@@ -3,8 +3,8 @@
 use crate::modulus::Modulus;
 use crate::ntt::NttTable;
 
-/// `[0, 4q)` to `[0, 4q)`.
-pub(crate) fn forward(table: &NttTable, data: &mut [u64]) {
+/// `[0, 4q)` to `[0, 4q)` if `LAZY`, else to `[0, q)`.
+pub(crate) fn forward<const LAZY: bool>(table: &NttTable, data: &mut [u64]) {
     let roots = table.integer_roots();
     let modulus = table.modulus();
     let double = 2 * modulus.value();
@@ -22,10 +22,13 @@ pub(crate) fn forward(table: &NttTable, data: &mut [u64]) {
         blocks *= 2;
         half /= 2;
     }
+    if !LAZY {
+        canonical(modulus, data);
+    }
 }
 
-/// `[0, 2q)` to `[0, 2q)`, scaled by `N^-1`.
-pub(crate) fn inverse(table: &NttTable, data: &mut [u64]) {
+/// `[0, 2q)` to `[0, 2q)` if `LAZY`, else to `[0, q)`, scaled by `N^-1`.
+pub(crate) fn inverse<const LAZY: bool>(table: &NttTable, data: &mut [u64]) {
     let roots = table.integer_roots();
     let modulus = table.modulus();
     let double = 2 * modulus.value();
@@ -49,10 +52,13 @@ pub(crate) fn inverse(table: &NttTable, data: &mut [u64]) {
         *x = modulus.mul_shoup_lazy(sum, &roots.scale);
         *y = modulus.mul_shoup_lazy(difference, &roots.scaled_last);
     }
+    if !LAZY {
+        canonical(modulus, data);
+    }
 }
 
 /// `[0, 4q)` to `[0, q)`.
-pub(crate) fn canonical(modulus: &Modulus, data: &mut [u64]) {
+fn canonical(modulus: &Modulus, data: &mut [u64]) {
     let q = modulus.value();
     for x in data {
         let half = (*x).min(x.wrapping_sub(2 * q));

@@ -1,0 +1,426 @@
+//! The shape of the vector transforms: passes over data and tree of roots, the same for every vector width.
+//!
+//! A back-end's `lanes` module gives the vector type and its few operations; the macro below writes the transform over
+//! it with that back-end's instructions enabled, because a `#[target_feature]` cannot be a type parameter. Residues are
+//! held as doubles between the passes: docs/avx512-notes.md, "The transform", has the bounds the comments rely on.
+
+/// Roots and scale as doubles: a root `w` in `(-q/2, q/2]` and, beside it, `w / q` rounded to nearest.
+#[derive(Clone, Debug)]
+pub(crate) struct DoubleRoots {
+    pub forward: DoubleTree,
+    pub inverse: DoubleTree,
+    pub modulus: f64,
+    /// `1 / q`, rounded to nearest.
+    pub reciprocal: f64,
+    /// `N^-1`, and `N^-1` times the root of the last inverse stage.
+    pub scale: (f64, f64),
+    pub scaled_last: (f64, f64),
+}
+
+/// Roots in tree order: entry `k` splits node `k` into nodes `2k` and `2k + 1`; the whole transform is node 1.
+#[derive(Clone, Debug)]
+pub(crate) struct DoubleTree {
+    pub root: Vec<f64>,
+    pub ratio: Vec<f64>,
+}
+
+/// How many of the `stages` left above the tail the next pass takes: two or three, never one at the end.
+pub(crate) const fn next_pass(stages: u32) -> u32 {
+    if stages == 2 || stages == 4 { 2 } else { 3 }
+}
+
+/// What the buffer holds when a pass reads it.
+pub(crate) struct Form;
+
+impl Form {
+    /// Doubles.
+    pub(crate) const VALUES: u8 = 0;
+    /// Integers in `[0, q)`.
+    pub(crate) const RESIDUES: u8 = 1;
+    /// Integers in `[0, 4q)`.
+    pub(crate) const LAZY: u8 = 2;
+}
+
+macro_rules! double_transform {
+    ($features:literal) => {
+        use super::lanes::{
+            Constants, LANES, LOG_LANES, V, add, load_residues, load_values, mul_root, node_roots,
+            reduce, spread, store_residues, store_values, sub, tail_join, tail_split,
+        };
+        use crate::backend::transform::{DoubleRoots, DoubleTree, Form, next_pass};
+        use crate::ntt::NttTable;
+
+        /// Vectors that the tail keeps in registers.
+        const BLOCK: usize = 8;
+
+        /// `[0, q)`, or `[0, 4q)` if `LAZY`, to `[0, q)`.
+        #[target_feature(enable = $features)]
+        pub(crate) fn forward<const LAZY: bool>(table: &NttTable, data: &mut [u64]) {
+            let roots = table.double_roots();
+            let c = Constants::new(roots.modulus, roots.reciprocal);
+            let stages = data.len().trailing_zeros() - LOG_LANES - BLOCK.trailing_zeros();
+            let vectors = data.as_chunks_mut::<LANES>().0;
+            if LAZY {
+                descend::<{ Form::LAZY }>(&c, &roots.forward, vectors, 1, stages, 0);
+            } else {
+                descend::<{ Form::RESIDUES }>(&c, &roots.forward, vectors, 1, stages, 0);
+            }
+        }
+
+        /// `[0, q)`, or `[0, 2q)` if `LAZY`, to `[0, q)`, scaled by `N^-1`.
+        #[target_feature(enable = $features)]
+        pub(crate) fn inverse<const LAZY: bool>(table: &NttTable, data: &mut [u64]) {
+            let roots = table.double_roots();
+            let c = Constants::new(roots.modulus, roots.reciprocal);
+            let stages = data.len().trailing_zeros() - LOG_LANES - BLOCK.trailing_zeros();
+            let vectors = data.as_chunks_mut::<LANES>().0;
+            ascend::<LAZY, true>(&c, roots, vectors, 1, stages);
+        }
+
+        /// One pass over a node, then its children one after the other, so that a large transform soon works in cache.
+        #[target_feature(enable = $features)]
+        fn descend<const FORM: u8>(
+            c: &Constants,
+            tree: &DoubleTree,
+            data: &mut [[u64; LANES]],
+            node: usize,
+            stages: u32,
+            depth: u32,
+        ) {
+            let taken = next_pass(stages);
+            // From 1 the bound grows to 3.2 and 6.2 in two passes, so the third reduces, and the tail always does.
+            match (taken, depth == 2) {
+                (2, false) => forward_pass4::<FORM, false>(c, tree, data, node),
+                (2, true) => forward_pass4::<FORM, true>(c, tree, data, node),
+                (_, false) => forward_pass8::<FORM, false>(c, tree, data, node),
+                (_, true) => forward_pass8::<FORM, true>(c, tree, data, node),
+            }
+            let part = data.len() >> taken;
+            for (i, child) in data.chunks_exact_mut(part).enumerate() {
+                let node = (node << taken) + i;
+                if stages == taken {
+                    forward_tail(c, tree, child, node);
+                } else {
+                    descend::<{ Form::VALUES }>(c, tree, child, node, stages - taken, depth + 1);
+                }
+            }
+        }
+
+        #[target_feature(enable = $features)]
+        fn ascend<const LAZY: bool, const LAST: bool>(
+            c: &Constants,
+            roots: &DoubleRoots,
+            data: &mut [[u64; LANES]],
+            node: usize,
+            stages: u32,
+        ) {
+            let taken = next_pass(stages);
+            let part = data.len() >> taken;
+            for (i, child) in data.chunks_exact_mut(part).enumerate() {
+                let node = (node << taken) + i;
+                if stages == taken {
+                    inverse_tail::<LAZY>(c, &roots.inverse, child, node);
+                } else {
+                    ascend::<LAZY, false>(c, roots, child, node, stages - taken);
+                }
+            }
+            if taken == 2 {
+                inverse_pass4::<LAST>(c, roots, data, node);
+            } else {
+                inverse_pass8::<LAST>(c, roots, data, node);
+            }
+        }
+
+        /// Cooley-Tukey: `(x + w y, x - w y)`.
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn split(c: &Constants, x: V, y: V, w: (V, V)) -> (V, V) {
+            let t = mul_root(c, y, w);
+            (add(x, t), sub(x, t))
+        }
+
+        /// Gentleman-Sande: `(x + y, (x - y) w)`.
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn join(c: &Constants, x: V, y: V, w: (V, V)) -> (V, V) {
+            (add(x, y), mul_root(c, sub(x, y), w))
+        }
+
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn forward4(c: &Constants, tree: &DoubleTree, k: usize, x: [V; 4]) -> [V; 4] {
+            let w = node_roots(tree, k);
+            let (a0, a2) = split(c, x[0], x[2], w);
+            let (a1, a3) = split(c, x[1], x[3], w);
+            let (b0, b1) = split(c, a0, a1, node_roots(tree, 2 * k));
+            let (b2, b3) = split(c, a2, a3, node_roots(tree, 2 * k + 1));
+            [b0, b1, b2, b3]
+        }
+
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn forward8(c: &Constants, tree: &DoubleTree, k: usize, x: [V; 8]) -> [V; 8] {
+            let w = node_roots(tree, k);
+            let (a0, a4) = split(c, x[0], x[4], w);
+            let (a1, a5) = split(c, x[1], x[5], w);
+            let (a2, a6) = split(c, x[2], x[6], w);
+            let (a3, a7) = split(c, x[3], x[7], w);
+            let [b0, b1, b2, b3] = forward4(c, tree, 2 * k, [a0, a1, a2, a3]);
+            let [b4, b5, b6, b7] = forward4(c, tree, 2 * k + 1, [a4, a5, a6, a7]);
+            [b0, b1, b2, b3, b4, b5, b6, b7]
+        }
+
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn load<const FORM: u8>(c: &Constants, from: &[u64; LANES]) -> V {
+            match FORM {
+                Form::VALUES => load_values(from),
+                Form::RESIDUES => load_residues(from),
+                _ => reduce(c, load_residues(from)),
+            }
+        }
+
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn forward_pass4<const FORM: u8, const REDUCE: bool>(
+            c: &Constants,
+            tree: &DoubleTree,
+            data: &mut [[u64; LANES]],
+            node: usize,
+        ) {
+            let [d0, d1, d2, d3] = quarters(data);
+            let columns = d0.iter_mut().zip(d1).zip(d2).zip(d3);
+            for (((v0, v1), v2), v3) in columns {
+                let mut x = [
+                    load::<FORM>(c, v0),
+                    load::<FORM>(c, v1),
+                    load::<FORM>(c, v2),
+                    load::<FORM>(c, v3),
+                ];
+                if REDUCE {
+                    x[0] = reduce(c, x[0]);
+                    x[1] = reduce(c, x[1]);
+                }
+                let y = forward4(c, tree, node, x);
+                store_values(v0, y[0]);
+                store_values(v1, y[1]);
+                store_values(v2, y[2]);
+                store_values(v3, y[3]);
+            }
+        }
+
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn forward_pass8<const FORM: u8, const REDUCE: bool>(
+            c: &Constants,
+            tree: &DoubleTree,
+            data: &mut [[u64; LANES]],
+            node: usize,
+        ) {
+            let (low, high) = data.split_at_mut(data.len() / 2);
+            let [d0, d1, d2, d3] = quarters(low);
+            let [d4, d5, d6, d7] = quarters(high);
+            let columns = d0.iter_mut().zip(d1).zip(d2).zip(d3).zip(d4).zip(d5).zip(d6).zip(d7);
+            for (((((((v0, v1), v2), v3), v4), v5), v6), v7) in columns {
+                let mut x = [
+                    load::<FORM>(c, v0),
+                    load::<FORM>(c, v1),
+                    load::<FORM>(c, v2),
+                    load::<FORM>(c, v3),
+                    load::<FORM>(c, v4),
+                    load::<FORM>(c, v5),
+                    load::<FORM>(c, v6),
+                    load::<FORM>(c, v7),
+                ];
+                if REDUCE {
+                    x[..4].iter_mut().for_each(|x| *x = reduce(c, *x));
+                }
+                let y = forward8(c, tree, node, x);
+                store_values(v0, y[0]);
+                store_values(v1, y[1]);
+                store_values(v2, y[2]);
+                store_values(v3, y[3]);
+                store_values(v4, y[4]);
+                store_values(v5, y[5]);
+                store_values(v6, y[6]);
+                store_values(v7, y[7]);
+            }
+        }
+
+        /// The last stages of a block of eight vectors without leaving the registers.
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn forward_tail(c: &Constants, tree: &DoubleTree, block: &mut [[u64; LANES]], node: usize) {
+            let Some(block) = block.first_chunk_mut::<BLOCK>() else { return };
+            let mut x = [load_values(&block[0]); BLOCK];
+            for i in 1..BLOCK {
+                x[i] = load_values(&block[i]);
+            }
+            for i in 0..BLOCK / 2 {
+                x[i] = reduce(c, x[i]);
+            }
+            x = forward8(c, tree, node, x);
+            for i in 0..BLOCK / 2 {
+                let (a, b) = (2 * i, 2 * i + 1);
+                (x[a], x[b]) = tail_split(c, tree, BLOCK * node + a, x[a], x[b]);
+                store_residues(c, &mut block[a], reduce(c, x[a]));
+                store_residues(c, &mut block[b], reduce(c, x[b]));
+            }
+        }
+
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn inverse4(c: &Constants, tree: &DoubleTree, k: usize, x: [V; 4]) -> [V; 4] {
+            let (a0, a1) = join(c, x[0], x[1], node_roots(tree, 2 * k));
+            let (a2, a3) = join(c, x[2], x[3], node_roots(tree, 2 * k + 1));
+            let w = node_roots(tree, k);
+            let (b0, b2) = join(c, a0, a2, w);
+            let (b1, b3) = join(c, a1, a3, w);
+            [b0, b1, b2, b3]
+        }
+
+        /// The two stages below node `k`, and the first of each half's sums reduced so that one more addition fits.
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn inverse8_lower(c: &Constants, tree: &DoubleTree, k: usize, x: [V; 8]) -> [V; 8] {
+            let [a0, a1, a2, a3] = inverse4(c, tree, 2 * k, [x[0], x[1], x[2], x[3]]);
+            let [a4, a5, a6, a7] = inverse4(c, tree, 2 * k + 1, [x[4], x[5], x[6], x[7]]);
+            [reduce(c, a0), a1, a2, a3, reduce(c, a4), a5, a6, a7]
+        }
+
+        /// The last stage of all: sums and differences times `N^-1`, as residues.
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn store_last(
+            c: &Constants,
+            roots: &DoubleRoots,
+            low: &mut [u64; LANES],
+            high: &mut [u64; LANES],
+            x: V,
+            y: V,
+        ) {
+            let sum = mul_root(c, add(x, y), spread(roots.scale));
+            let difference = mul_root(c, sub(x, y), spread(roots.scaled_last));
+            store_residues(c, low, sum);
+            store_residues(c, high, difference);
+        }
+
+        /// A stage inside: sums reduced, differences times the root, which reduces them.
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn store_inner(
+            c: &Constants,
+            w: (V, V),
+            low: &mut [u64; LANES],
+            high: &mut [u64; LANES],
+            x: V,
+            y: V,
+        ) {
+            let (sum, difference) = join(c, x, y, w);
+            store_values(low, reduce(c, sum));
+            store_values(high, difference);
+        }
+
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn inverse_pass4<const LAST: bool>(
+            c: &Constants,
+            roots: &DoubleRoots,
+            data: &mut [[u64; LANES]],
+            node: usize,
+        ) {
+            let tree = &roots.inverse;
+            let [d0, d1, d2, d3] = quarters(data);
+            let w = node_roots(tree, node);
+            for (((v0, v1), v2), v3) in d0.iter_mut().zip(d1).zip(d2).zip(d3) {
+                let (x0, x1) = (load_values(v0), load_values(v1));
+                let (x2, x3) = (load_values(v2), load_values(v3));
+                let (a0, a1) = join(c, x0, x1, node_roots(tree, 2 * node));
+                let (a2, a3) = join(c, x2, x3, node_roots(tree, 2 * node + 1));
+                if LAST {
+                    store_last(c, roots, v0, v2, a0, a2);
+                    store_last(c, roots, v1, v3, a1, a3);
+                } else {
+                    store_inner(c, w, v0, v2, a0, a2);
+                    store_inner(c, w, v1, v3, a1, a3);
+                }
+            }
+        }
+
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn inverse_pass8<const LAST: bool>(
+            c: &Constants,
+            roots: &DoubleRoots,
+            data: &mut [[u64; LANES]],
+            node: usize,
+        ) {
+            let tree = &roots.inverse;
+            let w = node_roots(tree, node);
+            let (low, high) = data.split_at_mut(data.len() / 2);
+            let [d0, d1, d2, d3] = quarters(low);
+            let [d4, d5, d6, d7] = quarters(high);
+            let columns = d0.iter_mut().zip(d1).zip(d2).zip(d3).zip(d4).zip(d5).zip(d6).zip(d7);
+            for (((((((v0, v1), v2), v3), v4), v5), v6), v7) in columns {
+                let x = [
+                    load_values(v0),
+                    load_values(v1),
+                    load_values(v2),
+                    load_values(v3),
+                    load_values(v4),
+                    load_values(v5),
+                    load_values(v6),
+                    load_values(v7),
+                ];
+                let a = inverse8_lower(c, tree, node, x);
+                if LAST {
+                    store_last(c, roots, v0, v4, a[0], a[4]);
+                    store_last(c, roots, v1, v5, a[1], a[5]);
+                    store_last(c, roots, v2, v6, a[2], a[6]);
+                    store_last(c, roots, v3, v7, a[3], a[7]);
+                } else {
+                    store_inner(c, w, v0, v4, a[0], a[4]);
+                    store_inner(c, w, v1, v5, a[1], a[5]);
+                    store_inner(c, w, v2, v6, a[2], a[6]);
+                    store_inner(c, w, v3, v7, a[3], a[7]);
+                }
+            }
+        }
+
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn inverse_tail<const LAZY: bool>(
+            c: &Constants,
+            tree: &DoubleTree,
+            block: &mut [[u64; LANES]],
+            node: usize,
+        ) {
+            let Some(block) = block.first_chunk_mut::<BLOCK>() else { return };
+            let mut x = [load_residues(&block[0]); BLOCK];
+            for i in 1..BLOCK {
+                x[i] = load_residues(&block[i]);
+            }
+            for i in 0..BLOCK / 2 {
+                let (a, b) = (2 * i, 2 * i + 1);
+                if LAZY {
+                    (x[a], x[b]) = (reduce(c, x[a]), reduce(c, x[b]));
+                }
+                (x[a], x[b]) = tail_join(c, tree, BLOCK * node + a, x[a], x[b]);
+            }
+            let a = inverse8_lower(c, tree, node, x);
+            let w = node_roots(tree, node);
+            let (low, high) = block.split_at_mut(BLOCK / 2);
+            for i in 0..BLOCK / 2 {
+                store_inner(c, w, &mut low[i], &mut high[i], a[i], a[i + BLOCK / 2]);
+            }
+        }
+
+        fn quarters(data: &mut [[u64; LANES]]) -> [&mut [[u64; LANES]]; 4] {
+            let (low, high) = data.split_at_mut(data.len() / 2);
+            let (a, b) = low.split_at_mut(low.len() / 2);
+            let (c, d) = high.split_at_mut(high.len() / 2);
+            [a, b, c, d]
+        }
+    };
+}
+pub(crate) use double_transform;
