@@ -1,9 +1,10 @@
 //! A 32-byte master key and a passphrase enter, a key file leaves (and back); key owner's side only.
 //!
-//! Encrypted, kind 1: `CVKEYFIL` | version u32 | kind u8 | log2 N u8 | r u8 | p u8 | key id, 16 bytes, in clear |
-//! salt, 32 bytes | XChaCha20-Poly1305 nonce, master, tag | BLAKE3 of all before. The key is scrypt(passphrase, salt);
-//! all before the nonce is authenticated. Plaintext, kind 2: zeros for the parameters, then the master itself instead
-//! of salt and ciphertext: whoever reads that file has the key, so writing one must be asked for by name.
+//! Encrypted, kind 1: `CVKEYFIL` | version u32 | kind u8 | log2 N u8 | r u8 | p u8 | key id, 16 bytes
+//! in clear, of which the first 8 are the public name | salt, 32 bytes | XChaCha20-Poly1305 nonce,
+//! master, tag | BLAKE3 of all before. The key is scrypt(passphrase, salt); all before the nonce is
+//! authenticated. Plaintext, kind 2: zeros for the parameters, then the master itself instead of salt
+//! and ciphertext: whoever reads that file has the key, so writing one must be asked for by name.
 //!
 //! The unkeyed checksum tells a damaged file from a wrong passphrase; it protects nothing by itself.
 
@@ -103,13 +104,13 @@ pub enum KeyfileError {
     /// The file is intact, the passphrase does not open it.
     #[error("wrong passphrase for key {key_id}: the file is intact but does not open")]
     WrongPassphrase {
-        /// The id of the key in the file.
+        /// The public name of the key in the file, in hexadecimal.
         key_id: String,
     },
     /// The file is encrypted and no passphrase was given.
     #[error("key {key_id} is encrypted: give its passphrase")]
     PassphraseNeeded {
-        /// The id of the key in the file.
+        /// The public name of the key in the file, in hexadecimal.
         key_id: String,
     },
     /// A passphrase was given for a file that is not encrypted.
@@ -117,7 +118,7 @@ pub enum KeyfileError {
         "key {key_id} is stored WITHOUT encryption, though a passphrase was given; load it without one and save it with one"
     )]
     NotEncrypted {
-        /// The id of the key in the file.
+        /// The public name of the key in the file, in hexadecimal.
         key_id: String,
     },
     /// An empty passphrase.
@@ -239,12 +240,14 @@ pub fn decode(
         (None, None) => master.copy_from_slice(body),
         (Some(salt), Some(passphrase)) => {
             let key = stretch(passphrase, &salt, log_n)?;
-            let wrong = |_| KeyfileError::WrongPassphrase { key_id: hex(&key_id) };
+            let wrong = |_| KeyfileError::WrongPassphrase { key_id: hex(&key_id[..8]) };
             let plain = key.open(WHAT, &bytes[..HEADER + SALT], body).map_err(wrong)?;
             master.copy_from_slice(&plain);
         }
-        (Some(_), None) => return Err(KeyfileError::PassphraseNeeded { key_id: hex(&key_id) }),
-        (None, Some(_)) => return Err(KeyfileError::NotEncrypted { key_id: hex(&key_id) }),
+        (Some(_), None) => {
+            return Err(KeyfileError::PassphraseNeeded { key_id: hex(&key_id[..8]) });
+        }
+        (None, Some(_)) => return Err(KeyfileError::NotEncrypted { key_id: hex(&key_id[..8]) }),
     }
     Ok((master, key_id))
 }

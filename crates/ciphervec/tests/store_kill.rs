@@ -22,7 +22,7 @@ fn id(commit: u64, part: u8) -> SegmentId {
 
 fn payload(commit: u64, part: u8) -> Vec<u8> {
     let length = 1 + (commit * 7919 + u64::from(part) * 104_729) % 40_000;
-    (0..length).map(|at| (at * (commit + 1) >> 3) as u8 ^ part).collect()
+    (0..length).map(|at| ((at * (commit + 1)) >> 3) as u8 ^ part).collect()
 }
 
 /// Commit n adds two segments, deletes two rows of those of commit n - 1, removes those of commit n - 8, and replaces

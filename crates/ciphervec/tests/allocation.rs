@@ -1,0 +1,100 @@
+//! Hostile bytes enter every decoder; it may allocate at most twice as many bytes as it was given, and 1 MiB.
+//!
+//! One test in a binary of its own: the allocator counts the whole process.
+#![cfg(feature = "client")]
+
+#[path = "support/decoders.rs"]
+mod decoders;
+#[path = "support/samples.rs"]
+mod samples;
+
+use ciphervec::filter::FilterTags;
+use ciphervec::sidecar::Sidecar;
+use ciphervec::store::Manifest;
+use peak_alloc::PeakAlloc;
+use std::error::Error;
+
+#[global_allocator]
+static ALLOCATOR: PeakAlloc = PeakAlloc;
+
+/// The most that was allocated at once while `parse` ran, beyond what was there before.
+fn peak<T>(parse: impl FnOnce() -> T) -> (usize, T) {
+    let before = ALLOCATOR.current_usage();
+    ALLOCATOR.reset_peak_usage();
+    let parsed = parse();
+    (ALLOCATOR.peak_usage().saturating_sub(before), parsed)
+}
+
+/// A sidecar whose every row has the shortest id that is not a number.
+fn dense_sidecar(rows: u32) -> Vec<u8> {
+    let mut bytes = rows.to_le_bytes().to_vec();
+    bytes.extend([0, 0, 0, 0]);
+    (0..rows).for_each(|_| bytes.extend([1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]));
+    (0..rows).for_each(|_| bytes.push(b'x'));
+    bytes
+}
+
+/// A manifest of the shortest segments: one blob with a name of one character, no deleted row.
+fn dense_manifest(segments: u32) -> Vec<u8> {
+    let mut body = 9u64.to_le_bytes().to_vec();
+    body.extend([0; 32 + 4 + 4]);
+    body.extend(segments.to_le_bytes());
+    for number in 0..segments {
+        let mut id = [0; 16];
+        id[..4].copy_from_slice(&number.to_be_bytes());
+        body.extend(id);
+        body.extend(u32::MAX.to_le_bytes());
+        body.extend([0; 8 + 4]);
+        body.extend(1u32.to_le_bytes());
+        body.extend(1u32.to_le_bytes());
+        body.push(b'a');
+        body.extend([0; 40]);
+    }
+    let mut bytes = b"CVMANIFS".to_vec();
+    bytes.extend(1u32.to_le_bytes());
+    bytes.extend((body.len() as u64).to_le_bytes());
+    bytes.extend(body);
+    let checksum = blake3::hash(&bytes);
+    bytes.extend(checksum.as_bytes());
+    bytes
+}
+
+fn dense_filter_tags(rows: u32) -> Vec<u8> {
+    let mut bytes = b"CVFILTER".to_vec();
+    bytes.extend(1u32.to_le_bytes());
+    bytes.extend(rows.to_le_bytes());
+    (1..=rows).for_each(|end| bytes.extend(end.to_le_bytes()));
+    (0..rows).for_each(|_| bytes.extend([7; 16]));
+    bytes
+}
+
+#[test]
+fn decoders_allocate_at_most_twice_their_input_and_a_mebibyte() -> Result<(), Box<dyn Error>> {
+    let bound = |bytes: &[u8]| 2 * bytes.len() + (1 << 20);
+    let bytes = dense_sidecar(500_000);
+    let (used, parsed) = peak(|| Sidecar::from_plain_bytes(&bytes));
+    assert_eq!(parsed?.rows, 500_000);
+    assert!(used <= bound(&bytes), "sidecar: {used} for {}", bytes.len());
+
+    let bytes = dense_manifest(100_000);
+    let (used, parsed) = peak(|| Manifest::from_bytes(&bytes));
+    assert_eq!(parsed?.segments.len(), 100_000);
+    assert!(used <= bound(&bytes), "manifest: {used} for {}", bytes.len());
+
+    let bytes = dense_filter_tags(500_000);
+    let (used, parsed) = peak(|| FilterTags::from_bytes(&bytes));
+    assert_eq!(parsed?.rows(), 500_000);
+    assert!(used <= bound(&bytes), "filter tags: {used} for {}", bytes.len());
+
+    // Declared lengths alone, without bytes behind them, cost nothing.
+    for sample in samples::all()? {
+        for at in 0..sample.bytes.len().saturating_sub(8) {
+            let mut bytes = sample.bytes.clone();
+            bytes[at..at + 4].fill(0xff);
+            sample.checksum.fit(&mut bytes);
+            let (used, _) = peak(|| (sample.decode)(&bytes));
+            assert!(used <= bound(&bytes), "{}: {used} at {at}", sample.name);
+        }
+    }
+    Ok(())
+}
