@@ -1,0 +1,124 @@
+"""A small standard library and the real one enter; the passages, the embedding and the demo's answers are checked."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ciphervec import InvalidInput
+from ciphervec.demo import corpus, embed, search
+
+LIBRARY = {
+    "alpha.py": '"""Alpha does the first thing of all, and does it well enough."""\n\nclass One:\n'
+    '    """The class One holds exactly one thing, and lets go of it.\n\n'
+    "    A second paragraph of it, about how long the thing is held.\n\n    Short.\n"
+    '    """\n    def go(self):\n        "Go somewhere else and come back when it is done."\n',
+    "pack/__init__.py": '"""A package that is made of parts, none of which matters here."""\n',
+    "pack/broken.py": "def (:\n",
+    "test/test_alpha.py": '"""Tests are not documentation, so this never becomes a passage."""\n',
+    "site-packages/other.py": '"""Third-party code is not of the standard library either."""\n',
+    "twin.py": '"""Alpha does the first thing of all, and does it well enough."""\n',
+}
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Path:
+    for name, text in LIBRARY.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    return tmp_path
+
+
+def test_passages_are_the_paragraphs_of_docstrings(library: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    found = corpus.passages(library, lambda done, total: seen.append((done, total)))
+    assert [(p.name, p.text) for p in found] == [
+        ("alpha", "Alpha does the first thing of all, and does it well enough."),
+        ("alpha.One", "The class One holds exactly one thing, and lets go of it."),
+        ("alpha.One", "A second paragraph of it, about how long the thing is held."),
+        ("alpha.One.go", "Go somewhere else and come back when it is done."),
+        ("pack", "A package that is made of parts, none of which matters here."),
+    ]
+    assert seen[-1] == (4, 4)
+    assert found[3].searchable == "alpha One go. Go somewhere else and come back when it is done."
+
+
+def test_a_long_paragraph_is_cut_at_a_word() -> None:
+    [text] = corpus.paragraphs("word " * 400)
+    assert len(text) <= corpus.LONGEST
+    assert text.endswith("word …")
+
+
+def test_the_real_library_has_some_ten_thousand() -> None:
+    found = corpus.passages()
+    assert len(found) > 5_000
+    assert len({p.text for p in found}) == len(found)
+    assert any(p.name == "shutil.copytree" for p in found)
+
+
+def test_tfidf_is_deterministic_and_unit_length() -> None:
+    texts = [p.searchable for p in corpus.passages()[:1500]]
+    one, two = embed.tfidf(texts, 32), embed.tfidf(texts, 32)
+    assert one.vectors.shape == (1500, 32)
+    assert one.vectors.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(one.vectors, axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(one.vectors, two.vectors, atol=1e-6)
+    np.testing.assert_allclose(one.embed(texts[:3]), one.vectors[:3], atol=1e-5)
+
+
+def test_a_text_of_unknown_words_still_points_somewhere() -> None:
+    rows = embed.unit(np.zeros((1, 4), np.float32))
+    assert rows.tolist() == [[1, 0, 0, 0]]
+
+
+def test_too_few_texts_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="too few for 256 dimensions"):
+        embed.tfidf(["a word and another", "a word again and another"])
+
+
+def test_plain_search_ranks_by_the_exact_cosine() -> None:
+    random = np.random.default_rng(5)
+    vectors = embed.unit(random.standard_normal((200, 16)))
+    questions = embed.unit(random.standard_normal((4, 16)))
+    run = search.plain_search(vectors, questions, 3)
+    for question, answer in zip(questions, run.answers, strict=True):
+        scores = [sum(float(a) * float(b) for a, b in zip(row, question, strict=True)) for row in vectors]
+        best = sorted(range(200), key=lambda i: -scores[i])[:3]
+        assert [hit.row for hit in answer] == best
+
+
+def demo(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "ciphervec", "demo", "--folder", str(folder), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_demo_ranks_as_the_plaintext_does(tmp_path: Path) -> None:
+    found = json.loads(demo(tmp_path / "d", "--passages", "2500", "--json"))
+    assert [mode["mode"] for mode in found["modes"]] == ["open", "sealed-index", "sealed-query", "sealed"]
+    for mode in found["modes"]:
+        assert mode["ranks_agreeing"] == mode["ranks"] == 15
+        assert mode["worst_score_difference"] < 2e-4
+        assert mode["hits"] == found["plain"]
+    by_name = {mode["mode"]: mode for mode in found["modes"]}
+    assert by_name["sealed-index"]["key_bytes_server"] < 1000 < by_name["sealed"]["key_bytes_server"]
+
+
+def test_the_demo_reads_well_on_a_dumb_terminal(tmp_path: Path) -> None:
+    text = demo(tmp_path / "d", "--passages", "1500", "--question", "How do I encode data as base64?")
+    assert "\x1b" not in text
+    for part in ("What the server saw", "Time of one question", "× plain scan", "ciphervec keygen my.key"):
+        assert part in text
+    # Run again over its own folder: the same key and the same collections, not an error.
+    demo(tmp_path / "d", "--passages", "1500", "--json")

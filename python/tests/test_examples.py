@@ -1,0 +1,33 @@
+"""Each example enters as a program; it must end well and print what a person came to read."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+SAYS = {
+    "client_server_split.py": "every question found its row; the server saw sizes and times",
+    "face_verification.py": "same decision as in the clear: 200 of 200",
+    "identification_digits.py": "same nearest neighbour:",
+}
+
+pytestmark = pytest.mark.skipif(not EXAMPLES.exists(), reason="needs the repository, not only the wheel")
+
+
+def test_every_example_is_listed() -> None:
+    assert {path.name for path in EXAMPLES.glob("*.py")} == set(SAYS)
+
+
+@pytest.mark.parametrize("name", sorted(SAYS))
+def test_example(name: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / name)], cwd=tmp_path, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert SAYS[name] in done.stdout
+    assert len(done.stdout.splitlines()) >= 5
