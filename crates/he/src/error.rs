@@ -28,7 +28,9 @@ pub enum Error {
         what: &'static str,
     },
     /// The bytes were written by a newer release.
-    #[error("{what}: format version {actual} is newer than {supported}, the newest this release reads; upgrade ciphervec")]
+    #[error(
+        "{what}: format version {actual} is newer than {supported}, the newest this release reads; upgrade ciphervec"
+    )]
     Version {
         /// The object that was being read.
         what: &'static str,
@@ -46,7 +48,9 @@ pub enum Error {
         actual: String,
     },
     /// The object belongs to another key.
-    #[error("wrong key: {what} was made with key {actual}, you hold key {expected}; load the key file it was made with")]
+    #[error(
+        "wrong key: {what} was made with key {actual}, you hold key {expected}; load the key file it was made with"
+    )]
     WrongKey {
         /// The object that was being read.
         what: &'static str,
@@ -66,7 +70,9 @@ pub enum Error {
         actual: String,
     },
     /// A modulus too wide for its ring.
-    #[error("insecure parameters: log2 of the modulus is {log_modulus} at degree {degree}, the limit for {security} is {limit}")]
+    #[error(
+        "insecure parameters: log2 of the modulus is {log_modulus} at degree {degree}, the limit for {security} is {limit}"
+    )]
     Insecure {
         /// Ring degree.
         degree: usize,

@@ -86,11 +86,18 @@ impl MasterKey {
         self.0.expose()
     }
 
+    /// Sixteen public bytes that name this key; [`KeyId`] is their first half.
+    pub fn fingerprint(&self) -> [u8; 16] {
+        let digest = self.derive(Purpose::KeyId, &[]);
+        let mut fingerprint = [0; 16];
+        fingerprint.copy_from_slice(&digest.0[..16]);
+        fingerprint
+    }
+
     /// The public name of this key.
     pub fn key_id(&self) -> KeyId {
-        let digest = self.derive(Purpose::KeyId, &[]);
         let mut id = [0; 8];
-        id.copy_from_slice(&digest.0[..8]);
+        id.copy_from_slice(&self.fingerprint()[..8]);
         KeyId(id)
     }
 

@@ -90,7 +90,10 @@ mod tests {
     #[test]
     fn a_wide_modulus_is_refused() {
         assert!(check(2048, 53, Security::Classical128).is_ok());
-        assert!(matches!(check(2048, 54, Security::Classical128), Err(Error::Insecure { limit: 53, .. })));
+        assert!(matches!(
+            check(2048, 54, Security::Classical128),
+            Err(Error::Insecure { limit: 53, .. })
+        ));
         assert!(check(512, 1, Security::Classical128).is_err());
     }
 }

@@ -141,7 +141,10 @@ fn digest(prefix: &[u8; 32], payload: &[u8]) -> blake3::Hash {
 pub fn open(kind: Kind, bytes: &[u8]) -> Result<(Header, &[u8])> {
     let what = kind.as_str();
     let Some((head, payload)) = bytes.split_at_checked(HEADER_LEN) else {
-        return Err(Error::malformed(what, format!("{HEADER_LEN} header bytes expected, {} came", bytes.len())));
+        return Err(Error::malformed(
+            what,
+            format!("{HEADER_LEN} header bytes expected, {} came", bytes.len()),
+        ));
     };
     if head[..4] != MAGIC {
         return Err(Error::malformed(what, "the bytes do not start with CVEC"));
@@ -155,7 +158,8 @@ pub fn open(kind: Kind, bytes: &[u8]) -> Result<(Header, &[u8])> {
     }
     let found = Kind::from_byte(head[7]);
     if found != Some(kind) {
-        let actual = found.map_or_else(|| format!("unknown kind {}", head[7]), |k| k.as_str().to_owned());
+        let actual =
+            found.map_or_else(|| format!("unknown kind {}", head[7]), |k| k.as_str().to_owned());
         return Err(Error::Kind { expected: what, actual });
     }
     let scheme = match head[6] {
@@ -165,10 +169,14 @@ pub fn open(kind: Kind, bytes: &[u8]) -> Result<(Header, &[u8])> {
         other => return Err(Error::malformed(what, format!("unknown scheme {other}"))),
     };
     let mut reader = Reader::new(what, &head[8..]);
-    let header = Header { scheme, kind, params: ParamId(reader.array()?), key: KeyId(reader.array()?) };
+    let header =
+        Header { scheme, kind, params: ParamId(reader.array()?), key: KeyId(reader.array()?) };
     let length = reader.u64()?;
     if length != payload.len() as u64 {
-        return Err(Error::malformed(what, format!("the header promises {length} payload bytes, {} came", payload.len())));
+        return Err(Error::malformed(
+            what,
+            format!("the header promises {length} payload bytes, {} came", payload.len()),
+        ));
     }
     let mut prefix = [0; 32];
     prefix.copy_from_slice(&head[..32]);
@@ -196,7 +204,10 @@ impl<'a> Reader<'a> {
     /// [`Error::Malformed`] if fewer are left.
     pub fn take(&mut self, count: usize) -> Result<&'a [u8]> {
         let Some((head, rest)) = self.rest.split_at_checked(count) else {
-            return Err(Error::malformed(self.what, format!("{count} bytes expected, {} left", self.rest.len())));
+            return Err(Error::malformed(
+                self.what,
+                format!("{count} bytes expected, {} left", self.rest.len()),
+            ));
         };
         self.rest = rest;
         Ok(head)
@@ -260,7 +271,11 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// [`Error::Malformed`] if any byte is left.
     pub fn finish(self) -> Result<()> {
-        if self.rest.is_empty() { Ok(()) } else { Err(self.error(format!("{} bytes too many", self.rest.len()))) }
+        if self.rest.is_empty() {
+            Ok(())
+        } else {
+            Err(self.error(format!("{} bytes too many", self.rest.len())))
+        }
     }
 }
 
@@ -269,8 +284,12 @@ mod tests {
     use super::*;
 
     fn sample() -> Vec<u8> {
-        let header =
-            Header { scheme: Scheme::Ring, kind: Kind::Query, params: ParamId([7; 8]), key: KeyId([9; 8]) };
+        let header = Header {
+            scheme: Scheme::Ring,
+            kind: Kind::Query,
+            params: ParamId([7; 8]),
+            key: KeyId([9; 8]),
+        };
         header.frame(b"payload")
     }
 
@@ -278,7 +297,10 @@ mod tests {
     fn frames_round_trip() {
         let bytes = sample();
         let (header, payload) = open(Kind::Query, &bytes).unwrap();
-        assert_eq!((header.scheme, header.params, header.key), (Scheme::Ring, ParamId([7; 8]), KeyId([9; 8])));
+        assert_eq!(
+            (header.scheme, header.params, header.key),
+            (Scheme::Ring, ParamId([7; 8]), KeyId([9; 8]))
+        );
         assert_eq!(payload, b"payload");
     }
 
@@ -300,6 +322,9 @@ mod tests {
     fn a_future_version_says_so() {
         let mut bytes = sample();
         bytes[4] = 2;
-        assert!(matches!(open(Kind::Query, &bytes), Err(Error::Version { actual: 2, supported: 1, .. })));
+        assert!(matches!(
+            open(Kind::Query, &bytes),
+            Err(Error::Version { actual: 2, supported: 1, .. })
+        ));
     }
 }

@@ -1,4 +1,5 @@
 //! The compact form end to end, against exact inner products.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 
@@ -32,7 +33,8 @@ fn scores(setup: &Setup, rows: &Rows, queries: &[i64]) -> Vec<f64> {
     compact::scan(form, &stored, count, rows.dimension, queries, &mut sums);
     let combined = setup.masks.combine(queries);
     let mut out = vec![0.0; queries.len() / rows.dimension * count];
-    let parts = combined.chunks_exact(form.degree()).zip(sums.chunks_exact(count * form.word_bytes()));
+    let parts =
+        combined.chunks_exact(form.degree()).zip(sums.chunks_exact(count * form.word_bytes()));
     for (out, (combined, sums)) in out.chunks_exact_mut(count).zip(parts) {
         compact::unmask(&setup.scheme, &setup.key, combined, sums, out);
     }
@@ -42,7 +44,9 @@ fn scores(setup: &Setup, rows: &Rows, queries: &[i64]) -> Vec<f64> {
 #[test]
 fn scores_stay_inside_the_bounds() {
     for form in FORMS {
-        for (count, dimension) in [(1, 1), (3, 2), (65, 7), (2048, 64), (2500, 130), (300, 512), (5000, 33)] {
+        for (count, dimension) in
+            [(1, 1), (3, 2), (65, 7), (2048, 64), (2500, 130), (300, 512), (5000, 33)]
+        {
             let scales = form.unit_scales();
             let (rows, exact) = Rows::random_unit(count, dimension, scales.vector, 1);
             let (queries, exact_queries) = Rows::random_unit(3, dimension, scales.query, 2);
@@ -52,16 +56,29 @@ fn scores_stay_inside_the_bounds() {
             let mut squares = 0.0;
             for (query, got) in got.chunks_exact(count).enumerate() {
                 for (row, got) in got.iter().enumerate() {
-                    let truth = dot(&exact[row * dimension..][..dimension], &exact_queries[query * dimension..][..dimension]);
+                    let truth = dot(
+                        &exact[row * dimension..][..dimension],
+                        &exact_queries[query * dimension..][..dimension],
+                    );
                     let error = (got / scales.vector / scales.query - truth).abs();
-                    assert!(error <= bound.tail, "{form:?} d={dimension} row {row}: {error:e} > {:e}", bound.tail);
+                    assert!(
+                        error <= bound.tail,
+                        "{form:?} d={dimension} row {row}: {error:e} > {:e}",
+                        bound.tail
+                    );
                     squares += error * error;
                 }
             }
             let deviation = (squares / (3 * count) as f64).sqrt();
-            assert!(deviation < 1.15 * bound.typical || count < 100, "{form:?} d={dimension}: {deviation:e} {bound:?}");
+            assert!(
+                deviation < 1.15 * bound.typical || count < 100,
+                "{form:?} d={dimension}: {deviation:e} {bound:?}"
+            );
             if count >= 2048 && dimension >= 64 {
-                assert!(deviation > 0.85 * bound.typical, "the bound is loose: {deviation:e} {bound:?}");
+                assert!(
+                    deviation > 0.85 * bound.typical,
+                    "the bound is loose: {deviation:e} {bound:?}"
+                );
             }
         }
     }
@@ -79,7 +96,10 @@ fn perfect_matches_and_opposites_do_not_wrap() {
             let got = scores(&setup, &rows, &row.values);
             let bound = Compact::error_bound(form, dimension, scales).tail;
             for (got, truth) in got.iter().zip([1.0, -1.0]) {
-                assert!((got / scales.vector / scales.query - truth).abs() < bound, "{form:?} d={dimension}: {got}");
+                assert!(
+                    (got / scales.vector / scales.query - truth).abs() < bound,
+                    "{form:?} d={dimension}: {got}"
+                );
             }
         }
     }
@@ -92,15 +112,27 @@ fn sign_vectors_decode_exactly() {
             let scales = form.sign_scales(dimension);
             let bound = Compact::sign_error_bound(form, dimension, scales);
             assert!(bound.tail < 1.0, "{form:?} {dimension} {bound:?}");
-            let sign = |i: usize, salt: usize| if (i.wrapping_mul(2_654_435_761) ^ salt).count_ones() % 2 == 0 { 1i64 } else { -1 };
+            let sign = |i: usize, salt: usize| {
+                if (i.wrapping_mul(2_654_435_761) ^ salt).count_ones().is_multiple_of(2) {
+                    1i64
+                } else {
+                    -1
+                }
+            };
             let rows = 70;
             let bits: Vec<i64> = (0..rows * dimension).map(|i| sign(i, 12)).collect();
             let query: Vec<i64> = (0..dimension).map(|i| sign(i, 77)).collect();
-            let scaled = Rows { dimension, values: bits.iter().map(|b| b * scales.vector as i64).collect() };
+            let scaled =
+                Rows { dimension, values: bits.iter().map(|b| b * scales.vector as i64).collect() };
             let setup = setup(form, rows, dimension);
             for (row, got) in scores(&setup, &scaled, &query).iter().enumerate() {
-                let truth: i64 = bits[row * dimension..][..dimension].iter().zip(&query).map(|(b, q)| b * q).sum();
-                let decoded = dimension as i64 - 2 * ((dimension as f64 - got / scales.vector) / 2.0).round() as i64;
+                let truth: i64 = bits[row * dimension..][..dimension]
+                    .iter()
+                    .zip(&query)
+                    .map(|(b, q)| b * q)
+                    .sum();
+                let decoded = dimension as i64
+                    - 2 * ((dimension as f64 - got / scales.vector) / 2.0).round() as i64;
                 assert_eq!(decoded, truth, "{form:?} d={dimension} row {row}");
             }
         }
@@ -128,7 +160,13 @@ fn segments_with_other_nonces_do_not_open() {
     let (rows, exact) = Rows::random_unit(100, 64, scales.vector, 1);
     let mut wrong = setup(form, 100, 64);
     let stored = compact::seal(&wrong.scheme, &wrong.masks, &wrong.key, &rows).unwrap();
-    wrong.key = SegmentKey::derive(&wrong.scheme, &MasterKey::from_bytes([3; 32]), b"collection", SegmentId([6; 16]), 100);
+    wrong.key = SegmentKey::derive(
+        &wrong.scheme,
+        &MasterKey::from_bytes([3; 32]),
+        b"collection",
+        SegmentId([6; 16]),
+        100,
+    );
     let plain = compact::unseal(&wrong.scheme, &wrong.masks, &wrong.key, &stored, 100);
     let correlation = dot(&plain, &exact) / dot(&plain, &plain).sqrt() / dot(&exact, &exact).sqrt();
     assert!(correlation.abs() < 0.1, "{correlation}");

@@ -1,10 +1,12 @@
 //! The ring form end to end, at every level, against exact inner products.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 
 use ciphervec_he::keys::MasterKey;
 use ciphervec_he::sealed::ring::{
-    self, Ciphertext, EvaluationKeys, Layout, MaskSums, Masks, QueryKey, QueryOpener, Ring, SegmentKey, Vectors,
+    self, Binding, Ciphertext, EvaluationKeys, Layout, MaskSums, Masks, QueryKey, QueryOpener,
+    Ring, SegmentKey, Vectors,
 };
 use ciphervec_he::sealed::{Scales, SegmentId};
 use ciphervec_he::wire::Reader;
@@ -23,32 +25,54 @@ impl Owner {
         let ring = Ring::new().unwrap();
         let master = MasterKey::from_bytes([3; 32]);
         let key = QueryKey::derive(&ring, &master, b"collection", 0);
-        let keys = EvaluationKeys::generate(&ring, &key, master.key_id(), dimension).unwrap();
+        let binding = Binding { index: [6; 8], mask_seed: [8; 32] };
+        let keys =
+            EvaluationKeys::generate(&ring, &key, master.key_id(), binding, dimension).unwrap();
         // Through the wire, as a server gets them.
         let bytes = keys.to_bytes();
         assert!(bytes.len() <= 1_500_000);
         let keys = EvaluationKeys::from_bytes(&ring, &bytes, dimension).unwrap();
+        assert_eq!(*keys.binding(), binding);
         Owner { ring, master, key, keys, masks: Masks::new([8; 32], dimension) }
     }
 
     fn segment_key(&self, layout: &Layout, rows: usize) -> SegmentKey {
-        SegmentKey::derive(&self.ring, &self.master, b"collection", SegmentId([5; 16]), layout, rows)
+        SegmentKey::derive(
+            &self.ring,
+            &self.master,
+            b"collection",
+            SegmentId([5; 16]),
+            layout,
+            rows,
+        )
     }
 
     /// Query → bytes → server → bytes → scores, in units of one.
-    fn scores(&self, layout: &Layout, rows: &Rows, query: &[i64], vectors: Vectors, scales: Scales) -> Vec<f64> {
+    fn scores(
+        &self,
+        layout: &Layout,
+        rows: &Rows,
+        query: &[i64],
+        vectors: Vectors,
+        scales: Scales,
+    ) -> Vec<f64> {
         let count = rows.values.len() / rows.dimension;
         let segment_key = self.segment_key(layout, count);
         let data = match vectors {
-            Vectors::Sealed => ring::seal(&self.ring, &self.masks, &segment_key, layout, rows).unwrap(),
+            Vectors::Sealed => {
+                ring::seal(&self.ring, &self.masks, &segment_key, layout, rows).unwrap()
+            }
             Vectors::Plain => ring::pack(&self.ring, layout, rows),
         };
         let mut sent = Vec::new();
-        let pieces = Ciphertext::encrypt(&self.ring, &self.key, layout, query, &[1; 32], &[2; 32], 40);
+        let pieces =
+            Ciphertext::encrypt(&self.ring, &self.key, layout, query, &[1; 32], &[2; 32], 40);
         pieces.iter().for_each(|piece| piece.append(&mut sent));
         let mut reader = Reader::new("a query", &sent);
         let read: Vec<Ciphertext> = (0..layout.chunks())
-            .map(|piece| Ciphertext::read(&self.ring, &mut reader, &[1; 32], 40 + piece as u64).unwrap())
+            .map(|piece| {
+                Ciphertext::read(&self.ring, &mut reader, &[1; 32], 40 + piece as u64).unwrap()
+            })
             .collect();
         assert_eq!(read, pieces);
         let expanded = ring::expand(&self.ring, &self.keys, &read, &[*layout]).unwrap().remove(0);
@@ -63,7 +87,12 @@ impl Owner {
         });
         let opener = QueryOpener::new(&self.ring, &self.key, mask_sums.as_ref());
         let mut out = vec![0.0; count];
-        opener.open(layout, (vectors == Vectors::Sealed).then_some(&segment_key), &answer, &mut out);
+        opener.open(
+            layout,
+            (vectors == Vectors::Sealed).then_some(&segment_key),
+            &answer,
+            &mut out,
+        );
         let unit = scales.vector * scales.query * f64::exp2(f64::from(layout.level()));
         out.iter().map(|score| score / unit).collect()
     }
@@ -71,7 +100,14 @@ impl Owner {
 
 #[test]
 fn scores_stay_inside_the_bounds_at_every_level() {
-    for (dimension, levels) in [(1, vec![0]), (3, vec![0, 1, 2]), (64, vec![0, 3, 6]), (300, vec![7]), (512, vec![0, 4, 7, 9]), (5000, vec![5])] {
+    for (dimension, levels) in [
+        (1, vec![0]),
+        (3, vec![0, 1, 2]),
+        (64, vec![0, 3, 6]),
+        (300, vec![7]),
+        (512, vec![0, 4, 7, 9]),
+        (5000, vec![5]),
+    ] {
         let owner = Owner::new(dimension);
         for level in levels {
             let layout = Layout::new(dimension, level).unwrap();
@@ -89,9 +125,18 @@ fn scores_stay_inside_the_bounds_at_every_level() {
                     .collect();
                 let worst = errors.iter().fold(0.0f64, |worst, error| worst.max(error.abs()));
                 let deviation = (dot(&errors, &errors) / count as f64).sqrt();
-                println!("d={dimension} k={level} {vectors:?}: std {deviation:.2e} max {worst:.2e} bound {:.2e}", bound.typical);
-                assert!(worst <= bound.tail, "d={dimension} k={level} {vectors:?}: {worst:e} {bound:?}");
-                assert!(count < 100 || deviation <= 1.2 * bound.typical, "d={dimension} k={level} {vectors:?}: {deviation:e} {bound:?}");
+                println!(
+                    "d={dimension} k={level} {vectors:?}: std {deviation:.2e} max {worst:.2e} bound {:.2e}",
+                    bound.typical
+                );
+                assert!(
+                    worst <= bound.tail,
+                    "d={dimension} k={level} {vectors:?}: {worst:e} {bound:?}"
+                );
+                assert!(
+                    count < 100 || deviation <= 1.2 * bound.typical,
+                    "d={dimension} k={level} {vectors:?}: {deviation:e} {bound:?}"
+                );
             }
         }
     }
@@ -112,7 +157,10 @@ fn perfect_matches_and_opposites_do_not_wrap_at_any_level() {
             let got = owner.scores(&layout, &rows, &query, Vectors::Sealed, scales);
             let bound = Ring::error_bound(&layout, Vectors::Sealed, scales);
             for (got, truth) in got.iter().zip([1.0, -1.0]) {
-                assert!((got - truth).abs() < bound.tail, "d={dimension} k={level}: {got} {bound:?}");
+                assert!(
+                    (got - truth).abs() < bound.tail,
+                    "d={dimension} k={level}: {got} {bound:?}"
+                );
             }
         }
     }
@@ -127,7 +175,8 @@ fn unsealing_returns_the_rows() {
         let (rows, _) = Rows::random_unit(count, 100, f64::exp2(18.0), 9);
         let key = owner.segment_key(&layout, count);
         let sealed = ring::seal(&owner.ring, &owner.masks, &key, &layout, &rows).unwrap();
-        let plain = ring::unseal(&owner.ring, &layout, Some((&owner.masks, &key)), &sealed, count).unwrap();
+        let plain =
+            ring::unseal(&owner.ring, &layout, Some((&owner.masks, &key)), &sealed, count).unwrap();
         assert!(plain.iter().zip(&rows.values).all(|(got, x)| (got - *x as f64).abs() <= 29.0));
         let packed = ring::pack(&owner.ring, &layout, &rows);
         let plain = ring::unseal(&owner.ring, &layout, None, &packed, count).unwrap();
@@ -142,6 +191,7 @@ fn evaluation_keys_refuse_what_they_should() {
     assert!(EvaluationKeys::from_bytes(&owner.ring, &bytes, 512).is_err());
     assert!(EvaluationKeys::from_bytes(&owner.ring, &bytes[..bytes.len() - 1], 64).is_err());
     let layout = Layout::new(512, 9).unwrap();
-    let pieces = Ciphertext::encrypt(&owner.ring, &owner.key, &layout, &[0; 512], &[1; 32], &[2; 32], 0);
+    let pieces =
+        Ciphertext::encrypt(&owner.ring, &owner.key, &layout, &[0; 512], &[1; 32], &[2; 32], 0);
     assert!(ring::expand(&owner.ring, &owner.keys, &pieces, &[layout]).is_err());
 }

@@ -1,5 +1,5 @@
 //! Rows of integers and a reproducible source of them, for the suites beside this folder.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each suite uses a part")]
 
 use ciphervec_arith::sample::Stream;
 use ciphervec_he::sealed::Plaintext;
@@ -18,7 +18,12 @@ impl Rows {
         let mut words = vec![0u64; rows * dimension * 4];
         stream.uniform_bits(32, &mut words);
         // Four uniforms a coordinate: near enough to a Gaussian for a direction.
-        let raw: Vec<f64> = words.as_chunks::<4>().0.iter().map(|w| w.iter().sum::<u64>() as f64 / f64::exp2(32.0) - 2.0).collect();
+        let raw: Vec<f64> = words
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .map(|w| w.iter().sum::<u64>() as f64 / f64::exp2(32.0) - 2.0)
+            .collect();
         let mut exact = Vec::with_capacity(raw.len());
         for row in raw.chunks_exact(dimension) {
             let norm = row.iter().map(|x| x * x).sum::<f64>().sqrt();

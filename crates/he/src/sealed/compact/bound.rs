@@ -15,7 +15,8 @@ impl Compact {
     pub fn error_bound(form: Form, dimension: usize, scales: Scales) -> ErrorBound {
         let d = dimension as f64;
         let drop = f64::exp2(f64::from(form.dropped_bits()));
-        let (rounding, rounding_variance) = if form.dropped_bits() == 0 { (0.0, 0.0) } else { (0.5, 1.0 / 12.0) };
+        let (rounding, rounding_variance) =
+            if form.dropped_bits() == 0 { (0.0, 0.0) } else { (0.5, 1.0 / 12.0) };
         let noise = f64::from(GAUSSIAN_BOUND) / drop + rounding;
         let noise_variance = (GAUSSIAN_SIGMA / drop).powi(2) + rounding_variance;
         let (x, q) = (scales.vector, scales.query);
@@ -31,7 +32,8 @@ impl Compact {
     pub fn sign_error_bound(form: Form, dimension: usize, scales: Scales) -> ErrorBound {
         let d = dimension as f64;
         let drop = f64::exp2(f64::from(form.dropped_bits()));
-        let (rounding, rounding_variance) = if form.dropped_bits() == 0 { (0.0, 0.0) } else { (0.5, 1.0 / 12.0) };
+        let (rounding, rounding_variance) =
+            if form.dropped_bits() == 0 { (0.0, 0.0) } else { (0.5, 1.0 / 12.0) };
         let worst = d * (f64::from(GAUSSIAN_BOUND) / drop + rounding) / scales.vector;
         let variance = d * ((GAUSSIAN_SIGMA / drop).powi(2) + rounding_variance);
         ErrorBound::new(worst, variance.sqrt() / scales.vector)

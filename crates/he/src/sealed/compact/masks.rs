@@ -46,7 +46,8 @@ impl Masks {
     /// Number of slabs and the dimensions of one of them.
     pub(super) fn slabs(&self) -> impl Iterator<Item = (usize, Range<usize>)> + use<> {
         let dimension = self.dimension;
-        (0..dimension.div_ceil(SLAB)).map(move |slab| (slab, slab * SLAB..(slab * SLAB + SLAB).min(dimension)))
+        (0..dimension.div_ceil(SLAB))
+            .map(move |slab| (slab, slab * SLAB..(slab * SLAB + SLAB).min(dimension)))
     }
 
     /// The slab in tile layout: coefficient c of dimension i at `[c / TILE][i][c % TILE]`.
@@ -95,10 +96,22 @@ impl Masks {
         let mut combined = vec![0u64; count * self.degree];
         let mut partial = vec![0u64; count * self.degree];
         for (slab, dims) in self.slabs() {
-            let part: Vec<i64> =
-                queries.chunks_exact(self.dimension).flat_map(|query| &query[dims.clone()]).copied().collect();
-            matmul::scan_u64_batch(&self.slab(slab, &dims), self.degree, dims.len(), &part, &mut partial);
-            combined.iter_mut().zip(&partial).for_each(|(sum, value)| *sum = sum.wrapping_add(*value));
+            let part: Vec<i64> = queries
+                .chunks_exact(self.dimension)
+                .flat_map(|query| &query[dims.clone()])
+                .copied()
+                .collect();
+            matmul::scan_u64_batch(
+                &self.slab(slab, &dims),
+                self.degree,
+                dims.len(),
+                &part,
+                &mut partial,
+            );
+            combined
+                .iter_mut()
+                .zip(&partial)
+                .for_each(|(sum, value)| *sum = sum.wrapping_add(*value));
         }
         combined.iter_mut().for_each(|sum| *sum &= mask);
         combined

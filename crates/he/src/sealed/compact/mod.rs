@@ -26,9 +26,9 @@ pub use seal::seal;
 use super::Scales;
 use crate::error::Result;
 use crate::params::{self, ParamId, Security};
+use ciphervec_arith::matmul;
 use ciphervec_arith::ntt::NttTable;
 use ciphervec_arith::rns::RnsPair;
-use ciphervec_arith::matmul;
 
 /// The three sizes of the compact form.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -91,7 +91,8 @@ impl Form {
 
     /// Scales for ±1 vectors of `dimension` bits: integer queries, so that the inner product is exact.
     pub fn sign_scales(self, dimension: usize) -> Scales {
-        let capacity = 0.93 * f64::exp2(f64::from(self.word_bits()) - 1.0);
+        // 2^45 is more than enough to be exact, and integers of that size are exact in a double too.
+        let capacity = (0.93 * f64::exp2(f64::from(self.word_bits()) - 1.0)).min(f64::exp2(45.0));
         Scales { vector: (capacity / dimension as f64).floor(), query: 1.0 }
     }
 
@@ -125,7 +126,10 @@ impl Compact {
         params::check(degree, form.ciphertext_modulus_bits(), Security::Classical128)?;
         // |a · s| < 2^Q · N: below half a 50-bit prime at Q = 37, below half of two of them at Q = 64.
         let primes = ciphervec_arith::ntt_primes(50, degree, form.primes())?;
-        let tables = primes.iter().map(|&prime| NttTable::new(degree, prime)).collect::<core::result::Result<Vec<_>, _>>()?;
+        let tables = primes
+            .iter()
+            .map(|&prime| NttTable::new(degree, prime))
+            .collect::<core::result::Result<Vec<_>, _>>()?;
         let rns = match tables.as_slice() {
             [first, second] => Some(RnsPair::new(first, second)?),
             _ => None,
@@ -163,7 +167,14 @@ impl Compact {
 /// The server's product: y_v = Σ_i q_i b_i[v] for every query and every row, query-major little-endian words.
 ///
 /// `words` holds `rows` vectors in tile layout ([`matmul`]); queries are `count` rows of `dimension` integers.
-pub fn scan(form: Form, words: &[u8], rows: usize, dimension: usize, queries: &[i64], out: &mut Vec<u8>) {
+pub fn scan(
+    form: Form,
+    words: &[u8],
+    rows: usize,
+    dimension: usize,
+    queries: &[i64],
+    out: &mut Vec<u8>,
+) {
     let count = queries.len() / dimension;
     match form {
         Form::Standard | Form::Small => {
@@ -172,7 +183,9 @@ pub fn scan(form: Form, words: &[u8], rows: usize, dimension: usize, queries: &[
             let mut sums = vec![0u32; count * rows];
             match (form, count) {
                 (Form::Standard, 1) => matmul::scan_u32(words, rows, dimension, &narrow, &mut sums),
-                (Form::Standard, _) => matmul::scan_u32_batch(words, rows, dimension, &narrow, &mut sums),
+                (Form::Standard, _) => {
+                    matmul::scan_u32_batch(words, rows, dimension, &narrow, &mut sums)
+                }
                 (_, 1) => matmul::scan_u24(words, rows, dimension, &narrow, &mut sums),
                 (_, _) => matmul::scan_u24_batch(words, rows, dimension, &narrow, &mut sums),
             }

@@ -17,9 +17,16 @@ pub struct SegmentKey {
 
 impl SegmentKey {
     /// Derives the secrets of segment `id` of `rows` vectors.
-    pub fn derive(scheme: &Compact, master: &MasterKey, collection: &[u8], id: SegmentId, rows: usize) -> Self {
+    pub fn derive(
+        scheme: &Compact,
+        master: &MasterKey,
+        collection: &[u8],
+        id: SegmentId,
+        rows: usize,
+    ) -> Self {
         let params = Compact::param_id(scheme.form());
-        let seed = master.derive(Purpose::SegmentSecret, &[collection, b"compact", &params.0, &id.0]);
+        let seed =
+            master.derive(Purpose::SegmentSecret, &[collection, b"compact", &params.0, &id.0]);
         let degree = scheme.form().degree();
         let blocks = (0..scheme.blocks(rows))
             .into_par_iter()
@@ -62,7 +69,8 @@ impl Compact {
         self.tables
             .iter()
             .map(|table| {
-                let mut row: Vec<u64> = poly.iter().map(|&value| table.modulus().reduce(value)).collect();
+                let mut row: Vec<u64> =
+                    poly.iter().map(|&value| table.modulus().reduce(value)).collect();
                 table.forward(&mut row);
                 row
             })
@@ -75,8 +83,10 @@ impl Compact {
             .map(|table| {
                 let modulus = table.modulus().value();
                 // Branch-free: −1 becomes q − 1.
-                let mut row: Vec<u64> =
-                    ternary.iter().map(|&t| (t as i64 as u64).wrapping_add(modulus & ((t as i64 >> 63) as u64))).collect();
+                let mut row: Vec<u64> = ternary
+                    .iter()
+                    .map(|&t| (t as i64 as u64).wrapping_add(modulus & ((t as i64 >> 63) as u64)))
+                    .collect();
                 table.forward(&mut row);
                 row
             })
@@ -84,7 +94,13 @@ impl Compact {
     }
 
     /// The negacyclic product of two transformed polynomials as exact integers modulo 2^64.
-    pub(super) fn convolve(&self, a: &[Vec<u64>], s: &[Vec<u64>], out: &mut [u64], scratch: &mut Vec<u64>) {
+    pub(super) fn convolve(
+        &self,
+        a: &[Vec<u64>],
+        s: &[Vec<u64>],
+        out: &mut [u64],
+        scratch: &mut Vec<u64>,
+    ) {
         match (&self.rns, self.tables.as_slice()) {
             (Some(rns), [first, second]) => {
                 scratch.resize(2 * out.len(), 0);
@@ -119,16 +135,18 @@ pub fn unmask(scheme: &Compact, key: &SegmentKey, combined: &[u64], sums: &[u8],
     let degree = scheme.form().degree();
     let residues = scheme.residues(combined);
     let word = scheme.form().word_bytes();
-    out.par_chunks_mut(degree).zip(sums.par_chunks(degree * word)).enumerate().for_each(|(block, (out, sums))| {
-        let mut product = vec![0u64; degree];
-        scheme.convolve(&residues, key.block(block), &mut product, &mut Vec::new());
-        match word {
-            3 => centre::<3>(scheme.form(), &product, sums, out),
-            4 => centre::<4>(scheme.form(), &product, sums, out),
-            _ => centre::<8>(scheme.form(), &product, sums, out),
-        }
-        product.zeroize();
-    });
+    out.par_chunks_mut(degree).zip(sums.par_chunks(degree * word)).enumerate().for_each(
+        |(block, (out, sums))| {
+            let mut product = vec![0u64; degree];
+            scheme.convolve(&residues, key.block(block), &mut product, &mut Vec::new());
+            match word {
+                3 => centre::<3>(scheme.form(), &product, sums, out),
+                4 => centre::<4>(scheme.form(), &product, sums, out),
+                _ => centre::<8>(scheme.form(), &product, sums, out),
+            }
+            product.zeroize();
+        },
+    );
 }
 
 /// (word · 2^drop − product) mod 2^Q, centred, divided by 2^drop.
@@ -136,18 +154,26 @@ fn centre<const WIDTH: usize>(form: Form, product: &[u64], sums: &[u8], out: &mu
     let unit = f64::exp2(-f64::from(form.dropped_bits()));
     let shift = 64 - form.ciphertext_modulus_bits();
     for (index, (out, product)) in out.iter_mut().zip(product).enumerate() {
-        let difference = (words::load::<WIDTH>(sums, index) << form.dropped_bits()).wrapping_sub(*product);
+        let difference =
+            (words::load::<WIDTH>(sums, index) << form.dropped_bits()).wrapping_sub(*product);
         *out = ((difference << shift) as i64 >> shift) as f64 * unit;
     }
 }
 
 /// Decrypts the rows themselves: quantised coordinates with their noise, row-major `rows × dimension`.
-pub fn unseal(scheme: &Compact, masks: &Masks, key: &SegmentKey, stored: &[u8], rows: usize) -> Vec<f64> {
+pub fn unseal(
+    scheme: &Compact,
+    masks: &Masks,
+    key: &SegmentKey,
+    stored: &[u8],
+    rows: usize,
+) -> Vec<f64> {
     let form = scheme.form();
     let (degree, dimension) = (form.degree(), masks.dimension());
     let word = form.word_bytes();
     let mut plain = vec![0.0; rows * dimension];
-    let blocks = plain.par_chunks_mut(degree * dimension).zip(stored.par_chunks(degree * dimension * word));
+    let blocks =
+        plain.par_chunks_mut(degree * dimension).zip(stored.par_chunks(degree * dimension * word));
     let slabs: Vec<_> = masks.slabs().collect();
     blocks.enumerate().for_each(|(block, (plain, stored))| {
         let rows = plain.len() / dimension;
@@ -156,7 +182,12 @@ pub fn unseal(scheme: &Compact, masks: &Masks, key: &SegmentKey, stored: &[u8], 
         let mut column = vec![0.0; TILE];
         for (slab, dims) in &slabs {
             for (dim, poly) in dims.clone().zip(masks.polynomials(*slab, dims)) {
-                scheme.convolve(&scheme.residues(&poly), key.block(block), &mut product, &mut scratch);
+                scheme.convolve(
+                    &scheme.residues(&poly),
+                    key.block(block),
+                    &mut product,
+                    &mut scratch,
+                );
                 for start in (0..rows).step_by(TILE) {
                     let width = TILE.min(rows - start);
                     let words = &stored[(start * dimension + dim * width) * word..][..width * word];
@@ -166,7 +197,10 @@ pub fn unseal(scheme: &Compact, masks: &Masks, key: &SegmentKey, stored: &[u8], 
                         4 => centre::<4>(form, product, words, column),
                         _ => centre::<8>(form, product, words, column),
                     }
-                    column.iter().enumerate().for_each(|(row, value)| plain[(start + row) * dimension + dim] = *value);
+                    column
+                        .iter()
+                        .enumerate()
+                        .for_each(|(row, value)| plain[(start + row) * dimension + dim] = *value);
                 }
             }
         }

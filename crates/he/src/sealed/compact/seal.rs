@@ -19,7 +19,12 @@ use zeroize::{Zeroize, Zeroizing};
 ///
 /// # Errors
 /// If the operating system's generator fails.
-pub fn seal(scheme: &Compact, masks: &Masks, key: &SegmentKey, plaintext: &impl Plaintext) -> Result<AlignedBytes> {
+pub fn seal(
+    scheme: &Compact,
+    masks: &Masks,
+    key: &SegmentKey,
+    plaintext: &impl Plaintext,
+) -> Result<AlignedBytes> {
     let dimension = plaintext.dimension();
     let form = scheme.form();
     let mut stored = AlignedBytes::zeroed(Compact::words_len(form, plaintext.rows(), dimension));
@@ -27,7 +32,8 @@ pub fn seal(scheme: &Compact, masks: &Masks, key: &SegmentKey, plaintext: &impl 
     let block_bytes = form.degree() * dimension * form.word_bytes();
     for (slab, dims) in masks.slabs() {
         let mut residues = masks.polynomials(slab, &dims);
-        let residues: Vec<Vec<Vec<u64>>> = residues.par_drain(..).map(|poly| scheme.residues(&poly)).collect();
+        let residues: Vec<Vec<Vec<u64>>> =
+            residues.par_drain(..).map(|poly| scheme.residues(&poly)).collect();
         stored.as_mut_slice().par_chunks_mut(block_bytes).enumerate().for_each(|(block, out)| {
             let stream = ((block as u64) << 16) | slab as u64;
             let mut noise = Stream::new(&noise_seed, stream);
@@ -76,7 +82,8 @@ impl Slice<'_> {
                 // A tile of w rows holds [dimension][w] words.
                 let base = tile * TILE * dimension + (self.dims.start + column) * width;
                 let plain = &values[start * self.dims.len() + column * width..][..width];
-                let masked = product[start..start + width].iter().zip(&errors[start..start + width]);
+                let masked =
+                    product[start..start + width].iter().zip(&errors[start..start + width]);
                 for (index, (plain, (mask, error))) in plain.iter().zip(masked).enumerate() {
                     let sum = mask
                         .wrapping_add(*error as i64 as u64)
@@ -101,7 +108,9 @@ impl Slice<'_> {
             let height = tile.len() / width;
             for offset in 0..height {
                 plaintext.fill(start + offset, self.dims.clone(), &mut row);
-                row.iter().enumerate().for_each(|(dim, value)| tile[dim * height + offset] = *value);
+                row.iter()
+                    .enumerate()
+                    .for_each(|(dim, value)| tile[dim * height + offset] = *value);
             }
         }
         row.zeroize();

@@ -32,7 +32,9 @@ impl Expanded {
         (0..self.layout.nodes())
             .map(|node| {
                 (0..Layout::STRIPS)
-                    .flat_map(|strip| &self.strip(strip)[node * 2 * STRIP + part * STRIP..][..STRIP])
+                    .flat_map(|strip| {
+                        &self.strip(strip)[node * 2 * STRIP + part * STRIP..][..STRIP]
+                    })
                     .copied()
                     .collect()
             })
@@ -100,7 +102,12 @@ pub fn expand(
                 trees.iter_mut().flat_map(core::mem::take).collect()
             } else {
                 let copies = trees.iter().flatten();
-                copies.map(|node| Node { constant: node.constant.clone(), linear: node.linear.clone() }).collect()
+                copies
+                    .map(|node| Node {
+                        constant: node.constant.clone(),
+                        linear: node.linear.clone(),
+                    })
+                    .collect()
             };
             kept.push(Expanded::gather(*layout, &nodes));
         }
@@ -111,7 +118,12 @@ pub fn expand(
         }
     }
     // In the order asked for.
-    Ok(layouts.iter().filter_map(|layout| kept.iter().position(|kept| kept.layout == *layout).map(|at| kept.remove(at))).collect())
+    Ok(layouts
+        .iter()
+        .filter_map(|layout| {
+            kept.iter().position(|kept| kept.layout == *layout).map(|at| kept.remove(at))
+        })
+        .collect())
 }
 
 /// One level deeper: node r of `level` gives nodes r and r + 2^level, the latter only if it holds a dimension.
@@ -132,7 +144,10 @@ fn grow(ring: &Ring, keys: &EvaluationKeys, level: u8, nodes: Vec<Node>, dims: u
                     poly::mul_assign(&mut out, monomial, q);
                     out
                 };
-                Node { constant: half(&node.constant, &constant), linear: half(&node.linear, &linear) }
+                Node {
+                    constant: half(&node.constant, &constant),
+                    linear: half(&node.linear, &linear),
+                }
             });
             poly::add_assign(&mut node.constant, &constant, q);
             poly::add_assign(&mut node.linear, &linear, q);

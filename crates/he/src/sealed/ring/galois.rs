@@ -2,9 +2,9 @@
 //!
 //! A key for X ↦ X^g is (b, a) modulo q·P with b = −a t + e + P·t(X^g): one digit, one special prime (hybrid key switching).
 
+use super::{DEGREE, Layout, POLY_BYTES, Ring, pack_poly, unpack_poly};
 #[cfg(feature = "client")]
 use super::{QueryKey, galois_element};
-use super::{DEGREE, Layout, POLY_BYTES, Ring, pack_poly, unpack_poly};
 use crate::error::{Error, Result};
 #[cfg(feature = "client")]
 use crate::keys::random_bytes;
@@ -31,9 +31,19 @@ impl SwitchingKey {
     }
 }
 
+/// What ties evaluation keys to one index.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Binding {
+    /// The public name of the index.
+    pub index: [u8; 8],
+    /// The seed of the index's public masks.
+    pub mask_seed: [u8; 32],
+}
+
 /// The Galois keys of one collection and one epoch. Public to the server, useless for reading anything.
 pub struct EvaluationKeys {
     key: KeyId,
+    binding: Binding,
     epoch: u32,
     levels: Vec<SwitchingKey>,
 }
@@ -44,12 +54,18 @@ impl EvaluationKeys {
     /// # Errors
     /// If the operating system's generator fails.
     #[cfg(feature = "client")]
-    pub fn generate(ring: &Ring, secret: &QueryKey, key: KeyId, dimension: usize) -> Result<Self> {
+    pub fn generate(
+        ring: &Ring,
+        secret: &QueryKey,
+        key: KeyId,
+        binding: Binding,
+        dimension: usize,
+    ) -> Result<Self> {
         let mut levels = Vec::new();
         for level in 0..Layout::top_level(dimension) {
             levels.push(Self::switching_key(ring, secret, level)?);
         }
-        Ok(EvaluationKeys { key, epoch: secret.epoch(), levels })
+        Ok(EvaluationKeys { key, binding, epoch: secret.epoch(), levels })
     }
 
     #[cfg(feature = "client")]
@@ -68,20 +84,22 @@ impl EvaluationKeys {
         let q = ring.modulus();
         poly::scalar_mul_assign(&mut rotated, q.reduce(ring.special.modulus().value()), q);
         let mut secret_special = transform(&ring.special, &secret.ternary);
-        let constant = [(&ring.ciphertext, &secret.residues), (&ring.special, &secret_special)].map(|(table, t)| {
-            let modulus = table.modulus();
-            let mut noise: Vec<u64> = errors.iter().map(|&e| modulus.from_i64(i64::from(e))).collect();
-            table.forward(&mut noise);
-            let side = usize::from(!core::ptr::eq(table, &ring.ciphertext));
-            let mut masked = vec![0; DEGREE];
-            poly::mul(&mut masked, &linear[side], t, modulus);
-            poly::sub_assign(&mut noise, &masked, modulus);
-            if side == 0 {
-                // P · t(X^g) vanishes modulo P.
-                poly::add_assign(&mut noise, &rotated, modulus);
-            }
-            noise
-        });
+        let constant = [(&ring.ciphertext, &secret.residues), (&ring.special, &secret_special)]
+            .map(|(table, t)| {
+                let modulus = table.modulus();
+                let mut noise: Vec<u64> =
+                    errors.iter().map(|&e| modulus.from_i64(i64::from(e))).collect();
+                table.forward(&mut noise);
+                let side = usize::from(!core::ptr::eq(table, &ring.ciphertext));
+                let mut masked = vec![0; DEGREE];
+                poly::mul(&mut masked, &linear[side], t, modulus);
+                poly::sub_assign(&mut noise, &masked, modulus);
+                if side == 0 {
+                    // P · t(X^g) vanishes modulo P.
+                    poly::add_assign(&mut noise, &rotated, modulus);
+                }
+                noise
+            });
         secret_special.zeroize();
         rotated.zeroize();
         errors.zeroize();
@@ -91,6 +109,11 @@ impl EvaluationKeys {
     /// The key id of the owner.
     pub fn key_id(&self) -> KeyId {
         self.key
+    }
+
+    /// The index they serve.
+    pub fn binding(&self) -> &Binding {
+        &self.binding
     }
 
     /// The epoch of the query key they belong to.
@@ -103,17 +126,23 @@ impl EvaluationKeys {
         self.levels.len() as u8
     }
 
-    /// The frame: epoch, number of levels, then seed and two packed polynomials a level.
+    /// The frame: index id, mask seed, epoch, number of levels, then seed and two packed polynomials a level.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut payload = Vec::with_capacity(8 + self.levels.len() * (32 + 2 * POLY_BYTES));
+        let mut payload = Vec::with_capacity(48 + self.levels.len() * (32 + 2 * POLY_BYTES));
+        payload.extend_from_slice(&self.binding.index);
+        payload.extend_from_slice(&self.binding.mask_seed);
         payload.extend_from_slice(&self.epoch.to_le_bytes());
         payload.extend_from_slice(&(self.levels.len() as u32).to_le_bytes());
         for level in &self.levels {
             payload.extend_from_slice(&level.seed);
             level.constant.iter().for_each(|poly| pack_poly(poly, &mut payload));
         }
-        let header =
-            Header { scheme: Scheme::Ring, kind: Kind::EvaluationKeys, params: Ring::param_id(), key: self.key };
+        let header = Header {
+            scheme: Scheme::Ring,
+            kind: Kind::EvaluationKeys,
+            params: Ring::param_id(),
+            key: self.key,
+        };
         header.frame(&payload)
     }
 
@@ -132,11 +161,14 @@ impl EvaluationKeys {
             });
         }
         let mut reader = Reader::new(what, payload);
+        let binding = Binding { index: reader.array()?, mask_seed: reader.array()? };
         let epoch = reader.u32()?;
         let count = reader.u32()?;
         let expected = Layout::top_level(dimension);
         if count != u32::from(expected) {
-            return Err(reader.error(format!("{expected} levels expected at dimension {dimension}, {count} came")));
+            return Err(reader.error(format!(
+                "{expected} levels expected at dimension {dimension}, {count} came"
+            )));
         }
         let mut levels = Vec::with_capacity(usize::from(expected));
         for _ in 0..expected {
@@ -147,11 +179,17 @@ impl EvaluationKeys {
             levels.push(SwitchingKey { seed, constant: [low, high], linear });
         }
         reader.finish()?;
-        Ok(EvaluationKeys { key: header.key, epoch, levels })
+        Ok(EvaluationKeys { key: header.key, binding, epoch, levels })
     }
 
     /// (c0, c1) ↦ an encryption of the message under X ↦ X^g of step `level`, all in NTT form.
-    pub(super) fn apply(&self, ring: &Ring, level: u8, constant: &[u64], linear: &[u64]) -> (Vec<u64>, Vec<u64>) {
+    pub(super) fn apply(
+        &self,
+        ring: &Ring,
+        level: u8,
+        constant: &[u64],
+        linear: &[u64],
+    ) -> (Vec<u64>, Vec<u64>) {
         let key = &self.levels[usize::from(level)];
         let permutation = &ring.automorphisms[usize::from(level)];
         let (q, p) = (ring.ciphertext.modulus(), ring.special.modulus());
@@ -203,9 +241,11 @@ mod tests {
         let (q, p) = (ring.ciphertext.modulus(), ring.special.modulus());
         for (from, to) in [(q, p), (p, q)] {
             let edge = from.value();
-            let mut values: Vec<u64> = vec![0, 1, edge / 2 - 1, edge / 2, edge / 2 + 1, edge - 2, edge - 1];
+            let mut values: Vec<u64> =
+                vec![0, 1, edge / 2 - 1, edge / 2, edge / 2 + 1, edge - 2, edge - 1];
             values.extend((0..1000u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) % edge));
-            let expected: Vec<u64> = values.iter().map(|&v| to.from_i64(from.to_centered(v))).collect();
+            let expected: Vec<u64> =
+                values.iter().map(|&v| to.from_i64(from.to_centered(v))).collect();
             recentre(&mut values, from.value(), to.value());
             assert_eq!(values, expected);
         }

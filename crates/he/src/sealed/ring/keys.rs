@@ -12,8 +12,10 @@ use zeroize::Zeroize;
 pub(super) fn transform(table: &NttTable, ternary: &[i8]) -> Vec<u64> {
     let modulus = table.modulus().value();
     // Branch-free: −1 becomes q − 1.
-    let mut poly: Vec<u64> =
-        ternary.iter().map(|&t| (t as i64 as u64).wrapping_add(modulus & ((t as i64 >> 63) as u64))).collect();
+    let mut poly: Vec<u64> = ternary
+        .iter()
+        .map(|&t| (t as i64 as u64).wrapping_add(modulus & ((t as i64 >> 63) as u64)))
+        .collect();
     table.forward(&mut poly);
     poly
 }

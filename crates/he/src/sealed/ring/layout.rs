@@ -23,7 +23,11 @@ impl Layout {
     /// [`Error::Range`] for dimension 0 or a level beyond [`Self::top_level`].
     pub fn new(dimension: usize, level: u8) -> Result<Self> {
         if dimension == 0 {
-            return Err(Error::Range { what: "dimension", expected: "at least 1".into(), actual: "0".into() });
+            return Err(Error::Range {
+                what: "dimension",
+                expected: "at least 1".into(),
+                actual: "0".into(),
+            });
         }
         let top = Self::top_level(dimension);
         if level > top {
@@ -114,11 +118,16 @@ impl Layout {
     /// Every node as (piece, r).
     pub fn node_list(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
         let layout = *self;
-        (0..self.chunks()).flat_map(move |chunk| (0..layout.chunk_nodes(chunk)).map(move |node| (chunk, node)))
+        (0..self.chunks())
+            .flat_map(move |chunk| (0..layout.chunk_nodes(chunk)).map(move |node| (chunk, node)))
     }
 
     /// The dimensions of node (piece, r) with their exponents relative to pos(v).
-    pub(super) fn node_dims(&self, chunk: usize, node: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
+    pub(super) fn node_dims(
+        &self,
+        chunk: usize,
+        node: usize,
+    ) -> impl Iterator<Item = (usize, usize)> + use<> {
         let (first, step) = (chunk * self.chunk_len(), 1usize << self.level);
         (node..self.chunk_size(chunk)).step_by(step).map(move |dim| (first + dim, dim - node))
     }
@@ -153,12 +162,16 @@ mod tests {
                         for (_, exponent) in layout.node_dims(chunk, node) {
                             let place = layout.position(vector) + exponent;
                             assert!(place < DEGREE);
-                            assert!(places.insert((node, place)), "d={dimension} k={level} v={vector}");
+                            assert!(
+                                places.insert((node, place)),
+                                "d={dimension} k={level} v={vector}"
+                            );
                         }
                     }
                 }
                 // Same class v mod 2^k: |pos(v') − pos(v)| and window offsets never coincide modulo N.
-                let class: Vec<usize> = (0..vectors).step_by(step).map(|v| layout.position(v)).collect();
+                let class: Vec<usize> =
+                    (0..vectors).step_by(step).map(|v| layout.position(v)).collect();
                 let reach = (layout.chunk_len().div_ceil(step) - 1) * step;
                 for (index, low) in class.iter().enumerate() {
                     for high in &class[index + 1..] {
@@ -172,7 +185,10 @@ mod tests {
     #[test]
     fn sizes_are_the_expected_ones() {
         let layout = Layout::new(512, 7).unwrap();
-        assert_eq!((layout.nodes(), layout.vectors_per_block(), layout.blocks(200_000)), (128, 1024, 196));
+        assert_eq!(
+            (layout.nodes(), layout.vectors_per_block(), layout.blocks(200_000)),
+            (128, 1024, 196)
+        );
         let layout = Layout::new(300, 7).unwrap();
         assert_eq!((layout.nodes(), layout.vectors_per_block()), (128, 1280));
         let layout = Layout::new(512, 0).unwrap();

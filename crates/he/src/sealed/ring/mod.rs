@@ -25,7 +25,7 @@ mod seal;
 
 pub use bound::Vectors;
 pub use expand::{Expanded, expand};
-pub use galois::EvaluationKeys;
+pub use galois::{Binding, EvaluationKeys};
 #[cfg(feature = "client")]
 pub use keys::{QueryKey, SegmentKey};
 pub use layout::Layout;
@@ -45,6 +45,7 @@ use crate::params::{self, ParamId, Security};
 use ciphervec_arith::matmul;
 use ciphervec_arith::modulus::Modulus;
 use ciphervec_arith::ntt::NttTable;
+use rayon::prelude::*;
 
 /// Ring degree N.
 pub const DEGREE: usize = 4096;
@@ -96,8 +97,9 @@ impl Ring {
                 monomial
             })
             .collect();
-        let automorphisms =
-            (0..MAX_LEVEL).map(|level| ciphertext.automorphism_permutation(galois_element(level))).collect();
+        let automorphisms = (0..MAX_LEVEL)
+            .map(|level| ciphertext.automorphism_permutation(galois_element(level)))
+            .collect();
         Ok(Ring { ciphertext, special, special_inverse, monomials, automorphisms })
     }
 
@@ -106,9 +108,29 @@ impl Ring {
         self.ciphertext.modulus()
     }
 
+    /// Refuses packed polynomials with a residue at or above q, as untrusted segments must be before they are scanned.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] naming the residue.
+    pub fn check_packed(&self, packed: &[u8]) -> Result<()> {
+        packed.par_chunks(POLY_BYTES).enumerate().try_for_each(|(index, bytes)| {
+            let count = bytes.len() / (PRIME_BITS as usize) * 8;
+            let mut poly = [0; DEGREE];
+            matmul::unpack50(bytes, &mut poly[..count]);
+            let bad = poly.iter().filter(|&&residue| residue >= self.modulus().value()).count();
+            if bad == 0 {
+                return Ok(());
+            }
+            let detail = format!("{bad} residues of polynomial {index} are not below the modulus");
+            Err(Error::malformed("a segment", detail))
+        })
+    }
+
     /// The public name of the parameter set.
     pub fn param_id() -> ParamId {
-        ParamId::of("sealed ring: N=4096 q, P = two largest 50-bit primes = 1 mod 8192, ternary sigma=3.2")
+        ParamId::of(
+            "sealed ring: N=4096 q, P = two largest 50-bit primes = 1 mod 8192, ternary sigma=3.2",
+        )
     }
 
     /// Scales for unit vectors under a query that serves levels up to `top_level`: 2^k Δq Δx ≤ 0.93 q/2.
@@ -138,6 +160,9 @@ fn unpack_poly(what: &'static str, bytes: &[u8], modulus: &Modulus) -> Result<Ve
     matmul::unpack50(bytes, &mut poly);
     match poly.iter().position(|&residue| residue >= modulus.value()) {
         None => Ok(poly),
-        Some(index) => Err(Error::malformed(what, format!("residue {index} is {}, not below the modulus", poly[index]))),
+        Some(index) => Err(Error::malformed(
+            what,
+            format!("residue {index} is {}, not below the modulus", poly[index]),
+        )),
     }
 }

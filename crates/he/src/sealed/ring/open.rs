@@ -1,7 +1,10 @@
 //! Opening in the ring form. An answer and the secrets enter; inner products leave. Owner only.
 
 use super::response::ModulusSwitch;
-use super::{DEGREE, Layout, MaskSums, Masks, POLY_BYTES, QueryKey, RESPONSE_BITS, Ring, SegmentKey, unpack_poly};
+use super::{
+    DEGREE, Layout, MaskSums, Masks, POLY_BYTES, QueryKey, RESPONSE_BITS, Ring, SegmentKey,
+    unpack_poly,
+};
 use crate::error::Result;
 use ciphervec_arith::matmul::STRIP_BYTES;
 use ciphervec_arith::poly;
@@ -32,21 +35,30 @@ impl<'a> QueryOpener<'a> {
     ///
     /// `answer` has [`super::answer_len`] bytes. These are exact decryptions: they must be rounded before anyone but the
     /// key owner sees them (`docs/sealed.md`, section 4).
-    pub fn open(&self, layout: &Layout, segment: Option<&SegmentKey>, answer: &[u8], out: &mut [f64]) {
+    pub fn open(
+        &self,
+        layout: &Layout,
+        segment: Option<&SegmentKey>,
+        answer: &[u8],
+        out: &mut [f64],
+    ) {
         let q = self.ring.modulus();
         let switch = ModulusSwitch::new(q.value());
         let vectors = layout.vectors_per_block();
         let blocks = out.par_chunks_mut(vectors).zip(answer.par_chunks((DEGREE + vectors) * WIDTH));
         blocks.enumerate().for_each(|(block, (out, answer))| {
             let (linear, constant) = answer.split_at(DEGREE * WIDTH);
-            let mut poly: Vec<u64> = linear.as_chunks::<WIDTH>().0.iter().map(|bytes| switch.up(*bytes)).collect();
+            let mut poly: Vec<u64> =
+                linear.as_chunks::<WIDTH>().0.iter().map(|bytes| switch.up(*bytes)).collect();
             self.ring.ciphertext.forward(&mut poly);
             poly::mul_assign(&mut poly, &self.key.residues, q);
             if let (Some(masked), Some(segment)) = (&self.masked, segment) {
                 poly::mul_add_assign(&mut poly, masked, segment.block(block), q);
             }
             self.ring.ciphertext.inverse(&mut poly);
-            for (vector, (out, bytes)) in out.iter_mut().zip(constant.as_chunks::<WIDTH>().0).enumerate() {
+            for (vector, (out, bytes)) in
+                out.iter_mut().zip(constant.as_chunks::<WIDTH>().0).enumerate()
+            {
                 let sum = q.add(poly[layout.position(vector)], q.reduce(switch.up(*bytes)));
                 *out = q.to_centered(sum) as f64;
             }
@@ -69,27 +81,32 @@ pub fn unseal(
     let (nodes, blocks, dimension) = (layout.nodes(), layout.blocks(rows), layout.dimension());
     let q = ring.modulus();
     let mut plain = vec![0.0; rows * dimension];
-    plain.par_chunks_mut(layout.vectors_per_block() * dimension).enumerate().try_for_each(|(block, plain)| {
-        let mut packed = vec![0u8; POLY_BYTES];
-        for (node, (chunk, residue)) in layout.node_list().enumerate() {
-            for (strip, out) in packed.chunks_exact_mut(STRIP_BYTES).enumerate() {
-                out.copy_from_slice(&data[((strip * blocks + block) * nodes + node) * STRIP_BYTES..][..STRIP_BYTES]);
-            }
-            let mut poly = unpack_poly("a segment", &packed, q)?;
-            if let Some((masks, key)) = secrets {
-                poly::mul_add_assign(&mut poly, masks.node(ring, node), key.block(block), q);
-            }
-            ring.ciphertext.inverse(&mut poly);
-            let dims: Vec<(usize, usize)> = layout.node_dims(chunk, residue).collect();
-            for (vector, row) in plain.chunks_exact_mut(dimension).enumerate() {
-                let position = layout.position(vector);
-                for &(dim, exponent) in &dims {
-                    row[dim] = q.to_centered(poly[position + exponent]) as f64;
+    plain.par_chunks_mut(layout.vectors_per_block() * dimension).enumerate().try_for_each(
+        |(block, plain)| {
+            let mut packed = vec![0u8; POLY_BYTES];
+            for (node, (chunk, residue)) in layout.node_list().enumerate() {
+                for (strip, out) in packed.chunks_exact_mut(STRIP_BYTES).enumerate() {
+                    out.copy_from_slice(
+                        &data[((strip * blocks + block) * nodes + node) * STRIP_BYTES..]
+                            [..STRIP_BYTES],
+                    );
                 }
+                let mut poly = unpack_poly("a segment", &packed, q)?;
+                if let Some((masks, key)) = secrets {
+                    poly::mul_add_assign(&mut poly, masks.node(ring, node), key.block(block), q);
+                }
+                ring.ciphertext.inverse(&mut poly);
+                let dims: Vec<(usize, usize)> = layout.node_dims(chunk, residue).collect();
+                for (vector, row) in plain.chunks_exact_mut(dimension).enumerate() {
+                    let position = layout.position(vector);
+                    for &(dim, exponent) in &dims {
+                        row[dim] = q.to_centered(poly[position + exponent]) as f64;
+                    }
+                }
+                poly.zeroize();
             }
-            poly.zeroize();
-        }
-        Result::<()>::Ok(())
-    })?;
+            Result::<()>::Ok(())
+        },
+    )?;
     Ok(plain)
 }

@@ -43,11 +43,13 @@ impl Ciphertext {
                 let stream = first_stream + piece as u64;
                 let mut errors = vec![0i32; DEGREE];
                 Stream::new(noise_seed, stream).gaussian(&mut errors);
-                let mut constant: Vec<u64> = errors.iter().map(|&e| q.from_i64(i64::from(e))).collect();
+                let mut constant: Vec<u64> =
+                    errors.iter().map(|&e| q.from_i64(i64::from(e))).collect();
                 errors.zeroize();
                 for (index, value) in values.iter().enumerate() {
                     // X^(−i) = −X^(N − i) for i > 0.
-                    let (place, signed) = if index == 0 { (0, *value) } else { (DEGREE - index, -value) };
+                    let (place, signed) =
+                        if index == 0 { (0, *value) } else { (DEGREE - index, -value) };
                     constant[place] = q.add(constant[place], q.from_i64(signed));
                 }
                 ring.ciphertext.forward(&mut constant);
@@ -76,7 +78,12 @@ impl Ciphertext {
     ///
     /// # Errors
     /// Too few bytes or a residue at or above q.
-    pub fn read(ring: &Ring, reader: &mut Reader<'_>, seed: &[u8; 32], stream: u64) -> Result<Self> {
+    pub fn read(
+        ring: &Ring,
+        reader: &mut Reader<'_>,
+        seed: &[u8; 32],
+        stream: u64,
+    ) -> Result<Self> {
         let constant = unpack_poly("a query", reader.take(POLY_BYTES)?, ring.modulus())?;
         Ok(Ciphertext { constant, linear: Self::mask(ring, seed, stream) })
     }

@@ -19,7 +19,9 @@ pub fn append_answer(ring: &Ring, layout: &Layout, rows: usize, sums: &Sums, out
     out[start..].par_chunks_mut(per_block).enumerate().for_each(|(block, out)| {
         let (linear, constant) = out.split_at_mut(DEGREE * WIDTH);
         let polys = block * DEGREE..(block + 1) * DEGREE;
-        for (out, value) in linear.as_chunks_mut::<WIDTH>().0.iter_mut().zip(&sums.linear[polys.clone()]) {
+        for (out, value) in
+            linear.as_chunks_mut::<WIDTH>().0.iter_mut().zip(&sums.linear[polys.clone()])
+        {
             *out = switch.down(*value);
         }
         let poly = &sums.constant[polys];
@@ -39,7 +41,8 @@ pub(super) struct ModulusSwitch {
 
 impl ModulusSwitch {
     pub(super) fn new(modulus: u64) -> Self {
-        let reciprocal = ((1u128 << (64 + RESPONSE_BITS)) + u128::from(modulus) / 2) / u128::from(modulus);
+        let reciprocal =
+            ((1u128 << (64 + RESPONSE_BITS)) + u128::from(modulus) / 2) / u128::from(modulus);
         ModulusSwitch { modulus, reciprocal: reciprocal as u64 }
     }
 
@@ -54,7 +57,8 @@ impl ModulusSwitch {
     #[inline(always)]
     pub(super) fn up(self, bytes: [u8; WIDTH]) -> u64 {
         let value = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], 0]);
-        ((u128::from(value) * u128::from(self.modulus) + (1 << (RESPONSE_BITS - 1))) >> RESPONSE_BITS) as u64
+        ((u128::from(value) * u128::from(self.modulus) + (1 << (RESPONSE_BITS - 1)))
+            >> RESPONSE_BITS) as u64
     }
 }
 

@@ -1,8 +1,8 @@
 //! Packing and sealing in the ring form. Quantised rows enter; packed polynomials leave, strip-major. Owner (seal), both sides (pack).
 
+use super::{DEGREE, Layout, Ring};
 #[cfg(feature = "client")]
 use super::{Masks, SegmentKey};
-use super::{DEGREE, Layout, Ring};
 #[cfg(feature = "client")]
 use crate::error::Result;
 #[cfg(feature = "client")]
@@ -49,9 +49,11 @@ pub fn seal(
     Ok(build(ring, layout, plaintext, |block, node, coefficients| {
         let q = ring.modulus();
         let mut errors = Zeroizing::new([0i32; DEGREE]);
-        Stream::new(&noise_seed, ((block as u64) << 32) | node as u64).gaussian(errors.as_mut_slice());
+        Stream::new(&noise_seed, ((block as u64) << 32) | node as u64)
+            .gaussian(errors.as_mut_slice());
         let signed = coefficients.iter().zip(errors.iter());
-        let mut poly: Vec<u64> = signed.map(|(&value, &error)| q.from_i64(value + i64::from(error))).collect();
+        let mut poly: Vec<u64> =
+            signed.map(|(&value, &error)| q.from_i64(value + i64::from(error))).collect();
         ring.ciphertext.forward(&mut poly);
         let mut masked = Zeroizing::new(vec![0; DEGREE]);
         poly::mul(&mut masked, masks.node(ring, node), key.block(block), q);
@@ -82,7 +84,8 @@ fn build(
                     place(layout, &values, chunk, residue, &mut coefficients);
                     let poly = finish(block, node, &coefficients);
                     for (strip, residues) in poly.chunks_exact(STRIP).enumerate() {
-                        let out = &mut packed[strip * block_strip + node * STRIP_BYTES..][..STRIP_BYTES];
+                        let out =
+                            &mut packed[strip * block_strip + node * STRIP_BYTES..][..STRIP_BYTES];
                         matmul::pack50(residues, out);
                     }
                 }

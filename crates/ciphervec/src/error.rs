@@ -1,0 +1,132 @@
+//! What can go wrong in a search. Every variant says what was expected, what came, and what to do.
+
+use crate::id::Id;
+
+/// The result type of this crate.
+pub type Result<T> = core::result::Result<T, Error>;
+
+/// An error of the search pipeline.
+#[non_exhaustive]
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An error of the scheme or its wire format.
+    #[error(transparent)]
+    Scheme(#[from] ciphervec_he::Error),
+    /// A name outside its list.
+    #[error("{what} must be {expected}, got {actual:?}")]
+    Choice {
+        /// The parameter.
+        what: &'static str,
+        /// Its allowed values.
+        expected: &'static str,
+        /// What came.
+        actual: String,
+    },
+    /// A number outside its range.
+    #[error("{what} must be {expected}, got {actual}")]
+    Range {
+        /// The parameter.
+        what: &'static str,
+        /// Its allowed range.
+        expected: String,
+        /// What came.
+        actual: String,
+    },
+    /// Rows of the wrong length.
+    #[error("vectors of dimension {expected} expected, got {actual} numbers in {rows} rows")]
+    Dimension {
+        /// The index's dimension.
+        expected: usize,
+        /// Numbers given.
+        actual: usize,
+        /// Rows given.
+        rows: usize,
+    },
+    /// A coordinate that cannot be compared.
+    #[error("row {row}, coordinate {coordinate}: {expected} expected, got {actual}")]
+    Coordinate {
+        /// The row.
+        row: usize,
+        /// The coordinate.
+        coordinate: usize,
+        /// What was expected.
+        expected: &'static str,
+        /// What came.
+        actual: f32,
+    },
+    /// A vector without a direction.
+    #[error(
+        "row {row} is a zero vector, which has no direction under the metric {metric}; leave it out or use l2"
+    )]
+    ZeroVector {
+        /// The row.
+        row: usize,
+        /// The metric.
+        metric: &'static str,
+    },
+    /// As many ids as rows are needed.
+    #[error("{rows} vectors came with {ids} ids; give one id a vector")]
+    IdCount {
+        /// Rows given.
+        rows: usize,
+        /// Ids given.
+        ids: usize,
+    },
+    /// An id that is there already.
+    #[error("id {0} exists already; use upsert to replace it")]
+    DuplicateId(Id),
+    /// An id outside its limits.
+    #[error(transparent)]
+    Id(#[from] crate::id::IdError),
+    /// The bytes belong to another index.
+    #[error("{what} belongs to another index than this one (index {expected}, found {actual})")]
+    OtherIndex {
+        /// The object.
+        what: &'static str,
+        /// The index held.
+        expected: String,
+        /// The index named.
+        actual: String,
+    },
+    /// The server has not been given the keys it needs.
+    #[error(
+        "the server has no evaluation keys of epoch {epoch}; send it keys.evaluation(...) first"
+    )]
+    NoEvaluationKeys {
+        /// The epoch the query was made for.
+        epoch: u32,
+    },
+    /// The answer covers other segments than the owner knows of.
+    #[error(
+        "the answer and the catalogue disagree about segment {segment}: {detail}; reload the sidecars and ask again"
+    )]
+    Catalogue {
+        /// The segment.
+        segment: String,
+        /// How they disagree.
+        detail: String,
+    },
+    /// A segment that is held already.
+    #[error("segment {0} is already in the index; a retry must not add it twice")]
+    DuplicateSegment(String),
+    /// An envelope that does not open.
+    #[cfg(feature = "client")]
+    #[error(transparent)]
+    Envelope(#[from] crate::aead::EnvelopeError),
+    /// A key file that cannot be used.
+    #[cfg(feature = "client")]
+    #[error(transparent)]
+    Keyfile(#[from] crate::keyfile::KeyfileError),
+}
+
+impl Error {
+    pub(crate) fn choice(what: &'static str, expected: &'static str, actual: &str) -> Self {
+        Error::Choice { what, expected, actual: actual.to_owned() }
+    }
+}
+
+impl From<ciphervec_arith::ArithError> for Error {
+    fn from(error: ciphervec_arith::ArithError) -> Self {
+        Error::Scheme(error.into())
+    }
+}

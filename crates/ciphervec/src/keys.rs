@@ -1,0 +1,96 @@
+//! The owner's keys. A passphrase and a file enter, a master key leaves; evaluation keys leave for the server. Owner only.
+
+use crate::error::{Error, Result};
+use crate::keyfile::{self, Protection};
+use crate::spec::IndexSpec;
+use ciphervec_he::keys::{MasterKey, Purpose};
+use ciphervec_he::sealed::ring::{Binding, EvaluationKeys, QueryKey, Ring};
+use ciphervec_he::wire::KeyId;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A master key: 32 bytes that every secret of every collection is derived from.
+///
+/// Cloning is not offered; [`crate::search::Owner`] shares it by reference count.
+pub struct Keys {
+    pub(crate) master: Arc<MasterKey>,
+}
+
+impl core::fmt::Debug for Keys {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Keys({}, redacted)", self.key_id())
+    }
+}
+
+impl Keys {
+    /// Fresh keys from the operating system's generator.
+    ///
+    /// # Errors
+    /// If the generator fails.
+    pub fn generate() -> Result<Self> {
+        Ok(Keys { master: Arc::new(MasterKey::generate()?) })
+    }
+
+    /// Keys from their 32 bytes.
+    pub fn from_master(bytes: [u8; 32]) -> Self {
+        Keys { master: Arc::new(MasterKey::from_bytes(bytes)) }
+    }
+
+    /// The publicly known key that mode `open` uses where a key is asked for: it protects nothing.
+    pub fn public() -> Self {
+        Self::from_master([0; 32])
+    }
+
+    /// The public name of these keys.
+    pub fn key_id(&self) -> KeyId {
+        self.master.key_id()
+    }
+
+    /// Writes a key file, encrypted under `passphrase`, or in the clear if there is none. An existing file is never
+    /// overwritten.
+    ///
+    /// # Errors
+    /// [`Error::Keyfile`].
+    pub fn save(&self, path: &Path, passphrase: Option<&str>) -> Result<()> {
+        let protection = passphrase.map_or(Protection::Plaintext, Protection::Passphrase);
+        keyfile::save(path, self.master.expose(), &self.master.fingerprint(), protection, false)?;
+        Ok(())
+    }
+
+    /// Reads a key file.
+    ///
+    /// # Errors
+    /// [`Error::Keyfile`]: no such file, a wrong passphrase, damage.
+    pub fn load(path: &Path, passphrase: Option<&str>) -> Result<Self> {
+        let (bytes, fingerprint) = keyfile::load(path, passphrase)?;
+        let keys = Keys::from_master(*bytes);
+        if keys.master.fingerprint() != fingerprint {
+            return Err(Error::Range {
+                what: "the key id in the key file",
+                expected: keys.key_id().to_string(),
+                actual: IndexSpec::id_text(*fingerprint.first_chunk().unwrap_or(&[0; 8])),
+            });
+        }
+        Ok(keys)
+    }
+
+    /// What a server needs to answer encrypted queries of `epoch`: Galois keys for the modes that encrypt queries, `None`
+    /// for the others, whose server needs no key at all.
+    ///
+    /// # Errors
+    /// If the operating system's generator fails.
+    pub fn evaluation(&self, spec: &IndexSpec, epoch: u32) -> Result<Option<EvaluationKeys>> {
+        if !spec.mode().encrypts_queries() {
+            return Ok(None);
+        }
+        let ring = Ring::new()?;
+        let key = QueryKey::derive(&ring, &self.master, &spec.binding(), epoch);
+        let binding = Binding { index: spec.id(), mask_seed: self.mask_seed(spec) };
+        Ok(Some(EvaluationKeys::generate(&ring, &key, self.key_id(), binding, spec.dimension())?))
+    }
+
+    /// The seed of an index's public masks: derived by the owner, never taken from a server.
+    pub(crate) fn mask_seed(&self, spec: &IndexSpec) -> [u8; 32] {
+        *self.master.derive(Purpose::MaskSeed, &[&spec.binding(), &spec.param_id().0]).expose()
+    }
+}

@@ -1,0 +1,198 @@
+//! What travels between owner and server. Parts enter, framed bytes leave, and back. Both sides.
+//!
+//! A query: `index id 8 | count u32 | top level u8 | epoch u32 | tags u16 | tags 16 each | body`, the body being float32 rows
+//! (`open`), integers (`sealed-index`: 32 bits, 64 in the wide form) or a 32-byte seed and ciphertexts (ring form).
+//!
+//! A response: `index id 8 | count u32 | levels u8 | per level: level u8, mask sums a query | segments u32 | per segment:
+//! id 16, rows u32, level u8, filtered u8, bitmap if filtered, one answer a query`.
+
+use crate::error::{Error, Result};
+use crate::filter::FilterTag;
+use crate::{IndexSpec, Mode, Precision};
+use ciphervec_he::sealed::SegmentId;
+use ciphervec_he::sealed::compact::Form;
+use ciphervec_he::sealed::ring::{self, Layout};
+use ciphervec_he::wire::{self, HEADER_LEN, Header, KeyId, Kind, Reader};
+
+/// The most queries in one message.
+pub const MAX_QUERIES: u32 = 4096;
+/// The most filter tags in one message.
+const MAX_TAGS: u16 = 256;
+
+/// What a query says in the clear.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct QueryHead {
+    pub count: u32,
+    pub top_level: u8,
+    pub epoch: u32,
+    pub tags: Vec<FilterTag>,
+}
+
+impl QueryHead {
+    /// The frame of a query with this head and `body`.
+    #[cfg(feature = "client")]
+    pub fn frame(&self, spec: &IndexSpec, key: KeyId, body: &[u8]) -> Vec<u8> {
+        let mut payload = Vec::with_capacity(19 + self.tags.len() * 16 + body.len());
+        payload.extend_from_slice(&spec.id());
+        payload.extend_from_slice(&self.count.to_le_bytes());
+        payload.push(self.top_level);
+        payload.extend_from_slice(&self.epoch.to_le_bytes());
+        payload.extend_from_slice(&(self.tags.len() as u16).to_le_bytes());
+        self.tags.iter().for_each(|tag| payload.extend_from_slice(tag));
+        payload.extend_from_slice(body);
+        header(spec, Kind::Query, key).frame(&payload)
+    }
+
+    /// Reads a query for `spec`: the head, the key it was made with, and the body.
+    pub fn open<'a>(spec: &IndexSpec, bytes: &'a [u8]) -> Result<(Self, KeyId, Reader<'a>)> {
+        let (header, payload) = wire::open(Kind::Query, bytes)?;
+        let what = Kind::Query.as_str();
+        expect_params(spec, what, &header)?;
+        let mut reader = Reader::new(what, payload);
+        spec.expect_id(what, reader.array()?)?;
+        let count = reader.u32()?;
+        if count > MAX_QUERIES {
+            return Err(reader
+                .error(format!("at most {MAX_QUERIES} queries a message, {count} came"))
+                .into());
+        }
+        let (top_level, epoch) = (reader.u8()?, reader.u32()?);
+        let tags = u16::from_le_bytes(reader.array()?);
+        if tags > MAX_TAGS {
+            return Err(reader
+                .error(format!("at most {MAX_TAGS} filter tags, {tags} came"))
+                .into());
+        }
+        let tags = (0..tags).map(|_| reader.array()).collect::<core::result::Result<_, _>>()?;
+        Ok((QueryHead { count, top_level, epoch, tags }, header.key, reader))
+    }
+}
+
+pub(crate) fn header(spec: &IndexSpec, kind: Kind, key: KeyId) -> Header {
+    Header { scheme: spec.scheme(), kind, params: spec.param_id(), key }
+}
+
+/// Refuses a frame made under other parameters.
+pub(crate) fn expect_params(spec: &IndexSpec, what: &'static str, header: &Header) -> Result<()> {
+    if header.params == spec.param_id() && header.scheme == spec.scheme() {
+        return Ok(());
+    }
+    let (expected, actual) = (spec.param_id().to_string(), header.params.to_string());
+    Err(Error::Scheme(ciphervec_he::Error::Parameters { what, expected, actual }))
+}
+
+/// Integer queries of the compact form.
+#[cfg(feature = "client")]
+pub(crate) fn append_integers(precision: Precision, values: &[i64], out: &mut Vec<u8>) {
+    match precision {
+        Precision::Wide => {
+            values.iter().for_each(|value| out.extend_from_slice(&value.to_le_bytes()))
+        }
+        _ => values.iter().for_each(|value| out.extend_from_slice(&(*value as i32).to_le_bytes())),
+    }
+}
+
+/// Reads integer queries; the rest of the message must be exactly these.
+pub(crate) fn read_integers(
+    spec: &IndexSpec,
+    count: u32,
+    mut reader: Reader<'_>,
+) -> Result<Vec<i64>> {
+    let numbers = count as usize * spec.dimension();
+    let values = match spec.precision() {
+        Precision::Wide => reader
+            .take(numbers * 8)?
+            .as_chunks::<8>()
+            .0
+            .iter()
+            .map(|word| i64::from_le_bytes(*word))
+            .collect(),
+        _ => {
+            let words = reader.take(numbers * 4)?.as_chunks::<4>().0;
+            words.iter().map(|word| i64::from(i32::from_le_bytes(*word))).collect()
+        }
+    };
+    reader.finish()?;
+    Ok(values)
+}
+
+/// Reads float32 queries of mode `open`.
+pub(crate) fn read_floats(
+    spec: &IndexSpec,
+    count: u32,
+    mut reader: Reader<'_>,
+) -> Result<Vec<f32>> {
+    let words = reader.take(count as usize * spec.dimension() * 4)?.as_chunks::<4>().0;
+    let values: Vec<f32> = words.iter().map(|word| f32::from_le_bytes(*word)).collect();
+    if values.iter().any(|value| !value.is_finite()) {
+        return Err(reader.error("finite numbers expected").into());
+    }
+    reader.finish()?;
+    Ok(values)
+}
+
+/// Bytes of one query's answer over one segment.
+pub(crate) fn answer_len(spec: &IndexSpec, rows: usize, level: u8) -> Result<usize> {
+    Ok(match spec.mode() {
+        Mode::Open => rows * 4,
+        Mode::SealedIndex => rows * Form::word_bytes(spec.precision().form()),
+        Mode::SealedQuery | Mode::Sealed => {
+            ring::answer_len(&Layout::new(spec.dimension(), level)?, rows)
+        }
+    })
+}
+
+/// Builds a response in place, so that answers are written once.
+pub(crate) struct ResponseWriter {
+    bytes: Vec<u8>,
+}
+
+impl ResponseWriter {
+    pub fn new(spec: &IndexSpec, count: u32, levels: u8, capacity: usize) -> Self {
+        let mut bytes = Vec::with_capacity(HEADER_LEN + capacity);
+        bytes.resize(HEADER_LEN, 0);
+        bytes.extend_from_slice(&spec.id());
+        bytes.extend_from_slice(&count.to_le_bytes());
+        bytes.push(levels);
+        ResponseWriter { bytes }
+    }
+
+    /// Where mask sums and answers are appended.
+    pub fn body(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// How many segments follow.
+    pub fn segments(&mut self, count: u32) {
+        self.bytes.extend_from_slice(&count.to_le_bytes());
+    }
+
+    /// The head of one segment's answers.
+    pub fn segment(&mut self, id: SegmentId, rows: u32, level: u8, matching: Option<&[bool]>) {
+        self.bytes.extend_from_slice(&id.0);
+        self.bytes.extend_from_slice(&rows.to_le_bytes());
+        self.bytes.push(level);
+        self.bytes.push(u8::from(matching.is_some()));
+        if let Some(matching) = matching {
+            self.bytes.extend(matching.chunks(8).map(|bits| {
+                bits.iter().enumerate().fold(0u8, |byte, (bit, &set)| byte | (u8::from(set) << bit))
+            }));
+        }
+    }
+
+    /// The framed response.
+    pub fn finish(mut self, spec: &IndexSpec, key: KeyId) -> Vec<u8> {
+        header(spec, Kind::Response, key).seal(&mut self.bytes);
+        self.bytes
+    }
+}
+
+/// Reads the bitmap of matching rows; bits beyond the last row must be zero.
+#[cfg(feature = "client")]
+pub(crate) fn read_bitmap(reader: &mut Reader<'_>, rows: usize) -> Result<Vec<bool>> {
+    let bytes = reader.take(rows.div_ceil(8))?;
+    if !rows.is_multiple_of(8) && bytes.last().is_some_and(|last| last >> (rows % 8) != 0) {
+        return Err(reader.error("bits beyond the last row").into());
+    }
+    Ok((0..rows).map(|row| bytes[row / 8] >> (row % 8) & 1 == 1).collect())
+}

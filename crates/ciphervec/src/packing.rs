@@ -1,0 +1,103 @@
+//! Which level of the query tree a segment is packed for. A description and a row count enter, a layout leaves. Owner side.
+
+use crate::error::Result;
+use crate::quantize::scales;
+use crate::{IndexSpec, Metric, Mode};
+use ciphervec_he::sealed::ring::{Layout, POLY_BYTES, Ring, Vectors};
+
+/// Seconds one node of the query tree costs: a key switch of six transforms.
+const EXPAND_NODE: f64 = 35e-6;
+/// Seconds a byte of the packed database costs: streamed once at memory bandwidth.
+const SCAN_BYTE: f64 = 1.0 / 25e9;
+/// Seconds a block costs beside the scan: two transforms at the server, two at the owner, modulus switching.
+const BLOCK: f64 = 35e-6;
+/// Seconds a byte of the answer costs: a ten-gigabit network.
+const ANSWER_BYTE: f64 = 1.0 / 1.25e9;
+
+/// The cheapest level for a segment of `rows` vectors: deeper trees cost expansion, shallower ones blocks and answers.
+///
+/// For large segments this is about ½ log2(rows · dimension / N); a lone row gets level 0, one polynomial.
+pub(crate) fn bulk_layout(spec: &IndexSpec, ring: &Ring, rows: usize) -> Result<Layout> {
+    let dimension = spec.dimension();
+    let mut best: Option<(f64, Layout)> = None;
+    for level in 0..=exact_level(spec, ring)? {
+        let layout = Layout::new(dimension, level)?;
+        let (blocks, nodes) = (layout.blocks(rows) as f64, layout.nodes() as f64);
+        let answer = ciphervec_he::sealed::ring::answer_len(&layout, rows) as f64;
+        let cost = nodes * EXPAND_NODE
+            + blocks * nodes * POLY_BYTES as f64 * SCAN_BYTE
+            + blocks * BLOCK
+            + answer * ANSWER_BYTE;
+        if best.is_none_or(|(cheapest, _)| cost < cheapest) {
+            best = Some((cost, layout));
+        }
+    }
+    match best {
+        Some((_, layout)) => Ok(layout),
+        None => Ok(Layout::new(dimension, 0)?),
+    }
+}
+
+/// The deepest level at which this index may be packed: under `hamming` the error must stay below half a bit's distance.
+fn exact_level(spec: &IndexSpec, ring: &Ring) -> Result<u8> {
+    let top = Layout::top_level(spec.dimension());
+    if spec.metric() != Metric::Hamming {
+        return Ok(top);
+    }
+    let vectors = if spec.mode() == Mode::Sealed { Vectors::Sealed } else { Vectors::Plain };
+    let mut deepest = 0;
+    for level in 1..=top {
+        let bound = Ring::error_bound(
+            &Layout::new(spec.dimension(), level)?,
+            vectors,
+            scales(spec, Some(ring), level),
+        );
+        // x·q = d·cos has steps of 2: exact while the error of d·cos is below 1.
+        if bound.tail * spec.dimension() as f64 >= 1.0 {
+            break;
+        }
+        deepest = level;
+    }
+    Ok(deepest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Precision;
+
+    #[test]
+    fn levels_follow_the_size() {
+        let ring = Ring::new().unwrap();
+        let spec =
+            IndexSpec::new("test", 512, Metric::Cosine, Mode::Sealed, Precision::Standard).unwrap();
+        let level = |rows| bulk_layout(&spec, &ring, rows).unwrap().level();
+        assert_eq!(level(1), 0);
+        assert_eq!(level(200_000), 7);
+        assert!(level(1000) >= 2 && level(1000) <= 6);
+        let levels: Vec<u8> = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000].map(level).to_vec();
+        assert!(levels.is_sorted(), "{levels:?}");
+    }
+
+    #[test]
+    fn hamming_levels_are_exact() {
+        let ring = Ring::new().unwrap();
+        for dimension in [64, 1024, 16384] {
+            let spec = IndexSpec::new(
+                "test",
+                dimension,
+                Metric::Hamming,
+                Mode::Sealed,
+                Precision::Standard,
+            )
+            .unwrap();
+            let layout = bulk_layout(&spec, &ring, 1_000_000).unwrap();
+            let bound = Ring::error_bound(
+                &layout,
+                Vectors::Sealed,
+                scales(&spec, Some(&ring), layout.level()),
+            );
+            assert!(bound.tail * f64::from(dimension) < 1.0, "{dimension} {bound:?}");
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! The server's half: segments and query bytes enter, answer bytes leave. It cannot name a secret key.
+
+use super::segment::Segment;
+use crate::error::{Error, Result};
+use crate::filter::{FilterTag, FilterTags};
+use crate::message::{QueryHead, ResponseWriter, answer_len, read_floats, read_integers};
+use crate::{IndexSpec, Mode};
+use ciphervec_arith::AlignedBytes;
+use ciphervec_he::sealed::SegmentId;
+use ciphervec_he::sealed::compact;
+use ciphervec_he::sealed::ring::{
+    self, Ciphertext, EvaluationKeys, Expanded, Layout, MaskSums, Masks, Ring,
+};
+use ciphervec_he::wire::{KeyId, Kind, Reader};
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// Ring queries expanded at once: their trees are what a query costs in memory.
+const IN_FLIGHT: usize = 8;
+
+/// Where a server spent its time, in seconds.
+#[derive(Clone, Copy, Default, PartialEq, Debug)]
+pub struct ServerTimings {
+    /// Reading and expanding queries, mask sums included.
+    pub expand: f64,
+    /// The products.
+    pub scan: f64,
+    /// Modulus switching and writing the answer.
+    pub respond: f64,
+}
+
+/// An answer with what it took.
+pub struct Evaluation {
+    /// What goes back to the owner.
+    pub bytes: Vec<u8>,
+    /// Where the time went.
+    pub timings: ServerTimings,
+}
+
+/// One index as the server holds it: segments, filter tags and evaluation keys.
+pub struct ServerIndex {
+    spec: IndexSpec,
+    ring: Option<Ring>,
+    masks: Option<Masks>,
+    keys: BTreeMap<u32, EvaluationKeys>,
+    segments: Vec<(Segment, FilterTags)>,
+}
+
+impl ServerIndex {
+    /// An empty index.
+    ///
+    /// # Errors
+    /// If the parameters were refused.
+    pub fn new(spec: IndexSpec) -> Result<Self> {
+        let ring = if spec.mode().encrypts_queries() { Some(Ring::new()?) } else { None };
+        Ok(ServerIndex { spec, ring, masks: None, keys: BTreeMap::new(), segments: Vec::new() })
+    }
+
+    /// The description.
+    pub fn spec(&self) -> &IndexSpec {
+        &self.spec
+    }
+
+    /// Installs evaluation keys; those of other epochs stay until [`Self::forget_epoch`].
+    ///
+    /// # Errors
+    /// Damaged bytes, another index, or a mode that needs no keys.
+    pub fn set_evaluation_keys(&mut self, bytes: &[u8]) -> Result<u32> {
+        let Some(ring) = &self.ring else {
+            return Err(Error::choice(
+                "mode",
+                "sealed or sealed-query to hold evaluation keys",
+                self.spec.mode().as_str(),
+            ));
+        };
+        let keys = EvaluationKeys::from_bytes(ring, bytes, self.spec.dimension())?;
+        self.spec.expect_id(Kind::EvaluationKeys.as_str(), keys.binding().index)?;
+        let mask_seed = keys.binding().mask_seed;
+        if self.masks.as_ref().is_none_or(|masks| *masks.seed() != mask_seed) {
+            self.masks = Some(Masks::new(mask_seed, self.spec.dimension()));
+        }
+        let epoch = keys.epoch();
+        self.keys.insert(epoch, keys);
+        Ok(epoch)
+    }
+
+    /// Drops the keys of an epoch that is over.
+    pub fn forget_epoch(&mut self, epoch: u32) -> bool {
+        self.keys.remove(&epoch).is_some()
+    }
+
+    /// Adds a segment without filter tags.
+    ///
+    /// # Errors
+    /// As [`Self::add_tagged`].
+    pub fn add(&mut self, bytes: AlignedBytes) -> Result<SegmentId> {
+        self.add_tagged(bytes, FilterTags::new())
+    }
+
+    /// Adds a segment and the filter tags of its rows (none, or one list a row).
+    ///
+    /// # Errors
+    /// Damaged bytes, another index, a segment that is there already, tags for another number of rows.
+    pub fn add_tagged(&mut self, bytes: AlignedBytes, tags: FilterTags) -> Result<SegmentId> {
+        let segment = Segment::from_bytes(&self.spec, self.ring.as_ref(), bytes)?;
+        let head = *segment.head();
+        if self.position(head.id).is_some() {
+            return Err(Error::DuplicateSegment(head.id.to_string()));
+        }
+        if tags.rows() != 0 && tags.rows() != head.rows {
+            return Err(Error::Range {
+                what: "rows with filter tags",
+                expected: format!("0 or {}", head.rows),
+                actual: tags.rows().to_string(),
+            });
+        }
+        self.segments.push((segment, tags));
+        Ok(head.id)
+    }
+
+    /// Drops a segment; whether it was there.
+    pub fn remove(&mut self, id: SegmentId) -> bool {
+        let position = self.position(id);
+        position.map(|index| self.segments.remove(index)).is_some()
+    }
+
+    fn position(&self, id: SegmentId) -> Option<usize> {
+        self.segments.iter().position(|(segment, _)| segment.head().id == id)
+    }
+
+    /// The segments, in the order they were added.
+    pub fn segments(&self) -> impl Iterator<Item = &Segment> {
+        self.segments.iter().map(|(segment, _)| segment)
+    }
+
+    /// Vectors held.
+    pub fn rows(&self) -> usize {
+        self.segments().map(|segment| segment.head().rows as usize).sum()
+    }
+
+    /// Bytes of the segments held.
+    pub fn bytes(&self) -> usize {
+        self.segments().map(|segment| segment.bytes().len()).sum()
+    }
+
+    /// Answers a batch of queries over every segment.
+    ///
+    /// # Errors
+    /// Damaged or foreign bytes, missing evaluation keys, a query that serves a shallower tree than a segment needs.
+    pub fn evaluate(&self, query: &[u8]) -> Result<Evaluation> {
+        let mut timings = ServerTimings::default();
+        let (head, key, reader) = QueryHead::open(&self.spec, query)?;
+        let chosen = self.choose(&head.tags);
+        let mut capacity = 32;
+        for (segment, matching) in &chosen {
+            let (rows, level) = (segment.head().rows as usize, segment.head().level);
+            capacity += 22 + matching.as_ref().map_or(0, |_| rows.div_ceil(8));
+            capacity += head.count as usize * answer_len(&self.spec, rows, level)?;
+        }
+        let bytes = match self.spec.mode() {
+            Mode::Open => self.evaluate_open(&head, reader, &chosen, capacity, &mut timings)?,
+            Mode::SealedIndex => {
+                self.evaluate_compact(&head, reader, &chosen, capacity, &mut timings)?
+            }
+            Mode::SealedQuery | Mode::Sealed => {
+                self.evaluate_ring(&head, key, reader, &chosen, capacity, &mut timings)?
+            }
+        };
+        Ok(Evaluation { bytes, timings })
+    }
+
+    /// Segments with a row that carries every tag, each with its matching rows.
+    fn choose(&self, tags: &[FilterTag]) -> Vec<(&Segment, Option<Vec<bool>>)> {
+        let every = self.segments.iter();
+        every
+            .filter_map(|(segment, row_tags)| {
+                if tags.is_empty() {
+                    return Some((segment, None));
+                }
+                let matching = row_tags.matches(tags);
+                matching.contains(&true).then_some((segment, Some(matching)))
+            })
+            .collect()
+    }
+
+    fn evaluate_open(
+        &self,
+        head: &QueryHead,
+        reader: Reader<'_>,
+        chosen: &[(&Segment, Option<Vec<bool>>)],
+        capacity: usize,
+        timings: &mut ServerTimings,
+    ) -> Result<Vec<u8>> {
+        let queries = read_floats(&self.spec, head.count, reader)?;
+        let start = Instant::now();
+        let mut writer = ResponseWriter::new(&self.spec, head.count, 0, capacity);
+        writer.segments(chosen.len() as u32);
+        for (segment, matching) in chosen {
+            writer.segment(segment.head().id, segment.head().rows, 0, matching.as_deref());
+            for query in queries.chunks_exact(self.spec.dimension()) {
+                for row in segment.data().chunks_exact(self.spec.dimension() * 4) {
+                    let products = row.as_chunks::<4>().0.iter().zip(query);
+                    let score: f64 = products
+                        .map(|(word, &q)| f64::from(f32::from_le_bytes(*word)) * f64::from(q))
+                        .sum();
+                    writer.body().extend_from_slice(&(score as f32).to_le_bytes());
+                }
+            }
+        }
+        timings.scan = start.elapsed().as_secs_f64();
+        Ok(writer.finish(&self.spec, KeyId::default()))
+    }
+
+    fn evaluate_compact(
+        &self,
+        head: &QueryHead,
+        reader: Reader<'_>,
+        chosen: &[(&Segment, Option<Vec<bool>>)],
+        capacity: usize,
+        timings: &mut ServerTimings,
+    ) -> Result<Vec<u8>> {
+        let queries = read_integers(&self.spec, head.count, reader)?;
+        let start = Instant::now();
+        let mut writer = ResponseWriter::new(&self.spec, head.count, 0, capacity);
+        writer.segments(chosen.len() as u32);
+        for (segment, matching) in chosen {
+            let head = segment.head();
+            writer.segment(head.id, head.rows, 0, matching.as_deref());
+            let (form, rows) = (self.spec.precision().form(), head.rows as usize);
+            compact::scan(
+                form,
+                segment.data(),
+                rows,
+                self.spec.dimension(),
+                &queries,
+                writer.body(),
+            );
+        }
+        timings.scan = start.elapsed().as_secs_f64();
+        let start = Instant::now();
+        let bytes = writer.finish(&self.spec, KeyId::default());
+        timings.respond = start.elapsed().as_secs_f64();
+        Ok(bytes)
+    }
+
+    fn evaluate_ring(
+        &self,
+        head: &QueryHead,
+        key: KeyId,
+        mut reader: Reader<'_>,
+        chosen: &[(&Segment, Option<Vec<bool>>)],
+        capacity: usize,
+        timings: &mut ServerTimings,
+    ) -> Result<Vec<u8>> {
+        let missing = Error::NoEvaluationKeys { epoch: head.epoch };
+        let (Some(ring), Some(masks)) = (&self.ring, &self.masks) else { return Err(missing) };
+        let keys = self.keys.get(&head.epoch).ok_or(missing)?;
+        if keys.key_id() != key {
+            let what = Kind::Query.as_str();
+            return Err(ciphervec_he::Error::WrongKey {
+                what,
+                expected: keys.key_id(),
+                actual: key,
+            }
+            .into());
+        }
+        let layouts = self.layouts(head.top_level, chosen)?;
+        let seed: [u8; 32] = reader.array()?;
+        let sealed = self.spec.mode() == Mode::Sealed;
+        let pieces = Layout::new(self.spec.dimension(), 0)?.chunks();
+        let mut sums: Vec<Vec<MaskSums>> = layouts.iter().map(|_| Vec::new()).collect();
+        let mut answers: Vec<Vec<u8>> = chosen.iter().map(|_| Vec::new()).collect();
+        for first in (0..head.count as usize).step_by(IN_FLIGHT) {
+            let start = Instant::now();
+            let group: Vec<Vec<Expanded>> = (first..(first + IN_FLIGHT).min(head.count as usize))
+                .map(|query| {
+                    let ciphertexts: Vec<Ciphertext> = (0..pieces)
+                        .map(|piece| {
+                            Ciphertext::read(
+                                ring,
+                                &mut reader,
+                                &seed,
+                                (query * pieces + piece) as u64,
+                            )
+                        })
+                        .collect::<core::result::Result<_, _>>()?;
+                    Ok(ring::expand(ring, keys, &ciphertexts, &layouts)?)
+                })
+                .collect::<Result<_>>()?;
+            if sealed {
+                for (index, layout) in layouts.iter().enumerate() {
+                    let of_level = group
+                        .iter()
+                        .map(|trees| MaskSums::compute(ring, masks, layout, &trees[index]));
+                    sums[index].extend(of_level);
+                }
+            }
+            timings.expand += start.elapsed().as_secs_f64();
+            for ((segment, _), answer) in chosen.iter().zip(&mut answers) {
+                let Some(index) =
+                    layouts.iter().position(|layout| layout.level() == segment.head().level)
+                else {
+                    continue;
+                };
+                let (layout, rows) = (&layouts[index], segment.head().rows as usize);
+                let trees: Vec<&Expanded> = group.iter().map(|trees| &trees[index]).collect();
+                let start = Instant::now();
+                let products = ring::scan(ring, layout, segment.data(), rows, &trees);
+                timings.scan += start.elapsed().as_secs_f64();
+                let start = Instant::now();
+                products
+                    .iter()
+                    .for_each(|sums| ring::append_answer(ring, layout, rows, sums, answer));
+                timings.respond += start.elapsed().as_secs_f64();
+            }
+        }
+        reader.finish()?;
+        let start = Instant::now();
+        let levels = if sealed { layouts.len() as u8 } else { 0 };
+        let capacity = capacity + usize::from(levels) * (1 + head.count as usize * MaskSums::BYTES);
+        let mut writer = ResponseWriter::new(&self.spec, head.count, levels, capacity);
+        if sealed {
+            for (layout, sums) in layouts.iter().zip(&sums) {
+                writer.body().push(layout.level());
+                sums.iter().for_each(|pair| pair.append(writer.body()));
+            }
+        }
+        writer.segments(chosen.len() as u32);
+        for ((segment, matching), answer) in chosen.iter().zip(&answers) {
+            writer.segment(
+                segment.head().id,
+                segment.head().rows,
+                segment.head().level,
+                matching.as_deref(),
+            );
+            writer.body().extend_from_slice(answer);
+        }
+        let bytes = writer.finish(&self.spec, key);
+        timings.respond += start.elapsed().as_secs_f64();
+        Ok(bytes)
+    }
+
+    /// The distinct levels of the chosen segments; a query must reach the deepest.
+    fn layouts(
+        &self,
+        top_level: u8,
+        chosen: &[(&Segment, Option<Vec<bool>>)],
+    ) -> Result<Vec<Layout>> {
+        let mut levels: Vec<u8> = chosen.iter().map(|(segment, _)| segment.head().level).collect();
+        levels.sort_unstable();
+        levels.dedup();
+        if let Some(&deepest) = levels.last()
+            && deepest > top_level
+        {
+            return Err(Error::Range {
+                what: "the top level of a query",
+                expected: format!(
+                    "at least {deepest}, the deepest segment; reload the sidecars and ask again"
+                ),
+                actual: top_level.to_string(),
+            });
+        }
+        levels.into_iter().map(|level| Ok(Layout::new(self.spec.dimension(), level)?)).collect()
+    }
+}

@@ -1,0 +1,142 @@
+//! Segments: immutable batches of vectors as the server holds them. Framed bytes enter, a checked segment leaves. Both sides.
+//!
+//! The payload starts with 64 bytes, `segment id 16 | index id 8 | rows u32 | level u8 | zeros`, so that the words that follow
+//! lie on a cache line wherever the frame does.
+
+use crate::error::Result;
+use crate::message::{expect_params, header};
+use crate::{IndexSpec, Mode};
+use ciphervec_arith::AlignedBytes;
+use ciphervec_he::sealed::SegmentId;
+use ciphervec_he::sealed::compact::Compact;
+use ciphervec_he::sealed::ring::{Layout, Ring};
+use ciphervec_he::wire::{self, HEADER_LEN, KeyId, Kind, Reader};
+
+const HEAD_LEN: usize = 64;
+const DATA_AT: usize = HEADER_LEN + HEAD_LEN;
+/// The most rows in one segment.
+pub(crate) const MAX_ROWS: usize = 1 << 24;
+
+/// What a segment says of itself in the clear.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SegmentHead {
+    /// The nonce it was sealed under, and its name.
+    pub id: SegmentId,
+    /// Vectors held.
+    pub rows: u32,
+    /// The level it is packed for; 0 in the compact form.
+    pub level: u8,
+    /// The key it was sealed with; zero where vectors are plain.
+    pub key: KeyId,
+}
+
+impl SegmentHead {
+    /// Bytes of the words of a segment of this head.
+    fn data_len(&self, spec: &IndexSpec) -> Result<usize> {
+        let (rows, dimension) = (self.rows as usize, spec.dimension());
+        Ok(match spec.mode() {
+            Mode::Open => rows * dimension * 4,
+            Mode::SealedIndex => Compact::words_len(spec.precision().form(), rows, dimension),
+            Mode::SealedQuery | Mode::Sealed => {
+                Layout::new(dimension, self.level)?.packed_len(rows)
+            }
+        })
+    }
+
+    /// The framed segment of `data`.
+    #[cfg(feature = "client")]
+    pub(crate) fn frame(&self, spec: &IndexSpec, data: &[u8]) -> AlignedBytes {
+        let mut bytes = AlignedBytes::zeroed(DATA_AT + data.len());
+        let frame = bytes.as_mut_slice();
+        frame[HEADER_LEN..][..16].copy_from_slice(&self.id.0);
+        frame[HEADER_LEN + 16..][..8].copy_from_slice(&spec.id());
+        frame[HEADER_LEN + 24..][..4].copy_from_slice(&self.rows.to_le_bytes());
+        frame[HEADER_LEN + 28] = self.level;
+        frame[DATA_AT..].copy_from_slice(data);
+        header(spec, Kind::Segment, self.key).seal(frame);
+        bytes
+    }
+
+    /// Reads the head of a whole, undamaged segment of `spec`.
+    ///
+    /// # Errors
+    /// Damaged bytes, another index, lengths that do not follow from the head.
+    pub fn read(spec: &IndexSpec, bytes: &[u8]) -> Result<Self> {
+        let (header, payload) = wire::open(Kind::Segment, bytes)?;
+        let what = Kind::Segment.as_str();
+        expect_params(spec, what, &header)?;
+        let mut reader = Reader::new(what, payload);
+        let id = SegmentId(reader.array()?);
+        spec.expect_id(what, reader.array()?)?;
+        let (rows, level) = (reader.u32()?, reader.u8()?);
+        if reader.take(HEAD_LEN - 29)?.iter().any(|&byte| byte != 0) {
+            return Err(reader.error("reserved bytes must be zero").into());
+        }
+        if rows == 0 || rows as usize > MAX_ROWS {
+            return Err(reader.error(format!("1 to {MAX_ROWS} rows expected, {rows} came")).into());
+        }
+        if level != 0 && !spec.mode().encrypts_queries() {
+            return Err(reader.error(format!("level 0 expected, {level} came")).into());
+        }
+        if spec.mode().encrypts_index() == (header.key == KeyId::default()) {
+            return Err(reader.error("the key id does not fit the mode").into());
+        }
+        let head = SegmentHead { id, rows, level, key: header.key };
+        let expected = head.data_len(spec)?;
+        if reader.remaining() != expected {
+            let detail =
+                format!("{expected} bytes expected for {rows} rows, {} came", reader.remaining());
+            return Err(reader.error(detail).into());
+        }
+        Ok(head)
+    }
+}
+
+/// A checked segment in memory.
+pub struct Segment {
+    head: SegmentHead,
+    bytes: AlignedBytes,
+}
+
+impl Segment {
+    /// Checks `bytes` against `spec`, residues included.
+    ///
+    /// # Errors
+    /// As [`SegmentHead::read`], and residues at or above the modulus.
+    pub fn from_bytes(spec: &IndexSpec, ring: Option<&Ring>, bytes: AlignedBytes) -> Result<Self> {
+        let head = SegmentHead::read(spec, &bytes)?;
+        if let Some(ring) = ring {
+            ring.check_packed(&bytes[DATA_AT..])?;
+        }
+        if spec.mode() == Mode::Open {
+            let words = bytes[DATA_AT..].as_chunks::<4>().0;
+            if words.iter().any(|word| !f32::from_le_bytes(*word).is_finite()) {
+                return Err(Reader::new(Kind::Segment.as_str(), &[])
+                    .error("finite numbers expected")
+                    .into());
+            }
+        }
+        Ok(Segment { head, bytes })
+    }
+
+    /// What it says of itself.
+    pub fn head(&self) -> &SegmentHead {
+        &self.head
+    }
+
+    /// The words that are scanned.
+    pub fn data(&self) -> &[u8] {
+        &self.bytes[DATA_AT..]
+    }
+
+    /// The framed bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// The words of a segment that [`SegmentHead::read`] has checked.
+#[cfg(feature = "client")]
+pub(crate) fn data(bytes: &[u8]) -> &[u8] {
+    &bytes[DATA_AT..]
+}
