@@ -11,7 +11,7 @@ from .keygen import keygen
 from .terminal import EXIT_CODES, version
 from .upkeep import info, verify
 
-_CODES = "\n\n".join(f"  {int(code)}  {code.says}" for code in EXIT_CODES)
+_CODES = "\n".join(f"- {int(code)}: {code.says}" for code in EXIT_CODES)
 
 app = typer.Typer(
     name="ciphervec",
@@ -26,13 +26,10 @@ app = typer.Typer(
 
 **Your own vectors**
 
-`ciphervec keygen my.key`
-
-`ciphervec create db faces --dim 512 --keys my.key`
-
-`ciphervec add db faces vectors.npy --keys my.key`
-
-`ciphervec query db faces probe.npy --keys my.key`
+- `ciphervec keygen my.key`
+- `ciphervec create db faces --dim 512 --keys my.key`
+- `ciphervec add db faces vectors.npy --keys my.key`
+- `ciphervec query db faces probe.npy --keys my.key`
 
 **Exit codes**
 

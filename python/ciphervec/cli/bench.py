@@ -51,11 +51,9 @@ def search(
 
     **Examples**
 
-    `ciphervec bench search --rows 200000 --dim 512 --threads 1 --queries 1 --json out.json`
-
-    `ciphervec bench search --rows 20000 --dim 768 --modes sealed,sealed-index:small --markdown out.md --plot out.png`
-
-    `ciphervec bench search --rows 10000 --dim 512 --peer tenseal`
+    - `ciphervec bench search --rows 200000 --dim 512 --threads 1 --queries 1 --json out.json`
+    - `ciphervec bench search --rows 20000 --dim 768 --modes sealed,sealed-index:small --markdown out.md --plot out.png`
+    - `ciphervec bench search --rows 10000 --dim 512 --peer tenseal`
     """
     settings = Settings(
         rows=_at_least(rows, 10, "--rows"),

@@ -65,9 +65,8 @@ def create(
 
     **Examples**
 
-    `ciphervec create db faces --dim 512 --keys my.key`
-
-    `ciphervec create db docs --dim 768 --mode sealed-index --precision small --keys my.key`
+    - `ciphervec create db faces --dim 512 --keys my.key`
+    - `ciphervec create db docs --dim 768 --mode sealed-index --precision small --keys my.key`
     """
     with PersistentClient(folder, load_keys(keys, passphrase_file)) as client:
         collection = client.create_collection(name, dim, metric, mode, precision, filterable or ())
@@ -106,11 +105,9 @@ def add(
 
     **Examples**
 
-    `ciphervec add db faces vectors.npy --keys my.key`
-
-    `ciphervec add db faces vectors.npy --ids names.txt --keys my.key`
-
-    `ciphervec add db docs rows.parquet --embedding-column vector --keys my.key`
+    - `ciphervec add db faces vectors.npy --keys my.key`
+    - `ciphervec add db faces vectors.npy --ids names.txt --keys my.key`
+    - `ciphervec add db docs rows.parquet --embedding-column vector --keys my.key`
     """
     table = read(file, Columns(embedding_column, id_column, document_column))
     with PersistentClient(folder, load_keys(keys, passphrase_file)) as client:
@@ -158,11 +155,9 @@ def query(
 
     **Examples**
 
-    `ciphervec query db faces probe.npy --count 5 --keys my.key`
-
-    `ciphervec query db docs probe.npy --where '{"lang": "en"}' --keys my.key --json`
-
-    `ciphervec query db tiny --vector '[0.1, 0.7, -0.2]' --keys my.key`
+    - `ciphervec query db faces probe.npy --count 5 --keys my.key`
+    - `ciphervec query db docs probe.npy --where '{"lang": "en"}' --keys my.key --json`
+    - `ciphervec query db tiny --vector '[0.1, 0.7, -0.2]' --keys my.key`
     """
     questions = _questions(file, vector, embedding_column)
     filters = _filter(where)

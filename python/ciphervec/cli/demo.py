@@ -31,9 +31,8 @@ def demo(
 
     **Examples**
 
-    `ciphervec demo`
-
-    `ciphervec demo --question "How do I parse an XML document?"`
+    - `ciphervec demo`
+    - `ciphervec demo --question "How do I parse an XML document?"`
     """
     questions = tuple(question or search.QUESTIONS)
     began = time.perf_counter()

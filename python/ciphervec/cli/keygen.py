@@ -31,11 +31,9 @@ def keygen(
 
     **Examples**
 
-    `ciphervec keygen my.key`  asks for a passphrase twice
-
-    `CIPHERVEC_PASSPHRASE=... ciphervec keygen my.key`  for scripts
-
-    `ciphervec keygen /run/secrets/my.key --no-passphrase`
+    - `ciphervec keygen my.key`  asks for a passphrase twice
+    - `CIPHERVEC_PASSPHRASE=... ciphervec keygen my.key`  for scripts
+    - `ciphervec keygen /run/secrets/my.key --no-passphrase`
     """
     if path.exists():
         raise FileExistsError(

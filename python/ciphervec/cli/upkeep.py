@@ -25,9 +25,8 @@ def info(folder: Folder, name: OneName = None, as_json: Json = False) -> None:
 
     **Examples**
 
-    `ciphervec info db`
-
-    `ciphervec info db faces --json`
+    - `ciphervec info db`
+    - `ciphervec info db faces --json`
     """
     database = _open(folder)
     rows = [describe(one, database.open(one)) for one in _names(database, name)]
@@ -71,9 +70,8 @@ def verify(folder: Folder, name: OneName = None, as_json: Json = False) -> None:
 
     **Examples**
 
-    `ciphervec verify db`
-
-    `ciphervec verify db faces --json`
+    - `ciphervec verify db`
+    - `ciphervec verify db faces --json`
     """
     database = _open(folder)
     reports: list[dict[str, Any]] = []
