@@ -147,6 +147,7 @@ def need_component(component: str, subcommand: str) -> None:
 def rust_format() -> None:
     need_component("rustfmt", "fmt")
     call(["cargo", "fmt", "--all", "--check"])
+    call(["cargo", "fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"])
 
 
 def clippy() -> None:
