@@ -41,13 +41,109 @@ impl Form {
     pub(crate) const LAZY: u8 = 2;
 }
 
+/// Cooley-Tukey: `(x + w y, x - w y)`. This and the next ones are macros, not functions, to stay in registers: nothing
+/// forces a `#[target_feature]` function inline.
+macro_rules! split {
+    ($c:ident, $x:expr, $y:expr, $w:expr) => {{
+        let (x, t) = ($x, mul_root($c, $y, $w));
+        (add(x, t), sub(x, t))
+    }};
+}
+pub(crate) use split;
+
+/// Gentleman-Sande: `(x + y, (x - y) w)`.
+macro_rules! join {
+    ($c:ident, $x:expr, $y:expr, $w:expr) => {{
+        let (x, y) = ($x, $y);
+        (add(x, y), mul_root($c, sub(x, y), $w))
+    }};
+}
+pub(crate) use join;
+
+/// Two stages on four vectors; the roots of the node and of its two children.
+macro_rules! forward4 {
+    ($c:ident, $w:ident, $x:expr) => {{
+        let [x0, x1, x2, x3] = $x;
+        let (x0, x2) = split!($c, x0, x2, $w[0]);
+        let (x1, x3) = split!($c, x1, x3, $w[0]);
+        let (x0, x1) = split!($c, x0, x1, $w[1]);
+        let (x2, x3) = split!($c, x2, x3, $w[2]);
+        [x0, x1, x2, x3]
+    }};
+}
+pub(crate) use forward4;
+
+/// Three stages on eight vectors, stage by stage, so that four independent chains are always under way.
+macro_rules! forward8 {
+    ($c:ident, $w:ident, $x:expr) => {{
+        let [x0, x1, x2, x3, x4, x5, x6, x7] = $x;
+        let (x0, x4) = split!($c, x0, x4, $w[0]);
+        let (x1, x5) = split!($c, x1, x5, $w[0]);
+        let (x2, x6) = split!($c, x2, x6, $w[0]);
+        let (x3, x7) = split!($c, x3, x7, $w[0]);
+        let (x0, x2) = split!($c, x0, x2, $w[1]);
+        let (x1, x3) = split!($c, x1, x3, $w[1]);
+        let (x4, x6) = split!($c, x4, x6, $w[2]);
+        let (x5, x7) = split!($c, x5, x7, $w[2]);
+        let (x0, x1) = split!($c, x0, x1, $w[3]);
+        let (x2, x3) = split!($c, x2, x3, $w[4]);
+        let (x4, x5) = split!($c, x4, x5, $w[5]);
+        let (x6, x7) = split!($c, x6, x7, $w[6]);
+        [x0, x1, x2, x3, x4, x5, x6, x7]
+    }};
+}
+pub(crate) use forward8;
+
+/// Two of three stages back on eight vectors, the sums of four reduced so that one more addition fits.
+macro_rules! inverse8_lower {
+    ($c:ident, $w:ident, $x:expr) => {{
+        let [x0, x1, x2, x3, x4, x5, x6, x7] = $x;
+        let (x0, x1) = join!($c, x0, x1, $w[3]);
+        let (x2, x3) = join!($c, x2, x3, $w[4]);
+        let (x4, x5) = join!($c, x4, x5, $w[5]);
+        let (x6, x7) = join!($c, x6, x7, $w[6]);
+        let (x0, x2) = join!($c, x0, x2, $w[1]);
+        let (x1, x3) = join!($c, x1, x3, $w[1]);
+        let (x4, x6) = join!($c, x4, x6, $w[2]);
+        let (x5, x7) = join!($c, x5, x7, $w[2]);
+        [reduce($c, x0), x1, x2, x3, reduce($c, x4), x5, x6, x7]
+    }};
+}
+pub(crate) use inverse8_lower;
+
+/// The roots of node `k` and its children `2k ..`.
+macro_rules! node_pair {
+    ($tree:ident, $node:expr) => {{
+        let k = $node;
+        let (root, ratio) = (&$tree.root[2 * k..2 * k + 2], &$tree.ratio[2 * k..2 * k + 2]);
+        [
+            spread($tree.root[k], $tree.ratio[k]),
+            spread(root[0], ratio[0]),
+            spread(root[1], ratio[1]),
+        ]
+    }};
+}
+pub(crate) use node_pair;
+
+/// The roots of node `k`, its children `2k ..` and its grandchildren `4k ..`.
+macro_rules! node_family {
+    ($tree:ident, $node:expr) => {{
+        let k = $node;
+        let [w0, w1, w2] = node_pair!($tree, k);
+        let (root, ratio) = (&$tree.root[4 * k..4 * k + 4], &$tree.ratio[4 * k..4 * k + 4]);
+        let w3 = spread(root[0], ratio[0]);
+        let w4 = spread(root[1], ratio[1]);
+        let w5 = spread(root[2], ratio[2]);
+        let w6 = spread(root[3], ratio[3]);
+        [w0, w1, w2, w3, w4, w5, w6]
+    }};
+}
+pub(crate) use node_family;
+
 macro_rules! double_transform {
     ($features:literal) => {
-        use super::lanes::{
-            Constants, LANES, LOG_LANES, V, add, load_residues, load_values, mul_root, node_roots,
-            reduce, spread, store_residues, store_values, sub, tail_join, tail_split,
-        };
-        use crate::backend::transform::{DoubleRoots, DoubleTree, Form, next_pass};
+        use super::lanes::*;
+        use crate::backend::transform::*;
         use crate::ntt::NttTable;
 
         /// Vectors that the tail keeps in registers.
@@ -131,45 +227,6 @@ macro_rules! double_transform {
             }
         }
 
-        /// Cooley-Tukey: `(x + w y, x - w y)`.
-        #[inline]
-        #[target_feature(enable = $features)]
-        fn split(c: &Constants, x: V, y: V, w: (V, V)) -> (V, V) {
-            let t = mul_root(c, y, w);
-            (add(x, t), sub(x, t))
-        }
-
-        /// Gentleman-Sande: `(x + y, (x - y) w)`.
-        #[inline]
-        #[target_feature(enable = $features)]
-        fn join(c: &Constants, x: V, y: V, w: (V, V)) -> (V, V) {
-            (add(x, y), mul_root(c, sub(x, y), w))
-        }
-
-        #[inline]
-        #[target_feature(enable = $features)]
-        fn forward4(c: &Constants, tree: &DoubleTree, k: usize, x: [V; 4]) -> [V; 4] {
-            let w = node_roots(tree, k);
-            let (a0, a2) = split(c, x[0], x[2], w);
-            let (a1, a3) = split(c, x[1], x[3], w);
-            let (b0, b1) = split(c, a0, a1, node_roots(tree, 2 * k));
-            let (b2, b3) = split(c, a2, a3, node_roots(tree, 2 * k + 1));
-            [b0, b1, b2, b3]
-        }
-
-        #[inline]
-        #[target_feature(enable = $features)]
-        fn forward8(c: &Constants, tree: &DoubleTree, k: usize, x: [V; 8]) -> [V; 8] {
-            let w = node_roots(tree, k);
-            let (a0, a4) = split(c, x[0], x[4], w);
-            let (a1, a5) = split(c, x[1], x[5], w);
-            let (a2, a6) = split(c, x[2], x[6], w);
-            let (a3, a7) = split(c, x[3], x[7], w);
-            let [b0, b1, b2, b3] = forward4(c, tree, 2 * k, [a0, a1, a2, a3]);
-            let [b4, b5, b6, b7] = forward4(c, tree, 2 * k + 1, [a4, a5, a6, a7]);
-            [b0, b1, b2, b3, b4, b5, b6, b7]
-        }
-
         #[inline]
         #[target_feature(enable = $features)]
         fn load<const FORM: u8>(c: &Constants, from: &[u64; LANES]) -> V {
@@ -189,6 +246,7 @@ macro_rules! double_transform {
             node: usize,
         ) {
             let [d0, d1, d2, d3] = quarters(data);
+            let w = node_pair!(tree, node);
             let columns = d0.iter_mut().zip(d1).zip(d2).zip(d3);
             for (((v0, v1), v2), v3) in columns {
                 let mut x = [
@@ -201,7 +259,7 @@ macro_rules! double_transform {
                     x[0] = reduce(c, x[0]);
                     x[1] = reduce(c, x[1]);
                 }
-                let y = forward4(c, tree, node, x);
+                let y = forward4!(c, w, x);
                 store_values(v0, y[0]);
                 store_values(v1, y[1]);
                 store_values(v2, y[2]);
@@ -220,6 +278,7 @@ macro_rules! double_transform {
             let (low, high) = data.split_at_mut(data.len() / 2);
             let [d0, d1, d2, d3] = quarters(low);
             let [d4, d5, d6, d7] = quarters(high);
+            let w = node_family!(tree, node);
             let columns = d0.iter_mut().zip(d1).zip(d2).zip(d3).zip(d4).zip(d5).zip(d6).zip(d7);
             for (((((((v0, v1), v2), v3), v4), v5), v6), v7) in columns {
                 let mut x = [
@@ -233,9 +292,12 @@ macro_rules! double_transform {
                     load::<FORM>(c, v7),
                 ];
                 if REDUCE {
-                    x[..4].iter_mut().for_each(|x| *x = reduce(c, *x));
+                    x[0] = reduce(c, x[0]);
+                    x[1] = reduce(c, x[1]);
+                    x[2] = reduce(c, x[2]);
+                    x[3] = reduce(c, x[3]);
                 }
-                let y = forward8(c, tree, node, x);
+                let y = forward8!(c, w, x);
                 store_values(v0, y[0]);
                 store_values(v1, y[1]);
                 store_values(v2, y[2]);
@@ -251,41 +313,30 @@ macro_rules! double_transform {
         #[inline]
         #[target_feature(enable = $features)]
         fn forward_tail(c: &Constants, tree: &DoubleTree, block: &mut [[u64; LANES]], node: usize) {
-            let Some(block) = block.first_chunk_mut::<BLOCK>() else { return };
-            let mut x = [load_values(&block[0]); BLOCK];
-            for i in 1..BLOCK {
-                x[i] = load_values(&block[i]);
-            }
-            for i in 0..BLOCK / 2 {
-                x[i] = reduce(c, x[i]);
-            }
-            x = forward8(c, tree, node, x);
-            for i in 0..BLOCK / 2 {
-                let (a, b) = (2 * i, 2 * i + 1);
-                (x[a], x[b]) = tail_split(c, tree, BLOCK * node + a, x[a], x[b]);
-                store_residues(c, &mut block[a], reduce(c, x[a]));
-                store_residues(c, &mut block[b], reduce(c, x[b]));
-            }
-        }
-
-        #[inline]
-        #[target_feature(enable = $features)]
-        fn inverse4(c: &Constants, tree: &DoubleTree, k: usize, x: [V; 4]) -> [V; 4] {
-            let (a0, a1) = join(c, x[0], x[1], node_roots(tree, 2 * k));
-            let (a2, a3) = join(c, x[2], x[3], node_roots(tree, 2 * k + 1));
-            let w = node_roots(tree, k);
-            let (b0, b2) = join(c, a0, a2, w);
-            let (b1, b3) = join(c, a1, a3, w);
-            [b0, b1, b2, b3]
-        }
-
-        /// The two stages below node `k`, and the first of each half's sums reduced so that one more addition fits.
-        #[inline]
-        #[target_feature(enable = $features)]
-        fn inverse8_lower(c: &Constants, tree: &DoubleTree, k: usize, x: [V; 8]) -> [V; 8] {
-            let [a0, a1, a2, a3] = inverse4(c, tree, 2 * k, [x[0], x[1], x[2], x[3]]);
-            let [a4, a5, a6, a7] = inverse4(c, tree, 2 * k + 1, [x[4], x[5], x[6], x[7]]);
-            [reduce(c, a0), a1, a2, a3, reduce(c, a4), a5, a6, a7]
+            let Some([v0, v1, v2, v3, v4, v5, v6, v7]) = block.first_chunk_mut::<BLOCK>() else {
+                return;
+            };
+            let w = node_family!(tree, node);
+            let x = [
+                reduce(c, load_values(v0)),
+                reduce(c, load_values(v1)),
+                reduce(c, load_values(v2)),
+                reduce(c, load_values(v3)),
+                load_values(v4),
+                load_values(v5),
+                load_values(v6),
+                load_values(v7),
+            ];
+            let x = forward8!(c, w, x);
+            let x = tail_split!(c, tree, BLOCK * node, x);
+            store_residues(c, v0, reduce(c, x[0]));
+            store_residues(c, v1, reduce(c, x[1]));
+            store_residues(c, v2, reduce(c, x[2]));
+            store_residues(c, v3, reduce(c, x[3]));
+            store_residues(c, v4, reduce(c, x[4]));
+            store_residues(c, v5, reduce(c, x[5]));
+            store_residues(c, v6, reduce(c, x[6]));
+            store_residues(c, v7, reduce(c, x[7]));
         }
 
         /// The last stage of all: sums and differences times `N^-1`, as residues.
@@ -299,8 +350,9 @@ macro_rules! double_transform {
             x: V,
             y: V,
         ) {
-            let sum = mul_root(c, add(x, y), spread(roots.scale));
-            let difference = mul_root(c, sub(x, y), spread(roots.scaled_last));
+            let sum = mul_root(c, add(x, y), spread(roots.scale.0, roots.scale.1));
+            let difference =
+                mul_root(c, sub(x, y), spread(roots.scaled_last.0, roots.scaled_last.1));
             store_residues(c, low, sum);
             store_residues(c, high, difference);
         }
@@ -316,7 +368,7 @@ macro_rules! double_transform {
             x: V,
             y: V,
         ) {
-            let (sum, difference) = join(c, x, y, w);
+            let (sum, difference) = join!(c, x, y, w);
             store_values(low, reduce(c, sum));
             store_values(high, difference);
         }
@@ -331,18 +383,18 @@ macro_rules! double_transform {
         ) {
             let tree = &roots.inverse;
             let [d0, d1, d2, d3] = quarters(data);
-            let w = node_roots(tree, node);
+            let w = node_pair!(tree, node);
             for (((v0, v1), v2), v3) in d0.iter_mut().zip(d1).zip(d2).zip(d3) {
                 let (x0, x1) = (load_values(v0), load_values(v1));
                 let (x2, x3) = (load_values(v2), load_values(v3));
-                let (a0, a1) = join(c, x0, x1, node_roots(tree, 2 * node));
-                let (a2, a3) = join(c, x2, x3, node_roots(tree, 2 * node + 1));
+                let (a0, a1) = join!(c, x0, x1, w[1]);
+                let (a2, a3) = join!(c, x2, x3, w[2]);
                 if LAST {
                     store_last(c, roots, v0, v2, a0, a2);
                     store_last(c, roots, v1, v3, a1, a3);
                 } else {
-                    store_inner(c, w, v0, v2, a0, a2);
-                    store_inner(c, w, v1, v3, a1, a3);
+                    store_inner(c, w[0], v0, v2, a0, a2);
+                    store_inner(c, w[0], v1, v3, a1, a3);
                 }
             }
         }
@@ -356,7 +408,7 @@ macro_rules! double_transform {
             node: usize,
         ) {
             let tree = &roots.inverse;
-            let w = node_roots(tree, node);
+            let w = node_family!(tree, node);
             let (low, high) = data.split_at_mut(data.len() / 2);
             let [d0, d1, d2, d3] = quarters(low);
             let [d4, d5, d6, d7] = quarters(high);
@@ -372,17 +424,17 @@ macro_rules! double_transform {
                     load_values(v6),
                     load_values(v7),
                 ];
-                let a = inverse8_lower(c, tree, node, x);
+                let a = inverse8_lower!(c, w, x);
                 if LAST {
                     store_last(c, roots, v0, v4, a[0], a[4]);
                     store_last(c, roots, v1, v5, a[1], a[5]);
                     store_last(c, roots, v2, v6, a[2], a[6]);
                     store_last(c, roots, v3, v7, a[3], a[7]);
                 } else {
-                    store_inner(c, w, v0, v4, a[0], a[4]);
-                    store_inner(c, w, v1, v5, a[1], a[5]);
-                    store_inner(c, w, v2, v6, a[2], a[6]);
-                    store_inner(c, w, v3, v7, a[3], a[7]);
+                    store_inner(c, w[0], v0, v4, a[0], a[4]);
+                    store_inner(c, w[0], v1, v5, a[1], a[5]);
+                    store_inner(c, w[0], v2, v6, a[2], a[6]);
+                    store_inner(c, w[0], v3, v7, a[3], a[7]);
                 }
             }
         }
@@ -395,24 +447,33 @@ macro_rules! double_transform {
             block: &mut [[u64; LANES]],
             node: usize,
         ) {
-            let Some(block) = block.first_chunk_mut::<BLOCK>() else { return };
-            let mut x = [load_residues(&block[0]); BLOCK];
-            for i in 1..BLOCK {
-                x[i] = load_residues(&block[i]);
-            }
-            for i in 0..BLOCK / 2 {
-                let (a, b) = (2 * i, 2 * i + 1);
-                if LAZY {
-                    (x[a], x[b]) = (reduce(c, x[a]), reduce(c, x[b]));
-                }
-                (x[a], x[b]) = tail_join(c, tree, BLOCK * node + a, x[a], x[b]);
-            }
-            let a = inverse8_lower(c, tree, node, x);
-            let w = node_roots(tree, node);
-            let (low, high) = block.split_at_mut(BLOCK / 2);
-            for i in 0..BLOCK / 2 {
-                store_inner(c, w, &mut low[i], &mut high[i], a[i], a[i + BLOCK / 2]);
-            }
+            let Some([v0, v1, v2, v3, v4, v5, v6, v7]) = block.first_chunk_mut::<BLOCK>() else {
+                return;
+            };
+            let x = [
+                load_first::<LAZY>(c, v0),
+                load_first::<LAZY>(c, v1),
+                load_first::<LAZY>(c, v2),
+                load_first::<LAZY>(c, v3),
+                load_first::<LAZY>(c, v4),
+                load_first::<LAZY>(c, v5),
+                load_first::<LAZY>(c, v6),
+                load_first::<LAZY>(c, v7),
+            ];
+            let x = tail_join!(c, tree, BLOCK * node, x);
+            let w = node_family!(tree, node);
+            let a = inverse8_lower!(c, w, x);
+            store_inner(c, w[0], v0, v4, a[0], a[4]);
+            store_inner(c, w[0], v1, v5, a[1], a[5]);
+            store_inner(c, w[0], v2, v6, a[2], a[6]);
+            store_inner(c, w[0], v3, v7, a[3], a[7]);
+        }
+
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn load_first<const LAZY: bool>(c: &Constants, from: &[u64; LANES]) -> V {
+            let x = load_residues(from);
+            if LAZY { reduce(c, x) } else { x }
         }
 
         fn quarters(data: &mut [[u64; LANES]]) -> [&mut [[u64; LANES]]; 4] {

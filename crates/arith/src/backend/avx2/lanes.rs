@@ -2,8 +2,6 @@
 
 use core::arch::x86_64::*;
 
-use crate::backend::transform::DoubleTree;
-
 pub(crate) const LANES: usize = 4;
 pub(crate) const LOG_LANES: u32 = 2;
 pub(crate) type V = __m256d;
@@ -93,69 +91,109 @@ pub(crate) fn mul_root(c: &Constants, x: V, w: (V, V)) -> V {
 
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-pub(crate) fn spread(w: (f64, f64)) -> (V, V) {
-    (_mm256_set1_pd(w.0), _mm256_set1_pd(w.1))
+pub(crate) fn spread(root: f64, ratio: f64) -> (V, V) {
+    (_mm256_set1_pd(root), _mm256_set1_pd(ratio))
 }
 
-/// The root of one node in all lanes.
+/// The roots of two nodes, each in two neighbouring lanes.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-pub(crate) fn node_roots(tree: &DoubleTree, k: usize) -> (V, V) {
-    spread((tree.root[k], tree.ratio[k]))
+pub(crate) fn two_nodes(from: &[f64; 2]) -> V {
+    _mm256_setr_pd(from[0], from[0], from[1], from[1])
 }
 
-/// The roots of nodes `k` and `k + 1`, each in two neighbouring lanes.
+/// The roots of four nodes.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-fn two_nodes(from: &[f64], k: usize) -> V {
-    let roots = &from[k..k + 2];
-    _mm256_setr_pd(roots[0], roots[0], roots[1], roots[1])
-}
-
-/// The roots of four nodes from `k` on.
-#[inline]
-#[target_feature(enable = "avx2,fma")]
-fn four_nodes(from: &[f64], k: usize) -> V {
-    let roots = &from[k..k + 4];
-    // SAFETY: the slice covers four doubles.
-    unsafe { _mm256_loadu_pd(roots.as_ptr()) }
+pub(crate) fn four_nodes(from: &[f64; 4]) -> V {
+    // SAFETY: the reference covers four doubles.
+    unsafe { _mm256_loadu_pd(from.as_ptr()) }
 }
 
 /// Lower halves of both, then upper halves. Its own inverse.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-fn exchange_halves(a: V, b: V) -> (V, V) {
+pub(crate) fn exchange_halves(a: V, b: V) -> (V, V) {
     (_mm256_permute2f128_pd::<0x20>(a, b), _mm256_permute2f128_pd::<0x31>(a, b))
 }
 
 /// Even elements of both interleaved, then odd ones. Its own inverse.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-fn exchange_parity(a: V, b: V) -> (V, V) {
+pub(crate) fn exchange_parity(a: V, b: V) -> (V, V) {
     (_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b))
 }
 
-/// The two stages inside a pair of vectors that holds nodes `k` and `k + 1`.
+/// From the order of the last stage back to memory order.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-pub(crate) fn tail_split(c: &Constants, tree: &DoubleTree, k: usize, a: V, b: V) -> (V, V) {
-    let (x, y) = exchange_halves(a, b);
-    let t = mul_root(c, y, (two_nodes(&tree.root, k), two_nodes(&tree.ratio, k)));
-    let (x, y) = exchange_parity(add(x, t), sub(x, t));
-    let t = mul_root(c, y, (four_nodes(&tree.root, 2 * k), four_nodes(&tree.ratio, 2 * k)));
-    let (a, b) = exchange_parity(add(x, t), sub(x, t));
+pub(crate) fn restore(a: V, b: V) -> (V, V) {
+    let (a, b) = exchange_parity(a, b);
     exchange_halves(a, b)
 }
 
-/// The same stages backwards; the sums come out reduced, the differences are by their product.
+/// From memory order to the order of the last stage.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-pub(crate) fn tail_join(c: &Constants, tree: &DoubleTree, k: usize, a: V, b: V) -> (V, V) {
+pub(crate) fn gather(a: V, b: V) -> (V, V) {
     let (a, b) = exchange_halves(a, b);
-    let (x, y) = exchange_parity(a, b);
-    let roots = (four_nodes(&tree.root, 2 * k), four_nodes(&tree.ratio, 2 * k));
-    let t = mul_root(c, sub(x, y), roots);
-    let (x, y) = exchange_parity(add(x, y), t);
-    let t = mul_root(c, sub(x, y), (two_nodes(&tree.root, k), two_nodes(&tree.ratio, k)));
-    exchange_halves(reduce(c, add(x, y)), t)
+    exchange_parity(a, b)
 }
+
+/// The two stages inside four pairs of vectors, each pair holding two nodes, the first of them `k`.
+macro_rules! tail_split {
+    ($c:ident, $tree:ident, $k:expr, $x:expr) => {{
+        let [a0, b0, a1, b1, a2, b2, a3, b3] = $x;
+        let k = $k;
+        let w = &$tree.root[k..k + 8].as_chunks::<2>().0[..4];
+        let p = &$tree.ratio[k..k + 8].as_chunks::<2>().0[..4];
+        let ((a0, b0), (a1, b1)) = (exchange_halves(a0, b0), exchange_halves(a1, b1));
+        let ((a2, b2), (a3, b3)) = (exchange_halves(a2, b2), exchange_halves(a3, b3));
+        let (a0, b0) = split!($c, a0, b0, (two_nodes(&w[0]), two_nodes(&p[0])));
+        let (a1, b1) = split!($c, a1, b1, (two_nodes(&w[1]), two_nodes(&p[1])));
+        let (a2, b2) = split!($c, a2, b2, (two_nodes(&w[2]), two_nodes(&p[2])));
+        let (a3, b3) = split!($c, a3, b3, (two_nodes(&w[3]), two_nodes(&p[3])));
+        let w = &$tree.root[2 * k..2 * k + 16].as_chunks::<4>().0[..4];
+        let p = &$tree.ratio[2 * k..2 * k + 16].as_chunks::<4>().0[..4];
+        let ((a0, b0), (a1, b1)) = (exchange_parity(a0, b0), exchange_parity(a1, b1));
+        let ((a2, b2), (a3, b3)) = (exchange_parity(a2, b2), exchange_parity(a3, b3));
+        let (a0, b0) = split!($c, a0, b0, (four_nodes(&w[0]), four_nodes(&p[0])));
+        let (a1, b1) = split!($c, a1, b1, (four_nodes(&w[1]), four_nodes(&p[1])));
+        let (a2, b2) = split!($c, a2, b2, (four_nodes(&w[2]), four_nodes(&p[2])));
+        let (a3, b3) = split!($c, a3, b3, (four_nodes(&w[3]), four_nodes(&p[3])));
+        let ((a0, b0), (a1, b1)) = (restore(a0, b0), restore(a1, b1));
+        let ((a2, b2), (a3, b3)) = (restore(a2, b2), restore(a3, b3));
+        [a0, b0, a1, b1, a2, b2, a3, b3]
+    }};
+}
+pub(crate) use tail_split;
+
+/// The same stages backwards; the sums come out reduced, the differences are by their product.
+macro_rules! tail_join {
+    ($c:ident, $tree:ident, $k:expr, $x:expr) => {{
+        let [a0, b0, a1, b1, a2, b2, a3, b3] = $x;
+        let k = $k;
+        let w = &$tree.root[2 * k..2 * k + 16].as_chunks::<4>().0[..4];
+        let p = &$tree.ratio[2 * k..2 * k + 16].as_chunks::<4>().0[..4];
+        let ((a0, b0), (a1, b1)) = (gather(a0, b0), gather(a1, b1));
+        let ((a2, b2), (a3, b3)) = (gather(a2, b2), gather(a3, b3));
+        let (a0, b0) = join!($c, a0, b0, (four_nodes(&w[0]), four_nodes(&p[0])));
+        let (a1, b1) = join!($c, a1, b1, (four_nodes(&w[1]), four_nodes(&p[1])));
+        let (a2, b2) = join!($c, a2, b2, (four_nodes(&w[2]), four_nodes(&p[2])));
+        let (a3, b3) = join!($c, a3, b3, (four_nodes(&w[3]), four_nodes(&p[3])));
+        let w = &$tree.root[k..k + 8].as_chunks::<2>().0[..4];
+        let p = &$tree.ratio[k..k + 8].as_chunks::<2>().0[..4];
+        let ((a0, b0), (a1, b1)) = (exchange_parity(a0, b0), exchange_parity(a1, b1));
+        let ((a2, b2), (a3, b3)) = (exchange_parity(a2, b2), exchange_parity(a3, b3));
+        let (a0, b0) = join!($c, a0, b0, (two_nodes(&w[0]), two_nodes(&p[0])));
+        let (a1, b1) = join!($c, a1, b1, (two_nodes(&w[1]), two_nodes(&p[1])));
+        let (a2, b2) = join!($c, a2, b2, (two_nodes(&w[2]), two_nodes(&p[2])));
+        let (a3, b3) = join!($c, a3, b3, (two_nodes(&w[3]), two_nodes(&p[3])));
+        let ((a0, b0), (a1, b1)) =
+            (exchange_halves(reduce($c, a0), b0), exchange_halves(reduce($c, a1), b1));
+        let ((a2, b2), (a3, b3)) =
+            (exchange_halves(reduce($c, a2), b2), exchange_halves(reduce($c, a3), b3));
+        [a0, b0, a1, b1, a2, b2, a3, b3]
+    }};
+}
+pub(crate) use tail_join;

@@ -2,8 +2,6 @@
 
 use core::arch::x86_64::*;
 
-use crate::backend::transform::DoubleTree;
-
 pub(crate) const LANES: usize = 8;
 pub(crate) const LOG_LANES: u32 = 3;
 pub(crate) type V = __m512d;
@@ -93,36 +91,38 @@ pub(crate) fn mul_root(c: &Constants, x: V, w: (V, V)) -> V {
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-pub(crate) fn spread(w: (f64, f64)) -> (V, V) {
-    (_mm512_set1_pd(w.0), _mm512_set1_pd(w.1))
+pub(crate) fn spread(root: f64, ratio: f64) -> (V, V) {
+    (_mm512_set1_pd(root), _mm512_set1_pd(ratio))
 }
 
-/// The root of one node in all lanes.
-#[inline]
-#[target_feature(enable = "avx512f")]
-pub(crate) fn node_roots(tree: &DoubleTree, k: usize) -> (V, V) {
-    spread((tree.root[k], tree.ratio[k]))
-}
-
-/// The roots of `COUNT` nodes from `k` on, repeated over the lanes: a broadcasting load, no shuffle.
+/// The roots of two nodes, alternating over the lanes: a broadcasting load, no shuffle. So are the next ones.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
-fn tail_nodes<const COUNT: usize>(from: &[f64], k: usize) -> V {
-    let roots = &from[k..k + COUNT];
-    match COUNT {
-        // SAFETY: the slice covers two doubles.
-        2 => _mm512_broadcast_f64x2(unsafe { _mm_loadu_pd(roots.as_ptr()) }),
-        // SAFETY: the slice covers four doubles.
-        4 => _mm512_broadcast_f64x4(unsafe { _mm256_loadu_pd(roots.as_ptr()) }),
-        // SAFETY: the slice covers `COUNT` doubles, and 8 is the only other count used.
-        _ => unsafe { _mm512_loadu_pd(roots.as_ptr()) },
-    }
+pub(crate) fn two_nodes(from: &[f64; 2]) -> V {
+    // SAFETY: the reference covers two doubles.
+    _mm512_broadcast_f64x2(unsafe { _mm_loadu_pd(from.as_ptr()) })
+}
+
+/// The roots of four nodes, twice.
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq")]
+pub(crate) fn four_nodes(from: &[f64; 4]) -> V {
+    // SAFETY: the reference covers four doubles.
+    _mm512_broadcast_f64x4(unsafe { _mm256_loadu_pd(from.as_ptr()) })
+}
+
+/// The roots of eight nodes.
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(crate) fn eight_nodes(from: &[f64; 8]) -> V {
+    // SAFETY: the reference covers eight doubles.
+    unsafe { _mm512_loadu_pd(from.as_ptr()) }
 }
 
 /// The perfect shuffle: the first halves interleaved, then the second halves.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn interleave(a: V, b: V) -> (V, V) {
+pub(crate) fn interleave(a: V, b: V) -> (V, V) {
     let low = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
     let high = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
     (_mm512_permutex2var_pd(a, low, b), _mm512_permutex2var_pd(a, high, b))
@@ -131,41 +131,82 @@ fn interleave(a: V, b: V) -> (V, V) {
 /// Its inverse: the even elements of both, then the odd ones.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn separate(a: V, b: V) -> (V, V) {
+pub(crate) fn separate(a: V, b: V) -> (V, V) {
     let even = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
     let odd = _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15);
     (_mm512_permutex2var_pd(a, even, b), _mm512_permutex2var_pd(a, odd, b))
 }
 
-#[inline]
-#[target_feature(enable = "avx512f,avx512dq")]
-fn stage_roots<const COUNT: usize>(tree: &DoubleTree, k: usize) -> (V, V) {
-    (tail_nodes::<COUNT>(&tree.root, k), tail_nodes::<COUNT>(&tree.ratio, k))
+/// The three stages inside four pairs of vectors, each pair holding two nodes, the first of them `k`. One shuffle before
+/// each stage brings partners to the same lane of the pair's two vectors, with roots repeating with period 2, 4 and 8; a
+/// fourth restores the order.
+macro_rules! tail_split {
+    ($c:ident, $tree:ident, $k:expr, $x:expr) => {{
+        let [a0, b0, a1, b1, a2, b2, a3, b3] = $x;
+        let k = $k;
+        let w = &$tree.root[k..k + 8].as_chunks::<2>().0[..4];
+        let p = &$tree.ratio[k..k + 8].as_chunks::<2>().0[..4];
+        let ((a0, b0), (a1, b1)) = (interleave(a0, b0), interleave(a1, b1));
+        let ((a2, b2), (a3, b3)) = (interleave(a2, b2), interleave(a3, b3));
+        let (a0, b0) = split!($c, a0, b0, (two_nodes(&w[0]), two_nodes(&p[0])));
+        let (a1, b1) = split!($c, a1, b1, (two_nodes(&w[1]), two_nodes(&p[1])));
+        let (a2, b2) = split!($c, a2, b2, (two_nodes(&w[2]), two_nodes(&p[2])));
+        let (a3, b3) = split!($c, a3, b3, (two_nodes(&w[3]), two_nodes(&p[3])));
+        let w = &$tree.root[2 * k..2 * k + 16].as_chunks::<4>().0[..4];
+        let p = &$tree.ratio[2 * k..2 * k + 16].as_chunks::<4>().0[..4];
+        let ((a0, b0), (a1, b1)) = (interleave(a0, b0), interleave(a1, b1));
+        let ((a2, b2), (a3, b3)) = (interleave(a2, b2), interleave(a3, b3));
+        let (a0, b0) = split!($c, a0, b0, (four_nodes(&w[0]), four_nodes(&p[0])));
+        let (a1, b1) = split!($c, a1, b1, (four_nodes(&w[1]), four_nodes(&p[1])));
+        let (a2, b2) = split!($c, a2, b2, (four_nodes(&w[2]), four_nodes(&p[2])));
+        let (a3, b3) = split!($c, a3, b3, (four_nodes(&w[3]), four_nodes(&p[3])));
+        let w = &$tree.root[4 * k..4 * k + 32].as_chunks::<8>().0[..4];
+        let p = &$tree.ratio[4 * k..4 * k + 32].as_chunks::<8>().0[..4];
+        let ((a0, b0), (a1, b1)) = (interleave(a0, b0), interleave(a1, b1));
+        let ((a2, b2), (a3, b3)) = (interleave(a2, b2), interleave(a3, b3));
+        let (a0, b0) = split!($c, a0, b0, (eight_nodes(&w[0]), eight_nodes(&p[0])));
+        let (a1, b1) = split!($c, a1, b1, (eight_nodes(&w[1]), eight_nodes(&p[1])));
+        let (a2, b2) = split!($c, a2, b2, (eight_nodes(&w[2]), eight_nodes(&p[2])));
+        let (a3, b3) = split!($c, a3, b3, (eight_nodes(&w[3]), eight_nodes(&p[3])));
+        let ((a0, b0), (a1, b1)) = (interleave(a0, b0), interleave(a1, b1));
+        let ((a2, b2), (a3, b3)) = (interleave(a2, b2), interleave(a3, b3));
+        [a0, b0, a1, b1, a2, b2, a3, b3]
+    }};
 }
-
-/// The three stages inside a pair of vectors that holds nodes `k` and `k + 1`. One shuffle before each stage brings
-/// partners to the same lane of the two vectors, with roots repeating with period 2, 4 and 8; a fourth restores the order.
-#[inline]
-#[target_feature(enable = "avx512f,avx512dq")]
-pub(crate) fn tail_split(c: &Constants, tree: &DoubleTree, k: usize, a: V, b: V) -> (V, V) {
-    let (x, y) = interleave(a, b);
-    let t = mul_root(c, y, stage_roots::<2>(tree, k));
-    let (x, y) = interleave(add(x, t), sub(x, t));
-    let t = mul_root(c, y, stage_roots::<4>(tree, 2 * k));
-    let (x, y) = interleave(add(x, t), sub(x, t));
-    let t = mul_root(c, y, stage_roots::<8>(tree, 4 * k));
-    interleave(add(x, t), sub(x, t))
-}
+pub(crate) use tail_split;
 
 /// The same stages backwards; the sums come out reduced, the differences are by their product.
-#[inline]
-#[target_feature(enable = "avx512f,avx512dq")]
-pub(crate) fn tail_join(c: &Constants, tree: &DoubleTree, k: usize, a: V, b: V) -> (V, V) {
-    let (x, y) = separate(a, b);
-    let t = mul_root(c, sub(x, y), stage_roots::<8>(tree, 4 * k));
-    let (x, y) = separate(add(x, y), t);
-    let t = mul_root(c, sub(x, y), stage_roots::<4>(tree, 2 * k));
-    let (x, y) = separate(add(x, y), t);
-    let t = mul_root(c, sub(x, y), stage_roots::<2>(tree, k));
-    separate(reduce(c, add(x, y)), t)
+macro_rules! tail_join {
+    ($c:ident, $tree:ident, $k:expr, $x:expr) => {{
+        let [a0, b0, a1, b1, a2, b2, a3, b3] = $x;
+        let k = $k;
+        let w = &$tree.root[4 * k..4 * k + 32].as_chunks::<8>().0[..4];
+        let p = &$tree.ratio[4 * k..4 * k + 32].as_chunks::<8>().0[..4];
+        let ((a0, b0), (a1, b1)) = (separate(a0, b0), separate(a1, b1));
+        let ((a2, b2), (a3, b3)) = (separate(a2, b2), separate(a3, b3));
+        let (a0, b0) = join!($c, a0, b0, (eight_nodes(&w[0]), eight_nodes(&p[0])));
+        let (a1, b1) = join!($c, a1, b1, (eight_nodes(&w[1]), eight_nodes(&p[1])));
+        let (a2, b2) = join!($c, a2, b2, (eight_nodes(&w[2]), eight_nodes(&p[2])));
+        let (a3, b3) = join!($c, a3, b3, (eight_nodes(&w[3]), eight_nodes(&p[3])));
+        let w = &$tree.root[2 * k..2 * k + 16].as_chunks::<4>().0[..4];
+        let p = &$tree.ratio[2 * k..2 * k + 16].as_chunks::<4>().0[..4];
+        let ((a0, b0), (a1, b1)) = (separate(a0, b0), separate(a1, b1));
+        let ((a2, b2), (a3, b3)) = (separate(a2, b2), separate(a3, b3));
+        let (a0, b0) = join!($c, a0, b0, (four_nodes(&w[0]), four_nodes(&p[0])));
+        let (a1, b1) = join!($c, a1, b1, (four_nodes(&w[1]), four_nodes(&p[1])));
+        let (a2, b2) = join!($c, a2, b2, (four_nodes(&w[2]), four_nodes(&p[2])));
+        let (a3, b3) = join!($c, a3, b3, (four_nodes(&w[3]), four_nodes(&p[3])));
+        let w = &$tree.root[k..k + 8].as_chunks::<2>().0[..4];
+        let p = &$tree.ratio[k..k + 8].as_chunks::<2>().0[..4];
+        let ((a0, b0), (a1, b1)) = (separate(a0, b0), separate(a1, b1));
+        let ((a2, b2), (a3, b3)) = (separate(a2, b2), separate(a3, b3));
+        let (a0, b0) = join!($c, a0, b0, (two_nodes(&w[0]), two_nodes(&p[0])));
+        let (a1, b1) = join!($c, a1, b1, (two_nodes(&w[1]), two_nodes(&p[1])));
+        let (a2, b2) = join!($c, a2, b2, (two_nodes(&w[2]), two_nodes(&p[2])));
+        let (a3, b3) = join!($c, a3, b3, (two_nodes(&w[3]), two_nodes(&p[3])));
+        let ((a0, b0), (a1, b1)) = (separate(reduce($c, a0), b0), separate(reduce($c, a1), b1));
+        let ((a2, b2), (a3, b3)) = (separate(reduce($c, a2), b2), separate(reduce($c, a3), b3));
+        [a0, b0, a1, b1, a2, b2, a3, b3]
+    }};
 }
+pub(crate) use tail_join;
