@@ -172,6 +172,10 @@ impl Plaintext for Quantised<'_> {
         self.dimension
     }
 
+    fn content(&self) -> &[u8] {
+        bytemuck::cast_slice(self.rows)
+    }
+
     #[inline]
     fn fill(&self, row: usize, dims: Range<usize>, out: &mut [i64]) {
         let factor = self.factors[row];

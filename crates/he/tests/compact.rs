@@ -3,6 +3,7 @@
 
 mod common;
 
+use ciphervec_arith::AlignedBytes;
 use ciphervec_he::keys::MasterKey;
 use ciphervec_he::sealed::SegmentId;
 use ciphervec_he::sealed::compact::{self, Compact, Form, Masks, SegmentKey};
@@ -13,21 +14,30 @@ const FORMS: [Form; 3] = [Form::Standard, Form::Small, Form::Wide];
 struct Setup {
     scheme: Compact,
     masks: Masks,
-    key: SegmentKey,
+    master: MasterKey,
 }
 
-fn setup(form: Form, rows: usize, dimension: usize) -> Setup {
+impl Setup {
+    /// Stored words and the key that opens them.
+    fn seal(&self, rows: &Rows) -> (AlignedBytes, SegmentKey) {
+        let (id, words) =
+            compact::seal(&self.scheme, &self.masks, &self.master, b"collection", rows).unwrap();
+        let count = rows.values.len() / rows.dimension;
+        (words, SegmentKey::derive(&self.scheme, &self.master, b"collection", id, count))
+    }
+}
+
+fn setup(form: Form, dimension: usize) -> Setup {
     let scheme = Compact::new(form).unwrap();
     let master = MasterKey::from_bytes([3; 32]);
     let masks = Masks::new(&scheme, [4; 32], dimension);
-    let key = SegmentKey::derive(&scheme, &master, b"collection", SegmentId([5; 16]), rows);
-    Setup { scheme, masks, key }
+    Setup { scheme, masks, master }
 }
 
 /// Seal, scan, unmask: scores in units of one.
 fn scores(setup: &Setup, rows: &Rows, queries: &[i64]) -> Vec<f64> {
     let form = setup.scheme.form();
-    let stored = compact::seal(&setup.scheme, &setup.masks, &setup.key, rows).unwrap();
+    let (stored, key) = setup.seal(rows);
     let count = rows.values.len() / rows.dimension;
     let mut sums = Vec::new();
     compact::scan(form, &stored, count, rows.dimension, queries, &mut sums);
@@ -36,7 +46,7 @@ fn scores(setup: &Setup, rows: &Rows, queries: &[i64]) -> Vec<f64> {
     let parts =
         combined.chunks_exact(form.degree()).zip(sums.chunks_exact(count * form.word_bytes()));
     for (out, (combined, sums)) in out.chunks_exact_mut(count).zip(parts) {
-        compact::unmask(&setup.scheme, &setup.key, combined, sums, out);
+        compact::unmask(&setup.scheme, &key, combined, sums, out);
     }
     out
 }
@@ -50,7 +60,7 @@ fn scores_stay_inside_the_bounds() {
             let scales = form.unit_scales();
             let (rows, exact) = Rows::random_unit(count, dimension, scales.vector, 1);
             let (queries, exact_queries) = Rows::random_unit(3, dimension, scales.query, 2);
-            let setup = setup(form, count, dimension);
+            let setup = setup(form, dimension);
             let got = scores(&setup, &rows, &queries.values);
             let bound = Compact::error_bound(form, dimension, scales);
             let mut squares = 0.0;
@@ -92,7 +102,7 @@ fn perfect_matches_and_opposites_do_not_wrap() {
             let (row, _) = Rows::random_unit(1, dimension, scales.vector, 7);
             let opposite: Vec<i64> = row.values.iter().map(|x| -x).collect();
             let rows = Rows { dimension, values: [row.values.clone(), opposite].concat() };
-            let setup = setup(form, 2, dimension);
+            let setup = setup(form, dimension);
             let got = scores(&setup, &rows, &row.values);
             let bound = Compact::error_bound(form, dimension, scales).tail;
             for (got, truth) in got.iter().zip([1.0, -1.0]) {
@@ -124,7 +134,7 @@ fn sign_vectors_decode_exactly() {
             let query: Vec<i64> = (0..dimension).map(|i| sign(i, 77)).collect();
             let scaled =
                 Rows { dimension, values: bits.iter().map(|b| b * scales.vector as i64).collect() };
-            let setup = setup(form, rows, dimension);
+            let setup = setup(form, dimension);
             for (row, got) in scores(&setup, &scaled, &query).iter().enumerate() {
                 let truth: i64 = bits[row * dimension..][..dimension]
                     .iter()
@@ -144,9 +154,9 @@ fn unsealing_returns_the_rows() {
     for form in FORMS {
         let scales = form.unit_scales();
         let (rows, _) = Rows::random_unit(2100, 70, scales.vector, 9);
-        let setup = setup(form, 2100, 70);
-        let stored = compact::seal(&setup.scheme, &setup.masks, &setup.key, &rows).unwrap();
-        let plain = compact::unseal(&setup.scheme, &setup.masks, &setup.key, &stored, 2100);
+        let setup = setup(form, 70);
+        let (stored, key) = setup.seal(&rows);
+        let plain = compact::unseal(&setup.scheme, &setup.masks, &key, &stored, 2100);
         // Noise up to 29 of one discarded unit, and half a stored step.
         let limit = 29.0 / f64::exp2(f64::from(form.dropped_bits())) + 0.5;
         assert!(plain.iter().zip(&rows.values).all(|(got, x)| (got - *x as f64).abs() <= limit));
@@ -158,16 +168,11 @@ fn segments_with_other_nonces_do_not_open() {
     let form = Form::Standard;
     let scales = form.unit_scales();
     let (rows, exact) = Rows::random_unit(100, 64, scales.vector, 1);
-    let mut wrong = setup(form, 100, 64);
-    let stored = compact::seal(&wrong.scheme, &wrong.masks, &wrong.key, &rows).unwrap();
-    wrong.key = SegmentKey::derive(
-        &wrong.scheme,
-        &MasterKey::from_bytes([3; 32]),
-        b"collection",
-        SegmentId([6; 16]),
-        100,
-    );
-    let plain = compact::unseal(&wrong.scheme, &wrong.masks, &wrong.key, &stored, 100);
+    let setup = setup(form, 64);
+    let (stored, _) = setup.seal(&rows);
+    let wrong =
+        SegmentKey::derive(&setup.scheme, &setup.master, b"collection", SegmentId([6; 16]), 100);
+    let plain = compact::unseal(&setup.scheme, &setup.masks, &wrong, &stored, 100);
     let correlation = dot(&plain, &exact) / dot(&plain, &plain).sqrt() / dot(&exact, &exact).sqrt();
     assert!(correlation.abs() < 0.1, "{correlation}");
 }

@@ -3,12 +3,13 @@
 
 mod common;
 
+use ciphervec_arith::AlignedBytes;
 use ciphervec_he::keys::MasterKey;
+use ciphervec_he::sealed::Scales;
 use ciphervec_he::sealed::ring::{
     self, Binding, Ciphertext, EvaluationKeys, Layout, MaskSums, Masks, QueryKey, QueryOpener,
     Ring, SegmentKey, Vectors,
 };
-use ciphervec_he::sealed::{Scales, SegmentId};
 use ciphervec_he::wire::Reader;
 use common::{Rows, dot};
 
@@ -36,15 +37,21 @@ impl Owner {
         Owner { ring, master, key, keys, masks: Masks::new([8; 32], dimension) }
     }
 
-    fn segment_key(&self, layout: &Layout, rows: usize) -> SegmentKey {
-        SegmentKey::derive(
-            &self.ring,
-            &self.master,
-            b"collection",
-            SegmentId([5; 16]),
-            layout,
-            rows,
-        )
+    /// Packed words and the key that opens them, if they are sealed.
+    fn pack(
+        &self,
+        layout: &Layout,
+        rows: &Rows,
+        vectors: Vectors,
+    ) -> (AlignedBytes, Option<SegmentKey>) {
+        if vectors == Vectors::Plain {
+            return (ring::pack(&self.ring, layout, rows), None);
+        }
+        let (id, words) =
+            ring::seal(&self.ring, &self.masks, &self.master, b"collection", layout, rows).unwrap();
+        let count = rows.values.len() / rows.dimension;
+        let key = SegmentKey::derive(&self.ring, &self.master, b"collection", id, layout, count);
+        (words, Some(key))
     }
 
     /// Query → bytes → server → bytes → scores, in units of one.
@@ -57,13 +64,7 @@ impl Owner {
         scales: Scales,
     ) -> Vec<f64> {
         let count = rows.values.len() / rows.dimension;
-        let segment_key = self.segment_key(layout, count);
-        let data = match vectors {
-            Vectors::Sealed => {
-                ring::seal(&self.ring, &self.masks, &segment_key, layout, rows).unwrap()
-            }
-            Vectors::Plain => ring::pack(&self.ring, layout, rows),
-        };
+        let (data, segment_key) = self.pack(layout, rows, vectors);
         let mut sent = Vec::new();
         let pieces =
             Ciphertext::encrypt(&self.ring, &self.key, layout, query, &[1; 32], &[2; 32], 40);
@@ -87,12 +88,7 @@ impl Owner {
         });
         let opener = QueryOpener::new(&self.ring, &self.key, mask_sums.as_ref());
         let mut out = vec![0.0; count];
-        opener.open(
-            layout,
-            (vectors == Vectors::Sealed).then_some(&segment_key),
-            &answer,
-            &mut out,
-        );
+        opener.open(layout, segment_key.as_ref(), &answer, &mut out);
         let unit = scales.vector * scales.query * f64::exp2(f64::from(layout.level()));
         out.iter().map(|score| score / unit).collect()
     }
@@ -173,10 +169,9 @@ fn unsealing_returns_the_rows() {
         let layout = Layout::new(100, level).unwrap();
         let count = layout.vectors_per_block() + 5;
         let (rows, _) = Rows::random_unit(count, 100, f64::exp2(18.0), 9);
-        let key = owner.segment_key(&layout, count);
-        let sealed = ring::seal(&owner.ring, &owner.masks, &key, &layout, &rows).unwrap();
-        let plain =
-            ring::unseal(&owner.ring, &layout, Some((&owner.masks, &key)), &sealed, count).unwrap();
+        let (sealed, key) = owner.pack(&layout, &rows, Vectors::Sealed);
+        let secrets = Some((&owner.masks, key.as_ref().unwrap()));
+        let plain = ring::unseal(&owner.ring, &layout, secrets, &sealed, count).unwrap();
         assert!(plain.iter().zip(&rows.values).all(|(got, x)| (got - *x as f64).abs() <= 29.0));
         let packed = ring::pack(&owner.ring, &layout, &rows);
         let plain = ring::unseal(&owner.ring, &layout, None, &packed, count).unwrap();

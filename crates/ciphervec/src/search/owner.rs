@@ -152,34 +152,25 @@ impl Owner {
             return Err(Error::DuplicateId(repeated.clone()));
         }
         let binding = self.spec.binding();
-        let id = nonce::draw(&self.master, &binding, bytes_of(rows))?;
         let plaintext = checked.quantise(vector_scale(&self.spec));
-        let (level, words) = match &self.engine {
-            Engine::Open => (0, AlignedBytes::from_slice(bytes_of(&checked.unit()))),
+        let (id, level, words) = match &self.engine {
+            Engine::Open => {
+                let id = nonce::draw(&self.master, &binding, &plaintext)?;
+                (id, 0, AlignedBytes::from_slice(bytemuck::cast_slice(&checked.unit())))
+            }
             Engine::Compact { scheme, masks } => {
-                let key =
-                    compact::SegmentKey::derive(scheme, &self.master, &binding, id, ids.len());
-                (0, compact::seal(scheme, masks, &key, &plaintext)?)
+                let (id, words) = compact::seal(scheme, masks, &self.master, &binding, &plaintext)?;
+                (id, 0, words)
             }
             Engine::Ring { ring, masks } => {
-                let bulk = bulk_layout(&self.spec, ring, expected_rows.max(ids.len()))?;
-                // Never deeper than these rows themselves are worth: blocks would be padding.
-                let own = bulk_layout(&self.spec, ring, ids.len())?;
-                let layout = if ids.len() >= bulk.vectors_per_block() { bulk } else { own };
-                let words = if self.spec.mode() == Mode::Sealed {
-                    let key = ring::SegmentKey::derive(
-                        ring,
-                        &self.master,
-                        &binding,
-                        id,
-                        &layout,
-                        ids.len(),
-                    );
-                    ring::seal(ring, masks, &key, &layout, &plaintext)?
+                let layout = self.layout(ring, ids.len(), expected_rows)?;
+                let (id, words) = if self.spec.mode() == Mode::Sealed {
+                    ring::seal(ring, masks, &self.master, &binding, &layout, &plaintext)?
                 } else {
-                    ring::pack(ring, &layout, &plaintext)
+                    let id = nonce::draw(&self.master, &binding, &plaintext)?;
+                    (id, ring::pack(ring, &layout, &plaintext))
                 };
-                (layout.level(), words)
+                (id, layout.level(), words)
             }
         };
         let key = if self.spec.mode().encrypts_index() { self.key } else { KeyId::default() };
@@ -199,6 +190,17 @@ impl Owner {
             segment: head.frame(&self.spec, &words),
             sidecar,
         })
+    }
+
+    /// The level for `rows` of an index that will hold `expected`: the index's own once a block of it is full, and never one
+    /// that would be mostly padding.
+    fn layout(&self, ring: &Ring, rows: usize, expected: usize) -> Result<Layout> {
+        let bulk = bulk_layout(&self.spec, ring, expected.max(rows))?;
+        if rows >= bulk.vectors_per_block() {
+            Ok(bulk)
+        } else {
+            bulk_layout(&self.spec, ring, rows)
+        }
     }
 
     /// Decrypts a segment's rows, row-major, for the owner alone: to re-seal them, or to show an approximation. Without the
@@ -296,8 +298,4 @@ impl Owner {
         keys.push(Arc::clone(&key));
         key
     }
-}
-
-fn bytes_of(rows: &[f32]) -> &[u8] {
-    bytemuck::cast_slice(rows)
 }

@@ -1,6 +1,6 @@
 //! Nonces of sealing calls. Fresh randomness and the plaintext enter, a segment id that never repeats leaves. Owner only.
 
-use super::SegmentId;
+use super::{Plaintext, SegmentId};
 use crate::error::Result;
 use crate::keys::{MasterKey, Purpose, random_bytes};
 use zeroize::Zeroize;
@@ -12,12 +12,16 @@ use zeroize::Zeroize;
 ///
 /// # Errors
 /// If the operating system's generator fails.
-pub fn draw(master: &MasterKey, collection: &[u8], plaintext: &[u8]) -> Result<SegmentId> {
+pub fn draw(
+    master: &MasterKey,
+    collection: &[u8],
+    plaintext: &impl Plaintext,
+) -> Result<SegmentId> {
     let key = master.derive(Purpose::Nonce, &[]);
     let mut hasher = blake3::Hasher::new_keyed(key.expose());
     hasher.update(&random_bytes::<32>()?);
     hasher.update(&(collection.len() as u64).to_le_bytes()).update(collection);
-    hasher.update(plaintext);
+    hasher.update(plaintext.content());
     let mut nonce = [0; 16];
     nonce.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
     hasher.zeroize();

@@ -8,6 +8,8 @@ pub trait Plaintext: Sync {
     fn rows(&self) -> usize;
     /// Coordinates per row.
     fn dimension(&self) -> usize;
+    /// The bytes that the rows are made from: they are hashed into the nonce.
+    fn content(&self) -> &[u8];
     /// Writes the coordinates `dims` of `row` into `out`, whose length is that of `dims`.
     fn fill(&self, row: usize, dims: Range<usize>, out: &mut [i64]);
 }

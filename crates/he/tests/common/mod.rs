@@ -47,6 +47,10 @@ impl Plaintext for Rows {
         self.dimension
     }
 
+    fn content(&self) -> &[u8] {
+        bytemuck::cast_slice(&self.values)
+    }
+
     fn fill(&self, row: usize, dims: Range<usize>, out: &mut [i64]) {
         out.copy_from_slice(&self.row(row)[dims]);
     }

@@ -22,6 +22,8 @@ pub use masks::Masks;
 pub use open::{SegmentKey, unmask, unseal};
 #[cfg(feature = "client")]
 pub use seal::seal;
+#[cfg(feature = "hazmat")]
+pub use seal::seal_with_key;
 
 use super::Scales;
 use crate::error::Result;

@@ -4,8 +4,8 @@ use super::masks::Masks;
 use super::open::SegmentKey;
 use super::{Compact, words};
 use crate::error::Result;
-use crate::keys::random_bytes;
-use crate::sealed::Plaintext;
+use crate::keys::{MasterKey, random_bytes};
+use crate::sealed::{Plaintext, SegmentId, nonce};
 use ciphervec_arith::buffer::AlignedBytes;
 use ciphervec_arith::matmul::TILE;
 use ciphervec_arith::sample::Stream;
@@ -13,13 +13,41 @@ use rayon::prelude::*;
 use std::ops::Range;
 use zeroize::{Zeroize, Zeroizing};
 
-/// Seals every row of `plaintext` under `key`: words in tile layout, as [`super::scan`] reads them.
+/// Seals every row of `plaintext` under a nonce that is drawn here and never again: the nonce, which names the segment, and
+/// words in tile layout, as [`super::scan`] reads them.
 ///
 /// The noise comes from the operating system's generator and is independent of the nonce.
 ///
 /// # Errors
 /// If the operating system's generator fails.
 pub fn seal(
+    scheme: &Compact,
+    masks: &Masks,
+    master: &MasterKey,
+    collection: &[u8],
+    plaintext: &impl Plaintext,
+) -> Result<(SegmentId, AlignedBytes)> {
+    let id = nonce::draw(master, collection, plaintext)?;
+    let key = SegmentKey::derive(scheme, master, collection, id, plaintext.rows());
+    Ok((id, seal_under(scheme, masks, &key, plaintext)?))
+}
+
+/// Seals under a key whose nonce somebody chose: two calls with one key give the difference of their rows away. For the
+/// attack tests alone.
+///
+/// # Errors
+/// If the operating system's generator fails.
+#[cfg(feature = "hazmat")]
+pub fn seal_with_key(
+    scheme: &Compact,
+    masks: &Masks,
+    key: &SegmentKey,
+    plaintext: &impl Plaintext,
+) -> Result<AlignedBytes> {
+    seal_under(scheme, masks, key, plaintext)
+}
+
+fn seal_under(
     scheme: &Compact,
     masks: &Masks,
     key: &SegmentKey,

@@ -38,6 +38,8 @@ pub use scan::{Sums, scan};
 pub use seal::pack;
 #[cfg(feature = "client")]
 pub use seal::seal;
+#[cfg(feature = "hazmat")]
+pub use seal::seal_with_key;
 
 use super::Scales;
 use crate::error::{Error, Result};

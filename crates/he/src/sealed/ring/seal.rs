@@ -6,8 +6,10 @@ use super::{Masks, SegmentKey};
 #[cfg(feature = "client")]
 use crate::error::Result;
 #[cfg(feature = "client")]
-use crate::keys::random_bytes;
+use crate::keys::{MasterKey, random_bytes};
 use crate::sealed::Plaintext;
+#[cfg(feature = "client")]
+use crate::sealed::{SegmentId, nonce};
 use ciphervec_arith::buffer::AlignedBytes;
 use ciphervec_arith::matmul::{self, STRIP, STRIP_BYTES};
 #[cfg(feature = "client")]
@@ -31,7 +33,8 @@ pub fn pack(ring: &Ring, layout: &Layout, plaintext: &impl Plaintext) -> Aligned
     })
 }
 
-/// Seals every row under `key`: b_r = −a_r s + e + D_r.
+/// Seals every row under a nonce that is drawn here and never again, b_r = −a_r s + e + D_r: the nonce, which names the
+/// segment, and packed polynomials.
 ///
 /// The noise comes from the operating system's generator and is independent of the nonce.
 ///
@@ -39,6 +42,36 @@ pub fn pack(ring: &Ring, layout: &Layout, plaintext: &impl Plaintext) -> Aligned
 /// If the operating system's generator fails.
 #[cfg(feature = "client")]
 pub fn seal(
+    ring: &Ring,
+    masks: &Masks,
+    master: &MasterKey,
+    collection: &[u8],
+    layout: &Layout,
+    plaintext: &impl Plaintext,
+) -> Result<(SegmentId, AlignedBytes)> {
+    let id = nonce::draw(master, collection, plaintext)?;
+    let key = SegmentKey::derive(ring, master, collection, id, layout, plaintext.rows());
+    Ok((id, seal_under(ring, masks, &key, layout, plaintext)?))
+}
+
+/// Seals under a key whose nonce somebody chose: two calls with one key give the difference of their rows away. For the
+/// attack tests alone.
+///
+/// # Errors
+/// If the operating system's generator fails.
+#[cfg(feature = "hazmat")]
+pub fn seal_with_key(
+    ring: &Ring,
+    masks: &Masks,
+    key: &SegmentKey,
+    layout: &Layout,
+    plaintext: &impl Plaintext,
+) -> Result<AlignedBytes> {
+    seal_under(ring, masks, key, layout, plaintext)
+}
+
+#[cfg(feature = "client")]
+fn seal_under(
     ring: &Ring,
     masks: &Masks,
     key: &SegmentKey,
