@@ -1,12 +1,104 @@
 //! Untrusted bytes enter each decoder; whether they were accepted leaves. A panic is a finding: what is accepted must
 //! be what its own encoder writes, byte for byte. Shared by the tests on stable Rust and by the fuzz targets.
 
+mod halves;
+
+pub use halves::{Halves, OPEN, SEALED, SEALED_INDEX, SEALED_QUERY};
+
+use ciphervec::IndexSpec;
 use ciphervec::filter::FilterTags;
 use ciphervec::id::Id;
 use ciphervec::keyfile::{self, Protection};
 use ciphervec::records::RecordBatch;
 use ciphervec::sidecar::Sidecar;
 use ciphervec::store::Manifest;
+
+/// How an object protects itself against chance, so that changed bytes can be made to fit again, as a
+/// forger would: none of these checksums has a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checksum {
+    /// Not at all: what stands around it does.
+    None,
+    /// BLAKE3 of all before, in the last 32 bytes.
+    Last32,
+    /// BLAKE3 of bytes 0 to 31 and of those from 64 on, in bytes 32 to 63; their number in bytes 24 to 31.
+    Frame,
+}
+
+impl Checksum {
+    /// Makes length and checksum fit the bytes.
+    pub fn fit(self, bytes: &mut [u8]) {
+        match self {
+            Self::Last32 if bytes.len() >= 32 => {
+                let end = bytes.len() - 32;
+                let checksum = blake3::hash(&bytes[..end]);
+                bytes[end..].copy_from_slice(checksum.as_bytes());
+            }
+            Self::Frame if bytes.len() >= 64 => {
+                let length = bytes.len() as u64 - 64;
+                bytes[24..32].copy_from_slice(&length.to_le_bytes());
+                let mut hasher = blake3::Hasher::new();
+                hasher.update(&bytes[..32]).update(&bytes[64..]);
+                bytes[32..64].copy_from_slice(hasher.finalize().as_bytes());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Decodes bytes as they are, and again with a checksum that fits: a fuzzer does not find one by chance.
+pub fn forged(checksum: Checksum, decode: impl Fn(&[u8]) -> bool, bytes: &[u8]) {
+    decode(bytes);
+    let mut bytes = bytes.to_vec();
+    checksum.fit(&mut bytes);
+    decode(&bytes);
+}
+
+/// Decodes a valid frame after the edits that `bytes` describe, with a checksum that fits: frames of the
+/// ring form are tens of kilobytes of numbers, which a fuzzer would spend its life rebuilding.
+pub fn edited(valid: &[u8], decode: impl Fn(&[u8]) -> bool, bytes: &[u8]) {
+    decode(bytes);
+    let mut frame = valid.to_vec();
+    for edit in bytes.chunks(11).take(64) {
+        let mut fixed = [0; 11];
+        fixed[..edit.len()].copy_from_slice(edit);
+        let [kind, low, high, value @ ..] = fixed;
+        // Most fields stand at the front: half of the edits go there.
+        let place = usize::from(low) | usize::from(high) << 8;
+        let place = if kind & 8 == 0 { place % 256 } else { place };
+        change(&mut frame, kind % 8, place, u64::from_le_bytes(value));
+    }
+    Checksum::Frame.fit(&mut frame);
+    decode(&frame);
+}
+
+/// One edit: sets a byte, inserts one, removes one, sets eight, repeats a piece, or cuts the end off.
+pub fn change(bytes: &mut Vec<u8>, kind: u8, place: usize, value: u64) {
+    let at = place % (bytes.len() + 1);
+    match kind % 6 {
+        0 => bytes.iter_mut().skip(at).take(1).for_each(|byte| *byte = value as u8),
+        1 => bytes.insert(at, value as u8),
+        2 => drop(bytes.splice(at..(at + 1).min(bytes.len()), [])),
+        3 => {
+            let new = value.to_le_bytes();
+            bytes.iter_mut().skip(at).zip(new).for_each(|(byte, new)| *byte = new);
+        }
+        4 => {
+            let from = (value % (bytes.len() as u64 + 1)) as usize;
+            let piece = bytes[at.min(from)..at.max(from)].to_vec();
+            bytes.splice(at..at, piece);
+        }
+        _ => bytes.truncate(bytes.len() - (value % 64).min(bytes.len() as u64) as usize),
+    }
+}
+
+/// The public description of an index.
+pub fn spec(bytes: &[u8]) -> bool {
+    IndexSpec::from_bytes(bytes).is_ok_and(|spec| {
+        assert_eq!(spec.to_bytes(), bytes);
+        true
+    })
+}
 
 /// A record id.
 pub fn id(bytes: &[u8]) -> bool {

@@ -1,6 +1,6 @@
 //! Nothing enters, a small valid object of every kind leaves, with the decoder that reads it.
 
-use super::decoders;
+use super::decoders::{self, Checksum, Halves, OPEN, SEALED, SEALED_INDEX, SEALED_QUERY};
 use ciphervec::aead::AeadKey;
 use ciphervec::filter::FilterTags;
 use ciphervec::id::Id;
@@ -8,60 +8,81 @@ use ciphervec::keyfile::{self, MIN_LOG_N, Protection};
 use ciphervec::records::{Place, RecordBatch};
 use ciphervec::sidecar::Sidecar;
 use ciphervec::store::{Change, NewSegment, Store};
+use ciphervec::{IndexSpec, Metric, Mode, Precision};
 use std::error::Error;
-
-/// How an object protects itself against chance, so that a test can make changed bytes fit again, as a forger would.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Checksum {
-    /// Not at all: the store or an AEAD around it does.
-    None,
-    /// BLAKE3 of all before in the last 32 bytes.
-    Last32,
-}
-
-impl Checksum {
-    pub fn fit(self, bytes: &mut [u8]) {
-        match (self, bytes.len().checked_sub(32)) {
-            (Self::Last32, Some(end)) => {
-                let checksum = blake3::hash(&bytes[..end]);
-                bytes[end..].copy_from_slice(checksum.as_bytes());
-            }
-            _ => {}
-        }
-    }
-}
 
 /// One kind of object.
 pub struct Sample {
     pub name: &'static str,
+    /// The fuzz target that reads it.
+    pub target: &'static str,
     pub bytes: Vec<u8>,
     pub decode: fn(&[u8]) -> bool,
     pub checksum: Checksum,
 }
 
-/// One of each kind.
-pub fn all() -> Result<Vec<Sample>, Box<dyn Error>> {
-    let plain = |name, bytes, decode| Sample { name, bytes, decode, checksum: Checksum::None };
-    let sealed = |name, bytes, decode| Sample { name, bytes, decode, checksum: Checksum::Last32 };
+/// One of each small kind.
+pub fn small() -> Result<Vec<Sample>, Box<dyn Error>> {
+    use Checksum::{Frame, Last32, None};
     let cheap = Protection::PassphraseWithCost("open sesame", MIN_LOG_N);
+    let encrypted = keyfile::encode(&[3; 32], &[4; 16], cheap)?.to_vec();
+    let plaintext = keyfile::encode(&[3; 32], &[4; 16], Protection::Plaintext)?.to_vec();
+    let spec = IndexSpec::new("faces", 128, Metric::Cosine, Mode::Sealed, Precision::Standard)?;
     Ok(vec![
-        plain("number id", Id::from(-5).to_bytes(), decoders::id as fn(&[u8]) -> bool),
-        plain("text id", Id::from("näher").to_bytes(), decoders::id),
-        plain("sidecar", sidecar()?, decoders::sidecar),
-        plain("records", records()?, decoders::records),
-        plain("filter tags", filter_tags()?, decoders::filter_tags),
-        sealed("manifest", manifest()?, decoders::manifest),
-        sealed(
-            "key file",
-            keyfile::encode(&[3; 32], &[4; 16], cheap)?.to_vec(),
-            decoders::key_file,
-        ),
-        sealed(
-            "plaintext key file",
-            keyfile::encode(&[3; 32], &[4; 16], Protection::Plaintext)?.to_vec(),
-            decoders::key_file,
-        ),
+        sample("number id", "id", Id::from(-5).to_bytes(), decoders::id, None),
+        sample("text id", "id", Id::from("näher").to_bytes(), decoders::id, None),
+        sample("sidecar", "sidecar", sidecar()?, decoders::sidecar, None),
+        sample("records", "records", records()?, decoders::records, None),
+        sample("filter tags", "filter_tags", filter_tags()?, decoders::filter_tags, None),
+        sample("manifest", "manifest", manifest()?, decoders::manifest, Last32),
+        sample("key file", "key_file", encrypted, decoders::key_file, Last32),
+        sample("plaintext key file", "key_file", plaintext, decoders::key_file, Last32),
+        sample("spec", "spec", spec.to_bytes(), decoders::spec, Frame),
     ])
+}
+
+/// Everything that travels between the halves, in every mode.
+pub fn frames() -> Vec<Sample> {
+    let frame = |name, target, bytes: &[u8], decode| {
+        sample(name, target, bytes.to_vec(), decode, Checksum::Frame)
+    };
+    let keys = |halves: &Halves| halves.evaluation_keys.clone().expect("a ring mode has keys");
+    vec![
+        frame("open segment", "open_segment", &OPEN.segment, |b| OPEN.read_segment(b)),
+        frame("open query", "open_query", &OPEN.query, |b| OPEN.read_query(b)),
+        frame("open response", "open_response", &OPEN.response, |b| OPEN.read_response(b)),
+        frame("compact segment", "compact_segment", &SEALED_INDEX.segment, |b| {
+            SEALED_INDEX.read_segment(b)
+        }),
+        frame("compact query", "compact_query", &SEALED_INDEX.query, |b| {
+            SEALED_INDEX.read_query(b)
+        }),
+        frame("compact response", "compact_response", &SEALED_INDEX.response, |b| {
+            SEALED_INDEX.read_response(b)
+        }),
+        frame("plain ring segment", "plain_ring_segment", &SEALED_QUERY.segment, |b| {
+            SEALED_QUERY.read_segment(b)
+        }),
+        frame("plain ring response", "plain_ring_response", &SEALED_QUERY.response, |b| {
+            SEALED_QUERY.read_response(b)
+        }),
+        frame("ring segment", "ring_segment", &SEALED.segment, |b| SEALED.read_segment(b)),
+        frame("ring query", "ring_query", &SEALED.query, |b| SEALED.read_query(b)),
+        frame("ring response", "ring_response", &SEALED.response, |b| SEALED.read_response(b)),
+        frame("evaluation keys", "evaluation_keys", &keys(&SEALED), |b| {
+            SEALED.read_evaluation_keys(b)
+        }),
+    ]
+}
+
+fn sample(
+    name: &'static str,
+    target: &'static str,
+    bytes: Vec<u8>,
+    decode: fn(&[u8]) -> bool,
+    checksum: Checksum,
+) -> Sample {
+    Sample { name, target, bytes, decode, checksum }
 }
 
 fn ids() -> Vec<Id> {

@@ -1,0 +1,112 @@
+//! Nothing enters, both halves of a small index leave, with a valid object of every kind that travels between them.
+
+use ciphervec::search::{Ask, Catalogue, Owner, Query, ServerIndex};
+use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Precision};
+use ciphervec_arith::AlignedBytes;
+use ciphervec_he::sealed::ring::{EvaluationKeys, Ring};
+use std::sync::{LazyLock, Mutex};
+
+const DIMENSION: u32 = 5;
+const ROWS: usize = 3;
+
+/// Both halves of one index, its one segment, and one exchange about it.
+pub struct Halves {
+    spec: IndexSpec,
+    owner: Owner,
+    catalogue: Catalogue,
+    question: Query,
+    holding: ServerIndex,
+    /// Holds the evaluation keys and no segment.
+    empty: Mutex<ServerIndex>,
+    pub segment: Vec<u8>,
+    pub query: Vec<u8>,
+    pub response: Vec<u8>,
+    pub evaluation_keys: Option<Vec<u8>>,
+}
+
+/// The four trust modes; `sealed-index` in its standard precision.
+pub static OPEN: LazyLock<Halves> = LazyLock::new(|| Halves::new(Mode::Open));
+pub static SEALED_INDEX: LazyLock<Halves> = LazyLock::new(|| Halves::new(Mode::SealedIndex));
+pub static SEALED_QUERY: LazyLock<Halves> = LazyLock::new(|| Halves::new(Mode::SealedQuery));
+pub static SEALED: LazyLock<Halves> = LazyLock::new(|| Halves::new(Mode::Sealed));
+static RING: LazyLock<Ring> = LazyLock::new(|| Ring::new().expect("the parameters are in order"));
+
+impl Halves {
+    fn new(mode: Mode) -> Self {
+        Self::try_new(mode).expect("a small index can be made")
+    }
+
+    fn try_new(mode: Mode) -> ciphervec::Result<Self> {
+        let spec = IndexSpec::new("faces", DIMENSION, Metric::L2, mode, Precision::Standard)?;
+        let keys = Keys::from_master([7; 32]);
+        let owner = Owner::new(&keys, spec.clone())?;
+        let rows: Vec<f32> = (0..ROWS * DIMENSION as usize).map(|at| (at as f32).sin()).collect();
+        let ids: Vec<Id> = (0..ROWS as i64).map(Id::from).collect();
+        let sealed = owner.seal(&rows, &ids)?;
+        let mut catalogue = Catalogue::new();
+        catalogue.add(&owner, sealed.id, &sealed.sidecar, &[])?;
+        let (mut holding, mut empty) =
+            (ServerIndex::new(spec.clone())?, ServerIndex::new(spec.clone())?);
+        let evaluation_keys = keys.evaluation(&spec, 0)?.map(|keys| keys.to_bytes());
+        for server in [&mut holding, &mut empty] {
+            evaluation_keys
+                .iter()
+                .try_for_each(|keys| server.set_evaluation_keys(keys).map(drop))?;
+        }
+        let segment = sealed.segment.to_vec();
+        holding.add(sealed.segment)?;
+        let question = owner.query(&rows[..DIMENSION as usize], &catalogue, 0, &[])?;
+        let query = question.to_bytes().to_vec();
+        let response = holding.evaluate(&query)?.bytes;
+        let empty = Mutex::new(empty);
+        Ok(Self {
+            spec,
+            owner,
+            catalogue,
+            question,
+            holding,
+            empty,
+            segment,
+            query,
+            response,
+            evaluation_keys,
+        })
+    }
+
+    /// A segment, as a server takes it in; one that is taken in can be searched.
+    pub fn read_segment(&self, bytes: &[u8]) -> bool {
+        let mut server = self.empty.lock().expect("no decoder panicked");
+        server.add(AlignedBytes::from_slice(bytes)).is_ok_and(|id| {
+            assert_eq!(server.segments().next().expect("just added").bytes(), bytes);
+            // A query that reaches too few levels is refused; nothing may panic.
+            if let Ok(answer) = server.evaluate(&self.query) {
+                assert!(!answer.bytes.is_empty());
+            }
+            assert!(server.remove(id));
+            true
+        })
+    }
+
+    /// A query, as a server reads it.
+    pub fn read_query(&self, bytes: &[u8]) -> bool {
+        self.holding.evaluate(bytes).is_ok()
+    }
+
+    /// A response, as its owner reads it.
+    pub fn read_response(&self, bytes: &[u8]) -> bool {
+        let opened = self.owner.open(&self.question, bytes, &self.catalogue, Ask::TopK(ROWS), None);
+        opened.is_ok_and(|opened| {
+            assert!(opened.hits.len() == 1 && opened.hits[0].len() <= ROWS);
+            true
+        })
+    }
+
+    /// Evaluation keys, as a server reads them.
+    pub fn read_evaluation_keys(&self, bytes: &[u8]) -> bool {
+        let dimension = self.spec.dimension();
+        EvaluationKeys::from_bytes(&RING, bytes, dimension).is_ok_and(|keys| {
+            assert_eq!(keys.to_bytes(), bytes);
+            true
+        })
+    }
+}

@@ -1,0 +1,10 @@
+//! A response of mode `sealed-index`, as its owner reads it: any bytes enter, nothing but a finding leaves.
+#![no_main]
+
+use ciphervec_fuzz::{SEALED_INDEX, edited};
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| edited(
+    &SEALED_INDEX.response,
+    |b| SEALED_INDEX.read_response(b),
+    bytes
+));

@@ -1,0 +1,10 @@
+//! Evaluation keys, as a server reads them: any bytes enter, nothing but a finding leaves.
+#![no_main]
+
+use ciphervec_fuzz::{SEALED, edited};
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| edited(
+    SEALED.evaluation_keys.as_ref().expect("mode sealed has keys"),
+    |b| SEALED.read_evaluation_keys(b),
+    bytes
+));

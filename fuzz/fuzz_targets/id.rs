@@ -1,0 +1,6 @@
+//! A record id: any bytes enter, nothing but a finding leaves.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    ciphervec_fuzz::id(bytes);
+});
