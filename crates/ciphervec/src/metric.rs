@@ -38,7 +38,8 @@ impl Metric {
         matches!(self, Metric::Cosine | Metric::InnerProduct)
     }
 
-    /// The metric's value from a cosine and both norms; for `Hamming` from x·q/d and the dimension as both norms' product.
+    /// The metric's value from a cosine and both norms; under `Hamming` both norms are √d.
+    #[cfg(feature = "client")]
     #[inline]
     pub(crate) fn value(self, cosine: f64, row_norm: f64, query_norm: f64) -> f64 {
         match self {

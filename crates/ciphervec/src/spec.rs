@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::{Metric, Mode, Precision};
 use ciphervec_he::params::{self, ParamId, Security};
-use ciphervec_he::sealed::{compact::Compact, ring};
+use ciphervec_he::sealed::ring;
 use ciphervec_he::wire::{self, Header, KeyId, Kind, Reader, Scheme};
 
 /// The largest dimension.
@@ -115,7 +115,7 @@ impl IndexSpec {
     pub(crate) fn param_id(&self) -> ParamId {
         match self.mode {
             Mode::Open => ParamId::of("open: float32"),
-            Mode::SealedIndex => Compact::param_id(self.precision.form()),
+            Mode::SealedIndex => self.precision.form().param_id(),
             Mode::SealedQuery | Mode::Sealed => ring::Ring::param_id(),
         }
     }

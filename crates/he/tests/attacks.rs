@@ -87,8 +87,8 @@ fn expose() -> Exposed {
     compact::scan(form, &words, form.degree(), dimension, &query, &mut sums);
     let mut scores = vec![0.0; form.degree()];
     compact::unmask(&scheme, &key, &combined, &sums, &mut scores);
-    let seed = master
-        .derive(Purpose::SegmentSecret, &[b"c", b"compact", &Compact::param_id(form).0, &id.0]);
+    let seed =
+        master.derive(Purpose::SegmentSecret, &[b"c", b"compact", &form.param_id().0, &id.0]);
     Exposed {
         combined,
         sums: sums

@@ -62,7 +62,7 @@ fn scores_stay_inside_the_bounds() {
             let (queries, exact_queries) = Rows::random_unit(3, dimension, scales.query, 2);
             let setup = setup(form, dimension);
             let got = scores(&setup, &rows, &queries.values);
-            let bound = Compact::error_bound(form, dimension, scales);
+            let bound = form.error_bound(dimension, scales);
             let mut squares = 0.0;
             for (query, got) in got.chunks_exact(count).enumerate() {
                 for (row, got) in got.iter().enumerate() {
@@ -104,7 +104,7 @@ fn perfect_matches_and_opposites_do_not_wrap() {
             let rows = Rows { dimension, values: [row.values.clone(), opposite].concat() };
             let setup = setup(form, dimension);
             let got = scores(&setup, &rows, &row.values);
-            let bound = Compact::error_bound(form, dimension, scales).tail;
+            let bound = form.error_bound(dimension, scales).tail;
             for (got, truth) in got.iter().zip([1.0, -1.0]) {
                 assert!(
                     (got / scales.vector / scales.query - truth).abs() < bound,
@@ -120,7 +120,7 @@ fn sign_vectors_decode_exactly() {
     for form in FORMS {
         for dimension in [1, 8, 100, 1024, 16384] {
             let scales = form.sign_scales(dimension);
-            let bound = Compact::sign_error_bound(form, dimension, scales);
+            let bound = form.sign_error_bound(dimension, scales);
             assert!(bound.tail < 1.0, "{form:?} {dimension} {bound:?}");
             let sign = |i: usize, salt: usize| {
                 if (i.wrapping_mul(2_654_435_761) ^ salt).count_ones().is_multiple_of(2) {

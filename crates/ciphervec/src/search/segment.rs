@@ -4,11 +4,12 @@
 //! lie on a cache line wherever the frame does.
 
 use crate::error::Result;
-use crate::message::{expect_params, header};
+use crate::message::expect_params;
+#[cfg(feature = "client")]
+use crate::message::header;
 use crate::{IndexSpec, Mode};
 use ciphervec_arith::AlignedBytes;
 use ciphervec_he::sealed::SegmentId;
-use ciphervec_he::sealed::compact::Compact;
 use ciphervec_he::sealed::ring::{Layout, Ring};
 use ciphervec_he::wire::{self, HEADER_LEN, KeyId, Kind, Reader};
 
@@ -36,7 +37,7 @@ impl SegmentHead {
         let (rows, dimension) = (self.rows as usize, spec.dimension());
         Ok(match spec.mode() {
             Mode::Open => rows * dimension * 4,
-            Mode::SealedIndex => Compact::words_len(spec.precision().form(), rows, dimension),
+            Mode::SealedIndex => spec.precision().form().words_len(rows, dimension),
             Mode::SealedQuery | Mode::Sealed => {
                 Layout::new(dimension, self.level)?.packed_len(rows)
             }

@@ -1,10 +1,10 @@
 //! Error bounds of the compact form. A dimension and scales enter; how far a score may be off leaves.
 
-use super::{Compact, Form};
+use super::Form;
 use crate::sealed::{ErrorBound, Scales};
 use ciphervec_arith::sample::{GAUSSIAN_BOUND, GAUSSIAN_SIGMA};
 
-impl Compact {
+impl Form {
     /// The error of a score of two unit vectors (`docs/sealed.md`, section 1.3).
     ///
     /// With X = Δx·x + ξ, q' = Δq·q + η, |ξ|, |η| ≤ ½ from quantising and ε = e/2^drop + ρ from noise and stored rounding:
@@ -12,11 +12,11 @@ impl Compact {
     /// ```text
     /// Σ q'_i (X_i + ε_i) − ΔqΔx Σ q_i x_i = Δx Σ η x + Δq Σ q ξ + Σ η ξ + Σ q' ε
     /// ```
-    pub fn error_bound(form: Form, dimension: usize, scales: Scales) -> ErrorBound {
+    pub fn error_bound(self, dimension: usize, scales: Scales) -> ErrorBound {
         let d = dimension as f64;
-        let drop = f64::exp2(f64::from(form.dropped_bits()));
+        let drop = f64::exp2(f64::from(self.dropped_bits()));
         let (rounding, rounding_variance) =
-            if form.dropped_bits() == 0 { (0.0, 0.0) } else { (0.5, 1.0 / 12.0) };
+            if self.dropped_bits() == 0 { (0.0, 0.0) } else { (0.5, 1.0 / 12.0) };
         let noise = f64::from(GAUSSIAN_BOUND) / drop + rounding;
         let noise_variance = (GAUSSIAN_SIGMA / drop).powi(2) + rounding_variance;
         let (x, q) = (scales.vector, scales.query);
@@ -29,11 +29,11 @@ impl Compact {
 
     /// The error of Σ ±1 · x with sign vectors and integer queries, in units of one agreeing bit: below 1 means that the
     /// inner product, whose parity is known, is decoded exactly.
-    pub fn sign_error_bound(form: Form, dimension: usize, scales: Scales) -> ErrorBound {
+    pub fn sign_error_bound(self, dimension: usize, scales: Scales) -> ErrorBound {
         let d = dimension as f64;
-        let drop = f64::exp2(f64::from(form.dropped_bits()));
+        let drop = f64::exp2(f64::from(self.dropped_bits()));
         let (rounding, rounding_variance) =
-            if form.dropped_bits() == 0 { (0.0, 0.0) } else { (0.5, 1.0 / 12.0) };
+            if self.dropped_bits() == 0 { (0.0, 0.0) } else { (0.5, 1.0 / 12.0) };
         let worst = d * (f64::from(GAUSSIAN_BOUND) / drop + rounding) / scales.vector;
         let variance = d * ((GAUSSIAN_SIGMA / drop).powi(2) + rounding_variance);
         ErrorBound::new(worst, variance.sqrt() / scales.vector)

@@ -10,6 +10,7 @@
 //! The server's whole work is Σ_i q_i b_i[v] with wrapping words.
 
 mod bound;
+#[cfg(feature = "client")]
 mod masks;
 #[cfg(feature = "client")]
 mod open;
@@ -17,6 +18,7 @@ mod open;
 mod seal;
 mod words;
 
+#[cfg(feature = "client")]
 pub use masks::Masks;
 #[cfg(feature = "client")]
 pub use open::{SegmentKey, unmask, unseal};
@@ -26,10 +28,15 @@ pub use seal::seal;
 pub use seal::seal_with_key;
 
 use super::Scales;
+#[cfg(feature = "client")]
 use crate::error::Result;
-use crate::params::{self, ParamId, Security};
+use crate::params::ParamId;
+#[cfg(feature = "client")]
+use crate::params::{self, Security};
 use ciphervec_arith::matmul;
+#[cfg(feature = "client")]
 use ciphervec_arith::ntt::NttTable;
+#[cfg(feature = "client")]
 use ciphervec_arith::rns::RnsPair;
 
 /// The three sizes of the compact form.
@@ -98,6 +105,23 @@ impl Form {
         Scales { vector: (capacity / dimension as f64).floor(), query: 1.0 }
     }
 
+    /// The public name of the parameter set.
+    pub fn param_id(self) -> ParamId {
+        ParamId::of(&format!(
+            "sealed compact {}: N={} Q=2^{} words={} ternary sigma=3.2",
+            self.name(),
+            self.degree(),
+            self.ciphertext_modulus_bits(),
+            self.word_bits()
+        ))
+    }
+
+    /// Bytes of `rows` sealed vectors.
+    pub fn words_len(self, rows: usize, dimension: usize) -> usize {
+        rows * dimension * self.word_bytes()
+    }
+
+    #[cfg(feature = "client")]
     fn primes(self) -> usize {
         if self == Form::Wide { 2 } else { 1 }
     }
@@ -111,13 +135,15 @@ impl Form {
     }
 }
 
-/// A checked parameter set of the compact form with its transform tables.
+/// A checked parameter set of the compact form with its transform tables. A server needs none: it adds words.
+#[cfg(feature = "client")]
 pub struct Compact {
     form: Form,
     tables: Vec<NttTable>,
     rns: Option<RnsPair>,
 }
 
+#[cfg(feature = "client")]
 impl Compact {
     /// Builds the tables.
     ///
@@ -144,25 +170,9 @@ impl Compact {
         self.form
     }
 
-    /// The public name of the parameter set.
-    pub fn param_id(form: Form) -> ParamId {
-        ParamId::of(&format!(
-            "sealed compact {}: N={} Q=2^{} words={} ternary sigma=3.2",
-            form.name(),
-            form.degree(),
-            form.ciphertext_modulus_bits(),
-            form.word_bits()
-        ))
-    }
-
     /// Blocks that `rows` vectors need.
     pub fn blocks(&self, rows: usize) -> usize {
         rows.div_ceil(self.form.degree())
-    }
-
-    /// Bytes of `rows` sealed vectors.
-    pub fn words_len(form: Form, rows: usize, dimension: usize) -> usize {
-        rows * dimension * form.word_bytes()
     }
 }
 

@@ -24,7 +24,7 @@ impl SegmentKey {
         id: SegmentId,
         rows: usize,
     ) -> Self {
-        let params = Compact::param_id(scheme.form());
+        let params = scheme.form().param_id();
         let seed =
             master.derive(Purpose::SegmentSecret, &[collection, b"compact", &params.0, &id.0]);
         let degree = scheme.form().degree();

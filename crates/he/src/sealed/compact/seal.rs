@@ -55,7 +55,7 @@ fn seal_under(
 ) -> Result<AlignedBytes> {
     let dimension = plaintext.dimension();
     let form = scheme.form();
-    let mut stored = AlignedBytes::zeroed(Compact::words_len(form, plaintext.rows(), dimension));
+    let mut stored = AlignedBytes::zeroed(form.words_len(plaintext.rows(), dimension));
     let noise_seed = Zeroizing::new(random_bytes::<32>()?);
     let block_bytes = form.degree() * dimension * form.word_bytes();
     for (slab, dims) in masks.slabs() {

@@ -1,6 +1,8 @@
 //! Query ciphertexts. Quantised queries enter at the owner; 25.6 KB a piece leave for the server.
 
-use super::{DEGREE, Layout, POLY_BYTES, Ring, pack_poly, unpack_poly};
+#[cfg(feature = "client")]
+use super::Layout;
+use super::{DEGREE, POLY_BYTES, Ring, pack_poly, unpack_poly};
 use crate::error::Result;
 use crate::wire::Reader;
 use ciphervec_arith::sample::Stream;

@@ -34,6 +34,7 @@ pub fn append_answer(ring: &Ring, layout: &Layout, rows: usize, sums: &Sums, out
 /// round(x · 2^24 / q) mod 2^24 and back.
 #[derive(Clone, Copy)]
 pub(super) struct ModulusSwitch {
+    #[cfg(feature = "client")]
     modulus: u64,
     /// round(2^88 / q): one multiplication and its high half replace the division; relative error below 2⁻³⁸.
     reciprocal: u64,
@@ -43,7 +44,11 @@ impl ModulusSwitch {
     pub(super) fn new(modulus: u64) -> Self {
         let reciprocal =
             ((1u128 << (64 + RESPONSE_BITS)) + u128::from(modulus) / 2) / u128::from(modulus);
-        ModulusSwitch { modulus, reciprocal: reciprocal as u64 }
+        ModulusSwitch {
+            #[cfg(feature = "client")]
+            modulus,
+            reciprocal: reciprocal as u64,
+        }
     }
 
     #[inline(always)]
