@@ -10,6 +10,8 @@ pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx512;
 pub(crate) mod dispatch;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod pointwise;
 pub(crate) mod portable;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod transform;

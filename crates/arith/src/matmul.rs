@@ -6,7 +6,7 @@
 
 use rayon::prelude::*;
 
-use crate::backend::portable;
+use crate::backend::{Backend, dispatch};
 
 pub use crate::ring::{STRIP, STRIP_BYTES, pack50, ring_scan_strip, unpack50};
 
@@ -68,7 +68,8 @@ fn single<T: Send>(
 /// When `data` is not `4 rows dim` bytes, `query` not `dim` or `out` not `rows` words.
 pub fn scan_u32(data: &[u8], rows: usize, dim: usize, query: &[i32], out: &mut [u32]) {
     check(data, 4, rows, dim, 1, query.len(), out.len());
-    single(data, 4, dim, out, |tile, w, y| portable::matmul::tile_u32(tile, w, query, y));
+    let backend = Backend::current();
+    single(data, 4, dim, out, |tile, w, y| dispatch::tile_u32(backend, tile, w, query, y));
 }
 
 /// `out[v] = sum_i query[i] b_i[v] mod 2^24` over 3-byte words.
@@ -77,7 +78,8 @@ pub fn scan_u32(data: &[u8], rows: usize, dim: usize, query: &[i32], out: &mut [
 /// When `data` is not `3 rows dim` bytes, `query` not `dim` or `out` not `rows` words.
 pub fn scan_u24(data: &[u8], rows: usize, dim: usize, query: &[i32], out: &mut [u32]) {
     check(data, 3, rows, dim, 1, query.len(), out.len());
-    single(data, 3, dim, out, |tile, w, y| portable::matmul::tile_u24(tile, w, query, y));
+    let backend = Backend::current();
+    single(data, 3, dim, out, |tile, w, y| dispatch::tile_u24(backend, tile, w, query, y));
 }
 
 /// `out[v] = sum_i query[i] b_i[v] mod 2^64` over 8-byte words.
@@ -86,7 +88,8 @@ pub fn scan_u24(data: &[u8], rows: usize, dim: usize, query: &[i32], out: &mut [
 /// When `data` is not `8 rows dim` bytes, `query` not `dim` or `out` not `rows` words.
 pub fn scan_u64(data: &[u8], rows: usize, dim: usize, query: &[i64], out: &mut [u64]) {
     check(data, 8, rows, dim, 1, query.len(), out.len());
-    single(data, 8, dim, out, |tile, w, y| portable::matmul::tile_u64(tile, w, query, y));
+    let backend = Backend::current();
+    single(data, 8, dim, out, |tile, w, y| dispatch::tile_u64(backend, tile, w, query, y));
 }
 
 /// [`scan_u32`] for several row-major queries; `out` is `[query][row]`.

@@ -2,7 +2,7 @@
 //!
 //! Every function panics when its slices differ in length, and takes residues below the modulus only.
 
-use crate::backend::portable;
+use crate::backend::dispatch;
 use crate::modulus::Modulus;
 
 fn same(expected: usize, actual: usize) {
@@ -12,43 +12,43 @@ fn same(expected: usize, actual: usize) {
 /// `a += b`.
 pub fn add_assign(a: &mut [u64], b: &[u64], m: &Modulus) {
     same(a.len(), b.len());
-    portable::poly::add_assign(a, b, m);
+    dispatch::add_assign(a, b, m);
 }
 
 /// `a -= b`.
 pub fn sub_assign(a: &mut [u64], b: &[u64], m: &Modulus) {
     same(a.len(), b.len());
-    portable::poly::sub_assign(a, b, m);
+    dispatch::sub_assign(a, b, m);
 }
 
 /// `a = -a`.
 pub fn neg_assign(a: &mut [u64], m: &Modulus) {
-    portable::poly::neg_assign(a, m);
+    dispatch::neg_assign(a, m);
 }
 
 /// `out = a b`, pointwise.
 pub fn mul(out: &mut [u64], a: &[u64], b: &[u64], m: &Modulus) {
     same(out.len(), a.len());
     same(out.len(), b.len());
-    portable::poly::mul(out, a, b, m);
+    dispatch::mul(out, a, b, m);
 }
 
 /// `a = a b`, pointwise.
 pub fn mul_assign(a: &mut [u64], b: &[u64], m: &Modulus) {
     same(a.len(), b.len());
-    portable::poly::mul_assign(a, b, m);
+    dispatch::mul_assign(a, b, m);
 }
 
 /// `acc += a b`, pointwise.
 pub fn mul_add_assign(acc: &mut [u64], a: &[u64], b: &[u64], m: &Modulus) {
     same(acc.len(), a.len());
     same(acc.len(), b.len());
-    portable::poly::mul_add_assign(acc, a, b, m);
+    dispatch::mul_add_assign(acc, a, b, m);
 }
 
 /// `a = s a`; `s` is any word.
 pub fn scalar_mul_assign(a: &mut [u64], s: u64, m: &Modulus) {
-    portable::poly::scalar_mul_assign(a, &m.shoup(s), m);
+    dispatch::scalar_mul_assign(a, &m.shoup(s), m);
 }
 
 /// `out[i] = a[perm[i]]`, as [`crate::NttTable::automorphism_permutation`] describes an automorphism on values.
@@ -112,5 +112,5 @@ fn copy_signed(out: &mut [u64], a: &[u64], negate: bool, m: &Modulus) {
 pub fn dot(out: &mut [u64], a: &[&[u64]], b: &[&[u64]], m: &Modulus) {
     assert_eq!(a.len(), b.len(), "the two lists differ in length");
     a.iter().chain(b).for_each(|p| same(out.len(), p.len()));
-    portable::poly::dot(out, a, b, m);
+    dispatch::dot(out, a, b, m);
 }

@@ -1,6 +1,6 @@
 //! A strip of packed 50-bit residues and expanded queries enter, the two sums of every block leave. The server's side.
 
-use crate::backend::portable;
+use crate::backend::{dispatch, portable};
 use crate::modulus::Modulus;
 
 /// Coefficients in a strip.
@@ -25,7 +25,7 @@ pub fn pack50(coeffs: &[u64], out: &mut [u8]) {
 pub fn unpack50(bytes: &[u8], out: &mut [u64]) {
     assert_eq!(out.len() % 8, 0, "expected a multiple of 8 coefficients");
     assert_eq!(bytes.len(), out.len() / 8 * 50, "packed bytes");
-    portable::ring::unpack50(bytes, out);
+    dispatch::unpack50(bytes, out);
 }
 
 /// For one strip of coefficients, every query and every block, the sums over nodes of `D b'` and `D a'` modulo `q`.
@@ -56,6 +56,6 @@ pub fn ring_scan_strip(
     }
     let rows = out_u.chunks_exact_mut(blocks * STRIP).zip(out_v.chunks_exact_mut(blocks * STRIP));
     for (query, (u, v)) in queries.iter().zip(rows) {
-        portable::ring::scan(data, nodes, query, m, u, v);
+        dispatch::ring_scan(data, nodes, query, m, u, v);
     }
 }

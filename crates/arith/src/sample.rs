@@ -9,7 +9,7 @@ use chacha20::ChaCha20;
 use chacha20::cipher::{KeyIvInit, StreamCipher};
 use zeroize::Zeroize;
 
-use crate::backend::portable;
+use crate::backend::dispatch;
 use crate::modulus::Modulus;
 
 /// Largest magnitude that [`Stream::gaussian`] returns: beyond it lies less than `2^-64` of the distribution.
@@ -102,7 +102,7 @@ impl Stream {
             while done < part.len() {
                 let (kept, room) = part.split_at_mut(done);
                 self.words(room);
-                done = kept.len() + portable::sample::accept(room, mask, q);
+                done = kept.len() + dispatch::accept(room, mask, q);
             }
         }
     }
@@ -145,7 +145,7 @@ impl Stream {
         for part in out.chunks_mut(CHUNK) {
             let words = &mut words[..part.len()];
             self.words(words);
-            portable::sample::gaussian(words, part);
+            dispatch::gaussian(words, part);
         }
         words.zeroize();
     }

@@ -2,4 +2,8 @@
 #![allow(unsafe_code)]
 
 mod lanes;
+pub(crate) mod matmul;
 pub(crate) mod ntt;
+pub(crate) mod poly;
+pub(crate) mod ring;
+pub(crate) mod sample;

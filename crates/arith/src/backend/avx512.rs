@@ -2,4 +2,9 @@
 #![allow(unsafe_code)]
 
 mod lanes;
+mod late;
+pub(crate) mod matmul;
 pub(crate) mod ntt;
+pub(crate) mod poly;
+pub(crate) mod ring;
+pub(crate) mod sample;

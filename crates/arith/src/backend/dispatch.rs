@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::{Backend, portable};
+use crate::modulus::{Modulus, Shoup};
 use crate::ntt::NttTable;
 
 #[cfg(target_arch = "x86_64")]
@@ -30,4 +31,71 @@ pub(crate) fn forward<const LAZY: bool>(backend: Backend, table: &NttTable, data
 
 pub(crate) fn inverse<const LAZY: bool>(backend: Backend, table: &NttTable, data: &mut [u64]) {
     on!(backend, ntt::inverse::<LAZY>(table, data));
+}
+
+pub(crate) fn add_assign(a: &mut [u64], b: &[u64], m: &Modulus) {
+    on!(Backend::current(), poly::add_assign(a, b, m));
+}
+
+pub(crate) fn sub_assign(a: &mut [u64], b: &[u64], m: &Modulus) {
+    on!(Backend::current(), poly::sub_assign(a, b, m));
+}
+
+pub(crate) fn neg_assign(a: &mut [u64], m: &Modulus) {
+    on!(Backend::current(), poly::neg_assign(a, m));
+}
+
+pub(crate) fn mul(out: &mut [u64], a: &[u64], b: &[u64], m: &Modulus) {
+    on!(Backend::current(), poly::mul(out, a, b, m));
+}
+
+pub(crate) fn mul_assign(a: &mut [u64], b: &[u64], m: &Modulus) {
+    on!(Backend::current(), poly::mul_assign(a, b, m));
+}
+
+pub(crate) fn mul_add_assign(acc: &mut [u64], a: &[u64], b: &[u64], m: &Modulus) {
+    on!(Backend::current(), poly::mul_add_assign(acc, a, b, m));
+}
+
+pub(crate) fn scalar_mul_assign(a: &mut [u64], s: &Shoup, m: &Modulus) {
+    on!(Backend::current(), poly::scalar_mul_assign(a, s, m));
+}
+
+pub(crate) fn dot(out: &mut [u64], a: &[&[u64]], b: &[&[u64]], m: &Modulus) {
+    on!(Backend::current(), poly::dot(out, a, b, m));
+}
+
+pub(crate) fn tile_u32(backend: Backend, tile: &[u8], w: usize, query: &[i32], out: &mut [u32]) {
+    on!(backend, matmul::tile_u32(tile, w, query, out));
+}
+
+pub(crate) fn tile_u24(backend: Backend, tile: &[u8], w: usize, query: &[i32], out: &mut [u32]) {
+    on!(backend, matmul::tile_u24(tile, w, query, out));
+}
+
+pub(crate) fn tile_u64(backend: Backend, tile: &[u8], w: usize, query: &[i64], out: &mut [u64]) {
+    on!(backend, matmul::tile_u64(tile, w, query, out));
+}
+
+pub(crate) fn unpack50(bytes: &[u8], out: &mut [u64]) {
+    on!(Backend::current(), ring::unpack50(bytes, out));
+}
+
+pub(crate) fn ring_scan(
+    data: &[u8],
+    nodes: usize,
+    query: &[u64],
+    m: &Modulus,
+    u: &mut [u64],
+    v: &mut [u64],
+) {
+    on!(Backend::current(), ring::scan(data, nodes, query, m, u, v));
+}
+
+pub(crate) fn accept(words: &mut [u64], mask: u64, q: u64) -> usize {
+    on!(Backend::current(), sample::accept(words, mask, q))
+}
+
+pub(crate) fn gaussian(words: &[u64], out: &mut [i32]) {
+    on!(Backend::current(), sample::gaussian(words, out));
 }

@@ -89,6 +89,16 @@ pub(crate) fn mul_root(c: &Constants, x: V, w: (V, V)) -> V {
     _mm256_add_pd(_mm256_fnmadd_pd(quotient, c.q, high), low)
 }
 
+/// `x y mod q` for two residues in `[0, q)`, up to `7/8 q`: the quotient is off by at most 3/8 before it is rounded.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+pub(crate) fn multiply(c: &Constants, x: V, y: V) -> V {
+    let high = _mm256_mul_pd(x, y);
+    let low = _mm256_fmsub_pd(x, y, high);
+    let quotient = _mm256_round_pd::<NEAREST>(_mm256_mul_pd(high, c.reciprocal));
+    _mm256_add_pd(_mm256_fnmadd_pd(quotient, c.q, high), low)
+}
+
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 pub(crate) fn spread(root: f64, ratio: f64) -> (V, V) {

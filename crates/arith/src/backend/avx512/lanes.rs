@@ -89,6 +89,16 @@ pub(crate) fn mul_root(c: &Constants, x: V, w: (V, V)) -> V {
     _mm512_add_pd(_mm512_fnmadd_pd(quotient, c.q, high), low)
 }
 
+/// `x y mod q` for two residues in `[0, q)`, up to `7/8 q`: the quotient is off by at most 3/8 before it is rounded.
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(crate) fn multiply(c: &Constants, x: V, y: V) -> V {
+    let high = _mm512_mul_pd(x, y);
+    let low = _mm512_fmsub_pd(x, y, high);
+    let quotient = _mm512_roundscale_pd::<NEAREST>(_mm512_mul_pd(high, c.reciprocal));
+    _mm512_add_pd(_mm512_fnmadd_pd(quotient, c.q, high), low)
+}
+
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(crate) fn spread(root: f64, ratio: f64) -> (V, V) {

@@ -1,19 +1,24 @@
 //! Residues in `[0, q)` enter, residues in `[0, q)` leave, one word at a time.
+//!
+//! The three without products are inlined into the vector back-ends, where the compiler widens them by itself.
 
 use crate::modulus::{Modulus, Shoup};
 
+#[inline(always)]
 pub(crate) fn add_assign(a: &mut [u64], b: &[u64], m: &Modulus) {
     for (x, &y) in a.iter_mut().zip(b) {
         *x = m.add(*x, y);
     }
 }
 
+#[inline(always)]
 pub(crate) fn sub_assign(a: &mut [u64], b: &[u64], m: &Modulus) {
     for (x, &y) in a.iter_mut().zip(b) {
         *x = m.sub(*x, y);
     }
 }
 
+#[inline(always)]
 pub(crate) fn neg_assign(a: &mut [u64], m: &Modulus) {
     for x in a {
         *x = m.neg(*x);
@@ -46,12 +51,15 @@ pub(crate) fn scalar_mul_assign(a: &mut [u64], s: &Shoup, m: &Modulus) {
 
 /// `out = sum_j a_j b_j`; fifteen products below `2^124` add up to less than `2^128`, then one reduction.
 pub(crate) fn dot(out: &mut [u64], a: &[&[u64]], b: &[&[u64]], m: &Modulus) {
-    for (i, z) in out.iter_mut().enumerate() {
-        let mut total = 0u64;
-        for (a, b) in a.chunks(15).zip(b.chunks(15)) {
+    dot_from(0, out, a, b, m);
+}
+
+/// [`dot`] from coefficient `start` on.
+pub(crate) fn dot_from(start: usize, out: &mut [u64], a: &[&[u64]], b: &[&[u64]], m: &Modulus) {
+    for (i, z) in out.iter_mut().enumerate().skip(start) {
+        *z = a.chunks(15).zip(b.chunks(15)).fold(0, |total, (a, b)| {
             let sum: u128 = a.iter().zip(b).map(|(a, b)| u128::from(a[i]) * u128::from(b[i])).sum();
-            total = m.add(total, m.reduce_u128(sum));
-        }
-        *z = total;
+            m.add(total, m.reduce_u128(sum))
+        });
     }
 }

@@ -1,0 +1,251 @@
+//! Every kernel on every back-end this processor has, bit for bit against portable: odd sizes, edge values, random ones.
+
+use ciphervec_arith::matmul::{
+    STRIP, STRIP_BYTES, pack50, ring_scan_strip, scan_u24, scan_u24_batch, scan_u32,
+    scan_u32_batch, scan_u64, scan_u64_batch, unpack50,
+};
+use ciphervec_arith::{Backend, Modulus, NttTable, Stream, ntt_primes, poly};
+use proptest::prelude::*;
+
+/// Runs `kernel` on every back-end and compares what it returns.
+fn agree<T: PartialEq + std::fmt::Debug>(what: &str, kernel: impl Fn() -> T) {
+    let expected = Backend::Portable.run(&kernel).expect("portable always runs");
+    for backend in Backend::available() {
+        let actual = backend.run(&kernel).expect("an available back-end");
+        assert!(actual == expected, "{what}: {} differs from portable", backend.name());
+    }
+}
+
+fn bytes(n: usize, stream: u64) -> Vec<u8> {
+    let mut out = vec![0; n];
+    Stream::new(&[3; 32], stream).fill(&mut out);
+    out
+}
+
+fn residues(m: &Modulus, n: usize, stream: u64) -> Vec<u64> {
+    let mut out = vec![0; n];
+    Stream::new(&[4; 32], stream).uniform(m, &mut out);
+    // The two ends of the range, somewhere inside.
+    if n > 2 {
+        out[n / 2] = m.value() - 1;
+        out[n / 3] = 0;
+    }
+    out
+}
+
+fn words<T: From<i32> + Copy>(n: usize, stream: u64, edge: &[T]) -> Vec<T>
+where
+    T: std::ops::Mul<Output = T> + std::ops::Sub<Output = T>,
+{
+    let raw = bytes(2 * n, stream);
+    let mut out: Vec<T> =
+        raw.as_chunks::<2>().0.iter().map(|&b| T::from(i32::from(i16::from_le_bytes(b)))).collect();
+    for (x, &e) in out.iter_mut().zip(edge) {
+        *x = e;
+    }
+    out
+}
+
+fn moduli() -> Vec<Modulus> {
+    let ntt = ntt_primes(50, 4096, 2).expect("primes");
+    [2, 3, 12289, 1 << 37, (1 << 50) - 1, (1 << 50) + 1, (1 << 61) - 1, (1 << 62) - 1]
+        .into_iter()
+        .chain(ntt)
+        .map(|q| Modulus::new(q).expect("a modulus"))
+        .collect()
+}
+
+#[test]
+fn pointwise_arithmetic() {
+    for m in moduli() {
+        for n in [0, 1, 3, 7, 8, 9, 31, 64, 100] {
+            let (a, b, c) = (residues(&m, n, 1), residues(&m, n, 2), residues(&m, n, 3));
+            let what = format!("q = {} n = {n}", m.value());
+            let on = |f: &dyn Fn(&mut Vec<u64>)| {
+                agree(&what, || {
+                    let mut x = a.clone();
+                    f(&mut x);
+                    assert!(x.iter().all(|&r| r < m.value()));
+                    x
+                });
+            };
+            on(&|x| poly::add_assign(x, &b, &m));
+            on(&|x| poly::sub_assign(x, &b, &m));
+            on(&|x| poly::neg_assign(x, &m));
+            on(&|x| poly::mul(x, &b, &c, &m));
+            on(&|x| poly::mul_assign(x, &b, &m));
+            on(&|x| poly::mul_add_assign(x, &b, &c, &m));
+            on(&|x| poly::scalar_mul_assign(x, u64::MAX - 5, &m));
+            for terms in [0, 1, 2, 9, 17, 40] {
+                let left: Vec<&[u64]> =
+                    (0..terms).map(|j| [&a, &b, &c][j % 3].as_slice()).collect();
+                let right: Vec<&[u64]> = (0..terms).map(|j| [&b, &c][j % 2].as_slice()).collect();
+                on(&|x| poly::dot(x, &left, &right, &m));
+            }
+        }
+    }
+}
+
+#[test]
+fn dot_with_more_terms_than_an_accumulator_holds() {
+    let m = Modulus::new(ntt_primes(50, 4096, 1).expect("prime")[0]).expect("modulus");
+    let top = vec![m.value() - 1; 16];
+    let list = vec![top.as_slice(); 9000];
+    agree("9000 terms", || {
+        let mut out = vec![0; 16];
+        poly::dot(&mut out, &list, &list, &m);
+        // (q - 1)^2 = 1, so the sum counts the terms.
+        assert_eq!(out, vec![9000; 16]);
+        out
+    });
+}
+
+#[test]
+fn single_scans() {
+    for rows in [0, 1, 5, 63, 64, 65, 127, 128, 200] {
+        for dim in [0, 1, 2, 7, 64, 129] {
+            let narrow = words(dim, 11, &[i32::MIN, i32::MAX, -1, 0]);
+            let wide = words(dim, 12, &[i64::MIN, i64::MAX, -1, 0]);
+            agree(&format!("u32 {rows} x {dim}"), || {
+                let mut out = vec![7; rows];
+                scan_u32(&bytes(4 * rows * dim, 13), rows, dim, &narrow, &mut out);
+                out
+            });
+            agree(&format!("u24 {rows} x {dim}"), || {
+                let mut out = vec![7; rows];
+                scan_u24(&bytes(3 * rows * dim, 14), rows, dim, &narrow, &mut out);
+                out
+            });
+            agree(&format!("u64 {rows} x {dim}"), || {
+                let mut out = vec![7; rows];
+                scan_u64(&bytes(8 * rows * dim, 15), rows, dim, &wide, &mut out);
+                out
+            });
+        }
+    }
+}
+
+#[test]
+fn batch_scans_equal_single_ones() {
+    for (rows, dim, nq) in [(1, 3, 2), (64, 5, 1), (130, 33, 7), (200, 64, 13), (70, 2100, 5)] {
+        let narrow = words(nq * dim, 21, &[i32::MIN, i32::MAX, -1]);
+        let wide = words(nq * dim, 22, &[i64::MIN, i64::MAX, -1]);
+        let (d32, d24, d64) =
+            (bytes(4 * rows * dim, 23), bytes(3 * rows * dim, 24), bytes(8 * rows * dim, 25));
+        let run = || {
+            let (mut a, mut b, mut c) =
+                (vec![9; nq * rows], vec![9; nq * rows], vec![9; nq * rows]);
+            scan_u32_batch(&d32, rows, dim, &narrow, &mut a);
+            scan_u24_batch(&d24, rows, dim, &narrow, &mut b);
+            scan_u64_batch(&d64, rows, dim, &wide, &mut c);
+            (a, b, c)
+        };
+        agree(&format!("batch {rows} x {dim} x {nq}"), run);
+        let (a, b, c) = run();
+        for q in 0..nq {
+            let (mut x, mut y, mut z) = (vec![0; rows], vec![0; rows], vec![0; rows]);
+            scan_u32(&d32, rows, dim, &narrow[q * dim..(q + 1) * dim], &mut x);
+            scan_u24(&d24, rows, dim, &narrow[q * dim..(q + 1) * dim], &mut y);
+            scan_u64(&d64, rows, dim, &wide[q * dim..(q + 1) * dim], &mut z);
+            assert_eq!(x, a[q * rows..(q + 1) * rows]);
+            assert_eq!(y, b[q * rows..(q + 1) * rows]);
+            assert_eq!(z, c[q * rows..(q + 1) * rows]);
+        }
+    }
+}
+
+#[test]
+fn packed_residues() {
+    for n in [0, 8, 32, 40, 96, 136] {
+        let mut coeffs: Vec<u64> =
+            (0..n as u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 14).collect();
+        if n > 0 {
+            coeffs[n - 1] = (1 << 50) - 1;
+        }
+        let mut packed = vec![0; n / 8 * 50];
+        pack50(&coeffs, &mut packed);
+        agree(&format!("unpack {n}"), || {
+            let mut out = vec![1; n];
+            unpack50(&packed, &mut out);
+            assert_eq!(out, coeffs);
+            out
+        });
+    }
+}
+
+#[test]
+fn ring_scans() {
+    let m = Modulus::new(ntt_primes(50, 4096, 1).expect("prime")[0]).expect("modulus");
+    for (blocks, nodes, count) in [(0, 3, 1), (1, 1, 1), (2, 5, 2), (3, 128, 3), (1, 4096, 1)] {
+        let mut data = bytes(blocks * nodes * STRIP_BYTES, 31);
+        // The last block holds the largest packed value throughout: the sums then are as large as they can be.
+        let start = data.len() - if blocks > 0 { nodes * STRIP_BYTES } else { 0 };
+        data[start..].fill(0xff);
+        let queries: Vec<Vec<u64>> =
+            (0..count).map(|k| residues(&m, nodes * 2 * STRIP, 32 + k as u64)).collect();
+        let views: Vec<&[u64]> = queries.iter().map(Vec::as_slice).collect();
+        agree(&format!("ring {blocks} x {nodes} x {count}"), || {
+            let n = count * blocks * STRIP;
+            let (mut u, mut v) = (vec![1; n], vec![1; n]);
+            ring_scan_strip(&data, blocks, nodes, &views, &m, &mut u, &mut v);
+            assert!(u.iter().chain(&v).all(|&x| x < m.value()));
+            (u, v)
+        });
+    }
+}
+
+#[test]
+fn samplers() {
+    for n in [0, 1, 7, 8, 9, 1023, 1024, 5000] {
+        for m in moduli() {
+            agree(&format!("uniform {n} mod {}", m.value()), || {
+                let mut out = vec![0; n];
+                let mut stream = Stream::new(&[9; 32], 1);
+                stream.uniform(&m, &mut out);
+                let mut after = [0; 8];
+                stream.fill(&mut after);
+                (out, after)
+            });
+        }
+        agree(&format!("gaussian {n}"), || {
+            let mut out = vec![0; n];
+            Stream::new(&[9; 32], 2).gaussian(&mut out);
+            out
+        });
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn transforms(seed: u64, log in 10u32..=13, bits in 20u32..=50) {
+        let n = 1usize << log;
+        let table = NttTable::new(n, ntt_primes(bits, n, 1).expect("prime")[0]).expect("table");
+        let input = residues(table.modulus(), n, seed);
+        agree("forward", || { let mut x = input.clone(); table.forward(&mut x); x });
+        agree("inverse", || { let mut x = input.clone(); table.inverse(&mut x); x });
+    }
+
+    #[test]
+    fn products(q in 2u64..1 << 50, seed: u64, n in 0usize..70) {
+        let m = Modulus::new(q).expect("modulus");
+        let (a, b) = (residues(&m, n, seed), residues(&m, n, !seed));
+        agree("mul", || { let mut x = vec![0; n]; poly::mul(&mut x, &a, &b, &m); x });
+        agree("dot", || { let mut x = vec![0; n]; poly::dot(&mut x, &[&a, &b], &[&b, &b], &m); x });
+    }
+
+    #[test]
+    fn scans(rows in 1usize..150, dim in 0usize..40, query in proptest::collection::vec(any::<i32>(), 40)) {
+        agree("u32", || {
+            let mut out = vec![0; rows];
+            scan_u32(&bytes(4 * rows * dim, 41), rows, dim, &query[..dim], &mut out);
+            out
+        });
+        agree("u24", || {
+            let mut out = vec![0; rows];
+            scan_u24(&bytes(3 * rows * dim, 42), rows, dim, &query[..dim], &mut out);
+            out
+        });
+    }
+}
