@@ -108,10 +108,9 @@ class Client:
     def delete_collection(self, name: str) -> None:
         """Delete a collection and everything in it. Raises CollectionNotFound, StoreLocked, StorageError."""
         with self._lock:
-            opened = self._opened.pop(check_name(name), None)
-            if opened is not None:
-                opened._shut("deleted")
-            self._database.drop(name)
+            opened = self._opened.get(check_name(name))
+            self._database.drop(name, (lambda: None) if opened is None else lambda: opened._shut("deleted"))
+            self._opened.pop(name, None)
 
     def close(self) -> None:
         """Close every collection, so that another process can write to them."""

@@ -189,7 +189,8 @@ class Collection:
         """Rows by id (in the order asked; ids that are not here are left out), by filter, or all of them.
 
         `include` may name `metadatas`, `documents` and `embeddings`: those are unsealed, float32 (n,
-        dimension), to within the precision of the seal. `limit` and `offset` cut the list.
+        dimension), to within the precision of the seal, and at unit length under metric cosine. `limit` and
+        `offset` cut the list.
         """
         with self._open():
             parts = check_include(include, GET_INCLUDE)
@@ -267,8 +268,11 @@ class Collection:
             self._segments.rotate()
 
     def verify(self, *, progress: Progress | None = None) -> dict[str, Any]:
-        """Read and check every stored block; `progress(done, total)` counts bytes. Raises CorruptData
-        naming the place."""
+        """Read and check every stored block; `progress(done, total)` counts bytes.
+
+        Returns `files` and `bytes` checked, and `problems`: one dict per fault with `path`, `offset` and
+        `message`, empty when all is well.
+        """
         with self._open():
             return self._store.verify(progress)
 

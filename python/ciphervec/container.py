@@ -1,23 +1,19 @@
-"""A sealed index enters as its parts and leaves as one checked block of bytes, and back. No key is needed:
-either side.
+"""A sealed index enters as its parts and leaves as one checked block of bytes, and back. No key: either side.
 
 Layout, little-endian: magic `CVIX`, version u32, BLAKE2b-256 of the rest, header length u64, header (JSON:
-spec, key id, per segment its sizes and deleted rows, the size of the evaluation keys), then the blobs in that
-order.
+key id, the size of the server's half, per segment the size of its sidecar and its deleted rows), the server's
+half as `ServerIndex.to_bytes` writes it, the sidecars.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import json
 import struct
 from typing import Any, NamedTuple
 
 from . import _native
-from ._native import IndexSpec
-from .errors import CiphervecError, CorruptData, UnsupportedVersion
+from .errors import CorruptData, UnsupportedVersion
 
 MAGIC = b"CVIX"
 VERSION = 1
@@ -32,40 +28,30 @@ class Part(NamedTuple):
     deleted: list[int]
 
 
-def pack(spec: IndexSpec, key_id: str, server: _native.ServerIndex, parts: list[Part]) -> bytes:
-    """One block of bytes from the halves of an index."""
-    blobs: list[bytes] = []
-    segments = []
-    for part in parts:
-        rows = server.segment(part.id)
-        blobs += [rows, part.sidecar]
-        segments.append({"rows": len(rows), "sidecar": len(part.sidecar), "deleted": sorted(part.deleted)})
-    evaluation = server.evaluation_keys()
+def pack(key_id: str, server: _native.ServerIndex, parts: list[Part]) -> bytes:
+    """One block of bytes from the halves of an index; `parts` are in the order of the server's segments."""
+    half = server.to_bytes()
+    segments = [{"sidecar": len(part.sidecar), "deleted": sorted(part.deleted)} for part in parts]
     header = json.dumps(
-        {
-            "spec": base64.b64encode(spec.to_bytes()).decode(),
-            "key_id": key_id,
-            "segments": segments,
-            "evaluation": len(evaluation),
-        },
-        separators=(",", ":"),
+        {"key_id": key_id, "server": len(half), "segments": segments}, separators=(",", ":")
     ).encode()
-    digest = hashlib.blake2b(struct.pack("<Q", len(header)), digest_size=32)
-    for blob in (header, *blobs, evaluation):
+    blobs = [header, half, *(part.sidecar for part in parts)]
+    digest = _digest(len(header))
+    for blob in blobs:
         digest.update(blob)
-    return b"".join([_PREFIX.pack(MAGIC, VERSION, digest.digest(), len(header)), header, *blobs, evaluation])
+    return b"".join([_PREFIX.pack(MAGIC, VERSION, digest.digest(), len(header)), *blobs])
 
 
-def unpack(data: bytes) -> tuple[IndexSpec, str, _native.ServerIndex, list[Part]]:
-    """The halves of an index from its bytes. Raises CorruptData or UnsupportedVersion."""
+def unpack(data: bytes) -> tuple[str, _native.ServerIndex, list[Part]]:
+    """The key id and the halves of an index from its bytes. Raises CorruptData or UnsupportedVersion."""
     body, header_size = _checked(data)
     try:
-        return _read(memoryview(body), header_size)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, binascii.Error) as error:
+        return _read(body, header_size)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CorruptData(f"the header of these index bytes does not parse: {error}.") from error
 
 
-def _checked(data: bytes) -> tuple[bytes, int]:
+def _checked(data: bytes) -> tuple[memoryview, int]:
     if len(data) < _PREFIX.size:
         raise CorruptData(
             f"an index is at least {_PREFIX.size} bytes, got {len(data)}. The bytes are truncated."
@@ -77,31 +63,28 @@ def _checked(data: bytes) -> tuple[bytes, int]:
         raise UnsupportedVersion(
             f"index format {version}; this ciphervec reads up to {VERSION}. Upgrade ciphervec."
         )
-    body = data[_PREFIX.size :]
-    digest = hashlib.blake2b(struct.pack("<Q", header_size), digest_size=32)
+    body = memoryview(data)[_PREFIX.size :]
+    digest = _digest(header_size)
     digest.update(body)
     if version != VERSION or digest.digest() != expected or header_size > len(body):
         raise CorruptData("the checksum of these index bytes does not match: they are truncated or altered.")
     return body, header_size
 
 
-def _read(body: memoryview, header_size: int) -> tuple[IndexSpec, str, _native.ServerIndex, list[Part]]:
+def _digest(header_size: int) -> hashlib.blake2b:
+    return hashlib.blake2b(struct.pack("<Q", header_size), digest_size=32)
+
+
+def _read(body: memoryview, header_size: int) -> tuple[str, _native.ServerIndex, list[Part]]:
     header: dict[str, Any] = json.loads(bytes(body[:header_size]))
-    spec = IndexSpec.from_bytes(base64.b64decode(header["spec"], validate=True))
     reader = _Reader(body, header_size)
-    server = _native.ServerIndex(spec)
-    parts = []
-    for entry in header["segments"]:
-        try:
-            segment_id = server.add(reader.take(entry["rows"]))
-        except CiphervecError as error:
-            raise CorruptData(f"a sealed segment in these index bytes does not parse: {error}") from error
-        sidecar = reader.take(entry["sidecar"])
-        deleted = [int(row) for row in entry["deleted"]]
-        parts.append(Part(segment_id, sidecar, deleted))
-    server.set_evaluation_keys(reader.take(header["evaluation"]))
+    server = _native.ServerIndex.from_bytes(reader.take(header["server"]))
+    segments = zip(server.segment_ids(), header["segments"], strict=True)
+    parts = [
+        Part(at, reader.take(one["sidecar"]), [int(row) for row in one["deleted"]]) for at, one in segments
+    ]
     reader.finish()
-    return spec, str(header["key_id"]), server, parts
+    return str(header["key_id"]), server, parts
 
 
 class _Reader:
@@ -109,10 +92,9 @@ class _Reader:
         self._body, self._at = body, at
 
     def take(self, size: Any) -> bytes:
-        if not isinstance(size, int) or not 0 <= size <= len(self._body) - self._at:
-            raise CorruptData(
-                f"{size!r} bytes expected at offset {self._at}, {len(self._body) - self._at} are left."
-            )
+        left = len(self._body) - self._at
+        if not isinstance(size, int) or not 0 <= size <= left:
+            raise CorruptData(f"{size!r} bytes expected at offset {self._at} of the index, {left} are left.")
         self._at += size
         return bytes(self._body[self._at - size : self._at])
 

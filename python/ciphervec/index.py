@@ -22,6 +22,7 @@ from .errors import InvalidInput, WrongKey
 from .keys import Keys, StrPath
 from .matches import Matches
 from .owner import Owner
+from .segments import QUERY_ROWS
 from .spec import check_key, index_spec
 from .store import read_file, write_file
 
@@ -104,7 +105,7 @@ class Index:
         if labels:
             self.owner.refuse_known(labels)
             segment = self.owner.seal(labels, rows, attach=False)
-            self._server.add(segment.segment)
+            self._server.add(segment)
             self.owner.attach(segment.id, segment.sidecar)
             self._parts.append(container.Part(segment.id, segment.sidecar, []))
         return labels
@@ -125,10 +126,11 @@ class Index:
         self, vectors: FloatArray, count: int | None = 10, *, within: float | None = None
     ) -> list[Matches]:
         """As `search`, always a list: one `Matches` per row."""
-        if len(vectors) == 0:
-            return []
-        query = self.owner.query(vectors)
-        return query.open(self._server.evaluate(query.to_bytes()), count, within=within)
+        found: list[Matches] = []
+        for start in range(0, len(vectors), QUERY_ROWS):
+            query = self.owner.query(vectors[start : start + QUERY_ROWS])
+            found += query.open(self._server.evaluate(query.to_bytes()), count, within=within)
+        return found
 
     def remove(self, keys: Id | Iterable[Id]) -> None:
         """Leave these labels out of every answer. Raises UnknownId; nothing is removed then."""
@@ -140,17 +142,16 @@ class Index:
         """All labels and their unsealed vectors (n, ndim), to within the precision of the seal."""
         labels: list[Id] = []
         rows = [np.empty((0, self.ndim), np.float32)]
-        for part in self._parts:
-            names = self.owner.row_ids(part.id)
-            live = [row for row, name in enumerate(names) if name is not None]
-            labels.extend(name for name in names if name is not None)
-            rows.append(self.owner.unseal(part.id, self._server.segment(part.id))[live])
-        return labels, np.concatenate(rows)
+        for segment_id, names in self.owner.row_ids().items():
+            live = [(row, name) for row, name in enumerate(names) if name is not None]
+            labels.extend(name for _, name in live)
+            rows.append(self.owner.unseal(self._server.segment(segment_id))[[row for row, _ in live]])
+        return labels, self.owner.rescale(labels, np.concatenate(rows))
 
     def to_bytes(self) -> bytes:
         """Everything sealed, and nothing secret: the spec, the segments, their sidecars, the evaluation
         keys."""
-        return container.pack(self._spec, self._key_id, self._server, self._parts)
+        return container.pack(self._key_id, self._server, self._parts)
 
     @classmethod
     def from_bytes(cls, data: bytes, secret_keys: Keys | None = None) -> Index:
@@ -158,7 +159,8 @@ class Index:
 
         Raises CorruptData, UnsupportedVersion or WrongKey.
         """
-        spec, key_id, server, parts = container.unpack(data)
+        key_id, server, parts = container.unpack(data)
+        spec = server.spec
         index = cls.__new__(cls)
         index._spec, index._key_id, index._server, index._parts = spec, key_id, server, parts
         index._secret_keys, index._owner = None, None

@@ -97,7 +97,7 @@ class Keys:
         return self
 
     def __deepcopy__(self, memo: dict[int, object]) -> Keys:
-        # scikit-learn clones an estimator by deep-copying its parameters; the secret itself is not duplicated.
+        # scikit-learn clones an estimator by deep-copying its parameters; the secret is not duplicated.
         return self
 
     def __reduce__(self) -> NoReturn:
@@ -113,7 +113,7 @@ def _native_save(native: _native.Keys, path: str, passphrase: str | None, allow_
         )
     if passphrase is None and not allow_plaintext:
         raise InvalidInput(
-            "save() needs passphrase=... to protect the key. To store it in clear (on an encrypted disk, or in a "
+            "save() needs passphrase=... to protect the key. To store it in clear (on an encrypted disk, in a "
             "secrets manager's mount), say so with allow_plaintext=True."
         )
     native.save(path, passphrase, allow_plaintext=allow_plaintext)
@@ -131,7 +131,7 @@ def native_for(keys: Keys | None, spec: IndexSpec) -> _native.Keys:
         return _native.Keys._from_master(_PUBLIC)
     if keys is None:
         raise InvalidInput(
-            f"mode {spec.mode!r} needs keys. Make them once with keys = ciphervec.Keys.generate(), keep them with "
+            f"mode {spec.mode!r} needs keys. Make them with keys = ciphervec.Keys.generate(), keep them with "
             "keys.save('my.key', passphrase=...), and pass keys=keys."
         )
     if not isinstance(keys, Keys):

@@ -58,10 +58,17 @@ class Matches:
 
 
 def of_raw(metric: str, ids: list[Id], raw: FloatArray) -> Matches:
-    """Read the native scores: the similarity under cosine and ip, the distance under l2 and hamming."""
-    if metric in ("cosine", "ip"):
-        return Matches(ids, np.float32(1) - raw, raw)
-    return Matches(ids, raw, -raw)
+    """Read the native scores: the similarity under cosine and ip, the distance under l2 and hamming.
+
+    Rows are chosen and ranked at full precision and reported rounded. Under ip and l2 the lengths scale the
+    rounding, so neighbours closer than it could stand in the wrong order; they are put in the reported one.
+    """
+    similar = metric in ("cosine", "ip")
+    distances, scores = (np.float32(1) - raw, raw) if similar else (raw, -raw)
+    if np.any(distances[1:] < distances[:-1]):
+        order = np.argsort(distances, kind="stable")
+        ids, distances, scores = [ids[i] for i in order], distances[order], scores[order]
+    return Matches(ids, distances, scores)
 
 
 def raw_threshold(metric: str, within: float) -> float:

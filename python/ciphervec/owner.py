@@ -18,7 +18,6 @@ from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
 from . import _native, arrays
 from ._native import EvaluationKeys, IndexSpec, RecordBatch, SealedSegment
@@ -26,9 +25,6 @@ from .arrays import FloatArray, Id, Vectors
 from .errors import DuplicateId, InvalidInput, UnknownId
 from .keys import Keys, native_for
 from .matches import Matches, of_raw, raw_threshold
-
-Allow = Sequence[tuple[bytes, npt.NDArray[np.bool_]]]
-"""Per segment id, which rows may be returned."""
 
 
 class SealedQuery:
@@ -61,7 +57,7 @@ class SealedQuery:
         count: int | None = 10,
         *,
         within: float | None = None,
-        allow: Allow | None = None,
+        allow: Sequence[Id] | None = None,
     ) -> list[Matches]:
         """Decrypt the server's answer: one `Matches` per query. As `Owner.open(query, response, ...)`."""
         return self._owner.open(self, response, count, within=within, allow=allow)
@@ -124,17 +120,24 @@ class Owner:
         """The keyed hash under which the server can test `field == value` without learning either."""
         return self._native.filter_tag(field, value)
 
-    def row_ids(self, segment_id: bytes) -> list[Id | None]:
-        """The id of each row of a segment, None where the row is deleted."""
-        return self._catalogue.segment_rows(segment_id)
+    def row_ids(self) -> dict[bytes, list[Id | None]]:
+        """Per segment, the id of each row, None where the row is deleted."""
+        return dict(self._catalogue.rows())
 
-    def seal(self, ids: Id | Iterable[Id], embeddings: Vectors, *, attach: bool = True) -> SealedSegment:
+    def seal(
+        self,
+        ids: Id | Iterable[Id],
+        embeddings: Vectors,
+        *,
+        attach: bool = True,
+        expected: int | None = None,
+    ) -> SealedSegment:
         """Seal n ids and an (n, d) array into a new immutable segment under a fresh nonce.
 
         `.segment` is for the server; `.sidecar` (ids and norms, encrypted) is for the owner, wherever it is
         kept. Unless `attach=False`, the rows count as stored from now on: queries expect the server to have
-        them. Raises InvalidInput, or DuplicateId when an id repeats or is already attached; nothing is sealed
-        then.
+        them. When more segments follow, `expected` rows in all let each be packed for the whole. Raises
+        InvalidInput, or DuplicateId when an id repeats or is already attached; nothing is sealed then.
         """
         names = arrays.ids(ids)
         rows = arrays.vectors(embeddings, self._spec.dimension, self._spec.metric)
@@ -144,7 +147,7 @@ class Owner:
         arrays.distinct(names)
         if attach:
             self.refuse_known(names)
-        segment = self._native.seal(rows, names)
+        segment = self._native.seal(rows, names, expected)
         if attach:
             self.attach(segment.id, segment.sidecar)
         return segment
@@ -188,12 +191,16 @@ class Owner:
             found.append(place)
         return found
 
-    def query(self, embeddings: Vectors) -> SealedQuery:
-        """Seal a (d,) or (n, d) array of queries for the segments attached now. Raises InvalidInput."""
+    def query(self, embeddings: Vectors, *, tags: Sequence[bytes] = ()) -> SealedQuery:
+        """Seal a (d,) or (n, d) array of queries, n up to 4,096, for the segments attached now.
+
+        With `tags` (see `filter_tag`) the server answers for the rows that carry all of them. Raises
+        InvalidInput.
+        """
         rows = arrays.vectors(embeddings, self._spec.dimension, self._spec.metric, what="query_embeddings")
         if len(rows) == 0:
             raise InvalidInput("there is nothing to ask: 0 query rows were given.")
-        return SealedQuery(self, self._native.query(rows, self._catalogue, self.epoch))
+        return SealedQuery(self, self._native.query(rows, self._catalogue, self.epoch, tags))
 
     def open(
         self,
@@ -202,13 +209,13 @@ class Owner:
         count: int | None = 10,
         *,
         within: float | None = None,
-        allow: Allow | None = None,
+        allow: Sequence[Id] | None = None,
     ) -> list[Matches]:
         """Decrypt and rank the server's answer: one `Matches` per query, at most `count` each (None: no
         limit).
 
-        `within` keeps the rows at a distance of at most that. Scores are rounded to 2⁻¹⁶ (wide precision
-        2⁻³⁰) after ranking. Raises CorruptData when the answer is not one to this query.
+        `within` keeps the rows at a distance of at most that, `allow` the ids it names. Scores are rounded to
+        2⁻¹⁶ (wide precision 2⁻³⁰) after ranking. Raises CorruptData when the answer is not one to this query.
         """
         if count is not None:
             count = arrays.count(count, "count")
@@ -220,19 +227,23 @@ class Owner:
         found = self._native.open(query._native, response, self._catalogue, count, threshold, allow)
         return [of_raw(self._spec.metric, names, raw) for names, raw in found]
 
-    def unseal(self, segment_id: bytes, segment: bytes) -> FloatArray:
-        """The rows of a segment as they were given, to within the precision of the seal: float32 (n, d).
+    def unseal(self, segment: bytes) -> FloatArray:
+        """The rows of a segment at unit length, to within the precision of the seal: float32 (n, d).
 
-        Deleted rows included. Raises WrongKey or CorruptData.
+        Deleted rows included; under `hamming` exactly -1 and +1. `rescale` gives them their lengths again.
+        Raises WrongKey or CorruptData.
         """
-        rows = self._native.unseal(segment)
+        return self._native.unseal(segment)
+
+    def rescale(self, ids: Sequence[Id], directions: FloatArray) -> FloatArray:
+        """Unsealed rows of these ids with the lengths they came with, which `ip` and `l2` keep; else unit
+        length."""
         if self._spec.metric == "hamming":
-            return np.where(rows >= 0, 1, -1).astype(np.float32)
-        norms = self._catalogue.norms(segment_id)
-        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
-        scale = np.divide(norms, lengths, out=np.zeros_like(lengths), where=(lengths > 0) & (norms > 0))
-        np.multiply(rows, scale[:, None], out=rows, casting="same_kind")
-        return rows
+            return directions
+        lengths = np.sqrt(np.einsum("ij,ij->i", directions, directions, dtype=np.float64))
+        norms = self._catalogue.norms(ids)
+        scale = np.divide(norms, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+        return np.asarray(directions * scale[:, None], dtype=np.float32)
 
     def ids(self) -> list[Id]:
         """The ids attached and not deleted, in the order of insertion."""

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from . import _native
 from .arrays import FloatArray, Id
@@ -27,6 +26,9 @@ SEGMENT_ROWS = 65_536
 """Rows after which `add` and `optimize` begin another segment."""
 
 EVALUATION = "evaluation"
+
+QUERY_ROWS = 1024
+"""Queries sent in one message; a longer batch takes several."""
 
 
 class Batch(NamedTuple):
@@ -63,7 +65,7 @@ class Segments:
             server = _native.ServerIndex(self.description.spec)
             server.set_evaluation_keys(self.store.attachment(EVALUATION))
             for segment in self.store.segments():
-                self.store.load_into(server, segment.id)
+                self.store.load_into(server, segment.id, tagged=TAGS in segment.blobs)
             self._server = server
         return self._server
 
@@ -75,9 +77,10 @@ class Segments:
         """Seal `batch`, and in the same commit drop the rows of the ids in `replaced`."""
         change = Change()
         total = len(batch.ids)
+        expected = total + len(self.owner) - len(replaced)
         for start in range(0, total, SEGMENT_ROWS):
             part = batch.part(start, min(start + SEGMENT_ROWS, total))
-            change.add.append(self._sealed(part))
+            change.add.append(self._sealed(part, expected))
             if progress is not None:
                 progress(start + len(part.ids), total)
         self._drop_rows(change, replaced)
@@ -122,38 +125,36 @@ class Segments:
         """One `Matches` per query row."""
         if len(queries) == 0:
             return []
-        allow = None if where is None else self.allowed(where)
-        if len(self.owner) == 0 or (allow is not None and not any(mask.any() for _, mask in allow)):
+        # What the server can't test by tags is tested here first, on metadata opened here.
+        allow = None if where is None or where.complete else self.matching(where)
+        if len(self.owner) == 0 or allow == []:
             nothing = np.empty(0, np.float32)
             return [Matches([], nothing, nothing) for _ in range(len(queries))]
-        server = self.server
-        query = self.owner.query(queries)
-        return query.open(server.evaluate(query.to_bytes()), count, within=within, allow=allow)
+        tags = [] if where is None else self._wanted(where)
+        found: list[Matches] = []
+        for start in range(0, len(queries), QUERY_ROWS):
+            query = self.owner.query(queries[start : start + QUERY_ROWS], tags=tags)
+            response = self.server.evaluate(query.to_bytes())
+            found += query.open(response, count, within=within, allow=allow)
+        return found
 
-    def allowed(self, where: Where) -> list[tuple[bytes, npt.NDArray[np.bool_]]]:
-        """Per segment, the rows that pass the filter: by keyed tags, then by opening what metadata is
-        left."""
-        wanted = [self.owner.filter_tag(name, value) for name, value in where.tags]
-        masks = []
+    def matching(self, where: Where) -> list[Id]:
+        """The ids that pass the filter, in the order of insertion: by keyed tags first, then by metadata."""
+        wanted = self._wanted(where)
+        rows_of = self.owner.row_ids()
+        found: list[Id] = []
         for segment in self.entries():
+            names = rows_of[segment.id]
             mask = np.ones(segment.rows, np.bool_)
             if wanted:
                 tags = self._tag_table(segment)
                 mask = np.zeros(segment.rows, np.bool_) if tags is None else tags.matches(wanted)
-            mask[segment.deleted] = False
-            if not where.complete:
-                names = self.owner.row_ids(segment.id)
-                for row in np.flatnonzero(mask):
-                    mask[row] = where.matches(self._record(segment, int(row), names[row]).metadata)
-            masks.append((segment.id, mask))
-        return masks
-
-    def matching(self, where: Where) -> list[Id]:
-        """The ids that pass the filter, in the order of insertion."""
-        found: list[Id] = []
-        for segment_id, mask in self.allowed(where):
-            names = self.owner.row_ids(segment_id)
-            found.extend(name for row in np.flatnonzero(mask) if (name := names[row]) is not None)
+            for row in np.flatnonzero(mask).tolist():
+                name = names[row]
+                if name is None:
+                    continue
+                if where.complete or where.matches(self._record(segment, row, name).metadata):
+                    found.append(name)
         return found
 
     def records(self, ids: Sequence[Id]) -> list[Record]:
@@ -172,10 +173,13 @@ class Segments:
         for segment_id, pairs in by_segment.items():
             positions, rows = zip(*pairs, strict=True)
             out[list(positions)] = self._unsealed(segment_id)[list(rows)]
-        return out
+        return self.owner.rescale(ids, out)
 
     def _unsealed(self, segment_id: bytes) -> FloatArray:
-        return self.owner.unseal(segment_id, self.server.segment(segment_id))
+        return self.owner.unseal(self.server.segment(segment_id))
+
+    def _wanted(self, where: Where) -> list[bytes]:
+        return [self.owner.filter_tag(name, value) for name, value in where.tags]
 
     def _record(self, segment: StoredSegment, row: int, name: Id | None) -> Record:
         if RECORDS not in segment.blobs or name is None:
@@ -195,8 +199,8 @@ class Segments:
             self._tags[segment.id] = table
         return table
 
-    def _sealed(self, batch: Batch) -> NewSegment:
-        segment = self.owner.seal(batch.ids, batch.rows, attach=False)
+    def _sealed(self, batch: Batch, expected: int) -> NewSegment:
+        segment = self.owner.seal(batch.ids, batch.rows, attach=False, expected=expected)
         blobs = {ROWS: segment.segment, SIDECAR: segment.sidecar}
         payloads = [payload(r, f"id {name!r}") for name, r in zip(batch.ids, batch.records, strict=True)]
         if any(payloads):
@@ -242,7 +246,7 @@ class Segments:
         for new in change.add:
             self.owner.attach(new.id, new.blobs[SIDECAR])
             if self._server is not None:
-                self.store.load_into(self._server, new.id)
+                self.store.load_into(self._server, new.id, tagged=TAGS in new.blobs)
 
     def _worn(self) -> list[StoredSegment]:
         """Segments worth sealing again: with deleted rows, or small when there are several small ones."""
@@ -258,17 +262,17 @@ class Segments:
         if ids:
             rows = np.concatenate([batch.rows for batch in batches])
             records = [record for batch in batches for record in batch.records]
-            change.add.append(self._sealed(Batch(ids, rows, records)))
+            change.add.append(self._sealed(Batch(ids, rows, records), len(self.owner)))
         self._commit(change, ())
 
     def _live(self, taken: Sequence[StoredSegment]) -> Iterator[Batch]:
+        rows_of = self.owner.row_ids()
         for segment in taken:
-            names = self.owner.row_ids(segment.id)
-            live = [(row, name) for row, name in enumerate(names) if name is not None]
+            live = [(row, name) for row, name in enumerate(rows_of[segment.id]) if name is not None]
+            names = [name for _, name in live]
+            rows = self._unsealed(segment.id)[[row for row, _ in live]]
             records = [self._record(segment, row, name) for row, name in live]
-            yield Batch(
-                [name for _, name in live], self._unsealed(segment.id)[[row for row, _ in live]], records
-            )
+            yield Batch(names, self.owner.rescale(names, rows), records)
 
 
 _ABSENT = object()

@@ -78,8 +78,8 @@ class CollectionStore(Protocol):
         """One blob, every block checked. Raises CorruptData naming the file and offset."""
         ...
 
-    def load_into(self, server: _native.ServerIndex, segment_id: bytes) -> None:
-        """Hand a segment's sealed rows to the server's half."""
+    def load_into(self, server: _native.ServerIndex, segment_id: bytes, *, tagged: bool) -> None:
+        """Hand a segment's sealed rows, and its filter tags if it has any, to the server's half."""
         ...
 
     def attachment(self, name: str) -> bytes:
@@ -87,7 +87,8 @@ class CollectionStore(Protocol):
         ...
 
     def verify(self, progress: Progress | None) -> dict[str, Any]:
-        """Read and check every block. Raises CorruptData naming the file and offset of the first bad one."""
+        """Read and check every block: `files` and `bytes` read, and the `problems` found, each with its
+        place."""
         ...
 
     def collect_garbage(self) -> None:
@@ -114,8 +115,8 @@ class Database(Protocol):
         """Raises CollectionNotFound or StoreLocked."""
         ...
 
-    def drop(self, name: str) -> None:
-        """Raises CollectionNotFound."""
+    def drop(self, name: str, release: Callable[[], object]) -> None:
+        """Delete a collection, calling `release` to let go of it first. Raises CollectionNotFound."""
         ...
 
 
@@ -165,18 +166,21 @@ class MemoryStore:
     def read(self, segment_id: bytes, blob: str) -> bytes:
         return self._blobs[segment_id, blob]
 
-    def load_into(self, server: _native.ServerIndex, segment_id: bytes) -> None:
+    def load_into(self, server: _native.ServerIndex, segment_id: bytes, *, tagged: bool) -> None:
         rows = self._blobs.pop((segment_id, ROWS), None)
         if rows is None:  # the collection was closed and is opened again
             rows = self._loaded[segment_id].segment(segment_id)
-        server.add(rows)
+        server.add(rows, self.read(segment_id, TAGS) if tagged else None)
         self._loaded[segment_id] = server
 
     def attachment(self, name: str) -> bytes:
         return self._attachments[name]
 
     def verify(self, progress: Progress | None) -> dict[str, Any]:
-        return {"segments": len(self._segments), "bytes": sum(sum(s.blobs.values()) for s in self.segments())}
+        total = sum(sum(segment.blobs.values()) for segment in self.segments())
+        if progress is not None:
+            progress(total, total)
+        return {"files": 0, "bytes": total, "problems": []}
 
     def collect_garbage(self) -> None:
         pass
@@ -205,9 +209,11 @@ class MemoryDatabase:
             raise _not_found(name, self.names())
         return self._stores[name]
 
-    def drop(self, name: str) -> None:
-        if self._stores.pop(name, None) is None:
+    def drop(self, name: str, release: Callable[[], object]) -> None:
+        if name not in self._stores:
             raise _not_found(name, self.names())
+        release()
+        del self._stores[name]
 
 
 class FolderStore:
@@ -235,8 +241,8 @@ class FolderStore:
     def read(self, segment_id: bytes, blob: str) -> bytes:
         return self._store.read(segment_id, blob)
 
-    def load_into(self, server: _native.ServerIndex, segment_id: bytes) -> None:
-        server.add_from(self._store, segment_id, ROWS)
+    def load_into(self, server: _native.ServerIndex, segment_id: bytes, *, tagged: bool) -> None:
+        server.add_from(self._store, segment_id, ROWS, self.read(segment_id, TAGS) if tagged else None)
 
     def attachment(self, name: str) -> bytes:
         return self._store.attachment(name)
@@ -297,10 +303,11 @@ class FolderDatabase:
             _native.Store.open_read_only(path) if self._read_only else _native.Store.open(path)
         )
 
-    def drop(self, name: str) -> None:
+    def drop(self, name: str, release: Callable[[], object]) -> None:
         self._writable("delete a collection")
         if not self._exists(name):
             raise _not_found(name, self.names())
+        release()
         _native.Store.open(os.fspath(self._root / name)).close()  # refuses while another writer has it
         trash = self._root / f".trash-{secrets.token_hex(8)}"
         with _storage_errors(f"cannot delete {self._root / name}"):

@@ -111,12 +111,13 @@ def _comparisons(name: str, condition: Mapping[Any, Any]) -> Test:
         elif operator in ("$eq", "$ne"):
             tests.append(_member(frozenset([canonical(operand)]), operator == "$eq"))
         elif operator in _ORDER:
-            kind = _kind(operand)
+            bound = plain(operand)
+            kind = _kind(bound)
             if kind is None:
                 raise InvalidInput(
                     f"{operator} on {name!r} compares with a number or a string, got {operand!r}."
                 )
-            tests.append(_ordered(_ORDER[operator], kind, operand))
+            tests.append(_ordered(_ORDER[operator], kind, bound))
         else:
             raise InvalidInput(
                 f"unknown operator {operator!r} on {name!r}; known are $eq $ne $gt $gte $lt $lte $in $nin."

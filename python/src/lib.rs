@@ -1,0 +1,42 @@
+//! The private native module: Python objects enter, the Rust core works without the GIL, Python objects leave.
+#![forbid(unsafe_code)]
+
+mod arrays;
+mod bundle;
+mod catalogue;
+mod errors;
+mod filter;
+mod ids;
+mod keys;
+mod owner;
+mod records;
+mod runtime;
+mod segment;
+mod server;
+mod spec;
+mod store;
+
+use pyo3::prelude::*;
+
+/// The private native module of ciphervec. Use the names that `ciphervec` exports.
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    runtime::check_backend()?;
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<keys::PyKeys>()?;
+    module.add_class::<keys::PyEvaluationKeys>()?;
+    module.add_class::<spec::PyIndexSpec>()?;
+    module.add_class::<segment::PySealedSegment>()?;
+    module.add_class::<catalogue::PyCatalogue>()?;
+    module.add_class::<owner::PyOwner>()?;
+    module.add_class::<owner::PySealedQuery>()?;
+    module.add_class::<server::PyServerIndex>()?;
+    module.add_class::<filter::PyFilterTags>()?;
+    module.add_class::<records::PyRecordBatch>()?;
+    module.add_class::<store::PyStore>()?;
+    module.add_function(wrap_pyfunction!(runtime::backend, module)?)?;
+    module.add_function(wrap_pyfunction!(runtime::available_backends, module)?)?;
+    module.add_function(wrap_pyfunction!(runtime::get_threads, module)?)?;
+    module.add_function(wrap_pyfunction!(runtime::set_threads, module)?)?;
+    Ok(())
+}

@@ -1,0 +1,32 @@
+//! Contiguous float32 arrays enter as slices, Rust vectors leave as arrays; both sides.
+
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+
+use crate::errors::InvalidInput;
+
+/// The rows of a C-contiguous (n, dimension) array.
+///
+/// # Errors
+/// `InvalidInput` for another width or layout; the Python layer makes arrays contiguous before they come here.
+pub fn rows<'a>(array: &'a PyReadonlyArray2<'_, f32>, dimension: usize) -> PyResult<&'a [f32]> {
+    let shape = array.shape();
+    if shape[1] != dimension {
+        let message =
+            format!("vectors must have shape (n, {dimension}), got ({}, {})", shape[0], shape[1]);
+        return Err(InvalidInput::new_err(message));
+    }
+    array.as_slice().map_err(|_| {
+        InvalidInput::new_err("vectors must be C-contiguous; use numpy.ascontiguousarray")
+    })
+}
+
+/// An (n, dimension) array from its rows.
+pub fn matrix<'py>(
+    py: Python<'py>,
+    rows: Vec<f32>,
+    dimension: usize,
+) -> PyResult<Bound<'py, PyArray2<f32>>> {
+    let count = if dimension == 0 { 0 } else { rows.len() / dimension };
+    PyArray1::from_vec(py, rows).reshape([count, dimension])
+}

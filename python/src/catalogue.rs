@@ -1,0 +1,134 @@
+//! Sidecars enter, places, ids and norms leave: what the owner knows of every segment. Owner only.
+
+use std::collections::HashMap;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use ciphervec::Id;
+use ciphervec::search::Catalogue;
+use numpy::PyArray1;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+
+use crate::errors::Raise;
+use crate::ids::{self, PyId};
+use crate::owner::PyOwner;
+use crate::segment;
+
+type Place<'py> = (Bound<'py, PyBytes>, u32);
+
+/// Which id lies where.
+#[pyclass(name = "Catalogue", module = "ciphervec._native", frozen)]
+pub struct PyCatalogue(RwLock<Catalogue>);
+
+impl PyCatalogue {
+    /// The catalogue, for as long as nobody changes it.
+    pub fn read(&self) -> RwLockReadGuard<'_, Catalogue> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Catalogue> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl PyCatalogue {
+    #[new]
+    fn new() -> Self {
+        Self(RwLock::new(Catalogue::new()))
+    }
+
+    #[pyo3(signature = (owner, segment_id, sidecar, deleted_rows = Vec::new()))]
+    fn add(
+        &self,
+        py: Python<'_>,
+        owner: &PyOwner,
+        segment_id: &[u8],
+        sidecar: &[u8],
+        deleted_rows: Vec<u32>,
+    ) -> PyResult<()> {
+        let id = segment::id(segment_id)?;
+        py.detach(|| self.write().add(&owner.0, id, sidecar, &deleted_rows)).map_err(Raise::raise)
+    }
+
+    /// Forgets a segment.
+    fn remove(&self, py: Python<'_>, segment_id: &[u8]) -> PyResult<bool> {
+        let id = segment::id(segment_id)?;
+        Ok(py.detach(|| self.write().remove(id)))
+    }
+
+    /// Leaves a row out from now on; its place, or None when the id is unknown.
+    fn mark_deleted<'py>(&self, py: Python<'py>, id: PyId) -> Option<Place<'py>> {
+        let place = py.detach(|| self.write().mark_deleted(&id.0));
+        place.map(|(segment, row)| (PyBytes::new(py, &segment.0), row))
+    }
+
+    fn locate<'py>(&self, py: Python<'py>, id: PyId) -> Option<Place<'py>> {
+        let place = py.detach(|| self.read().locate(&id.0));
+        place.map(|(segment, row)| (PyBytes::new(py, &segment.0), row))
+    }
+
+    /// As `locate`, for many ids.
+    fn locate_many<'py>(&self, py: Python<'py>, ids: Vec<PyId>) -> Vec<Option<Place<'py>>> {
+        let places = py.detach(|| {
+            let catalogue = self.read();
+            ids.iter().map(|id| catalogue.locate(&id.0)).collect::<Vec<_>>()
+        });
+        places
+            .into_iter()
+            .map(|place| place.map(|(segment, row)| (PyBytes::new(py, &segment.0), row)))
+            .collect()
+    }
+
+    /// Every id, in the order of segments and rows.
+    fn ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let catalogue = self.read();
+        let names: PyResult<Vec<_>> =
+            catalogue.records().map(|(id, _, _)| ids::to_python(py, id)).collect();
+        PyList::new(py, names?)
+    }
+
+    fn segment_ids<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {
+        self.read().segments().map(|(id, _, _)| PyBytes::new(py, &id.0)).collect()
+    }
+
+    /// Per segment, the id of each row, None where the row is deleted.
+    fn rows<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<Vec<(Bound<'py, PyBytes>, Bound<'py, PyList>)>> {
+        let catalogue = self.read();
+        let mut tables: HashMap<[u8; 16], Vec<Option<&Id>>> =
+            catalogue.segments().map(|(id, rows, _)| (id.0, vec![None; rows as usize])).collect();
+        for (name, segment, row) in catalogue.records() {
+            if let Some(place) =
+                tables.get_mut(&segment.0).and_then(|table| table.get_mut(row as usize))
+            {
+                *place = Some(name);
+            }
+        }
+        let list = |id: ciphervec::SegmentId| {
+            let table = tables.get(&id.0).map_or(&[][..], Vec::as_slice);
+            let names: PyResult<Vec<_>> = table
+                .iter()
+                .map(|name| name.map(|id| ids::to_python(py, id)).transpose())
+                .collect();
+            Ok((PyBytes::new(py, &id.0), PyList::new(py, names?)?))
+        };
+        catalogue.segments().map(|(id, _, _)| list(id)).collect()
+    }
+
+    /// The lengths that the vectors of these ids had; 1 where the metric does not keep them, 0 for an unknown id.
+    fn norms<'py>(&self, py: Python<'py>, ids: Vec<PyId>) -> Bound<'py, PyArray1<f64>> {
+        let catalogue = self.read();
+        PyArray1::from_iter(py, ids.iter().map(|id| catalogue.norm(&id.0).unwrap_or(0.0)))
+    }
+
+    fn __contains__(&self, id: &Bound<'_, PyAny>) -> bool {
+        id.extract::<PyId>().is_ok_and(|id| self.read().locate(&id.0).is_some())
+    }
+
+    fn __len__(&self) -> usize {
+        self.read().len()
+    }
+}

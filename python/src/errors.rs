@@ -1,0 +1,130 @@
+//! Rust errors enter, the exceptions of `ciphervec.errors` leave; the only place that maps one to the other.
+
+use ciphervec::Error;
+use ciphervec::aead::EnvelopeError;
+use ciphervec::decode::DecodeError;
+use ciphervec::id::IdError;
+use ciphervec::keyfile::KeyfileError;
+use ciphervec::store::StoreError;
+use ciphervec_arith::error::ArithError;
+use ciphervec_he::Error as SchemeError;
+use pyo3::import_exception;
+use pyo3::prelude::*;
+
+import_exception!(ciphervec.errors, CiphervecError);
+import_exception!(ciphervec.errors, CorruptData);
+import_exception!(ciphervec.errors, InvalidInput);
+import_exception!(ciphervec.errors, StorageError);
+import_exception!(ciphervec.errors, StoreLocked);
+import_exception!(ciphervec.errors, DuplicateId);
+import_exception!(ciphervec.errors, UnsupportedVersion);
+import_exception!(ciphervec.errors, WrongKey);
+
+/// Turns a Rust error into the exception that a caller would catch for it.
+pub trait Raise {
+    /// The exception, with the error's message.
+    fn raise(self) -> PyErr;
+}
+
+impl Raise for DecodeError {
+    fn raise(self) -> PyErr {
+        match self {
+            Self::Version { .. } => UnsupportedVersion::new_err(self.to_string()),
+            _ => CorruptData::new_err(self.to_string()),
+        }
+    }
+}
+
+impl Raise for IdError {
+    fn raise(self) -> PyErr {
+        InvalidInput::new_err(self.to_string())
+    }
+}
+
+impl Raise for ArithError {
+    fn raise(self) -> PyErr {
+        InvalidInput::new_err(self.to_string())
+    }
+}
+
+impl Raise for EnvelopeError {
+    fn raise(self) -> PyErr {
+        match self {
+            Self::Decode(error) => error.raise(),
+            Self::Unauthentic { .. } => CorruptData::new_err(self.to_string()),
+            Self::Plaintext { .. } => InvalidInput::new_err(self.to_string()),
+            _ => CiphervecError::new_err(self.to_string()),
+        }
+    }
+}
+
+impl Raise for KeyfileError {
+    fn raise(self) -> PyErr {
+        let message = self.to_string();
+        match self {
+            Self::Exists { .. } | Self::NotFound { .. } | Self::Io { .. } => {
+                StorageError::new_err(message)
+            }
+            Self::Damaged { cause: DecodeError::Version { .. } } => {
+                UnsupportedVersion::new_err(message)
+            }
+            Self::Damaged { .. } | Self::Checksum { .. } => CorruptData::new_err(message),
+            Self::WrongPassphrase { .. } => WrongKey::new_err(message),
+            Self::PassphraseNeeded { .. }
+            | Self::NotEncrypted { .. }
+            | Self::EmptyPassphrase
+            | Self::Cost { .. } => InvalidInput::new_err(message),
+            _ => CiphervecError::new_err(message),
+        }
+    }
+}
+
+impl Raise for StoreError {
+    fn raise(self) -> PyErr {
+        let message = self.to_string();
+        match self {
+            Self::Locked { .. } => StoreLocked::new_err(message),
+            Self::Unsupported { .. } => UnsupportedVersion::new_err(message),
+            Self::Corrupt { .. } | Self::Missing { .. } | Self::UnknownBlob { .. } => {
+                CorruptData::new_err(message)
+            }
+            Self::InvalidChange { .. } | Self::UnknownSegment { .. } => {
+                InvalidInput::new_err(message)
+            }
+            _ => StorageError::new_err(message),
+        }
+    }
+}
+
+impl Raise for SchemeError {
+    fn raise(self) -> PyErr {
+        let message = self.to_string();
+        match self {
+            Self::Malformed { .. } | Self::Checksum { .. } | Self::Kind { .. } => {
+                CorruptData::new_err(message)
+            }
+            Self::Version { .. } => UnsupportedVersion::new_err(message),
+            Self::WrongKey { .. } => WrongKey::new_err(message),
+            Self::Parameters { .. }
+            | Self::Insecure { .. }
+            | Self::Range { .. }
+            | Self::Arith(_) => InvalidInput::new_err(message),
+            _ => CiphervecError::new_err(message),
+        }
+    }
+}
+
+impl Raise for Error {
+    fn raise(self) -> PyErr {
+        let message = self.to_string();
+        match self {
+            Self::Scheme(error) => error.raise(),
+            Self::Envelope(error) => error.raise(),
+            Self::Keyfile(error) => error.raise(),
+            Self::Id(error) => error.raise(),
+            Self::DuplicateId(_) => DuplicateId::new_err(message),
+            Self::Catalogue { .. } => CorruptData::new_err(message),
+            _ => InvalidInput::new_err(message),
+        }
+    }
+}

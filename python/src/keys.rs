@@ -1,0 +1,168 @@
+//! A passphrase and a file enter, the secret keys stay in here; evaluation keys leave for the server. Owner only.
+
+use std::path::Path;
+
+use ciphervec::Keys;
+use ciphervec_he::sealed::ring::{EvaluationKeys, Ring};
+use ciphervec_he::wire::{self, Kind};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::errors::{CorruptData, InvalidInput, Raise};
+use crate::runtime;
+use crate::spec::PyIndexSpec;
+
+/// The owner's 32 secret bytes.
+#[pyclass(name = "Keys", module = "ciphervec._native", frozen)]
+pub struct PyKeys(pub Keys);
+
+#[pymethods]
+impl PyKeys {
+    #[getter]
+    fn key_id(&self) -> String {
+        self.0.key_id().to_string()
+    }
+
+    #[staticmethod]
+    fn generate() -> PyResult<Self> {
+        Keys::generate().map(Self).map_err(Raise::raise)
+    }
+
+    #[staticmethod]
+    fn _from_master(master: &[u8]) -> PyResult<Self> {
+        let bytes = <[u8; 32]>::try_from(master).map_err(|_| {
+            InvalidInput::new_err(format!("a master key has 32 bytes, got {}", master.len()))
+        })?;
+        Ok(Self(Keys::from_master(bytes)))
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (path, passphrase = None))]
+    fn load(py: Python<'_>, path: &str, passphrase: Option<&str>) -> PyResult<Self> {
+        py.detach(|| Keys::load(Path::new(path), passphrase)).map(Self).map_err(Raise::raise)
+    }
+
+    #[pyo3(signature = (path, passphrase = None, *, allow_plaintext = false))]
+    fn save(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        passphrase: Option<&str>,
+        allow_plaintext: bool,
+    ) -> PyResult<()> {
+        if passphrase.is_none() && !allow_plaintext {
+            return Err(InvalidInput::new_err(
+                "give a passphrase, or ask for a plaintext file with allow_plaintext=True",
+            ));
+        }
+        py.detach(|| self.0.save(Path::new(path), passphrase)).map_err(Raise::raise)
+    }
+
+    #[pyo3(signature = (spec, epoch = 0))]
+    fn evaluation(
+        &self,
+        py: Python<'_>,
+        spec: &PyIndexSpec,
+        epoch: u32,
+    ) -> PyResult<PyEvaluationKeys> {
+        let made = py
+            .detach(|| runtime::run(|| self.0.evaluation(&spec.0, epoch)))
+            .map_err(Raise::raise)?;
+        let bytes = made.map(|keys| keys.to_bytes()).unwrap_or_default();
+        Ok(PyEvaluationKeys { bytes, epoch, key_id: self.key_id() })
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err(
+            "secret keys can't be pickled; save them to a file and load them there",
+        ))
+    }
+}
+
+/// What a server needs to answer encrypted queries. Empty for the modes whose queries are not encrypted.
+#[pyclass(name = "EvaluationKeys", module = "ciphervec", frozen)]
+pub struct PyEvaluationKeys {
+    bytes: Vec<u8>,
+    epoch: u32,
+    key_id: String,
+}
+
+#[pymethods]
+impl PyEvaluationKeys {
+    /// Bytes to send.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The epoch of the query key they belong to.
+    #[getter]
+    fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// The public name of the owner's key.
+    #[getter]
+    fn key_id(&self) -> &str {
+        &self.key_id
+    }
+
+    /// What `ServerIndex.set_evaluation_keys` takes.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.bytes)
+    }
+
+    /// Reads what `to_bytes` wrote. Raises CorruptData or UnsupportedVersion.
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, data: &[u8]) -> PyResult<Self> {
+        if data.is_empty() {
+            return Ok(Self { bytes: Vec::new(), epoch: 0, key_id: String::new() });
+        }
+        let keys = py.detach(|| read(data))?;
+        Ok(Self { bytes: data.to_vec(), epoch: keys.epoch(), key_id: keys.key_id().to_string() })
+    }
+
+    fn __repr__(&self) -> String {
+        if self.bytes.is_empty() {
+            return "<ciphervec.EvaluationKeys, 0 bytes: this mode's server needs none>".to_owned();
+        }
+        let size = grouped(self.bytes.len());
+        format!(
+            "<ciphervec.EvaluationKeys of key {}, epoch {}, {size} bytes>",
+            self.key_id, self.epoch
+        )
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        Ok((slf.get_type().getattr("from_bytes")?, (slf.get().to_bytes(slf.py()),)))
+    }
+}
+
+/// Checks evaluation keys of any dimension: the number of levels, which follows from it, stands in the frame.
+fn read(data: &[u8]) -> PyResult<EvaluationKeys> {
+    let (_, payload) = wire::open(Kind::EvaluationKeys, data).map_err(Raise::raise)?;
+    let levels = payload
+        .get(44..48)
+        .and_then(|bytes| bytes.first_chunk::<4>())
+        .map(|bytes| u32::from_le_bytes(*bytes));
+    let Some(levels @ 0..=12) = levels else {
+        return Err(CorruptData::new_err("evaluation keys: 0 to 12 levels expected"));
+    };
+    let ring = Ring::new().map_err(Raise::raise)?;
+    EvaluationKeys::from_bytes(&ring, data, 1 << levels).map_err(Raise::raise)
+}
+
+/// A number with a comma at every thousand.
+pub fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let parts: Vec<&str> = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .filter_map(|part| std::str::from_utf8(part).ok())
+        .collect();
+    parts.join(",")
+}

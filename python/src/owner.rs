@@ -1,0 +1,232 @@
+//! Rows enter, sealed segments and queries leave; answers enter, ids and scores leave. Owner only.
+
+use std::sync::{Mutex, PoisonError};
+
+use ciphervec::aead::AeadKey;
+use ciphervec::records::{self, Place, RecordBatch};
+use ciphervec::search::{Ask, Hit, Owner, OwnerTimings, Query};
+use numpy::{PyArray1, PyArray2, PyReadonlyArray2};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+
+use crate::catalogue::PyCatalogue;
+use crate::errors::{CorruptData, InvalidInput, Raise};
+use crate::ids::{self, PyId};
+use crate::keys::PyKeys;
+use crate::records::PyRecordBatch;
+use crate::segment::{self, PySealedSegment};
+use crate::spec::PyIndexSpec;
+use crate::{arrays, runtime};
+
+type Answer<'py> = (Bound<'py, PyList>, Bound<'py, PyArray1<f32>>);
+
+/// The half that holds the keys.
+#[pyclass(name = "Owner", module = "ciphervec._native", frozen)]
+pub struct PyOwner(pub Owner);
+
+impl PyOwner {
+    fn place<'a>(&self, binding: &'a [u8], segment: &'a [u8; 16]) -> (&AeadKey, Place<'a>) {
+        (self.0.aead(), Place { collection: binding, segment })
+    }
+}
+
+#[pymethods]
+impl PyOwner {
+    #[new]
+    fn new(py: Python<'_>, keys: &PyKeys, spec: &PyIndexSpec) -> PyResult<Self> {
+        py.detach(|| runtime::run(|| Owner::new(&keys.0, spec.0.clone())))
+            .map(Self)
+            .map_err(Raise::raise)
+    }
+
+    #[getter]
+    fn key_id(&self) -> String {
+        self.0.key_id().to_string()
+    }
+
+    /// Seals rows under a new nonce. `expected` is how many the index will hold, for the packing; unset, these.
+    #[pyo3(signature = (vectors, ids, expected = None))]
+    fn seal(
+        &self,
+        py: Python<'_>,
+        vectors: PyReadonlyArray2<'_, f32>,
+        ids: Vec<PyId>,
+        expected: Option<usize>,
+    ) -> PyResult<PySealedSegment> {
+        let rows = arrays::rows(&vectors, self.0.spec().dimension())?;
+        let names = ids::unwrap(ids);
+        let expected = expected.unwrap_or(names.len());
+        let sealed = py.detach(|| runtime::run(|| self.0.seal_expecting(rows, &names, expected)));
+        sealed.map(PySealedSegment).map_err(Raise::raise)
+    }
+
+    /// The rows of a segment at unit length, as far as the seal keeps them.
+    fn unseal<'py>(&self, py: Python<'py>, segment: &[u8]) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        let rows =
+            py.detach(|| runtime::run(|| self.0.unseal(segment, None))).map_err(Raise::raise)?;
+        arrays::matrix(py, rows, self.0.spec().dimension())
+    }
+
+    /// Seals queries for the segments that the catalogue knows. `tags` restrict the answer on the server.
+    #[pyo3(signature = (vectors, catalogue, epoch = 0, tags = Vec::new()))]
+    fn query(
+        &self,
+        py: Python<'_>,
+        vectors: PyReadonlyArray2<'_, f32>,
+        catalogue: &PyCatalogue,
+        epoch: u32,
+        tags: Vec<[u8; 16]>,
+    ) -> PyResult<PySealedQuery> {
+        let rows = arrays::rows(&vectors, self.0.spec().dimension())?;
+        let query = py.detach(|| {
+            let guard = catalogue.read();
+            let known = &*guard;
+            runtime::run(|| self.0.query(rows, known, epoch, &tags))
+        });
+        Ok(PySealedQuery { query: query.map_err(Raise::raise)?, opened: Mutex::new(None) })
+    }
+
+    /// Decrypts and ranks an answer: ids and scores per query, the `count` closest or those within `threshold`.
+    /// `allow` restricts it to some ids.
+    #[pyo3(signature = (query, response, catalogue, count = None, threshold = None, allow = None))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "they are the keyword arguments of one Python call"
+    )]
+    fn open<'py>(
+        &self,
+        py: Python<'py>,
+        query: &PySealedQuery,
+        response: &[u8],
+        catalogue: &PyCatalogue,
+        count: Option<usize>,
+        threshold: Option<f64>,
+        allow: Option<Vec<PyId>>,
+    ) -> PyResult<Vec<Answer<'py>>> {
+        let ask = match (count, threshold) {
+            (_, Some(threshold)) => Ask::Within(threshold),
+            (Some(count), None) => Ask::TopK(count),
+            (None, None) => {
+                return Err(InvalidInput::new_err("give a count, a threshold, or both"));
+            }
+        };
+        let allow = allow.map(ids::unwrap);
+        let mut opened = py
+            .detach(|| {
+                let guard = catalogue.read();
+                let known = &*guard;
+                let selection = allow.as_ref().map(|names| known.select(names));
+                runtime::run(|| self.0.open(&query.query, response, known, ask, selection.as_ref()))
+            })
+            .map_err(Raise::raise)?;
+        *query.opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened.timings);
+        let answer = |hits: &mut Vec<Hit>| {
+            hits.truncate(count.unwrap_or(usize::MAX));
+            let names: PyResult<Vec<_>> =
+                hits.iter().map(|hit| ids::to_python(py, &hit.id)).collect();
+            let scores = PyArray1::from_iter(py, hits.iter().map(|hit| hit.value as f32));
+            Ok((PyList::new(py, names?)?, scores))
+        };
+        opened.hits.iter_mut().map(answer).collect()
+    }
+
+    /// Encrypts one payload per row of a segment, bound to the collection, the segment, the row and the id.
+    fn seal_records(
+        &self,
+        py: Python<'_>,
+        segment_id: &[u8],
+        ids: Vec<PyId>,
+        payloads: Vec<Bound<'_, PyBytes>>,
+    ) -> PyResult<PyRecordBatch> {
+        if ids.len() != payloads.len() {
+            let message =
+                format!("one payload per id expected, got {} for {}", payloads.len(), ids.len());
+            return Err(InvalidInput::new_err(message));
+        }
+        let id = segment::id(segment_id)?;
+        let names = ids::unwrap(ids);
+        let rows: Vec<_> =
+            names.into_iter().zip(payloads.iter().map(|bytes| bytes.as_bytes().to_vec())).collect();
+        py.detach(|| {
+            let binding = self.0.spec().binding();
+            let (aead, place) = self.place(&binding, &id.0);
+            PyRecordBatch::read(
+                RecordBatch::seal(aead, self.0.id_key(), place, &rows).map_err(Raise::raise)?,
+            )
+        })
+    }
+
+    /// Decrypts the payload of one row.
+    fn open_record<'py>(
+        &self,
+        py: Python<'py>,
+        segment_id: &[u8],
+        records: &PyRecordBatch,
+        row: usize,
+        id: PyId,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let segment = segment::id(segment_id)?;
+        let binding = self.0.spec().binding();
+        let (aead, place) = self.place(&binding, &segment.0);
+        let (Some(sealed), Ok(row)) = (records.ciphertext(row), u32::try_from(row)) else {
+            return Err(CorruptData::new_err(format!(
+                "the sealed records of this segment have no row {row}"
+            )));
+        };
+        let plain = records::open_record(aead, place, &id.0, row, sealed).map_err(Raise::raise)?;
+        Ok(PyBytes::new(py, &plain))
+    }
+
+    /// The keyed hash of a filterable field's value.
+    fn filter_tag<'py>(&self, py: Python<'py>, field: &str, value: &[u8]) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.0.filter_tag(field, value))
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err(
+            "an owner holds secret keys and can't be pickled; make it again from the keys",
+        ))
+    }
+}
+
+/// A batch of queries: bytes for the server, and what opening the answer needs.
+#[pyclass(name = "SealedQuery", module = "ciphervec._native", frozen)]
+pub struct PySealedQuery {
+    query: Query,
+    opened: Mutex<Option<OwnerTimings>>,
+}
+
+#[pymethods]
+impl PySealedQuery {
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.query.to_bytes().len()
+    }
+
+    #[getter]
+    fn rows(&self) -> usize {
+        self.query.len()
+    }
+
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, self.query.to_bytes())
+    }
+
+    /// Milliseconds: `prepare_ms`, and once the answer was opened `decrypt_ms` and `top_k_ms`.
+    fn timings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let out = PyDict::new(py);
+        out.set_item("prepare_ms", self.query.seconds() * 1e3)?;
+        if let Some(opened) = *self.opened.lock().unwrap_or_else(PoisonError::into_inner) {
+            out.set_item("decrypt_ms", opened.decrypt * 1e3)?;
+            out.set_item("top_k_ms", opened.rank * 1e3)?;
+        }
+        Ok(out)
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err(
+            "a sealed query holds secrets and can't be pickled; send its to_bytes()",
+        ))
+    }
+}

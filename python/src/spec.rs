@@ -1,0 +1,129 @@
+//! The choices that make an index enter by name, a checked description leaves; both sides.
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+
+use ciphervec::IndexSpec;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use crate::errors::{CorruptData, Raise, UnsupportedVersion};
+
+/// What both sides know about an index: name, dimension, metric, mode and precision. Nothing secret.
+#[pyclass(name = "IndexSpec", module = "ciphervec", frozen)]
+pub struct PyIndexSpec(pub IndexSpec);
+
+#[pymethods]
+impl PyIndexSpec {
+    #[new]
+    #[pyo3(signature = (collection, dimension, metric = "cosine", mode = "sealed", precision = "standard"))]
+    fn new(
+        collection: &str,
+        dimension: u32,
+        metric: &str,
+        mode: &str,
+        precision: &str,
+    ) -> PyResult<Self> {
+        let (metric, mode, precision) = (
+            metric.parse().map_err(Raise::raise)?,
+            mode.parse().map_err(Raise::raise)?,
+            precision.parse().map_err(Raise::raise)?,
+        );
+        IndexSpec::new(collection, dimension, metric, mode, precision)
+            .map(Self)
+            .map_err(Raise::raise)
+    }
+
+    /// The collection's name.
+    #[getter]
+    fn collection(&self) -> &str {
+        self.0.collection()
+    }
+
+    /// Numbers per vector.
+    #[getter]
+    fn dimension(&self) -> usize {
+        self.0.dimension()
+    }
+
+    /// `cosine`, `ip`, `l2` or `hamming`.
+    #[getter]
+    fn metric(&self) -> &'static str {
+        self.0.metric().as_str()
+    }
+
+    /// `sealed`, `sealed-query`, `sealed-index` or `open`.
+    #[getter]
+    fn mode(&self) -> &'static str {
+        self.0.mode().as_str()
+    }
+
+    /// `standard`, `small` or `wide`.
+    #[getter]
+    fn precision(&self) -> &'static str {
+        self.0.precision().as_str()
+    }
+
+    /// What the index rests on and what the server learns: bits, degree, log_modulus, limit, table, assumption,
+    /// post_quantum, leakage.
+    fn security<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let statement = self.0.security();
+        let out = PyDict::new(py);
+        out.set_item("bits", statement.bits)?;
+        out.set_item("degree", statement.degree)?;
+        out.set_item("log_modulus", statement.log_modulus)?;
+        out.set_item("limit", statement.limit)?;
+        out.set_item("table", statement.table)?;
+        out.set_item("assumption", statement.assumption)?;
+        out.set_item("post_quantum", statement.post_quantum)?;
+        out.set_item("leakage", statement.leakage)?;
+        Ok(out)
+    }
+
+    /// What `from_bytes` takes, on either side.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.0.to_bytes())
+    }
+
+    /// Reads what `to_bytes` wrote. Raises CorruptData or UnsupportedVersion.
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, data: &[u8]) -> PyResult<Self> {
+        IndexSpec::from_bytes(data).map(Self).map_err(|error| {
+            let raised = Raise::raise(error);
+            // Bytes that parse into a forbidden choice are damaged bytes, whoever made them.
+            if raised.is_instance_of::<CorruptData>(py)
+                || raised.is_instance_of::<UnsupportedVersion>(py)
+            {
+                raised
+            } else {
+                CorruptData::new_err(format!("an index description: {raised}"))
+            }
+        })
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Self>().is_ok_and(|other| other.get().0 == self.0)
+    }
+
+    fn __hash__(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.0.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn __repr__(&self) -> String {
+        let (name, dimension) = (self.collection(), self.dimension());
+        format!(
+            "<ciphervec.IndexSpec {name:?}, {dimension}-d {}, {}, {}>",
+            self.metric(),
+            self.mode(),
+            self.precision()
+        )
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        Ok((slf.get_type().getattr("from_bytes")?, (slf.get().to_bytes(slf.py()),)))
+    }
+}

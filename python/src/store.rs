@@ -1,0 +1,199 @@
+//! Sealed blobs enter in atomic commits and leave checked, through the native folder store; any side, no key.
+
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard};
+
+use ciphervec::store::{Change, NewSegment, SegmentId, Store, StoreError};
+use ciphervec_arith::buffer::AlignedBytes;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use crate::errors::{CiphervecError, Raise};
+use crate::runtime;
+
+type Segment<'py> = (Bound<'py, PyBytes>, u32, Bound<'py, PyDict>, Vec<u32>);
+type Added = (SegmentId, u32, std::collections::BTreeMap<String, Bytes>);
+
+/// Blob bytes borrowed from Python while a commit writes them.
+struct Bytes(Vec<u8>);
+
+impl<'py> FromPyObject<'_, 'py> for Bytes {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        Ok(Self(object.cast::<PyBytes>()?.as_bytes().to_vec()))
+    }
+}
+
+/// One collection's folder. Closed explicitly, or when the last reference goes.
+#[pyclass(name = "Store", module = "ciphervec._native", frozen)]
+pub struct PyStore(Mutex<Option<Store>>);
+
+impl PyStore {
+    fn new(store: Store) -> Self {
+        Self(Mutex::new(Some(store)))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Store>> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut Store) -> Result<T, StoreError> + Send,
+    ) -> PyResult<T> {
+        py.detach(|| {
+            let mut guard = self.lock();
+            let store =
+                guard.as_mut().ok_or_else(|| CiphervecError::new_err("this store was closed"))?;
+            runtime::run(|| work(store)).map_err(Raise::raise)
+        })
+    }
+
+    /// One blob, every block checked.
+    pub fn read_aligned(
+        &self,
+        py: Python<'_>,
+        segment: &SegmentId,
+        blob: &str,
+    ) -> PyResult<AlignedBytes> {
+        self.with(py, |store| store.read(segment, blob))
+    }
+}
+
+#[pymethods]
+impl PyStore {
+    #[staticmethod]
+    fn create(py: Python<'_>, path: &str, meta: &[u8]) -> PyResult<Self> {
+        py.detach(|| Store::create(Path::new(path), meta)).map(Self::new).map_err(Raise::raise)
+    }
+
+    #[staticmethod]
+    fn open(py: Python<'_>, path: &str) -> PyResult<Self> {
+        py.detach(|| Store::open(Path::new(path))).map(Self::new).map_err(Raise::raise)
+    }
+
+    #[staticmethod]
+    fn open_read_only(py: Python<'_>, path: &str) -> PyResult<Self> {
+        py.detach(|| Store::open_read_only(Path::new(path))).map(Self::new).map_err(Raise::raise)
+    }
+
+    #[getter]
+    fn meta<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let meta = self.with(py, |store| Ok(store.meta().to_vec()))?;
+        Ok(PyBytes::new(py, &meta))
+    }
+
+    #[getter]
+    fn version(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, |store| Ok(store.version()))
+    }
+
+    #[getter]
+    fn read_only(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with(py, |store| Ok(!store.is_writable()))
+    }
+
+    /// (id, rows, bytes of each blob, deleted rows) of every segment, oldest first.
+    fn segments<'py>(&self, py: Python<'py>) -> PyResult<Vec<Segment<'py>>> {
+        let entries = self.with(py, |store| Ok(store.segments().to_vec()))?;
+        let describe = |entry: &ciphervec::store::SegmentEntry| {
+            let sizes = PyDict::new(py);
+            for (name, blob) in entry.blobs() {
+                sizes.set_item(name, blob.length)?;
+            }
+            Ok((PyBytes::new(py, &entry.id), entry.rows, sizes, entry.deleted.iter().collect()))
+        };
+        entries.iter().map(describe).collect()
+    }
+
+    /// One atomic commit; returns its number.
+    #[pyo3(signature = (*, add = Vec::new(), remove = Vec::new(), delete_rows = Vec::new(), meta = None,
+                        attachments = None))]
+    fn commit(
+        &self,
+        py: Python<'_>,
+        add: Vec<Added>,
+        remove: Vec<SegmentId>,
+        delete_rows: Vec<(SegmentId, Vec<u32>)>,
+        meta: Option<&[u8]>,
+        attachments: Option<std::collections::BTreeMap<String, Bytes>>,
+    ) -> PyResult<u64> {
+        let blobs = |parts: std::collections::BTreeMap<String, Bytes>| {
+            parts.into_iter().map(|(name, Bytes(bytes))| (name, bytes)).collect()
+        };
+        let add = add
+            .into_iter()
+            .map(|(id, rows, parts)| NewSegment { id, rows, blobs: blobs(parts) })
+            .collect();
+        let change = Change {
+            add,
+            remove,
+            delete_rows,
+            set_meta: meta.map(<[u8]>::to_vec),
+            attachments: attachments.map(blobs).unwrap_or_default(),
+            ..Change::default()
+        };
+        self.with(py, |store| store.commit(change))
+    }
+
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        segment_id: SegmentId,
+        blob: &str,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &self.read_aligned(py, &segment_id, blob)?))
+    }
+
+    fn attachment<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = self.with(py, |store| store.attachment(name))?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// Checks every block: files and bytes read, and every problem found. `progress(done, total)` counts bytes.
+    #[pyo3(signature = (progress = None))]
+    fn verify<'py>(
+        &self,
+        py: Python<'py>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let mut failed = None;
+        let report = self.with(py, |store| {
+            store.verify(&mut |done, total| {
+                if let (Some(progress), None) = (&progress, &failed) {
+                    failed = Python::attach(|py| progress.call1(py, (done, total)).err());
+                }
+            })
+        })?;
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        let problems: Vec<Bound<'py, PyDict>> = report
+            .problems
+            .iter()
+            .map(|problem| {
+                let entry = PyDict::new(py);
+                entry.set_item("path", problem.path.to_string_lossy())?;
+                entry.set_item("offset", problem.offset)?;
+                entry.set_item("message", &problem.message)?;
+                Ok(entry)
+            })
+            .collect::<PyResult<_>>()?;
+        let out = PyDict::new(py);
+        out.set_item("files", report.files)?;
+        out.set_item("bytes", report.bytes)?;
+        out.set_item("problems", problems)?;
+        Ok(out)
+    }
+
+    fn collect_garbage(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, Store::collect_garbage)
+    }
+
+    /// Releases the lock; everything after this raises.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| drop(self.lock().take()));
+    }
+}

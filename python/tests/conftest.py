@@ -1,0 +1,147 @@
+"""What every test shares: one key, seeded randomness, real vectors where there are any, and the float64 oracle."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+import ciphervec
+
+settings.register_profile(
+    "suite",
+    max_examples=int(os.environ.get("CIPHERVEC_TEST_EXAMPLES", "40")),
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.load_profile("suite")
+
+# Largest score error at unit length that a test accepts: eight standard deviations of docs/sealed.md's noise
+# figure for the form (2e-5 standard, 1.5e-4 small), plus the rounding of scores to 2^-16 (2^-30 wide, where
+# float32 itself is the coarser grid).
+SCORE_ERROR = {"standard": 8 * 2e-5 + 2**-16, "small": 8 * 1.5e-4 + 2**-16, "wide": 3e-7}
+MODES = ("open", "sealed-index", "sealed-query", "sealed")
+METRICS = ("cosine", "ip", "l2", "hamming")
+VARIANTS = [(mode, "standard") for mode in MODES] + [("sealed-index", "small"), ("sealed-index", "wide")]
+
+
+class Oracle:
+    """Plain float64 numpy: what an answer has to be, up to the stated error."""
+
+    modes = MODES
+    metrics = METRICS
+
+    @staticmethod
+    def distances(metric: str, rows: np.ndarray, queries: np.ndarray) -> np.ndarray:
+        """Exact distances, (queries, rows), as the package defines them."""
+        x, q = rows.astype(np.float64), queries.astype(np.float64)
+        if metric == "cosine":
+            x = x / np.linalg.norm(x, axis=1, keepdims=True)
+            q = q / np.linalg.norm(q, axis=1, keepdims=True)
+            return 1 - q @ x.T
+        if metric == "ip":
+            return 1 - q @ x.T
+        if metric == "l2":
+            return np.stack([((x - one) ** 2).sum(axis=1) for one in q])
+        return np.stack([(x != one).sum(axis=1) for one in q]).astype(np.float64)
+
+    @staticmethod
+    def tolerance(metric: str, precision: str, rows: np.ndarray, queries: np.ndarray) -> np.ndarray:
+        """Largest error of each distance, (queries, rows): the unit-length error times the lengths involved."""
+        if metric == "hamming":
+            return np.zeros((len(queries), len(rows)))
+        error = SCORE_ERROR[precision]
+        if metric == "cosine":
+            return np.full((len(queries), len(rows)), error + 2e-7)
+        lengths = np.outer(np.linalg.norm(queries, axis=1), np.linalg.norm(rows, axis=1))
+        squares = np.add.outer((queries**2).sum(axis=1), (rows**2).sum(axis=1))
+        # The sidecar's norms are float32, and so is the answer.
+        return lengths * error * (2 if metric == "l2" else 1) + 4e-7 * (squares + 1)
+
+    @classmethod
+    def check(
+        cls,
+        metric: str,
+        precision: str,
+        rows: np.ndarray,
+        queries: np.ndarray,
+        ids: Sequence[Any],
+        answers: Sequence[tuple[Sequence[Any], Sequence[float]]],
+        count: int,
+    ) -> None:
+        """Every distance is right to within the error, in order, and no row left out was clearly closer."""
+        exact = cls.distances(metric, rows, queries)
+        slack = cls.tolerance(metric, precision, rows, queries)
+        place = {name: i for i, name in enumerate(ids)}
+        assert len(answers) == len(queries)
+        for line, error, (found, distances) in zip(exact, slack, answers, strict=True):
+            assert len(found) == len(distances) == min(count, len(rows))
+            at = [place[name] for name in found]
+            assert len(set(at)) == len(at)
+            got = np.asarray(distances, dtype=np.float64)
+            worst = np.max(np.abs(got - line[at]) - error[at], initial=-1.0)
+            assert worst <= 0, f"distance off by {worst + error.max():.3g}, allowed {error.max():.3g}"
+            assert np.all(np.diff(got) >= 0), "not closest first"
+            left_out = np.setdiff1d(np.arange(len(rows)), at)
+            if len(at) and len(left_out):
+                closest = np.min(line[left_out] + error[left_out] * 2)
+                assert line[at[-1]] - error[at[-1]] * 2 <= closest + 1e-12, "a closer row was left out"
+
+
+@pytest.fixture(scope="session")
+def oracle() -> type[Oracle]:
+    return Oracle
+
+
+@pytest.fixture(scope="session")
+def keys() -> ciphervec.Keys:
+    return ciphervec.Keys.generate()
+
+
+@pytest.fixture
+def rng(request: pytest.FixtureRequest) -> np.random.Generator:
+    """Seeded by the test's own name, so that a failure repeats and tests don't share vectors."""
+    return np.random.default_rng(list(request.node.name.encode()))
+
+
+@pytest.fixture
+def vectors(rng: np.random.Generator) -> Callable[..., np.ndarray]:
+    """Random rows that suit a metric: Gaussian of varied length, or ±1."""
+
+    def make(n: int, d: int, metric: str = "cosine") -> np.ndarray:
+        if metric == "hamming":
+            return rng.choice([-1.0, 1.0], size=(n, d)).astype(np.float32)
+        scale = rng.uniform(0.5, 2.0, size=(n, 1))
+        return (rng.normal(size=(n, d)) * scale).astype(np.float32)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """Real vectors: the folder in CIPHERVEC_TEST_DATA, or `../shared/data` beside the repository."""
+    named = os.environ.get("CIPHERVEC_TEST_DATA")
+    folder = Path(named) if named else Path(__file__).resolve().parents[3] / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip("skipped: no data")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def load_data(data_folder: Path) -> Callable[[str], dict[str, np.ndarray]]:
+    """The arrays of one .npz file of the data folder, or a skip where the file is not there."""
+
+    def load(name: str) -> dict[str, np.ndarray]:
+        path = data_folder / name
+        if not path.is_file():
+            pytest.skip("skipped: no data")
+        with np.load(path, allow_pickle=False) as archive:
+            return {key: archive[key] for key in archive.files}
+
+    return load

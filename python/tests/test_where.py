@@ -1,0 +1,180 @@
+"""Filters against an independent reading of the same grammar, and the records they are tested on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ciphervec import CorruptData, InvalidInput, records
+from ciphervec.records import Record
+from ciphervec.where import Where, canonical
+
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-2, 2),
+    st.sampled_from([-1.0, 0.5, 1.0, 2.0]),
+    st.sampled_from(["", "a", "b", "1", "True"]),
+)
+FIELDS = st.sampled_from(["x", "y", "z"])
+METADATA = st.dictionaries(FIELDS, SCALARS)
+ORDERED = st.one_of(st.integers(-2, 2), st.sampled_from(["a", "b"]))
+CONDITIONS = st.one_of(
+    SCALARS,
+    st.dictionaries(st.sampled_from(["$eq", "$ne"]), SCALARS, min_size=1),
+    st.dictionaries(st.sampled_from(["$gt", "$gte", "$lt", "$lte"]), ORDERED, min_size=1),
+    st.dictionaries(st.sampled_from(["$in", "$nin"]), st.lists(SCALARS, max_size=3), min_size=1),
+)
+FILTERS = st.recursive(
+    st.dictionaries(FIELDS, CONDITIONS, min_size=1, max_size=2),
+    lambda inner: st.dictionaries(
+        st.sampled_from(["$and", "$or"]), st.lists(inner, min_size=1, max_size=3), min_size=1
+    ),
+    max_leaves=5,
+)
+
+
+def same(a: Any, b: Any) -> bool:
+    """Equality that knows booleans from numbers, which Python's does not."""
+    return isinstance(a, bool) == isinstance(b, bool) and a == b
+
+
+def holds(where: dict[str, Any], row: dict[str, Any]) -> bool:
+    """The grammar again, evaluated directly."""
+    for name, condition in where.items():
+        if name == "$and":
+            passed = all(holds(part, row) for part in condition)
+        elif name == "$or":
+            passed = any(holds(part, row) for part in condition)
+        else:
+            tests = condition if isinstance(condition, dict) else {"$eq": condition}
+            passed = all(compare(operator, row, name, operand) for operator, operand in tests.items())
+        if not passed:
+            return False
+    return True
+
+
+def compare(operator: str, row: dict[str, Any], name: str, operand: Any) -> bool:
+    if operator in ("$ne", "$nin"):
+        return not compare({"$ne": "$eq", "$nin": "$in"}[operator], row, name, operand)
+    if name not in row:
+        return False
+    value = row[name]
+    if operator == "$eq":
+        return same(value, operand)
+    if operator == "$in":
+        return any(same(value, one) for one in operand)
+    kinds = [bool if isinstance(v, bool) else str if isinstance(v, str) else float for v in (value, operand)]
+    if value is None or kinds[0] is not kinds[1] or kinds[0] is bool:
+        return False
+    return {
+        "$gt": value > operand,
+        "$gte": value >= operand,
+        "$lt": value < operand,
+        "$lte": value <= operand,
+    }[operator]
+
+
+@given(where=FILTERS, row=METADATA)
+def test_a_filter_means_what_its_grammar_says(where: dict[str, Any], row: dict[str, Any]) -> None:
+    assert Where(where, ()).matches(row) == holds(where, row)
+
+
+@given(where=FILTERS, row=METADATA, filterable=st.lists(FIELDS, unique=True))
+def test_tags_never_exclude_a_match_and_decide_when_complete(
+    where: dict[str, Any], row: dict[str, Any], filterable: list[str]
+) -> None:
+    test = Where(where, filterable)
+    tagged = all(name in row and canonical(row[name]) == value for name, value in test.tags)
+    if holds(where, row):
+        assert tagged
+    if test.complete:
+        assert tagged == holds(where, row)
+    assert {name for name, _ in test.tags} <= set(filterable)
+
+
+def test_numpy_operands_are_the_numbers_they_stand_for() -> None:
+    assert Where({"n": np.int64(3)}, ()).matches({"n": 3})
+    assert Where({"n": {"$in": [np.float32(0.5)]}}, ()).matches({"n": 0.5})
+    assert Where({"n": {"$gt": np.int32(2)}}, ()).matches({"n": 3})
+
+
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        ({}, "non-empty dict"),
+        ([], "non-empty dict"),
+        ("x", "non-empty dict"),
+        ({"$and": []}, "non-empty list"),
+        ({"$or": {"x": 1}}, "non-empty list"),
+        ({"$not": [{"x": 1}]}, "field name, \\$and or \\$or"),
+        ({"x": {}}, "is empty"),
+        ({"x": {"$like": "a"}}, "unknown operator '\\$like'"),
+        ({"x": {"$in": "abc"}}, "takes a list"),
+        ({"x": {"$gt": None}}, "a number or a string"),
+        ({"x": {"$gt": True}}, "a number or a string"),
+        ({"x": [1, 2]}, "got list"),
+        ({1: 2}, "field name"),
+        ({"$and": [{"x": 1}, 3]}, "non-empty dict"),
+    ],
+)
+def test_bad_filters_are_refused(bad: Any, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        Where(bad, ("x",))
+
+
+@given(
+    metadata=st.one_of(
+        st.none(), st.dictionaries(st.text(min_size=1).filter(lambda s: s[0] != "$"), SCALARS)
+    ),
+    document=st.one_of(st.none(), st.text(st.characters(exclude_categories=["Cs"]))),
+)
+def test_records_survive_their_bytes(metadata: dict[str, Any] | None, document: str | None) -> None:
+    record = Record(metadata, document)
+    again = Record.from_bytes(record.to_bytes())
+    assert again == record
+
+
+def test_records_merge_fields_and_replace_documents() -> None:
+    old = Record({"a": 1, "b": 2}, "old")
+    assert old.merged({"b": 3, "c": 4}, None) == Record({"a": 1, "b": 3, "c": 4}, "old")
+    assert old.merged(None, "new") == Record({"a": 1, "b": 2}, "new")
+    assert Record().merged({"a": 1}, None) == Record({"a": 1}, None)
+
+
+@pytest.mark.parametrize(
+    "bad", [b"{", b"[]", b"1", b'{"metadata": 3}', b'{"x": 1}', b'{"document": 5}', b"\xff"]
+)
+def test_damaged_records_are_refused(bad: bytes) -> None:
+    with pytest.raises(CorruptData):
+        Record.from_bytes(bad)
+
+
+@pytest.mark.parametrize(
+    ("metadatas", "documents", "words"),
+    [
+        ([{}], None, "expected 2, got 1"),
+        (None, ["a", "b", "c"], "expected 2, got 3"),
+        ([{}, 5], None, r"metadatas\[1\] must be a dict"),
+        ([{"": 1}, None], None, "non-empty strings"),
+        ([{"$x": 1}, None], None, "don't start with"),
+        ([{3: 1}, None], None, "non-empty strings"),
+        ([{"a": float("nan")}, None], None, "JSON"),
+        ([{"a": object()}, None], None, "JSON"),
+        ([{"a": {1, 2}}, None], None, "JSON"),
+        (None, ["a", 5], r"documents\[1\] must be a string"),
+        (None, ["a", "\ud800"], "Unicode"),
+        (5, None, "one entry per id"),
+    ],
+)
+def test_bad_metadata_and_documents_are_refused(metadatas: Any, documents: Any, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        records.check(["a", "b"], metadatas, documents)
+
+
+def test_a_single_dict_or_string_goes_with_a_single_id() -> None:
+    assert records.check(["a"], {"x": np.int64(1)}, "text") == [({"x": 1}, "text")]
