@@ -9,6 +9,8 @@ use crate::error::ArithError;
 pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx512;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod blocked;
 pub(crate) mod dispatch;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod pointwise;

@@ -92,6 +92,53 @@ pub fn scan_u64(data: &[u8], rows: usize, dim: usize, query: &[i64], out: &mut [
     single(data, 8, dim, out, |tile, w, y| dispatch::tile_u64(backend, tile, w, query, y));
 }
 
+/// Queries packed for a back-end's register blocks: blocks of up to `block` queries, each `[dim][queries of the block]`.
+fn pack<Q: Copy>(queries: &[Q], dim: usize, block: usize) -> Vec<Q> {
+    let mut packed = Vec::with_capacity(queries.len());
+    for block in queries.chunks(block * dim.max(1)) {
+        for i in 0..dim {
+            packed.extend(block[i..].iter().step_by(dim).copied());
+        }
+    }
+    packed
+}
+
+/// Every tile against all queries. `out` is `[query][row]`; a task owns the same rows of every query.
+fn batch<T: Send + Default + Copy>(
+    data: &[u8],
+    stride: usize,
+    rows: usize,
+    out: &mut [T],
+    kernel: impl Fn(&[u8], usize, &mut [&mut [T]]) + Sync,
+) {
+    if out.is_empty() {
+        return;
+    }
+    out.fill(T::default());
+    let span = TASK_TILES * TILE;
+    let mut tasks: Vec<Vec<&mut [T]>> = (0..rows.div_ceil(span)).map(|_| Vec::new()).collect();
+    for row in out.chunks_exact_mut(rows) {
+        for (task, part) in tasks.iter_mut().zip(row.chunks_mut(span)) {
+            task.push(part);
+        }
+    }
+    let run = |(i, mut parts): (usize, Vec<&mut [T]>)| {
+        let count = parts[0].len();
+        for start in (0..count).step_by(TILE) {
+            let w = TILE.min(count - start);
+            let mut tile: Vec<&mut [T]> =
+                parts.iter_mut().map(|p| &mut p[start..start + w]).collect();
+            let row = i * span + start;
+            kernel(&data[row * stride..(row + w) * stride], w, &mut tile);
+        }
+    };
+    if rayon::current_num_threads() == 1 {
+        tasks.into_iter().enumerate().for_each(run);
+    } else {
+        tasks.into_par_iter().enumerate().for_each(run);
+    }
+}
+
 /// [`scan_u32`] for several row-major queries; `out` is `[query][row]`.
 ///
 /// # Panics
@@ -99,15 +146,12 @@ pub fn scan_u64(data: &[u8], rows: usize, dim: usize, query: &[i64], out: &mut [
 pub fn scan_u32_batch(data: &[u8], rows: usize, dim: usize, queries: &[i32], out: &mut [u32]) {
     let nq = count(queries.len(), dim, out.len(), rows);
     check(data, 4, rows, dim, nq, queries.len(), out.len());
-    for q in 0..nq {
-        scan_u32(
-            data,
-            rows,
-            dim,
-            &queries[q * dim..(q + 1) * dim],
-            &mut out[q * rows..(q + 1) * rows],
-        );
-    }
+    let backend = Backend::current();
+    let block = dispatch::query_block(backend);
+    let packed = pack(queries, dim, block);
+    batch(data, 4 * dim, rows, out, |tile, w, out| {
+        dispatch::batch_u32(backend, tile, w, &packed, block, out);
+    });
 }
 
 /// [`scan_u24`] for several row-major queries; `out` is `[query][row]`.
@@ -117,15 +161,12 @@ pub fn scan_u32_batch(data: &[u8], rows: usize, dim: usize, queries: &[i32], out
 pub fn scan_u24_batch(data: &[u8], rows: usize, dim: usize, queries: &[i32], out: &mut [u32]) {
     let nq = count(queries.len(), dim, out.len(), rows);
     check(data, 3, rows, dim, nq, queries.len(), out.len());
-    for q in 0..nq {
-        scan_u24(
-            data,
-            rows,
-            dim,
-            &queries[q * dim..(q + 1) * dim],
-            &mut out[q * rows..(q + 1) * rows],
-        );
-    }
+    let backend = Backend::current();
+    let block = dispatch::query_block(backend);
+    let packed = pack(queries, dim, block);
+    batch(data, 3 * dim, rows, out, |tile, w, out| {
+        dispatch::batch_u24(backend, tile, w, &packed, block, out);
+    });
 }
 
 /// [`scan_u64`] for several row-major queries; `out` is `[query][row]`.
@@ -135,13 +176,10 @@ pub fn scan_u24_batch(data: &[u8], rows: usize, dim: usize, queries: &[i32], out
 pub fn scan_u64_batch(data: &[u8], rows: usize, dim: usize, queries: &[i64], out: &mut [u64]) {
     let nq = count(queries.len(), dim, out.len(), rows);
     check(data, 8, rows, dim, nq, queries.len(), out.len());
-    for q in 0..nq {
-        scan_u64(
-            data,
-            rows,
-            dim,
-            &queries[q * dim..(q + 1) * dim],
-            &mut out[q * rows..(q + 1) * rows],
-        );
-    }
+    let backend = Backend::current();
+    let block = dispatch::query_block(backend);
+    let packed = pack(queries, dim, block);
+    batch(data, 8 * dim, rows, out, |tile, w, out| {
+        dispatch::batch_u64(backend, tile, w, &packed, block, out);
+    });
 }

@@ -33,10 +33,7 @@ fn residues(m: &Modulus, n: usize, stream: u64) -> Vec<u64> {
     out
 }
 
-fn words<T: From<i32> + Copy>(n: usize, stream: u64, edge: &[T]) -> Vec<T>
-where
-    T: std::ops::Mul<Output = T> + std::ops::Sub<Output = T>,
-{
+fn words<T: From<i32> + Copy>(n: usize, stream: u64, edge: &[T]) -> Vec<T> {
     let raw = bytes(2 * n, stream);
     let mut out: Vec<T> =
         raw.as_chunks::<2>().0.iter().map(|&b| T::from(i32::from(i16::from_le_bytes(b)))).collect();

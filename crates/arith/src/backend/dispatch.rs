@@ -99,3 +99,47 @@ pub(crate) fn accept(words: &mut [u64], mask: u64, q: u64) -> usize {
 pub(crate) fn gaussian(words: &[u64], out: &mut [i32]) {
     on!(Backend::current(), sample::gaussian(words, out));
 }
+
+pub(crate) fn batch_u32(
+    backend: Backend,
+    tile: &[u8],
+    w: usize,
+    packed: &[i32],
+    block: usize,
+    out: &mut [&mut [u32]],
+) {
+    on!(backend, matmul::batch_u32(tile, w, packed, block, out));
+}
+
+pub(crate) fn batch_u24(
+    backend: Backend,
+    tile: &[u8],
+    w: usize,
+    packed: &[i32],
+    block: usize,
+    out: &mut [&mut [u32]],
+) {
+    on!(backend, matmul::batch_u24(tile, w, packed, block, out));
+}
+
+pub(crate) fn batch_u64(
+    backend: Backend,
+    tile: &[u8],
+    w: usize,
+    packed: &[i64],
+    block: usize,
+    out: &mut [&mut [u64]],
+) {
+    on!(backend, matmul::batch_u64(tile, w, packed, block, out));
+}
+
+/// How many queries a back-end's batch kernels take at a time.
+pub(crate) fn query_block(backend: Backend) -> usize {
+    match backend {
+        #[cfg(target_arch = "x86_64")]
+        Backend::Avx512 => avx512::matmul::QUERIES,
+        #[cfg(target_arch = "x86_64")]
+        Backend::Avx2 => avx2::matmul::QUERIES,
+        _ => portable::matmul::QUERIES,
+    }
+}

@@ -2,6 +2,7 @@
 
 use core::arch::x86_64::*;
 
+use crate::backend::blocked::blocked;
 use crate::backend::portable;
 use crate::matmul::TILE;
 
@@ -100,3 +101,58 @@ pub(crate) fn tile_u64(tile: &[u8], w: usize, query: &[i64], out: &mut [u64]) {
         }
     }
 }
+
+/// Queries in a block: 2 vectors x 4 queries are 8 accumulators, which leaves half of the 16 registers to work with.
+pub(crate) const QUERIES: usize = 4;
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn accumulate_u32(to: &mut [u32; 8], sum: __m256i) {
+    let old = load(bytemuck::cast_ref(to));
+    store(to, _mm256_add_epi32(old, sum));
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn accumulate_u24(to: &mut [u32; 8], sum: __m256i) {
+    let sum = _mm256_add_epi32(load(bytemuck::cast_ref(to)), sum);
+    store(to, _mm256_and_si256(sum, _mm256_set1_epi32(0xff_ffff)));
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn accumulate_u64(to: &mut [u64; 4], sum: __m256i) {
+    let old = load(bytemuck::cast_ref(to));
+    store(to, _mm256_add_epi64(old, sum));
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn plain<const BYTES: usize>(_: &(), row: &[u8; BYTES], j: usize) -> __m256i {
+    load(&row.as_chunks::<32>().0[j])
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn three(_: &(), row: &[u8; 192], j: usize) -> __m256i {
+    spread(row, j)
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn multiply_u64(x: __m256i, q: __m256i) -> __m256i {
+    multiply(x, q, _mm256_srli_epi64::<32>(q))
+}
+
+blocked!(
+    batch_u32, "avx2", i32 => u32, row 256, lanes 8, groups 4 of 2, queries 1 2 3 4,
+    _mm256_setzero_si256(), (), plain, _mm256_set1_epi32, _mm256_mullo_epi32, _mm256_add_epi32, accumulate_u32
+);
+blocked!(
+    batch_u24, "avx2", i32 => u32, row 192, lanes 8, groups 4 of 2, queries 1 2 3 4,
+    _mm256_setzero_si256(), (), three, _mm256_set1_epi32, _mm256_mullo_epi32, _mm256_add_epi32, accumulate_u24
+);
+blocked!(
+    batch_u64, "avx2", i64 => u64, row 512, lanes 4, groups 8 of 2, queries 1 2 3 4,
+    _mm256_setzero_si256(), (), plain, _mm256_set1_epi64x, multiply_u64, _mm256_add_epi64, accumulate_u64
+);

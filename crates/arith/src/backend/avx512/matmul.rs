@@ -2,6 +2,7 @@
 
 use core::arch::x86_64::*;
 
+use crate::backend::blocked::blocked;
 use crate::backend::portable;
 use crate::matmul::TILE;
 
@@ -118,3 +119,52 @@ pub(crate) fn tile_u64(tile: &[u8], w: usize, query: &[i64], out: &mut [u64]) {
         store(&mut out[8 * j..8 * j + 8], sum[j]);
     }
 }
+
+/// Queries in a block: 4 vectors x 6 queries are 24 accumulators, and 4 + 1 + 1 registers more make 30 of 32.
+pub(crate) const QUERIES: usize = 6;
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn accumulate_u32(to: &mut [u32; 16], sum: __m512i) {
+    let old = load(bytemuck::cast_ref(to));
+    store(to, _mm512_add_epi32(old, sum));
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn accumulate_u24(to: &mut [u32; 16], sum: __m512i) {
+    let sum = _mm512_add_epi32(load(bytemuck::cast_ref(to)), sum);
+    store(to, _mm512_and_si512(sum, _mm512_set1_epi32(0xff_ffff)));
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn accumulate_u64(to: &mut [u64; 8], sum: __m512i) {
+    let old = load(bytemuck::cast_ref(to));
+    store(to, _mm512_add_epi64(old, sum));
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn plain<const BYTES: usize>(_: &(), row: &[u8; BYTES], j: usize) -> __m512i {
+    load(&row.as_chunks::<64>().0[j])
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512vbmi")]
+fn three(spread: &Spread, row: &[u8; 192], j: usize) -> __m512i {
+    spread.vector(row, j)
+}
+
+blocked!(
+    batch_u32, "avx512f", i32 => u32, row 256, lanes 16, groups 1 of 4, queries 1 2 3 4 5 6,
+    _mm512_setzero_si512(), (), plain, _mm512_set1_epi32, _mm512_mullo_epi32, _mm512_add_epi32, accumulate_u32
+);
+blocked!(
+    batch_u24, "avx512f,avx512bw,avx512vbmi", i32 => u32, row 192, lanes 16, groups 1 of 4, queries 1 2 3 4 5 6,
+    _mm512_setzero_si512(), Spread::new(), three, _mm512_set1_epi32, _mm512_mullo_epi32, _mm512_add_epi32, accumulate_u24
+);
+blocked!(
+    batch_u64, "avx512f,avx512dq", i64 => u64, row 512, lanes 8, groups 2 of 4, queries 1 2 3 4 5 6,
+    _mm512_setzero_si512(), (), plain, _mm512_set1_epi64, _mm512_mullo_epi64, _mm512_add_epi64, accumulate_u64
+);

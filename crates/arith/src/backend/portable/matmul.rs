@@ -27,3 +27,40 @@ pub(crate) fn tile_u64(tile: &[u8], w: usize, query: &[i64], out: &mut [u64]) {
         }
     }
 }
+
+/// Queries in a block: a row of the tile stays in the first-level cache for any number.
+pub(crate) const QUERIES: usize = 16;
+
+/// Dimensions of a tile that one round over the queries covers: a slab of 256 KiB of 4-byte words stays in the
+/// second-level cache while every block of queries passes over it.
+pub(crate) const SLAB: usize = 1024;
+
+/// One tile and packed queries (blocks of up to `block`, each `[dim][queries of the block]`), one output slice a query.
+macro_rules! batch {
+    ($name:ident, $bytes:literal, $query:ty, $word:ty, $wide:expr, $mask:expr) => {
+        pub(crate) fn $name(
+            tile: &[u8],
+            w: usize,
+            packed: &[$query],
+            block: usize,
+            out: &mut [&mut [$word]],
+        ) {
+            let dim = tile.len() / ($bytes * w);
+            for (queries, out) in packed.chunks(block * dim.max(1)).zip(out.chunks_mut(block)) {
+                let rows = tile.chunks_exact($bytes * w).zip(queries.chunks_exact(out.len()));
+                for (row, q) in rows {
+                    for (y, &q) in out.iter_mut().zip(q) {
+                        for (y, word) in y.iter_mut().zip(row.as_chunks::<$bytes>().0) {
+                            *y = y.wrapping_add($wide(*word).wrapping_mul(q as $word));
+                        }
+                    }
+                }
+                out.iter_mut().flat_map(|y| y.iter_mut()).for_each(|y| *y &= $mask);
+            }
+        }
+    };
+}
+
+batch!(batch_u32, 4, i32, u32, u32::from_le_bytes, u32::MAX);
+batch!(batch_u24, 3, i32, u32, |[a, b, c]: [u8; 3]| u32::from_le_bytes([a, b, c, 0]), 0xff_ffff);
+batch!(batch_u64, 8, i64, u64, u64::from_le_bytes, u64::MAX);
