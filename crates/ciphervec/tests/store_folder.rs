@@ -35,6 +35,32 @@ fn a_second_writer_is_locked_out_and_readers_are_not() -> Outcome {
     Ok(())
 }
 
+/// Removing the lock file lets a second writer in; the first one then refuses rather than lose its commit.
+#[test]
+fn a_writer_that_got_past_the_lock_is_not_overwritten() -> Outcome {
+    for commits in 1..=4 {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("c");
+        let mut first = Store::create(&path, b"")?;
+        first.commit(add(1, 10))?;
+        fs::remove_file(path.join("LOCK"))?;
+        let mut second = Store::open(&path)?;
+        for id in 0..commits {
+            second.commit(add(10 + id, 10))?;
+        }
+        let refused = first.commit(add(2, 10));
+        assert!(matches!(refused, Err(StoreError::Conflict { expected: 2, .. })), "{refused:?}");
+        assert!(matches!(first.commit(add(2, 10)), Err(StoreError::Poisoned { .. })));
+        drop(first);
+        second.commit(add(3, 10))?;
+        drop(second);
+        let found = Store::open(&path)?;
+        assert_eq!(found.version(), 3 + u64::from(commits));
+        assert!(found.verify(&mut |_, _| {})?.problems.is_empty());
+    }
+    Ok(())
+}
+
 #[test]
 fn a_writer_in_another_process_is_locked_out() -> Outcome {
     const VARIABLE: &str = "CIPHERVEC_TEST_LOCKED";
@@ -111,10 +137,14 @@ fn changes_that_make_no_sense_are_refused_before_anything_is_written() -> Outcom
 #[test]
 fn wrong_folders_are_named() -> Outcome {
     let folder = tempfile::tempdir()?;
-    let absent = folder.path().join("absent");
+    let absent = folder.path().join("not/there");
     assert!(matches!(Store::open(&absent), Err(StoreError::NotFound { .. })));
     assert!(!absent.exists(), "opening makes nothing");
     assert!(matches!(Store::open_read_only(folder.path()), Err(StoreError::NotFound { .. })));
+    assert!(matches!(Store::open(folder.path()), Err(StoreError::NotFound { .. })));
+    assert_eq!(fs::read_dir(folder.path())?.count(), 0, "not even a lock file");
+    drop(Store::create(&absent, b"")?);
+    Store::open(&absent)?.destroy()?;
     fs::write(folder.path().join("letter.txt"), "mine")?;
     assert!(matches!(Store::create(folder.path(), b""), Err(StoreError::AlreadyExists { .. })));
     let file = folder.path().join("letter.txt");

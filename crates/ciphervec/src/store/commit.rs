@@ -17,7 +17,8 @@ impl Store {
     /// [`StoreError::InvalidChange`], [`StoreError::UnknownSegment`], [`StoreError::UnknownBlob`] before anything is
     /// written; [`StoreError::Full`] and [`StoreError::Io`] with the old state intact and the writer usable;
     /// [`StoreError::Sync`] when an fsync failed, after which every commit is [`StoreError::Poisoned`] and only
-    /// reopening tells which state is on disk; [`StoreError::ReadOnly`].
+    /// reopening tells which state is on disk; [`StoreError::Conflict`] when another writer got past the lock;
+    /// [`StoreError::ReadOnly`].
     pub fn commit(&mut self, change: Change) -> Result<u64, StoreError> {
         self.require_writable()?;
         if change == Change::default() {
@@ -29,7 +30,8 @@ impl Store {
             Ok(next) => next,
             Err(error) => return Err(self.give_up(error, &written)),
         };
-        let head = match folder::write_manifest(&self.path, &next) {
+        let unchanged = self.require_newest();
+        let head = match unchanged.and_then(|()| folder::write_manifest(&self.path, &next)) {
             Ok(head) => head,
             Err(error) => return Err(self.give_up(error, &written)),
         };
@@ -49,6 +51,17 @@ impl Store {
                 Err(StoreError::Poisoned { path: self.path.clone(), cause: cause.clone() })
             }
             None => Ok(()),
+        }
+    }
+
+    /// The lock keeps other writers out; if it failed, or its file was removed, they are not overwritten.
+    fn require_newest(&self) -> Result<(), StoreError> {
+        let expected = self.current.version;
+        match folder::manifest_versions(&self.path)?.last() {
+            Some(&actual) if actual != expected => {
+                Err(StoreError::Conflict { path: self.path.clone(), expected, actual })
+            }
+            _ => Ok(()),
         }
     }
 
@@ -147,9 +160,8 @@ impl Store {
     /// After a failure: frees the room that the attempt took, unless nobody knows what is on disk.
     fn give_up(&mut self, error: StoreError, written: &[BlobRef]) -> StoreError {
         let next = self.current.version + 1;
-        if matches!(error, StoreError::Sync { .. })
-            || folder::manifest_path(&self.path, next).exists()
-        {
+        let unknown = matches!(error, StoreError::Sync { .. } | StoreError::Conflict { .. });
+        if unknown || folder::manifest_path(&self.path, next).exists() {
             self.poisoned = Some(error.to_string());
             return error;
         }

@@ -107,12 +107,18 @@ fn run(store: &mut Store) -> (usize, Option<StoreError>) {
     (workload().len(), None)
 }
 
+/// In memory where the system has that: what an fsync is good for is modelled, not waited for.
+fn scratch() -> tempfile::TempDir {
+    let memory = tempfile::tempdir_in("/dev/shm");
+    memory.or_else(|_| tempfile::tempdir()).expect("temporary folder")
+}
+
 fn fresh(folder: &Path) -> Store {
     Store::create(&folder.join("c"), b"first").expect("create")
 }
 
 fn steps() -> Vec<Step> {
-    let folder = tempfile::tempdir().expect("temporary folder");
+    let folder = scratch();
     let mut store = fresh(folder.path());
     let ((acked, error), steps) = failpoint::run(usize::MAX, Fault::Crash(0), || run(&mut store));
     assert_eq!((acked, error.is_none()), (5, true));
@@ -142,7 +148,7 @@ fn a_crash_at_any_step_loses_nothing_acknowledged_and_keeps_nothing_half_done() 
     let steps = steps().len();
     for stop_at in 1..=steps {
         for mask in masks {
-            let folder = tempfile::tempdir().expect("temporary folder");
+            let folder = scratch();
             let mut store = fresh(folder.path());
             let ((acked, _), _) = failpoint::run(stop_at, Fault::Crash(mask), || run(&mut store));
             drop(store);
@@ -161,7 +167,7 @@ fn a_crash_at_any_step_loses_nothing_acknowledged_and_keeps_nothing_half_done() 
 fn a_crash_at_any_step_of_creation_leaves_a_collection_or_room_for_one() {
     for stop_at in 1..30 {
         for mask in [0, u64::MAX] {
-            let folder = tempfile::tempdir().expect("temporary folder");
+            let folder = scratch();
             let path = folder.path().join("c");
             let (created, steps) = failpoint::run(stop_at, Fault::Crash(mask), || {
                 Store::create(&path, b"first").is_ok()
@@ -180,7 +186,7 @@ fn a_crash_at_any_step_of_creation_leaves_a_collection_or_room_for_one() {
 fn a_full_disk_is_a_clean_error_and_needs_no_repair() {
     let steps = steps();
     for stop_at in 1..=steps.len() {
-        let folder = tempfile::tempdir().expect("temporary folder");
+        let folder = scratch();
         let mut store = fresh(folder.path());
         let ((acked, error), _) = failpoint::run(stop_at, Fault::Full, || run(&mut store));
         if let Some(error) = error {
@@ -201,7 +207,7 @@ fn a_full_disk_is_a_clean_error_and_needs_no_repair() {
 fn a_failed_fsync_ends_the_writer_and_other_failures_do_not() {
     let steps = steps();
     for (stop_at, step) in (1..).zip(&steps) {
-        let folder = tempfile::tempdir().expect("temporary folder");
+        let folder = scratch();
         let mut store = fresh(folder.path());
         let fault = Fault::Once(ErrorKind::PermissionDenied);
         let ((acked, error), _) = failpoint::run(stop_at, fault, || run(&mut store));

@@ -28,8 +28,22 @@ pub enum StoreError {
         /// The lock file.
         path: PathBuf,
     },
-    /// An earlier fsync failed.
-    #[error("the writer of {} stopped after a failed fsync ({cause}); reopen the folder to see what was committed", path.display())]
+    /// Another writer has committed although this one holds the lock.
+    #[error(
+        "{} is at version {actual}, this writer left it at {expected}: another writer got past the lock (was the \
+         file LOCK removed?); nothing was changed, reopen the folder",
+        path.display()
+    )]
+    Conflict {
+        /// The folder.
+        path: PathBuf,
+        /// The version of this writer.
+        expected: u64,
+        /// The newest version there.
+        actual: u64,
+    },
+    /// An earlier fsync failed, or another writer interfered.
+    #[error("the writer of {} stopped ({cause}); reopen the folder to see what was committed", path.display())]
     Poisoned {
         /// The folder.
         path: PathBuf,

@@ -38,9 +38,7 @@ impl Store {
     /// [`StoreError::AlreadyExists`] for a folder with anything else in it, [`StoreError::Locked`],
     /// [`StoreError::Io`], [`StoreError::Full`], [`StoreError::Sync`].
     pub fn create(path: &Path, meta: &[u8]) -> Result<Self, StoreError> {
-        fs::create_dir_all(path)
-            .map_err(|source| StoreError::io("create the folder", path, source))?;
-        disk::sync_folder(parent(path))?;
+        create_folders(path)?;
         if !is_unfinished(path)? {
             return Err(StoreError::AlreadyExists { path: path.to_owned() });
         }
@@ -74,10 +72,15 @@ impl Store {
     /// [`StoreError::Missing`], [`StoreError::Unsupported`], [`StoreError::Io`].
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         require_folder(path)?;
+        // The lock file is made by whoever locks: not in a folder that is no collection.
+        if manifest_versions(path)?.is_empty() {
+            return Err(StoreError::NotFound { path: path.to_owned(), expected: "a manifest" });
+        }
         let lock = WriterLock::acquire(path)?;
         let mut store = Self::load(path)?;
         store.lock = Some(lock);
-        store.collect_garbage()?;
+        // What cannot be removed harms nothing, and stays for another time.
+        let _ = store.collect_garbage();
         Ok(store)
     }
 
@@ -287,6 +290,16 @@ fn is_unfinished(path: &Path) -> Result<bool, StoreError> {
             || name.starts_with(MANIFEST) && name.ends_with(&format!(".{TEMPORARY}"))
     };
     Ok(list(path)?.iter().all(ours))
+}
+
+/// Makes a folder and those above it, each durable in the one above.
+fn create_folders(path: &Path) -> Result<(), StoreError> {
+    let missing: Vec<&Path> = path.ancestors().take_while(|folder| !folder.is_dir()).collect();
+    fs::create_dir_all(path).map_err(|source| StoreError::io("create the folder", path, source))?;
+    missing
+        .iter()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .try_for_each(|folder| disk::sync_folder(parent(folder)))
 }
 
 fn require_folder(path: &Path) -> Result<(), StoreError> {
