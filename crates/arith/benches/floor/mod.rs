@@ -1,0 +1,111 @@
+//! What this machine can do at best, measured in the run whose kernels it is compared with.
+#![allow(dead_code)] // Each bench uses its own part.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+/// Best of several runs, in seconds.
+pub fn best(runs: usize, mut work: impl FnMut()) -> f64 {
+    (0..runs)
+        .map(|_| {
+            let start = Instant::now();
+            work();
+            start.elapsed().as_secs_f64()
+        })
+        .fold(f64::INFINITY, f64::min)
+}
+
+/// Bytes a second that one thread reads from memory, summing 512 MiB.
+pub fn read_bandwidth() -> f64 {
+    let data = vec![1u64; 64 << 20];
+    let seconds = best(5, || {
+        let mut sums = [0u64; 32];
+        for line in data.as_chunks::<32>().0 {
+            for (s, x) in sums.iter_mut().zip(line) {
+                *s = s.wrapping_add(*x);
+            }
+        }
+        black_box(sums);
+    });
+    (8 * data.len()) as f64 / seconds
+}
+
+/// Operations a second and lane, from independent chains of one instruction; 0 without AVX-512.
+#[derive(Clone, Copy, Default)]
+pub struct Peaks {
+    /// Double multiply-adds.
+    pub fma: f64,
+    /// 52-bit integer multiply-adds.
+    pub ifma: f64,
+    /// 32-bit low products.
+    pub mullo32: f64,
+}
+
+pub fn peaks() -> Peaks {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx512ifma") {
+        // SAFETY: the processor was just seen to have the instructions.
+        return unsafe { x86::peaks() };
+    }
+    Peaks::default()
+}
+
+/// Prints a floor beside the kernel it belongs to.
+pub fn report(what: &str, floor: f64, why: &str, seconds: f64) {
+    println!(
+        "{what}: {:.3} ms, floor {:.3} ms ({why}), ratio {:.2}",
+        1e3 * seconds,
+        1e3 * floor,
+        seconds / floor
+    );
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::{Peaks, best};
+    use core::arch::x86_64::*;
+    use std::hint::black_box;
+
+    const ROUNDS: usize = 1_000_000;
+    const CHAINS: usize = 12;
+
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    pub fn peaks() -> Peaks {
+        let per_second = |lanes: f64, seconds: f64| lanes * (ROUNDS * CHAINS) as f64 / seconds;
+        let fma = best(5, || {
+            let c = _mm512_set1_pd(black_box(0.5));
+            let mut x = [c; CHAINS];
+            for _ in 0..ROUNDS {
+                for x in &mut x {
+                    *x = _mm512_fmadd_pd(*x, c, c);
+                }
+            }
+            black_box(x);
+        });
+        let ifma = best(5, || {
+            let c = _mm512_set1_epi64(black_box(12345));
+            let mut x = [c; CHAINS];
+            for _ in 0..ROUNDS {
+                for x in &mut x {
+                    *x = _mm512_madd52lo_epu64(*x, *x, c);
+                }
+            }
+            black_box(x);
+        });
+        let mullo32 = best(5, || {
+            let c = _mm512_set1_epi32(black_box(12345));
+            let mut x = [c; CHAINS];
+            for _ in 0..ROUNDS {
+                for x in &mut x {
+                    *x = _mm512_mullo_epi32(*x, c);
+                }
+            }
+            black_box(x);
+        });
+        Peaks {
+            fma: per_second(8.0, fma),
+            ifma: per_second(8.0, ifma),
+            mullo32: per_second(16.0, mullo32),
+        }
+    }
+}
