@@ -17,6 +17,7 @@ app = typer.Typer(
     name="ciphervec",
     no_args_is_help=True,
     add_completion=False,
+    pretty_exceptions_enable=False,  # its tracebacks print local variables, and some of those are secret
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Search embeddings that stay encrypted.",

@@ -65,11 +65,10 @@ def demo(
     screen.print()
     show.answers(screen, texts, questions, plain, runs)
     show.server_view(screen, runs)
-    screen.print()
-    show.times(screen, plain, runs, len(texts))
+    show.times(screen, runs, plain, len(texts))
     screen.print(
-        f"At {len(texts):,} rows the fixed cost of an encrypted question (expanding it, a few ms) outweighs the scan; "
-        "the README's table is for 200,000.\n",
+        f"At {len(texts):,} rows an encrypted question's fixed cost, its expansion, weighs more than the scan.\n"
+        "The README has the times for 200,000 rows, and `ciphervec bench search` has yours.\n",
         style="dim",
     )
     screen.print(f"Another key on the same folder: {refusal}\n", highlight=False)
@@ -95,7 +94,7 @@ def summary(
                 "ranks": ranks,
                 "worst_score_difference": worst,
                 "ms_total": run.ms_total,
-                "ratio_to_plain": run.ms_total / plain.ms,
+                "ratio_to_plain": run.ms_total / run.ms_plain,
                 "query_bytes": run.seen.query_bytes,
                 "response_bytes": run.seen.response_bytes,
                 "key_bytes_server": run.seen.key_bytes,

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich import box
 from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from .corpus import Passage
 from .search import ModeRun, PlainRun
 
 SHOWN = {
-    "open": ("in the clear", "in the clear"),
-    "sealed-index": ("encrypted", "in the clear"),
-    "sealed-query": ("in the clear", "encrypted"),
+    "open": ("plain", "plain"),
+    "sealed-index": ("encrypted", "plain"),
+    "sealed-query": ("plain", "encrypted"),
     "sealed": ("encrypted", "encrypted"),
 }
-SNIPPET = 74
+SHORTEST_NAME = 18
 
 
 def answers(
@@ -29,32 +27,32 @@ def answers(
     plain: PlainRun,
     runs: Sequence[ModeRun],
 ) -> None:
-    """One table a question: the plaintext ranking, and every mode's score for the hit at the same rank."""
+    """A block a question: the plaintext ranking, and every mode's score for the hit at the same rank."""
+    columns = ["plain", *(run.mode for run in runs)]
+    widths = [max(len(name), 6) + 2 for name in columns]
+    room = max(SHORTEST_NAME, min(console.width, 110) - 4 - sum(widths))
     for number, question in enumerate(questions):
-        table = Table(
-            box=box.SIMPLE_HEAD, title=question, title_justify="left", title_style="bold cyan", pad_edge=False
-        )
-        table.add_column("", style="dim")
-        table.add_column("passage", overflow="fold", ratio=1)
-        table.add_column("plain", justify="right", style="dim")
-        for run in runs:
-            table.add_column(run.mode, justify="right")
+        console.print(Text(question, style="bold cyan"))
+        heads = "".join(f"{name:>{width}}" for name, width in zip(columns, widths, strict=True))
+        console.print(Text(" " * (4 + room) + heads, style="dim"))
         for rank, want in enumerate(plain.answers[number]):
             passage = passages[want.row]
-            text = Text(passage.name, style="bold")
-            text.append("\n" + shorten(passage.text), style="not bold dim")
-            cells: list[str | Text] = [str(rank + 1), text, f"{want.score:.4f}"]
-            cells.extend(cell(run, number, rank, want.row) for run in runs)
-            table.add_row(*cells)
-        console.print(table)
+            line = Text(f"  {rank + 1} ")
+            line.append(f"{tail(passage.name, room):{room}}", style="bold")
+            line.append(f"{want.score:>{widths[0]}.4f}", style="dim")
+            for run, width in zip(runs, widths[1:], strict=True):
+                line.append_text(cell(run, number, rank, want.row, width))
+            console.print(line)
+            console.print(Text("    " + shorten(passage.text, room + sum(widths)), style="dim"))
+        console.print()
 
 
-def cell(run: ModeRun, question: int, rank: int, want: int) -> Text:
+def cell(run: ModeRun, question: int, rank: int, want: int, width: int) -> Text:
     """A score in green where the hit is the plaintext one, else the row that came instead, in red."""
     hit = run.answers[question][rank]
     if hit.row == want:
-        return Text(f"{hit.score:.4f}", style="green")
-    return Text(f"{hit.score:.4f}\nrow {hit.row}", style="bold red")
+        return Text(f"{hit.score:>{width}.4f}", style="green")
+    return Text(f"{f'row {hit.row}!':>{width}}", style="bold red")
 
 
 def agreement(plain: PlainRun, run: ModeRun) -> tuple[int, int, float]:
@@ -70,74 +68,63 @@ def agreement(plain: PlainRun, run: ModeRun) -> tuple[int, int, float]:
 
 def server_view(console: Console, runs: Sequence[ModeRun]) -> None:
     """What went to the server and came back, for one question."""
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        title="What the server saw",
-        title_justify="left",
-        title_style="bold",
-        pad_edge=False,
-    )
-    table.add_column("mode", style="bold")
-    table.add_column("vectors")
-    table.add_column("questions")
-    for name in ("bytes a vector", "its keys", "a question", "an answer", "on disk"):
-        table.add_column(name, justify="right")
+    rows: list[list[str | Text]] = []
     for run in runs:
         vectors, questions = SHOWN[run.mode]
         seen = run.seen
-        table.add_row(
-            run.mode,
-            shade(vectors),
-            shade(questions),
-            f"{seen.vector_bytes:,.0f}",
-            size(seen.key_bytes) if seen.key_bytes else "none",
-            size(seen.query_bytes),
-            size(seen.response_bytes),
-            size(seen.disk_bytes),
+        sizes = (seen.vector_bytes, seen.key_bytes, seen.query_bytes, seen.response_bytes, seen.disk_bytes)
+        rows.append(
+            [run.mode, shade(vectors), shade(questions), *(size(one) if one else "none" for one in sizes)]
         )
-    console.print(table)
+    heads = ["", "vectors", "questions", "a vector", "keys", "question", "answer", "on disk"]
+    grid(console, "What the server saw", heads, rows, left=3)
     for run in runs:
         if run.mode in ("open", "sealed"):
-            console.print(f"  end of a question in {run.mode}: ", style="dim", end="")
-            console.print(run.seen.query_head[-24:].hex(" ", 4), highlight=False)
+            console.print(f"  the last question's last bytes, {run.mode:8}", style="dim", end="")
+            console.print(run.seen.query_head[-16:].hex(" ", 4), highlight=False)
+    console.print()
 
 
-def times(console: Console, plain: PlainRun, runs: Sequence[ModeRun], rows: int) -> None:
-    """Milliseconds of one question, and the ratio to the plaintext scan."""
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        title="Time of one question",
-        title_justify="left",
-        title_style="bold",
-        pad_edge=False,
-    )
-    table.add_column("mode", style="bold")
-    for name in (
-        "prepare ms",
-        "server ms",
-        "open ms",
-        "total ms",
-        "× plain scan",
-        "sealed a second",
-        "same ranks",
-        "worst score",
-    ):
-        table.add_column(name, justify="right")
-    table.add_row("plain float32 product", "", "", "", f"{plain.ms:.2f}", "1.0", "", "", "", style="dim")
+def times(console: Console, runs: Sequence[ModeRun], plain: PlainRun, passages: int) -> None:
+    """Milliseconds of one question, and the ratio to the plaintext scan in the same turns."""
+    rows: list[list[str | Text]] = []
     for run in runs:
         same, ranks, worst = agreement(plain, run)
-        table.add_row(
-            run.mode,
-            f"{run.ms_prepare:.2f}",
-            f"{run.ms_server:.2f}",
-            f"{run.ms_open:.2f}",
-            f"{run.ms_total:.2f}",
-            f"{run.ms_total / plain.ms:.1f}",
-            f"{rows / run.seal_seconds:,.0f}",
-            Text(f"{same} of {ranks}", style="green" if same == ranks else "bold red"),
-            f"{worst:.1e}",
+        spent = (run.ms_prepare, run.ms_server, run.ms_open, run.ms_total, run.ms_plain)
+        rows.append(
+            [
+                run.mode,
+                *(f"{one:.2f}" for one in spent),
+                f"{run.ms_total / run.ms_plain:.1f}×",
+                f"{passages / run.seal_seconds:,.0f}",
+                Text(f"{same}/{ranks}", style="green" if same == ranks else "bold red"),
+                f"{worst:.0e}",
+            ]
         )
-    console.print(table)
+    heads = ["", "prepare", "server", "open", "total", "plain", "ratio", "sealed/s", "ranks", "error"]
+    grid(console, "Time of one question, in milliseconds", heads, rows, left=1)
+    console.print(
+        "  plain: a float32 product and a sort of the same rows, in the same turns\n"
+        "  sealed/s: vectors with their texts, synced to disk\n"
+        "  ranks: hits at the plaintext rank; error: the largest difference of a cosine",
+        style="dim",
+        highlight=False,
+    )
+
+
+def grid(console: Console, title: str, heads: list[str], rows: Sequence[Sequence[str | Text]], *, left: int) -> None:
+    """Columns as wide as they must be, so that nothing is folded at 80; the first `left` of them to the left."""
+    widths = [max(len(row[i]) for row in [heads, *rows]) for i in range(len(heads))]
+    console.print(Text(title, style="bold cyan"))
+    for number, row in enumerate([heads, *rows]):
+        line = Text("  ")
+        for place, (value, width) in enumerate(zip(row, widths, strict=True)):
+            gap = " " * (width - len(value))
+            text = value if isinstance(value, Text) else Text(value, style="dim" if number == 0 else "")
+            line.append_text(Text.assemble(text, gap) if place < left else Text.assemble(gap, text))
+            line.append("  ")
+        line.rstrip()
+        console.print(line, no_wrap=True, overflow="ignore", crop=False)
 
 
 def next_steps(console: Console, folder: str) -> None:
@@ -150,7 +137,8 @@ ciphervec query db items probe.npy --keys my.key
 
 # what this demo left behind
 ciphervec info {folder}
-ciphervec query {folder} stdlib-sealed {folder}/questions.npy -n 3 --keys {folder}/demo.key"""
+ciphervec query {folder} stdlib-sealed {folder}/questions.npy \\
+    -n 3 --keys {folder}/demo.key"""
     python = """import ciphervec, numpy
 
 keys = ciphervec.Keys.generate()
@@ -160,19 +148,27 @@ vectors = numpy.load("vectors.npy")
 items.add(range(len(vectors)), vectors)
 print(items.query(vectors[:1], n_results=5)["ids"])"""
     for block in (commands, python):
-        console.print(Padding(Text(block), (1, 2, 0, 2)))
+        console.print(Padding(Text(block), (1, 0, 0, 2)))
 
 
 def shade(says: str) -> Text:
+    """Green for what is hidden."""
     return Text(says, style="green" if says == "encrypted" else "yellow")
 
 
-def shorten(text: str) -> str:
-    return text if len(text) <= SNIPPET else text[: SNIPPET - 1].rsplit(" ", 1)[0] + " …"
+def shorten(text: str, width: int) -> str:
+    """The beginning, cut at a word."""
+    return text if len(text) <= width else text[: width - 1].rsplit(" ", 1)[0] + " …"
+
+
+def tail(name: str, width: int) -> str:
+    """The end of a dotted name, which says the most."""
+    return name if len(name) <= width else "…" + name[1 - width :]
 
 
 def size(count: float) -> str:
+    """Bytes in three digits."""
     for unit, divisor in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
         if count >= divisor:
-            return f"{count / divisor:,.1f} {unit}"
+            return f"{count / divisor:#.3g}".rstrip(".") + f" {unit}"
     return f"{count:.0f} B"
