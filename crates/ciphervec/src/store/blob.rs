@@ -10,7 +10,7 @@ use crate::decode::hex;
 use ciphervec_arith::buffer::AlignedBytes;
 use rayon::prelude::*;
 use std::fs::File;
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 /// Bytes of payload under one hash: 1 MiB.
@@ -117,9 +117,9 @@ impl Opened {
                 format!("{length} bytes"),
             ));
         }
-        let mut opened = Self { file, path, blob: *blob };
+        let opened = Self { file, path, blob: *blob };
         let mut header = [0; HEADER];
-        opened.fill(&mut header)?;
+        opened.fill(&opened.file, 0, &mut header)?;
         opened.check_header(&header)?;
         Ok(opened)
     }
@@ -148,17 +148,13 @@ impl Opened {
         }
     }
 
-    fn fill(&mut self, out: &mut [u8]) -> Result<(), StoreError> {
-        self.file.read_exact(out).map_err(|source| StoreError::io("read", &self.path, source))
-    }
-
-    /// The block hashes, once the payload was read; checked against the root.
-    fn hashes(&mut self) -> Result<Vec<u8>, StoreError> {
+    /// The block hashes, checked against the root.
+    fn hashes(&self) -> Result<Vec<u8>, StoreError> {
+        let offset = HEADER as u64 + self.blob.length;
         let mut hashes = vec![0; self.blob.blocks() as usize * HASH];
-        self.fill(&mut hashes)?;
+        self.fill(&self.file, offset, &mut hashes)?;
         let found = BlobRef::from_hashes(self.blob.length, &hashes);
         if found != self.blob {
-            let offset = HEADER as u64 + self.blob.length;
             let shown = |root: &[u8; 32]| format!("block hashes with root {}", hex(root));
             return Err(StoreError::corrupt(
                 &self.path,
@@ -168,6 +164,25 @@ impl Opened {
             ));
         }
         Ok(hashes)
+    }
+
+    fn fill(&self, mut file: &File, offset: u64, out: &mut [u8]) -> Result<(), StoreError> {
+        let moved = file.seek(SeekFrom::Start(offset));
+        moved
+            .and_then(|_| file.read_exact(out))
+            .map_err(|source| StoreError::io("read", &self.path, source))
+    }
+
+    /// Reads one block and checks it.
+    fn read_block(
+        &self,
+        file: &File,
+        index: usize,
+        expected: &[u8],
+        block: &mut [u8],
+    ) -> Result<(), StoreError> {
+        self.fill(file, HEADER as u64 + index as u64 * BLOCK as u64, block)?;
+        self.check_block(index, block, expected)
     }
 
     fn check_block(&self, index: usize, block: &[u8], expected: &[u8]) -> Result<(), StoreError> {
@@ -187,21 +202,23 @@ impl Opened {
     }
 }
 
-/// Reads a blob into one aligned buffer and checks every block; hashing uses the current rayon pool.
+/// Reads a blob into one aligned buffer and checks every block while it is in cache, in parallel on the
+/// current rayon pool.
 pub(super) fn read(folder: &Path, blob: &BlobRef) -> Result<AlignedBytes, StoreError> {
-    let mut opened = Opened::open(folder, blob)?;
+    let opened = Opened::open(folder, blob)?;
     let length = usize::try_from(blob.length).map_err(|_| {
-        StoreError::io("read into memory", &opened.path, io::Error::from(ErrorKind::OutOfMemory))
+        StoreError::io("read into memory", &opened.path, ErrorKind::OutOfMemory.into())
     })?;
-    let mut payload = AlignedBytes::zeroed(length);
-    opened.fill(&mut payload)?;
     let hashes = opened.hashes()?;
-    payload
-        .par_chunks(BLOCK)
-        .zip(hashes.par_chunks(HASH))
-        .enumerate()
-        .map(|(index, (block, expected))| opened.check_block(index, block, expected))
-        .collect::<Result<(), StoreError>>()?;
+    let mut payload = AlignedBytes::zeroed(length);
+    payload.par_chunks_mut(BLOCK).zip(hashes.par_chunks(HASH)).enumerate().try_for_each_init(
+        // A handle for each task: handles that share a file share its position.
+        || File::open(&opened.path),
+        |file, (index, (block, expected))| match file {
+            Ok(file) => opened.read_block(file, index, expected, block),
+            Err(error) => Err(StoreError::io("open", &opened.path, io::Error::from(error.kind()))),
+        },
+    )?;
     Ok(payload)
 }
 
@@ -213,37 +230,20 @@ pub(super) fn check(
     fault: &mut dyn FnMut(StoreError),
     progress: &mut dyn FnMut(u64),
 ) {
-    if let Err(error) = check_blocks(folder, blob, fault, progress) {
-        fault(error);
-    }
-}
-
-fn check_blocks(
-    folder: &Path,
-    blob: &BlobRef,
-    fault: &mut dyn FnMut(StoreError),
-    progress: &mut dyn FnMut(u64),
-) -> Result<(), StoreError> {
-    use std::io::{Seek, SeekFrom};
-    let mut opened = Opened::open(folder, blob)?;
-    let seek = |opened: &mut Opened, offset: u64| {
-        let moved = opened.file.seek(SeekFrom::Start(offset));
-        moved.map(|_| ()).map_err(|source| StoreError::io("read", &opened.path, source))
+    let opened = Opened::open(folder, blob);
+    let (opened, hashes) = match opened.and_then(|opened| Ok((opened.hashes()?, opened))) {
+        Ok((hashes, opened)) => (opened, hashes),
+        Err(error) => return fault(error),
     };
-    seek(&mut opened, HEADER as u64 + blob.length)?;
-    let hashes = opened.hashes()?;
-    seek(&mut opened, HEADER as u64)?;
-    let mut block = vec![0; BLOCK];
+    let mut buffer = vec![0; BLOCK];
     let mut left = blob.length;
     for (index, expected) in hashes.chunks_exact(HASH).enumerate() {
         let length = left.min(BLOCK as u64);
         left -= length;
-        let block = &mut block[..length as usize];
-        opened.fill(block)?;
-        if let Err(error) = opened.check_block(index, block, expected) {
+        let block = &mut buffer[..length as usize];
+        if let Err(error) = opened.read_block(&opened.file, index, expected, block) {
             fault(error);
         }
         progress(length);
     }
-    Ok(())
 }
