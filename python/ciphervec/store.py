@@ -87,8 +87,7 @@ class CollectionStore(Protocol):
         ...
 
     def verify(self, progress: Progress | None) -> dict[str, Any]:
-        """Read and check every block: `files` and `bytes` read, and the `problems` found, each with its
-        place."""
+        """Read and check every block; `files` and `bytes` read. Raises CorruptData naming every fault's place."""
         ...
 
     def collect_garbage(self) -> None:
@@ -180,7 +179,7 @@ class MemoryStore:
         total = sum(sum(segment.blobs.values()) for segment in self.segments())
         if progress is not None:
             progress(total, total)
-        return {"files": 0, "bytes": total, "problems": []}
+        return {"files": 0, "bytes": total}
 
     def collect_garbage(self) -> None:
         pass
@@ -248,7 +247,12 @@ class FolderStore:
         return self._store.attachment(name)
 
     def verify(self, progress: Progress | None) -> dict[str, Any]:
-        return self._store.verify(progress)
+        report = self._store.verify(progress)
+        problems = [str(problem["message"]) for problem in report.pop("problems")]
+        if problems:
+            more = [f"and {len(problems) - 20} more"] if len(problems) > 20 else []
+            raise CorruptData("\n".join([*problems[:20], *more]))
+        return report
 
     def collect_garbage(self) -> None:
         self._store.collect_garbage()
