@@ -78,8 +78,9 @@ def test_a_text_of_unknown_words_still_points_somewhere() -> None:
 
 
 def test_too_few_texts_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="too few for 256 dimensions"):
-        embed.tfidf(["a word and another", "a word again and another"])
+    for texts in (["a word and another", "a word again and another"], [f"common {i}" for i in range(50)]):
+        with pytest.raises(InvalidInput, match="too few for 256 dimensions"):
+            embed.tfidf(texts)
 
 
 def test_plain_search_ranks_by_the_exact_cosine() -> None:
@@ -118,7 +119,12 @@ def test_the_demo_ranks_as_the_plaintext_does(tmp_path: Path) -> None:
 def test_the_demo_reads_well_on_a_dumb_terminal(tmp_path: Path) -> None:
     text = demo(tmp_path / "d", "--passages", "1500", "--question", "How do I encode data as base64?")
     assert "\x1b" not in text
-    for part in ("What the server saw", "Time of one question", "× plain scan", "ciphervec keygen my.key"):
+    for part in (
+        "What the server saw",
+        "Time of one question, in milliseconds",
+        "sealed-query  plain      encrypted",
+        "ciphervec keygen my.key",
+    ):
         assert part in text
     # Run again over its own folder: the same key and the same collections, not an error.
     demo(tmp_path / "d", "--passages", "1500", "--json")

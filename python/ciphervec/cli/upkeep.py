@@ -11,9 +11,9 @@ import typer
 from rich.table import Table as Grid
 
 from .._native import IndexSpec
-from ..errors import CiphervecError, CollectionNotFound, CorruptData
+from ..errors import CollectionNotFound, CorruptData
 from ..store import RECORDS, ROWS, SIDECAR, TAGS, CollectionStore, FolderDatabase
-from .terminal import Json, command, exit_code, print_json, progress, screen, size
+from .terminal import ExitCode, Json, command, print_json, progress, screen, size
 
 Folder = Annotated[Path, typer.Argument(help="The database folder.")]
 OneName = Annotated[str | None, typer.Argument(help="One collection; all of them if left out.")]
@@ -66,7 +66,7 @@ def info(folder: Folder, name: OneName = None, as_json: Json = False) -> None:
 
 @command
 def verify(folder: Folder, name: OneName = None, as_json: Json = False) -> None:
-    """Read every stored block and check it. Needs no key; ends with code 6 at the first damaged collection.
+    """Read every stored block and check it. Needs no key; ends with code 6 if one is damaged.
 
     **Examples**
 
@@ -74,24 +74,29 @@ def verify(folder: Folder, name: OneName = None, as_json: Json = False) -> None:
     - `ciphervec verify db faces --json`
     """
     database = _open(folder)
-    reports: list[dict[str, Any]] = []
-    bad: CiphervecError | None = None
-    for one in _names(database, name):
-        try:
-            store = database.open(one)
-            with progress(f"checking {one}", 1, quiet=as_json) as step:
-                report = {"name": one, "sound": True, **store.verify(step)}
-            store.close()
-        except CorruptData as error:
-            report, bad = {"name": one, "sound": False, "error": str(error)}, error
-        reports.append(report)
-        if not as_json:
-            verdict = "[green]sound[/]" if report["sound"] else "[bold red]damaged[/]"
-            screen.print(f"{one}: {verdict}, {_counts(report)}", highlight=False)
+    reports = [check(one, database, quiet=as_json) for one in _names(database, name)]
     if as_json:
         print_json(reports)
-    if bad is not None:
-        raise typer.Exit(int(exit_code(bad)))
+    for report in () if as_json else reports:
+        verdict = "[green]sound[/]" if report["sound"] else "[bold red]damaged[/]"
+        screen.print(f"{report['name']}: {verdict}, {_counts(report)}", highlight=False)
+        for problem in report["problems"]:
+            screen.print(f"  {problem}", highlight=False, soft_wrap=True)
+    if not all(report["sound"] for report in reports):
+        raise typer.Exit(int(ExitCode.CORRUPT))
+
+
+def check(name: str, database: FolderDatabase, *, quiet: bool) -> dict[str, Any]:
+    """Every damaged block of a collection; a manifest that does not open is one too."""
+    report: dict[str, Any] = {"name": name, "sound": True, "problems": []}
+    try:
+        store = database.open(name)
+        with progress(f"checking {name}", 1, quiet=quiet) as step:
+            report.update(store.verify(step))
+        store.close()
+    except CorruptData as error:
+        report.update(sound=False, problems=str(error).splitlines())
+    return report
 
 
 def describe(name: str, store: CollectionStore) -> dict[str, Any]:
@@ -142,7 +147,5 @@ def _names(database: FolderDatabase, name: str | None) -> list[str]:
 
 
 def _counts(report: dict[str, Any]) -> str:
-    if not report["sound"]:
-        return str(report["error"])
-    parts = [f"{value:,} {key}" for key, value in report.items() if isinstance(value, int) and key != "sound"]
-    return ", ".join(parts)
+    parts = [f"{value:,} {key}" for key, value in report.items() if type(value) is int]
+    return ", ".join([*parts, f"{len(report['problems'])} problems"])

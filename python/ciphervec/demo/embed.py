@@ -57,10 +57,14 @@ def tfidf(texts: Sequence[str], dimension: int = DIMENSION) -> Embedder:
             "the demo embeds text with scikit-learn, which is not installed; pip install 'ciphervec[demo]'"
         ) from error
     weigh = TfidfVectorizer(stop_words="english", sublinear_tf=True, min_df=2, max_df=0.2, dtype=np.float32)
-    weights = weigh.fit_transform(texts)
-    if weights.shape[1] <= dimension:
+    try:
+        weights = weigh.fit_transform(texts)
+        words = weights.shape[1]
+    except ValueError:  # nothing is left without the words that are everywhere or in one text only
+        words = 0
+    if words <= dimension:
         raise InvalidInput(
-            f"{len(texts)} texts hold {weights.shape[1]} words, too few for {dimension} dimensions"
+            f"{len(texts)} texts share {words} words, too few for {dimension} dimensions; embed more of them"
         )
     reduce = TruncatedSVD(dimension, n_iter=4, random_state=0)
     vectors = unit(reduce.fit_transform(weights))

@@ -112,7 +112,9 @@ def times(console: Console, runs: Sequence[ModeRun], plain: PlainRun, passages: 
     )
 
 
-def grid(console: Console, title: str, heads: list[str], rows: Sequence[Sequence[str | Text]], *, left: int) -> None:
+def grid(
+    console: Console, title: str, heads: list[str], rows: Sequence[Sequence[str | Text]], *, left: int
+) -> None:
     """Columns as wide as they must be, so that nothing is folded at 80; the first `left` of them to the left."""
     widths = [max(len(row[i]) for row in [heads, *rows]) for i in range(len(heads))]
     console.print(Text(title, style="bold cyan"))
