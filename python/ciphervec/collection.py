@@ -3,8 +3,9 @@ owner's side."""
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Collection as Names
 from typing import Any, NoReturn
 
@@ -338,16 +339,19 @@ class Collection:
             "a Collection holds secret keys and can't be pickled. Open its folder again with the keys."
         )
 
-    def _open(self, *, write: bool = False) -> threading.RLock:
-        if self._closed:
-            raise CiphervecError(
-                f"collection {self.name!r} was {self._closed}; get it again from the client."
-            )
-        if write and self._store.read_only:
-            raise StorageError(
-                f"collection {self.name!r} was opened with read_only=True; open it for writing."
-            )
-        return self._lock
+    @contextlib.contextmanager
+    def _open(self, *, write: bool = False) -> Iterator[None]:
+        with self._lock:
+            if self._closed:
+                raise CiphervecError(
+                    f"collection {self.name!r} was {self._closed}; get it again from the client."
+                )
+            if write and self._store.read_only:
+                raise StorageError(
+                    f"collection {self.name!r} was opened with read_only=True; open it for writing."
+                )
+            self._segments.settle()
+            yield
 
     def _names(self, ids: Id | Iterable[Id]) -> list[Id]:
         return arrays.ids(ids)

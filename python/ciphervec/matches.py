@@ -64,6 +64,8 @@ def of_raw(metric: str, ids: list[Id], raw: FloatArray) -> Matches:
     rounding, so neighbours closer than it could stand in the wrong order; they are put in the reported one.
     """
     similar = metric in ("cosine", "ip")
+    if metric == "cosine":
+        raw = np.clip(raw, -1, 1)  # a perfect match may decode one rounding step beyond
     distances, scores = (np.float32(1) - raw, raw) if similar else (raw, -raw)
     if np.any(distances[1:] < distances[:-1]):
         order = np.argsort(distances, kind="stable")

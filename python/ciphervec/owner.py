@@ -147,10 +147,14 @@ class Owner:
         arrays.distinct(names)
         if attach:
             self.refuse_known(names)
-        segment = self._native.seal(rows, names, expected)
+        segment = self.seal_checked(names, rows, expected)
         if attach:
             self.attach(segment.id, segment.sidecar)
         return segment
+
+    def seal_checked(self, ids: Sequence[Id], rows: FloatArray, expected: int | None) -> SealedSegment:
+        """As `seal(attach=False)`, for ids and rows that `arrays` has checked already."""
+        return self._native.seal(rows, ids, expected)
 
     def refuse_known(self, ids: Sequence[Id]) -> None:
         """Raise DuplicateId when one of `ids` is attached already."""

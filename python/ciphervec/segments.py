@@ -51,12 +51,23 @@ class Segments:
         WrongKey."""
         self.store = store
         self.description = description
-        self.owner = Owner(keys, description.spec, epoch=description.epoch)
+        self._keys = keys
+        self._load()
+
+    def _load(self) -> None:
+        self.owner = Owner(self._keys, self.description.spec, epoch=self.description.epoch)
         self._server: _native.ServerIndex | None = None
-        self._records: dict[bytes, _native.RecordBatch | None] = {}
-        self._tags: dict[bytes, _native.FilterTags | None] = {}
-        for segment in store.segments():
-            self.owner.attach(segment.id, store.read(segment.id, SIDECAR), segment.deleted)
+        self._records: dict[bytes, _native.RecordBatch] = {}
+        self._tags: dict[bytes, _native.FilterTags] = {}
+        for segment in self.store.segments():
+            self.owner.attach(segment.id, self.store.read(segment.id, SIDECAR), segment.deleted)
+        self._in_step = True
+
+    def settle(self) -> None:
+        """Read everything again if the last change was interrupted between its commit and its end, by
+        Ctrl-C say."""
+        if not self._in_step:
+            self._load()
 
     @property
     def server(self) -> _native.ServerIndex:
@@ -99,9 +110,11 @@ class Segments:
         evaluation = owner.evaluation_at(description.epoch).to_bytes()
         meta = description.to_bytes(owner)
         self.store.commit(Change(meta=meta, attachments={EVALUATION: evaluation}))
+        over = self.description.epoch
         self.description, owner.epoch = description, description.epoch
         if self._server is not None:
             self._server.set_evaluation_keys(evaluation)
+            self._server.forget_epoch(over)
 
     def optimize(self, progress: Progress | None = None) -> None:
         """Merge small segments and those with deleted rows into full ones, each step one commit."""
@@ -200,7 +213,7 @@ class Segments:
         return table
 
     def _sealed(self, batch: Batch, expected: int) -> NewSegment:
-        segment = self.owner.seal(batch.ids, batch.rows, attach=False, expected=expected)
+        segment = self.owner.seal_checked(batch.ids, batch.rows, expected)
         blobs = {ROWS: segment.segment, SIDECAR: segment.sidecar}
         payloads = [payload(r, f"id {name!r}") for name, r in zip(batch.ids, batch.records, strict=True)]
         if any(payloads):
@@ -234,7 +247,12 @@ class Segments:
     def _commit(self, change: Change, dropped: Sequence[Id]) -> None:
         if not (change.add or change.remove or change.delete_rows):
             return
-        self.store.commit(change)
+        self._in_step = False
+        try:
+            self.store.commit(change)
+        except Exception:
+            self._in_step = True  # refused: the old state stands, here and in the store
+            raise
         if dropped:
             self.owner.forget(dropped)
         for segment_id in change.remove:
@@ -247,6 +265,7 @@ class Segments:
             self.owner.attach(new.id, new.blobs[SIDECAR])
             if self._server is not None:
                 self.store.load_into(self._server, new.id, tagged=TAGS in new.blobs)
+        self._in_step = True
 
     def _worn(self) -> list[StoredSegment]:
         """Segments worth sealing again: with deleted rows, or small when there are several small ones."""

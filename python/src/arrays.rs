@@ -27,6 +27,6 @@ pub fn matrix<'py>(
     rows: Vec<f32>,
     dimension: usize,
 ) -> PyResult<Bound<'py, PyArray2<f32>>> {
-    let count = if dimension == 0 { 0 } else { rows.len() / dimension };
+    let count = rows.len().checked_div(dimension).unwrap_or(0);
     PyArray1::from_vec(py, rows).reshape([count, dimension])
 }

@@ -1,22 +1,43 @@
 //! Thread counts and back-ends: which part of the machine the work runs on; both sides.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::mem::forget;
+use std::process;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ciphervec_arith::backend::Backend;
 use pyo3::prelude::*;
-use rayon::{ThreadPool, ThreadPoolBuilder};
+use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
 use crate::errors::{InvalidInput, Raise};
 
-static POOL: RwLock<Option<Arc<ThreadPool>>> = RwLock::new(None);
+/// The pool, the process that made it, and the threads asked for (0: one per core).
+static POOL: Mutex<(Option<(u32, Arc<ThreadPool>)>, usize)> = Mutex::new((None, 0));
 
 /// Runs `work` on the threads that `set_threads` asked for, or on all of them.
+///
+/// The pool is ours and belongs to one process: Python programs fork, a forked child has none of its parent's
+/// threads, and work handed to rayon's global pool would wait for them forever.
 pub fn run<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    let pool = POOL.read().unwrap_or_else(PoisonError::into_inner).clone();
+    let pool = {
+        let mut state = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+        let (pool, threads) = &mut *state;
+        if let Some((_, stale)) = pool.take_if(|(owner, _)| *owner != process::id()) {
+            forget(stale); // its threads are not here to be told to stop
+        }
+        if pool.is_none() {
+            *pool = start(*threads).ok().map(|made| (process::id(), made));
+        }
+        pool.as_ref().map(|(_, pool)| Arc::clone(pool))
+    };
     match pool {
         Some(pool) => pool.install(work),
         None => work(),
     }
+}
+
+fn start(threads: usize) -> Result<Arc<ThreadPool>, ThreadPoolBuildError> {
+    let builder = ThreadPoolBuilder::new().num_threads(threads);
+    Ok(Arc::new(builder.thread_name(|index| format!("ciphervec-{index}")).build()?))
 }
 
 /// Sets how many threads sealing, scanning and opening use, in the whole process.
@@ -26,12 +47,17 @@ pub fn set_threads(threads: isize) -> PyResult<()> {
     let Some(count) = count else {
         return Err(InvalidInput::new_err(format!("threads must be 1 to 1024, got {threads}")));
     };
-    let pool = ThreadPoolBuilder::new()
-        .num_threads(count)
-        .thread_name(|index| format!("ciphervec-{index}"))
-        .build()
-        .map_err(|error| InvalidInput::new_err(format!("cannot start {count} threads: {error}")))?;
-    *POOL.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(pool));
+    let pool = start(count).map_err(|error| {
+        InvalidInput::new_err(format!("cannot start {count} threads: {error}; ask for fewer"))
+    })?;
+    let old = {
+        let mut state = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+        state.1 = count;
+        state.0.replace((process::id(), pool))
+    };
+    if let Some((_, stale)) = old.filter(|(owner, _)| *owner != process::id()) {
+        forget(stale);
+    }
     Ok(())
 }
 

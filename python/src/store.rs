@@ -66,17 +66,23 @@ impl PyStore {
 impl PyStore {
     #[staticmethod]
     fn create(py: Python<'_>, path: &str, meta: &[u8]) -> PyResult<Self> {
-        py.detach(|| Store::create(Path::new(path), meta)).map(Self::new).map_err(Raise::raise)
+        py.detach(|| runtime::run(|| Store::create(Path::new(path), meta)))
+            .map(Self::new)
+            .map_err(Raise::raise)
     }
 
     #[staticmethod]
     fn open(py: Python<'_>, path: &str) -> PyResult<Self> {
-        py.detach(|| Store::open(Path::new(path))).map(Self::new).map_err(Raise::raise)
+        py.detach(|| runtime::run(|| Store::open(Path::new(path))))
+            .map(Self::new)
+            .map_err(Raise::raise)
     }
 
     #[staticmethod]
     fn open_read_only(py: Python<'_>, path: &str) -> PyResult<Self> {
-        py.detach(|| Store::open_read_only(Path::new(path))).map(Self::new).map_err(Raise::raise)
+        py.detach(|| runtime::run(|| Store::open_read_only(Path::new(path))))
+            .map(Self::new)
+            .map_err(Raise::raise)
     }
 
     #[getter]

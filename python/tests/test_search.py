@@ -109,6 +109,7 @@ def test_a_vector_finds_itself_and_its_opposite_exactly(
         assert match.ids == [0, 1]
         tolerance = {"standard": 1e-4, "small": 1e-3, "wide": 1e-6}[precision]
         np.testing.assert_allclose(match.scores, [1.0, -1.0], atol=tolerance)
+        assert match.distances[0] >= 0 and match.distances[1] <= 2
 
 
 @variants
