@@ -97,9 +97,12 @@ fn every_truncation_and_every_appended_byte_is_refused() {
 /// Puts the largest lengths at every place where one could be declared.
 #[test]
 fn huge_declared_lengths_are_refused_or_read_canonically() {
-    for sample in SAMPLES.iter() {
+    for sample in SAMPLES.iter().chain(FRAMES.iter()) {
+        // All fields of a frame but the numbers themselves stand in its first bytes.
+        let end =
+            sample.bytes.len().min(if sample.checksum == Checksum::Frame { 180 } else { 2000 });
         for width in [2, 4, 8] {
-            for at in 0..sample.bytes.len().saturating_sub(width) {
+            for at in 0..end.saturating_sub(width) {
                 for byte in [0xff, 0x7f, 0x01] {
                     let mut bytes = sample.bytes.clone();
                     bytes[at..at + width].fill(byte);
