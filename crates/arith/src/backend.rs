@@ -11,6 +11,8 @@ pub(crate) mod avx2;
 pub(crate) mod avx512;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod blocked;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod convert;
 pub(crate) mod dispatch;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod pointwise;

@@ -6,6 +6,7 @@
 
 pub mod backend;
 pub mod buffer;
+pub mod convert;
 pub mod error;
 pub mod matmul;
 pub mod modulus;

@@ -161,3 +161,24 @@ fn digits(byte: u8, out: &mut [i8]) {
         rest = third;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The table against the definition in double precision, whose own error is far below the bounds asked for.
+    #[test]
+    fn tail_table_is_the_distribution() {
+        let weight = |x: i32| (-f64::from(x * x) / (2.0 * GAUSSIAN_SIGMA * GAUSSIAN_SIGMA)).exp();
+        let total: f64 = (-80..=80).map(weight).sum();
+        let tail = |k: i32| 2.0 * (k..=80).rev().map(weight).sum::<f64>() / total;
+        let scale = (1u64 << 63) as f64;
+        for (k, &entry) in (1..).zip(&GAUSSIAN_TAIL) {
+            let exact = tail(k) * scale;
+            assert!((entry as f64 - exact).abs() <= 0.5 + 1e-13 * exact, "entry {k}");
+        }
+        // What was cut off would have rounded to nothing, and lies below the stated bound.
+        assert!(tail(GAUSSIAN_BOUND + 1) * scale < 0.5);
+        assert!(GAUSSIAN_TAIL.is_sorted_by(|a, b| a > b));
+    }
+}

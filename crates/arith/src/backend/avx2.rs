@@ -1,6 +1,7 @@
 //! Slices enter, results leave, by AVX2 and FMA.
 #![allow(unsafe_code)]
 
+pub(crate) mod convert;
 mod lanes;
 pub(crate) mod matmul;
 pub(crate) mod ntt;

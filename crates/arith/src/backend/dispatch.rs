@@ -84,12 +84,12 @@ pub(crate) fn unpack50(bytes: &[u8], out: &mut [u64]) {
 pub(crate) fn ring_scan(
     data: &[u8],
     nodes: usize,
-    query: &[u64],
+    queries: &[&[u64]],
     m: &Modulus,
     u: &mut [u64],
     v: &mut [u64],
 ) {
-    on!(Backend::current(), ring::scan(data, nodes, query, m, u, v));
+    on!(Backend::current(), ring::scan(data, nodes, queries, m, u, v));
 }
 
 pub(crate) fn accept(words: &mut [u64], mask: u64, q: u64) -> usize {
@@ -142,4 +142,32 @@ pub(crate) fn query_block(backend: Backend) -> usize {
         Backend::Avx2 => avx2::matmul::QUERIES,
         _ => portable::matmul::QUERIES,
     }
+}
+
+pub(crate) fn recentre(poly: &mut [u64], from: u64, to: u64) {
+    on!(Backend::current(), convert::recentre(poly, from, to));
+}
+
+pub(crate) fn centre(poly: &mut [u64], modulus: u64) {
+    on!(Backend::current(), convert::centre(poly, modulus));
+}
+
+pub(crate) fn lift(out: &mut [u64], values: &[i64], modulus: u64) {
+    on!(Backend::current(), convert::lift(out, values, modulus));
+}
+
+pub(crate) fn lift_ternary(out: &mut [u64], values: &[i8], modulus: u64) {
+    on!(Backend::current(), convert::lift_ternary(out, values, modulus));
+}
+
+pub(crate) fn lift_noisy(out: &mut [u64], values: &[i64], noise: &[i32], modulus: u64) {
+    on!(Backend::current(), convert::lift_noisy(out, values, noise, modulus));
+}
+
+pub(crate) fn switch_down(out: &mut [u32], poly: &[u64], modulus: u64) {
+    on!(Backend::current(), convert::switch_down(out, poly, modulus));
+}
+
+pub(crate) fn switch_up(out: &mut [u64], values: &[u32], modulus: u64) {
+    on!(Backend::current(), convert::switch_up(out, values, modulus));
 }

@@ -1,5 +1,6 @@
 //! Slices enter, results leave, by plain Rust: the reference that the other back-ends must equal bit for bit.
 
+pub(crate) mod convert;
 pub(crate) mod matmul;
 pub(crate) mod ntt;
 pub(crate) mod poly;

@@ -126,29 +126,32 @@ fn load(words: &[u64]) -> __m256i {
     unsafe { _mm256_loadu_si256(words.as_ptr().cast()) }
 }
 
-/// One query over all blocks, four coefficients at a time: a block's strips stay in cache for the eight rounds.
+/// All queries over a block before the next, four coefficients at a time: its strips stay in cache for all those rounds.
 #[target_feature(enable = "avx2")]
 pub(crate) fn scan(
     data: &[u8],
     nodes: usize,
-    query: &[u64],
+    queries: &[&[u64]],
     m: &Modulus,
     u: &mut [u64],
     v: &mut [u64],
 ) {
-    let strips = data.as_chunks::<STRIP_BYTES>().0;
-    let query = query.as_chunks::<{ 2 * STRIP }>().0;
-    let rows = u.as_chunks_mut::<STRIP>().0.iter_mut().zip(v.as_chunks_mut::<STRIP>().0);
-    for (block, (u, v)) in strips.chunks_exact(nodes.max(1)).zip(rows) {
-        for j in 0..GROUPS {
-            let (mut sum_u, mut sum_v) = (Sums::new(), Sums::new());
-            for (strip, q) in block.iter().zip(query) {
-                let d = halves(unpack(strip, j));
-                sum_u.accumulate(d, halves(load(&q[4 * j..4 * j + 4])));
-                sum_v.accumulate(d, halves(load(&q[STRIP + 4 * j..STRIP + 4 * j + 4])));
+    let (strips, nodes) = (data.as_chunks::<STRIP_BYTES>().0, nodes.max(1));
+    let blocks = strips.len() / nodes;
+    for (i, block) in strips.chunks_exact(nodes).enumerate() {
+        for (k, query) in queries.iter().enumerate() {
+            let at = (k * blocks + i) * STRIP;
+            let query = query.as_chunks::<{ 2 * STRIP }>().0;
+            for j in 0..GROUPS {
+                let (mut sum_u, mut sum_v) = (Sums::new(), Sums::new());
+                for (strip, q) in block.iter().zip(query) {
+                    let d = halves(unpack(strip, j));
+                    sum_u.accumulate(d, halves(load(&q[4 * j..4 * j + 4])));
+                    sum_v.accumulate(d, halves(load(&q[STRIP + 4 * j..STRIP + 4 * j + 4])));
+                }
+                sum_u.store(m, &mut u[at + 4 * j..at + 4 * j + 4]);
+                sum_v.store(m, &mut v[at + 4 * j..at + 4 * j + 4]);
             }
-            sum_u.store(m, &mut u[4 * j..4 * j + 4]);
-            sum_v.store(m, &mut v[4 * j..4 * j + 4]);
         }
     }
 }

@@ -71,41 +71,59 @@ pub(crate) fn unpack50(bytes: &[u8], out: &mut [u64]) {
     portable::ring::unpack50(rest, tail);
 }
 
-/// One query over all blocks: sixteen accumulators (low and high halves of U and V for four vectors).
+/// All queries over a block before the next block: the packed residues come from memory once.
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512ifma,avx512vbmi")]
 pub(crate) fn scan(
     data: &[u8],
     nodes: usize,
-    query: &[u64],
+    queries: &[&[u64]],
     m: &Modulus,
     u: &mut [u64],
     v: &mut [u64],
 ) {
     let (unpack, late) = (Unpack::new(), Late::new(m));
-    let strips = data.as_chunks::<STRIP_BYTES>().0;
-    let query = query.as_chunks::<{ 2 * STRIP }>().0;
-    let rows = u.as_chunks_mut::<STRIP>().0.iter_mut().zip(v.as_chunks_mut::<STRIP>().0);
-    for (block, (u, v)) in strips.chunks_exact(nodes.max(1)).zip(rows) {
-        let zero = _mm512_setzero_si512();
-        let mut low_u = [zero; 4];
-        let mut high_u = [zero; 4];
-        let mut low_v = [zero; 4];
-        let mut high_v = [zero; 4];
-        for (strip, q) in block.iter().zip(query) {
+    let (strips, nodes) = (data.as_chunks::<STRIP_BYTES>().0, nodes.max(1));
+    let blocks = strips.len() / nodes;
+    for (i, block) in strips.chunks_exact(nodes).enumerate() {
+        for (k, query) in queries.iter().enumerate() {
+            let at = (k * blocks + i) * STRIP;
+            let (u, v) = (&mut u[at..at + STRIP], &mut v[at..at + STRIP]);
+            one(&unpack, &late, block, query, k == 0, u, v);
+        }
+    }
+}
+
+/// One block and one query: sixteen accumulators, the low and high halves of U and V for four vectors.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512ifma,avx512vbmi")]
+fn one(
+    unpack: &Unpack,
+    late: &Late,
+    block: &[[u8; STRIP_BYTES]],
+    query: &[u64],
+    fetch: bool,
+    u: &mut [u64],
+    v: &mut [u64],
+) {
+    let zero = _mm512_setzero_si512();
+    let (mut low_u, mut high_u) = ([zero; 4], [zero; 4]);
+    let (mut low_v, mut high_v) = ([zero; 4], [zero; 4]);
+    for (strip, q) in block.iter().zip(query.as_chunks::<{ 2 * STRIP }>().0) {
+        if fetch {
             prefetch(strip);
-            for j in 0..4 {
-                let d = unpack.vector(strip, j);
-                let (b, a) = (load(q, 8 * j), load(q, STRIP + 8 * j));
-                low_u[j] = _mm512_madd52lo_epu64(low_u[j], d, b);
-                high_u[j] = _mm512_madd52hi_epu64(high_u[j], d, b);
-                low_v[j] = _mm512_madd52lo_epu64(low_v[j], d, a);
-                high_v[j] = _mm512_madd52hi_epu64(high_v[j], d, a);
-            }
         }
         for j in 0..4 {
-            late.store(low_u[j], high_u[j], &mut u[8 * j..8 * j + 8]);
-            late.store(low_v[j], high_v[j], &mut v[8 * j..8 * j + 8]);
+            let d = unpack.vector(strip, j);
+            let (b, a) = (load(q, 8 * j), load(q, STRIP + 8 * j));
+            low_u[j] = _mm512_madd52lo_epu64(low_u[j], d, b);
+            high_u[j] = _mm512_madd52hi_epu64(high_u[j], d, b);
+            low_v[j] = _mm512_madd52lo_epu64(low_v[j], d, a);
+            high_v[j] = _mm512_madd52hi_epu64(high_v[j], d, a);
         }
+    }
+    for j in 0..4 {
+        late.store(low_u[j], high_u[j], &mut u[8 * j..8 * j + 8]);
+        late.store(low_v[j], high_v[j], &mut v[8 * j..8 * j + 8]);
     }
 }
 

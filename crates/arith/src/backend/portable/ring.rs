@@ -37,30 +37,34 @@ fn coefficient(packed: &[u8; 50], i: usize) -> u64 {
     (u64::from_le_bytes(word) >> (50 * i - 8 * start)) & MASK
 }
 
-/// One query over all blocks. Products are below `2^100` and there are at most `2^12` of them, so 128 bits hold the sum.
+/// All queries over a block before the next. Products are below `2^100` and there are at most `2^12` of them, so 128 bits
+/// hold a sum.
 pub(crate) fn scan(
     data: &[u8],
     nodes: usize,
-    query: &[u64],
+    queries: &[&[u64]],
     m: &Modulus,
     u: &mut [u64],
     v: &mut [u64],
 ) {
-    let rows = u.as_chunks_mut::<STRIP>().0.iter_mut().zip(v.as_chunks_mut::<STRIP>().0);
-    for (i, (u, v)) in rows.enumerate() {
-        let block = &data[i * nodes * STRIP_BYTES..(i + 1) * nodes * STRIP_BYTES];
-        let (mut sum_u, mut sum_v) = ([0u128; STRIP], [0u128; STRIP]);
-        let mut d = [0u64; STRIP];
-        for (strip, q) in block.chunks_exact(STRIP_BYTES).zip(query.chunks_exact(2 * STRIP)) {
-            unpack50(strip, &mut d);
-            for j in 0..STRIP {
-                sum_u[j] += u128::from(d[j]) * u128::from(q[j]);
-                sum_v[j] += u128::from(d[j]) * u128::from(q[STRIP + j]);
+    let (strips, nodes) = (data.as_chunks::<STRIP_BYTES>().0, nodes.max(1));
+    let blocks = strips.len() / nodes;
+    for (i, block) in strips.chunks_exact(nodes).enumerate() {
+        for (k, query) in queries.iter().enumerate() {
+            let (mut sum_u, mut sum_v) = ([0u128; STRIP], [0u128; STRIP]);
+            let mut d = [0u64; STRIP];
+            for (strip, q) in block.iter().zip(query.as_chunks::<{ 2 * STRIP }>().0) {
+                unpack50(strip, &mut d);
+                for j in 0..STRIP {
+                    sum_u[j] += u128::from(d[j]) * u128::from(q[j]);
+                    sum_v[j] += u128::from(d[j]) * u128::from(q[STRIP + j]);
+                }
             }
-        }
-        for j in 0..STRIP {
-            u[j] = m.reduce_u128(sum_u[j]);
-            v[j] = m.reduce_u128(sum_v[j]);
+            let at = (k * blocks + i) * STRIP;
+            for j in 0..STRIP {
+                u[at + j] = m.reduce_u128(sum_u[j]);
+                v[at + j] = m.reduce_u128(sum_v[j]);
+            }
         }
     }
 }

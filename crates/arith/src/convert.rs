@@ -1,0 +1,136 @@
+//! Residues enter in one representation (canonical, centred, another modulus, 24 bits) and leave in another. Both sides.
+//!
+//! Every function is free of branches on its data and panics when its slices differ in length.
+
+use crate::backend::dispatch;
+use crate::modulus::Modulus;
+
+/// Residues in `[0, from)`, read as integers in `(-from/2, from/2)`, become residues in `[0, to)`; `to > from / 2`.
+pub fn recentre(poly: &mut [u64], from: &Modulus, to: &Modulus) {
+    assert!(to.value() > from.value() / 2, "expected moduli of about one size");
+    dispatch::recentre(poly, from.value(), to.value());
+}
+
+/// Residues in `[0, q)` become integers in `(-q/2, q/2)`, as wrapping 64-bit words.
+pub fn centre(poly: &mut [u64], m: &Modulus) {
+    dispatch::centre(poly, m.value());
+}
+
+/// Integers of magnitude below `q` become residues in `[0, q)`.
+pub fn lift(out: &mut [u64], values: &[i64], m: &Modulus) {
+    assert_eq!(out.len(), values.len(), "values");
+    dispatch::lift(out, values, m.value());
+}
+
+/// [`lift`] of values of -1, 0 and 1.
+pub fn lift_ternary(out: &mut [u64], values: &[i8], m: &Modulus) {
+    assert_eq!(out.len(), values.len(), "values");
+    dispatch::lift_ternary(out, values, m.value());
+}
+
+/// [`lift`] of `values + noise`.
+pub fn lift_noisy(out: &mut [u64], values: &[i64], noise: &[i32], m: &Modulus) {
+    assert_eq!(out.len(), values.len(), "values");
+    assert_eq!(out.len(), noise.len(), "noise");
+    dispatch::lift_noisy(out, values, noise, m.value());
+}
+
+/// Modulus switching to 24 bits: `round(x 2^24 / q) mod 2^24` for residues `x` in `[0, q)`, `q < 2^51`. Within `2^-27` of
+/// a tie either neighbour may come out, the same one on every machine.
+pub fn switch_down(out: &mut [u32], poly: &[u64], m: &Modulus) {
+    assert_eq!(out.len(), poly.len(), "residues");
+    assert!(m.value() >> 51 == 0, "expected a modulus below 2^51");
+    dispatch::switch_down(out, poly, m.value());
+}
+
+/// The way back: `round(x q / 2^24)` in `[0, q)` for `x` below `2^24`, `q < 2^51`.
+pub fn switch_up(out: &mut [u64], values: &[u32], m: &Modulus) {
+    assert_eq!(out.len(), values.len(), "values");
+    assert!(m.value() >> 51 == 0, "expected a modulus below 2^51");
+    dispatch::switch_up(out, values, m.value());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Backend;
+    use crate::ntt_primes;
+
+    fn words(count: usize, limit: u64) -> Vec<u64> {
+        let mut values: Vec<u64> =
+            (0..count as u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) % limit).collect();
+        values.extend([0, 1, limit / 2 - 1, limit / 2, limit / 2 + 1, limit - 1]);
+        values
+    }
+
+    #[test]
+    fn every_conversion_is_what_it_says_on_every_back_end() {
+        let primes = ntt_primes(50, 4096, 2).unwrap();
+        let [q, p] = [primes[0], primes[1]].map(|prime| Modulus::new(prime).unwrap());
+        for backend in Backend::available() {
+            let ran = backend.run(|| {
+                for (from, to) in [(&q, &p), (&p, &q)] {
+                    let values = words(1000, from.value());
+                    let mut got = values.clone();
+                    recentre(&mut got, from, to);
+                    let expected: Vec<u64> =
+                        values.iter().map(|&v| to.from_i64(from.to_centered(v))).collect();
+                    assert_eq!(got, expected);
+                    let mut got = values.clone();
+                    centre(&mut got, from);
+                    let expected: Vec<u64> =
+                        values.iter().map(|&v| from.to_centered(v) as u64).collect();
+                    assert_eq!(got, expected);
+                    let signed: Vec<i64> = expected.iter().map(|&v| v as i64 / 2).collect();
+                    let mut got = vec![0; signed.len()];
+                    lift(&mut got, &signed, from);
+                    let expected: Vec<u64> = signed.iter().map(|&v| from.from_i64(v)).collect();
+                    assert_eq!(got, expected);
+                    let noise: Vec<i32> = (0..signed.len() as i32).map(|i| i % 59 - 29).collect();
+                    lift_noisy(&mut got, &signed, &noise, from);
+                    let sums =
+                        signed.iter().zip(&noise).map(|(&v, &e)| from.from_i64(v + i64::from(e)));
+                    assert_eq!(got, sums.collect::<Vec<_>>());
+                    let small: Vec<i8> = (0..signed.len()).map(|i| (i % 3) as i8 - 1).collect();
+                    lift_ternary(&mut got, &small, from);
+                    assert_eq!(
+                        got,
+                        small.iter().map(|&v| from.from_i64(i64::from(v))).collect::<Vec<_>>()
+                    );
+                }
+            });
+            assert!(ran.is_ok());
+        }
+    }
+
+    #[test]
+    fn switching_rounds_to_nearest_on_every_back_end() {
+        let q = Modulus::new(ntt_primes(50, 4096, 1).unwrap()[0]).unwrap();
+        let values = words(20_000, q.value());
+        let mut reference = Vec::new();
+        for backend in Backend::available() {
+            let mut down = vec![0; values.len()];
+            let mut up = vec![0; values.len()];
+            let ran = backend.run(|| {
+                switch_down(&mut down, &values, &q);
+                switch_up(&mut up, &down, &q);
+            });
+            assert!(ran.is_ok());
+            for ((&value, &down), &up) in values.iter().zip(&down).zip(&up) {
+                // |down q - value 2^24| <= q / 2, up to the stated doubt about ties, modulo 2^24 q.
+                let (whole, scaled) = (u128::from(q.value()) << 24, u128::from(value) << 24);
+                let distance = (u128::from(down) * u128::from(q.value())).abs_diff(scaled);
+                let distance = distance.min(whole - distance);
+                assert!(distance <= u128::from(q.value() / 2 + q.value() / (1 << 26)), "{value}");
+                let exact = (u128::from(down) * u128::from(q.value()) + (1 << 23)) >> 24;
+                assert_eq!(u128::from(up), exact % u128::from(q.value()));
+            }
+            let both = (down, up);
+            if reference.is_empty() {
+                reference.push(both);
+            } else {
+                assert_eq!(reference[0], both, "{}", backend.name());
+            }
+        }
+    }
+}
