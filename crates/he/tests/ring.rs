@@ -78,12 +78,11 @@ impl Owner {
         assert_eq!(read, pieces);
         let expanded = ring::expand(&self.ring, &self.keys, &read, &[*layout]).unwrap().remove(0);
         let sums = ring::scan(&self.ring, layout, &data, count, &[&expanded]).remove(0);
-        let mut answer = Vec::new();
-        ring::append_answer(&self.ring, layout, count, &sums, &mut answer);
-        assert_eq!(answer.len(), ring::answer_len(layout, count));
+        let mut answer = vec![0; ring::answer_len(layout, count)];
+        ring::write_answer(&self.ring, layout, &sums, &mut answer);
         let mask_sums = (vectors == Vectors::Sealed).then(|| {
             let mut bytes = Vec::new();
-            MaskSums::compute(&self.ring, &self.masks, layout, &expanded).append(&mut bytes);
+            MaskSums::compute(&self.ring, &self.masks, layout, &[&expanded])[0].append(&mut bytes);
             MaskSums::read(&self.ring, &mut Reader::new("a response", &bytes)).unwrap()
         });
         let opener = QueryOpener::new(&self.ring, &self.key, mask_sums.as_ref());

@@ -268,11 +268,19 @@ impl ServerIndex {
         let seed: [u8; 32] = reader.array()?;
         let sealed = self.spec.mode() == Mode::Sealed;
         let pieces = Layout::new(self.spec.dimension(), 0)?.chunks();
+        let count = head.count as usize;
         let mut sums: Vec<Vec<MaskSums>> = layouts.iter().map(|_| Vec::new()).collect();
-        let mut answers: Vec<Vec<u8>> = chosen.iter().map(|_| Vec::new()).collect();
-        for first in (0..head.count as usize).step_by(IN_FLIGHT) {
+        let lengths: Vec<usize> = chosen
+            .iter()
+            .map(|(segment, _)| {
+                answer_len(&self.spec, segment.head().rows as usize, segment.head().level)
+            })
+            .collect::<Result<_>>()?;
+        let mut answers: Vec<Vec<u8>> =
+            lengths.iter().map(|length| vec![0; length * count]).collect();
+        for first in (0..count).step_by(IN_FLIGHT) {
             let start = Instant::now();
-            let group: Vec<Vec<Expanded>> = (first..(first + IN_FLIGHT).min(head.count as usize))
+            let group: Vec<Vec<Expanded>> = (first..(first + IN_FLIGHT).min(count))
                 .map(|query| {
                     let ciphertexts: Vec<Ciphertext> = (0..pieces)
                         .map(|piece| {
@@ -287,37 +295,36 @@ impl ServerIndex {
                     Ok(ring::expand(ring, keys, &ciphertexts, &layouts)?)
                 })
                 .collect::<Result<_>>()?;
+            let of_level =
+                |index: usize| group.iter().map(|trees| &trees[index]).collect::<Vec<&Expanded>>();
             if sealed {
                 for (index, layout) in layouts.iter().enumerate() {
-                    let of_level = group
-                        .iter()
-                        .map(|trees| MaskSums::compute(ring, masks, layout, &trees[index]));
-                    sums[index].extend(of_level);
+                    sums[index].extend(MaskSums::compute(ring, masks, layout, &of_level(index)));
                 }
             }
             timings.expand += start.elapsed().as_secs_f64();
-            for ((segment, _), answer) in chosen.iter().zip(&mut answers) {
-                let Some(index) =
-                    layouts.iter().position(|layout| layout.level() == segment.head().level)
-                else {
+            for (((segment, _), answers), length) in chosen.iter().zip(&mut answers).zip(&lengths) {
+                let level = segment.head().level;
+                let Some(index) = layouts.iter().position(|layout| layout.level() == level) else {
                     continue;
                 };
-                let (layout, rows) = (&layouts[index], segment.head().rows as usize);
-                let trees: Vec<&Expanded> = group.iter().map(|trees| &trees[index]).collect();
                 let start = Instant::now();
-                let products = ring::scan(ring, layout, segment.data(), rows, &trees);
+                let rows = segment.head().rows as usize;
+                let products =
+                    ring::scan(ring, &layouts[index], segment.data(), rows, &of_level(index));
                 timings.scan += start.elapsed().as_secs_f64();
                 let start = Instant::now();
-                products
-                    .iter()
-                    .for_each(|sums| ring::append_answer(ring, layout, rows, sums, answer));
+                let outputs = answers[first * length..].chunks_exact_mut(*length);
+                products.iter().zip(outputs).for_each(|(sums, out)| {
+                    ring::write_answer(ring, &layouts[index], sums, out);
+                });
                 timings.respond += start.elapsed().as_secs_f64();
             }
         }
         reader.finish()?;
         let start = Instant::now();
         let levels = if sealed { layouts.len() as u8 } else { 0 };
-        let capacity = capacity + usize::from(levels) * (1 + head.count as usize * MaskSums::BYTES);
+        let capacity = capacity + usize::from(levels) * (1 + count * MaskSums::BYTES);
         let mut writer = ResponseWriter::new(&self.spec, head.count, levels, capacity);
         if sealed {
             for (layout, sums) in layouts.iter().zip(&sums) {
@@ -326,14 +333,10 @@ impl ServerIndex {
             }
         }
         writer.segments(chosen.len() as u32);
-        for ((segment, matching), answer) in chosen.iter().zip(&answers) {
-            writer.segment(
-                segment.head().id,
-                segment.head().rows,
-                segment.head().level,
-                matching.as_deref(),
-            );
-            writer.body().extend_from_slice(answer);
+        for ((segment, matching), answers) in chosen.iter().zip(&answers) {
+            let head = segment.head();
+            writer.segment(head.id, head.rows, head.level, matching.as_deref());
+            writer.body().extend_from_slice(answers);
         }
         let bytes = writer.finish(&self.spec, key);
         timings.respond += start.elapsed().as_secs_f64();

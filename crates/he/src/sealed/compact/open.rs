@@ -5,8 +5,8 @@ use super::{Compact, Form, words};
 use crate::keys::{MasterKey, Purpose};
 use crate::sealed::SegmentId;
 use ciphervec_arith::matmul::TILE;
-use ciphervec_arith::poly;
 use ciphervec_arith::sample::Stream;
+use ciphervec_arith::{convert, poly};
 use rayon::prelude::*;
 use zeroize::Zeroize;
 
@@ -81,12 +81,8 @@ impl Compact {
         self.tables
             .iter()
             .map(|table| {
-                let modulus = table.modulus().value();
-                // Branch-free: −1 becomes q − 1.
-                let mut row: Vec<u64> = ternary
-                    .iter()
-                    .map(|&t| (t as i64 as u64).wrapping_add(modulus & ((t as i64 >> 63) as u64)))
-                    .collect();
+                let mut row = vec![0; ternary.len()];
+                convert::lift_ternary(&mut row, ternary, table.modulus());
                 table.forward(&mut row);
                 row
             })
@@ -115,12 +111,7 @@ impl Compact {
                 let table = &tables[0];
                 poly::mul(out, &a[0], &s[0], table.modulus());
                 table.inverse(out);
-                let (modulus, half) = (table.modulus().value(), table.modulus().value() / 2);
-                // Canonical residue to centred integer, wrapping modulo 2^64, without a branch.
-                for value in out.iter_mut() {
-                    let negative = (half.wrapping_sub(*value) as i64 >> 63) as u64;
-                    *value = value.wrapping_sub(modulus & negative);
-                }
+                convert::centre(out, table.modulus());
             }
         }
     }

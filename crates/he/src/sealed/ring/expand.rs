@@ -3,16 +3,20 @@
 //! A step maps c to (c + τ(c), X^(2^k) (c − τ(c))), τ: X ↦ X^(N/2^k + 1): even and odd multiples of X^(−2^k) part ways, messages
 //! double, and so does the average energy of the noise (‖e + τe‖² + ‖e − τe‖² = 4‖e‖²).
 
+use super::galois::Scratch;
+use super::pool::Buffer;
 use super::{Ciphertext, DEGREE, EvaluationKeys, Layout, Ring};
 use crate::error::{Error, Result};
 use ciphervec_arith::matmul::STRIP;
-use ciphervec_arith::poly;
 use rayon::prelude::*;
+
+/// Words of a node: both components.
+const NODE: usize = 2 * DEGREE;
 
 /// The nodes of one query at one level, in the order the scan reads them: `[strip][node][32 of c0, 32 of c1]`.
 pub struct Expanded {
     layout: Layout,
-    strips: Vec<u64>,
+    strips: Buffer,
 }
 
 impl Expanded {
@@ -27,42 +31,63 @@ impl Expanded {
         &self.strips[strip * length..][..length]
     }
 
-    /// c0 (part 0) or c1 (part 1) of every node as whole polynomials.
-    pub(super) fn polynomials(&self, part: usize) -> Vec<Vec<u64>> {
-        (0..self.layout.nodes())
-            .map(|node| {
-                (0..Layout::STRIPS)
-                    .flat_map(|strip| {
-                        &self.strip(strip)[node * 2 * STRIP + part * STRIP..][..STRIP]
-                    })
-                    .copied()
-                    .collect()
-            })
-            .collect()
-    }
-
     /// Bytes held.
     pub fn bytes(&self) -> usize {
         self.strips.len() * 8
     }
 
-    fn gather(layout: Layout, nodes: &[Node]) -> Self {
-        let length = nodes.len() * 2 * STRIP;
-        let mut strips = vec![0; Layout::STRIPS * length];
+    fn gather(layout: Layout, trees: &[Tree]) -> Self {
+        let length = layout.nodes() * 2 * STRIP;
+        let mut strips = Buffer::take(Layout::STRIPS * length);
         strips.par_chunks_exact_mut(length).enumerate().for_each(|(strip, out)| {
-            for (node, out) in nodes.iter().zip(out.as_chunks_mut::<{ 2 * STRIP }>().0) {
+            let nodes = trees.iter().flat_map(Tree::nodes);
+            for (node, out) in nodes.zip(out.as_chunks_mut::<{ 2 * STRIP }>().0) {
                 let (low, high) = out.split_at_mut(STRIP);
-                low.copy_from_slice(&node.constant[strip * STRIP..][..STRIP]);
-                high.copy_from_slice(&node.linear[strip * STRIP..][..STRIP]);
+                low.copy_from_slice(&node[strip * STRIP..][..STRIP]);
+                high.copy_from_slice(&node[DEGREE + strip * STRIP..][..STRIP]);
             }
         });
         Expanded { layout, strips }
     }
 }
 
-struct Node {
-    constant: Vec<u64>,
-    linear: Vec<u64>,
+/// The tree of one piece, grown in place: node r of a level stays where it is and its sibling r + 2^level moves in behind.
+struct Tree {
+    words: Buffer,
+    dims: usize,
+    level: u8,
+}
+
+impl Tree {
+    fn new(piece: &Ciphertext, dims: usize, deepest: u8) -> Self {
+        let mut words = Buffer::take(dims.min(1 << deepest) * NODE);
+        words[..DEGREE].copy_from_slice(&piece.constant);
+        words[DEGREE..NODE].copy_from_slice(&piece.linear);
+        Tree { words, dims, level: 0 }
+    }
+
+    /// The nodes of the present level; those that would hold no dimension do not exist.
+    fn nodes(&self) -> impl Iterator<Item = &[u64]> {
+        self.words.chunks_exact(NODE).take(self.dims.min(1 << self.level))
+    }
+
+    fn grow(&mut self, ring: &Ring, keys: &EvaluationKeys) {
+        let (level, step) = (self.level, 1usize << self.level);
+        self.level += 1;
+        let (present, wanted) = (self.dims.min(step), self.dims.min(2 * step));
+        let (low, high) = self.words.split_at_mut(present * NODE);
+        let siblings = &mut high[..(wanted - present) * NODE];
+        let (paired, alone) = low.split_at_mut(siblings.len());
+        paired
+            .par_chunks_exact_mut(NODE)
+            .zip(siblings.par_chunks_exact_mut(NODE))
+            .for_each_init(Scratch::new, |scratch, (even, odd)| {
+                keys.split(ring, level, even, Some(odd), scratch)
+            });
+        alone.par_chunks_exact_mut(NODE).for_each_init(Scratch::new, |scratch, even| {
+            keys.split(ring, level, even, None, scratch)
+        });
+    }
 }
 
 /// Expands the pieces of one query down to the deepest of `layouts` and keeps every level asked for.
@@ -75,85 +100,38 @@ pub fn expand(
     pieces: &[Ciphertext],
     layouts: &[Layout],
 ) -> Result<Vec<Expanded>> {
-    let deepest = layouts.iter().map(Layout::level).max().unwrap_or(0);
-    if deepest > keys.levels() {
+    let Some(deepest) = layouts.iter().max_by_key(|layout| layout.level()) else {
+        return Ok(Vec::new());
+    };
+    if deepest.level() > keys.levels() {
         return Err(Error::Range {
             what: "the level of a segment",
             expected: format!("at most {}, which the evaluation keys reach", keys.levels()),
-            actual: deepest.to_string(),
+            actual: deepest.level().to_string(),
         });
     }
-    let Some(shape) = layouts.first() else { return Ok(Vec::new()) };
-    if shape.chunks() != pieces.len() {
+    if deepest.chunks() != pieces.len() {
         return Err(Error::Range {
             what: "the number of query pieces",
-            expected: shape.chunks().to_string(),
+            expected: deepest.chunks().to_string(),
             actual: pieces.len().to_string(),
         });
     }
-    let mut trees: Vec<Vec<Node>> = pieces
+    let mut trees: Vec<Tree> = pieces
         .iter()
-        .map(|piece| vec![Node { constant: piece.constant.clone(), linear: piece.linear.clone() }])
+        .enumerate()
+        .map(|(chunk, piece)| Tree::new(piece, deepest.chunk_size(chunk), deepest.level()))
         .collect();
-    let mut kept = Vec::with_capacity(layouts.len());
-    for level in 0..=deepest {
-        for layout in layouts.iter().filter(|layout| layout.level() == level) {
-            let nodes: Vec<Node> = if level == deepest {
-                trees.iter_mut().flat_map(core::mem::take).collect()
-            } else {
-                let copies = trees.iter().flatten();
-                copies
-                    .map(|node| Node {
-                        constant: node.constant.clone(),
-                        linear: node.linear.clone(),
-                    })
-                    .collect()
-            };
-            kept.push(Expanded::gather(*layout, &nodes));
+    let mut kept: Vec<Option<Expanded>> = layouts.iter().map(|_| None).collect();
+    for level in 0..=deepest.level() {
+        if level > 0 {
+            trees.iter_mut().for_each(|tree| tree.grow(ring, keys));
         }
-        if level < deepest {
-            for (chunk, tree) in trees.iter_mut().enumerate() {
-                *tree = grow(ring, keys, level, core::mem::take(tree), shape.chunk_size(chunk));
-            }
+        for (layout, kept) in
+            layouts.iter().zip(&mut kept).filter(|(layout, _)| layout.level() == level)
+        {
+            *kept = Some(Expanded::gather(*layout, &trees));
         }
     }
-    // In the order asked for.
-    Ok(layouts
-        .iter()
-        .filter_map(|layout| {
-            kept.iter().position(|kept| kept.layout == *layout).map(|at| kept.remove(at))
-        })
-        .collect())
-}
-
-/// One level deeper: node r of `level` gives nodes r and r + 2^level, the latter only if it holds a dimension.
-fn grow(ring: &Ring, keys: &EvaluationKeys, level: u8, nodes: Vec<Node>, dims: usize) -> Vec<Node> {
-    let step = 1usize << level;
-    let q = ring.modulus();
-    let children: Vec<(Node, Option<Node>)> = nodes
-        .into_par_iter()
-        .enumerate()
-        .map(|(index, mut node)| {
-            let (constant, linear) = keys.apply(ring, level, &node.constant, &node.linear);
-            let odd = (index + step < dims).then(|| {
-                let monomial = &ring.monomials[usize::from(level)];
-                let half = |whole: &[u64], turned: &[u64]| {
-                    let mut out = vec![0; DEGREE];
-                    out.copy_from_slice(whole);
-                    poly::sub_assign(&mut out, turned, q);
-                    poly::mul_assign(&mut out, monomial, q);
-                    out
-                };
-                Node {
-                    constant: half(&node.constant, &constant),
-                    linear: half(&node.linear, &linear),
-                }
-            });
-            poly::add_assign(&mut node.constant, &constant, q);
-            poly::add_assign(&mut node.linear, &linear, q);
-            (node, odd)
-        })
-        .collect();
-    let (even, odd): (Vec<Node>, Vec<Option<Node>>) = children.into_iter().unzip();
-    even.into_iter().chain(odd.into_iter().flatten()).collect()
+    Ok(kept.into_iter().flatten().collect())
 }

@@ -9,8 +9,8 @@ use crate::error::{Error, Result};
 #[cfg(feature = "client")]
 use crate::keys::random_bytes;
 use crate::wire::{self, Header, KeyId, Kind, Reader, Scheme};
-use ciphervec_arith::poly;
 use ciphervec_arith::sample::Stream;
+use ciphervec_arith::{convert, poly};
 
 /// A key-switching key: both components modulo q and modulo P, NTT form.
 struct SwitchingKey {
@@ -182,72 +182,64 @@ impl EvaluationKeys {
         Ok(EvaluationKeys { key: header.key, binding, epoch, levels })
     }
 
-    /// (c0, c1) ↦ an encryption of the message under X ↦ X^g of step `level`, all in NTT form.
-    pub(super) fn apply(
+    /// One step of the tree: `even` is (c0, c1), replaced by c + τ(c); `odd`, if wanted, becomes X^(2^level) (c − τ(c)).
+    pub(super) fn split(
         &self,
         ring: &Ring,
         level: u8,
-        constant: &[u64],
-        linear: &[u64],
-    ) -> (Vec<u64>, Vec<u64>) {
+        even: &mut [u64],
+        odd: Option<&mut [u64]>,
+        scratch: &mut Scratch,
+    ) {
         let key = &self.levels[usize::from(level)];
         let permutation = &ring.automorphisms[usize::from(level)];
         let (q, p) = (ring.ciphertext.modulus(), ring.special.modulus());
-        let mut digit = vec![0; DEGREE];
-        poly::permute(&mut digit, linear, permutation);
+        let (constant, linear) = even.split_at_mut(DEGREE);
+        let Scratch { digit, special, high, low, rotated } = scratch;
+        poly::permute(digit, linear, permutation);
+        poly::permute(rotated, constant, permutation);
         // The digit modulo P: back to coefficients, centred, forward again.
-        let mut special_digit = digit.clone();
-        ring.ciphertext.inverse(&mut special_digit);
-        recentre(&mut special_digit, q.value(), p.value());
-        ring.special.forward(&mut special_digit);
-        let mut rotated = vec![0; DEGREE];
-        poly::permute(&mut rotated, constant, permutation);
-        let switch = |parts: &[Vec<u64>; 2]| {
-            let mut high = vec![0; DEGREE];
-            poly::mul(&mut high, &special_digit, &parts[1], p);
-            ring.special.inverse(&mut high);
-            recentre(&mut high, p.value(), q.value());
-            ring.ciphertext.forward(&mut high);
-            let mut low = vec![0; DEGREE];
-            poly::mul(&mut low, &digit, &parts[0], q);
-            poly::sub_assign(&mut low, &high, q);
-            poly::scalar_mul_assign(&mut low, ring.special_inverse, q);
-            low
-        };
-        let mut out = switch(&key.constant);
-        let switched = switch(&key.linear);
-        poly::add_assign(&mut out, &rotated, q);
-        (out, switched)
-    }
-}
-
-/// Canonical residues modulo `from`, taken as centred integers, to canonical residues modulo `to`; both have 50 bits.
-fn recentre(poly: &mut [u64], from: u64, to: u64) {
-    let half = from / 2;
-    for value in poly.iter_mut() {
-        // |centred| ≤ (from − 1)/2 < to, so one branch-free correction lands in [0, to).
-        let negative = (half.wrapping_sub(*value) as i64 >> 63) as u64;
-        *value = value.wrapping_sub(from & negative).wrapping_add(to & negative);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn recentring_agrees_with_signed_arithmetic() {
-        let ring = Ring::new().unwrap();
-        let (q, p) = (ring.ciphertext.modulus(), ring.special.modulus());
-        for (from, to) in [(q, p), (p, q)] {
-            let edge = from.value();
-            let mut values: Vec<u64> =
-                vec![0, 1, edge / 2 - 1, edge / 2, edge / 2 + 1, edge - 2, edge - 1];
-            values.extend((0..1000u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) % edge));
-            let expected: Vec<u64> =
-                values.iter().map(|&v| to.from_i64(from.to_centered(v))).collect();
-            recentre(&mut values, from.value(), to.value());
-            assert_eq!(values, expected);
+        special.copy_from_slice(digit);
+        ring.ciphertext.inverse(special);
+        convert::recentre(special, q, p);
+        ring.special.forward(special);
+        let mut odd = odd.map(|odd| odd.split_at_mut(DEGREE));
+        for (part, keys) in [&key.constant, &key.linear].into_iter().enumerate() {
+            // Key switching divides by P: subtract the value modulo P, then multiply by P⁻¹ modulo q.
+            poly::mul(high, special, &keys[1], p);
+            ring.special.inverse(high);
+            convert::recentre(high, p, q);
+            ring.ciphertext.forward(high);
+            poly::mul(low, digit, &keys[0], q);
+            poly::sub_assign(low, high, q);
+            poly::scalar_mul_assign(low, ring.special_inverse, q);
+            let whole: &mut [u64] = if part == 0 { constant } else { linear };
+            if part == 0 {
+                poly::add_assign(low, rotated, q);
+            }
+            if let Some((odd_constant, odd_linear)) = &mut odd {
+                let odd: &mut [u64] = if part == 0 { odd_constant } else { odd_linear };
+                odd.copy_from_slice(whole);
+                poly::sub_assign(odd, low, q);
+                poly::mul_assign(odd, &ring.monomials[usize::from(level)], q);
+            }
+            poly::add_assign(whole, low, q);
         }
+    }
+}
+
+/// What one thread needs for a step.
+pub(super) struct Scratch {
+    digit: Vec<u64>,
+    special: Vec<u64>,
+    high: Vec<u64>,
+    low: Vec<u64>,
+    rotated: Vec<u64>,
+}
+
+impl Scratch {
+    pub fn new() -> Self {
+        let poly = || vec![0; DEGREE];
+        Scratch { digit: poly(), special: poly(), high: poly(), low: poly(), rotated: poly() }
     }
 }

@@ -3,6 +3,7 @@
 use super::{DEGREE, Layout, Ring};
 use crate::keys::{MasterKey, Purpose};
 use crate::sealed::SegmentId;
+use ciphervec_arith::convert;
 use ciphervec_arith::ntt::NttTable;
 use ciphervec_arith::sample::Stream;
 use rayon::prelude::*;
@@ -10,12 +11,8 @@ use zeroize::Zeroize;
 
 /// NTT form of a ternary polynomial.
 pub(super) fn transform(table: &NttTable, ternary: &[i8]) -> Vec<u64> {
-    let modulus = table.modulus().value();
-    // Branch-free: −1 becomes q − 1.
-    let mut poly: Vec<u64> = ternary
-        .iter()
-        .map(|&t| (t as i64 as u64).wrapping_add(modulus & ((t as i64 >> 63) as u64)))
-        .collect();
+    let mut poly = vec![0; ternary.len()];
+    convert::lift_ternary(&mut poly, ternary, table.modulus());
     table.forward(&mut poly);
     poly
 }

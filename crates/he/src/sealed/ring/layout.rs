@@ -2,7 +2,7 @@
 
 use super::{DEGREE, MAX_LEVEL, POLY_BYTES};
 use crate::error::{Error, Result};
-use ciphervec_arith::matmul::{STRIP, STRIP_BYTES};
+use ciphervec_arith::matmul::STRIP;
 
 /// The packing of vectors of one dimension at one level of the query tree.
 ///
@@ -130,11 +130,6 @@ impl Layout {
     ) -> impl Iterator<Item = (usize, usize)> + use<> {
         let (first, step) = (chunk * self.chunk_len(), 1usize << self.level);
         (node..self.chunk_size(chunk)).step_by(step).map(move |dim| (first + dim, dim - node))
-    }
-
-    /// The bytes of one strip of coefficients over all blocks: data is laid out `[strip][block][node][200 bytes]`.
-    pub(super) fn strip_len(&self, rows: usize) -> usize {
-        self.blocks(rows) * self.nodes() * STRIP_BYTES
     }
 
     /// Strips of a polynomial.

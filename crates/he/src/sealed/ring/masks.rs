@@ -1,24 +1,31 @@
 //! The public masks a_r, shared by all segments of a collection. A 32-byte seed enters; polynomials in NTT form and their
 //! products with a query leave. Both sides.
 
-use super::{DEGREE, Layout, Ring, expand::Expanded, pack_poly, unpack_poly};
+use super::expand::Expanded;
+use super::scan::products;
+use super::{DEGREE, Layout, MAX_LEVEL, POLY_BYTES, Ring, unpack_poly};
 use crate::error::Result;
 use crate::wire::Reader;
-use ciphervec_arith::{poly, sample::Stream};
-use rayon::prelude::*;
+use ciphervec_arith::AlignedBytes;
+use ciphervec_arith::matmul::{self, STRIP, STRIP_BYTES};
+use ciphervec_arith::sample::Stream;
 use std::sync::OnceLock;
 
 /// Masks, expanded from their seed when first needed.
 pub struct Masks {
     seed: [u8; 32],
+    /// For sealing: a_r as polynomials.
     nodes: Vec<OnceLock<Vec<u64>>>,
+    /// For answering: the masks of one level as if they were one block of a segment.
+    levels: Vec<OnceLock<AlignedBytes>>,
 }
 
 impl Masks {
     /// The masks of a collection of `dimension` dimensions.
     pub fn new(seed: [u8; 32], dimension: usize) -> Self {
         // No level has more nodes than there are dimensions.
-        Masks { seed, nodes: (0..dimension).map(|_| OnceLock::new()).collect() }
+        let nodes = (0..dimension).map(|_| OnceLock::new()).collect();
+        Masks { seed, nodes, levels: (0..=MAX_LEVEL).map(|_| OnceLock::new()).collect() }
     }
 
     /// The seed: public.
@@ -26,18 +33,40 @@ impl Masks {
         &self.seed
     }
 
+    fn expand(&self, ring: &Ring, node: usize) -> Vec<u64> {
+        let mut mask = vec![0; DEGREE];
+        Stream::new(&self.seed, node as u64).uniform(ring.modulus(), &mut mask);
+        mask
+    }
+
     /// a_r of node `node`, NTT form.
+    #[cfg(feature = "client")]
     pub(super) fn node(&self, ring: &Ring, node: usize) -> &[u64] {
-        self.nodes[node].get_or_init(|| {
-            let mut mask = vec![0; DEGREE];
-            Stream::new(&self.seed, node as u64).uniform(ring.modulus(), &mut mask);
-            mask
+        self.nodes[node].get_or_init(|| self.expand(ring, node))
+    }
+
+    fn packed(&self, ring: &Ring, layout: &Layout) -> &AlignedBytes {
+        self.levels[usize::from(layout.level())].get_or_init(|| {
+            let nodes = layout.nodes();
+            let mut data = AlignedBytes::zeroed(nodes * POLY_BYTES);
+            for node in 0..nodes {
+                for (strip, residues) in
+                    self.expand(ring, node).as_chunks::<STRIP>().0.iter().enumerate()
+                {
+                    let place = (strip * nodes + node) * STRIP_BYTES;
+                    matmul::pack50(residues, &mut data.as_mut_slice()[place..][..STRIP_BYTES]);
+                }
+            }
+            data
         })
     }
 
     /// Bytes expanded so far.
     pub fn bytes(&self) -> usize {
-        self.nodes.iter().filter(|node| node.get().is_some()).count() * DEGREE * 8
+        let polynomials =
+            self.nodes.iter().filter(|node| node.get().is_some()).count() * DEGREE * 8;
+        polynomials
+            + self.levels.iter().filter_map(OnceLock::get).map(AlignedBytes::len).sum::<usize>()
     }
 }
 
@@ -50,28 +79,26 @@ pub struct MaskSums {
 
 impl MaskSums {
     /// Bytes of one serialised pair.
-    pub const BYTES: usize = 2 * super::POLY_BYTES;
+    pub const BYTES: usize = 2 * POLY_BYTES;
 
-    /// The server's sums for one expanded query.
-    pub fn compute(ring: &Ring, masks: &Masks, layout: &Layout, query: &Expanded) -> Self {
-        (0..layout.nodes()).into_par_iter().for_each(|node| {
-            masks.node(ring, node);
-        });
-        let rows: Vec<&[u64]> = (0..layout.nodes()).map(|node| masks.node(ring, node)).collect();
-        let sum = |part: usize| {
-            let polys = query.polynomials(part);
-            let columns: Vec<&[u64]> = polys.iter().map(Vec::as_slice).collect();
-            let mut out = vec![0; DEGREE];
-            poly::dot(&mut out, &rows, &columns, ring.modulus());
-            out
-        };
-        MaskSums { constant: sum(0), linear: sum(1) }
+    /// The server's sums for expanded queries of one level: the masks are scanned like one block of a segment.
+    pub fn compute(
+        ring: &Ring,
+        masks: &Masks,
+        layout: &Layout,
+        queries: &[&Expanded],
+    ) -> Vec<Self> {
+        let one_block = layout.vectors_per_block();
+        let sums = products(ring, layout, masks.packed(ring, layout), one_block, queries);
+        sums.iter()
+            .map(|sums| MaskSums { constant: sums.constant.to_vec(), linear: sums.linear.to_vec() })
+            .collect()
     }
 
     /// Appends both sums, 50 bits a residue.
     pub fn append(&self, out: &mut Vec<u8>) {
-        pack_poly(&self.constant, out);
-        pack_poly(&self.linear, out);
+        super::pack_poly(&self.constant, out);
+        super::pack_poly(&self.linear, out);
     }
 
     /// Reads what [`Self::append`] wrote.
@@ -79,8 +106,8 @@ impl MaskSums {
     /// # Errors
     /// Too few bytes or a residue at or above q.
     pub fn read(ring: &Ring, reader: &mut Reader<'_>) -> Result<Self> {
-        let constant = unpack_poly("a response", reader.take(super::POLY_BYTES)?, ring.modulus())?;
-        let linear = unpack_poly("a response", reader.take(super::POLY_BYTES)?, ring.modulus())?;
+        let constant = unpack_poly("a response", reader.take(POLY_BYTES)?, ring.modulus())?;
+        let linear = unpack_poly("a response", reader.take(POLY_BYTES)?, ring.modulus())?;
         Ok(MaskSums { constant, linear })
     }
 }

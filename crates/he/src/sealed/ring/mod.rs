@@ -18,6 +18,7 @@ mod layout;
 mod masks;
 #[cfg(feature = "client")]
 mod open;
+mod pool;
 mod query;
 mod response;
 mod scan;
@@ -33,7 +34,7 @@ pub use masks::{MaskSums, Masks};
 #[cfg(feature = "client")]
 pub use open::{QueryOpener, unseal};
 pub use query::Ciphertext;
-pub use response::{answer_len, append_answer};
+pub use response::{answer_len, write_answer};
 pub use scan::{Sums, scan};
 pub use seal::pack;
 #[cfg(feature = "client")]

@@ -1,17 +1,37 @@
 //! Opening in the ring form. An answer and the secrets enter; inner products leave. Owner only.
 
-use super::response::ModulusSwitch;
+use super::response::unpack24;
 use super::{
     DEGREE, Layout, MaskSums, Masks, POLY_BYTES, QueryKey, RESPONSE_BITS, Ring, SegmentKey,
     unpack_poly,
 };
 use crate::error::Result;
 use ciphervec_arith::matmul::STRIP_BYTES;
-use ciphervec_arith::poly;
+use ciphervec_arith::{convert, poly};
 use rayon::prelude::*;
 use zeroize::Zeroize;
 
 const WIDTH: usize = RESPONSE_BITS as usize / 8;
+
+/// What one thread needs to open a block; wiped on drop, as it holds exact decryptions.
+struct Scratch {
+    words: Vec<u32>,
+    poly: Vec<u64>,
+    scores: Vec<u64>,
+}
+
+impl Scratch {
+    fn new() -> Self {
+        Scratch { words: vec![0; DEGREE], poly: vec![0; DEGREE], scores: vec![0; DEGREE] }
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        self.poly.zeroize();
+        self.scores.zeroize();
+    }
+}
 
 /// What one query's answers at one level are opened with: t and, for sealed vectors, Σ a_r c0_r + t Σ a_r c1_r.
 pub struct QueryOpener<'a> {
@@ -43,26 +63,27 @@ impl<'a> QueryOpener<'a> {
         out: &mut [f64],
     ) {
         let q = self.ring.modulus();
-        let switch = ModulusSwitch::new(q.value());
         let vectors = layout.vectors_per_block();
         let blocks = out.par_chunks_mut(vectors).zip(answer.par_chunks((DEGREE + vectors) * WIDTH));
-        blocks.enumerate().for_each(|(block, (out, answer))| {
+        blocks.enumerate().for_each_init(Scratch::new, |scratch, (block, (out, answer))| {
             let (linear, constant) = answer.split_at(DEGREE * WIDTH);
-            let mut poly: Vec<u64> =
-                linear.as_chunks::<WIDTH>().0.iter().map(|bytes| switch.up(*bytes)).collect();
-            self.ring.ciphertext.forward(&mut poly);
-            poly::mul_assign(&mut poly, &self.key.residues, q);
+            let Scratch { words, poly, scores } = scratch;
+            unpack24(linear, words);
+            convert::switch_up(poly, words, q);
+            self.ring.ciphertext.forward(poly);
+            poly::mul_assign(poly, &self.key.residues, q);
             if let (Some(masked), Some(segment)) = (&self.masked, segment) {
-                poly::mul_add_assign(&mut poly, masked, segment.block(block), q);
+                poly::mul_add_assign(poly, masked, segment.block(block), q);
             }
-            self.ring.ciphertext.inverse(&mut poly);
-            for (vector, (out, bytes)) in
-                out.iter_mut().zip(constant.as_chunks::<WIDTH>().0).enumerate()
-            {
-                let sum = q.add(poly[layout.position(vector)], q.reduce(switch.up(*bytes)));
-                *out = q.to_centered(sum) as f64;
+            self.ring.ciphertext.inverse(poly);
+            unpack24(constant, &mut words[..out.len()]);
+            let scores = &mut scores[..out.len()];
+            convert::switch_up(scores, &words[..out.len()], q);
+            for (vector, score) in scores.iter_mut().enumerate() {
+                *score = q.add(*score, poly[layout.position(vector)]);
             }
-            poly.zeroize();
+            convert::centre(scores, q);
+            out.iter_mut().zip(scores).for_each(|(out, score)| *out = *score as i64 as f64);
         });
     }
 }

@@ -10,7 +10,7 @@ use ciphervec_arith::sample::Stream;
 #[cfg(feature = "client")]
 use super::QueryKey;
 #[cfg(feature = "client")]
-use ciphervec_arith::poly;
+use ciphervec_arith::{convert, poly};
 #[cfg(feature = "client")]
 use zeroize::Zeroize;
 
@@ -45,15 +45,17 @@ impl Ciphertext {
                 let stream = first_stream + piece as u64;
                 let mut errors = vec![0i32; DEGREE];
                 Stream::new(noise_seed, stream).gaussian(&mut errors);
-                let mut constant: Vec<u64> =
-                    errors.iter().map(|&e| q.from_i64(i64::from(e))).collect();
-                errors.zeroize();
+                let mut message = vec![0i64; DEGREE];
                 for (index, value) in values.iter().enumerate() {
                     // X^(−i) = −X^(N − i) for i > 0.
                     let (place, signed) =
                         if index == 0 { (0, *value) } else { (DEGREE - index, -value) };
-                    constant[place] = q.add(constant[place], q.from_i64(signed));
+                    message[place] = signed;
                 }
+                let mut constant = vec![0; DEGREE];
+                convert::lift_noisy(&mut constant, &message, &errors, q);
+                errors.zeroize();
+                message.zeroize();
                 ring.ciphertext.forward(&mut constant);
                 let linear = Self::mask(ring, seed, stream);
                 let mut masked = vec![0; DEGREE];

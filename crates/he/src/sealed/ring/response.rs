@@ -1,6 +1,7 @@
 //! Answers of the ring form. U and V enter; 24-bit coefficients leave: V whole, U only where a score stands. Server only, and its inverse at the owner.
 
 use super::{DEGREE, Layout, RESPONSE_BITS, Ring, Sums};
+use ciphervec_arith::convert;
 use rayon::prelude::*;
 
 const WIDTH: usize = RESPONSE_BITS as usize / 8;
@@ -10,90 +11,71 @@ pub fn answer_len(layout: &Layout, rows: usize) -> usize {
     (layout.blocks(rows) * DEGREE + rows) * WIDTH
 }
 
-/// Appends the answer of one query over one segment.
-pub fn append_answer(ring: &Ring, layout: &Layout, rows: usize, sums: &Sums, out: &mut Vec<u8>) {
-    let start = out.len();
-    out.resize(start + answer_len(layout, rows), 0);
-    let switch = ModulusSwitch::new(ring.modulus().value());
-    let per_block = (DEGREE + layout.vectors_per_block()) * WIDTH;
-    out[start..].par_chunks_mut(per_block).enumerate().for_each(|(block, out)| {
+/// Writes the answer of one query over one segment; `out` has [`answer_len`] bytes.
+pub fn write_answer(ring: &Ring, layout: &Layout, sums: &Sums, out: &mut [u8]) {
+    let vectors = layout.vectors_per_block();
+    let per_block = (DEGREE + vectors) * WIDTH;
+    out.par_chunks_mut(per_block).enumerate().for_each(|(block, out)| {
         let (linear, constant) = out.split_at_mut(DEGREE * WIDTH);
         let polys = block * DEGREE..(block + 1) * DEGREE;
-        for (out, value) in
-            linear.as_chunks_mut::<WIDTH>().0.iter_mut().zip(&sums.linear[polys.clone()])
-        {
-            *out = switch.down(*value);
+        let mut switched = [0u32; DEGREE];
+        convert::switch_down(&mut switched, &sums.linear[polys.clone()], ring.modulus());
+        pack24(&switched, linear);
+        convert::switch_down(&mut switched, &sums.constant[polys], ring.modulus());
+        let mut scores = [0u32; DEGREE];
+        let count = constant.len() / WIDTH;
+        for (vector, score) in scores[..count].iter_mut().enumerate() {
+            *score = switched[layout.position(vector)];
         }
-        let poly = &sums.constant[polys];
-        for (vector, out) in constant.as_chunks_mut::<WIDTH>().0.iter_mut().enumerate() {
-            *out = switch.down(poly[layout.position(vector)]);
-        }
+        pack24(&scores[..count], constant);
     });
 }
 
-/// round(x · 2^24 / q) mod 2^24 and back.
-#[derive(Clone, Copy)]
-pub(super) struct ModulusSwitch {
-    #[cfg(feature = "client")]
-    modulus: u64,
-    /// round(2^88 / q): one multiplication and its high half replace the division; relative error below 2⁻³⁸.
-    reciprocal: u64,
-}
-
-impl ModulusSwitch {
-    pub(super) fn new(modulus: u64) -> Self {
-        let reciprocal =
-            ((1u128 << (64 + RESPONSE_BITS)) + u128::from(modulus) / 2) / u128::from(modulus);
-        ModulusSwitch {
-            #[cfg(feature = "client")]
-            modulus,
-            reciprocal: reciprocal as u64,
-        }
+/// Values below 2^24, three bytes each.
+fn pack24(values: &[u32], out: &mut [u8]) {
+    let ((values, rest), (groups, tail)) = (values.as_chunks::<4>(), out.as_chunks_mut::<12>());
+    for (group, &[a, b, c, d]) in groups.iter_mut().zip(values) {
+        let low = u64::from(a) | u64::from(b) << 24 | u64::from(c) << 48;
+        group[..8].copy_from_slice(&low.to_le_bytes());
+        group[8..].copy_from_slice(&(c >> 16 | d << 8).to_le_bytes());
     }
-
-    #[inline(always)]
-    fn down(self, residue: u64) -> [u8; WIDTH] {
-        let scaled = (u128::from(residue) * u128::from(self.reciprocal) + (1 << 63)) >> 64;
-        let bytes = (scaled as u32).to_le_bytes();
-        [bytes[0], bytes[1], bytes[2]]
-    }
-
-    #[cfg(feature = "client")]
-    #[inline(always)]
-    pub(super) fn up(self, bytes: [u8; WIDTH]) -> u64 {
-        let value = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], 0]);
-        ((u128::from(value) * u128::from(self.modulus) + (1 << (RESPONSE_BITS - 1)))
-            >> RESPONSE_BITS) as u64
+    for (out, value) in tail.chunks_exact_mut(WIDTH).zip(rest) {
+        out.copy_from_slice(&value.to_le_bytes()[..WIDTH]);
     }
 }
 
-#[cfg(test)]
+/// The way back.
+#[cfg(feature = "client")]
+pub(super) fn unpack24(bytes: &[u8], out: &mut [u32]) {
+    let ((groups, tail), (values, rest)) = (bytes.as_chunks::<12>(), out.as_chunks_mut::<4>());
+    for (group, values) in groups.iter().zip(values) {
+        let word = |at: usize| {
+            u32::from_le_bytes([group[at], group[at + 1], group[at + 2], group[at + 3]])
+        };
+        let mask = 0x00ff_ffff;
+        *values = [word(0) & mask, word(3) & mask, word(6) & mask, word(8) >> 8];
+    }
+    for (bytes, value) in tail.chunks_exact(WIDTH).zip(rest) {
+        *value = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], 0]);
+    }
+}
+
+#[cfg(all(test, feature = "client"))]
 mod tests {
     use super::*;
 
     #[test]
-    fn switching_down_rounds_to_nearest() {
-        let q = Ring::new().unwrap().modulus().value();
-        let switch = ModulusSwitch::new(q);
-        for index in 0..100_000u64 {
-            let residue = index.wrapping_mul(0x9e37_79b9_7f4a_7c15) % q;
-            let bytes = switch.down(residue);
-            let got = u64::from(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], 0]));
-            let exact = (u128::from(residue) << RESPONSE_BITS) as f64 / q as f64;
-            let distance = (got as f64 - exact).rem_euclid(f64::from(1 << 24));
-            assert!(distance.min(f64::from(1 << 24) - distance) < 0.5001, "{residue}");
-        }
-    }
-
-    #[cfg(feature = "client")]
-    #[test]
-    fn up_undoes_down_within_one_step() {
-        let q = Ring::new().unwrap().modulus().value();
-        let switch = ModulusSwitch::new(q);
-        for residue in [0, 1, q / 3, q / 2, q - 1] {
-            let back = switch.up(switch.down(residue)) % q;
-            let distance = back.abs_diff(residue).min(q - back.abs_diff(residue));
-            assert!(distance <= (q >> RESPONSE_BITS), "{residue} {back}");
+    fn three_byte_words_round_trip() {
+        for count in 0..20u32 {
+            let values: Vec<u32> = (0..count).map(|i| i.wrapping_mul(2_654_435_761) >> 8).collect();
+            let mut bytes = vec![0; values.len() * 3];
+            pack24(&values, &mut bytes);
+            let expected: Vec<u8> =
+                values.iter().flat_map(|v| v.to_le_bytes()[..3].to_vec()).collect();
+            assert_eq!(bytes, expected);
+            let mut back = vec![0; values.len()];
+            unpack24(&bytes, &mut back);
+            assert_eq!(back, values);
         }
     }
 }

@@ -1,18 +1,20 @@
 //! The scan. Packed segments and expanded queries enter; U and V of every block leave, in coefficients. Server only.
 //!
-//! Strips of 32 coefficients are the outer loop, blocks the inner one, and data is stored strip-major: a strip of the query
-//! (64 KB at 128 nodes) stays in the second-level cache while the database streams past once, however many queries wait.
+//! Within a thread's share of the blocks, strips of 32 coefficients are the outer loop and blocks the inner one, and data is
+//! stored strip-major: a strip of the query (64 KB at 128 nodes) stays in the second-level cache while the database streams
+//! past once, however many queries wait.
 
+use super::pool::Buffer;
 use super::{DEGREE, Expanded, Layout, Ring};
-use ciphervec_arith::matmul::{self, STRIP};
+use ciphervec_arith::matmul::{self, STRIP, STRIP_BYTES};
 use rayon::prelude::*;
 
-/// U and V of one query over one segment: block after block, N coefficients each.
+/// U and V of one query over one segment: block after block, N words each.
 pub struct Sums {
     /// U: Σ b_r c0_r.
-    pub constant: Vec<u64>,
+    pub(super) constant: Buffer,
     /// V: Σ b_r c1_r.
-    pub linear: Vec<u64>,
+    pub(super) linear: Buffer,
 }
 
 /// Multiplies `rows` packed vectors with every query at once. `data` is what [`super::pack`] or [`super::seal`] made for
@@ -27,39 +29,78 @@ pub fn scan(
     rows: usize,
     queries: &[&Expanded],
 ) -> Vec<Sums> {
+    let mut sums = products(ring, layout, data, rows, queries);
+    for sums in &mut sums {
+        for part in [&mut sums.constant, &mut sums.linear] {
+            part.par_chunks_exact_mut(DEGREE).for_each(|poly| ring.ciphertext.inverse(poly));
+        }
+    }
+    sums
+}
+
+/// The products in NTT form.
+pub(super) fn products(
+    ring: &Ring,
+    layout: &Layout,
+    data: &[u8],
+    rows: usize,
+    queries: &[&Expanded],
+) -> Vec<Sums> {
     assert_eq!(data.len(), layout.packed_len(rows), "packed segment length");
     assert!(
         queries.iter().all(|query| query.layout() == layout),
         "query expanded for another layout"
     );
-    let (blocks, nodes, count) = (layout.blocks(rows), layout.nodes(), queries.len());
-    let q = ring.modulus();
-    // [strip][query][block][32], then gathered into polynomials.
-    let width = count * blocks * STRIP;
-    let mut constant = vec![0u64; Layout::STRIPS * width];
-    let mut linear = vec![0u64; Layout::STRIPS * width];
-    let outputs = constant.par_chunks_exact_mut(width).zip(linear.par_chunks_exact_mut(width));
-    data.par_chunks_exact(layout.strip_len(rows)).zip(outputs).enumerate().for_each(
-        |(strip, (data, (u, v)))| {
-            let strips: Vec<&[u64]> = queries.iter().map(|query| query.strip(strip)).collect();
-            matmul::ring_scan_strip(data, blocks, nodes, &strips, q, u, v);
-        },
-    );
-    (0..count)
-        .map(|query| {
-            let collect = |sums: &[u64]| {
-                let mut polys = vec![0u64; blocks * DEGREE];
-                polys.par_chunks_exact_mut(DEGREE).enumerate().for_each(|(block, poly)| {
-                    for (strip, out) in poly.as_chunks_mut::<STRIP>().0.iter_mut().enumerate() {
-                        out.copy_from_slice(
-                            &sums[strip * width + (query * blocks + block) * STRIP..][..STRIP],
-                        );
-                    }
-                    ring.ciphertext.inverse(poly);
-                });
-                polys
-            };
-            Sums { constant: collect(&constant), linear: collect(&linear) }
+    let blocks = layout.blocks(rows);
+    let mut sums: Vec<Sums> = queries
+        .iter()
+        .map(|_| Sums {
+            constant: Buffer::take(blocks * DEGREE),
+            linear: Buffer::take(blocks * DEGREE),
         })
-        .collect()
+        .collect();
+    let share = blocks.div_ceil(rayon::current_num_threads());
+    // A share: its first block and, per query, its part of U and V.
+    let mut shares: Vec<Share<'_>> = (0..blocks.div_ceil(share)).map(|_| Vec::new()).collect();
+    for sums in &mut sums {
+        let parts =
+            sums.constant.chunks_mut(share * DEGREE).zip(sums.linear.chunks_mut(share * DEGREE));
+        shares.iter_mut().zip(parts).for_each(|(share, part)| share.push(part));
+    }
+    shares.into_par_iter().enumerate().for_each(|(index, mut outputs)| {
+        scan_share(ring, layout, data, blocks, index * share, queries, &mut outputs);
+    });
+    sums
+}
+
+type Share<'a> = Vec<(&'a mut [u64], &'a mut [u64])>;
+
+fn scan_share(
+    ring: &Ring,
+    layout: &Layout,
+    data: &[u8],
+    blocks: usize,
+    first: usize,
+    queries: &[&Expanded],
+    outputs: &mut Share<'_>,
+) {
+    let Some(count) = outputs.first().map(|(u, _)| u.len() / DEGREE) else { return };
+    let nodes = layout.nodes();
+    let block_strip = nodes * STRIP_BYTES;
+    // [query][block][32]: stays in the first-level cache, then goes where its polynomial is.
+    let mut u = vec![0u64; queries.len() * count * STRIP];
+    let mut v = u.clone();
+    for strip in 0..Layout::STRIPS {
+        let strips: Vec<&[u64]> = queries.iter().map(|query| query.strip(strip)).collect();
+        let data = &data[(strip * blocks + first) * block_strip..][..count * block_strip];
+        matmul::ring_scan_strip(data, count, nodes, &strips, ring.modulus(), &mut u, &mut v);
+        for (query, (constant, linear)) in outputs.iter_mut().enumerate() {
+            for (polys, sums) in [(constant, &u), (linear, &v)] {
+                let sums = sums[query * count * STRIP..].as_chunks::<STRIP>().0;
+                for (poly, sums) in polys.chunks_exact_mut(DEGREE).zip(sums) {
+                    poly[strip * STRIP..][..STRIP].copy_from_slice(sums);
+                }
+            }
+        }
+    }
 }

@@ -11,6 +11,7 @@ use crate::sealed::Plaintext;
 #[cfg(feature = "client")]
 use crate::sealed::{SegmentId, nonce};
 use ciphervec_arith::buffer::AlignedBytes;
+use ciphervec_arith::convert;
 use ciphervec_arith::matmul::{self, STRIP, STRIP_BYTES};
 #[cfg(feature = "client")]
 use ciphervec_arith::{poly, sample::Stream};
@@ -27,7 +28,8 @@ fn batch() -> usize {
 pub fn pack(ring: &Ring, layout: &Layout, plaintext: &impl Plaintext) -> AlignedBytes {
     build(ring, layout, plaintext, |_, _, coefficients| {
         let q = ring.modulus();
-        let mut poly: Vec<u64> = coefficients.iter().map(|&value| q.from_i64(value)).collect();
+        let mut poly = vec![0; DEGREE];
+        convert::lift(&mut poly, coefficients, q);
         ring.ciphertext.forward(&mut poly);
         poly
     })
@@ -84,9 +86,8 @@ fn seal_under(
         let mut errors = Zeroizing::new([0i32; DEGREE]);
         Stream::new(&noise_seed, ((block as u64) << 32) | node as u64)
             .gaussian(errors.as_mut_slice());
-        let signed = coefficients.iter().zip(errors.iter());
-        let mut poly: Vec<u64> =
-            signed.map(|(&value, &error)| q.from_i64(value + i64::from(error))).collect();
+        let mut poly = vec![0; DEGREE];
+        convert::lift_noisy(&mut poly, coefficients, errors.as_slice(), q);
         ring.ciphertext.forward(&mut poly);
         let mut masked = Zeroizing::new(vec![0; DEGREE]);
         poly::mul(&mut masked, masks.node(ring, node), key.block(block), q);
