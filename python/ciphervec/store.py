@@ -279,7 +279,7 @@ class FolderDatabase:
 
     def names(self) -> list[str]:
         with _storage_errors(f"cannot list {self._root}"):
-            return sorted(p.name for p in self._root.iterdir() if _NAME.fullmatch(p.name) and p.is_dir())
+            return sorted(p.name for p in self._root.iterdir() if _NAME.fullmatch(p.name) and _is_ours(p))
 
     def create(self, name: str, meta: bytes, attachments: Mapping[str, bytes]) -> CollectionStore:
         self._writable("create a collection")
@@ -324,9 +324,10 @@ class FolderDatabase:
         for left in self._root.glob(".trash-*"):
             shutil.rmtree(left, ignore_errors=True)
         for draft in self._root.glob(".new-*"):
-            # Another process may be making a collection right now; that takes seconds.
-            if time.time() - draft.stat().st_mtime > _ABANDONED_AFTER:
-                shutil.rmtree(draft, ignore_errors=True)
+            # Another process may be making a collection right now; that takes seconds, and then it is gone.
+            with contextlib.suppress(FileNotFoundError):
+                if time.time() - draft.stat().st_mtime > _ABANDONED_AFTER:
+                    shutil.rmtree(draft, ignore_errors=True)
 
     def _exists(self, name: str) -> bool:
         return (self._root / name).is_dir()
@@ -334,6 +335,11 @@ class FolderDatabase:
     def _writable(self, what: str) -> None:
         if self._read_only:
             raise StorageError(f"cannot {what}: {self._root} was opened with read_only=True.")
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a folder is a collection, be it a damaged one."""
+    return (path / "blobs").is_dir() or any(path.glob("manifest-*"))
 
 
 def write_file(path: Path, data: bytes) -> None:

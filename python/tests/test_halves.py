@@ -295,3 +295,4 @@ def test_the_module_says_what_it_runs_on() -> None:
     assert ciphervec.__version__
     for name in ciphervec.__all__:
         assert hasattr(ciphervec, name)
+    assert (Path(ciphervec.__file__).parent / "py.typed").is_file()

@@ -159,6 +159,7 @@ def test_paths_that_cannot_be_folders_are_refused(tmp_path: Path) -> None:
         PersistentClient(tmp_path / "absent", read_only=True)
     (tmp_path / "db" / "not-ours").mkdir(parents=True)
     client = PersistentClient(tmp_path / "db", keys=Keys.generate())
+    assert client.list_collections() == []
     with pytest.raises(CiphervecError):
         client.get_collection("not-ours")
     with pytest.raises(CollectionExists):

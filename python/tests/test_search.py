@@ -127,11 +127,11 @@ def test_zero_vectors_have_a_place_under_l2_and_ip(
     ("mode", "precision", "least"),
     [
         ("open", "standard", 1.0),
-        ("sealed-index", "standard", 0.995),
-        ("sealed-index", "small", 0.97),
-        ("sealed-index", "wide", 1.0),
-        ("sealed-query", "standard", 0.995),
-        ("sealed", "standard", 0.99),
+        ("sealed-index", "standard", 0.997),
+        ("sealed-index", "small", 0.98),
+        ("sealed-index", "wide", 0.999),
+        ("sealed-query", "standard", 0.997),
+        ("sealed", "standard", 0.997),
     ],
 )
 def test_recall_on_random_vectors(
@@ -142,8 +142,11 @@ def test_recall_on_random_vectors(
     precision: str,
     least: float,
 ) -> None:
-    """Random unit vectors are the hard case: the tenth and eleventh neighbour are a few 1e-4 apart."""
-    rows, queries = rng.normal(size=(4000, 128)), rng.normal(size=(40, 128))
+    """Random unit vectors are the hard case: the tenth and eleventh neighbour are a few 1e-4 apart.
+
+    Of 1,000 neighbours three may be missed: the promise is 0.999 (small 0.99), and the noise is drawn anew.
+    """
+    rows, queries = rng.normal(size=(4000, 128)), rng.normal(size=(100, 128))
     index = build(keys, rows, "cosine", mode, precision)
     exact = oracle.distances("cosine", rows.astype(np.float32), queries.astype(np.float32))
     best = np.argsort(exact, axis=1)[:, :10]
@@ -175,11 +178,9 @@ def test_within_keeps_what_is_close(
     assert [len(match) for match in none] == [0, 0, 0]
 
 
-@variants
+@pytest.mark.parametrize(("mode", "precision"), VARIANTS[1:])
 def test_scores_are_rounded(keys: ciphervec.Keys, vectors: Make, mode: str, precision: str) -> None:
     """Unrounded scores of one query would give the segment's secret away."""
-    if mode == "open":
-        pytest.skip("mode open has no secret to protect")
     rows = vectors(100, 64)
     matches = build(keys, rows, "cosine", mode, precision).search_batch(vectors(3, 64), 100)
     grid = 2.0**30 if precision == "wide" else 2.0**16
