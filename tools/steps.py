@@ -1,7 +1,7 @@
 """What `make` runs: every step in order, numbered and timed. Standard library only: it runs on a bare machine.
 
-`python3 tools/steps.py test` runs all steps of a target; `python3 tools/steps.py test pytest` only those whose name
-contains "pytest", without the set-up.
+`python3 tools/steps.py test` runs all steps of a target; `python3 tools/steps.py test clippy` that one;
+and `python3 tools/steps.py test avx2` those with "avx2" in their name.
 """
 
 from __future__ import annotations
@@ -338,7 +338,9 @@ def run(target: str, only: str | None) -> int:
     # One file format and one width wherever the output goes.
     os.environ.setdefault("PYTHONUNBUFFERED", "1")
     os.environ.setdefault("PIP_NO_PYTHON_VERSION_WARNING", "1")
-    steps = [s for s in TARGETS[target] if only is None or (only in s.name and not s.setup)]
+    steps = [s for s in TARGETS[target] if only in (None, s.name)]
+    if not steps:
+        steps = [s for s in TARGETS[target] if str(only) in s.name and not s.setup]
     if not steps:
         print(f"no step of `{target}` has {only!r} in its name", file=sys.stderr)
         return 2
