@@ -23,14 +23,15 @@ pub(crate) fn vector_scale(spec: &IndexSpec) -> f64 {
             spec.precision().form().sign_scales(spec.dimension()).vector * root
         }
         Mode::SealedIndex => spec.precision().form().unit_scales().vector,
-        Mode::SealedQuery if signs => {
-            (f64::exp2(PLAIN_VECTOR_LOG_SCALE) / root).round().max(1.0) * root
+        mode => {
+            let log_scale = if mode == Mode::Sealed { SEALED_VECTOR_LOG_SCALE } else { PLAIN_VECTOR_LOG_SCALE };
+            if !signs {
+                return f64::exp2(log_scale);
+            }
+            // Whole bits at d dimensions need an error below 1/d: the vectors' noise must shrink with d.
+            let scale = f64::exp2(log_scale) * (spec.dimension() as f64 / 2048.0).max(1.0);
+            (scale / root).round().max(1.0) * root
         }
-        Mode::SealedQuery => f64::exp2(PLAIN_VECTOR_LOG_SCALE),
-        Mode::Sealed if signs => {
-            (f64::exp2(SEALED_VECTOR_LOG_SCALE) / root).round().max(1.0) * root
-        }
-        Mode::Sealed => f64::exp2(SEALED_VECTOR_LOG_SCALE),
     }
 }
 
