@@ -163,8 +163,8 @@ class Collection:
     def delete(self, ids: Id | Iterable[Id] | None = None, where: Mapping[str, Any] | None = None) -> int:
         """Delete the rows with these ids, or those that pass the filter, or both at once; returns how many.
 
-        The sealed rows leave the disk with the next `optimize`, or at once when their whole segment is
-        deleted. Raises UnknownId when one of `ids` is not here; nothing is deleted then.
+        The sealed rows leave the disk with the next `optimize`. Raises UnknownId when one of `ids` is not
+        here; nothing is deleted then.
         """
         with self._open(write=True):
             if ids is None and where is None:

@@ -123,14 +123,15 @@ class Segments:
         done = 0
         while worn:
             taken: list[StoredSegment] = []
-            while worn and sum(s.rows - len(s.deleted) for s in taken) < SEGMENT_ROWS:
+            live = 0
+            while worn and live < SEGMENT_ROWS:
                 taken.append(worn.pop(0))
+                live += taken[-1].rows - len(taken[-1].deleted)
             self._merge(taken)
             done += sum(segment.rows for segment in taken)
             if progress is not None:
                 progress(done, total)
-        if total:
-            self.store.collect_garbage()
+        self.store.purge()
 
     def search(
         self, queries: FloatArray, count: int | None, within: float | None, where: Where | None
@@ -232,6 +233,8 @@ class Segments:
 
     def _drop_rows(self, change: Change, ids: Sequence[Id]) -> None:
         """Add the deletion of these ids to `change`. A segment left without rows is removed altogether."""
+        if not ids:
+            return
         dropped: dict[bytes, list[int]] = {}
         for segment_id, row in self.owner.places(ids):
             dropped.setdefault(segment_id, []).append(row)

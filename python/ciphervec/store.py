@@ -87,11 +87,12 @@ class CollectionStore(Protocol):
         ...
 
     def verify(self, progress: Progress | None) -> dict[str, Any]:
-        """Read and check every block; `files` and `bytes` read. Raises CorruptData naming every fault's place."""
+        """Read and check every block; `files` and `bytes` read. Raises CorruptData naming every fault's
+        place."""
         ...
 
-    def collect_garbage(self) -> None:
-        """Drop what no commit refers to any more."""
+    def purge(self) -> None:
+        """Delete what the latest commit no longer refers to, so that what was deleted is gone."""
         ...
 
     def close(self) -> None:
@@ -181,7 +182,7 @@ class MemoryStore:
             progress(total, total)
         return {"files": 0, "bytes": total}
 
-    def collect_garbage(self) -> None:
+    def purge(self) -> None:
         pass
 
     def close(self) -> None:
@@ -254,7 +255,9 @@ class FolderStore:
             raise CorruptData("\n".join([*problems[:20], *more]))
         return report
 
-    def collect_garbage(self) -> None:
+    def purge(self) -> None:
+        # The state before the latest is kept as well; a commit that changes nothing makes the two the same.
+        self._store.commit(meta=self._store.meta)
         self._store.collect_garbage()
 
     def close(self) -> None:

@@ -78,6 +78,24 @@ def test_nothing_on_disk_is_readable_in_mode_sealed(tmp_path: Path, vectors: Any
         assert plain not in stored
 
 
+def test_what_was_deleted_leaves_the_disk_with_optimize(tmp_path: Path, vectors: Any) -> None:
+    keys = Keys.generate()
+    rows = vectors(40, 12)
+    fill(tmp_path, keys, rows)
+    with PersistentClient(tmp_path, keys=keys) as client:
+        collection = client.get_collection("things")
+        before = {path.name for path in (tmp_path / "things" / "blobs").iterdir()}
+        collection.delete(list(range(5, 40)))
+        collection.optimize()
+        after = {path.name for path in (tmp_path / "things" / "blobs").iterdir()}
+        # rows, sidecar, records, tags, and the evaluation keys, which alone stay.
+        assert len(after) == 5 and len(after & before) == 1
+        assert collection.get()["ids"] == [0, 1, 2]
+        collection.delete([0, 1, 2])
+        collection.optimize()
+        assert len(list((tmp_path / "things" / "blobs").iterdir())) == 1
+
+
 def test_an_open_collection_needs_no_keys(tmp_path: Path, vectors: Any) -> None:
     rows = vectors(10, 12)
     fill(tmp_path, None, rows, mode="open")
