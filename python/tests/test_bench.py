@@ -121,9 +121,14 @@ def test_numbers_have_three_digits(value: float | None, text: str) -> None:
 
 
 def test_a_peer_gets_a_sentence() -> None:
-    peer = record(mode="TenSEAL x", compares_with="sealed-query", times_slower_than_ours=321.0, ms_ours=15.2)
+    peer = record(
+        mode="TenSEAL x", method="y", compares_with="sealed-query", times_slower_than_ours=321.0, ms_ours=15.2
+    )
     text = report.markdown([FAISS, peer])
-    assert "TenSEAL x took 321 times as long as ciphervec's `sealed-query` (15.2 ms)" in text
+    assert (
+        "TenSEAL x (y) took 2.00 ms for 1,000 rows of 8, 321 times as long as ciphervec's `sealed-query`"
+        in text
+    )
 
 
 def test_files_hold_the_records(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ class Faiss:
 class NumpyProduct:
     """A float32 matrix product by BLAS and a partial sort: often the faster plaintext search for a batch."""
 
-    name = "numpy float32 product + top-k"
+    name = "numpy product, top-k"
 
     def __init__(self, vectors: Floats) -> None:
         self.vectors = vectors
@@ -114,7 +114,7 @@ class Tenseal:
         scores = np.concatenate([np.asarray(answer.decrypt()) for answer in answers])
         total = 1e3 * (time.perf_counter() - started)
         return TensealTimes(
-            method="CKKSVector.mm, encrypted query, plain vectors",
+            method="`CKKSVector.mm`, plain vectors",
             compares_with="sealed-query",
             ms_total=total,
             max_abs_error=self._error(scores, query),
@@ -144,7 +144,7 @@ class Tenseal:
         scores = np.concatenate([np.asarray(answer.decrypt().tolist()).ravel() for answer in answers])
         total = 1e3 * (time.perf_counter() - started)
         return TensealTimes(
-            method="batched CKKSTensor.mm, plain query, encrypted vectors",
+            method="batched `CKKSTensor.mm`, plain query",
             compares_with="sealed-index",
             ms_total=total,
             max_abs_error=self._error(scores, query),

@@ -73,6 +73,11 @@ def size(value: float | None) -> str:
     return f"{value:.0f} B"
 
 
+def share(value: float | None) -> str:
+    """A share of one in four digits."""
+    return "–" if value is None else f"{value:.4f}"
+
+
 COLUMNS: list[tuple[str, Callable[[Record], str]]] = [
     ("", title),
     ("query ms", lambda r: number(r["ms_total"])),
@@ -82,7 +87,7 @@ COLUMNS: list[tuple[str, Callable[[Record], str]]] = [
     ("a vector", lambda r: size(r["bytes_per_vector"])),
     ("sealed a second", lambda r: number(r["seal_vectors_per_s"])),
     ("error max / std", lambda r: f"{number(r['max_abs_error'])} / {number(r['std_error'])}"),
-    ("recall@10", lambda r: "–" if r["recall_at_10"] is None else f"{r['recall_at_10']:.4f}"),
+    ("recall@10", lambda r: share(r["recall_at_10"])),
     ("query / response / server's keys", lambda r: _traffic(r)),
 ]
 
@@ -124,7 +129,8 @@ def markdown(records: Sequence[Record]) -> str:
 def peer_sentences(records: Sequence[Record]) -> list[str]:
     """How an encrypted peer compares with ours, a sentence each."""
     return [
-        f"{record['mode']} took {number(record['times_slower_than_ours'])} times as long as ciphervec's "
+        f"{record['mode']} ({record['method']}) took {number(record['ms_total'])} ms for {record['rows']:,} rows of "
+        f"{record['dim']}, {number(record['times_slower_than_ours'])} times as long as ciphervec's "
         f"`{record['compares_with']}` ({number(record['ms_ours'])} ms) on the same rows in the same run."
         for record in records
         if record.get("times_slower_than_ours")

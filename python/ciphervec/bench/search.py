@@ -205,7 +205,8 @@ def compare_tenseal(settings: Settings, data: Data, notify: Notify, records: lis
         seal_seconds = max(run.seal_seconds for run in runs)
         compared.append(
             {
-                "mode": f"TenSEAL {runs[0].method}",
+                "mode": f"TenSEAL {method.__name__.replace('_', ' ')}",
+                "method": runs[0].method,
                 "precision": "ckks",
                 "rows": settings.rows,
                 "dim": settings.dim,

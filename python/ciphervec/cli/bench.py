@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table as Grid
 
 from ..bench import report
 from ..bench.search import Record, Settings, run
 from ..bench.subject import VARIANTS
+from ..demo.show import grid
 from ..errors import InvalidInput
 from .terminal import aside, command, print_json, screen
 
@@ -88,16 +88,37 @@ def search(
 
 
 def show(records: list[Record]) -> None:
-    """The table of the Markdown file, for a terminal."""
-    screen.print(report.heading(records), highlight=False)
-    grid = Grid(box=None, pad_edge=False)
-    for place, (title, _) in enumerate(report.COLUMNS):
-        grid.add_column(title, justify="right" if place else "left", style="" if place else "bold")
-    for record in records:
-        grid.add_row(*(cell(record) for _, cell in report.COLUMNS))
-    screen.print(grid)
+    """The table of the Markdown file in two, for a terminal of 80 columns."""
+    screen.print(report.heading(records) + "\n", highlight=False)
+    times = [
+        "ms_prepare",
+        "ms_expand",
+        "ms_scan",
+        "ms_open",
+        "ms_total",
+        "ratio_to_faiss",
+        "ratio_to_best_plain",
+    ]
+    heads = ["", "prepare", "expand", "scan", "open", "total", "× FAISS", "× best"]
+    rows = [[report.title(one), *(report.number(one.get(key)) for key in times)] for one in records]
+    grid(screen, "Milliseconds", heads, rows, left=1)
+    screen.print()
+    sizes = ["bytes_per_vector", "query_bytes", "response_bytes", "key_bytes_server"]
+    figures = ["seal_vectors_per_s", "max_abs_error", "std_error"]
+    heads = ["", "a vector", "query", "answer", "keys", "sealed/s", "max error", "std", "recall"]
+    rows = [
+        [
+            report.title(one),
+            *(report.size(one[key]) for key in sizes),
+            *(report.number(one[key]) for key in figures),
+            report.share(one["recall_at_10"]),
+        ]
+        for one in records
+        if "ms_open" in one
+    ]
+    grid(screen, "Bytes, sealing, accuracy", heads, rows, left=1)
     for line in report.peer_sentences(records):
-        screen.print(line, highlight=False)
+        screen.print("\n" + line, highlight=False)
 
 
 def variants(modes: str) -> tuple[tuple[str, str], ...]:
