@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 #[cfg(target_arch = "x86_64")]
-use crate::backend::transform::{DoubleRoots, DoubleTree};
+use crate::backend::transform::{Roots, Tree};
 use crate::backend::{Backend, dispatch};
 use crate::error::ArithError;
 use crate::modulus::{Modulus, Shoup};
@@ -28,7 +28,9 @@ pub struct NttTable {
     root: u64,
     integer: OnceLock<IntegerRoots>,
     #[cfg(target_arch = "x86_64")]
-    double: OnceLock<DoubleRoots>,
+    double: OnceLock<Roots<f64>>,
+    #[cfg(target_arch = "x86_64")]
+    radix52: OnceLock<Roots<u64>>,
 }
 
 /// Powers of psi in tree order: entry `k` in `[2^j, 2^(j+1))` is the twiddle of block `k - 2^j` of stage `j`.
@@ -71,6 +73,8 @@ impl NttTable {
             integer: OnceLock::new(),
             #[cfg(target_arch = "x86_64")]
             double: OnceLock::new(),
+            #[cfg(target_arch = "x86_64")]
+            radix52: OnceLock::new(),
         })
     }
 
@@ -192,29 +196,39 @@ impl NttTable {
 
     /// The roots as doubles, centred, each with its quotient by `q`.
     #[cfg(target_arch = "x86_64")]
-    pub(crate) fn double_roots(&self) -> &DoubleRoots {
-        self.double.get_or_init(|| {
-            let (forward, inverse) = self.powers();
-            let q = &self.modulus;
-            let modulus = q.value() as f64;
-            let pair = |w: u64| {
-                let root = q.to_centered(w) as f64;
-                (root, root / modulus)
-            };
-            let tree = |powers: &[u64]| {
-                let (root, ratio) = powers.iter().map(|&w| pair(w)).unzip();
-                DoubleTree { root, ratio }
-            };
-            let scale = q.inv(self.degree as u64).unwrap_or(1);
-            DoubleRoots {
-                forward: tree(&forward),
-                inverse: tree(&inverse),
-                modulus,
-                reciprocal: 1.0 / modulus,
-                scale: pair(scale),
-                scaled_last: pair(q.mul(scale, inverse[1])),
-            }
-        })
+    pub(crate) fn double_roots(&self) -> &Roots<f64> {
+        let modulus = self.modulus.value() as f64;
+        let pair = |w: u64| {
+            let root = self.modulus.to_centered(w) as f64;
+            (root, root / modulus)
+        };
+        self.double.get_or_init(|| self.vector_roots(modulus, 1.0 / modulus, pair))
+    }
+
+    /// The roots as integers, each with `floor(w 2^52 / q)`.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn radix52_roots(&self) -> &Roots<u64> {
+        let modulus = self.modulus.value();
+        let pair = |w: u64| (w, ((u128::from(w) << 52) / u128::from(modulus)) as u64);
+        self.radix52.get_or_init(|| self.vector_roots(modulus, 0, pair))
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn vector_roots<T>(&self, modulus: T, reciprocal: T, pair: impl Fn(u64) -> (T, T)) -> Roots<T> {
+        let (forward, inverse) = self.powers();
+        let tree = |powers: &[u64]| {
+            let (root, ratio) = powers.iter().map(|&w| pair(w)).unzip();
+            Tree { root, ratio }
+        };
+        let scale = self.modulus.inv(self.degree as u64).unwrap_or(1);
+        Roots {
+            forward: tree(&forward),
+            inverse: tree(&inverse),
+            modulus,
+            reciprocal,
+            scale: pair(scale),
+            scaled_last: pair(self.modulus.mul(scale, inverse[1])),
+        }
     }
 
     /// Powers of psi and of its inverse, in tree order.

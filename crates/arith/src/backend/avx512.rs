@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod convert;
+mod harvey;
 mod lanes;
 mod late;
 pub(crate) mod matmul;

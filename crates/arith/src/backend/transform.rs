@@ -1,27 +1,29 @@
-//! The shape of the vector transforms: passes over data and tree of roots, the same for every vector width.
+//! The shape of the vector transforms: passes over data and tree of roots, the same for every vector width and arithmetic.
 //!
-//! A back-end's `lanes` module gives the vector type and its few operations; the macro below writes the transform over
-//! it with that back-end's instructions enabled, because a `#[target_feature]` cannot be a type parameter. Residues are
-//! held as doubles between the passes: docs/avx512-notes.md, "The transform", has the bounds the comments rely on.
+//! A back-end's lanes module gives the vector type, its butterflies and few operations more; the macro below writes the
+//! transform over them with that back-end's instructions enabled, because a `#[target_feature]` cannot be a type parameter.
+//! Between the passes values lie in the buffer as the lanes hold them: integers in a lazy range (AVX-512) or doubles
+//! (AVX2). `settle` marks where the doubles must be reduced for their bounds to hold; docs/avx512-notes.md, "The
+//! transform", has the bounds.
 
-/// Roots and scale as doubles: a root `w` in `(-q/2, q/2]` and, beside it, `w / q` rounded to nearest.
+/// Roots and what else a transform needs, as one back-end's numbers: a root and beside it its quotient by `q`.
 #[derive(Clone, Debug)]
-pub(crate) struct DoubleRoots {
-    pub forward: DoubleTree,
-    pub inverse: DoubleTree,
-    pub modulus: f64,
-    /// `1 / q`, rounded to nearest.
-    pub reciprocal: f64,
+pub(crate) struct Roots<T> {
+    pub forward: Tree<T>,
+    pub inverse: Tree<T>,
+    pub modulus: T,
+    /// `1 / q`, rounded, where the numbers are doubles.
+    pub reciprocal: T,
     /// `N^-1`, and `N^-1` times the root of the last inverse stage.
-    pub scale: (f64, f64),
-    pub scaled_last: (f64, f64),
+    pub scale: (T, T),
+    pub scaled_last: (T, T),
 }
 
 /// Roots in tree order: entry `k` splits node `k` into nodes `2k` and `2k + 1`; the whole transform is node 1.
 #[derive(Clone, Debug)]
-pub(crate) struct DoubleTree {
-    pub root: Vec<f64>,
-    pub ratio: Vec<f64>,
+pub(crate) struct Tree<T> {
+    pub root: Vec<T>,
+    pub ratio: Vec<T>,
 }
 
 /// How many of the `stages` left above the tail the next pass takes: two or three, never one at the end.
@@ -40,25 +42,6 @@ impl Form {
     /// Integers in `[0, 4q)`.
     pub(crate) const LAZY: u8 = 2;
 }
-
-/// Cooley-Tukey: `(x + w y, x - w y)`. This and the next ones are macros, not functions, to stay in registers: nothing
-/// forces a `#[target_feature]` function inline.
-macro_rules! split {
-    ($c:ident, $x:expr, $y:expr, $w:expr) => {{
-        let (x, t) = ($x, mul_root($c, $y, $w));
-        (add(x, t), sub(x, t))
-    }};
-}
-pub(crate) use split;
-
-/// Gentleman-Sande: `(x + y, (x - y) w)`.
-macro_rules! join {
-    ($c:ident, $x:expr, $y:expr, $w:expr) => {{
-        let (x, y) = ($x, $y);
-        (add(x, y), mul_root($c, sub(x, y), $w))
-    }};
-}
-pub(crate) use join;
 
 /// Two stages on four vectors; the roots of the node and of its two children.
 macro_rules! forward4 {
@@ -106,7 +89,7 @@ macro_rules! inverse8_lower {
         let (x1, x3) = join!($c, x1, x3, $w[1]);
         let (x4, x6) = join!($c, x4, x6, $w[2]);
         let (x5, x7) = join!($c, x5, x7, $w[2]);
-        [reduce($c, x0), x1, x2, x3, reduce($c, x4), x5, x6, x7]
+        [settle($c, x0), x1, x2, x3, settle($c, x4), x5, x6, x7]
     }};
 }
 pub(crate) use inverse8_lower;
@@ -140,9 +123,9 @@ macro_rules! node_family {
 }
 pub(crate) use node_family;
 
-macro_rules! double_transform {
-    ($features:literal) => {
-        use super::lanes::*;
+macro_rules! vector_transform {
+    ($features:literal, $lanes:ident, $roots:ident) => {
+        use super::$lanes::*;
         use crate::backend::transform::*;
         use crate::ntt::NttTable;
 
@@ -152,7 +135,7 @@ macro_rules! double_transform {
         /// `[0, q)`, or `[0, 4q)` if `LAZY`, to `[0, q)`.
         #[target_feature(enable = $features)]
         pub(crate) fn forward<const LAZY: bool>(table: &NttTable, data: &mut [u64]) {
-            let roots = table.double_roots();
+            let roots = table.$roots();
             let c = Constants::new(roots.modulus, roots.reciprocal);
             let stages = data.len().trailing_zeros() - LOG_LANES - BLOCK.trailing_zeros();
             let vectors = data.as_chunks_mut::<LANES>().0;
@@ -166,7 +149,7 @@ macro_rules! double_transform {
         /// `[0, q)`, or `[0, 2q)` if `LAZY`, to `[0, q)`, scaled by `N^-1`.
         #[target_feature(enable = $features)]
         pub(crate) fn inverse<const LAZY: bool>(table: &NttTable, data: &mut [u64]) {
-            let roots = table.double_roots();
+            let roots = table.$roots();
             let c = Constants::new(roots.modulus, roots.reciprocal);
             let stages = data.len().trailing_zeros() - LOG_LANES - BLOCK.trailing_zeros();
             let vectors = data.as_chunks_mut::<LANES>().0;
@@ -177,7 +160,7 @@ macro_rules! double_transform {
         #[target_feature(enable = $features)]
         fn descend<const FORM: u8>(
             c: &Constants,
-            tree: &DoubleTree,
+            tree: &Tree<Root>,
             data: &mut [[u64; LANES]],
             node: usize,
             stages: u32,
@@ -205,7 +188,7 @@ macro_rules! double_transform {
         #[target_feature(enable = $features)]
         fn ascend<const LAZY: bool, const LAST: bool>(
             c: &Constants,
-            roots: &DoubleRoots,
+            roots: &Roots<Root>,
             data: &mut [[u64; LANES]],
             node: usize,
             stages: u32,
@@ -233,7 +216,7 @@ macro_rules! double_transform {
             match FORM {
                 Form::VALUES => load_values(from),
                 Form::RESIDUES => load_residues(from),
-                _ => reduce(c, load_residues(from)),
+                _ => settle(c, load_residues(from)),
             }
         }
 
@@ -241,7 +224,7 @@ macro_rules! double_transform {
         #[target_feature(enable = $features)]
         fn forward_pass4<const FORM: u8, const REDUCE: bool>(
             c: &Constants,
-            tree: &DoubleTree,
+            tree: &Tree<Root>,
             data: &mut [[u64; LANES]],
             node: usize,
         ) {
@@ -256,8 +239,8 @@ macro_rules! double_transform {
                     load::<FORM>(c, v3),
                 ];
                 if REDUCE {
-                    x[0] = reduce(c, x[0]);
-                    x[1] = reduce(c, x[1]);
+                    x[0] = settle(c, x[0]);
+                    x[1] = settle(c, x[1]);
                 }
                 let y = forward4!(c, w, x);
                 store_values(v0, y[0]);
@@ -271,7 +254,7 @@ macro_rules! double_transform {
         #[target_feature(enable = $features)]
         fn forward_pass8<const FORM: u8, const REDUCE: bool>(
             c: &Constants,
-            tree: &DoubleTree,
+            tree: &Tree<Root>,
             data: &mut [[u64; LANES]],
             node: usize,
         ) {
@@ -292,10 +275,10 @@ macro_rules! double_transform {
                     load::<FORM>(c, v7),
                 ];
                 if REDUCE {
-                    x[0] = reduce(c, x[0]);
-                    x[1] = reduce(c, x[1]);
-                    x[2] = reduce(c, x[2]);
-                    x[3] = reduce(c, x[3]);
+                    x[0] = settle(c, x[0]);
+                    x[1] = settle(c, x[1]);
+                    x[2] = settle(c, x[2]);
+                    x[3] = settle(c, x[3]);
                 }
                 let y = forward8!(c, w, x);
                 store_values(v0, y[0]);
@@ -312,16 +295,16 @@ macro_rules! double_transform {
         /// The last stages of a block of eight vectors without leaving the registers.
         #[inline]
         #[target_feature(enable = $features)]
-        fn forward_tail(c: &Constants, tree: &DoubleTree, block: &mut [[u64; LANES]], node: usize) {
+        fn forward_tail(c: &Constants, tree: &Tree<Root>, block: &mut [[u64; LANES]], node: usize) {
             let Some([v0, v1, v2, v3, v4, v5, v6, v7]) = block.first_chunk_mut::<BLOCK>() else {
                 return;
             };
             let w = node_family!(tree, node);
             let x = [
-                reduce(c, load_values(v0)),
-                reduce(c, load_values(v1)),
-                reduce(c, load_values(v2)),
-                reduce(c, load_values(v3)),
+                settle(c, load_values(v0)),
+                settle(c, load_values(v1)),
+                settle(c, load_values(v2)),
+                settle(c, load_values(v3)),
                 load_values(v4),
                 load_values(v5),
                 load_values(v6),
@@ -329,14 +312,14 @@ macro_rules! double_transform {
             ];
             let x = forward8!(c, w, x);
             let x = tail_split!(c, tree, BLOCK * node, x);
-            store_residues(c, v0, reduce(c, x[0]));
-            store_residues(c, v1, reduce(c, x[1]));
-            store_residues(c, v2, reduce(c, x[2]));
-            store_residues(c, v3, reduce(c, x[3]));
-            store_residues(c, v4, reduce(c, x[4]));
-            store_residues(c, v5, reduce(c, x[5]));
-            store_residues(c, v6, reduce(c, x[6]));
-            store_residues(c, v7, reduce(c, x[7]));
+            store_final(c, v0, x[0]);
+            store_final(c, v1, x[1]);
+            store_final(c, v2, x[2]);
+            store_final(c, v3, x[3]);
+            store_final(c, v4, x[4]);
+            store_final(c, v5, x[5]);
+            store_final(c, v6, x[6]);
+            store_final(c, v7, x[7]);
         }
 
         /// The last stage of all: sums and differences times `N^-1`, as residues.
@@ -344,7 +327,7 @@ macro_rules! double_transform {
         #[target_feature(enable = $features)]
         fn store_last(
             c: &Constants,
-            roots: &DoubleRoots,
+            roots: &Roots<Root>,
             low: &mut [u64; LANES],
             high: &mut [u64; LANES],
             x: V,
@@ -352,7 +335,7 @@ macro_rules! double_transform {
         ) {
             let sum = mul_root(c, add(x, y), spread(roots.scale.0, roots.scale.1));
             let difference =
-                mul_root(c, sub(x, y), spread(roots.scaled_last.0, roots.scaled_last.1));
+                mul_root(c, difference(c, x, y), spread(roots.scaled_last.0, roots.scaled_last.1));
             store_residues(c, low, sum);
             store_residues(c, high, difference);
         }
@@ -369,7 +352,7 @@ macro_rules! double_transform {
             y: V,
         ) {
             let (sum, difference) = join!(c, x, y, w);
-            store_values(low, reduce(c, sum));
+            store_values(low, settle(c, sum));
             store_values(high, difference);
         }
 
@@ -377,7 +360,7 @@ macro_rules! double_transform {
         #[target_feature(enable = $features)]
         fn inverse_pass4<const LAST: bool>(
             c: &Constants,
-            roots: &DoubleRoots,
+            roots: &Roots<Root>,
             data: &mut [[u64; LANES]],
             node: usize,
         ) {
@@ -403,7 +386,7 @@ macro_rules! double_transform {
         #[target_feature(enable = $features)]
         fn inverse_pass8<const LAST: bool>(
             c: &Constants,
-            roots: &DoubleRoots,
+            roots: &Roots<Root>,
             data: &mut [[u64; LANES]],
             node: usize,
         ) {
@@ -443,7 +426,7 @@ macro_rules! double_transform {
         #[target_feature(enable = $features)]
         fn inverse_tail<const LAZY: bool>(
             c: &Constants,
-            tree: &DoubleTree,
+            tree: &Tree<Root>,
             block: &mut [[u64; LANES]],
             node: usize,
         ) {
@@ -473,7 +456,7 @@ macro_rules! double_transform {
         #[target_feature(enable = $features)]
         fn load_first<const LAZY: bool>(c: &Constants, from: &[u64; LANES]) -> V {
             let x = load_residues(from);
-            if LAZY { reduce(c, x) } else { x }
+            if LAZY { settle(c, x) } else { x }
         }
 
         fn quarters(data: &mut [[u64; LANES]]) -> [&mut [[u64; LANES]]; 4] {
@@ -484,4 +467,4 @@ macro_rules! double_transform {
         }
     };
 }
-pub(crate) use double_transform;
+pub(crate) use vector_transform;

@@ -4,6 +4,8 @@ use core::arch::x86_64::*;
 
 pub(crate) const LANES: usize = 4;
 pub(crate) const LOG_LANES: u32 = 2;
+/// What roots are stored as.
+pub(crate) type Root = f64;
 pub(crate) type V = __m256d;
 
 #[derive(Clone, Copy)]
@@ -69,6 +71,13 @@ pub(crate) fn sub(x: V, y: V) -> V {
     _mm256_sub_pd(x, y)
 }
 
+/// Doubles are signed: nothing to add.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+pub(crate) fn difference(_: &Constants, x: V, y: V) -> V {
+    sub(x, y)
+}
+
 const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
 
 /// `x` up to `8q` to `[-q/2, q/2]`.
@@ -87,6 +96,20 @@ pub(crate) fn mul_root(c: &Constants, x: V, w: (V, V)) -> V {
     let low = _mm256_fmsub_pd(x, w.0, high);
     let quotient = _mm256_round_pd::<NEAREST>(_mm256_mul_pd(x, w.1));
     _mm256_add_pd(_mm256_fnmadd_pd(quotient, c.q, high), low)
+}
+
+/// Where a pass must reduce for its bounds to hold, doubles do.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+pub(crate) fn settle(c: &Constants, x: V) -> V {
+    reduce(c, x)
+}
+
+/// A last value, up to `8q`, to a word in `[0, q)`.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+pub(crate) fn store_final(c: &Constants, to: &mut [u64; LANES], x: V) {
+    store_residues(c, to, reduce(c, x));
 }
 
 /// `x y mod q` for two residues in `[0, q)`, up to `7/8 q`: the quotient is off by at most 3/8 before it is rounded.
@@ -150,6 +173,25 @@ pub(crate) fn gather(a: V, b: V) -> (V, V) {
     exchange_parity(a, b)
 }
 
+/// Cooley-Tukey: `(x + w y, x - w y)`. This and the next ones are macros, not functions, to stay in registers: nothing
+/// forces a `#[target_feature]` function inline.
+macro_rules! split {
+    ($c:ident, $x:expr, $y:expr, $w:expr) => {{
+        let (x, t) = ($x, mul_root($c, $y, $w));
+        (add(x, t), sub(x, t))
+    }};
+}
+pub(crate) use split;
+
+/// Gentleman-Sande: `(x + y, (x - y) w)`.
+macro_rules! join {
+    ($c:ident, $x:expr, $y:expr, $w:expr) => {{
+        let (x, y) = ($x, $y);
+        (add(x, y), mul_root($c, sub(x, y), $w))
+    }};
+}
+pub(crate) use join;
+
 /// The two stages inside four pairs of vectors, each pair holding two nodes, the first of them `k`.
 macro_rules! tail_split {
     ($c:ident, $tree:ident, $k:expr, $x:expr) => {{
@@ -200,9 +242,9 @@ macro_rules! tail_join {
         let (a2, b2) = join!($c, a2, b2, (two_nodes(&w[2]), two_nodes(&p[2])));
         let (a3, b3) = join!($c, a3, b3, (two_nodes(&w[3]), two_nodes(&p[3])));
         let ((a0, b0), (a1, b1)) =
-            (exchange_halves(reduce($c, a0), b0), exchange_halves(reduce($c, a1), b1));
+            (exchange_halves(settle($c, a0), b0), exchange_halves(settle($c, a1), b1));
         let ((a2, b2), (a3, b3)) =
-            (exchange_halves(reduce($c, a2), b2), exchange_halves(reduce($c, a3), b3));
+            (exchange_halves(settle($c, a2), b2), exchange_halves(settle($c, a3), b3));
         [a0, b0, a1, b1, a2, b2, a3, b3]
     }};
 }

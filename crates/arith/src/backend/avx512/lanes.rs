@@ -1,9 +1,8 @@
-//! Eight residues as doubles: the operations that the transform is written in.
+//! Eight residues as doubles: the operations that the pointwise kernels are written in.
 
 use core::arch::x86_64::*;
 
 pub(crate) const LANES: usize = 8;
-pub(crate) const LOG_LANES: u32 = 3;
 pub(crate) type V = __m512d;
 
 #[derive(Clone, Copy)]
@@ -23,20 +22,6 @@ impl Constants {
             integer: _mm512_set1_epi64(q as i64),
         }
     }
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-pub(crate) fn load_values(from: &[u64; LANES]) -> V {
-    // SAFETY: the reference covers 64 readable bytes; the load has no alignment.
-    unsafe { _mm512_loadu_pd(from.as_ptr().cast()) }
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-pub(crate) fn store_values(to: &mut [u64; LANES], x: V) {
-    // SAFETY: the reference covers 64 writable bytes; the store has no alignment.
-    unsafe { _mm512_storeu_pd(to.as_mut_ptr().cast(), x) }
 }
 
 /// Words below `2^53`, exactly.
@@ -61,12 +46,6 @@ pub(crate) fn store_residues(c: &Constants, to: &mut [u64; LANES], x: V) {
 #[target_feature(enable = "avx512f")]
 pub(crate) fn add(x: V, y: V) -> V {
     _mm512_add_pd(x, y)
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-pub(crate) fn sub(x: V, y: V) -> V {
-    _mm512_sub_pd(x, y)
 }
 
 const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
@@ -104,119 +83,3 @@ pub(crate) fn multiply(c: &Constants, x: V, y: V) -> V {
 pub(crate) fn spread(root: f64, ratio: f64) -> (V, V) {
     (_mm512_set1_pd(root), _mm512_set1_pd(ratio))
 }
-
-/// The roots of two nodes, alternating over the lanes: a broadcasting load, no shuffle. So are the next ones.
-#[inline]
-#[target_feature(enable = "avx512f,avx512dq")]
-pub(crate) fn two_nodes(from: &[f64; 2]) -> V {
-    // SAFETY: the reference covers two doubles.
-    _mm512_broadcast_f64x2(unsafe { _mm_loadu_pd(from.as_ptr()) })
-}
-
-/// The roots of four nodes, twice.
-#[inline]
-#[target_feature(enable = "avx512f,avx512dq")]
-pub(crate) fn four_nodes(from: &[f64; 4]) -> V {
-    // SAFETY: the reference covers four doubles.
-    _mm512_broadcast_f64x4(unsafe { _mm256_loadu_pd(from.as_ptr()) })
-}
-
-/// The roots of eight nodes.
-#[inline]
-#[target_feature(enable = "avx512f")]
-pub(crate) fn eight_nodes(from: &[f64; 8]) -> V {
-    // SAFETY: the reference covers eight doubles.
-    unsafe { _mm512_loadu_pd(from.as_ptr()) }
-}
-
-/// The perfect shuffle: the first halves interleaved, then the second halves.
-#[inline]
-#[target_feature(enable = "avx512f")]
-pub(crate) fn interleave(a: V, b: V) -> (V, V) {
-    let low = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
-    let high = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
-    (_mm512_permutex2var_pd(a, low, b), _mm512_permutex2var_pd(a, high, b))
-}
-
-/// Its inverse: the even elements of both, then the odd ones.
-#[inline]
-#[target_feature(enable = "avx512f")]
-pub(crate) fn separate(a: V, b: V) -> (V, V) {
-    let even = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
-    let odd = _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15);
-    (_mm512_permutex2var_pd(a, even, b), _mm512_permutex2var_pd(a, odd, b))
-}
-
-/// The three stages inside four pairs of vectors, each pair holding two nodes, the first of them `k`. One shuffle before
-/// each stage brings partners to the same lane of the pair's two vectors, with roots repeating with period 2, 4 and 8; a
-/// fourth restores the order.
-macro_rules! tail_split {
-    ($c:ident, $tree:ident, $k:expr, $x:expr) => {{
-        let [a0, b0, a1, b1, a2, b2, a3, b3] = $x;
-        let k = $k;
-        let w = &$tree.root[k..k + 8].as_chunks::<2>().0[..4];
-        let p = &$tree.ratio[k..k + 8].as_chunks::<2>().0[..4];
-        let ((a0, b0), (a1, b1)) = (interleave(a0, b0), interleave(a1, b1));
-        let ((a2, b2), (a3, b3)) = (interleave(a2, b2), interleave(a3, b3));
-        let (a0, b0) = split!($c, a0, b0, (two_nodes(&w[0]), two_nodes(&p[0])));
-        let (a1, b1) = split!($c, a1, b1, (two_nodes(&w[1]), two_nodes(&p[1])));
-        let (a2, b2) = split!($c, a2, b2, (two_nodes(&w[2]), two_nodes(&p[2])));
-        let (a3, b3) = split!($c, a3, b3, (two_nodes(&w[3]), two_nodes(&p[3])));
-        let w = &$tree.root[2 * k..2 * k + 16].as_chunks::<4>().0[..4];
-        let p = &$tree.ratio[2 * k..2 * k + 16].as_chunks::<4>().0[..4];
-        let ((a0, b0), (a1, b1)) = (interleave(a0, b0), interleave(a1, b1));
-        let ((a2, b2), (a3, b3)) = (interleave(a2, b2), interleave(a3, b3));
-        let (a0, b0) = split!($c, a0, b0, (four_nodes(&w[0]), four_nodes(&p[0])));
-        let (a1, b1) = split!($c, a1, b1, (four_nodes(&w[1]), four_nodes(&p[1])));
-        let (a2, b2) = split!($c, a2, b2, (four_nodes(&w[2]), four_nodes(&p[2])));
-        let (a3, b3) = split!($c, a3, b3, (four_nodes(&w[3]), four_nodes(&p[3])));
-        let w = &$tree.root[4 * k..4 * k + 32].as_chunks::<8>().0[..4];
-        let p = &$tree.ratio[4 * k..4 * k + 32].as_chunks::<8>().0[..4];
-        let ((a0, b0), (a1, b1)) = (interleave(a0, b0), interleave(a1, b1));
-        let ((a2, b2), (a3, b3)) = (interleave(a2, b2), interleave(a3, b3));
-        let (a0, b0) = split!($c, a0, b0, (eight_nodes(&w[0]), eight_nodes(&p[0])));
-        let (a1, b1) = split!($c, a1, b1, (eight_nodes(&w[1]), eight_nodes(&p[1])));
-        let (a2, b2) = split!($c, a2, b2, (eight_nodes(&w[2]), eight_nodes(&p[2])));
-        let (a3, b3) = split!($c, a3, b3, (eight_nodes(&w[3]), eight_nodes(&p[3])));
-        let ((a0, b0), (a1, b1)) = (interleave(a0, b0), interleave(a1, b1));
-        let ((a2, b2), (a3, b3)) = (interleave(a2, b2), interleave(a3, b3));
-        [a0, b0, a1, b1, a2, b2, a3, b3]
-    }};
-}
-pub(crate) use tail_split;
-
-/// The same stages backwards; the sums come out reduced, the differences are by their product.
-macro_rules! tail_join {
-    ($c:ident, $tree:ident, $k:expr, $x:expr) => {{
-        let [a0, b0, a1, b1, a2, b2, a3, b3] = $x;
-        let k = $k;
-        let w = &$tree.root[4 * k..4 * k + 32].as_chunks::<8>().0[..4];
-        let p = &$tree.ratio[4 * k..4 * k + 32].as_chunks::<8>().0[..4];
-        let ((a0, b0), (a1, b1)) = (separate(a0, b0), separate(a1, b1));
-        let ((a2, b2), (a3, b3)) = (separate(a2, b2), separate(a3, b3));
-        let (a0, b0) = join!($c, a0, b0, (eight_nodes(&w[0]), eight_nodes(&p[0])));
-        let (a1, b1) = join!($c, a1, b1, (eight_nodes(&w[1]), eight_nodes(&p[1])));
-        let (a2, b2) = join!($c, a2, b2, (eight_nodes(&w[2]), eight_nodes(&p[2])));
-        let (a3, b3) = join!($c, a3, b3, (eight_nodes(&w[3]), eight_nodes(&p[3])));
-        let w = &$tree.root[2 * k..2 * k + 16].as_chunks::<4>().0[..4];
-        let p = &$tree.ratio[2 * k..2 * k + 16].as_chunks::<4>().0[..4];
-        let ((a0, b0), (a1, b1)) = (separate(a0, b0), separate(a1, b1));
-        let ((a2, b2), (a3, b3)) = (separate(a2, b2), separate(a3, b3));
-        let (a0, b0) = join!($c, a0, b0, (four_nodes(&w[0]), four_nodes(&p[0])));
-        let (a1, b1) = join!($c, a1, b1, (four_nodes(&w[1]), four_nodes(&p[1])));
-        let (a2, b2) = join!($c, a2, b2, (four_nodes(&w[2]), four_nodes(&p[2])));
-        let (a3, b3) = join!($c, a3, b3, (four_nodes(&w[3]), four_nodes(&p[3])));
-        let w = &$tree.root[k..k + 8].as_chunks::<2>().0[..4];
-        let p = &$tree.ratio[k..k + 8].as_chunks::<2>().0[..4];
-        let ((a0, b0), (a1, b1)) = (separate(a0, b0), separate(a1, b1));
-        let ((a2, b2), (a3, b3)) = (separate(a2, b2), separate(a3, b3));
-        let (a0, b0) = join!($c, a0, b0, (two_nodes(&w[0]), two_nodes(&p[0])));
-        let (a1, b1) = join!($c, a1, b1, (two_nodes(&w[1]), two_nodes(&p[1])));
-        let (a2, b2) = join!($c, a2, b2, (two_nodes(&w[2]), two_nodes(&p[2])));
-        let (a3, b3) = join!($c, a3, b3, (two_nodes(&w[3]), two_nodes(&p[3])));
-        let ((a0, b0), (a1, b1)) = (separate(reduce($c, a0), b0), separate(reduce($c, a1), b1));
-        let ((a2, b2), (a3, b3)) = (separate(reduce($c, a2), b2), separate(reduce($c, a3), b3));
-        [a0, b0, a1, b1, a2, b2, a3, b3]
-    }};
-}
-pub(crate) use tail_join;

@@ -1,3 +1,7 @@
-//! Residues and a tree of roots enter, the transform in `[0, q)` leaves; eight doubles at a time.
+//! Residues and a tree of roots enter, the transform in `[0, q)` leaves; eight words at a time.
 
-crate::backend::transform::double_transform!("avx2,fma,avx512f,avx512dq,avx512bw,avx512vl");
+crate::backend::transform::vector_transform!(
+    "avx512f,avx512dq,avx512bw,avx512vl,avx512ifma",
+    harvey,
+    radix52_roots
+);
