@@ -1,6 +1,10 @@
 //! A tile and packed queries enter, sums in registers over a block of vectors and queries leave. The shape of the batch
 //! kernels; a back-end brings its loads and its arithmetic.
 
+/// Dimensions of a tile that one round over the queries covers: a slab of 256 KiB of 4-byte words stays in the
+/// second-level cache while every block of queries passes over it.
+pub(crate) const SLAB: usize = 1024;
+
 /// For every slab of dimensions and every block of queries: `vectors x queries` accumulators, one load of each vector and
 /// one broadcast of each query word a dimension. `$vector(row, j)` is vector `j` of a row of `$bytes` bytes.
 macro_rules! blocked {
@@ -52,8 +56,8 @@ macro_rules! blocked {
             }
             let rows = tile.as_chunks::<$bytes>().0;
             let dim = rows.len().max(1);
-            for (slab, rows) in rows.chunks(portable::matmul::SLAB).enumerate() {
-                let first = slab * portable::matmul::SLAB;
+            for (slab, rows) in rows.chunks(SLAB).enumerate() {
+                let first = slab * SLAB;
                 for (queries, out) in packed.chunks(block * dim).zip(out.chunks_mut(block)) {
                     for group in 0..$groups {
                         match out.len() {

@@ -2,7 +2,7 @@
 
 use core::arch::x86_64::*;
 
-use crate::backend::blocked::blocked;
+use crate::backend::blocked::{SLAB, blocked};
 use crate::backend::portable;
 use crate::matmul::TILE;
 

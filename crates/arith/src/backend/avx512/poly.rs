@@ -17,6 +17,9 @@ fn words(p: &[u64], at: usize) -> __m512i {
     unsafe { _mm512_loadu_si512(p.as_ptr().cast()) }
 }
 
+/// Vectors that go through the terms together: a cache line of every factor at a time would defeat the prefetcher.
+const VECTORS: usize = 4;
+
 /// `out = sum_j a_j b_j` with one reduction in 4096 terms.
 #[target_feature(enable = "avx512f,avx512dq,avx512ifma")]
 pub(crate) fn dot(out: &mut [u64], a: &[&[u64]], b: &[&[u64]], m: &Modulus) {
@@ -24,20 +27,46 @@ pub(crate) fn dot(out: &mut [u64], a: &[&[u64]], b: &[&[u64]], m: &Modulus) {
         return portable::poly::dot(out, a, b, m);
     }
     let late = Late::new(m);
+    let wide = out.len() / (VECTORS * LANES) * (VECTORS * LANES);
+    for at in (0..wide).step_by(VECTORS * LANES) {
+        dot_vectors::<VECTORS>(&late, out, a, b, at);
+    }
     let whole = out.len() / LANES * LANES;
-    for at in (0..whole).step_by(LANES) {
-        let target = &mut out[at..at + LANES];
-        target.fill(0);
-        for (a, b) in a.chunks(TERMS - 1).zip(b.chunks(TERMS - 1)) {
-            // What earlier terms left is a residue: it enters as one more low half.
-            let (mut low, mut high) = (words(target, 0), _mm512_setzero_si512());
-            for (a, b) in a.iter().zip(b) {
-                let (x, y) = (words(a, at), words(b, at));
-                low = _mm512_madd52lo_epu64(low, x, y);
-                high = _mm512_madd52hi_epu64(high, x, y);
-            }
-            late.store(low, high, target);
-        }
+    for at in (wide..whole).step_by(LANES) {
+        dot_vectors::<1>(&late, out, a, b, at);
     }
     portable::poly::dot_from(whole, out, a, b, m);
+}
+
+/// `N` vectors of the sum from index `at` on.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn dot_vectors<const N: usize>(
+    late: &Late,
+    out: &mut [u64],
+    a: &[&[u64]],
+    b: &[&[u64]],
+    at: usize,
+) {
+    let target = &mut out[at..at + N * LANES];
+    target.fill(0);
+    for (a, b) in a.chunks(TERMS - 1).zip(b.chunks(TERMS - 1)) {
+        // What earlier terms left is a residue: it enters as one more low half.
+        let zero = _mm512_setzero_si512();
+        let (mut low, mut high) = ([zero; N], [zero; N]);
+        for (i, low) in low.iter_mut().enumerate() {
+            *low = words(target, i * LANES);
+        }
+        for (a, b) in a.iter().zip(b) {
+            let (a, b) = (&a[at..at + N * LANES], &b[at..at + N * LANES]);
+            for i in 0..N {
+                let (x, y) = (words(a, i * LANES), words(b, i * LANES));
+                low[i] = _mm512_madd52lo_epu64(low[i], x, y);
+                high[i] = _mm512_madd52hi_epu64(high[i], x, y);
+            }
+        }
+        for (i, target) in target.chunks_exact_mut(LANES).enumerate() {
+            late.store(low[i], high[i], target);
+        }
+    }
 }

@@ -31,10 +31,6 @@ pub(crate) fn tile_u64(tile: &[u8], w: usize, query: &[i64], out: &mut [u64]) {
 /// Queries in a block: a row of the tile stays in the first-level cache for any number.
 pub(crate) const QUERIES: usize = 16;
 
-/// Dimensions of a tile that one round over the queries covers: a slab of 256 KiB of 4-byte words stays in the
-/// second-level cache while every block of queries passes over it.
-pub(crate) const SLAB: usize = 1024;
-
 /// One tile and packed queries (blocks of up to `block`, each `[dim][queries of the block]`), one output slice a query.
 macro_rules! batch {
     ($name:ident, $bytes:literal, $query:ty, $word:ty, $wide:expr, $mask:expr) => {
