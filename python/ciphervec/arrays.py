@@ -19,6 +19,7 @@ Vectors: TypeAlias = npt.ArrayLike
 
 MAX_DIMENSION = 16_384
 MAX_ID_BYTES = 65_535
+_INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
@@ -161,7 +162,15 @@ def ids(value: Id | Iterable[Id], *, what: str = "ids") -> list[Id]:
         value = value.tolist()
     if isinstance(value, bytes) or not isinstance(value, Iterable):
         raise InvalidInput(f"{what} must be strings or integers, got {type(value).__name__}.")
-    return [_id(one, f"{what}[{i}]") for i, one in enumerate(value)]
+    values = list(value)
+    if (
+        values
+        and all(type(one) is int for one in values)
+        and _INT64_MIN <= min(values)
+        and max(values) <= _INT64_MAX
+    ):
+        return values
+    return [_id(one, f"{what}[{i}]") for i, one in enumerate(values)]
 
 
 def _id(value: object, what: str) -> Id:
@@ -181,7 +190,7 @@ def _id(value: object, what: str) -> Id:
         raise InvalidInput(
             f"{what} must be a string or an integer, got {type(value).__name__} {value!r}."
         ) from None
-    if not -(1 << 63) <= number < 1 << 63:
+    if not _INT64_MIN <= number <= _INT64_MAX:
         raise InvalidInput(f"{what} must fit in 64 signed bits, got {number}. Pass it as a string.")
     return number
 

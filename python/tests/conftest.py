@@ -61,8 +61,9 @@ class Oracle:
             return np.full((len(queries), len(rows)), error + 2e-7)
         lengths = np.outer(np.linalg.norm(queries, axis=1), np.linalg.norm(rows, axis=1))
         squares = np.add.outer((queries**2).sum(axis=1), (rows**2).sum(axis=1))
-        # The sidecar's norms are float32, and so is the answer.
-        return lengths * error * (2 if metric == "l2" else 1) + 4e-7 * (squares + 1)
+        # The sidecar's norms are float32, and so is the answer; under ip it is one minus the product.
+        exact = 4e-7 * squares + (1.2e-7 if metric == "ip" else np.finfo(np.float32).tiny)
+        return lengths * error * (2 if metric == "l2" else 1) + exact
 
     @classmethod
     def check(

@@ -19,6 +19,8 @@ IDS = st.one_of(st.integers(0, 9), st.sampled_from(["0", "1", "a", "b", "c"]))
 BATCHES = st.lists(IDS, max_size=5)
 COLOURS = st.sampled_from(["red", "green", None])
 KEYS = Keys.generate()
+# 2e-4 at unit length; rows and queries of six Gaussian numbers are shorter than 6, and l2 counts the product twice.
+ERROR = {"cosine": 2e-4, "ip": 2e-4 * 36, "l2": 2e-4 * 72}
 
 
 class CollectionModel(RuleBasedStateMachine):
@@ -27,12 +29,16 @@ class CollectionModel(RuleBasedStateMachine):
     plain: dict[Any, tuple[np.ndarray, dict[str, Any] | None, str | None]]
 
     @initialize(
-        mode=st.sampled_from(["open", "sealed-index", "sealed-query", "sealed"]), seed=st.integers(0, 99)
+        mode=st.sampled_from(["open", "sealed-index", "sealed-query", "sealed"]),
+        metric=st.sampled_from(["cosine", "ip", "l2"]),
+        seed=st.integers(0, 99),
     )
-    def make(self, mode: str, seed: int) -> None:
+    def make(self, mode: str, metric: str, seed: int) -> None:
         self.folder = tempfile.mkdtemp()
         self.client = PersistentClient(self.folder, keys=KEYS)
-        self.collection = self.client.create_collection("model", DIMENSION, mode=mode, filterable=["colour"])
+        self.collection = self.client.create_collection(
+            "model", DIMENSION, metric, mode, filterable=["colour"]
+        )
         self.rng = np.random.default_rng(seed)
         self.plain = {}
 
@@ -43,6 +49,13 @@ class CollectionModel(RuleBasedStateMachine):
 
     def rows(self, count: int) -> np.ndarray:
         return self.rng.normal(size=(count, DIMENSION)).astype(np.float32)
+
+    def score(self, row: np.ndarray, query: np.ndarray) -> float:
+        x, q = row.astype(np.float64), query.astype(np.float64)
+        if self.collection.metric == "l2":
+            return -float(((x - q) ** 2).sum())
+        lengths = np.linalg.norm(x) * np.linalg.norm(q)
+        return float(x @ q) / (float(lengths) if self.collection.metric == "cosine" else 1.0)
 
     @rule(ids=BATCHES, colour=COLOURS, upsert=st.booleans())
     def put(self, ids: list[Any], colour: str | None, upsert: bool) -> None:
@@ -106,7 +119,7 @@ class CollectionModel(RuleBasedStateMachine):
     @rule(colour=st.sampled_from(["red", "green"]), n=st.integers(0, 3), k=st.integers(1, 20))
     @precondition(lambda self: self.plain)
     def ask(self, colour: str, n: int, k: int) -> None:
-        query = self.rows(1)[0]
+        query, error = self.rows(1)[0], ERROR[self.collection.metric]
         for where, test in (
             (None, lambda m: True),
             ({"colour": colour}, lambda m: m.get("colour") == colour),
@@ -118,15 +131,12 @@ class CollectionModel(RuleBasedStateMachine):
         ):
             allowed = {name: vector for name, (vector, m, _) in self.plain.items() if test(m or {})}
             found = self.collection.query(query, k, where=where)
-            scores = {
-                name: float(v @ query / np.linalg.norm(v) / np.linalg.norm(query))
-                for name, v in allowed.items()
-            }
+            scores = {name: self.score(vector, query) for name, vector in allowed.items()}
             assert len(found["ids"][0]) == min(k, len(allowed))
             assert found["scores"] is not None
             for name, score in zip(found["ids"][0], found["scores"][0], strict=True):
-                assert abs(scores.pop(name) - score) < 2e-4
-            assert all(score <= min(found["scores"][0]) + 2e-4 for score in scores.values())
+                assert abs(scores.pop(name) - score) < error
+            assert all(score <= min(found["scores"][0]) + 2 * error for score in scores.values())
 
     @invariant()
     def same_contents(self) -> None:

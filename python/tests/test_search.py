@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import ciphervec
 from ciphervec import Index
@@ -58,6 +60,38 @@ def test_every_dimension(
     oracle.check("cosine", precision, rows, queries, range(130), answers(index, queries, 10), 10)
 
 
+@given(
+    count=st.integers(1, 150),
+    dimension=st.integers(1, 90),
+    batch=st.integers(1, 6),
+    wanted=st.integers(1, 160),
+    metric=st.sampled_from(["cosine", "ip", "l2", "hamming"]),
+    variant=st.sampled_from(VARIANTS),
+    scale=st.sampled_from([1e-12, 1.0, 1e6]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_any_shape_answers_right(
+    keys: ciphervec.Keys,
+    oracle: Any,
+    count: int,
+    dimension: int,
+    batch: int,
+    wanted: int,
+    metric: str,
+    variant: tuple[str, str],
+    scale: float,
+    seed: int,
+) -> None:
+    rng = np.random.default_rng(seed)
+    rows, queries = (rng.normal(size=(n, dimension)).astype(np.float32) for n in (count, batch))
+    if metric == "hamming":
+        rows, queries = np.where(rows > 0, 1, -1), np.where(queries > 0, 1, -1)
+    else:
+        rows, queries = rows * np.float32(scale), queries * np.float32(scale)
+    index = build(keys, rows, metric, *variant)
+    oracle.check(metric, variant[1], rows, queries, range(count), answers(index, queries, wanted), wanted)
+
+
 @variants
 @pytest.mark.parametrize("dimension", [4096, 5000])
 def test_long_vectors(
@@ -93,6 +127,20 @@ def test_hamming_distances_are_exact(
 
 
 @pytest.mark.core
+@variants
+@pytest.mark.parametrize("dimension", [4096, 16_384])
+def test_hamming_distances_of_long_rows_are_exact(
+    keys: ciphervec.Keys, vectors: Make, oracle: Any, dimension: int, mode: str, precision: str
+) -> None:
+    rows, queries = vectors(12, dimension, "hamming"), vectors(2, dimension, "hamming")
+    rows[0], rows[1], rows[2] = queries[0], -queries[0], queries[0]
+    rows[2, -1] *= -1
+    found = build(keys, rows, "hamming", mode, precision).search_batch(queries, 12)
+    for line, match in zip(oracle.distances("hamming", rows, queries), found, strict=True):
+        np.testing.assert_array_equal(line[np.array(match.ids)], match.distances)
+    assert found[0].ids[:2] == [0, 2] and found[0].ids[-1] == 1
+
+
 @variants
 @pytest.mark.parametrize("dimension", [1, 2, 64, 513])
 def test_a_vector_finds_itself_and_its_opposite_exactly(
