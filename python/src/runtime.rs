@@ -10,8 +10,11 @@ use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
 use crate::errors::{InvalidInput, Raise};
 
-/// The pool, the process that made it, and the threads asked for (0: one per core).
-static POOL: Mutex<(Option<(u32, Arc<ThreadPool>)>, usize)> = Mutex::new((None, 0));
+/// A pool and the process that made it.
+type Owned = Option<(u32, Arc<ThreadPool>)>;
+
+/// The pool, and the threads asked for (0: one per core).
+static POOL: Mutex<(Owned, usize)> = Mutex::new((None, 0));
 
 /// Runs `work` on the threads that `set_threads` asked for, or on all of them.
 ///

@@ -1,8 +1,8 @@
 //! Search embeddings that stay encrypted.
 //!
 //! The owner's half, behind the feature `client`, seals vectors, builds queries and opens answers:
-//! [`Keys`](keys::Keys), [`Owner`](search::Owner), [`Catalogue`](search::Catalogue). The server's half holds sealed segments
-//! and answers queries it cannot read: [`ServerIndex`](search::ServerIndex). Between the two there are only bytes.
+//! [`Keys`], [`search::Owner`], [`search::Catalogue`]. The server's half holds sealed segments
+//! and answers queries it cannot read: [`search::ServerIndex`]. Between the two there are only bytes.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "client")]

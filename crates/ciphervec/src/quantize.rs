@@ -24,7 +24,8 @@ pub(crate) fn vector_scale(spec: &IndexSpec) -> f64 {
         }
         Mode::SealedIndex => spec.precision().form().unit_scales().vector,
         mode => {
-            let log_scale = if mode == Mode::Sealed { SEALED_VECTOR_LOG_SCALE } else { PLAIN_VECTOR_LOG_SCALE };
+            let log_scale =
+                if mode == Mode::Sealed { SEALED_VECTOR_LOG_SCALE } else { PLAIN_VECTOR_LOG_SCALE };
             if !signs {
                 return f64::exp2(log_scale);
             }

@@ -1,13 +1,13 @@
 //! Compact form: encrypted vectors, plain queries, four bytes a dimension (`docs/sealed.md`, section 1).
 //!
-//! LWE over Z[X]/(X^N + 1) modulo a power of two. Vector v of a block sits in coefficient v; dimension i is masked by
+//! LWE over `Z[X]/(X^N + 1)` modulo a power of two. Vector v of a block sits in coefficient v; dimension i is masked by
 //! the public polynomial a_i times the block's secret; only the rounded top bits are stored:
 //!
 //! ```text
 //! b_i[v] = round(((a_i · s)[v] + e + 2^drop · x_i  mod 2^Q) / 2^drop)
 //! ```
 //!
-//! The server's whole work is Σ_i q_i b_i[v] with wrapping words.
+//! The server's whole work is `Σ_i q_i b_i[v]` with wrapping words.
 
 mod bound;
 #[cfg(feature = "client")]
@@ -176,7 +176,7 @@ impl Compact {
     }
 }
 
-/// The server's product: y_v = Σ_i q_i b_i[v] for every query and every row, query-major little-endian words.
+/// The server's product: `y_v = Σ_i q_i b_i[v]` for every query and every row, query-major little-endian words.
 ///
 /// `words` holds `rows` vectors in tile layout ([`matmul`]); queries are `count` rows of `dimension` integers.
 pub fn scan(

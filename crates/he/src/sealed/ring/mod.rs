@@ -1,6 +1,6 @@
 //! Ring form: encrypted queries against sealed or plain vectors, 6.25 bytes a dimension (`docs/sealed.md`, section 2).
 //!
-//! Everything lives in Z_q[X]/(X^4096 + 1), in NTT form. One query ciphertext is expanded into a tree whose node r at
+//! Everything lives in `Z_q[X]/(X^4096 + 1)`, in NTT form. One query ciphertext is expanded into a tree whose node r at
 //! level k carries the dimensions i ≡ r (mod 2^k); a segment is packed for one level, and its scores are
 //!
 //! ```text
