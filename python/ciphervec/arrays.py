@@ -163,12 +163,7 @@ def ids(value: Id | Iterable[Id], *, what: str = "ids") -> list[Id]:
     if isinstance(value, bytes) or not isinstance(value, Iterable):
         raise InvalidInput(f"{what} must be strings or integers, got {type(value).__name__}.")
     values = list(value)
-    if (
-        values
-        and all(type(one) is int for one in values)
-        and _INT64_MIN <= min(values)
-        and max(values) <= _INT64_MAX
-    ):
+    if all(type(one) is int and _INT64_MIN <= one <= _INT64_MAX for one in values):
         return values
     return [_id(one, f"{what}[{i}]") for i, one in enumerate(values)]
 

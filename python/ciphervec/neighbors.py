@@ -160,6 +160,12 @@ class EncryptedNearestNeighbors:
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "index_")
 
+    def __sklearn_tags__(self) -> Any:
+        # Asked for by scikit-learn 1.6 and later, which is installed then.
+        from sklearn.utils import InputTags, Tags, TargetTags
+
+        return Tags(estimator_type=None, target_tags=TargetTags(required=False), input_tags=InputTags())
+
     def __getstate__(self) -> dict[str, Any]:
         """Secret keys stay behind: the copy answers after `unlock(keys)`."""
         return {name: value for name, value in self.__dict__.items() if name != "keys_"} | {"keys": None}

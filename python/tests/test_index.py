@@ -209,6 +209,23 @@ def test_the_estimator_plays_by_scikit_learns_rules(keys: Keys, vectors: Any) ->
     assert copy.deepcopy(keys) is keys
 
 
+def test_the_estimator_ends_a_pipeline(keys: Keys, vectors: Any) -> None:
+    pipeline = pytest.importorskip("sklearn.pipeline")
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.utils.validation import check_is_fitted
+
+    rows = vectors(30, 6)
+    made = pipeline.make_pipeline(
+        StandardScaler(), EncryptedNearestNeighbors(1, metric="euclidean", keys=keys)
+    )
+    made.fit(rows)
+    check_is_fitted(made[-1])
+    assert made[-1].kneighbors(made[:-1].transform(rows[:4]))[1].ravel().tolist() == [0, 1, 2, 3]
+    assert "EncryptedNearestNeighbors" in repr(made)
+    with pytest.raises(Exception, match="not fitted"):
+        check_is_fitted(EncryptedNearestNeighbors())
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
