@@ -8,7 +8,9 @@ use rayon::prelude::*;
 
 use crate::backend::{Backend, dispatch};
 
-pub use crate::ring::{STRIP, STRIP_BYTES, pack50, ring_scan_strip, unpack50};
+pub use crate::ring::{
+    GROUP, STRIP, STRIP_BYTES, pack50, ring_scan_strip, strip_offset, unpack50,
+};
 
 /// Rows in a full tile.
 pub const TILE: usize = 64;

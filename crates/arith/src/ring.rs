@@ -3,13 +3,24 @@
 use crate::backend::{dispatch, portable};
 use crate::modulus::Modulus;
 
-/// Coefficients in a strip.
-pub const STRIP: usize = 32;
-/// Bytes of a packed strip: 32 residues of 50 bits.
-pub const STRIP_BYTES: usize = 200;
+/// Coefficients in a strip: so few that at 128 nodes a query's strip (16 KiB) stays in the first-level cache while the
+/// packed residues stream past it.
+pub const STRIP: usize = 8;
+/// Bytes of a packed strip: 8 residues of 50 bits.
+pub const STRIP_BYTES: usize = 50;
+/// Blocks that lie side by side and are scanned together, so that a query is read once for all of them.
+pub const GROUP: usize = 4;
 
-/// Queries that share one pass over the data: at 128 nodes their strips take 256 KiB of the second-level cache.
-const GROUP: usize = 4;
+/// Queries that share one pass over the data: at 128 nodes their strips take half of the second-level cache.
+const PASS: usize = 32;
+
+/// Where the strip of `node` of `block` starts among the bytes of one strip of coefficients: `[group of 4 blocks][node]
+/// [block of the group][50 bytes]`, the last group being as narrow as the blocks that are left.
+pub fn strip_offset(blocks: usize, nodes: usize, block: usize, node: usize) -> usize {
+    let first = block - block % GROUP;
+    let width = GROUP.min(blocks - first);
+    (first * nodes + node * width + block - first) * STRIP_BYTES
+}
 
 /// Packs residues below `2^50`, eight to 50 bytes, little-endian bit order; higher bits are dropped.
 ///
@@ -33,8 +44,8 @@ pub fn unpack50(bytes: &[u8], out: &mut [u64]) {
 
 /// For one strip of coefficients, every query and every block, the sums over nodes of `D b'` and `D a'` modulo `q`.
 ///
-/// `data` is `[block][node][STRIP_BYTES]`; a query is `nodes` times 64 words in `[0, q)`: 32 of `b'`, then 32 of `a'`.
-/// `out_u` (for `b'`) and `out_v` (for `a'`) are `[query][block][32]` and come out in `[0, q)`. Serial: strips are the
+/// `data` is laid out by [`strip_offset`]; a query is `nodes` times 16 words in `[0, q)`: 8 of `b'`, then 8 of `a'`.
+/// `out_u` (for `b'`) and `out_v` (for `a'`) are `[query][block][8]` and come out in `[0, q)`. Serial: strips are the
 /// caller's unit of parallel work.
 ///
 /// # Panics
@@ -60,10 +71,10 @@ pub fn ring_scan_strip(
         out_v.fill(0);
         return;
     }
-    for (group, (u, v)) in queries.chunks(GROUP).zip(
+    for (group, (u, v)) in queries.chunks(PASS).zip(
         out_u
-            .chunks_mut((GROUP * blocks * STRIP).max(1))
-            .zip(out_v.chunks_mut((GROUP * blocks * STRIP).max(1))),
+            .chunks_mut((PASS * blocks * STRIP).max(1))
+            .zip(out_v.chunks_mut((PASS * blocks * STRIP).max(1))),
     ) {
         dispatch::ring_scan(data, nodes, group, m, u, v);
     }

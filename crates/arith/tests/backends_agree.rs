@@ -174,7 +174,7 @@ fn packed_residues() {
 fn ring_scans() {
     let m = Modulus::new(ntt_primes(50, 4096, 1).expect("prime")[0]).expect("modulus");
     for (blocks, nodes, count) in
-        [(0, 3, 1), (2, 0, 1), (1, 1, 1), (2, 5, 2), (3, 128, 9), (1, 4096, 1)]
+        [(0, 3, 1), (2, 0, 1), (1, 1, 1), (2, 5, 2), (3, 128, 9), (4, 7, 1), (11, 16, 40), (1, 4096, 1)]
     {
         let mut data = bytes(blocks * nodes * STRIP_BYTES, 31);
         // The last block holds the largest packed value throughout: the sums then are as large as they can be.

@@ -4,17 +4,17 @@ use core::arch::x86_64::*;
 
 use crate::backend::portable;
 use crate::modulus::Modulus;
-use crate::ring::{STRIP, STRIP_BYTES};
+use crate::ring::{GROUP, STRIP, STRIP_BYTES};
 
 /// Vectors of four residues in a strip.
-const GROUPS: usize = STRIP / 4;
+const VECTORS: usize = STRIP / 4;
 
 /// Four residues from the 25 bytes at `25 j`: each 16-byte half holds two of them; see the AVX-512 form for the shifts.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn unpack(strip: &[u8; STRIP_BYTES], j: usize) -> __m256i {
-    // The upper half of the last group would end 3 bytes after the strip, so it starts 3 bytes early.
-    let early = if j + 1 == GROUPS { 3 } else { 0 };
+    // The upper half of the last vector would end 3 bytes after the strip, so it starts 3 bytes early.
+    let early = if j + 1 == VECTORS { 3 } else { 0 };
     let start = 25 * j;
     let (low, high) = (&strip[start..start + 16], &strip[start + 12 - early..start + 28 - early]);
     // SAFETY: both slices are 16 readable bytes.
@@ -126,7 +126,8 @@ fn load(words: &[u64]) -> __m256i {
     unsafe { _mm256_loadu_si256(words.as_ptr().cast()) }
 }
 
-/// All queries over a block before the next, four coefficients at a time: its strips stay in cache for all those rounds.
+/// All queries over a group of blocks before the next, four coefficients of one block at a time: the group's strips stay in
+/// cache for all those rounds.
 #[target_feature(enable = "avx2")]
 pub(crate) fn scan(
     data: &[u8],
@@ -136,21 +137,24 @@ pub(crate) fn scan(
     u: &mut [u64],
     v: &mut [u64],
 ) {
-    let (strips, nodes) = (data.as_chunks::<STRIP_BYTES>().0, nodes.max(1));
-    let blocks = strips.len() / nodes;
-    for (i, block) in strips.chunks_exact(nodes).enumerate() {
+    let strips = data.as_chunks::<STRIP_BYTES>().0;
+    let blocks = strips.len() / nodes.max(1);
+    for (index, group) in strips.chunks((GROUP * nodes).max(1)).enumerate() {
+        let width = group.len() / nodes;
         for (k, query) in queries.iter().enumerate() {
-            let at = (k * blocks + i) * STRIP;
             let query = query.as_chunks::<{ 2 * STRIP }>().0;
-            for j in 0..GROUPS {
-                let (mut sum_u, mut sum_v) = (Sums::new(), Sums::new());
-                for (strip, q) in block.iter().zip(query) {
-                    let d = halves(unpack(strip, j));
-                    sum_u.accumulate(d, halves(load(&q[4 * j..4 * j + 4])));
-                    sum_v.accumulate(d, halves(load(&q[STRIP + 4 * j..STRIP + 4 * j + 4])));
+            for block in 0..width {
+                let at = (k * blocks + index * GROUP + block) * STRIP;
+                for j in 0..VECTORS {
+                    let (mut sum_u, mut sum_v) = (Sums::new(), Sums::new());
+                    for (strips, q) in group.chunks_exact(width).zip(query) {
+                        let d = halves(unpack(&strips[block], j));
+                        sum_u.accumulate(d, halves(load(&q[4 * j..4 * j + 4])));
+                        sum_v.accumulate(d, halves(load(&q[STRIP + 4 * j..STRIP + 4 * j + 4])));
+                    }
+                    sum_u.store(m, &mut u[at + 4 * j..at + 4 * j + 4]);
+                    sum_v.store(m, &mut v[at + 4 * j..at + 4 * j + 4]);
                 }
-                sum_u.store(m, &mut u[at + 4 * j..at + 4 * j + 4]);
-                sum_v.store(m, &mut v[at + 4 * j..at + 4 * j + 4]);
             }
         }
     }

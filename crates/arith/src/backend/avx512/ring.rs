@@ -1,21 +1,22 @@
-//! Packed 50-bit residues and one or two queries enter, the sums of products of every block leave. IFMA throughout.
+//! Packed 50-bit residues and queries enter, the sums of products of every block leave. IFMA throughout.
 
 use core::arch::x86_64::*;
 
 use super::late::Late;
 use crate::backend::portable;
 use crate::modulus::Modulus;
-use crate::ring::{STRIP, STRIP_BYTES};
+use crate::ring::{GROUP, STRIP, STRIP_BYTES};
 
-/// How far ahead of the block at hand the packed residues are fetched: about a memory latency at full bandwidth.
-const AHEAD: usize = 4096;
+/// How far ahead of the strips at hand the packed residues are fetched into the second-level cache: some memory latencies
+/// at full bandwidth. Fetching them into the first level would push the query out of it.
+const AHEAD: usize = 8192;
+/// The bytes of a strip among the 64 of a vector.
+const STRIP_MASK: __mmask64 = (1 << STRIP_BYTES) - 1;
 
-/// Eight residues from the 50 bytes at `from + 50 j`: a byte permutation brings coefficient `i` and up to 6 bits before it
-/// into lane `i`, a shift by 0, 2, 4 or 6 drops those, a mask what follows. The last of the four loads starts 14 bytes
-/// early, so that none leaves the strip.
+/// Eight residues from 50 bytes: a byte permutation brings coefficient `i` and up to 6 bits before it into lane `i`, a
+/// shift by 0, 2, 4 or 6 drops those, a mask what follows.
 struct Unpack {
     bytes: __m512i,
-    last_bytes: __m512i,
     shift: __m512i,
     mask: __m512i,
 }
@@ -32,46 +33,41 @@ impl Unpack {
         let bytes = unsafe { _mm512_loadu_si512(index.as_ptr().cast()) };
         Unpack {
             bytes,
-            last_bytes: _mm512_add_epi8(bytes, _mm512_set1_epi8(14)),
             shift: _mm512_setr_epi64(0, 2, 4, 6, 0, 2, 4, 6),
             mask: _mm512_set1_epi64((1 << 50) - 1),
         }
     }
 
     #[inline]
-    #[target_feature(enable = "avx512f,avx512vbmi")]
-    fn vector(&self, strip: &[u8; STRIP_BYTES], j: usize) -> __m512i {
-        let (start, index) = if j < 3 { (50 * j, self.bytes) } else { (136, self.last_bytes) };
-        // SAFETY: `start` is at most 136 and 136 + 64 = 200, the length of the strip.
-        let raw = unsafe { _mm512_loadu_si512(strip.as_ptr().add(start).cast()) };
-        let lanes = _mm512_srlv_epi64(_mm512_permutexvar_epi8(index, raw), self.shift);
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+    fn vector(&self, strip: &[u8; STRIP_BYTES]) -> __m512i {
+        // SAFETY: the mask lets only the 50 bytes of the strip be read.
+        let raw = unsafe { _mm512_maskz_loadu_epi8(STRIP_MASK, strip.as_ptr().cast()) };
+        let lanes = _mm512_srlv_epi64(_mm512_permutexvar_epi8(self.bytes, raw), self.shift);
         _mm512_and_si512(lanes, self.mask)
     }
 }
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn load(words: &[u64; 2 * STRIP], at: usize) -> __m512i {
-    // SAFETY: the slice indexing checks that eight words lie from `at` on.
-    unsafe { _mm512_loadu_si512(words[at..at + 8].as_ptr().cast()) }
+fn load(words: &[u64; STRIP]) -> __m512i {
+    // SAFETY: the reference covers eight readable words.
+    unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
 pub(crate) fn unpack50(bytes: &[u8], out: &mut [u64]) {
     let unpack = Unpack::new();
-    let (strips, rest) = bytes.as_chunks::<STRIP_BYTES>();
-    let (rows, tail) = out.as_chunks_mut::<STRIP>();
-    for (strip, row) in strips.iter().zip(rows) {
-        for j in 0..4 {
-            let x = unpack.vector(strip, j);
-            // SAFETY: the slice is eight writable words.
-            unsafe { _mm512_storeu_si512(row[8 * j..8 * j + 8].as_mut_ptr().cast(), x) };
-        }
+    for (strip, row) in
+        bytes.as_chunks::<STRIP_BYTES>().0.iter().zip(out.as_chunks_mut::<STRIP>().0)
+    {
+        let x = unpack.vector(strip);
+        // SAFETY: the reference covers eight writable words.
+        unsafe { _mm512_storeu_si512(row.as_mut_ptr().cast(), x) };
     }
-    portable::ring::unpack50(rest, tail);
 }
 
-/// All queries over a block before the next block: the packed residues come from memory once.
+/// All queries over a group of blocks before the next, so that the database is read once.
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512ifma,avx512vbmi")]
 pub(crate) fn scan(
     data: &[u8],
@@ -81,60 +77,73 @@ pub(crate) fn scan(
     u: &mut [u64],
     v: &mut [u64],
 ) {
+    if nodes == 0 {
+        return portable::ring::scan(data, nodes, queries, m, u, v);
+    }
     let (unpack, late) = (Unpack::new(), Late::new(m));
-    let (strips, nodes) = (data.as_chunks::<STRIP_BYTES>().0, nodes.max(1));
+    let strips = data.as_chunks::<STRIP_BYTES>().0;
     let blocks = strips.len() / nodes;
-    for (i, block) in strips.chunks_exact(nodes).enumerate() {
+    for (index, group) in strips.chunks(GROUP * nodes).enumerate() {
         for (k, query) in queries.iter().enumerate() {
-            let at = (k * blocks + i) * STRIP;
-            let (u, v) = (&mut u[at..at + STRIP], &mut v[at..at + STRIP]);
-            one(&unpack, &late, block, query, k == 0, u, v);
+            let at = (k * blocks + index * GROUP) * STRIP;
+            let width = group.len() / nodes;
+            let (u, v) = (&mut u[at..at + width * STRIP], &mut v[at..at + width * STRIP]);
+            let query = query.as_chunks::<STRIP>().0;
+            match (width, k) {
+                (4, 0) => scan_group::<4, true>(&unpack, &late, group, query, u, v),
+                (4, _) => scan_group::<4, false>(&unpack, &late, group, query, u, v),
+                (3, _) => scan_group::<3, false>(&unpack, &late, group, query, u, v),
+                (2, _) => scan_group::<2, false>(&unpack, &late, group, query, u, v),
+                _ => scan_group::<1, false>(&unpack, &late, group, query, u, v),
+            }
         }
     }
 }
 
-/// One block and one query: sixteen accumulators, the low and high halves of U and V for four vectors.
+/// One query over `WIDTH` blocks: low and high halves of U and V, sixteen accumulators for four blocks.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512ifma,avx512vbmi")]
-fn one(
+#[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512ifma,avx512vbmi")]
+fn scan_group<const WIDTH: usize, const FETCH: bool>(
     unpack: &Unpack,
     late: &Late,
-    block: &[[u8; STRIP_BYTES]],
-    query: &[u64],
-    fetch: bool,
+    group: &[[u8; STRIP_BYTES]],
+    query: &[[u64; STRIP]],
     u: &mut [u64],
     v: &mut [u64],
 ) {
     let zero = _mm512_setzero_si512();
-    let (mut low_u, mut high_u) = ([zero; 4], [zero; 4]);
-    let (mut low_v, mut high_v) = ([zero; 4], [zero; 4]);
-    for (strip, q) in block.iter().zip(query.as_chunks::<{ 2 * STRIP }>().0) {
-        if fetch {
-            prefetch(strip);
+    let mut low_u = [zero; WIDTH];
+    let mut high_u = [zero; WIDTH];
+    let mut low_v = [zero; WIDTH];
+    let mut high_v = [zero; WIDTH];
+    let pairs = query.as_chunks::<2>().0;
+    for (strips, [b, a]) in group.as_chunks::<WIDTH>().0.iter().zip(pairs) {
+        if FETCH {
+            fetch(&strips[0]);
         }
-        for j in 0..4 {
-            let d = unpack.vector(strip, j);
-            let (b, a) = (load(q, 8 * j), load(q, STRIP + 8 * j));
-            low_u[j] = _mm512_madd52lo_epu64(low_u[j], d, b);
-            high_u[j] = _mm512_madd52hi_epu64(high_u[j], d, b);
-            low_v[j] = _mm512_madd52lo_epu64(low_v[j], d, a);
-            high_v[j] = _mm512_madd52hi_epu64(high_v[j], d, a);
+        let (b, a) = (load(b), load(a));
+        for i in 0..WIDTH {
+            let d = unpack.vector(&strips[i]);
+            low_u[i] = _mm512_madd52lo_epu64(low_u[i], d, b);
+            high_u[i] = _mm512_madd52hi_epu64(high_u[i], d, b);
+            low_v[i] = _mm512_madd52lo_epu64(low_v[i], d, a);
+            high_v[i] = _mm512_madd52hi_epu64(high_v[i], d, a);
         }
     }
-    for j in 0..4 {
-        late.store(low_u[j], high_u[j], &mut u[8 * j..8 * j + 8]);
-        late.store(low_v[j], high_v[j], &mut v[8 * j..8 * j + 8]);
+    for i in 0..WIDTH {
+        late.store(low_u[i], high_u[i], &mut u[STRIP * i..STRIP * i + STRIP]);
+        late.store(low_v[i], high_v[i], &mut v[STRIP * i..STRIP * i + STRIP]);
     }
 }
 
 #[inline]
 #[target_feature(enable = "sse")]
 #[allow(unused_unsafe)] // Some toolchains we serve declare the prefetch safe, some not.
-fn prefetch(strip: &[u8; STRIP_BYTES]) {
-    // A strip covers three to four cache lines; fetching every 64th byte of it touches each.
+fn fetch(strip: &[u8; STRIP_BYTES]) {
+    // Four strips cover three to four cache lines; fetching every 64th byte of them touches each.
     for line in 0..4 {
         let ahead = strip.as_ptr().wrapping_add(AHEAD + 64 * line);
         // SAFETY: a prefetch of any address is allowed; it never faults.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(ahead.cast()) };
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(ahead.cast()) };
     }
 }

@@ -1,7 +1,7 @@
 //! Packed 50-bit residues enter, words or sums of products leave.
 
 use crate::modulus::Modulus;
-use crate::ring::{STRIP, STRIP_BYTES};
+use crate::ring::{GROUP, STRIP, STRIP_BYTES};
 
 const MASK: u64 = (1 << 50) - 1;
 
@@ -37,8 +37,8 @@ fn coefficient(packed: &[u8; 50], i: usize) -> u64 {
     (u64::from_le_bytes(word) >> (50 * i - 8 * start)) & MASK
 }
 
-/// All queries over a block before the next. Products are below `2^100` and there are at most `2^12` of them, so 128 bits
-/// hold a sum.
+/// All queries over a group of blocks before the next. Products are below `2^100` and there are at most `2^12` of them, so
+/// 128 bits hold a sum.
 pub(crate) fn scan(
     data: &[u8],
     nodes: usize,
@@ -47,23 +47,27 @@ pub(crate) fn scan(
     u: &mut [u64],
     v: &mut [u64],
 ) {
-    let (strips, nodes) = (data.as_chunks::<STRIP_BYTES>().0, nodes.max(1));
-    let blocks = strips.len() / nodes;
-    for (i, block) in strips.chunks_exact(nodes).enumerate() {
+    let strips = data.as_chunks::<STRIP_BYTES>().0;
+    let blocks = strips.len() / nodes.max(1);
+    for (index, group) in strips.chunks((GROUP * nodes).max(1)).enumerate() {
+        let width = group.len() / nodes;
         for (k, query) in queries.iter().enumerate() {
-            let (mut sum_u, mut sum_v) = ([0u128; STRIP], [0u128; STRIP]);
-            let mut d = [0u64; STRIP];
-            for (strip, q) in block.iter().zip(query.as_chunks::<{ 2 * STRIP }>().0) {
-                unpack50(strip, &mut d);
-                for j in 0..STRIP {
-                    sum_u[j] += u128::from(d[j]) * u128::from(q[j]);
-                    sum_v[j] += u128::from(d[j]) * u128::from(q[STRIP + j]);
+            for block in 0..width {
+                let (mut sum_u, mut sum_v) = ([0u128; STRIP], [0u128; STRIP]);
+                let mut d = [0u64; STRIP];
+                let own = group.iter().skip(block).step_by(width);
+                for (strip, q) in own.zip(query.as_chunks::<{ 2 * STRIP }>().0) {
+                    unpack50(strip, &mut d);
+                    for j in 0..STRIP {
+                        sum_u[j] += u128::from(d[j]) * u128::from(q[j]);
+                        sum_v[j] += u128::from(d[j]) * u128::from(q[STRIP + j]);
+                    }
                 }
-            }
-            let at = (k * blocks + i) * STRIP;
-            for j in 0..STRIP {
-                u[at + j] = m.reduce_u128(sum_u[j]);
-                v[at + j] = m.reduce_u128(sum_v[j]);
+                let at = (k * blocks + index * GROUP + block) * STRIP;
+                for j in 0..STRIP {
+                    u[at + j] = m.reduce_u128(sum_u[j]);
+                    v[at + j] = m.reduce_u128(sum_v[j]);
+                }
             }
         }
     }
