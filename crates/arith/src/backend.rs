@@ -14,6 +14,7 @@ pub(crate) mod blocked;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod convert;
 pub(crate) mod dispatch;
+pub(crate) mod pages;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod pointwise;
 pub(crate) mod portable;

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
+use crate::backend::pages;
+
 const LINE: usize = 64;
 
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
@@ -19,7 +21,9 @@ pub struct AlignedBytes {
 impl AlignedBytes {
     /// `len` zero bytes; untouched pages cost nothing until written.
     pub fn zeroed(len: usize) -> Self {
-        AlignedBytes { lines: bytemuck::zeroed_vec(len.div_ceil(LINE)), len }
+        let mut buffer = AlignedBytes { lines: bytemuck::zeroed_vec(len.div_ceil(LINE)), len };
+        prefer_huge_pages(buffer.as_mut_slice());
+        buffer
     }
 
     /// A copy of `bytes`.
@@ -48,6 +52,13 @@ impl AlignedBytes {
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.len]
     }
+}
+
+/// Asks the system to back a large buffer that nothing was written to yet with huge pages: a scan then misses the address
+/// translation cache 512 times less often, and first writes fault 512 times less often. A hint, without effect where the
+/// system has none.
+pub fn prefer_huge_pages(bytes: &mut [u8]) {
+    pages::prefer_huge(bytes);
 }
 
 impl Deref for AlignedBytes {

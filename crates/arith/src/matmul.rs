@@ -8,9 +8,7 @@ use rayon::prelude::*;
 
 use crate::backend::{Backend, dispatch};
 
-pub use crate::ring::{
-    GROUP, STRIP, STRIP_BYTES, pack50, ring_scan_strip, strip_offset, unpack50,
-};
+pub use crate::ring::{GROUP, STRIP, STRIP_BYTES, pack50, ring_scan_strip, strip_offset, unpack50};
 
 /// Rows in a full tile.
 pub const TILE: usize = 64;

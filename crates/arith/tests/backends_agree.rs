@@ -173,9 +173,16 @@ fn packed_residues() {
 #[test]
 fn ring_scans() {
     let m = Modulus::new(ntt_primes(50, 4096, 1).expect("prime")[0]).expect("modulus");
-    for (blocks, nodes, count) in
-        [(0, 3, 1), (2, 0, 1), (1, 1, 1), (2, 5, 2), (3, 128, 9), (4, 7, 1), (11, 16, 40), (1, 4096, 1)]
-    {
+    for (blocks, nodes, count) in [
+        (0, 3, 1),
+        (2, 0, 1),
+        (1, 1, 1),
+        (2, 5, 2),
+        (3, 128, 9),
+        (4, 7, 1),
+        (11, 16, 40),
+        (1, 4096, 1),
+    ] {
         let mut data = bytes(blocks * nodes * STRIP_BYTES, 31);
         // The last block holds the largest packed value throughout: the sums then are as large as they can be.
         let start = data.len() - if blocks > 0 { nodes * STRIP_BYTES } else { 0 };

@@ -13,7 +13,7 @@ use rayon::prelude::*;
 /// Words of a node: both components.
 const NODE: usize = 2 * DEGREE;
 
-/// The nodes of one query at one level, in the order the scan reads them: `[strip][node][32 of c0, 32 of c1]`.
+/// The nodes of one query at one level, in the order the scan reads them: `[strip][node][8 of c0, 8 of c1]`.
 pub struct Expanded {
     layout: Layout,
     strips: Buffer,

@@ -3,6 +3,7 @@
 //! A query's tree and sums are some twenty megabytes; fresh from the system each of their pages would be zeroed and mapped
 //! anew for every query, which costs as much as scanning. Only public ciphertexts ever lie here.
 
+use ciphervec_arith::buffer::prefer_huge_pages;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -29,7 +30,12 @@ impl Buffer {
         let best = fits.min_by_key(|(_, words)| words.len()).map(|(index, _)| index);
         let words = best.map(|index| pool.swap_remove(index));
         drop(pool);
-        Buffer { words: words.unwrap_or_else(|| vec![0; length]), length }
+        let fresh = || {
+            let mut words = vec![0; length];
+            prefer_huge_pages(bytemuck::cast_slice_mut(&mut words));
+            words
+        };
+        Buffer { words: words.unwrap_or_else(fresh), length }
     }
 }
 

@@ -1,12 +1,12 @@
 //! The scan. Packed segments and expanded queries enter; U and V of every block leave, in coefficients. Server only.
 //!
-//! Within a thread's share of the blocks, strips of 32 coefficients are the outer loop and blocks the inner one, and data is
-//! stored strip-major: a strip of the query (64 KB at 128 nodes) stays in the second-level cache while the database streams
+//! Within a thread's share of the blocks, strips of 8 coefficients are the outer loop and blocks the inner one, and data is
+//! stored strip-major: a strip of the query (16 KB at 128 nodes) stays in the first-level cache while the database streams
 //! past once, however many queries wait.
 
 use super::pool::Buffer;
 use super::{DEGREE, Expanded, Layout, Ring};
-use ciphervec_arith::matmul::{self, STRIP, STRIP_BYTES};
+use ciphervec_arith::matmul::{self, GROUP, STRIP, STRIP_BYTES};
 use rayon::prelude::*;
 
 /// U and V of one query over one segment: block after block, N words each.
@@ -59,7 +59,8 @@ pub(super) fn products(
             linear: Buffer::take(blocks * DEGREE),
         })
         .collect();
-    let share = blocks.div_ceil(rayon::current_num_threads());
+    // Blocks lie in groups; a share is whole groups.
+    let share = blocks.div_ceil(rayon::current_num_threads()).next_multiple_of(GROUP);
     // A share: its first block and, per query, its part of U and V.
     let mut shares: Vec<Share<'_>> = (0..blocks.div_ceil(share)).map(|_| Vec::new()).collect();
     for sums in &mut sums {
@@ -87,7 +88,7 @@ fn scan_share(
     let Some(count) = outputs.first().map(|(u, _)| u.len() / DEGREE) else { return };
     let nodes = layout.nodes();
     let block_strip = nodes * STRIP_BYTES;
-    // [query][block][32]: stays in the first-level cache, then goes where its polynomial is.
+    // [query][block][8]: stays in the first-level cache, then goes where its polynomial is.
     let mut u = vec![0u64; queries.len() * count * STRIP];
     let mut v = u.clone();
     for strip in 0..Layout::STRIPS {

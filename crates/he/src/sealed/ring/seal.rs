@@ -129,8 +129,11 @@ fn build(
         let strips = data.as_mut_slice().par_chunks_exact_mut(blocks * block_strip);
         strips.enumerate().for_each(|(strip, out)| {
             for (offset, packed) in built.iter().enumerate() {
-                let target = &mut out[(first + offset) * block_strip..][..block_strip];
-                target.copy_from_slice(&packed[strip * block_strip..][..block_strip]);
+                let own = packed[strip * block_strip..][..block_strip].as_chunks::<STRIP_BYTES>().0;
+                for (node, bytes) in own.iter().enumerate() {
+                    let place = matmul::strip_offset(blocks, nodes, first + offset, node);
+                    out[place..][..STRIP_BYTES].copy_from_slice(bytes);
+                }
             }
         });
     }
