@@ -7,23 +7,23 @@ use crate::backend::pages;
 
 const LINE: usize = 64;
 
-#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
-#[repr(C, align(64))]
-struct Line([u8; LINE]);
-
 /// Bytes whose first one lies on a 64-byte boundary, so that a 64-byte load never straddles two cache lines.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct AlignedBytes {
-    lines: Vec<Line>,
+    /// Plain words, not lines: only memory of ordinary alignment comes from the system zeroed and untouched.
+    words: Vec<u64>,
+    start: usize,
     len: usize,
 }
 
 impl AlignedBytes {
     /// `len` zero bytes; untouched pages cost nothing until written.
     pub fn zeroed(len: usize) -> Self {
-        let mut buffer = AlignedBytes { lines: bytemuck::zeroed_vec(len.div_ceil(LINE)), len };
-        prefer_huge_pages(buffer.as_mut_slice());
-        buffer
+        let mut words: Vec<u64> = vec![0; len.div_ceil(8) + LINE / 8];
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
+        prefer_huge_pages(bytes);
+        let start = bytes.as_ptr().align_offset(LINE);
+        AlignedBytes { words, start, len }
     }
 
     /// A copy of `bytes`.
@@ -45,12 +45,12 @@ impl AlignedBytes {
 
     /// The bytes.
     pub fn as_slice(&self) -> &[u8] {
-        &bytemuck::cast_slice(&self.lines)[..self.len]
+        &bytemuck::cast_slice(&self.words)[self.start..self.start + self.len]
     }
 
     /// The bytes, to write.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
-        &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.len]
+        &mut bytemuck::cast_slice_mut(&mut self.words)[self.start..self.start + self.len]
     }
 }
 
@@ -59,6 +59,12 @@ impl AlignedBytes {
 /// system has none.
 pub fn prefer_huge_pages(bytes: &mut [u8]) {
     pages::prefer_huge(bytes);
+}
+
+impl Clone for AlignedBytes {
+    fn clone(&self) -> Self {
+        Self::from_slice(self)
+    }
 }
 
 impl Deref for AlignedBytes {
