@@ -26,10 +26,10 @@ fn scans(c: &mut Criterion) {
     let bandwidth = floor::read_bandwidth();
     let peaks = floor::peaks();
     println!(
-        "one thread: reads {:.1} GB/s, {:.1} G 52-bit multiply-adds/s, {:.1} G u32 products/s",
+        "one thread: reads {:.1} GB/s, {:.1} G 52-bit multiply-adds/s, {:.1} G u32 multiply-adds/s",
         1e-9 * bandwidth,
         1e-9 * peaks.ifma,
-        1e-9 * peaks.mullo32
+        1e-9 * peaks.muladd32
     );
     let query: Vec<i32> =
         (0..(BATCH * DIM) as i32).map(|i| i * 2654435 % 40_000 - 20_000).collect();
@@ -40,8 +40,8 @@ fn scans(c: &mut Criterion) {
     let m = Modulus::new(ntt_primes(50, 4096, 1).expect("a prime")[0]).expect("a modulus");
     let mut ring_query = vec![0; NODES * 2 * STRIP];
     Stream::new(&[2; 32], 1).uniform(&m, &mut ring_query);
-    // 640 MB: 25 strips of 1000 blocks, each strip with a query of its own in real use.
-    let (strips, blocks) = (25, 1000);
+    // 640 MB: 100 strips of 1000 blocks, each strip with a query of its own in real use.
+    let (strips, blocks) = (100, 1000);
     let strip_bytes = blocks * NODES * STRIP_BYTES;
     let (mut u, mut v) = (vec![0; 2 * blocks * STRIP], vec![0; 2 * blocks * STRIP]);
 
@@ -68,12 +68,12 @@ fn scans(c: &mut Criterion) {
         kernel("u64", reading(8 * ROWS * DIM), "reading", &mut || {
             scan_u64(matrix(8), ROWS, DIM, &wide[..DIM], &mut out_wide);
         });
-        let products = (ROWS * DIM * BATCH) as f64 / peaks.mullo32;
+        let products = (ROWS * DIM * BATCH) as f64 / peaks.muladd32;
         if backend != Backend::Portable {
-            kernel("u32 x 64 queries", products, "u32 products", &mut || {
+            kernel("u32 x 64 queries", products, "u32 multiply-adds", &mut || {
                 scan_u32_batch(matrix(4), ROWS, DIM, &query, &mut out);
             });
-            kernel("u24 x 64 queries", products, "u32 products", &mut || {
+            kernel("u24 x 64 queries", products, "u32 multiply-adds", &mut || {
                 scan_u24_batch(matrix(3), ROWS, DIM, &query, &mut out);
             });
         }

@@ -6,8 +6,8 @@
 //! samples are a function of (seed, stream, sequence of calls).
 
 use chacha20::ChaCha20;
-use chacha20::cipher::{KeyIvInit, StreamCipher};
-use zeroize::Zeroize;
+use chacha20::cipher::{KeyIvInit, StreamCipher, StreamCipherSeek};
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::backend::dispatch;
 use crate::modulus::Modulus;
@@ -59,7 +59,14 @@ const CHUNK: usize = 1024;
 /// A keystream and the samplers that read it. Not cloneable: two readers of one stream would repeat noise.
 pub struct Stream {
     cipher: ChaCha20,
+    key: Zeroizing<[u8; 32]>,
+    nonce: [u8; 12],
 }
+
+/// Bytes of a keystream block.
+const BLOCK: u64 = 64;
+/// Bytes that a back-end with a kernel of its own makes at a time.
+const WIDE: usize = 1024;
 
 impl std::fmt::Debug for Stream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -72,7 +79,8 @@ impl Stream {
     pub fn new(seed: &[u8; 32], stream: u64) -> Self {
         let mut nonce = [0; 12];
         nonce[..8].copy_from_slice(&stream.to_le_bytes());
-        Stream { cipher: ChaCha20::new(seed.into(), &nonce.into()) }
+        let cipher = ChaCha20::new(seed.into(), &nonce.into());
+        Stream { cipher, key: Zeroizing::new(*seed), nonce }
     }
 
     /// The next bytes of the keystream.
@@ -80,8 +88,30 @@ impl Stream {
     /// # Panics
     /// After 256 GiB, where the block counter ends.
     pub fn fill(&mut self, out: &mut [u8]) {
-        out.fill(0);
-        self.cipher.apply_keystream(out);
+        let done = self.fill_wide(out);
+        out[done..].fill(0);
+        self.cipher.apply_keystream(&mut out[done..]);
+    }
+
+    /// Fills the front of `out` with the back-end's own kernel, where it has one and `out` is long; returns how far.
+    fn fill_wide(&mut self, out: &mut [u8]) -> usize {
+        let position: u64 = self.cipher.current_pos();
+        let head = (position.wrapping_neg() % BLOCK) as usize;
+        let length = out.len().saturating_sub(head) / WIDE * WIDE;
+        let end = position + (head + length) as u64;
+        // The counter of the last block must fit 32 bits with room for one more.
+        if length == 0 || end / BLOCK >= u64::from(u32::MAX) {
+            return 0;
+        }
+        let counter = (position.div_ceil(BLOCK)) as u32;
+        let wide = out[head..head + length].as_chunks_mut::<WIDE>().0;
+        if !dispatch::keystream(&self.key, &self.nonce, counter, wide) {
+            return 0;
+        }
+        out[..head].fill(0);
+        self.cipher.apply_keystream(&mut out[..head]);
+        self.cipher.seek(end);
+        head + length
     }
 
     /// The next words of the keystream, little-endian.

@@ -1,7 +1,7 @@
 //! Samplers against pinned vectors, their own definition in integers, and the distributions they claim.
 
 use ciphervec_arith::sample::GAUSSIAN_SIGMA;
-use ciphervec_arith::{GAUSSIAN_BOUND, Modulus, Stream};
+use ciphervec_arith::{Backend, GAUSSIAN_BOUND, Modulus, Stream};
 
 fn stream(number: u64) -> Stream {
     let seed: [u8; 32] = std::array::from_fn(|i| i as u8);
@@ -55,14 +55,18 @@ fn streams_are_chacha20() {
     let number = 0x0102_0304_0506_0708u64;
     let mut nonce = [0; 12];
     nonce[..8].copy_from_slice(&number.to_le_bytes());
-    let mut bytes = vec![0; 3000];
-    let mut stream = Stream::new(&seed, number);
-    // In uneven pieces: what a call leaves of a block is where the next one starts.
-    for part in bytes.chunks_mut(77) {
-        stream.fill(part);
+    let expected: Vec<u8> = (0..).flat_map(|i| block(&seed, i, &nonce)).take(30_000).collect();
+    for backend in Backend::available() {
+        // In uneven pieces: what a call leaves of a block is where the next one starts.
+        for piece in [77, 1024, 1500, 5003, 30_000] {
+            let mut bytes = vec![0xff; 30_000];
+            let mut stream = Stream::new(&seed, number);
+            backend
+                .run(|| bytes.chunks_mut(piece).for_each(|part| stream.fill(part)))
+                .expect("an available back-end");
+            assert!(bytes == expected, "{} in pieces of {piece}", backend.name());
+        }
     }
-    let expected: Vec<u8> = (0..).flat_map(|i| block(&seed, i, &nonce)).take(3000).collect();
-    assert_eq!(bytes, expected);
 }
 
 /// Own vectors, pinned when the formats were laid down: if one moves, stored segments cannot be opened any more.

@@ -171,3 +171,21 @@ pub(crate) fn switch_down(out: &mut [u32], poly: &[u64], modulus: u64) {
 pub(crate) fn switch_up(out: &mut [u64], values: &[u32], modulus: u64) {
     on!(Backend::current(), convert::switch_up(out, values, modulus));
 }
+
+/// Fills `out` with keystream from block `counter` on, if the back-end has a kernel of its own for that.
+pub(crate) fn keystream(
+    key: &[u8; 32],
+    nonce: &[u8; 12],
+    counter: u32,
+    out: &mut [[u8; 1024]],
+) -> bool {
+    match Backend::current() {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: `current` only ever gives a back-end that was seen to be available.
+        Backend::Avx512 => unsafe { avx512::chacha::keystream(key, nonce, counter, out) },
+        _ => {
+            let _ = (key, nonce, counter, out);
+            false
+        }
+    }
+}
