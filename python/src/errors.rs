@@ -1,5 +1,7 @@
 //! Rust errors enter, the exceptions of `ciphervec.errors` leave; the only place that maps one to the other.
 
+use std::io::ErrorKind;
+
 use ciphervec::Error;
 use ciphervec::aead::EnvelopeError;
 use ciphervec::decode::DecodeError;
@@ -90,6 +92,15 @@ impl Raise for StoreError {
             }
             Self::InvalidChange { .. } | Self::UnknownSegment { .. } => {
                 InvalidInput::new_err(message)
+            }
+            Self::Io { source, .. }
+                if matches!(
+                    source.kind(),
+                    ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem
+                ) =>
+            {
+                let next = "make the folder writable, or open it with read_only=True";
+                StorageError::new_err(format!("{message}; {next}"))
             }
             _ => StorageError::new_err(message),
         }

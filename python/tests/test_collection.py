@@ -24,6 +24,7 @@ from ciphervec import (
     PersistentClient,
     StorageError,
     UnknownId,
+    segments,
 )
 
 LANGS = ("en", "de", "fr")
@@ -295,6 +296,27 @@ def test_optimize_merges_segments_and_drops_the_dead(filled: Collection, rows: n
     assert filled.get(ids="id44")["documents"] == ["page 44"]
     filled.optimize()
     assert filled.info()["segments"] == 1
+
+
+def test_large_batches_are_several_segments_and_messages(
+    client: Client, vectors: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segments, "SEGMENT_ROWS", 8)
+    monkeypatch.setattr(segments, "QUERY_ROWS", 4)
+    rows = vectors(50, 6)
+    steps: list[tuple[int, int]] = []
+    collection = client.create_collection("large", 6)
+    collection.add(range(50), rows, progress=lambda done, total: steps.append((done, total)))
+    assert steps == [(8, 50), (16, 50), (24, 50), (32, 50), (40, 50), (48, 50), (50, 50)]
+    assert collection.info()["segments"] == 7
+    assert collection.query(rows, 1)["ids"] == [[i] for i in range(50)]
+    collection.optimize()
+    assert collection.info()["segments"] == 7, "full segments are left alone"
+    collection.upsert(range(4, 40), rows[4:40])
+    steps.clear()
+    collection.optimize(progress=lambda done, total: steps.append((done, total)))
+    assert steps[-1][0] == steps[-1][1] and collection.info()["deleted"] == 0
+    assert collection.query(rows, 1)["ids"] == [[i] for i in range(50)]
 
 
 def test_progress_counts_the_rows_sealed(client: Client, vectors: Any) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -184,22 +186,38 @@ def test_paths_that_cannot_be_folders_are_refused(tmp_path: Path) -> None:
         client.create_collection("not-ours", 3)
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root writes anywhere")
-def test_a_read_only_folder_is_named(tmp_path: Path, vectors: Any) -> None:
-    keys = Keys.generate()
-    rows = vectors(9, 6)
-    fill(tmp_path, keys, rows)
-    folders = [tmp_path, *(p for p in tmp_path.rglob("*") if p.is_dir())]
-    for folder in folders:
-        folder.chmod(0o500)
-    try:
-        with pytest.raises(StorageError):
-            PersistentClient(tmp_path, keys=keys).create_collection("more", 3)
-        reader = PersistentClient(tmp_path, keys=keys, read_only=True)
-        assert reader.get_collection("things").query(rows[0], 1)["ids"] == [[0]]
-    finally:
-        for folder in folders:
-            folder.chmod(0o700)
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_read_only_folder_is_named_and_can_be_read(vectors: Any) -> None:
+    """In a child that is not root, as root may write anywhere."""
+    keys, rows = Keys.generate(), vectors(9, 6)
+    with tempfile.TemporaryDirectory() as name:
+        base = Path(name)
+        fill(base, keys, rows)
+        for path in (base, *base.rglob("*")):
+            path.chmod(0o555 if path.is_dir() else 0o444)
+        child = multiprocessing.get_context("fork").Process(target=_read_only, args=(base, keys, rows))
+        child.start()
+        child.join(60)
+        for path in (base, *base.rglob("*")):
+            path.chmod(0o755 if path.is_dir() else 0o644)
+        assert child.exitcode == 0
+
+
+def _read_only(base: Path, keys: Keys, rows: np.ndarray) -> None:
+    if os.geteuid() == 0:
+        os.setgid(65_534)
+        os.setuid(65_534)
+    client = PersistentClient(base, keys=keys)
+    for call in (
+        lambda: client.create_collection("more", 3),
+        lambda: client.get_collection("things"),
+        lambda: client.delete_collection("things"),
+    ):
+        with pytest.raises(StorageError, match="ermission denied|read_only=True"):
+            call()
+    reader = PersistentClient(base, keys=keys, read_only=True).get_collection("things")
+    assert reader.query(rows[0], 1)["ids"] == [[0]] and reader.count() == 7
 
 
 def test_flipped_and_missing_bytes_are_found_and_never_answered_from(tmp_path: Path, vectors: Any) -> None:
