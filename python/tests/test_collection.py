@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import pickle
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +19,6 @@ from ciphervec import (
     DuplicateId,
     InvalidInput,
     PersistentClient,
-    StorageError,
     UnknownId,
     segments,
 )
@@ -433,90 +429,3 @@ def test_the_other_modes_do_the_same(client: Client, rows: np.ndarray, mode: str
     collection.update([1], metadatas=[{"k": 7}])
     collection.optimize()
     assert collection.count() == 15 and collection.get(where={"k": 7})["ids"] == [1]
-
-
-def test_threads_share_a_collection(client: Client, vectors: Any) -> None:
-    """Adds, changes and queries from six threads at once: nothing lost, nothing stuck, every answer whole."""
-    collection = client.create_collection("shared", 8)
-    rows = vectors(120, 8)
-
-    def work(first: int) -> None:
-        for i in range(first, first + 20, 4):
-            collection.add([i, i + 1, i + 2, i + 3], rows[i : i + 4], documents=[str(i)] * 4)
-            collection.update([i], metadatas=[{"i": i}])
-            found = collection.query(rows[i], 1)
-            assert found["ids"] == [[i]] and found["metadatas"] == [[{"i": i}]]
-            collection.delete([i + 3])
-
-    with ThreadPoolExecutor(6) as pool:
-        list(pool.map(work, range(0, 120, 20)))
-    assert sorted(collection.get()["ids"], key=int) == [i for i in range(120) if i % 4 != 3]
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_child_can_search(client: Client, vectors: Any) -> None:
-    """The child has none of its parent's threads; work must not wait for them."""
-    collection = client.create_collection("forked", 64)
-    rows = vectors(200, 64)
-    collection.add(range(200), rows)
-    assert collection.query(rows[3], 1)["ids"] == [[3]]
-    child = multiprocessing.get_context("fork").Process(target=_search_and_exit, args=(collection, rows))
-    child.start()
-    child.join(30)
-    alive = child.is_alive()
-    child.kill()
-    assert not alive, "the child hangs"
-    assert child.exitcode == 0
-
-
-def _search_and_exit(collection: Collection, rows: np.ndarray) -> None:
-    os._exit(0 if collection.query(rows[[3, 9]], 1)["ids"] == [[3], [9]] else 1)
-
-
-def test_an_interrupt_after_the_commit_leaves_the_collection_right(
-    filled: Collection, vectors: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Ctrl-C between the commit and the bookkeeping: the rows are stored, and the next call sees them."""
-
-    def interrupt(*_: object) -> None:
-        monkeypatch.undo()
-        raise KeyboardInterrupt
-
-    filled.query(vectors(1, 16))
-    monkeypatch.setattr(ciphervec.Owner, "attach", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        filled.upsert(["late", "id3"], vectors(2, 16), documents=["a", "b"])
-    assert filled.count() == 31
-    assert filled.get(ids=["late", "id3"])["documents"] == ["a", "b"]
-    assert len(filled.query(vectors(1, 16), 99)["ids"][0]) == 31
-    filled.add("later", vectors(1, 16))
-    assert filled.count() == 32
-
-
-def test_a_refused_commit_changes_nothing(
-    filled: Collection, rows: np.ndarray, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answer = filled.query(rows[0], 30)
-
-    def refuse(*_: object) -> None:
-        raise StorageError("no space left")
-
-    monkeypatch.setattr(type(filled._store), "commit", refuse)
-    for call in (
-        lambda: filled.add("x", rows[0]),
-        lambda: filled.upsert("id1", rows[0]),
-        lambda: filled.update("id1", documents="x"),
-        lambda: filled.delete("id1"),
-        filled.optimize,
-        filled.rotate_query_key,
-    ):
-        with pytest.raises(StorageError, match="no space left"):
-            call()
-    monkeypatch.undo()
-    again = filled.query(rows[0], 30)
-    assert answer["distances"] is not None and again["distances"] is not None
-    np.testing.assert_allclose(again["distances"], answer["distances"], atol=5e-4)
-    assert set(again["ids"][0]) == set(answer["ids"][0]) and filled.info()["epoch"] == 0
-    filled.add("x", rows[0])
-    assert filled.count() == 31
