@@ -6,9 +6,6 @@ use crate::backend::blocked::{SLAB, blocked};
 use crate::backend::portable;
 use crate::matmul::TILE;
 
-/// Bytes fetched ahead of a single-query scan.
-const AHEAD: usize = 4096;
-
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn load(bytes: &[u8; 64]) -> __m512i {
@@ -24,14 +21,6 @@ fn store<T>(to: &mut [T], x: __m512i) {
     unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), x) }
 }
 
-#[inline]
-#[target_feature(enable = "sse")]
-#[allow(unused_unsafe)] // Some toolchains we serve declare the prefetch safe, some not.
-fn prefetch(bytes: &[u8; 64]) {
-    // SAFETY: a prefetch of any address is allowed; it never faults.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().wrapping_add(AHEAD).cast()) }
-}
-
 #[target_feature(enable = "avx512f")]
 pub(crate) fn tile_u32(tile: &[u8], w: usize, query: &[i32], out: &mut [u32]) {
     if w != TILE {
@@ -41,7 +30,6 @@ pub(crate) fn tile_u32(tile: &[u8], w: usize, query: &[i32], out: &mut [u32]) {
     for (row, &q) in tile.as_chunks::<64>().0.as_chunks::<4>().0.iter().zip(query) {
         let q = _mm512_set1_epi32(q);
         for j in 0..4 {
-            prefetch(&row[j]);
             sum[j] = _mm512_add_epi32(sum[j], _mm512_mullo_epi32(load(&row[j]), q));
         }
     }
@@ -89,9 +77,6 @@ pub(crate) fn tile_u24(tile: &[u8], w: usize, query: &[i32], out: &mut [u32]) {
     let mut sum = [_mm512_setzero_si512(); 4];
     for (row, &q) in tile.as_chunks::<192>().0.iter().zip(query) {
         let q = _mm512_set1_epi32(q);
-        for line in row.as_chunks::<64>().0 {
-            prefetch(line);
-        }
         for (j, sum) in sum.iter_mut().enumerate() {
             *sum = _mm512_add_epi32(*sum, _mm512_mullo_epi32(spread.vector(row, j), q));
         }
@@ -111,7 +96,6 @@ pub(crate) fn tile_u64(tile: &[u8], w: usize, query: &[i64], out: &mut [u64]) {
     for (row, &q) in tile.as_chunks::<64>().0.as_chunks::<8>().0.iter().zip(query) {
         let q = _mm512_set1_epi64(q);
         for j in 0..8 {
-            prefetch(&row[j]);
             sum[j] = _mm512_add_epi64(sum[j], _mm512_mullo_epi64(load(&row[j]), q));
         }
     }
