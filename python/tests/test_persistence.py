@@ -214,7 +214,7 @@ def _read_only(base: Path, keys: Keys, rows: np.ndarray) -> None:
         lambda: client.get_collection("things"),
         lambda: client.delete_collection("things"),
     ):
-        with pytest.raises(StorageError, match="ermission denied|read_only=True"):
+        with pytest.raises(StorageError, match=r"ermission denied|read_only=True"):
             call()
     reader = PersistentClient(base, keys=keys, read_only=True).get_collection("things")
     assert reader.query(rows[0], 1)["ids"] == [[0]] and reader.count() == 7
