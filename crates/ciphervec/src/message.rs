@@ -13,6 +13,7 @@ use ciphervec_he::sealed::SegmentId;
 use ciphervec_he::sealed::compact::Form;
 use ciphervec_he::sealed::ring::{self, Layout};
 use ciphervec_he::wire::{self, HEADER_LEN, Header, KeyId, Kind, Reader};
+use core::ops::Range;
 
 /// The most queries in one message.
 pub const MAX_QUERIES: u32 = 4096;
@@ -157,9 +158,21 @@ impl ResponseWriter {
         ResponseWriter { bytes }
     }
 
-    /// Where mask sums and answers are appended.
+    /// Where answers are appended.
     pub fn body(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
+    }
+
+    /// Leaves `length` zero bytes, to be written through [`Self::span`] later.
+    pub fn reserve(&mut self, length: usize) -> Range<usize> {
+        let start = self.bytes.len();
+        self.bytes.resize(start + length, 0);
+        start..start + length
+    }
+
+    /// The bytes of a reserved span.
+    pub fn span(&mut self, span: Range<usize>) -> &mut [u8] {
+        &mut self.bytes[span]
     }
 
     /// How many segments follow.

@@ -1,7 +1,9 @@
 //! From float rows to integers. Rows and scales enter; checked norms and quantised coordinates leave. Owner side.
 
 use crate::error::{Error, Result};
+use crate::search::HEADROOM;
 use crate::{IndexSpec, Metric, Mode};
+use ciphervec_arith::AlignedBytes;
 use ciphervec_he::sealed::ring::Ring;
 use ciphervec_he::sealed::{Plaintext, Scales};
 use core::ops::Range;
@@ -132,6 +134,15 @@ impl<'a> Checked<'a> {
         .collect()
     }
 
+    /// [`Self::unit`] as little-endian bytes behind `headroom` free ones.
+    pub fn unit_words(&self, headroom: usize) -> AlignedBytes {
+        let unit = self.unit();
+        let mut bytes = AlignedBytes::zeroed(headroom + unit.len() * 4);
+        let words = bytes.as_mut_slice()[headroom..].as_chunks_mut::<4>().0;
+        words.iter_mut().zip(unit).for_each(|(word, value)| *word = value.to_le_bytes());
+        bytes
+    }
+
     /// Unit rows times `scale`, to be rounded on demand.
     pub fn quantise(&self, scale: f64) -> Quantised<'a> {
         let factors = self.norms.iter().map(|&norm| inverse_norm(norm) * scale).collect();
@@ -172,6 +183,10 @@ impl Plaintext for Quantised<'_> {
 
     fn dimension(&self) -> usize {
         self.dimension
+    }
+
+    fn headroom(&self) -> usize {
+        HEADROOM
     }
 
     fn content(&self) -> &[u8] {

@@ -81,8 +81,8 @@ impl Owner {
         let mut answer = vec![0; ring::answer_len(layout, count)];
         ring::write_answer(&self.ring, layout, &sums, &mut answer);
         let mask_sums = (vectors == Vectors::Sealed).then(|| {
-            let mut bytes = Vec::new();
-            MaskSums::compute(&self.ring, &self.masks, layout, &[&expanded])[0].append(&mut bytes);
+            let mut bytes = vec![0; MaskSums::BYTES];
+            MaskSums::compute(&self.ring, &self.masks, layout, &[&expanded])[0].write(&mut bytes);
             MaskSums::read(&self.ring, &mut Reader::new("a response", &bytes)).unwrap()
         });
         let opener = QueryOpener::new(&self.ring, &self.key, mask_sums.as_ref());

@@ -269,15 +269,27 @@ impl ServerIndex {
         let sealed = self.spec.mode() == Mode::Sealed;
         let pieces = Layout::new(self.spec.dimension(), 0)?.chunks();
         let count = head.count as usize;
-        let mut sums: Vec<Vec<MaskSums>> = layouts.iter().map(|_| Vec::new()).collect();
-        let lengths: Vec<usize> = chosen
-            .iter()
-            .map(|(segment, _)| {
-                answer_len(&self.spec, segment.head().rows as usize, segment.head().level)
-            })
-            .collect::<Result<_>>()?;
-        let mut answers: Vec<Vec<u8>> =
-            lengths.iter().map(|length| vec![0; length * count]).collect();
+        // The whole response is laid out first, then written in place as queries are answered.
+        let levels = if sealed { layouts.len() } else { 0 };
+        let capacity = capacity + levels * (1 + count * MaskSums::BYTES);
+        let mut writer = ResponseWriter::new(&self.spec, head.count, levels as u8, capacity);
+        let mut sums_at = Vec::with_capacity(levels);
+        for layout in layouts.iter().take(levels) {
+            writer.body().push(layout.level());
+            sums_at.push(writer.reserve(count * MaskSums::BYTES).start);
+        }
+        writer.segments(chosen.len() as u32);
+        let mut parts = Vec::with_capacity(chosen.len());
+        for (segment, matching) in chosen {
+            let head = segment.head();
+            writer.segment(head.id, head.rows, head.level, matching.as_deref());
+            let length = answer_len(&self.spec, head.rows as usize, head.level)?;
+            let layout = layouts.iter().position(|layout| layout.level() == head.level);
+            parts.extend(
+                layout
+                    .map(|layout| (segment, layout, length, writer.reserve(count * length).start)),
+            );
+        }
         for first in (0..count).step_by(IN_FLIGHT) {
             let start = Instant::now();
             let group: Vec<Vec<Expanded>> = (first..(first + IN_FLIGHT).min(count))
@@ -297,47 +309,30 @@ impl ServerIndex {
                 .collect::<Result<_>>()?;
             let of_level =
                 |index: usize| group.iter().map(|trees| &trees[index]).collect::<Vec<&Expanded>>();
-            if sealed {
-                for (index, layout) in layouts.iter().enumerate() {
-                    sums[index].extend(MaskSums::compute(ring, masks, layout, &of_level(index)));
+            for (index, &at) in sums_at.iter().enumerate() {
+                let sums = MaskSums::compute(ring, masks, &layouts[index], &of_level(index));
+                for (query, sums) in sums.iter().enumerate() {
+                    let at = at + (first + query) * MaskSums::BYTES;
+                    sums.write(writer.span(at..at + MaskSums::BYTES));
                 }
             }
             timings.expand += start.elapsed().as_secs_f64();
-            for (((segment, _), answers), length) in chosen.iter().zip(&mut answers).zip(&lengths) {
-                let level = segment.head().level;
-                let Some(index) = layouts.iter().position(|layout| layout.level() == level) else {
-                    continue;
-                };
+            for &(segment, layout, length, at) in &parts {
                 let start = Instant::now();
                 let rows = segment.head().rows as usize;
                 let products =
-                    ring::scan(ring, &layouts[index], segment.data(), rows, &of_level(index));
+                    ring::scan(ring, &layouts[layout], segment.data(), rows, &of_level(layout));
                 timings.scan += start.elapsed().as_secs_f64();
                 let start = Instant::now();
-                let outputs = answers[first * length..].chunks_exact_mut(*length);
-                products.iter().zip(outputs).for_each(|(sums, out)| {
-                    ring::write_answer(ring, &layouts[index], sums, out);
-                });
+                for (query, sums) in products.iter().enumerate() {
+                    let at = at + (first + query) * length;
+                    ring::write_answer(ring, &layouts[layout], sums, writer.span(at..at + length));
+                }
                 timings.respond += start.elapsed().as_secs_f64();
             }
         }
         reader.finish()?;
         let start = Instant::now();
-        let levels = if sealed { layouts.len() as u8 } else { 0 };
-        let capacity = capacity + usize::from(levels) * (1 + count * MaskSums::BYTES);
-        let mut writer = ResponseWriter::new(&self.spec, head.count, levels, capacity);
-        if sealed {
-            for (layout, sums) in layouts.iter().zip(&sums) {
-                writer.body().push(layout.level());
-                sums.iter().for_each(|pair| pair.append(writer.body()));
-            }
-        }
-        writer.segments(chosen.len() as u32);
-        for ((segment, matching), answers) in chosen.iter().zip(&answers) {
-            let head = segment.head();
-            writer.segment(head.id, head.rows, head.level, matching.as_deref());
-            writer.body().extend_from_slice(answers);
-        }
         let bytes = writer.finish(&self.spec, key);
         timings.respond += start.elapsed().as_secs_f64();
         Ok(bytes)

@@ -26,4 +26,6 @@ pub use owner::{Owner, SealedSegment};
 pub use query::Query;
 #[cfg(feature = "client")]
 pub use rank::{Ask, Hit};
+#[cfg(feature = "client")]
+pub(crate) use segment::HEADROOM;
 pub use segment::{Segment, SegmentHead};

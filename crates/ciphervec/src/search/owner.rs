@@ -1,7 +1,7 @@
 //! The owner's half: float rows enter, sealed segments and sidecars leave; segments enter, approximate rows leave.
 
 use super::catalogue::SegmentSecrets;
-use super::segment::{MAX_ROWS, SegmentHead, data};
+use super::segment::{HEADROOM, MAX_ROWS, SegmentHead, data};
 use crate::aead::AeadKey;
 use crate::error::{Error, Result};
 use crate::id::Id;
@@ -156,7 +156,7 @@ impl Owner {
         let (id, level, words) = match &self.engine {
             Engine::Open => {
                 let id = nonce::draw(&self.master, &binding, &plaintext)?;
-                (id, 0, AlignedBytes::from_slice(bytemuck::cast_slice(&checked.unit())))
+                (id, 0, checked.unit_words(HEADROOM))
             }
             Engine::Compact { scheme, masks } => {
                 let (id, words) = compact::seal(scheme, masks, &self.master, &binding, &plaintext)?;
@@ -187,7 +187,7 @@ impl Owner {
             id,
             rows: head.rows,
             level,
-            segment: head.frame(&self.spec, &words),
+            segment: head.frame(&self.spec, words),
             sidecar,
         })
     }

@@ -14,7 +14,8 @@ use ciphervec_he::sealed::ring::{Layout, Ring};
 use ciphervec_he::wire::{self, HEADER_LEN, KeyId, Kind, Reader};
 
 const HEAD_LEN: usize = 64;
-const DATA_AT: usize = HEADER_LEN + HEAD_LEN;
+/// Bytes before a segment's words.
+pub(crate) const HEADROOM: usize = HEADER_LEN + HEAD_LEN;
 /// The most rows in one segment.
 pub(crate) const MAX_ROWS: usize = 1 << 24;
 
@@ -44,16 +45,14 @@ impl SegmentHead {
         })
     }
 
-    /// The framed segment of `data`.
+    /// Turns `bytes`, sealed words behind [`HEADROOM`] free bytes, into a framed segment.
     #[cfg(feature = "client")]
-    pub(crate) fn frame(&self, spec: &IndexSpec, data: &[u8]) -> AlignedBytes {
-        let mut bytes = AlignedBytes::zeroed(DATA_AT + data.len());
+    pub(crate) fn frame(&self, spec: &IndexSpec, mut bytes: AlignedBytes) -> AlignedBytes {
         let frame = bytes.as_mut_slice();
         frame[HEADER_LEN..][..16].copy_from_slice(&self.id.0);
         frame[HEADER_LEN + 16..][..8].copy_from_slice(&spec.id());
         frame[HEADER_LEN + 24..][..4].copy_from_slice(&self.rows.to_le_bytes());
         frame[HEADER_LEN + 28] = self.level;
-        frame[DATA_AT..].copy_from_slice(data);
         header(spec, Kind::Segment, self.key).seal(frame);
         bytes
     }
@@ -107,10 +106,10 @@ impl Segment {
     pub fn from_bytes(spec: &IndexSpec, ring: Option<&Ring>, bytes: AlignedBytes) -> Result<Self> {
         let head = SegmentHead::read(spec, &bytes)?;
         if let Some(ring) = ring {
-            ring.check_packed(&bytes[DATA_AT..])?;
+            ring.check_packed(&bytes[HEADROOM..])?;
         }
         if spec.mode() == Mode::Open {
-            let words = bytes[DATA_AT..].as_chunks::<4>().0;
+            let words = bytes[HEADROOM..].as_chunks::<4>().0;
             if words.iter().any(|word| !f32::from_le_bytes(*word).is_finite()) {
                 return Err(Reader::new(Kind::Segment.as_str(), &[])
                     .error("finite numbers expected")
@@ -127,7 +126,7 @@ impl Segment {
 
     /// The words that are scanned.
     pub fn data(&self) -> &[u8] {
-        &self.bytes[DATA_AT..]
+        &self.bytes[HEADROOM..]
     }
 
     /// The framed bytes.
@@ -139,5 +138,5 @@ impl Segment {
 /// The words of a segment that [`SegmentHead::read`] has checked.
 #[cfg(feature = "client")]
 pub(crate) fn data(bytes: &[u8]) -> &[u8] {
-    &bytes[DATA_AT..]
+    &bytes[HEADROOM..]
 }

@@ -8,6 +8,10 @@ pub trait Plaintext: Sync {
     fn rows(&self) -> usize;
     /// Coordinates per row.
     fn dimension(&self) -> usize;
+    /// Bytes to leave free before the sealed words, so that a header can go there without a copy of the words.
+    fn headroom(&self) -> usize {
+        0
+    }
     /// The bytes that the rows are made from: they are hashed into the nonce.
     fn content(&self) -> &[u8];
     /// Writes the coordinates `dims` of `row` into `out`, whose length is that of `dims`.

@@ -14,7 +14,7 @@ use std::ops::Range;
 use zeroize::{Zeroize, Zeroizing};
 
 /// Seals every row of `plaintext` under a nonce that is drawn here and never again: the nonce, which names the segment, and
-/// words in tile layout, as [`super::scan`] reads them.
+/// words in tile layout, as [`super::scan`] reads them, behind the plaintext's headroom.
 ///
 /// The noise comes from the operating system's generator and is independent of the nonce.
 ///
@@ -55,23 +55,27 @@ fn seal_under(
 ) -> Result<AlignedBytes> {
     let dimension = plaintext.dimension();
     let form = scheme.form();
-    let mut stored = AlignedBytes::zeroed(form.words_len(plaintext.rows(), dimension));
+    let headroom = plaintext.headroom();
+    let length = form.words_len(plaintext.rows(), dimension);
+    let mut stored = AlignedBytes::zeroed(headroom + length);
     let noise_seed = Zeroizing::new(random_bytes::<32>()?);
     let block_bytes = form.degree() * dimension * form.word_bytes();
     for (slab, dims) in masks.slabs() {
         let mut residues = masks.polynomials(slab, &dims);
         let residues: Vec<Vec<Vec<u64>>> =
             residues.par_drain(..).map(|poly| scheme.residues(&poly)).collect();
-        stored.as_mut_slice().par_chunks_mut(block_bytes).enumerate().for_each(|(block, out)| {
-            let stream = ((block as u64) << 16) | slab as u64;
-            let mut noise = Stream::new(&noise_seed, stream);
-            let slice = Slice { scheme, residues: &residues, dims: dims.clone(), block };
-            match form.word_bytes() {
-                3 => slice.seal::<3>(key, &mut noise, plaintext, out),
-                4 => slice.seal::<4>(key, &mut noise, plaintext, out),
-                _ => slice.seal::<8>(key, &mut noise, plaintext, out),
-            }
-        });
+        stored.as_mut_slice()[headroom..].par_chunks_mut(block_bytes).enumerate().for_each(
+            |(block, out)| {
+                let stream = ((block as u64) << 16) | slab as u64;
+                let mut noise = Stream::new(&noise_seed, stream);
+                let slice = Slice { scheme, residues: &residues, dims: dims.clone(), block };
+                match form.word_bytes() {
+                    3 => slice.seal::<3>(key, &mut noise, plaintext, out),
+                    4 => slice.seal::<4>(key, &mut noise, plaintext, out),
+                    _ => slice.seal::<8>(key, &mut noise, plaintext, out),
+                }
+            },
+        );
     }
     Ok(stored)
 }

@@ -95,13 +95,17 @@ impl MaskSums {
             .collect()
     }
 
-    /// Appends both sums, 50 bits a residue.
-    pub fn append(&self, out: &mut Vec<u8>) {
-        super::pack_poly(&self.constant, out);
-        super::pack_poly(&self.linear, out);
+    /// Writes both sums, 50 bits a residue, to [`Self::BYTES`] bytes.
+    ///
+    /// # Panics
+    /// If `out` has another length.
+    pub fn write(&self, out: &mut [u8]) {
+        let (constant, linear) = out.split_at_mut(POLY_BYTES);
+        matmul::pack50(&self.constant, constant);
+        matmul::pack50(&self.linear, linear);
     }
 
-    /// Reads what [`Self::append`] wrote.
+    /// Reads what [`Self::write`] wrote.
     ///
     /// # Errors
     /// Too few bytes or a residue at or above q.

@@ -1,6 +1,6 @@
 //! Packing and sealing in the ring form. Quantised rows enter; packed polynomials leave, strip-major. Owner (seal), both sides (pack).
 
-use super::{DEGREE, Layout, Ring};
+use super::{DEGREE, Layout, POLY_BYTES, Ring};
 #[cfg(feature = "client")]
 use super::{Masks, SegmentKey};
 #[cfg(feature = "client")]
@@ -12,26 +12,45 @@ use crate::sealed::Plaintext;
 use crate::sealed::{SegmentId, nonce};
 use ciphervec_arith::buffer::AlignedBytes;
 use ciphervec_arith::convert;
-use ciphervec_arith::matmul::{self, STRIP, STRIP_BYTES};
+use ciphervec_arith::matmul::{self, STRIP_BYTES};
 #[cfg(feature = "client")]
 use ciphervec_arith::{poly, sample::Stream};
 use rayon::prelude::*;
-#[cfg(feature = "client")]
 use zeroize::Zeroizing;
 
-/// Blocks that are built at once before they are dealt out to their strips.
+/// Blocks that are built at once before they are dealt out to their strips: whole groups, some for every thread.
 fn batch() -> usize {
-    2 * rayon::current_num_threads()
+    (2 * rayon::current_num_threads()).next_multiple_of(matmul::GROUP)
+}
+
+/// What one thread needs to build polynomials; wiped on drop.
+struct Workspace {
+    coefficients: Zeroizing<Vec<i64>>,
+    poly: Zeroizing<Vec<u64>>,
+    #[cfg(feature = "client")]
+    errors: Zeroizing<Vec<i32>>,
+    #[cfg(feature = "client")]
+    masked: Zeroizing<Vec<u64>>,
+}
+
+impl Workspace {
+    fn new() -> Self {
+        Workspace {
+            coefficients: Zeroizing::new(vec![0; DEGREE]),
+            poly: Zeroizing::new(vec![0; DEGREE]),
+            #[cfg(feature = "client")]
+            errors: Zeroizing::new(vec![0; DEGREE]),
+            #[cfg(feature = "client")]
+            masked: Zeroizing::new(vec![0; DEGREE]),
+        }
+    }
 }
 
 /// Packs every row in the clear: the plain index of `sealed-query`.
 pub fn pack(ring: &Ring, layout: &Layout, plaintext: &impl Plaintext) -> AlignedBytes {
-    build(ring, layout, plaintext, |_, _, coefficients| {
-        let q = ring.modulus();
-        let mut poly = vec![0; DEGREE];
-        convert::lift(&mut poly, coefficients, q);
-        ring.ciphertext.forward(&mut poly);
-        poly
+    build(layout, plaintext, |_, _, work| {
+        convert::lift(&mut work.poly, &work.coefficients, ring.modulus());
+        ring.ciphertext.forward(&mut work.poly);
     })
 }
 
@@ -81,58 +100,49 @@ fn seal_under(
     plaintext: &impl Plaintext,
 ) -> Result<AlignedBytes> {
     let noise_seed = Zeroizing::new(random_bytes::<32>()?);
-    Ok(build(ring, layout, plaintext, |block, node, coefficients| {
+    Ok(build(layout, plaintext, |block, node, work| {
         let q = ring.modulus();
-        let mut errors = Zeroizing::new([0i32; DEGREE]);
-        Stream::new(&noise_seed, ((block as u64) << 32) | node as u64)
-            .gaussian(errors.as_mut_slice());
-        let mut poly = vec![0; DEGREE];
-        convert::lift_noisy(&mut poly, coefficients, errors.as_slice(), q);
-        ring.ciphertext.forward(&mut poly);
-        let mut masked = Zeroizing::new(vec![0; DEGREE]);
-        poly::mul(&mut masked, masks.node(ring, node), key.block(block), q);
-        poly::sub_assign(&mut poly, &masked, q);
-        poly
+        Stream::new(&noise_seed, ((block as u64) << 32) | node as u64).gaussian(&mut work.errors);
+        convert::lift_noisy(&mut work.poly, &work.coefficients, &work.errors, q);
+        ring.ciphertext.forward(&mut work.poly);
+        poly::mul(&mut work.masked, masks.node(ring, node), key.block(block), q);
+        poly::sub_assign(&mut work.poly, &work.masked, q);
     }))
 }
 
 /// The common walk: for every block and node the coefficients of D_r, `finish`ed into a residue polynomial and packed.
 fn build(
-    ring: &Ring,
     layout: &Layout,
     plaintext: &impl Plaintext,
-    finish: impl Fn(usize, usize, &[i64]) -> Vec<u64> + Sync,
+    finish: impl Fn(usize, usize, &mut Workspace) + Sync,
 ) -> AlignedBytes {
-    debug_assert!(ring.modulus().value() >> super::PRIME_BITS == 0);
     let (rows, nodes, blocks) = (plaintext.rows(), layout.nodes(), layout.blocks(plaintext.rows()));
-    let mut data = AlignedBytes::zeroed(layout.packed_len(rows));
-    let block_strip = nodes * STRIP_BYTES;
+    let headroom = plaintext.headroom();
+    let mut data = AlignedBytes::zeroed(headroom + layout.packed_len(rows));
     for first in (0..blocks).step_by(batch()) {
+        // [node][strip][50 bytes] of some blocks
         let built: Vec<Vec<u8>> = (first..(first + batch()).min(blocks))
             .into_par_iter()
-            .map(|block| {
-                let values = block_values(layout, plaintext, block);
-                let mut packed = vec![0u8; DEGREE / STRIP * block_strip];
-                let mut coefficients = vec![0i64; DEGREE];
-                for (node, (chunk, residue)) in layout.node_list().enumerate() {
-                    place(layout, &values, chunk, residue, &mut coefficients);
-                    let poly = finish(block, node, &coefficients);
-                    for (strip, residues) in poly.chunks_exact(STRIP).enumerate() {
-                        let out =
-                            &mut packed[strip * block_strip + node * STRIP_BYTES..][..STRIP_BYTES];
-                        matmul::pack50(residues, out);
-                    }
+            .map_init(Workspace::new, |work, block| {
+                let values = Zeroizing::new(block_values(layout, plaintext, block));
+                let mut packed = vec![0u8; nodes * POLY_BYTES];
+                let polys = packed.chunks_exact_mut(POLY_BYTES);
+                for ((node, (chunk, residue)), out) in layout.node_list().enumerate().zip(polys) {
+                    place(layout, &values, chunk, residue, &mut work.coefficients);
+                    finish(block, node, work);
+                    matmul::pack50(&work.poly, out);
                 }
                 packed
             })
             .collect();
-        let strips = data.as_mut_slice().par_chunks_exact_mut(blocks * block_strip);
+        let strip_bytes = blocks * nodes * STRIP_BYTES;
+        let strips = data.as_mut_slice()[headroom..].par_chunks_exact_mut(strip_bytes);
         strips.enumerate().for_each(|(strip, out)| {
-            for (offset, packed) in built.iter().enumerate() {
-                let own = packed[strip * block_strip..][..block_strip].as_chunks::<STRIP_BYTES>().0;
-                for (node, bytes) in own.iter().enumerate() {
-                    let place = matmul::strip_offset(blocks, nodes, first + offset, node);
-                    out[place..][..STRIP_BYTES].copy_from_slice(bytes);
+            for node in 0..nodes {
+                for (offset, packed) in built.iter().enumerate() {
+                    let from = node * POLY_BYTES + strip * STRIP_BYTES;
+                    let to = matmul::strip_offset(blocks, nodes, first + offset, node);
+                    out[to..][..STRIP_BYTES].copy_from_slice(&packed[from..][..STRIP_BYTES]);
                 }
             }
         });
