@@ -268,6 +268,16 @@ class Collection:
         with self._open(write=True):
             self._segments.rotate()
 
+    def refresh(self) -> None:
+        """See what another process has committed since this collection was opened with `read_only=True`.
+
+        A reader stays at the commit it found; once the writer has optimized, blocks of that commit may be gone
+        (CorruptData says so). For a writer, which is always current, this does nothing.
+        """
+        with self._open():
+            if self._store.read_only:
+                self._segments.refresh()
+
     def verify(self, *, progress: Progress | None = None) -> dict[str, Any]:
         """Read and check every stored block; `progress(done, total)` counts bytes.
 

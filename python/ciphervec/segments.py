@@ -63,6 +63,14 @@ class Segments:
             self.owner.attach(segment.id, self.store.read(segment.id, SIDECAR), segment.deleted)
         self._in_step = True
 
+    def refresh(self) -> None:
+        """Take in what the writer of a read-only folder has committed since it was opened."""
+        self.store.refresh()
+        self.description = Description.from_bytes(
+            self.store.meta(), self.description.spec.collection, self._keys
+        )
+        self._load()
+
     def settle(self) -> None:
         """Read everything again if the last change was interrupted between its commit and its end, by
         Ctrl-C say."""

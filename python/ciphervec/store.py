@@ -91,6 +91,10 @@ class CollectionStore(Protocol):
         place."""
         ...
 
+    def refresh(self) -> None:
+        """Move a read-only store on to the latest commit of whoever writes."""
+        ...
+
     def purge(self) -> None:
         """Delete what the latest commit no longer refers to, so that what was deleted is gone."""
         ...
@@ -182,6 +186,9 @@ class MemoryStore:
             progress(total, total)
         return {"files": 0, "bytes": total}
 
+    def refresh(self) -> None:
+        pass
+
     def purge(self) -> None:
         pass
 
@@ -219,8 +226,9 @@ class MemoryDatabase:
 class FolderStore:
     """One collection in a folder of immutable files and a manifest, through the native store."""
 
-    def __init__(self, native: _native.Store) -> None:
+    def __init__(self, native: _native.Store, path: str) -> None:
         self._store = native
+        self._path = path
         self.read_only = native.read_only
 
     def meta(self) -> bytes:
@@ -254,6 +262,12 @@ class FolderStore:
             more = [f"and {len(problems) - 20} more"] if len(problems) > 20 else []
             raise CorruptData("\n".join([*problems[:20], *more]))
         return report
+
+    def refresh(self) -> None:
+        if self.read_only:
+            latest = _native.Store.open_read_only(self._path)
+            self._store.close()
+            self._store = latest
 
     def purge(self) -> None:
         # The state before the latest is kept as well; a commit that changes nothing makes the two the same.
@@ -291,7 +305,7 @@ class FolderDatabase:
         # Built beside its place and renamed into it: a kill leaves a dot folder, never half a collection.
         draft = self._root / f".new-{secrets.token_hex(8)}"
         try:
-            store = FolderStore(_native.Store.create(os.fspath(draft), meta))
+            store = FolderStore(_native.Store.create(os.fspath(draft), meta), os.fspath(draft))
             store.commit(Change(attachments=dict(attachments)))
             store.close()
             with _storage_errors(f"cannot create {self._root / name}"):
@@ -300,15 +314,15 @@ class FolderDatabase:
         except BaseException:
             shutil.rmtree(draft, ignore_errors=True)
             raise
-        return FolderStore(_native.Store.open(os.fspath(self._root / name)))
+        path = os.fspath(self._root / name)
+        return FolderStore(_native.Store.open(path), path)
 
     def open(self, name: str) -> CollectionStore:
         if not self._exists(name):
             raise _not_found(name, self.names())
         path = os.fspath(self._root / name)
-        return FolderStore(
-            _native.Store.open_read_only(path) if self._read_only else _native.Store.open(path)
-        )
+        opened = _native.Store.open_read_only(path) if self._read_only else _native.Store.open(path)
+        return FolderStore(opened, path)
 
     def drop(self, name: str, release: Callable[[], object]) -> None:
         self._writable("delete a collection")
