@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import importlib.metadata
 import os
 import platform
@@ -61,6 +62,9 @@ class PeakMemory:
 
     def __enter__(self) -> PeakMemory:
         self.rise: int | None = None
+        # What was freed but not given back would hide what is taken now.
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).malloc_trim(0)
         self._start = _status("VmRSS")
         with contextlib.suppress(OSError):
             # "5" makes the kernel forget the highest resident size seen so far (proc(5), clear_refs).

@@ -60,7 +60,7 @@ def run(settings: Settings, notify: Notify = lambda message: None) -> list[Recor
             )
             answers, times = alternate(settings, data, subject, (faiss, product))
             notify(f"{subject.name}: errors and recall of {settings.accuracy_queries} queries")
-            record = describe(settings, subject, answers, times)
+            record = describe(settings, data, subject, answers, times)
             record.update(accuracy(settings, data, exact, subject))
             records.append(record)
             for name, values in times.items():
@@ -95,7 +95,7 @@ def alternate(
 
 
 def describe(
-    settings: Settings, subject: Subject, answers: list[Answer], times: dict[str, list[float]]
+    settings: Settings, data: Data, subject: Subject, answers: list[Answer], times: dict[str, list[float]]
 ) -> Record:
     """Medians of the runs, and ratios to the peers' medians in the same turns."""
 
@@ -105,7 +105,7 @@ def describe(
     total = median(lambda a: a.total)
     faiss, product = (statistics.median(values) for values in times.values())
     with machine.PeakMemory() as memory:
-        subject.search(np.zeros((1, settings.dim), dtype=np.float32) + np.float32(1), COUNT)
+        subject.search(np.ascontiguousarray(data.queries[: settings.queries]), COUNT)
     return {
         "mode": subject.mode,
         "precision": subject.precision,
