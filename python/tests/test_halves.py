@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
 import stat
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -296,3 +298,15 @@ def test_the_module_says_what_it_runs_on() -> None:
     for name in ciphervec.__all__:
         assert hasattr(ciphervec, name)
     assert (Path(ciphervec.__file__).parent / "py.typed").is_file()
+
+
+def test_an_unknown_backend_is_refused_at_import() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import ciphervec"],
+        env={**os.environ, "CIPHERVEC_BACKEND": "abacus"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode != 0 and "InvalidInput" in done.stderr and "abacus" in done.stderr
+    assert "portable" in done.stderr
