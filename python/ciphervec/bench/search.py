@@ -31,7 +31,7 @@ class Settings:
     threads: int = 1
     queries: int = 1
     repeats: int = 7
-    accuracy_queries: int = 100
+    accuracy_queries: int = 200
     error_queries: int = 2
     seed: int = 0
     variants: tuple[tuple[str, str], ...] = tuple(VARIANTS)

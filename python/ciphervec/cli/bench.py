@@ -33,7 +33,7 @@ def search(
     modes: Annotated[
         str, typer.Option(help="Comma-separated, e.g. 'sealed,sealed-index:small'. All of them if left out.")
     ] = "",
-    accuracy_queries: Annotated[int, typer.Option(help="Queries behind recall@10.")] = 100,
+    accuracy_queries: Annotated[int, typer.Option(help="Queries behind recall@10.")] = 200,
     seed: Annotated[int, typer.Option(help="Of the random vectors.")] = 0,
     peer: Annotated[
         str | None, typer.Option(help="Another encrypted library to time on the same rows: tenseal.")
