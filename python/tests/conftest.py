@@ -126,10 +126,12 @@ def vectors(rng: np.random.Generator) -> Callable[..., np.ndarray]:
 
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
-    """Real vectors: the .npz files of the folder that CIPHERVEC_TEST_DATA names."""
+    """Real vectors: the .npz files of the folder that CIPHERVEC_TEST_DATA names, or of a `data` folder that lies
+    one level deep beside the repository."""
     named = os.environ.get("CIPHERVEC_TEST_DATA")
-    folder = Path(named or "")
-    if not named or not folder.is_dir():
+    beside = Path(__file__).resolve().parents[3].glob("*/data/vec_bigann10k_u8_128.npz")
+    folder = Path(named) if named else next((path.parent for path in beside), None)
+    if folder is None or not folder.is_dir():
         pytest.skip("skipped: no data")
     return folder
 
