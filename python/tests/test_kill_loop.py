@@ -30,6 +30,7 @@ log = os.open(ledger, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
 def note(line):
     os.write(log, (line + "\\n").encode())
+    print(line, flush=True)
 
 collection = ciphervec.PersistentClient(folder, keys=keys).get_or_create_collection("killed", 4, mode="sealed-index")
 rng = np.random.default_rng(int(turn))
@@ -83,7 +84,10 @@ def test_killed_at_any_moment_every_acknowledged_change_is_there(tmp_path: Path)
             time.sleep(moments.uniform(0.0, 0.35))  # may fall into the creation of the collection
         else:
             assert child.stdout.readline() == b"ready\n", child.stderr.read().decode()
-            time.sleep(moments.uniform(0.0, 0.12))
+            # By what it has said, so that a slow disk makes progress too; then somewhere inside a change.
+            for _ in range(moments.randrange(0, 30)):
+                assert child.stdout.readline(), child.stderr.read().decode()
+            time.sleep(moments.uniform(0.0, 0.02))
         assert child.poll() is None, child.stderr.read().decode()
         child.kill()
         child.communicate()
