@@ -85,7 +85,7 @@ def test_killed_at_any_moment_every_acknowledged_change_is_there(tmp_path: Path)
         else:
             assert child.stdout.readline() == b"ready\n", child.stderr.read().decode()
             # By what it has said, so that a slow disk makes progress too; then somewhere inside a change.
-            for _ in range(moments.randrange(0, 30)):
+            for _ in range(moments.randrange(0, 20)):
                 assert child.stdout.readline(), child.stderr.read().decode()
             time.sleep(moments.uniform(0.0, 0.02))
         assert child.poll() is None, child.stderr.read().decode()
