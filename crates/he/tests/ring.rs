@@ -77,9 +77,11 @@ impl Owner {
             .collect();
         assert_eq!(read, pieces);
         let expanded = ring::expand(&self.ring, &self.keys, &read, &[*layout]).unwrap().remove(0);
-        let sums = ring::scan(&self.ring, layout, &data, count, &[&expanded]).remove(0);
         let mut answer = vec![0; ring::answer_len(layout, count)];
-        ring::write_answer(&self.ring, layout, &sums, &mut answer);
+        for blocks in layout.ranges(count) {
+            let sums = ring::scan(&self.ring, layout, &data, count, blocks.clone(), &[&expanded]);
+            ring::write_answer(&self.ring, layout, blocks, &sums[0], &mut answer);
+        }
         let mask_sums = (vectors == Vectors::Sealed).then(|| {
             let mut bytes = vec![0; MaskSums::BYTES];
             MaskSums::compute(&self.ring, &self.masks, layout, &[&expanded])[0].write(&mut bytes);

@@ -318,17 +318,21 @@ impl ServerIndex {
             }
             timings.expand += start.elapsed().as_secs_f64();
             for &(segment, layout, length, at) in &parts {
-                let start = Instant::now();
-                let rows = segment.head().rows as usize;
-                let products =
-                    ring::scan(ring, &layouts[layout], segment.data(), rows, &of_level(layout));
-                timings.scan += start.elapsed().as_secs_f64();
-                let start = Instant::now();
-                for (query, sums) in products.iter().enumerate() {
-                    let at = at + (first + query) * length;
-                    ring::write_answer(ring, &layouts[layout], sums, writer.span(at..at + length));
+                let trees = of_level(layout);
+                let (rows, layout) = (segment.head().rows as usize, &layouts[layout]);
+                for blocks in layout.ranges(rows) {
+                    let start = Instant::now();
+                    let products =
+                        ring::scan(ring, layout, segment.data(), rows, blocks.clone(), &trees);
+                    timings.scan += start.elapsed().as_secs_f64();
+                    let start = Instant::now();
+                    for (query, sums) in products.iter().enumerate() {
+                        let at = at + (first + query) * length;
+                        let out = writer.span(at..at + length);
+                        ring::write_answer(ring, layout, blocks.clone(), sums, out);
+                    }
+                    timings.respond += start.elapsed().as_secs_f64();
                 }
-                timings.respond += start.elapsed().as_secs_f64();
             }
         }
         reader.finish()?;

@@ -10,6 +10,8 @@ use crate::ring::{GROUP, STRIP, STRIP_BYTES};
 /// How far ahead of the strips at hand the packed residues are fetched into the second-level cache: some memory latencies
 /// at full bandwidth. Fetching them into the first level would push the query out of it.
 const AHEAD: usize = 8192;
+/// Packed residues that wait in the second-level cache for the next query.
+const RUN_BYTES: usize = 256 << 10;
 /// The bytes of a strip among the 64 of a vector.
 const STRIP_MASK: __mmask64 = (1 << STRIP_BYTES) - 1;
 
@@ -67,7 +69,7 @@ pub(crate) fn unpack50(bytes: &[u8], out: &mut [u64]) {
     }
 }
 
-/// All queries over a group of blocks before the next, so that the database is read once.
+/// All queries over a run of groups before the next, so that the database is read once.
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512ifma,avx512vbmi")]
 pub(crate) fn scan(
     data: &[u8],
@@ -83,18 +85,22 @@ pub(crate) fn scan(
     let (unpack, late) = (Unpack::new(), Late::new(m));
     let strips = data.as_chunks::<STRIP_BYTES>().0;
     let blocks = strips.len() / nodes;
-    for (index, group) in strips.chunks(GROUP * nodes).enumerate() {
+    // A run of groups fits the second-level cache beside the queries; within it a query's strip stays in the first.
+    let run = (RUN_BYTES / (GROUP * nodes * STRIP_BYTES)).max(1) * GROUP;
+    for (start, data) in strips.chunks(run * nodes).enumerate() {
         for (k, query) in queries.iter().enumerate() {
-            let at = (k * blocks + index * GROUP) * STRIP;
-            let width = group.len() / nodes;
-            let (u, v) = (&mut u[at..at + width * STRIP], &mut v[at..at + width * STRIP]);
             let query = query.as_chunks::<STRIP>().0;
-            match (width, k) {
-                (4, 0) => scan_group::<4, true>(&unpack, &late, group, query, u, v),
-                (4, _) => scan_group::<4, false>(&unpack, &late, group, query, u, v),
-                (3, _) => scan_group::<3, false>(&unpack, &late, group, query, u, v),
-                (2, _) => scan_group::<2, false>(&unpack, &late, group, query, u, v),
-                _ => scan_group::<1, false>(&unpack, &late, group, query, u, v),
+            for (index, group) in data.chunks(GROUP * nodes).enumerate() {
+                let at = (k * blocks + start * run + index * GROUP) * STRIP;
+                let width = group.len() / nodes;
+                let (u, v) = (&mut u[at..at + width * STRIP], &mut v[at..at + width * STRIP]);
+                match (width, k) {
+                    (4, 0) => scan_group::<4, true>(&unpack, &late, group, query, u, v),
+                    (4, _) => scan_group::<4, false>(&unpack, &late, group, query, u, v),
+                    (3, _) => scan_group::<3, false>(&unpack, &late, group, query, u, v),
+                    (2, _) => scan_group::<2, false>(&unpack, &late, group, query, u, v),
+                    _ => scan_group::<1, false>(&unpack, &late, group, query, u, v),
+                }
             }
         }
     }

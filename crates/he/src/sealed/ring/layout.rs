@@ -3,6 +3,7 @@
 use super::{DEGREE, MAX_LEVEL, POLY_BYTES};
 use crate::error::{Error, Result};
 use ciphervec_arith::matmul::STRIP;
+use core::ops::Range;
 
 /// The packing of vectors of one dimension at one level of the query tree.
 ///
@@ -14,6 +15,8 @@ use ciphervec_arith::matmul::STRIP;
 pub struct Layout {
     dimension: usize,
     level: u8,
+    /// 2^k g: exponents from one vector of a class v mod 2^k to the next.
+    stride: usize,
 }
 
 impl Layout {
@@ -37,7 +40,8 @@ impl Layout {
                 actual: level.to_string(),
             });
         }
-        Ok(Layout { dimension, level })
+        let chunk_len = dimension.div_ceil(dimension.div_ceil(DEGREE));
+        Ok(Layout { dimension, level, stride: chunk_len.next_multiple_of(1 << level) })
     }
 
     /// The deepest useful level: one dimension a polynomial, and at most 4096 nodes over all pieces, which is what the
@@ -84,20 +88,24 @@ impl Layout {
         (0..self.chunks()).map(|chunk| self.chunk_nodes(chunk)).sum()
     }
 
-    /// g: dimensions of one vector in one polynomial.
-    fn per_node(&self) -> usize {
-        self.chunk_len().div_ceil(1 << self.level)
-    }
-
     /// Vectors a block.
     pub fn vectors_per_block(&self) -> usize {
-        (DEGREE / (self.per_node() << self.level)) << self.level
+        (DEGREE / self.stride) << self.level
     }
 
     /// Blocks that `rows` vectors need.
     pub fn blocks(&self, rows: usize) -> usize {
         rows.div_ceil(self.vectors_per_block())
     }
+
+    /// The blocks of `rows` vectors in runs that are answered one after the other.
+    pub fn ranges(&self, rows: usize) -> impl Iterator<Item = Range<usize>> + use<> {
+        let blocks = self.blocks(rows);
+        (0..blocks).step_by(Self::RUN).map(move |first| first..blocks.min(first + Self::RUN))
+    }
+
+    /// Blocks of a run, a multiple of the scan's group: 4 MB of sums a query.
+    const RUN: usize = 64;
 
     /// Vectors in block `block` of a segment of `rows`.
     pub fn rows_in_block(&self, rows: usize, block: usize) -> usize {
@@ -112,7 +120,7 @@ impl Layout {
     /// pos(v): the exponent at which the score of the v-th vector of a block comes out.
     pub fn position(&self, vector: usize) -> usize {
         let low = vector & ((1 << self.level) - 1);
-        low + (((vector >> self.level) * self.per_node()) << self.level)
+        low + (vector >> self.level) * self.stride
     }
 
     /// Every node as (piece, r).

@@ -89,9 +89,12 @@ impl MaskSums {
         queries: &[&Expanded],
     ) -> Vec<Self> {
         let one_block = layout.vectors_per_block();
-        let sums = products(ring, layout, masks.packed(ring, layout), one_block, queries);
+        let sums = products(ring, layout, masks.packed(ring, layout), one_block, 0..1, queries);
         sums.iter()
-            .map(|sums| MaskSums { constant: sums.constant.to_vec(), linear: sums.linear.to_vec() })
+            .map(|sums| MaskSums {
+                constant: sums.constant(0).to_vec(),
+                linear: sums.linear(0).to_vec(),
+            })
             .collect()
     }
 

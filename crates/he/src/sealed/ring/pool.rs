@@ -7,8 +7,8 @@ use ciphervec_arith::buffer::prefer_huge_pages;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Words kept between queries: what eight ring queries in flight need at the bulk level.
-const KEPT_WORDS: usize = 10 << 20;
+/// Words kept between queries: ten megabytes for each of eight ring queries in flight, and one tree that grows.
+const KEPT_WORDS: usize = 14 << 20;
 
 static POOL: Mutex<Vec<Vec<u64>>> = Mutex::new(Vec::new());
 

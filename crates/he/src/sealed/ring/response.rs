@@ -2,6 +2,7 @@
 
 use super::{DEGREE, Layout, RESPONSE_BITS, Ring, Sums};
 use ciphervec_arith::convert;
+use core::ops::Range;
 use rayon::prelude::*;
 
 const WIDTH: usize = RESPONSE_BITS as usize / 8;
@@ -11,17 +12,24 @@ pub fn answer_len(layout: &Layout, rows: usize) -> usize {
     (layout.blocks(rows) * DEGREE + rows) * WIDTH
 }
 
-/// Writes the answer of one query over one segment; `out` has [`answer_len`] bytes.
-pub fn write_answer(ring: &Ring, layout: &Layout, sums: &Sums, out: &mut [u8]) {
+/// Writes some `blocks` of the answer of one query over one segment; `out`, the whole answer, has [`answer_len`] bytes.
+pub fn write_answer(
+    ring: &Ring,
+    layout: &Layout,
+    blocks: Range<usize>,
+    sums: &Sums,
+    out: &mut [u8],
+) {
     let vectors = layout.vectors_per_block();
     let per_block = (DEGREE + vectors) * WIDTH;
-    out.par_chunks_mut(per_block).enumerate().for_each(|(block, out)| {
+    let end = out.len().min(blocks.end * per_block);
+    let part = &mut out[blocks.start * per_block..end];
+    part.par_chunks_mut(per_block).enumerate().for_each(|(block, out)| {
         let (linear, constant) = out.split_at_mut(DEGREE * WIDTH);
-        let polys = block * DEGREE..(block + 1) * DEGREE;
         let mut switched = [0u32; DEGREE];
-        convert::switch_down(&mut switched, &sums.linear[polys.clone()], ring.modulus());
+        convert::switch_down(&mut switched, sums.linear(block), ring.modulus());
         pack24(&switched, linear);
-        convert::switch_down(&mut switched, &sums.constant[polys], ring.modulus());
+        convert::switch_down(&mut switched, sums.constant(block), ring.modulus());
         let mut scores = [0u32; DEGREE];
         let count = constant.len() / WIDTH;
         for (vector, score) in scores[..count].iter_mut().enumerate() {

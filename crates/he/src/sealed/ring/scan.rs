@@ -7,18 +7,38 @@
 use super::pool::Buffer;
 use super::{DEGREE, Expanded, Layout, Ring};
 use ciphervec_arith::matmul::{self, GROUP, STRIP, STRIP_BYTES};
+use core::ops::Range;
 use rayon::prelude::*;
 
-/// U and V of one query over one segment: block after block, N words each.
+/// Words from one block's sums to the next: a line more than N, so that equal coefficients of many blocks, which are written
+/// together, do not all fall into one set of the caches.
+const STRIDE: usize = DEGREE + 8;
+
+/// U and V of one query over one segment.
 pub struct Sums {
-    /// U: Σ b_r c0_r.
-    pub(super) constant: Buffer,
-    /// V: Σ b_r c1_r.
-    pub(super) linear: Buffer,
+    constant: Buffer,
+    linear: Buffer,
 }
 
-/// Multiplies `rows` packed vectors with every query at once. `data` is what [`super::pack`] or [`super::seal`] made for
-/// `layout`, `queries` are expanded for the same layout.
+impl Sums {
+    fn take(blocks: usize) -> Self {
+        Sums { constant: Buffer::take(blocks * STRIDE), linear: Buffer::take(blocks * STRIDE) }
+    }
+
+    /// U of one block: Σ b_r c0_r.
+    pub(super) fn constant(&self, block: usize) -> &[u64] {
+        &self.constant[block * STRIDE..][..DEGREE]
+    }
+
+    /// V of one block: Σ b_r c1_r.
+    pub(super) fn linear(&self, block: usize) -> &[u64] {
+        &self.linear[block * STRIDE..][..DEGREE]
+    }
+}
+
+/// Multiplies some `blocks` of `rows` packed vectors with every query at once. `data` is what [`super::pack`] or
+/// [`super::seal`] made for `layout`, `queries` are expanded for the same layout; the blocks are one of
+/// [`Layout::ranges`], so that sums stay small however large a segment is.
 ///
 /// # Panics
 /// If `data` does not have the length of `rows` vectors in `layout`, or a query has another layout.
@@ -27,12 +47,14 @@ pub fn scan(
     layout: &Layout,
     data: &[u8],
     rows: usize,
+    blocks: Range<usize>,
     queries: &[&Expanded],
 ) -> Vec<Sums> {
-    let mut sums = products(ring, layout, data, rows, queries);
+    let mut sums = products(ring, layout, data, rows, blocks, queries);
     for sums in &mut sums {
         for part in [&mut sums.constant, &mut sums.linear] {
-            part.par_chunks_exact_mut(DEGREE).for_each(|poly| ring.ciphertext.inverse(poly));
+            part.par_chunks_exact_mut(STRIDE)
+                .for_each(|poly| ring.ciphertext.inverse(&mut poly[..DEGREE]));
         }
     }
     sums
@@ -44,6 +66,7 @@ pub(super) fn products(
     layout: &Layout,
     data: &[u8],
     rows: usize,
+    blocks: Range<usize>,
     queries: &[&Expanded],
 ) -> Vec<Sums> {
     assert_eq!(data.len(), layout.packed_len(rows), "packed segment length");
@@ -51,25 +74,20 @@ pub(super) fn products(
         queries.iter().all(|query| query.layout() == layout),
         "query expanded for another layout"
     );
-    let blocks = layout.blocks(rows);
-    let mut sums: Vec<Sums> = queries
-        .iter()
-        .map(|_| Sums {
-            constant: Buffer::take(blocks * DEGREE),
-            linear: Buffer::take(blocks * DEGREE),
-        })
-        .collect();
+    let mut sums: Vec<Sums> = queries.iter().map(|_| Sums::take(blocks.len())).collect();
     // Blocks lie in groups; a share is whole groups.
-    let share = blocks.div_ceil(rayon::current_num_threads()).next_multiple_of(GROUP);
-    // A share: its first block and, per query, its part of U and V.
-    let mut shares: Vec<Share<'_>> = (0..blocks.div_ceil(share)).map(|_| Vec::new()).collect();
+    let share = blocks.len().div_ceil(rayon::current_num_threads()).next_multiple_of(GROUP);
+    // A share: per query, its part of U and V.
+    let mut shares: Vec<Share<'_>> =
+        (0..blocks.len().div_ceil(share)).map(|_| Vec::new()).collect();
     for sums in &mut sums {
         let parts =
-            sums.constant.chunks_mut(share * DEGREE).zip(sums.linear.chunks_mut(share * DEGREE));
+            sums.constant.chunks_mut(share * STRIDE).zip(sums.linear.chunks_mut(share * STRIDE));
         shares.iter_mut().zip(parts).for_each(|(share, part)| share.push(part));
     }
+    let all = layout.blocks(rows);
     shares.into_par_iter().enumerate().for_each(|(index, mut outputs)| {
-        scan_share(ring, layout, data, blocks, index * share, queries, &mut outputs);
+        scan_share(ring, layout, data, all, blocks.start + index * share, queries, &mut outputs);
     });
     sums
 }
@@ -85,7 +103,7 @@ fn scan_share(
     queries: &[&Expanded],
     outputs: &mut Share<'_>,
 ) {
-    let Some(count) = outputs.first().map(|(u, _)| u.len() / DEGREE) else { return };
+    let Some(count) = outputs.first().map(|(u, _)| u.len() / STRIDE) else { return };
     let nodes = layout.nodes();
     let block_strip = nodes * STRIP_BYTES;
     // [query][block][8]: stays in the first-level cache, then goes where its polynomial is.
@@ -98,7 +116,7 @@ fn scan_share(
         for (query, (constant, linear)) in outputs.iter_mut().enumerate() {
             for (polys, sums) in [(constant, &u), (linear, &v)] {
                 let sums = sums[query * count * STRIP..].as_chunks::<STRIP>().0;
-                for (poly, sums) in polys.chunks_exact_mut(DEGREE).zip(sums) {
+                for (poly, sums) in polys.chunks_exact_mut(STRIDE).zip(sums) {
                     poly[strip * STRIP..][..STRIP].copy_from_slice(sums);
                 }
             }
