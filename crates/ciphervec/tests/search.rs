@@ -1,4 +1,5 @@
 //! The whole pipeline through bytes, every mode and metric, against float64.
+#![cfg(feature = "client")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use ciphervec::search::{Ask, Catalogue, Owner, ServerIndex};

@@ -2,6 +2,7 @@
 //!
 //! A new format version gets a new folder beside the old one: `CIPHERVEC_WRITE_VECTORS=1 cargo test -p ciphervec --test vectors`
 //! writes the folder of the current version if it is missing (vectors/SOURCES.md).
+#![cfg(feature = "client")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use ciphervec::search::{Ask, Catalogue, Owner, ServerIndex};

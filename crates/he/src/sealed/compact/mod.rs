@@ -205,7 +205,11 @@ pub fn scan(
         }
         Form::Wide => {
             let mut sums = vec![0u64; count * rows];
-            matmul::scan_u64_batch(words, rows, dimension, queries, &mut sums);
+            if count == 1 {
+                matmul::scan_u64(words, rows, dimension, queries, &mut sums);
+            } else {
+                matmul::scan_u64_batch(words, rows, dimension, queries, &mut sums);
+            }
             words::append_u64(&sums, out);
         }
     }
