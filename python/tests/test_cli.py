@@ -68,7 +68,7 @@ def test_from_key_to_hit(program: Program, shelf: Path, rows: np.ndarray) -> Non
     text = program("query", "db", "items", "probe.npy", "-n", "3", "--keys", "my.key").stdout
     assert "query 1 of 1" in text
     lines = [line.split() for line in text.splitlines()]
-    assert lines[2][:2] == ["1", "7"]
+    assert lines[1][:3] == ["1", "7", "0.00000"]
     found = answers(program("query", "db", "items", "probe.npy", "-n", "3", "--keys", "my.key", "--json"))
     exact = rows.astype(float) @ rows[7] / np.linalg.norm(rows, axis=1) / np.linalg.norm(rows[7])
     assert found["ids"] == [np.argsort(-exact)[:3].tolist()]
@@ -183,7 +183,7 @@ def test_info_and_verify_need_no_key(program: Program, shelf: Path) -> None:
         "cosine",
     )
     assert one["key_id"] == ciphervec.Keys.load(shelf / "my.key").key_id
-    assert "items" in program("info", "db").stdout
+    assert f"{ROWS} × {DIMENSION}" in program("info", "db").stdout
     assert "sealed" in program("info", "db", "items").stdout
     assert "sound" in program("verify", "db").stdout
     assert answers(program("verify", "db", "--json"))[0]["sound"] is True

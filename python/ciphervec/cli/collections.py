@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.table import Table as Grid
+from rich.text import Text
 
 from ..arrays import Id
 from ..client import PersistentClient
@@ -169,34 +169,26 @@ def query(
     if as_json:
         print_json({**found, "seconds": round(seconds, 4)})
         return
-    rows = zip(
-        found["ids"],
-        found["distances"] or [],
-        found["documents"] or [],
-        found["metadatas"] or [],
-        strict=True,
-    )
-    for number, (hits, distances, documents, metadatas) in enumerate(rows, 1):
-        grid = Grid(
-            title=f"query {number} of {len(questions)}", title_justify="left", box=None, pad_edge=False
-        )
-        grid.add_column("", justify="right", style="dim")
-        grid.add_column("id", style="bold")
-        grid.add_column("distance", justify="right")
-        grid.add_column("document", max_width=60, no_wrap=True, overflow="ellipsis")
-        grid.add_column("metadata", style="dim", max_width=40, no_wrap=True, overflow="ellipsis")
-        for place, (hit, distance, document, metadata) in enumerate(
-            zip(hits, distances, documents, metadatas, strict=True), 1
-        ):
-            grid.add_row(
-                str(place), str(hit), f"{distance:.5f}", plain(document or ""), plain(metadata or "")
-            )
-        screen.print(grid)
+    for number, hits in enumerate(found["ids"]):
+        screen.print(f"query {number + 1} of {len(questions)}", style="bold cyan", highlight=False)
         if not hits:
             screen.print("  no row passes", style="dim")
+        width = max((len(str(hit)) for hit in hits), default=0)
+        for place, hit in enumerate(hits):
+            line = Text(f"  {place + 1:>2}  ")
+            line.append(f"{hit!s:{width}}  ", style="bold")
+            line.append(f"{column(found['distances'], number, place):.5f}  ")
+            line.append(plain(column(found["documents"], number, place) or ""))
+            line.append("  " + plain(column(found["metadatas"], number, place) or ""), style="dim")
+            screen.print(line, no_wrap=True, overflow="ellipsis")
     screen.print(
         f"{len(questions)} in {1e3 * seconds:.1f} ms, loading included", style="dim", highlight=False
     )
+
+
+def column(part: Any, query: int, place: int) -> Any:
+    """One cell of an answer; None where that part did not come."""
+    return None if part is None else part[query][place]
 
 
 def _keys_again(keys: Path | None) -> str:

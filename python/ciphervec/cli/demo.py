@@ -62,7 +62,11 @@ def demo(
     if as_json:
         print_json(summary(texts, questions, plain, runs, model.name))
         return
-    screen.print()
+    screen.print(
+        f"{len(runs)} collections sealed, saved in {folder}, closed, and opened again in "
+        f"{sum(run.open_seconds for run in runs):.2f} s\n",
+        highlight=False,
+    )
     show.answers(screen, texts, questions, plain, runs)
     show.server_view(screen, runs)
     show.times(screen, runs, plain, len(texts))

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table as Grid
 
 from .._native import IndexSpec
+from ..demo.show import grid
 from ..errors import CollectionNotFound, CorruptData
 from ..store import RECORDS, ROWS, SIDECAR, TAGS, CollectionStore, FolderDatabase
 from .terminal import ExitCode, Json, command, print_json, progress, screen, size
@@ -39,29 +39,31 @@ def info(folder: Folder, name: OneName = None, as_json: Json = False) -> None:
             f"next: ciphervec create {folder} items --dim 512 --keys my.key", style="dim", highlight=False
         )
         return
-    grid = Grid(box=None, pad_edge=False)
-    for title in ("collection", "mode", "metric"):
-        grid.add_column(title, style="bold" if title == "collection" else "")
-    for title in ("dim", "rows", "deleted", "segments", "vectors", "records", "key id"):
-        grid.add_column(title, justify="right")
-    for row in rows:
-        mode = row["mode"] if row["precision"] == "standard" else f"{row['mode']}, {row['precision']}"
-        grid.add_row(
-            row["name"],
-            mode,
-            row["metric"],
-            str(row["dimension"]),
-            f"{row['rows']:,}",
-            f"{row['deleted']:,}",
-            str(row["segments"]),
-            size(row["bytes"][ROWS] + row["bytes"][SIDECAR]),
-            size(row["bytes"][RECORDS] + row["bytes"][TAGS]),
-            row["key_id"],
-        )
-    screen.print(grid)
     if name is not None:
-        for what, says in rows[0]["security"].items():
-            screen.print(f"  [dim]{what}:[/] {says}", highlight=False)
+        for what, says in flat(rows[0]):
+            screen.print(f"[dim]{what:27}[/] {says}", highlight=False, soft_wrap=True)
+        return
+    lines = []
+    for row in rows:
+        mode = row["mode"] if row["precision"] == "standard" else f"{row['mode']} {row['precision']}"
+        shape = f"{row['rows'] - row['deleted']:,} × {row['dimension']}"
+        lines.append(
+            [row["name"], mode, row["metric"], shape, size(sum(row["bytes"].values())), row["key_id"]]
+        )
+    grid(screen, str(folder), ["", "mode", "metric", "vectors", "on disk", "key"], lines, left=3)
+
+
+def flat(row: dict[str, Any]) -> list[tuple[str, str]]:
+    """Name and value of everything in a description, sizes in words."""
+    found: list[tuple[str, str]] = []
+    for what, says in row.items():
+        if what == "bytes":
+            found += [(f"{part} on disk", size(count)) for part, count in says.items()]
+        elif what == "security":
+            found += [(f"security, {part.replace('_', ' ')}", str(value)) for part, value in says.items()]
+        else:
+            found.append((what.replace("_", " "), f"{says:,}" if isinstance(says, int) else str(says)))
+    return found
 
 
 @command
