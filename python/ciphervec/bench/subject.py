@@ -6,11 +6,14 @@ import time
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from .._native import IndexSpec, ServerIndex
 from ..keys import Keys
 from ..owner import Owner
-from .data import Floats
+from .data import Doubles, Floats
+
+Scores = npt.NDArray[np.floating]
 
 # What a bench measures, in the order of its table.
 VARIANTS: list[tuple[str, str]] = [
@@ -28,7 +31,7 @@ class Answer:
     """What one batch of queries gave and cost. Times are milliseconds of wall clock around each call."""
 
     ids: list[list[int]]
-    scores: list[Floats]
+    scores: list[Scores]
     prepare: float
     evaluate: float
     open: float
@@ -114,9 +117,9 @@ def build(vectors: Floats, mode: str, precision: str, keys: Keys | None = None) 
     )
 
 
-def by_row(answer: Answer, rows: int) -> Floats:
+def by_row(answer: Answer, rows: int) -> Doubles:
     """Scores in the order of rows, from an answer that ranked every row."""
-    ordered = np.full((len(answer.ids), rows), np.nan, dtype=np.float32)
+    ordered = np.full((len(answer.ids), rows), np.nan)
     for line, ids, scores in zip(ordered, answer.ids, answer.scores, strict=True):
         line[np.asarray(ids)] = scores
     return ordered
