@@ -14,6 +14,7 @@ from .errors import DuplicateId, InvalidInput
 
 Id: TypeAlias = str | int
 FloatArray: TypeAlias = npt.NDArray[np.float32]
+ScoreArray: TypeAlias = npt.NDArray[np.float64]
 Vectors: TypeAlias = npt.ArrayLike
 """An (n, d) or (d,) array of float32 or float64, nested lists of numbers, or anything with `__array__`."""
 

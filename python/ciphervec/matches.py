@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import FloatArray, Id
+from .arrays import Id, ScoreArray
 
 METRICS = ("cosine", "ip", "l2", "hamming")
 
@@ -26,13 +26,13 @@ METRICS = ("cosine", "ip", "l2", "hamming")
 class Matches:
     """The answer to one query, closest first. Ties are broken by the order of insertion.
 
-    `ids` is a list of k ids, `distances` and `scores` are float32 arrays of shape (k,); the module's table
+    `ids` is a list of k ids, `distances` and `scores` are float64 arrays of shape (k,); the module's table
     says what they are under each metric.
     """
 
     ids: list[Id]
-    distances: FloatArray
-    scores: FloatArray
+    distances: ScoreArray
+    scores: ScoreArray
 
     @property
     def keys(self) -> list[Id]:
@@ -57,7 +57,7 @@ class Matches:
     __hash__ = None  # type: ignore[assignment]
 
 
-def of_raw(metric: str, ids: list[Id], raw: FloatArray) -> Matches:
+def of_raw(metric: str, ids: list[Id], raw: ScoreArray) -> Matches:
     """Read the native scores: the similarity under cosine and ip, the distance under l2 and hamming.
 
     Rows are chosen and ranked at full precision and reported rounded. Under ip and l2 the lengths scale the
@@ -66,7 +66,7 @@ def of_raw(metric: str, ids: list[Id], raw: FloatArray) -> Matches:
     similar = metric in ("cosine", "ip")
     if metric == "cosine":
         raw = np.clip(raw, -1, 1)  # a perfect match may decode one rounding step beyond
-    distances, scores = (np.float32(1) - raw, raw) if similar else (raw, -raw)
+    distances, scores = (1.0 - raw, raw) if similar else (raw, -raw)
     if np.any(distances[1:] < distances[:-1]):
         order = np.argsort(distances, kind="stable")
         ids, distances, scores = [ids[i] for i in order], distances[order], scores[order]

@@ -150,7 +150,7 @@ class Segments:
         # What the server can't test by tags is tested here first, on metadata opened here.
         allow = None if where is None or where.complete else self.matching(where)
         if len(self.owner) == 0 or allow == []:
-            nothing = np.empty(0, np.float32)
+            nothing = np.empty(0, np.float64)
             return [Matches([], nothing, nothing) for _ in range(len(queries))]
         tags = [] if where is None else self._wanted(where)
         found: list[Matches] = []

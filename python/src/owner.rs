@@ -19,7 +19,7 @@ use crate::segment::{self, PySealedSegment};
 use crate::spec::PyIndexSpec;
 use crate::{arrays, runtime};
 
-type Answer<'py> = (Bound<'py, PyList>, Bound<'py, PyArray1<f32>>);
+type Answer<'py> = (Bound<'py, PyList>, Bound<'py, PyArray1<f64>>);
 
 /// The half that holds the keys.
 #[pyclass(name = "Owner", module = "ciphervec._native", frozen)]
@@ -125,7 +125,7 @@ impl PyOwner {
             hits.truncate(count.unwrap_or(usize::MAX));
             let names: PyResult<Vec<_>> =
                 hits.iter().map(|hit| ids::to_python(py, &hit.id)).collect();
-            let scores = PyArray1::from_iter(py, hits.iter().map(|hit| hit.value as f32));
+            let scores = PyArray1::from_iter(py, hits.iter().map(|hit| hit.value));
             Ok((PyList::new(py, names?)?, scores))
         };
         opened.hits.iter_mut().map(answer).collect()
