@@ -38,6 +38,15 @@ pub(crate) fn vector_scale(spec: &IndexSpec) -> f64 {
     }
 }
 
+/// What unit vectors are multiplied by when they are sealed: [`vector_scale`], in the compact form in finer units.
+pub(crate) fn plaintext_scale(spec: &IndexSpec) -> f64 {
+    let vector = vector_scale(spec);
+    match spec.mode() {
+        Mode::SealedIndex => spec.precision().form().plaintext_scale(Scales { vector, query: 1.0 }),
+        _ => vector,
+    }
+}
+
 /// Both scales of a query; `top_level` is the deepest level it serves (ring form only).
 pub(crate) fn scales(spec: &IndexSpec, ring: Option<&Ring>, top_level: u8) -> Scales {
     let vector = vector_scale(spec);
@@ -254,7 +263,7 @@ mod tests {
                 let spec = spec(Metric::Hamming, mode, dimension);
                 let rows: Vec<f32> =
                     (0..dimension).map(|i| if i % 3 == 0 { 1.0 } else { -1.0 }).collect();
-                let values = check(&spec, &rows).unwrap().quantise(vector_scale(&spec)).values();
+                let values = check(&spec, &rows).unwrap().quantise(plaintext_scale(&spec)).values();
                 let unit = values[0];
                 assert!(
                     unit >= 1 && values.iter().all(|value| value.abs() == unit),

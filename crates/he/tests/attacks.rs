@@ -74,7 +74,7 @@ fn expose() -> Exposed {
     let scales = form.unit_scales();
     let master = MasterKey::from_bytes([1; 32]);
     let masks = compact::Masks::new(&scheme, [2; 32], dimension);
-    let (rows, _) = Rows::random_unit(form.degree(), dimension, scales.vector, 3);
+    let (rows, _) = Rows::random_unit(form.degree(), dimension, form.plaintext_scale(scales), 3);
     let (id, words) = compact::seal(&scheme, &masks, &master, b"c", &rows).unwrap();
     let key = compact::SegmentKey::derive(&scheme, &master, b"c", id, form.degree());
     // A server waits for a query whose combined mask is invertible: every second one.
@@ -135,7 +135,7 @@ fn sealing_twice_under_one_nonce_gives_the_difference_away_and_fresh_nonces_do_n
     let scheme = Compact::new(form).unwrap();
     let master = MasterKey::from_bytes([1; 32]);
     let masks = compact::Masks::new(&scheme, [2; 32], dimension);
-    let scale = form.unit_scales().vector;
+    let scale = form.plaintext_scale(form.unit_scales());
     let (one, _) = Rows::random_unit(64, dimension, scale, 3);
     let (two, _) = Rows::random_unit(64, dimension, scale, 4);
     let words = |bytes: &[u8]| -> Vec<u32> {
@@ -145,7 +145,7 @@ fn sealing_twice_under_one_nonce_gives_the_difference_away_and_fresh_nonces_do_n
     let close = |a: &[u32], b: &[u32]| {
         let differences = a.iter().zip(b).map(|(a, b)| i64::from(a.wrapping_sub(*b) as i32));
         let close =
-            |index: usize| one.row(index % 64)[index / 64] - two.row(index % 64)[index / 64];
+            |index: usize| (one.row(index % 64)[index / 64] - two.row(index % 64)[index / 64]) / 32;
         differences
             .enumerate()
             .filter(|(index, difference)| (difference - close(*index)).abs() <= 3)

@@ -58,7 +58,8 @@ fn scores_stay_inside_the_bounds() {
             [(1, 1), (3, 2), (65, 7), (2048, 64), (2500, 130), (300, 512), (5000, 33)]
         {
             let scales = form.unit_scales();
-            let (rows, exact) = Rows::random_unit(count, dimension, scales.vector, 1);
+            let (rows, exact) =
+                Rows::random_unit(count, dimension, form.plaintext_scale(scales), 1);
             let (queries, exact_queries) = Rows::random_unit(3, dimension, scales.query, 2);
             let setup = setup(form, dimension);
             let got = scores(&setup, &rows, &queries.values);
@@ -99,11 +100,12 @@ fn perfect_matches_and_opposites_do_not_wrap() {
     for form in FORMS {
         for dimension in [1, 2, 5, 512, 1500, 16384] {
             let scales = form.unit_scales();
-            let (row, _) = Rows::random_unit(1, dimension, scales.vector, 7);
+            let (row, exact) = Rows::random_unit(1, dimension, form.plaintext_scale(scales), 7);
+            let query: Vec<i64> = exact.iter().map(|x| (x * scales.query).round() as i64).collect();
             let opposite: Vec<i64> = row.values.iter().map(|x| -x).collect();
             let rows = Rows { dimension, values: [row.values.clone(), opposite].concat() };
             let setup = setup(form, dimension);
-            let got = scores(&setup, &rows, &row.values);
+            let got = scores(&setup, &rows, &query);
             let bound = form.error_bound(dimension, scales).tail;
             for (got, truth) in got.iter().zip([1.0, -1.0]) {
                 assert!(
@@ -132,8 +134,10 @@ fn sign_vectors_decode_exactly() {
             let rows = 70;
             let bits: Vec<i64> = (0..rows * dimension).map(|i| sign(i, 12)).collect();
             let query: Vec<i64> = (0..dimension).map(|i| sign(i, 77)).collect();
-            let scaled =
-                Rows { dimension, values: bits.iter().map(|b| b * scales.vector as i64).collect() };
+            let scaled = Rows {
+                dimension,
+                values: bits.iter().map(|b| b * form.plaintext_scale(scales) as i64).collect(),
+            };
             let setup = setup(form, dimension);
             for (row, got) in scores(&setup, &scaled, &query).iter().enumerate() {
                 let truth: i64 = bits[row * dimension..][..dimension]
@@ -153,13 +157,16 @@ fn sign_vectors_decode_exactly() {
 fn unsealing_returns_the_rows() {
     for form in FORMS {
         let scales = form.unit_scales();
-        let (rows, _) = Rows::random_unit(2100, 70, scales.vector, 9);
+        let step = form.plaintext_scale(scales) / scales.vector;
+        let (rows, _) = Rows::random_unit(2100, 70, form.plaintext_scale(scales), 9);
         let setup = setup(form, 70);
         let (stored, key) = setup.seal(&rows);
         let plain = compact::unseal(&setup.scheme, &setup.masks, &key, &stored, 2100);
         // Noise up to 29 of one discarded unit, and half a stored step.
         let limit = 29.0 / f64::exp2(f64::from(form.dropped_bits())) + 0.5;
-        assert!(plain.iter().zip(&rows.values).all(|(got, x)| (got - *x as f64).abs() <= limit));
+        assert!(
+            plain.iter().zip(&rows.values).all(|(got, x)| (got - *x as f64 / step).abs() <= limit)
+        );
     }
 }
 
@@ -167,7 +174,7 @@ fn unsealing_returns_the_rows() {
 fn segments_with_other_nonces_do_not_open() {
     let form = Form::Standard;
     let scales = form.unit_scales();
-    let (rows, exact) = Rows::random_unit(100, 64, scales.vector, 1);
+    let (rows, exact) = Rows::random_unit(100, 64, form.plaintext_scale(scales), 1);
     let setup = setup(form, 64);
     let (stored, _) = setup.seal(&rows);
     let wrong =

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::id::Id;
 use crate::keys::Keys;
 use crate::packing::bulk_layout;
-use crate::quantize::{check, vector_scale};
+use crate::quantize::{check, plaintext_scale, vector_scale};
 use crate::sidecar::{Sidecar, associated_data};
 use crate::{IndexSpec, Metric, Mode, filter};
 use ciphervec_arith::AlignedBytes;
@@ -152,7 +152,7 @@ impl Owner {
             return Err(Error::DuplicateId(repeated.clone()));
         }
         let binding = self.spec.binding();
-        let plaintext = checked.quantise(vector_scale(&self.spec));
+        let plaintext = checked.quantise(plaintext_scale(&self.spec));
         let (id, level, words) = match &self.engine {
             Engine::Open => {
                 let id = nonce::draw(&self.master, &binding, &plaintext)?;

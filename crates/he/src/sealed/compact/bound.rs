@@ -7,7 +7,8 @@ use ciphervec_arith::sample::{GAUSSIAN_BOUND, GAUSSIAN_SIGMA};
 impl Form {
     /// The error of a score of two unit vectors (`docs/sealed.md`, section 1.3).
     ///
-    /// With X = Δx·x + ξ, q' = Δq·q + η, |ξ|, |η| ≤ ½ from quantising and ε = e/2^drop + ρ from noise and stored rounding:
+    /// With X = Δx·x + ξ, q' = Δq·q + η, |ξ| ≤ ½/2^drop and |η| ≤ ½ from quantising, ε = e/2^drop + ρ from noise and stored
+    /// rounding:
     ///
     /// ```text
     /// Σ q'_i (X_i + ε_i) − ΔqΔx Σ q_i x_i = Δx Σ η x + Δq Σ q ξ + Σ η ξ + Σ q' ε
@@ -22,8 +23,10 @@ impl Form {
         let (x, q) = (scales.vector, scales.query);
         let unit = x * q;
         // ‖x‖₁ ≤ √d ‖x‖₂, and ‖q'‖₁ ≤ Δq √d + d/2.
-        let worst = 0.5 * d.sqrt() * (x + q) + 0.25 * d + (q * d.sqrt() + 0.5 * d) * noise;
-        let variance = (x * x + q * q) / 12.0 + d / 144.0 + (q * q + d / 12.0) * noise_variance;
+        let worst =
+            0.5 * d.sqrt() * (x + q / drop) + 0.25 * d / drop + (q * d.sqrt() + 0.5 * d) * noise;
+        let variance = (x * x + (q * q + d / 12.0) / (drop * drop)) / 12.0
+            + (q * q + d / 12.0) * noise_variance;
         ErrorBound::new(worst / unit, variance.sqrt() / unit)
     }
 

@@ -4,7 +4,7 @@
 //! the public polynomial a_i times the block's secret; only the rounded top bits are stored:
 //!
 //! ```text
-//! b_i[v] = round(((a_i · s)[v] + e + 2^drop · x_i  mod 2^Q) / 2^drop)
+//! b_i[v] = round(((a_i · s)[v] + e + round(2^drop Δx x_i)  mod 2^Q) / 2^drop)
 //! ```
 //!
 //! The server's whole work is `Σ_i q_i b_i[v]` with wrapping words.
@@ -124,6 +124,12 @@ impl Form {
     #[cfg(feature = "client")]
     fn primes(self) -> usize {
         if self == Form::Wide { 2 } else { 1 }
+    }
+
+    /// What a unit vector is multiplied by before it is sealed: Δx in units of a stored step, 2^drop finer, so that the
+    /// rounding of the stored words is the only one.
+    pub fn plaintext_scale(self, scales: Scales) -> f64 {
+        scales.vector * f64::exp2(f64::from(self.dropped_bits()))
     }
 
     fn name(self) -> &'static str {

@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use std::ops::Range;
 use zeroize::{Zeroize, Zeroizing};
 
-/// Seals every row of `plaintext` under a nonce that is drawn here and never again: the nonce, which names the segment, and
+/// Seals every row of `plaintext`, scaled by [`super::Form::plaintext_scale`], under a nonce that is drawn here and never again: the nonce, which names the segment, and
 /// words in tile layout, as [`super::scan`] reads them, behind the plaintext's headroom.
 ///
 /// The noise comes from the operating system's generator and is independent of the nonce.
@@ -107,7 +107,7 @@ impl Slice<'_> {
         let mut product = vec![0u64; degree];
         let mut scratch = Vec::new();
         for (column, residues) in self.residues.iter().enumerate() {
-            noise.gaussian(&mut errors);
+            noise.gaussian(&mut errors[..rows]);
             self.scheme.convolve(residues, key.block(self.block), &mut product, &mut scratch);
             for (tile, start) in (0..rows).step_by(TILE).enumerate() {
                 let width = TILE.min(rows - start);
@@ -119,7 +119,7 @@ impl Slice<'_> {
                 for (index, (plain, (mask, error))) in plain.iter().zip(masked).enumerate() {
                     let sum = mask
                         .wrapping_add(*error as i64 as u64)
-                        .wrapping_add((*plain as u64) << dropped)
+                        .wrapping_add(*plain as u64)
                         .wrapping_add(half);
                     words::store::<WIDTH>(out, base + index, sum >> dropped);
                 }
