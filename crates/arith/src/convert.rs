@@ -50,6 +50,18 @@ pub fn switch_up(out: &mut [u64], values: &[u32], m: &Modulus) {
     dispatch::switch_up(out, values, m.value());
 }
 
+/// Values below `2^24` become three little-endian bytes each.
+pub fn pack24(out: &mut [u8], values: &[u32]) {
+    assert_eq!(out.len(), values.len() * 3, "bytes");
+    dispatch::pack24(out, values);
+}
+
+/// The inverse of [`pack24`].
+pub fn unpack24(out: &mut [u32], bytes: &[u8]) {
+    assert_eq!(bytes.len(), out.len() * 3, "bytes");
+    dispatch::unpack24(out, bytes);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,6 +142,26 @@ mod tests {
                 reference.push(both);
             } else {
                 assert_eq!(reference[0], both, "{}", backend.name());
+            }
+        }
+    }
+
+    #[test]
+    fn three_byte_words_round_trip_on_every_back_end() {
+        for backend in Backend::available() {
+            for count in (0..70u32).chain([1000]) {
+                let values: Vec<u32> =
+                    (0..count).map(|i| i.wrapping_mul(2_654_435_761) >> 8).collect();
+                let expected: Vec<u8> =
+                    values.iter().flat_map(|v| v.to_le_bytes()[..3].to_vec()).collect();
+                let mut bytes = vec![0; expected.len()];
+                let mut back = vec![0; values.len()];
+                let ran = backend.run(|| {
+                    pack24(&mut bytes, &values);
+                    unpack24(&mut back, &bytes);
+                });
+                assert!(ran.is_ok());
+                assert_eq!((bytes, back), (expected, values), "{}", backend.name());
             }
         }
     }

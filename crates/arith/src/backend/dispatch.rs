@@ -189,3 +189,11 @@ pub(crate) fn keystream(
         }
     }
 }
+
+pub(crate) fn pack24(out: &mut [u8], values: &[u32]) {
+    on!(Backend::current(), convert::pack24(out, values));
+}
+
+pub(crate) fn unpack24(out: &mut [u32], bytes: &[u8]) {
+    on!(Backend::current(), convert::unpack24(out, bytes));
+}

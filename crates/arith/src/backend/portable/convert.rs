@@ -71,3 +71,23 @@ pub(crate) fn switch_up(out: &mut [u64], values: &[u32], modulus: u64) {
         *out = rounded.wrapping_sub(modulus & above(rounded, modulus - 1));
     }
 }
+
+#[inline(always)]
+pub(crate) fn pack24(out: &mut [u8], values: &[u32]) {
+    let ((values, rest), (groups, tail)) = (values.as_chunks::<4>(), out.as_chunks_mut::<12>());
+    for (group, &[a, b, c, d]) in groups.iter_mut().zip(values) {
+        let low = u64::from(a) | u64::from(b) << 24 | u64::from(c) << 48;
+        group[..8].copy_from_slice(&low.to_le_bytes());
+        group[8..].copy_from_slice(&(c >> 16 | d << 8).to_le_bytes());
+    }
+    for (out, value) in tail.chunks_exact_mut(3).zip(rest) {
+        out.copy_from_slice(&value.to_le_bytes()[..3]);
+    }
+}
+
+#[inline(always)]
+pub(crate) fn unpack24(out: &mut [u32], bytes: &[u8]) {
+    for (value, &[a, b, c]) in out.iter_mut().zip(bytes.as_chunks::<3>().0) {
+        *value = u32::from_le_bytes([a, b, c, 0]);
+    }
+}

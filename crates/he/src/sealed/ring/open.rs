@@ -1,6 +1,5 @@
 //! Opening in the ring form. An answer and the secrets enter; inner products leave. Owner only.
 
-use super::response::unpack24;
 use super::{
     DEGREE, Layout, MaskSums, Masks, POLY_BYTES, QueryKey, RESPONSE_BITS, Ring, SegmentKey,
     unpack_poly,
@@ -68,7 +67,7 @@ impl<'a> QueryOpener<'a> {
         blocks.enumerate().for_each_init(Scratch::new, |scratch, (block, (out, answer))| {
             let (linear, constant) = answer.split_at(DEGREE * WIDTH);
             let Scratch { words, poly, scores } = scratch;
-            unpack24(linear, words);
+            convert::unpack24(words, linear);
             convert::switch_up(poly, words, q);
             self.ring.ciphertext.forward(poly);
             poly::mul_assign(poly, &self.key.residues, q);
@@ -76,7 +75,7 @@ impl<'a> QueryOpener<'a> {
                 poly::mul_add_assign(poly, masked, segment.block(block), q);
             }
             self.ring.ciphertext.inverse(poly);
-            unpack24(constant, &mut words[..out.len()]);
+            convert::unpack24(&mut words[..out.len()], constant);
             let scores = &mut scores[..out.len()];
             convert::switch_up(scores, &words[..out.len()], q);
             for (vector, score) in scores.iter_mut().enumerate() {
