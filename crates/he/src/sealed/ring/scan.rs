@@ -92,6 +92,10 @@ pub(super) fn products(
     sums
 }
 
+/// Strips whose sums are gathered before they go where their polynomials are: whole runs of lines at a time, or each line would
+/// open a memory page of its own.
+const BATCH: usize = 8;
+
 type Share<'a> = Vec<(&'a mut [u64], &'a mut [u64])>;
 
 fn scan_share(
@@ -106,18 +110,27 @@ fn scan_share(
     let Some(count) = outputs.first().map(|(u, _)| u.len() / STRIDE) else { return };
     let nodes = layout.nodes();
     let block_strip = nodes * STRIP_BYTES;
-    // [query][block][8]: stays in the first-level cache, then goes where its polynomial is.
-    let mut u = vec![0u64; queries.len() * count * STRIP];
+    let strip_words = queries.len() * count * STRIP;
+    // [strip of the batch][query][block][8]
+    let mut u = vec![0u64; BATCH * strip_words];
     let mut v = u.clone();
-    for strip in 0..Layout::STRIPS {
-        let strips: Vec<&[u64]> = queries.iter().map(|query| query.strip(strip)).collect();
-        let data = &data[(strip * blocks + first) * block_strip..][..count * block_strip];
-        matmul::ring_scan_strip(data, count, nodes, &strips, ring.modulus(), &mut u, &mut v);
+    for first_strip in (0..Layout::STRIPS).step_by(BATCH) {
+        let strips = first_strip..(first_strip + BATCH).min(Layout::STRIPS);
+        let sums = u.chunks_exact_mut(strip_words).zip(v.chunks_exact_mut(strip_words));
+        for (strip, (u, v)) in strips.clone().zip(sums) {
+            let data = &data[(strip * blocks + first) * block_strip..][..count * block_strip];
+            let strips: Vec<&[u64]> = queries.iter().map(|query| query.strip(strip)).collect();
+            matmul::ring_scan_strip(data, count, nodes, &strips, ring.modulus(), u, v);
+        }
         for (query, (constant, linear)) in outputs.iter_mut().enumerate() {
             for (polys, sums) in [(constant, &u), (linear, &v)] {
-                let sums = sums[query * count * STRIP..].as_chunks::<STRIP>().0;
-                for (poly, sums) in polys.chunks_exact_mut(STRIDE).zip(sums) {
-                    poly[strip * STRIP..][..STRIP].copy_from_slice(sums);
+                for (block, poly) in polys.chunks_exact_mut(STRIDE).enumerate() {
+                    let out = poly[first_strip * STRIP..].as_chunks_mut::<STRIP>().0;
+                    for (out, sums) in
+                        out.iter_mut().zip(sums.chunks_exact(strip_words)).take(strips.len())
+                    {
+                        out.copy_from_slice(&sums[(query * count + block) * STRIP..][..STRIP]);
+                    }
                 }
             }
         }
