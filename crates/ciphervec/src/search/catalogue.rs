@@ -1,20 +1,13 @@
 //! What the owner remembers of every segment: ids, norms, deleted rows. Sidecars enter; places and names leave. Owner only.
 
 use super::owner::Owner;
+use super::secrets::SegmentSecrets;
 use crate::error::{Error, Result};
 use crate::id::Id;
 use crate::sidecar::{Sidecar, associated_data};
-use ciphervec_he::sealed::{SegmentId, compact, ring};
+use ciphervec_he::sealed::SegmentId;
 use std::collections::HashMap;
 use std::sync::OnceLock;
-
-/// The secrets of one segment, kept between queries. Wiped on drop.
-pub(super) enum SegmentSecrets {
-    Compact(compact::SegmentKey),
-    Ring(ring::SegmentKey),
-    /// Plain vectors.
-    None,
-}
 
 /// One segment as the owner knows it.
 pub(super) struct Entry {

@@ -13,6 +13,8 @@ mod owner;
 mod query;
 #[cfg(feature = "client")]
 mod rank;
+#[cfg(feature = "client")]
+mod secrets;
 mod segment;
 
 #[cfg(feature = "client")]

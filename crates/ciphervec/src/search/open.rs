@@ -1,9 +1,10 @@
 //! Opening answers: remove masks, scale, rank, round. Response bytes enter, hits leave. Owner only.
 
-use super::catalogue::{Catalogue, Entry, SegmentSecrets, Selection};
+use super::catalogue::{Catalogue, Entry, Selection};
 use super::owner::{Engine, Owner};
 use super::query::Query;
 use super::rank::{Ask, Hit, Ranking};
+use super::secrets::SegmentSecrets;
 use crate::error::{Error, Result};
 use crate::message::{answer_len, expect_params, read_bitmap};
 use crate::{Metric, Mode, Precision};

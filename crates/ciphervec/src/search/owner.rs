@@ -1,6 +1,6 @@
 //! The owner's half: float rows enter, sealed segments and sidecars leave; segments enter, approximate rows leave.
 
-use super::catalogue::SegmentSecrets;
+use super::secrets::SegmentSecrets;
 use super::segment::{HEADROOM, MAX_ROWS, SegmentHead, data};
 use crate::aead::AeadKey;
 use crate::error::{Error, Result};
