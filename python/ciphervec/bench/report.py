@@ -164,10 +164,11 @@ def plot(records: Sequence[Record], path: Path) -> None:
         axes.barh(names, values, left=left, label=name, color=colour, height=0.62)
         left = [a + b for a, b in zip(left, values, strict=True)]
     for end, record, y in zip(left, ours, range(len(ours)), strict=True):
-        axes.text(
-            end,
-            y,
-            f"  {record['ratio_to_faiss']:.2f}×",
+        axes.annotate(
+            f"{record['ratio_to_faiss']:.2f}×",
+            (end, y),
+            xytext=(6, 0),
+            textcoords="offset points",
             va="center",
             fontsize=9,
             zorder=3,
