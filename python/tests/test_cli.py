@@ -68,7 +68,8 @@ def test_from_key_to_hit(program: Program, shelf: Path, rows: np.ndarray) -> Non
     text = program("query", "db", "items", "probe.npy", "-n", "3", "--keys", "my.key").stdout
     assert "query 1 of 1" in text
     lines = [line.split() for line in text.splitlines()]
-    assert lines[1][:3] == ["1", "7", "0.00000"]
+    assert lines[1][:2] == ["1", "7"]
+    assert abs(float(lines[1][2])) < 2e-4
     found = answers(program("query", "db", "items", "probe.npy", "-n", "3", "--keys", "my.key", "--json"))
     exact = rows.astype(float) @ rows[7] / np.linalg.norm(rows, axis=1) / np.linalg.norm(rows[7])
     assert found["ids"] == [np.argsort(-exact)[:3].tolist()]
