@@ -9,7 +9,7 @@ use ciphervec_he::sealed::{Plaintext, Scales};
 use core::ops::Range;
 
 /// log2 of Δx in the ring form: noise of the vectors and of the query weigh about the same at the bulk level.
-const SEALED_VECTOR_LOG_SCALE: f64 = 18.0;
+const SEALED_VECTOR_LOG_SCALE: f64 = 18.7;
 /// Plain vectors carry no noise, so that more of the modulus can go to the query.
 const PLAIN_VECTOR_LOG_SCALE: f64 = 16.0;
 

@@ -1,5 +1,6 @@
 //! Error bounds of the ring form. A layout and scales enter; how far a score may be off leaves.
 
+use super::galois::{DIGIT_BITS, FINE_LEVELS};
 use super::{DEGREE, Layout, PRIME_BITS, RESPONSE_BITS, Ring};
 use crate::sealed::{ErrorBound, Scales};
 use ciphervec_arith::sample::{GAUSSIAN_BOUND, GAUSSIAN_SIGMA};
@@ -30,15 +31,24 @@ impl Ring {
             Vectors::Sealed => (GAUSSIAN_SIGMA, bound),
             Vectors::Plain => (0.0, 0.0),
         };
-        // A key switch: Σ digit · e / P with |digit| ≤ q/2 and q ≈ P, plus rounding times (1, t).
-        let switch_variance = n * GAUSSIAN_SIGMA.powi(2) / 12.0 + (1.0 + n * 2.0 / 3.0) / 12.0;
-        let switch_max = n * bound / 2.0 + (1.0 + n) / 2.0;
+        // A key switch: Σ digit · e / P, plus rounding times (1, t). A whole residue as digit, |digit| ≤ q/2 and q ≈ P, shows;
+        // digits of 25 bits do not.
+        let (rounding, rounding_max) = ((1.0 + n * 2.0 / 3.0) / 12.0, (1.0 + n) / 2.0);
+        let (whole, whole_max) = (n * GAUSSIAN_SIGMA.powi(2) / 12.0, n * bound / 2.0);
+        let small = f64::exp2(f64::from(DIGIT_BITS) - f64::from(PRIME_BITS));
+        let (mut switch_variance, mut switch_max) = (0.0, 0.0);
+        for level in 0..layout.level() {
+            // Step j is followed by k − 1 − j more, each of which doubles its noise like the message.
+            let weight = f64::exp2(-1.0 - f64::from(level));
+            let fine = level < FINE_LEVELS;
+            let energy = if fine { 8.0 * whole * small * small } else { whole };
+            let peak = if fine { 4.0 * whole_max * small } else { whole_max };
+            switch_variance += weight * (energy + rounding);
+            switch_max += weight * (peak + rounding_max);
+        }
         // Average variance of a node's coefficient, and its largest value.
-        let (tree_variance, tree_max) = if layout.level() == 0 {
-            (GAUSSIAN_SIGMA.powi(2), bound)
-        } else {
-            (growth * (GAUSSIAN_SIGMA.powi(2) + switch_variance), growth * (bound + switch_max))
-        };
+        let tree_variance = growth * (GAUSSIAN_SIGMA.powi(2) + switch_variance);
+        let tree_max = growth * (bound + switch_max);
         // One step of the 24-bit answer in units of q: rounding of U and of V times t.
         let step = f64::exp2(f64::from(PRIME_BITS) - f64::from(RESPONSE_BITS));
         let variance = (sigma * growth * q).powi(2)

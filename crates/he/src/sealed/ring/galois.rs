@@ -1,6 +1,8 @@
 //! Evaluation keys: what the server needs to expand a query. One key switch per tree level enters the wire; the server applies them.
 //!
-//! A key for X ↦ X^g is (b, a) modulo q·P with b = −a t + e + P·t(X^g): one digit, one special prime (hybrid key switching).
+//! A key for X ↦ X^g and digit i is (b, a) modulo q·P with b = −a t + e + P·B^i·t(X^g): hybrid key switching with one special
+//! prime. Noise of an early step is doubled by every later one, so the first steps, which are few, take two digits of 25
+//! bits; the many later ones take a whole residue as their only digit.
 
 use super::{DEGREE, Layout, POLY_BYTES, Ring, pack_poly, unpack_poly};
 #[cfg(feature = "client")]
@@ -11,6 +13,16 @@ use crate::keys::random_bytes;
 use crate::wire::{self, Header, KeyId, Kind, Reader, Scheme};
 use ciphervec_arith::sample::Stream;
 use ciphervec_arith::{convert, poly};
+
+/// Steps whose key switching takes two digits.
+pub(super) const FINE_LEVELS: u8 = 3;
+/// Bits of such a digit.
+pub(super) const DIGIT_BITS: u32 = 25;
+
+/// Digits of the key switching of a step.
+fn digits(level: u8) -> usize {
+    if level < FINE_LEVELS { 2 } else { 1 }
+}
 
 /// A key-switching key: both components modulo q and modulo P, NTT form.
 struct SwitchingKey {
@@ -45,7 +57,8 @@ pub struct EvaluationKeys {
     key: KeyId,
     binding: Binding,
     epoch: u32,
-    levels: Vec<SwitchingKey>,
+    /// Per level, one key a digit.
+    levels: Vec<Vec<SwitchingKey>>,
 }
 
 impl EvaluationKeys {
@@ -63,13 +76,23 @@ impl EvaluationKeys {
     ) -> Result<Self> {
         let mut levels = Vec::new();
         for level in 0..Layout::top_level(dimension) {
-            levels.push(Self::switching_key(ring, secret, level)?);
+            let digits = 0..digits(level);
+            levels.push(
+                digits
+                    .map(|digit| Self::switching_key(ring, secret, level, digit))
+                    .collect::<Result<_>>()?,
+            );
         }
         Ok(EvaluationKeys { key, binding, epoch: secret.epoch(), levels })
     }
 
     #[cfg(feature = "client")]
-    fn switching_key(ring: &Ring, secret: &QueryKey, level: u8) -> Result<SwitchingKey> {
+    fn switching_key(
+        ring: &Ring,
+        secret: &QueryKey,
+        level: u8,
+        digit: usize,
+    ) -> Result<SwitchingKey> {
         use super::keys::transform;
         use zeroize::Zeroize;
         let seed = random_bytes::<32>()?;
@@ -82,7 +105,9 @@ impl EvaluationKeys {
         poly::permute(&mut rotated, &secret.residues, &ring.automorphisms[usize::from(level)]);
         debug_assert_eq!(galois_element(level) % 2, 1);
         let q = ring.modulus();
-        poly::scalar_mul_assign(&mut rotated, q.reduce(ring.special.modulus().value()), q);
+        let gadget =
+            q.mul(q.reduce(ring.special.modulus().value()), 1 << (DIGIT_BITS * digit as u32));
+        poly::scalar_mul_assign(&mut rotated, gadget, q);
         let mut secret_special = transform(&ring.special, &secret.ternary);
         let constant = [(&ring.ciphertext, &secret.residues), (&ring.special, &secret_special)]
             .map(|(table, t)| {
@@ -95,7 +120,7 @@ impl EvaluationKeys {
                 poly::mul(&mut masked, &linear[side], t, modulus);
                 poly::sub_assign(&mut noise, &masked, modulus);
                 if side == 0 {
-                    // P · t(X^g) vanishes modulo P.
+                    // P · B^i · t(X^g) vanishes modulo P.
                     poly::add_assign(&mut noise, &rotated, modulus);
                 }
                 noise
@@ -126,16 +151,18 @@ impl EvaluationKeys {
         self.levels.len() as u8
     }
 
-    /// The frame: index id, mask seed, epoch, number of levels, then seed and two packed polynomials a level.
+    /// The frame: index id, mask seed, epoch, number of levels, then per level and digit a seed and two packed polynomials.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut payload = Vec::with_capacity(48 + self.levels.len() * (32 + 2 * POLY_BYTES));
+        let mut payload = Vec::with_capacity(
+            48 + (self.levels.len() + FINE_LEVELS as usize) * (32 + 2 * POLY_BYTES),
+        );
         payload.extend_from_slice(&self.binding.index);
         payload.extend_from_slice(&self.binding.mask_seed);
         payload.extend_from_slice(&self.epoch.to_le_bytes());
         payload.extend_from_slice(&(self.levels.len() as u32).to_le_bytes());
-        for level in &self.levels {
-            payload.extend_from_slice(&level.seed);
-            level.constant.iter().for_each(|poly| pack_poly(poly, &mut payload));
+        for key in self.levels.iter().flatten() {
+            payload.extend_from_slice(&key.seed);
+            key.constant.iter().for_each(|poly| pack_poly(poly, &mut payload));
         }
         let header = Header {
             scheme: Scheme::Ring,
@@ -171,12 +198,16 @@ impl EvaluationKeys {
             )));
         }
         let mut levels = Vec::with_capacity(usize::from(expected));
-        for _ in 0..expected {
-            let seed: [u8; 32] = reader.array()?;
-            let low = unpack_poly(what, reader.take(POLY_BYTES)?, ring.ciphertext.modulus())?;
-            let high = unpack_poly(what, reader.take(POLY_BYTES)?, ring.special.modulus())?;
-            let linear = SwitchingKey::expand_linear(ring, &seed);
-            levels.push(SwitchingKey { seed, constant: [low, high], linear });
+        for level in 0..expected {
+            let mut keys = Vec::with_capacity(digits(level));
+            for _ in 0..digits(level) {
+                let seed: [u8; 32] = reader.array()?;
+                let low = unpack_poly(what, reader.take(POLY_BYTES)?, ring.ciphertext.modulus())?;
+                let high = unpack_poly(what, reader.take(POLY_BYTES)?, ring.special.modulus())?;
+                let linear = SwitchingKey::expand_linear(ring, &seed);
+                keys.push(SwitchingKey { seed, constant: [low, high], linear });
+            }
+            levels.push(keys);
         }
         reader.finish()?;
         Ok(EvaluationKeys { key: header.key, binding, epoch, levels })
@@ -191,26 +222,30 @@ impl EvaluationKeys {
         odd: Option<&mut [u64]>,
         scratch: &mut Scratch,
     ) {
-        let key = &self.levels[usize::from(level)];
+        let keys = &self.levels[usize::from(level)];
         let permutation = &ring.automorphisms[usize::from(level)];
         let (q, p) = (ring.ciphertext.modulus(), ring.special.modulus());
         let (constant, linear) = even.split_at_mut(DEGREE);
-        let Scratch { digit, special, high, low, rotated } = scratch;
-        poly::permute(digit, linear, permutation);
+        let Scratch { digits, high, low, rotated } = scratch;
+        poly::permute(rotated, linear, permutation);
+        decompose(ring, rotated, &mut digits[..keys.len()]);
         poly::permute(rotated, constant, permutation);
-        // The digit modulo P: back to coefficients, centred, forward again.
-        special.copy_from_slice(digit);
-        ring.ciphertext.inverse(special);
-        convert::recentre(special, q, p);
-        ring.special.forward(special);
         let mut odd = odd.map(|odd| odd.split_at_mut(DEGREE));
-        for (part, keys) in [&key.constant, &key.linear].into_iter().enumerate() {
+        for part in 0..2 {
+            for (index, (key, [digit_low, digit_high])) in keys.iter().zip(&*digits).enumerate() {
+                let [key_low, key_high] = if part == 0 { &key.constant } else { &key.linear };
+                if index == 0 {
+                    poly::mul(low, digit_low, key_low, q);
+                    poly::mul(high, digit_high, key_high, p);
+                } else {
+                    poly::mul_add_assign(low, digit_low, key_low, q);
+                    poly::mul_add_assign(high, digit_high, key_high, p);
+                }
+            }
             // Key switching divides by P: subtract the value modulo P, then multiply by P⁻¹ modulo q.
-            poly::mul(high, special, &keys[1], p);
             ring.special.inverse(high);
             convert::recentre(high, p, q);
             ring.ciphertext.forward(high);
-            poly::mul(low, digit, &keys[0], q);
             poly::sub_assign(low, high, q);
             poly::scalar_mul_assign(low, ring.special_inverse, q);
             let whole: &mut [u64] = if part == 0 { constant } else { linear };
@@ -228,10 +263,33 @@ impl EvaluationKeys {
     }
 }
 
+/// A polynomial modulo q (NTT form, overwritten) as digits, each modulo q and modulo P in NTT form: Σ_i B^i digit_i.
+fn decompose(ring: &Ring, poly: &mut [u64], digits: &mut [[Vec<u64>; 2]]) {
+    let (q, p) = (&ring.ciphertext, &ring.special);
+    if let [[low, high]] = digits {
+        low.copy_from_slice(poly);
+        high.copy_from_slice(poly);
+        q.inverse(high);
+        convert::recentre(high, q.modulus(), p.modulus());
+        p.forward(high);
+        return;
+    }
+    q.inverse(poly);
+    for (index, [low, high]) in digits.iter_mut().enumerate() {
+        let shift = DIGIT_BITS * index as u32;
+        low.iter_mut()
+            .zip(&*poly)
+            .for_each(|(low, value)| *low = value >> shift & ((1 << DIGIT_BITS) - 1));
+        high.copy_from_slice(low);
+        q.forward(low);
+        p.forward(high);
+    }
+}
+
 /// What one thread needs for a step.
 pub(super) struct Scratch {
-    digit: Vec<u64>,
-    special: Vec<u64>,
+    /// Modulo q and modulo P.
+    digits: [[Vec<u64>; 2]; 2],
     high: Vec<u64>,
     low: Vec<u64>,
     rotated: Vec<u64>,
@@ -240,6 +298,7 @@ pub(super) struct Scratch {
 impl Scratch {
     pub fn new() -> Self {
         let poly = || vec![0; DEGREE];
-        Scratch { digit: poly(), special: poly(), high: poly(), low: poly(), rotated: poly() }
+        let digits = [[poly(), poly()], [poly(), poly()]];
+        Scratch { digits, high: poly(), low: poly(), rotated: poly() }
     }
 }
