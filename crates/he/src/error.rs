@@ -93,6 +93,11 @@ pub enum Error {
         /// What came.
         actual: String,
     },
+    /// A decrypted number exceeds the bound that its ciphertext was said to obey. No value is told: it would leak.
+    #[error(
+        "decryption refused: a result exceeds its declared bound; use the precision and the dimension it was encrypted with"
+    )]
+    Bound,
     /// The operating system's random generator failed.
     #[error("the operating system's random generator failed: {0}")]
     Randomness(String),

@@ -4,6 +4,7 @@
 //! `docs/sealed.md` derives the formulas that the comments here cite.
 #![forbid(unsafe_code)]
 
+pub mod additive;
 pub mod error;
 #[cfg(feature = "client")]
 pub mod keys;

@@ -1,0 +1,139 @@
+//! What the additively homomorphic schemes have in common. Messages are signed integers, ciphertexts come as tables.
+//!
+//! Paillier, Damgård–Jurik, Okamoto–Uchiyama and exponential ElGamal implement the traits here; what a vector
+//! or a score is lives one level up. A table has rows and columns because that is how the schemes compute:
+//! [`Evaluate::weighted_sum`] gives every row one weight and works on all columns side by side.
+
+mod messages;
+
+pub use messages::Messages;
+
+use crate::error::Result;
+use crate::wire::KeyId;
+
+/// A table of ciphertexts in the form that a scheme computes on.
+pub trait Table: Clone + Send + Sync {
+    /// Number of rows.
+    fn rows(&self) -> usize;
+
+    /// Number of columns.
+    fn columns(&self) -> usize;
+
+    /// The table with rows and columns exchanged.
+    fn transposed(&self) -> Self;
+
+    /// Tables with the same number of rows and of one key, side by side.
+    ///
+    /// # Errors
+    /// [`crate::Error::Range`] when the rows differ or nothing is given; [`crate::Error::WrongKey`].
+    fn beside(tables: &[&Self]) -> Result<Self>;
+
+    /// Columns `range` of the table.
+    ///
+    /// # Errors
+    /// [`crate::Error::Range`] when there are fewer columns.
+    fn columns_in(&self, range: core::ops::Range<usize>) -> Result<Self>;
+}
+
+/// What anyone who holds the public key can do.
+pub trait Evaluate: Send + Sync {
+    /// Ciphertexts of this scheme.
+    type Table: Table;
+
+    /// The public name of the key.
+    fn key_id(&self) -> KeyId;
+
+    /// Messages `m` with `|m| < 2^(message_bits - 1)` are encrypted and decrypted exactly.
+    fn message_bits(&self) -> u32;
+
+    /// Encrypts `rows * columns` messages, row after row, each with fresh noise.
+    ///
+    /// # Errors
+    /// [`crate::Error::Range`] for a message out of range or a wrong count; [`crate::Error::Randomness`].
+    fn encrypt(&self, rows: usize, columns: usize, messages: &Messages) -> Result<Self::Table>;
+
+    /// Multiplies every ciphertext by a fresh encryption of zero, so that it shows nothing of how it came about.
+    ///
+    /// # Errors
+    /// [`crate::Error::Randomness`].
+    fn rerandomise(&self, table: &mut Self::Table) -> Result<()>;
+
+    /// The sums of the messages of two tables of one shape.
+    ///
+    /// # Errors
+    /// [`crate::Error::Range`] for different shapes, [`crate::Error::WrongKey`].
+    fn add(&self, left: &Self::Table, right: &Self::Table) -> Result<Self::Table>;
+
+    /// The negatives of the messages.
+    ///
+    /// # Errors
+    /// [`crate::Error::Malformed`] for a ciphertext that is not invertible, [`crate::Error::WrongKey`].
+    fn negate(&self, table: &Self::Table) -> Result<Self::Table>;
+
+    /// Adds plain messages, one each, without fresh noise.
+    ///
+    /// # Errors
+    /// [`crate::Error::Range`] for a message out of range or a wrong count, [`crate::Error::WrongKey`].
+    fn add_plain(&self, table: &Self::Table, messages: &Messages) -> Result<Self::Table>;
+
+    /// Multiplies every message by a plain factor of its own, without fresh noise. Timing depends on the widest
+    /// factor only.
+    ///
+    /// # Errors
+    /// [`crate::Error::Range`] for a wrong count, [`crate::Error::WrongKey`].
+    fn multiply_plain(&self, table: &Self::Table, factors: &Messages) -> Result<Self::Table>;
+
+    /// Row `i` times `weights[i]`, summed over the rows: one row of results, without fresh noise. Timing depends
+    /// on the weights.
+    ///
+    /// # Errors
+    /// [`crate::Error::Range`] unless there is one weight a row, [`crate::Error::WrongKey`].
+    fn weighted_sum_vartime(&self, table: &Self::Table, weights: &[i64]) -> Result<Self::Table>;
+
+    /// The same for a table of one row, summed over its columns: a single ciphertext.
+    ///
+    /// # Errors
+    /// [`crate::Error::Range`] unless there is one row, and one weight a column; [`crate::Error::WrongKey`].
+    fn weighted_sum_along_vartime(
+        &self,
+        table: &Self::Table,
+        weights: &[i64],
+    ) -> Result<Self::Table>;
+
+    /// The ciphertexts, framed.
+    fn table_to_bytes(&self, table: &Self::Table) -> Vec<u8>;
+
+    /// Reads ciphertexts, refusing any that could not have come from this key.
+    ///
+    /// # Errors
+    /// [`crate::Error::Malformed`] and the other errors of [`crate::wire::open`]; [`crate::Error::WrongKey`].
+    fn table_from_bytes(&self, bytes: &[u8]) -> Result<Self::Table>;
+}
+
+/// What only the key owner can do.
+#[cfg(feature = "client")]
+pub trait Decrypt: Send + Sync {
+    /// The public half.
+    type Public: Evaluate;
+
+    /// The public half.
+    fn public(&self) -> &Self::Public;
+
+    /// [`Evaluate::encrypt`] by the key owner: the same ciphertexts, faster where the secret helps.
+    ///
+    /// # Errors
+    /// Those of [`Evaluate::encrypt`].
+    fn encrypt(
+        &self,
+        rows: usize,
+        columns: usize,
+        messages: &Messages,
+    ) -> Result<<Self::Public as Evaluate>::Table>;
+
+    /// The messages, row after row, each known to be below `2^(bits - 1)` in absolute value.
+    ///
+    /// # Errors
+    /// [`crate::Error::Bound`] when a message is not: some declared bound was exceeded, or the ciphertext is
+    /// not what it claims to be. The error carries no value. [`crate::Error::WrongKey`].
+    fn decrypt(&self, table: &<Self::Public as Evaluate>::Table, bits: u32) -> Result<Messages>;
+}
