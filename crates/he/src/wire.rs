@@ -43,6 +43,43 @@ pub enum Scheme {
     Compact = 1,
     /// The ring sealed form.
     Ring = 2,
+    /// Paillier.
+    Paillier = 3,
+    /// Damgård–Jurik.
+    DamgardJurik = 4,
+    /// Okamoto–Uchiyama.
+    OkamotoUchiyama = 5,
+    /// Exponential ElGamal.
+    ElGamal = 6,
+}
+
+impl Scheme {
+    const ALL: [Scheme; 7] = [
+        Scheme::Plain,
+        Scheme::Compact,
+        Scheme::Ring,
+        Scheme::Paillier,
+        Scheme::DamgardJurik,
+        Scheme::OkamotoUchiyama,
+        Scheme::ElGamal,
+    ];
+
+    /// The scheme in words.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Scheme::Plain => "plain",
+            Scheme::Compact => "compact",
+            Scheme::Ring => "ring",
+            Scheme::Paillier => "Paillier",
+            Scheme::DamgardJurik => "Damgård–Jurik",
+            Scheme::OkamotoUchiyama => "Okamoto–Uchiyama",
+            Scheme::ElGamal => "ElGamal",
+        }
+    }
+
+    fn from_byte(byte: u8) -> Option<Self> {
+        Scheme::ALL.into_iter().find(|scheme| *scheme as u8 == byte)
+    }
 }
 
 /// What a frame holds.
@@ -60,9 +97,32 @@ pub enum Kind {
     Response = 4,
     /// Galois keys for one epoch.
     EvaluationKeys = 5,
+    /// The public key of an additively homomorphic scheme.
+    PublicKey = 6,
+    /// Its secret key, unencrypted.
+    SecretKey = 7,
+    /// A table of ciphertexts.
+    Ciphertexts = 8,
+    /// Noises computed ahead, each for one encryption.
+    NoisePool = 9,
+    /// Vectors under an additively homomorphic scheme.
+    EncryptedVectors = 10,
 }
 
 impl Kind {
+    const ALL: [Kind; 10] = [
+        Kind::Spec,
+        Kind::Segment,
+        Kind::Query,
+        Kind::Response,
+        Kind::EvaluationKeys,
+        Kind::PublicKey,
+        Kind::SecretKey,
+        Kind::Ciphertexts,
+        Kind::NoisePool,
+        Kind::EncryptedVectors,
+    ];
+
     /// The kind in words.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -71,13 +131,16 @@ impl Kind {
             Kind::Query => "a query",
             Kind::Response => "a response",
             Kind::EvaluationKeys => "evaluation keys",
+            Kind::PublicKey => "a public key",
+            Kind::SecretKey => "a secret key",
+            Kind::Ciphertexts => "ciphertexts",
+            Kind::NoisePool => "a noise pool",
+            Kind::EncryptedVectors => "encrypted vectors",
         }
     }
 
     fn from_byte(byte: u8) -> Option<Self> {
-        [Kind::Spec, Kind::Segment, Kind::Query, Kind::Response, Kind::EvaluationKeys]
-            .into_iter()
-            .find(|kind| *kind as u8 == byte)
+        Kind::ALL.into_iter().find(|kind| *kind as u8 == byte)
     }
 }
 
@@ -162,11 +225,8 @@ pub fn open(kind: Kind, bytes: &[u8]) -> Result<(Header, &[u8])> {
             found.map_or_else(|| format!("unknown kind {}", head[7]), |k| k.as_str().to_owned());
         return Err(Error::Kind { expected: what, actual });
     }
-    let scheme = match head[6] {
-        0 => Scheme::Plain,
-        1 => Scheme::Compact,
-        2 => Scheme::Ring,
-        other => return Err(Error::malformed(what, format!("unknown scheme {other}"))),
+    let Some(scheme) = Scheme::from_byte(head[6]) else {
+        return Err(Error::malformed(what, format!("unknown scheme {}", head[6])));
     };
     let mut reader = Reader::new(what, &head[8..]);
     let header =
@@ -302,6 +362,18 @@ mod tests {
             (Scheme::Ring, ParamId([7; 8]), KeyId([9; 8]))
         );
         assert_eq!(payload, b"payload");
+    }
+
+    #[test]
+    fn every_scheme_and_kind_keeps_its_byte() {
+        for (at, scheme) in Scheme::ALL.into_iter().enumerate() {
+            assert_eq!((scheme as usize, Scheme::from_byte(at as u8)), (at, Some(scheme)));
+        }
+        for (at, kind) in Kind::ALL.into_iter().enumerate() {
+            assert_eq!((kind as usize, Kind::from_byte(at as u8 + 1)), (at + 1, Some(kind)));
+        }
+        assert!(Scheme::from_byte(7).is_none() && Kind::from_byte(0).is_none());
+        assert_eq!(Kind::EncryptedVectors as u8, 10);
     }
 
     #[test]
