@@ -1,8 +1,10 @@
 //! The master key and what is derived from it. 32 random bytes enter; one secret per purpose and context leaves. Owner only.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::wire::KeyId;
 use zeroize::{Zeroize, ZeroizeOnDrop};
+
+pub use crate::random::random_bytes;
 
 /// What a derived secret is for: one BLAKE3 context string each, so that no two uses ever share a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,7 +73,7 @@ impl MasterKey {
     /// A fresh key from the operating system's generator.
     ///
     /// # Errors
-    /// [`Error::Randomness`] if the generator fails.
+    /// [`crate::Error::Randomness`] if the generator fails.
     pub fn generate() -> Result<Self> {
         Ok(MasterKey(Secret(random_bytes()?)))
     }
@@ -112,16 +114,6 @@ impl MasterKey {
         hasher.zeroize();
         secret
     }
-}
-
-/// `L` bytes from the operating system's generator.
-///
-/// # Errors
-/// [`Error::Randomness`] if the generator fails.
-pub fn random_bytes<const L: usize>() -> Result<[u8; L]> {
-    let mut bytes = [0; L];
-    getrandom::fill(&mut bytes).map_err(|error| Error::Randomness(error.to_string()))?;
-    Ok(bytes)
 }
 
 #[cfg(test)]

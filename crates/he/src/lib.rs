@@ -9,6 +9,7 @@ pub mod error;
 #[cfg(feature = "client")]
 pub mod keys;
 pub mod params;
+pub mod random;
 pub mod sealed;
 pub mod wire;
 
