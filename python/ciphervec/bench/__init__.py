@@ -1,1 +1,1 @@
-"""A size enters, measured records leave: every mode beside a plaintext search of the same vectors in the same run."""
+"""A size enters, measured records leave: searches beside a plaintext one, the Paillier family beside its peers, in one run."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import InvalidInput
+from .plotting import pyplot
 
 Record = dict[str, Any]
 
@@ -139,15 +139,7 @@ def peer_sentences(records: Sequence[Record]) -> list[str]:
 
 def plot(records: Sequence[Record], path: Path) -> None:
     """Bars of the time of a query, stacked by where it goes, with the plaintext scan as a line."""
-    try:
-        import matplotlib as mpl
-    except ImportError as error:
-        raise InvalidInput(
-            "--plot needs matplotlib, which is not installed; pip install 'ciphervec[bench]'"
-        ) from error
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
+    plt = pyplot()
     ours = [record for record in records if "ms_open" in record]
     names = [title(record) for record in ours]
     parts = {

@@ -7,19 +7,22 @@ from typing import Annotated
 
 import typer
 
-from ..bench import report
+from ..bench import additive_report, report
+from ..bench import paillier as paillier_bench
+from ..bench.additive import ELGAMAL_BITS, LAYOUTS, SCHEMES
+from ..bench.additive_peers import LIGHTPHE_DIGITS, PEERS
 from ..bench.search import Record, Settings, run
 from ..bench.subject import VARIANTS
 from ..demo.show import grid
 from ..errors import InvalidInput
 from .terminal import aside, command, print_json, screen
 
-bench_app = typer.Typer(no_args_is_help=True, help="Measure, beside a plaintext peer in the same run.")
+bench_app = typer.Typer(no_args_is_help=True, help="Measure, beside a peer in the same run.")
 
 
 @bench_app.callback()
 def _root() -> None:
-    """Measure, beside a plaintext peer in the same run."""
+    """Measure, beside a peer in the same run."""
 
 
 @bench_app.command()
@@ -84,7 +87,129 @@ def search(
     ):
         if path is not None:
             write(records, path)
-            aside.print(f"wrote {path}", style="dim", highlight=False)
+            wrote(path)
+
+
+@bench_app.command()
+@command
+def paillier(
+    scheme: Annotated[str, typer.Option(help="One of " + ", ".join(SCHEMES) + ".")] = "paillier",
+    bits: Annotated[
+        int | None,
+        typer.Option(
+            help="|n|, for the peers too: 3072 unless said, 2048 is 112-bit security. ElGamal has 255 and no choice."
+        ),
+    ] = None,
+    dim: Annotated[int, typer.Option(help="Numbers per vector.")] = 512,
+    s: Annotated[int, typer.Option("--s", help="Damgård–Jurik's s: messages modulo n^s.")] = 2,
+    precision: Annotated[
+        str, typer.Option(help="standard (error below 1e-4) or high (below 1e-12).")
+    ] = "standard",
+    layouts: Annotated[
+        str,
+        typer.Option(
+            help="Comma-separated, of " + ", ".join(LAYOUTS) + ". All that the scheme has if left out."
+        ),
+    ] = "",
+    gallery: Annotated[
+        int | None,
+        typer.Option(help="Vectors scored in lanes. Eight times as many as share a ciphertext, if left out."),
+    ] = None,
+    repeats: Annotated[
+        int, typer.Option(help="Runs of ours per operation, and of peers that are quick; medians.")
+    ] = 5,
+    seed: Annotated[int, typer.Option(help="Of the random vectors.")] = 0,
+    peer: Annotated[
+        str,
+        typer.Option(help="Libraries to time in the same run, comma-separated: lightphe, phe (with gmpy2)."),
+    ] = "",
+    peer_dim: Annotated[
+        int | None,
+        typer.Option(
+            help="Time the peers on this many dimensions and scale to --dim; marked 'est.' wherever shown."
+        ),
+    ] = None,
+    peer_seconds: Annotated[
+        float, typer.Option(help="A peer's operation is not run again once it took this long in all.")
+    ] = 20.0,
+    lightphe_digits: Annotated[
+        int,
+        typer.Option(
+            help="LightPHE's precision: fewer decimal digits make its products faster and its scores coarser."
+        ),
+    ] = LIGHTPHE_DIGITS,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Write every record here; '-' prints them.")
+    ] = None,
+    csv_file: Annotated[
+        Path | None, typer.Option("--csv", help="Write the records here, a line each.")
+    ] = None,
+    markdown_file: Annotated[
+        Path | None, typer.Option("--markdown", help="Write the table and the notes here.")
+    ] = None,
+    plot_file: Annotated[Path | None, typer.Option("--plot", help="Write a PNG here.")] = None,
+) -> None:
+    """Similarities under Paillier, Damgård–Jurik, Okamoto–Uchiyama or ElGamal, beside LightPHE and phe.
+
+    One thread, random unit vectors, truth in float64. Ours and the peers take turns. Peers whose scheme's name starts a
+    record's `scheme` ("lightphe paillier") are their own figures; all other records are ours, one for each peer.
+
+    **Examples**
+
+    - `ciphervec bench paillier --scheme paillier --bits 2048 --dim 512 --peer lightphe,phe --json out.json`
+    - `ciphervec bench paillier --scheme okamoto-uchiyama --dim 512 --peer lightphe --peer-dim 64`
+    - `ciphervec bench paillier --scheme elgamal --dim 512 --markdown out.md --plot out.png`
+    """
+    settings = paillier_bench.Settings(
+        scheme=_one_of(scheme, SCHEMES, "--scheme"),
+        bits=_bits(scheme, bits),
+        dim=_at_least(dim, 2, "--dim"),
+        s=_at_least(s, 1, "--s"),
+        precision=_one_of(precision, ("standard", "high"), "--precision"),
+        layouts=_each_of(layouts, LAYOUTS, "--layouts") or LAYOUTS,
+        gallery=None if gallery is None else _at_least(gallery, 1, "--gallery"),
+        repeats=_at_least(repeats, 5, "--repeats"),
+        seed=seed,
+        peers=_each_of(peer, tuple(PEERS), "--peer"),
+        peer_dim=None if peer_dim is None else _at_least(peer_dim, 1, "--peer-dim"),
+        peer_seconds=peer_seconds,
+        lightphe_digits=_at_least(lightphe_digits, 1, "--lightphe-digits"),
+    )
+    with aside.status("starting") as status:
+        outcome = paillier_bench.run(
+            settings,
+            status.update if aside.is_terminal else lambda message: aside.print(message, style="dim"),
+        )
+    if json_file == Path("-"):
+        print_json(outcome.records)
+    else:
+        show_additive(outcome)
+    if json_file not in (None, Path("-")):
+        report.write_json(outcome.records, json_file)
+        wrote(json_file)
+    if csv_file is not None:
+        report.write_csv(outcome.records, csv_file)
+        wrote(csv_file)
+    if markdown_file is not None:
+        additive_report.write_markdown(outcome, markdown_file)
+        wrote(markdown_file)
+    if plot_file is not None:
+        additive_report.plot(outcome, plot_file)
+        wrote(plot_file)
+
+
+def show_additive(outcome: paillier_bench.Outcome) -> None:
+    """The table of the Markdown file."""
+    screen.print(additive_report.heading(outcome) + "\n", highlight=False)
+    heads, rows = additive_report.table(outcome)
+    grid(screen, "Ours, with the peers' times over ours; then the peers", heads, rows, left=2)
+    screen.print()
+    for sentence in (additive_report.legend(), *additive_report.sentences(outcome)):
+        screen.print(sentence, style="dim", highlight=False)
+
+
+def wrote(path: Path) -> None:
+    aside.print(f"wrote {path}", style="dim", highlight=False)
 
 
 def show(records: list[Record]) -> None:
@@ -146,3 +271,24 @@ def _peer(name: str | None) -> str | None:
     if name not in (None, "tenseal"):
         raise InvalidInput(f"--peer knows tenseal, got {name!r}.")
     return name
+
+
+def _one_of(value: str, known: tuple[str, ...], option: str) -> str:
+    if value not in known:
+        raise InvalidInput(f"{option} knows {', '.join(known)}, got {value!r}.")
+    return value
+
+
+def _each_of(value: str, known: tuple[str, ...], option: str) -> tuple[str, ...]:
+    """'a, b' to ('a', 'b'), each known, none twice."""
+    return tuple(
+        dict.fromkeys(_one_of(part.strip(), known, option) for part in value.split(",") if part.strip())
+    )
+
+
+def _bits(scheme: str, bits: int | None) -> int:
+    if scheme != "elgamal":
+        return 3072 if bits is None else bits
+    if bits not in (None, ELGAMAL_BITS):
+        raise InvalidInput(f"ElGamal is on ristretto255, a group of one size: leave --bits out, got {bits}.")
+    return ELGAMAL_BITS

@@ -1,0 +1,101 @@
+"""A scheme and a key size enter, encrypted vectors and scores leave. The bench plays the key owner and the server in turn."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..errors import InvalidInput
+from .data import Doubles
+
+SCHEMES = ("paillier", "damgard-jurik", "okamoto-uchiyama", "elgamal")
+LAYOUTS = ("elements", "lanes", "horizontal")
+
+# The size of ristretto255's field; it has no other.
+ELGAMAL_BITS = 255
+
+
+class Subject(Protocol):
+    """One key pair of ours, and the operations that a bench times."""
+
+    scheme: str
+    bits: int
+    layouts: tuple[str, ...]
+
+    def keygen(self) -> None:
+        """Makes another key pair and forgets it."""
+        ...
+
+    def encrypt(self, rows: Doubles, layout: str, *, owner: bool = True) -> Any:
+        """Encrypted vectors, by the key owner or by somebody who has the public key alone."""
+        ...
+
+    def score(self, sealed: Any, probe: Doubles) -> Any:
+        """The encrypted similarities of all rows with one plain vector."""
+        ...
+
+    def decrypt(self, answer: Any) -> Doubles:
+        """The similarities, one a row."""
+        ...
+
+    def size(self, thing: Any) -> int:
+        """Bytes of encrypted vectors or of an encrypted answer, as they travel."""
+        ...
+
+    def key_sizes(self) -> tuple[int, int]:
+        """Bytes of the secret and of the public key."""
+        ...
+
+    def capacity(self) -> int:
+        """How many rows share a ciphertext in lanes."""
+        ...
+
+
+def build(
+    scheme: str, bits: int, s: int = 2, precision: str = "standard", *, insecure: bool = False
+) -> Subject:
+    """A fresh key pair. Raises InvalidInput for a size that the scheme refuses."""
+    return Native(scheme, bits, s, precision, insecure=insecure)
+
+
+class Native:
+    """The package's own schemes behind `Subject`."""
+
+    def __init__(self, scheme: str, bits: int, s: int, precision: str, *, insecure: bool) -> None:
+        if scheme not in SCHEMES:
+            raise InvalidInput(f"the schemes are {', '.join(SCHEMES)}, got {scheme!r}")
+        self.scheme, self.precision = scheme, precision
+        self.module: Any = importlib.import_module(f"ciphervec.{scheme.replace('-', '_')}")
+        options: dict[str, Any] = {} if scheme == "elgamal" else {"bits": bits}
+        if scheme == "damgard-jurik":
+            options["s"] = s
+        if insecure:
+            options["insecure"] = True
+        self.options = options
+        self.bits = ELGAMAL_BITS if scheme == "elgamal" else bits
+        self.layouts: tuple[str, ...] = ("elements",) if scheme == "elgamal" else LAYOUTS
+        self.keys: Any = self.module.generate(**options)
+
+    def keygen(self) -> None:
+        self.module.generate(**self.options)
+
+    def encrypt(self, rows: Doubles, layout: str, *, owner: bool = True) -> Any:
+        encryptor = self.keys if owner else self.keys.public
+        return encryptor.encrypt_vectors(rows, layout=layout, precision=self.precision)
+
+    def score(self, sealed: Any, probe: Doubles) -> Any:
+        return sealed @ probe
+
+    def decrypt(self, answer: Any) -> Doubles:
+        return np.atleast_1d(np.asarray(self.keys.decrypt(answer), dtype=np.float64))
+
+    def size(self, thing: Any) -> int:
+        return len(thing.to_bytes())
+
+    def key_sizes(self) -> tuple[int, int]:
+        return len(self.keys.to_bytes()), len(self.keys.public.to_bytes())
+
+    def capacity(self) -> int:
+        return int(self.keys.public.lanes(self.precision))

@@ -1,0 +1,120 @@
+"""The records of `bench paillier` enter; a table for a terminal, a Markdown file and a plot leave. Nothing here is secret."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from . import machine
+from .paillier import TOGETHER, Outcome, Record
+from .plotting import pyplot
+from .report import number, size
+
+OF = {
+    "keygen": "a key pair",
+    "encrypt": "an embedding",
+    "dot": "a product",
+    "gallery_score": "a gallery vector",
+    "decrypt": "a similarity",
+}
+
+
+def ours(outcome: Outcome) -> list[Record]:
+    """The records that are not a peer's own."""
+    return [one for one in outcome.records if one["scheme"] == outcome.settings.scheme]
+
+
+def theirs(outcome: Outcome) -> list[Record]:
+    """The peers' own records."""
+    return [one for one in outcome.records if one["scheme"] != outcome.settings.scheme]
+
+
+def heading(outcome: Outcome) -> str:
+    """One sentence that says on what, how and where."""
+    settings, where = outcome.settings, machine.describe()
+    scheme = f"{settings.scheme}, s = {settings.s}" if settings.scheme == "damgard-jurik" else settings.scheme
+    bits = outcome.records[0]["bits"]
+    return (
+        f"{scheme}, {bits} bits, random unit vectors of {settings.dim} dimensions, a gallery of {outcome.gallery}, "
+        f"precision {settings.precision}, one thread, {where['cpu']} ({where['backend']} back-end). Medians of "
+        f"{settings.repeats} runs; a ratio is the peer's time over ours, same key size, same run."
+    )
+
+
+def legend() -> str:
+    return (
+        "Milliseconds and bytes are "
+        + ", ".join(f"for {op.replace('_', ' ')} {what}" for op, what in OF.items())
+        + f". `elements`: a ciphertext a dimension, {TOGETHER} embeddings at once in dot; `-alone`: one embedding; "
+        "`-public`: encrypted without the secret key; `lanes`: a dimension of many embeddings in one ciphertext; "
+        "`horizontal`: many dimensions of one embedding in one ciphertext."
+    )
+
+
+def table(outcome: Outcome) -> tuple[list[str], list[list[str]]]:
+    """Heads and lines: ours with the ratio to each peer, then the peers' own figures."""
+    peers = list(dict.fromkeys(one["peer"] for one in ours(outcome) if one["peer"]))
+    rows: dict[str, list[str]] = {}
+    for one in ours(outcome):
+        row = rows.setdefault(bar_name(one), [*figures(one, one["layout"]), *(["–"] * len(peers))])
+        if one["peer"]:
+            row[5 + peers.index(one["peer"])] = f"{number(one['ratio'])}×"
+    others = [
+        [*figures(one, one["scheme"].removesuffix(f" {outcome.settings.scheme}")), *(["–"] * len(peers))]
+        for one in theirs(outcome)
+    ]
+    return ["operation", "layout", "ms", "bytes", "error", *peers], [*rows.values(), *others]
+
+
+def figures(record: Record, name: str) -> list[str]:
+    measured = (number(record["ms"]), size(record["bytes"]), number(record["abs_error"]))
+    return [record["op"].replace("_", " "), name or "–", *measured]
+
+
+def sentences(outcome: Outcome) -> list[str]:
+    """How often the peers ran, what was scaled, and the versions."""
+    versions = ", ".join(f"{name} {version}" for name, version in outcome.versions.items())
+    return [*outcome.notes, f"{versions}."]
+
+
+def markdown(outcome: Outcome) -> str:
+    """A paragraph, a table, and what a reader has to know beside it."""
+    heads, rows = table(outcome)
+    lines = [heading(outcome), "", "| " + " | ".join(heads) + " |", "|---|---|" + "---:|" * (len(heads) - 2)]
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    lines += ["", legend(), "", *(f"- {sentence}" for sentence in sentences(outcome))]
+    return "\n".join(lines) + "\n"
+
+
+def write_markdown(outcome: Outcome, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(markdown(outcome), encoding="utf-8")
+
+
+def plot(outcome: Outcome, path: Path) -> None:
+    """Bars of every operation on a logarithmic axis, the peers' times as marks on them."""
+    plt = pyplot()
+    records = ours(outcome)
+    names = list(dict.fromkeys(bar_name(one) for one in records))
+    figure, axes = plt.subplots(figsize=(9, 0.36 * len(names) + 1.8))
+    times = {bar_name(one): one["ms"] for one in records}
+    axes.barh(names, [times[name] for name in names], color="#2f6f9f", height=0.62, label="ciphervec")
+    colours, marks = ("#a33", "#f0a63c", "#4f9d69"), ("o", "s", "D")
+    for number_, peer in enumerate(dict.fromkeys(one["peer"] for one in records if one["peer"])):
+        points = [(one["peer_ms"], bar_name(one)) for one in records if one["peer"] == peer]
+        axes.scatter(*zip(*points, strict=True), color=colours[number_ % 3], marker=marks[number_ % 3], label=peer,
+                     s=22, zorder=3)  # fmt: skip
+    axes.set_xscale("log")
+    axes.invert_yaxis()
+    axes.set_xlabel("milliseconds, median; " + ", ".join(f"{op.replace('_', ' ')}: {what}" for op, what in OF.items()),
+                    fontsize=8)  # fmt: skip
+    settings = outcome.settings
+    axes.set_title(f"{settings.scheme}, {records[0]['bits']} bits, {settings.dim} dimensions", loc="left")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncol=4)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=130, bbox_inches="tight")
+    plt.close(figure)
+
+
+def bar_name(record: Record) -> str:
+    return ", ".join(part for part in (record["op"].replace("_", " "), record["layout"]) if part)

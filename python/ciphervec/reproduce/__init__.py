@@ -1,0 +1,1 @@
+"""A paper's tables enter as printed, the same tables measured here leave. Nothing secret outlives a run."""
