@@ -8,7 +8,9 @@ pub mod additive;
 pub mod error;
 #[cfg(feature = "client")]
 pub mod keys;
+mod natural;
 pub mod params;
+mod primes;
 pub mod random;
 pub mod sealed;
 pub mod wire;
