@@ -18,6 +18,7 @@ pub(crate) mod pages;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod pointwise;
 pub(crate) mod portable;
+pub(crate) mod products;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod transform;
 

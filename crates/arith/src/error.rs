@@ -50,4 +50,26 @@ pub enum ArithError {
         /// The modulus of the congruence, twice the degree.
         congruence: u64,
     },
+    /// A multi-limb modulus cannot serve.
+    #[error("a modulus of {bits} bits to the power {digits} is not usable: expected {expected}")]
+    Wide {
+        /// Bits of the modulus that came.
+        bits: u32,
+        /// The power that came.
+        digits: usize,
+        /// What was needed.
+        expected: &'static str,
+    },
+    /// A residue is not below its modulus.
+    #[error("residue {index} is not below its modulus")]
+    NotReduced {
+        /// Its place.
+        index: usize,
+    },
+    /// A residue shares a factor with its modulus.
+    #[error("residue {index} has no inverse: it shares a factor with the modulus")]
+    NotInvertible {
+        /// Its place.
+        index: usize,
+    },
 }

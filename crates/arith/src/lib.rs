@@ -10,6 +10,7 @@ pub mod convert;
 pub mod error;
 pub mod matmul;
 pub mod modulus;
+pub mod montgomery;
 pub mod ntt;
 pub mod poly;
 pub mod prime;

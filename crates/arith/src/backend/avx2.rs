@@ -4,6 +4,7 @@
 pub(crate) mod convert;
 mod lanes;
 pub(crate) mod matmul;
+pub(crate) mod montgomery;
 pub(crate) mod ntt;
 pub(crate) mod poly;
 pub(crate) mod ring;

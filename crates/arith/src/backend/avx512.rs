@@ -7,6 +7,7 @@ mod harvey;
 mod lanes;
 mod late;
 pub(crate) mod matmul;
+pub(crate) mod montgomery;
 pub(crate) mod ntt;
 pub(crate) mod poly;
 pub(crate) mod ring;

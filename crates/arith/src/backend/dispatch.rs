@@ -1,12 +1,28 @@
 //! A back-end and a kernel's arguments enter, that back-end's kernel runs. One match per operation, all of them here.
 #![allow(unsafe_code)]
 
+use super::products::{Reduction, Row};
 use super::{Backend, portable};
 use crate::modulus::{Modulus, Shoup};
 use crate::ntt::NttTable;
 
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512};
+
+/// How a back-end's Montgomery kernels hold numbers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LimbFormat {
+    /// Bits of a limb.
+    pub radix: u32,
+    /// The number of limbs is a multiple of it.
+    pub tile: usize,
+    /// Whether limbs lie around zero, not above it.
+    pub signed: bool,
+    /// A limb as the kernels store it.
+    pub encode: fn(i64) -> u64,
+    /// And back.
+    pub decode: fn(u64) -> i64,
+}
 
 /// Runs the kernel of the same name in one of the three modules, after seeing that the processor can.
 macro_rules! on {
@@ -196,4 +212,67 @@ pub(crate) fn pack24(out: &mut [u8], values: &[u32]) {
 
 pub(crate) fn unpack24(out: &mut [u32], bytes: &[u8]) {
     on!(Backend::current(), convert::unpack24(out, bytes));
+}
+
+pub(crate) fn montgomery_mul(
+    backend: Backend,
+    r: &Reduction,
+    lanes: usize,
+    out: &mut [Row],
+    a: &[Row],
+    b: &[Row],
+    m: &mut [Row],
+) {
+    on!(backend, montgomery::mul(r, lanes, out, a, b, m));
+}
+
+pub(crate) fn montgomery_square(
+    backend: Backend,
+    r: &Reduction,
+    lanes: usize,
+    out: &mut [Row],
+    a: &[Row],
+    m: &mut [Row],
+) {
+    on!(backend, montgomery::square(r, lanes, out, a, m));
+}
+
+pub(crate) fn montgomery_select(
+    backend: Backend,
+    out: &mut [Row],
+    table: &[Row],
+    index: &[u64; 8],
+) {
+    on!(backend, montgomery::select(out, table, index));
+}
+
+pub(crate) fn montgomery_select_single(
+    backend: Backend,
+    out: &mut [Row],
+    table: &[u64],
+    index: &[u64; 8],
+) {
+    on!(backend, montgomery::select_single(out, table, index));
+}
+
+/// How a back-end's Montgomery kernels hold numbers.
+pub(crate) fn limb_format(backend: Backend) -> LimbFormat {
+    macro_rules! format {
+        ($module:ident, $signed:literal) => {
+            LimbFormat {
+                radix: $module::montgomery::RADIX,
+                tile: $module::montgomery::TILE,
+                signed: $signed,
+                encode: $module::montgomery::encode,
+                decode: $module::montgomery::decode,
+            }
+        };
+    }
+    match backend {
+        #[cfg(target_arch = "x86_64")]
+        Backend::Avx512 => format!(avx512, false),
+        #[cfg(target_arch = "x86_64")]
+        Backend::Avx2 => format!(avx2, true),
+        _ => format!(portable, true),
+    }
 }

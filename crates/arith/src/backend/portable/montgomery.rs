@@ -1,0 +1,92 @@
+//! Limbs of residues enter, their Montgomery products leave; one residue at a time, signed limbs in base `2^60`.
+//!
+//! Limbs lie in `[-2^59, 2^59)`. A column sums at most 511 products, each at most `2^118`, in 128 bits.
+
+pub(crate) const WIDTH: usize = 1;
+pub(crate) const RADIX: u32 = 60;
+pub(crate) const TILE: usize = 2;
+
+type V = i64;
+type Acc = i128;
+
+/// How a limb is kept in a [`Row`].
+pub(crate) fn encode(limb: i64) -> u64 {
+    limb as u64
+}
+
+/// [`encode`], undone.
+pub(crate) fn decode(word: u64) -> i64 {
+    word as i64
+}
+
+#[inline]
+fn zero() -> Acc {
+    0
+}
+
+#[inline]
+fn load(row: &Row, lane: usize) -> V {
+    row.0[lane] as i64
+}
+
+#[inline]
+fn store(row: &mut Row, lane: usize, limb: V) {
+    row.0[lane] = limb as u64;
+}
+
+#[inline]
+fn splat(word: u64) -> V {
+    word as i64
+}
+
+#[inline]
+fn multiply(acc: &mut Acc, a: V, b: V) {
+    *acc += i128::from(a) * i128::from(b);
+}
+
+#[inline]
+fn unbias(_: &mut Acc, _: u64) {}
+
+#[inline]
+fn double(acc: &mut Acc) {
+    *acc <<= 1;
+}
+
+#[inline]
+fn join(acc: &mut Acc, other: &Acc) {
+    *acc += other;
+}
+
+#[inline]
+fn subtract(acc: &mut Acc, limb: V) {
+    *acc -= i128::from(limb);
+}
+
+#[inline]
+fn add_word(acc: &mut Acc, word: u64) {
+    *acc += i128::from(word);
+}
+
+#[inline]
+fn low(word: i64) -> V {
+    word << (64 - RADIX) >> (64 - RADIX)
+}
+
+/// The limb of a column and what it passes to the next one.
+#[inline]
+fn carry(acc: Acc) -> (V, Acc) {
+    let limb = low(acc as i64);
+    (limb, (acc - i128::from(limb)) >> RADIX)
+}
+
+#[inline]
+fn pass(acc: &mut Acc, carry: Acc) {
+    *acc += carry;
+}
+
+#[inline]
+fn digit(acc: &Acc, inverse: V) -> V {
+    low((*acc as i64).wrapping_mul(inverse))
+}
+
+crate::backend::products::montgomery_products!();

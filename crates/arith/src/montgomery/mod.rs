@@ -1,0 +1,21 @@
+//! Multi-limb residues and exponents enter, their products and powers leave; eight residues at a time. Both sides.
+//!
+//! [`PowerModulus`] is `Z/n^k` with elements as `k` digits in base `n`, which makes a product modulo `n^2` cost five
+//! eighths of one modulo any other number of that length. [`Residues`] is a table of elements in Montgomery form.
+//! Names ending in `_vartime` take a time that depends on their arguments; everything else only on lengths.
+
+mod comb;
+mod digits;
+mod exponent;
+mod inverse;
+mod modulus;
+mod multi;
+mod residues;
+mod worker;
+
+pub use comb::Comb;
+pub use modulus::{MAX_BITS, MAX_DIGITS, MIN_BITS, PowerModulus};
+pub use residues::Residues;
+
+/// Residues that the kernels work on side by side.
+pub const LANES: usize = 8;

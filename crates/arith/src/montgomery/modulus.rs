@@ -1,0 +1,164 @@
+//! An odd number and a power enter, everything that arithmetic modulo that power precomputes leaves.
+
+use std::sync::Arc;
+
+use super::digits::{add_assign, bit_length, less, sub_masked, to_limbs};
+use crate::backend::Backend;
+use crate::backend::dispatch::{self, LimbFormat};
+use crate::backend::products::{Reduction, Row};
+use crate::error::ArithError;
+
+/// Fewest bits of a modulus.
+pub const MIN_BITS: u32 = 64;
+/// Most bits of a modulus times its power.
+pub const MAX_BITS: u32 = 12_288;
+/// Most digits of an element.
+pub const MAX_DIGITS: usize = 4;
+/// Bits by which the limbs are longer than the modulus, so that digits may stay unreduced between products.
+const SLACK: u32 = 10;
+
+/// Arithmetic in `Z/n^k` for odd `n`: elements are `k` digits in base `n`, least significant first.
+///
+/// Bound to the back-end that was current when it was made.
+pub struct PowerModulus {
+    pub(super) backend: Backend,
+    pub(super) format: LimbFormat,
+    pub(super) reduction: Reduction,
+    modulus: Vec<u64>,
+    bits: u32,
+    digits: usize,
+    /// `R^2` as one row a limb, the same in all lanes.
+    pub(super) into: Vec<Row>,
+    /// `R`, likewise: one in Montgomery form.
+    pub(super) one: Vec<Row>,
+}
+
+impl core::fmt::Debug for PowerModulus {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "PowerModulus({} bits, power {}, redacted)", self.bits, self.digits)
+    }
+}
+
+impl PowerModulus {
+    /// Arithmetic modulo `modulus^digits`; `modulus` in 64-bit words, least significant first.
+    ///
+    /// # Errors
+    /// [`ArithError::Wide`] unless the modulus is odd and of [`MIN_BITS`] bits or more, `digits` is
+    /// `1..=`[`MAX_DIGITS`], and the power has at most [`MAX_BITS`] bits.
+    pub fn new(modulus: &[u64], digits: usize) -> Result<Arc<PowerModulus>, ArithError> {
+        let bits = bit_length(modulus);
+        let refuse = |expected| Err(ArithError::Wide { bits, digits, expected });
+        if !(1..=MAX_DIGITS).contains(&digits) {
+            return refuse("1 to 4 digits");
+        }
+        if bits < MIN_BITS || bits as usize * digits > MAX_BITS as usize {
+            return refuse("a modulus of 64 bits or more whose power has at most 12,288");
+        }
+        if modulus[0] & 1 == 0 {
+            return refuse("an odd modulus");
+        }
+        let modulus = modulus[..(bits as usize).div_ceil(64)].to_vec();
+        let backend = Backend::current();
+        let format = dispatch::limb_format(backend);
+        let limbs = ((bits + SLACK).div_ceil(format.radix) as usize).next_multiple_of(format.tile);
+
+        let mut n = vec![0; limbs];
+        to_limbs(&format, &modulus, &mut n);
+        // Newton's iteration: every step doubles the bits of 1/n, from the three that n itself gives.
+        let mut inverse = modulus[0];
+        for _ in 0..5 {
+            inverse = inverse.wrapping_mul(2u64.wrapping_sub(modulus[0].wrapping_mul(inverse)));
+        }
+        let mut digit = [0; 1];
+        let mask = (1 << format.radix) - 1;
+        to_limbs(&format, &[inverse.wrapping_neg() & mask], &mut digit);
+
+        let shift = format.radix as usize * limbs;
+        let mut power = vec![0; digits * modulus.len()];
+        power[0] = 1;
+        (0..shift).for_each(|_| twice(&mut power, &modulus));
+        let spread = |element: &[u64]| {
+            let mut rows = Vec::with_capacity(digits * limbs);
+            for digit in element.chunks(modulus.len()) {
+                let mut words = vec![0; limbs];
+                to_limbs(&format, digit, &mut words);
+                rows.extend(words.into_iter().map(|word| Row([word; 8])));
+            }
+            rows
+        };
+        let one = spread(&power);
+        let offset =
+            if format.signed { Vec::new() } else { offset(&format, &modulus, &power, limbs) };
+        (0..shift).for_each(|_| twice(&mut power, &modulus));
+        let into = spread(&power);
+        let reduction = Reduction { digits, limbs, modulus: n, inverse: digit[0], offset };
+        Ok(Arc::new(PowerModulus { backend, format, reduction, modulus, bits, digits, into, one }))
+    }
+
+    /// The base `n`, least significant word first.
+    pub fn modulus(&self) -> &[u64] {
+        &self.modulus
+    }
+
+    /// Bits of `n`.
+    pub fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    /// Digits of an element: the power `k`.
+    pub fn digits(&self) -> usize {
+        self.digits
+    }
+
+    /// 64-bit words of a digit.
+    pub fn words(&self) -> usize {
+        self.modulus.len()
+    }
+
+    /// 64-bit words of an element: one digit after the other.
+    pub fn element_words(&self) -> usize {
+        self.digits * self.modulus.len()
+    }
+
+    /// Rows of a group of eight elements.
+    pub(super) fn rows(&self) -> usize {
+        self.digits * self.reduction.limbs
+    }
+
+    /// Whether two moduli are the same number, power and representation.
+    pub(super) fn same(&self, other: &PowerModulus) -> bool {
+        self.digits == other.digits
+            && self.backend == other.backend
+            && self.modulus == other.modulus
+    }
+
+    /// Whether every digit of an element is below `n`.
+    pub(super) fn is_canonical(&self, element: &[u64]) -> bool {
+        element.chunks(self.words()).all(|digit| less(digit, &self.modulus))
+    }
+}
+
+/// Doubles an element in place.
+fn twice(element: &mut [u64], n: &[u64]) {
+    let mut carry = 0;
+    for digit in element.chunks_mut(n.len()) {
+        let copy = digit.to_vec();
+        let above = add_assign(digit, &copy, carry);
+        carry = above | u64::from(!less(digit, n));
+        sub_masked(digit, n, 0u64.wrapping_sub(carry));
+    }
+}
+
+/// A multiple of `n` between `R` and `R + n`, less `R` itself, in limbs that are all at least the radix less one: each
+/// lends the next lower one a radix, and the last of the debts is paid with `R`.
+fn offset(format: &LimbFormat, n: &[u64], power: &[u64], limbs: usize) -> Vec<u64> {
+    // n - (R mod n)
+    let mut rest = n.to_vec();
+    sub_masked(&mut rest, &power[..n.len()], u64::MAX);
+    let mut words = vec![0; limbs];
+    to_limbs(format, &rest, &mut words);
+    for (at, word) in words.iter_mut().enumerate() {
+        *word += (1 << format.radix) - u64::from(at > 0);
+    }
+    words
+}

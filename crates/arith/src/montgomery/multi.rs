@@ -1,0 +1,233 @@
+//! Residues and small signed weights enter, the product of the powers leaves: buckets of equal digits, nothing raised
+//! alone.
+//!
+//! Weights are written in signed digits of `w` bits. For every digit position the residues whose digit is `v` are
+//! multiplied into bucket `v`, those with digit `-v` into another, and `prod_v bucket_v^v` takes two multiplications a
+//! bucket by running products. What the negative digits gathered is inverted once, at the end.
+
+use rayon::prelude::*;
+
+use super::LANES;
+use super::residues::Residues;
+use super::worker::{Worker, copy_lane};
+use crate::backend::products::Row;
+use crate::error::ArithError;
+
+/// Widest digit that is considered.
+const MAX_WINDOW: u32 = 12;
+
+/// Signed digits of all weights, least significant first: `digits[j][i]` in `[-2^(w-1), 2^(w-1)]`.
+struct Recoded {
+    window: u32,
+    digits: Vec<Vec<i16>>,
+}
+
+impl Recoded {
+    /// Digits of the width for which `cost` multiplications are fewest, of (digits, window).
+    fn new(weights: &[i64], cost: impl Fn(usize, u32) -> usize) -> Recoded {
+        let largest = weights.iter().map(|w| w.unsigned_abs()).max().unwrap_or(0);
+        let positions = |window: u32| positions(largest, window);
+        let window = (1..=MAX_WINDOW).min_by_key(|&w| cost(positions(w), w)).unwrap_or(1);
+        let mut digits = vec![vec![0i16; weights.len()]; positions(window)];
+        for (index, &weight) in weights.iter().enumerate() {
+            let (sign, mut rest) = (weight.signum() as i16, u128::from(weight.unsigned_abs()));
+            for digits in &mut digits {
+                let digit = signed_digit(&mut rest, window);
+                digits[index] = sign * digit;
+            }
+        }
+        Recoded { window, digits }
+    }
+
+    fn buckets(&self) -> usize {
+        1 << (self.window - 1)
+    }
+}
+
+/// Takes the lowest digit off `rest`.
+fn signed_digit(rest: &mut u128, window: u32) -> i16 {
+    let low = (*rest & ((1 << window) - 1)) as i16;
+    let digit = if low > 1 << (window - 1) { low - (1 << window) } else { low };
+    *rest = (*rest >> window) + u128::from(digit < 0);
+    digit
+}
+
+/// Digits that `largest` needs.
+fn positions(largest: u64, window: u32) -> usize {
+    let (mut rest, mut count) = (u128::from(largest), 0);
+    while rest > 0 {
+        signed_digit(&mut rest, window);
+        count += 1;
+    }
+    // A smaller weight may carry where the largest does not.
+    count + usize::from(largest >> (window as usize * count).saturating_sub(1).min(63) > 0)
+}
+
+impl Residues {
+    /// For every column the product over the rows of element `i` to the power `weights[i]`: one row. The time depends
+    /// on the weights and, when some are negative, on the elements.
+    ///
+    /// # Errors
+    /// [`ArithError::Length`] unless there is one weight a row; [`ArithError::NotInvertible`] when a column's negative
+    /// part has no inverse.
+    pub fn multi_exp_vartime(&self, weights: &[i64]) -> Result<Residues, ArithError> {
+        if weights.len() != self.rows() {
+            return Err(ArithError::Length { expected: self.rows(), actual: weights.len() });
+        }
+        let dimensions = weights.len();
+        let recoded = Recoded::new(weights, |digits, window| {
+            digits * (dimensions + (4 << (window - 1))) + 2 * digits * window as usize
+        });
+        let negative = weights.iter().any(|&weight| weight < 0)
+            || recoded.digits.iter().flatten().any(|&digit| digit < 0);
+        let modulus = self.modulus();
+        let groups: Vec<[Vec<Row>; 2]> = (0..self.groups_a_row())
+            .into_par_iter()
+            .map(|index| {
+                let mut worker = Worker::new(modulus, self.lanes(index));
+                let mut sums = [modulus.one.clone(), modulus.one.clone()];
+                for digits in recoded.digits.iter().rev() {
+                    raise(&mut worker, &mut sums, &modulus.one, recoded.window);
+                    let mut buckets = Buckets::new(recoded.buckets());
+                    for (row, &digit) in digits.iter().enumerate() {
+                        buckets.multiply(&mut worker, digit, self.group(row, index));
+                    }
+                    buckets.collect(&mut worker, &mut sums);
+                }
+                sums
+            })
+            .collect();
+        let [positive, rest] = split(groups);
+        let mut product = Residues::from_groups(modulus, 1, self.columns(), positive);
+        if negative {
+            let rest = Residues::from_groups(modulus, 1, self.columns(), rest);
+            product.mul_assign(&rest.inverse_vartime()?);
+        }
+        Ok(product)
+    }
+
+    /// For a single row the product over its columns of element `i` to the power `weights[i]`: one element. Each lane
+    /// keeps buckets of its own.
+    ///
+    /// # Errors
+    /// [`ArithError::Length`] unless there is one row, and one weight a column; [`ArithError::NotInvertible`].
+    pub fn multi_exp_along_vartime(&self, weights: &[i64]) -> Result<Residues, ArithError> {
+        if self.rows() != 1 || weights.len() != self.columns() {
+            let expected = if self.rows() == 1 { self.columns() } else { 1 };
+            let actual = if self.rows() == 1 { weights.len() } else { self.rows() };
+            return Err(ArithError::Length { expected, actual });
+        }
+        let groups = self.groups_a_row();
+        let recoded = Recoded::new(weights, |digits, window| {
+            digits * (groups + (4 << (window - 1))) + 2 * digits * window as usize
+        });
+        let modulus = self.modulus();
+        let mut worker = Worker::new(modulus, LANES);
+        let mut sums = [modulus.one.clone(), modulus.one.clone()];
+        for digits in recoded.digits.iter().rev() {
+            raise(&mut worker, &mut sums, &modulus.one, recoded.window);
+            let buckets = recoded.buckets();
+            let size = modulus.rows();
+            let mut table = modulus.one.repeat(2 * buckets);
+            let mut value = modulus.one.clone();
+            for (index, digits) in digits.chunks(LANES).enumerate() {
+                let at = |digit: i16| {
+                    let bucket =
+                        usize::from(digit.unsigned_abs()) - 1 + if digit < 0 { buckets } else { 0 };
+                    bucket * size..(bucket + 1) * size
+                };
+                let used = || digits.iter().enumerate().filter(|(_, digit)| **digit != 0);
+                for (lane, &digit) in used() {
+                    copy_lane(&mut value, lane, &table[at(digit)], lane);
+                }
+                worker.mul(&mut value, self.group(0, index));
+                for (lane, &digit) in used() {
+                    copy_lane(&mut table[at(digit)], lane, &value, lane);
+                }
+            }
+            for (sum, buckets) in sums.iter_mut().zip(table.chunks(buckets * size)) {
+                let mut running = modulus.one.clone();
+                for bucket in buckets.chunks(size).rev() {
+                    worker.mul(&mut running, bucket);
+                    worker.mul(sum, &running);
+                }
+            }
+        }
+        let [positive, rest] = sums.map(|sum| across_lanes(self, sum));
+        let mut product = positive;
+        product.mul_assign(&rest.inverse_vartime()?);
+        Ok(product)
+    }
+}
+
+/// Both sums to the power `2^window`, unless they are still one.
+fn raise(worker: &mut Worker<'_>, sums: &mut [Vec<Row>; 2], one: &[Row], window: u32) {
+    for sum in sums.iter_mut().filter(|sum| sum.iter().zip(one).any(|(a, b)| a.0 != b.0)) {
+        (0..window).for_each(|_| worker.square(sum));
+    }
+}
+
+/// The groups' positive parts, one after the other, and their negative parts.
+fn split(groups: Vec<[Vec<Row>; 2]>) -> [Vec<Row>; 2] {
+    let (mut positive, mut negative) = (Vec::new(), Vec::new());
+    for [p, n] in groups {
+        positive.extend(p);
+        negative.extend(n);
+    }
+    [positive, negative]
+}
+
+/// The product of the eight lanes of a group, as a single element.
+fn across_lanes(like: &Residues, group: Vec<Row>) -> Residues {
+    let modulus = like.modulus();
+    let mut worker = Worker::new(modulus, LANES / 2);
+    let mut product = group;
+    for half in [4, 2, 1] {
+        let mut upper = product.clone();
+        for lane in 0..half {
+            copy_lane(&mut upper, lane, &product, lane + half);
+        }
+        worker.mul(&mut product, &upper);
+    }
+    (1..LANES).for_each(|lane| copy_lane(&mut product, lane, &modulus.one, lane));
+    Residues::from_groups(modulus, 1, 1, product)
+}
+
+/// Products of the groups that share a digit; positive digits and negative ones.
+struct Buckets {
+    products: [Vec<Option<Vec<Row>>>; 2],
+}
+
+impl Buckets {
+    fn new(count: usize) -> Self {
+        Buckets { products: [vec![None; count], vec![None; count]] }
+    }
+
+    /// Multiplies `group` into the bucket of `digit`; the first in a bucket costs a copy.
+    fn multiply(&mut self, worker: &mut Worker<'_>, digit: i16, group: &[Row]) {
+        let Some(bucket) = usize::from(digit.unsigned_abs()).checked_sub(1) else {
+            return;
+        };
+        match &mut self.products[usize::from(digit < 0)][bucket] {
+            Some(product) => worker.mul(product, group),
+            empty => *empty = Some(group.to_vec()),
+        }
+    }
+
+    /// Multiplies `prod_v bucket_v^v` into the sums.
+    fn collect(self, worker: &mut Worker<'_>, sums: &mut [Vec<Row>; 2]) {
+        for (sum, buckets) in sums.iter_mut().zip(self.products) {
+            let mut running: Option<Vec<Row>> = None;
+            for bucket in buckets.into_iter().rev() {
+                match (&mut running, bucket) {
+                    (Some(running), Some(bucket)) => worker.mul(running, &bucket),
+                    (None, bucket) => running = bucket,
+                    (Some(_), None) => {}
+                }
+                if let Some(running) = &running {
+                    worker.mul(sum, running);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Groups of eight residues enter, their products leave: the kernels with their scratch memory.
+
+use super::modulus::PowerModulus;
+use crate::backend::dispatch;
+use crate::backend::products::Row;
+use zeroize::Zeroize;
+
+/// The kernels of one modulus, for the first `lanes` residues of each group.
+pub(super) struct Worker<'a> {
+    modulus: &'a PowerModulus,
+    lanes: usize,
+    product: Vec<Row>,
+    digits: Vec<Row>,
+}
+
+impl<'a> Worker<'a> {
+    pub(super) fn new(modulus: &'a PowerModulus, lanes: usize) -> Self {
+        Worker {
+            modulus,
+            lanes,
+            product: vec![Row::default(); modulus.rows()],
+            digits: vec![Row::default(); modulus.reduction.limbs],
+        }
+    }
+
+    /// `x = x y`.
+    pub(super) fn mul(&mut self, x: &mut [Row], y: &[Row]) {
+        let m = self.modulus;
+        dispatch::montgomery_mul(
+            m.backend,
+            &m.reduction,
+            self.lanes,
+            &mut self.product,
+            x,
+            y,
+            &mut self.digits,
+        );
+        x.copy_from_slice(&self.product);
+    }
+
+    /// `x = x^2`.
+    pub(super) fn square(&mut self, x: &mut [Row]) {
+        let m = self.modulus;
+        dispatch::montgomery_square(
+            m.backend,
+            &m.reduction,
+            self.lanes,
+            &mut self.product,
+            x,
+            &mut self.digits,
+        );
+        x.copy_from_slice(&self.product);
+    }
+
+    /// `out = table[index]` in every lane, reading all of the table.
+    pub(super) fn select(&self, out: &mut [Row], table: &[Row], index: &[u64; 8]) {
+        dispatch::montgomery_select(self.modulus.backend, out, table, index);
+    }
+
+    /// The same for a table of single residues.
+    pub(super) fn select_single(&self, out: &mut [Row], table: &[u64], index: &[u64; 8]) {
+        dispatch::montgomery_select_single(self.modulus.backend, out, table, index);
+    }
+}
+
+impl Drop for Worker<'_> {
+    fn drop(&mut self) {
+        wipe(&mut self.product);
+        wipe(&mut self.digits);
+    }
+}
+
+/// Overwrites rows with zeros that the compiler may not leave out.
+pub(super) fn wipe(rows: &mut [Row]) {
+    rows.iter_mut().for_each(|row| row.0.zeroize());
+}
+
+/// Copies lane `from` of one group to lane `to` of another.
+pub(super) fn copy_lane(out: &mut [Row], to: usize, rows: &[Row], from: usize) {
+    for (out, row) in out.iter_mut().zip(rows) {
+        out.0[to] = row.0[from];
+    }
+}
