@@ -7,6 +7,7 @@
 pub mod backend;
 pub mod buffer;
 pub mod convert;
+pub mod curve25519;
 pub mod error;
 pub mod matmul;
 pub mod modulus;
