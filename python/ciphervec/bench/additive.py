@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 from typing import Any, Protocol
 
@@ -52,6 +53,10 @@ class Subject(Protocol):
         """How many rows share a ciphertext in lanes."""
         ...
 
+    def at(self, precision: str) -> Subject:
+        """The same keys, with vectors of another precision."""
+        ...
+
 
 def build(
     scheme: str, bits: int, s: int = 2, precision: str = "standard", *, insecure: bool = False
@@ -77,6 +82,11 @@ class Native:
         self.bits = ELGAMAL_BITS if scheme == "elgamal" else bits
         self.layouts: tuple[str, ...] = ("elements",) if scheme == "elgamal" else LAYOUTS
         self.keys: Any = self.module.generate(**options)
+
+    def at(self, precision: str) -> Native:
+        other = copy.copy(self)
+        other.precision = precision
+        return other
 
     def keygen(self) -> None:
         self.module.generate(**self.options)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from . import machine
 from .paillier import TOGETHER, Outcome, Record
-from .plotting import pyplot
+from .plotting import pyplot, save
 from .report import number, size
 
 OF = {
@@ -111,9 +111,7 @@ def plot(outcome: Outcome, path: Path) -> None:
     axes.set_title(f"{settings.scheme}, {records[0]['bits']} bits, {settings.dim} dimensions", loc="left")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncol=4)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=130, bbox_inches="tight")
-    plt.close(figure)
+    save(plt, figure, path)
 
 
 def bar_name(record: Record) -> str:

@@ -64,13 +64,21 @@ class Variant:
     error: Callable[[Any], float | None] = lambda result: None
 
 
-def run(settings: Settings, notify: Notify = lambda message: None, subject: Subject | None = None) -> Outcome:
+def run(
+    settings: Settings,
+    notify: Notify = lambda message: None,
+    step: Callable[[], None] = lambda: None,
+    subject: Subject | None = None,
+) -> Outcome:
     """Measure every operation, on one thread. Peers get the same vectors, or non-negative ones where they need them."""
     with machine.threads(1), one_core() as pinned:
         notify(f"making a {settings.bits}-bit {settings.scheme} key")
         ours = subject or build(settings.scheme, settings.bits, settings.s, settings.precision)
         bench = Bench(settings, ours, make_peers(settings, notify), notify)
-        records = [record for op in OPS for record in bench.measure(op)]
+        records: list[Record] = []
+        for op in OPS:
+            records += bench.measure(op)
+            step()
         records += [record for peer in bench.peers for record in bench.peer_records(peer)]
         notes = bench.notes()
         if bench.peers and not pinned:

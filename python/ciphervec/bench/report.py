@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from .plotting import pyplot
+from .plotting import pyplot, save
 
 Record = dict[str, Any]
 
@@ -179,6 +179,4 @@ def plot(records: Sequence[Record], path: Path) -> None:
     )
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncol=4)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=130, bbox_inches="tight")
-    plt.close(figure)
+    save(plt, figure, path)

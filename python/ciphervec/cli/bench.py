@@ -15,6 +15,7 @@ from ..bench.search import Record, Settings, run
 from ..bench.subject import VARIANTS
 from ..demo.show import grid
 from ..errors import InvalidInput
+from .measuring import at_least, each_of, one_of, watching
 from .terminal import aside, command, print_json, screen
 
 bench_app = typer.Typer(no_args_is_help=True, help="Measure, beside a peer in the same run.")
@@ -59,12 +60,12 @@ def search(
     - `ciphervec bench search --rows 10000 --dim 512 --peer tenseal`
     """
     settings = Settings(
-        rows=_at_least(rows, 10, "--rows"),
-        dim=_at_least(dim, 1, "--dim"),
-        threads=_at_least(threads, 1, "--threads"),
-        queries=_at_least(queries, 1, "--queries"),
-        repeats=_at_least(repeats, 5, "--repeats"),
-        accuracy_queries=_at_least(accuracy_queries, 1, "--accuracy-queries"),
+        rows=at_least(rows, 10, "--rows"),
+        dim=at_least(dim, 1, "--dim"),
+        threads=at_least(threads, 1, "--threads"),
+        queries=at_least(queries, 1, "--queries"),
+        repeats=at_least(repeats, 5, "--repeats"),
+        accuracy_queries=at_least(accuracy_queries, 1, "--accuracy-queries"),
         seed=seed,
         variants=variants(modes),
         peer=_peer(peer),
@@ -161,25 +162,22 @@ def paillier(
     - `ciphervec bench paillier --scheme elgamal --dim 512 --markdown out.md --plot out.png`
     """
     settings = paillier_bench.Settings(
-        scheme=_one_of(scheme, SCHEMES, "--scheme"),
+        scheme=one_of(scheme, SCHEMES, "--scheme"),
         bits=_bits(scheme, bits),
-        dim=_at_least(dim, 2, "--dim"),
-        s=_at_least(s, 1, "--s"),
-        precision=_one_of(precision, ("standard", "high"), "--precision"),
-        layouts=_each_of(layouts, LAYOUTS, "--layouts") or LAYOUTS,
-        gallery=None if gallery is None else _at_least(gallery, 1, "--gallery"),
-        repeats=_at_least(repeats, 5, "--repeats"),
+        dim=at_least(dim, 2, "--dim"),
+        s=at_least(s, 1, "--s"),
+        precision=one_of(precision, ("standard", "high"), "--precision"),
+        layouts=each_of(layouts, LAYOUTS, "--layouts") or LAYOUTS,
+        gallery=None if gallery is None else at_least(gallery, 1, "--gallery"),
+        repeats=at_least(repeats, 5, "--repeats"),
         seed=seed,
-        peers=_each_of(peer, tuple(PEERS), "--peer"),
-        peer_dim=None if peer_dim is None else _at_least(peer_dim, 1, "--peer-dim"),
+        peers=each_of(peer, tuple(PEERS), "--peer"),
+        peer_dim=None if peer_dim is None else at_least(peer_dim, 1, "--peer-dim"),
         peer_seconds=peer_seconds,
-        lightphe_digits=_at_least(lightphe_digits, 1, "--lightphe-digits"),
+        lightphe_digits=at_least(lightphe_digits, 1, "--lightphe-digits"),
     )
-    with aside.status("starting") as status:
-        outcome = paillier_bench.run(
-            settings,
-            status.update if aside.is_terminal else lambda message: aside.print(message, style="dim"),
-        )
+    with watching(len(paillier_bench.OPS)) as (notify, step):
+        outcome = paillier_bench.run(settings, notify, step)
     if json_file == Path("-"):
         print_json(outcome.records)
     else:
@@ -261,29 +259,10 @@ def variants(modes: str) -> tuple[tuple[str, str], ...]:
     return tuple(chosen)
 
 
-def _at_least(value: int, least: int, option: str) -> int:
-    if value < least:
-        raise InvalidInput(f"{option} must be at least {least}, got {value}.")
-    return value
-
-
 def _peer(name: str | None) -> str | None:
     if name not in (None, "tenseal"):
         raise InvalidInput(f"--peer knows tenseal, got {name!r}.")
     return name
-
-
-def _one_of(value: str, known: tuple[str, ...], option: str) -> str:
-    if value not in known:
-        raise InvalidInput(f"{option} knows {', '.join(known)}, got {value!r}.")
-    return value
-
-
-def _each_of(value: str, known: tuple[str, ...], option: str) -> tuple[str, ...]:
-    """'a, b' to ('a', 'b'), each known, none twice."""
-    return tuple(
-        dict.fromkeys(_one_of(part.strip(), known, option) for part in value.split(",") if part.strip())
-    )
 
 
 def _bits(scheme: str, bits: int | None) -> int:

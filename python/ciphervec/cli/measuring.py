@@ -1,0 +1,60 @@
+"""Steps and options enter, a bar and checked settings leave. Shared by the commands that measure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from ..errors import InvalidInput
+from .terminal import aside
+
+
+@contextmanager
+def watching(total: int) -> Iterator[tuple[Callable[[str], None], Callable[[], None]]]:
+    """Yields what to call with a message, and what to call after a step.
+
+    Where there is no terminal, a line for each thing that is new: a message up to its count in brackets.
+    """
+    if not aside.is_terminal:
+        told: set[str] = set()
+
+        def tell(message: str) -> None:
+            what = message.partition(" (")[0]
+            if what not in told:
+                told.add(what)
+                aside.print(what, style="dim", highlight=False)
+
+        yield tell, (lambda: None)
+        return
+    columns = (
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*columns, console=aside, transient=True) as bar:
+        task = bar.add_task("starting", total=total)
+        yield (lambda message: bar.update(task, description=message)), (lambda: bar.advance(task))
+
+
+def at_least(value: int, least: int, option: str) -> int:
+    """The value, or InvalidInput."""
+    if value < least:
+        raise InvalidInput(f"{option} must be at least {least}, got {value}.")
+    return value
+
+
+def one_of(value: str, known: tuple[str, ...], option: str) -> str:
+    """The value, or InvalidInput that lists the known ones."""
+    if value not in known:
+        raise InvalidInput(f"{option} knows {', '.join(known)}, got {value!r}.")
+    return value
+
+
+def each_of(value: str, known: tuple[str, ...], option: str) -> tuple[str, ...]:
+    """'a, b' to ('a', 'b'), each known, none twice."""
+    return tuple(
+        dict.fromkeys(one_of(part.strip(), known, option) for part in value.split(",") if part.strip())
+    )

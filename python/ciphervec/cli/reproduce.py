@@ -1,0 +1,148 @@
+"""A paper's name enters; its tables leave, remade on this machine with the printed figures beside. Plays owner and server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..bench import report
+from ..demo.show import grid
+from ..errors import InvalidInput
+from ..reproduce import phe_similarity, similarity_report
+from ..reproduce.images import load
+from ..reproduce.serengil_ozpinar import CRYPTOSYSTEMS
+from .measuring import at_least, each_of, watching
+from .terminal import aside, command, print_json, screen
+
+reproduce_app = typer.Typer(no_args_is_help=True, help="Remake a paper's tables, the printed figures beside.")
+
+JsonFile = Annotated[Path | None, typer.Option("--json", help="Write every record here; '-' prints them.")]
+CsvFile = Annotated[Path | None, typer.Option("--csv", help="Write the records here, a line each.")]
+MarkdownFile = Annotated[Path | None, typer.Option("--markdown", help="Write the tables and the notes here.")]
+PlotFile = Annotated[Path | None, typer.Option("--plot", help="Write a PNG here.")]
+
+QUICK_DIMS = (128, 512)
+QUICK_SECURITY = (80,)
+
+
+@reproduce_app.callback()
+def _root() -> None:
+    """Remake a paper's tables, the printed figures beside."""
+
+
+@reproduce_app.command("phe-similarity")
+@command
+def similarity(
+    schemes: Annotated[
+        str, typer.Option(help="Comma-separated, of " + ", ".join(CRYPTOSYSTEMS) + ". All if left out.")
+    ] = "",
+    security: Annotated[
+        str,
+        typer.Option(help="Comma-separated, of 80 (insecure, made here only), 112, 128. All if left out."),
+    ] = "",
+    dims: Annotated[str, typer.Option(help="Comma-separated dimensions.")] = "128,512,4096",
+    peer: Annotated[
+        str,
+        typer.Option(
+            help="Comma-separated, of lightphe, tenseal; 'none' for neither. Those installed if left out."
+        ),
+    ] = "",
+    vectors: Annotated[
+        Path | None,
+        typer.Option(
+            help="Your own embeddings, a .npy of (rows, dimensions), instead of images of digits and --dims."
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="80-bit keys and 128 and 512 dimensions alone: under a minute.")
+    ] = False,
+    repeats: Annotated[int, typer.Option(help="Runs per figure; medians are reported.")] = 5,
+    peer_dim: Annotated[
+        int,
+        typer.Option(
+            help="LightPHE is measured on this many dimensions at most and scaled beyond; marked 'est.'."
+        ),
+    ] = 512,
+    peer_seconds: Annotated[
+        float, typer.Option(help="A peer's operation is not run again once it took this long in all.")
+    ] = 20.0,
+    seed: Annotated[int, typer.Option(help="Of the random orthogonal map that fills the dimensions.")] = 0,
+    json_file: JsonFile = None,
+    csv_file: CsvFile = None,
+    markdown_file: MarkdownFile = None,
+    plot_file: PlotFile = None,
+) -> None:
+    """Table 5 of Serengil & Ozpinar 2025: rates, loss and sizes of encrypted similarities.
+
+    Ours, LightPHE and TenSEAL on the same unit-normalised embeddings of real images, one thread. All of it with LightPHE
+    takes about half an hour, most of it LightPHE's; --peer-dim 128 makes that a few minutes.
+
+    **Examples**
+
+    - `ciphervec reproduce phe-similarity --quick`
+    - `ciphervec reproduce phe-similarity --peer-dim 128 --markdown table5.md --plot table5.png`
+    - `ciphervec reproduce phe-similarity --vectors faces.npy --security 128 --peer tenseal`
+    """
+    own = None if vectors is None else load(vectors)
+    levels = tuple(map(str, phe_similarity.SECURITIES))
+    chosen = tuple(int(level) for level in each_of(security, levels, "--security"))
+    settings = phe_similarity.Settings(
+        schemes=each_of(schemes, tuple(CRYPTOSYSTEMS), "--schemes") or tuple(CRYPTOSYSTEMS),
+        securities=chosen or (QUICK_SECURITY if quick else phe_similarity.SECURITIES),
+        dims=(own.dim,) if own else QUICK_DIMS if quick else _dims(dims),
+        peers=_peers(peer),
+        vectors=own,
+        repeats=at_least(repeats, 1, "--repeats"),
+        peer_dim=at_least(peer_dim, 1, "--peer-dim"),
+        peer_seconds=peer_seconds,
+        seed=seed,
+    )
+    with watching(settings.cells) as (notify, step):
+        outcome = phe_similarity.run(settings, notify, step)
+    if json_file == Path("-"):
+        print_json(outcome.records)
+    else:
+        screen.print(similarity_report.heading(outcome) + "\n", highlight=False)
+        for quantity in phe_similarity.QUANTITIES:
+            heads, rows = similarity_report.table(outcome, quantity)
+            grid(screen, similarity_report.TITLES[quantity], heads, rows, left=1)
+            screen.print()
+        for note in similarity_report.closing(outcome):
+            screen.print(note, style="dim", highlight=False)
+    if json_file not in (None, Path("-")):
+        report.write_json(outcome.records, json_file)
+        _wrote(json_file)
+    if csv_file is not None:
+        report.write_csv(outcome.records, csv_file)
+        _wrote(csv_file)
+    if markdown_file is not None:
+        similarity_report.write_markdown(outcome, markdown_file)
+        _wrote(markdown_file)
+    if plot_file is not None:
+        similarity_report.plot(outcome, plot_file)
+        _wrote(plot_file)
+
+
+def _dims(text: str) -> tuple[int, ...]:
+    """'128,512' to (128, 512). Raises InvalidInput for what is no number."""
+    try:
+        found = tuple(dict.fromkeys(int(part) for part in text.split(",") if part.strip()))
+    except ValueError:
+        raise InvalidInput(
+            f"--dims takes numbers with commas between them, e.g. 128,512, got {text!r}."
+        ) from None
+    if not found:
+        raise InvalidInput("--dims is empty; give at least one, e.g. 128.")
+    return tuple(at_least(dim, 2, "--dims") for dim in found)
+
+
+def _peers(text: str) -> tuple[str, ...]:
+    if text == "none":
+        return ()
+    return each_of(text, phe_similarity.PEERS, "--peer") or phe_similarity.installed_peers()
+
+
+def _wrote(path: Path) -> None:
+    aside.print(f"wrote {path}", style="dim", highlight=False)
