@@ -14,6 +14,8 @@ use super::{avx2, avx512};
 pub(crate) struct LimbFormat {
     /// Bits of a limb.
     pub radix: u32,
+    /// Residues whose limbs lie side by side.
+    pub width: usize,
     /// The number of limbs is a multiple of it.
     pub tile: usize,
     /// Whether limbs lie around zero, not above it.
@@ -261,6 +263,7 @@ pub(crate) fn limb_format(backend: Backend) -> LimbFormat {
         ($module:ident, $signed:literal) => {
             LimbFormat {
                 radix: $module::montgomery::RADIX,
+                width: $module::montgomery::WIDTH,
                 tile: $module::montgomery::TILE,
                 signed: $signed,
                 encode: $module::montgomery::encode,

@@ -7,8 +7,9 @@
 //! product divided by `R`, and `-m_t` belongs to `S_{t+1}`. That makes 3 products and 2 reductions of half the length
 //! for `n^2`, 5 `limbs^2` limb products instead of the 8 of a product modulo a number twice as long.
 
-/// Eight limbs of one weight, one a residue, as the back-end's lanes hold them.
-#[derive(Clone, Copy, Debug, Default)]
+/// 64 bytes of a group of eight residues. A group is as many rows as a residue has limbs; in it the limbs of the first
+/// `WIDTH` residues come first, `WIDTH` of one weight side by side.
+#[derive(Clone, Copy, Debug, Default, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, align(64))]
 pub(crate) struct Row(pub [u64; 8]);
 
@@ -34,6 +35,8 @@ macro_rules! montgomery_products {
 
         const COLUMNS: usize = 2 * TILE - 1;
         type Columns = [Acc; COLUMNS];
+        /// Limbs of one weight, side by side as the lanes load them.
+        type Limbs = [u64; WIDTH];
 
         /// `out = a b / R` in the first `lanes` lanes. Digits of `a` and `b` in the lazy range of the lanes, those of
         /// `out` again.
@@ -71,56 +74,57 @@ macro_rules! montgomery_products {
             b: &[Row],
             m: &mut [Row],
         ) {
-            let (size, tiles) = (r.limbs, r.limbs / TILE);
+            let (size, rows) = (r.limbs, r.digits * r.limbs);
             assert!(size % TILE == 0 && r.modulus.len() == size && m.len() == size);
-            assert!([out.len(), a.len(), b.len()] == [r.digits * size; 3]);
-            let parts = lanes.div_ceil(WIDTH);
+            assert!([out.len(), a.len(), b.len()] == [rows; 3]);
+            let (a, b): (&[Limbs], &[Limbs]) = (bytemuck::cast_slice(a), bytemuck::cast_slice(b));
+            let (out, m): (&mut [Limbs], &mut [Limbs]) =
+                (bytemuck::cast_slice_mut(out), bytemuck::cast_slice_mut(m));
+            let modulus = r.modulus.as_chunks::<TILE>().0;
+            let (tiles, parts) = (size / TILE, lanes.div_ceil(WIDTH));
             for t in 0..r.digits {
                 let mut spill = [[zero(); COLUMNS]; 8 / WIDTH];
                 for column in 0..2 * tiles {
-                    for (half, spill) in spill.iter_mut().take(parts).enumerate() {
-                        let lane = half * WIDTH;
-                        let mut acc = if SQUARE {
-                            digit_squares(a, t, size, column, lane)
+                    // The parts take turns, so that one's products cover the latency of the other's reduction.
+                    for (part, spill) in spill.iter_mut().take(parts).enumerate() {
+                        let a = a[part * rows..(part + 1) * rows].as_chunks::<TILE>().0;
+                        let b = b[part * rows..(part + 1) * rows].as_chunks::<TILE>().0;
+                        let m = &mut m[part * size..(part + 1) * size];
+                        let mut acc = [zero(); COLUMNS];
+                        let mut count = if SQUARE {
+                            digit_squares(&mut acc, a, t, tiles, column)
                         } else {
-                            digit_products(a, b, t, size, column, lane)
+                            digit_products(&mut acc, a, b, t, tiles, column)
                         };
                         // Tiles of m whose limbs are known: all but the one that this column is about to give.
                         let last = column.min(tiles);
-                        let first = (column + 1).saturating_sub(tiles);
-                        for at in first..last {
-                            tile(
-                                &mut acc,
-                                &rows(&m[at * TILE..], lane),
-                                &splats(&r.modulus[(column - at) * TILE..]),
-                            );
+                        let first = (column + 1).saturating_sub(tiles).min(last);
+                        let known = &m.as_chunks::<TILE>().0[first..last];
+                        let against = &modulus[column + 1 - last..column + 1 - first];
+                        for (x, y) in known.iter().zip(against.iter().rev()) {
+                            tile(&mut acc, &limbs(x), &splats(y));
                         }
-                        settle(&mut acc, last.saturating_sub(first));
+                        count += known.len();
+                        settle(&mut acc, count);
                         for (acc, spill) in acc.iter_mut().zip(spill.iter()) {
                             join(acc, spill);
                         }
                         let start = column * TILE;
                         if column < tiles {
+                            let m = &mut m[start..start + TILE];
                             if t > 0 {
-                                for c in 0..TILE {
-                                    subtract(&mut acc[c], load(&m[start + c], lane));
+                                for (c, m) in m.iter().enumerate() {
+                                    subtract(&mut acc[c], load(m));
                                     if let Some(&limb) = r.offset.get(start + c) {
                                         add_word(&mut acc[c], limb);
                                     }
                                 }
                             }
-                            reduce(r, &mut acc, &mut m[start..], lane);
+                            reduce(&mut acc, &modulus[0], r.inverse, m);
                         } else {
-                            let out = &mut out[t * size + start - size..];
-                            for c in 0..TILE {
-                                let (limb, carry) = carry(acc[c]);
-                                store(&mut out[c], lane, limb);
-                                if c + 1 < COLUMNS {
-                                    pass(&mut acc[c + 1], carry);
-                                } else {
-                                    acc[c] = zero();
-                                    pass(&mut acc[c], carry);
-                                }
+                            let start = part * rows + t * size + start - size;
+                            for (c, out) in out[start..start + TILE].iter_mut().enumerate() {
+                                store(out, finish(&mut acc, c));
                             }
                         }
                         *spill = shifted(&acc);
@@ -129,122 +133,110 @@ macro_rules! montgomery_products {
             }
         }
 
+        /// The limb of column `c`, whose carry goes to the next.
+        $(#[$attribute])*
+        #[inline]
+        fn finish(acc: &mut Columns, c: usize) -> V {
+            let (limb, carry) = carry(acc[c]);
+            pass(&mut acc[c + 1], carry);
+            limb
+        }
+
         /// What the columns above the tile take into the next column of tiles.
         $(#[$attribute])*
         #[inline]
         fn shifted(acc: &Columns) -> Columns {
             let mut next = [zero(); COLUMNS];
-            if TILE == 1 {
-                next[0] = acc[0];
-            } else {
-                next[..TILE - 1].copy_from_slice(&acc[TILE..]);
-            }
+            next[..TILE - 1].copy_from_slice(&acc[TILE..]);
             next
         }
 
         /// Montgomery digits for the `TILE` lowest columns, which become zero and pass their carries on.
         $(#[$attribute])*
         #[inline]
-        fn reduce(r: &Reduction, acc: &mut Columns, m: &mut [Row], lane: usize) {
-            let n = splats(&r.modulus);
-            let inverse = splat(r.inverse);
-            let mut limbs = [inverse; TILE];
-            for c in 0..TILE {
-                // Columns from TILE on belong to later tiles, but the products of this tile reach them.
+        fn reduce(acc: &mut Columns, modulus: &[u64; TILE], inverse: u64, m: &mut [Limbs]) {
+            let n = splats(modulus);
+            let inverse = splat(inverse);
+            for (c, m) in m.iter_mut().enumerate() {
                 let limb = digit(&acc[c], inverse);
-                for j in 0..TILE - c {
-                    multiply_settled(&mut acc[c + j], limb, n[j]);
+                for j in 0..TILE {
+                    multiply(&mut acc[c + j], limb, n[j]);
+                    unbias(&mut acc[c + j], 1);
                 }
-                limbs[c] = limb;
-                store(&mut m[c], lane, limb);
-                let (_, carry) = carry(acc[c]);
-                if c + 1 < COLUMNS {
-                    pass(&mut acc[c + 1], carry);
-                } else {
-                    acc[c] = zero();
-                    pass(&mut acc[c], carry);
-                }
-            }
-            for c in 1..TILE {
-                for j in TILE - c..TILE {
-                    multiply_settled(&mut acc[c + j], limbs[c], n[j]);
-                }
+                store(m, limb);
+                finish(acc, c);
             }
         }
 
-        /// The sum of the products of digits `i + j = t` in one column of tiles.
+        /// The tiles of two factors that meet in a column of tiles: `a[range]`, and `b` backwards.
+        #[inline]
+        fn meeting(tiles: usize, column: usize) -> (usize, usize) {
+            ((column + 1).saturating_sub(tiles), (column + 1).min(tiles))
+        }
+
+        $(#[$attribute])*
+        #[inline]
+        fn accumulate(acc: &mut Columns, a: &[[Limbs; TILE]], b: &[[Limbs; TILE]]) -> usize {
+            for (a, b) in a.iter().zip(b.iter().rev()) {
+                tile(acc, &limbs(a), &limbs(b));
+            }
+            a.len()
+        }
+
+        /// The sum of the products of digits `i + j = t` in one column of tiles; the number of tiles.
         $(#[$attribute])*
         #[inline]
         fn digit_products(
-            a: &[Row],
-            b: &[Row],
+            acc: &mut Columns,
+            a: &[[Limbs; TILE]],
+            b: &[[Limbs; TILE]],
             t: usize,
-            size: usize,
+            tiles: usize,
             column: usize,
-            lane: usize,
-        ) -> Columns {
-            let mut acc = [zero(); COLUMNS];
-            let tiles = size / TILE;
-            let range = (column + 1).saturating_sub(tiles)..(column + 1).min(tiles);
+        ) -> usize {
+            let (first, last) = meeting(tiles, column);
+            let mut count = 0;
             for i in 0..=t {
-                let (a, b) = (&a[i * size..(i + 1) * size], &b[(t - i) * size..(t - i + 1) * size]);
-                for at in range.clone() {
-                    tile(
-                        &mut acc,
-                        &rows(&a[at * TILE..], lane),
-                        &rows(&b[(column - at) * TILE..], lane),
-                    );
-                }
+                let a = &a[i * tiles + first..i * tiles + last];
+                let j = (t - i) * tiles;
+                count += accumulate(acc, a, &b[j + column + 1 - last..j + column + 1 - first]);
             }
-            settle(&mut acc, (t + 1) * range.len());
-            acc
+            count
         }
 
         /// The same for `a = b`: every product of two different tiles once, doubled.
         $(#[$attribute])*
         #[inline]
-        fn digit_squares(a: &[Row], t: usize, size: usize, column: usize, lane: usize) -> Columns {
-            let mut acc = [zero(); COLUMNS];
-            let tiles = size / TILE;
-            let range = (column + 1).saturating_sub(tiles)..(column + 1).min(tiles);
+        fn digit_squares(
+            acc: &mut Columns,
+            a: &[[Limbs; TILE]],
+            t: usize,
+            tiles: usize,
+            column: usize,
+        ) -> usize {
+            let (first, last) = meeting(tiles, column);
             let mut count = 0;
             for i in 0..t.div_ceil(2) {
-                let (a, b) = (&a[i * size..(i + 1) * size], &a[(t - i) * size..(t - i + 1) * size]);
-                for at in range.clone() {
-                    tile(
-                        &mut acc,
-                        &rows(&a[at * TILE..], lane),
-                        &rows(&b[(column - at) * TILE..], lane),
-                    );
-                }
-                count += range.len();
+                let j = (t - i) * tiles;
+                let b = &a[j + column + 1 - last..j + column + 1 - first];
+                count += accumulate(acc, &a[i * tiles + first..i * tiles + last], b);
             }
+            let middle = &a[t / 2 * tiles..(t / 2 + 1) * tiles];
             if t % 2 == 0 {
-                let a = &a[t / 2 * size..(t / 2 + 1) * size];
-                for at in range.start..range.end.min(column.div_ceil(2)) {
-                    tile(
-                        &mut acc,
-                        &rows(&a[at * TILE..], lane),
-                        &rows(&a[(column - at) * TILE..], lane),
-                    );
-                    count += 1;
-                }
-                settle(&mut acc, count);
-                for acc in &mut acc {
-                    double(acc);
-                }
-                if column % 2 == 0 && column / 2 < tiles {
-                    let middle = rows(&a[column / 2 * TILE..], lane);
-                    tile(&mut acc, &middle, &middle);
-                    settle(&mut acc, 1);
-                }
-            } else {
-                settle(&mut acc, count);
-                for acc in &mut acc {
-                    double(acc);
-                }
+                let last = last.min(column.div_ceil(2)).max(first);
+                let b = &middle[column + 1 - last..column + 1 - first];
+                count += accumulate(acc, &middle[first..last], b);
             }
-            acc
+            for acc in acc.iter_mut() {
+                double(acc);
+            }
+            count *= 2;
+            if t % 2 == 0 && column % 2 == 0 {
+                let middle = limbs(&middle[column / 2]);
+                tile(acc, &middle, &middle);
+                count += 1;
+            }
+            count
         }
 
         $(#[$attribute])*
@@ -268,26 +260,17 @@ macro_rules! montgomery_products {
 
         $(#[$attribute])*
         #[inline]
-        fn multiply_settled(acc: &mut Acc, a: V, b: V) {
-            multiply(acc, a, b);
-            unbias(acc, 1);
-        }
-
-        $(#[$attribute])*
-        #[inline]
-        fn rows(from: &[Row], lane: usize) -> [V; TILE] {
-            let from: &[Row; TILE] = from.first_chunk().expect("a whole tile");
+        fn limbs(from: &[Limbs; TILE]) -> [V; TILE] {
             let mut limbs = [splat(0); TILE];
-            for (limb, row) in limbs.iter_mut().zip(from) {
-                *limb = load(row, lane);
+            for (limb, from) in limbs.iter_mut().zip(from) {
+                *limb = load(from);
             }
             limbs
         }
 
         $(#[$attribute])*
         #[inline]
-        fn splats(from: &[u64]) -> [V; TILE] {
-            let from: &[u64; TILE] = from.first_chunk().expect("a whole tile");
+        fn splats(from: &[u64; TILE]) -> [V; TILE] {
             let mut limbs = [splat(0); TILE];
             for (limb, &word) in limbs.iter_mut().zip(from) {
                 *limb = splat(word);
@@ -299,11 +282,17 @@ macro_rules! montgomery_products {
         $(#[$attribute])*
         pub(crate) fn select(out: &mut [Row], table: &[Row], index: &[u64; 8]) {
             out.fill(Row([0; 8]));
-            for (entry, rows) in table.chunks_exact(out.len()).enumerate() {
+            let rows = out.len();
+            let out: &mut [Limbs] = bytemuck::cast_slice_mut(out);
+            for (entry, group) in table.chunks_exact(rows).enumerate() {
                 let mask = index.map(|i| mask_equal(i, entry as u64));
-                for (out, row) in out.iter_mut().zip(rows) {
-                    for ((out, word), mask) in out.0.iter_mut().zip(row.0).zip(mask) {
-                        *out |= word & mask;
+                let group: &[Limbs] = bytemuck::cast_slice(group);
+                let parts = out.chunks_exact_mut(rows).zip(group.chunks_exact(rows));
+                for ((out, group), mask) in parts.zip(mask.as_chunks::<WIDTH>().0) {
+                    for (out, limbs) in out.iter_mut().zip(group) {
+                        for ((out, limb), mask) in out.iter_mut().zip(limbs).zip(mask) {
+                            *out |= limb & mask;
+                        }
                     }
                 }
             }
@@ -313,11 +302,15 @@ macro_rules! montgomery_products {
         $(#[$attribute])*
         pub(crate) fn select_single(out: &mut [Row], table: &[u64], index: &[u64; 8]) {
             out.fill(Row([0; 8]));
-            for (entry, words) in table.chunks_exact(out.len()).enumerate() {
+            let rows = out.len();
+            let out: &mut [Limbs] = bytemuck::cast_slice_mut(out);
+            for (entry, words) in table.chunks_exact(rows).enumerate() {
                 let mask = index.map(|i| mask_equal(i, entry as u64));
-                for (out, &word) in out.iter_mut().zip(words) {
-                    for (out, mask) in out.0.iter_mut().zip(mask) {
-                        *out |= word & mask;
+                for (out, mask) in out.chunks_exact_mut(rows).zip(mask.as_chunks::<WIDTH>().0) {
+                    for (out, &word) in out.iter_mut().zip(words) {
+                        for (out, mask) in out.iter_mut().zip(mask) {
+                            *out |= word & mask;
+                        }
                     }
                 }
             }

@@ -6,7 +6,7 @@ use super::LANES;
 use super::digits::window;
 use super::modulus::PowerModulus;
 use super::residues::Residues;
-use super::worker::{Worker, wipe};
+use super::worker::{self, Worker, copy_lane, set_lane, wipe};
 use crate::backend::products::Row;
 use zeroize::Zeroize;
 
@@ -55,7 +55,7 @@ impl Comb {
         assert!(exponent_bits > 0, "exponents of one bit or more");
         let modulus = base.modulus();
         let windows = exponent_bits.div_ceil(window) as usize;
-        let size = modulus.rows();
+        let (size, width) = (modulus.rows(), modulus.format.width);
         let mut table = vec![0; (windows * size) << window];
         let mut worker = Worker::new(modulus, 1);
         let mut full = Worker::new(modulus, LANES);
@@ -68,7 +68,7 @@ impl Comb {
                 if at + lane > 0 {
                     (0..window).for_each(|_| worker.square(&mut base));
                 }
-                step.iter_mut().zip(&base).for_each(|(step, base)| step.0[lane] = base.0[0]);
+                copy_lane(width, &mut step, lane, &base, 0);
             }
             let mut power = modulus.one.clone();
             for entry in 0..1 << window {
@@ -77,7 +77,10 @@ impl Comb {
                 }
                 for (lane, window) in windows.chunks_mut(size << window).enumerate() {
                     let place = &mut window[entry * size..(entry + 1) * size];
-                    place.iter_mut().zip(&power).for_each(|(word, row)| *word = row.0[lane]);
+                    place
+                        .iter_mut()
+                        .zip(worker::lane(width, &power, lane))
+                        .for_each(|(word, limb)| *word = limb);
                 }
             }
             wipe(&mut step);
@@ -114,10 +117,11 @@ impl Comb {
     /// # Panics
     /// For another number of words.
     pub fn pow_vartime(&self, rows: usize, columns: usize, exponents: &[u64]) -> Residues {
+        let width = self.modulus.format.width;
         self.powers(rows, columns, exponents, |_, factor, entries, index| {
             for (lane, &index) in index.iter().enumerate() {
-                let entry = &entries[index as usize * factor.len()..];
-                factor.iter_mut().zip(entry).for_each(|(row, &word)| row.0[lane] = word);
+                let entry = &entries[index as usize * factor.len()..][..factor.len()];
+                set_lane(width, factor, lane, entry.iter().copied());
             }
         })
     }

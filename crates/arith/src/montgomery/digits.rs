@@ -26,9 +26,9 @@ pub(super) fn to_limbs(format: &LimbFormat, words: &[u64], out: &mut [u64]) {
 }
 
 /// The number in stored `limbs` as `out.len()` words, two's complement.
-pub(super) fn to_words(format: &LimbFormat, limbs: impl Iterator<Item = u64>, out: &mut [u64]) {
+pub(super) fn to_words(format: &LimbFormat, limbs: &[u64], out: &mut [u64]) {
     let (mut held, mut bits) = (0i128, 0);
-    let mut limbs = limbs.map(format.decode);
+    let mut limbs = limbs.iter().map(|&limb| (format.decode)(limb));
     for out in out.iter_mut() {
         while bits < 64 {
             match limbs.next() {

@@ -28,7 +28,8 @@ impl Residues {
         let group = |at: usize| {
             let (row, index) = place(at);
             let mut rows = self.group(row, index).to_vec();
-            (self.lanes(index)..LANES).for_each(|lane| copy_lane(&mut rows, lane, &modulus.one, 0));
+            (self.lanes(index)..LANES)
+                .for_each(|lane| copy_lane(modulus.format.width, &mut rows, lane, &modulus.one, 0));
             rows
         };
         let mut worker = Worker::new(modulus, LANES);
@@ -78,7 +79,7 @@ fn inverse_of_lanes(
     let mut worker = Worker::new(modulus, 1);
     let single = |lane: usize| {
         let mut rows = modulus.one.clone();
-        copy_lane(&mut rows, 0, group, lane);
+        copy_lane(modulus.format.width, &mut rows, 0, group, lane);
         rows
     };
     let mut upto = vec![single(0)];
@@ -93,11 +94,11 @@ fn inverse_of_lanes(
     let mut inverses = modulus.one.clone();
     for lane in (0..LANES).rev() {
         if lane == 0 {
-            copy_lane(&mut inverses, 0, &rest, 0);
+            copy_lane(modulus.format.width, &mut inverses, 0, &rest, 0);
         } else {
             let mut inverse = rest.clone();
             worker.mul(&mut inverse, &upto[lane - 1]);
-            copy_lane(&mut inverses, lane, &inverse, 0);
+            copy_lane(modulus.format.width, &mut inverses, lane, &inverse, 0);
             worker.mul(&mut rest, &single(lane));
         }
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::digits::{add_assign, bit_length, less, sub_masked, to_limbs};
+use super::worker::spread;
 use crate::backend::Backend;
 use crate::backend::dispatch::{self, LimbFormat};
 use crate::backend::products::{Reduction, Row};
@@ -27,7 +28,7 @@ pub struct PowerModulus {
     modulus: Vec<u64>,
     bits: u32,
     digits: usize,
-    /// `R^2` as one row a limb, the same in all lanes.
+    /// `R^2`, the same in all lanes.
     pub(super) into: Vec<Row>,
     /// `R`, likewise: one in Montgomery form.
     pub(super) one: Vec<Row>,
@@ -77,20 +78,18 @@ impl PowerModulus {
         let mut power = vec![0; digits * modulus.len()];
         power[0] = 1;
         (0..shift).for_each(|_| twice(&mut power, &modulus));
-        let spread = |element: &[u64]| {
-            let mut rows = Vec::with_capacity(digits * limbs);
-            for digit in element.chunks(modulus.len()) {
-                let mut words = vec![0; limbs];
-                to_limbs(&format, digit, &mut words);
-                rows.extend(words.into_iter().map(|word| Row([word; 8])));
+        let group = |element: &[u64]| {
+            let mut stored = vec![0; digits * limbs];
+            for (digit, stored) in element.chunks(modulus.len()).zip(stored.chunks_mut(limbs)) {
+                to_limbs(&format, digit, stored);
             }
-            rows
+            spread(format.width, &stored)
         };
-        let one = spread(&power);
+        let one = group(&power);
         let offset =
             if format.signed { Vec::new() } else { offset(&format, &modulus, &power, limbs) };
         (0..shift).for_each(|_| twice(&mut power, &modulus));
-        let into = spread(&power);
+        let into = group(&power);
         let reduction = Reduction { digits, limbs, modulus: n, inverse: digit[0], offset };
         Ok(Arc::new(PowerModulus { backend, format, reduction, modulus, bits, digits, into, one }))
     }

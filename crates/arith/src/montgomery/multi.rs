@@ -138,11 +138,11 @@ impl Residues {
                 };
                 let used = || digits.iter().enumerate().filter(|(_, digit)| **digit != 0);
                 for (lane, &digit) in used() {
-                    copy_lane(&mut value, lane, &table[at(digit)], lane);
+                    copy_lane(modulus.format.width, &mut value, lane, &table[at(digit)], lane);
                 }
                 worker.mul(&mut value, self.group(0, index));
                 for (lane, &digit) in used() {
-                    copy_lane(&mut table[at(digit)], lane, &value, lane);
+                    copy_lane(modulus.format.width, &mut table[at(digit)], lane, &value, lane);
                 }
             }
             for (sum, buckets) in sums.iter_mut().zip(table.chunks(buckets * size)) {
@@ -185,11 +185,12 @@ fn across_lanes(like: &Residues, group: Vec<Row>) -> Residues {
     for half in [4, 2, 1] {
         let mut upper = product.clone();
         for lane in 0..half {
-            copy_lane(&mut upper, lane, &product, lane + half);
+            copy_lane(modulus.format.width, &mut upper, lane, &product, lane + half);
         }
         worker.mul(&mut product, &upper);
     }
-    (1..LANES).for_each(|lane| copy_lane(&mut product, lane, &modulus.one, lane));
+    (1..LANES)
+        .for_each(|lane| copy_lane(modulus.format.width, &mut product, lane, &modulus.one, lane));
     Residues::from_groups(modulus, 1, 1, product)
 }
 

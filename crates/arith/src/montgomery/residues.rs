@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::LANES;
 use super::digits::{settle, to_limbs, to_words};
 use super::modulus::PowerModulus;
-use super::worker::{Worker, copy_lane, wipe};
+use super::worker::{Worker, copy_lane, lane, set_lane, spread, wipe};
 use crate::backend::products::Row;
 use crate::error::ArithError;
 
@@ -60,15 +60,14 @@ impl Residues {
         table.data.par_chunks_mut(modulus.rows()).enumerate().for_each(|(index, group)| {
             let (row, first) = (index / per_row, index % per_row * LANES);
             let lanes = (columns - first).min(LANES);
-            let mut stored = vec![0; limbs];
+            let mut stored = vec![0; group.len()];
             for lane in 0..lanes {
                 let at = (row * columns + first + lane) * size;
-                for (digit, rows) in
-                    words[at..at + size].chunks(modulus.words()).zip(group.chunks_mut(limbs))
-                {
-                    to_limbs(&modulus.format, digit, &mut stored);
-                    rows.iter_mut().zip(&stored).for_each(|(row, &limb)| row.0[lane] = limb);
+                let digits = words[at..at + size].chunks(modulus.words());
+                for (digit, stored) in digits.zip(stored.chunks_mut(limbs)) {
+                    to_limbs(&modulus.format, digit, stored);
                 }
+                set_lane(modulus.format.width, group, lane, stored.iter().copied());
             }
             Worker::new(modulus, lanes).mul(group, &modulus.into);
         });
@@ -84,8 +83,9 @@ impl Residues {
         if out.is_empty() {
             return out;
         }
-        let mut one = vec![Row::default(); modulus.rows()];
-        one[0] = Row([(modulus.format.encode)(1); LANES]);
+        let mut limbs_of_one = vec![(modulus.format.encode)(0); modulus.rows()];
+        limbs_of_one[0] = (modulus.format.encode)(1);
+        let one = spread(modulus.format.width, &limbs_of_one);
         let per_row = self.columns.div_ceil(LANES);
         out.par_chunks_mut(self.columns * size)
             .zip(self.data.par_chunks(per_row * modulus.rows()))
@@ -95,14 +95,11 @@ impl Residues {
                 for (out, group) in out.chunks_mut(LANES * size).zip(row.chunks(modulus.rows())) {
                     let mut group = group.to_vec();
                     Worker::new(modulus, out.len() / size).mul(&mut group, &one);
-                    for (lane, element) in out.chunks_mut(size).enumerate() {
+                    for (at, element) in out.chunks_mut(size).enumerate() {
+                        let stored: Vec<u64> = lane(modulus.format.width, &group, at).collect();
                         let mut carry = 0i64;
-                        for (digit, rows) in element.chunks_mut(words).zip(group.chunks(limbs)) {
-                            to_words(
-                                &modulus.format,
-                                rows.iter().map(|row| row.0[lane]),
-                                &mut value,
-                            );
+                        for (digit, limbs) in element.chunks_mut(words).zip(stored.chunks(limbs)) {
+                            to_words(&modulus.format, limbs, &mut value);
                             add_signed(&mut value, carry);
                             carry = settle(&mut value, modulus.modulus(), &mut spare);
                             digit.copy_from_slice(&value[..words]);
@@ -223,8 +220,10 @@ impl Residues {
 
     /// Element (`row`, `column`) in all lanes of a group.
     pub(super) fn spread(&self, row: usize, column: usize) -> Vec<Row> {
+        let width = self.modulus.format.width;
         let group = self.group(row, column / LANES);
-        group.iter().map(|words| Row([words.0[column % LANES]; LANES])).collect()
+        let limbs: Vec<u64> = lane(width, group, column % LANES).collect();
+        spread(width, &limbs)
     }
 
     /// The table that holds at (`row`, `column`) what `source` says: another table's row and column.
@@ -241,7 +240,7 @@ impl Residues {
             for lane in 0..(columns - first).min(LANES) {
                 let (from, source_row, source_column) = source(row, first + lane);
                 let rows = from.group(source_row, source_column / LANES);
-                copy_lane(group, lane, rows, source_column % LANES);
+                copy_lane(modulus.format.width, group, lane, rows, source_column % LANES);
             }
         }
         table

@@ -26,7 +26,7 @@ const LOW: f64 = 1.5 * (1u64 << 52) as f64;
 const MASK: i64 = (1 << 52) - 1;
 const SIGN: i64 = 1 << 51;
 
-/// How a limb is kept in a [`Row`].
+/// How a limb is stored.
 pub(crate) fn encode(limb: i64) -> u64 {
     (limb as f64).to_bits()
 }
@@ -44,18 +44,16 @@ fn zero() -> Acc {
 
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-fn load(row: &Row, lane: usize) -> V {
-    let lanes: &[u64; 4] = row.0[lane..].first_chunk().expect("four lanes");
+fn load(limbs: &Limbs) -> V {
     // SAFETY: the reference covers 32 readable bytes; the load has no alignment.
-    unsafe { _mm256_loadu_pd(lanes.as_ptr().cast()) }
+    unsafe { _mm256_loadu_pd(limbs.as_ptr().cast()) }
 }
 
 #[inline]
 #[target_feature(enable = "avx2,fma")]
-fn store(row: &mut Row, lane: usize, limb: V) {
-    let lanes: &mut [u64; 4] = row.0[lane..].first_chunk_mut().expect("four lanes");
+fn store(limbs: &mut Limbs, limb: V) {
     // SAFETY: the reference covers 32 writable bytes; the store has no alignment.
-    unsafe { _mm256_storeu_pd(lanes.as_mut_ptr().cast(), limb) }
+    unsafe { _mm256_storeu_pd(limbs.as_mut_ptr().cast(), limb) }
 }
 
 #[inline]

@@ -17,7 +17,7 @@ struct Acc {
     high: __m512i,
 }
 
-/// How a limb is kept in a [`Row`].
+/// How a limb is stored.
 pub(crate) fn encode(limb: i64) -> u64 {
     limb as u64
 }
@@ -35,16 +35,16 @@ fn zero() -> Acc {
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn load(row: &Row, _: usize) -> V {
-    // SAFETY: a row is 64 readable bytes; the load has no alignment.
-    unsafe { _mm512_loadu_si512(row.0.as_ptr().cast()) }
+fn load(limbs: &Limbs) -> V {
+    // SAFETY: the reference covers 64 readable bytes; the load has no alignment.
+    unsafe { _mm512_loadu_si512(limbs.as_ptr().cast()) }
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn store(row: &mut Row, _: usize, limb: V) {
-    // SAFETY: a row is 64 writable bytes; the store has no alignment.
-    unsafe { _mm512_storeu_si512(row.0.as_mut_ptr().cast(), limb) }
+fn store(limbs: &mut Limbs, limb: V) {
+    // SAFETY: the reference covers 64 writable bytes; the store has no alignment.
+    unsafe { _mm512_storeu_si512(limbs.as_mut_ptr().cast(), limb) }
 }
 
 #[inline]

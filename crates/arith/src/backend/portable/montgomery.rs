@@ -9,7 +9,7 @@ pub(crate) const TILE: usize = 2;
 type V = i64;
 type Acc = i128;
 
-/// How a limb is kept in a [`Row`].
+/// How a limb is stored.
 pub(crate) fn encode(limb: i64) -> u64 {
     limb as u64
 }
@@ -25,13 +25,13 @@ fn zero() -> Acc {
 }
 
 #[inline]
-fn load(row: &Row, lane: usize) -> V {
-    row.0[lane] as i64
+fn load(limbs: &Limbs) -> V {
+    limbs[0] as i64
 }
 
 #[inline]
-fn store(row: &mut Row, lane: usize, limb: V) {
-    row.0[lane] = limb as u64;
+fn store(limbs: &mut Limbs, limb: V) {
+    limbs[0] = limb as u64;
 }
 
 #[inline]
