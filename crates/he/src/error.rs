@@ -98,6 +98,21 @@ pub enum Error {
         "decryption refused: a result exceeds its declared bound; use the precision and the dimension it was encrypted with"
     )]
     Bound,
+    /// A computation with a secret key did not pass its own check; what it gave was thrown away.
+    #[error(
+        "a computation with the secret key failed its check and its result was discarded; try again, and test this machine's memory and processor if it happens twice"
+    )]
+    Fault,
+    /// Fewer precomputed noises are left than were asked for.
+    #[error(
+        "the noise pool holds {left} elements, {asked} were asked for; fill it, or encrypt without a pool"
+    )]
+    Exhausted {
+        /// Elements asked for.
+        asked: usize,
+        /// Elements left; none of them was used.
+        left: usize,
+    },
     /// The operating system's random generator failed.
     #[error("the operating system's random generator failed: {0}")]
     Randomness(String),

@@ -5,10 +5,13 @@
 #![forbid(unsafe_code)]
 
 pub mod additive;
+pub mod damgard_jurik;
 pub mod error;
+pub mod factoring;
 #[cfg(feature = "client")]
 pub mod keys;
 mod natural;
+pub mod paillier;
 pub mod params;
 mod primes;
 pub mod random;

@@ -34,6 +34,21 @@ pub(crate) fn to_bytes(value: &BoxedUint, width: usize) -> Vec<u8> {
     bytes
 }
 
+/// The number of big-endian `bytes`.
+pub(crate) fn from_big_endian(bytes: &[u8]) -> BoxedUint {
+    let mut reversed: Vec<u8> = bytes.iter().rev().copied().collect();
+    let value = from_bytes(&reversed);
+    reversed.zeroize();
+    value
+}
+
+/// Big-endian bytes without leading zeros.
+pub(crate) fn to_big_endian(value: &BoxedUint) -> Vec<u8> {
+    let mut bytes = to_bytes(value, value.bits_vartime().div_ceil(8) as usize);
+    bytes.reverse();
+    bytes
+}
+
 /// Fills `words` with little-endian `bytes`, padded with zeros.
 pub(crate) fn read_bytes(bytes: &[u8], words: &mut [u64]) {
     words.fill(0);
@@ -72,6 +87,12 @@ pub(crate) fn sum(left: &BoxedUint, right: &BoxedUint) -> BoxedUint {
 /// `base^exponent` in full; for small exponents.
 pub(crate) fn raised(base: &BoxedUint, exponent: u32) -> BoxedUint {
     (0..exponent).fold(BoxedUint::one(), |power, _| trimmed(&product(&power, base)))
+}
+
+/// `base^exponent` modulo any `modulus`; for small exponents.
+#[cfg(feature = "client")]
+pub(crate) fn power_small(base: &BoxedUint, exponent: u32, modulus: &BoxedUint) -> BoxedUint {
+    (0..exponent).fold(BoxedUint::one(), |power, _| product_mod(&power, base, modulus))
 }
 
 /// The number without leading zero words.

@@ -5,8 +5,10 @@
 //! [`Evaluate::weighted_sum`] gives every row one weight and works on all columns side by side.
 
 mod messages;
+mod security;
 
 pub use messages::Messages;
+pub use security::SecurityStatement;
 
 use crate::error::Result;
 use crate::wire::KeyId;

@@ -1,0 +1,127 @@
+//! `(1 + n)^m` modulo `n^(s+1)`. Signed messages enter, digits in base `n` leave. Both sides.
+
+use crate::additive::Messages;
+use crate::factoring::Group;
+use crate::natural;
+use ciphervec_arith::montgomery::Residues;
+use crypto_bigint::BoxedUint;
+use zeroize::Zeroizing;
+
+/// What the binomial expansion needs, once for a key.
+pub(crate) struct Binomial {
+    /// `n^0` to `n^s`.
+    powers: Vec<BoxedUint>,
+    /// The inverses of 2 and 6 modulo `n^s`.
+    half: BoxedUint,
+    sixth: BoxedUint,
+}
+
+impl Binomial {
+    /// For messages modulo `n^s`; `n` is odd and not a multiple of 3.
+    pub(crate) fn new(n: &BoxedUint, s: u32) -> Option<Self> {
+        let powers: Vec<BoxedUint> = (0..=s).map(|power| natural::raised(n, power)).collect();
+        let largest = &powers[s as usize];
+        Some(Binomial {
+            half: natural::inverse_mod(&natural::small(2), largest)?,
+            sixth: natural::inverse_mod(&natural::small(6), largest)?,
+            powers,
+        })
+    }
+
+    /// `s`.
+    pub(crate) fn s(&self) -> usize {
+        self.powers.len() - 1
+    }
+
+    /// `n^s`: messages live modulo this.
+    pub(crate) fn limit(&self) -> &BoxedUint {
+        &self.powers[self.s()]
+    }
+
+    /// `((1 + n)^m - 1) / n` modulo `n^s`: `m + C(m, 2) n + C(m, 3) n^2`.
+    pub(crate) fn expand(&self, m: &BoxedUint) -> BoxedUint {
+        let s = self.s();
+        let mut value = Zeroizing::new(natural::resized(m, self.limit().bits_precision()));
+        if s == 1 {
+            return (*value).clone();
+        }
+        let one = natural::small(1);
+        // m (m - 1) / 2, then that times (m - 2) / 3; each only modulo what its power of n leaves of n^s.
+        let less = |by: u64, modulus: &BoxedUint| {
+            let by = natural::small(by);
+            natural::difference_mod(&natural::reduced(m, modulus), &by, modulus)
+        };
+        let modulus = &self.powers[s - 1];
+        let pair = natural::product_mod(m, &less(1, modulus), modulus);
+        let second = natural::product_mod(&pair, &self.half, modulus);
+        let mut add = |term: &BoxedUint, power: usize| {
+            let term = natural::product_mod(term, &self.powers[power], self.limit());
+            let sum = natural::sum(&value, &term);
+            *value = natural::reduced(&sum, self.limit());
+        };
+        add(&second, 1);
+        if s == 3 {
+            let modulus = &self.powers[1];
+            let triple = natural::product_mod(&pair, &less(2, modulus), modulus);
+            let third = natural::product_mod(&triple, &self.sixth, modulus);
+            add(&natural::product_mod(&third, &one, modulus), 2);
+        }
+        (*value).clone()
+    }
+
+    /// `(1 + n)^m` for every message, each below `n^s / 2` in absolute value.
+    pub(crate) fn encode(
+        &self,
+        group: &Group,
+        rows: usize,
+        columns: usize,
+        messages: &Messages,
+    ) -> crate::Result<Residues> {
+        let (size, words) = (group.modulus.element_words(), group.modulus.words());
+        let mut digits = Zeroizing::new(vec![0; size * messages.len()]);
+        for (at, element) in digits.chunks_exact_mut(size).enumerate() {
+            element[0] = 1;
+            let m = crate::factoring::residue(messages.row(at), self.limit().as_words());
+            if self.s() == 1 {
+                element[words..].copy_from_slice(&m);
+            } else {
+                let value = Zeroizing::new(self.expand(&natural::from_words(&m)));
+                let rest = natural::digits(&value, &group.n, self.s(), words);
+                element[words..].copy_from_slice(&rest);
+            }
+        }
+        Ok(Residues::from_digits(&group.modulus, rows, columns, &digits)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_expansion_is_the_power() {
+        let n = natural::from_words(&[0xffff_ffff_ffff_ffc5, 3]);
+        for s in 1..=3u32 {
+            let binomial = Binomial::new(&n, s).unwrap();
+            let modulus = natural::raised(&n, s + 1);
+            for m in [0u64, 1, 2, 3, 1 << 40, u64::MAX] {
+                for negative in [false, true] {
+                    let m = natural::resized(&natural::small(m), binomial.limit().bits_precision());
+                    let zero = natural::small(0);
+                    let m = if negative {
+                        natural::difference_mod(&zero, &m, binomial.limit())
+                    } else {
+                        m
+                    };
+                    let expected =
+                        natural::power_mod(&natural::sum(&n, &natural::small(1)), &m, &modulus);
+                    let found = natural::sum(
+                        &natural::product(&binomial.expand(&m), &n),
+                        &natural::small(1),
+                    );
+                    assert_eq!(natural::reduced(&found, &modulus), expected, "{s}");
+                }
+            }
+        }
+    }
+}

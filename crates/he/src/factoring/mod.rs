@@ -1,0 +1,23 @@
+//! What Paillier, Damgård–Jurik and Okamoto–Uchiyama share. A modulus and a way to draw noise enter; everything that
+//! [`crate::additive`] asks of a public key leaves, and the owner's half by Chinese remainders.
+//!
+//! A ciphertext is an element of `Z/n^k`, held and stored as `k` digits in base `n`. It is a message's power of a
+//! generator times noise; the schemes differ in the generator, in `k`, and in how the noise is drawn.
+
+mod ciphertexts;
+#[cfg(feature = "client")]
+pub(crate) mod crt;
+mod evaluate;
+mod group;
+pub(crate) mod noise;
+#[cfg(feature = "client")]
+pub(crate) mod secret;
+pub(crate) mod strength;
+
+pub use ciphertexts::Ciphertexts;
+pub use evaluate::FactoringKey;
+pub(crate) use evaluate::residue;
+pub use group::Group;
+#[cfg(feature = "client")]
+pub(crate) use secret::signed;
+pub use strength::{DEFAULT_BITS, MAX_BITS, MIN_BITS};
