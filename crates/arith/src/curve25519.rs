@@ -203,4 +203,26 @@ mod tests {
             assert_eq!(difference, fan.multiple(11).plus(step.negated()).x);
         }
     }
+
+    #[test]
+    fn encodings_are_those_of_rfc_9496() {
+        let text = include_str!("../../../vectors/ristretto255.txt");
+        let points: Vec<Option<Point>> = text
+            .lines()
+            .filter(|line| line.len() == 64)
+            .map(|line| {
+                let byte = |at: usize| u8::from_str_radix(&line[2 * at..2 * at + 2], 16).unwrap();
+                Point::from_ristretto(&std::array::from_fn(byte))
+            })
+            .collect();
+        assert_eq!(points.len(), 16 + 29);
+        let (multiples, invalid) = points.split_at(16);
+        assert!(invalid.iter().all(Option::is_none));
+        assert_eq!(multiples[0].unwrap().quadruple(), Point::IDENTITY);
+        let fan = Fan::new(base().quadruple(), 15);
+        for (index, point) in multiples.iter().enumerate().skip(1) {
+            assert!(on_curve(point.unwrap()));
+            assert_eq!(point.unwrap().quadruple(), fan.multiple(index), "{index}");
+        }
+    }
 }

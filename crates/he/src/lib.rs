@@ -6,6 +6,7 @@
 
 pub mod additive;
 pub mod damgard_jurik;
+pub mod elgamal;
 pub mod error;
 pub mod factoring;
 #[cfg(feature = "client")]
