@@ -156,7 +156,10 @@ def test_a_scaled_peer_says_so_wherever_it_is_shown() -> None:
             timed = own["encrypt" if one["op"] == "encrypt" else "dot"]
             assert one["peer_ms"] == pytest.approx(3 * timed["ms"])
     assert any("scaled to 12 and marked est." in note for note in done.notes)
-    assert "lightphe, est. from 4 dimensions |" in additive_report.markdown(done)
+    heads, rows = additive_report.table(done)
+    assert heads[5:] == ["lightphe"]
+    for row in rows[: len(rows) - 4]:
+        assert row[5].endswith("× est.") == (row[0] not in ("keygen", "decrypt"))
 
 
 @pytest.mark.usefixtures("fake_peer")

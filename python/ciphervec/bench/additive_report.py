@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from . import machine
-from .paillier import TOGETHER, Outcome, Record
+from .paillier import ESTIMATED, TOGETHER, Outcome, Record
 from .plotting import pyplot, save
 from .report import number, size
 
@@ -52,17 +52,23 @@ def legend() -> str:
 
 def table(outcome: Outcome) -> tuple[list[str], list[list[str]]]:
     """Heads and lines: ours with the ratio to each peer, then the peers' own figures."""
-    peers = list(dict.fromkeys(one["peer"] for one in ours(outcome) if one["peer"]))
+    peers = list(dict.fromkeys(peer_of(one) for one in ours(outcome) if one["peer"]))
     rows: dict[str, list[str]] = {}
     for one in ours(outcome):
         row = rows.setdefault(bar_name(one), [*figures(one, one["layout"]), *(["–"] * len(peers))])
         if one["peer"]:
-            row[5 + peers.index(one["peer"])] = f"{number(one['ratio'])}×"
+            estimated = " est." if one["peer"] != peer_of(one) else ""
+            row[5 + peers.index(peer_of(one))] = f"{number(one['ratio'])}×{estimated}"
     others = [
         [*figures(one, one["scheme"].removesuffix(f" {outcome.settings.scheme}")), *(["–"] * len(peers))]
         for one in theirs(outcome)
     ]
     return ["operation", "layout", "ms", "bytes", "error", *peers], [*rows.values(), *others]
+
+
+def peer_of(record: Record) -> str:
+    """The peer's name without what says that its time is scaled."""
+    return str(record["peer"]).partition(ESTIMATED)[0]
 
 
 def figures(record: Record, name: str) -> list[str]:
@@ -99,10 +105,18 @@ def plot(outcome: Outcome, path: Path) -> None:
     times = {bar_name(one): one["ms"] for one in records}
     axes.barh(names, [times[name] for name in names], color="#2f6f9f", height=0.62, label="ciphervec")
     colours, marks = ("#a33", "#f0a63c", "#4f9d69"), ("o", "s", "D")
-    for number_, peer in enumerate(dict.fromkeys(one["peer"] for one in records if one["peer"])):
-        points = [(one["peer_ms"], bar_name(one)) for one in records if one["peer"] == peer]
-        axes.scatter(*zip(*points, strict=True), color=colours[number_ % 3], marker=marks[number_ % 3], label=peer,
-                     s=22, zorder=3)  # fmt: skip
+    for at, peer in enumerate(dict.fromkeys(peer_of(one) for one in records if one["peer"])):
+        of_peer = [one for one in records if one["peer"] and peer_of(one) == peer]
+        scaled = {one["peer"] for one in of_peer} - {peer}
+        axes.scatter(
+            [one["peer_ms"] for one in of_peer],
+            [bar_name(one) for one in of_peer],
+            color=colours[at % 3],
+            marker=marks[at % 3],
+            label="; ".join([peer, *(f"encrypt and dot {one.removeprefix(peer + ', ')}" for one in scaled)]),
+            s=22,
+            zorder=3,
+        )
     axes.set_xscale("log")
     axes.invert_yaxis()
     axes.set_xlabel("milliseconds, median; " + ", ".join(f"{op.replace('_', ' ')}: {what}" for op, what in OF.items()),
@@ -110,7 +124,7 @@ def plot(outcome: Outcome, path: Path) -> None:
     settings = outcome.settings
     axes.set_title(f"{settings.scheme}, {records[0]['bits']} bits, {settings.dim} dimensions", loc="left")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncol=4)
+    axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncol=2)
     save(plt, figure, path)
 
 

@@ -22,6 +22,9 @@ OPS = ("keygen", "encrypt", "dot", "gallery_score", "decrypt")
 # Embeddings that meet one probe together in `dot`: as many as a vector register has 64-bit lanes.
 TOGETHER = 8
 
+# What follows a peer's name in a record whose peer time is scaled from fewer dimensions.
+ESTIMATED = ", est. from "
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -120,7 +123,7 @@ class Bench:
     def measure(self, op: str) -> list[Record]:
         """All of our variants and all peers in turn, then a record for each pair of them."""
         variants: list[Variant] = getattr(self, op)()
-        jobs = [Job(f"{op}, {one.layout}", one.run, one.per) for one in variants]
+        jobs = [Job(", ".join(filter(None, (op, one.layout))), one.run, one.per) for one in variants]
         peer_jobs = {
             peer.name: Job(f"{op}, {peer.name}", call, budget=self.settings.peer_seconds)
             for peer in self.peers
@@ -254,7 +257,7 @@ class Bench:
         """Each peer's label and its time for the same: scaled to all dimensions, and then the label says so."""
         timed = "dot" if op == "gallery_score" else op
         scaled = timed in ("encrypt", "dot") and self.peer_dim < self.settings.dim
-        label = f", est. from {self.peer_dim} dimensions" if scaled else ""
+        label = f"{ESTIMATED}{self.peer_dim} dimensions" if scaled else ""
         factor = self.settings.dim / self.peer_dim if scaled else 1.0
         return [(peer.name + label, factor * self.times[peer.name, timed].ms) for peer in self.peers]
 

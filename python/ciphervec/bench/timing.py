@@ -47,9 +47,7 @@ def take_turns(jobs: Sequence[Job], repeats: int, notify: Notify = lambda messag
             timing = timings[job.name]
             if job.budget is not None and timing.runs and spent[job.name] >= job.budget:
                 continue
-            notify(
-                f"{job.name}: run {round_number} of {repeats}" if round_number else f"{job.name}: warming up"
-            )
+            notify(f"{job.name} ({round_number}/{repeats})")
             began = time.perf_counter()
             timing.result = job.run()
             elapsed = time.perf_counter() - began

@@ -25,6 +25,7 @@ PlotFile = Annotated[Path | None, typer.Option("--plot", help="Write a PNG here.
 
 QUICK_DIMS = (128, 512)
 QUICK_SECURITY = (80,)
+QUICK_SECONDS = 1.0
 
 
 @reproduce_app.callback()
@@ -56,7 +57,11 @@ def similarity(
         ),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="80-bit keys and 128 and 512 dimensions alone: under a minute.")
+        bool,
+        typer.Option(
+            "--quick",
+            help="80-bit keys, 128 and 512 dimensions, every peer run once or twice: under a minute.",
+        ),
     ] = False,
     repeats: Annotated[int, typer.Option(help="Runs per figure; medians are reported.")] = 5,
     peer_dim: Annotated[
@@ -95,8 +100,8 @@ def similarity(
         peers=_peers(peer),
         vectors=own,
         repeats=at_least(repeats, 1, "--repeats"),
-        peer_dim=at_least(peer_dim, 1, "--peer-dim"),
-        peer_seconds=peer_seconds,
+        peer_dim=min(at_least(peer_dim, 1, "--peer-dim"), QUICK_DIMS[0] if quick else peer_dim),
+        peer_seconds=min(peer_seconds, QUICK_SECONDS) if quick else peer_seconds,
         seed=seed,
     )
     with watching(settings.cells) as (notify, step):

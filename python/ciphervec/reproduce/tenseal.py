@@ -49,6 +49,7 @@ class TensealVectors:
         )
         self.context.global_scale = 2.0**setting.scale
         self.context.generate_galois_keys()
+        self.sizes = self.measure_keys()
 
     def encrypt(self, vector: Doubles) -> Any:
         return self.tenseal.ckks_vector(self.context, vector.tolist())
@@ -63,6 +64,9 @@ class TensealVectors:
         return len(sealed.serialize())
 
     def key_sizes(self) -> tuple[int, int]:
+        return self.sizes
+
+    def measure_keys(self) -> tuple[int, int]:
         """The secret key alone, and what the server needs: public, relinearisation and Galois keys."""
         parts = {"save_public_key": False, "save_galois_keys": False, "save_relin_keys": False}
         with_secret = len(self.context.serialize(save_secret_key=True, **parts))
