@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import multiprocessing
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -194,6 +195,20 @@ def test_turns_drop_the_warm_up_and_stop_a_slow_peer() -> None:
     assert [len(timings[name].runs) for name in ("ours", "slow", "quick")] == [5, 1, 5]
     ours = timings["ours"]
     assert ours.ms == pytest.approx(sorted(ours.runs)[2] / 4)
+
+
+def test_a_jobs_processes_are_over_before_the_next_job() -> None:
+    pytest.importorskip("lightphe")
+    peer = additive_peers.LightPhe("paillier", 256)
+    alive: list[int] = []
+    take_turns(
+        [
+            Job("pool", lambda: peer.encrypt(np.array([0.5, 0.25]))),
+            Job("next", lambda: alive.append(len(multiprocessing.active_children()))),
+        ],
+        repeats=1,
+    )
+    assert alive == [0, 0]
 
 
 def test_one_core_is_given_back() -> None:

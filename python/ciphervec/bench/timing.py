@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
 import statistics
 import time
@@ -51,10 +52,17 @@ def take_turns(jobs: Sequence[Job], repeats: int, notify: Notify = lambda messag
             began = time.perf_counter()
             timing.result = job.run()
             elapsed = time.perf_counter() - began
+            settle()
             spent[job.name] += elapsed
             if round_number or (job.budget is not None and spent[job.name] >= job.budget):
                 timing.runs.append(1e3 * elapsed)
     return timings
+
+
+def settle() -> None:
+    """Waits for processes that a job started and left to end, so that their end is not on the next job's clock."""
+    for child in multiprocessing.active_children():
+        child.join(timeout=5)
 
 
 @contextlib.contextmanager
