@@ -34,11 +34,13 @@ pub fn read_bandwidth() -> f64 {
     (8 * data.len()) as f64 / seconds
 }
 
-/// Operations a second and lane, from independent chains of one instruction; 0 without AVX-512.
+/// Operations a second and lane, from independent chains of one instruction; 0 where the processor lacks it.
 #[derive(Clone, Copy, Default)]
 pub struct Peaks {
     /// Double multiply-adds.
     pub fma: f64,
+    /// Double multiply-adds, four at a time.
+    pub fma256: f64,
     /// 52-bit integer multiply-adds.
     pub ifma: f64,
     /// 32-bit low products, each added to a sum.
@@ -46,12 +48,19 @@ pub struct Peaks {
 }
 
 pub fn peaks() -> Peaks {
+    let mut peaks = Peaks::default();
     #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx512ifma") {
-        // SAFETY: the processor was just seen to have the instructions.
-        return unsafe { x86::peaks() };
+    {
+        if is_x86_feature_detected!("avx512ifma") {
+            // SAFETY: the processor was just seen to have the instructions.
+            peaks = unsafe { x86::peaks() };
+        }
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+            // SAFETY: the processor was just seen to have the instructions.
+            peaks.fma256 = unsafe { x86::fma256() };
+        }
     }
-    Peaks::default()
+    peaks
 }
 
 /// Prints a floor beside the kernel it belongs to.
@@ -111,6 +120,22 @@ mod x86 {
             fma: per_second(8.0, fma),
             ifma: per_second(8.0, ifma),
             muladd32: per_second(16.0, muladd32),
+            ..Peaks::default()
         }
+    }
+
+    #[target_feature(enable = "avx2,fma")]
+    pub fn fma256() -> f64 {
+        let seconds = best(5, || {
+            let c = _mm256_set1_pd(black_box(0.5));
+            let mut x = [c; CHAINS];
+            for _ in 0..ROUNDS {
+                for x in &mut x {
+                    *x = _mm256_fmadd_pd(*x, c, c);
+                }
+            }
+            black_box(x);
+        });
+        4.0 * (ROUNDS * CHAINS) as f64 / seconds
     }
 }

@@ -24,8 +24,9 @@ pub(crate) struct Reduction {
     pub modulus: Vec<u64>,
     /// `-1 / n` modulo the radix.
     pub inverse: u64,
-    /// What keeps `S_{t+1} - m_t` from falling below zero, a multiple of `n`, limb by limb; empty for signed limbs.
-    pub offset: Vec<u64>,
+    /// What keeps `S_t - m_{t-1}` from falling below zero, limb by limb, for `t = 1` and for `t > 1`; empty for signed
+    /// limbs. The first is a multiple `c n`, which adds `c` to the digit above; the second is less by that `c`.
+    pub offsets: [Vec<u64>; 2],
 }
 
 /// `mul`, `square` and the table reads, for one lanes module.
@@ -115,7 +116,7 @@ macro_rules! montgomery_products {
                             if t > 0 {
                                 for (c, m) in m.iter().enumerate() {
                                     subtract(&mut acc[c], load(m));
-                                    if let Some(&limb) = r.offset.get(start + c) {
+                                    if let Some(&limb) = r.offsets[t.min(2) - 1].get(start + c) {
                                         add_word(&mut acc[c], limb);
                                     }
                                 }

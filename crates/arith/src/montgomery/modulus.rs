@@ -8,6 +8,7 @@ use crate::backend::Backend;
 use crate::backend::dispatch::{self, LimbFormat};
 use crate::backend::products::{Reduction, Row};
 use crate::error::ArithError;
+use crypto_bigint::{BoxedUint, NonZero};
 
 /// Fewest bits of a modulus.
 pub const MIN_BITS: u32 = 64;
@@ -86,11 +87,16 @@ impl PowerModulus {
             spread(format.width, &stored)
         };
         let one = group(&power);
-        let offset =
-            if format.signed { Vec::new() } else { offset(&format, &modulus, &power, limbs) };
+        let offsets = (!format.signed).then(|| offsets(&format, &modulus, limbs)).flatten();
         (0..shift).for_each(|_| twice(&mut power, &modulus));
         let into = group(&power);
-        let reduction = Reduction { digits, limbs, modulus: n, inverse: digit[0], offset };
+        let reduction = Reduction {
+            digits,
+            limbs,
+            modulus: n,
+            inverse: digit[0],
+            offsets: offsets.unwrap_or_default(),
+        };
         Ok(Arc::new(PowerModulus { backend, format, reduction, modulus, bits, digits, into, one }))
     }
 
@@ -148,16 +154,30 @@ fn twice(element: &mut [u64], n: &[u64]) {
     }
 }
 
-/// A multiple of `n` between `R` and `R + n`, less `R` itself, in limbs that are all at least the radix less one: each
-/// lends the next lower one a radix, and the last of the debts is paid with `R`.
-fn offset(format: &LimbFormat, n: &[u64], power: &[u64], limbs: usize) -> Vec<u64> {
-    // n - (R mod n)
-    let mut rest = n.to_vec();
-    sub_masked(&mut rest, &power[..n.len()], u64::MAX);
-    let mut words = vec![0; limbs];
-    to_limbs(format, &rest, &mut words);
-    for (at, word) in words.iter_mut().enumerate() {
-        *word += (1 << format.radix) - u64::from(at > 0);
+/// `c n - R` and `c (n - 1) - R` for `c = ceil(R / (n - 1))`, in limbs that are all at least the radix less one: each is
+/// lent a radix by the next, and the last of the debts is paid with the `R` that was left out.
+fn offsets(format: &LimbFormat, n: &[u64], limbs: usize) -> Option<[Vec<u64>; 2]> {
+    let bits = format.radix as usize * limbs;
+    let mut power = vec![0; bits / 64 + 1];
+    power[bits / 64] = 1 << (bits % 64);
+    let length = power.len() as u32 * 64;
+    let mut below = n.to_vec();
+    below[0] -= 1;
+    below.resize(power.len(), 0);
+    let below = NonZero::new(BoxedUint::from_words(below)).into_option()?;
+    let (mut quotient, rest) = BoxedUint::from_words(power).div_rem(&below);
+    let mut second = BoxedUint::zero_with_precision(length);
+    if bool::from(rest.is_nonzero()) {
+        quotient = quotient.wrapping_add(BoxedUint::one_with_precision(length));
+        second = below.as_ref().wrapping_sub(&rest);
     }
-    words
+    let first = second.wrapping_add(&quotient);
+    Some([first, second].map(|offset| {
+        let mut words = vec![0; limbs];
+        to_limbs(format, offset.as_words(), &mut words);
+        for (at, word) in words.iter_mut().enumerate() {
+            *word += (1 << format.radix) - u64::from(at > 0);
+        }
+        words
+    }))
 }
