@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
-from ciphervec.reproduce import paillier_precompute, precompute_report
+from ciphervec.cli import app
+from ciphervec.reproduce import native, paillier_precompute, precompute_report
 from ciphervec.reproduce.paillier_precompute import IN_THE_KEY, Settings
 from ciphervec.reproduce.rysava_ricci import MODES, TABLE_I, TABLE_II
 
@@ -138,3 +142,60 @@ def test_a_message_that_does_not_come_back_stops_the_run() -> None:
 
     with pytest.raises(RuntimeError, match="did not survive"):
         paillier_precompute.run(Settings(messages=1, iterations=1), lambda scheme, bits: Wrong(Clock()))
+
+
+@dataclass
+class PlainNative:
+    """What the native class looks like from Python."""
+
+    scheme: int
+    bits: int
+    prepared: tuple[list[int], int, list[str]] | None = None
+
+    def prepare(self, messages: list[int], noises: int, using: list[str]) -> None:
+        self.prepared = (messages, noises, using)
+
+    def encrypt(self, message: int) -> int:
+        assert self.prepared is not None and message in self.prepared[0]
+        return message << self.scheme
+
+    def decrypt(self, ciphertext: int) -> int:
+        return ciphertext >> self.scheme
+
+
+def test_the_command_writes_what_it_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native._native, "PaillierPrecompute", PlainNative, raising=False)
+    files = {"json": "out.json", "csv": "out.csv", "markdown": "out.md", "plot": "out.png"}
+    done = CliRunner().invoke(
+        app,
+        ["reproduce", "paillier-precompute", "--bits", "512", "--messages", "2", "--iterations", "5",
+         *(part for name, file in files.items() for part in (f"--{name}", str(tmp_path / file)))],
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    records = json.loads((tmp_path / "out.json").read_text())
+    assert [sum(one["table"] == table for one in records) for table in ("I", "II", "Figure 3")] == [8, 9, 40]
+    assert "Table II" in done.stdout and "13.568727" in done.stdout
+    assert (tmp_path / "out.png").stat().st_size > 5000
+    assert "Table I: time of one message" in (tmp_path / "out.md").read_text(encoding="utf-8")
+
+
+def test_the_native_class_gets_the_techniques_by_name() -> None:
+    subject = native.Precomputed(PlainNative, "Scheme 3", 512)
+    subject.prepare([1, 2], 4, frozenset({"noise", "mu"}))
+    assert subject.native.prepared == ([1, 2], 4, ["mu", "noise"])
+    assert subject.native.scheme == 3
+    assert subject.decrypt(subject.encrypt(2)) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--bits", "8"], "--bits must be at least 256, got 8"),
+        (["--iterations", "1"], "--iterations must be at least 5, got 1"),
+        (["--messages", "0"], "--messages must be at least 1, got 0"),
+    ],
+)
+def test_wrong_arguments_are_refused_with_a_code(arguments: list[str], says: str) -> None:
+    done = CliRunner().invoke(app, ["reproduce", "paillier-precompute", *arguments])
+    assert done.exit_code == 2
+    assert says in " ".join(done.stderr.split())

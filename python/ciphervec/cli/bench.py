@@ -15,7 +15,7 @@ from ..bench.search import Record, Settings, run
 from ..bench.subject import VARIANTS
 from ..demo.show import grid
 from ..errors import InvalidInput
-from .measuring import at_least, each_of, one_of, watching
+from .measuring import at_least, each_of, one_of, watching, write
 from .terminal import aside, command, print_json, screen
 
 bench_app = typer.Typer(no_args_is_help=True, help="Measure, beside a peer in the same run.")
@@ -75,20 +75,14 @@ def search(
             settings,
             status.update if aside.is_terminal else lambda message: aside.print(message, style="dim"),
         )
-    to_terminal = json_file == Path("-")
-    if to_terminal:
+    if json_file == Path("-"):
         print_json(records)
     else:
         show(records)
-    for path, write in (
-        (None if to_terminal else json_file, report.write_json),
-        (csv_file, report.write_csv),
-        (markdown_file, report.write_markdown),
-        (plot_file, report.plot),
-    ):
-        if path is not None:
-            write(records, path)
-            wrote(path)
+    write(json_file, lambda path: report.write_json(records, path))
+    write(csv_file, lambda path: report.write_csv(records, path))
+    write(markdown_file, lambda path: report.write_markdown(records, path))
+    write(plot_file, lambda path: report.plot(records, path))
 
 
 @bench_app.command()
@@ -182,18 +176,10 @@ def paillier(
         print_json(outcome.records)
     else:
         show_additive(outcome)
-    if json_file not in (None, Path("-")):
-        report.write_json(outcome.records, json_file)
-        wrote(json_file)
-    if csv_file is not None:
-        report.write_csv(outcome.records, csv_file)
-        wrote(csv_file)
-    if markdown_file is not None:
-        additive_report.write_markdown(outcome, markdown_file)
-        wrote(markdown_file)
-    if plot_file is not None:
-        additive_report.plot(outcome, plot_file)
-        wrote(plot_file)
+    write(json_file, lambda path: report.write_json(outcome.records, path))
+    write(csv_file, lambda path: report.write_csv(outcome.records, path))
+    write(markdown_file, lambda path: additive_report.write_markdown(outcome, path))
+    write(plot_file, lambda path: additive_report.plot(outcome, path))
 
 
 def show_additive(outcome: paillier_bench.Outcome) -> None:
@@ -204,10 +190,6 @@ def show_additive(outcome: paillier_bench.Outcome) -> None:
     screen.print()
     for sentence in (additive_report.legend(), *additive_report.sentences(outcome)):
         screen.print(sentence, style="dim", highlight=False)
-
-
-def wrote(path: Path) -> None:
-    aside.print(f"wrote {path}", style="dim", highlight=False)
 
 
 def show(records: list[Record]) -> None:

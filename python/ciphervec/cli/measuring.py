@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -37,6 +38,13 @@ def watching(total: int) -> Iterator[tuple[Callable[[str], None], Callable[[], N
     with Progress(*columns, console=aside, transient=True) as bar:
         task = bar.add_task("starting", total=total)
         yield (lambda message: bar.update(task, description=message)), (lambda: bar.advance(task))
+
+
+def write(path: Path | None, writer: Callable[[Path], None]) -> None:
+    """Writes a file that was asked for and says so; '-' was printed instead."""
+    if path is not None and path != Path("-"):
+        writer(path)
+        aside.print(f"wrote {path}", style="dim", highlight=False)
 
 
 def at_least(value: int, least: int, option: str) -> int:
