@@ -11,6 +11,7 @@ use zeroize::Zeroizing;
 
 use super::ciphertexts::{check_header, point};
 use super::param_id;
+use crate::additive::SecurityStatement;
 use crate::error::{Error, Result};
 use crate::wire::{self, Header, KeyId, Kind, Reader, Scheme};
 
@@ -41,6 +42,17 @@ impl PublicKey {
     /// The canonical encoding of `H`.
     pub fn encoded(&self) -> &[u8; 32] {
         &self.encoded
+    }
+
+    /// What the scheme rests on.
+    pub fn security(&self) -> SecurityStatement {
+        SecurityStatement {
+            bits: 126,
+            table: "Pollard's rho method in a group of 2^252 elements",
+            assumption: "decisional Diffie-Hellman in ristretto255",
+            post_quantum: false,
+            insecure: false,
+        }
     }
 
     pub(super) fn multiples(&self) -> &RistrettoBasepointTable {
