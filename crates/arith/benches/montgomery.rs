@@ -45,6 +45,7 @@ fn kernels(c: &mut Criterion) {
         // A product of limbs takes two instructions with IFMA, three on the floating-point ports without.
         let (operations, peak, why) = match backend {
             Backend::Avx512 => (2.0, peaks.ifma, "52-bit multiply-adds"),
+            Backend::Avx512f => (5.0, peaks.fma, "operations on the vector ports"),
             Backend::Avx2 => (3.0, peaks.fma256, "floating-point operations"),
             Backend::Portable => (1.0, f64::INFINITY, "no floor"),
         };

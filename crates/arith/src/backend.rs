@@ -10,6 +10,8 @@ pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx512;
 #[cfg(target_arch = "x86_64")]
+pub(crate) mod avx512f;
+#[cfg(target_arch = "x86_64")]
 pub(crate) mod blocked;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod convert;
@@ -32,6 +34,8 @@ pub enum Backend {
     Portable,
     /// x86-64 with AVX2 and FMA.
     Avx2,
+    /// x86-64 with AVX-512 F but not all of the rest: multi-limb products in 512 bits, the other kernels as with AVX2.
+    Avx512f,
     /// x86-64 with AVX-512 F, DQ, BW, VL, IFMA and VBMI.
     Avx512,
 }
@@ -102,11 +106,12 @@ impl Backend {
         ALL.into_iter().filter(|b| b.is_available()).collect()
     }
 
-    /// `portable`, `avx2` or `avx512`.
+    /// `portable`, `avx2`, `avx512f` or `avx512`.
     pub fn name(self) -> &'static str {
         match self {
             Backend::Portable => "portable",
             Backend::Avx2 => "avx2",
+            Backend::Avx512f => "avx512f",
             Backend::Avx512 => "avx512",
         }
     }
@@ -116,6 +121,7 @@ impl Backend {
         match self {
             Backend::Portable => true,
             Backend::Avx2 => has_avx2(),
+            Backend::Avx512f => has_avx512f(),
             Backend::Avx512 => has_avx512(),
         }
     }
@@ -135,8 +141,8 @@ impl Backend {
     }
 }
 
-const ALL: [Backend; 3] = [Backend::Portable, Backend::Avx2, Backend::Avx512];
-const NAMES: &str = "portable, avx2, avx512";
+const ALL: [Backend; 4] = [Backend::Portable, Backend::Avx2, Backend::Avx512f, Backend::Avx512];
+const NAMES: &str = "portable, avx2, avx512f, avx512";
 
 #[cfg(target_arch = "x86_64")]
 fn has_avx2() -> bool {
@@ -144,9 +150,13 @@ fn has_avx2() -> bool {
 }
 
 #[cfg(target_arch = "x86_64")]
+fn has_avx512f() -> bool {
+    has_avx2() && is_x86_feature_detected!("avx512f")
+}
+
+#[cfg(target_arch = "x86_64")]
 fn has_avx512() -> bool {
-    has_avx2()
-        && is_x86_feature_detected!("avx512f")
+    has_avx512f()
         && is_x86_feature_detected!("avx512dq")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512vl")
@@ -156,6 +166,11 @@ fn has_avx512() -> bool {
 
 #[cfg(not(target_arch = "x86_64"))]
 fn has_avx2() -> bool {
+    false
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn has_avx512f() -> bool {
     false
 }
 

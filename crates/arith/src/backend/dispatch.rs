@@ -7,7 +7,7 @@ use crate::modulus::{Modulus, Shoup};
 use crate::ntt::NttTable;
 
 #[cfg(target_arch = "x86_64")]
-use super::{avx2, avx512};
+use super::{avx2, avx512, avx512f};
 
 /// How a back-end's Montgomery kernels hold numbers.
 #[derive(Clone, Copy, Debug)]
@@ -37,10 +37,25 @@ macro_rules! on {
             Backend::Avx512 => unsafe { avx512::$module::$kernel$(::<$flag>)?($($argument),*) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the assertion saw every feature that the kernel is compiled with.
-            Backend::Avx2 => unsafe { avx2::$module::$kernel$(::<$flag>)?($($argument),*) },
+            Backend::Avx2 | Backend::Avx512f => unsafe { avx2::$module::$kernel$(::<$flag>)?($($argument),*) },
             _ => portable::$module::$kernel$(::<$flag>)?($($argument),*),
         }
     }};
+}
+
+/// The same for the multi-limb products, which AVX-512 F has kernels of its own for.
+macro_rules! on_montgomery {
+    ($backend:expr, $kernel:ident ($($argument:expr),* $(,)?)) => {
+        match $backend {
+            #[cfg(target_arch = "x86_64")]
+            Backend::Avx512f => {
+                assert!(Backend::Avx512f.is_available(), "this processor cannot run avx512f");
+                // SAFETY: the assertion saw every feature that the kernel is compiled with.
+                unsafe { avx512f::montgomery::$kernel($($argument),*) }
+            }
+            other => on!(other, montgomery::$kernel($($argument),*)),
+        }
+    };
 }
 
 pub(crate) fn forward<const LAZY: bool>(backend: Backend, table: &NttTable, data: &mut [u64]) {
@@ -157,7 +172,7 @@ pub(crate) fn query_block(backend: Backend) -> usize {
         #[cfg(target_arch = "x86_64")]
         Backend::Avx512 => avx512::matmul::QUERIES,
         #[cfg(target_arch = "x86_64")]
-        Backend::Avx2 => avx2::matmul::QUERIES,
+        Backend::Avx2 | Backend::Avx512f => avx2::matmul::QUERIES,
         _ => portable::matmul::QUERIES,
     }
 }
@@ -225,7 +240,7 @@ pub(crate) fn montgomery_mul(
     b: &[Row],
     m: &mut [Row],
 ) {
-    on!(backend, montgomery::mul(r, lanes, out, a, b, m));
+    on_montgomery!(backend, mul(r, lanes, out, a, b, m));
 }
 
 pub(crate) fn montgomery_square(
@@ -236,7 +251,7 @@ pub(crate) fn montgomery_square(
     a: &[Row],
     m: &mut [Row],
 ) {
-    on!(backend, montgomery::square(r, lanes, out, a, m));
+    on_montgomery!(backend, square(r, lanes, out, a, m));
 }
 
 pub(crate) fn montgomery_select(
@@ -245,7 +260,7 @@ pub(crate) fn montgomery_select(
     table: &[Row],
     index: &[u64; 8],
 ) {
-    on!(backend, montgomery::select(out, table, index));
+    on_montgomery!(backend, select(out, table, index));
 }
 
 pub(crate) fn montgomery_select_single(
@@ -254,7 +269,7 @@ pub(crate) fn montgomery_select_single(
     table: &[u64],
     index: &[u64; 8],
 ) {
-    on!(backend, montgomery::select_single(out, table, index));
+    on_montgomery!(backend, select_single(out, table, index));
 }
 
 /// How a back-end's Montgomery kernels hold numbers.
@@ -274,6 +289,8 @@ pub(crate) fn limb_format(backend: Backend) -> LimbFormat {
     match backend {
         #[cfg(target_arch = "x86_64")]
         Backend::Avx512 => format!(avx512, false),
+        #[cfg(target_arch = "x86_64")]
+        Backend::Avx512f => format!(avx512f, true),
         #[cfg(target_arch = "x86_64")]
         Backend::Avx2 => format!(avx2, true),
         _ => format!(portable, true),

@@ -282,18 +282,22 @@ macro_rules! montgomery_products {
         /// `out = table[index[lane]]` in every lane, by reading all of the table.
         $(#[$attribute])*
         pub(crate) fn select(out: &mut [Row], table: &[Row], index: &[u64; 8]) {
-            out.fill(Row([0; 8]));
             let rows = out.len();
-            let out: &mut [Limbs] = bytemuck::cast_slice_mut(out);
-            for (entry, group) in table.chunks_exact(rows).enumerate() {
-                let mask = index.map(|i| mask_equal(i, entry as u64));
-                let group: &[Limbs] = bytemuck::cast_slice(group);
-                let parts = out.chunks_exact_mut(rows).zip(group.chunks_exact(rows));
-                for ((out, group), mask) in parts.zip(mask.as_chunks::<WIDTH>().0) {
-                    for (out, limbs) in out.iter_mut().zip(group) {
-                        for ((out, limb), mask) in out.iter_mut().zip(limbs).zip(mask) {
-                            *out |= limb & mask;
+            let (out, table): (&mut [Limbs], &[Limbs]) =
+                (bytemuck::cast_slice_mut(out), bytemuck::cast_slice(table));
+            for (part, index) in index.as_chunks::<WIDTH>().0.iter().enumerate() {
+                let out = out[part * rows..(part + 1) * rows].as_chunks_mut::<TILE>().0;
+                for (at, out) in out.iter_mut().enumerate() {
+                    let mut chosen = [nothing(); TILE];
+                    for (entry, group) in table.chunks_exact(rows * 8 / WIDTH).enumerate() {
+                        let mask = equal(index, entry as u64);
+                        let limbs = &group[part * rows + at * TILE..][..TILE];
+                        for (chosen, limbs) in chosen.iter_mut().zip(limbs) {
+                            *chosen = merge(*chosen, mask, bits(limbs));
                         }
+                    }
+                    for (out, chosen) in out.iter_mut().zip(chosen) {
+                        keep(out, chosen);
                     }
                 }
             }
@@ -302,26 +306,23 @@ macro_rules! montgomery_products {
         /// The same for a table of single residues, not of eight.
         $(#[$attribute])*
         pub(crate) fn select_single(out: &mut [Row], table: &[u64], index: &[u64; 8]) {
-            out.fill(Row([0; 8]));
             let rows = out.len();
             let out: &mut [Limbs] = bytemuck::cast_slice_mut(out);
-            for (entry, words) in table.chunks_exact(rows).enumerate() {
-                let mask = index.map(|i| mask_equal(i, entry as u64));
-                for (out, mask) in out.chunks_exact_mut(rows).zip(mask.as_chunks::<WIDTH>().0) {
-                    for (out, &word) in out.iter_mut().zip(words) {
-                        for (out, mask) in out.iter_mut().zip(mask) {
-                            *out |= word & mask;
+            for (part, index) in index.as_chunks::<WIDTH>().0.iter().enumerate() {
+                let out = out[part * rows..(part + 1) * rows].as_chunks_mut::<TILE>().0;
+                for (at, out) in out.iter_mut().enumerate() {
+                    let mut chosen = [nothing(); TILE];
+                    for (entry, words) in table.chunks_exact(rows).enumerate() {
+                        let mask = equal(index, entry as u64);
+                        for (chosen, &word) in chosen.iter_mut().zip(&words[at * TILE..][..TILE]) {
+                            *chosen = merge(*chosen, mask, same(word));
                         }
+                    }
+                    for (out, chosen) in out.iter_mut().zip(chosen) {
+                        keep(out, chosen);
                     }
                 }
             }
-        }
-
-        /// All ones where the words are equal, without a branch.
-        #[inline]
-        fn mask_equal(a: u64, b: u64) -> u64 {
-            let difference = core::hint::black_box(a ^ b);
-            ((difference | difference.wrapping_neg()) >> 63).wrapping_sub(1)
         }
     };
 }

@@ -168,4 +168,43 @@ fn digit(acc: &Acc, inverse: V) -> V {
     to_double(centre(low_bits(&product)))
 }
 
+/// No limb chosen yet.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn nothing() -> __m256i {
+    _mm256_setzero_si256()
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn bits(limbs: &Limbs) -> __m256i {
+    _mm256_castpd_si256(load(limbs))
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn same(word: u64) -> __m256i {
+    _mm256_set1_epi64x(word as i64)
+}
+
+/// Where the index is that of the entry.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn equal(index: &Limbs, entry: u64) -> __m256i {
+    _mm256_cmpeq_epi64(bits(index), same(entry))
+}
+
+/// `x` where the mask is set.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn merge(chosen: __m256i, mask: __m256i, x: __m256i) -> __m256i {
+    _mm256_or_si256(chosen, _mm256_and_si256(x, mask))
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn keep(limbs: &mut Limbs, chosen: __m256i) {
+    store(limbs, _mm256_castsi256_pd(chosen));
+}
+
 crate::backend::products::montgomery_products!(#[target_feature(enable = "avx2,fma")]);

@@ -110,4 +110,43 @@ fn digit(acc: &Acc, inverse: V) -> V {
     _mm512_madd52lo_epu64(_mm512_setzero_si512(), acc.low, inverse)
 }
 
+/// No limb chosen yet.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn nothing() -> __m512i {
+    _mm512_setzero_si512()
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn bits(limbs: &Limbs) -> __m512i {
+    load(limbs)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn same(word: u64) -> __m512i {
+    _mm512_set1_epi64(word as i64)
+}
+
+/// Where the index is that of the entry.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn equal(index: &Limbs, entry: u64) -> __mmask8 {
+    _mm512_cmpeq_epi64_mask(bits(index), same(entry))
+}
+
+/// `x` where the mask is set.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn merge(chosen: __m512i, mask: __mmask8, x: __m512i) -> __m512i {
+    _mm512_mask_mov_epi64(chosen, mask, x)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn keep(limbs: &mut Limbs, chosen: __m512i) {
+    store(limbs, chosen);
+}
+
 crate::backend::products::montgomery_products!(#[target_feature(enable = "avx512f,avx512ifma")]);

@@ -89,4 +89,38 @@ fn digit(acc: &Acc, inverse: V) -> V {
     low((*acc as i64).wrapping_mul(inverse))
 }
 
+/// No limb chosen yet.
+#[inline]
+fn nothing() -> u64 {
+    0
+}
+
+#[inline]
+fn bits(limbs: &Limbs) -> u64 {
+    limbs[0]
+}
+
+#[inline]
+fn same(word: u64) -> u64 {
+    word
+}
+
+/// All ones if the index is that of the entry, without a branch.
+#[inline]
+fn equal(index: &Limbs, entry: u64) -> u64 {
+    let difference = core::hint::black_box(index[0] ^ entry);
+    ((difference | difference.wrapping_neg()) >> 63).wrapping_sub(1)
+}
+
+/// `x` where the mask is set.
+#[inline]
+fn merge(chosen: u64, mask: u64, x: u64) -> u64 {
+    chosen | (x & mask)
+}
+
+#[inline]
+fn keep(limbs: &mut Limbs, chosen: u64) {
+    limbs[0] = chosen;
+}
+
 crate::backend::products::montgomery_products!();
