@@ -12,6 +12,7 @@ pub mod factoring;
 #[cfg(feature = "client")]
 pub mod keys;
 mod natural;
+pub mod okamoto_uchiyama;
 pub mod paillier;
 pub mod params;
 mod primes;

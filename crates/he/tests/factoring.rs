@@ -4,7 +4,7 @@
 
 use ciphervec_he::additive::{Decrypt, Evaluate, Messages, Table};
 use ciphervec_he::damgard_jurik;
-use ciphervec_he::paillier::{self, FactoringKey, Noise, SecretKey};
+use ciphervec_he::paillier::{self, Noise, NoiseSource, SecretKey};
 use ciphervec_he::{Error, wire};
 use crypto_bigint::{BoxedUint, ConcatenatingMul, NonZero, Odd, Resize};
 use std::sync::OnceLock;

@@ -12,7 +12,9 @@ pub use public::{Noise, PublicKey};
 #[cfg(feature = "client")]
 pub use secret::SecretKey;
 
-pub use crate::factoring::{Ciphertexts, DEFAULT_BITS, FactoringKey, MAX_BITS, MIN_BITS};
+pub use crate::factoring::{
+    Ciphertexts, DEFAULT_BITS, FactoringKey, MAX_BITS, MIN_BITS, NoisePool, NoiseSource,
+};
 
 /// Largest `s`.
 pub const MAX_POWER: u32 = 3;

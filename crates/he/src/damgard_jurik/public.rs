@@ -6,7 +6,7 @@ use crate::additive::{Messages, SecurityStatement};
 use crate::error::{Error, Result};
 use crate::factoring::noise::Source;
 use crate::factoring::strength;
-use crate::factoring::{FactoringKey, Group};
+use crate::factoring::{FactoringKey, Group, NoiseSource};
 use crate::natural;
 use crate::primes;
 use crate::wire::{self, Kind, Reader, Scheme};
@@ -260,11 +260,17 @@ pub(crate) fn check_lengths(bits: u32, s: u32, insecure: bool) -> Result<()> {
     })
 }
 
-impl FactoringKey for PublicKey {
+impl NoiseSource for PublicKey {
     fn group(&self) -> &Group {
         &self.group
     }
 
+    fn noise(&self, rows: usize, columns: usize) -> Result<Residues> {
+        self.source.draw(&self.group, rows, columns)
+    }
+}
+
+impl FactoringKey for PublicKey {
     fn message_bits(&self) -> u32 {
         // |m| < 2^(bits - 2) <= n^s / 2.
         self.binomial.limit().bits_vartime() - 1
@@ -273,9 +279,5 @@ impl FactoringKey for PublicKey {
     fn encode(&self, rows: usize, columns: usize, messages: &Messages) -> Result<Residues> {
         Group::check_messages(rows, columns, messages, FactoringKey::message_bits(self))?;
         self.binomial.encode(&self.group, rows, columns, messages)
-    }
-
-    fn noise(&self, rows: usize, columns: usize) -> Result<Residues> {
-        self.source.draw(&self.group, rows, columns)
     }
 }

@@ -5,7 +5,7 @@ use crate::additive::{Decrypt, Evaluate, Messages};
 use crate::error::{Error, Result};
 use crate::factoring::crt::{Crt, Half, HalfNoise, Joiner};
 use crate::factoring::secret::{Primes, check_primes, generate_primes, subgroup_root};
-use crate::factoring::{Ciphertexts, FactoringKey, signed};
+use crate::factoring::{Ciphertexts, FactoringKey, Group, NoiseSource, signed};
 use crate::natural::{self, Multiplier};
 use crate::primes;
 use crate::wire::{self, Kind, Reader};
@@ -243,11 +243,6 @@ impl SecretKey {
         self.public.security()
     }
 
-    /// Fresh encryptions of zero.
-    pub(crate) fn noise(&self, rows: usize, columns: usize) -> Result<Residues> {
-        self.crt.noise(self.public.group(), rows, columns)
-    }
-
     /// The messages modulo `n^s`, or modulo the smaller prime's power where `bits` leaves it room to reveal an error.
     fn decrypt_with(
         &self,
@@ -380,6 +375,16 @@ impl Combination {
             },
         );
         *sum == *found
+    }
+}
+
+impl NoiseSource for SecretKey {
+    fn group(&self) -> &Group {
+        self.public.group()
+    }
+
+    fn noise(&self, rows: usize, columns: usize) -> Result<Residues> {
+        self.crt.noise(self.public.group(), rows, columns)
     }
 }
 

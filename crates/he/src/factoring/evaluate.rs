@@ -9,11 +9,20 @@ use ciphervec_arith::ArithError;
 use ciphervec_arith::montgomery::Residues;
 use zeroize::Zeroizing;
 
-/// What a public key of this family brings of its own; the rest of [`Evaluate`] follows from it.
-pub trait FactoringKey: Send + Sync {
+/// What can draw noise: a public key, or faster its secret one.
+pub trait NoiseSource: Send + Sync {
     /// Where its ciphertexts live.
     fn group(&self) -> &Group;
 
+    /// Fresh encryptions of zero.
+    ///
+    /// # Errors
+    /// [`Error::Randomness`]; [`Error::Fault`] from a secret key whose result failed its check.
+    fn noise(&self, rows: usize, columns: usize) -> Result<Residues>;
+}
+
+/// What a public key of this family brings of its own; the rest of [`Evaluate`] follows from it.
+pub trait FactoringKey: NoiseSource {
     /// As [`Evaluate::message_bits`].
     fn message_bits(&self) -> u32;
 
@@ -22,12 +31,6 @@ pub trait FactoringKey: Send + Sync {
     /// # Errors
     /// [`Error::Range`] for a wrong count or a message of [`Self::message_bits`] bits or more.
     fn encode(&self, rows: usize, columns: usize, messages: &Messages) -> Result<Residues>;
-
-    /// Fresh encryptions of zero.
-    ///
-    /// # Errors
-    /// [`Error::Randomness`].
-    fn noise(&self, rows: usize, columns: usize) -> Result<Residues>;
 }
 
 impl<K: FactoringKey> Evaluate for K {

@@ -10,14 +10,16 @@ pub(crate) mod crt;
 mod evaluate;
 mod group;
 pub(crate) mod noise;
+mod pool;
 #[cfg(feature = "client")]
 pub(crate) mod secret;
 pub(crate) mod strength;
 
 pub use ciphertexts::Ciphertexts;
-pub use evaluate::FactoringKey;
 pub(crate) use evaluate::residue;
+pub use evaluate::{FactoringKey, NoiseSource};
 pub use group::Group;
+pub use pool::NoisePool;
 #[cfg(feature = "client")]
 pub(crate) use secret::signed;
 pub use strength::{DEFAULT_BITS, MAX_BITS, MIN_BITS};

@@ -6,7 +6,8 @@
 #[cfg(feature = "client")]
 pub use crate::damgard_jurik::SecretKey;
 pub use crate::damgard_jurik::{
-    Ciphertexts, DEFAULT_BITS, FactoringKey, MAX_BITS, MIN_BITS, Noise, PublicKey,
+    Ciphertexts, DEFAULT_BITS, FactoringKey, MAX_BITS, MIN_BITS, Noise, NoisePool, NoiseSource,
+    PublicKey,
 };
 #[cfg(feature = "client")]
 use crate::error::Result;
