@@ -282,7 +282,7 @@ def test_a_missing_peer_names_the_command_that_installs_it(monkeypatch: pytest.M
         (["--layouts", "rows"], "--layouts knows elements, lanes, horizontal, got 'rows'"),
         (["--repeats", "2"], "--repeats must be at least 5, got 2"),
         (["--scheme", "elgamal", "--bits", "3072"], "leave --bits out, got 3072"),
-        (["--precision", "exact"], "--precision knows standard, high, got 'exact'"),
+        (["--precision", "exact"], "--precision knows small, standard, high, got 'exact'"),
     ],
 )
 def test_wrong_arguments_are_refused_with_a_code(arguments: list[str], says: str) -> None:

@@ -13,6 +13,7 @@ from .data import Doubles
 
 SCHEMES = ("paillier", "damgard-jurik", "okamoto-uchiyama", "elgamal")
 LAYOUTS = ("elements", "lanes", "horizontal")
+PRECISIONS = ("small", "standard", "high")
 
 # The size of ristretto255's field; it has no other.
 ELGAMAL_BITS = 255

@@ -9,7 +9,7 @@ import typer
 
 from ..bench import additive_report, report
 from ..bench import paillier as paillier_bench
-from ..bench.additive import ELGAMAL_BITS, LAYOUTS, SCHEMES
+from ..bench.additive import ELGAMAL_BITS, LAYOUTS, PRECISIONS, SCHEMES
 from ..bench.additive_peers import LIGHTPHE_DIGITS, PEERS
 from ..bench.search import Record, Settings, run
 from ..bench.subject import VARIANTS
@@ -98,8 +98,12 @@ def paillier(
     dim: Annotated[int, typer.Option(help="Numbers per vector.")] = 512,
     s: Annotated[int, typer.Option("--s", help="Damgård–Jurik's s: messages modulo n^s.")] = 2,
     precision: Annotated[
-        str, typer.Option(help="standard (error below 1e-4) or high (below 1e-12).")
-    ] = "standard",
+        str | None,
+        typer.Option(
+            help="Error of a score: small (below 1e-3), standard (1e-4) or high (1e-12). Standard unless said; ElGamal, "
+            "which decrypts small numbers only, has small."
+        ),
+    ] = None,
     layouts: Annotated[
         str,
         typer.Option(
@@ -160,7 +164,7 @@ def paillier(
         bits=_bits(scheme, bits),
         dim=at_least(dim, 2, "--dim"),
         s=at_least(s, 1, "--s"),
-        precision=one_of(precision, ("standard", "high"), "--precision"),
+        precision=_precision(scheme, precision),
         layouts=each_of(layouts, LAYOUTS, "--layouts") or LAYOUTS,
         gallery=None if gallery is None else at_least(gallery, 1, "--gallery"),
         repeats=at_least(repeats, 5, "--repeats"),
@@ -253,3 +257,9 @@ def _bits(scheme: str, bits: int | None) -> int:
     if bits not in (None, ELGAMAL_BITS):
         raise InvalidInput(f"ElGamal is on ristretto255, a group of one size: leave --bits out, got {bits}.")
     return ELGAMAL_BITS
+
+
+def _precision(scheme: str, precision: str | None) -> str:
+    if precision is None:
+        return "small" if scheme == "elgamal" else "standard"
+    return one_of(precision, PRECISIONS, "--precision")
