@@ -3,7 +3,7 @@
 //! Thin names over [`crypto_bigint::BoxedUint`]. What is not called `_vartime` takes a time that depends on lengths,
 //! and on the value of a divisor, but on no other value.
 
-use crypto_bigint::{BoxedUint, ConcatenatingMul, Gcd, NonZero, Odd, Resize};
+use crypto_bigint::{BoxedUint, ConcatenatingMul, Gcd, NonZero, Resize};
 use zeroize::Zeroize;
 
 /// The number of little-endian `words`.
@@ -135,6 +135,7 @@ pub(crate) fn difference_mod(
 ///
 /// # Panics
 /// For an even modulus.
+#[cfg(feature = "client")]
 pub(crate) fn power_mod(base: &BoxedUint, exponent: &BoxedUint, modulus: &BoxedUint) -> BoxedUint {
     resized(&reduced(base, modulus), modulus.bits_precision()).pow_mod(exponent, &odd(modulus))
 }
@@ -211,92 +212,9 @@ fn non_zero(value: &BoxedUint) -> NonZero<BoxedUint> {
     value.to_nz().into_option().expect("a modulus is not zero")
 }
 
-fn odd(value: &BoxedUint) -> Odd<BoxedUint> {
+#[cfg(feature = "client")]
+fn odd(value: &BoxedUint) -> crypto_bigint::Odd<BoxedUint> {
     value.to_odd().into_option().expect("the modulus is odd")
-}
-
-/// Multiplication by one constant modulo one odd modulus, by Montgomery's method. Wiped on drop.
-pub(crate) struct Multiplier {
-    modulus: Vec<u64>,
-    /// -modulus^-1 modulo 2^64.
-    negated_inverse: u64,
-    /// constant * 2^(64 words) modulo the modulus.
-    constant: Vec<u64>,
-}
-
-impl Drop for Multiplier {
-    fn drop(&mut self) {
-        self.modulus.zeroize();
-        self.constant.zeroize();
-    }
-}
-
-impl Multiplier {
-    /// Multiplication by `constant` modulo an odd `modulus`.
-    pub(crate) fn new(constant: &BoxedUint, modulus: &BoxedUint) -> Self {
-        let modulus = trimmed(modulus);
-        let words = modulus.as_words().len();
-        let low = modulus.as_words()[0];
-        // Newton: an odd number is its own inverse modulo 8, and every step doubles the bits.
-        let inverse =
-            (0..5).fold(low, |x, _| x.wrapping_mul(2u64.wrapping_sub(low.wrapping_mul(x))));
-        let shift = raised(&small(1 << 32), 2 * words as u32);
-        let constant = product_mod(constant, &shift, &modulus);
-        Multiplier {
-            negated_inverse: inverse.wrapping_neg(),
-            constant: to_words(&constant, words),
-            modulus: modulus.as_words().to_vec(),
-        }
-    }
-
-    /// Words of the modulus.
-    pub(crate) fn words(&self) -> usize {
-        self.modulus.len()
-    }
-
-    /// `value * constant` modulo the modulus, for a value below the modulus in as many words.
-    pub(crate) fn multiply(&self, value: &[u64]) -> Vec<u64> {
-        let words = self.words();
-        // sum stays below 2 * modulus * 2^64 inside a step, and below 2 * modulus after it.
-        let mut sum = vec![0u64; words + 1];
-        for &word in &value[..words] {
-            let (mut high, mut carry) = (0u64, 0u64);
-            let lowest = add_product(sum[0], word, self.constant[0], &mut high);
-            let quotient = lowest.wrapping_mul(self.negated_inverse);
-            add_product(lowest, quotient, self.modulus[0], &mut carry);
-            for at in 1..words {
-                let partial = add_product(sum[at], word, self.constant[at], &mut high);
-                sum[at - 1] = add_product(partial, quotient, self.modulus[at], &mut carry);
-            }
-            let top = u128::from(sum[words]) + u128::from(high) + u128::from(carry);
-            sum[words - 1] = top as u64;
-            sum[words] = (top >> 64) as u64;
-        }
-        let top = sum.pop().unwrap_or(0);
-        subtract_once(&mut sum, top, &self.modulus);
-        sum
-    }
-}
-
-/// `sum + a * b + carry`: the low word, the high one in `carry`.
-#[inline(always)]
-fn add_product(sum: u64, a: u64, b: u64, carry: &mut u64) -> u64 {
-    let wide = u128::from(a) * u128::from(b) + u128::from(sum) + u128::from(*carry);
-    *carry = (wide >> 64) as u64;
-    wide as u64
-}
-
-/// Subtracts `modulus` if `value` with `top` as a further word is not below it.
-pub(crate) fn subtract_once(value: &mut [u64], top: u64, modulus: &[u64]) {
-    let mut borrow = false;
-    for (&word, &less) in value.iter().zip(modulus) {
-        (_, borrow) = borrowing(word, less, borrow);
-    }
-    let mask = 0u64.wrapping_sub(u64::from(top != 0 || !borrow));
-    let mut borrow = false;
-    for (word, &less) in value.iter_mut().zip(modulus) {
-        (*word, borrow) = borrowing(*word, less & mask, borrow);
-    }
 }
 
 /// `left - right` modulo `modulus`, all in equally many words, both below the modulus.
@@ -322,13 +240,13 @@ pub(crate) fn difference_words(left: &[u64], right: &[u64], modulus: &[u64]) -> 
 }
 
 #[inline(always)]
-fn borrowing(word: u64, less: u64, borrow: bool) -> (u64, bool) {
+pub(crate) fn borrowing(word: u64, less: u64, borrow: bool) -> (u64, bool) {
     let (difference, first) = word.overflowing_sub(less);
     let (difference, second) = difference.overflowing_sub(u64::from(borrow));
     (difference, first | second)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "client"))]
 mod tests {
     use super::*;
 
@@ -357,32 +275,6 @@ mod tests {
         let (quotient, rest) = divided(&value, &base);
         assert_eq!(from_words(&parts[..3]), rest);
         assert_eq!(from_words(&parts[3..6]), divided(&quotient, &base).1);
-    }
-
-    #[test]
-    fn a_multiplier_agrees_with_division() {
-        for words in [1, 2, 5, 16] {
-            let mut modulus = number(4, words);
-            modulus.as_mut_words()[0] |= 1;
-            modulus.as_mut_words()[words - 1] |= 1 << 63;
-            for (seed, edge) in [(5, None), (6, None), (0, Some(0)), (0, Some(1))] {
-                let value = match edge {
-                    None => reduced(&number(seed, words), &modulus),
-                    Some(less) => modulus.wrapping_sub(small(1 + less)),
-                };
-                let constant = number(7 + seed, words);
-                let multiplier = Multiplier::new(&constant, &modulus);
-                let found = multiplier.multiply(&to_words(&value, words));
-                assert_eq!(from_words(&found), product_mod(&value, &constant, &modulus));
-                let other = reduced(&constant, &modulus);
-                let found = difference_words(
-                    &to_words(&value, words),
-                    &to_words(&other, words),
-                    modulus.as_words(),
-                );
-                assert_eq!(from_words(&found), difference_mod(&value, &other, &modulus));
-            }
-        }
     }
 
     #[test]

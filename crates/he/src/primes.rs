@@ -24,7 +24,7 @@ const SMALL: usize = 1 << 16;
 pub(crate) fn random_bits(bits: u32) -> Result<BoxedUint> {
     let mut bytes = zeroize::Zeroizing::new(vec![0; bits.div_ceil(8) as usize]);
     crate::random::fill(&mut bytes)?;
-    if bits % 8 != 0
+    if !bits.is_multiple_of(8)
         && let Some(top) = bytes.last_mut()
     {
         *top &= (1 << (bits % 8)) - 1;
@@ -84,7 +84,7 @@ pub(crate) fn check_modulus(what: &'static str, modulus: &BoxedUint, bits: u32) 
 fn small_factor(value: &BoxedUint) -> Option<u64> {
     small_primes().iter().find_map(|(product, primes)| {
         let rest = natural::reduced(value, &natural::small(*product)).as_words()[0];
-        primes.iter().copied().find(|prime| rest % prime == 0)
+        primes.iter().copied().find(|prime| rest.is_multiple_of(*prime))
     })
 }
 

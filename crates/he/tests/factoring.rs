@@ -225,3 +225,41 @@ fn keys_and_ciphertexts_round_trip() {
         assert_eq!(values(&key.decrypt(&owner, 64).unwrap()), [9]);
     }
 }
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(24))]
+
+    /// Any sums of products, in any order of operations, against 128-bit integers.
+    #[test]
+    fn linear_algebra_is_exact(
+        which in 0usize..5,
+        rows in 1usize..5,
+        columns in 1usize..5,
+        numbers in proptest::collection::vec(proptest::num::i32::ANY, 16),
+        weights in proptest::collection::vec(-70_000i64..70_000, 4),
+        scale in proptest::num::i32::ANY,
+    ) {
+        let key = &keys()[which];
+        let public = key.public();
+        let numbers: Vec<i64> = numbers[..rows * columns].iter().map(|&x| i64::from(x)).collect();
+        let weights = &weights[..rows];
+        let table = public.encrypt(rows, columns, &Messages::from_i64(&numbers)).unwrap();
+        let sums = public.weighted_sum_vartime(&table, weights).unwrap();
+        let factors = Messages::from_i64(&vec![i64::from(scale); columns]);
+        let scaled = public.multiply_plain(&sums, &factors).unwrap();
+        let shifted = public.add_plain(&scaled, &factors).unwrap();
+        let result = public.negate(&public.add(&shifted, &sums).unwrap()).unwrap();
+        let bytes = public.table_to_bytes(&result);
+        let found = key.decrypt(&public.table_from_bytes(&bytes).unwrap(), 100).unwrap();
+        for column in 0..columns {
+            let sum: i128 = (0..rows)
+                .map(|row| i128::from(numbers[row * columns + column]) * i128::from(weights[row]))
+                .sum();
+            let scale = i128::from(scale);
+            let expected = -(sum * scale + scale + sum);
+            let row = found.row(column);
+            let value = i128::from(row[0]) | i128::from(row[1] as i64) << 64;
+            proptest::prop_assert_eq!(value, expected);
+        }
+    }
+}

@@ -4,9 +4,10 @@ use super::public::{Noise, PublicKey, check_lengths};
 use crate::additive::{Decrypt, Evaluate, Messages};
 use crate::error::{Error, Result};
 use crate::factoring::crt::{Crt, Half, HalfNoise, Joiner};
+use crate::factoring::multiplier::Multiplier;
 use crate::factoring::secret::{Primes, check_primes, generate_primes, subgroup_root};
 use crate::factoring::{Ciphertexts, FactoringKey, Group, NoiseSource, signed};
-use crate::natural::{self, Multiplier};
+use crate::natural;
 use crate::primes;
 use crate::wire::{self, Kind, Reader};
 use ciphervec_arith::montgomery::Residues;
@@ -318,7 +319,7 @@ impl SecretKey {
     pub fn hazmat_decrypt_unchecked(&self, table: &Ciphertexts) -> Result<Vec<u8>> {
         let values = self.integers(&table.residues.to_digits());
         let (low, _) = self.low.decrypt(&self.crt.low, &values, &|_| {})?;
-        let (high, _) = self.high.decrypt(&self.crt.high, &values, &flip_last)?;
+        let (high, _) = self.high.decrypt(&self.crt.high, &values, &self.fault())?;
         Ok(natural::to_big_endian(&self.joiner.join(&low[0], &high[0])))
     }
 
@@ -328,8 +329,15 @@ impl SecretKey {
     /// [`Error::Bound`] or [`Error::Fault`].
     #[cfg(feature = "hazmat")]
     pub fn hazmat_decrypt_faulty(&self, table: &Ciphertexts, bits: u32) -> Result<Messages> {
-        let (messages, modulus) = self.decrypt_with(table, bits, &flip_last)?;
+        let (messages, modulus) = self.decrypt_with(table, bits, &self.fault())?;
         signed(&messages, modulus, bits)
+    }
+
+    /// Changes the highest digit of the first element.
+    #[cfg(feature = "hazmat")]
+    fn fault(&self) -> impl Fn(&mut [u64]) + use<> {
+        let size = self.crt.high.modulus.element_words();
+        move |digits| digits[size - 2] ^= 1
     }
 
     /// Noise of the owner with a fault in the second half.
@@ -338,15 +346,8 @@ impl SecretKey {
     /// [`Error::Fault`].
     #[cfg(feature = "hazmat")]
     pub fn hazmat_noise_faulty(&self, columns: usize) -> Result<()> {
-        self.crt.noise_with(self.public.group(), 1, columns, flip_last).map(drop)
+        self.crt.noise_with(self.public.group(), 1, columns, self.fault()).map(drop)
     }
-}
-
-/// Flips the lowest bit of the highest digit of the last element.
-#[cfg(feature = "hazmat")]
-fn flip_last(digits: &mut [u64]) {
-    let words = digits.len();
-    digits[words - 2] ^= 1;
 }
 
 /// A ciphertext whose message is known to be a combination of others.

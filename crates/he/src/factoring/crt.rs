@@ -5,9 +5,10 @@
 
 use super::Group;
 use super::group::product_of_all;
+use super::multiplier::Multiplier;
 use super::noise;
 use crate::error::{Error, Result};
-use crate::natural::{self, Multiplier};
+use crate::natural;
 use ciphervec_arith::montgomery::{Comb, PowerModulus, Residues};
 use crypto_bigint::BoxedUint;
 use rayon::prelude::*;

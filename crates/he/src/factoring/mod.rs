@@ -9,6 +9,8 @@ mod ciphertexts;
 pub(crate) mod crt;
 mod evaluate;
 mod group;
+#[cfg(feature = "client")]
+pub(crate) mod multiplier;
 pub(crate) mod noise;
 mod pool;
 #[cfg(feature = "client")]

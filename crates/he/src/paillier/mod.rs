@@ -5,6 +5,9 @@
 
 #[cfg(feature = "client")]
 pub use crate::damgard_jurik::SecretKey;
+#[cfg(feature = "client")]
+pub mod precompute;
+
 pub use crate::damgard_jurik::{
     Ciphertexts, DEFAULT_BITS, FactoringKey, MAX_BITS, MIN_BITS, Noise, NoisePool, NoiseSource,
     PublicKey,
