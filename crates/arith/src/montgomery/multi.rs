@@ -52,15 +52,14 @@ fn signed_digit(rest: &mut u128, window: u32) -> i16 {
     digit
 }
 
-/// Digits that `largest` needs.
+/// Digits that `largest` and anything below it need: `c` digits reach `2^(w-1) (1 + 2^w + ... + 2^(w(c-1)))`.
 fn positions(largest: u64, window: u32) -> usize {
-    let (mut rest, mut count) = (u128::from(largest), 0);
-    while rest > 0 {
-        signed_digit(&mut rest, window);
+    let (mut reach, mut count) = (0u128, 0);
+    while reach < u128::from(largest) {
+        reach = (reach << window) + (1 << (window - 1));
         count += 1;
     }
-    // A smaller weight may carry where the largest does not.
-    count + usize::from(largest >> (window as usize * count).saturating_sub(1).min(63) > 0)
+    count
 }
 
 impl Residues {
