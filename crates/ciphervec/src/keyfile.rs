@@ -1,4 +1,4 @@
-//! A 32-byte master key and a passphrase enter, a key file leaves (and back); key owner's side only.
+//! A secret key and a passphrase enter, a key file leaves (and back); key owner's side only.
 //!
 //! Encrypted, kind 1: `CVKEYFIL` | version u32 | kind u8 | log2 N u8 | r u8 | p u8 | key id, 16 bytes
 //! in clear, of which the first 8 are the public name | salt, 32 bytes | XChaCha20-Poly1305 nonce,
@@ -20,12 +20,17 @@ const VERSION: u32 = 1;
 const WHAT: &str = "key file";
 const ENCRYPTED: u8 = 1;
 const PLAINTEXT: u8 = 2;
+const ENCRYPTED_SECRET: u8 = 3;
+const PLAINTEXT_SECRET: u8 = 4;
 const BLOCK_SIZE: u8 = 8;
 const PARALLELISM: u8 = 1;
 const CHECKSUM: usize = 32;
 /// Where the salt or the plaintext master starts; all before is associated data.
 const HEADER: usize = 32;
 const SALT: usize = 32;
+const MASTER: usize = 32;
+/// Longest secret key other than a master, in bytes.
+pub const MAX_SECRET: usize = 1 << 16;
 
 /// Least log2 of scrypt's N that is written or read: 32 MiB.
 pub const MIN_LOG_N: u8 = 15;
@@ -121,6 +126,18 @@ pub enum KeyfileError {
         /// The public name of the key in the file, in hexadecimal.
         key_id: String,
     },
+    /// The file holds a key of another sort.
+    #[error(
+        "the key file holds {}, key {key_id}: load it with {}",
+        if *master { "the master key of collections" } else { "the secret key of an additively homomorphic scheme" },
+        if *master { "ciphervec.Keys.load" } else { "load() of its scheme's module" }
+    )]
+    OtherKey {
+        /// The public name of the key in the file, in hexadecimal.
+        key_id: String,
+        /// Whether it is a master key.
+        master: bool,
+    },
     /// An empty passphrase.
     #[error("the passphrase is empty; give one, or ask for a plaintext key file by name")]
     EmptyPassphrase,
@@ -140,7 +157,37 @@ pub enum KeyfileError {
 /// # Errors
 /// [`KeyfileError::EmptyPassphrase`], [`KeyfileError::Cost`], [`KeyfileError::Envelope`].
 pub fn encode(
-    master: &[u8; 32],
+    master: &[u8; MASTER],
+    key_id: &[u8; 16],
+    protection: Protection<'_>,
+) -> Result<Zeroizing<Vec<u8>>, KeyfileError> {
+    write(master, None, key_id, protection)
+}
+
+/// The same for the frame of a secret key.
+///
+/// # Errors
+/// As [`encode`]; [`KeyfileError::Damaged`] for more than [`MAX_SECRET`] bytes.
+pub fn encode_secret(
+    secret: &[u8],
+    key_id: &[u8; 16],
+    protection: Protection<'_>,
+) -> Result<Zeroizing<Vec<u8>>, KeyfileError> {
+    match u32::try_from(secret.len()).ok().filter(|length| *length as usize <= MAX_SECRET) {
+        Some(length) => write(secret, Some(length), key_id, protection),
+        None => Err(too_long(secret.len()).into()),
+    }
+}
+
+fn too_long(length: usize) -> DecodeError {
+    let expected = format!("at most {MAX_SECRET}");
+    Reader::new(WHAT, &[]).field("secret length", HEADER as u64, expected, length)
+}
+
+/// `length` is given for secrets that are no master.
+fn write(
+    secret: &[u8],
+    length: Option<u32>,
     key_id: &[u8; 16],
     protection: Protection<'_>,
 ) -> Result<Zeroizing<Vec<u8>>, KeyfileError> {
@@ -149,25 +196,31 @@ pub fn encode(
         Protection::PassphraseWithCost(passphrase, log_n) => (Some(passphrase), log_n),
         Protection::Plaintext => (None, 0),
     };
-    let parameters = match passphrase {
-        Some(_) => [ENCRYPTED, log_n, BLOCK_SIZE, PARALLELISM],
-        None => [PLAINTEXT, 0, 0, 0],
+    let kind = match (length, passphrase) {
+        (None, Some(_)) => ENCRYPTED,
+        (None, None) => PLAINTEXT,
+        (Some(_), Some(_)) => ENCRYPTED_SECRET,
+        (Some(_), None) => PLAINTEXT_SECRET,
     };
-    let mut out = Zeroizing::new(Vec::with_capacity(HEADER + SALT + 32 + OVERHEAD + CHECKSUM));
+    let cost = if passphrase.is_some() { [log_n, BLOCK_SIZE, PARALLELISM] } else { [0; 3] };
+    let room = HEADER + 4 + SALT + secret.len() + OVERHEAD + CHECKSUM;
+    let mut out = Zeroizing::new(Vec::with_capacity(room));
     out.extend_from_slice(MAGIC);
     out.extend_from_slice(&VERSION.to_le_bytes());
-    out.extend_from_slice(&parameters);
+    out.push(kind);
+    out.extend_from_slice(&cost);
     out.extend_from_slice(key_id);
+    out.extend(length.map(u32::to_le_bytes).iter().flatten());
     match passphrase {
         Some(passphrase) => {
             let mut salt = [0; SALT];
             random(&mut salt).map_err(KeyfileError::Envelope)?;
             let key = stretch(passphrase, &salt, log_n)?;
             out.extend_from_slice(&salt);
-            let sealed = key.seal(WHAT, &out, master).map_err(KeyfileError::Envelope)?;
+            let sealed = key.seal(WHAT, &out, secret).map_err(KeyfileError::Envelope)?;
             out.extend_from_slice(&sealed);
         }
-        None => out.extend_from_slice(master),
+        None => out.extend_from_slice(secret),
     }
     let checksum = blake3::hash(&out);
     out.extend_from_slice(checksum.as_bytes());
@@ -176,7 +229,11 @@ pub fn encode(
 
 struct Parsed<'a> {
     label: Label,
+    /// Whether it holds a master key.
+    master: bool,
     salt: Option<[u8; SALT]>,
+    /// What the ciphertext is bound to.
+    head: &'a [u8],
     body: &'a [u8],
 }
 
@@ -186,13 +243,23 @@ fn parse(bytes: &[u8]) -> Result<Parsed<'_>, KeyfileError> {
     let kind = reader.u8()?;
     let cost: [u8; 3] = reader.array()?;
     let key_id = reader.array()?;
-    let encrypted = match kind {
-        ENCRYPTED => true,
-        PLAINTEXT => false,
-        _ => return Err(reader.field("kind", 12, "1 (encrypted) or 2 (plaintext)", kind).into()),
+    let (encrypted, master) = match kind {
+        ENCRYPTED => (true, true),
+        PLAINTEXT => (false, true),
+        ENCRYPTED_SECRET => (true, false),
+        PLAINTEXT_SECRET => (false, false),
+        _ => {
+            let expected = "1 or 3 (encrypted), 2 or 4 (plaintext)";
+            return Err(reader.field("kind", 12, expected, kind).into());
+        }
     };
+    let length = if master { MASTER } else { reader.u32()? as usize };
+    if length > MAX_SECRET {
+        return Err(too_long(length).into());
+    }
     let salt = if encrypted { Some(reader.array()?) } else { None };
-    let body = reader.take(if encrypted { 32 + OVERHEAD } else { 32 })?;
+    let head = &bytes[..bytes.len() - reader.remaining()];
+    let body = reader.take(if encrypted { length + OVERHEAD } else { length })?;
     let covered = bytes.len() - reader.remaining();
     let expected: [u8; CHECKSUM] = reader.array()?;
     reader.finish()?;
@@ -212,7 +279,7 @@ fn parse(bytes: &[u8]) -> Result<Parsed<'_>, KeyfileError> {
             .field("scrypt parameters", 13, format!("{expected:?}"), format!("{:?}", [log_n, r, p]))
             .into());
     }
-    Ok(Parsed { label: Label { key_id, encrypted, log_n }, salt, body })
+    Ok(Parsed { label: Label { key_id, encrypted, log_n }, master, salt, head, body })
 }
 
 /// What the bytes of a key file say without a passphrase.
@@ -228,28 +295,52 @@ pub fn label(bytes: &[u8]) -> Result<Label, KeyfileError> {
 /// The caller compares the id with the one that the master gives.
 ///
 /// # Errors
-/// [`KeyfileError::WrongPassphrase`] when the file is intact and the passphrase is not its own; the cases of [`label`];
+/// [`KeyfileError::WrongPassphrase`] when the file is intact and the passphrase is not its own;
+/// [`KeyfileError::OtherKey`] when it holds the key of a scheme; the cases of [`label`];
 /// [`KeyfileError::PassphraseNeeded`], [`KeyfileError::NotEncrypted`], [`KeyfileError::EmptyPassphrase`].
 pub fn decode(
     bytes: &[u8],
     passphrase: Option<&str>,
-) -> Result<(Zeroizing<[u8; 32]>, [u8; 16]), KeyfileError> {
-    let Parsed { label: Label { key_id, log_n, .. }, salt, body } = parse(bytes)?;
-    let mut master = Zeroizing::new([0; 32]);
-    match (salt, passphrase) {
-        (None, None) => master.copy_from_slice(body),
+) -> Result<(Zeroizing<[u8; MASTER]>, [u8; 16]), KeyfileError> {
+    let (plain, key_id) = open(parse(bytes)?, true, passphrase)?;
+    let mut master = Zeroizing::new([0; MASTER]);
+    master.copy_from_slice(&plain);
+    Ok((master, key_id))
+}
+
+/// The same for the frame of a secret key, as [`encode_secret`] got it.
+///
+/// # Errors
+/// As [`decode`]; [`KeyfileError::OtherKey`] when the file holds a master key.
+pub fn decode_secret(
+    bytes: &[u8],
+    passphrase: Option<&str>,
+) -> Result<(Zeroizing<Vec<u8>>, [u8; 16]), KeyfileError> {
+    open(parse(bytes)?, false, passphrase)
+}
+
+fn open(
+    file: Parsed<'_>,
+    master: bool,
+    passphrase: Option<&str>,
+) -> Result<(Zeroizing<Vec<u8>>, [u8; 16]), KeyfileError> {
+    let Parsed { label: Label { key_id, log_n, .. }, salt, head, body, .. } = file;
+    if file.master != master {
+        return Err(KeyfileError::OtherKey { key_id: hex(&key_id[..8]), master: file.master });
+    }
+    let plain = match (salt, passphrase) {
+        (None, None) => Zeroizing::new(body.to_vec()),
         (Some(salt), Some(passphrase)) => {
             let key = stretch(passphrase, &salt, log_n)?;
             let wrong = |_| KeyfileError::WrongPassphrase { key_id: hex(&key_id[..8]) };
-            let plain = key.open(WHAT, &bytes[..HEADER + SALT], body).map_err(wrong)?;
-            master.copy_from_slice(&plain);
+            key.open(WHAT, head, body).map_err(wrong)?
         }
         (Some(_), None) => {
             return Err(KeyfileError::PassphraseNeeded { key_id: hex(&key_id[..8]) });
         }
         (None, Some(_)) => return Err(KeyfileError::NotEncrypted { key_id: hex(&key_id[..8]) }),
-    }
-    Ok((master, key_id))
+    };
+    Ok((plain, key_id))
 }
 
 fn stretch(passphrase: &str, salt: &[u8; SALT], log_n: u8) -> Result<AeadKey, KeyfileError> {
@@ -277,16 +368,38 @@ fn stretch(passphrase: &str, salt: &[u8; SALT], log_n: u8) -> Result<AeadKey, Ke
 /// [`KeyfileError::Exists`], [`KeyfileError::Io`], and the cases of [`encode`]. The old file is untouched by any error.
 pub fn save(
     path: &Path,
-    master: &[u8; 32],
+    master: &[u8; MASTER],
     key_id: &[u8; 16],
     protection: Protection<'_>,
     overwrite: bool,
+) -> Result<(), KeyfileError> {
+    place(path, overwrite, || encode(master, key_id, protection))
+}
+
+/// The same for the frame of a secret key.
+///
+/// # Errors
+/// As [`save`], and the cases of [`encode_secret`].
+pub fn save_secret(
+    path: &Path,
+    secret: &[u8],
+    key_id: &[u8; 16],
+    protection: Protection<'_>,
+    overwrite: bool,
+) -> Result<(), KeyfileError> {
+    place(path, overwrite, || encode_secret(secret, key_id, protection))
+}
+
+fn place(
+    path: &Path,
+    overwrite: bool,
+    make: impl FnOnce() -> Result<Zeroizing<Vec<u8>>, KeyfileError>,
 ) -> Result<(), KeyfileError> {
     let exists = || KeyfileError::Exists { path: path.to_owned() };
     if !overwrite && path.symlink_metadata().is_ok() {
         return Err(exists());
     }
-    let bytes = encode(master, key_id, protection)?;
+    let bytes = make()?;
     let mut suffix = [0; 8];
     random(&mut suffix).map_err(KeyfileError::Envelope)?;
     let mut name = path.file_name().unwrap_or_default().to_owned();
@@ -343,10 +456,11 @@ fn read(path: &Path) -> Result<Zeroizing<Vec<u8>>, KeyfileError> {
         _ => io_error("read", path, source),
     };
     let file = File::open(path).map_err(failed)?;
-    let mut bytes = Zeroizing::new(Vec::with_capacity(256));
-    // One byte more than the longest key file is enough to tell that a file is too long.
-    let limit = (HEADER + SALT + 32 + OVERHEAD + CHECKSUM + 1) as u64;
-    io::Read::read_to_end(&mut io::Read::take(file, limit), &mut bytes).map_err(failed)?;
+    // One byte more than the longest key file is enough to tell that a file is too long. The buffer has room for all
+    // of it from the start: growing would leave a copy behind.
+    let limit = HEADER + 4 + SALT + MAX_SECRET + OVERHEAD + CHECKSUM + 1;
+    let mut bytes = Zeroizing::new(Vec::with_capacity(limit));
+    io::Read::read_to_end(&mut io::Read::take(file, limit as u64), &mut bytes).map_err(failed)?;
     Ok(bytes)
 }
 
@@ -357,8 +471,19 @@ fn read(path: &Path) -> Result<Zeroizing<Vec<u8>>, KeyfileError> {
 pub fn load(
     path: &Path,
     passphrase: Option<&str>,
-) -> Result<(Zeroizing<[u8; 32]>, [u8; 16]), KeyfileError> {
+) -> Result<(Zeroizing<[u8; MASTER]>, [u8; 16]), KeyfileError> {
     decode(&read(path)?, passphrase)
+}
+
+/// Reads a key file with the frame of a secret key; as [`decode_secret`].
+///
+/// # Errors
+/// [`KeyfileError::NotFound`], [`KeyfileError::Io`], and the cases of [`decode_secret`].
+pub fn load_secret(
+    path: &Path,
+    passphrase: Option<&str>,
+) -> Result<(Zeroizing<Vec<u8>>, [u8; 16]), KeyfileError> {
+    decode_secret(&read(path)?, passphrase)
 }
 
 /// Reads what a key file says in clear; as [`label`].

@@ -92,6 +92,33 @@ fn plaintext_is_a_kind_of_its_own_and_needs_no_passphrase() -> Outcome {
 }
 
 #[test]
+fn secrets_of_any_length_come_back_and_are_no_master_keys() -> Outcome {
+    let secret: Vec<u8> = (0..1500u32).map(|at| at as u8).collect();
+    for secret in [&secret[..], &secret[..32], &[]] {
+        let bytes = keyfile::encode_secret(secret, &KEY_ID, CHEAP)?;
+        let (found, key_id) = keyfile::decode_secret(&bytes, Some("open sesame"))?;
+        assert_eq!((found.as_slice(), key_id), (secret, KEY_ID));
+        let refused = keyfile::decode_secret(&bytes, Some("Open sesame")).err();
+        assert!(matches!(refused, Some(KeyfileError::WrongPassphrase { .. })), "{refused:?}");
+        let refused = keyfile::decode(&bytes, Some("open sesame")).err();
+        assert!(matches!(refused, Some(KeyfileError::OtherKey { master: false, .. })));
+    }
+    let master = keyfile::encode(&MASTER, &KEY_ID, Protection::Plaintext)?;
+    let refused = keyfile::decode_secret(&master, None).err();
+    assert!(matches!(refused, Some(KeyfileError::OtherKey { master: true, .. })), "{refused:?}");
+    let long = vec![0; keyfile::MAX_SECRET + 1];
+    assert!(matches!(
+        keyfile::encode_secret(&long, &KEY_ID, Protection::Plaintext),
+        Err(KeyfileError::Damaged { .. })
+    ));
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("paillier.key");
+    keyfile::save_secret(&path, &long[1..], &KEY_ID, Protection::Plaintext, false)?;
+    assert_eq!(*keyfile::load_secret(&path, None)?.0, long[1..]);
+    Ok(())
+}
+
+#[test]
 fn files_are_private_whole_and_not_overwritten_by_accident() -> Outcome {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("my.key");

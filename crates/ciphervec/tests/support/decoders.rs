@@ -159,8 +159,14 @@ pub fn key_file(bytes: &[u8]) -> bool {
         if label.encrypted {
             assert!((keyfile::MIN_LOG_N..=keyfile::MAX_LOG_N).contains(&label.log_n));
         } else {
-            let (master, key_id) = keyfile::decode(bytes, None).expect("a whole plaintext file");
-            let written = keyfile::encode(&master, &key_id, Protection::Plaintext);
+            let written = match keyfile::decode(bytes, None) {
+                Ok((master, key_id)) => keyfile::encode(&master, &key_id, Protection::Plaintext),
+                Err(_) => {
+                    let (secret, key_id) =
+                        keyfile::decode_secret(bytes, None).expect("a whole plaintext file");
+                    keyfile::encode_secret(&secret, &key_id, Protection::Plaintext)
+                }
+            };
             assert_eq!(*written.expect("plaintext needs nothing"), *bytes);
         }
         true

@@ -27,6 +27,8 @@ pub fn small() -> Result<Vec<Sample>, Box<dyn Error>> {
     let cheap = Protection::PassphraseWithCost("open sesame", MIN_LOG_N);
     let encrypted = keyfile::encode(&[3; 32], &[4; 16], cheap)?.to_vec();
     let plaintext = keyfile::encode(&[3; 32], &[4; 16], Protection::Plaintext)?.to_vec();
+    let secret = keyfile::encode_secret(&[3; 96], &[4; 16], cheap)?.to_vec();
+    let plain_secret = keyfile::encode_secret(&[3; 96], &[4; 16], Protection::Plaintext)?.to_vec();
     let spec = IndexSpec::new("faces", 128, Metric::Cosine, Mode::Sealed, Precision::Standard)?;
     Ok(vec![
         sample("number id", "id", Id::from(-5).to_bytes(), decoders::id, None),
@@ -37,6 +39,8 @@ pub fn small() -> Result<Vec<Sample>, Box<dyn Error>> {
         sample("manifest", "manifest", manifest()?, decoders::manifest, Last32),
         sample("key file", "key_file", encrypted, decoders::key_file, Last32),
         sample("plaintext key file", "key_file", plaintext, decoders::key_file, Last32),
+        sample("secret key file", "key_file", secret, decoders::key_file, Last32),
+        sample("plaintext secret key file", "key_file", plain_secret, decoders::key_file, Last32),
         sample("spec", "spec", spec.to_bytes(), decoders::spec, Frame),
     ])
 }
