@@ -139,6 +139,9 @@ impl Comb {
             rows * columns * words,
             "words for {rows} x {columns} exponents"
         );
+        if Residues::wastes_lanes(rows, columns) {
+            return self.powers(1, rows * columns, exponents, read).reshaped(rows, columns);
+        }
         let mut powers = Residues::ones(&self.modulus, rows, columns);
         let entries = self.modulus.rows() << self.window;
         powers.for_each_group(|worker, row, index, group| {

@@ -19,6 +19,10 @@ impl Residues {
     /// Every element to the power of one exponent, given in words, least significant first. The time depends on the
     /// number of words, not on their value.
     pub fn pow(&self, exponent: &[u64]) -> Residues {
+        let (rows, columns) = (self.rows(), self.columns());
+        if Residues::wastes_lanes(rows, columns) {
+            return self.reshaped(1, rows * columns).pow(exponent).reshaped(rows, columns);
+        }
         self.powers(64 * exponent.len(), |_, _, start, bits| window(exponent, start, bits))
     }
 
@@ -31,6 +35,10 @@ impl Residues {
         let count = self.rows() * self.columns();
         let words = exponents.len().checked_div(count).unwrap_or(0);
         assert_eq!(exponents.len(), words * count, "equally many words an exponent");
+        if Residues::wastes_lanes(self.rows(), self.columns()) {
+            let flat = self.reshaped(1, count).pow_each(exponents);
+            return flat.reshaped(self.rows(), self.columns());
+        }
         self.powers(64 * words, |row, column, start, bits| {
             let at = (row * self.columns() + column) * words;
             window(&exponents[at..at + words], start, bits)

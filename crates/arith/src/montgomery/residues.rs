@@ -251,6 +251,23 @@ impl Residues {
         Residues::gather(&self.modulus, self.columns, self.rows, |row, column| (self, column, row))
     }
 
+    /// The same elements, row after row, in another shape.
+    ///
+    /// # Panics
+    /// If the shape holds another number of elements.
+    pub fn reshaped(&self, rows: usize, columns: usize) -> Residues {
+        assert_eq!(rows * columns, self.rows * self.columns, "elements of {rows} x {columns}");
+        Residues::gather(&self.modulus, rows, columns, |row, column| {
+            let at = row * columns + column;
+            (self, at / self.columns, at % self.columns)
+        })
+    }
+
+    /// Whether a row leaves lanes empty that elements of other rows could fill.
+    pub(super) fn wastes_lanes(rows: usize, columns: usize) -> bool {
+        rows > 1 && !columns.is_multiple_of(LANES)
+    }
+
     /// The columns in `range`.
     ///
     /// # Panics
