@@ -26,6 +26,7 @@ pub mod records;
 pub mod search;
 #[cfg(feature = "client")]
 pub mod sidecar;
+pub mod similarity;
 pub mod spec;
 pub mod store;
 

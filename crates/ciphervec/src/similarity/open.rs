@@ -1,0 +1,151 @@
+//! Opening scores: decrypt, check, scale, round, compare with a threshold. Encrypted scores enter, answers leave.
+//! Owner only.
+
+use super::layout::Layout;
+use super::scores::EncryptedScores;
+use super::slots;
+use super::spec::Spec;
+use super::vectors::expect_key;
+use crate::error::{Error, Result};
+use ciphervec_he::additive::{Decrypt, Evaluate, Table};
+
+/// Scores in the clear, for the key owner: someone who may ask for 50 to 200 of them recovers a template. Others get
+/// [`Scores::matches`].
+pub struct Scores {
+    spec: Spec,
+    probes: usize,
+    cosines: Vec<f64>,
+}
+
+impl<T: Table> EncryptedScores<T> {
+    /// Decrypts and rounds.
+    ///
+    /// # Errors
+    /// [`ciphervec_he::Error::WrongKey`]; [`ciphervec_he::Error::Bound`], without any value, when a result is larger
+    /// than vectors and probes of this description allow.
+    pub fn open<D>(&self, keys: &D) -> Result<Scores>
+    where
+        D: Decrypt,
+        D::Public: Evaluate<Table = T>,
+    {
+        expect_key("encrypted scores", keys.public().key_id(), self.key)?;
+        let grid = self.spec.grid();
+        let mut cosines = Vec::with_capacity(self.probes() * self.vectors());
+        for (result, score) in self.integers(keys)?.into_iter().enumerate() {
+            let cosine = score as f64 / grid.divisor(self.scales[result / self.vectors()]);
+            // A vector against itself may come out above one by what rounding added.
+            cosines.push(round(cosine, grid.step()).clamp(-1.0, 1.0));
+        }
+        Ok(Scores { spec: self.spec, probes: self.probes(), cosines })
+    }
+
+    /// Σ x_i q_i, probe after probe, each checked against its bound.
+    fn integers<D>(&self, keys: &D) -> Result<Vec<i128>>
+    where
+        D: Decrypt,
+        D::Public: Evaluate<Table = T>,
+    {
+        let packing = &self.packing;
+        let messages = keys.decrypt(&self.table, packing.result_bits())?;
+        // The noise beside a horizontal score may move it by one.
+        let one = u128::from(packing.layout() == Layout::Horizontal && packing.slots() > 1);
+        let bound = self.spec.score_bound() + one;
+        let bits = packing.slot_bits();
+        let mut scores = Vec::with_capacity(self.probes() * self.vectors());
+        let mut exceeded = false;
+        for index in 0..messages.len() {
+            let fill = usize::from(self.fill[index % self.fill.len()]);
+            let words = messages.row(index);
+            match packing.layout() {
+                Layout::Horizontal => scores.push(slots::read(words, packing.middle(), bits)),
+                Layout::Elements | Layout::Lanes => {
+                    // Nothing lies beyond the last vector.
+                    exceeded |= !messages.fits(index, bits * fill as u32);
+                    let values =
+                        (0..fill).map(|slot| slots::read(words, slot * bits as usize, bits));
+                    scores.extend(values);
+                }
+            }
+        }
+        exceeded |= scores.iter().any(|score| score.unsigned_abs() > bound);
+        if exceeded { Err(ciphervec_he::Error::Bound.into()) } else { Ok(scores) }
+    }
+}
+
+impl Scores {
+    /// How many probes.
+    pub fn probes(&self) -> usize {
+        self.probes
+    }
+
+    /// How many vectors each was compared with.
+    pub fn vectors(&self) -> usize {
+        self.cosines.len() / self.probes
+    }
+
+    /// Cosines, probe after probe, rounded to the precision's step: 2⁻¹⁴ small, 2⁻¹⁸ standard, 2⁻⁴⁴ high.
+    pub fn cosines(&self) -> &[f64] {
+        &self.cosines
+    }
+
+    /// The metric's values, probe after probe. `norms` are those of the vectors and `probe_norms` those of the
+    /// probes; `cosine` and `hamming` do not look at them.
+    ///
+    /// # Errors
+    /// [`Error::Range`] unless there is a norm a vector and one a probe, where the metric needs them.
+    pub fn values(&self, norms: &[f64], probe_norms: &[f64]) -> Result<Vec<f64>> {
+        use crate::Metric;
+        let metric = self.spec.metric();
+        if matches!(metric, Metric::InnerProduct | Metric::L2) {
+            expect_count("the number of norms of vectors", self.vectors(), norms.len())?;
+            expect_count("the number of norms of probes", self.probes, probe_norms.len())?;
+        }
+        let root = (self.spec.dimension() as f64).sqrt();
+        let values = self.cosines.iter().enumerate().map(|(index, &cosine)| match metric {
+            Metric::Cosine => cosine,
+            Metric::Hamming => metric.value(cosine, root, root),
+            Metric::InnerProduct | Metric::L2 => metric.value(
+                cosine,
+                norms[index % self.vectors()],
+                probe_norms[index / self.vectors()],
+            ),
+        });
+        Ok(values.collect())
+    }
+
+    /// Match or no match, probe after probe: whether the value that [`Self::values`] reports is at least `threshold`
+    /// (cosine, inner product) or at most (l2, hamming). This is what third parties get.
+    ///
+    /// # Errors
+    /// [`Error::Range`] for a threshold that is not a number, and those of [`Self::values`].
+    pub fn matches(&self, threshold: f64, norms: &[f64], probe_norms: &[f64]) -> Result<Vec<bool>> {
+        if threshold.is_nan() {
+            return Err(Error::Range {
+                what: "a threshold",
+                expected: "a number".into(),
+                actual: "NaN".into(),
+            });
+        }
+        let higher = self.spec.metric().higher_is_closer();
+        let values = self.values(norms, probe_norms)?;
+        let close = |value| if higher { value >= threshold } else { value <= threshold };
+        Ok(values.into_iter().map(close).collect())
+    }
+}
+
+impl core::fmt::Debug for Scores {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Scores({} probes, {} vectors, redacted)", self.probes, self.vectors())
+    }
+}
+
+fn round(cosine: f64, step: Option<f64>) -> f64 {
+    step.map_or(cosine, |step| (cosine / step).round() * step)
+}
+
+fn expect_count(what: &'static str, expected: usize, actual: usize) -> Result<()> {
+    if expected == actual {
+        return Ok(());
+    }
+    Err(Error::Range { what, expected: expected.to_string(), actual: actual.to_string() })
+}

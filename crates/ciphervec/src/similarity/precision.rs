@@ -1,0 +1,134 @@
+//! How finely vectors are rounded for the additively homomorphic schemes. A name enters, scales leave. Both sides.
+
+use core::ops::RangeInclusive;
+use core::str::FromStr;
+
+/// How exact scores are, and what they cost: wider weights take more multiplications, wider slots hold fewer lanes.
+///
+/// | precision | error of a cosine | weights | slot | lanes in 2,047 bits |
+/// |---|---|---|---:|---:|
+/// | small | 10⁻³ | 9 bits | 26 bits | 78 |
+/// | standard | 10⁻⁴ | 11 bits | 32 bits | 63 |
+/// | high | 10⁻¹² | 44 bits | 96 bits | 21 |
+///
+/// Weights are those of a vector of 512 coordinates of about one size, without their sign. The error of `high` is
+/// never exceeded; those of `small` and `standard` are 7.2 and 4.5 standard deviations away for the least
+/// favourable probe ([`super::Spec::error_bound`]).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[repr(u8)]
+pub enum Precision {
+    /// Within 10⁻⁴: the default.
+    #[default]
+    Standard = 0,
+    /// Within 10⁻³, for schemes that decrypt small numbers only.
+    Small = 1,
+    /// Within 10⁻¹².
+    High = 2,
+}
+
+/// What unit vectors are multiplied by before they are rounded to integers.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Scales {
+    /// X, of the encrypted vectors.
+    pub vector: u64,
+    /// The least and the largest Q of a probe.
+    pub probe: (u64, u64),
+    /// Weights up to here save a digit in the exponents, so that a probe gets the largest Q that keeps them so.
+    pub weight: u64,
+    /// What cosines are rounded to when they leave.
+    pub step: f64,
+}
+
+impl Precision {
+    const ALL: [Precision; 3] = [Precision::Standard, Precision::Small, Precision::High];
+
+    /// The name used in every API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Precision::Standard => "standard",
+            Precision::Small => "small",
+            Precision::High => "high",
+        }
+    }
+
+    pub(crate) fn from_byte(byte: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|precision| *precision as u8 == byte)
+    }
+
+    /// The scales, just under what keeps (X + √d/2)(Q + √d/2) below 2^24, 2^30 and 2^94 at every dimension.
+    pub(crate) fn scales(self) -> Scales {
+        match self {
+            Precision::Small => {
+                Scales { vector: 4_000, probe: (2_560, 4_050), weight: 511, step: f64::exp2(-14.0) }
+            }
+            Precision::Standard => Scales {
+                vector: 65_000,
+                probe: (13_312, 16_384),
+                weight: 2_047,
+                step: f64::exp2(-18.0),
+            },
+            Precision::High => {
+                let scale = (1 << 47) - 128;
+                Scales {
+                    vector: scale,
+                    probe: (scale, scale),
+                    weight: scale,
+                    step: f64::exp2(-44.0),
+                }
+            }
+        }
+    }
+}
+
+impl Scales {
+    /// Q for a unit probe whose largest coordinate is `peak` in absolute value.
+    pub fn probe_scale(&self, peak: f64) -> u64 {
+        let (least, most) = self.probe;
+        let narrow = (self.weight as f64 / peak) as u64;
+        if narrow >= least { narrow.min(most) } else { most }
+    }
+
+    /// Every Q that a probe may have.
+    pub fn probe_scales(&self) -> RangeInclusive<u64> {
+        self.probe.0..=self.probe.1
+    }
+}
+
+impl FromStr for Precision {
+    type Err = crate::Error;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|precision| precision.as_str() == name)
+            .ok_or_else(|| crate::Error::choice("precision", "small, standard or high", name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn probes_get_the_largest_scale_that_saves_a_digit() {
+        let scales = Precision::Standard.scales();
+        assert_eq!(scales.probe_scale(0.01), 16_384);
+        assert_eq!(scales.probe_scale(0.14), 14_621);
+        assert_eq!(scales.probe_scale(0.15), 13_646);
+        // No scale in range keeps these weights narrow: precision comes first then.
+        assert_eq!(scales.probe_scale(0.16), 16_384);
+        assert_eq!(scales.probe_scale(1.0), 16_384);
+        let scales = Precision::High.scales();
+        assert_eq!(scales.probe_scale(1.0), (1 << 47) - 128);
+        assert_eq!(scales.probe_scale(0.1), (1 << 47) - 128);
+    }
+
+    #[test]
+    fn names_and_bytes_go_there_and_back() {
+        for precision in Precision::ALL {
+            assert_eq!(precision.as_str().parse::<Precision>().unwrap(), precision);
+            assert_eq!(Precision::from_byte(precision as u8), Some(precision));
+        }
+        assert!("exact".parse::<Precision>().is_err() && Precision::from_byte(3).is_none());
+    }
+}

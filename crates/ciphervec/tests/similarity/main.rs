@@ -1,0 +1,10 @@
+//! Similarity on a scheme that hides nothing, so that every integer of the pipeline can be compared with i128.
+#![cfg(feature = "client")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod exact;
+mod galleries;
+mod hostile;
+mod limits;
+mod plain;
+mod rows;
