@@ -19,6 +19,8 @@ mod message;
 pub mod metric;
 pub mod mode;
 #[cfg(feature = "client")]
+pub mod noisepool;
+#[cfg(feature = "client")]
 mod packing;
 #[cfg(feature = "client")]
 mod quantize;

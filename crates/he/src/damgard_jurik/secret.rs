@@ -102,7 +102,7 @@ impl Decryption {
         &self,
         half: &Half,
         ciphertexts: &[BoxedUint],
-        touch: &dyn Fn(&mut [u64]),
+        touch: &(dyn Fn(&mut [u64]) + Sync),
     ) -> Result<(Vec<Zeroizing<BoxedUint>>, bool)> {
         let digits: Vec<u64> = ciphertexts.iter().flat_map(|c| half.digits(c)).collect();
         let digits = Zeroizing::new(digits);
@@ -249,7 +249,7 @@ impl SecretKey {
         &self,
         table: &Ciphertexts,
         bits: u32,
-        touch: &dyn Fn(&mut [u64]),
+        touch: &(dyn Fn(&mut [u64]) + Sync),
     ) -> Result<(Vec<Zeroizing<BoxedUint>>, &BoxedUint)> {
         let group = self.public.group();
         group.check(table)?;
@@ -272,8 +272,11 @@ impl SecretKey {
         if let Some(check) = &check {
             values.extend(self.integers(&check.ciphertext.residues.to_digits()));
         }
-        let (low, low_sound) = self.low.decrypt(&self.crt.low, &values, &|_| {})?;
-        let (high, high_sound) = self.high.decrypt(&self.crt.high, &values, touch)?;
+        let (low, high) = rayon::join(
+            || self.low.decrypt(&self.crt.low, &values, &|_| {}),
+            || self.high.decrypt(&self.crt.high, &values, touch),
+        );
+        let ((low, low_sound), (high, high_sound)) = (low?, high?);
         let mut messages: Vec<_> = low
             .iter()
             .zip(&high)
