@@ -24,6 +24,10 @@ class CorruptData(CiphervecError):  # noqa: N818
     """Bytes are truncated, altered, or were never ciphervec's. No result was computed from them."""
 
 
+class BoundExceeded(CiphervecError, ArithmeticError):  # noqa: N818
+    """A decrypted number is larger than its ciphertext may hold. It is not shown: that could give the key away."""
+
+
 class UnsupportedVersion(CorruptData):
     """The bytes are from a newer ciphervec than this one."""
 
@@ -61,6 +65,7 @@ class StorageError(CiphervecError, OSError):
 
 
 __all__ = [
+    "BoundExceeded",
     "CiphervecError",
     "CollectionExists",
     "CollectionNotFound",

@@ -13,6 +13,7 @@ use ciphervec_he::Error as SchemeError;
 use pyo3::import_exception;
 use pyo3::prelude::*;
 
+import_exception!(ciphervec.errors, BoundExceeded);
 import_exception!(ciphervec.errors, CiphervecError);
 import_exception!(ciphervec.errors, CorruptData);
 import_exception!(ciphervec.errors, InvalidInput);
@@ -74,6 +75,7 @@ impl Raise for KeyfileError {
             Self::WrongPassphrase { .. } => WrongKey::new_err(message),
             Self::PassphraseNeeded { .. }
             | Self::NotEncrypted { .. }
+            | Self::OtherKey { .. }
             | Self::EmptyPassphrase
             | Self::Cost { .. } => InvalidInput::new_err(message),
             _ => CiphervecError::new_err(message),
@@ -116,6 +118,7 @@ impl Raise for SchemeError {
             }
             Self::Version { .. } => UnsupportedVersion::new_err(message),
             Self::WrongKey { .. } => WrongKey::new_err(message),
+            Self::Bound => BoundExceeded::new_err(message),
             Self::Parameters { .. }
             | Self::Insecure { .. }
             | Self::Range { .. }

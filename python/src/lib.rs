@@ -1,20 +1,24 @@
 //! The private native module: Python objects enter, the Rust core works without the GIL, Python objects leave.
 #![forbid(unsafe_code)]
 
+mod additive;
 mod arrays;
 mod bundle;
 mod catalogue;
+mod ciphertexts;
 mod errors;
 mod filter;
 mod ids;
 mod keys;
 mod owner;
+mod precompute;
 mod records;
 mod runtime;
 mod segment;
 mod server;
 mod spec;
 mod store;
+mod vectors;
 
 use pyo3::prelude::*;
 
@@ -34,6 +38,13 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<filter::PyFilterTags>()?;
     module.add_class::<records::PyRecordBatch>()?;
     module.add_class::<store::PyStore>()?;
+    module.add_class::<precompute::PyPaillierPrecompute>()?;
+    module.add_class::<additive::PyAdditivePublicKey>()?;
+    module.add_class::<additive::PyAdditiveSecretKey>()?;
+    module.add_class::<ciphertexts::PyCiphertexts>()?;
+    module.add_class::<vectors::PyEncryptedVectors>()?;
+    module.add_class::<vectors::PyEncryptedScores>()?;
+    module.add_function(wrap_pyfunction!(vectors::additive_packing, module)?)?;
     module.add_function(wrap_pyfunction!(runtime::backend, module)?)?;
     module.add_function(wrap_pyfunction!(runtime::available_backends, module)?)?;
     module.add_function(wrap_pyfunction!(runtime::get_threads, module)?)?;

@@ -1,0 +1,600 @@
+//! Keys of the additively homomorphic schemes. Numbers and ciphertexts enter, ciphertexts and numbers leave.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ciphervec::keyfile::{self, Protection};
+use ciphervec_he::additive::{Decrypt, Evaluate, Messages, SecurityStatement};
+use ciphervec_he::wire::{self, Kind, Scheme};
+use ciphervec_he::{Error, damgard_jurik, elgamal, okamoto_uchiyama, paillier};
+use numpy::PyReadonlyArray1;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use zeroize::Zeroizing;
+
+use crate::ciphertexts::{Native, PyCiphertexts, Tables, messages, to_python};
+use crate::errors::{CorruptData, InvalidInput, Raise};
+use crate::runtime;
+
+/// The length of a key on ristretto255, whose field has 255 bits.
+const ELGAMAL_BITS: u32 = 255;
+
+/// A public key of any scheme, by itself or inside its secret key.
+#[derive(Clone)]
+pub enum Public {
+    DamgardJurik(Arc<damgard_jurik::PublicKey>),
+    OkamotoUchiyama(Arc<okamoto_uchiyama::PublicKey>),
+    ElGamal(elgamal::PublicKey),
+    Of(Arc<Secret>),
+}
+
+/// A secret key of any scheme. Paillier is Damgård–Jurik with s = 1.
+pub enum Secret {
+    DamgardJurik(damgard_jurik::SecretKey),
+    OkamotoUchiyama(okamoto_uchiyama::SecretKey),
+    ElGamal(elgamal::SecretKey),
+}
+
+/// Calls the same code on the key inside, whatever its scheme.
+macro_rules! on_secret {
+    ($secret:expr, $key:ident => $body:expr) => {
+        match $secret {
+            $crate::additive::Secret::DamgardJurik($key) => $body,
+            $crate::additive::Secret::OkamotoUchiyama($key) => $body,
+            $crate::additive::Secret::ElGamal($key) => $body,
+        }
+    };
+}
+pub(crate) use on_secret;
+
+/// The same for public keys.
+macro_rules! on_public {
+    ($public:expr, $key:ident => $body:expr) => {
+        match $public {
+            $crate::additive::Public::DamgardJurik(inner) => {
+                let $key = &**inner;
+                $body
+            }
+            $crate::additive::Public::OkamotoUchiyama(inner) => {
+                let $key = &**inner;
+                $body
+            }
+            $crate::additive::Public::ElGamal($key) => $body,
+            $crate::additive::Public::Of(secret) => {
+                $crate::additive::on_secret!(&**secret, inner => {
+                    let $key = ciphervec_he::additive::Decrypt::public(inner);
+                    $body
+                })
+            }
+        }
+    };
+}
+pub(crate) use on_public;
+
+/// What Python calls the scheme of a frame.
+fn scheme_name(scheme: Scheme) -> &'static str {
+    match scheme {
+        Scheme::Paillier => "paillier",
+        Scheme::DamgardJurik => "damgard-jurik",
+        Scheme::OkamotoUchiyama => "okamoto-uchiyama",
+        Scheme::ElGamal => "elgamal",
+        _ => "another scheme",
+    }
+}
+
+impl Public {
+    fn read(data: &[u8], insecure: bool) -> Result<Self, Error> {
+        let (header, _) = wire::open(Kind::PublicKey, data)?;
+        Ok(match header.scheme {
+            Scheme::Paillier | Scheme::DamgardJurik => {
+                let read = if insecure {
+                    damgard_jurik::PublicKey::insecure_from_bytes
+                } else {
+                    damgard_jurik::PublicKey::from_bytes
+                };
+                Public::DamgardJurik(Arc::new(read(data)?))
+            }
+            Scheme::OkamotoUchiyama => {
+                let read = if insecure {
+                    okamoto_uchiyama::PublicKey::insecure_from_bytes
+                } else {
+                    okamoto_uchiyama::PublicKey::from_bytes
+                };
+                Public::OkamotoUchiyama(Arc::new(read(data)?))
+            }
+            Scheme::ElGamal => Public::ElGamal(elgamal::PublicKey::from_bytes(data)?),
+            other => return Err(no_scheme("a public key", other)),
+        })
+    }
+
+    fn scheme(&self) -> Scheme {
+        match self {
+            Public::DamgardJurik(key) => key.scheme(),
+            Public::OkamotoUchiyama(_) => Scheme::OkamotoUchiyama,
+            Public::ElGamal(_) => Scheme::ElGamal,
+            Public::Of(secret) => match &**secret {
+                Secret::DamgardJurik(key) => key.public().scheme(),
+                Secret::OkamotoUchiyama(_) => Scheme::OkamotoUchiyama,
+                Secret::ElGamal(_) => Scheme::ElGamal,
+            },
+        }
+    }
+
+    fn bits(&self) -> u32 {
+        match self {
+            Public::DamgardJurik(key) => key.bits(),
+            Public::OkamotoUchiyama(key) => key.bits(),
+            Public::ElGamal(_) => ELGAMAL_BITS,
+            Public::Of(secret) => match &**secret {
+                Secret::DamgardJurik(key) => key.public().bits(),
+                Secret::OkamotoUchiyama(key) => key.public().bits(),
+                Secret::ElGamal(_) => ELGAMAL_BITS,
+            },
+        }
+    }
+
+    fn s(&self) -> Option<u32> {
+        match self {
+            Public::DamgardJurik(key) => Some(key.s()),
+            Public::Of(secret) => match &**secret {
+                Secret::DamgardJurik(key) => Some(key.public().s()),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn security(&self) -> SecurityStatement {
+        on_public!(self, key => key.security())
+    }
+}
+
+fn no_scheme(what: &'static str, scheme: Scheme) -> Error {
+    Error::Malformed {
+        what,
+        detail: format!("an additively homomorphic scheme expected, {} came", scheme.as_str()),
+    }
+}
+
+impl Secret {
+    fn generate(scheme: &str, bits: u32, s: u32, noise: &str, insecure: bool) -> PyResult<Self> {
+        let made = match scheme {
+            "paillier" => {
+                use paillier::Noise;
+                let noise = match noise {
+                    "short" => Noise::ShortExponent,
+                    "uniform" => Noise::Uniform,
+                    "subgroup" => Noise::Subgroup,
+                    _ => return Err(no_noise("'short', 'uniform' or 'subgroup'", noise)),
+                };
+                let generate =
+                    if insecure { paillier::insecure_generate } else { paillier::generate_with };
+                generate(bits, noise).map(Secret::DamgardJurik)
+            }
+            "damgard-jurik" if noise != "short" => return Err(no_noise("'short'", noise)),
+            "damgard-jurik" => {
+                let generate = if insecure {
+                    damgard_jurik::insecure_generate
+                } else {
+                    damgard_jurik::generate
+                };
+                generate(bits, s).map(Secret::DamgardJurik)
+            }
+            "okamoto-uchiyama" => {
+                use okamoto_uchiyama::Noise;
+                let noise = match noise {
+                    "full" => Noise::Full,
+                    "short" => Noise::Short,
+                    _ => return Err(no_noise("'full' or 'short'", noise)),
+                };
+                let generate = if insecure {
+                    okamoto_uchiyama::insecure_generate
+                } else {
+                    okamoto_uchiyama::generate_with
+                };
+                generate(bits, noise).map(Secret::OkamotoUchiyama)
+            }
+            "elgamal" => elgamal::SecretKey::generate().map(Secret::ElGamal),
+            _ => {
+                let known = "paillier, damgard-jurik, okamoto-uchiyama, elgamal";
+                return Err(InvalidInput::new_err(format!(
+                    "the schemes are {known}; got {scheme:?}"
+                )));
+            }
+        };
+        made.map_err(Raise::raise)
+    }
+
+    fn read(data: &[u8], insecure: bool) -> Result<Self, Error> {
+        let (header, _) = wire::open(Kind::SecretKey, data)?;
+        Ok(match header.scheme {
+            Scheme::Paillier | Scheme::DamgardJurik => Secret::DamgardJurik(if insecure {
+                damgard_jurik::SecretKey::insecure_from_bytes(data)?
+            } else {
+                damgard_jurik::SecretKey::from_bytes(data)?
+            }),
+            Scheme::OkamotoUchiyama => Secret::OkamotoUchiyama(if insecure {
+                okamoto_uchiyama::SecretKey::insecure_from_bytes(data)?
+            } else {
+                okamoto_uchiyama::SecretKey::from_bytes(data)?
+            }),
+            Scheme::ElGamal => Secret::ElGamal(elgamal::SecretKey::from_bytes(data)?),
+            other => return Err(no_scheme("a secret key", other)),
+        })
+    }
+
+    fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
+        on_secret!(self, key => key.to_bytes())
+    }
+
+    /// The key id as a key file shows it.
+    fn label(&self) -> [u8; 16] {
+        let mut label = [0; 16];
+        label[..8].copy_from_slice(&on_secret!(self, key => key.public().key_id()).0);
+        label
+    }
+}
+
+fn no_noise(expected: &str, noise: &str) -> PyErr {
+    InvalidInput::new_err(format!("noise must be {expected}; got {noise:?}"))
+}
+
+fn contiguous<'a>(weights: &'a PyReadonlyArray1<'_, i64>) -> PyResult<&'a [i64]> {
+    weights.as_slice().map_err(|_| {
+        InvalidInput::new_err("weights must be C-contiguous; use numpy.ascontiguousarray")
+    })
+}
+
+/// Runs scheme code on our threads, without the GIL.
+pub fn work<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce() -> Result<T, Error> + Send,
+) -> PyResult<T> {
+    py.detach(|| runtime::run(work)).map_err(Raise::raise)
+}
+
+/// What anybody may have.
+#[pyclass(name = "AdditivePublicKey", module = "ciphervec._native", frozen)]
+pub struct PyAdditivePublicKey(pub Public);
+
+#[pymethods]
+impl PyAdditivePublicKey {
+    #[getter]
+    fn scheme(&self) -> &'static str {
+        scheme_name(self.0.scheme())
+    }
+
+    /// The length of n; of the field for ElGamal.
+    #[getter]
+    fn bits(&self) -> u32 {
+        self.0.bits()
+    }
+
+    /// Damgård–Jurik's s, 1 for Paillier; None for the other schemes.
+    #[getter]
+    fn s(&self) -> Option<u32> {
+        self.0.s()
+    }
+
+    #[getter]
+    fn key_id(&self) -> String {
+        on_public!(&self.0, key => key.key_id()).to_string()
+    }
+
+    /// Messages m have |m| < 2^(message_bits - 1).
+    #[getter]
+    fn message_bits(&self) -> u32 {
+        on_public!(&self.0, key => Evaluate::message_bits(key))
+    }
+
+    fn security<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let says = self.0.security();
+        let out = PyDict::new(py);
+        out.set_item("bits", says.bits)?;
+        out.set_item("table", says.table)?;
+        out.set_item("assumption", says.assumption)?;
+        out.set_item("post_quantum", says.post_quantum)?;
+        out.set_item("insecure", says.insecure)?;
+        Ok(out)
+    }
+
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &on_public!(&self.0, key => key.to_bytes()))
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (data, *, insecure = false))]
+    fn from_bytes(py: Python<'_>, data: &[u8], insecure: bool) -> PyResult<Self> {
+        work(py, || Public::read(data, insecure)).map(Self)
+    }
+
+    /// Encrypts rows x columns numbers of `width` words of eight bytes each, row after row.
+    fn encrypt(
+        &self,
+        py: Python<'_>,
+        rows: usize,
+        columns: usize,
+        width: usize,
+        data: &[u8],
+    ) -> PyResult<PyCiphertexts> {
+        let plain = messages(width, data)?;
+        self.make(py, |public| {
+            on_public!(public, key => Ok(wrapped(key, key.encrypt(rows, columns, &plain)?)))
+        })
+    }
+
+    /// Other ciphertexts of the same numbers.
+    fn rerandomise(&self, py: Python<'_>, table: &PyCiphertexts) -> PyResult<PyCiphertexts> {
+        self.make(py, |public| {
+            on_public!(public, key => {
+                let mut fresh = key.unwrap(&table.0)?.clone();
+                key.rerandomise(&mut fresh)?;
+                Ok(wrapped(key, fresh))
+            })
+        })
+    }
+
+    fn add(
+        &self,
+        py: Python<'_>,
+        left: &PyCiphertexts,
+        right: &PyCiphertexts,
+    ) -> PyResult<PyCiphertexts> {
+        self.make(py, |public| {
+            on_public!(public, key => {
+                Ok(wrapped(key, key.add(key.unwrap(&left.0)?, key.unwrap(&right.0)?)?))
+            })
+        })
+    }
+
+    fn negate(&self, py: Python<'_>, table: &PyCiphertexts) -> PyResult<PyCiphertexts> {
+        self.make(py, |public| {
+            on_public!(public, key => Ok(wrapped(key, key.negate(key.unwrap(&table.0)?)?)))
+        })
+    }
+
+    fn add_plain(
+        &self,
+        py: Python<'_>,
+        table: &PyCiphertexts,
+        width: usize,
+        data: &[u8],
+    ) -> PyResult<PyCiphertexts> {
+        let plain = messages(width, data)?;
+        self.make(py, |public| {
+            on_public!(public, key => {
+                Ok(wrapped(key, key.add_plain(key.unwrap(&table.0)?, &plain)?))
+            })
+        })
+    }
+
+    fn multiply_plain(
+        &self,
+        py: Python<'_>,
+        table: &PyCiphertexts,
+        width: usize,
+        data: &[u8],
+    ) -> PyResult<PyCiphertexts> {
+        let factors = messages(width, data)?;
+        self.make(py, |public| {
+            on_public!(public, key => {
+                Ok(wrapped(key, key.multiply_plain(key.unwrap(&table.0)?, &factors)?))
+            })
+        })
+    }
+
+    /// Row i times weights[i], summed over the rows: one row.
+    fn weighted_sum(
+        &self,
+        py: Python<'_>,
+        table: &PyCiphertexts,
+        weights: PyReadonlyArray1<'_, i64>,
+    ) -> PyResult<PyCiphertexts> {
+        let weights = contiguous(&weights)?;
+        self.make(py, |public| {
+            on_public!(public, key => {
+                let table = key.unwrap(&table.0)?;
+                Ok(wrapped(key, key.weighted_sum_vartime(table, weights)?))
+            })
+        })
+    }
+
+    /// The same for a table of one row, over its columns.
+    fn weighted_sum_along(
+        &self,
+        py: Python<'_>,
+        table: &PyCiphertexts,
+        weights: PyReadonlyArray1<'_, i64>,
+    ) -> PyResult<PyCiphertexts> {
+        let weights = contiguous(&weights)?;
+        self.make(py, |public| {
+            on_public!(public, key => {
+                let table = key.unwrap(&table.0)?;
+                Ok(wrapped(key, key.weighted_sum_along_vartime(table, weights)?))
+            })
+        })
+    }
+
+    fn table_to_bytes<'py>(
+        &self,
+        py: Python<'py>,
+        table: &PyCiphertexts,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes =
+            work(py, || on_public!(&self.0, key => Ok(key.table_to_bytes(key.unwrap(&table.0)?))))?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    fn table_from_bytes(&self, py: Python<'_>, data: &[u8]) -> PyResult<PyCiphertexts> {
+        self.make(
+            py,
+            |public| on_public!(public, key => Ok(wrapped(key, key.table_from_bytes(data)?))),
+        )
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        Ok((slf.get_type().getattr("from_bytes")?, (slf.get().to_bytes(slf.py()),)))
+    }
+}
+
+/// `table` of `key`'s scheme.
+fn wrapped<K: Native>(_: &K, table: K::Table) -> Tables {
+    K::wrap(table)
+}
+
+impl PyAdditivePublicKey {
+    fn make(
+        &self,
+        py: Python<'_>,
+        make: impl FnOnce(&Public) -> Result<Tables, Error> + Send,
+    ) -> PyResult<PyCiphertexts> {
+        work(py, || make(&self.0)).map(PyCiphertexts)
+    }
+}
+
+/// What only the key owner has.
+#[pyclass(name = "AdditiveSecretKey", module = "ciphervec._native", frozen)]
+pub struct PyAdditiveSecretKey(pub Arc<Secret>);
+
+#[pymethods]
+impl PyAdditiveSecretKey {
+    #[staticmethod]
+    #[pyo3(signature = (scheme, bits = 0, s = 1, noise = "short", *, insecure = false))]
+    fn generate(
+        py: Python<'_>,
+        scheme: &str,
+        bits: u32,
+        s: u32,
+        noise: &str,
+        insecure: bool,
+    ) -> PyResult<Self> {
+        py.detach(|| runtime::run(|| Secret::generate(scheme, bits, s, noise, insecure)))
+            .map(|secret| Self(Arc::new(secret)))
+    }
+
+    #[getter]
+    fn public(&self) -> PyAdditivePublicKey {
+        PyAdditivePublicKey(Public::Of(Arc::clone(&self.0)))
+    }
+
+    /// As the public key's, faster where the secret helps.
+    fn encrypt(
+        &self,
+        py: Python<'_>,
+        rows: usize,
+        columns: usize,
+        width: usize,
+        data: &[u8],
+    ) -> PyResult<PyCiphertexts> {
+        let plain = messages(width, data)?;
+        let seal = || {
+            on_secret!(&*self.0, key => {
+                Ok(wrapped(key.public(), key.encrypt(rows, columns, &plain)?))
+            })
+        };
+        work(py, seal).map(PyCiphertexts)
+    }
+
+    /// Numbers below 2^(bits - 1) in absolute value: their width in words of eight bytes, and those.
+    fn decrypt<'py>(
+        &self,
+        py: Python<'py>,
+        table: &PyCiphertexts,
+        bits: u32,
+    ) -> PyResult<(usize, Bound<'py, PyBytes>)> {
+        let open = || -> Result<Messages, Error> {
+            on_secret!(&*self.0, key => key.decrypt(key.public().unwrap(&table.0)?, bits))
+        };
+        let plain = work(py, open)?;
+        Ok(to_python(py, &plain))
+    }
+
+    #[pyo3(signature = (path, passphrase = None, *, allow_plaintext = false))]
+    fn save(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        passphrase: Option<&str>,
+        allow_plaintext: bool,
+    ) -> PyResult<()> {
+        let protection = protection(passphrase, allow_plaintext)?;
+        py.detach(|| {
+            let secret = self.0.to_bytes();
+            keyfile::save_secret(Path::new(path), &secret, &self.0.label(), protection, false)
+        })
+        .map_err(Raise::raise)
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (path, passphrase = None, *, insecure = false))]
+    fn load(
+        py: Python<'_>,
+        path: &str,
+        passphrase: Option<&str>,
+        insecure: bool,
+    ) -> PyResult<Self> {
+        let (frame, label) = py
+            .detach(|| keyfile::load_secret(Path::new(path), passphrase))
+            .map_err(Raise::raise)?;
+        Self::read(py, &frame, label, insecure)
+    }
+
+    /// The bytes of a key file.
+    #[pyo3(signature = (passphrase = None, *, allow_plaintext = false))]
+    fn to_bytes<'py>(
+        &self,
+        py: Python<'py>,
+        passphrase: Option<&str>,
+        allow_plaintext: bool,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let protection = protection(passphrase, allow_plaintext)?;
+        let bytes = py
+            .detach(|| keyfile::encode_secret(&self.0.to_bytes(), &self.0.label(), protection))
+            .map_err(Raise::raise)?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (data, passphrase = None, *, insecure = false))]
+    fn from_bytes(
+        py: Python<'_>,
+        data: &[u8],
+        passphrase: Option<&str>,
+        insecure: bool,
+    ) -> PyResult<Self> {
+        let (frame, label) =
+            py.detach(|| keyfile::decode_secret(data, passphrase)).map_err(Raise::raise)?;
+        Self::read(py, &frame, label, insecure)
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err(
+            "secret keys can't be pickled; save them to a file and load them there",
+        ))
+    }
+}
+
+impl PyAdditiveSecretKey {
+    fn read(py: Python<'_>, frame: &[u8], label: [u8; 16], insecure: bool) -> PyResult<Self> {
+        let secret = work(py, || Secret::read(frame, insecure))?;
+        if secret.label() != label {
+            return Err(CorruptData::new_err(
+                "the key file names another key than the one it holds; restore it from a copy",
+            ));
+        }
+        Ok(Self(Arc::new(secret)))
+    }
+}
+
+fn protection(passphrase: Option<&str>, allow_plaintext: bool) -> PyResult<Protection<'_>> {
+    match passphrase {
+        Some(passphrase) => Ok(Protection::Passphrase(passphrase)),
+        None if allow_plaintext => Ok(Protection::Plaintext),
+        None => Err(InvalidInput::new_err(
+            "give a passphrase, or ask for a key in clear with allow_plaintext=True",
+        )),
+    }
+}
