@@ -1,6 +1,8 @@
 //! Nothing enters, a small valid object of every kind leaves, with the decoder that reads it.
 
-use super::decoders::{self, Checksum, Halves, OPEN, SEALED, SEALED_INDEX, SEALED_QUERY};
+use super::decoders::{
+    self, Checksum, FACTORING, Halves, OPEN, SEALED, SEALED_INDEX, SEALED_QUERY,
+};
 use ciphervec::aead::AeadKey;
 use ciphervec::filter::FilterTags;
 use ciphervec::id::Id;
@@ -76,6 +78,25 @@ pub fn frames() -> Vec<Sample> {
         frame("evaluation keys", "evaluation_keys", &keys(&SEALED), |b| {
             SEALED.read_evaluation_keys(b)
         }),
+        frame("Paillier public key", "factoring_public_key", &FACTORING.public_key, |b| {
+            FACTORING.read_public_key(b)
+        }),
+        frame("OU public key", "factoring_public_key", &FACTORING.other_public_key, |b| {
+            FACTORING.read_public_key(b)
+        }),
+        frame("Paillier secret key", "factoring_secret_key", &FACTORING.secret_key, |b| {
+            FACTORING.read_secret_key(b)
+        }),
+        frame("OU secret key", "factoring_secret_key", &FACTORING.other_secret_key, |b| {
+            FACTORING.read_secret_key(b)
+        }),
+        frame("Paillier ciphertexts", "factoring_ciphertexts", &FACTORING.ciphertexts, |b| {
+            FACTORING.read_ciphertexts(b)
+        }),
+        frame("OU ciphertexts", "factoring_ciphertexts", &FACTORING.other_ciphertexts, |b| {
+            FACTORING.read_ciphertexts(b)
+        }),
+        frame("noise pool", "noise_pool", &FACTORING.noise_pool, |b| FACTORING.read_noise_pool(b)),
     ]
 }
 
