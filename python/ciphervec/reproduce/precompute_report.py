@@ -7,6 +7,7 @@ from pathlib import Path
 from ..bench import machine
 from ..bench.plotting import pyplot, save
 from ..bench.report import number
+from .native import SHORTEST
 from .paillier_precompute import MODE_ADDS, SCHEMES, TECHNIQUES, Outcome
 from .rysava_ricci import SOURCE_3, SOURCE_I, SOURCE_II
 
@@ -16,9 +17,10 @@ PARTS = ("encryption", "decryption", "total")
 def heading(outcome: Outcome) -> str:
     """One sentence that says what was remade and where."""
     where = machine.describe()
+    insecure = " (insecure)" if outcome.settings.bits < SHORTEST else ""
     return (
         f"{SOURCE_I}, {SOURCE_II.partition(', ')[2]} and {SOURCE_3.partition(', ')[2]}, remade: Paillier, "
-        f"{outcome.settings.bits} bits, milliseconds, one thread, {where['cpu']} ({where['backend']} back-end). The "
+        f"{outcome.settings.bits} bits{insecure}, milliseconds, one thread, {where['cpu']} ({where['backend']} back-end). The "
         "columns 'paper' are as printed, from the authors' machine."
     )
 
