@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn masks_hide_the_neighbours_and_only_them() {
         for (precision, bits) in
-            [(Precision::Standard, 2047), (Precision::High, 2047), (Precision::Small, 681)]
+            [(Precision::Standard, 2047), (Precision::High, 2047), (Precision::Small, 617)]
         {
             let spec = Spec::new(512, Metric::Cosine, precision, Layout::Horizontal).unwrap();
             let packing = spec.packing(bits).unwrap();

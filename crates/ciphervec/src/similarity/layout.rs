@@ -195,12 +195,12 @@ mod tests {
     fn slots_a_ciphertext() {
         use Precision::{High, Small, Standard};
         // Paillier at 2,048 and 3,072 bits, Okamoto–Uchiyama with |n| = 2,048, Damgård–Jurik with s = 2.
-        for (bits, lanes) in [(2047, 63), (3071, 95), (681, 21), (512, 16), (4095, 127)] {
+        for (bits, lanes) in [(2047, 63), (3071, 95), (617, 19), (512, 16), (4095, 127)] {
             assert_eq!(packing(Layout::Lanes, 512, Standard, bits).unwrap().lanes(), lanes);
         }
         assert_eq!(packing(Layout::Lanes, 512, Small, 2047).unwrap().lanes(), 78);
         assert_eq!(packing(Layout::Lanes, 512, High, 2047).unwrap().lanes(), 21);
-        for (bits, rows, slots) in [(2047, 17, 31), (3071, 11, 47), (681, 57, 9)] {
+        for (bits, rows, slots) in [(2047, 17, 31), (3071, 11, 47), (617, 64, 8)] {
             let packing = packing(Layout::Horizontal, 512, Standard, bits).unwrap();
             assert_eq!((packing.rows(), packing.slots()), (rows, slots), "{bits}");
             assert!(packing.result_bits() + SLACK_BITS <= bits);

@@ -32,6 +32,7 @@ impl<T: Table> EncryptedScores<T> {
         let grid = self.spec.grid();
         let mut cosines = Vec::with_capacity(self.probes() * self.vectors());
         for (result, score) in self.integers(keys)?.into_iter().enumerate() {
+            let score = if grid.signs() { whole(score, grid.dimension()) } else { score };
             let cosine = score as f64 / grid.divisor(self.scales[result / self.vectors()]);
             // A vector against itself may come out above one by what rounding added.
             cosines.push(round(cosine, grid.step()).clamp(-1.0, 1.0));
@@ -139,6 +140,12 @@ impl core::fmt::Debug for Scores {
     }
 }
 
+/// The score of ±1 vectors next to what a mask may have moved by one: twice a number that is odd or even as d is.
+fn whole(score: i128, dimension: usize) -> i128 {
+    let largest = 2 * dimension as i128;
+    largest + 4 * (score - largest + 2).div_euclid(4)
+}
+
 fn round(cosine: f64, step: Option<f64>) -> f64 {
     step.map_or(cosine, |step| (cosine / step).round() * step)
 }
@@ -148,4 +155,21 @@ fn expect_count(what: &'static str, expected: usize, actual: usize) -> Result<()
         return Ok(());
     }
     Err(Error::Range { what, expected: expected.to_string(), actual: actual.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inner_products_of_signs_survive_one_unit() {
+        for dimension in [1, 2, 7, 512] {
+            for differing in 0..=dimension {
+                let score = 2 * (dimension as i128 - 2 * differing as i128);
+                for moved in -1..=1 {
+                    assert_eq!(whole(score + moved, dimension), score);
+                }
+            }
+        }
+    }
 }

@@ -156,7 +156,7 @@ fn dimensions_of_real_embeddings() {
 #[test]
 fn messages_of_every_scheme() {
     // Okamoto–Uchiyama at |n| = 2,048; Paillier at 3,072; Damgård–Jurik with s = 2.
-    for bits in [681, 3071, 4095] {
+    for bits in [617, 3071, 4095] {
         let scheme = Plain::new(bits);
         for layout in LAYOUTS {
             check(&scheme, Metric::Cosine, Precision::Standard, layout, 128, 23);

@@ -8,3 +8,4 @@ mod hostile;
 mod limits;
 mod plain;
 mod rows;
+mod schemes;
