@@ -75,55 +75,55 @@ impl Half {
         natural::joined(digits, &self.prime, self.modulus.words())
     }
 
-    /// Noise modulo the prime power, and the product of all its elements computed another way. `parities` are those
-    /// that the exponents must have; if there are none yet, those of the exponents drawn.
+    /// Digits of `count` noises modulo the prime power and, last, of their product computed another way: beside them,
+    /// where it often takes a lane that would be idle. `parities` are those that the exponents must have; if there are
+    /// none yet, those of the exponents drawn.
     fn noise(
         &self,
-        rows: usize,
-        columns: usize,
+        count: usize,
         parities: &mut Option<Zeroizing<Vec<u64>>>,
-    ) -> Result<(Residues, Residues)> {
-        let count = rows * columns;
+    ) -> Result<Zeroizing<Vec<u64>>> {
         match &self.noise {
             HalfNoise::Uniform(exponent) => {
                 let size = self.modulus.element_words();
                 let roots = noise::uniform(&self.prime, count, size)?;
-                let roots = Residues::from_digits(&self.modulus, rows, columns, &roots)?;
-                let elements = roots.pow(exponent.as_words());
-                Ok((elements, product_of_all(roots).pow(exponent.as_words())))
+                let roots = Residues::from_digits(&self.modulus, 1, count, &roots)?;
+                let product = product_of_all(roots.clone());
+                let roots = Residues::beside(&[&roots, &product]);
+                Ok(Zeroizing::new(roots.pow(exponent.as_words()).to_digits()))
             }
             HalfNoise::Powers { root, lift, order } => {
                 let table = self.table(root, lift, order)?;
                 let words = table.exponent_words();
-                let mut exponents = noise::uniform(order, count, words)?;
+                let mut exponents = noise::uniform(order, count + 1, words)?;
+                let (drawn, last) = exponents.split_at_mut(count * words);
                 let even_order = order.as_words()[0] & 1 == 0;
                 if even_order {
                     match parities {
                         None => {
                             let parity = |exponent: &[u64]| exponent[0] & 1;
-                            let drawn = exponents.chunks_exact(words).map(parity).collect();
-                            *parities = Some(Zeroizing::new(drawn));
+                            let all = drawn.chunks_exact(words).map(parity).collect();
+                            *parities = Some(Zeroizing::new(all));
                         }
                         Some(parities) => {
-                            let exponents = exponents.chunks_exact_mut(words);
-                            for (exponent, parity) in exponents.zip(parities.iter()) {
+                            let drawn = drawn.chunks_exact_mut(words);
+                            for (exponent, parity) in drawn.zip(parities.iter()) {
                                 exponent[0] = exponent[0] & !1 | parity;
                             }
                         }
                     }
                 }
-                let elements = table.pow(rows, columns, &exponents);
                 // The sum modulo the order, plus the order: the same power by other digits.
                 let width = order.bits_precision() + 64;
                 let mut sum = Zeroizing::new(natural::resized(&natural::small(0), width));
-                for exponent in exponents.chunks_exact(words) {
+                for exponent in drawn.chunks_exact(words) {
                     let term = Zeroizing::new(natural::from_words(exponent));
                     *sum = sum.wrapping_add(&*term);
                 }
                 let sum = Zeroizing::new(natural::reduced(&sum, order));
                 let sum = Zeroizing::new(natural::sum(&sum, order));
-                let sum = Zeroizing::new(natural::to_words(&sum, words));
-                Ok((elements, table.pow(1, 1, &sum)))
+                last.copy_from_slice(&Zeroizing::new(natural::to_words(&sum, words)));
+                Ok(Zeroizing::new(table.pow(1, count + 1, &exponents).to_digits()))
             }
         }
     }
@@ -210,14 +210,13 @@ impl Crt {
         touch: impl Fn(&mut [u64]),
     ) -> Result<Residues> {
         let mut parities = None;
-        let (low, low_product) = self.low.noise(rows, columns, &mut parities)?;
-        let (high, high_product) = self.high.noise(rows, columns, &mut parities)?;
-        let mut high = Zeroizing::new(high.to_digits());
+        let low = self.low.noise(rows * columns, &mut parities)?;
+        let mut high = self.high.noise(rows * columns, &mut parities)?;
         touch(&mut high);
-        let digits = self.joined(group, &low.to_digits(), &high);
-        let noise = Residues::from_digits(&group.modulus, rows, columns, &digits)?;
-        let expected = self.joined(group, &low_product.to_digits(), &high_product.to_digits());
-        if product_of_all(noise.clone()).to_digits() == *expected {
+        let digits = self.joined(group, &low, &high);
+        let (digits, expected) = digits.split_at(digits.len() - group.modulus.element_words());
+        let noise = Residues::from_digits(&group.modulus, rows, columns, digits)?;
+        if product_of_all(noise.clone()).to_digits() == expected {
             Ok(noise)
         } else {
             Err(Error::Fault)
