@@ -21,6 +21,9 @@ use ciphervec_he::additive::{Evaluate, Table};
 use ciphervec_he::params::ParamId;
 use ciphervec_he::wire::{self, Header, KeyId, Kind, Reader, Scheme};
 
+/// Bytes that every ciphertext takes at least.
+const SHORTEST_CIPHERTEXT: usize = 16;
+
 impl<T: Table> EncryptedVectors<T> {
     /// The vectors, framed.
     ///
@@ -199,8 +202,9 @@ fn write_blocks(packing: &Packing, fill: &[u16], out: &mut Vec<u8>) {
 
 fn read_blocks(packing: &Packing, reader: &mut Reader<'_>) -> Result<Vec<u16>> {
     let blocks = reader.u32()? as usize;
-    // Every block has ciphertexts behind it: a count beyond what is left is refused before it allocates.
-    if blocks == 0 || blocks > reader.remaining() {
+    // Every block has a ciphertext behind it at least, and no scheme has any as short as this: a count that is not
+    // covered is refused before it allocates.
+    if blocks == 0 || blocks > reader.remaining() / SHORTEST_CIPHERTEXT {
         return Err(reader
             .error(format!("{blocks} blocks in {} bytes", reader.remaining()))
             .into());

@@ -3,9 +3,11 @@
 
 mod factoring;
 mod halves;
+mod similarity;
 
 pub use factoring::FACTORING;
 pub use halves::{Halves, OPEN, SEALED, SEALED_INDEX, SEALED_QUERY};
+pub use similarity::SIMILARITY;
 
 use ciphervec::IndexSpec;
 use ciphervec::filter::FilterTags;

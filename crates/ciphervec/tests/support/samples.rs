@@ -1,7 +1,7 @@
 //! Nothing enters, a small valid object of every kind leaves, with the decoder that reads it.
 
 use super::decoders::{
-    self, Checksum, FACTORING, Halves, OPEN, SEALED, SEALED_INDEX, SEALED_QUERY,
+    self, Checksum, FACTORING, Halves, OPEN, SEALED, SEALED_INDEX, SEALED_QUERY, SIMILARITY,
 };
 use ciphervec::aead::AeadKey;
 use ciphervec::filter::FilterTags;
@@ -97,6 +97,13 @@ pub fn frames() -> Vec<Sample> {
             FACTORING.read_ciphertexts(b)
         }),
         frame("noise pool", "noise_pool", &FACTORING.noise_pool, |b| FACTORING.read_noise_pool(b)),
+        frame("encrypted vectors", "encrypted_vectors", &SIMILARITY.vectors, |b| {
+            SIMILARITY.read_vectors(b)
+        }),
+        frame("encrypted scores", "encrypted_scores", &SIMILARITY.scores, |b| {
+            SIMILARITY.read_scores(b)
+        }),
+        frame("probes", "probes", &SIMILARITY.probes, |b| SIMILARITY.read_probes(b)),
     ]
 }
 

@@ -1,0 +1,8 @@
+//! Encrypted vectors: any bytes enter, nothing but a finding leaves.
+#![no_main]
+
+use ciphervec_fuzz::{SIMILARITY, edited};
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    edited(&SIMILARITY.vectors, |b| SIMILARITY.read_vectors(b), bytes);
+});
