@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use super::digits::{add_assign, bit_length, less, sub_masked, to_limbs};
-use super::worker::spread;
+use super::worker::{spread, wipe};
 use crate::backend::Backend;
 use crate::backend::dispatch::{self, LimbFormat};
 use crate::backend::products::{Reduction, Row};
 use crate::error::ArithError;
 use crypto_bigint::{BoxedUint, NonZero};
+use zeroize::Zeroize;
 
 /// Fewest bits of a modulus.
 pub const MIN_BITS: u32 = 64;
@@ -21,7 +22,7 @@ const SLACK: u32 = 10;
 
 /// Arithmetic in `Z/n^k` for odd `n`: elements are `k` digits in base `n`, least significant first.
 ///
-/// Bound to the back-end that was current when it was made.
+/// Bound to the back-end that was current when it was made. Wiped on drop: the modulus may be secret.
 pub struct PowerModulus {
     pub(super) backend: Backend,
     pub(super) format: LimbFormat,
@@ -38,6 +39,17 @@ pub struct PowerModulus {
 impl core::fmt::Debug for PowerModulus {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "PowerModulus({} bits, power {}, redacted)", self.bits, self.digits)
+    }
+}
+
+impl Drop for PowerModulus {
+    fn drop(&mut self) {
+        self.modulus.zeroize();
+        self.reduction.modulus.zeroize();
+        self.reduction.inverse.zeroize();
+        self.reduction.offsets.iter_mut().for_each(Zeroize::zeroize);
+        wipe(&mut self.into);
+        wipe(&mut self.one);
     }
 }
 
