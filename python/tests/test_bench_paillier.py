@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import multiprocessing
 import os
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ciphervec import InvalidInput
-from ciphervec.bench import additive_peers, additive_report, paillier, report
+from ciphervec.bench import additive, additive_peers, additive_report, paillier, report
 from ciphervec.bench.timing import Job, one_core, take_turns
 from ciphervec.cli import app
 
@@ -52,7 +53,7 @@ class FakeScheme:
     def key_sizes(self) -> tuple[int, int]:
         return 128, 64
 
-    def capacity(self) -> int:
+    def capacity(self, dim: int) -> int:
         return 3
 
 
@@ -178,6 +179,59 @@ def test_the_table_has_a_cell_a_column(tmp_path: Path) -> None:
     assert (tmp_path / "new" / "p.png").read_bytes().startswith(b"\x89PNG")
     report.write_csv(done.records, tmp_path / "p.csv")
     assert tuple(next(csv.reader((tmp_path / "p.csv").open()))) == paillier.KEYS
+
+
+@pytest.mark.parametrize(
+    ("scheme", "precision", "error"),
+    [
+        ("paillier", "standard", 1e-4),
+        ("paillier", "high", 1e-12),
+        ("damgard-jurik", "high", 1e-12),
+        ("okamoto-uchiyama", "standard", 1e-4),
+        ("elgamal", "small", 1e-3),
+    ],
+)
+def test_our_schemes_keep_their_error(scheme: str, precision: str, error: float) -> None:
+    subject = additive.build(scheme, 1536, precision=precision, insecure=True)
+    settings = paillier.Settings(scheme=scheme, bits=1536, dim=6, precision=precision, repeats=1)
+    done = paillier.run(settings, subject=subject)
+    layouts = ("elements",) if scheme == "elgamal" else additive.LAYOUTS
+    scored = [one for one in done.records if one["abs_error"] is not None]
+    assert {one["layout"].removesuffix("-alone") for one in scored} == set(layouts)
+    assert max(one["abs_error"] for one in scored) < error
+    by = {(one["op"], one["layout"]): one for one in done.records}
+    # Six ciphertexts of 2|n|, 3|n| for s = 2, |n|, or two points.
+    words = {"paillier": 384, "damgard-jurik": 576, "okamoto-uchiyama": 192, "elgamal": 64}[scheme]
+    assert 6 * words < by["encrypt", "elements"]["bytes"] < 6 * words + 300
+    if "lanes" in layouts:
+        assert by["encrypt", "lanes"]["bytes"] < by["encrypt", "elements"]["bytes"] / 3
+
+
+def test_the_command_end_to_end(tmp_path: Path) -> None:
+    out = tmp_path / "new" / "out"
+    files = [
+        f"--{name}={out}.{ending}" for name, ending in (("json", "json"), ("csv", "csv"), ("markdown", "md"))
+    ]
+    done = CliRunner().invoke(
+        app, ["bench", "paillier", "--bits", "2048", "--dim", "4", "--gallery", "8", *files]
+    )
+    assert done.exit_code == 0, done.output
+    records = json.loads(out.with_suffix(".json").read_text())
+    assert {tuple(one) for one in records} == {paillier.KEYS}
+    assert {one["op"] for one in records} == set(paillier.OPS)
+    assert {one["scheme"] for one in records} == {"paillier"} and {one["bits"] for one in records} == {2048}
+    assert len(list(csv.DictReader(out.with_suffix(".csv").open()))) == len(records)
+    assert "| gallery score | lanes |" in out.with_suffix(".md").read_text(encoding="utf-8")
+    printed = CliRunner().invoke(
+        app, ["bench", "paillier", "--scheme", "elgamal", "--dim", "4", "--json", "-"]
+    )
+    assert {one["bits"] for one in json.loads(printed.stdout)} == {additive.ELGAMAL_BITS}
+
+
+def test_a_short_key_is_refused() -> None:
+    done = CliRunner().invoke(app, ["bench", "paillier", "--bits", "1024"])
+    assert done.exit_code == 2
+    assert "2048" in done.stderr and "1024" in done.stderr
 
 
 def test_turns_drop_the_warm_up_and_stop_a_slow_peer() -> None:

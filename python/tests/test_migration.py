@@ -36,8 +36,6 @@ def blocks(page: str) -> dict[str, list[str]]:
 @pytest.mark.parametrize("ours", [True, False])
 def test_blocks_run_in_order(page: str, ours: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     library = "ciphervec" if ours else PAGES[page]
-    if ours:
-        pytest.importorskip("ciphervec.paillier")
     for module in NEEDS[library]:
         pytest.importorskip(module)
     monkeypatch.chdir(tmp_path)
@@ -155,7 +153,7 @@ def test_phe_any_integer_is_a_ciphertext_but_not_of_another_key(keys: Any) -> No
     from phe import EncryptedNumber, paillier
 
     public, private = keys
-    private.decrypt(EncryptedNumber(public, 12345))
+    assert isinstance(private.raw_decrypt(EncryptedNumber(public, 12345).ciphertext(be_secure=False)), int)
     other, _ = paillier.generate_paillier_keypair(n_length=256)
     with pytest.raises(ValueError, match="different key"):
         private.decrypt(other.encrypt(1))

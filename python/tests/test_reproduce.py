@@ -55,7 +55,7 @@ class FakeScheme:
     def key_sizes(self) -> tuple[int, int]:
         return 2 * self.bits // 8, self.bits // 8
 
-    def capacity(self) -> int:
+    def capacity(self, dim: int) -> int:
         return 5
 
 
@@ -240,18 +240,20 @@ def test_a_missing_file_of_vectors_has_its_own_code(tmp_path: Path) -> None:
     assert done.exit_code == 4
 
 
-def test_the_command_writes_what_it_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(phe_similarity.run, "__defaults__", (*phe_similarity.run.__defaults__[:2], make))
+def test_the_command_writes_what_it_is_asked_for(tmp_path: Path) -> None:
     files = {name: tmp_path / f"out.{name}" for name in ("json", "csv", "markdown", "plot")}
     files["plot"] = tmp_path / "out.png"
     done = CliRunner().invoke(
         app,
-        ["reproduce", "phe-similarity", "--dims", "8", "--peer", "none", "--repeats", "1", "--security", "112",
+        ["reproduce", "phe-similarity", "--dims", "8", "--peer", "none", "--repeats", "1", "--security", "80",
          *(part for name, path in files.items() for part in (f"--{name}", str(path)))],
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     records = json.loads(files["json"].read_text())
-    assert len(records) == 9 and {one["security"] for one in records} == {112}
+    assert len(records) == 9 and {one["security"] for one in records} == {80}
+    for one in records:
+        assert one["loss"] < {"standard": 1e-4, "high": 1e-12}[one["precision"]]
+        assert one["insecure"] and one["bits"] in (1024, 1536)
     assert len(list(csv.DictReader(files["csv"].open()))) == 9
     assert "### Encrypted embedding" in files["markdown"].read_text(encoding="utf-8")
     assert files["plot"].stat().st_size > 5000

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import copy
-import importlib
+import functools
 from typing import Any, Protocol
 
 import numpy as np
 
-from ..errors import InvalidInput
+from .. import damgard_jurik, elgamal, okamoto_uchiyama, paillier
+from ..additive import KeyPair
+from ..encrypted_vectors import EncryptedVectors
 from .data import Doubles
 
-SCHEMES = ("paillier", "damgard-jurik", "okamoto-uchiyama", "elgamal")
+MODULES: dict[str, Any] = {
+    "paillier": paillier,
+    "damgard-jurik": damgard_jurik,
+    "okamoto-uchiyama": okamoto_uchiyama,
+    "elgamal": elgamal,
+}
+SCHEMES = tuple(MODULES)
 LAYOUTS = ("elements", "lanes", "horizontal")
 PRECISIONS = ("small", "standard", "high")
 
@@ -50,7 +58,7 @@ class Subject(Protocol):
         """Bytes of the secret and of the public key."""
         ...
 
-    def capacity(self) -> int:
+    def capacity(self, dim: int) -> int:
         """How many rows share a ciphertext in lanes."""
         ...
 
@@ -70,19 +78,14 @@ class Native:
     """The package's own schemes behind `Subject`."""
 
     def __init__(self, scheme: str, bits: int, s: int, precision: str, *, insecure: bool) -> None:
-        if scheme not in SCHEMES:
-            raise InvalidInput(f"the schemes are {', '.join(SCHEMES)}, got {scheme!r}")
         self.scheme, self.precision = scheme, precision
-        self.module: Any = importlib.import_module(f"ciphervec.{scheme.replace('-', '_')}")
-        options: dict[str, Any] = {} if scheme == "elgamal" else {"bits": bits}
+        options: dict[str, Any] = {} if scheme == "elgamal" else {"bits": bits, "insecure": insecure}
         if scheme == "damgard-jurik":
             options["s"] = s
-        if insecure:
-            options["insecure"] = True
-        self.options = options
+        self.generate = functools.partial(MODULES[scheme].generate, **options)
         self.bits = ELGAMAL_BITS if scheme == "elgamal" else bits
         self.layouts: tuple[str, ...] = ("elements",) if scheme == "elgamal" else LAYOUTS
-        self.keys: Any = self.module.generate(**options)
+        self.keys: KeyPair = self.generate()
 
     def at(self, precision: str) -> Native:
         other = copy.copy(self)
@@ -90,9 +93,9 @@ class Native:
         return other
 
     def keygen(self) -> None:
-        self.module.generate(**self.options)
+        self.generate()
 
-    def encrypt(self, rows: Doubles, layout: str, *, owner: bool = True) -> Any:
+    def encrypt(self, rows: Doubles, layout: str, *, owner: bool = True) -> EncryptedVectors:
         encryptor = self.keys if owner else self.keys.public
         return encryptor.encrypt_vectors(rows, layout=layout, precision=self.precision)
 
@@ -100,13 +103,13 @@ class Native:
         return sealed @ probe
 
     def decrypt(self, answer: Any) -> Doubles:
-        return np.atleast_1d(np.asarray(self.keys.decrypt(answer), dtype=np.float64))
+        return np.asarray(self.keys.decrypt(answer), dtype=np.float64)
 
     def size(self, thing: Any) -> int:
         return len(thing.to_bytes())
 
     def key_sizes(self) -> tuple[int, int]:
-        return len(self.keys.to_bytes()), len(self.keys.public.to_bytes())
+        return len(self.keys.to_bytes(allow_plaintext=True)), len(self.keys.public.to_bytes())
 
-    def capacity(self) -> int:
-        return int(self.keys.public.lanes(self.precision))
+    def capacity(self, dim: int) -> int:
+        return self.keys.public.lanes(self.precision, dimension=dim)

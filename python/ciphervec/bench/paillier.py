@@ -111,7 +111,9 @@ class Bench:
     ) -> None:
         self.settings, self.ours, self.peers, self.notify = settings, ours, peers, notify
         self.layouts = tuple(layout for layout in settings.layouts if layout in ours.layouts)
-        gallery = settings.gallery or (TOGETHER * ours.capacity() if "lanes" in self.layouts else TOGETHER)
+        gallery = settings.gallery or (
+            TOGETHER * ours.capacity(settings.dim) if "lanes" in self.layouts else TOGETHER
+        )
         data = generate(max(gallery, TOGETHER), settings.dim, 1, settings.seed)
         self.rows: Doubles = unit(data.vectors.astype(np.float64))
         self.probe: Doubles = unit(data.queries.astype(np.float64))[0]

@@ -147,7 +147,7 @@ class Cell:
     def way(self, vectors: Vectors, layout: str, precision: str) -> Record:
         """One of ours: a single embedding as the paper has it, or as many as share a ciphertext."""
         ours = self.ours.at(precision)
-        count = ours.capacity() if layout == "lanes" else 1
+        count = ours.capacity(vectors.dim) if layout == "lanes" else 1
         rows, probe = gallery(vectors, max(count, PAIRS))
         name = f"{self.name}, {vectors.dim}-d, {layout}, {precision}"
         alone = rows[:count]
