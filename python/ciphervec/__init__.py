@@ -3,7 +3,7 @@ never sees them."""
 
 from __future__ import annotations
 
-from . import errors
+from . import damgard_jurik, elgamal, errors, okamoto_uchiyama, paillier
 from ._native import (
     EvaluationKeys,
     IndexSpec,
@@ -18,6 +18,7 @@ from ._native import (
 from .client import Client, PersistentClient
 from .collection import Collection
 from .errors import (
+    BoundExceeded,
     CiphervecError,
     CollectionExists,
     CollectionNotFound,
@@ -38,6 +39,7 @@ from .owner import Owner, SealedQuery
 from .results import GetResult, QueryResult
 
 __all__ = [
+    "BoundExceeded",
     "CiphervecError",
     "Client",
     "Collection",
@@ -67,7 +69,11 @@ __all__ = [
     "__version__",
     "available_backends",
     "backend",
+    "damgard_jurik",
+    "elgamal",
     "errors",
     "get_threads",
+    "okamoto_uchiyama",
+    "paillier",
     "set_threads",
 ]
