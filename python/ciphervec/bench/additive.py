@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import damgard_jurik, elgamal, okamoto_uchiyama, paillier
 from ..additive import KeyPair
-from ..encrypted_vectors import EncryptedVectors
+from ..encrypted_vectors import EncryptedScores, EncryptedVectors
 from .data import Doubles
 
 MODULES: dict[str, Any] = {
@@ -42,8 +42,8 @@ class Subject(Protocol):
         """Encrypted vectors, by the key owner or by somebody who has the public key alone."""
         ...
 
-    def score(self, sealed: Any, probe: Doubles) -> Any:
-        """The encrypted similarities of all rows with one plain vector."""
+    def score(self, sealed: Any, probe: Doubles, *, rerandomise: bool = True) -> Any:
+        """The encrypted similarities of all rows with one plain vector, by default as a server hands them out."""
         ...
 
     def decrypt(self, answer: Any) -> Doubles:
@@ -99,8 +99,8 @@ class Native:
         encryptor = self.keys if owner else self.keys.public
         return encryptor.encrypt_vectors(rows, layout=layout, precision=self.precision)
 
-    def score(self, sealed: Any, probe: Doubles) -> Any:
-        return sealed @ probe
+    def score(self, sealed: EncryptedVectors, probe: Doubles, *, rerandomise: bool = True) -> EncryptedScores:
+        return sealed.scores(probe, rerandomise=rerandomise)
 
     def decrypt(self, answer: Any) -> Doubles:
         return np.asarray(self.keys.decrypt(answer), dtype=np.float64)

@@ -187,22 +187,26 @@ class Bench:
 
     def dot(self) -> list[Variant]:
         """Several embeddings with one probe at once, and one alone. Lanes have none: they score galleries."""
-        layouts = [layout for layout in self.layouts if layout != "lanes"]
         return [
-            self.scoring(name, count)
-            for layout in layouts
+            self.scoring(name, count, rerandomise=rerandomise)
+            for layout in self.layouts
+            if layout != "lanes"
             for name, count in ((layout, TOGETHER), (f"{layout}-alone", 1))
+            for rerandomise in (True, False)
         ]
 
     def gallery_score(self) -> list[Variant]:
         """One probe with every vector in lanes, a vector."""
-        return [self.scoring("lanes", len(self.rows))] if "lanes" in self.layouts else []
+        if "lanes" not in self.layouts:
+            return []
+        return [self.scoring("lanes", len(self.rows), rerandomise=again) for again in (True, False)]
 
-    def scoring(self, name: str, count: int) -> Variant:
+    def scoring(self, name: str, count: int, *, rerandomise: bool) -> Variant:
+        """As a server hands scores out, or bare: the peers don't re-randomise."""
         sealed = self.sealed[name]
         return Variant(
-            name,
-            lambda: self.ours.score(sealed, self.probe),
+            name if rerandomise else f"{name}-bare",
+            lambda: self.ours.score(sealed, self.probe, rerandomise=rerandomise),
             count,
             lambda answer: -(-self.ours.size(answer) // count),
             lambda answer: self.error(self.ours.decrypt(answer), count),
