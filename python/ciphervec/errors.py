@@ -56,6 +56,10 @@ class StoreLocked(CiphervecError):  # noqa: N818
     """Another writer has the folder open."""
 
 
+class PoolExhausted(CiphervecError, ValueError):  # noqa: N818
+    """A noise pool has fewer elements left than were asked for. None was used."""
+
+
 class StorageError(CiphervecError, OSError):
     """The file system refused: full disk, read-only folder, failed fsync. What was committed before is
     intact."""
@@ -72,6 +76,7 @@ __all__ = [
     "CorruptData",
     "DuplicateId",
     "InvalidInput",
+    "PoolExhausted",
     "StorageError",
     "StoreLocked",
     "UnknownId",

@@ -11,12 +11,14 @@ from .additive import KeyPair, PublicKey
 from .encrypted_array import EncryptedArray
 from .encrypted_vectors import EncryptedScores, EncryptedVectors
 from .keys import StrPath
+from .noise_pool import NoisePool
 
 __all__ = [
     "EncryptedArray",
     "EncryptedScores",
     "EncryptedVectors",
     "KeyPair",
+    "NoisePool",
     "PublicKey",
     "from_bytes",
     "generate",

@@ -17,6 +17,7 @@ import_exception!(ciphervec.errors, BoundExceeded);
 import_exception!(ciphervec.errors, CiphervecError);
 import_exception!(ciphervec.errors, CorruptData);
 import_exception!(ciphervec.errors, InvalidInput);
+import_exception!(ciphervec.errors, PoolExhausted);
 import_exception!(ciphervec.errors, StorageError);
 import_exception!(ciphervec.errors, StoreLocked);
 import_exception!(ciphervec.errors, DuplicateId);
@@ -119,6 +120,7 @@ impl Raise for SchemeError {
             Self::Version { .. } => UnsupportedVersion::new_err(message),
             Self::WrongKey { .. } => WrongKey::new_err(message),
             Self::Bound => BoundExceeded::new_err(message),
+            Self::Exhausted { .. } => PoolExhausted::new_err(message),
             Self::Parameters { .. }
             | Self::Insecure { .. }
             | Self::Range { .. }

@@ -10,6 +10,7 @@ mod errors;
 mod filter;
 mod ids;
 mod keys;
+mod noise_pool;
 mod owner;
 mod precompute;
 mod records;
@@ -42,6 +43,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<additive::PyAdditivePublicKey>()?;
     module.add_class::<additive::PyAdditiveSecretKey>()?;
     module.add_class::<ciphertexts::PyCiphertexts>()?;
+    module.add_class::<noise_pool::PyNoisePool>()?;
     module.add_class::<vectors::PyEncryptedVectors>()?;
     module.add_class::<vectors::PyEncryptedScores>()?;
     module.add_function(wrap_pyfunction!(vectors::additive_packing, module)?)?;

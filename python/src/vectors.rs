@@ -125,7 +125,7 @@ fn work<T: Send>(py: Python<'_>, work: impl FnOnce() -> Outcome<T> + Send) -> Py
     py.detach(|| runtime::run(work)).map_err(Raise::raise)
 }
 
-fn spec(dimension: usize, metric: &str, precision: &str, layout: &str) -> PyResult<Spec> {
+pub fn spec(dimension: usize, metric: &str, precision: &str, layout: &str) -> PyResult<Spec> {
     let metric: Metric = metric.parse().map_err(Raise::raise)?;
     let precision: Precision = precision.parse().map_err(Raise::raise)?;
     let layout: Layout = layout.parse().map_err(Raise::raise)?;
@@ -134,7 +134,7 @@ fn spec(dimension: usize, metric: &str, precision: &str, layout: &str) -> PyResu
 }
 
 /// The numbers of a C-contiguous array, row after row.
-fn numbers<'a>(array: &'a PyReadonlyArray2<'_, f64>) -> PyResult<&'a [f64]> {
+pub fn numbers<'a>(array: &'a PyReadonlyArray2<'_, f64>) -> PyResult<&'a [f64]> {
     array.as_slice().map_err(|_| {
         InvalidInput::new_err("vectors must be C-contiguous; use numpy.ascontiguousarray")
     })
@@ -404,6 +404,13 @@ impl PyEncryptedScores {
 
     fn __reduce__(&self) -> PyResult<()> {
         Err(PyTypeError::new_err("native scores can't be pickled; send their to_bytes()"))
+    }
+}
+
+impl PyEncryptedVectors {
+    /// Wraps vectors of a factoring scheme and the norms of their rows.
+    pub fn factoring(vectors: EncryptedVectors<factoring::Ciphertexts>, norms: Vec<f64>) -> Self {
+        Self { gallery: Gallery::Factoring(vectors), norms }
     }
 }
 

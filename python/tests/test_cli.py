@@ -298,6 +298,46 @@ def test_a_locked_folder_has_a_code_of_its_own(program: Program, shelf: Path) ->
         program("query", "db", "items", "more.npy", "--keys", "my.key")
 
 
+def test_a_pair_of_keys_and_its_noise(program: Program, tmp_path: Path) -> None:
+    made = answers(
+        program(
+            "keygen", "pair.key", "--scheme", "paillier", "--bits", 2048, "--public", "pair.pub", "--json"
+        )
+    )
+    assert (made["scheme"], made["bits"], made["protected"]) == ("paillier", 2048, True)
+    public = ciphervec.paillier.PublicKey.from_bytes((tmp_path / "pair.pub").read_bytes())
+    assert public.key_id == made["key_id"]
+
+    first = answers(program("precompute", "noise.pool", "--keys", "pair.key", "-n", 5, "--json"))
+    assert (first["found"], first["elements"]) == (0, 5)
+    text = program("precompute", "noise.pool", "--keys", "pair.key", "-n", 3).stdout
+    assert "8 elements" in text
+
+    pair = ciphervec.paillier.load(tmp_path / "pair.key", "pass")
+    pool = ciphervec.paillier.NoisePool.claim(tmp_path / "noise.pool", pair)
+    assert len(pool) == 8 and pair.decrypt(pool.encrypt(-3)) == -3
+
+    other = program("keygen", "b.key", "--scheme", "elgamal", "--no-passphrase").stdout
+    assert "126-bit security" in other and "elgamal.load" in other
+    assert "elgamal" in program("precompute", "p", "--keys", "b.key", code=2).stderr
+    assert "ciphervec keygen" in program("precompute", "p", "--keys", "none.key", code=4).stderr
+    program("precompute", "p", "--keys", "pair.key", code=3, CIPHERVEC_PASSPHRASE="wrong")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--bits", "2048"), "one length"),
+        (("--scheme", "elgamal", "--bits", "2048"), "one length"),
+        (("--scheme", "paillier", "--s", "2"), "damgard-jurik"),
+        (("--scheme", "paillier", "--bits", "1024"), "2048"),
+        (("--public", "x.pub"), "key pairs"),
+    ],
+)
+def test_keys_that_do_not_exist_are_refused(program: Program, arguments: tuple[str, ...], says: str) -> None:
+    assert says in program("keygen", "a.key", *arguments, code=2).stderr
+
+
 def test_every_error_class_has_a_code() -> None:
     for name in errors.__all__:
         kind = getattr(errors, name)
@@ -306,7 +346,7 @@ def test_every_error_class_has_a_code() -> None:
 
 def test_help_teaches_by_example(program: Program) -> None:
     top = program("--help").stdout
-    for command in ("keygen", "create", "add", "query", "info", "verify", "demo", "bench"):
+    for command in ("keygen", "create", "add", "query", "info", "verify", "precompute", "demo", "bench"):
         assert command in top
         arguments = (command, "search") if command == "bench" else (command,)
         page = program(*arguments, "--help").stdout

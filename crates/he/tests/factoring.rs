@@ -4,6 +4,7 @@
 
 use ciphervec_he::additive::{Decrypt, Evaluate, Messages, Table};
 use ciphervec_he::damgard_jurik;
+use ciphervec_he::factoring::{NoisePool, Pooled};
 use ciphervec_he::paillier::{self, Noise, NoiseSource, SecretKey};
 use ciphervec_he::{Error, wire};
 use crypto_bigint::{BoxedUint, ConcatenatingMul, NonZero, Odd, Resize};
@@ -262,4 +263,26 @@ proptest::proptest! {
             proptest::prop_assert_eq!(value, expected);
         }
     }
+}
+
+#[test]
+fn a_key_with_a_pool_takes_its_noise_from_there() {
+    for key in keys() {
+        let pool = NoisePool::new(key);
+        pool.fill(key, 4).unwrap();
+        let pooled = Pooled::new(key.public(), &pool).unwrap();
+        let sealed = pooled.encrypt(1, 3, &Messages::from_i64(&[5, -6, 7])).unwrap();
+        assert_eq!(values(&key.decrypt(&sealed, 8).unwrap()), [5, -6, 7]);
+        assert_eq!(pool.len(), 1);
+        let mut fresh = sealed.columns_in(0..1).unwrap();
+        pooled.rerandomise(&mut fresh).unwrap();
+        assert_eq!(values(&key.decrypt(&fresh, 8).unwrap()), [5]);
+        let error = pooled.encrypt(1, 1, &Messages::from_i64(&[1])).unwrap_err();
+        assert_eq!(error, Error::Exhausted { asked: 1, left: 0 });
+    }
+    let [first, second, ..] = keys() else { panic!("two keys") };
+    assert!(matches!(
+        Pooled::new(second.public(), &NoisePool::new(first)),
+        Err(Error::WrongKey { .. })
+    ));
 }

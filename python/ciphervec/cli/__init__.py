@@ -8,6 +8,7 @@ from .bench import bench_app
 from .collections import add, create, query
 from .demo import demo
 from .keygen import keygen
+from .precompute import precompute
 from .reproduce import reproduce_app
 from .terminal import EXIT_CODES, version
 from .upkeep import info, verify
@@ -59,6 +60,7 @@ app.command()(add)
 app.command()(query)
 app.command()(info)
 app.command()(verify)
+app.command()(precompute)
 app.command()(demo)
 app.add_typer(bench_app, name="bench")
 app.add_typer(reproduce_app, name="reproduce")

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import enum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from .. import damgard_jurik, elgamal, okamoto_uchiyama, paillier
+from ..additive import KeyPair
+from ..errors import InvalidInput
 from ..keys import Keys
 from .terminal import Json, PassphraseFile, command, passphrase, print_json, screen
+
+
+class Scheme(str, enum.Enum):
+    """What the key is for."""
+
+    sealed = "sealed"
+    paillier = "paillier"
+    damgard_jurik = "damgard-jurik"
+    okamoto_uchiyama = "okamoto-uchiyama"
+    elgamal = "elgamal"
 
 
 @command
@@ -16,6 +30,27 @@ def keygen(
     path: Annotated[
         Path, typer.Argument(help="Where to write the key. An existing file is never overwritten.")
     ],
+    scheme: Annotated[
+        Scheme,
+        typer.Option(
+            help="sealed: for collections. The others: key pairs of the additively homomorphic schemes, for Python."
+        ),
+    ] = Scheme.sealed,
+    bits: Annotated[
+        int | None,
+        typer.Option(
+            help="Length of the modulus: 3072, 128 bits of security, unless given; 2048 are 112. Not for sealed and elgamal."
+        ),
+    ] = None,
+    power: Annotated[
+        int | None, typer.Option("--s", help="Damgård–Jurik: messages are s times as long as n, 1 to 3.")
+    ] = None,
+    public: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the public key there too, for those who encrypt and compute. Not for sealed."
+        ),
+    ] = None,
     passphrase_file: PassphraseFile = None,
     no_passphrase: Annotated[
         bool,
@@ -34,18 +69,57 @@ def keygen(
     - `ciphervec keygen my.key`  asks for a passphrase twice
     - `CIPHERVEC_PASSPHRASE=... ciphervec keygen my.key`  for scripts
     - `ciphervec keygen /run/secrets/my.key --no-passphrase`
+    - `ciphervec keygen pair.key --scheme paillier --public pair.pub`
     """
+    if scheme is not Scheme.damgard_jurik and power is not None:
+        raise InvalidInput(f"--s is for damgard-jurik; {scheme.value} has none.")
+    if scheme in (Scheme.sealed, Scheme.elgamal) and bits is not None:
+        raise InvalidInput(f"--bits is not for {scheme.value}: its keys have one length.")
+    if scheme is Scheme.sealed and public is not None:
+        raise InvalidInput(
+            "--public is for key pairs; a sealed collection has one secret key and no public one."
+        )
     if path.exists():
         raise FileExistsError(
             f"{path} is there already, and a key is never overwritten. Choose another name."
         )
-    keys = Keys.generate()
+    if public is not None and public.exists():
+        raise FileExistsError(f"{public} is there already. Choose another name.")
+    keys = _generate(scheme, bits, power)
     if no_passphrase:
         keys.save(path, allow_plaintext=True)
     else:
         keys.save(path, passphrase(passphrase_file, "New passphrase", confirm=True))
+    if public is not None and isinstance(keys, KeyPair):
+        public.write_bytes(keys.public.to_bytes())
     if as_json:
-        print_json({"path": str(path), "key_id": keys.key_id, "protected": not no_passphrase})
+        written: dict[str, object] = {
+            "path": str(path), "key_id": keys.key_id, "scheme": scheme.value, "protected": not no_passphrase
+        }  # fmt: skip
+        if isinstance(keys, KeyPair):
+            written |= {"bits": keys.bits, "public": None if public is None else str(public)}
+        print_json(written)
         return
     screen.print(f"key [bold]{keys.key_id}[/] written to {path}, readable by you alone", highlight=False)
-    screen.print(f"next: ciphervec create db items --dim 512 --keys {path}", style="dim", highlight=False)
+    if isinstance(keys, KeyPair):
+        security = keys.security()
+        screen.print(
+            f"{scheme.value}, {keys.bits} bits: {security['bits']}-bit security, not post-quantum",
+            highlight=False,
+        )
+        module = scheme.value.replace("-", "_")
+        following = f'from ciphervec import {module}; keys = {module}.load("{path}", passphrase=...)'
+    else:
+        following = f"ciphervec create db items --dim 512 --keys {path}"
+    screen.print(f"next: {following}", style="dim", highlight=False, markup=False)
+
+
+def _generate(scheme: Scheme, bits: int | None, power: int | None) -> Keys | KeyPair:
+    length = 3072 if bits is None else bits
+    if scheme is Scheme.paillier:
+        return paillier.generate(length)
+    if scheme is Scheme.damgard_jurik:
+        return damgard_jurik.generate(length, 2 if power is None else power)
+    if scheme is Scheme.okamoto_uchiyama:
+        return okamoto_uchiyama.generate(length)
+    return elgamal.generate() if scheme is Scheme.elgamal else Keys.generate()

@@ -21,7 +21,7 @@ pub use ciphertexts::Ciphertexts;
 pub(crate) use evaluate::residue;
 pub use evaluate::{FactoringKey, NoiseSource};
 pub use group::Group;
-pub use pool::NoisePool;
+pub use pool::{NoisePool, Pooled};
 #[cfg(feature = "client")]
 pub(crate) use secret::signed;
 pub use strength::{DEFAULT_BITS, MAX_BITS, MIN_BITS};

@@ -217,3 +217,43 @@ impl NoisePool {
         self.stock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// A public key whose fresh noise comes from a pool: what [`crate::additive::Evaluate`] does with it takes no powers.
+///
+/// Everything that needs noise gives [`Error::Exhausted`] when the pool does not reach, and uses none of it then.
+#[derive(Clone, Copy, Debug)]
+pub struct Pooled<'a, K> {
+    key: &'a K,
+    pool: &'a NoisePool,
+}
+
+impl<'a, K: FactoringKey> Pooled<'a, K> {
+    /// Joins them.
+    ///
+    /// # Errors
+    /// [`Error::WrongKey`].
+    pub fn new(key: &'a K, pool: &'a NoisePool) -> Result<Self> {
+        pool.check(key.group())?;
+        Ok(Pooled { key, pool })
+    }
+}
+
+impl<K: FactoringKey> NoiseSource for Pooled<'_, K> {
+    fn group(&self) -> &Group {
+        self.key.group()
+    }
+
+    fn noise(&self, rows: usize, columns: usize) -> Result<Residues> {
+        self.pool.take(self.key.group(), rows, columns)
+    }
+}
+
+impl<K: FactoringKey> FactoringKey for Pooled<'_, K> {
+    fn message_bits(&self) -> u32 {
+        FactoringKey::message_bits(self.key)
+    }
+
+    fn encode(&self, rows: usize, columns: usize, messages: &Messages) -> Result<Residues> {
+        self.key.encode(rows, columns, messages)
+    }
+}
