@@ -1,10 +1,12 @@
 //! Untrusted bytes enter each decoder; whether they were accepted leaves. A panic is a finding: what is accepted must
 //! be what its own encoder writes, byte for byte. Shared by the tests on stable Rust and by the fuzz targets.
 
+mod elgamal;
 mod factoring;
 mod halves;
 mod similarity;
 
+pub use elgamal::ELGAMAL;
 pub use factoring::FACTORING;
 pub use halves::{Halves, OPEN, SEALED, SEALED_INDEX, SEALED_QUERY};
 pub use similarity::SIMILARITY;

@@ -1,7 +1,8 @@
 //! Nothing enters, a small valid object of every kind leaves, with the decoder that reads it.
 
 use super::decoders::{
-    self, Checksum, FACTORING, Halves, OPEN, SEALED, SEALED_INDEX, SEALED_QUERY, SIMILARITY,
+    self, Checksum, ELGAMAL, FACTORING, Halves, OPEN, SEALED, SEALED_INDEX, SEALED_QUERY,
+    SIMILARITY,
 };
 use ciphervec::aead::AeadKey;
 use ciphervec::filter::FilterTags;
@@ -97,6 +98,18 @@ pub fn frames() -> Vec<Sample> {
             FACTORING.read_ciphertexts(b)
         }),
         frame("noise pool", "noise_pool", &FACTORING.noise_pool, |b| FACTORING.read_noise_pool(b)),
+        frame("ElGamal public key", "elgamal_public_key", &ELGAMAL.public_key, |b| {
+            ELGAMAL.read_public_key(b)
+        }),
+        frame("ElGamal secret key", "elgamal_secret_key", &ELGAMAL.secret_key, |b| {
+            ELGAMAL.read_secret_key(b)
+        }),
+        frame("ElGamal ciphertexts", "elgamal_ciphertexts", &ELGAMAL.ciphertexts, |b| {
+            ELGAMAL.read_ciphertexts(b)
+        }),
+        frame("ElGamal, shared noise", "elgamal_shared", &ELGAMAL.shared, |b| {
+            ELGAMAL.read_shared(b)
+        }),
         frame("encrypted vectors", "encrypted_vectors", &SIMILARITY.vectors, |b| {
             SIMILARITY.read_vectors(b)
         }),
