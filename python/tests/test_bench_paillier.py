@@ -313,6 +313,7 @@ def test_lightphe_agrees_with_float64(scheme: str) -> None:
 
 def test_what_a_peer_does_not_have_is_refused_with_the_next_step() -> None:
     pytest.importorskip("phe")
+    pytest.importorskip("gmpy2")
     with pytest.raises(InvalidInput, match="phe has Paillier only, not okamoto-uchiyama; leave it out"):
         additive_peers.Phe("okamoto-uchiyama", 512)
     pytest.importorskip("lightphe")
