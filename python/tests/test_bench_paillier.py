@@ -6,6 +6,7 @@ import csv
 import json
 import multiprocessing
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,9 @@ class FakeScheme:
 
     def encrypt(self, rows: np.ndarray, layout: str, *, owner: bool = True) -> Clear:
         return Clear(rows, layout)
+
+    def pooled(self, rows: np.ndarray, layout: str, runs: int) -> Callable[[], Clear]:
+        return lambda: Clear(rows, layout)
 
     def score(self, sealed: Clear, probe: np.ndarray, *, rerandomise: bool = True) -> Clear:
         return Clear(sealed.values @ probe, sealed.layout)

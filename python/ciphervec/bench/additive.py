@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from .. import damgard_jurik, elgamal, okamoto_uchiyama, paillier
 from ..additive import KeyPair
 from ..encrypted_vectors import EncryptedScores, EncryptedVectors
+from ..noise_pool import NoisePool
 from .data import Doubles
 
 MODULES: dict[str, Any] = {
@@ -40,6 +42,10 @@ class Subject(Protocol):
 
     def encrypt(self, rows: Doubles, layout: str, *, owner: bool = True) -> Any:
         """Encrypted vectors, by the key owner or by somebody who has the public key alone."""
+        ...
+
+    def pooled(self, rows: Doubles, layout: str, runs: int) -> Callable[[], Any] | None:
+        """`encrypt` from a pool that is filled now for so many runs; None where the scheme has no pools."""
         ...
 
     def score(self, sealed: Any, probe: Doubles, *, rerandomise: bool = True) -> Any:
@@ -98,6 +104,13 @@ class Native:
     def encrypt(self, rows: Doubles, layout: str, *, owner: bool = True) -> EncryptedVectors:
         encryptor = self.keys if owner else self.keys.public
         return encryptor.encrypt_vectors(rows, layout=layout, precision=self.precision)
+
+    def pooled(self, rows: Doubles, layout: str, runs: int) -> Callable[[], EncryptedVectors] | None:
+        if self.scheme == "elgamal":
+            return None
+        pool = NoisePool(self.keys)
+        pool.fill(runs * self.encrypt(rows, layout).ciphertexts)
+        return lambda: pool.encrypt_vectors(rows, layout=layout, precision=self.precision)
 
     def score(self, sealed: EncryptedVectors, probe: Doubles, *, rerandomise: bool = True) -> EncryptedScores:
         return sealed.scores(probe, rerandomise=rerandomise)

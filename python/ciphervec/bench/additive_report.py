@@ -45,7 +45,8 @@ def legend() -> str:
         "Milliseconds and bytes are "
         + ", ".join(f"for {op.replace('_', ' ')} {what}" for op, what in OF.items())
         + f". `elements`: a ciphertext a dimension, {TOGETHER} embeddings at once in dot; `-alone`: one embedding; "
-        "`-public`: encrypted without the secret key; `-bare`: scores not re-randomised, as the peers' are; "
+        "`-public`: encrypted without the secret key; `-pool`: with noise drawn ahead; "
+        "`-bare`: scores not re-randomised, as the peers' are; "
         "`lanes`: a dimension of many embeddings in one ciphertext; "
         "`horizontal`: many dimensions of one embedding in one ciphertext."
     )

@@ -166,7 +166,7 @@ class Bench:
         return [Variant("", self.ours.keygen, size=lambda _: self.ours.key_sizes()[1])]
 
     def encrypt(self) -> list[Variant]:
-        """By the key owner and by somebody with the public key: one embedding, or in lanes the gallery."""
+        """By the key owner, by somebody with the public key, and from a filled pool: one embedding, in lanes the gallery."""
         variants = []
         for layout in self.layouts:
             self.notify(f"encrypt, {layout}: what is scored later")
@@ -175,15 +175,20 @@ class Bench:
             if layout != "lanes":
                 self.sealed[f"{layout}-alone"] = self.ours.encrypt(alone, layout)
             variants += [self.sealing(layout, alone, owner=owner) for owner in (True, False)]
+            if layout == "lanes":
+                continue  # noise for whole galleries, run after run, would take longer than the rest
+            self.notify(f"encrypt, {layout}: noise ahead")
+            pooled = self.ours.pooled(alone, layout, self.settings.repeats + 1)
+            if pooled is not None:
+                variants.append(self.sealed_variant(f"{layout}-pool", pooled, len(alone)))
         return variants
 
     def sealing(self, layout: str, rows: Doubles, *, owner: bool) -> Variant:
-        return Variant(
-            layout if owner else f"{layout}-public",
-            lambda: self.ours.encrypt(rows, layout, owner=owner),
-            len(rows),
-            lambda sealed: -(-self.ours.size(sealed) // len(rows)),
-        )
+        name = layout if owner else f"{layout}-public"
+        return self.sealed_variant(name, lambda: self.ours.encrypt(rows, layout, owner=owner), len(rows))
+
+    def sealed_variant(self, name: str, run: Callable[[], Any], count: int) -> Variant:
+        return Variant(name, run, count, lambda sealed: -(-self.ours.size(sealed) // count))
 
     def dot(self) -> list[Variant]:
         """Several embeddings with one probe at once, and one alone. Lanes have none: they score galleries."""
