@@ -16,6 +16,8 @@ pub(crate) mod blocked;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod convert;
 pub(crate) mod dispatch;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod doubles;
 pub(crate) mod pages;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod pointwise;
