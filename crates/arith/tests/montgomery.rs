@@ -277,6 +277,81 @@ fn weighted_products_are_exact() {
     });
 }
 
+/// Exponents of several words: random ones, ones that runs of equal bits make awkward, zero and the largest, and more
+/// bases than one batch of tables holds.
+#[test]
+fn products_of_wide_powers_are_exact() {
+    everywhere(&SMALL, |fast, slow, numbers| {
+        let runs = [u64::MAX << 13, u64::MAX, 0xfff8_0000_0000_1fff];
+        for (dimensions, columns, words) in
+            [(1, 1, 1), (3, 2, 3), (17, 3, 2), (LANES, LANES + 1, 1), (67, 1, 1)]
+        {
+            let x: Vec<_> = (0..dimensions * columns)
+                .map(|_| slow.pow(&number(&[2]), &[numbers.words(1)[0] >> 52]))
+                .collect();
+            let mut exponents = numbers.words(dimensions * words);
+            exponents[..words].copy_from_slice(&runs[..words]);
+            for (at, exponent) in exponents.chunks_mut(words).enumerate() {
+                match at % 8 {
+                    1 => exponent.fill(0),
+                    2 => exponent.fill(u64::MAX),
+                    3 => exponent[words - 1] >>= 61,
+                    _ => {}
+                }
+            }
+            let negative: Vec<bool> =
+                numbers.words(dimensions).iter().map(|word| word & 1 == 1).collect();
+            let expected: Vec<_> = (0..columns)
+                .map(|column| {
+                    let parts = [false, true].map(|sign| {
+                        (0..dimensions).filter(|&i| negative[i] == sign).fold(
+                            number(&[1]),
+                            |product, i| {
+                                let exponent = &exponents[i * words..(i + 1) * words];
+                                slow.mul(&product, &slow.pow(&x[i * columns + column], exponent))
+                            },
+                        )
+                    });
+                    slow.mul(&parts[0], &slow.inverse(&parts[1]))
+                })
+                .collect();
+            let table =
+                Residues::from_digits(&fast, dimensions, columns, &slow.pack(&x)).expect("a table");
+            let name = format!("{fast:?}, {dimensions} x {columns}, {words} words");
+            let products = table.multi_pow_vartime(&exponents, &negative).expect("products");
+            assert_eq!(products.to_digits(), slow.pack(&expected), "{name}");
+            let along = table.columns_in(columns - 1..columns).transposed();
+            let product = along.multi_pow_along_vartime(&exponents, &negative).expect("a product");
+            assert_eq!(product.to_digits(), slow.to_digits(&expected[columns - 1]), "{name}");
+        }
+    });
+}
+
+#[test]
+fn wide_powers_of_what_has_no_inverse_and_of_nothing() {
+    let n = [0xffff_ffff_ffff_fffb_u64, 0, 1];
+    let fast = PowerModulus::new(&n, 1).expect("a modulus");
+    let one = Residues::ones(&fast, 1, 2).to_digits();
+    let mut digits = one.clone();
+    digits[0] = 0;
+    let table = Residues::from_digits(&fast, 1, 2, &digits).expect("a table");
+    // Digits 1 and 0 of 5 = 1 + 4 need no inverse; minus five does.
+    let zero = table.multi_pow_along_vartime(&[5, 5], &[false; 2]).expect("a product");
+    assert_eq!(zero.to_digits(), [0, 0, 0]);
+    let refused = table.multi_pow_along_vartime(&[5, 5], &[false, true]).err();
+    assert_eq!(refused, Some(ArithError::NotInvertible { index: 0 }));
+    assert_eq!(table.multi_pow_vartime(&[0], &[true]).expect("ones").to_digits(), one);
+    let length = |expected, actual| Some(ArithError::Length { expected, actual });
+    assert_eq!(table.multi_pow_vartime(&[1, 1], &[false; 2]).err(), length(1, 2));
+    assert_eq!(table.multi_pow_along_vartime(&[1; 3], &[false; 2]).err(), length(2, 3));
+    let tall = table.transposed();
+    assert_eq!(tall.multi_pow_along_vartime(&[1], &[false]).err(), length(1, 2));
+    let none = Residues::ones(&fast, 0, 2).multi_pow_vartime(&[], &[]).expect("ones");
+    assert_eq!(none.to_digits(), one);
+    let none = Residues::ones(&fast, 1, 0).multi_pow_along_vartime(&[], &[]).expect("one");
+    assert_eq!(none.to_digits(), one[..fast.element_words()]);
+}
+
 #[test]
 fn tables_are_rearranged() {
     let mut numbers = Numbers::new(9);

@@ -113,6 +113,10 @@ proptest! {
         let first = table.columns_in(0..1).unwrap().transposed();
         let along = public.weighted_sum_along_vartime(&first, &weights).unwrap();
         prop_assert_eq!(decrypt(&along)[0], expected[0]);
+        let factors = Messages::from_i64(&weights);
+        prop_assert_eq!(&decrypt(&public.weighted_sum_wide_vartime(&table, &factors).unwrap()), &expected);
+        let along = public.weighted_sum_wide_along_vartime(&first, &factors).unwrap();
+        prop_assert_eq!(decrypt(&along)[0], expected[0]);
 
         let key = SharedKey::generate(rows).unwrap();
         let shared = key.encrypt(columns, &Messages::from_i64(&values)).unwrap();
@@ -143,12 +147,19 @@ fn factors_of_every_width_multiply() {
     let mut factors = Messages::zeros(3, 2);
     factors.row_mut(0).copy_from_slice(&[u64::MAX, u64::MAX, 0]);
     factors.row_mut(1).copy_from_slice(&[0, u64::MAX, u64::MAX]);
-    let product = public.multiply_plain(&encrypt(1, 2, &[2, 2]), &factors).unwrap();
+    let twos = encrypt(1, 2, &[2, 2]);
+    let sum = public.weighted_sum_wide_along_vartime(&twos, &factors).unwrap();
+    let product = public.multiply_plain(&twos, &factors).unwrap();
     let radix = Scalar::from(u64::MAX) + Scalar::ONE;
     let expected = [radix * radix - Scalar::ONE, -radix];
     for ([one, two], factor) in points(&product).iter().zip(expected) {
         assert_eq!(two - one * secret(&KEY), G * (factor + factor));
     }
+    let [one, two] = points(&sum)[0];
+    let total = expected[0] + expected[1];
+    assert_eq!(two - one * secret(&KEY), G * (total + total));
+    let wider = public.weighted_sum_wide_along_vartime(&table, &factors);
+    assert!(matches!(wider, Err(Error::Range { .. })));
 }
 
 #[test]

@@ -188,6 +188,24 @@ fn the_homomorphisms_hold() {
         let row = x.transposed().columns_in(0..1).unwrap().transposed();
         let sum = public.weighted_sum_along_vartime(&row, &[1000, 1, -1]).unwrap();
         assert_eq!(decrypted(&sum), [5000 - 7 - (1 << 30)]);
+        // 2^64 − 1 and −2^64: on the wide path nothing fits a word, and the sum of each column still does.
+        let mut wide = Messages::zeros(2, 2);
+        wide.row_mut(0).copy_from_slice(&[u64::MAX, 0]);
+        wide.row_mut(1).copy_from_slice(&[0, u64::MAX]);
+        let same = key.encrypt(2, 1, &Messages::from_i64(&[-9, -9])).unwrap();
+        assert_eq!(decrypted(&public.weighted_sum_wide_vartime(&same, &wide).unwrap()), [9]);
+        let same = same.transposed();
+        assert_eq!(decrypted(&public.weighted_sum_wide_along_vartime(&same, &wide).unwrap()), [9]);
+        let three = Messages::from_i64(&[1000, 1, -1]);
+        let sum = public.weighted_sum_wide_along_vartime(&row, &three).unwrap();
+        assert_eq!(decrypted(&sum), [5000 - 7 - (1 << 30)]);
+        for refused in [
+            public.weighted_sum_wide_vartime(&x, &three),
+            public.weighted_sum_wide_along_vartime(&x, &three),
+            public.weighted_sum_wide_along_vartime(&row, &wide),
+        ] {
+            assert!(matches!(refused, Err(Error::Range { .. })));
+        }
     }
 }
 

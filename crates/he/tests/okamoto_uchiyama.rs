@@ -147,6 +147,10 @@ fn the_homomorphisms_hold() {
         let row = x.transposed().columns_in(1..2).unwrap().transposed();
         let sum = public.weighted_sum_along_vartime(&row, &[1, 7]).unwrap();
         assert_eq!(decrypted(&sum), [(1 << 30) - 7]);
+        let sum = public.weighted_sum_wide_vartime(&x, &Messages::from_i64(&[2, -1])).unwrap();
+        assert_eq!(decrypted(&sum), [10 - (1 << 30), -13]);
+        let sum = public.weighted_sum_wide_along_vartime(&row, &Messages::from_i64(&[1, 7]));
+        assert_eq!(decrypted(&sum.unwrap()), [(1 << 30) - 7]);
         let mut other = x.clone();
         public.rerandomise(&mut other).unwrap();
         assert_ne!(public.table_to_bytes(&x), public.table_to_bytes(&other));

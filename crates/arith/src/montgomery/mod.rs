@@ -11,6 +11,7 @@ mod inverse;
 mod modulus;
 mod multi;
 mod residues;
+mod wide;
 mod worker;
 
 pub use comb::Comb;

@@ -76,12 +76,12 @@ impl<T: Table> EncryptedVectors<T> {
         if self.packing.layout() != Layout::Horizontal {
             return sum(public, &self.table, weights, self.blocks());
         }
-        let factors = reversed(&self.packing, weights, self.blocks());
-        let products = public.multiply_plain(&self.table, &factors)?;
-        if self.packing.rows() == 1 {
-            return Ok(products);
+        let factors = reversed(&self.packing, weights);
+        if self.blocks() == 1 {
+            public.weighted_sum_wide_along_vartime(&self.table, &factors)
+        } else {
+            public.weighted_sum_wide_vartime(&self.table, &factors)
         }
-        sum(public, &products, &vec![1; self.packing.rows()], self.blocks())
     }
 }
 
@@ -110,21 +110,16 @@ fn beside<T: Table>(mut tables: Vec<T>) -> ciphervec_he::Result<T> {
     }
 }
 
-/// The weights of every row of a horizontal table in reverse order, once a column: the product of two integers packed
-/// in opposite orders has Σ x_i q_i as its middle coefficient.
-fn reversed(packing: &Packing, weights: &[i64], blocks: usize) -> Messages {
+/// The weights of every row of a horizontal table in reverse order: the product of two integers packed in opposite
+/// orders has Σ x_i q_i as its middle coefficient.
+fn reversed(packing: &Packing, weights: &[i64]) -> Messages {
     let bits = packing.slot_bits() as usize;
     let (rows, slots) = (packing.rows(), packing.slots());
     let words = (slots * bits).div_ceil(64);
-    let mut factors = Messages::zeros(words, rows * blocks);
+    let mut factors = Messages::zeros(words, rows);
     for (row, weights) in weights.chunks(slots).enumerate() {
-        let first = row * blocks;
         for (at, &weight) in weights.iter().enumerate() {
-            slots::add(factors.row_mut(first), weight, (slots - 1 - at) * bits);
-        }
-        for block in 1..blocks {
-            let packed = factors.row(first).to_vec();
-            factors.row_mut(first + block).copy_from_slice(&packed);
+            slots::add(factors.row_mut(row), weight, (slots - 1 - at) * bits);
         }
     }
     factors

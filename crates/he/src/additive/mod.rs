@@ -10,7 +10,7 @@ mod security;
 pub use messages::Messages;
 pub use security::SecurityStatement;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::wire::KeyId;
 
 /// A table of ciphertexts in the form that a scheme computes on.
@@ -102,6 +102,41 @@ pub trait Evaluate: Send + Sync {
         weights: &[i64],
     ) -> Result<Self::Table>;
 
+    /// [`Self::weighted_sum_vartime`] with factors of any width: row `i` times factor `i`, summed over the rows.
+    ///
+    /// # Errors
+    /// [`crate::Error::Range`] unless there is one factor a row; [`crate::Error::Malformed`] for a ciphertext that is
+    /// not invertible, [`crate::Error::WrongKey`].
+    fn weighted_sum_wide_vartime(
+        &self,
+        table: &Self::Table,
+        factors: &Messages,
+    ) -> Result<Self::Table> {
+        check_factors("rows", table.rows(), factors)?;
+        let columns = table.columns();
+        let mut each = Messages::zeros(factors.width(), factors.len() * columns);
+        for index in 0..each.len() {
+            each.row_mut(index).copy_from_slice(factors.row(index / columns));
+        }
+        let products = self.multiply_plain(table, &each)?;
+        self.weighted_sum_vartime(&products, &vec![1; factors.len()])
+    }
+
+    /// The same for a table of one row, summed over its columns: a single ciphertext.
+    ///
+    /// # Errors
+    /// [`crate::Error::Range`] unless there is one row, and one factor a column; [`crate::Error::Malformed`] for a
+    /// ciphertext that is not invertible, [`crate::Error::WrongKey`].
+    fn weighted_sum_wide_along_vartime(
+        &self,
+        table: &Self::Table,
+        factors: &Messages,
+    ) -> Result<Self::Table> {
+        check_factors("columns", table.columns(), factors)?;
+        let products = self.multiply_plain(table, factors)?;
+        self.weighted_sum_along_vartime(&products, &vec![1; factors.len()])
+    }
+
     /// The ciphertexts, framed.
     fn table_to_bytes(&self, table: &Self::Table) -> Vec<u8>;
 
@@ -110,6 +145,18 @@ pub trait Evaluate: Send + Sync {
     /// # Errors
     /// [`crate::Error::Malformed`] and the other errors of [`crate::wire::open`]; [`crate::Error::WrongKey`].
     fn table_from_bytes(&self, bytes: &[u8]) -> Result<Self::Table>;
+}
+
+/// Refuses any other number of factors than one for each of the `expected` `what`.
+pub(crate) fn check_factors(what: &str, expected: usize, factors: &Messages) -> Result<()> {
+    if factors.len() == expected {
+        return Ok(());
+    }
+    Err(Error::Range {
+        what: "the number of factors",
+        expected: format!("{expected}, that of the {what}"),
+        actual: factors.len().to_string(),
+    })
 }
 
 /// What only the key owner can do.

@@ -3,7 +3,7 @@
 use curve25519_dalek::Scalar;
 use curve25519_dalek::constants::RISTRETTO_BASEPOINT_TABLE;
 use curve25519_dalek::ristretto::RistrettoPoint;
-use curve25519_dalek::traits::Identity;
+use curve25519_dalek::traits::{Identity, VartimeMultiscalarMul};
 use rayon::prelude::*;
 use subtle::{Choice, ConditionallyNegatable, ConditionallySelectable};
 use zeroize::Zeroizing;
@@ -12,7 +12,7 @@ use super::base::{message_point, random_scalar};
 use super::ciphertexts::range;
 use super::program::{Points, Program};
 use super::{Ciphertexts, MESSAGE_BITS, PublicKey};
-use crate::additive::{Evaluate, Messages, Table};
+use crate::additive::{Evaluate, Messages, Table, check_factors};
 use crate::error::Result;
 use crate::wire::KeyId;
 
@@ -182,6 +182,30 @@ impl Evaluate for PublicKey {
         Ok(Ciphertexts::new(self.id, 1, 1, sums(table.points(), 1, weights)))
     }
 
+    fn weighted_sum_wide_vartime(
+        &self,
+        table: &Ciphertexts,
+        factors: &Messages,
+    ) -> Result<Ciphertexts> {
+        table.check_key(self.id)?;
+        check_factors("rows", table.rows(), factors)?;
+        let sums = wide_sums(table.points(), table.columns(), factors);
+        Ok(Ciphertexts::new(self.id, 1, table.columns(), sums))
+    }
+
+    fn weighted_sum_wide_along_vartime(
+        &self,
+        table: &Ciphertexts,
+        factors: &Messages,
+    ) -> Result<Ciphertexts> {
+        table.check_key(self.id)?;
+        if table.rows() != 1 {
+            return Err(range("the number of rows", "1".to_owned(), table.rows()));
+        }
+        check_factors("columns", table.columns(), factors)?;
+        Ok(Ciphertexts::new(self.id, 1, 1, wide_sums(table.points(), 1, factors)))
+    }
+
     fn table_to_bytes(&self, table: &Ciphertexts) -> Vec<u8> {
         table.to_bytes()
     }
@@ -204,6 +228,17 @@ pub(super) fn sums<const N: usize>(
         .enumerate()
         .for_each(|(at, out)| program.run(table, columns, at * share, out));
     out
+}
+
+/// One sum a column of a table of `columns`, with a factor of any width a row.
+fn wide_sums(table: &[Points<2>], columns: usize, factors: &Messages) -> Vec<Points<2>> {
+    let scalars: Vec<Scalar> =
+        (0..factors.len()).map(|index| *full_scalar(factors.row(index))).collect();
+    let sum = |column: usize, part: usize| {
+        let points = table.iter().skip(column).step_by(columns).map(|pair| pair[part]);
+        RistrettoPoint::vartime_multiscalar_mul(&scalars, points)
+    };
+    (0..columns).into_par_iter().map(|column| [sum(column, 0), sum(column, 1)]).collect()
 }
 
 #[cfg(feature = "client")]

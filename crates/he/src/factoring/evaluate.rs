@@ -1,7 +1,7 @@
 //! Tables of ciphertexts and plain numbers enter, tables leave: everything that needs no secret. Both sides.
 
 use super::{Ciphertexts, Group};
-use crate::additive::{Evaluate, Messages, Table};
+use crate::additive::{Evaluate, Messages, Table, check_factors};
 use crate::error::{Error, Result};
 use crate::natural;
 use crate::wire::KeyId;
@@ -109,16 +109,35 @@ impl<K: FactoringKey> Evaluate for K {
         weights: &[i64],
     ) -> Result<Ciphertexts> {
         self.group().check(table)?;
-        if table.rows() != 1 {
-            return Err(Error::Range {
-                what: "the number of rows",
-                expected: "1".to_owned(),
-                actual: table.rows().to_string(),
-            });
-        }
+        check_one_row(table)?;
         check_weights("columns", table.columns(), weights)?;
         let sum = table.residues.multi_exp_along_vartime(weights).map_err(not_invertible)?;
         Ok(self.group().table(sum))
+    }
+
+    fn weighted_sum_wide_vartime(
+        &self,
+        table: &Ciphertexts,
+        factors: &Messages,
+    ) -> Result<Ciphertexts> {
+        self.group().check(table)?;
+        check_factors("rows", table.rows(), factors)?;
+        let (exponents, negative) = magnitudes(factors);
+        let sum = table.residues.multi_pow_vartime(&exponents, &negative);
+        Ok(self.group().table(sum.map_err(not_invertible)?))
+    }
+
+    fn weighted_sum_wide_along_vartime(
+        &self,
+        table: &Ciphertexts,
+        factors: &Messages,
+    ) -> Result<Ciphertexts> {
+        self.group().check(table)?;
+        check_one_row(table)?;
+        check_factors("columns", table.columns(), factors)?;
+        let (exponents, negative) = magnitudes(factors);
+        let sum = table.residues.multi_pow_along_vartime(&exponents, &negative);
+        Ok(self.group().table(sum.map_err(not_invertible)?))
     }
 
     fn table_to_bytes(&self, table: &Ciphertexts) -> Vec<u8> {
@@ -128,6 +147,17 @@ impl<K: FactoringKey> Evaluate for K {
     fn table_from_bytes(&self, bytes: &[u8]) -> Result<Ciphertexts> {
         self.group().read(bytes)
     }
+}
+
+fn check_one_row(table: &Ciphertexts) -> Result<()> {
+    if table.rows() == 1 {
+        return Ok(());
+    }
+    Err(Error::Range {
+        what: "the number of rows",
+        expected: "1".to_owned(),
+        actual: table.rows().to_string(),
+    })
 }
 
 fn check_weights(what: &str, expected: usize, weights: &[i64]) -> Result<()> {
@@ -152,6 +182,14 @@ fn not_invertible(error: ArithError) -> Error {
         }
         other => other.into(),
     }
+}
+
+/// The absolute values of the factors, [`Messages::width`] words each, and which of them are negative.
+fn magnitudes(factors: &Messages) -> (Vec<u64>, Vec<bool>) {
+    let mut absolute = vec![0; factors.len() * factors.width()];
+    let signs = absolute.chunks_exact_mut(factors.width()).enumerate();
+    let negative = signs.map(|(at, out)| magnitude(factors.row(at), out) != 0).collect();
+    (absolute, negative)
 }
 
 /// Writes `|value|` of a two's complement number, padded with zeros; all ones if it is negative, zero if not.
