@@ -15,6 +15,7 @@ mod owner;
 mod precompute;
 mod records;
 mod runtime;
+mod scheme;
 mod segment;
 mod server;
 mod spec;

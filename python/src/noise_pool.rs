@@ -12,10 +12,11 @@ use numpy::{PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use crate::additive::{PyAdditiveSecretKey, Secret};
+use crate::additive::PyAdditiveSecretKey;
 use crate::ciphertexts::{PyCiphertexts, Tables, messages};
 use crate::errors::{InvalidInput, Raise};
 use crate::runtime;
+use crate::scheme::Secret;
 use crate::vectors::{PyEncryptedVectors, numbers, spec};
 
 /// Calls the same code on a secret key that has noise to precompute.
@@ -144,11 +145,7 @@ fn used_up() -> PyErr {
 
 /// Seals the pool's files: whoever holds the secret key can derive it.
 fn sealing(secret: &Secret) -> AeadKey {
-    match secret {
-        Secret::DamgardJurik(key) => noisepool::sealing_key(&key.to_bytes()),
-        Secret::OkamotoUchiyama(key) => noisepool::sealing_key(&key.to_bytes()),
-        Secret::ElGamal(key) => noisepool::sealing_key(&key.to_bytes()),
-    }
+    noisepool::sealing_key(&secret.to_bytes())
 }
 
 impl Raise for NoisePoolError {

@@ -11,9 +11,10 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::additive::{PyAdditivePublicKey, PyAdditiveSecretKey, Secret, on_public, on_secret};
+use crate::additive::{PyAdditivePublicKey, PyAdditiveSecretKey};
 use crate::errors::{InvalidInput, Raise};
 use crate::runtime;
+use crate::scheme::{Secret, on_public, on_secret};
 
 type Outcome<T> = Result<T, ciphervec::Error>;
 
