@@ -17,6 +17,7 @@ __all__ = [
     "FilterTags",
     "IndexSpec",
     "Keys",
+    "NoisePool",
     "Owner",
     "PaillierPrecompute",
     "RecordBatch",
