@@ -2,7 +2,7 @@
 //!
 //! Paillier, Damgård–Jurik, Okamoto–Uchiyama and exponential ElGamal implement the traits here; what a vector
 //! or a score is lives one level up. A table has rows and columns because that is how the schemes compute:
-//! [`Evaluate::weighted_sum`] gives every row one weight and works on all columns side by side.
+//! [`Evaluate::weighted_sum_vartime`] gives every row one weight and works on all columns side by side.
 
 mod messages;
 mod security;
