@@ -104,8 +104,9 @@ class PublicKey:
 
         `layout`: "elements" has a ciphertext for each coordinate; "lanes" has coordinate i of many rows in one,
         the smallest and fastest for galleries; "horizontal" has many coordinates of one row in one, for small
-        single embeddings. `precision`: the error of a cosine is below 10^-3 (small), 10^-4 (standard) or 10^-12
-        (high). Raises InvalidInput.
+        single embeddings. `precision`: a cosine is off by less than 10^-12 (high, always), 10^-4 (standard, to
+        4.4 standard deviations) or 10^-3 (small, to 7). `error_bound` has what is exceeded with probability below
+        2^-64. Raises InvalidInput.
         """
         checked = as_rows(rows, metric, "rows")
         inner = _native.EncryptedVectors.encrypt(self._native, checked, metric, precision, layout)

@@ -17,12 +17,12 @@ use core::str::FromStr;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[repr(u8)]
 pub enum Precision {
-    /// Within 10⁻⁴: the default.
+    /// Within 10⁻⁴, to 4.4 standard deviations: the default.
     #[default]
     Standard = 0,
-    /// Within 10⁻³, for schemes that decrypt small numbers only.
+    /// Within 10⁻³, to 7 standard deviations, for schemes that decrypt small numbers only.
     Small = 1,
-    /// Within 10⁻¹².
+    /// Within 10⁻¹², always.
     High = 2,
 }
 
