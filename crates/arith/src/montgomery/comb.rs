@@ -1,14 +1,16 @@
 //! A base and a length of exponents enter, a table leaves that raises the base to any of them without a squaring.
 
+use std::hint::black_box;
 use std::sync::Arc;
 
 use super::LANES;
 use super::digits::window;
+use super::group::{copy_lane, lane, set_lane, wipe};
 use super::modulus::PowerModulus;
 use super::residues::Residues;
-use super::worker::{self, Worker, copy_lane, set_lane, wipe};
+use super::worker::Worker;
 use crate::backend::products::Row;
-use zeroize::Zeroize;
+use zeroize::{Zeroize, Zeroizing};
 
 /// Powers of one base: entry `v` of window `j` is `base^(v 2^(w j))`. Wiped on drop.
 pub struct Comb {
@@ -32,8 +34,8 @@ impl Drop for Comb {
 }
 
 impl Comb {
-    /// Windows of five bits: reading all 32 entries of a window costs a fifth to a third of the multiplication it is
-    /// for, and four or six bits come out dearer.
+    /// Windows of five bits: four or six came out dearer on every back-end. Reading all 32 entries of a window makes a
+    /// power a tenth (512 bits) to two fifths (plain code) slower than reading the one that is needed.
     pub const WINDOW: u32 = 5;
 
     /// The table for exponents below `2^exponent_bits`, with windows that suit [`Comb::pow`].
@@ -75,11 +77,11 @@ impl Comb {
                 if entry > 0 {
                     full.mul(&mut power, &step);
                 }
-                for (lane, window) in windows.chunks_mut(size << window).enumerate() {
+                for (at, window) in windows.chunks_mut(size << window).enumerate() {
                     let place = &mut window[entry * size..(entry + 1) * size];
                     place
                         .iter_mut()
-                        .zip(worker::lane(width, &power, lane))
+                        .zip(lane(width, &power, at))
                         .for_each(|(word, limb)| *word = limb);
                 }
             }
@@ -106,9 +108,7 @@ impl Comb {
     /// # Panics
     /// For another number of words.
     pub fn pow(&self, rows: usize, columns: usize, exponents: &[u64]) -> Residues {
-        self.powers(rows, columns, exponents, |worker, factor, entries, index| {
-            worker.select_single(factor, entries, index);
-        })
+        self.powers(rows, columns, exponents, Reads::All)
     }
 
     /// The same, reading only the entries it needs: another process on the same processor can learn the exponents from
@@ -117,30 +117,18 @@ impl Comb {
     /// # Panics
     /// For another number of words.
     pub fn pow_vartime(&self, rows: usize, columns: usize, exponents: &[u64]) -> Residues {
-        let width = self.modulus.format.width;
-        self.powers(rows, columns, exponents, |_, factor, entries, index| {
-            for (lane, &index) in index.iter().enumerate() {
-                let entry = &entries[index as usize * factor.len()..][..factor.len()];
-                set_lane(width, factor, lane, entry.iter().copied());
-            }
-        })
+        self.powers(rows, columns, exponents, Reads::Needed)
     }
 
-    fn powers(
-        &self,
-        rows: usize,
-        columns: usize,
-        exponents: &[u64],
-        read: impl Fn(&Worker<'_>, &mut [Row], &[u64], &[u64; LANES]) + Sync,
-    ) -> Residues {
+    fn powers(&self, rows: usize, columns: usize, exponents: &[u64], reads: Reads) -> Residues {
         let words = self.exponent_words();
-        assert_eq!(
-            exponents.len(),
-            rows * columns * words,
-            "words for {rows} x {columns} exponents"
-        );
+        let count = rows * columns;
+        assert_eq!(exponents.len(), count * words, "words for {rows} x {columns} exponents");
+        if (1..=LANES / 2).contains(&count) {
+            return self.few_powers(count, exponents, reads).reshaped(rows, columns);
+        }
         if Residues::wastes_lanes(rows, columns) {
-            return self.powers(1, rows * columns, exponents, read).reshaped(rows, columns);
+            return self.powers(1, count, exponents, reads).reshaped(rows, columns);
         }
         let mut powers = Residues::ones(&self.modulus, rows, columns);
         let entries = self.modulus.rows() << self.window;
@@ -155,9 +143,9 @@ impl Comb {
                     *at = window(exponent, step * self.window as usize, self.window);
                 }
                 if step == 0 {
-                    read(worker, group, table, &at);
+                    reads.group(worker, group, table, &at);
                 } else {
-                    read(worker, &mut factor, table, &at);
+                    reads.group(worker, &mut factor, table, &at);
                     worker.mul(group, &factor);
                 }
             }
@@ -165,4 +153,97 @@ impl Comb {
         });
         powers
     }
+
+    /// Up to four powers as one row: the lanes share the windows of each, and what they gathered is multiplied last.
+    fn few_powers(&self, count: usize, exponents: &[u64], reads: Reads) -> Residues {
+        let (size, width) = (self.modulus.rows(), self.modulus.format.width);
+        let words = self.exponent_words();
+        let entries = size << self.window;
+        // 8, 4, 2 and 2 for one to four.
+        let shares = 1 << (LANES / count).ilog2();
+        let steps = (self.table.len() / entries).div_ceil(shares);
+        let mut worker = Worker::new(&self.modulus, LANES);
+        let (mut powers, mut factor) = (self.modulus.one.clone(), self.modulus.one.clone());
+        let mut limbs = Zeroizing::new(vec![0; size]);
+        for step in 0..steps {
+            for (at, exponent) in exponents.chunks(words).enumerate() {
+                for share in 0..shares {
+                    let position = share * steps + step;
+                    let Some(table) = self.table.chunks(entries).nth(position) else {
+                        // Windows past the last one are zero: their factor is the first entry of any window.
+                        set_lane(
+                            width,
+                            &mut factor,
+                            share * count + at,
+                            self.table[..size].iter().copied(),
+                        );
+                        continue;
+                    };
+                    let index = window(exponent, position * self.window as usize, self.window);
+                    reads.single(&mut limbs, table, index);
+                    set_lane(width, &mut factor, share * count + at, limbs.iter().copied());
+                }
+            }
+            worker.mul(&mut powers, &factor);
+        }
+        let mut half = shares / 2;
+        while half > 0 {
+            factor.copy_from_slice(&powers);
+            for lane in 0..half * count {
+                copy_lane(width, &mut factor, lane, &powers, lane + half * count);
+            }
+            worker.mul(&mut powers, &factor);
+            half /= 2;
+        }
+        wipe(&mut factor);
+        Residues::from_groups(&self.modulus, 1, count, powers)
+    }
+}
+
+/// Which entries of a window are read.
+#[derive(Clone, Copy)]
+enum Reads {
+    /// All of them, whatever the exponent.
+    All,
+    /// The one that is needed.
+    Needed,
+}
+
+impl Reads {
+    /// `out = table[index]` lane by lane, from a table of single residues.
+    fn group(self, worker: &Worker<'_>, out: &mut [Row], table: &[u64], index: &[u64; LANES]) {
+        match self {
+            Reads::All => worker.select_single(out, table, index),
+            Reads::Needed => {
+                let width = worker.width();
+                for (lane, &index) in index.iter().enumerate() {
+                    let entry = &table[index as usize * out.len()..][..out.len()];
+                    set_lane(width, out, lane, entry.iter().copied());
+                }
+            }
+        }
+    }
+
+    /// `out = table[index]` for one residue.
+    fn single(self, out: &mut [u64], table: &[u64], index: u64) {
+        match self {
+            Reads::All => {
+                out.fill(0);
+                for (entry, limbs) in (0..).zip(table.chunks(out.len())) {
+                    // Hidden from the optimiser, which could turn the mask into a branch.
+                    let mask = black_box(is_zero(index ^ entry));
+                    out.iter_mut().zip(limbs).for_each(|(out, limb)| *out |= mask & limb);
+                }
+            }
+            Reads::Needed => {
+                let size = out.len();
+                out.copy_from_slice(&table[index as usize * size..][..size]);
+            }
+        }
+    }
+}
+
+/// All ones for zero, zero for anything below 2^63, without a branch.
+fn is_zero(x: u64) -> u64 {
+    0u64.wrapping_sub(x.wrapping_sub(1) >> 63)
 }

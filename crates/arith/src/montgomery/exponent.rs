@@ -2,8 +2,9 @@
 
 use super::LANES;
 use super::digits::window;
+use super::group::wipe;
 use super::residues::Residues;
-use super::worker::{Worker, wipe};
+use super::worker::Worker;
 use crate::backend::products::Row;
 
 /// Bits that one multiplication takes of an exponent, balancing the table against the multiplications saved.

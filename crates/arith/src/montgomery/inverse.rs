@@ -6,9 +6,10 @@ use crypto_bigint::{BoxedUint, Odd};
 
 use super::LANES;
 use super::digits::sub_masked;
+use super::group::copy_lane;
 use super::modulus::PowerModulus;
 use super::residues::Residues;
-use super::worker::{Worker, copy_lane};
+use super::worker::Worker;
 use crate::backend::products::Row;
 use crate::error::ArithError;
 

@@ -4,9 +4,11 @@
 //! eighths of one modulo any other number of that length. [`Residues`] is a table of elements in Montgomery form.
 //! Names ending in `_vartime` take a time that depends on their arguments; everything else only on lengths.
 
+mod along;
 mod comb;
 mod digits;
 mod exponent;
+mod group;
 mod inverse;
 mod modulus;
 mod multi;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::digits::{add_assign, bit_length, less, sub_masked, to_limbs};
-use super::worker::{spread, wipe};
+use super::group::{spread, wipe};
 use crate::backend::Backend;
 use crate::backend::dispatch::{self, LimbFormat};
 use crate::backend::products::{Reduction, Row};

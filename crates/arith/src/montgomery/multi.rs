@@ -8,8 +8,10 @@
 use rayon::prelude::*;
 
 use super::LANES;
+use super::along::{self, product_of_powers};
+use super::group::copy_lane;
 use super::residues::Residues;
-use super::worker::{Worker, copy_lane};
+use super::worker::Worker;
 use crate::backend::products::Row;
 use crate::error::ArithError;
 
@@ -17,18 +19,20 @@ use crate::error::ArithError;
 const MAX_WINDOW: u32 = 12;
 
 /// Signed digits of all weights, least significant first: `digits[j][i]` in `[-2^(w-1), 2^(w-1)]`.
-struct Recoded {
-    window: u32,
-    digits: Vec<Vec<i16>>,
+pub(super) struct Recoded {
+    pub window: u32,
+    pub digits: Vec<Vec<i16>>,
+    /// Multiplications of eight lanes that their product is expected to take.
+    cost: usize,
 }
 
 impl Recoded {
     /// Digits of the width for which `cost` multiplications are fewest, of (digits, window).
     fn new(weights: &[i64], cost: impl Fn(usize, u32) -> usize) -> Recoded {
         let largest = weights.iter().map(|w| w.unsigned_abs()).max().unwrap_or(0);
-        let positions = |window: u32| positions(largest, window);
-        let window = (1..=MAX_WINDOW).min_by_key(|&w| cost(positions(w), w)).unwrap_or(1);
-        let mut digits = vec![vec![0i16; weights.len()]; positions(window)];
+        let of = |window| (cost(positions(largest, window), window), window);
+        let (cost, window) = (1..=MAX_WINDOW).map(of).min().unwrap_or((0, 1));
+        let mut digits = vec![vec![0i16; weights.len()]; positions(largest, window)];
         for (index, &weight) in weights.iter().enumerate() {
             let (sign, mut rest) = (weight.signum() as i16, u128::from(weight.unsigned_abs()));
             for digits in &mut digits {
@@ -36,10 +40,22 @@ impl Recoded {
                 digits[index] = sign * digit;
             }
         }
-        Recoded { window, digits }
+        Recoded { window, digits, cost }
     }
 
-    fn buckets(&self) -> usize {
+    /// For columns that lie eight beside each other.
+    fn beside(weights: &[i64]) -> Recoded {
+        Recoded::new(weights, |digits, window| {
+            digits * (weights.len() + (4 << (window - 1))) + 2 * digits * window as usize
+        })
+    }
+
+    /// For a column whose work is shared among the lanes.
+    fn alone(weights: &[i64]) -> Recoded {
+        Recoded::new(weights, |digits, window| along::cost(weights.len(), digits, window))
+    }
+
+    pub fn buckets(&self) -> usize {
         1 << (self.window - 1)
     }
 }
@@ -73,40 +89,50 @@ impl Residues {
         if weights.len() != self.rows() {
             return Err(ArithError::Length { expected: self.rows(), actual: weights.len() });
         }
-        let dimensions = weights.len();
-        let recoded = Recoded::new(weights, |digits, window| {
-            digits * (dimensions + (4 << (window - 1))) + 2 * digits * window as usize
-        });
-        let negative = weights.iter().any(|&weight| weight < 0)
-            || recoded.digits.iter().flatten().any(|&digit| digit < 0);
-        let modulus = self.modulus();
+        let (beside, alone) = (Recoded::beside(weights), Recoded::alone(weights));
         let groups: Vec<[Vec<Row>; 2]> = (0..self.groups_a_row())
             .into_par_iter()
             .map(|index| {
-                let mut worker = Worker::new(modulus, self.lanes(index));
-                let mut sums = [modulus.one.clone(), modulus.one.clone()];
-                for digits in recoded.digits.iter().rev() {
-                    raise(&mut worker, &mut sums, &modulus.one, recoded.window);
-                    let mut buckets = Buckets::new(recoded.buckets());
-                    for (row, &digit) in digits.iter().enumerate() {
-                        buckets.multiply(&mut worker, digit, self.group(row, index));
-                    }
-                    buckets.collect(&mut worker, &mut sums);
+                if self.lanes(index) * alone.cost < beside.cost {
+                    self.columns_alone(index, &alone)
+                } else {
+                    self.columns_beside(index, &beside)
                 }
-                sums
             })
             .collect();
-        let [positive, rest] = split(groups);
-        let mut product = Residues::from_groups(modulus, 1, self.columns(), positive);
-        if negative {
-            let rest = Residues::from_groups(modulus, 1, self.columns(), rest);
-            product.mul_assign(&rest.inverse_vartime()?);
-        }
-        Ok(product)
+        self.quotient(self.columns(), split(groups))
     }
 
-    /// For a single row the product over its columns of element `i` to the power `weights[i]`: one element. Each lane
-    /// keeps buckets of its own.
+    /// The positive and the negative part of a group's columns, all columns at once.
+    fn columns_beside(&self, index: usize, recoded: &Recoded) -> [Vec<Row>; 2] {
+        let modulus = self.modulus();
+        let mut worker = Worker::new(modulus, self.lanes(index));
+        let mut sums = [modulus.one.clone(), modulus.one.clone()];
+        for digits in recoded.digits.iter().rev() {
+            raise(&mut worker, &mut sums, &modulus.one, recoded.window);
+            let mut buckets = Buckets::new(recoded.buckets());
+            for (row, &digit) in digits.iter().enumerate() {
+                buckets.multiply(&mut worker, digit, self.group(row, index));
+            }
+            buckets.collect(&mut worker, &mut sums);
+        }
+        sums
+    }
+
+    /// The same, one column after the other.
+    fn columns_alone(&self, index: usize, recoded: &Recoded) -> [Vec<Row>; 2] {
+        let modulus = self.modulus();
+        let mut sums = [modulus.one.clone(), modulus.one.clone()];
+        for column in 0..self.lanes(index) {
+            let parts = product_of_powers(modulus, recoded, |row| (self.group(row, index), column));
+            for (sum, part) in sums.iter_mut().zip(parts) {
+                copy_lane(modulus.format.width, sum, column, &part, 0);
+            }
+        }
+        sums
+    }
+
+    /// For a single row the product over its columns of element `i` to the power `weights[i]`: one element.
     ///
     /// # Errors
     /// [`ArithError::Length`] unless there is one row, and one weight a column; [`ArithError::NotInvertible`].
@@ -116,45 +142,20 @@ impl Residues {
             let actual = if self.rows() == 1 { weights.len() } else { self.rows() };
             return Err(ArithError::Length { expected, actual });
         }
-        let groups = self.groups_a_row();
-        let recoded = Recoded::new(weights, |digits, window| {
-            digits * (groups + (4 << (window - 1))) + 2 * digits * window as usize
+        let recoded = Recoded::alone(weights);
+        let parts = product_of_powers(self.modulus(), &recoded, |index| {
+            (self.group(0, index / LANES), index % LANES)
         });
-        let modulus = self.modulus();
-        let mut worker = Worker::new(modulus, LANES);
-        let mut sums = [modulus.one.clone(), modulus.one.clone()];
-        for digits in recoded.digits.iter().rev() {
-            raise(&mut worker, &mut sums, &modulus.one, recoded.window);
-            let buckets = recoded.buckets();
-            let size = modulus.rows();
-            let mut table = modulus.one.repeat(2 * buckets);
-            let mut value = modulus.one.clone();
-            for (index, digits) in digits.chunks(LANES).enumerate() {
-                let at = |digit: i16| {
-                    let bucket =
-                        usize::from(digit.unsigned_abs()) - 1 + if digit < 0 { buckets } else { 0 };
-                    bucket * size..(bucket + 1) * size
-                };
-                let used = || digits.iter().enumerate().filter(|(_, digit)| **digit != 0);
-                for (lane, &digit) in used() {
-                    copy_lane(modulus.format.width, &mut value, lane, &table[at(digit)], lane);
-                }
-                worker.mul(&mut value, self.group(0, index));
-                for (lane, &digit) in used() {
-                    copy_lane(modulus.format.width, &mut table[at(digit)], lane, &value, lane);
-                }
-            }
-            for (sum, buckets) in sums.iter_mut().zip(table.chunks(buckets * size)) {
-                let mut running = modulus.one.clone();
-                for bucket in buckets.chunks(size).rev() {
-                    worker.mul(&mut running, bucket);
-                    worker.mul(sum, &running);
-                }
-            }
+        self.quotient(1, parts)
+    }
+
+    /// The row that positive digits gave over the one that negative digits gave.
+    fn quotient(&self, columns: usize, parts: [Vec<Row>; 2]) -> Result<Residues, ArithError> {
+        let [mut product, negative] =
+            parts.map(|part| Residues::from_groups(self.modulus(), 1, columns, part));
+        if !negative.is_one() {
+            product.mul_assign(&negative.inverse_vartime()?);
         }
-        let [positive, rest] = sums.map(|sum| across_lanes(self, sum));
-        let mut product = positive;
-        product.mul_assign(&rest.inverse_vartime()?);
         Ok(product)
     }
 }
@@ -174,23 +175,6 @@ fn split(groups: Vec<[Vec<Row>; 2]>) -> [Vec<Row>; 2] {
         negative.extend(n);
     }
     [positive, negative]
-}
-
-/// The product of the eight lanes of a group, as a single element.
-fn across_lanes(like: &Residues, group: Vec<Row>) -> Residues {
-    let modulus = like.modulus();
-    let mut worker = Worker::new(modulus, LANES / 2);
-    let mut product = group;
-    for half in [4, 2, 1] {
-        let mut upper = product.clone();
-        for lane in 0..half {
-            copy_lane(modulus.format.width, &mut upper, lane, &product, lane + half);
-        }
-        worker.mul(&mut product, &upper);
-    }
-    (1..LANES)
-        .for_each(|lane| copy_lane(modulus.format.width, &mut product, lane, &modulus.one, lane));
-    Residues::from_groups(modulus, 1, 1, product)
 }
 
 /// Products of the groups that share a digit; positive digits and negative ones.

@@ -4,11 +4,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use rayon::prelude::*;
+use zeroize::Zeroizing;
 
 use super::LANES;
 use super::digits::{settle, to_limbs, to_words};
+use super::group::{copy_lane, lane, set_lane, spread, wipe};
 use super::modulus::PowerModulus;
-use super::worker::{Worker, copy_lane, lane, set_lane, spread, wipe};
+use super::worker::Worker;
 use crate::backend::products::Row;
 use crate::error::ArithError;
 
@@ -56,20 +58,18 @@ impl Residues {
         }
         let mut table = Residues::ones(modulus, rows, columns);
         let limbs = modulus.reduction.limbs;
-        let per_row = columns.div_ceil(LANES);
-        table.data.par_chunks_mut(modulus.rows()).enumerate().for_each(|(index, group)| {
-            let (row, first) = (index / per_row, index % per_row * LANES);
-            let lanes = (columns - first).min(LANES);
-            let mut stored = vec![0; group.len()];
-            for lane in 0..lanes {
-                let at = (row * columns + first + lane) * size;
-                let digits = words[at..at + size].chunks(modulus.words());
-                for (digit, stored) in digits.zip(stored.chunks_mut(limbs)) {
+        table.for_each_group(|worker, row, index, group| {
+            let first = row * columns + index * LANES;
+            let mut stored = Zeroizing::new(vec![0; group.len()]);
+            for (lane, element) in words[first * size..].chunks(size).take(worker.lanes).enumerate()
+            {
+                for (digit, stored) in element.chunks(modulus.words()).zip(stored.chunks_mut(limbs))
+                {
                     to_limbs(&modulus.format, digit, stored);
                 }
                 set_lane(modulus.format.width, group, lane, stored.iter().copied());
             }
-            Worker::new(modulus, lanes).mul(group, &modulus.into);
+            worker.mul(group, &modulus.into);
         });
         Ok(table)
     }
@@ -77,8 +77,7 @@ impl Residues {
     /// The elements, row after row, every digit below `n`.
     pub fn to_digits(&self) -> Vec<u64> {
         let modulus = &self.modulus;
-        let (size, words, limbs) =
-            (modulus.element_words(), modulus.words(), modulus.reduction.limbs);
+        let size = modulus.element_words();
         let mut out = vec![0; self.rows * self.columns * size];
         if out.is_empty() {
             return out;
@@ -90,23 +89,15 @@ impl Residues {
         out.par_chunks_mut(self.columns * size)
             .zip(self.data.par_chunks(per_row * modulus.rows()))
             .for_each(|(out, row)| {
-                let mut value = vec![0; words + 1];
-                let mut spare = vec![0; words + 1];
-                for (out, group) in out.chunks_mut(LANES * size).zip(row.chunks(modulus.rows())) {
-                    let mut group = group.to_vec();
-                    Worker::new(modulus, out.len() / size).mul(&mut group, &one);
-                    for (at, element) in out.chunks_mut(size).enumerate() {
-                        let stored: Vec<u64> = lane(modulus.format.width, &group, at).collect();
-                        let mut carry = 0i64;
-                        for (digit, limbs) in element.chunks_mut(words).zip(stored.chunks(limbs)) {
-                            to_words(&modulus.format, limbs, &mut value);
-                            add_signed(&mut value, carry);
-                            carry = settle(&mut value, modulus.modulus(), &mut spare);
-                            digit.copy_from_slice(&value[..words]);
-                        }
-                    }
-                    wipe(&mut group);
-                }
+                out.par_chunks_mut(LANES * size).zip(row.par_chunks(modulus.rows())).for_each_init(
+                    || (Worker::new(modulus, LANES), Digits::new(modulus)),
+                    |(worker, digits), (out, group)| {
+                        worker.lanes = out.len() / size;
+                        digits.group.copy_from_slice(group);
+                        worker.mul(&mut digits.group, &one);
+                        digits.write(modulus, out);
+                    },
+                );
             });
         out
     }
@@ -117,6 +108,12 @@ impl Residues {
         let mut data = Vec::with_capacity(groups * modulus.rows());
         (0..groups).for_each(|_| data.extend_from_slice(&modulus.one));
         Residues { modulus: Arc::clone(modulus), rows, columns, data }
+    }
+
+    /// Whether nothing but ones was ever put in: ones that were computed may be represented otherwise.
+    pub(super) fn is_one(&self) -> bool {
+        let groups = self.data.chunks(self.modulus.rows());
+        groups.flat_map(|group| group.iter().zip(&self.modulus.one)).all(|(a, b)| a.0 == b.0)
     }
 
     pub(super) fn from_groups(
@@ -171,11 +168,14 @@ impl Residues {
     ) {
         let (per_row, columns) = (self.groups_a_row(), self.columns);
         let modulus = &self.modulus;
-        self.data.par_chunks_mut(modulus.rows()).enumerate().for_each(|(at, group)| {
-            let (row, index) = (at / per_row, at % per_row);
-            let lanes = (columns - index * LANES).min(LANES);
-            work(&mut Worker::new(modulus, lanes), row, index, group);
-        });
+        self.data.par_chunks_mut(modulus.rows()).enumerate().for_each_init(
+            || Worker::new(modulus, LANES),
+            |worker, (at, group)| {
+                let (row, index) = (at / per_row, at % per_row);
+                worker.lanes = (columns - index * LANES).min(LANES);
+                work(worker, row, index, group);
+            },
+        );
     }
 
     /// Multiplies every element by the one in its place in `other`, which has the same shape, or one row that serves
@@ -304,6 +304,49 @@ impl Residues {
             let (index, column) = places[column];
             (tables[index], row, column)
         })
+    }
+}
+
+/// A group that was multiplied by one, and room to bring its digits below `n`. Wiped on drop.
+struct Digits {
+    group: Vec<Row>,
+    limbs: Zeroizing<Vec<u64>>,
+    value: Zeroizing<Vec<u64>>,
+    spare: Zeroizing<Vec<u64>>,
+}
+
+impl Drop for Digits {
+    fn drop(&mut self) {
+        wipe(&mut self.group);
+    }
+}
+
+impl Digits {
+    fn new(modulus: &PowerModulus) -> Self {
+        let words = || Zeroizing::new(vec![0; modulus.words() + 1]);
+        Digits {
+            group: vec![Row::default(); modulus.rows()],
+            limbs: Zeroizing::new(vec![0; modulus.rows()]),
+            value: words(),
+            spare: words(),
+        }
+    }
+
+    /// The digits of the first residues, as many as there is room for.
+    fn write(&mut self, modulus: &PowerModulus, out: &mut [u64]) {
+        let words = modulus.words();
+        for (at, element) in out.chunks_mut(modulus.element_words()).enumerate() {
+            let stored = lane(modulus.format.width, &self.group, at);
+            self.limbs.iter_mut().zip(stored).for_each(|(limb, stored)| *limb = stored);
+            let digits = self.limbs.chunks(modulus.reduction.limbs);
+            let mut carry = 0i64;
+            for (digit, limbs) in element.chunks_mut(words).zip(digits) {
+                to_words(&modulus.format, limbs, &mut self.value);
+                add_signed(&mut self.value, carry);
+                carry = settle(&mut self.value, modulus.modulus(), &mut self.spare);
+                digit.copy_from_slice(&self.value[..words]);
+            }
+        }
     }
 }
 

@@ -9,8 +9,9 @@ use rayon::prelude::*;
 
 use super::LANES;
 use super::digits::window;
+use super::group::copy_lane;
 use super::residues::Residues;
-use super::worker::{Worker, copy_lane};
+use super::worker::Worker;
 use crate::backend::products::Row;
 use crate::error::ArithError;
 

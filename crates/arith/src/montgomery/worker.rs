@@ -1,15 +1,14 @@
 //! Groups of eight residues enter, their products leave: the kernels with their scratch memory.
 
-use super::LANES;
+use super::group::wipe;
 use super::modulus::PowerModulus;
 use crate::backend::dispatch;
 use crate::backend::products::Row;
-use zeroize::Zeroize;
 
 /// The kernels of one modulus, for the first `lanes` residues of each group.
 pub(super) struct Worker<'a> {
     modulus: &'a PowerModulus,
-    lanes: usize,
+    pub(super) lanes: usize,
     product: Vec<Row>,
     digits: Vec<Row>,
 }
@@ -22,6 +21,11 @@ impl<'a> Worker<'a> {
             product: vec![Row::default(); modulus.rows()],
             digits: vec![Row::default(); modulus.reduction.limbs],
         }
+    }
+
+    /// Lanes whose limbs lie side by side.
+    pub(super) fn width(&self) -> usize {
+        self.modulus.format.width
     }
 
     /// `x = x y`.
@@ -69,45 +73,4 @@ impl Drop for Worker<'_> {
         wipe(&mut self.product);
         wipe(&mut self.digits);
     }
-}
-
-/// Overwrites rows with zeros that the compiler may not leave out.
-pub(super) fn wipe(rows: &mut [Row]) {
-    rows.iter_mut().for_each(|row| row.0.zeroize());
-}
-
-/// Where the limbs of one residue lie in a group of `rows` rows whose limbs come `width` side by side.
-fn places(width: usize, rows: usize, lane: usize) -> impl Iterator<Item = usize> {
-    let first = lane / width * width * rows + lane % width;
-    (0..rows).map(move |row| first + row * width)
-}
-
-/// The limbs of lane `lane` of a group.
-pub(super) fn lane(width: usize, group: &[Row], lane: usize) -> impl Iterator<Item = u64> {
-    let words: &[u64] = bytemuck::cast_slice(group);
-    places(width, group.len(), lane).map(|at| words[at])
-}
-
-/// Overwrites the limbs of lane `lane` of a group.
-pub(super) fn set_lane(
-    width: usize,
-    group: &mut [Row],
-    lane: usize,
-    limbs: impl IntoIterator<Item = u64>,
-) {
-    let places = places(width, group.len(), lane);
-    let words: &mut [u64] = bytemuck::cast_slice_mut(group);
-    places.zip(limbs).for_each(|(at, limb)| words[at] = limb);
-}
-
-/// Copies lane `from` of one group to lane `to` of another.
-pub(super) fn copy_lane(width: usize, out: &mut [Row], to: usize, group: &[Row], from: usize) {
-    set_lane(width, out, to, lane(width, group, from));
-}
-
-/// A group that holds one residue eight times.
-pub(super) fn spread(width: usize, limbs: &[u64]) -> Vec<Row> {
-    let mut group = vec![Row::default(); limbs.len()];
-    (0..LANES).for_each(|lane| set_lane(width, &mut group, lane, limbs.iter().copied()));
-    group
 }
