@@ -1,4 +1,4 @@
-"""The bench's JSON files enter, the README's table leaves between its two comments. `make bench` runs it last."""
+"""The benches' JSON files enter, the README's tables leave, each between two comments. `make bench` runs it last."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import json
 import sys
 from pathlib import Path
 
-from ciphervec.bench import report
+from ciphervec.bench import additive_report, report
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benches" / "results"
-BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
-FILES = ("search-1-query.json", "search-64-queries.json", "search-tenseal.json")
+SEARCH = ("search-1-query.json", "search-64-queries.json", "search-tenseal.json")
+ADDITIVE = ("paillier-2048", "paillier-3072", "damgard-jurik-3072", "okamoto-uchiyama-3072", "elgamal")
+MISSING = "Run `make bench` to fill this in."
 
 
-def tables() -> str:
+def search() -> str:
     """A table for each result file that is there, then what an encrypted peer took."""
     parts = []
-    for name in FILES:
+    for name in SEARCH:
         path = RESULTS / name
         if not path.exists():
             continue
@@ -27,23 +28,41 @@ def tables() -> str:
         else:
             parts.append(report.markdown(records).strip())
             parts.append(f"![]({path.with_suffix('.png').relative_to(ROOT).as_posix()})")
-    return "\n\n".join(parts) or "Run `make bench` to fill this in."
+    return "\n\n".join(parts) or MISSING
+
+
+def additive() -> str:
+    """One table for the additively homomorphic schemes, and a link to the whole of each."""
+    paths = [path for name in ADDITIVE if (path := RESULTS / f"{name}.json").exists()]
+    if not paths:
+        return MISSING
+    links = [f"[{path.stem}]({path.with_suffix('.md').relative_to(ROOT).as_posix()})" for path in paths]
+    return f"{additive_report.summary([json.loads(p.read_text()) for p in paths])}\n\nAll of it: {', '.join(links)}."
+
+
+SECTIONS = {"bench-additive": additive, "bench": search}
 
 
 def filled(text: str) -> str:
-    """The README with the tables between the comments."""
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{tables()}\n{END}{after}"
+    """The README with every table between the comments of its name. Raises ValueError where there are none."""
+    for name, table in SECTIONS.items():
+        begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
+        if begin not in text or end not in text:
+            raise ValueError(f"README.md has no {begin} … {end}")
+        before, _, rest = text.partition(begin)
+        _, _, after = rest.partition(end)
+        text = f"{before}{begin}\n{table()}\n{end}{after}"
+    return text
 
 
 def main() -> int:
     readme = ROOT / "README.md"
-    text = readme.read_text(encoding="utf-8")
-    if BEGIN not in text or END not in text:
-        print(f"README.md has no {BEGIN} … {END}", file=sys.stderr)
+    try:
+        text = filled(readme.read_text(encoding="utf-8"))
+    except ValueError as error:
+        print(error, file=sys.stderr)
         return 1
-    readme.write_text(filled(text), encoding="utf-8")
+    readme.write_text(text, encoding="utf-8")
     print("README.md holds the figures of benches/results/")
     return 0
 

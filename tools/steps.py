@@ -25,6 +25,16 @@ WHEELS = ROOT / "dist"
 RESULTS = ROOT / "benches" / "results"
 DEMO_PACKAGES = ["maturin", "numpy", "rich", "typer", "scikit-learn"]
 BENCH_COMMON = ["--rows", "200000", "--dim", "512", "--threads", "1"]
+PEERS = {"tenseal": ["tenseal"], "lightphe": ["lightphe"], "phe": ["phe", "gmpy2"]}
+ADDITIVE = {
+    "paillier-2048": "--peer lightphe,phe --bits 2048",
+    "paillier-3072": "--peer lightphe,phe --peer-dim 64",
+    "paillier-3072-high": "--peer lightphe,phe --peer-dim 64 --precision high",
+    "damgard-jurik-3072": "--peer lightphe --peer-dim 32 --scheme damgard-jurik",
+    "okamoto-uchiyama-3072": "--peer lightphe --peer-dim 64 --scheme okamoto-uchiyama",
+    "elgamal": "--peer lightphe --peer-dim 64 --scheme elgamal",
+}
+"""Result files of the Paillier family, and what `bench paillier` is asked for each."""
 
 Command = list[str]
 
@@ -239,23 +249,47 @@ def program(*arguments: str) -> Callable[[], None]:
     return lambda: call([str(BIN / "ciphervec"), *arguments])
 
 
-def bench(stem: str, *arguments: str) -> Callable[[], None]:
+def results(stem: str, *arguments: str) -> Callable[[], None]:
     base = str(RESULTS / stem)
-    return program("bench", "search", *arguments, "--json", f"{base}.json", "--csv", f"{base}.csv",
+    return program("bench", *arguments, "--json", f"{base}.json", "--csv", f"{base}.csv",
                    "--markdown", f"{base}.md", "--plot", f"{base}.png")  # fmt: skip
 
 
-def install_peer() -> None:
-    try:
-        install("tenseal", ["tenseal"])
-    except StepFailedError as error:
-        raise StepSkippedError(f"TenSEAL has no wheel for this Python: {error}") from error
+def bench(stem: str, *arguments: str) -> Callable[[], None]:
+    return results(stem, "search", *arguments)
 
 
-def bench_peer() -> None:
-    if quiet([str(PYTHON), "-c", "import tenseal"]).returncode != 0:
+def install_peers() -> None:
+    """Each on its own, since one without a wheel for this Python should not keep the others away."""
+    failed = []
+    for name, packages in PEERS.items():
+        try:
+            install(f"peer-{name}", packages)
+        except StepFailedError:
+            failed.append(name)
+    if failed:
+        raise StepSkippedError(f"no wheel for this Python of {', '.join(failed)}")
+
+
+def installed(name: str) -> bool:
+    return quiet([str(PYTHON), "-c", f"import {name}"]).returncode == 0
+
+
+def bench_tenseal() -> None:
+    if not installed("tenseal"):
         raise StepSkippedError("TenSEAL is not installed")
     bench("search-tenseal", "--rows", "10000", "--dim", "512", "--threads", "1", "--peer", "tenseal")()
+
+
+def bench_additive(stem: str) -> Callable[[], None]:
+    """A scheme of the Paillier family, beside those of its peers that are installed."""
+
+    def action() -> None:
+        _, peers, *rest = ADDITIVE[stem].split()
+        present = ",".join(name for name in peers.split(",") if installed(name))
+        results(stem, "paillier", "--dim", "512", *rest, *(["--peer", present] if present else []))()
+
+    return action
 
 
 def fill_readme() -> None:
@@ -322,9 +356,10 @@ TARGETS: dict[str, list[Step]] = {
         WHEEL,
         Step("one", "one query", bench("search-1-query", *BENCH_COMMON, "--queries", "1")),
         Step("batch", "64 queries at once", bench("search-64-queries", *BENCH_COMMON, "--queries", "64")),
-        Step("peer-install", "install TenSEAL", install_peer),
-        Step("peer", "TenSEAL on 10,000 rows", bench_peer),
-        Step("readme", "fill the README's table", fill_readme),
+        Step("peers", "install TenSEAL, LightPHE and phe", install_peers),
+        Step("tenseal", "TenSEAL on 10,000 rows", bench_tenseal),
+        *(Step(stem, f"vectors under {stem}", bench_additive(stem)) for stem in ADDITIVE),
+        Step("readme", "fill the README's tables", fill_readme),
     ],
     "lock": [MACHINE, MAKE_VENV, Step("lock", "resolve requirements-dev.txt", lock)],
 }

@@ -98,6 +98,52 @@ def write_markdown(outcome: Outcome, path: Path) -> None:
     path.write_text(markdown(outcome), encoding="utf-8")
 
 
+SUMMARY = {
+    "encrypt, key owner": ("encrypt", "elements"),
+    "encrypt, from a pool": ("encrypt", "elements-pool"),
+    f"dot, {TOGETHER} at once": ("dot", "elements"),
+    "dot, alone": ("dot", "elements-alone"),
+    "score in a gallery": ("gallery_score", "lanes"),
+    "decrypt": ("decrypt", "elements"),
+}
+
+
+def summary(runs: list[list[Record]], peer: str = "lightphe") -> str:
+    """A line for each run's records: milliseconds, the ratio to `peer`, and what an embedding takes in a gallery.
+
+    `runs`: the records of one JSON file each, of equal dimension.
+    """
+    if not runs:
+        return ""
+    rows = [_summary_row(records, peer) for records in runs]
+    lines = [
+        f"Vectors of {runs[0][0]['dim']} dimensions, one thread. Milliseconds an embedding, product, gallery vector or "
+        "similarity, and how many times as long LightPHE takes with a key of that size in the same run; *: timed on "
+        "fewer dimensions and scaled. Our scores are re-randomised and LightPHE's are not.",
+        "",
+        f"| scheme, bits | {' | '.join(SUMMARY)} | in a gallery |",
+        "|---|" + "---:|" * (len(SUMMARY) + 1),
+        *(f"| {' | '.join(row)} |" for row in rows),
+    ]
+    return "\n".join(lines)
+
+
+def _summary_row(records: list[Record], peer: str) -> list[str]:
+    own = [one for one in records if one["scheme"] == records[0]["scheme"]]
+    row = [f"{records[0]['scheme']}, {records[0]['bits']}"]
+    for place in SUMMARY.values():
+        found = [one for one in own if (one["op"], one["layout"]) == place]
+        beside = next((one for one in found if one["peer"] and peer_of(one) == peer), None)
+        text = number(found[0]["ms"]) if found else "–"
+        if beside is not None:
+            text += f" ({number(beside['ratio'])}×{'' if beside['peer'] == peer else '*'})"
+        row.append(text)
+    at_rest = [
+        one["bytes"] for one in own if one["op"] == "encrypt" and one["layout"] in ("lanes", "elements")
+    ]
+    return [*row, size(min(at_rest, default=None))]
+
+
 def plot(outcome: Outcome, path: Path) -> None:
     """Bars of every operation on a logarithmic axis, the peers' times as marks on them."""
     plt = pyplot()
