@@ -113,6 +113,48 @@ pub enum Error {
         /// Elements left; none of them was used.
         left: usize,
     },
+    /// An operation needs more levels than its operands have left.
+    #[error(
+        "{operation} needs {needed}, {left} left; choose parameters for a greater depth or encrypt the operand again"
+    )]
+    Level {
+        /// The operation.
+        operation: &'static str,
+        /// Levels needed, in words.
+        needed: String,
+        /// What is left, in words.
+        left: String,
+    },
+    /// Operands whose scales cannot be brought together without losing a level.
+    #[error("{operation}: an operand of scale {expected} expected, got {actual}; {advice}")]
+    Scale {
+        /// The operation.
+        operation: &'static str,
+        /// The scale needed.
+        expected: String,
+        /// The scale that came.
+        actual: String,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// An evaluation key that was not made.
+    #[error("the key for {key} is missing: the owner makes it with {make}")]
+    MissingKey {
+        /// The operation it is for.
+        key: String,
+        /// The call that makes it.
+        make: String,
+    },
+    /// The results that a key may publish have been published.
+    #[error(
+        "this key may publish {allowed} results and has published {used}; encrypt under a fresh key"
+    )]
+    Published {
+        /// Results allowed.
+        allowed: u64,
+        /// Results published.
+        used: u64,
+    },
     /// The operating system's random generator failed.
     #[error("the operating system's random generator failed: {0}")]
     Randomness(String),

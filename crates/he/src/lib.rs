@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod additive;
+pub mod ckks;
 pub mod damgard_jurik;
 pub mod elgamal;
 pub mod error;

@@ -51,10 +51,12 @@ pub enum Scheme {
     OkamotoUchiyama = 5,
     /// Exponential ElGamal.
     ElGamal = 6,
+    /// RNS-CKKS.
+    Ckks = 7,
 }
 
 impl Scheme {
-    const ALL: [Scheme; 7] = [
+    const ALL: [Scheme; 8] = [
         Scheme::Plain,
         Scheme::Compact,
         Scheme::Ring,
@@ -62,6 +64,7 @@ impl Scheme {
         Scheme::DamgardJurik,
         Scheme::OkamotoUchiyama,
         Scheme::ElGamal,
+        Scheme::Ckks,
     ];
 
     /// The scheme in words.
@@ -74,6 +77,7 @@ impl Scheme {
             Scheme::DamgardJurik => "Damgård–Jurik",
             Scheme::OkamotoUchiyama => "Okamoto–Uchiyama",
             Scheme::ElGamal => "ElGamal",
+            Scheme::Ckks => "CKKS",
         }
     }
 
@@ -107,10 +111,12 @@ pub enum Kind {
     NoisePool = 9,
     /// Vectors under an additively homomorphic scheme.
     EncryptedVectors = 10,
+    /// The parameters of a scheme that lets the user choose them.
+    Parameters = 11,
 }
 
 impl Kind {
-    const ALL: [Kind; 10] = [
+    const ALL: [Kind; 11] = [
         Kind::Spec,
         Kind::Segment,
         Kind::Query,
@@ -121,6 +127,7 @@ impl Kind {
         Kind::Ciphertexts,
         Kind::NoisePool,
         Kind::EncryptedVectors,
+        Kind::Parameters,
     ];
 
     /// The kind in words.
@@ -136,6 +143,7 @@ impl Kind {
             Kind::Ciphertexts => "ciphertexts",
             Kind::NoisePool => "a noise pool",
             Kind::EncryptedVectors => "encrypted vectors",
+            Kind::Parameters => "parameters",
         }
     }
 
@@ -372,8 +380,8 @@ mod tests {
         for (at, kind) in Kind::ALL.into_iter().enumerate() {
             assert_eq!((kind as usize, Kind::from_byte(at as u8 + 1)), (at + 1, Some(kind)));
         }
-        assert!(Scheme::from_byte(7).is_none() && Kind::from_byte(0).is_none());
-        assert_eq!(Kind::EncryptedVectors as u8, 10);
+        assert!(Scheme::from_byte(8).is_none() && Kind::from_byte(0).is_none());
+        assert_eq!(Kind::Parameters as u8, 11);
     }
 
     #[test]
