@@ -4,11 +4,29 @@
 
 use crate::backend::dispatch;
 use crate::modulus::Modulus;
+use crate::ntt::MAX_MODULUS_BITS;
 
 /// Residues in `[0, from)`, read as integers in `(-from/2, from/2)`, become residues in `[0, to)`; `to > from / 2`.
 pub fn recentre(poly: &mut [u64], from: &Modulus, to: &Modulus) {
     assert!(to.value() > from.value() / 2, "expected moduli of about one size");
     dispatch::recentre(poly, from.value(), to.value());
+}
+
+/// Residues in `[0, from)`, read as integers in `(-from/2, from/2)`, become residues in `[0, to)`, whatever the sizes of the
+/// moduli.
+///
+/// # Panics
+/// Also when `from` is even, or not below `2^50`.
+pub fn recentre_to(out: &mut [u64], poly: &[u64], from: &Modulus, to: &Modulus) {
+    assert_eq!(out.len(), poly.len(), "residues");
+    assert_centred(from);
+    dispatch::recentre_to(out, poly, from, to);
+}
+
+/// What the kernels need to centre residues as doubles: no ties, and quotients that round right.
+pub(crate) fn assert_centred(from: &Modulus) {
+    assert!(from.value() % 2 == 1, "expected an odd modulus, got {}", from.value());
+    assert!(from.value() >> MAX_MODULUS_BITS == 0, "expected a modulus below 2^50");
 }
 
 /// Residues in `[0, q)` become integers in `(-q/2, q/2)`, as wrapping 64-bit words.

@@ -20,6 +20,14 @@ pub enum ArithError {
         /// What was needed.
         expected: &'static str,
     },
+    /// A set of moduli of the wrong size.
+    #[error("a basis of {count} moduli is not usable: expected {expected}")]
+    Basis {
+        /// The number of moduli that came.
+        count: usize,
+        /// What was needed.
+        expected: &'static str,
+    },
     /// A slice of the wrong length.
     #[error("expected {expected} elements, got {actual}")]
     Length {

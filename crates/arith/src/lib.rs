@@ -5,6 +5,7 @@
 #![deny(unsafe_code)]
 
 pub mod backend;
+pub mod basis;
 pub mod buffer;
 pub mod convert;
 pub mod curve25519;
@@ -20,6 +21,7 @@ pub mod rns;
 pub mod sample;
 
 pub use backend::Backend;
+pub use basis::BasisConversion;
 pub use buffer::AlignedBytes;
 pub use error::ArithError;
 pub use modulus::{Modulus, Shoup};

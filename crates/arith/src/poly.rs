@@ -3,7 +3,8 @@
 //! Every function panics when its slices differ in length, and takes residues below the modulus only.
 
 use crate::backend::dispatch;
-use crate::modulus::Modulus;
+use crate::convert;
+use crate::modulus::{Modulus, Shoup};
 
 fn same(expected: usize, actual: usize) {
     assert_eq!(expected, actual, "polynomials differ in length");
@@ -51,6 +52,23 @@ pub fn scalar_mul_assign(a: &mut [u64], s: u64, m: &Modulus) {
     dispatch::scalar_mul_assign(a, &m.shoup(s), m);
 }
 
+/// `a = s (a - b)`, as after a division that leaves `b`: both modulo `m`, the factor prepared by [`Modulus::shoup`].
+pub fn sub_scale_assign(a: &mut [u64], b: &[u64], s: &Shoup, m: &Modulus) {
+    same(a.len(), b.len());
+    dispatch::sub_scale_assign(a, b, s, m);
+}
+
+/// `a = s (a - b)` in coefficient form, where `b` holds residues modulo another prime `from`, read as integers in
+/// `(-from/2, from/2)`: with `s` the inverse of `from`, the division by one prime of a basis, rounded.
+///
+/// # Panics
+/// Also when `from` is even, or not below `2^50`.
+pub fn sub_centred_scale_assign(a: &mut [u64], b: &[u64], from: &Modulus, s: &Shoup, m: &Modulus) {
+    same(a.len(), b.len());
+    convert::assert_centred(from);
+    dispatch::sub_centred_scale_assign(a, b, from, s, m);
+}
+
 /// `out[i] = a[perm[i]]`, as [`crate::NttTable::automorphism_permutation`] describes an automorphism on values.
 ///
 /// # Panics
@@ -58,9 +76,7 @@ pub fn scalar_mul_assign(a: &mut [u64], s: u64, m: &Modulus) {
 pub fn permute(out: &mut [u64], a: &[u64], perm: &[u32]) {
     same(out.len(), perm.len());
     same(out.len(), a.len());
-    for (z, &i) in out.iter_mut().zip(perm) {
-        *z = a[i as usize];
-    }
+    dispatch::permute(out, a, perm);
 }
 
 /// `out = a(X^galois)` in coefficient form modulo `X^N + 1`, for odd `galois` and N a power of two.
@@ -113,4 +129,46 @@ pub fn dot(out: &mut [u64], a: &[&[u64]], b: &[&[u64]], m: &Modulus) {
     assert_eq!(a.len(), b.len(), "the two lists differ in length");
     a.iter().chain(b).for_each(|p| same(out.len(), p.len()));
     dispatch::dot(out, a, b, m);
+}
+
+/// `out0 = sum_j digits_j keys0_j` and `out1 = sum_j digits_j keys1_j`, pointwise: both halves of a key switch in one pass
+/// over the digits, reduced late.
+///
+/// # Panics
+/// Also when the three lists hold different numbers of polynomials.
+pub fn dot_pair(
+    out0: &mut [u64],
+    out1: &mut [u64],
+    digits: &[&[u64]],
+    keys0: &[&[u64]],
+    keys1: &[&[u64]],
+    m: &Modulus,
+) {
+    check_pair(out0, out1, digits, keys0, keys1);
+    dispatch::dot_pair(out0, out1, digits, keys0, keys1, m);
+}
+
+/// [`dot_pair`] of the digits permuted as [`permute`] would: a rotation of digits that were decomposed once.
+///
+/// # Panics
+/// Also when an index is out of range.
+pub fn dot_pair_permuted(
+    out0: &mut [u64],
+    out1: &mut [u64],
+    digits: &[&[u64]],
+    keys0: &[&[u64]],
+    keys1: &[&[u64]],
+    perm: &[u32],
+    m: &Modulus,
+) {
+    check_pair(out0, out1, digits, keys0, keys1);
+    same(out0.len(), perm.len());
+    dispatch::dot_pair_permuted(out0, out1, digits, keys0, keys1, perm, m);
+}
+
+fn check_pair(out0: &[u64], out1: &[u64], digits: &[&[u64]], keys0: &[&[u64]], keys1: &[&[u64]]) {
+    assert_eq!(digits.len(), keys0.len(), "digits and first keys differ in number");
+    assert_eq!(digits.len(), keys1.len(), "digits and second keys differ in number");
+    same(out0.len(), out1.len());
+    digits.iter().chain(keys0).chain(keys1).for_each(|p| same(out0.len(), p.len()));
 }

@@ -4,7 +4,7 @@ use ciphervec_arith::matmul::{
     STRIP, STRIP_BYTES, pack50, ring_scan_strip, scan_u24, scan_u24_batch, scan_u32,
     scan_u32_batch, scan_u64, scan_u64_batch, unpack50,
 };
-use ciphervec_arith::{Backend, Modulus, NttTable, Stream, ntt_primes, poly};
+use ciphervec_arith::{Backend, Modulus, NttTable, Stream, convert, ntt_primes, poly};
 use proptest::prelude::*;
 
 /// Runs `kernel` on every back-end and compares what it returns.
@@ -73,11 +73,118 @@ fn pointwise_arithmetic() {
             on(&|x| poly::mul_assign(x, &b, &m));
             on(&|x| poly::mul_add_assign(x, &b, &c, &m));
             on(&|x| poly::scalar_mul_assign(x, u64::MAX - 5, &m));
+            on(&|x| poly::sub_scale_assign(x, &b, &m.shoup(u64::MAX - 5), &m));
             for terms in [0, 1, 2, 9, 17, 40] {
                 let left: Vec<&[u64]> =
                     (0..terms).map(|j| [&a, &b, &c][j % 3].as_slice()).collect();
                 let right: Vec<&[u64]> = (0..terms).map(|j| [&b, &c][j % 2].as_slice()).collect();
                 on(&|x| poly::dot(x, &left, &right, &m));
+            }
+        }
+    }
+}
+
+#[test]
+fn centred_residues_of_another_modulus() {
+    let sources =
+        ntt_primes(50, 4096, 1).expect("primes").into_iter().chain([3, 12289, (1 << 50) - 1]);
+    for from in sources.map(|q| Modulus::new(q).expect("a modulus")) {
+        for m in moduli() {
+            for n in [0, 1, 7, 8, 9, 100, 1001] {
+                let (a, mut b) = (residues(&m, n, 1), residues(&from, n, 2));
+                let edges = [from.value() / 2, from.value() / 2 + 1, 0, from.value() - 1];
+                b.iter_mut().zip(edges).for_each(|(b, edge)| *b = edge);
+                let s = m.shoup(m.value() - 1);
+                let centred: Vec<u64> =
+                    b.iter().map(|&x| m.from_i64(from.to_centered(x))).collect();
+                agree(&format!("{} to {}, {n}", from.value(), m.value()), || {
+                    let (mut x, mut z) = (a.clone(), vec![9; n]);
+                    poly::sub_centred_scale_assign(&mut x, &b, &from, &s, &m);
+                    convert::recentre_to(&mut z, &b, &from, &m);
+                    assert_eq!(z, centred);
+                    // The factor is -1.
+                    assert!(x.iter().zip(&a).zip(&centred).all(|((x, a), c)| *x == m.sub(*c, *a)));
+                    x
+                });
+            }
+        }
+    }
+}
+
+/// Permutations of `n` places: none, reversed, one that moves whole blocks of eight as automorphisms do, a mixed one.
+fn permutations(n: usize) -> Vec<Vec<u32>> {
+    let blocks =
+        |i: usize| if n.is_multiple_of(8) { (n - 8 - i / 8 * 8) + (3 * i + 5) % 8 } else { i };
+    let mixed = |i: usize| if i + 1 < n { i ^ 1 } else { i };
+    vec![
+        (0..n as u32).collect(),
+        (0..n as u32).rev().collect(),
+        (0..n).map(|i| blocks(i) as u32).collect(),
+        (0..n).map(|i| mixed(i).min(n - 1) as u32).collect(),
+    ]
+}
+
+fn views(polys: &[Vec<u64>]) -> Vec<&[u64]> {
+    polys.iter().map(Vec::as_slice).collect()
+}
+
+#[test]
+fn key_switch_sums_and_permutations() {
+    for m in moduli() {
+        for n in [0, 1, 8, 9, 32, 100, 264] {
+            for terms in [0, 1, 3, 15, 16, 40] {
+                let list = |stream: u64| -> Vec<Vec<u64>> {
+                    (0..terms).map(|j| residues(&m, n, stream + j)).collect()
+                };
+                let (mut d, mut k0, k1) = (list(100), list(200), list(300));
+                // One sum as large as it can be.
+                let first = d.iter_mut().chain(&mut k0).filter_map(|p| p.first_mut());
+                first.for_each(|x| *x = m.value() - 1);
+                let (digits, keys0, keys1) = (views(&d), views(&k0), views(&k1));
+                let what = format!("q = {} n = {n} terms = {terms}", m.value());
+                agree(&what, || {
+                    let (mut x, mut y) = (vec![7; n], vec![8; n]);
+                    poly::dot_pair(&mut x, &mut y, &digits, &keys0, &keys1, &m);
+                    let (mut expected_x, mut expected_y) = (vec![0; n], vec![0; n]);
+                    poly::dot(&mut expected_x, &digits, &keys0, &m);
+                    poly::dot(&mut expected_y, &digits, &keys1, &m);
+                    assert_eq!((&x, &y), (&expected_x, &expected_y));
+                    (x, y)
+                });
+                for perm in permutations(n) {
+                    agree(&what, || {
+                        let mut permuted = d.clone();
+                        for (out, a) in permuted.iter_mut().zip(&d) {
+                            poly::permute(out, a, &perm);
+                            assert!(out.iter().zip(&perm).all(|(&x, &i)| x == a[i as usize]));
+                        }
+                        let (mut x, mut y) = (vec![7; n], vec![8; n]);
+                        poly::dot_pair(&mut x, &mut y, &views(&permuted), &keys0, &keys1, &m);
+                        let (mut u, mut v) = (vec![7; n], vec![8; n]);
+                        poly::dot_pair_permuted(&mut u, &mut v, &digits, &keys0, &keys1, &perm, &m);
+                        assert_eq!((&x, &y), (&u, &v));
+                        (x, y)
+                    });
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_permutation_out_of_range_is_refused() {
+    let m = moduli()[9];
+    let a = residues(&m, 64, 1);
+    for place in [0, 5, 63] {
+        for bad in [64, 71, u32::MAX] {
+            let mut perm: Vec<u32> = (0..64).collect();
+            perm[place] = bad;
+            for backend in Backend::available() {
+                let ran = std::panic::catch_unwind(|| {
+                    let mut out = vec![0; 64];
+                    backend.run(|| poly::permute(&mut out, &a, &perm))
+                });
+                assert!(ran.is_err(), "{}: {bad} at {place}", backend.name());
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Slices enter, results leave, by AVX-512 (F, DQ, BW, VL, IFMA, VBMI). Instruction choice: docs/avx512-notes.md.
 #![allow(unsafe_code)]
 
+pub(crate) mod basis;
 pub(crate) mod chacha;
 pub(crate) mod convert;
 mod harvey;
@@ -12,3 +13,4 @@ pub(crate) mod ntt;
 pub(crate) mod poly;
 pub(crate) mod ring;
 pub(crate) mod sample;
+pub(crate) mod switch;

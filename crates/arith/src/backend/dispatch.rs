@@ -3,6 +3,7 @@
 
 use super::products::{Reduction, Row};
 use super::{Backend, portable};
+use crate::basis::BasisConversion;
 use crate::modulus::{Modulus, Shoup};
 use crate::ntt::NttTable;
 
@@ -96,6 +97,55 @@ pub(crate) fn scalar_mul_assign(a: &mut [u64], s: &Shoup, m: &Modulus) {
 
 pub(crate) fn dot(out: &mut [u64], a: &[&[u64]], b: &[&[u64]], m: &Modulus) {
     on!(Backend::current(), poly::dot(out, a, b, m));
+}
+
+pub(crate) fn sub_scale_assign(a: &mut [u64], b: &[u64], s: &Shoup, m: &Modulus) {
+    on!(Backend::current(), poly::sub_scale_assign(a, b, s, m));
+}
+
+pub(crate) fn sub_centred_scale_assign(
+    a: &mut [u64],
+    b: &[u64],
+    from: &Modulus,
+    s: &Shoup,
+    m: &Modulus,
+) {
+    on!(Backend::current(), poly::sub_centred_scale_assign(a, b, from, s, m));
+}
+
+pub(crate) fn recentre_to(out: &mut [u64], poly: &[u64], from: &Modulus, to: &Modulus) {
+    on!(Backend::current(), poly::recentre_to(out, poly, from, to));
+}
+
+pub(crate) fn permute(out: &mut [u64], a: &[u64], perm: &[u32]) {
+    on!(Backend::current(), switch::permute(out, a, perm));
+}
+
+pub(crate) fn dot_pair(
+    out0: &mut [u64],
+    out1: &mut [u64],
+    digits: &[&[u64]],
+    keys0: &[&[u64]],
+    keys1: &[&[u64]],
+    m: &Modulus,
+) {
+    on!(Backend::current(), switch::dot_pair(out0, out1, digits, keys0, keys1, m));
+}
+
+pub(crate) fn dot_pair_permuted(
+    out0: &mut [u64],
+    out1: &mut [u64],
+    digits: &[&[u64]],
+    keys0: &[&[u64]],
+    keys1: &[&[u64]],
+    perm: &[u32],
+    m: &Modulus,
+) {
+    on!(Backend::current(), switch::dot_pair_permuted(out0, out1, digits, keys0, keys1, perm, m));
+}
+
+pub(crate) fn convert_basis(c: &BasisConversion, from: &[&[u64]], to: &mut [&mut [u64]]) {
+    on!(Backend::current(), basis::convert(c, from, to));
 }
 
 pub(crate) fn tile_u32(backend: Backend, tile: &[u8], w: usize, query: &[i32], out: &mut [u32]) {

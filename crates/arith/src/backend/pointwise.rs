@@ -85,6 +85,60 @@ macro_rules! double_pointwise {
             }
             portable::poly::scalar_mul_assign(rest, s, m);
         }
+
+        #[target_feature(enable = $features)]
+        pub(crate) fn sub_scale_assign(a: &mut [u64], b: &[u64], s: &Shoup, m: &Modulus) {
+            if m.value() >> MAX_MODULUS_BITS != 0 {
+                return portable::poly::sub_scale_assign(a, b, s, m);
+            }
+            let c = constants(m);
+            let root = m.to_centered(s.value) as f64;
+            let w = spread(root, root / m.value() as f64);
+            let ((x, x_rest), (y, y_rest)) = (a.as_chunks_mut::<LANES>(), b.as_chunks::<LANES>());
+            for (x, y) in x.iter_mut().zip(y) {
+                let difference = sub(load_residues(x), load_residues(y));
+                store_residues(&c, x, mul_root(&c, difference, w));
+            }
+            portable::poly::sub_scale_assign(x_rest, y_rest, s, m);
+        }
+
+        /// The difference is below `3/2 2^50`, so its product's quotient is off by less than `0.15` before it is rounded.
+        #[target_feature(enable = $features)]
+        pub(crate) fn sub_centred_scale_assign(
+            a: &mut [u64],
+            b: &[u64],
+            from: &Modulus,
+            s: &Shoup,
+            m: &Modulus,
+        ) {
+            if m.value() >> MAX_MODULUS_BITS != 0 {
+                return portable::poly::sub_centred_scale_assign(a, b, from, s, m);
+            }
+            let (c, source) = (constants(m), constants(from));
+            let root = m.to_centered(s.value) as f64;
+            let w = spread(root, root / m.value() as f64);
+            let ((x, x_rest), (y, y_rest)) = (a.as_chunks_mut::<LANES>(), b.as_chunks::<LANES>());
+            for (x, y) in x.iter_mut().zip(y) {
+                let difference = sub(load_residues(x), reduce(&source, load_residues(y)));
+                store_residues(&c, x, mul_root(&c, difference, w));
+            }
+            portable::poly::sub_centred_scale_assign(x_rest, y_rest, from, s, m);
+        }
+
+        /// A residue is odd halves away from a tie by more than its quotient is wrong, so `reduce` centres exactly.
+        #[target_feature(enable = $features)]
+        pub(crate) fn recentre_to(out: &mut [u64], poly: &[u64], from: &Modulus, to: &Modulus) {
+            if to.value() >> MAX_MODULUS_BITS != 0 {
+                return portable::poly::recentre_to(out, poly, from, to);
+            }
+            let (c, source) = (constants(to), constants(from));
+            let (z, z_rest) = out.as_chunks_mut::<LANES>();
+            let (x, x_rest) = poly.as_chunks::<LANES>();
+            for (z, x) in z.iter_mut().zip(x) {
+                store_residues(&c, z, reduce(&c, reduce(&source, load_residues(x))));
+            }
+            portable::poly::recentre_to(z_rest, x_rest, from, to);
+        }
     };
 }
 pub(crate) use double_pointwise;

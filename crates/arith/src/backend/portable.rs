@@ -1,5 +1,6 @@
 //! Slices enter, results leave, by plain Rust: the reference that the other back-ends must equal bit for bit.
 
+pub(crate) mod basis;
 pub(crate) mod convert;
 pub(crate) mod matmul;
 pub(crate) mod montgomery;
@@ -7,3 +8,4 @@ pub(crate) mod ntt;
 pub(crate) mod poly;
 pub(crate) mod ring;
 pub(crate) mod sample;
+pub(crate) mod switch;

@@ -3,7 +3,7 @@
 crate::backend::pointwise::double_pointwise!("avx2,fma");
 
 /// Products below `7/8 q` that add up to less than `8q` together with a reduced sum.
-const TERMS: usize = 8;
+pub(crate) const TERMS: usize = 8;
 
 /// `out = sum_j a_j b_j`, the products as doubles, the sum reduced once in eight terms.
 #[target_feature(enable = "avx2,fma")]

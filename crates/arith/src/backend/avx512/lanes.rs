@@ -48,6 +48,12 @@ pub(crate) fn add(x: V, y: V) -> V {
     _mm512_add_pd(x, y)
 }
 
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(crate) fn sub(x: V, y: V) -> V {
+    _mm512_sub_pd(x, y)
+}
+
 const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
 
 /// `x` up to `8q` to `[-q/2, q/2]`.

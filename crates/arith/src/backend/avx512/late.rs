@@ -4,6 +4,9 @@ use core::arch::x86_64::*;
 
 use crate::modulus::Modulus;
 
+/// Products below `2^100` whose upper halves add up to less than `2^52`.
+pub(crate) const FEW: usize = 15;
+
 /// The constants of one late reduction. With `R = 2^52`, a sum is `low + R high` where both halves are words; splitting
 /// them again at 52 bits leaves `l0 + R (l1 + h0) + R^2 h1`, each below `2^52`, and three fixed factors.
 pub(crate) struct Late {
@@ -66,6 +69,22 @@ impl Late {
             sum = _mm512_min_epu64(sum, _mm512_sub_epi64(sum, multiple));
         }
         sum
+    }
+
+    /// The same for a sum of at most [`FEW`] products of residues below `2^50`: then what stands above the lower 52 bits
+    /// fits 52 bits itself, and one quotient serves both factors. It is short by less than 4.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    pub(crate) fn residue_of_few(&self, low: __m512i, high: __m512i) -> __m512i {
+        let zero = _mm512_setzero_si512();
+        let [(_, one), (radix, ratio), _] = self.factors;
+        let high = _mm512_add_epi64(high, _mm512_srli_epi64::<52>(low));
+        let quotient = _mm512_madd52hi_epu64(_mm512_madd52hi_epu64(zero, low, one), high, ratio);
+        let sum = _mm512_madd52lo_epu64(low, high, radix);
+        let sum = _mm512_madd52lo_epu64(sum, quotient, self.negated);
+        let sum = _mm512_and_si512(sum, self.mask);
+        let sum = _mm512_min_epu64(sum, _mm512_sub_epi64(sum, _mm512_add_epi64(self.q, self.q)));
+        _mm512_min_epu64(sum, _mm512_sub_epi64(sum, self.q))
     }
 
     #[inline]

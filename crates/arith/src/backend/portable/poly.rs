@@ -49,6 +49,31 @@ pub(crate) fn scalar_mul_assign(a: &mut [u64], s: &Shoup, m: &Modulus) {
     }
 }
 
+#[inline(always)]
+pub(crate) fn sub_scale_assign(a: &mut [u64], b: &[u64], s: &Shoup, m: &Modulus) {
+    for (x, &y) in a.iter_mut().zip(b) {
+        *x = m.mul_shoup(m.sub(*x, y), s);
+    }
+}
+
+pub(crate) fn sub_centred_scale_assign(
+    a: &mut [u64],
+    b: &[u64],
+    from: &Modulus,
+    s: &Shoup,
+    m: &Modulus,
+) {
+    for (x, &y) in a.iter_mut().zip(b) {
+        *x = m.mul_shoup(m.sub(*x, m.from_i64(from.to_centered(y))), s);
+    }
+}
+
+pub(crate) fn recentre_to(out: &mut [u64], poly: &[u64], from: &Modulus, to: &Modulus) {
+    for (z, &x) in out.iter_mut().zip(poly) {
+        *z = to.from_i64(from.to_centered(x));
+    }
+}
+
 /// `out = sum_j a_j b_j`; fifteen products below `2^124` add up to less than `2^128`, then one reduction.
 pub(crate) fn dot(out: &mut [u64], a: &[&[u64]], b: &[&[u64]], m: &Modulus) {
     dot_from(0, out, a, b, m);
