@@ -66,8 +66,7 @@ fn numbers(product: &Natural, count: usize) -> Vec<(Natural, bool)> {
         stream.fill(&mut bytes);
         let words = bytes.as_chunks::<8>().0.iter().map(|&b| u64::from_le_bytes(b)).collect();
         // A quarter of the words' range and less stays below half of the product wherever its top word is.
-        let drop =
-            64 - product.iter().rev().skip_while(|&&w| w == 0).map(|w| w.ilog2()).next().unwrap();
+        let drop = 64 - product.last().map_or(0, |top| top.ilog2());
         let number = shifted_down(&words, drop + 2 + out.len() as u32 % 50);
         out.push((number, bytes[0] % 2 == 1));
     }
