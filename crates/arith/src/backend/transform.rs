@@ -126,7 +126,9 @@ pub(crate) use node_family;
 macro_rules! vector_transform {
     ($features:literal, $lanes:ident, $roots:ident) => {
         use super::$lanes::*;
+        use crate::backend::portable;
         use crate::backend::transform::*;
+        use crate::modulus::{Modulus, Shoup};
         use crate::ntt::NttTable;
 
         /// Vectors that the tail keeps in registers.
@@ -138,8 +140,12 @@ macro_rules! vector_transform {
             let roots = table.$roots();
             let c = Constants::new(roots.modulus, roots.reciprocal);
             let stages = data.len().trailing_zeros() - LOG_LANES - BLOCK.trailing_zeros();
+            let folded = table.fold().is_some();
+            if let Some(fold) = table.fold() {
+                fold_halves::<false>(&c, table.modulus(), data, &fold.forward);
+            }
             let vectors = data.as_chunks_mut::<LANES>().0;
-            if LAZY {
+            if LAZY || folded {
                 descend::<{ Form::LAZY }>(&c, &roots.forward, vectors, 1, stages, 0);
             } else {
                 descend::<{ Form::RESIDUES }>(&c, &roots.forward, vectors, 1, stages, 0);
@@ -154,6 +160,39 @@ macro_rules! vector_transform {
             let stages = data.len().trailing_zeros() - LOG_LANES - BLOCK.trailing_zeros();
             let vectors = data.as_chunks_mut::<LANES>().0;
             ascend::<LAZY, true>(&c, roots, vectors, 1, stages);
+            if let Some(fold) = table.fold() {
+                fold_halves::<true>(&c, table.modulus(), data, &fold.inverse);
+                data[0] = table.modulus().add(data[0], data[0]);
+            }
+        }
+
+        /// `x_j + w x_(N-j)` for `0 < j < N`, between a conjugate-invariant polynomial and its residue: `[0, 4q)` to `[0, 4q)`, or
+        /// `[0, q)` to `[0, q)` if `FINAL`. The second half is read from its end, vectors reversed.
+        #[target_feature(enable = $features)]
+        fn fold_halves<const FINAL: bool>(
+            c: &Constants,
+            modulus: &Modulus,
+            data: &mut [u64],
+            shoup: &Shoup,
+        ) {
+            let w = factor(modulus, shoup);
+            let (low, high) = data.split_at_mut(data.len() / 2);
+            let (middle, high) = high.split_at_mut(1);
+            let (x, x_rest) = low[1..].as_chunks_mut::<LANES>();
+            let (y_rest, y) = high.as_rchunks_mut::<LANES>();
+            for (x, y) in x.iter_mut().zip(y.iter_mut().rev()) {
+                let (a, b) = (load_residues(x), reverse(load_residues(y)));
+                let (c0, c1) = (mul_root(c, b, w), mul_root(c, a, w));
+                store_folded::<FINAL>(c, x, add(make_room(c, a), c0));
+                store_folded::<FINAL>(c, y, reverse(add(make_room(c, b), c1)));
+            }
+            portable::ntt::fold_pairs(modulus, x_rest, y_rest, shoup);
+            middle[0] = portable::ntt::fold_one(modulus, middle[0], middle[0], shoup);
+            if FINAL {
+                portable::ntt::canonical(modulus, x_rest);
+                portable::ntt::canonical(modulus, y_rest);
+                portable::ntt::canonical(modulus, middle);
+            }
         }
 
         /// One pass over a node, then its children one after the other, so that a large transform soon works in cache.

@@ -3,8 +3,8 @@
 use core::arch::x86_64::*;
 
 use super::lanes::{
-    Constants, LANES, V, add, load_residues, load_values, mul_root, reduce, spread, store_final,
-    store_residues, store_values,
+    Constants, LANES, V, add, factor, load_residues, load_values, mul_root, reduce, spread,
+    store_final, store_residues, store_values,
 };
 use crate::backend::portable;
 use crate::basis::{BasisConversion, FRACTION_BITS, Source, Target};
@@ -58,8 +58,7 @@ fn numerators(
     fractions: &mut [[u64; LANES]],
 ) {
     let c = constants(&source.modulus);
-    let root = source.modulus.to_centered(source.inverse.value) as f64;
-    let w = spread(root, root / source.modulus.value() as f64);
+    let w = factor(&source.modulus, &source.inverse);
     for ((x, y), fraction) in x.iter().zip(y).zip(fractions) {
         store_residues(&c, y, mul_root(&c, load_residues(x), w));
         let upper = upper_half(y.map(|y| y << source.shift), source.ratio);

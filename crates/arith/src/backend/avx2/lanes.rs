@@ -2,6 +2,8 @@
 
 use core::arch::x86_64::*;
 
+use crate::modulus::{Modulus, Shoup};
+
 pub(crate) const LANES: usize = 4;
 pub(crate) const LOG_LANES: u32 = 2;
 /// What roots are stored as.
@@ -120,6 +122,33 @@ pub(crate) fn multiply(c: &Constants, x: V, y: V) -> V {
     let low = _mm256_fmsub_pd(x, y, high);
     let quotient = _mm256_round_pd::<NEAREST>(_mm256_mul_pd(high, c.reciprocal));
     _mm256_add_pd(_mm256_fnmadd_pd(quotient, c.q, high), low)
+}
+
+/// A prepared factor, centred, with its quotient by `q`.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+pub(crate) fn factor(m: &Modulus, w: &Shoup) -> (V, V) {
+    let root = m.to_centered(w.value) as f64;
+    spread(root, root / m.value() as f64)
+}
+
+/// Doubles have room for a product on top of `4q`.
+#[inline]
+pub(crate) fn make_room(_: &Constants, x: V) -> V {
+    x
+}
+
+/// A folded value below `8q`, as a canonical word.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+pub(crate) fn store_folded<const FINAL: bool>(c: &Constants, to: &mut [u64; LANES], x: V) {
+    store_final(c, to, x);
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+pub(crate) fn reverse(x: V) -> V {
+    _mm256_permute4x64_pd::<0b00_01_10_11>(x)
 }
 
 #[inline]

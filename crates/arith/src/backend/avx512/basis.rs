@@ -3,7 +3,7 @@
 use core::arch::x86_64::*;
 
 use super::harvey::{
-    Constants, LANES, load_values, mul_root, spread, store_residues, store_values,
+    Constants, LANES, factor, load_values, mul_root, store_residues, store_values,
 };
 use crate::backend::portable;
 use crate::basis::{BasisConversion, FRACTION_BITS, Source, Target};
@@ -55,8 +55,7 @@ fn numerators(
     fractions: &mut [[u64; LANES]],
 ) {
     let c = Constants::new(source.modulus.value(), 0);
-    // floor(w 2^52 / q) from floor(w 2^64 / q).
-    let w = spread(source.inverse.value, source.inverse.quotient >> 12);
+    let w = factor(&source.modulus, &source.inverse);
     let ratio = _mm512_set1_epi64(source.ratio as i64);
     let shift = _mm_cvtsi64_si128(i64::from(source.shift));
     for ((x, y), fraction) in x.iter().zip(y).zip(fractions) {

@@ -3,6 +3,8 @@
 
 use core::arch::x86_64::*;
 
+use crate::modulus::{Modulus, Shoup};
+
 pub(crate) const LANES: usize = 8;
 pub(crate) const LOG_LANES: u32 = 3;
 /// What roots are stored as.
@@ -101,6 +103,33 @@ pub(crate) fn mul_root(c: &Constants, x: V, w: (V, V)) -> V {
     let quotient = _mm512_madd52hi_epu64(zero, x, w.1);
     let low = _mm512_madd52lo_epu64(zero, x, w.0);
     _mm512_and_si512(_mm512_madd52lo_epu64(low, quotient, c.negated), c.mask)
+}
+
+/// A prepared factor in 52 bits: `floor(w 2^52 / q)` from `floor(w 2^64 / q)`.
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(crate) fn factor(_: &Modulus, w: &Shoup) -> (V, V) {
+    spread(w.value, w.quotient >> 12)
+}
+
+/// `[0, 4q)` to where a product fits on top.
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(crate) fn make_room(c: &Constants, x: V) -> V {
+    halve(c, x)
+}
+
+/// A folded value in `[0, 4q)`: a canonical word if `FINAL`.
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(crate) fn store_folded<const FINAL: bool>(c: &Constants, to: &mut [u64; LANES], x: V) {
+    if FINAL { store_final(c, to, x) } else { store_values(to, x) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(crate) fn reverse(x: V) -> V {
+    _mm512_permutexvar_epi64(_mm512_setr_epi64(7, 6, 5, 4, 3, 2, 1, 0), x)
 }
 
 #[inline]

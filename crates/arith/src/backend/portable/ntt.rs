@@ -1,6 +1,6 @@
 //! Residues and a table of roots enter, the transform in a lazy range leaves. Harvey's butterflies, one word at a time.
 
-use crate::modulus::Modulus;
+use crate::modulus::{Modulus, Shoup};
 use crate::ntt::NttTable;
 
 /// `[0, 4q)` to `[0, 4q)` if `LAZY`, else to `[0, q)`.
@@ -8,6 +8,9 @@ pub(crate) fn forward<const LAZY: bool>(table: &NttTable, data: &mut [u64]) {
     let roots = table.integer_roots();
     let modulus = table.modulus();
     let double = 2 * modulus.value();
+    if let Some(fold) = table.fold() {
+        fold_halves(modulus, data, &fold.forward);
+    }
     let (mut blocks, mut half) = (1, data.len() / 2);
     while half > 0 {
         for (block, w) in data.chunks_exact_mut(2 * half).zip(&roots.forward[blocks..]) {
@@ -52,13 +55,39 @@ pub(crate) fn inverse<const LAZY: bool>(table: &NttTable, data: &mut [u64]) {
         *x = modulus.mul_shoup_lazy(sum, &roots.scale);
         *y = modulus.mul_shoup_lazy(difference, &roots.scaled_last);
     }
-    if !LAZY {
+    if let Some(fold) = table.fold() {
+        fold_halves(modulus, data, &fold.inverse);
+        data[0] += data[0];
+    }
+    if !LAZY || table.fold().is_some() {
         canonical(modulus, data);
     }
 }
 
+/// `x_j + w x_(N-j)` for `0 < j < N`, between a conjugate-invariant polynomial and its residue; `[0, 4q)` to `[0, 4q)`.
+fn fold_halves(modulus: &Modulus, data: &mut [u64], w: &Shoup) {
+    let half = data.len() / 2;
+    let (low, high) = data.split_at_mut(half);
+    fold_pairs(modulus, &mut low[1..], &mut high[1..], w);
+    high[0] = fold_one(modulus, high[0], high[0], w);
+}
+
+/// The first of `low` with the last of `high`, and so on.
+pub(crate) fn fold_pairs(modulus: &Modulus, low: &mut [u64], high: &mut [u64], w: &Shoup) {
+    for (x, y) in low.iter_mut().zip(high.iter_mut().rev()) {
+        (*x, *y) = (fold_one(modulus, *x, *y, w), fold_one(modulus, *y, *x, w));
+    }
+}
+
+/// `x + w y`, `[0, 4q)` to `[0, 4q)`.
+#[inline(always)]
+pub(crate) fn fold_one(modulus: &Modulus, x: u64, y: u64, w: &Shoup) -> u64 {
+    let double = 2 * modulus.value();
+    x.min(x.wrapping_sub(double)) + modulus.mul_shoup_lazy(y, w)
+}
+
 /// `[0, 4q)` to `[0, q)`.
-fn canonical(modulus: &Modulus, data: &mut [u64]) {
+pub(crate) fn canonical(modulus: &Modulus, data: &mut [u64]) {
     let q = modulus.value();
     for x in data {
         let half = (*x).min(x.wrapping_sub(2 * q));
