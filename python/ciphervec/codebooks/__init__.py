@@ -1,0 +1,1 @@
+"""How codebooks are learned: a matrix enters, codes and tables leave. Runs where the matrix is, before any encryption."""
