@@ -3,7 +3,7 @@ never sees them."""
 
 from __future__ import annotations
 
-from . import damgard_jurik, elgamal, errors, okamoto_uchiyama, paillier
+from . import damgard_jurik, elgamal, errors, okamoto_uchiyama, paillier, text
 from ._native import (
     EvaluationKeys,
     IndexSpec,
@@ -16,6 +16,7 @@ from ._native import (
     set_threads,
 )
 from .client import Client, PersistentClient
+from .codebook import Codebook
 from .collection import Collection
 from .errors import (
     BoundExceeded,
@@ -43,6 +44,7 @@ __all__ = [
     "BoundExceeded",
     "CiphervecError",
     "Client",
+    "Codebook",
     "Collection",
     "CollectionExists",
     "CollectionNotFound",
@@ -78,4 +80,5 @@ __all__ = [
     "okamoto_uchiyama",
     "paillier",
     "set_threads",
+    "text",
 ]

@@ -15,6 +15,7 @@ SAYS = {
     "client_server_split.py": "every question found its row; the server saw sizes and times",
     "face_verification.py": "same decision as in the clear: 200 of 200",
     "identification_digits.py": "same nearest neighbour:",
+    "text_classifier.py": "the halves together:",
 }
 
 pytestmark = pytest.mark.skipif(not EXAMPLES.exists(), reason="needs the repository, not only the wheel")
