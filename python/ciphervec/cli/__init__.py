@@ -5,12 +5,14 @@ from __future__ import annotations
 import typer
 
 from .bench import bench_app
+from .codebook import codebook_app
 from .collections import add, create, query
 from .demo import demo
 from .keygen import keygen
 from .precompute import precompute
 from .reproduce import reproduce_app
 from .terminal import EXIT_CODES, version
+from .text import text_app
 from .upkeep import info, verify
 
 _CODES = "\n".join(f"- {int(code)}: {code.says}" for code in EXIT_CODES)
@@ -64,6 +66,8 @@ app.command()(precompute)
 app.command()(demo)
 app.add_typer(bench_app, name="bench")
 app.add_typer(reproduce_app, name="reproduce")
+app.add_typer(codebook_app, name="codebook")
+app.add_typer(text_app, name="text")
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""A .npy, .npz, .parquet or .csv file enters; ids, vectors, metadata and documents leave. The key owner's side."""
+"""A .npy, .npz, .parquet, .csv or .txt file enters; ids, vectors, metadata and documents leave. The key owner's side."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..arrays import Id
 from ..errors import InvalidInput
@@ -45,6 +46,7 @@ def read(path: Path, columns: Columns) -> Table:
         ".npz": read_npz,
         ".parquet": read_parquet,
         ".csv": read_csv,
+        ".txt": read_words,
     }
     reader = readers.get(path.suffix.lower())
     if reader is None:
@@ -132,6 +134,35 @@ def read_csv(path: Path, columns: Columns) -> Table:
             raise InvalidInput(f"{path}, line {line}: {where} ({error}).") from error
     matrix = _rectangular(rows, str(path))
     return _with_records(matrix, records, columns)
+
+
+def read_words(path: Path, columns: Columns) -> Table:
+    """GloVe's text form: a word and its numbers a line, divided by spaces; words are the ids. A word may hold spaces itself.
+
+    A first line of two whole numbers, as word2vec writes, is passed over.
+    """
+    words: list[Id] = []
+    rows: list[npt.NDArray[np.float32]] = []
+    dimension = None
+    with path.open(encoding="utf-8", newline="\n") as file:
+        for number, line in enumerate(file, 1):
+            parts = line.rstrip("\r\n ").split(" ")
+            if number == 1 and len(parts) == 2 and all(part.isdecimal() for part in parts):
+                continue
+            dimension = dimension or len(parts) - 1
+            try:
+                row = np.array(parts[-dimension:], dtype=np.float32)
+            except ValueError as error:
+                raise InvalidInput(
+                    f"{path}, line {number}: a word and {dimension} numbers belong there ({error})."
+                ) from error
+            if len(parts) <= dimension or dimension < 1:
+                raise InvalidInput(
+                    f"{path}, line {number}: a word and {dimension or 'some'} numbers belong there, got {len(parts)} parts."
+                )
+            words.append(" ".join(parts[:-dimension]))
+            rows.append(row)
+    return Table(np.stack(rows) if rows else np.empty((0, 0), np.float32), words)
 
 
 def read_ids(path: Path) -> list[Id]:

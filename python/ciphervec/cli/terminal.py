@@ -144,6 +144,13 @@ def load_keys(path: Path | None, passphrase_file: Path | None) -> Keys | None:
         return Keys.load(path, passphrase(passphrase_file, f"Passphrase of {path}"))
 
 
+def existing(path: Path, what: str) -> Path:
+    """The path, or FileNotFoundError, which has an exit code of its own."""
+    if not path.exists():
+        raise FileNotFoundError(f"there is no {what} {path}.")
+    return path
+
+
 @contextmanager
 def progress(what: str, total: int, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
     """A bar on standard error, where it is out of the way of results; gone when the work is done."""

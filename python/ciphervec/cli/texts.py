@@ -1,0 +1,93 @@
+"""A CSV file or a folder of labelled texts enters; texts and labels leave. The side that trains or has labels."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import InvalidInput
+from .terminal import existing
+
+# Larger than any letter or review; the csv module's own limit is 128 KB.
+_LONGEST_FIELD = 1 << 27
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Texts and their labels, in the order they were found."""
+
+    texts: list[str]
+    labels: list[str]
+
+
+def read_labelled(path: Path, text_columns: str, label_column: str) -> Labelled:
+    """A folder with a folder of .txt files a class, or a CSV file with a header, also as .csv.gz or .csv.zst.
+
+    `text_columns` may name several, comma-separated; their texts are joined in that order. Raises InvalidInput.
+    """
+    existing(path, "file or folder")
+    found = _folder(path) if path.is_dir() else _csv(path, text_columns, label_column)
+    if not found.texts:
+        raise InvalidInput(f"{path} holds no texts.")
+    return found
+
+
+def _folder(path: Path) -> Labelled:
+    texts, labels = [], []
+    for file in sorted(path.glob("*/*.txt")):
+        texts.append(file.read_text(encoding="utf-8", errors="replace"))
+        labels.append(file.parent.name)
+    if not texts:
+        raise InvalidInput(f"{path} must hold a folder for each class with .txt files in it.")
+    return Labelled(texts, labels)
+
+
+def _csv(path: Path, text_columns: str, label_column: str) -> Labelled:
+    names = [name.strip() for name in text_columns.split(",") if name.strip()]
+    csv.field_size_limit(_LONGEST_FIELD)
+    reader = csv.DictReader(io.StringIO(_content(path), newline=""))
+    try:
+        there = reader.fieldnames or []
+        missing = [name for name in (*names, label_column) if name not in there]
+        if missing or not names:
+            raise InvalidInput(
+                f"{path} has the columns {', '.join(there) or 'none'}, and no {', '.join(missing) or 'text column was named'}. "
+                "Name them with --text-column and --label-column."
+            )
+        records = list(reader)
+    except csv.Error as error:
+        raise InvalidInput(f"{path}, near line {reader.line_num}: {error}.") from error
+    short = next((i for i, record in enumerate(records, 1) if record[label_column] is None), None)
+    if short is not None:
+        raise InvalidInput(f"{path}: record {short} has fewer columns than the header.")
+    texts = [" ".join(record[name] or "" for name in names) for record in records]
+    return Labelled(texts, [record[label_column].strip() for record in records])
+
+
+def _content(path: Path) -> str:
+    try:
+        if path.suffix == ".gz":
+            return gzip.decompress(path.read_bytes()).decode("utf-8-sig")
+        if path.suffix == ".zst":
+            return _zstd(path).decode("utf-8-sig")
+        return path.read_bytes().decode("utf-8-sig")
+    except (UnicodeDecodeError, EOFError, gzip.BadGzipFile) as error:
+        raise InvalidInput(f"{path} is not a CSV file in UTF-8: {error}") from error
+
+
+def _zstd(path: Path) -> bytes:
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise InvalidInput(
+            "reading .zst needs pyarrow, which is not installed; pip install 'ciphervec[parquet]', or unpack it first"
+        ) from error
+    try:
+        with pyarrow.input_stream(str(path), compression="zstd") as stream:
+            content: bytes = stream.read()
+    except OSError as error:
+        raise InvalidInput(f"{path} can't be unpacked as zstd: {error}") from error
+    return content
