@@ -20,6 +20,8 @@ pub(crate) mod dispatch;
 pub(crate) mod doubles;
 pub(crate) mod pages;
 #[cfg(target_arch = "x86_64")]
+pub(crate) mod pcmm;
+#[cfg(target_arch = "x86_64")]
 pub(crate) mod pointwise;
 pub(crate) mod portable;
 pub(crate) mod products;

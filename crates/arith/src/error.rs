@@ -80,4 +80,12 @@ pub enum ArithError {
         /// Its place.
         index: usize,
     },
+    /// A weight of a plaintext matrix is too large.
+    #[error("weight {index} is {value}: expected a magnitude below 2^31")]
+    Weight {
+        /// Its place in the row-major matrix.
+        index: usize,
+        /// The weight that came.
+        value: i64,
+    },
 }

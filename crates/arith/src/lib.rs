@@ -14,6 +14,7 @@ pub mod matmul;
 pub mod modulus;
 pub mod montgomery;
 pub mod ntt;
+pub mod pcmm;
 pub mod poly;
 pub mod prime;
 pub mod ring;

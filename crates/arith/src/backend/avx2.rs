@@ -7,6 +7,7 @@ mod lanes;
 pub(crate) mod matmul;
 pub(crate) mod montgomery;
 pub(crate) mod ntt;
+pub(crate) mod pcmm;
 pub(crate) mod poly;
 pub(crate) mod ring;
 pub(crate) mod sample;

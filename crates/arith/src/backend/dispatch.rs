@@ -6,6 +6,7 @@ use super::{Backend, portable};
 use crate::basis::BasisConversion;
 use crate::modulus::{Modulus, Shoup};
 use crate::ntt::NttTable;
+use crate::pcmm::Weights;
 
 #[cfg(target_arch = "x86_64")]
 use super::{avx2, avx512, avx512f};
@@ -146,6 +147,10 @@ pub(crate) fn dot_pair_permuted(
 
 pub(crate) fn convert_basis(c: &BasisConversion, from: &[&[u64]], to: &mut [&mut [u64]]) {
     on!(Backend::current(), basis::convert(c, from, to));
+}
+
+pub(crate) fn pcmm(weights: &Weights, inputs: &[&[u64]], outputs: &mut [&mut [u64]], m: &Modulus) {
+    on!(Backend::current(), pcmm::multiply(weights, inputs, outputs, m));
 }
 
 pub(crate) fn tile_u32(backend: Backend, tile: &[u8], w: usize, query: &[i32], out: &mut [u32]) {

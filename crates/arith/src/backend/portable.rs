@@ -5,6 +5,7 @@ pub(crate) mod convert;
 pub(crate) mod matmul;
 pub(crate) mod montgomery;
 pub(crate) mod ntt;
+pub(crate) mod pcmm;
 pub(crate) mod poly;
 pub(crate) mod ring;
 pub(crate) mod sample;
