@@ -124,24 +124,21 @@ class Classifier:
             dim=_within(dim, "dim", 1, arrays.MAX_DIMENSION),
         )
         ngrams, limit = _within(ngrams, "ngrams", 1, 2), _within(tokens, "tokens", 1, MAX_TOKENS)
-        documents = [tokenize(text, ngrams) for text in listed]
-        known = Vocabulary.build(
-            (one[:limit] for one in documents),
-            arrays.count(vocabulary, "vocabulary"),
-            arrays.count(min_count, "min_count"),
-        )
-        if len(known) < 2:
+        kept = (tokenize(text, ngrams)[:limit] for text in listed)
+        size, least = arrays.count(vocabulary, "vocabulary"), arrays.count(min_count, "min_count")
+        encoder = Encoder(Vocabulary.build(kept, size, least), ngrams, limit)
+        known = len(encoder.vocabulary)
+        if known < 2:
             raise InvalidInput(
-                f"no word occurs min_count={min_count} times in these texts; there is nothing to learn from."
+                f"no word occurs min_count={least} times in these texts; there is nothing to learn from."
             )
-        encoded = Documents.of((known.numbers(one) for one in documents), limit)
-        fitted = fit(
-            encoded, targets, len(known), sizes, np.random.default_rng(seed), counted(sizes.epochs, progress)
-        )
+        documents = encoder.encode(listed)
+        random = np.random.default_rng(seed)
+        fitted = fit(documents, targets, known, sizes, random, counted(sizes.epochs, progress))
         if progress is not None:
             progress(sizes.epochs, sizes.epochs)
         codebook = Codebook(fitted.codes, fitted.tables)
-        return cls(Encoder(known, ngrams, limit), codebook, fitted.weights, fitted.bias, names, fitted)
+        return cls(encoder, codebook, fitted.weights, fitted.bias, names, fitted)
 
     @property
     def outputs(self) -> int:

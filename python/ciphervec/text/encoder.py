@@ -61,11 +61,12 @@ class Documents:
     @classmethod
     def of(cls, numbers: Iterable[Sequence[int]], limit: int) -> Documents:
         """From each document's numbers, cut at `limit`."""
-        lists = list(numbers)
-        kept = [one[:limit] for one in lists]
-        flat = np.array([number for one in kept for number in one], np.int64)
-        found = np.array([len(one) for one in lists], np.int64)
-        return cls(flat, _offsets([len(one) for one in kept]), found, limit)
+        parts, found = [np.empty(0, np.int64)], list[int]()
+        for one in numbers:
+            parts.append(np.array(one[:limit], np.int64))
+            found.append(len(one))
+        offsets = _offsets([len(part) for part in parts[1:]])
+        return cls(np.concatenate(parts), offsets, np.array(found, np.int64), limit)
 
 
 @dataclass(frozen=True)

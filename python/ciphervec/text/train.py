@@ -139,18 +139,19 @@ class _Run:
             "bias": np.zeros(self.classes, np.float32),
         }
 
-        def gradients(batch: Documents, targets: Numbers) -> tuple[Gradients, Numbers | None]:
+        def loss(batch: Documents, targets: Numbers) -> tuple[float, Gradients, Numbers]:
             present, counts = token_counts(batch)
             local = {**parameters, "vectors": parameters["vectors"][present]}
-            return free_loss(local, counts, targets)[1], present
-
-        def validate() -> float:
-            present, counts = token_counts(self.validation)
-            local = {**parameters, "vectors": parameters["vectors"][present]}
-            return free_loss(local, counts, self.validation_targets)[0]
+            return *free_loss(local, counts, targets), present
 
         rates = [self.settings.learning_rate] * self.settings.free_epochs
-        return self._best("free", parameters, rates, gradients, validate)
+        return self._best(
+            "free",
+            parameters,
+            rates,
+            lambda batch, targets: loss(batch, targets)[1:],
+            lambda: self._validate(lambda batch, targets: loss(batch, targets)[0]),
+        )
 
     def relaxed(self, free: Parameters) -> Parameters:
         settings = self.settings
@@ -191,8 +192,18 @@ class _Run:
         )
 
     def _coded_validation(self, parameters: Parameters, codes: Codes) -> float:
-        counts = code_counts(self.validation, codes, parameters["tables"].shape[1])
-        return coded_loss(parameters, counts, self.validation_targets)[0]
+        rows = parameters["tables"].shape[1]
+        return self._validate(
+            lambda b, targets: coded_loss(parameters, code_counts(b, codes, rows), targets)[0]
+        )
+
+    def _validate(self, loss: Callable[[Documents, Numbers], float]) -> float:
+        """The mean loss of the validation documents, a batch at a time: all their counts at once could take gigabytes."""
+        total = 0.0
+        for start in range(0, len(self.validation), self.settings.batch):
+            rows = np.arange(start, min(start + self.settings.batch, len(self.validation)))
+            total += len(rows) * loss(self.validation.subset(rows), self.validation_targets[rows])
+        return total / len(self.validation)
 
     def _best(
         self,
