@@ -4,10 +4,40 @@
 //! numbers leave at the owner, each off by an error that the ciphertext estimates. `docs/ckks.md` derives the formulas that
 //! the comments cite.
 
+mod bytes;
+mod chain;
+mod ciphertext;
 mod circle;
 mod complex;
+mod depth;
 mod embedding;
+mod entropy;
+mod evaluate;
 mod fft;
+mod keys;
+mod keyswitch;
+mod noise;
+mod params;
+mod plaintext;
+mod poly;
+#[cfg(feature = "client")]
+mod publish;
+mod small;
+mod spec;
+mod words;
 
+pub use ciphertext::{Ciphertext, SeededCiphertext};
 pub use complex::Complex;
 pub use embedding::{Embedding, RealEmbedding};
+pub use entropy::Entropy;
+pub use evaluate::{Decomposed, Evaluator};
+#[cfg(feature = "client")]
+pub use keys::SecretKey;
+pub use keys::{EvaluationKeys, KeyPlan, PublicKey};
+pub use noise::Noise;
+pub use params::Params;
+pub use plaintext::{Encoding, Plaintext};
+pub use poly::{Coefficient, Ntt, Poly};
+#[cfg(feature = "client")]
+pub use publish::{Budget, PublishPolicy, Published};
+pub use spec::{ParamsSpec, Ring};

@@ -1,0 +1,284 @@
+//! Bytes of keys and ciphertexts. Residues enter packed to the bits of their prime and leave, and back. Both sides.
+
+use super::ciphertext::{Ciphertext, Meta, SeededCiphertext};
+use super::noise::Noise;
+use super::params::Params;
+use super::poly::{Ntt, Poly};
+use super::spec::{ParamsSpec, Ring};
+use crate::error::{Error, Result};
+use crate::params::Security;
+use crate::wire::{self, Header, KeyId, Kind, Reader, Scheme};
+use ciphervec_arith::{Modulus, NttTable};
+use std::sync::Arc;
+
+/// Bytes of what precedes the residues of a ciphertext.
+const META_BYTES: usize = 2 + 4 + 4 + 4 * 8;
+/// Largest absolute value of log2 of a scale, an error or a magnitude that is read: beyond any modulus.
+const MAX_LOG: f64 = 4096.0;
+
+/// Bytes of one limb.
+pub(super) fn limb_bytes(params: &Params, table: &NttTable) -> usize {
+    params.degree() / 8 * table.modulus().bits() as usize
+}
+
+/// Appends residues at the number of bits of their prime, in little-endian bit order; degrees are multiples of 8.
+pub(super) fn pack_limb(limb: &[u64], m: &Modulus, out: &mut Vec<u8>) {
+    let bits = m.bits();
+    let (mut pending, mut count) = (0u128, 0);
+    for &residue in limb {
+        pending |= u128::from(residue) << count;
+        count += bits;
+        if count >= 64 {
+            out.extend_from_slice(&(pending as u64).to_le_bytes());
+            pending >>= 64;
+            count -= 64;
+        }
+    }
+    out.extend_from_slice(&(pending as u64).to_le_bytes()[..count as usize / 8]);
+}
+
+/// Reads one limb.
+///
+/// # Errors
+/// Too few bytes, or a residue that is not below the prime.
+pub(super) fn unpack_limb(reader: &mut Reader<'_>, m: &Modulus, limb: &mut [u64]) -> Result<()> {
+    let bits = m.bits();
+    let bytes = reader.take(limb.len() / 8 * bits as usize)?;
+    let mut words = bytes.chunks(8).map(|chunk| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        u64::from_le_bytes(word)
+    });
+    let (mut pending, mut count) = (0u128, 0);
+    let mut largest = 0;
+    for residue in limb {
+        if count < bits {
+            pending |= u128::from(words.next().unwrap_or(0)) << count;
+            count += 64;
+        }
+        *residue = pending as u64 & ((1 << bits) - 1);
+        largest = largest.max(*residue);
+        pending >>= bits;
+        count -= bits;
+    }
+    if largest < m.value() {
+        return Ok(());
+    }
+    Err(reader.error(format!("a residue is {largest}, not below the prime {}", m.value())))
+}
+
+/// Opens a frame of this scheme and of these parameters.
+///
+/// # Errors
+/// Those of [`wire::open`]; another scheme or other parameters.
+pub(super) fn open<'a>(
+    params: &Params,
+    kind: Kind,
+    bytes: &'a [u8],
+) -> Result<(Header, Reader<'a>)> {
+    let (header, payload) = wire::open(kind, bytes)?;
+    check_scheme(&header)?;
+    params.check_id(kind.as_str(), header.params)?;
+    Ok((header, Reader::new(kind.as_str(), payload)))
+}
+
+fn check_scheme(header: &Header) -> Result<()> {
+    if header.scheme == Scheme::Ckks {
+        return Ok(());
+    }
+    let detail = format!("the scheme CKKS expected, {} found", header.scheme.as_str());
+    Err(Error::malformed(header.kind.as_str(), detail))
+}
+
+impl Params {
+    /// Serialises the description: everything else is computed from it.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let spec = self.spec();
+        let security = match spec.security {
+            _ if self.is_insecure() => 0,
+            Security::Classical128 => 1,
+            Security::Quantum128 => 2,
+        };
+        let ring = match spec.ring {
+            Ring::Standard => 0,
+            Ring::ConjugateInvariant => 1,
+        };
+        let mut payload = vec![security, ring];
+        let numbers = [
+            spec.log_degree,
+            spec.base_bits,
+            spec.scale_bits,
+            spec.levels as u32,
+            spec.special_primes as u32,
+            spec.special_bits,
+            spec.digits as u32,
+        ];
+        numbers.iter().for_each(|number| payload.extend(number.to_le_bytes()));
+        let header = Header {
+            scheme: Scheme::Ckks,
+            kind: Kind::Parameters,
+            params: self.param_id(),
+            key: KeyId::default(),
+        };
+        header.frame(&payload)
+    }
+
+    /// Reads what [`Self::to_bytes`] wrote. Test sets are refused, except in builds for tests.
+    ///
+    /// # Errors
+    /// Damaged or foreign bytes, and whatever [`Params::new`] refuses.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Arc<Self>> {
+        let (header, payload) = wire::open(Kind::Parameters, bytes)?;
+        check_scheme(&header)?;
+        let mut reader = Reader::new(Kind::Parameters.as_str(), payload);
+        let security = reader.u8()?;
+        let ring = match reader.u8()? {
+            0 => Ring::Standard,
+            1 => Ring::ConjugateInvariant,
+            other => return Err(reader.error(format!("unknown ring {other}"))),
+        };
+        let mut spec = ParamsSpec {
+            ring,
+            log_degree: reader.u32()?,
+            base_bits: reader.u32()?,
+            scale_bits: reader.u32()?,
+            levels: reader.u32()? as usize,
+            special_primes: reader.u32()? as usize,
+            special_bits: reader.u32()?,
+            digits: reader.u32()? as usize,
+            security: Security::Classical128,
+        };
+        if header.key != KeyId::default() {
+            return Err(reader.error("a frame of parameters names no key"));
+        }
+        let params = match security {
+            #[cfg(feature = "hazmat")]
+            0 => Params::insecure_new(spec)?,
+            1 => Params::new(spec)?,
+            2 => {
+                spec.security = Security::Quantum128;
+                Params::new(spec)?
+            }
+            #[cfg(not(feature = "hazmat"))]
+            0 => return Err(reader.error("an insecure set for tests")),
+            other => return Err(reader.error(format!("unknown security level {other}"))),
+        };
+        reader.finish()?;
+        params.check_id(Kind::Parameters.as_str(), header.params)?;
+        Ok(params)
+    }
+}
+
+impl Meta {
+    fn append(&self, level: usize, shape: [u8; 2], out: &mut Vec<u8>) {
+        out.extend(shape);
+        out.extend((level as u32).to_le_bytes());
+        out.extend(self.slots.ilog2().to_le_bytes());
+        let numbers = [self.scale, self.noise.std, self.noise.bound, self.magnitude];
+        numbers.iter().for_each(|number| out.extend(number.to_bits().to_le_bytes()));
+    }
+
+    /// Degree, whether c_1 is seeded, level and the rest.
+    fn read(
+        params: &Params,
+        key: KeyId,
+        reader: &mut Reader<'_>,
+    ) -> Result<(usize, bool, usize, Self)> {
+        let (degree, seeded) = (reader.u8()?, reader.u8()?);
+        let (level, log_slots) = (reader.u32()? as usize, reader.u32()?);
+        if !matches!((degree, seeded), (1, 0 | 1) | (2, 0)) {
+            return Err(reader.error(format!("degree {degree}, seeded {seeded} found")));
+        }
+        if level > params.max_level() {
+            return Err(reader.error(format!("level {level} of {}", params.max_level())));
+        }
+        if log_slots > params.max_slots().ilog2() {
+            return Err(reader.error(format!("2^{log_slots} slots of {}", params.max_slots())));
+        }
+        let mut number = |what: &str| {
+            let value = reader.f64()?;
+            if value > 0.0 && value.log2().abs() <= MAX_LOG {
+                return Ok(value);
+            }
+            Err(reader.error(format!("{what} is {value}")))
+        };
+        let scale = number("the scale")?;
+        let noise = Noise { std: number("the error")?, bound: number("the bound of the error")? };
+        let magnitude = number("the magnitude")?;
+        let meta = Meta { key, scale, slots: 1 << log_slots, noise, magnitude };
+        Ok((usize::from(degree), seeded == 1, level, meta))
+    }
+}
+
+fn append_poly(poly: &Poly<Ntt>, out: &mut Vec<u8>) {
+    let params = poly.params();
+    poly.limbs().enumerate().for_each(|(index, limb)| pack_limb(limb, params.prime(index), out));
+}
+
+fn read_poly(params: &Arc<Params>, level: usize, reader: &mut Reader<'_>) -> Result<Poly<Ntt>> {
+    let mut poly = Poly::scratch(params, level);
+    for index in 0..=level {
+        unpack_limb(reader, params.prime(index), poly.limb_mut(index))?;
+    }
+    Ok(poly)
+}
+
+fn poly_bytes(params: &Params, level: usize) -> usize {
+    (0..=level).map(|index| limb_bytes(params, params.table(index))).sum()
+}
+
+fn header(params: &Params, key: KeyId) -> Header {
+    Header { scheme: Scheme::Ckks, kind: Kind::Ciphertexts, params: params.param_id(), key }
+}
+
+impl Ciphertext {
+    /// Bytes serialised, at `level` and of `degree`.
+    pub fn bytes_at(params: &Params, level: usize, degree: usize) -> usize {
+        wire::HEADER_LEN + META_BYTES + (degree + 1) * poly_bytes(params, level)
+    }
+
+    /// Serialises the ciphertext.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut payload =
+            Vec::with_capacity(Self::bytes_at(self.params(), self.level(), self.degree()));
+        self.meta.append(self.level(), [self.degree() as u8, 0], &mut payload);
+        self.parts.iter().for_each(|part| append_poly(part, &mut payload));
+        header(self.params(), self.meta.key).frame(&payload)
+    }
+
+    /// Reads what [`Self::to_bytes`] or [`SeededCiphertext::to_bytes`] wrote.
+    ///
+    /// # Errors
+    /// Damaged or foreign bytes, other parameters, a residue that is not below its prime.
+    pub fn from_bytes(params: &Arc<Params>, bytes: &[u8]) -> Result<Self> {
+        let (head, mut reader) = open(params, Kind::Ciphertexts, bytes)?;
+        let (degree, seeded, level, meta) = Meta::read(params, head.key, &mut reader)?;
+        if seeded {
+            let seed = reader.array()?;
+            let constant = read_poly(params, level, &mut reader)?;
+            reader.finish()?;
+            return Ok(SeededCiphertext { seed, constant, meta }.expand());
+        }
+        let parts = (0..=degree).map(|_| read_poly(params, level, &mut reader));
+        let parts = parts.collect::<Result<_>>()?;
+        reader.finish()?;
+        Ok(Ciphertext { parts, meta })
+    }
+}
+
+impl SeededCiphertext {
+    /// Bytes serialised, at `level`.
+    pub fn bytes_at(params: &Params, level: usize) -> usize {
+        wire::HEADER_LEN + META_BYTES + 32 + poly_bytes(params, level)
+    }
+
+    /// Serialises the ciphertext, with the seed for c_1.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let params = self.constant.params();
+        let mut payload = Vec::with_capacity(Self::bytes_at(params, self.level()));
+        self.meta.append(self.level(), [1, 1], &mut payload);
+        payload.extend_from_slice(&self.seed);
+        append_poly(&self.constant, &mut payload);
+        header(params, self.meta.key).frame(&payload)
+    }
+}

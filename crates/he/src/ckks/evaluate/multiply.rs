@@ -1,0 +1,234 @@
+//! Products. Two operands enter, a product of degree 2 leaves; relinearisation is a step of its own. Server side.
+
+use super::super::ciphertext::Ciphertext;
+use super::super::complex::Complex;
+use super::super::keyswitch::{self, Finish};
+use super::super::noise::Noise;
+use super::super::plaintext::{Encoding, Plaintext};
+use super::super::poly::Poly;
+use super::Evaluator;
+use crate::error::{Error, Result};
+
+impl Evaluator {
+    /// `a b`, of degree 2 and at the product of the scales: sums of such products are relinearised and rescaled once. Operands
+    /// are brought to one level as [`Self::explain_multiply`] says.
+    ///
+    /// # Errors
+    /// [`Error::Level`] if no level is left, [`Error::Range`] for operands of degree 2, [`Error::WrongKey`], [`Error::Parameters`].
+    pub fn multiply(&self, a: &Ciphertext, b: &Ciphertext) -> Result<Ciphertext> {
+        linear("a factor", a)?;
+        linear("a factor", b)?;
+        let [a, b] = self.join(a, b)?;
+        self.check_room("a product", &a, b.scale())?;
+        let ([a0, a1], [b0, b1]) = (halves(&a)?, halves(&b)?);
+        let mut middle = Poly::product(a0, b1);
+        middle.mul_add_assign(a1, b0);
+        let parts = vec![Poly::product(a0, b0), middle, Poly::product(a1, b1)];
+        Ok(self.multiplied(&a, &b, parts))
+    }
+
+    /// `a²`, likewise.
+    ///
+    /// # Errors
+    /// As [`Self::multiply`].
+    pub fn square(&self, a: &Ciphertext) -> Result<Ciphertext> {
+        linear("a factor", a)?;
+        let [a, _] = self.join(a, a)?;
+        self.check_room("a square", &a, a.scale())?;
+        let [a0, a1] = halves(&a)?;
+        let mut middle = Poly::product(a0, a1);
+        let twin = middle.clone();
+        middle.add_assign(&twin);
+        let parts = vec![Poly::product(a0, a0), middle, Poly::product(a1, a1)];
+        Ok(self.multiplied(&a, &a, parts))
+    }
+
+    fn multiplied(
+        &self,
+        a: &Ciphertext,
+        b: &Ciphertext,
+        parts: Vec<Poly<super::super::poly::Ntt>>,
+    ) -> Ciphertext {
+        let noise = a.noise().product(
+            a.scale() * a.magnitude(),
+            *b.noise(),
+            b.scale() * b.magnitude(),
+            self.params.expansion(),
+        );
+        let mut product =
+            a.with_parts(parts, a.scale() * b.scale(), noise, a.magnitude() * b.magnitude());
+        product.meta.slots = a.slots().max(b.slots());
+        product
+    }
+
+    /// Back to degree 1; a ciphertext of degree 1 as it is.
+    ///
+    /// # Errors
+    /// [`Error::MissingKey`] without the relinearisation key, [`Error::WrongKey`], [`Error::Parameters`].
+    pub fn relinearise(&self, a: &Ciphertext) -> Result<Ciphertext> {
+        let [c0, c1, c2] = a.parts() else {
+            return Ok(a.clone());
+        };
+        let keys = self.keys_for(a, "relinearisation", "KeyPlan::relinearise")?;
+        let key = keys.relinearisation(a.level())?;
+        let [d0, d1] = keyswitch::switch(c2, key);
+        let level = a.level();
+        let finish = |sum, plus| {
+            let finish = Finish { plus: Some(plus), permutation: None };
+            keyswitch::mod_down(&self.params, level, sum, &finish)
+        };
+        let parts = vec![finish(d0, c0), finish(d1, c1)];
+        let noise = a.noise().plus(self.switch_noise(level));
+        Ok(a.with_parts(parts, a.scale(), noise, a.magnitude()))
+    }
+
+    /// `a b`, relinearised and rescaled: a ciphertext of degree 1, one level lower.
+    ///
+    /// # Errors
+    /// As [`Self::multiply`] and [`Self::relinearise`].
+    pub fn mul(&self, a: &Ciphertext, b: &Ciphertext) -> Result<Ciphertext> {
+        self.normalise(&self.multiply(a, b)?)
+    }
+
+    /// Relinearises what is of degree 2 and rescales what is due.
+    ///
+    /// # Errors
+    /// As [`Self::relinearise`].
+    pub fn normalise(&self, a: &Ciphertext) -> Result<Ciphertext> {
+        let a = self.relinearise(a)?;
+        if self.is_pending(&a) { self.rescale(&a) } else { Ok(a) }
+    }
+
+    /// `a` times a plaintext, slot by slot, at the product of the scales. A plaintext at the canonical scale of the level makes
+    /// a product whose rescale lands on the canonical scale below.
+    ///
+    /// # Errors
+    /// [`Error::Level`] if no level is left, [`Error::Range`] for a plaintext of a lower level, [`Error::Parameters`].
+    pub fn multiply_plain(&self, a: &Ciphertext, plaintext: &Plaintext) -> Result<Ciphertext> {
+        self.check_plain(a, plaintext)?;
+        self.check_room("a product with a plaintext", a, plaintext.scale())?;
+        let parts = a.parts().iter().map(|part| Poly::product(part, plaintext.poly())).collect();
+        let noise = a.noise().product(
+            a.scale() * a.magnitude(),
+            plaintext.noise(),
+            plaintext.scale() * plaintext.magnitude(),
+            self.params.expansion(),
+        );
+        let mut product = a.with_parts(
+            parts,
+            a.scale() * plaintext.scale(),
+            noise,
+            a.magnitude() * plaintext.magnitude(),
+        );
+        product.meta.slots = a.slots().max(plaintext.slots());
+        Ok(product)
+    }
+
+    /// `a` times `values`, slot by slot, encoded at the scale whose product rescales to a canonical one.
+    ///
+    /// # Errors
+    /// As [`Self::multiply_plain`], and those of [`Plaintext::encode`].
+    pub fn multiply_values(&self, a: &Ciphertext, values: &[f64]) -> Result<Ciphertext> {
+        let a = self.due(a)?;
+        let encoding = self.factor_encoding(&a)?;
+        self.multiply_plain(&a, &Plaintext::encode_with(&self.params, values, &encoding)?)
+    }
+
+    /// [`Self::multiply_values`] of complex numbers.
+    ///
+    /// # Errors
+    /// As [`Self::multiply_values`].
+    pub fn multiply_complex_values(
+        &self,
+        a: &Ciphertext,
+        values: &[Complex],
+    ) -> Result<Ciphertext> {
+        let a = self.due(a)?;
+        let encoding = self.factor_encoding(&a)?;
+        let plaintext = Plaintext::encode_complex_with(&self.params, values, &encoding)?;
+        self.multiply_plain(&a, &plaintext)
+    }
+
+    /// [`Self::multiply_values`], rescaled.
+    ///
+    /// # Errors
+    /// As [`Self::multiply_values`].
+    pub fn mul_values(&self, a: &Ciphertext, values: &[f64]) -> Result<Ciphertext> {
+        self.rescale(&self.multiply_values(a, values)?)
+    }
+
+    fn factor_encoding(&self, a: &Ciphertext) -> Result<Encoding> {
+        let scale = Some(self.factor_scale(a)?);
+        Ok(Encoding { level: Some(a.level()), scale, slots: Some(a.slots()), magnitude: None })
+    }
+
+    /// The scale of a factor whose product with `a` rescales to the canonical scale of the level below.
+    pub fn factor_scale(&self, a: &Ciphertext) -> Result<f64> {
+        let Some(below) = a.level().checked_sub(1) else {
+            return Err(no_level("a product"));
+        };
+        Ok(self.params.scale(below) * self.params.prime(a.level()).value() as f64 / a.scale())
+    }
+
+    /// The operand of a product, rescaled if that is due.
+    pub(super) fn due(&self, a: &Ciphertext) -> Result<Ciphertext> {
+        self.check(a)?;
+        if self.is_pending(a) { self.rescale(a) } else { Ok(a.clone()) }
+    }
+
+    /// Refuses a product whose scale the modulus has no room for.
+    pub(super) fn check_room(
+        &self,
+        operation: &'static str,
+        a: &Ciphertext,
+        factor: f64,
+    ) -> Result<()> {
+        // A bit for the sign, and one for numbers up to 1.
+        let needed = a.scale().log2() + factor.log2() + 2.0;
+        let room = self.params.log_modulus(a.level());
+        if needed <= room {
+            return Ok(());
+        }
+        if a.level() == 0 {
+            return Err(no_level(operation));
+        }
+        Err(Error::Level {
+            operation,
+            needed: format!("a modulus of {needed:.0} bits"),
+            left: format!("{room:.0} bits at level {} are", a.level()),
+        })
+    }
+
+    /// What one key switch at `level` adds.
+    pub(super) fn switch_noise(&self, level: usize) -> Noise {
+        let params = &self.params;
+        let digits = (0..params.digits(level)).map(|digit| {
+            let range = params.digit_range(level, digit);
+            range.map(|index| params.prime(index).value() as f64).product()
+        });
+        Noise::key_switch(params.expansion(), digits, f64::exp2(params.log_special()))
+    }
+}
+
+fn no_level(operation: &'static str) -> Error {
+    Error::Level { operation, needed: "1 level".into(), left: "none is".into() }
+}
+
+/// Refuses a ciphertext of degree 2.
+pub(super) fn linear(what: &'static str, a: &Ciphertext) -> Result<()> {
+    halves(a).map(|_| ()).map_err(|_| Error::Range {
+        what,
+        expected: "of degree 1 (relinearise it first)".into(),
+        actual: format!("degree {}", a.degree()),
+    })
+}
+
+/// The two parts of a ciphertext of degree 1.
+pub(super) fn halves(a: &Ciphertext) -> Result<[&Poly<super::super::poly::Ntt>; 2]> {
+    let parts: Vec<_> = a.parts().iter().collect();
+    parts.try_into().map_err(|_| Error::Range {
+        what: "a ciphertext",
+        expected: "of degree 1 (relinearise it first)".into(),
+        actual: format!("degree {}", a.degree()),
+    })
+}

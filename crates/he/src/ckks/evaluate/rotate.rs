@@ -1,0 +1,133 @@
+//! Rotations and conjugation. A ciphertext enters; the same numbers in other slots leave. Server side.
+
+use super::super::ciphertext::Ciphertext;
+use super::super::keys::SwitchKey;
+use super::super::keyswitch::{self, Digits, Finish};
+use super::super::poly::{Ntt, Poly};
+use super::super::words::Words;
+use super::Evaluator;
+use super::multiply::{halves, linear};
+use crate::error::{Error, Result};
+
+/// A ciphertext with its digits at hand: what several rotations of it share.
+#[derive(Clone)]
+pub struct Decomposed {
+    ciphertext: Ciphertext,
+    digits: Digits,
+}
+
+impl Decomposed {
+    /// The ciphertext.
+    pub fn ciphertext(&self) -> &Ciphertext {
+        &self.ciphertext
+    }
+}
+
+impl core::fmt::Debug for Decomposed {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Decomposed").field("ciphertext", &self.ciphertext).finish_non_exhaustive()
+    }
+}
+
+impl Evaluator {
+    /// Slot j of the result is slot j + `steps` of `a`, cyclically in its slots.
+    ///
+    /// # Errors
+    /// [`Error::MissingKey`] without a key for this rotation, [`Error::Range`] for a ciphertext of degree 2, [`Error::WrongKey`],
+    /// [`Error::Parameters`].
+    pub fn rotate(&self, a: &Ciphertext, steps: i64) -> Result<Ciphertext> {
+        linear("a ciphertext to rotate", a)?;
+        if steps.rem_euclid(a.slots() as i64) == 0 {
+            return Ok(a.clone());
+        }
+        let (element, key) = self.rotation_key(a, steps)?;
+        let [_, linear] = halves(a)?;
+        self.turn(a, element, keyswitch::switch(linear, key))
+    }
+
+    /// The complex conjugate of every slot.
+    ///
+    /// # Errors
+    /// [`Error::MissingKey`] without the conjugation key; [`Error::Range`] in the conjugate-invariant ring and for degree 2.
+    pub fn conjugate(&self, a: &Ciphertext) -> Result<Ciphertext> {
+        linear("a ciphertext to conjugate", a)?;
+        if self.params.max_slots() == self.params.degree() {
+            return Err(Error::Range {
+                what: "conjugation",
+                expected: "in the standard ring: slots of the conjugate-invariant ring are real"
+                    .into(),
+                actual: self.params.ring().as_str().into(),
+            });
+        }
+        let keys = self.keys_for(a, "conjugation", "KeyPlan::conjugate")?;
+        let (element, key) = keys.conjugation(a.level())?;
+        let [_, linear] = halves(a)?;
+        self.turn(a, element, keyswitch::switch(linear, key))
+    }
+
+    /// Cuts c_1 into digits once, for [`Self::rotate_hoisted`].
+    ///
+    /// # Errors
+    /// [`Error::Range`] for a ciphertext of degree 2, [`Error::Parameters`].
+    pub fn decompose(&self, a: &Ciphertext) -> Result<Decomposed> {
+        self.check(a)?;
+        linear("a ciphertext to rotate", a)?;
+        let [_, linear] = halves(a)?;
+        Ok(Decomposed { digits: Digits::new(linear), ciphertext: a.clone() })
+    }
+
+    /// [`Self::rotate`] by each of `steps`, from one decomposition.
+    ///
+    /// # Errors
+    /// As [`Self::rotate`].
+    pub fn rotate_hoisted(&self, a: &Decomposed, steps: &[i64]) -> Result<Vec<Ciphertext>> {
+        let ciphertext = &a.ciphertext;
+        let rotate = |&steps: &i64| {
+            if steps.rem_euclid(ciphertext.slots() as i64) == 0 {
+                return Ok(ciphertext.clone());
+            }
+            let (element, key) = self.rotation_key(ciphertext, steps)?;
+            self.turn(ciphertext, element, a.digits.switch(key))
+        };
+        steps.iter().map(rotate).collect()
+    }
+
+    /// In every slot the sum over `count` slots from it on, cyclically: log2(`count`) rotations.
+    ///
+    /// # Errors
+    /// [`Error::Range`] unless `count` is a power of two up to the number of slots; those of [`Self::rotate`].
+    pub fn inner_sum(&self, a: &Ciphertext, count: usize) -> Result<Ciphertext> {
+        if !count.is_power_of_two() || count > a.slots() {
+            return Err(Error::Range {
+                what: "the number of slots to sum over",
+                expected: format!("a power of two up to {}", a.slots()),
+                actual: count.to_string(),
+            });
+        }
+        let mut sum = a.clone();
+        for bit in 0..count.ilog2() {
+            sum = self.add(&sum, &self.rotate(&sum, 1 << bit)?)?;
+        }
+        Ok(sum)
+    }
+
+    fn rotation_key(&self, a: &Ciphertext, steps: i64) -> Result<(u64, &SwitchKey)> {
+        let what = format!("rotation by {steps}");
+        let keys = self.keys_for(a, &what, &format!("KeyPlan::rotations([{steps}])"))?;
+        keys.rotation(steps, a.slots(), a.level())
+    }
+
+    /// `(c_0 + d_0)(X^g), d_1(X^g)` with d the sums of a key switch divided by P (docs/ckks.md, section 4.4).
+    fn turn(&self, a: &Ciphertext, element: u64, sums: [Words; 2]) -> Result<Ciphertext> {
+        let [constant, _] = halves(a)?;
+        let permutation = self.params.automorphism(element);
+        let [first, second] = sums;
+        let down = |sum, plus: Option<&Poly<Ntt>>| {
+            let finish = Finish { plus, permutation: Some(&permutation) };
+            keyswitch::mod_down(&self.params, a.level(), sum, &finish)
+        };
+        let parts = vec![down(first, Some(constant)), down(second, None)];
+        let noise = a.noise().plus(self.switch_noise(a.level()));
+        Ok(a.with_parts(parts, a.scale(), noise, a.magnitude()))
+    }
+}

@@ -1,0 +1,229 @@
+//! Evaluation keys: what a server needs to multiply and rotate. A plan enters at the owner; keys leave for the server.
+
+use super::super::params::Params;
+use super::plan::{KeyPlan, conjugation_element, rotation_element};
+use super::switch::SwitchKey;
+use crate::error::{Error, Result};
+use crate::wire::{self, Header, KeyId, Kind, Scheme};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Payload bytes before the first key: level and number of keys.
+pub(super) const FIXED_BYTES: usize = 8;
+/// The place of the relinearisation key among the Galois elements, which are odd.
+const RELINEARISE: u64 = 0;
+
+/// A set of evaluation keys. Public: of no use for reading anything.
+#[derive(Clone)]
+pub struct EvaluationKeys {
+    params: Arc<Params>,
+    key: KeyId,
+    level: usize,
+    /// By Galois element, 0 for relinearisation.
+    keys: BTreeMap<u64, Arc<SwitchKey>>,
+}
+
+impl EvaluationKeys {
+    /// An empty set to insert into.
+    #[cfg(feature = "client")]
+    pub(super) fn empty(params: &Arc<Params>, key: KeyId, level: usize) -> Self {
+        EvaluationKeys { params: params.clone(), key, level, keys: BTreeMap::new() }
+    }
+
+    /// Adds the key of a Galois element, 0 for relinearisation.
+    #[cfg(feature = "client")]
+    pub(super) fn insert(&mut self, element: u64, key: SwitchKey) {
+        self.keys.insert(element, Arc::new(key));
+    }
+
+    /// The parameters.
+    pub fn params(&self) -> &Arc<Params> {
+        &self.params
+    }
+
+    /// The secret key they belong to.
+    pub fn key_id(&self) -> KeyId {
+        self.key
+    }
+
+    /// The highest level they serve.
+    pub fn level(&self) -> usize {
+        self.level
+    }
+
+    /// The number of keys.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// Bytes serialised.
+    pub fn bytes(&self) -> usize {
+        let entry = 8 + SwitchKey::bytes_at(&self.params, self.level);
+        wire::HEADER_LEN + FIXED_BYTES + self.keys.len() * entry
+    }
+
+    /// Bytes in memory, where the masks are expanded.
+    pub fn memory(&self) -> usize {
+        self.keys.values().map(|key| key.memory()).sum()
+    }
+
+    /// Whether `plan` can be carried out with these keys.
+    pub fn covers(&self, plan: &KeyPlan) -> bool {
+        let level = plan.level.unwrap_or(self.params.max_level());
+        let elements = plan.galois_elements(&self.params);
+        level <= self.level
+            && (!plan.relinearise || self.keys.contains_key(&RELINEARISE))
+            && elements.iter().all(|element| self.keys.contains_key(element))
+    }
+
+    /// Adds the keys of another set of the same secret key and level.
+    ///
+    /// # Errors
+    /// [`Error::Parameters`], [`Error::WrongKey`], or [`Error::Range`] for another level.
+    pub fn merge(&mut self, other: &EvaluationKeys) -> Result<()> {
+        let what = "a set of evaluation keys";
+        self.params.check_same(what, &other.params)?;
+        if self.key != other.key {
+            return Err(Error::WrongKey { what, expected: self.key, actual: other.key });
+        }
+        if self.level != other.level {
+            return Err(Error::Range {
+                what: "the level of the keys to add",
+                expected: self.level.to_string(),
+                actual: other.level.to_string(),
+            });
+        }
+        self.keys.extend(other.keys.iter().map(|(element, key)| (*element, key.clone())));
+        Ok(())
+    }
+
+    /// The relinearisation key for a ciphertext at `level`.
+    pub(in super::super) fn relinearisation(&self, level: usize) -> Result<&SwitchKey> {
+        let make = "KeyPlan::relinearise";
+        let key = self.keys.get(&RELINEARISE);
+        self.at_level(key, level).map_err(|detail| missing("relinearisation", make, detail))
+    }
+
+    /// The conjugation key for a ciphertext at `level`.
+    pub(in super::super) fn conjugation(&self, level: usize) -> Result<(u64, &SwitchKey)> {
+        let element = conjugation_element(&self.params);
+        let key = self.at_level(self.keys.get(&element), level);
+        let key = key.map_err(|detail| missing("conjugation", "KeyPlan::conjugate", detail))?;
+        Ok((element, key))
+    }
+
+    /// The key that rotates `slots` slots by `steps`, for a ciphertext at `level`. As fewer slots repeat, any key that
+    /// rotates by the same number modulo their number will do.
+    pub(in super::super) fn rotation(
+        &self,
+        steps: i64,
+        slots: usize,
+        level: usize,
+    ) -> Result<(u64, &SwitchKey)> {
+        let repeats = (self.params.max_slots() / slots) as i64;
+        let alike = (0..repeats).map(|turn| steps + turn * slots as i64);
+        let elements = alike.map(|steps| rotation_element(&self.params, steps));
+        let found = elements.filter_map(|element| Some((element, self.keys.get(&element)?)));
+        let mut detail = None;
+        for (element, key) in found {
+            match self.at_level(Some(key), level) {
+                Ok(key) => return Ok((element, key)),
+                Err(reason) => detail = reason,
+            }
+        }
+        Err(missing(
+            &format!("rotation by {steps}"),
+            &format!("KeyPlan::rotations([{steps}])"),
+            detail,
+        ))
+    }
+
+    /// The key, if it reaches `level`; else why not.
+    fn at_level<'a>(
+        &self,
+        key: Option<&'a Arc<SwitchKey>>,
+        level: usize,
+    ) -> core::result::Result<&'a SwitchKey, Option<String>> {
+        let key = key.ok_or(None)?;
+        if key.level() >= level {
+            return Ok(key);
+        }
+        Err(Some(format!(" at level {level} (the one here reaches level {})", key.level())))
+    }
+
+    fn header(&self) -> Header {
+        Header {
+            scheme: Scheme::Ckks,
+            kind: Kind::EvaluationKeys,
+            params: self.params.param_id(),
+            key: self.key,
+        }
+    }
+
+    /// Serialises the keys; masks are written as their seeds.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut frame = Vec::with_capacity(self.bytes());
+        frame.resize(wire::HEADER_LEN, 0);
+        frame.extend((self.level as u32).to_le_bytes());
+        frame.extend((self.keys.len() as u32).to_le_bytes());
+        for (element, key) in &self.keys {
+            frame.extend(element.to_le_bytes());
+            key.append(&self.params, &mut frame);
+        }
+        self.header().seal(&mut frame);
+        frame
+    }
+
+    /// Reads what [`Self::to_bytes`] wrote.
+    ///
+    /// # Errors
+    /// Damaged or foreign bytes, other parameters, elements that are not of this ring or not in order.
+    pub fn from_bytes(params: &Arc<Params>, bytes: &[u8]) -> Result<Self> {
+        let (header, mut reader) = super::super::bytes::open(params, Kind::EvaluationKeys, bytes)?;
+        let level = reader.u32()? as usize;
+        let count = reader.u32()? as usize;
+        if level > params.max_level() {
+            return Err(reader.error(format!("level {level} of {}", params.max_level())));
+        }
+        let expected = count.checked_mul(8 + SwitchKey::bytes_at(params, level));
+        if expected != Some(reader.remaining()) {
+            let left = reader.remaining();
+            return Err(reader.error(format!("{count} keys expected in {left} bytes")));
+        }
+        let order = params.ring().root_order(params.spec().log_degree);
+        let mut keys = BTreeMap::new();
+        for _ in 0..count {
+            let element = reader.u64()?;
+            if keys.last_key_value().is_some_and(|(last, _)| *last >= element) {
+                return Err(reader.error("keys in the order of their Galois elements expected"));
+            }
+            let rotates = element % 4 == 1 && element > 1 && element < order;
+            let conjugates = element == conjugation_element(params);
+            if element != RELINEARISE && !rotates && !conjugates {
+                return Err(reader.error(format!("{element} is no Galois element of this ring")));
+            }
+            keys.insert(element, Arc::new(SwitchKey::read(params, level, &mut reader)?));
+        }
+        reader.finish()?;
+        Ok(EvaluationKeys { params: params.clone(), key: header.key, level, keys })
+    }
+}
+
+fn missing(what: &str, make: &str, detail: Option<String>) -> Error {
+    Error::MissingKey {
+        key: format!("{what}{}", detail.unwrap_or_default()),
+        make: format!("SecretKey::evaluation_keys and {make}"),
+    }
+}
+
+impl core::fmt::Debug for EvaluationKeys {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let elements = self.keys.keys().collect::<Vec<_>>();
+        write!(f, "EvaluationKeys({}, level {}, elements {elements:?})", self.key, self.level)
+    }
+}

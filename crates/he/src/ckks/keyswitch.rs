@@ -1,0 +1,210 @@
+//! Key switching and rescaling. Polynomials and switching keys enter; polynomials under another key or of a lower level leave.
+//! Server side.
+//!
+//! Hybrid key switching (Han & Ki 2019, IACR ePrint 2019/688): the input is cut into digits of a few primes, each digit is
+//! extended to all primes, multiplied with its part of the key modulo Q P, and the sum is divided by P (docs/ckks.md, section 4).
+
+use super::keys::SwitchKey;
+use super::params::Params;
+use super::poly::{Ntt, Poly, each, each_pair};
+use super::words::Words;
+use ciphervec_arith::{NttTable, convert, poly};
+use rayon::prelude::*;
+use std::sync::Arc;
+
+/// The digits of a polynomial, extended to all primes of its level and the special ones, in NTT form: what several rotations
+/// of one ciphertext share.
+#[derive(Clone)]
+pub(super) struct Digits {
+    level: usize,
+    /// The polynomial itself: its digits modulo their own primes.
+    own: Poly<Ntt>,
+    /// `[prime][digit]`, those of [`Self::own`] left out.
+    extended: Words,
+}
+
+/// Limbs of an extended polynomial at `level`.
+fn wide(params: &Params, level: usize) -> usize {
+    level + 1 + params.special_tables().len()
+}
+
+/// The transform of limb `index` of an extended polynomial at `level`.
+fn table(params: &Params, level: usize, index: usize) -> &NttTable {
+    if index <= level { params.table(index) } else { &params.special_tables()[index - level - 1] }
+}
+
+impl Digits {
+    /// Cuts a polynomial into digits and transforms them.
+    pub fn new(input: &Poly<Ntt>) -> Self {
+        let mut digits = Self::extend(input);
+        let (params, level) = (input.params().clone(), digits.level);
+        let (degree, count) = (params.degree(), params.digits(level));
+        each(&mut digits.extended, count * degree, |index, limbs| {
+            transform(&params, level, index, limbs);
+        });
+        digits
+    }
+
+    /// Cuts a polynomial into digits in coefficient form.
+    fn extend(input: &Poly<Ntt>) -> Self {
+        let (params, level) = (input.params(), input.level());
+        let (degree, count) = (params.degree(), params.digits(level));
+        let coefficients = input.clone().into_coefficients();
+        let mut extended = params.pool.take(wide(params, level) * count * degree);
+        let mut targets: Vec<Vec<&mut [u64]>> = (0..count).map(|_| Vec::new()).collect();
+        for (index, limbs) in extended.chunks_exact_mut(count * degree).enumerate() {
+            for (digit, limb) in limbs.chunks_exact_mut(degree).enumerate() {
+                if !params.digit_range(level, digit).contains(&index) {
+                    targets[digit].push(limb);
+                }
+            }
+        }
+        let convert = |digit: usize, mut targets: Vec<&mut [u64]>| {
+            let range = params.digit_range(level, digit);
+            let sources: Vec<&[u64]> = range.map(|index| coefficients.limb(index)).collect();
+            params.mod_up(level, digit).convert(&sources, &mut targets);
+        };
+        if rayon::current_num_threads() > 1 {
+            let targets = targets.into_par_iter().enumerate();
+            targets.for_each(|(digit, targets)| convert(digit, targets));
+        } else {
+            let targets = targets.into_iter().enumerate();
+            targets.for_each(|(digit, targets)| convert(digit, targets));
+        }
+        Digits { level, own: input.clone(), extended }
+    }
+
+    /// The inner product with a key, divided by P: d_0 + d_1 s' ≈ c s.
+    pub fn switch(&self, key: &SwitchKey) -> [Words; 2] {
+        let (params, level) = (self.own.params(), self.level);
+        let (degree, count) = (params.degree(), params.digits(level));
+        let mut sums = [(); 2].map(|()| params.pool.take(wide(params, level) * degree));
+        let [first, second] = &mut sums;
+        each_pair(first, second, degree, |index, first, second| {
+            let limbs = &self.extended[index * count * degree..][..count * degree];
+            dot(params, &self.own, key, index, limbs, [first, second]);
+        });
+        sums
+    }
+}
+
+/// Transforms the digits modulo one prime, all but the one that is at hand already.
+fn transform(params: &Params, level: usize, index: usize, limbs: &mut [u64]) {
+    let table = table(params, level, index);
+    for (digit, limb) in limbs.chunks_exact_mut(params.degree()).enumerate() {
+        if !params.digit_range(level, digit).contains(&index) {
+            table.forward(limb);
+        }
+    }
+}
+
+/// The inner products of all digits with both halves of a key modulo one prime.
+fn dot(
+    params: &Params,
+    own: &Poly<Ntt>,
+    key: &SwitchKey,
+    index: usize,
+    limbs: &[u64],
+    [first, second]: [&mut [u64]; 2],
+) {
+    let level = own.level();
+    let digits: Vec<&[u64]> =
+        limbs
+            .chunks_exact(params.degree())
+            .enumerate()
+            .map(|(digit, limb)| {
+                if params.digit_range(level, digit).contains(&index) {
+                    own.limb(index)
+                } else {
+                    limb
+                }
+            })
+            .collect();
+    let halves = (0..digits.len()).map(|digit| key.limbs(params, level, digit, index));
+    let (zeroth, linear): (Vec<_>, Vec<_>) = halves.map(|[b, a]| (b, a)).unzip();
+    let m = table(params, level, index).modulus();
+    poly::dot_pair(first, second, &digits, &zeroth, &linear, m);
+}
+
+/// What is done with a sum once it is divided by P.
+pub(super) struct Finish<'a> {
+    /// Added to the quotient.
+    pub plus: Option<&'a Poly<Ntt>>,
+    /// The automorphism applied in the end.
+    pub permutation: Option<&'a [u32]>,
+}
+
+/// Switches a polynomial in one go: digits modulo one prime are multiplied while they are in the cache.
+pub(super) fn switch(input: &Poly<Ntt>, key: &SwitchKey) -> [Words; 2] {
+    let mut digits = Digits::extend(input);
+    let (params, level) = (input.params(), digits.level);
+    let (degree, count) = (params.degree(), params.digits(level));
+    let mut sums = [(); 2].map(|()| params.pool.take(wide(params, level) * degree));
+    let [first, second] = &mut sums;
+    let work = |index, limbs: &mut [u64], first: &mut [u64], second: &mut [u64]| {
+        transform(params, level, index, limbs);
+        dot(params, &digits.own, key, index, limbs, [first, second]);
+    };
+    let extended = &mut digits.extended;
+    if rayon::current_num_threads() > 1 {
+        let pieces = extended.par_chunks_exact_mut(count * degree);
+        let sums = first.par_chunks_exact_mut(degree).zip(second.par_chunks_exact_mut(degree));
+        let pieces = pieces.zip(sums).enumerate();
+        pieces.for_each(|(index, (limbs, (a, b)))| work(index, limbs, a, b));
+    } else {
+        let pieces = extended.chunks_exact_mut(count * degree);
+        let sums = first.chunks_exact_mut(degree).zip(second.chunks_exact_mut(degree));
+        let pieces = pieces.zip(sums).enumerate();
+        pieces.for_each(|(index, (limbs, (a, b)))| work(index, limbs, a, b));
+    }
+    sums
+}
+
+/// Divides a polynomial modulo Q P by P and rounds: (x − [x]_P) P⁻¹ modulo q_j.
+pub(super) fn mod_down(
+    params: &Arc<Params>,
+    level: usize,
+    mut sum: Words,
+    finish: &Finish<'_>,
+) -> Poly<Ntt> {
+    let degree = params.degree();
+    let (chain, special) = sum.split_at_mut((level + 1) * degree);
+    each(special, degree, |index, limb| params.special_tables()[index].inverse(limb));
+    let mut remainder = params.pool.take((level + 1) * degree);
+    let sources: Vec<&[u64]> = special.chunks_exact(degree).collect();
+    let mut targets: Vec<&mut [u64]> = remainder.chunks_exact_mut(degree).collect();
+    params.mod_down(level).convert(&sources, &mut targets);
+    each_pair(chain, &mut remainder, degree, |index, limb, remainder| {
+        let table = params.table(index);
+        table.forward(remainder);
+        let inverse = &params.special_inverses()[index];
+        poly::sub_scale_assign(limb, remainder, inverse, table.modulus());
+        if let Some(plus) = finish.plus {
+            poly::add_assign(limb, plus.limb(index), table.modulus());
+        }
+        if let Some(permutation) = finish.permutation {
+            poly::permute(remainder, limb, permutation);
+        }
+    });
+    let result = if finish.permutation.is_some() { remainder } else { sum };
+    Poly::from_words(params, level, result)
+}
+
+/// Divides by the last prime and rounds: one level lower.
+pub(super) fn rescale(input: &Poly<Ntt>) -> Poly<Ntt> {
+    let (params, level) = (input.params(), input.level());
+    let mut last = params.pool.take(params.degree());
+    last.copy_from_slice(input.limb(level));
+    params.table(level).inverse(&mut last);
+    let mut out = Poly::scratch(params, level - 1);
+    out.for_limbs(|index, table, limb| {
+        let m = table.modulus();
+        limb.copy_from_slice(&last);
+        convert::recentre(limb, params.prime(level), m);
+        table.forward(limb);
+        // (x - r) / q as (r - x) (-1/q), which leaves the input where it is.
+        let negated = m.shoup(m.neg(params.prime_inverses(level)[index].value));
+        poly::sub_scale_assign(limb, input.limb(index), &negated, m);
+    });
+    out
+}

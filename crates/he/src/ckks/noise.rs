@@ -1,0 +1,102 @@
+//! How far a ciphertext is off. Estimates of operands enter, the estimate of the result leaves. Both sides.
+//!
+//! Two figures travel with a ciphertext (docs/ckks.md, section 5): the standard deviation of a coefficient of the error, which
+//! takes errors for independent and is what one sees; and a bound on the error in every slot whatever the messages, which
+//! adds absolute values and is what a published result is flooded by.
+
+use ciphervec_arith::sample::GAUSSIAN_SIGMA;
+
+/// √(2 · 65 · ln 2): a sub-Gaussian variable exceeds this many standard deviations with probability below 2⁻⁶⁴.
+pub(super) const TAIL_DEVIATIONS: f64 = 9.5;
+/// The variance of a ternary coefficient.
+const TERNARY: f64 = 2.0 / 3.0;
+/// The variance of a rounding error.
+const ROUNDING: f64 = 1.0 / 12.0;
+
+/// The error of a ciphertext, in units of its coefficients: divide by the scale for that of the numbers.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Noise {
+    /// The standard deviation of a coefficient, on average over messages.
+    pub std: f64,
+    /// Exceeded by the absolute value in a slot with probability below 2⁻⁶⁴, whatever the messages.
+    pub bound: f64,
+}
+
+impl Noise {
+    /// Independent coefficients of this variance.
+    fn fresh(variance: f64, delta: f64) -> Self {
+        let std = variance.sqrt();
+        Noise { std, bound: TAIL_DEVIATIONS * (delta * variance).sqrt() }
+    }
+
+    /// The rounding of an encoded message.
+    pub(super) fn encoding(delta: f64) -> Self {
+        Noise::fresh(ROUNDING, delta)
+    }
+
+    /// A ciphertext under the secret key.
+    #[cfg(feature = "client")]
+    pub(super) fn secret_key(delta: f64) -> Self {
+        Noise::fresh(GAUSSIAN_SIGMA * GAUSSIAN_SIGMA + ROUNDING, delta)
+    }
+
+    /// A ciphertext under the public key: e₀ + e u + e₁ s.
+    pub(super) fn public_key(delta: f64) -> Self {
+        let gaussian = Noise::fresh(GAUSSIAN_SIGMA * GAUSSIAN_SIGMA, delta);
+        let ternary = Noise::fresh(TERNARY, delta);
+        let products = Noise {
+            std: (2.0 * delta).sqrt() * gaussian.std * ternary.std,
+            bound: 2.0 * gaussian.bound * ternary.bound,
+        };
+        gaussian.plus(products).plus(Noise::encoding(delta))
+    }
+
+    /// The rounding of a ciphertext of `degree`: r₀ + r₁ s + r₂ s².
+    pub(super) fn rounding(delta: f64, degree: usize) -> Self {
+        let rounding = Noise::fresh(ROUNDING, delta);
+        let secret = Noise::fresh(TERNARY, delta);
+        let mut sum = rounding;
+        let (mut square, mut bound) = (1.0, 1.0);
+        for power in 1..=degree {
+            // Values of s are nearly Gaussian: their fourth moment is at most three times the square of their second.
+            square *= delta * TERNARY * power as f64;
+            bound *= secret.bound;
+            sum = sum
+                .plus(Noise { std: rounding.std * square.sqrt(), bound: rounding.bound * bound });
+        }
+        sum
+    }
+
+    /// What switching keys adds: per digit of magnitude up to `digits[i]`/2 a product with a key's error, divided by P.
+    pub(super) fn key_switch(delta: f64, digits: impl Iterator<Item = f64>, special: f64) -> Self {
+        let key = Noise::fresh(GAUSSIAN_SIGMA * GAUSSIAN_SIGMA, delta);
+        let products = digits.map(|size| {
+            let ratio = size / special;
+            let digit = Noise::fresh(ROUNDING * ratio * ratio, delta);
+            Noise { std: delta.sqrt() * digit.std * key.std, bound: digit.bound * key.bound }
+        });
+        products.fold(Noise::rounding(delta, 1), Noise::plus)
+    }
+
+    /// The noise of a sum.
+    pub(super) fn plus(self, other: Noise) -> Self {
+        Noise { std: self.std.hypot(other.std), bound: self.bound + other.bound }
+    }
+
+    /// The noise times a number.
+    pub(super) fn times(self, factor: f64) -> Self {
+        Noise { std: self.std * factor, bound: self.bound * factor }
+    }
+
+    /// The noise of a product of messages of magnitudes `mine` and `theirs`, scales included.
+    pub(super) fn product(self, mine: f64, other: Noise, theirs: f64, delta: f64) -> Self {
+        let both =
+            Noise { std: delta.sqrt() * self.std * other.std, bound: self.bound * other.bound };
+        self.times(theirs).plus(other.times(mine)).plus(both)
+    }
+
+    /// log2 of the standard deviation of a coefficient.
+    pub fn bits(&self) -> f64 {
+        self.std.log2()
+    }
+}

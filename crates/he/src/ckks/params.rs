@@ -1,0 +1,368 @@
+//! A checked parameter set with everything computed from it once. A description enters; primes, transforms and constants
+//! leave. Both sides.
+
+use super::chain::chain;
+use super::depth;
+use super::embedding::{Embedding, RealEmbedding};
+use super::spec::{LOG_DEGREES, ParamsSpec, Ring};
+use super::words::Pool;
+use crate::additive::SecurityStatement;
+use crate::error::{Error, Result};
+use crate::params::{self, ParamId, Security};
+use ciphervec_arith::basis::BasisConversion;
+use ciphervec_arith::{Modulus, NttTable, Shoup};
+use core::ops::Range;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// Polynomials over all primes whose buffers a parameter set keeps for reuse.
+const POOLED_POLYS: usize = 24;
+
+/// The canonical embedding of the ring.
+pub(super) enum Slots {
+    Complex(Embedding),
+    Real(RealEmbedding),
+}
+
+/// An immutable parameter set. Made once, shared by everything that is computed under it.
+pub struct Params {
+    spec: ParamsSpec,
+    insecure: bool,
+    id: ParamId,
+    why: Option<String>,
+    /// Of q_0 … q_L, then of the special primes.
+    tables: Vec<NttTable>,
+    scales: Vec<f64>,
+    /// log2 of Q_0 … Q_L.
+    log_moduli: Vec<f64>,
+    /// `[l][j]`: q_l⁻¹ modulo q_j, j < l.
+    prime_inverses: Vec<Vec<Shoup>>,
+    /// P⁻¹ modulo q_j.
+    special_inverses: Vec<Shoup>,
+    /// `[level][digit]`: from the primes of a digit to the other primes of the level and the special ones.
+    mod_up: Vec<Vec<BasisConversion>>,
+    /// `[level]`: from the special primes to those of the level.
+    mod_down: Vec<BasisConversion>,
+    automorphisms: Mutex<BTreeMap<u64, Arc<[u32]>>>,
+    slots: OnceLock<Slots>,
+    pub(super) pool: Arc<Pool>,
+}
+
+impl Params {
+    /// Finds the primes and prepares the tables.
+    ///
+    /// # Errors
+    /// [`Error::Insecure`] if log2(QP), rounded up, is over the table's limit for the degree; [`Error::Range`] for sizes that
+    /// no transform serves, or a P narrower than a digit.
+    pub fn new(spec: ParamsSpec) -> Result<Arc<Self>> {
+        Self::build(spec, false, None)
+    }
+
+    /// The smallest ring for `depth` products in a row, whose results of magnitude 1 are right to `precision_bits` bits.
+    ///
+    /// # Errors
+    /// [`Error::Range`] if no ring up to 2^17 or no prime below 2^50 is enough.
+    pub fn for_depth(depth: usize, precision_bits: u32, security: Security) -> Result<Arc<Self>> {
+        Self::for_depth_in(Ring::Standard, depth, precision_bits, security)
+    }
+
+    /// [`Self::for_depth`] in the ring of one's choice.
+    ///
+    /// # Errors
+    /// As [`Self::for_depth`].
+    pub fn for_depth_in(
+        ring: Ring,
+        depth: usize,
+        precision_bits: u32,
+        security: Security,
+    ) -> Result<Arc<Self>> {
+        let (spec, why) = depth::choose(ring, depth, precision_bits, security)?;
+        Self::build(spec, false, Some(why))
+    }
+
+    /// A set that the security table is not asked about, for tests. Its name starts with "insecure", which changes its id.
+    ///
+    /// # Errors
+    /// [`Error::Range`] as for [`Self::new`].
+    #[cfg(feature = "hazmat")]
+    pub fn insecure_new(spec: ParamsSpec) -> Result<Arc<Self>> {
+        Self::build(spec, true, None)
+    }
+
+    fn build(spec: ParamsSpec, insecure: bool, why: Option<String>) -> Result<Arc<Self>> {
+        spec.check(if insecure { super::spec::ALL_LOG_DEGREES } else { LOG_DEGREES })?;
+        let degree = 1usize << spec.log_degree;
+        // Checked once on the sizes asked for, before any prime is looked for, and once on the primes themselves.
+        let asked = spec.base_bits
+            + spec.scale_bits * spec.levels as u32
+            + spec.special_bits * spec.special_primes as u32;
+        if !insecure {
+            let slack = spec.levels as u32 + 1;
+            params::check(degree, asked.saturating_sub(slack), spec.security)?;
+        }
+        let chain = chain(&spec)?;
+        let all: Vec<u64> = chain.primes.iter().chain(&chain.special).copied().collect();
+        let log_modulus: f64 = all.iter().map(|&q| (q as f64).log2()).sum();
+        if !insecure {
+            params::check(degree, log_modulus.ceil() as u32, spec.security)?;
+        }
+        let table = |prime: &u64| match spec.ring {
+            Ring::Standard => NttTable::new(degree, *prime),
+            Ring::ConjugateInvariant => NttTable::conjugate_invariant(degree, *prime),
+        };
+        let tables = all.iter().map(table).collect::<core::result::Result<Vec<_>, _>>()?;
+        let moduli: Vec<Modulus> = tables.iter().map(|table| *table.modulus()).collect();
+        let (primes, special) = moduli.split_at(spec.primes());
+        let log_moduli = chain.primes.iter().scan(0.0, |sum, &q| {
+            *sum += (q as f64).log2();
+            Some(*sum)
+        });
+        let product: Vec<u64> = primes
+            .iter()
+            .map(|q| special.iter().fold(1, |p, s| q.mul(p, q.reduce(s.value()))))
+            .collect();
+        let inverse = |q: &Modulus, value: u64| -> Result<Shoup> {
+            let inverse = q.inv(value).ok_or_else(|| Error::Range {
+                what: "the primes of a parameter set",
+                expected: "different from each other".into(),
+                actual: q.value().to_string(),
+            })?;
+            Ok(q.shoup(inverse))
+        };
+        let prime_inverses = (0..primes.len())
+            .map(|l| primes[..l].iter().map(|q| inverse(q, primes[l].value())).collect())
+            .collect::<Result<_>>()?;
+        let special_inverses =
+            primes.iter().zip(&product).map(|(q, p)| inverse(q, *p)).collect::<Result<_>>()?;
+        let mut mod_up = Vec::with_capacity(primes.len());
+        let mut mod_down = Vec::with_capacity(primes.len());
+        let levels = if special.is_empty() { 0 } else { primes.len() };
+        for level in 0..levels {
+            let present = &primes[..=level];
+            mod_down.push(BasisConversion::new(special, present)?);
+            let digits = (0..=level).step_by(spec.digit_primes()).map(|start| {
+                let range = start..(start + spec.digit_primes()).min(level + 1);
+                let others = [&present[..range.start], &present[range.end..], special].concat();
+                Ok(BasisConversion::new(&present[range], &others)?)
+            });
+            mod_up.push(digits.collect::<Result<Vec<_>>>()?);
+        }
+        Ok(Arc::new(Params {
+            insecure,
+            id: spec.param_id(insecure),
+            why,
+            log_moduli: log_moduli.collect(),
+            prime_inverses,
+            special_inverses,
+            mod_up,
+            mod_down,
+            scales: chain.scales,
+            automorphisms: Mutex::default(),
+            slots: OnceLock::new(),
+            pool: Pool::new(POOLED_POLYS * tables.len() * degree),
+            tables,
+            spec,
+        }))
+    }
+
+    /// What was asked for.
+    pub fn spec(&self) -> &ParamsSpec {
+        &self.spec
+    }
+
+    /// The public name of the set.
+    pub fn param_id(&self) -> ParamId {
+        self.id
+    }
+
+    /// Whether this is a test set that the security table was not asked about.
+    pub fn is_insecure(&self) -> bool {
+        self.insecure
+    }
+
+    /// The ring.
+    pub fn ring(&self) -> Ring {
+        self.spec.ring
+    }
+
+    /// The degree N.
+    pub fn degree(&self) -> usize {
+        1 << self.spec.log_degree
+    }
+
+    /// The most slots: N/2 complex ones or N real ones.
+    pub fn max_slots(&self) -> usize {
+        1 << self.spec.ring.log_slots(self.spec.log_degree)
+    }
+
+    /// The level of a fresh ciphertext.
+    pub fn max_level(&self) -> usize {
+        self.spec.levels
+    }
+
+    /// Δ_l, the canonical scale of `level`.
+    ///
+    /// # Panics
+    /// Above [`Self::max_level`].
+    pub fn scale(&self, level: usize) -> f64 {
+        self.scales[level]
+    }
+
+    /// The prime q_`index` of the chain.
+    ///
+    /// # Panics
+    /// Above [`Self::max_level`].
+    pub fn prime(&self, index: usize) -> &Modulus {
+        self.table(index).modulus()
+    }
+
+    /// The transform modulo q_`index`.
+    ///
+    /// # Panics
+    /// Above [`Self::max_level`].
+    pub fn table(&self, index: usize) -> &NttTable {
+        &self.tables[..self.spec.primes()][index]
+    }
+
+    /// log2 of Q_`level`, the product of q_0 to q_`level`.
+    ///
+    /// # Panics
+    /// Above [`Self::max_level`].
+    pub fn log_modulus(&self, level: usize) -> f64 {
+        self.log_moduli[level]
+    }
+
+    /// log2(QP), rounded up: what the security table is asked about.
+    pub fn log_key_modulus(&self) -> u32 {
+        let bits = self.tables.iter().map(|table| (table.modulus().value() as f64).log2());
+        bits.sum::<f64>().ceil() as u32
+    }
+
+    /// What the parameters rest on.
+    pub fn security(&self) -> SecurityStatement {
+        SecurityStatement {
+            bits: if self.insecure { 0 } else { 128 },
+            table: "community guidelines 2024, IACR ePrint 2024/463, table 5.2, uniform ternary secret",
+            assumption: match self.spec.ring {
+                Ring::Standard => {
+                    "ring learning with errors, and circular security of the evaluation keys"
+                }
+                Ring::ConjugateInvariant => {
+                    "ring learning with errors in the conjugate-invariant subring of degree N (Kim & Song 2018), taken to \
+                     be as hard as in dimension N of the table, and circular security of the evaluation keys"
+                }
+            },
+            post_quantum: true,
+            insecure: self.insecure,
+        }
+    }
+
+    /// The parameters in words: sizes, security, precision, and how they were chosen.
+    pub fn explain(&self) -> String {
+        depth::explain(self, self.why.as_deref())
+    }
+
+    /// All transforms: of q_0 … q_L, then of the special primes.
+    pub(super) fn tables(&self) -> &[NttTable] {
+        &self.tables
+    }
+
+    /// The transforms of the special primes.
+    pub(super) fn special_tables(&self) -> &[NttTable] {
+        &self.tables[self.spec.primes()..]
+    }
+
+    /// q_`dropped`⁻¹ modulo q_j for j < `dropped`.
+    pub(super) fn prime_inverses(&self, dropped: usize) -> &[Shoup] {
+        &self.prime_inverses[dropped]
+    }
+
+    /// P modulo q_`index`.
+    #[cfg(feature = "client")]
+    pub(super) fn special_residue(&self, index: usize) -> u64 {
+        let q = self.prime(index);
+        let special = self.special_tables().iter().map(|table| table.modulus().value());
+        special.fold(1, |product, prime| q.mul(product, q.reduce(prime)))
+    }
+
+    /// P⁻¹ modulo q_j.
+    pub(super) fn special_inverses(&self) -> &[Shoup] {
+        &self.special_inverses
+    }
+
+    /// log2 of P.
+    pub(super) fn log_special(&self) -> f64 {
+        let bits =
+            self.special_tables().iter().map(|table| (table.modulus().value() as f64).log2());
+        bits.sum()
+    }
+
+    /// The number of digits at `level`.
+    pub(super) fn digits(&self, level: usize) -> usize {
+        (level + 1).div_ceil(self.spec.digit_primes())
+    }
+
+    /// The primes of a digit at `level`.
+    pub(super) fn digit_range(&self, level: usize, digit: usize) -> Range<usize> {
+        let width = self.spec.digit_primes();
+        digit * width..((digit + 1) * width).min(level + 1)
+    }
+
+    /// From the primes of a digit to the others of the level and the special ones.
+    pub(super) fn mod_up(&self, level: usize, digit: usize) -> &BasisConversion {
+        &self.mod_up[level][digit]
+    }
+
+    /// From the special primes to those of the level.
+    pub(super) fn mod_down(&self, level: usize) -> &BasisConversion {
+        &self.mod_down[level]
+    }
+
+    /// The index map of `X ↦ X^galois` on values.
+    pub(super) fn automorphism(&self, galois: u64) -> Arc<[u32]> {
+        let mut known = self.automorphisms.lock().unwrap_or_else(PoisonError::into_inner);
+        let compute = || self.tables[0].automorphism_permutation(galois).into();
+        known.entry(galois).or_insert_with(compute).clone()
+    }
+
+    /// The canonical embedding.
+    pub(super) fn slots(&self) -> &Slots {
+        self.slots.get_or_init(|| match self.spec.ring {
+            Ring::Standard => Slots::Complex(Embedding::new(self.spec.log_degree)),
+            Ring::ConjugateInvariant => Slots::Real(RealEmbedding::new(self.spec.log_degree)),
+        })
+    }
+
+    /// δ: the mean square of a value over that of a coefficient.
+    pub(super) fn expansion(&self) -> f64 {
+        self.spec.ring.expansion(self.spec.log_degree)
+    }
+
+    /// Refuses an object of other parameters.
+    pub(super) fn check_same(&self, what: &'static str, other: &Params) -> Result<()> {
+        self.check_id(what, other.id)
+    }
+
+    /// Refuses an object whose header names other parameters.
+    pub(super) fn check_id(&self, what: &'static str, actual: ParamId) -> Result<()> {
+        if actual == self.id {
+            return Ok(());
+        }
+        let (expected, actual) = (self.id.to_string(), actual.to_string());
+        Err(Error::Parameters { what, expected, actual })
+    }
+}
+
+impl core::fmt::Debug for Params {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Params({}, {})", self.id, self.spec.description(self.insecure))
+    }
+}
+
+impl PartialEq for Params {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for Params {}

@@ -1,0 +1,170 @@
+//! Results for others to see. A ciphertext enters; numbers flooded with noise leave, and the key counts them. Owner only.
+//!
+//! The exact error of a decryption is a linear equation in the secret key (Li & Micciancio 2021, IACR ePrint 2020/1533). Noise
+//! that dwarfs a bound on the error hides it: with `n` numbers of error at most B each, Gaussian noise of standard deviation
+//! σ = B √(n τ) 2^(s−1), and τ such results, what is seen is within statistical distance 2^−s of what could be computed
+//! without the ciphertext (docs/ckks.md, section 6).
+
+use super::ciphertext::Ciphertext;
+use super::complex::Complex;
+use super::keys::SecretKey;
+use crate::error::{Error, Result};
+use crate::random::random_bytes;
+use crate::wire::Reader;
+use ciphervec_arith::sample::Stream;
+use std::sync::{MutexGuard, PoisonError};
+
+/// Rounding keeps this many bits below the noise.
+const GUARD_BITS: f64 = 4.0;
+
+/// How much a key may publish, and how well it is to be hidden. A key keeps the first policy it is used with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PublishPolicy {
+    /// τ: results that the key will ever publish.
+    pub uses: u64,
+    /// s: log2 of one over the advantage that all of them together give.
+    pub statistical_bits: u32,
+}
+
+impl Default for PublishPolicy {
+    /// 1,024 results, 30 bits.
+    fn default() -> Self {
+        PublishPolicy { uses: 1024, statistical_bits: 30 }
+    }
+}
+
+/// What a key has published.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Budget {
+    /// The policy, once there is one.
+    pub policy: Option<PublishPolicy>,
+    /// Results published.
+    pub used: u64,
+}
+
+impl Budget {
+    pub(super) fn to_bytes(self) -> Vec<u8> {
+        let (uses, bits) =
+            self.policy.map_or((0, 0), |policy| (policy.uses, policy.statistical_bits));
+        let mut out = uses.to_le_bytes().to_vec();
+        out.extend(bits.to_le_bytes());
+        out.extend(self.used.to_le_bytes());
+        out
+    }
+
+    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self> {
+        let (uses, statistical_bits, used) = (reader.u64()?, reader.u32()?, reader.u64()?);
+        let policy = match (uses, statistical_bits) {
+            (0, 0) => None,
+            (1.., 1..=128) => Some(PublishPolicy { uses, statistical_bits }),
+            _ => return Err(reader.error(format!("a policy of {uses} uses found"))),
+        };
+        if used > uses {
+            return Err(reader.error(format!("{used} results published of {uses}")));
+        }
+        Ok(Budget { policy, used })
+    }
+
+    /// Counts one result.
+    fn spend(&mut self, policy: PublishPolicy) -> Result<()> {
+        let kept = *self.policy.get_or_insert(policy);
+        if kept != policy {
+            return Err(Error::Range {
+                what: "the publishing policy of a key",
+                expected: format!("the one it has published under, {kept:?}"),
+                actual: format!("{policy:?}"),
+            });
+        }
+        if self.used >= policy.uses {
+            return Err(Error::Published { allowed: policy.uses, used: self.used });
+        }
+        self.used += 1;
+        Ok(())
+    }
+}
+
+/// A published result.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Published {
+    /// The numbers, rounded.
+    pub values: Vec<Complex>,
+    /// The standard deviation of the noise in each part of a number.
+    pub deviation: f64,
+}
+
+impl SecretKey {
+    /// What the key has published. It is part of its bytes: store the key again after publishing.
+    pub fn published(&self) -> Budget {
+        *self.budget()
+    }
+
+    fn budget(&self) -> MutexGuard<'_, Budget> {
+        self.budget.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Decrypts the first `count` slots for others to see. The bound on the error is the ciphertext's own: it holds if it was
+    /// computed by who follows the protocol.
+    ///
+    /// # Errors
+    /// [`Error::Published`] when the policy's uses are used up; [`Error::Range`] for another policy than before, more values than
+    /// slots, or noise as large as the message; [`Error::WrongKey`], [`Error::Parameters`], [`Error::Randomness`].
+    pub fn publish(
+        &self,
+        ciphertext: &Ciphertext,
+        count: usize,
+        policy: PublishPolicy,
+    ) -> Result<Published> {
+        if count == 0 || count > ciphertext.slots() {
+            return Err(Error::Range {
+                what: "the number of values to publish",
+                expected: format!("1 to {}, the number of slots", ciphertext.slots()),
+                actual: count.to_string(),
+            });
+        }
+        if policy.uses == 0 || !(1..=128).contains(&policy.statistical_bits) {
+            return Err(Error::Range {
+                what: "a publishing policy",
+                expected: "at least 1 use and 1 to 128 statistical bits".into(),
+                actual: format!("{policy:?}"),
+            });
+        }
+        let spread = (policy.uses as f64 * count as f64).sqrt();
+        let bound = ciphertext.noise().bound / ciphertext.scale();
+        let deviation = bound * spread * f64::exp2(f64::from(policy.statistical_bits) - 1.0);
+        if deviation >= ciphertext.magnitude() {
+            return Err(Error::Range {
+                what: "the noise of a published result",
+                expected: format!(
+                    "below the magnitude {} (a larger scale, fewer values, fewer uses or fewer statistical bits make it smaller)",
+                    ciphertext.magnitude()
+                ),
+                actual: format!("{deviation:.3e}"),
+            });
+        }
+        let exact = self.decrypt(ciphertext)?.decode_complex();
+        let seed = zeroize::Zeroizing::new(random_bytes::<32>()?);
+        self.budget().spend(policy)?;
+        let step = f64::exp2((deviation.log2() - GUARD_BITS).floor());
+        let round = |value: f64| (value / step).round() * step;
+        let real = self.params().max_slots() == self.params().degree();
+        let values = exact[..count].iter().zip(gaussian(&seed, count)).map(|(value, noise)| {
+            let sum = *value + noise.scale(deviation);
+            Complex::new(round(sum.re), if real { 0.0 } else { round(sum.im) })
+        });
+        Ok(Published { values: values.collect(), deviation })
+    }
+}
+
+/// Pairs of standard Gaussian numbers (Box & Muller), good to 53 bits. What they are added to is rounded to a grid far coarser
+/// than their last bits.
+fn gaussian(seed: &[u8; 32], count: usize) -> Vec<Complex> {
+    let mut words = zeroize::Zeroizing::new(vec![0u64; 2 * count]);
+    Stream::new(seed, 0).fill(bytemuck::cast_slice_mut(&mut words));
+    let unit = |word: u64| ((word >> 11) as f64 + 0.5) * f64::exp2(-53.0);
+    let pairs = words.as_chunks::<2>().0;
+    let draw = |[radius, angle]: &[u64; 2]| {
+        let radius = (-2.0 * unit(*radius).ln()).sqrt();
+        Complex::unit(core::f64::consts::TAU * unit(*angle)).scale(radius)
+    };
+    pairs.iter().map(draw).collect()
+}

@@ -1,0 +1,122 @@
+//! Buffers that outlive an operation. A length enters, aligned words leave, and come back when dropped. Both sides.
+//!
+//! A polynomial of twelve primes at degree 2^15 is three megabytes. Fresh from the system each of its pages would be zeroed
+//! and mapped anew for every operation, which costs as much as a rotation. The pool belongs to a parameter set and goes with it.
+
+use ciphervec_arith::buffer::prefer_huge_pages;
+use core::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Words in a cache line: buffers start on one, so that no vector load straddles two.
+const LINE: usize = 8;
+
+/// Buffers that wait for their next use.
+pub(super) struct Pool {
+    free: Mutex<Vec<Vec<u64>>>,
+    limit: usize,
+}
+
+impl Pool {
+    /// A pool that keeps at most `limit` words.
+    pub fn new(limit: usize) -> Arc<Self> {
+        Arc::new(Pool { free: Mutex::new(Vec::new()), limit })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Vec<u64>>> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `length` words with whatever was in them last.
+    pub fn take(self: &Arc<Self>, length: usize) -> Words {
+        let mut free = self.lock();
+        // Not more than twice what is needed, or small requests would hold the large buffers.
+        let fits = |words: &Vec<u64>| (length + LINE..=2 * (length + LINE)).contains(&words.len());
+        let best = free.iter().enumerate().filter(|(_, words)| fits(words));
+        let best = best.min_by_key(|(_, words)| words.len()).map(|(index, _)| index);
+        let words = best.map(|index| free.swap_remove(index));
+        drop(free);
+        let words = words.unwrap_or_else(|| {
+            let mut words = vec![0; length + LINE];
+            prefer_huge_pages(bytemuck::cast_slice_mut(&mut words));
+            words
+        });
+        let start = words.as_ptr().align_offset(LINE * size_of::<u64>()).min(LINE);
+        Words { words, start, length, pool: self.clone() }
+    }
+
+    /// `length` zero words.
+    pub fn zeroed(self: &Arc<Self>, length: usize) -> Words {
+        let mut words = self.take(length);
+        words.fill(0);
+        words
+    }
+}
+
+/// A borrowed buffer.
+pub(super) struct Words {
+    words: Vec<u64>,
+    start: usize,
+    length: usize,
+    pool: Arc<Pool>,
+}
+
+impl Words {
+    /// Forgets the words from `length` on.
+    pub fn truncate(&mut self, length: usize) {
+        self.length = self.length.min(length);
+    }
+}
+
+impl Clone for Words {
+    fn clone(&self) -> Self {
+        let mut copy = self.pool.take(self.length);
+        copy.copy_from_slice(self);
+        copy
+    }
+}
+
+impl Deref for Words {
+    type Target = [u64];
+
+    fn deref(&self) -> &[u64] {
+        &self.words[self.start..self.start + self.length]
+    }
+}
+
+impl DerefMut for Words {
+    fn deref_mut(&mut self) -> &mut [u64] {
+        &mut self.words[self.start..self.start + self.length]
+    }
+}
+
+impl Drop for Words {
+    fn drop(&mut self) {
+        let words = core::mem::take(&mut self.words);
+        let mut free = self.pool.lock();
+        let kept: usize = free.iter().map(Vec::len).sum();
+        if kept + words.len() <= self.pool.limit {
+            free.push(words);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_are_aligned_reused_and_bounded() {
+        let pool = Pool::new(10_000);
+        let first = pool.take(1000);
+        assert_eq!((first.len(), first.as_ptr() as usize % 64), (1000, 0));
+        let address = first.as_ptr();
+        drop(first);
+        let second = pool.take(990);
+        assert_eq!((second.len(), second.as_ptr()), (990, address));
+        drop(pool.take(20_000));
+        drop((second, pool.take(1)));
+        let free = pool.lock();
+        assert_eq!(free.len(), 2);
+        assert!(free.iter().map(Vec::len).sum::<usize>() <= 10_000);
+    }
+}
