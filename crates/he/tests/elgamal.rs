@@ -31,7 +31,7 @@ fn points(table: &Ciphertexts) -> Vec<[RistrettoPoint; 2]> {
     let bytes = table.to_bytes();
     let point =
         |bytes: &[u8]| CompressedRistretto::from_slice(bytes).unwrap().decompress().unwrap();
-    bytes[wire::HEADER_LEN + 16..]
+    bytes[wire::HEADER_LEN + 8..]
         .chunks_exact(64)
         .map(|pair| [point(&pair[..32]), point(&pair[32..])])
         .collect()
@@ -255,7 +255,7 @@ fn encodings_that_rfc_9496_forbids_are_refused_everywhere() {
     for encoded in invalid.iter().chain([&multiples[0]]) {
         for at in [0, 32, 64, 96] {
             let forged = forge(&table, Kind::Ciphertexts, |payload, _| {
-                payload[16 + at..][..32].copy_from_slice(encoded);
+                payload[8 + at..][..32].copy_from_slice(encoded);
             });
             assert!(matches!(KEY.public().table_from_bytes(&forged), Err(Error::Malformed { .. })));
         }
@@ -320,14 +320,14 @@ fn any_flipped_bit_is_refused_and_forged_ones_are_refused_or_canonical() {
 fn shapes_that_the_bytes_do_not_fill_are_refused() {
     let (table, shared) = (&samples()[2], &samples()[3]);
     let huge =
-        [(u64::MAX, 2), (1 << 60, 0), (0, 1 << 60), (1 << 32, 1 << 32), (1 << 58, 1), (2, 2)];
+        [(u32::MAX, 2), (1 << 30, 0), (0, 1 << 30), (u32::MAX, u32::MAX), (1 << 28, 1), (2, 2)];
     for (_, bytes, decode) in [table, shared] {
         for (rows, columns) in huge {
             let forged = forge(bytes, Kind::Ciphertexts, |payload, _| {
-                payload[..8].copy_from_slice(&u64::to_le_bytes(rows));
-                payload[8..16].copy_from_slice(&u64::to_le_bytes(columns));
+                payload[..4].copy_from_slice(&u32::to_le_bytes(rows));
+                payload[4..8].copy_from_slice(&u32::to_le_bytes(columns));
                 if rows.min(columns) == 0 {
-                    payload.truncate(16);
+                    payload.truncate(8);
                 }
             });
             let same = forged == *bytes;

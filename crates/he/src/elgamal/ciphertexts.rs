@@ -68,9 +68,9 @@ impl Ciphertexts {
             params: param_id(),
             key: self.key,
         };
-        let mut payload = Vec::with_capacity(16 + 64 * self.points.len());
-        payload.extend_from_slice(&(self.rows as u64).to_le_bytes());
-        payload.extend_from_slice(&(self.columns as u64).to_le_bytes());
+        let mut payload = Vec::with_capacity(8 + 64 * self.points.len());
+        payload.extend_from_slice(&(self.rows as u32).to_le_bytes());
+        payload.extend_from_slice(&(self.columns as u32).to_le_bytes());
         let compressed: Vec<[[u8; 32]; 2]> =
             self.points.par_iter().map(|pair| pair.map(|point| point.compress().0)).collect();
         payload.extend_from_slice(compressed.as_flattened().as_flattened());
@@ -115,15 +115,14 @@ impl Ciphertexts {
     }
 }
 
-/// Rows and columns, each as eight bytes.
+/// Rows and columns, each as four bytes.
 pub(super) fn shape(reader: &mut Reader<'_>) -> Result<(usize, usize)> {
-    let (rows, columns) = (reader.u64()?, reader.u64()?);
-    match (usize::try_from(rows), usize::try_from(columns)) {
-        // Without columns nothing would bound the rows, nor the other way round.
-        (Ok(rows), Ok(columns)) if (rows == 0) == (columns == 0) => Ok((rows, columns)),
-        (Ok(_), Ok(_)) => Err(reader.error(format!("a table of {rows} × {columns} is no table"))),
-        _ => Err(reader.error(format!("a table of {rows} × {columns} does not fit in memory"))),
+    let (rows, columns) = (reader.u32()? as usize, reader.u32()? as usize);
+    // Without columns nothing would bound the rows, nor the other way round.
+    if (rows == 0) != (columns == 0) {
+        return Err(reader.error(format!("a table of {rows} × {columns} is no table")));
     }
+    Ok((rows, columns))
 }
 
 /// Refuses a frame of another scheme.

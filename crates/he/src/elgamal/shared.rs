@@ -178,9 +178,9 @@ impl SharedTable {
             params: params(),
             key: self.key,
         };
-        let mut payload = Vec::with_capacity(16 + 32 * (self.points.len() + self.common.len()));
-        payload.extend_from_slice(&(self.rows as u64).to_le_bytes());
-        payload.extend_from_slice(&(self.columns() as u64).to_le_bytes());
+        let mut payload = Vec::with_capacity(8 + 32 * (self.points.len() + self.common.len()));
+        payload.extend_from_slice(&(self.rows as u32).to_le_bytes());
+        payload.extend_from_slice(&(self.columns() as u32).to_le_bytes());
         let all = self.common.par_iter().chain(self.points.as_flattened());
         let compressed: Vec<[u8; 32]> = all.map(|point| point.compress().0).collect();
         payload.extend_from_slice(compressed.as_flattened());
