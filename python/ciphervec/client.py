@@ -13,7 +13,7 @@ from .collection import Collection
 from .errors import InvalidInput
 from .keys import Keys, StrPath
 from .owner import Owner
-from .segments import EVALUATION
+from .segments import attachments
 from .spec import Description
 from .store import CollectionStore, Database, FolderDatabase, MemoryDatabase, check_name
 
@@ -49,6 +49,9 @@ class Client:
         mode: str = "sealed",
         precision: str = "standard",
         filterable: Sequence[str] = (),
+        *,
+        scheme: str = "sealed",
+        bits: int | None = None,
     ) -> Collection:
         """Make an empty collection.
 
@@ -56,13 +59,18 @@ class Client:
         sealed (neither vectors nor queries), sealed-query (the vectors), sealed-index (the queries), open
         (all). `precision`: standard; small (3 bytes a number) or wide (8) in sealed-index. `filterable` names
         metadata fields on which the server may test equality; it learns which rows have equal values there.
-        Raises CollectionExists, InvalidInput, StorageError.
+
+        `scheme`: sealed does every mode; paillier, damgard-jurik, okamoto-uchiyama and elgamal do sealed-index,
+        under a key pair of the collection's own with a modulus of `bits` (3072 unless given; elgamal has none),
+        which is kept beside the vectors, encrypted. Raises CollectionExists, InvalidInput, StorageError.
         """
         with self._lock:
-            description = Description.new(name, dimension, metric, mode, precision, filterable, self._keys)
+            description = Description.new(
+                name, dimension, metric, mode, precision, filterable, self._keys, scheme, bits
+            )
+            self._database.check_new(name)
             owner = Owner(self._keys, description.spec)
-            attachments = {EVALUATION: owner.evaluation().to_bytes()}
-            store = self._database.create(name, description.to_bytes(owner), attachments)
+            store = self._database.create(name, description.to_bytes(owner), attachments(owner))
             return self._collection(name, store, description)
 
     def get_collection(self, name: str) -> Collection:
@@ -91,12 +99,19 @@ class Client:
         mode: str = "sealed",
         precision: str = "standard",
         filterable: Sequence[str] = (),
+        *,
+        scheme: str = "sealed",
+        bits: int | None = None,
     ) -> Collection:
         """Open the collection, or make it. Raises InvalidInput when it is there with other choices."""
         with self._lock:
             if check_name(name) not in self.list_collections():
-                return self.create_collection(name, dimension, metric, mode, precision, filterable)
-            wanted = Description.new(name, dimension, metric, mode, precision, filterable, self._keys)
+                return self.create_collection(
+                    name, dimension, metric, mode, precision, filterable, scheme=scheme, bits=bits
+                )
+            wanted = Description.new(
+                name, dimension, metric, mode, precision, filterable, self._keys, scheme, bits
+            )
             collection = self.get_collection(name)
             _same_choices(wanted, collection.spec, collection.filterable)
             return collection
@@ -174,6 +189,8 @@ def _same_choices(wanted: Description, spec: IndexSpec, filterable: tuple[str, .
         "metric": (wanted.spec.metric, spec.metric),
         "mode": (wanted.spec.mode, spec.mode),
         "precision": (wanted.spec.precision, spec.precision),
+        "scheme": (wanted.spec.scheme, spec.scheme),
+        "bits": (wanted.spec.bits, spec.bits),
         "filterable": (wanted.filterable, filterable),
     }
     for what, (asked, found) in choices.items():

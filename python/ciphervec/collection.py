@@ -58,7 +58,7 @@ class Collection:
 
     @property
     def spec(self) -> IndexSpec:
-        """Name, dimension, metric, mode and precision, as `Keys.evaluation` and `ServerIndex` take them."""
+        """Name, dimension, metric, mode, precision and scheme, as `Keys.evaluation` and `ServerIndex` take them."""
         return self._segments.description.spec
 
     @property
@@ -80,6 +80,11 @@ class Collection:
     def mode(self) -> str:
         """`sealed`, `sealed-query`, `sealed-index` or `open`."""
         return self.spec.mode
+
+    @property
+    def scheme(self) -> str:
+        """`sealed`, `paillier`, `damgard-jurik`, `okamoto-uchiyama` or `elgamal`."""
+        return self.spec.scheme
 
     @property
     def filterable(self) -> tuple[str, ...]:
@@ -230,7 +235,8 @@ class Collection:
 
         Returns `ids`, and per `include`: `distances` (lower is closer: 1 − cosine, 1 − inner product, squared
         Euclidean, or differing bits), `scores` (higher is closer: cosine, inner product, or minus the
-        distance), `metadatas`, `documents`, `embeddings`. Scores are rounded to 2⁻¹⁶. Raises InvalidInput.
+        distance), `metadatas`, `documents`, `embeddings`. Scores are rounded as `Owner.open` says. Raises
+        InvalidInput.
         """
         with self._open():
             parts = check_include(include, QUERY_INCLUDE)
@@ -264,7 +270,7 @@ class Collection:
 
     def rotate_query_key(self) -> None:
         """Begin the next epoch: a new query key, so that one leaked epoch opens no other. Vectors stay as
-        they are."""
+        they are. Raises InvalidInput under the additively homomorphic schemes, whose queries are plain."""
         with self._open(write=True):
             self._segments.rotate()
 
@@ -302,6 +308,8 @@ class Collection:
                 "metric": self.metric,
                 "mode": self.mode,
                 "precision": self.spec.precision,
+                "scheme": self.scheme,
+                "bits": self.spec.bits,
                 "filterable": list(self.filterable),
                 "key_id": description.key_id,
                 "epoch": description.epoch,
@@ -342,7 +350,8 @@ class Collection:
 
     def __repr__(self) -> str:
         state = f", {self._closed}" if self._closed else f", {len(self._segments.owner):,} rows"
-        return f"<ciphervec.Collection {self.name!r}, {self.dimension}-d {self.metric}, {self.mode}{state}>"
+        scheme = "" if self.scheme == "sealed" else f" by {self.scheme}"
+        return f"<ciphervec.Collection {self.name!r}, {self.dimension}-d {self.metric}, {self.mode}{scheme}{state}>"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

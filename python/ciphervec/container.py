@@ -1,8 +1,9 @@
 """A sealed index enters as its parts and leaves as one checked block of bytes, and back. No key: either side.
 
 Layout, little-endian: magic `CVIX`, version u32, BLAKE2b-256 of the rest, header length u64, header (JSON:
-key id, the size of the server's half, per segment the size of its sidecar and its deleted rows), the server's
-half as `ServerIndex.to_bytes` writes it, the sidecars.
+key id, the size of the server's half, per segment the size of its sidecar and its deleted rows, the size of the
+sealed key pair), the server's half as `ServerIndex.to_bytes` writes it, the sidecars, the sealed key pair of the
+schemes that have one. Version 1 knew no key pairs.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from . import _native
 from .errors import CorruptData, UnsupportedVersion
 
 MAGIC = b"CVIX"
-VERSION = 1
+VERSION = 2
 _PREFIX = struct.Struct("<4sI32sQ")
 
 
@@ -28,22 +29,31 @@ class Part(NamedTuple):
     deleted: list[int]
 
 
-def pack(key_id: str, server: _native.ServerIndex, parts: list[Part]) -> bytes:
-    """One block of bytes from the halves of an index; `parts` are in the order of the server's segments."""
-    half = server.to_bytes()
-    segments = [{"sidecar": len(part.sidecar), "deleted": sorted(part.deleted)} for part in parts]
-    header = json.dumps(
-        {"key_id": key_id, "server": len(half), "segments": segments}, separators=(",", ":")
-    ).encode()
-    blobs = [header, half, *(part.sidecar for part in parts)]
+class Halves(NamedTuple):
+    """An index taken apart: the key id, the server's half, the owner's parts in the order of the server's segments,
+    and the sealed key pair, empty where the scheme has none."""
+
+    key_id: str
+    server: _native.ServerIndex
+    parts: list[Part]
+    key_pair: bytes
+
+
+def pack(halves: Halves) -> bytes:
+    """One block of bytes from the halves of an index."""
+    half = halves.server.to_bytes()
+    segments = [{"sidecar": len(part.sidecar), "deleted": sorted(part.deleted)} for part in halves.parts]
+    sizes = {"server": len(half), "segments": segments, "key_pair": len(halves.key_pair)}
+    header = json.dumps({"key_id": halves.key_id, **sizes}, separators=(",", ":")).encode()
+    blobs = [header, half, *(part.sidecar for part in halves.parts), halves.key_pair]
     digest = _digest(len(header))
     for blob in blobs:
         digest.update(blob)
     return b"".join([_PREFIX.pack(MAGIC, VERSION, digest.digest(), len(header)), *blobs])
 
 
-def unpack(data: bytes) -> tuple[str, _native.ServerIndex, list[Part]]:
-    """The key id and the halves of an index from its bytes. Raises CorruptData or UnsupportedVersion."""
+def unpack(data: bytes) -> Halves:
+    """The halves of an index from its bytes. Raises CorruptData or UnsupportedVersion."""
     body, header_size = _checked(data)
     try:
         return _read(body, header_size)
@@ -66,7 +76,7 @@ def _checked(data: bytes) -> tuple[memoryview, int]:
     body = memoryview(data)[_PREFIX.size :]
     digest = _digest(header_size)
     digest.update(body)
-    if version != VERSION or digest.digest() != expected or header_size > len(body):
+    if version < 1 or digest.digest() != expected or header_size > len(body):
         raise CorruptData("the checksum of these index bytes does not match: they are truncated or altered.")
     return body, header_size
 
@@ -75,7 +85,7 @@ def _digest(header_size: int) -> hashlib.blake2b:
     return hashlib.blake2b(struct.pack("<Q", header_size), digest_size=32)
 
 
-def _read(body: memoryview, header_size: int) -> tuple[str, _native.ServerIndex, list[Part]]:
+def _read(body: memoryview, header_size: int) -> Halves:
     header: dict[str, Any] = json.loads(bytes(body[:header_size]))
     reader = _Reader(body, header_size)
     server = _native.ServerIndex.from_bytes(reader.take(header["server"]))
@@ -83,8 +93,9 @@ def _read(body: memoryview, header_size: int) -> tuple[str, _native.ServerIndex,
     parts = [
         Part(at, reader.take(one["sidecar"]), [int(row) for row in one["deleted"]]) for at, one in segments
     ]
+    key_pair = reader.take(header.get("key_pair", 0))
     reader.finish()
-    return str(header["key_id"]), server, parts
+    return Halves(str(header["key_id"]), server, parts, key_pair)
 
 
 class _Reader:

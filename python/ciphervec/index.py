@@ -39,27 +39,33 @@ class Index:
         *,
         secret_keys: Keys | None = None,
         name: str = "index",
+        scheme: str = "sealed",
+        bits: int | None = None,
     ) -> None:
         """An empty index; without `secret_keys`, fresh ones are made. Keep them:
         `index.secret_keys.save(...)`.
 
         `ndim` is 1 to 16,384; `metric`: cosine, ip, l2, hamming; `mode`: sealed, sealed-query, sealed-index,
-        open; `precision`: standard, or small and wide in sealed-index. `name` is bound into every key. Raises
-        InvalidInput.
+        open; `precision`: standard, or small and wide in sealed-index. `name` is bound into every key. `scheme` and
+        `bits` are as of `create_collection`. Raises InvalidInput.
         """
-        spec = index_spec(name, ndim, metric, mode, precision)
+        spec = index_spec(name, ndim, metric, mode, precision, scheme, bits)
         if secret_keys is None and mode != "open":
             secret_keys = Keys.generate()
         self._spec = spec
         self._server = _native.ServerIndex(spec)
         self._parts: list[container.Part] = []
-        self._unlock(secret_keys)
-        self._key_id = self.owner.key_id
-        self._server.set_evaluation_keys(self.owner.evaluation().to_bytes())
+        owner = self._new_owner(secret_keys)
+        if owner.has_key_pair:
+            owner.generate_key_pair()
+        self._key_pair = owner.sealed_key_pair() if owner.has_key_pair else b""
+        self._owner: Owner | None = owner
+        self._secret_keys, self._key_id = secret_keys, owner.key_id
+        self._server.set_evaluation_keys(owner.evaluation().to_bytes())
 
     @property
     def spec(self) -> IndexSpec:
-        """Name, dimension, metric, mode and precision."""
+        """Name, dimension, metric, mode, precision and scheme."""
         return self._spec
 
     @property
@@ -145,13 +151,13 @@ class Index:
         for segment_id, names in self.owner.row_ids().items():
             live = [(row, name) for row, name in enumerate(names) if name is not None]
             labels.extend(name for _, name in live)
-            rows.append(self.owner.unseal(self._server.segment(segment_id))[[row for row, _ in live]])
+            rows.append(self.owner.unseal(self._server.segment(segment_id), [row for row, _ in live]))
         return labels, self.owner.rescale(labels, np.concatenate(rows))
 
     def to_bytes(self) -> bytes:
         """Everything sealed, and nothing secret: the spec, the segments, their sidecars, the evaluation
-        keys."""
-        return container.pack(self._key_id, self._server, self._parts)
+        keys, the sealed key pair of a scheme that has one."""
+        return container.pack(container.Halves(self._key_id, self._server, self._parts, self._key_pair))
 
     @classmethod
     def from_bytes(cls, data: bytes, secret_keys: Keys | None = None) -> Index:
@@ -159,12 +165,12 @@ class Index:
 
         Raises CorruptData, UnsupportedVersion or WrongKey.
         """
-        key_id, server, parts = container.unpack(data)
-        spec = server.spec
+        halves = container.unpack(data)
         index = cls.__new__(cls)
-        index._spec, index._key_id, index._server, index._parts = spec, key_id, server, parts
+        index._key_id, index._server, index._parts, index._key_pair = halves
+        index._spec = halves.server.spec
         index._secret_keys, index._owner = None, None
-        if secret_keys is not None or spec.mode == "open":
+        if secret_keys is not None or index._spec.mode == "open":
             index._unlock(secret_keys)
         return index
 
@@ -182,15 +188,19 @@ class Index:
         """Read a file that `save` wrote; as `from_bytes`. Raises StorageError too."""
         return cls.from_bytes(read_file(Path(os.fspath(path))), secret_keys)
 
-    def _unlock(self, secret_keys: Keys | None) -> None:
+    def _new_owner(self, secret_keys: Keys | None) -> Owner:
         if secret_keys is not None and not isinstance(secret_keys, Keys):
             raise InvalidInput(f"secret_keys must be ciphervec.Keys, got {type(secret_keys).__name__}.")
-        owner = Owner(secret_keys, self._spec)
-        check_key(owner.key_id, getattr(self, "_key_id", owner.key_id), self._spec.collection)
+        return Owner(secret_keys, self._spec)
+
+    def _unlock(self, secret_keys: Keys | None) -> None:
+        owner = self._new_owner(secret_keys)
+        check_key(owner.key_id, self._key_id, self._spec.collection)
+        if owner.has_key_pair:
+            owner.open_key_pair(self._key_pair)
         for part in self._parts:
             owner.attach(part.id, part.sidecar, part.deleted)
-        self._owner: Owner | None = owner
-        self._secret_keys = secret_keys
+        self._owner, self._secret_keys = owner, secret_keys
 
     def _next_labels(self, count: int) -> list[Id]:
         start, taken = len(self), self.owner

@@ -31,7 +31,7 @@ _METRICS = {
     "hamming": "hamming",
     "ip": "ip",
 }
-_PARAMETERS = ("n_neighbors", "radius", "metric", "mode", "precision", "keys")
+_PARAMETERS = ("n_neighbors", "radius", "metric", "mode", "precision", "keys", "scheme", "bits")
 _Self = TypeVar("_Self", bound="EncryptedNearestNeighbors")
 
 
@@ -52,14 +52,19 @@ class EncryptedNearestNeighbors:
         mode: str = "sealed",
         precision: str = "standard",
         keys: Keys | None = None,
+        scheme: str = "sealed",
+        bits: int | None = None,
     ) -> None:
-        """`keys=None` makes fresh secret keys in `fit`. Parameters are checked in `fit`."""
+        """`keys=None` makes fresh secret keys in `fit`. `scheme` and `bits` are as of `Client.create_collection`.
+        Parameters are checked in `fit`."""
         self.n_neighbors = n_neighbors
         self.radius = radius
         self.metric = metric
         self.mode = mode
         self.precision = precision
         self.keys = keys
+        self.scheme = scheme
+        self.bits = bits
 
     def fit(self: _Self, X: Vectors, y: object = None) -> _Self:
         """Seal the rows of X, shape (n, d), n ≥ 1. `y` is ignored. Raises InvalidInput."""
@@ -68,7 +73,15 @@ class EncryptedNearestNeighbors:
         shape = np.shape(X)
         if len(shape) != 2 or 0 in shape:
             raise InvalidInput(f"X must have shape (n, d) with n and d of at least 1, got {shape}.")
-        index = Index(shape[1], _METRICS[self.metric], self.mode, self.precision, secret_keys=self.keys)
+        index = Index(
+            shape[1],
+            _METRICS[self.metric],
+            self.mode,
+            self.precision,
+            secret_keys=self.keys,
+            scheme=self.scheme,
+            bits=self.bits,
+        )
         index.add(None, X)
         self.index_ = index
         self.keys_ = index.secret_keys

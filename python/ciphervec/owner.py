@@ -27,6 +27,11 @@ from .keys import Keys, native_for
 from .matches import Matches, of_raw, raw_threshold
 
 
+def has_key_pair(spec: IndexSpec) -> bool:
+    """Whether indexes of this description have a key pair each, as under the additively homomorphic schemes."""
+    return spec.scheme != "sealed"
+
+
 class SealedQuery:
     """One batch of queries: `to_bytes()` goes to the server, the secrets that open the answer stay in this
     object."""
@@ -92,7 +97,7 @@ class Owner:
 
     @property
     def spec(self) -> IndexSpec:
-        """Name, dimension, metric, mode and precision."""
+        """Name, dimension, metric, mode, precision and scheme."""
         return self._spec
 
     @property
@@ -100,13 +105,31 @@ class Owner:
         """The public name of the key that seals here."""
         return self._native.key_id
 
+    @property
+    def has_key_pair(self) -> bool:
+        """Whether the scheme is one with a key pair for each index, which is generated or opened before use."""
+        return has_key_pair(self._spec)
+
+    def generate_key_pair(self) -> None:
+        """Make the key pair of a new index, once: some seconds for long keys. Raises InvalidInput."""
+        self._native.generate_key_pair()
+
+    def sealed_key_pair(self) -> bytes:
+        """The key pair, encrypted under the owner's key and bound to this index: to be kept beside it."""
+        return self._native.sealed_key_pair()
+
+    def open_key_pair(self, sealed: bytes) -> None:
+        """Take in what `sealed_key_pair` gave, after a restart. Raises CorruptData."""
+        self._native.open_key_pair(sealed)
+
     def evaluation(self) -> EvaluationKeys:
-        """What the server needs for this epoch's queries; see `Keys.evaluation`."""
+        """What the server needs for this epoch's queries, see `Keys.evaluation`; the public key, if the index has a
+        key pair."""
         return self.evaluation_at(self.epoch)
 
     def evaluation_at(self, epoch: int) -> EvaluationKeys:
         """The evaluation keys of another epoch, to hand over before `epoch` is changed."""
-        return self._keys.evaluation(self._spec, epoch)
+        return self._native.public_key() if self.has_key_pair else self._keys.evaluation(self._spec, epoch)
 
     def seal_records(self, segment_id: bytes, ids: Sequence[Id], payloads: Sequence[bytes]) -> RecordBatch:
         """Encrypt one payload per id, each bound to this collection, segment, row and id."""
@@ -218,8 +241,9 @@ class Owner:
         """Decrypt and rank the server's answer: one `Matches` per query, at most `count` each (None: no
         limit).
 
-        `within` keeps the rows at a distance of at most that, `allow` the ids it names. Scores are rounded to
-        2⁻¹⁶ (wide precision 2⁻³⁰) after ranking. Raises CorruptData when the answer is not one to this query.
+        `within` keeps the rows at a distance of at most that, `allow` the ids it names. Scores are rounded after
+        ranking, to 2⁻¹⁶ (wide precision 2⁻³⁰; under the additively homomorphic schemes 2⁻¹⁸, small 2⁻¹⁴, wide
+        2⁻⁴⁴). Raises CorruptData when the answer is not one to this query.
         """
         if count is not None:
             count = arrays.count(count, "count")
@@ -231,13 +255,14 @@ class Owner:
         found = self._native.open(query._native, response, self._catalogue, count, threshold, allow)
         return [of_raw(self._spec.metric, names, raw) for names, raw in found]
 
-    def unseal(self, segment: bytes) -> FloatArray:
-        """The rows of a segment at unit length, to within the precision of the seal: float32 (n, d).
+    def unseal(self, segment: bytes, rows: Sequence[int] | None = None) -> FloatArray:
+        """The rows of a segment, or those numbered, at unit length, to within the precision of the seal: float32
+        (n, d).
 
         Deleted rows included; under `hamming` exactly -1 and +1. `rescale` gives them their lengths again.
         Raises WrongKey or CorruptData.
         """
-        return self._native.unseal(segment)
+        return self._native.unseal(segment, rows)
 
     def rescale(self, ids: Sequence[Id], directions: FloatArray) -> FloatArray:
         """Unsealed rows of these ids with the lengths they came with, which `ip` and `l2` keep; else unit

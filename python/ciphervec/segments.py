@@ -14,6 +14,7 @@ import numpy as np
 
 from . import _native
 from .arrays import FloatArray, Id
+from .errors import CorruptData, InvalidInput
 from .keys import Keys
 from .matches import Matches
 from .owner import Owner
@@ -25,7 +26,11 @@ from .where import Where, canonical
 SEGMENT_ROWS = 65_536
 """Rows after which `add` and `optimize` begin another segment."""
 
-EVALUATION = "evaluation"
+KEY_PAIR_ROWS = 4_096
+"""The same under the additively homomorphic schemes, which take seconds for so many."""
+
+EVALUATION, KEY_PAIR = "evaluation", "key-pair"
+"""What a collection keeps beside its segments: the server's keys, and the owner's key pair, sealed."""
 
 QUERY_ROWS = 1024
 """Queries sent in one message; a longer batch takes several."""
@@ -43,6 +48,14 @@ class Batch(NamedTuple):
         return Batch(self.ids[start:stop], self.rows[start:stop], self.records[start:stop])
 
 
+def attachments(owner: Owner) -> dict[str, bytes]:
+    """What a new collection keeps beside its segments. Makes the key pair of the schemes that have one."""
+    if not owner.has_key_pair:
+        return {EVALUATION: owner.evaluation().to_bytes()}
+    owner.generate_key_pair()
+    return {EVALUATION: owner.evaluation().to_bytes(), KEY_PAIR: owner.sealed_key_pair()}
+
+
 class Segments:
     """The segments of one collection, from the owner's point of view."""
 
@@ -56,12 +69,24 @@ class Segments:
 
     def _load(self) -> None:
         self.owner = Owner(self._keys, self.description.spec, epoch=self.description.epoch)
+        self._open_key_pair()
         self._server: _native.ServerIndex | None = None
         self._records: dict[bytes, _native.RecordBatch] = {}
         self._tags: dict[bytes, _native.FilterTags] = {}
         for segment in self.store.segments():
             self.owner.attach(segment.id, self.store.read(segment.id, SIDECAR), segment.deleted)
         self._in_step = True
+
+    def _open_key_pair(self) -> None:
+        """What opens is what the owner sealed; the public key beside it, which anybody could write, must be its half."""
+        if not self.owner.has_key_pair:
+            return
+        self.owner.open_key_pair(self.store.attachment(KEY_PAIR))
+        if self.store.attachment(EVALUATION) != self.owner.evaluation().to_bytes():
+            raise CorruptData(
+                f"the public key kept with collection {self.description.spec.collection!r} is not the one of its key "
+                "pair: it was replaced or damaged. Restore the folder from a copy."
+            )
 
     def refresh(self) -> None:
         """Take in what the writer of a read-only folder has committed since it was opened."""
@@ -97,8 +122,8 @@ class Segments:
         change = Change()
         total = len(batch.ids)
         expected = total + len(self.owner) - len(replaced)
-        for start in range(0, total, SEGMENT_ROWS):
-            part = batch.part(start, min(start + SEGMENT_ROWS, total))
+        for start in range(0, total, self._segment_rows):
+            part = batch.part(start, min(start + self._segment_rows, total))
             change.add.append(self._sealed(part, expected))
             if progress is not None:
                 progress(start + len(part.ids), total)
@@ -113,6 +138,11 @@ class Segments:
 
     def rotate(self) -> None:
         """Take a new query key: the next epoch, with its own evaluation keys."""
+        if self.owner.has_key_pair:
+            raise InvalidInput(
+                f"scheme {self.description.spec.scheme!r} has no query key: queries are plain and vectors stay under the "
+                "collection's key pair. For a new pair, add the rows to a new collection."
+            )
         description = self.description.with_epoch(self.description.epoch + 1)
         owner = self.owner
         evaluation = owner.evaluation_at(description.epoch).to_bytes()
@@ -132,7 +162,7 @@ class Segments:
         while worn:
             taken: list[StoredSegment] = []
             live = 0
-            while worn and live < SEGMENT_ROWS:
+            while worn and live < self._segment_rows:
                 taken.append(worn.pop(0))
                 live += taken[-1].rows - len(taken[-1].deleted)
             self._merge(taken)
@@ -194,11 +224,15 @@ class Segments:
             by_segment.setdefault(segment_id, []).append((position, row))
         for segment_id, pairs in by_segment.items():
             positions, rows = zip(*pairs, strict=True)
-            out[list(positions)] = self._unsealed(segment_id)[list(rows)]
+            out[list(positions)] = self._unsealed(segment_id, rows)
         return self.owner.rescale(ids, out)
 
-    def _unsealed(self, segment_id: bytes) -> FloatArray:
-        return self.owner.unseal(self.server.segment(segment_id))
+    def _unsealed(self, segment_id: bytes, rows: Sequence[int]) -> FloatArray:
+        return self.owner.unseal(self.server.segment(segment_id), rows)
+
+    @property
+    def _segment_rows(self) -> int:
+        return KEY_PAIR_ROWS if self.owner.has_key_pair else SEGMENT_ROWS
 
     def _wanted(self, where: Where) -> list[bytes]:
         return [self.owner.filter_tag(name, value) for name, value in where.tags]
@@ -281,7 +315,8 @@ class Segments:
     def _worn(self) -> list[StoredSegment]:
         """Segments worth sealing again: with deleted rows, or small when there are several small ones."""
         entries = self.entries()
-        small = [segment for segment in entries if segment.rows - len(segment.deleted) < SEGMENT_ROWS // 2]
+        limit = self._segment_rows // 2
+        small = [segment for segment in entries if segment.rows - len(segment.deleted) < limit]
         merge = {segment.id for segment in small} if len(small) > 1 else set()
         return [segment for segment in entries if segment.deleted or segment.id in merge]
 
@@ -300,7 +335,7 @@ class Segments:
         for segment in taken:
             live = [(row, name) for row, name in enumerate(rows_of[segment.id]) if name is not None]
             names = [name for _, name in live]
-            rows = self._unsealed(segment.id)[[row for row, _ in live]]
+            rows = self._unsealed(segment.id, [row for row, _ in live])
             records = [self._record(segment, row, name) for row, name in live]
             yield Batch(names, self.owner.rescale(names, rows), records)
 

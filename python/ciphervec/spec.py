@@ -1,7 +1,7 @@
 """What a collection is enters; the description that lies beside its segments leaves, and back. Key owner's
 side.
 
-In clear: the index spec, the key id, the epoch. Sealed: the names of the filterable fields.
+In clear: the index spec, the scheme, the key id, the epoch. Sealed: the names of the filterable fields.
 """
 
 from __future__ import annotations
@@ -21,21 +21,32 @@ from .matches import METRICS
 from .owner import Owner
 from .store import check_name, corrupt_meta
 
-FORMAT = 1
+FORMAT = 2
+"""Format 1 knew the scheme `sealed` alone and did not name it."""
 MODES = ("sealed", "sealed-query", "sealed-index", "open")
 PRECISIONS = ("standard", "small", "wide")
+SCHEMES = ("sealed", "paillier", "damgard-jurik", "okamoto-uchiyama", "elgamal")
 MAX_DIMENSION = 16_384
 # The settings are sealed as the only record of a segment that never exists.
 _SETTINGS_PLACE = bytes(16)
 _SETTINGS_ID = "ciphervec collection settings"
 
 
-def index_spec(name: str, dimension: int, metric: str, mode: str, precision: str) -> IndexSpec:
+def index_spec(
+    name: str,
+    dimension: int,
+    metric: str,
+    mode: str,
+    precision: str,
+    scheme: str = "sealed",
+    bits: int | None = None,
+) -> IndexSpec:
     """Check the choices and make the native spec. Raises InvalidInput naming the ones there are."""
     for what, value, known in (
         ("metric", metric, METRICS),
         ("mode", mode, MODES),
         ("precision", precision, PRECISIONS),
+        ("scheme", scheme, SCHEMES),
     ):
         if value not in known:
             raise InvalidInput(f"{what} must be one of {', '.join(known)}; got {value!r}.")
@@ -44,7 +55,8 @@ def index_spec(name: str, dimension: int, metric: str, mode: str, precision: str
         raise InvalidInput(
             f"dimension must be 1 to {MAX_DIMENSION:,}, got {dimension:,}. Reduce it first, e.g. by PCA."
         )
-    return IndexSpec(name, dimension, metric, mode, precision)
+    length = None if bits is None else count(bits, "bits")
+    return IndexSpec(name, dimension, metric, mode, precision, scheme, length)
 
 
 @dataclass(frozen=True)
@@ -66,9 +78,11 @@ class Description:
         precision: str,
         filterable: Sequence[str],
         keys: Keys | None,
+        scheme: str = "sealed",
+        bits: int | None = None,
     ) -> Description:
         """Check everything `create_collection` was given. Raises InvalidInput."""
-        spec = index_spec(check_name(name), dimension, metric, mode, precision)
+        spec = index_spec(check_name(name), dimension, metric, mode, precision, scheme, bits)
         if isinstance(filterable, str):
             raise InvalidInput(f"filterable must be a list of field names, got the string {filterable!r}.")
         fields: tuple[Any, ...] = tuple(filterable)
@@ -94,6 +108,7 @@ class Description:
             {
                 "format": FORMAT,
                 "spec": base64.b64encode(self.spec.to_bytes()).decode(),
+                "scheme": self.spec.scheme,
                 "key_id": self.key_id,
                 "epoch": self.epoch,
                 "settings": base64.b64encode(settings.to_bytes()).decode(),
@@ -118,8 +133,9 @@ class Description:
             spec = IndexSpec.from_bytes(base64.b64decode(content["spec"], validate=True))
             key_id, epoch = str(content["key_id"]), count(content["epoch"] + 1, "epoch + 1") - 1
             settings = _native.RecordBatch.from_bytes(base64.b64decode(content["settings"], validate=True))
-            if found != FORMAT or len(settings) != 1:
-                raise corrupt_meta(name, f"format {found!r}, {len(settings)} settings")
+            scheme = "sealed" if found == 1 else content["scheme"]
+            if found not in (1, FORMAT) or len(settings) != 1 or scheme != spec.scheme:
+                raise corrupt_meta(name, f"format {found!r}, scheme {scheme!r}, {len(settings)} settings")
         except (ValueError, KeyError, TypeError) as error:
             raise corrupt_meta(name, error) from error
         if spec.collection != name:

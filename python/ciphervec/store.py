@@ -111,6 +111,10 @@ class Database(Protocol):
         """Every collection's name, sorted."""
         ...
 
+    def check_new(self, name: str) -> None:
+        """Raises CollectionExists, or StorageError where nothing can be made."""
+        ...
+
     def create(self, name: str, meta: bytes, attachments: Mapping[str, bytes]) -> CollectionStore:
         """Raises CollectionExists."""
         ...
@@ -205,9 +209,12 @@ class MemoryDatabase:
     def names(self) -> list[str]:
         return sorted(self._stores)
 
-    def create(self, name: str, meta: bytes, attachments: Mapping[str, bytes]) -> CollectionStore:
+    def check_new(self, name: str) -> None:
         if name in self._stores:
             raise _exists(name)
+
+    def create(self, name: str, meta: bytes, attachments: Mapping[str, bytes]) -> CollectionStore:
+        self.check_new(name)
         self._stores[name] = MemoryStore(meta, attachments)
         return self._stores[name]
 
@@ -298,10 +305,13 @@ class FolderDatabase:
         with _storage_errors(f"cannot list {self._root}"):
             return sorted(p.name for p in self._root.iterdir() if _NAME.fullmatch(p.name) and _is_ours(p))
 
-    def create(self, name: str, meta: bytes, attachments: Mapping[str, bytes]) -> CollectionStore:
+    def check_new(self, name: str) -> None:
         self._writable("create a collection")
         if self._exists(name):
             raise _exists(name)
+
+    def create(self, name: str, meta: bytes, attachments: Mapping[str, bytes]) -> CollectionStore:
+        self.check_new(name)
         # Built beside its place and renamed into it: a kill leaves a dot folder, never half a collection.
         draft = self._root / f".new-{secrets.token_hex(8)}"
         try:

@@ -11,6 +11,7 @@ use pyo3::types::PyBytes;
 
 use crate::errors::{CorruptData, InvalidInput, Raise};
 use crate::runtime;
+use crate::scheme::Public;
 use crate::spec::PyIndexSpec;
 
 /// The owner's 32 secret bytes.
@@ -66,6 +67,13 @@ impl PyKeys {
         spec: &PyIndexSpec,
         epoch: u32,
     ) -> PyResult<PyEvaluationKeys> {
+        if spec.0.scheme().is_additive() {
+            return Err(InvalidInput::new_err(format!(
+                "under scheme {:?} the server's key is half of a pair that the index's owner holds; take \
+                 owner.evaluation(), collection.owner.evaluation() for a collection",
+                spec.0.scheme().as_str()
+            )));
+        }
         let made = py
             .detach(|| runtime::run(|| self.0.evaluation(&spec.0, epoch)))
             .map_err(Raise::raise)?;
@@ -80,7 +88,8 @@ impl PyKeys {
     }
 }
 
-/// What a server needs to answer encrypted queries. Empty for the modes whose queries are not encrypted.
+/// What a server needs to answer queries: Galois keys where they are encrypted, the public key of an additively homomorphic
+/// scheme, and nothing else.
 #[pyclass(name = "EvaluationKeys", module = "ciphervec", frozen)]
 pub struct PyEvaluationKeys {
     bytes: Vec<u8>,
@@ -119,6 +128,10 @@ impl PyEvaluationKeys {
         if data.is_empty() {
             return Ok(Self { bytes: Vec::new(), epoch: 0, key_id: String::new() });
         }
+        if let Ok((header, _)) = wire::open(Kind::PublicKey, data) {
+            py.detach(|| Public::read(data, false)).map_err(Raise::raise)?;
+            return Ok(Self::of_public_key(data.to_vec(), header.key.to_string()));
+        }
         let keys = py.detach(|| read(data))?;
         Ok(Self { bytes: data.to_vec(), epoch: keys.epoch(), key_id: keys.key_id().to_string() })
     }
@@ -138,6 +151,13 @@ impl PyEvaluationKeys {
         slf: &Bound<'py, Self>,
     ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
         Ok((slf.get_type().getattr("from_bytes")?, (slf.get().to_bytes(slf.py()),)))
+    }
+}
+
+impl PyEvaluationKeys {
+    /// A public key, which has no epoch.
+    pub fn of_public_key(bytes: Vec<u8>, key_id: String) -> Self {
+        Self { bytes, epoch: 0, key_id }
     }
 }
 

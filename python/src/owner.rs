@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use ciphervec::aead::AeadKey;
 use ciphervec::records::{self, Place, RecordBatch};
 use ciphervec::search::{Ask, Hit, Owner, OwnerTimings, Query};
+use ciphervec_he::wire::{self, Kind};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray2};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -13,7 +14,7 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 use crate::catalogue::PyCatalogue;
 use crate::errors::{CorruptData, InvalidInput, Raise};
 use crate::ids::{self, PyId};
-use crate::keys::PyKeys;
+use crate::keys::{PyEvaluationKeys, PyKeys};
 use crate::records::PyRecordBatch;
 use crate::segment::{self, PySealedSegment};
 use crate::spec::PyIndexSpec;
@@ -45,6 +46,29 @@ impl PyOwner {
         self.0.key_id().to_string()
     }
 
+    /// Makes the key pair of an additively homomorphic scheme. Once.
+    fn generate_key_pair(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| runtime::run(|| self.0.generate_key_pair())).map_err(Raise::raise)
+    }
+
+    /// Takes in what `sealed_key_pair` gave, instead.
+    fn open_key_pair(&self, py: Python<'_>, sealed: &[u8]) -> PyResult<()> {
+        py.detach(|| runtime::run(|| self.0.open_key_pair(sealed))).map_err(Raise::raise)
+    }
+
+    /// The pair, encrypted under the owner's key and bound to the index.
+    fn sealed_key_pair<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let sealed = py.detach(|| self.0.sealed_key_pair()).map_err(Raise::raise)?;
+        Ok(PyBytes::new(py, &sealed))
+    }
+
+    /// The public half, which is what the server needs.
+    fn public_key(&self) -> PyResult<PyEvaluationKeys> {
+        let bytes = self.0.public_key().map_err(Raise::raise)?;
+        let (header, _) = wire::open(Kind::PublicKey, &bytes).map_err(Raise::raise)?;
+        Ok(PyEvaluationKeys::of_public_key(bytes, header.key.to_string()))
+    }
+
     /// Seals rows under a new nonce. `expected` is how many the index will hold, for the packing; unset, these.
     #[pyo3(signature = (vectors, ids, expected = None))]
     fn seal(
@@ -61,10 +85,19 @@ impl PyOwner {
         sealed.map(PySealedSegment).map_err(Raise::raise)
     }
 
-    /// The rows of a segment at unit length, as far as the seal keeps them.
-    fn unseal<'py>(&self, py: Python<'py>, segment: &[u8]) -> PyResult<Bound<'py, PyArray2<f32>>> {
-        let rows =
-            py.detach(|| runtime::run(|| self.0.unseal(segment, None))).map_err(Raise::raise)?;
+    /// The rows of a segment, or those asked for, at unit length, as far as the seal keeps them.
+    #[pyo3(signature = (segment, rows = None))]
+    fn unseal<'py>(
+        &self,
+        py: Python<'py>,
+        segment: &[u8],
+        rows: Option<Vec<usize>>,
+    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        let open = || match &rows {
+            Some(rows) => self.0.unseal_rows(segment, rows),
+            None => self.0.unseal(segment, None),
+        };
+        let rows = py.detach(|| runtime::run(open)).map_err(Raise::raise)?;
         arrays::matrix(py, rows, self.0.spec().dimension())
     }
 

@@ -63,7 +63,8 @@ impl PyServerIndex {
 
     fn install(&self, data: &[u8]) -> PyResult<()> {
         let mut held = self.write();
-        if data.is_empty() && !held.index.spec().mode().encrypts_queries() {
+        let spec = held.index.spec();
+        if data.is_empty() && !spec.mode().encrypts_queries() && !spec.scheme().is_additive() {
             return Ok(());
         }
         let index = &mut held.index;
@@ -162,7 +163,8 @@ impl PyServerIndex {
         let found = held.index.segments().find(|segment| segment.head().id == id);
         let found =
             found.ok_or_else(|| InvalidInput::new_err(format!("no segment {id} is held here")))?;
-        Ok(PyBytes::new(py, found.bytes()))
+        let bytes = py.detach(|| found.to_bytes(held.index.spec())).map_err(Raise::raise)?;
+        Ok(PyBytes::new(py, &bytes))
     }
 
     /// The ids of the segments held, in the order they came.
@@ -171,7 +173,8 @@ impl PyServerIndex {
     }
 
     /// Installs the owner's evaluation keys for an epoch; those of earlier epochs stay. Modes whose queries are not
-    /// encrypted have none: empty bytes. Raises CorruptData, or InvalidInput when they are another index's.
+    /// encrypted have none: empty bytes. Under an additively homomorphic scheme they are the public key, which comes before
+    /// any segment. Raises CorruptData, WrongKey, or InvalidInput when they are another index's.
     fn set_evaluation_keys(&self, py: Python<'_>, data: &[u8]) -> PyResult<()> {
         py.detach(|| self.install(data))
     }
@@ -208,20 +211,28 @@ impl PyServerIndex {
     }
 
     /// Everything it holds: description, segments, tags, evaluation keys.
-    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        let bytes = py.detach(|| {
-            let held = self.read();
-            let spec = held.index.spec().to_bytes();
-            let epochs = (held.evaluation.len() as u32).to_le_bytes();
-            let mut parts: Vec<&[u8]> = vec![&spec, &epochs];
-            parts.extend(held.evaluation.values().map(Vec::as_slice));
-            for segment in held.index.segments() {
-                parts.push(segment.bytes());
-                parts.push(held.tags.get(&segment.head().id.0).map_or(&[][..], Vec::as_slice));
-            }
-            bundle::pack(MAGIC, &parts)
-        });
-        PyBytes::new(py, &bytes)
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = py
+            .detach(|| {
+                let held = self.read();
+                let spec = held.index.spec().to_bytes();
+                let epochs = (held.evaluation.len() as u32).to_le_bytes();
+                let segments: ciphervec::Result<Vec<_>> = held
+                    .index
+                    .segments()
+                    .map(|segment| segment.to_bytes(held.index.spec()))
+                    .collect();
+                let segments = segments?;
+                let mut parts: Vec<&[u8]> = vec![&spec, &epochs];
+                parts.extend(held.evaluation.values().map(Vec::as_slice));
+                for (segment, bytes) in held.index.segments().zip(&segments) {
+                    parts.push(bytes);
+                    parts.push(held.tags.get(&segment.head().id.0).map_or(&[][..], Vec::as_slice));
+                }
+                Ok(bundle::pack(MAGIC, &parts))
+            })
+            .map_err(|error: ciphervec::Error| error.raise())?;
+        Ok(PyBytes::new(py, &bytes))
     }
 
     /// Reads what `to_bytes` wrote. Raises CorruptData or UnsupportedVersion.
@@ -257,6 +268,6 @@ impl PyServerIndex {
     fn __reduce__<'py>(
         slf: &Bound<'py, Self>,
     ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
-        Ok((slf.get_type().getattr("from_bytes")?, (slf.get().to_bytes(slf.py()),)))
+        Ok((slf.get_type().getattr("from_bytes")?, (slf.get().to_bytes(slf.py())?,)))
     }
 }

@@ -9,27 +9,39 @@ use pyo3::types::{PyBytes, PyDict};
 
 use crate::errors::{CorruptData, Raise, UnsupportedVersion};
 
-/// What both sides know about an index: name, dimension, metric, mode and precision. Nothing secret.
+/// What both sides know about an index: name, dimension, metric, mode, precision and scheme. Nothing secret.
 #[pyclass(name = "IndexSpec", module = "ciphervec", frozen)]
 pub struct PyIndexSpec(pub IndexSpec);
 
 #[pymethods]
 impl PyIndexSpec {
     #[new]
-    #[pyo3(signature = (collection, dimension, metric = "cosine", mode = "sealed", precision = "standard"))]
+    #[pyo3(signature = (
+        collection,
+        dimension,
+        metric = "cosine",
+        mode = "sealed",
+        precision = "standard",
+        scheme = "sealed",
+        bits = None
+    ))]
     fn new(
         collection: &str,
         dimension: u32,
         metric: &str,
         mode: &str,
         precision: &str,
+        scheme: &str,
+        bits: Option<u32>,
     ) -> PyResult<Self> {
         let (metric, mode, precision) = (
             metric.parse().map_err(Raise::raise)?,
             mode.parse().map_err(Raise::raise)?,
             precision.parse().map_err(Raise::raise)?,
         );
+        let scheme = scheme.parse().map_err(Raise::raise)?;
         IndexSpec::new(collection, dimension, metric, mode, precision)
+            .and_then(|spec| spec.with_scheme(scheme, bits))
             .map(Self)
             .map_err(Raise::raise)
     }
@@ -64,8 +76,20 @@ impl PyIndexSpec {
         self.0.precision().as_str()
     }
 
+    /// `sealed`, `paillier`, `damgard-jurik`, `okamoto-uchiyama` or `elgamal`.
+    #[getter]
+    fn scheme(&self) -> &'static str {
+        self.0.scheme().as_str()
+    }
+
+    /// Length of the modulus of the index's own key pair, None where there is none.
+    #[getter]
+    fn bits(&self) -> Option<u32> {
+        self.0.bits()
+    }
+
     /// What the index rests on and what the server learns: bits, degree, log_modulus, limit, table, assumption,
-    /// post_quantum, leakage.
+    /// post_quantum, leakage. Degree and limit are 0 under the additively homomorphic schemes.
     fn security<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let statement = self.0.security();
         let out = PyDict::new(py);
@@ -113,8 +137,12 @@ impl PyIndexSpec {
 
     fn __repr__(&self) -> String {
         let (name, dimension) = (self.collection(), self.dimension());
+        let scheme = match self.0.scheme().is_additive() {
+            true => format!(", {}", self.scheme()),
+            false => String::new(),
+        };
         format!(
-            "<ciphervec.IndexSpec {name:?}, {dimension}-d {}, {}, {}>",
+            "<ciphervec.IndexSpec {name:?}, {dimension}-d {}, {}, {}{scheme}>",
             self.metric(),
             self.mode(),
             self.precision()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+import hashlib
+import json
 import pickle
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +108,21 @@ def test_an_empty_index_travels_too(keys: Keys) -> None:
     assert index.add([], []) == []
 
 
+def test_version_1_knew_no_key_pairs(keys: Keys, vectors: Any) -> None:
+    rows = vectors(3, 4)
+    index = Index(4, mode="sealed-index", secret_keys=keys)
+    index.add(range(3), rows)
+    body = index.to_bytes()[48:]
+    size = struct.unpack_from("<Q", index.to_bytes(), 40)[0]
+    header = {key: value for key, value in json.loads(body[:size]).items() if key != "key_pair"}
+    first = json.dumps(header).encode()
+    length = struct.pack("<Q", len(first))
+    digest = hashlib.blake2b(length + first + body[size:], digest_size=32).digest()
+    read = Index.from_bytes(b"CVIX\1\0\0\0" + digest + length + first + body[size:], keys)
+    found = read.search(rows[1], 1)
+    assert isinstance(found, Matches) and found.ids == [1]
+
+
 def test_damaged_index_bytes_are_refused(tmp_path: Path, keys: Keys, vectors: Any) -> None:
     index = Index(4, mode="sealed-index", secret_keys=keys)
     index.add(range(3), vectors(3, 4))
@@ -119,8 +137,10 @@ def test_damaged_index_bytes_are_refused(tmp_path: Path, keys: Keys, vectors: An
             Index.from_bytes(data[:at], keys)
     with pytest.raises(CorruptData):
         Index.from_bytes(data + b"\0", keys)
-    with pytest.raises(UnsupportedVersion, match="format 2"):
-        Index.from_bytes(data[:4] + b"\2\0\0\0" + data[8:], keys)
+    with pytest.raises(UnsupportedVersion, match="format 3"):
+        Index.from_bytes(data[:4] + b"\3\0\0\0" + data[8:], keys)
+    with pytest.raises(CorruptData, match="checksum"):
+        Index.from_bytes(data[:4] + bytes(4) + data[8:], keys)
     with pytest.raises(StorageError, match="cannot read"):
         Index.load(tmp_path / "absent")
     with pytest.raises(StorageError, match="cannot write"):

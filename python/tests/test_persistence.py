@@ -285,7 +285,7 @@ def test_a_description_from_the_future_is_named(tmp_path: Path, vectors: Any) ->
         collection = client.get_collection("things")
         meta = json.loads(collection._store.meta())
         for change, error, words in (
-            ({"format": 2}, UnsupportedVersion, "format 2"),
+            ({"format": 3}, UnsupportedVersion, "format 3"),
             ({"format": 0}, CorruptData, "damaged"),
             ({"spec": "AAAA"}, CorruptData, "."),
             ({"key_id": 5, "epoch": -1}, CorruptData, "damaged"),
@@ -297,6 +297,10 @@ def test_a_description_from_the_future_is_named(tmp_path: Path, vectors: Any) ->
         for data in (b"", b"{}", b"[]", b"\xff", b"null"):
             with pytest.raises(CorruptData, match="damaged"):
                 ciphervec.spec.Description.from_bytes(data, "things", keys)
+        # Format 1 does not name the scheme.
+        first = json.dumps({key: value for key, value in meta.items() if key != "scheme"} | {"format": 1})
+        read = ciphervec.spec.Description.from_bytes(first.encode(), "things", keys)
+        assert read == collection._segments.description and read.spec.scheme == "sealed"
 
 
 def test_a_renamed_folder_is_refused(tmp_path: Path, vectors: Any) -> None:

@@ -22,6 +22,17 @@ pub enum Error {
         /// What came.
         actual: String,
     },
+    /// A scheme that cannot do what the mode promises.
+    #[error(
+        "scheme {scheme:?} compares encrypted vectors with plain queries: mode must be sealed-index, got {mode:?}. Take \
+         mode sealed-index if the server may see the queries, or scheme sealed to encrypt them too"
+    )]
+    SchemeMode {
+        /// The scheme.
+        scheme: &'static str,
+        /// The mode.
+        mode: &'static str,
+    },
     /// A number outside its range.
     #[error("{what} must be {expected}, got {actual}")]
     Range {
@@ -96,6 +107,15 @@ pub enum Error {
         /// The epoch the query was made for.
         epoch: u32,
     },
+    /// The server has not been given the public key of an additively homomorphic scheme.
+    #[error("the server has no public key; send it owner.evaluation() first")]
+    NoPublicKey,
+    /// The owner has no key pair of an additively homomorphic scheme.
+    #[error("the index has a key pair of its own; generate it, or open the sealed one, first")]
+    NoKeyPair,
+    /// An owner holds one key pair, and that one is what its segments are encrypted under.
+    #[error("the owner holds a key pair already; another one takes another owner")]
+    KeyPairHeld,
     /// The answer covers other segments than the owner knows of.
     #[error(
         "the answer and the catalogue disagree about segment {segment}: {detail}; reload the sidecars and ask again"

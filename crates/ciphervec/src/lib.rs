@@ -25,6 +25,7 @@ mod packing;
 #[cfg(feature = "client")]
 mod quantize;
 pub mod records;
+pub mod scheme;
 pub mod search;
 #[cfg(feature = "client")]
 pub mod sidecar;
@@ -41,4 +42,5 @@ pub use keys::Keys;
 pub use message::MAX_QUERIES;
 pub use metric::Metric;
 pub use mode::{Mode, Precision};
+pub use scheme::Scheme;
 pub use spec::{IndexSpec, SecurityStatement};

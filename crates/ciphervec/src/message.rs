@@ -70,12 +70,12 @@ impl QueryHead {
 }
 
 pub(crate) fn header(spec: &IndexSpec, kind: Kind, key: KeyId) -> Header {
-    Header { scheme: spec.scheme(), kind, params: spec.param_id(), key }
+    Header { scheme: spec.wire_scheme(), kind, params: spec.param_id(), key }
 }
 
 /// Refuses a frame made under other parameters.
 pub(crate) fn expect_params(spec: &IndexSpec, what: &'static str, header: &Header) -> Result<()> {
-    if header.params == spec.param_id() && header.scheme == spec.scheme() {
+    if header.params == spec.param_id() && header.scheme == spec.wire_scheme() {
         return Ok(());
     }
     let (expected, actual) = (spec.param_id().to_string(), header.params.to_string());

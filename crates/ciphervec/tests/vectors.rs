@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use ciphervec::search::{Ask, Catalogue, Owner, ServerIndex};
-use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Precision, SegmentId};
+use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme, SegmentId};
 use ciphervec_arith::AlignedBytes;
 use std::path::PathBuf;
 
@@ -89,5 +89,75 @@ fn version_1_opens_and_answers_as_it_did() {
         }
         let rows = owner.unseal(&get("segment"), Some(&get("sidecar"))).unwrap();
         assert!(rows.iter().zip(ROWS).all(|(got, x)| (got - x).abs() < 2e-3), "{name}: {rows:?}");
+    }
+}
+
+/// Folders of indexes under additively homomorphic schemes, with the length of the modulus.
+const ADDITIVE: [(&str, Scheme, Option<u32>); 2] =
+    [("paillier-index", Scheme::Paillier, Some(2048)), ("elgamal-index", Scheme::ElGamal, None)];
+
+fn write_additive(name: &str, scheme: Scheme, bits: Option<u32>) {
+    let spec = IndexSpec::new("vectors", 3, Metric::L2, Mode::SealedIndex, Precision::Small)
+        .and_then(|spec| spec.with_scheme(scheme, bits))
+        .unwrap();
+    let owner = Owner::new(&Keys::from_master(MASTER), spec.clone()).unwrap();
+    owner.generate_key_pair().unwrap();
+    let mut server = ServerIndex::new(spec.clone()).unwrap();
+    server.set_evaluation_keys(&owner.public_key().unwrap()).unwrap();
+    let sealed = owner.seal(&ROWS, &ids()).unwrap();
+    let mut catalogue = Catalogue::new();
+    catalogue.add(&owner, sealed.id, &sealed.sidecar, &[]).unwrap();
+    let query = owner.query(&QUERY, &catalogue, 0, &[]).unwrap();
+    server.add(sealed.segment.clone()).unwrap();
+    let response = server.evaluate(query.to_bytes()).unwrap().bytes;
+    std::fs::create_dir_all(folder(name)).unwrap();
+    for (file, bytes) in [
+        ("spec", spec.to_bytes()),
+        ("key-pair", owner.sealed_key_pair().unwrap()),
+        ("public-key", owner.public_key().unwrap()),
+        ("segment", sealed.segment.to_vec()),
+        ("sidecar", sealed.sidecar),
+        ("query", query.to_bytes().to_vec()),
+        ("response", response),
+    ] {
+        std::fs::write(folder(name).join(file), bytes).unwrap();
+    }
+}
+
+/// Answers have fresh noise under these schemes: what was answered then and what is answered now say the same.
+#[test]
+fn version_1_of_additive_indexes_opens_and_answers_as_it_did() {
+    let writing = std::env::var_os("CIPHERVEC_WRITE_VECTORS").is_some();
+    for (name, scheme, bits) in ADDITIVE {
+        if writing && !folder(name).exists() {
+            write_additive(name, scheme, bits);
+        }
+        let get = |file: &str| std::fs::read(folder(name).join(file)).unwrap();
+        let spec = IndexSpec::from_bytes(&get("spec")).unwrap();
+        assert_eq!((spec.scheme(), spec.bits(), spec.to_bytes()), (scheme, bits, get("spec")));
+        let owner = Owner::new(&Keys::from_master(MASTER), spec.clone()).unwrap();
+        owner.open_key_pair(&get("key-pair")).unwrap();
+        assert_eq!(owner.public_key().unwrap(), get("public-key"));
+        let mut server = ServerIndex::new(spec.clone()).unwrap();
+        server.set_evaluation_keys(&get("public-key")).unwrap();
+        let id = server.add(AlignedBytes::from_slice(&get("segment"))).unwrap();
+        let mut catalogue = Catalogue::new();
+        catalogue.add(&owner, id, &get("sidecar"), &[]).unwrap();
+        // The query has no randomness in it.
+        let query = owner.query(&QUERY, &catalogue, 0, &[]).unwrap();
+        assert_eq!(query.to_bytes(), get("query"), "{name}: the query moved");
+        let now = server.evaluate(&get("query")).unwrap().bytes;
+        assert_ne!(now, get("response"), "{name}: the noise is not fresh");
+        for response in [get("response"), now] {
+            let opened = owner.open(&query, &response, &catalogue, Ask::TopK(3), None).unwrap();
+            let found: Vec<&Id> = opened.hits[0].iter().map(|hit| &hit.id).collect();
+            let [one, two, three] = &ids();
+            assert_eq!(found, [three, two, one], "{name}");
+            for (hit, truth) in opened.hits[0].iter().rev().zip(DISTANCES) {
+                assert!((hit.value - truth).abs() < 0.02, "{name}: {} {truth}", hit.value);
+            }
+        }
+        let rows = owner.unseal(&get("segment"), Some(&get("sidecar"))).unwrap();
+        assert!(rows.iter().zip(ROWS).all(|(got, x)| (got - x).abs() < 1e-3), "{name}: {rows:?}");
     }
 }

@@ -16,6 +16,7 @@ from ..arrays import Id
 from ..client import PersistentClient
 from ..collection import Collection
 from ..errors import InvalidInput
+from .keygen import Scheme
 from .readers import Columns, Table, read, read_ids
 from .terminal import (
     Json,
@@ -59,6 +60,16 @@ def create(
             help="A metadata field the server may compare for equality; it learns which rows are equal. Repeat."
         ),
     ] = None,
+    scheme: Annotated[
+        Scheme,
+        typer.Option(
+            help="sealed does every mode; the others sealed-index, under a key pair of the collection's own."
+        ),
+    ] = Scheme.sealed,
+    bits: Annotated[
+        int | None,
+        typer.Option(help="Length of that pair's modulus: 3072 unless given. Not for sealed and elgamal."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Make an empty collection.
@@ -67,14 +78,18 @@ def create(
 
     - `ciphervec create db faces --dim 512 --keys my.key`
     - `ciphervec create db docs --dim 768 --mode sealed-index --precision small --keys my.key`
+    - `ciphervec create db few --dim 128 --mode sealed-index --scheme paillier --keys my.key`
     """
     with PersistentClient(folder, load_keys(keys, passphrase_file)) as client:
-        collection = client.create_collection(name, dim, metric, mode, precision, filterable or ())
+        collection = client.create_collection(
+            name, dim, metric, mode, precision, filterable or (), scheme=scheme.value, bits=bits
+        )
         info = collection.info()
     if as_json:
         print_json(info)
         return
-    screen.print(f"[bold]{name}[/]: {dim} dimensions, {metric}, {mode}, in {folder}", highlight=False)
+    by = "" if scheme is Scheme.sealed else f" by {scheme.value}"
+    screen.print(f"[bold]{name}[/]: {dim} dimensions, {metric}, {mode}{by}, in {folder}", highlight=False)
     screen.print(
         f"next: ciphervec add {folder} {name} vectors.npy{_keys_again(keys)}", style="dim", highlight=False
     )

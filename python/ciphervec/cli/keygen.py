@@ -16,7 +16,7 @@ from .terminal import Json, PassphraseFile, command, passphrase, print_json, scr
 
 
 class Scheme(str, enum.Enum):
-    """What the key is for."""
+    """What a key or a collection is for, by the name that every API gives it."""
 
     sealed = "sealed"
     paillier = "paillier"
@@ -33,7 +33,7 @@ def keygen(
     scheme: Annotated[
         Scheme,
         typer.Option(
-            help="sealed: for collections. The others: key pairs of the additively homomorphic schemes, for Python."
+            help="sealed: for collections, of every scheme. The others: key pairs by themselves, for Python."
         ),
     ] = Scheme.sealed,
     bits: Annotated[

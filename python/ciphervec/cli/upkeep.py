@@ -46,6 +46,7 @@ def info(folder: Folder, name: OneName = None, as_json: Json = False) -> None:
     lines = []
     for row in rows:
         mode = row["mode"] if row["precision"] == "standard" else f"{row['mode']} {row['precision']}"
+        mode += "" if row["scheme"] == "sealed" else f" {row['scheme']}"
         shape = f"{row['rows'] - row['deleted']:,} × {row['dimension']}"
         lines.append(
             [row["name"], mode, row["metric"], shape, size(sum(row["bytes"].values())), row["key_id"]]
@@ -61,7 +62,7 @@ def flat(row: dict[str, Any]) -> list[tuple[str, str]]:
             found += [(f"{part} on disk", size(count)) for part, count in says.items()]
         elif what == "security":
             found += [(f"security, {part.replace('_', ' ')}", str(value)) for part, value in says.items()]
-        else:
+        elif says is not None:
             found.append((what.replace("_", " "), f"{says:,}" if isinstance(says, int) else str(says)))
     return found
 
@@ -119,6 +120,8 @@ def describe(name: str, store: CollectionStore) -> dict[str, Any]:
         "metric": spec.metric,
         "mode": spec.mode,
         "precision": spec.precision,
+        "scheme": spec.scheme,
+        "bits": spec.bits,
         "key_id": key_id,
         "epoch": epoch,
         "rows": sum(segment.rows for segment in segments),

@@ -1,9 +1,11 @@
 //! The server's half: segments and query bytes enter, answer bytes leave. It cannot name a secret key.
 
+use super::additive::{Evaluator, read_public_key};
 use super::segment::Segment;
 use crate::error::{Error, Result};
 use crate::filter::{FilterTag, FilterTags};
 use crate::message::{QueryHead, ResponseWriter, answer_len, read_floats, read_integers};
+use crate::similarity::Probes;
 use crate::{IndexSpec, Mode};
 use ciphervec_arith::AlignedBytes;
 use ciphervec_he::sealed::SegmentId;
@@ -43,6 +45,7 @@ pub struct ServerIndex {
     ring: Option<Ring>,
     masks: Option<Masks>,
     keys: BTreeMap<u32, EvaluationKeys>,
+    public: Option<Box<dyn Evaluator>>,
     segments: Vec<(Segment, FilterTags)>,
 }
 
@@ -53,7 +56,14 @@ impl ServerIndex {
     /// If the parameters were refused.
     pub fn new(spec: IndexSpec) -> Result<Self> {
         let ring = if spec.mode().encrypts_queries() { Some(Ring::new()?) } else { None };
-        Ok(ServerIndex { spec, ring, masks: None, keys: BTreeMap::new(), segments: Vec::new() })
+        Ok(ServerIndex {
+            spec,
+            ring,
+            masks: None,
+            keys: BTreeMap::new(),
+            public: None,
+            segments: Vec::new(),
+        })
     }
 
     /// The description.
@@ -61,11 +71,20 @@ impl ServerIndex {
         &self.spec
     }
 
-    /// Installs evaluation keys; those of other epochs stay until [`Self::forget_epoch`].
+    /// Installs evaluation keys; those of other epochs stay until [`Self::forget_epoch`]. Under an additively homomorphic
+    /// scheme they are the public key, which comes before any segment and has no epoch.
     ///
     /// # Errors
-    /// Damaged bytes, another index, or a mode that needs no keys.
+    /// Damaged bytes, another index, another key than that of the segments held, or a mode that needs no keys.
     pub fn set_evaluation_keys(&mut self, bytes: &[u8]) -> Result<u32> {
+        if self.spec.scheme().is_additive() {
+            let public = read_public_key(&self.spec, bytes)?;
+            if let Some((held, _)) = self.segments.first() {
+                expect_key(Kind::PublicKey.as_str(), held.head().key, public.key_id())?;
+            }
+            self.public = Some(public);
+            return Ok(0);
+        }
         let Some(ring) = &self.ring else {
             return Err(Error::choice(
                 "mode",
@@ -102,7 +121,11 @@ impl ServerIndex {
     /// # Errors
     /// Damaged bytes, another index, a segment that is there already, tags for another number of rows.
     pub fn add_tagged(&mut self, bytes: AlignedBytes, tags: FilterTags) -> Result<SegmentId> {
-        let segment = Segment::from_bytes(&self.spec, self.ring.as_ref(), bytes)?;
+        let segment = if self.spec.scheme().is_additive() {
+            Segment::of_vectors(&self.spec, self.public()?, &bytes)?
+        } else {
+            Segment::from_bytes(&self.spec, self.ring.as_ref(), bytes)?
+        };
         let head = *segment.head();
         if self.position(head.id).is_some() {
             return Err(Error::DuplicateSegment(head.id.to_string()));
@@ -124,6 +147,10 @@ impl ServerIndex {
         position.map(|index| self.segments.remove(index)).is_some()
     }
 
+    fn public(&self) -> Result<&dyn Evaluator> {
+        self.public.as_deref().ok_or(Error::NoPublicKey)
+    }
+
     fn position(&self, id: SegmentId) -> Option<usize> {
         self.segments.iter().position(|(segment, _)| segment.head().id == id)
     }
@@ -140,7 +167,7 @@ impl ServerIndex {
 
     /// Bytes of the segments held.
     pub fn bytes(&self) -> usize {
-        self.segments().map(|segment| segment.bytes().len()).sum()
+        self.segments().map(Segment::byte_len).sum()
     }
 
     /// Answers a batch of queries over every segment.
@@ -151,6 +178,10 @@ impl ServerIndex {
         let mut timings = ServerTimings::default();
         let (head, key, reader) = QueryHead::open(&self.spec, query)?;
         let chosen = self.choose(&head.tags);
+        if self.spec.scheme().is_additive() {
+            let bytes = self.evaluate_additive(&head, key, reader, &chosen, &mut timings)?;
+            return Ok(Evaluation { bytes, timings });
+        }
         let mut capacity = 32;
         for (segment, matching) in &chosen {
             let (rows, level) = (segment.head().rows as usize, segment.head().level);
@@ -208,6 +239,40 @@ impl ServerIndex {
         Ok(writer.finish(&self.spec, KeyId::default()))
     }
 
+    fn evaluate_additive(
+        &self,
+        head: &QueryHead,
+        key: KeyId,
+        mut reader: Reader<'_>,
+        chosen: &[(&Segment, Option<Vec<bool>>)],
+        timings: &mut ServerTimings,
+    ) -> Result<Vec<u8>> {
+        let start = Instant::now();
+        let public = self.public()?.key_id();
+        expect_key(Kind::Query.as_str(), public, key)?;
+        let probes = Probes::from_bytes(reader.take(reader.remaining())?)?;
+        if probes.len() != head.count as usize {
+            let detail = format!("{} probes expected, {} came", head.count, probes.len());
+            return Err(reader.error(detail).into());
+        }
+        timings.expand = start.elapsed().as_secs_f64();
+        let start = Instant::now();
+        let mut writer = ResponseWriter::new(&self.spec, head.count, 0, 32);
+        writer.segments(chosen.len() as u32);
+        for (segment, matching) in chosen {
+            let Some(vectors) = segment.vectors() else { return Err(Error::NoPublicKey) };
+            let scores = vectors.score(&probes)?;
+            writer.segment(segment.head().id, segment.head().rows, 0, matching.as_deref());
+            writer.body().extend_from_slice(&(scores.len() as u64).to_le_bytes());
+            writer.body().extend_from_slice(&scores);
+        }
+        timings.scan = start.elapsed().as_secs_f64();
+        let start = Instant::now();
+        let bytes = writer.finish(&self.spec, public);
+        timings.respond = start.elapsed().as_secs_f64();
+        Ok(bytes)
+    }
+
     fn evaluate_compact(
         &self,
         head: &QueryHead,
@@ -252,15 +317,7 @@ impl ServerIndex {
         let missing = Error::NoEvaluationKeys { epoch: head.epoch };
         let (Some(ring), Some(masks)) = (&self.ring, &self.masks) else { return Err(missing) };
         let keys = self.keys.get(&head.epoch).ok_or(missing)?;
-        if keys.key_id() != key {
-            let what = Kind::Query.as_str();
-            return Err(ciphervec_he::Error::WrongKey {
-                what,
-                expected: keys.key_id(),
-                actual: key,
-            }
-            .into());
-        }
+        expect_key(Kind::Query.as_str(), keys.key_id(), key)?;
         let layouts = self.layouts(head.top_level, chosen)?;
         let seed: [u8; 32] = reader.array()?;
         let sealed = self.spec.mode() == Mode::Sealed;
@@ -361,6 +418,13 @@ impl ServerIndex {
         }
         levels.into_iter().map(|level| Ok(Layout::new(self.spec.dimension(), level)?)).collect()
     }
+}
+
+fn expect_key(what: &'static str, expected: KeyId, actual: KeyId) -> Result<()> {
+    if expected == actual {
+        return Ok(());
+    }
+    Err(ciphervec_he::Error::WrongKey { what, expected, actual }.into())
 }
 
 /// The inner product of a row of little-endian float32 words with a query, in double precision. Eight partial sums, so that the

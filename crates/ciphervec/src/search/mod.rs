@@ -2,6 +2,7 @@
 //!
 //! The owner's half ([`Owner`], [`Catalogue`]) and the server's half ([`ServerIndex`]) share nothing but bytes.
 
+mod additive;
 #[cfg(feature = "client")]
 mod catalogue;
 mod index;

@@ -54,6 +54,10 @@ impl Owner {
             (Mode::Open, _) => 0.0,
             // Hamming distances are whole numbers already.
             _ if self.spec().metric() == Metric::Hamming => 0.0,
+            // Here rounding hides nothing; digits below the error are not worth showing.
+            _ if self.spec().scheme().is_additive() => {
+                self.spec().similarity_precision().scales().step
+            }
             (_, Precision::Wide) => f64::exp2(-30.0),
             _ => f64::exp2(-16.0),
         }
@@ -74,8 +78,11 @@ impl Owner {
         let (header, payload) = wire::open(Kind::Response, response)?;
         let what = Kind::Response.as_str();
         expect_params(self.spec(), what, &header)?;
-        let expected =
-            if self.spec().mode().encrypts_queries() { self.key_id() } else { KeyId::default() };
+        let expected = match (&self.engine, self.spec().mode().encrypts_queries()) {
+            (Engine::Additive(_), _) => self.key_pair()?.key_id(),
+            (_, true) => self.key_id(),
+            (_, false) => KeyId::default(),
+        };
         if header.key != expected {
             return Err(ciphervec_he::Error::WrongKey { what, expected, actual: header.key }.into());
         }
@@ -108,6 +115,18 @@ impl Owner {
         for part in &parts {
             let entry = &catalogue.entries()[part.entry];
             let rows = entry.deleted.len();
+            if let Some(probes) = &query.probes {
+                let start = Instant::now();
+                let cosines =
+                    self.key_pair()?.open_scores(self.spec(), rows, probes, part.answers)?;
+                timings.decrypt += start.elapsed().as_secs_f64();
+                let start = Instant::now();
+                for (ranking, cosines) in rankings.iter_mut().zip(cosines.chunks_exact(rows)) {
+                    ranking.visit(part.entry, cosines, part.matching.as_deref(), selection);
+                }
+                timings.rank += start.elapsed().as_secs_f64();
+                continue;
+            }
             let length = answer_len(self.spec(), rows, entry.sidecar.level)?;
             for (index, ranking) in rankings.iter_mut().enumerate() {
                 let answer = &part.answers[index * length..][..length];
@@ -179,8 +198,12 @@ impl Owner {
             }
             let matching =
                 if query.filtered { Some(read_bitmap(reader, rows as usize)?) } else { None };
-            let answers =
-                reader.take(query.len() * answer_len(self.spec(), rows as usize, level)?)?;
+            let length = match &self.engine {
+                // A frame of all queries' scores.
+                Engine::Additive(_) => usize::try_from(reader.u64()?).unwrap_or(usize::MAX),
+                _ => query.len() * answer_len(self.spec(), rows as usize, level)?,
+            };
+            let answers = reader.take(length)?;
             parts.push(Part { entry, matching, answers });
         }
         if !query.filtered

@@ -1,5 +1,6 @@
 //! The owner's half: float rows enter, sealed segments and sidecars leave; segments enter, approximate rows leave.
 
+use super::additive::KeyPair;
 use super::secrets::SegmentSecrets;
 use super::segment::{HEADROOM, MAX_ROWS, SegmentHead, data};
 use crate::aead::AeadKey;
@@ -11,18 +12,26 @@ use crate::quantize::{check, plaintext_scale, vector_scale};
 use crate::sidecar::{Sidecar, associated_data};
 use crate::{IndexSpec, Metric, Mode, filter};
 use ciphervec_arith::AlignedBytes;
-use ciphervec_he::keys::{MasterKey, Purpose, Secret};
+use ciphervec_he::keys::{MasterKey, Purpose, Secret, random_bytes};
 use ciphervec_he::sealed::compact::{self, Compact};
 use ciphervec_he::sealed::ring::{self, Layout, QueryKey, Ring};
 use ciphervec_he::sealed::{SegmentId, nonce};
 use ciphervec_he::wire::{KeyId, Kind};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// The tables and masks of the scheme an index uses.
 pub(super) enum Engine {
     Open,
-    Compact { scheme: Compact, masks: compact::Masks },
-    Ring { ring: Box<Ring>, masks: ring::Masks },
+    Compact {
+        scheme: Compact,
+        masks: compact::Masks,
+    },
+    Ring {
+        ring: Box<Ring>,
+        masks: ring::Masks,
+    },
+    /// Empty until the index's key pair is generated or opened.
+    Additive(OnceLock<Box<dyn KeyPair>>),
 }
 
 /// Everything that needs a secret, for one index.
@@ -68,6 +77,7 @@ impl Owner {
         let binding = spec.binding();
         let derive = |purpose| keys.master.derive(purpose, &[&binding]);
         let engine = match spec.mode() {
+            _ if spec.scheme().is_additive() => Engine::Additive(OnceLock::new()),
             Mode::Open => Engine::Open,
             Mode::SealedIndex => {
                 let scheme = Compact::new(spec.precision().form())?;
@@ -152,17 +162,26 @@ impl Owner {
             return Err(Error::DuplicateId(repeated.clone()));
         }
         let binding = self.spec.binding();
-        let plaintext = checked.quantise(plaintext_scale(&self.spec));
+        let plaintext = || checked.quantise(plaintext_scale(&self.spec));
         let (id, level, words) = match &self.engine {
             Engine::Open => {
-                let id = nonce::draw(&self.master, &binding, &plaintext)?;
+                let id = nonce::draw(&self.master, &binding, &plaintext())?;
                 (id, 0, checked.unit_words(HEADROOM))
             }
             Engine::Compact { scheme, masks } => {
-                let (id, words) = compact::seal(scheme, masks, &self.master, &binding, &plaintext)?;
+                let (id, words) =
+                    compact::seal(scheme, masks, &self.master, &binding, &plaintext())?;
                 (id, 0, words)
             }
+            // Every ciphertext has noise of its own: the id is a name here and no nonce.
+            Engine::Additive(_) => {
+                let vectors = self.key_pair()?.encrypt(&self.spec, rows)?;
+                let mut words = AlignedBytes::zeroed(HEADROOM + vectors.len());
+                words[HEADROOM..].copy_from_slice(&vectors);
+                (SegmentId(random_bytes()?), 0, words)
+            }
             Engine::Ring { ring, masks } => {
+                let plaintext = plaintext();
                 let layout = self.layout(ring, ids.len(), expected_rows)?;
                 let (id, words) = if self.spec.mode() == Mode::Sealed {
                     ring::seal(ring, masks, &self.master, &binding, &layout, &plaintext)?
@@ -173,8 +192,7 @@ impl Owner {
                 (id, layout.level(), words)
             }
         };
-        let key = if self.spec.mode().encrypts_index() { self.key } else { KeyId::default() };
-        let head = SegmentHead { id, rows: ids.len() as u32, level, key };
+        let head = SegmentHead { id, rows: ids.len() as u32, level, key: self.segment_key()? };
         let norms = match self.spec.metric() {
             Metric::InnerProduct | Metric::L2 => {
                 checked.norms.iter().map(|&norm| norm as f32).collect()
@@ -212,7 +230,7 @@ impl Owner {
     /// # Errors
     /// Damaged bytes, another index, another key.
     pub fn unseal(&self, segment: &[u8], sidecar: Option<&[u8]>) -> Result<Vec<f32>> {
-        let mut rows = self.unseal_unit(segment)?;
+        let mut rows = self.unseal_unit(segment, None)?;
         if let Some(sidecar) = sidecar {
             let id = SegmentHead::read(&self.spec, segment)?.id;
             let sidecar =
@@ -224,18 +242,42 @@ impl Owner {
         Ok(rows)
     }
 
-    fn unseal_unit(&self, segment: &[u8]) -> Result<Vec<f32>> {
+    /// Some rows of a segment at unit length, in the order given. The additively homomorphic schemes decrypt little more
+    /// than these; the others are as fast for all.
+    ///
+    /// # Errors
+    /// Those of [`Self::unseal`]; [`Error::Range`] for a row that is not there.
+    pub fn unseal_rows(&self, segment: &[u8], rows: &[usize]) -> Result<Vec<f32>> {
+        if let Engine::Additive(_) = &self.engine {
+            return self.unseal_unit(segment, Some(rows));
+        }
+        let all = self.unseal_unit(segment, None)?;
+        let dimension = self.spec.dimension();
+        let mut found = Vec::with_capacity(rows.len() * dimension);
+        for &row in rows {
+            let one = all.chunks_exact(dimension).nth(row).ok_or_else(|| Error::Range {
+                what: "a row to unseal",
+                expected: format!("below {}", all.len() / dimension),
+                actual: row.to_string(),
+            })?;
+            found.extend_from_slice(one);
+        }
+        Ok(found)
+    }
+
+    /// `wanted` rows only under the additively homomorphic schemes.
+    fn unseal_unit(&self, segment: &[u8], wanted: Option<&[usize]>) -> Result<Vec<f32>> {
         let head = SegmentHead::read(&self.spec, segment)?;
-        if self.spec.mode().encrypts_index() && head.key != self.key {
+        let expected = self.segment_key()?;
+        if head.key != expected {
             let what = Kind::Segment.as_str();
-            return Err(ciphervec_he::Error::WrongKey {
-                what,
-                expected: self.key,
-                actual: head.key,
-            }
-            .into());
+            return Err(ciphervec_he::Error::WrongKey { what, expected, actual: head.key }.into());
         }
         let (words, rows) = (data(segment), head.rows as usize);
+        if let Engine::Additive(_) = &self.engine {
+            let rows = self.key_pair()?.open_rows(&self.spec, head.rows, words, wanted)?;
+            return Ok(rows.iter().map(|&value| value as f32).collect());
+        }
         let secrets = self.secrets(head.id, rows, head.level)?;
         let integers = match (&self.engine, &secrets) {
             (Engine::Compact { scheme, masks }, SegmentSecrets::Compact(key)) => {
@@ -264,6 +306,15 @@ impl Owner {
                 .collect());
         }
         Ok(integers.iter().map(|&value| (value * inverse) as f32).collect())
+    }
+
+    /// The key that segments say they are encrypted under.
+    fn segment_key(&self) -> Result<KeyId> {
+        Ok(match (&self.engine, self.spec.mode().encrypts_index()) {
+            (Engine::Additive(_), _) => self.key_pair()?.key_id(),
+            (_, true) => self.key,
+            (_, false) => KeyId::default(),
+        })
     }
 
     /// The secrets of one segment.

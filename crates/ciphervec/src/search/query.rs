@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::filter::FilterTag;
 use crate::message::{MAX_QUERIES, QueryHead, append_integers};
 use crate::quantize::{check, scales};
+use crate::similarity::{self, Probes};
 use ciphervec_he::keys::random_bytes;
 use ciphervec_he::sealed::Scales;
 use ciphervec_he::sealed::ring::{Ciphertext, Layout};
@@ -24,6 +25,8 @@ pub struct Query {
     pub(super) filtered: bool,
     /// Quantised queries, which the compact form needs again to remove the masks.
     pub(super) integers: Zeroizing<Vec<i64>>,
+    /// The same for the additively homomorphic schemes.
+    pub(super) probes: Option<Probes>,
     seconds: f64,
 }
 
@@ -86,7 +89,15 @@ impl Owner {
         let scales = scales(self.spec(), ring, top_level);
         let mut integers = Zeroizing::new(Vec::new());
         let mut body = Vec::new();
+        let mut probes = None;
         let key = match (&self.engine, ring) {
+            (Engine::Additive(_), _) => {
+                let rounded =
+                    Probes::quantise(&self.spec().similarity(similarity::Layout::Elements)?, rows)?;
+                body = rounded.to_bytes();
+                probes = Some(rounded);
+                self.key_pair()?.key_id()
+            }
             (Engine::Open, _) => {
                 checked
                     .unit()
@@ -137,6 +148,7 @@ impl Owner {
             epoch,
             filtered: !tags.is_empty(),
             integers,
+            probes,
             seconds,
         })
     }

@@ -1,17 +1,19 @@
 //! Segments: immutable batches of vectors as the server holds them. Framed bytes enter, a checked segment leaves. Both sides.
 //!
 //! The payload starts with 64 bytes, `segment id 16 | index id 8 | rows u32 | level u8 | zeros`, so that the words that follow
-//! lie on a cache line wherever the frame does.
+//! lie on a cache line wherever the frame does. Under an additively homomorphic scheme the frame of the encrypted vectors
+//! follows instead.
 
+use super::additive::{Evaluator, Gallery};
 use crate::error::Result;
 use crate::message::expect_params;
-#[cfg(feature = "client")]
 use crate::message::header;
 use crate::{IndexSpec, Mode};
 use ciphervec_arith::AlignedBytes;
 use ciphervec_he::sealed::SegmentId;
 use ciphervec_he::sealed::ring::{Layout, Ring};
-use ciphervec_he::wire::{self, HEADER_LEN, KeyId, Kind, Reader};
+use ciphervec_he::wire::{self, HEADER_LEN, Header, KeyId, Kind, Reader};
+use std::borrow::Cow;
 
 const HEAD_LEN: usize = 64;
 /// Bytes before a segment's words.
@@ -33,27 +35,38 @@ pub struct SegmentHead {
 }
 
 impl SegmentHead {
-    /// Bytes of the words of a segment of this head.
-    fn data_len(&self, spec: &IndexSpec) -> Result<usize> {
+    /// Bytes of the words of a segment of this head; `None` where they are a frame, which checks its own length.
+    fn data_len(&self, spec: &IndexSpec) -> Result<Option<usize>> {
+        if spec.scheme().is_additive() {
+            return Ok(None);
+        }
         let (rows, dimension) = (self.rows as usize, spec.dimension());
-        Ok(match spec.mode() {
+        Ok(Some(match spec.mode() {
             Mode::Open => rows * dimension * 4,
             Mode::SealedIndex => spec.precision().form().words_len(rows, dimension),
             Mode::SealedQuery | Mode::Sealed => {
                 Layout::new(dimension, self.level)?.packed_len(rows)
             }
-        })
+        }))
+    }
+
+    fn header(&self, spec: &IndexSpec) -> Header {
+        header(spec, Kind::Segment, self.key)
+    }
+
+    fn write(&self, spec: &IndexSpec, head: &mut [u8]) {
+        head[..16].copy_from_slice(&self.id.0);
+        head[16..][..8].copy_from_slice(&spec.id());
+        head[24..][..4].copy_from_slice(&self.rows.to_le_bytes());
+        head[28] = self.level;
     }
 
     /// Turns `bytes`, sealed words behind [`HEADROOM`] free bytes, into a framed segment.
     #[cfg(feature = "client")]
     pub(crate) fn frame(&self, spec: &IndexSpec, mut bytes: AlignedBytes) -> AlignedBytes {
         let frame = bytes.as_mut_slice();
-        frame[HEADER_LEN..][..16].copy_from_slice(&self.id.0);
-        frame[HEADER_LEN + 16..][..8].copy_from_slice(&spec.id());
-        frame[HEADER_LEN + 24..][..4].copy_from_slice(&self.rows.to_le_bytes());
-        frame[HEADER_LEN + 28] = self.level;
-        header(spec, Kind::Segment, self.key).seal(frame);
+        self.write(spec, &mut frame[HEADER_LEN..]);
+        self.header(spec).seal(frame);
         bytes
     }
 
@@ -82,8 +95,9 @@ impl SegmentHead {
             return Err(reader.error("the key id does not fit the mode").into());
         }
         let head = SegmentHead { id, rows, level, key: header.key };
-        let expected = head.data_len(spec)?;
-        if reader.remaining() != expected {
+        if let Some(expected) = head.data_len(spec)?
+            && reader.remaining() != expected
+        {
             let detail =
                 format!("{expected} bytes expected for {rows} rows, {} came", reader.remaining());
             return Err(reader.error(detail).into());
@@ -95,7 +109,15 @@ impl SegmentHead {
 /// A checked segment in memory.
 pub struct Segment {
     head: SegmentHead,
-    bytes: AlignedBytes,
+    len: usize,
+    body: Body,
+}
+
+enum Body {
+    /// The framed bytes: words that are scanned where they lie.
+    Words(AlignedBytes),
+    /// Encrypted vectors in the form that is computed on.
+    Vectors(Box<dyn Gallery>),
 }
 
 impl Segment {
@@ -116,7 +138,29 @@ impl Segment {
                     .into());
             }
         }
-        Ok(Segment { head, bytes })
+        Ok(Segment { head, len: bytes.len(), body: Body::Words(bytes) })
+    }
+
+    /// The same under an additively homomorphic scheme.
+    ///
+    /// # Errors
+    /// As [`SegmentHead::read`]; another key, ciphertexts that it cannot have made.
+    pub(super) fn of_vectors(
+        spec: &IndexSpec,
+        public: &dyn Evaluator,
+        bytes: &[u8],
+    ) -> Result<Self> {
+        let head = SegmentHead::read(spec, bytes)?;
+        if head.key != public.key_id() {
+            return Err(ciphervec_he::Error::WrongKey {
+                what: Kind::Segment.as_str(),
+                expected: public.key_id(),
+                actual: head.key,
+            }
+            .into());
+        }
+        let vectors = public.read(spec, head.rows, &bytes[HEADROOM..])?;
+        Ok(Segment { head, len: bytes.len(), body: Body::Vectors(vectors) })
     }
 
     /// What it says of itself.
@@ -124,14 +168,42 @@ impl Segment {
         &self.head
     }
 
-    /// The words that are scanned.
+    /// The words that are scanned; none under an additively homomorphic scheme.
     pub fn data(&self) -> &[u8] {
-        &self.bytes[HEADROOM..]
+        match &self.body {
+            Body::Words(bytes) => &bytes[HEADROOM..],
+            Body::Vectors(_) => &[],
+        }
     }
 
-    /// The framed bytes.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+    /// Encrypted vectors of an additively homomorphic scheme.
+    pub(super) fn vectors(&self) -> Option<&dyn Gallery> {
+        match &self.body {
+            Body::Words(_) => None,
+            Body::Vectors(vectors) => Some(vectors.as_ref()),
+        }
+    }
+
+    /// Length of the framed bytes.
+    pub fn byte_len(&self) -> usize {
+        self.len
+    }
+
+    /// The framed bytes, of an index of `spec`.
+    ///
+    /// # Errors
+    /// None that a segment of `spec` could meet.
+    pub fn to_bytes(&self, spec: &IndexSpec) -> Result<Cow<'_, [u8]>> {
+        match &self.body {
+            Body::Words(bytes) => Ok(Cow::Borrowed(bytes.as_slice())),
+            Body::Vectors(vectors) => {
+                let mut frame = vec![0; HEADROOM];
+                self.head.write(spec, &mut frame[HEADER_LEN..]);
+                frame.extend_from_slice(&vectors.to_bytes()?);
+                self.head.header(spec).seal(&mut frame);
+                Ok(Cow::Owned(frame))
+            }
+        }
     }
 }
 

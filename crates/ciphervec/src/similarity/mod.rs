@@ -13,6 +13,8 @@ mod layout;
 mod open;
 mod precision;
 mod quantise;
+#[cfg(feature = "client")]
+mod rows;
 mod scores;
 mod slots;
 mod spec;

@@ -28,16 +28,30 @@ impl<T: Table> EncryptedScores<T> {
         D: Decrypt,
         D::Public: Evaluate<Table = T>,
     {
+        let step = self.spec.grid().step();
+        // A vector against itself may come out above one by what rounding added.
+        let shown = |cosine| round(cosine, step).clamp(-1.0, 1.0);
+        let cosines = self.cosines(keys)?.into_iter().map(shown).collect();
+        Ok(Scores { spec: self.spec, probes: self.probes(), cosines })
+    }
+
+    /// Decrypts without rounding, for ranking: probe after probe.
+    ///
+    /// # Errors
+    /// Those of [`Self::open`].
+    pub(crate) fn cosines<D>(&self, keys: &D) -> Result<Vec<f64>>
+    where
+        D: Decrypt,
+        D::Public: Evaluate<Table = T>,
+    {
         expect_key("encrypted scores", keys.public().key_id(), self.key)?;
         let grid = self.spec.grid();
         let mut cosines = Vec::with_capacity(self.probes() * self.vectors());
         for (result, score) in self.integers(keys)?.into_iter().enumerate() {
             let score = if grid.signs() { whole(score, grid.dimension()) } else { score };
-            let cosine = score as f64 / grid.divisor(self.scales[result / self.vectors()]);
-            // A vector against itself may come out above one by what rounding added.
-            cosines.push(round(cosine, grid.step()).clamp(-1.0, 1.0));
+            cosines.push(score as f64 / grid.divisor(self.scales[result / self.vectors()]));
         }
-        Ok(Scores { spec: self.spec, probes: self.probes(), cosines })
+        Ok(cosines)
     }
 
     /// Σ x_i q_i, probe after probe, each checked against its bound.

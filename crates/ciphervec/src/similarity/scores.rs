@@ -45,6 +45,11 @@ impl<T: Table> EncryptedScores<T> {
         self.fill.iter().map(|&fill| usize::from(fill)).sum()
     }
 
+    /// What each probe was multiplied by.
+    pub fn scales(&self) -> &[u64] {
+        &self.scales
+    }
+
     /// How many ciphertexts.
     pub fn ciphertexts(&self) -> usize {
         self.table.columns()

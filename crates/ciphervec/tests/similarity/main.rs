@@ -6,6 +6,7 @@ mod exact;
 mod galleries;
 mod hostile;
 mod limits;
+mod opening;
 mod plain;
 mod rows;
 mod schemes;

@@ -8,7 +8,7 @@ mod similarity;
 
 pub use elgamal::ELGAMAL;
 pub use factoring::FACTORING;
-pub use halves::{Halves, OPEN, SEALED, SEALED_INDEX, SEALED_QUERY};
+pub use halves::{ELGAMAL_INDEX, Halves, OPEN, SEALED, SEALED_INDEX, SEALED_QUERY};
 pub use similarity::SIMILARITY;
 
 use ciphervec::IndexSpec;

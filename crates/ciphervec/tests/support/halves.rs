@@ -1,7 +1,7 @@
 //! Nothing enters, both halves of a small index leave, with a valid object of every kind that travels between them.
 
 use ciphervec::search::{Ask, Catalogue, Owner, Query, ServerIndex};
-use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Precision};
+use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme};
 use ciphervec_arith::AlignedBytes;
 use ciphervec_he::sealed::ring::{EvaluationKeys, Ring};
 use std::sync::{LazyLock, Mutex};
@@ -29,17 +29,26 @@ pub static OPEN: LazyLock<Halves> = LazyLock::new(|| Halves::new(Mode::Open));
 pub static SEALED_INDEX: LazyLock<Halves> = LazyLock::new(|| Halves::new(Mode::SealedIndex));
 pub static SEALED_QUERY: LazyLock<Halves> = LazyLock::new(|| Halves::new(Mode::SealedQuery));
 pub static SEALED: LazyLock<Halves> = LazyLock::new(|| Halves::new(Mode::Sealed));
+/// Mode `sealed-index` under an additively homomorphic scheme, the one with short keys.
+pub static ELGAMAL_INDEX: LazyLock<Halves> = LazyLock::new(|| {
+    Halves::of(Mode::SealedIndex, Scheme::ElGamal).expect("a small index can be made")
+});
 static RING: LazyLock<Ring> = LazyLock::new(|| Ring::new().expect("the parameters are in order"));
 
 impl Halves {
     fn new(mode: Mode) -> Self {
-        Self::try_new(mode).expect("a small index can be made")
+        Self::of(mode, Scheme::Sealed).expect("a small index can be made")
     }
 
-    fn try_new(mode: Mode) -> ciphervec::Result<Self> {
-        let spec = IndexSpec::new("faces", DIMENSION, Metric::L2, mode, Precision::Standard)?;
+    fn of(mode: Mode, scheme: Scheme) -> ciphervec::Result<Self> {
+        let precision = if scheme.is_additive() { Precision::Small } else { Precision::Standard };
+        let spec = IndexSpec::new("faces", DIMENSION, Metric::L2, mode, precision)?
+            .with_scheme(scheme, None)?;
         let keys = Keys::from_master([7; 32]);
         let owner = Owner::new(&keys, spec.clone())?;
+        if scheme.is_additive() {
+            owner.generate_key_pair()?;
+        }
         let rows: Vec<f32> = (0..ROWS * DIMENSION as usize).map(|at| (at as f32).sin()).collect();
         let ids: Vec<Id> = (0..ROWS as i64).map(Id::from).collect();
         let sealed = owner.seal(&rows, &ids)?;
@@ -47,7 +56,11 @@ impl Halves {
         catalogue.add(&owner, sealed.id, &sealed.sidecar, &[])?;
         let (mut holding, mut empty) =
             (ServerIndex::new(spec.clone())?, ServerIndex::new(spec.clone())?);
-        let evaluation_keys = keys.evaluation(&spec, 0)?.map(|keys| keys.to_bytes());
+        let evaluation_keys = if scheme.is_additive() {
+            Some(owner.public_key()?)
+        } else {
+            keys.evaluation(&spec, 0)?.map(|keys| keys.to_bytes())
+        };
         for server in [&mut holding, &mut empty] {
             evaluation_keys
                 .iter()
@@ -77,7 +90,8 @@ impl Halves {
     pub fn read_segment(&self, bytes: &[u8]) -> bool {
         let mut server = self.empty.lock().expect("no decoder panicked");
         server.add(AlignedBytes::from_slice(bytes)).is_ok_and(|id| {
-            assert_eq!(server.segments().next().expect("just added").bytes(), bytes);
+            let held = server.segments().next().expect("just added");
+            assert_eq!(*held.to_bytes(&self.spec).expect("of this index"), *bytes);
             // A query that reaches too few levels is refused; nothing may panic.
             if let Ok(answer) = server.evaluate(&self.query) {
                 assert!(!answer.bytes.is_empty());

@@ -1,8 +1,8 @@
 //! Nothing enters, a small valid object of every kind leaves, with the decoder that reads it.
 
 use super::decoders::{
-    self, Checksum, ELGAMAL, FACTORING, Halves, OPEN, SEALED, SEALED_INDEX, SEALED_QUERY,
-    SIMILARITY,
+    self, Checksum, ELGAMAL, ELGAMAL_INDEX, FACTORING, Halves, OPEN, SEALED, SEALED_INDEX,
+    SEALED_QUERY, SIMILARITY,
 };
 use ciphervec::aead::AeadKey;
 use ciphervec::filter::FilterTags;
@@ -66,6 +66,15 @@ pub fn frames() -> Vec<Sample> {
         }),
         frame("compact response", "compact_response", &SEALED_INDEX.response, |b| {
             SEALED_INDEX.read_response(b)
+        }),
+        frame("additive segment", "additive_segment", &ELGAMAL_INDEX.segment, |b| {
+            ELGAMAL_INDEX.read_segment(b)
+        }),
+        frame("additive query", "additive_query", &ELGAMAL_INDEX.query, |b| {
+            ELGAMAL_INDEX.read_query(b)
+        }),
+        frame("additive response", "additive_response", &ELGAMAL_INDEX.response, |b| {
+            ELGAMAL_INDEX.read_response(b)
         }),
         frame("plain ring segment", "plain_ring_segment", &SEALED_QUERY.segment, |b| {
             SEALED_QUERY.read_segment(b)

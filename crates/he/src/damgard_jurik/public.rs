@@ -208,18 +208,7 @@ impl PublicKey {
 
     /// What the key rests on.
     pub fn security(&self) -> SecurityStatement {
-        strength::statement(
-            self.bits(),
-            match self.noise {
-                Noise::Uniform => "decisional composite residuosity",
-                Noise::ShortExponent => {
-                    "decisional composite residuosity, and that powers of h = -x^2 by exponents half as long as n look like powers by any"
-                }
-                Noise::Subgroup => {
-                    "decisional partial discrete logarithm: composite residuosity within a secret subgroup (Paillier 1999, section 6)"
-                }
-            },
-        )
+        security(self.bits(), self.noise)
     }
 
     /// The base of the noise modulo `n`.
@@ -280,4 +269,20 @@ impl FactoringKey for PublicKey {
         Group::check_messages(rows, columns, messages, FactoringKey::message_bits(self))?;
         self.binomial.encode(&self.group, rows, columns, messages)
     }
+}
+
+/// What keys with a modulus of `bits` bits rest on.
+pub(crate) fn security(bits: u32, noise: Noise) -> SecurityStatement {
+    strength::statement(
+        bits,
+        match noise {
+            Noise::Uniform => "decisional composite residuosity",
+            Noise::ShortExponent => {
+                "decisional composite residuosity, and that powers of h = -x^2 by exponents half as long as n look like powers by any"
+            }
+            Noise::Subgroup => {
+                "decisional partial discrete logarithm: composite residuosity within a secret subgroup (Paillier 1999, section 6)"
+            }
+        },
+    )
 }

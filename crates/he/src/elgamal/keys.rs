@@ -15,6 +15,15 @@ use crate::additive::SecurityStatement;
 use crate::error::{Error, Result};
 use crate::wire::{self, Header, KeyId, Kind, Reader, Scheme};
 
+/// What every key rests on.
+pub(crate) const SECURITY: SecurityStatement = SecurityStatement {
+    bits: 126,
+    table: "Pollard's rho method in a group of 2^252 elements",
+    assumption: "decisional Diffie-Hellman in ristretto255",
+    post_quantum: false,
+    insecure: false,
+};
+
 /// The public key `H = x G`: encrypts, computes, re-randomises.
 #[derive(Clone)]
 pub struct PublicKey {
@@ -46,13 +55,7 @@ impl PublicKey {
 
     /// What the scheme rests on.
     pub fn security(&self) -> SecurityStatement {
-        SecurityStatement {
-            bits: 126,
-            table: "Pollard's rho method in a group of 2^252 elements",
-            assumption: "decisional Diffie-Hellman in ristretto255",
-            post_quantum: false,
-            insecure: false,
-        }
+        SECURITY
     }
 
     pub(super) fn multiples(&self) -> &RistrettoBasepointTable {

@@ -21,6 +21,7 @@ pub mod shared;
 
 pub use ciphertexts::Ciphertexts;
 pub use keys::PublicKey;
+pub(crate) use keys::SECURITY;
 #[cfg(feature = "client")]
 pub use keys::SecretKey;
 #[cfg(feature = "client")]

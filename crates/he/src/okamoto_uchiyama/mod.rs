@@ -8,6 +8,7 @@ mod public;
 #[cfg(feature = "client")]
 mod secret;
 
+pub(crate) use public::security;
 pub use public::{Noise, PublicKey};
 #[cfg(feature = "client")]
 pub use secret::SecretKey;

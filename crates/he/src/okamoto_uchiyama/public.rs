@@ -206,15 +206,7 @@ impl PublicKey {
 
     /// What the key rests on; the bits are those of a modulus `n = p q` as long as `n = p^2 q`.
     pub fn security(&self) -> SecurityStatement {
-        strength::statement(
-            self.bits(),
-            match self.noise {
-                Noise::Full => "the p-subgroup problem modulo n = p^2 q",
-                Noise::Short => {
-                    "the p-subgroup problem modulo n = p^2 q, and that powers of h by exponents a third as long as n look like powers by any"
-                }
-            },
-        )
+        security(self.bits(), self.noise)
     }
 
     #[cfg(feature = "client")]
@@ -268,4 +260,17 @@ impl FactoringKey for PublicKey {
         let powers = slot.get().ok_or(Error::Fault)?;
         Ok(powers.pow(rows, columns, messages))
     }
+}
+
+/// What keys with a modulus of `bits` bits rest on.
+pub(crate) fn security(bits: u32, noise: Noise) -> SecurityStatement {
+    strength::statement(
+        bits,
+        match noise {
+            Noise::Full => "the p-subgroup problem modulo n = p^2 q",
+            Noise::Short => {
+                "the p-subgroup problem modulo n = p^2 q, and that powers of h by exponents a third as long as n look like powers by any"
+            }
+        },
+    )
 }
