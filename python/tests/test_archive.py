@@ -7,6 +7,7 @@ import json
 import pickle
 import tracemalloc
 import zipfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -219,3 +220,23 @@ def test_a_classifier_whose_parts_do_not_fit_is_refused(saved: bytes, name: str,
         content = json.dumps({**json.loads(members[name]), **content}).encode()
     with pytest.raises(CorruptData, match="don't fit"):
         Classifier.from_bytes(zipped({**members, name: content}))
+
+
+def test_files_of_version_1_load_for_ever() -> None:
+    """Known answers: numbers with few binary digits, worked out by hand, so that no rounding is in them."""
+    folder = Path(__file__).resolve().parents[2] / "vectors" / "v1" / "learned"
+    if not folder.exists():
+        pytest.skip("needs the repository, not only the wheel")
+    book = Codebook.from_bytes((folder / "codebook.npz").read_bytes())
+    assert book.codes.tolist() == [[0, 0], [1, 2], [3, 1], [2, 2], [1, 0]]
+    assert book.reconstruct([0, 3]).tolist() == [[-2.5, -2, -1.5], [0.5, 1, 1.5]]
+    assert book.to_bytes() == (folder / "codebook.npz").read_bytes()
+    model = Classifier.from_bytes((folder / "classifier.npz").read_bytes())
+    assert model.classes == ("hill", "sea")
+    assert model.encoder.vocabulary.tokens == ("ship", "goat", "salt", "goat path")
+    texts = ["A ship, salt & a goat path", "", "goat goat goat goat goat"]
+    documents = model.encoder.encode(texts)
+    assert documents.numbers.tolist() == [0, 1, 0, 3, 0, 0, 2, 2, 0, 2, 0, 2]
+    assert documents.found.tolist() == [11, 0, 9]
+    assert model.margins(texts) == pytest.approx([-1.875, -0.625, 0.375], abs=1e-12)
+    assert model.to_bytes() == (folder / "classifier.npz").read_bytes()

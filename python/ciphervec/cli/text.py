@@ -88,7 +88,7 @@ def train(
     if held:
         results = [
             ("a vector a token", model.evaluate(unseen, truth, compressed=False)),
-            (f"{tables} codes a token", model.evaluate(unseen, truth)),
+            (f"{tables} code{'s' * (tables > 1)} a token", model.evaluate(unseen, truth)),
         ]
     if as_json:
         print_json(

@@ -31,6 +31,7 @@ Random: TypeAlias = np.random.Generator
 Parameters: TypeAlias = dict[str, Floats]
 
 _KMEANS_ROUNDS = 10
+_FEWEST_STEPS = 32
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,8 @@ class Settings:
     """Sizes and lengths of training. Optimiser and first learning rate are those of the paper for Enron-Spam.
 
     The later stages start near their goal and take smaller steps. `temperature`, in units of the mean squared distance of a
-    vector to its quantised form, goes geometrically from the first value to the second.
+    vector to its quantised form, goes geometrically from the first value to the second. `batch` documents make a step; fewer
+    where there are so few that an epoch would have under 32 steps.
     """
 
     rows: int = 256
@@ -128,6 +130,7 @@ class _Run:
         self.training, self.targets = documents.subset(kept), targets[kept]
         self.validation, self.validation_targets = documents.subset(held), targets[held]
         self.classes = int(targets.max()) + 1
+        self.batch = max(1, min(settings.batch, len(kept) // _FEWEST_STEPS))
         self.settings, self.random, self.step = settings, random, step
         self.losses: dict[str, list[float]] = {}
 
@@ -162,7 +165,7 @@ class _Run:
         parameters = {**{name: value.copy() for name, value in free.items()}, "tables": tables}
         coarse = np.square(vectors - tables[0][codes[:, 0]]).sum(axis=1, dtype=np.float64).mean()
         first, last = settings.temperature
-        total = settings.relaxed_epochs * -(-len(self.training) // settings.batch)
+        total = settings.relaxed_epochs * -(-len(self.training) // self.batch)
         done = 0
 
         def gradients(batch: Documents, targets: Numbers) -> tuple[Gradients, Numbers | None]:
@@ -233,8 +236,8 @@ class _Run:
 
     def _batches(self) -> Iterator[tuple[Documents, Numbers]]:
         order = self.random.permutation(len(self.training))
-        for start in range(0, len(order), self.settings.batch):
-            rows = order[start : start + self.settings.batch]
+        for start in range(0, len(order), self.batch):
+            rows = order[start : start + self.batch]
             yield self.training.subset(rows), self.targets[rows]
 
     def _normal(self, shape: tuple[int, ...], deviation: float) -> Floats:
