@@ -4,6 +4,7 @@
 //! numbers leave at the owner, each off by an error that the ciphertext estimates. `docs/ckks.md` derives the formulas that
 //! the comments cite.
 
+mod approximate;
 mod bytes;
 mod chain;
 mod ciphertext;
@@ -14,12 +15,15 @@ mod embedding;
 mod entropy;
 mod evaluate;
 mod fft;
+mod inverse;
 mod keys;
 mod keyswitch;
+mod linear;
 mod noise;
 mod params;
 mod plaintext;
 mod poly;
+mod polynomial;
 #[cfg(feature = "client")]
 mod publish;
 mod small;
@@ -31,13 +35,16 @@ pub use complex::Complex;
 pub use embedding::{Embedding, RealEmbedding};
 pub use entropy::Entropy;
 pub use evaluate::{Decomposed, Evaluator};
+pub use inverse::{Inverse, InverseSquareRoot};
 #[cfg(feature = "client")]
 pub use keys::SecretKey;
 pub use keys::{EvaluationKeys, KeyPlan, PublicKey};
+pub use linear::LinearTransform;
 pub use noise::Noise;
 pub use params::Params;
 pub use plaintext::{Encoding, Plaintext};
 pub use poly::{Coefficient, Ntt, Poly};
+pub use polynomial::{Basis, Polynomial};
 #[cfg(feature = "client")]
 pub use publish::{Budget, PublishPolicy, Published};
 pub use spec::{ParamsSpec, Ring};
