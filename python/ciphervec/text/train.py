@@ -147,11 +147,11 @@ class _Run:
             local = {**parameters, "vectors": parameters["vectors"][present]}
             return *free_loss(local, counts, targets), present
 
-        rates = [self.settings.learning_rate] * self.settings.free_epochs
         return self._best(
             "free",
             parameters,
-            rates,
+            self.settings.learning_rate,
+            self.settings.free_epochs,
             lambda batch, targets: loss(batch, targets)[1:],
             lambda: self._validate(lambda batch, targets: loss(batch, targets)[0]),
         )
@@ -179,8 +179,9 @@ class _Run:
         def validate() -> float:
             return self._coded_validation(parameters, quantise(parameters["vectors"], parameters["tables"]))
 
-        rates = [settings.fine_learning_rate] * settings.relaxed_epochs
-        return self._best("relaxed", parameters, rates, gradients, validate)
+        return self._best(
+            "relaxed", parameters, settings.fine_learning_rate, settings.relaxed_epochs, gradients, validate
+        )
 
     def coded(self, codes: Codes, relaxed: Parameters) -> Parameters:
         parameters = {name: relaxed[name].copy() for name in ("tables", "weights", "bias")}
@@ -189,9 +190,13 @@ class _Run:
             counts = code_counts(batch, codes, parameters["tables"].shape[1])
             return coded_loss(parameters, counts, targets)[1], None
 
-        rates = [self.settings.fine_learning_rate] * self.settings.coded_epochs
         return self._best(
-            "coded", parameters, rates, gradients, lambda: self._coded_validation(parameters, codes)
+            "coded",
+            parameters,
+            self.settings.fine_learning_rate,
+            self.settings.coded_epochs,
+            gradients,
+            lambda: self._coded_validation(parameters, codes),
         )
 
     def _coded_validation(self, parameters: Parameters, codes: Codes) -> float:
@@ -212,16 +217,16 @@ class _Run:
         self,
         stage: str,
         parameters: Parameters,
-        rates: list[float],
+        rate: float,
+        epochs: int,
         gradients: Callable[[Documents, Numbers], tuple[Gradients, Numbers | None]],
         validate: Callable[[], float],
     ) -> Parameters:
-        """Train for `len(rates)` epochs; the parameters, also those of the start, with the lowest validation loss."""
-        optimizer = AdamW(parameters, self.settings.learning_rate, self.settings.weight_decay)
+        """Train; the parameters, be they those of the start, with the lowest validation loss."""
+        optimizer = AdamW(parameters, rate, self.settings.weight_decay)
         losses = self.losses[stage] = [validate()]
         best, since = {name: value.copy() for name, value in parameters.items()}, 0
-        for rate in rates:
-            optimizer.learning_rate = rate
+        for _ in range(epochs):
             for batch, targets in self._batches():
                 found, present = gradients(batch, targets)
                 optimizer.step(found, None if present is None else {"vectors": present})
