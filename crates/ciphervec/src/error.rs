@@ -75,6 +75,14 @@ pub enum Error {
         /// The metric.
         metric: &'static str,
     },
+    /// Encrypted vectors that an operation cannot take.
+    #[error("{operation}: {detail}")]
+    Pairs {
+        /// The operation.
+        operation: &'static str,
+        /// What was expected, what came, and what to do.
+        detail: String,
+    },
     /// As many ids as rows are needed.
     #[error("{rows} vectors came with {ids} ids; give one id a vector")]
     IdCount {

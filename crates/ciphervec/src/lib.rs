@@ -22,6 +22,7 @@ pub mod mode;
 pub mod noisepool;
 #[cfg(feature = "client")]
 mod packing;
+pub mod pairs;
 #[cfg(feature = "client")]
 mod quantize;
 pub mod records;

@@ -1,0 +1,240 @@
+//! Encrypted vectors, and where their numbers lie. Ciphertexts and a packing enter, an array leaves. Both sides.
+
+use super::layout::{Layout, Packing, Role};
+use crate::error::{Error, Result};
+use ciphervec_he::ckks::{Ciphertext, Params};
+use ciphervec_he::wire::KeyId;
+use std::sync::Arc;
+
+/// The two ways a vector enters a product in layout `coefficients`; other layouts have `Left` alone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Side {
+    /// `Σ x_i X^i`.
+    Left,
+    /// `Σ x_i X^-i`.
+    Right,
+}
+
+/// What the key owner does with decrypted numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(u8)]
+pub enum Finish {
+    /// Nothing.
+    #[default]
+    Plain = 0,
+    /// Takes the square root: squared distances become distances.
+    Root = 1,
+}
+
+impl Finish {
+    pub(super) fn from_byte(byte: u8) -> Option<Self> {
+        [Finish::Plain, Finish::Root].into_iter().find(|finish| *finish as u8 == byte)
+    }
+}
+
+/// Vectors of one length under one key, all in one layout; scores are vectors of length 1. Immutable.
+#[derive(Clone)]
+pub struct EncryptedArray {
+    pub(super) packing: Packing,
+    pub(super) left: Vec<Ciphertext>,
+    /// Empty but in layout `coefficients`.
+    pub(super) right: Vec<Ciphertext>,
+    /// Whether every vector has length 1.
+    pub(super) unit: bool,
+    pub(super) finish: Finish,
+    /// Of fresh ciphertexts, left side first: with it they take half the bytes.
+    pub(super) seeds: Vec<[u8; 32]>,
+}
+
+impl EncryptedArray {
+    pub(super) fn new(packing: Packing, left: Vec<Ciphertext>, right: Vec<Ciphertext>) -> Self {
+        let (unit, finish, seeds) = (false, Finish::Plain, Vec::new());
+        EncryptedArray { packing, left, right, unit, finish, seeds }
+    }
+
+    /// The same ciphertexts, said to hold vectors of length 1.
+    pub(super) fn of_unit_length(self, unit: bool) -> Self {
+        EncryptedArray { unit, ..self }
+    }
+
+    /// Vectors.
+    pub fn rows(&self) -> usize {
+        self.packing.rows
+    }
+
+    /// Coordinates of each.
+    pub fn dimension(&self) -> usize {
+        self.packing.dimension
+    }
+
+    /// Where they lie.
+    pub fn packing(&self) -> &Packing {
+        &self.packing
+    }
+
+    /// Which sides of a product they can stand on.
+    pub fn role(&self) -> Role {
+        match (self.left.is_empty(), self.right.is_empty()) {
+            (true, _) => Role::Right,
+            (_, true) if self.packing.layout == Layout::Coefficients => Role::Left,
+            _ => Role::Both,
+        }
+    }
+
+    /// Whether the vectors were scaled to length 1 when they were encrypted.
+    pub fn is_unit(&self) -> bool {
+        self.unit
+    }
+
+    /// What the owner does with the decrypted numbers.
+    pub fn finish(&self) -> Finish {
+        self.finish
+    }
+
+    /// How many there are, both sides together.
+    pub fn ciphertexts(&self) -> usize {
+        self.left.len() + self.right.len()
+    }
+
+    /// Rescalings left.
+    pub fn level(&self) -> usize {
+        self.first().map_or(0, Ciphertext::level)
+    }
+
+    /// The parameters.
+    pub fn params(&self) -> Option<&Arc<Params>> {
+        self.first().map(Ciphertext::params)
+    }
+
+    /// The public name of the key they are encrypted under.
+    pub fn key_id(&self) -> KeyId {
+        self.first().map_or(KeyId::default(), Ciphertext::key_id)
+    }
+
+    /// Standard deviation of the error of a number, from the noise estimates that travel with the ciphertexts.
+    pub fn error_estimate(&self) -> f64 {
+        let one = |cipher: &Ciphertext| match self.packing.layout {
+            Layout::Coefficients => cipher.noise().std / cipher.scale(),
+            _ => cipher.error_bits().exp2(),
+        };
+        self.all().map(one).fold(0.0, f64::max)
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = &Ciphertext> {
+        self.left.iter().chain(&self.right)
+    }
+
+    fn first(&self) -> Option<&Ciphertext> {
+        self.all().next()
+    }
+
+    /// Refuses what the owner has still to take a root of.
+    pub(super) fn expect_plain(&self, operation: &'static str) -> Result<()> {
+        match self.finish {
+            Finish::Plain => Ok(()),
+            Finish::Root => Err(Error::Pairs {
+                operation,
+                detail: "distances are squared until the key owner decrypts them, and can't be computed on; \
+                         compute on squared_distance instead"
+                    .to_owned(),
+            }),
+        }
+    }
+}
+
+impl core::fmt::Debug for EncryptedArray {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("EncryptedArray")
+            .field("packing", &self.packing)
+            .field("ciphertexts", &self.ciphertexts())
+            .field("level", &self.level())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The slots, or the coefficients, of ciphertext `index` of one side.
+pub(super) fn arrange(
+    packing: &Packing,
+    side: Side,
+    (index, degree): (usize, usize),
+    value: impl Fn(usize, usize) -> f64,
+) -> Vec<f64> {
+    let Packing { layout, rows, dimension, capacity, .. } = *packing;
+    let mut out = vec![0.0; if layout == Layout::Coefficients { degree } else { packing.slots() }];
+    let (block, only) = match layout {
+        Layout::Single => (index / dimension, Some(index % dimension)),
+        _ => (index, None),
+    };
+    let start = block * capacity;
+    for k in 0..capacity.min(rows - start) {
+        let place = packing.place(k);
+        for i in only.map_or(0..dimension, |coordinate| coordinate..coordinate + 1) {
+            let number = value(start + k, i);
+            match (layout, side) {
+                (Layout::Single, _) => out[place] = number,
+                (Layout::Coefficients, Side::Right) if i > place => {
+                    out[degree + place - i] = -number;
+                }
+                (Layout::Coefficients, Side::Right) => out[place - i] = number,
+                _ => out[place + i] = number,
+            }
+        }
+    }
+    out
+}
+
+/// Undoes [`arrange`]: `found(index)` are the slots or coefficients of ciphertext `index`; row after row leaves.
+#[cfg(feature = "client")]
+pub(super) fn collect(
+    packing: &Packing,
+    side: Side,
+    found: &[Vec<f64>],
+    degree: usize,
+) -> Vec<f64> {
+    let Packing { layout, rows, dimension, capacity, .. } = *packing;
+    let mut out = Vec::with_capacity(rows * dimension);
+    for row in 0..rows {
+        let (block, place) = (row / capacity, packing.place(row % capacity));
+        for i in 0..dimension {
+            out.push(match (layout, side) {
+                (Layout::Single, _) => found[block * dimension + i][place],
+                (Layout::Coefficients, Side::Right) if i > place => {
+                    -found[block][degree + place - i]
+                }
+                (Layout::Coefficients, Side::Right) => found[block][place - i],
+                _ => found[block][place + i],
+            });
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::layout::Spread;
+    use super::*;
+
+    #[test]
+    fn collecting_undoes_arranging() {
+        let value = |row: usize, i: usize| (100 * row + i) as f64 + 1.0;
+        for (layout, spread) in [
+            (Layout::Slots, Spread::Pairs),
+            (Layout::Coefficients, Spread::Pairs),
+            (Layout::Coefficients, Spread::Gallery),
+            (Layout::Single, Spread::Pairs),
+        ] {
+            for (rows, dimension) in [(1, 1), (1, 7), (5, 3), (9, 8)] {
+                let packing = Packing::new(layout, spread, (rows, dimension), (64, 32)).unwrap();
+                for side in [Side::Left, Side::Right] {
+                    let all: Vec<Vec<f64>> = (0..packing.ciphertexts())
+                        .map(|index| arrange(&packing, side, (index, 64), value))
+                        .collect();
+                    let expected: Vec<f64> = (0..rows)
+                        .flat_map(|row| (0..dimension).map(move |i| value(row, i)))
+                        .collect();
+                    assert_eq!(collect(&packing, side, &all, 64), expected, "{layout:?} {side:?}");
+                }
+            }
+        }
+    }
+}

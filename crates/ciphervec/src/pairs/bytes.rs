@@ -1,0 +1,199 @@
+//! Encrypted vectors and what a server gets, as bytes. Objects enter, framed bytes leave, and back. Both sides.
+//!
+//! - an array: `layout u8 | spread u8 | flags u8 | rows u32 | dimension u32 | stride u32`, then each ciphertext, length u32
+//!   and frame; flags: 1 vectors of length 1, 2 a root is to be taken, 4 a left side, 8 a right side, 16 a batch, 32 scores;
+//! - a server: `parameters, length u32 and frame | request | keys for products, keys for rotations, each length u32 and frame`.
+//!
+//! How many ciphertexts an array has follows from its shape and the parameters.
+
+use super::array::{EncryptedArray, Finish};
+use super::layout::{Layout, Packing, Spread};
+use super::plan::{Operation, Request};
+use super::server::{Server, expect_key};
+use crate::error::{Error, Result};
+use ciphervec_he::ckks::{Ciphertext, EvaluationKeys, Params};
+use ciphervec_he::params::{ParamId, Security};
+use ciphervec_he::wire::{self, Header, KeyId, Kind, Reader, Scheme};
+use std::sync::Arc;
+
+const UNIT: u8 = 1;
+const ROOT: u8 = 2;
+const LEFT: u8 = 4;
+const RIGHT: u8 = 8;
+const BATCH: u8 = 16;
+const SCORES: u8 = 32;
+
+impl EncryptedArray {
+    /// The array, framed. Shape, layout and noise estimates are in clear.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let packing = &self.packing;
+        let flag = |set: bool, bit| if set { bit } else { 0 };
+        let mut payload = vec![
+            packing.layout as u8,
+            packing.spread as u8,
+            flag(self.unit, UNIT)
+                | flag(self.finish == Finish::Root, ROOT)
+                | flag(!self.left.is_empty(), LEFT)
+                | flag(!self.right.is_empty(), RIGHT)
+                | flag(packing.batch, BATCH)
+                | flag(packing.scores, SCORES),
+        ];
+        for number in [packing.rows, packing.dimension, packing.stride] {
+            payload.extend_from_slice(&(number as u32).to_le_bytes());
+        }
+        for (index, cipher) in self.all().enumerate() {
+            let seeded = self.seeds.get(index).and_then(|seed| cipher.seeded(seed));
+            put(&mut payload, &seeded.map_or_else(|| cipher.to_bytes(), |one| one.to_bytes()));
+        }
+        let params = self.params().map_or(ParamId([0; 8]), |params| params.param_id());
+        frame(Kind::EncryptedVectors, params, self.key_id(), &payload)
+    }
+
+    /// Reads what [`Self::to_bytes`] wrote, for `server`.
+    ///
+    /// # Errors
+    /// Damaged, malformed or foreign bytes.
+    pub fn from_bytes(server: &Server, bytes: &[u8]) -> Result<Self> {
+        let (header, payload) = wire::open(Kind::EncryptedVectors, bytes)?;
+        expect_key(server.key_id(), header.key)?;
+        let params = server.params();
+        let what = "an encrypted array";
+        let mut reader = Reader::new(what, payload);
+        if header.scheme != Scheme::Ckks || header.params != params.param_id() {
+            return Err(ciphervec_he::Error::Parameters {
+                what,
+                expected: params.param_id().to_string(),
+                actual: header.params.to_string(),
+            }
+            .into());
+        }
+        let (layout, spread) = (Layout::from_byte(reader.u8()?), Spread::from_byte(reader.u8()?));
+        let (Some(layout), Some(spread)) = (layout, spread) else {
+            return Err(reader.error("a layout and a spread expected").into());
+        };
+        let flags = reader.u8()?;
+        let mut number = || reader.u32().map(|number| number as usize);
+        let (rows, dimension, stride) = (number()?, number()?, number()?);
+        let form = (flags & BATCH != 0, flags & SCORES != 0);
+        let ring = (params.degree(), params.max_slots());
+        let packing = Packing::read((layout, spread), (rows, dimension, stride), form, ring)?;
+        let sides = usize::from(flags & LEFT != 0) + usize::from(flags & RIGHT != 0);
+        let coefficients = layout == Layout::Coefficients;
+        if flags >= 64 || sides == 0 || (!coefficients && flags & RIGHT != 0) {
+            return Err(reader.error(format!("flags {flags} do not exist in this layout")).into());
+        }
+        // Each ciphertext takes more than its length: a count that the bytes do not cover is refused before it allocates.
+        let count = packing.ciphertexts();
+        if count.saturating_mul(sides) > reader.remaining() / 4 {
+            return Err(reader.error(format!("{sides} × {count} ciphertexts expected")).into());
+        }
+        let mut side = |present: bool| -> Result<Vec<Ciphertext>> {
+            (0..if present { count } else { 0 })
+                .map(|_| {
+                    let cipher = Ciphertext::from_bytes(params, take(&mut reader)?)?;
+                    expect_key(header.key, cipher.key_id())?;
+                    Ok(cipher)
+                })
+                .collect()
+        };
+        let (left, right) = (side(flags & LEFT != 0)?, side(flags & RIGHT != 0)?);
+        reader.finish()?;
+        let finish = Finish::from_byte(u8::from(flags & ROOT != 0)).unwrap_or_default();
+        let array = EncryptedArray::new(packing, left, right);
+        Ok(EncryptedArray { finish, ..array.of_unit_length(flags & UNIT != 0) })
+    }
+}
+
+impl Server {
+    /// What the key owner sends a server, framed: nothing in it is secret.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut payload = Vec::new();
+        put(&mut payload, &self.params.to_bytes());
+        write_request(self.request.as_ref(), &mut payload);
+        self.keys.iter().for_each(|keys| put(&mut payload, &keys.to_bytes()));
+        frame(Kind::EvaluationKeys, self.params.param_id(), self.key, &payload)
+    }
+
+    /// Reads what [`Self::to_bytes`] wrote.
+    ///
+    /// # Errors
+    /// Damaged or malformed bytes, and parameters over the limit of the security table.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let (header, payload) = wire::open(Kind::EvaluationKeys, bytes)?;
+        let mut reader = Reader::new("a server's context", payload);
+        let params = Params::from_bytes(take(&mut reader)?)?;
+        if header.scheme != Scheme::Ckks || header.params != params.param_id() {
+            return Err(reader.error("the parameters are not those of the header").into());
+        }
+        let request = read_request(&mut reader)?;
+        let mut set = || Ok::<_, Error>(EvaluationKeys::from_bytes(&params, take(&mut reader)?)?);
+        let (products, rotations) = (set()?, set()?);
+        reader.finish()?;
+        expect_key(header.key, products.key_id())?;
+        Ok(Server::new(Arc::new(products), Arc::new(rotations))?.described(request))
+    }
+}
+
+/// `operation u8, 255 for none | layout u8 | precision u8 | plain u8 | dimension u32 | magnitude f64 | security u8`.
+pub(super) fn write_request(request: Option<&Request>, out: &mut Vec<u8>) {
+    let Some(request) = request else {
+        out.push(u8::MAX);
+        return;
+    };
+    out.extend([
+        request.operation as u8,
+        request.layout as u8,
+        request.precision_bits as u8,
+        u8::from(request.plain),
+    ]);
+    out.extend_from_slice(&(request.dimension as u32).to_le_bytes());
+    out.extend_from_slice(&request.magnitude.to_le_bytes());
+    out.push(u8::from(request.security == Security::Quantum128));
+}
+
+pub(super) fn read_request(reader: &mut Reader<'_>) -> Result<Option<Request>> {
+    let operation = reader.u8()?;
+    if operation == u8::MAX {
+        return Ok(None);
+    }
+    let (layout, precision, plain) = (reader.u8()?, reader.u8()?, reader.u8()?);
+    let dimension = reader.u32()? as usize;
+    let magnitude = reader.f64()?;
+    let security = match reader.u8()? {
+        0 => Some(Security::Classical128),
+        1 => Some(Security::Quantum128),
+        _ => None,
+    };
+    let known = (Operation::from_byte(operation), Layout::from_byte(layout), security);
+    let (Some(operation), Some(layout), Some(security), 0..=1) = (known.0, known.1, known.2, plain)
+    else {
+        return Err(reader.error("an operation, a layout and a security level expected").into());
+    };
+    let request = Request {
+        operation,
+        layout,
+        dimension,
+        magnitude,
+        precision_bits: u32::from(precision),
+        plain: plain == 1,
+        security,
+    };
+    request.check()?;
+    Ok(Some(request))
+}
+
+fn frame(kind: Kind, params: ParamId, key: KeyId, payload: &[u8]) -> Vec<u8> {
+    Header { scheme: Scheme::Ckks, kind, params, key }.frame(payload)
+}
+
+/// A part with its length before it.
+pub(super) fn put(out: &mut Vec<u8>, part: &[u8]) {
+    out.extend_from_slice(&(part.len() as u32).to_le_bytes());
+    out.extend_from_slice(part);
+}
+
+/// A part that [`put`] wrote.
+pub(super) fn take<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8]> {
+    let length = reader.u32()? as usize;
+    Ok(reader.take(length)?)
+}

@@ -1,0 +1,292 @@
+//! The key owner's half: rows of doubles enter encrypted, and what was computed of them leaves decrypted. Key owner's side only.
+
+use super::array::{EncryptedArray, Finish, Side, collect};
+use super::bytes::{put, read_request, take, write_request};
+use super::keys::KeyList;
+use super::layout::{Layout, Packing, Role, Spread};
+use super::plain::Rows;
+use super::plan::{Plan, Request};
+use super::server::{Server, expect_key};
+use crate::error::{Error, Result};
+use ciphervec_he::ckks::{
+    Ciphertext, Encoding, Params, Plaintext, PublicKey, PublishPolicy, SecretKey,
+};
+use ciphervec_he::wire::{self, Header, Kind, Reader, Scheme};
+use rayon::prelude::*;
+use std::sync::Arc;
+use zeroize::Zeroizing;
+
+/// How rows are encrypted.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Options {
+    /// Where coordinates lie.
+    pub layout: Layout,
+    /// For which side of a product, in layout `coefficients`.
+    pub role: Role,
+    /// What the rows are compared with, in layout `coefficients`.
+    pub spread: Spread,
+    /// Whether rows are scaled to length 1 first.
+    pub normalise: bool,
+    /// A bound on the absolute value of a coordinate. It is public; by default a power of two that fits the rows.
+    pub magnitude: Option<f64>,
+}
+
+/// The key owner: a secret key, and the server's half that belongs to it.
+pub struct Owner {
+    secret: SecretKey,
+    server: Server,
+    list: KeyList,
+    request: Option<Request>,
+}
+
+impl core::fmt::Debug for Owner {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Owner({}, redacted)", self.server.key_id())
+    }
+}
+
+impl Owner {
+    /// A fresh key with the keys of a plan.
+    ///
+    /// # Errors
+    /// Those of [`Self::generate`].
+    pub fn for_plan(plan: &Plan) -> Result<Self> {
+        let secret = SecretKey::generate(plan.params())?;
+        Self::with_secret(secret, plan.keys().clone(), Some(*plan.request()))
+    }
+
+    /// A fresh key under parameters of one's choice.
+    ///
+    /// # Errors
+    /// [`ciphervec_he::Error::Randomness`]; a level or a rotation that the parameters do not have.
+    pub fn generate(params: &Arc<Params>, list: KeyList) -> Result<Self> {
+        Self::with_secret(SecretKey::generate(params)?, list, None)
+    }
+
+    /// The owner of a key that was made before. Its evaluation keys are made anew, which changes none of its ciphertexts.
+    ///
+    /// # Errors
+    /// As [`Self::generate`].
+    pub fn with_secret(secret: SecretKey, list: KeyList, request: Option<Request>) -> Result<Self> {
+        let products = Arc::new(secret.evaluation_keys(&list.products())?);
+        let rotations = Arc::new(secret.evaluation_keys(&list.turns())?);
+        let server = Server::new(products, rotations)?.described(request);
+        Ok(Owner { secret, server, list, request })
+    }
+
+    /// The owner, not encrypted, for a key file: parameters, what they are for, which evaluation keys to make, the secret key.
+    pub fn to_secret_bytes(&self) -> Zeroizing<Vec<u8>> {
+        let params = self.server.params();
+        let secret = self.secret.to_bytes();
+        // Room for all of it from the start: growing would leave a copy of the secret behind.
+        let mut payload = Zeroizing::new(Vec::with_capacity(secret.len() + 1024));
+        put(&mut payload, &params.to_bytes());
+        write_request(self.request.as_ref(), &mut payload);
+        self.list.write(&mut payload);
+        put(&mut payload, &secret);
+        let (params, key) = (params.param_id(), self.secret.key_id());
+        let header = Header { scheme: Scheme::Ckks, kind: Kind::SecretKey, params, key };
+        Zeroizing::new(header.frame(&payload))
+    }
+
+    /// Reads what [`Self::to_secret_bytes`] wrote, and makes the evaluation keys anew.
+    ///
+    /// # Errors
+    /// Damaged bytes, and the secret key of another scheme.
+    pub fn from_secret_bytes(bytes: &[u8]) -> Result<Self> {
+        let (header, payload) = wire::open(Kind::SecretKey, bytes)?;
+        let mut reader = Reader::new("a CKKS secret key", payload);
+        if header.scheme != Scheme::Ckks {
+            let detail = format!("this is the secret key of {}", header.scheme.as_str());
+            return Err(reader.error(detail).into());
+        }
+        let params = Params::from_bytes(take(&mut reader)?)?;
+        let request = read_request(&mut reader)?;
+        let list = KeyList::read(&params, &mut reader)?;
+        let secret = SecretKey::from_bytes(&params, take(&mut reader)?)?;
+        reader.finish()?;
+        Self::with_secret(secret, list, request)
+    }
+
+    /// Sixteen public bytes that name key and parameters.
+    pub fn label(&self) -> [u8; 16] {
+        let mut label = [0; 16];
+        label[..8].copy_from_slice(&self.secret.key_id().0);
+        label[8..].copy_from_slice(&self.server.params().param_id().0);
+        label
+    }
+
+    /// What the server gets.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// Which keys that has.
+    pub fn list(&self) -> &KeyList {
+        &self.list
+    }
+
+    /// What the parameters were chosen for, if for one operation.
+    pub fn request(&self) -> Option<&Request> {
+        self.request.as_ref()
+    }
+
+    /// A key that lets others encrypt.
+    ///
+    /// # Errors
+    /// [`ciphervec_he::Error::Randomness`].
+    pub fn public_key(&self) -> Result<PublicKey> {
+        Ok(self.secret.public_key()?)
+    }
+
+    /// Rows, encrypted.
+    ///
+    /// # Errors
+    /// Rows that a ciphertext has no room for, larger than was declared, or without a direction; see [`Error`].
+    ///
+    /// [`Error`]: crate::Error
+    pub fn encrypt(&self, rows: &Rows<'_>, options: &Options) -> Result<EncryptedArray> {
+        encrypt(self.server.params(), rows, options, |plain| {
+            let seeded = self.secret.encrypt_seeded(plain)?;
+            Ok((Some(*seeded.seed()), seeded.expand()))
+        })
+    }
+
+    /// The numbers of an array, row after row; roots are taken where that is what is left to do.
+    ///
+    /// For the key owner alone: errors of exact decryptions that others see give the key away (Li & Micciancio 2021).
+    ///
+    /// # Errors
+    /// [`ciphervec_he::Error::WrongKey`] and ciphertexts of other parameters.
+    pub fn decrypt(&self, array: &EncryptedArray) -> Result<Vec<f64>> {
+        expect_key(self.server.key_id(), array.key_id())?;
+        let open = |cipher: &Ciphertext| Ok(self.secret.decrypt(cipher)?);
+        open_with(array, open)
+    }
+}
+
+impl Owner {
+    /// The numbers of an array, flooded with noise and rounded, for others to see. Every ciphertext counts as one of the
+    /// `policy.uses` results that the key ever publishes; save the owner again afterwards.
+    ///
+    /// # Errors
+    /// [`ciphervec_he::Error::Published`] when they are used up; [`ciphervec_he::Error::Range`] where the noise would drown
+    /// the numbers; [`Error::Pairs`] in layout `coefficients`, whose other coefficients a flood over slots does not cover.
+    pub fn publish(&self, array: &EncryptedArray, policy: PublishPolicy) -> Result<Vec<f64>> {
+        expect_key(self.server.key_id(), array.key_id())?;
+        let packing = array.packing();
+        if packing.layout() == Layout::Coefficients {
+            return Err(Error::Pairs {
+                operation: "publish",
+                detail: "results in layout slots or single expected, got coefficients; decrypt is for the key owner alone"
+                    .to_owned(),
+            });
+        }
+        let last = packing.capacity().min(packing.rows()) - 1;
+        let count = packing.place(last)
+            + if packing.layout() == Layout::Slots { packing.dimension() } else { 1 };
+        // In order, so that a key whose uses run out has published the first results and no others.
+        let open = |cipher: &Ciphertext| {
+            let published = self.secret.publish(cipher, count, policy)?;
+            Ok(published.values.into_iter().map(|value| value.re).collect())
+        };
+        let found = array.left.iter().map(open).collect::<Result<Vec<Vec<f64>>>>()?;
+        let numbers = collect(packing, Side::Left, &found, self.server.params().degree());
+        Ok(finished(array, numbers))
+    }
+}
+
+/// Numbers of an array whose ciphertexts `open` decrypts.
+fn open_with(
+    array: &EncryptedArray,
+    open: impl Fn(&Ciphertext) -> Result<Plaintext> + Sync,
+) -> Result<Vec<f64>> {
+    let packing = array.packing();
+    let coefficients = packing.layout() == Layout::Coefficients;
+    let (side, ciphers) = match array.left.is_empty() {
+        true => (Side::Right, &array.right),
+        false => (Side::Left, &array.left),
+    };
+    let found = ciphers.par_iter().map(|cipher| {
+        let plain = open(cipher)?;
+        Ok(if coefficients { plain.decode_coefficients() } else { plain.decode() })
+    });
+    let found = found.collect::<Result<Vec<_>>>()?;
+    let degree = array.params().map_or(0, |params| params.degree());
+    Ok(finished(array, collect(packing, side, &found, degree)))
+}
+
+/// What is left to do for the owner.
+fn finished(array: &EncryptedArray, mut numbers: Vec<f64>) -> Vec<f64> {
+    if array.finish() == Finish::Root {
+        // The error of a distance near 0 may have left a square below it.
+        numbers.iter_mut().for_each(|number| *number = number.max(0.0).sqrt());
+    }
+    numbers
+}
+
+/// Rows encrypted with the public key.
+///
+/// # Errors
+/// As [`Owner::encrypt`].
+pub fn encrypt_for(
+    public: &PublicKey,
+    rows: &Rows<'_>,
+    options: &Options,
+) -> Result<EncryptedArray> {
+    encrypt(public.params(), rows, options, |plain| Ok((None, public.encrypt(plain)?)))
+}
+
+fn encrypt(
+    params: &Arc<Params>,
+    rows: &Rows<'_>,
+    options: &Options,
+    seal: impl Fn(&Plaintext) -> Result<(Option<[u8; 32]>, Ciphertext)> + Sync,
+) -> Result<EncryptedArray> {
+    let ring = (params.degree(), params.max_slots());
+    let shape = (rows.rows(), rows.dimension());
+    let packing =
+        Packing::new(options.layout, options.spread, shape, ring)?.batched(rows.is_batch());
+    let scaled = if options.normalise { rows.normalised()? } else { Vec::new() };
+    let unit = if options.normalise { Some(Rows::new(&scaled, shape.0, shape.1)?) } else { None };
+    let rows = unit.as_ref().unwrap_or(rows);
+    let magnitude = if options.normalise { Some(1.0) } else { options.magnitude };
+    if let Some(limit) = magnitude {
+        rows.expect_within(limit)?;
+    }
+    let coefficients = options.layout == Layout::Coefficients;
+    let encoding =
+        Encoding { magnitude: magnitude.filter(|_| !coefficients), ..Encoding::default() };
+    // On average over slots a polynomial is as large as its coefficients are long.
+    let together = packing.capacity().min(shape.0) as f64;
+    let length = match (options.normalise, magnitude) {
+        (true, _) => Some(together.sqrt()),
+        (false, Some(limit)) => Some(limit * (together * shape.1 as f64).sqrt()),
+        (false, None) => None,
+    };
+    let side = |side| {
+        let one = |index| {
+            let plain = rows.encode(params, &packing, side, index, &encoding)?;
+            let (seed, cipher) = seal(&plain)?;
+            Ok(match length.filter(|_| coefficients) {
+                Some(length) => (seed, cipher.with_magnitude(length)?),
+                None => (seed, cipher),
+            })
+        };
+        let sealed = (0..packing.ciphertexts()).into_par_iter().map(one);
+        Ok::<_, Error>(sealed.collect::<Result<Vec<_>>>()?.into_iter().unzip())
+    };
+    let none = || (Vec::new(), Vec::new());
+    let (mut seeds, left): (Vec<_>, _) = match !coefficients || options.role.has_left() {
+        true => side(Side::Left)?,
+        false => none(),
+    };
+    let (more, right) = match coefficients && options.role.has_right() {
+        true => side(Side::Right)?,
+        false => none(),
+    };
+    seeds.extend(more);
+    let seeds = seeds.into_iter().flatten().collect();
+    let array = EncryptedArray { seeds, ..EncryptedArray::new(packing, left, right) };
+    Ok(array.of_unit_length(options.normalise))
+}
