@@ -168,7 +168,7 @@ class Codebook:
         else:
             by = kmeans.residual if method == "residual" else kmeans.product
             codes, learned = by(array, size, count, lloyd, random, step)
-        codes, learned = refine(array, codes, learned, refine_rounds, step)
+        codes, learned = refine(array, codes, learned, refine_rounds, random, step)
         if progress is not None:
             progress(long + refine_rounds, long + refine_rounds)
         return cls(codes, learned, history=tuple(history))

@@ -120,6 +120,26 @@ def test_no_turn_of_refining_makes_it_worse(rng: np.random.Generator) -> None:
     assert errors[-1] < 0.9 * errors[0]
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_a_large_matrix_is_coded_whole_and_learned_from_a_sample(
+    method: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Learned from half the rows, the other half is coded by the same tables about as well."""
+    rows = clusters(rng, 2000, 5)
+    for module in (kmeans, refine, gumbel):
+        monkeypatch.setattr(module, "SAMPLE_ROWS", 64)
+    sizes: list[int] = []
+    monkeypatch.setattr(kmeans, "row_sums", lambda *given: sizes.append(len(given[0])) or row_sums(*given))
+    row_sums = refine.row_sums
+    book = Codebook.train(rows, 16, 2, method, epochs=8, refine_rounds=2)
+    assert set(sizes) <= {1024}
+    assert book.codes.shape == (2000, 2)
+    again = refine.reassign(rows, book.codes, book.tables)
+    near = squared(rows, again, book.tables)
+    assert squared(rows, book.codes, book.tables) < 1.2 * near
+    assert book.error(rows).relative < (0.6 if method == "gumbel" else 0.4)
+
+
 def test_rows_that_no_code_names_stay_where_they_are(rng: np.random.Generator) -> None:
     start = rng.standard_normal((1, 4, 3)).astype(np.float32)
     tables = refine.fit_tables(clusters(rng, 20, 3), np.zeros((20, 1), np.uint16), start)

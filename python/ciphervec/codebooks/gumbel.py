@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..adamw import AdamW
-from .kmeans import Codes, Floats
+from .kmeans import SAMPLE_ROWS, Codes, Floats, sample
 from .refine import reconstruct
 
 Values: TypeAlias = npt.NDArray[np.floating]
@@ -59,9 +59,10 @@ def learn(
     """
     scale = float(np.sqrt(np.square(rows, dtype=np.float64).mean())) or 1.0
     scaled = (rows / np.float32(scale)).astype(np.float32)
-    order = random.permutation(len(rows))
-    held = max(1, int(len(rows) * settings.held_out))
-    validation, training = scaled[order[:held]], scaled[order[held:]]
+    seen = sample(scaled, SAMPLE_ROWS * size, random)
+    order = random.permutation(len(seen))
+    held = max(1, int(len(seen) * settings.held_out))
+    validation, training = seen[order[:held]], seen[order[held:]]
     if not len(training):
         training = validation
     parameters = initial(rows.shape[1], size, tables, random)

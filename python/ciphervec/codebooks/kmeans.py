@@ -20,6 +20,8 @@ Step: TypeAlias = Callable[[], None]
 _BLOCK = 2048
 # Rows for each seed; drawing seeds from all of 400,000 would take longer than the rounds that follow.
 _SEED_ROWS = 32
+SAMPLE_ROWS = 128
+"""Rows for each row of a table that tables are learned from; of a larger matrix the others are only coded."""
 
 
 def residual(
@@ -53,10 +55,10 @@ def kmeans(
 ) -> tuple[Codes, Floats]:
     """Lloyd's rounds from a k-means++ start; the code of each row and the (size, d) centroids.
 
-    A centroid that no row is nearest to moves to a row that is served worst.
+    The rounds are over a sample of a large matrix. A centroid that no row is nearest to moves to a row that is served worst.
     """
-    sample = random.choice(len(rows), min(len(rows), _SEED_ROWS * size), replace=False)
-    centroids = seeds(rows[np.sort(sample)], size, random)
+    everything, rows = rows, sample(rows, SAMPLE_ROWS * size, random)
+    centroids = seeds(sample(rows, _SEED_ROWS * size, random), size, random)
     codes, distances = nearest(rows, centroids)
     for _ in range(rounds):
         counts = np.bincount(codes, minlength=size)
@@ -68,7 +70,14 @@ def kmeans(
         centroids[empty[: len(worst)]] = rows[worst]
         codes, distances = nearest(rows, centroids)
         step()
-    return codes, centroids
+    return (codes if rows is everything else nearest(everything, centroids)[0]), centroids
+
+
+def sample(rows: Floats, most: int, random: np.random.Generator) -> Floats:
+    """`most` rows in their order, or the very array if it has no more."""
+    if len(rows) <= most:
+        return rows
+    return np.asarray(rows[np.sort(random.choice(len(rows), most, replace=False))])
 
 
 def seeds(rows: Floats, size: int, random: np.random.Generator) -> Floats:

@@ -2,7 +2,7 @@
 
 A sum of table rows can be improved whatever found it, by turns: with the codes fixed the best tables are a least-squares
 problem, and with the tables fixed each row's codes are chosen again one table at a time, the others held (Babenko & Lempitsky
-2014). No turn makes the squared error larger.
+2014). No turn makes the squared error larger. Of a large matrix the turns are over a sample.
 """
 
 from __future__ import annotations
@@ -10,21 +10,29 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from .kmeans import Codes, Floats, Step, nearest, row_sums
+from .kmeans import SAMPLE_ROWS, Codes, Floats, Step, nearest, row_sums
 
 # Of the mean count of a table's rows. The normal equations are singular (a constant can move from one table to the next);
 # it keeps what they leave open, and unused rows, where they are.
 _RIDGE = 1e-4
 
 
-def refine(rows: Floats, codes: Codes, tables: Floats, rounds: int, step: Step) -> tuple[Codes, Floats]:
+def refine(
+    rows: Floats, codes: Codes, tables: Floats, rounds: int, random: np.random.Generator, step: Step
+) -> tuple[Codes, Floats]:
     """`rounds` turns of least squares and reassignment, then least squares once more. `step` is called after each turn."""
-    codes, tables = codes.copy(), tables.copy()
+    if not rounds:
+        return codes, tables
+    most = SAMPLE_ROWS * tables.shape[1]
+    large = len(rows) > most
+    chosen = np.sort(random.choice(len(rows), most, replace=False)) if large else np.arange(len(rows))
+    some, some_codes = (rows[chosen], codes[chosen]) if large else (rows, codes)
     for _ in range(rounds):
-        tables = fit_tables(rows, codes, tables)
-        codes = reassign(rows, codes, tables)
+        tables = fit_tables(some, some_codes, tables)
+        some_codes = reassign(some, some_codes, tables)
         step()
-    return (codes, fit_tables(rows, codes, tables)) if rounds else (codes, tables)
+    codes = reassign(rows, codes, tables) if large else some_codes
+    return codes, fit_tables(rows, codes, tables)
 
 
 def reconstruct(codes: Codes, tables: Floats) -> Floats:
