@@ -3,7 +3,7 @@ never sees them."""
 
 from __future__ import annotations
 
-from . import damgard_jurik, elgamal, errors, okamoto_uchiyama, paillier, text
+from . import ckks, damgard_jurik, elgamal, errors, okamoto_uchiyama, paillier, text
 from ._native import (
     EvaluationKeys,
     IndexSpec,
@@ -73,6 +73,7 @@ __all__ = [
     "__version__",
     "available_backends",
     "backend",
+    "ckks",
     "damgard_jurik",
     "elgamal",
     "errors",

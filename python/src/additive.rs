@@ -365,7 +365,7 @@ impl PyAdditiveSecretKey {
     }
 }
 
-fn protection(passphrase: Option<&str>, allow_plaintext: bool) -> PyResult<Protection<'_>> {
+pub fn protection(passphrase: Option<&str>, allow_plaintext: bool) -> PyResult<Protection<'_>> {
     match passphrase {
         Some(passphrase) => Ok(Protection::Passphrase(passphrase)),
         None if allow_plaintext => Ok(Protection::Plaintext),

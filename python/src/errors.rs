@@ -120,10 +120,16 @@ impl Raise for SchemeError {
             Self::Version { .. } => UnsupportedVersion::new_err(message),
             Self::WrongKey { .. } => WrongKey::new_err(message),
             Self::Bound => BoundExceeded::new_err(message),
-            Self::Exhausted { .. } => PoolExhausted::new_err(message),
+            Self::Exhausted { .. } | Self::Published { .. } => PoolExhausted::new_err(message),
+            Self::MissingKey { key, .. } => InvalidInput::new_err(format!(
+                "the key for {key} is missing: the owner makes it with ckks.Context.for_depth(..., rotations=[...], sums=d), or \
+                 with Context.for_similarity for the operation that needs it"
+            )),
             Self::Parameters { .. }
             | Self::Insecure { .. }
             | Self::Range { .. }
+            | Self::Level { .. }
+            | Self::Scale { .. }
             | Self::Arith(_) => InvalidInput::new_err(message),
             _ => CiphervecError::new_err(message),
         }
