@@ -37,10 +37,17 @@ pub struct NttTable {
     fold: Option<Fold>,
     integer: OnceLock<IntegerRoots>,
     #[cfg(target_arch = "x86_64")]
-    double: OnceLock<Roots<f64>>,
+    double: OnceLock<DoubleRoots>,
     #[cfg(target_arch = "x86_64")]
-    radix52: OnceLock<Roots<u64>>,
+    radix52: OnceLock<Radix52Roots>,
 }
+
+/// A tail covers eight vectors: of four doubles.
+#[cfg(target_arch = "x86_64")]
+pub(crate) type DoubleRoots = Roots<f64, 32>;
+/// Of eight integers.
+#[cfg(target_arch = "x86_64")]
+pub(crate) type Radix52Roots = Roots<u64, 64>;
 
 /// What leads between N conjugate-invariant coefficients and a residue modulo `X^N - i`, `i = psi^N`. That is the left one of
 /// the two parts into which `X^2N + 1` splits, and the other says nothing new. Since `X^-j = -X^(2N-j) = -i X^(N-j)` there,
@@ -258,7 +265,7 @@ impl NttTable {
 
     /// The roots as doubles, centred, each with its quotient by `q`.
     #[cfg(target_arch = "x86_64")]
-    pub(crate) fn double_roots(&self) -> &Roots<f64> {
+    pub(crate) fn double_roots(&self) -> &DoubleRoots {
         let modulus = self.modulus.value() as f64;
         let pair = |w: u64| {
             let root = self.modulus.to_centered(w) as f64;
@@ -269,23 +276,24 @@ impl NttTable {
 
     /// The roots as integers, each with `floor(w 2^52 / q)`.
     #[cfg(target_arch = "x86_64")]
-    pub(crate) fn radix52_roots(&self) -> &Roots<u64> {
+    pub(crate) fn radix52_roots(&self) -> &Radix52Roots {
         let modulus = self.modulus.value();
         let pair = |w: u64| (w, ((u128::from(w) << 52) / u128::from(modulus)) as u64);
         self.radix52.get_or_init(|| self.vector_roots(modulus, 0, pair))
     }
 
     #[cfg(target_arch = "x86_64")]
-    fn vector_roots<T>(&self, modulus: T, reciprocal: T, pair: impl Fn(u64) -> (T, T)) -> Roots<T> {
+    fn vector_roots<T: Copy + Default, const L: usize>(
+        &self,
+        modulus: T,
+        reciprocal: T,
+        pair: impl Fn(u64) -> (T, T),
+    ) -> Roots<T, L> {
         let (forward, inverse) = self.powers();
-        let tree = |powers: &[u64]| {
-            let (root, ratio) = powers.iter().map(|&w| pair(w)).unzip();
-            Tree { root, ratio }
-        };
         let scale = self.scale();
         Roots {
-            forward: tree(&forward),
-            inverse: tree(&inverse),
+            forward: Tree::new(&forward, &pair),
+            inverse: Tree::new(&inverse, &pair),
             modulus,
             reciprocal,
             scale: pair(scale),

@@ -7,10 +7,11 @@
 //! transform", has the bounds.
 
 /// Roots and what else a transform needs, as one back-end's numbers: a root and beside it its quotient by `q`.
+/// `L` is what a tail of that back-end covers.
 #[derive(Clone, Debug)]
-pub(crate) struct Roots<T> {
-    pub forward: Tree<T>,
-    pub inverse: Tree<T>,
+pub(crate) struct Roots<T, const L: usize> {
+    pub forward: Tree<T, L>,
+    pub inverse: Tree<T, L>,
     pub modulus: T,
     /// `1 / q`, rounded, where the numbers are doubles.
     pub reciprocal: T,
@@ -19,11 +20,41 @@ pub(crate) struct Roots<T> {
     pub scaled_last: (T, T),
 }
 
-/// Roots in tree order: entry `k` splits node `k` into nodes `2k` and `2k + 1`; the whole transform is node 1.
+/// Roots in tree order: entry `k` splits node `k` into nodes `2k` and `2k + 1`; the whole transform is node 1. Here are the
+/// nodes that passes split; the subtrees below them, one for each tail, lie one after the other.
 #[derive(Clone, Debug)]
-pub(crate) struct Tree<T> {
+pub(crate) struct Tree<T, const L: usize> {
     pub root: Vec<T>,
     pub ratio: Vec<T>,
+    pub tails: Vec<Subtree<T, L>>,
+}
+
+/// The roots of a node of `L` values and of all below it, in tree order, its own at 1: one run of memory, which the
+/// processor fetches ahead by itself, and places known when the kernels are compiled.
+#[derive(Clone, Debug)]
+pub(crate) struct Subtree<T, const L: usize> {
+    pub root: [T; L],
+    pub ratio: [T; L],
+}
+
+impl<T: Copy + Default, const L: usize> Tree<T, L> {
+    /// From all roots in tree order, each as `pair` makes it and its quotient.
+    pub(crate) fn new(powers: &[u64], pair: impl Fn(u64) -> (T, T)) -> Self {
+        let count = powers.len() / L;
+        let tails = (count..2 * count).map(|node| {
+            let mut subtree = Subtree { root: [T::default(); L], ratio: [T::default(); L] };
+            for local in 1..L {
+                // Local node 2^d + t is node 2^d node + t.
+                let width = 1 << local.ilog2();
+                let power = powers[node * width + local - width];
+                (subtree.root[local], subtree.ratio[local]) = pair(power);
+            }
+            subtree
+        });
+        let tails = tails.collect();
+        let (root, ratio) = powers[..count].iter().map(|&w| pair(w)).unzip();
+        Tree { root, ratio, tails }
+    }
 }
 
 /// How many of the `stages` left above the tail the next pass takes: two or three, never one at the end.
@@ -43,12 +74,12 @@ impl Form {
     pub(crate) const LAZY: u8 = 2;
 }
 
-/// Two stages on four vectors; the roots of the node and of its two children.
+/// Two stages on four vectors; the roots of the node and of its two children. `$first` is the butterfly of the first stage.
 macro_rules! forward4 {
-    ($c:ident, $w:ident, $x:expr) => {{
+    ($first:ident, $c:ident, $w:ident, $x:expr) => {{
         let [x0, x1, x2, x3] = $x;
-        let (x0, x2) = split!($c, x0, x2, $w[0]);
-        let (x1, x3) = split!($c, x1, x3, $w[0]);
+        let (x0, x2) = $first!($c, x0, x2, $w[0]);
+        let (x1, x3) = $first!($c, x1, x3, $w[0]);
         let (x0, x1) = split!($c, x0, x1, $w[1]);
         let (x2, x3) = split!($c, x2, x3, $w[2]);
         [x0, x1, x2, x3]
@@ -58,12 +89,12 @@ pub(crate) use forward4;
 
 /// Three stages on eight vectors, stage by stage, so that four independent chains are always under way.
 macro_rules! forward8 {
-    ($c:ident, $w:ident, $x:expr) => {{
+    ($first:ident, $c:ident, $w:ident, $x:expr) => {{
         let [x0, x1, x2, x3, x4, x5, x6, x7] = $x;
-        let (x0, x4) = split!($c, x0, x4, $w[0]);
-        let (x1, x5) = split!($c, x1, x5, $w[0]);
-        let (x2, x6) = split!($c, x2, x6, $w[0]);
-        let (x3, x7) = split!($c, x3, x7, $w[0]);
+        let (x0, x4) = $first!($c, x0, x4, $w[0]);
+        let (x1, x5) = $first!($c, x1, x5, $w[0]);
+        let (x2, x6) = $first!($c, x2, x6, $w[0]);
+        let (x3, x7) = $first!($c, x3, x7, $w[0]);
         let (x0, x2) = split!($c, x0, x2, $w[1]);
         let (x1, x3) = split!($c, x1, x3, $w[1]);
         let (x4, x6) = split!($c, x4, x6, $w[2]);
@@ -134,6 +165,10 @@ macro_rules! vector_transform {
         /// Vectors that the tail keeps in registers.
         const BLOCK: usize = 8;
 
+        type Roots = crate::backend::transform::Roots<Root, { BLOCK * LANES }>;
+        type Tree = crate::backend::transform::Tree<Root, { BLOCK * LANES }>;
+        type Subtree = crate::backend::transform::Subtree<Root, { BLOCK * LANES }>;
+
         /// `[0, q)`, or `[0, 4q)` if `LAZY`, to `[0, q)`.
         #[target_feature(enable = $features)]
         pub(crate) fn forward<const LAZY: bool>(table: &NttTable, data: &mut [u64]) {
@@ -199,7 +234,7 @@ macro_rules! vector_transform {
         #[target_feature(enable = $features)]
         fn descend<const FORM: u8>(
             c: &Constants,
-            tree: &Tree<Root>,
+            tree: &Tree,
             data: &mut [[u64; LANES]],
             node: usize,
             stages: u32,
@@ -214,32 +249,32 @@ macro_rules! vector_transform {
                 (_, true) => forward_pass8::<FORM, true>(c, tree, data, node),
             }
             let part = data.len() >> taken;
+            if stages == taken {
+                let first = (node << taken) - tree.tails.len();
+                return forward_tails(c, &tree.tails[first..], data);
+            }
             for (i, child) in data.chunks_exact_mut(part).enumerate() {
                 let node = (node << taken) + i;
-                if stages == taken {
-                    forward_tail(c, tree, child, node);
-                } else {
-                    descend::<{ Form::VALUES }>(c, tree, child, node, stages - taken, depth + 1);
-                }
+                descend::<{ Form::VALUES }>(c, tree, child, node, stages - taken, depth + 1);
             }
         }
 
         #[target_feature(enable = $features)]
         fn ascend<const LAZY: bool, const LAST: bool>(
             c: &Constants,
-            roots: &Roots<Root>,
+            roots: &Roots,
             data: &mut [[u64; LANES]],
             node: usize,
             stages: u32,
         ) {
             let taken = next_pass(stages);
             let part = data.len() >> taken;
-            for (i, child) in data.chunks_exact_mut(part).enumerate() {
-                let node = (node << taken) + i;
-                if stages == taken {
-                    inverse_tail::<LAZY>(c, &roots.inverse, child, node);
-                } else {
-                    ascend::<LAZY, false>(c, roots, child, node, stages - taken);
+            if stages == taken {
+                let tails = &roots.inverse.tails;
+                inverse_tails::<LAZY>(c, &tails[(node << taken) - tails.len()..], data);
+            } else {
+                for (i, child) in data.chunks_exact_mut(part).enumerate() {
+                    ascend::<LAZY, false>(c, roots, child, (node << taken) + i, stages - taken);
                 }
             }
             if taken == 2 {
@@ -263,7 +298,7 @@ macro_rules! vector_transform {
         #[target_feature(enable = $features)]
         fn forward_pass4<const FORM: u8, const REDUCE: bool>(
             c: &Constants,
-            tree: &Tree<Root>,
+            tree: &Tree,
             data: &mut [[u64; LANES]],
             node: usize,
         ) {
@@ -281,7 +316,11 @@ macro_rules! vector_transform {
                     x[0] = settle(c, x[0]);
                     x[1] = settle(c, x[1]);
                 }
-                let y = forward4!(c, w, x);
+                let y = if FORM == Form::RESIDUES {
+                    forward4!(split_residues, c, w, x)
+                } else {
+                    forward4!(split, c, w, x)
+                };
                 store_values(v0, y[0]);
                 store_values(v1, y[1]);
                 store_values(v2, y[2]);
@@ -293,7 +332,7 @@ macro_rules! vector_transform {
         #[target_feature(enable = $features)]
         fn forward_pass8<const FORM: u8, const REDUCE: bool>(
             c: &Constants,
-            tree: &Tree<Root>,
+            tree: &Tree,
             data: &mut [[u64; LANES]],
             node: usize,
         ) {
@@ -319,7 +358,11 @@ macro_rules! vector_transform {
                     x[2] = settle(c, x[2]);
                     x[3] = settle(c, x[3]);
                 }
-                let y = forward8!(c, w, x);
+                let y = if FORM == Form::RESIDUES {
+                    forward8!(split_residues, c, w, x)
+                } else {
+                    forward8!(split, c, w, x)
+                };
                 store_values(v0, y[0]);
                 store_values(v1, y[1]);
                 store_values(v2, y[2]);
@@ -331,14 +374,20 @@ macro_rules! vector_transform {
             }
         }
 
+        /// The last stages, block after block.
+        #[target_feature(enable = $features)]
+        fn forward_tails(c: &Constants, tails: &[Subtree], data: &mut [[u64; LANES]]) {
+            for (block, tree) in data.as_chunks_mut::<BLOCK>().0.iter_mut().zip(tails) {
+                forward_tail(c, tree, block);
+            }
+        }
+
         /// The last stages of a block of eight vectors without leaving the registers.
         #[inline]
         #[target_feature(enable = $features)]
-        fn forward_tail(c: &Constants, tree: &Tree<Root>, block: &mut [[u64; LANES]], node: usize) {
-            let Some([v0, v1, v2, v3, v4, v5, v6, v7]) = block.first_chunk_mut::<BLOCK>() else {
-                return;
-            };
-            let w = node_family!(tree, node);
+        fn forward_tail(c: &Constants, tree: &Subtree, block: &mut [[u64; LANES]; BLOCK]) {
+            let [v0, v1, v2, v3, v4, v5, v6, v7] = block;
+            let w = node_family!(tree, 1);
             let x = [
                 settle(c, load_values(v0)),
                 settle(c, load_values(v1)),
@@ -349,8 +398,8 @@ macro_rules! vector_transform {
                 load_values(v6),
                 load_values(v7),
             ];
-            let x = forward8!(c, w, x);
-            let x = tail_split!(c, tree, BLOCK * node, x);
+            let x = forward8!(split, c, w, x);
+            let x = tail_split!(c, tree, BLOCK, x);
             store_final(c, v0, x[0]);
             store_final(c, v1, x[1]);
             store_final(c, v2, x[2]);
@@ -366,7 +415,7 @@ macro_rules! vector_transform {
         #[target_feature(enable = $features)]
         fn store_last(
             c: &Constants,
-            roots: &Roots<Root>,
+            roots: &Roots,
             low: &mut [u64; LANES],
             high: &mut [u64; LANES],
             x: V,
@@ -399,7 +448,7 @@ macro_rules! vector_transform {
         #[target_feature(enable = $features)]
         fn inverse_pass4<const LAST: bool>(
             c: &Constants,
-            roots: &Roots<Root>,
+            roots: &Roots,
             data: &mut [[u64; LANES]],
             node: usize,
         ) {
@@ -425,7 +474,7 @@ macro_rules! vector_transform {
         #[target_feature(enable = $features)]
         fn inverse_pass8<const LAST: bool>(
             c: &Constants,
-            roots: &Roots<Root>,
+            roots: &Roots,
             data: &mut [[u64; LANES]],
             node: usize,
         ) {
@@ -461,17 +510,26 @@ macro_rules! vector_transform {
             }
         }
 
+        /// The first stages back, block after block.
+        #[target_feature(enable = $features)]
+        fn inverse_tails<const LAZY: bool>(
+            c: &Constants,
+            tails: &[Subtree],
+            data: &mut [[u64; LANES]],
+        ) {
+            for (block, tree) in data.as_chunks_mut::<BLOCK>().0.iter_mut().zip(tails) {
+                inverse_tail::<LAZY>(c, tree, block);
+            }
+        }
+
         #[inline]
         #[target_feature(enable = $features)]
         fn inverse_tail<const LAZY: bool>(
             c: &Constants,
-            tree: &Tree<Root>,
-            block: &mut [[u64; LANES]],
-            node: usize,
+            tree: &Subtree,
+            block: &mut [[u64; LANES]; BLOCK],
         ) {
-            let Some([v0, v1, v2, v3, v4, v5, v6, v7]) = block.first_chunk_mut::<BLOCK>() else {
-                return;
-            };
+            let [v0, v1, v2, v3, v4, v5, v6, v7] = block;
             let x = [
                 load_first::<LAZY>(c, v0),
                 load_first::<LAZY>(c, v1),
@@ -482,8 +540,12 @@ macro_rules! vector_transform {
                 load_first::<LAZY>(c, v6),
                 load_first::<LAZY>(c, v7),
             ];
-            let x = tail_join!(c, tree, BLOCK * node, x);
-            let w = node_family!(tree, node);
+            let x = if LAZY {
+                tail_join!(join, c, tree, BLOCK, x)
+            } else {
+                tail_join!(join_residues, c, tree, BLOCK, x)
+            };
+            let w = node_family!(tree, 1);
             let a = inverse8_lower!(c, w, x);
             store_inner(c, w[0], v0, v4, a[0], a[4]);
             store_inner(c, w[0], v1, v5, a[1], a[5]);

@@ -211,6 +211,7 @@ macro_rules! split {
     }};
 }
 pub(crate) use split;
+pub(crate) use split as split_residues;
 
 /// Gentleman-Sande: `(x + y, (x - y) w)`.
 macro_rules! join {
@@ -220,6 +221,7 @@ macro_rules! join {
     }};
 }
 pub(crate) use join;
+pub(crate) use join as join_residues;
 
 /// The two stages inside four pairs of vectors, each pair holding two nodes, the first of them `k`.
 macro_rules! tail_split {
@@ -249,19 +251,19 @@ macro_rules! tail_split {
 }
 pub(crate) use tail_split;
 
-/// The same stages backwards; the sums come out reduced, the differences are by their product.
+/// The same stages backwards, `$first` the butterfly of the first of them; the sums come out reduced, the differences are by their product.
 macro_rules! tail_join {
-    ($c:ident, $tree:ident, $k:expr, $x:expr) => {{
+    ($first:ident, $c:ident, $tree:ident, $k:expr, $x:expr) => {{
         let [a0, b0, a1, b1, a2, b2, a3, b3] = $x;
         let k = $k;
         let w = &$tree.root[2 * k..2 * k + 16].as_chunks::<4>().0[..4];
         let p = &$tree.ratio[2 * k..2 * k + 16].as_chunks::<4>().0[..4];
         let ((a0, b0), (a1, b1)) = (gather(a0, b0), gather(a1, b1));
         let ((a2, b2), (a3, b3)) = (gather(a2, b2), gather(a3, b3));
-        let (a0, b0) = join!($c, a0, b0, (four_nodes(&w[0]), four_nodes(&p[0])));
-        let (a1, b1) = join!($c, a1, b1, (four_nodes(&w[1]), four_nodes(&p[1])));
-        let (a2, b2) = join!($c, a2, b2, (four_nodes(&w[2]), four_nodes(&p[2])));
-        let (a3, b3) = join!($c, a3, b3, (four_nodes(&w[3]), four_nodes(&p[3])));
+        let (a0, b0) = $first!($c, a0, b0, (four_nodes(&w[0]), four_nodes(&p[0])));
+        let (a1, b1) = $first!($c, a1, b1, (four_nodes(&w[1]), four_nodes(&p[1])));
+        let (a2, b2) = $first!($c, a2, b2, (four_nodes(&w[2]), four_nodes(&p[2])));
+        let (a3, b3) = $first!($c, a3, b3, (four_nodes(&w[3]), four_nodes(&p[3])));
         let w = &$tree.root[k..k + 8].as_chunks::<2>().0[..4];
         let p = &$tree.ratio[k..k + 8].as_chunks::<2>().0[..4];
         let ((a0, b0), (a1, b1)) = (exchange_parity(a0, b0), exchange_parity(a1, b1));

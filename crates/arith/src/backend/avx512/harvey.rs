@@ -190,6 +190,15 @@ macro_rules! split {
 }
 pub(crate) use split;
 
+/// The same where `x` is below `2q` already.
+macro_rules! split_residues {
+    ($c:ident, $x:expr, $y:expr, $w:expr) => {{
+        let (x, t) = ($x, mul_root($c, $y, $w));
+        (add(x, t), difference($c, x, t))
+    }};
+}
+pub(crate) use split_residues;
+
 /// Gentleman-Sande: `(x + y, (x - y) w)`, `[0, 2q)` to `[0, 2q)`.
 macro_rules! join {
     ($c:ident, $x:expr, $y:expr, $w:expr) => {{
@@ -198,6 +207,15 @@ macro_rules! join {
     }};
 }
 pub(crate) use join;
+
+/// The same for `x` and `y` below `q`.
+macro_rules! join_residues {
+    ($c:ident, $x:expr, $y:expr, $w:expr) => {{
+        let (x, y) = ($x, $y);
+        (add(x, y), mul_root($c, difference($c, x, y), $w))
+    }};
+}
+pub(crate) use join_residues;
 
 /// The three stages inside four pairs of vectors, each pair holding two nodes, the first of them `k`. One shuffle before
 /// each stage brings partners to the same lane of the pair's two vectors, with roots repeating with period 2, 4 and 8; a
@@ -237,19 +255,19 @@ macro_rules! tail_split {
 }
 pub(crate) use tail_split;
 
-/// The same stages backwards; the sums come out reduced, the differences are by their product.
+/// The same stages backwards, `$first` the butterfly of the first of them; the sums come out reduced, the differences are by their product.
 macro_rules! tail_join {
-    ($c:ident, $tree:ident, $k:expr, $x:expr) => {{
+    ($first:ident, $c:ident, $tree:ident, $k:expr, $x:expr) => {{
         let [a0, b0, a1, b1, a2, b2, a3, b3] = $x;
         let k = $k;
         let w = &$tree.root[4 * k..4 * k + 32].as_chunks::<8>().0[..4];
         let p = &$tree.ratio[4 * k..4 * k + 32].as_chunks::<8>().0[..4];
         let ((a0, b0), (a1, b1)) = (separate(a0, b0), separate(a1, b1));
         let ((a2, b2), (a3, b3)) = (separate(a2, b2), separate(a3, b3));
-        let (a0, b0) = join!($c, a0, b0, (eight_nodes(&w[0]), eight_nodes(&p[0])));
-        let (a1, b1) = join!($c, a1, b1, (eight_nodes(&w[1]), eight_nodes(&p[1])));
-        let (a2, b2) = join!($c, a2, b2, (eight_nodes(&w[2]), eight_nodes(&p[2])));
-        let (a3, b3) = join!($c, a3, b3, (eight_nodes(&w[3]), eight_nodes(&p[3])));
+        let (a0, b0) = $first!($c, a0, b0, (eight_nodes(&w[0]), eight_nodes(&p[0])));
+        let (a1, b1) = $first!($c, a1, b1, (eight_nodes(&w[1]), eight_nodes(&p[1])));
+        let (a2, b2) = $first!($c, a2, b2, (eight_nodes(&w[2]), eight_nodes(&p[2])));
+        let (a3, b3) = $first!($c, a3, b3, (eight_nodes(&w[3]), eight_nodes(&p[3])));
         let w = &$tree.root[2 * k..2 * k + 16].as_chunks::<4>().0[..4];
         let p = &$tree.ratio[2 * k..2 * k + 16].as_chunks::<4>().0[..4];
         let ((a0, b0), (a1, b1)) = (separate(a0, b0), separate(a1, b1));
