@@ -66,3 +66,16 @@ def each_of(value: str, known: tuple[str, ...], option: str) -> tuple[str, ...]:
     return tuple(
         dict.fromkeys(one_of(part.strip(), known, option) for part in value.split(",") if part.strip())
     )
+
+
+def whole_numbers(text: str, least: int, option: str, example: str) -> tuple[int, ...]:
+    """'128,512' to (128, 512), none twice. Raises InvalidInput for what is no number, too small, or nothing."""
+    try:
+        found = tuple(dict.fromkeys(int(part) for part in text.split(",") if part.strip()))
+    except ValueError:
+        raise InvalidInput(
+            f"{option} takes numbers with commas between them, e.g. {example}, got {text!r}."
+        ) from None
+    if not found:
+        raise InvalidInput(f"{option} is empty; give at least one, e.g. {example.partition(',')[0]}.")
+    return tuple(at_least(number, least, option) for number in found)

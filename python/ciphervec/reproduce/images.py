@@ -16,7 +16,7 @@ PIXELS = 64
 
 @dataclass(frozen=True)
 class Vectors:
-    """Unit rows in float64, and a sentence on where they come from."""
+    """Rows in float64, and a sentence on where they come from."""
 
     rows: Doubles
     origin: str
@@ -52,6 +52,12 @@ def digits(dim: int, seed: int = 0) -> Vectors:
 
 def load(path: Path) -> Vectors:
     """Rows of a .npy file, scaled to unit length. Raises InvalidInput for anything that is not a table of numbers."""
+    raw = load_raw(path)
+    return Vectors(unit(raw.rows), raw.origin)
+
+
+def load_raw(path: Path) -> Vectors:
+    """Rows of a .npy file as they are. Raises as `load`, which takes no row of zeros either."""
     try:
         rows = np.load(path, allow_pickle=False)
     except ValueError as error:
@@ -64,4 +70,4 @@ def load(path: Path) -> Vectors:
     wide = rows.astype(np.float64)
     if not np.isfinite(wide).all() or not np.linalg.norm(wide, axis=1).all():
         raise InvalidInput(f"{path} has a row that is zero, infinite or not a number; leave it out.")
-    return Vectors(unit(wide), path.name)
+    return Vectors(wide, path.name)
