@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ciphervec import paillier
+from ciphervec import Client, paillier
 
 ITEMS, DIMENSION, THRESHOLD = 120, 64, 0.9
 
@@ -53,6 +53,11 @@ def main() -> None:
     error = np.abs(keys.decrypt(scores) - exact).max()
     print(f"cosines within {error:.0e} of float64")
     print(f"matches: {found.tolist()}, as in the clear: {np.flatnonzero(exact >= THRESHOLD).tolist()}")
+
+    # A collection keeps such a gallery with ids and metadata, under a key pair of its own, and ranks.
+    shelf = Client().create_collection("items", DIMENSION, mode="sealed-index", scheme="paillier", bits=2048)
+    shelf.add([f"item-{i}" for i in range(ITEMS)], items)
+    print(f"closest in a collection: {shelf.query(probe, n_results=1)['ids'][0][0]}")
 
     # Plain numbers too: a total that nobody but the owner learns.
     total = public.encrypt(1250) + public.encrypt(-310) + public.encrypt(99)
