@@ -286,6 +286,12 @@ def notes(settings: Settings, records: list[Record]) -> list[str]:
             "TenSEAL's distance is `(x - y).dot(x - y)`; `single` is `CKKSTensor(batch=True)`, `(x * y).sum(1)`. Its bytes are "
             f"those of {SAMPLE} coordinates, scaled.",
         ]
+        lines += [
+            f"TenSEAL {one['layout']}, {one['metric']}: an average error of {one['error_average']:.1e} here, "
+            f"{one['printed_error_average']:.1e} as printed."
+            for one in records
+            if one["library"] == "TenSEAL" and one["simd"] and one["data"] == UNIFORM
+        ]
         few = [one for one in records if one["repetitions"] < settings.repetitions]
         lines += [
             f"{one['library']} {one['layout']}, {one['metric']}, {one['data']}: {one['repetitions']} of "

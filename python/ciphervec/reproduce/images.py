@@ -57,7 +57,7 @@ def load(path: Path) -> Vectors:
 
 
 def load_raw(path: Path) -> Vectors:
-    """Rows of a .npy file as they are. Raises as `load`, which takes no row of zeros either."""
+    """Rows of a .npy file as they are. Raises as `load`."""
     try:
         rows = np.load(path, allow_pickle=False)
     except ValueError as error:
