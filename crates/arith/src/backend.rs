@@ -26,6 +26,8 @@ pub(crate) mod pointwise;
 pub(crate) mod portable;
 pub(crate) mod products;
 #[cfg(target_arch = "x86_64")]
+pub(crate) mod roots;
+#[cfg(target_arch = "x86_64")]
 pub(crate) mod transform;
 
 /// The environment variable that forces a back-end.

@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 
 #[cfg(target_arch = "x86_64")]
-use crate::backend::transform::{Roots, Tree};
+use crate::backend::roots::{Roots, Tree};
 use crate::backend::{Backend, dispatch};
 use crate::error::ArithError;
 use crate::modulus::{Modulus, Shoup};

@@ -6,57 +6,6 @@
 //! (AVX2). `settle` marks where the doubles must be reduced for their bounds to hold; docs/avx512-notes.md, "The
 //! transform", has the bounds.
 
-/// Roots and what else a transform needs, as one back-end's numbers: a root and beside it its quotient by `q`.
-/// `L` is what a tail of that back-end covers.
-#[derive(Clone, Debug)]
-pub(crate) struct Roots<T, const L: usize> {
-    pub forward: Tree<T, L>,
-    pub inverse: Tree<T, L>,
-    pub modulus: T,
-    /// `1 / q`, rounded, where the numbers are doubles.
-    pub reciprocal: T,
-    /// `N^-1`, and `N^-1` times the root of the last inverse stage.
-    pub scale: (T, T),
-    pub scaled_last: (T, T),
-}
-
-/// Roots in tree order: entry `k` splits node `k` into nodes `2k` and `2k + 1`; the whole transform is node 1. Here are the
-/// nodes that passes split; the subtrees below them, one for each tail, lie one after the other.
-#[derive(Clone, Debug)]
-pub(crate) struct Tree<T, const L: usize> {
-    pub root: Vec<T>,
-    pub ratio: Vec<T>,
-    pub tails: Vec<Subtree<T, L>>,
-}
-
-/// The roots of a node of `L` values and of all below it, in tree order, its own at 1: one run of memory, which the
-/// processor fetches ahead by itself, and places known when the kernels are compiled.
-#[derive(Clone, Debug)]
-pub(crate) struct Subtree<T, const L: usize> {
-    pub root: [T; L],
-    pub ratio: [T; L],
-}
-
-impl<T: Copy + Default, const L: usize> Tree<T, L> {
-    /// From all roots in tree order, each as `pair` makes it and its quotient.
-    pub(crate) fn new(powers: &[u64], pair: impl Fn(u64) -> (T, T)) -> Self {
-        let count = powers.len() / L;
-        let tails = (count..2 * count).map(|node| {
-            let mut subtree = Subtree { root: [T::default(); L], ratio: [T::default(); L] };
-            for local in 1..L {
-                // Local node 2^d + t is node 2^d node + t.
-                let width = 1 << local.ilog2();
-                let power = powers[node * width + local - width];
-                (subtree.root[local], subtree.ratio[local]) = pair(power);
-            }
-            subtree
-        });
-        let tails = tails.collect();
-        let (root, ratio) = powers[..count].iter().map(|&w| pair(w)).unzip();
-        Tree { root, ratio, tails }
-    }
-}
-
 /// How many of the `stages` left above the tail the next pass takes: two or three, never one at the end.
 pub(crate) const fn next_pass(stages: u32) -> u32 {
     if stages == 2 || stages == 4 { 2 } else { 3 }
@@ -125,39 +74,11 @@ macro_rules! inverse8_lower {
 }
 pub(crate) use inverse8_lower;
 
-/// The roots of node `k` and its children `2k ..`.
-macro_rules! node_pair {
-    ($tree:ident, $node:expr) => {{
-        let k = $node;
-        let (root, ratio) = (&$tree.root[2 * k..2 * k + 2], &$tree.ratio[2 * k..2 * k + 2]);
-        [
-            spread($tree.root[k], $tree.ratio[k]),
-            spread(root[0], ratio[0]),
-            spread(root[1], ratio[1]),
-        ]
-    }};
-}
-pub(crate) use node_pair;
-
-/// The roots of node `k`, its children `2k ..` and its grandchildren `4k ..`.
-macro_rules! node_family {
-    ($tree:ident, $node:expr) => {{
-        let k = $node;
-        let [w0, w1, w2] = node_pair!($tree, k);
-        let (root, ratio) = (&$tree.root[4 * k..4 * k + 4], &$tree.ratio[4 * k..4 * k + 4]);
-        let w3 = spread(root[0], ratio[0]);
-        let w4 = spread(root[1], ratio[1]);
-        let w5 = spread(root[2], ratio[2]);
-        let w6 = spread(root[3], ratio[3]);
-        [w0, w1, w2, w3, w4, w5, w6]
-    }};
-}
-pub(crate) use node_family;
-
 macro_rules! vector_transform {
     ($features:literal, $lanes:ident, $roots:ident) => {
         use super::$lanes::*;
         use crate::backend::portable;
+        use crate::backend::roots::{node_family, node_pair};
         use crate::backend::transform::*;
         use crate::modulus::{Modulus, Shoup};
         use crate::ntt::NttTable;
@@ -165,9 +86,9 @@ macro_rules! vector_transform {
         /// Vectors that the tail keeps in registers.
         const BLOCK: usize = 8;
 
-        type Roots = crate::backend::transform::Roots<Root, { BLOCK * LANES }>;
-        type Tree = crate::backend::transform::Tree<Root, { BLOCK * LANES }>;
-        type Subtree = crate::backend::transform::Subtree<Root, { BLOCK * LANES }>;
+        type Roots = crate::backend::roots::Roots<Root, { BLOCK * LANES }>;
+        type Tree = crate::backend::roots::Tree<Root, { BLOCK * LANES }>;
+        type Subtree = crate::backend::roots::Subtree<Root, { BLOCK * LANES }>;
 
         /// `[0, q)`, or `[0, 4q)` if `LAZY`, to `[0, q)`.
         #[target_feature(enable = $features)]
@@ -271,9 +192,10 @@ macro_rules! vector_transform {
             let part = data.len() >> taken;
             if stages == taken {
                 let tails = &roots.inverse.tails;
-                inverse_tails::<LAZY>(c, &tails[(node << taken) - tails.len()..], data);
+                let first = (node << taken) - tails.len();
+                inverse_tails::<LAZY>(c, &tails[first..first + data.len() / BLOCK], data);
             } else {
-                for (i, child) in data.chunks_exact_mut(part).enumerate() {
+                for (i, child) in data.chunks_exact_mut(part).enumerate().rev() {
                     ascend::<LAZY, false>(c, roots, child, (node << taken) + i, stages - taken);
                 }
             }
@@ -510,14 +432,15 @@ macro_rules! vector_transform {
             }
         }
 
-        /// The first stages back, block after block.
+        /// The first stages back, from the last block to the first: a tail reads its roots from the leaves up, so that memory
+        /// is read downwards throughout, which the processor foresees.
         #[target_feature(enable = $features)]
         fn inverse_tails<const LAZY: bool>(
             c: &Constants,
             tails: &[Subtree],
             data: &mut [[u64; LANES]],
         ) {
-            for (block, tree) in data.as_chunks_mut::<BLOCK>().0.iter_mut().zip(tails) {
+            for (block, tree) in data.as_chunks_mut::<BLOCK>().0.iter_mut().zip(tails).rev() {
                 inverse_tail::<LAZY>(c, tree, block);
             }
         }
