@@ -13,13 +13,10 @@ use rayon::prelude::*;
 use std::sync::Arc;
 
 /// The digits of a polynomial, extended to all primes of its level and the special ones, in NTT form: what several rotations
-/// of one ciphertext share.
+/// of one ciphertext share. Modulo its own primes a digit is the polynomial itself, which is not repeated here.
 #[derive(Clone)]
 pub(super) struct Digits {
-    level: usize,
-    /// The polynomial itself: its digits modulo their own primes.
-    own: Poly<Ntt>,
-    /// `[prime][digit]`, those of [`Self::own`] left out.
+    /// `[prime][digit]`.
     extended: Words,
 }
 
@@ -36,56 +33,55 @@ fn table(params: &Params, level: usize, index: usize) -> &NttTable {
 impl Digits {
     /// Cuts a polynomial into digits and transforms them.
     pub fn new(input: &Poly<Ntt>) -> Self {
-        let mut digits = Self::extend(input);
-        let (params, level) = (input.params().clone(), digits.level);
-        let (degree, count) = (params.degree(), params.digits(level));
-        each(&mut digits.extended, count * degree, |index, limbs| {
-            transform(&params, level, index, limbs);
-        });
-        digits
-    }
-
-    /// Cuts a polynomial into digits in coefficient form.
-    fn extend(input: &Poly<Ntt>) -> Self {
+        let mut extended = extend(input);
         let (params, level) = (input.params(), input.level());
-        let (degree, count) = (params.degree(), params.digits(level));
-        let coefficients = input.clone().into_coefficients();
-        let mut extended = params.pool.take(wide(params, level) * count * degree);
-        let mut targets: Vec<Vec<&mut [u64]>> = (0..count).map(|_| Vec::new()).collect();
-        for (index, limbs) in extended.chunks_exact_mut(count * degree).enumerate() {
-            for (digit, limb) in limbs.chunks_exact_mut(degree).enumerate() {
-                if !params.digit_range(level, digit).contains(&index) {
-                    targets[digit].push(limb);
-                }
-            }
-        }
-        let convert = |digit: usize, mut targets: Vec<&mut [u64]>| {
-            let range = params.digit_range(level, digit);
-            let sources: Vec<&[u64]> = range.map(|index| coefficients.limb(index)).collect();
-            params.mod_up(level, digit).convert(&sources, &mut targets);
-        };
-        if rayon::current_num_threads() > 1 {
-            let targets = targets.into_par_iter().enumerate();
-            targets.for_each(|(digit, targets)| convert(digit, targets));
-        } else {
-            let targets = targets.into_iter().enumerate();
-            targets.for_each(|(digit, targets)| convert(digit, targets));
-        }
-        Digits { level, own: input.clone(), extended }
+        each(&mut extended, params.digits(level) * params.degree(), |index, limbs| {
+            transform(params, level, index, limbs);
+        });
+        Digits { extended }
     }
 
-    /// The inner product with a key, divided by P: d_0 + d_1 s' ≈ c s.
-    pub fn switch(&self, key: &SwitchKey) -> [Words; 2] {
-        let (params, level) = (self.own.params(), self.level);
+    /// The inner products with both halves of a key, modulo Q P; `input` is what the digits were cut from.
+    pub fn switch(&self, input: &Poly<Ntt>, key: &SwitchKey) -> [Words; 2] {
+        let (params, level) = (input.params(), input.level());
         let (degree, count) = (params.degree(), params.digits(level));
         let mut sums = [(); 2].map(|()| params.pool.take(wide(params, level) * degree));
         let [first, second] = &mut sums;
         each_pair(first, second, degree, |index, first, second| {
             let limbs = &self.extended[index * count * degree..][..count * degree];
-            dot(params, &self.own, key, index, limbs, [first, second]);
+            dot(input, key, index, limbs, [first, second]);
         });
         sums
     }
+}
+
+/// The digits of a polynomial modulo all other primes, in coefficient form: `[prime][digit]`.
+fn extend(input: &Poly<Ntt>) -> Words {
+    let (params, level) = (input.params(), input.level());
+    let (degree, count) = (params.degree(), params.digits(level));
+    let coefficients = input.clone().into_coefficients();
+    let mut extended = params.pool.take(wide(params, level) * count * degree);
+    let mut targets: Vec<Vec<&mut [u64]>> = (0..count).map(|_| Vec::new()).collect();
+    for (index, limbs) in extended.chunks_exact_mut(count * degree).enumerate() {
+        for (digit, limb) in limbs.chunks_exact_mut(degree).enumerate() {
+            if !params.digit_range(level, digit).contains(&index) {
+                targets[digit].push(limb);
+            }
+        }
+    }
+    let convert = |digit: usize, mut targets: Vec<&mut [u64]>| {
+        let range = params.digit_range(level, digit);
+        let sources: Vec<&[u64]> = range.map(|index| coefficients.limb(index)).collect();
+        params.mod_up(level, digit).convert(&sources, &mut targets);
+    };
+    if rayon::current_num_threads() > 1 {
+        let targets = targets.into_par_iter().enumerate();
+        targets.for_each(|(digit, targets)| convert(digit, targets));
+    } else {
+        let targets = targets.into_iter().enumerate();
+        targets.for_each(|(digit, targets)| convert(digit, targets));
+    }
+    extended
 }
 
 /// Transforms the digits modulo one prime, all but the one that is at hand already.
@@ -100,26 +96,20 @@ fn transform(params: &Params, level: usize, index: usize, limbs: &mut [u64]) {
 
 /// The inner products of all digits with both halves of a key modulo one prime.
 fn dot(
-    params: &Params,
-    own: &Poly<Ntt>,
+    input: &Poly<Ntt>,
     key: &SwitchKey,
     index: usize,
     limbs: &[u64],
     [first, second]: [&mut [u64]; 2],
 ) {
-    let level = own.level();
-    let digits: Vec<&[u64]> =
-        limbs
-            .chunks_exact(params.degree())
-            .enumerate()
-            .map(|(digit, limb)| {
-                if params.digit_range(level, digit).contains(&index) {
-                    own.limb(index)
-                } else {
-                    limb
-                }
-            })
-            .collect();
+    let (params, level) = (input.params(), input.level());
+    let digits: Vec<&[u64]> = limbs
+        .chunks_exact(params.degree())
+        .enumerate()
+        .map(|(digit, limb)| {
+            if params.digit_range(level, digit).contains(&index) { input.limb(index) } else { limb }
+        })
+        .collect();
     let halves = (0..digits.len()).map(|digit| key.limbs(params, level, digit, index));
     let (zeroth, linear): (Vec<_>, Vec<_>) = halves.map(|[b, a]| (b, a)).unzip();
     let m = table(params, level, index).modulus();
@@ -136,16 +126,15 @@ pub(super) struct Finish<'a> {
 
 /// Switches a polynomial in one go: digits modulo one prime are multiplied while they are in the cache.
 pub(super) fn switch(input: &Poly<Ntt>, key: &SwitchKey) -> [Words; 2] {
-    let mut digits = Digits::extend(input);
-    let (params, level) = (input.params(), digits.level);
+    let mut extended = extend(input);
+    let (params, level) = (input.params(), input.level());
     let (degree, count) = (params.degree(), params.digits(level));
     let mut sums = [(); 2].map(|()| params.pool.take(wide(params, level) * degree));
     let [first, second] = &mut sums;
     let work = |index, limbs: &mut [u64], first: &mut [u64], second: &mut [u64]| {
         transform(params, level, index, limbs);
-        dot(params, &digits.own, key, index, limbs, [first, second]);
+        dot(input, key, index, limbs, [first, second]);
     };
-    let extended = &mut digits.extended;
     if rayon::current_num_threads() > 1 {
         let pieces = extended.par_chunks_exact_mut(count * degree);
         let sums = first.par_chunks_exact_mut(degree).zip(second.par_chunks_exact_mut(degree));
@@ -188,6 +177,39 @@ pub(super) fn mod_down(
     });
     let result = if finish.permutation.is_some() { remainder } else { sum };
     Poly::from_words(params, level, result)
+}
+
+/// (x + P c) / (P q_level), rounded: relinearisation and rescale in one, at the price of the first. Both divisions leave one
+/// remainder, modulo P q_level.
+pub(super) fn mod_down_and_rescale(
+    params: &Arc<Params>,
+    level: usize,
+    mut sum: Words,
+    plus: &Poly<Ntt>,
+) -> Poly<Ntt> {
+    let degree = params.degree();
+    let mut remainder = params.pool.take(level * degree);
+    each(&mut sum[..(level + 1) * degree], degree, |index, limb| {
+        let m = params.prime(index);
+        let mut scaled = params.pool.take(degree);
+        scaled.copy_from_slice(plus.limb(index));
+        poly::scalar_mul_assign(&mut scaled, params.special_residue(index), m);
+        poly::add_assign(limb, &scaled, m);
+    });
+    let (chain, dropped) = sum.split_at_mut(level * degree);
+    each(dropped, degree, |index, limb| table(params, level, level + index).inverse(limb));
+    let sources: Vec<&[u64]> = dropped.chunks_exact(degree).collect();
+    let mut targets: Vec<&mut [u64]> = remainder.chunks_exact_mut(degree).collect();
+    params.mod_down_and_rescale(level).convert(&sources, &mut targets);
+    each_pair(chain, &mut remainder, degree, |index, limb, remainder| {
+        let table = params.table(index);
+        let m = table.modulus();
+        table.forward(remainder);
+        let special = params.special_inverses()[index].value;
+        let inverse = m.shoup(m.mul(special, params.prime_inverses(level)[index].value));
+        poly::sub_scale_assign(limb, remainder, &inverse, m);
+    });
+    Poly::from_words(params, level - 1, sum)
 }
 
 /// Divides by the last prime and rounds: one level lower.

@@ -80,7 +80,9 @@ impl Noise {
 
     /// The noise of a sum.
     pub(super) fn plus(self, other: Noise) -> Self {
-        Noise { std: self.std.hypot(other.std), bound: self.bound + other.bound }
+        // Not `hypot`, whose last bit is not the same everywhere: the figure is part of what is serialised.
+        let square = self.std * self.std + other.std * other.std;
+        Noise { std: square.sqrt(), bound: self.bound + other.bound }
     }
 
     /// The noise times a number.

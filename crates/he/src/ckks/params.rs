@@ -43,6 +43,8 @@ pub struct Params {
     mod_up: Vec<Vec<BasisConversion>>,
     /// `[level]`: from the special primes to those of the level.
     mod_down: Vec<BasisConversion>,
+    /// `[level − 1]`: from the prime of the level and the special primes to those of the level below.
+    mod_down_and_rescale: Vec<BasisConversion>,
     automorphisms: Mutex<BTreeMap<u64, Arc<[u32]>>>,
     slots: OnceLock<Slots>,
     pub(super) pool: Arc<Pool>,
@@ -136,10 +138,15 @@ impl Params {
             primes.iter().zip(&product).map(|(q, p)| inverse(q, *p)).collect::<Result<_>>()?;
         let mut mod_up = Vec::with_capacity(primes.len());
         let mut mod_down = Vec::with_capacity(primes.len());
+        let mut mod_down_and_rescale = Vec::with_capacity(spec.levels);
         let levels = if special.is_empty() { 0 } else { primes.len() };
         for level in 0..levels {
             let present = &primes[..=level];
             mod_down.push(BasisConversion::new(special, present)?);
+            if level > 0 {
+                let dropped = [&present[level..], special].concat();
+                mod_down_and_rescale.push(BasisConversion::new(&dropped, &present[..level])?);
+            }
             let digits = (0..=level).step_by(spec.digit_primes()).map(|start| {
                 let range = start..(start + spec.digit_primes()).min(level + 1);
                 let others = [&present[..range.start], &present[range.end..], special].concat();
@@ -156,6 +163,7 @@ impl Params {
             special_inverses,
             mod_up,
             mod_down,
+            mod_down_and_rescale,
             scales: chain.scales,
             automorphisms: Mutex::default(),
             slots: OnceLock::new(),
@@ -278,7 +286,6 @@ impl Params {
     }
 
     /// P modulo q_`index`.
-    #[cfg(feature = "client")]
     pub(super) fn special_residue(&self, index: usize) -> u64 {
         let q = self.prime(index);
         let special = self.special_tables().iter().map(|table| table.modulus().value());
@@ -316,6 +323,11 @@ impl Params {
     /// From the special primes to those of the level.
     pub(super) fn mod_down(&self, level: usize) -> &BasisConversion {
         &self.mod_down[level]
+    }
+
+    /// From the prime of the level and the special primes to those of the level below.
+    pub(super) fn mod_down_and_rescale(&self, level: usize) -> &BasisConversion {
+        &self.mod_down_and_rescale[level - 1]
     }
 
     /// The index map of `X ↦ X^galois` on values.

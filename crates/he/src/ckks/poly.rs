@@ -184,6 +184,17 @@ impl Poly<Ntt> {
         out
     }
 
+    /// a_0 b_0 + a_1 b_1 at the lowest of their levels.
+    pub(super) fn dot(a: [&Self; 2], b: [&Self; 2]) -> Self {
+        let level = a.iter().chain(&b).map(|poly| poly.level).min().unwrap_or(0);
+        let mut out = Self::scratch(&a[0].params, level);
+        out.for_limbs(|i, table, limb| {
+            let [a, b] = [a, b].map(|pair| pair.map(|poly| poly.limb(i)));
+            poly::dot(limb, &a, &b, table.modulus());
+        });
+        out
+    }
+
     /// The coefficients.
     pub fn into_coefficients(mut self) -> Poly<Coefficient> {
         self.for_limbs(|_, table, limb| table.inverse(limb));

@@ -14,7 +14,7 @@ impl Evaluator {
     /// [`Error::Parameters`] for operands that do not belong together.
     pub fn add(&self, a: &Ciphertext, b: &Ciphertext) -> Result<Ciphertext> {
         let [a, b] = self.meet("addition", a, b)?;
-        Ok(self.combine(a, &b, Poly::add_assign, false))
+        Ok(self.combine(a.into_owned(), &b, Poly::add_assign, false))
     }
 
     /// `a − b`.
@@ -23,7 +23,7 @@ impl Evaluator {
     /// As [`Self::add`].
     pub fn sub(&self, a: &Ciphertext, b: &Ciphertext) -> Result<Ciphertext> {
         let [a, b] = self.meet("subtraction", a, b)?;
-        Ok(self.combine(a, &b, Poly::sub_assign, true))
+        Ok(self.combine(a.into_owned(), &b, Poly::sub_assign, true))
     }
 
     fn combine(

@@ -9,6 +9,7 @@ use super::super::params::Params;
 use super::super::plaintext::residue;
 use super::Evaluator;
 use crate::error::{Error, Result};
+use std::borrow::Cow;
 
 /// Scales that differ by less, relative to them, are one: the result is off by no more.
 const SAME: f64 = 1.0 / (1u64 << 42) as f64;
@@ -246,17 +247,17 @@ impl Evaluator {
                 advice: "start from a level above",
             });
         }
-        let result = self.follow(a, &path)?;
+        let result = self.follow(a, &path)?.into_owned();
         if result.level() == level { Ok(result) } else { self.drop_to(&result, level) }
     }
 
     /// Both operands of a sum at one level and scale.
-    pub(super) fn meet(
+    pub(super) fn meet<'a>(
         &self,
         operation: &'static str,
-        a: &Ciphertext,
-        b: &Ciphertext,
-    ) -> Result<[Ciphertext; 2]> {
+        a: &'a Ciphertext,
+        b: &'a Ciphertext,
+    ) -> Result<[Cow<'a, Ciphertext>; 2]> {
         self.check(a)?;
         a.check_same(b)?;
         let [path_a, path_b] = meet(&self.params, operation, [Place::of(a), Place::of(b)])?;
@@ -264,23 +265,32 @@ impl Evaluator {
     }
 
     /// Both operands of a product at one level.
-    pub(super) fn join(&self, a: &Ciphertext, b: &Ciphertext) -> Result<[Ciphertext; 2]> {
+    pub(super) fn join<'a>(
+        &self,
+        a: &'a Ciphertext,
+        b: &'a Ciphertext,
+    ) -> Result<[Cow<'a, Ciphertext>; 2]> {
         self.check(a)?;
         a.check_same(b)?;
         let [path_a, path_b] = join(&self.params, [Place::of(a), Place::of(b)]);
         Ok([self.follow(a, &path_a)?, self.follow(b, &path_b)?])
     }
 
-    fn follow(&self, a: &Ciphertext, path: &Path) -> Result<Ciphertext> {
-        let mut result = a.clone();
+    fn follow<'a>(&self, a: &'a Ciphertext, path: &Path) -> Result<Cow<'a, Ciphertext>> {
+        let mut result = Cow::Borrowed(a);
         for step in &path.steps {
-            result = match *step {
+            result = Cow::Owned(match *step {
                 Step::Rescale => self.rescale(&result)?,
                 Step::Drop(level) => self.drop_to(&result, level)?,
-                Step::Multiply { factor, scale } => self.scale_up(result, factor, scale),
-            };
+                Step::Multiply { factor, scale } => {
+                    self.scale_up(result.into_owned(), factor, scale)
+                }
+            });
         }
-        result.meta.scale = path.end.scale;
+        if let Cow::Owned(result) = &mut result {
+            // What the steps computed is this, up to the last bit of a double.
+            result.meta.scale = path.end.scale;
+        }
         Ok(result)
     }
 

@@ -5,9 +5,10 @@ use super::super::complex::Complex;
 use super::super::keyswitch::{self, Finish};
 use super::super::noise::Noise;
 use super::super::plaintext::{Encoding, Plaintext};
-use super::super::poly::Poly;
+use super::super::poly::{Ntt, Poly};
 use super::Evaluator;
 use crate::error::{Error, Result};
+use std::borrow::Cow;
 
 impl Evaluator {
     /// `a b`, of degree 2 and at the product of the scales: sums of such products are relinearised and rescaled once. Operands
@@ -21,8 +22,7 @@ impl Evaluator {
         let [a, b] = self.join(a, b)?;
         self.check_room("a product", &a, b.scale())?;
         let ([a0, a1], [b0, b1]) = (halves(&a)?, halves(&b)?);
-        let mut middle = Poly::product(a0, b1);
-        middle.mul_add_assign(a1, b0);
+        let middle = Poly::dot([a0, a1], [b1, b0]);
         let parts = vec![Poly::product(a0, b0), middle, Poly::product(a1, b1)];
         Ok(self.multiplied(&a, &b, parts))
     }
@@ -33,22 +33,15 @@ impl Evaluator {
     /// As [`Self::multiply`].
     pub fn square(&self, a: &Ciphertext) -> Result<Ciphertext> {
         linear("a factor", a)?;
-        let [a, _] = self.join(a, a)?;
+        let a = self.due(a)?;
         self.check_room("a square", &a, a.scale())?;
         let [a0, a1] = halves(&a)?;
-        let mut middle = Poly::product(a0, a1);
-        let twin = middle.clone();
-        middle.add_assign(&twin);
+        let middle = Poly::dot([a0, a1], [a1, a0]);
         let parts = vec![Poly::product(a0, a0), middle, Poly::product(a1, a1)];
         Ok(self.multiplied(&a, &a, parts))
     }
 
-    fn multiplied(
-        &self,
-        a: &Ciphertext,
-        b: &Ciphertext,
-        parts: Vec<Poly<super::super::poly::Ntt>>,
-    ) -> Ciphertext {
+    fn multiplied(&self, a: &Ciphertext, b: &Ciphertext, parts: Vec<Poly<Ntt>>) -> Ciphertext {
         let noise = a.noise().product(
             a.scale() * a.magnitude(),
             *b.noise(),
@@ -90,13 +83,27 @@ impl Evaluator {
         self.normalise(&self.multiply(a, b)?)
     }
 
-    /// Relinearises what is of degree 2 and rescales what is due.
+    /// Relinearises what is of degree 2 and rescales what is due, both in one pass.
     ///
     /// # Errors
     /// As [`Self::relinearise`].
     pub fn normalise(&self, a: &Ciphertext) -> Result<Ciphertext> {
-        let a = self.relinearise(a)?;
-        if self.is_pending(&a) { self.rescale(&a) } else { Ok(a) }
+        let pending = self.is_pending(a);
+        let [c0, c1, c2] = a.parts() else {
+            return if pending { self.rescale(a) } else { Ok(a.clone()) };
+        };
+        if !pending {
+            return self.relinearise(a);
+        }
+        let keys = self.keys_for(a, "relinearisation", "KeyPlan::relinearise")?;
+        let level = a.level();
+        let [d0, d1] = keyswitch::switch(c2, keys.relinearisation(level)?);
+        let finish = |sum, plus| keyswitch::mod_down_and_rescale(&self.params, level, sum, plus);
+        let parts = vec![finish(d0, c0), finish(d1, c1)];
+        let prime = self.params.prime(level).value() as f64;
+        let noise = a.noise().plus(self.switch_noise(level)).times(1.0 / prime);
+        let noise = noise.plus(Noise::rounding(self.params.expansion(), 1));
+        Ok(a.with_parts(parts, a.scale() / prime, noise, a.magnitude()))
     }
 
     /// `a` times a plaintext, slot by slot, at the product of the scales. A plaintext at the canonical scale of the level makes
@@ -171,9 +178,9 @@ impl Evaluator {
     }
 
     /// The operand of a product, rescaled if that is due.
-    pub(super) fn due(&self, a: &Ciphertext) -> Result<Ciphertext> {
+    pub(super) fn due<'a>(&self, a: &'a Ciphertext) -> Result<Cow<'a, Ciphertext>> {
         self.check(a)?;
-        if self.is_pending(a) { self.rescale(a) } else { Ok(a.clone()) }
+        Ok(if self.is_pending(a) { Cow::Owned(self.rescale(a)?) } else { Cow::Borrowed(a) })
     }
 
     /// Refuses a product whose scale the modulus has no room for.
@@ -224,7 +231,7 @@ pub(super) fn linear(what: &'static str, a: &Ciphertext) -> Result<()> {
 }
 
 /// The two parts of a ciphertext of degree 1.
-pub(super) fn halves(a: &Ciphertext) -> Result<[&Poly<super::super::poly::Ntt>; 2]> {
+pub(super) fn halves(a: &Ciphertext) -> Result<[&Poly<Ntt>; 2]> {
     let parts: Vec<_> = a.parts().iter().collect();
     parts.try_into().map_err(|_| Error::Range {
         what: "a ciphertext",

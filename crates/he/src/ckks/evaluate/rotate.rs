@@ -87,7 +87,8 @@ impl Evaluator {
                 return Ok(ciphertext.clone());
             }
             let (element, key) = self.rotation_key(ciphertext, steps)?;
-            self.turn(ciphertext, element, a.digits.switch(key))
+            let [_, linear] = halves(ciphertext)?;
+            self.turn(ciphertext, element, a.digits.switch(linear, key))
         };
         steps.iter().map(rotate).collect()
     }
