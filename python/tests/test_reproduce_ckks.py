@@ -137,7 +137,8 @@ def test_the_tables_have_the_printed_figures_and_a_cell_a_column(
     assert rows[2][3:] == ["8,000", "32,000", "-75.0%"]
     heads, rows = ckks_similarity_report.sent(outcome)
     assert rows[0][2:5] == ["ciphertexts of a vector", "1", "3"]
-    assert rows[3][2:5] == ["bytes of the server's keys", "–", "1.5 MB"]
+    assert rows[2][2:5] == ["bytes of a vector", "1 MB", "64 B"]
+    assert rows[4][2:5] == ["bytes of the server's keys", "–", "1.5 MB"]
     text = ckks_similarity_report.markdown(outcome)
     assert text.count("\n### ") == 4 and "is left out" in text
     pytest.importorskip("matplotlib")

@@ -16,7 +16,6 @@ from .ibraheem_nahas import CIPHERTEXT_BYTES, CIPHERTEXTS, PACKING, SOURCE, STEP
 PAPER = "paper"
 STATISTICS = ("average", "deviation", "maximum")
 SENT = {
-    "ciphertexts": "ciphertexts of a vector",
     "vector_bytes": "bytes of a vector",
     "result_bytes": "bytes of a result",
     "key_bytes": "bytes of the server's keys",
@@ -115,11 +114,14 @@ def difference(packed: float, alone: float) -> str:
 
 def sent(outcome: Outcome) -> Table:
     """Ciphertexts and bytes."""
-    found = lines(outcome, SENT, size, lambda one, key: CIPHERTEXT_BYTES if key == "vector_bytes" else None)
-    for line in found:
-        if line[2] == SENT["ciphertexts"]:
-            line[3:] = [str(CIPHERTEXTS), *(cell.removesuffix(" B") for cell in line[4:])]
-    return heads(outcome), found
+    counts = lines(
+        outcome,
+        {"ciphertexts": "ciphertexts of a vector"},
+        lambda count: f"{count:,}",
+        lambda one, key: CIPHERTEXTS,
+    )
+    printed = {"vector_bytes": CIPHERTEXT_BYTES}
+    return heads(outcome), counts + lines(outcome, SENT, size, lambda one, key: printed.get(key))
 
 
 TABLES: dict[str, Callable[[Outcome], Table]] = {
