@@ -11,7 +11,7 @@ use ciphervec::keyfile::{self, MIN_LOG_N, Protection};
 use ciphervec::records::{Place, RecordBatch};
 use ciphervec::sidecar::Sidecar;
 use ciphervec::store::{Change, NewSegment, Store};
-use ciphervec::{IndexSpec, Metric, Mode, Precision};
+use ciphervec::{IndexSpec, Metric, Mode, Precision, Scheme};
 use std::error::Error;
 
 /// One kind of object.
@@ -45,6 +45,7 @@ pub fn small() -> Result<Vec<Sample>, Box<dyn Error>> {
         sample("secret key file", "key_file", secret, decoders::key_file, Last32),
         sample("plaintext secret key file", "key_file", plain_secret, decoders::key_file, Last32),
         sample("spec", "spec", spec.to_bytes(), decoders::spec, Frame),
+        sample("additive spec", "spec", additive_spec()?, decoders::spec, Frame),
     ])
 }
 
@@ -137,6 +138,12 @@ fn sample(
     checksum: Checksum,
 ) -> Sample {
     Sample { name, target, bytes, decode, checksum }
+}
+
+fn additive_spec() -> Result<Vec<u8>, Box<dyn Error>> {
+    let index =
+        IndexSpec::new("faces", 128, Metric::Cosine, Mode::SealedIndex, Precision::Standard)?;
+    Ok(index.with_scheme(Scheme::Paillier, None)?.to_bytes())
 }
 
 fn ids() -> Vec<Id> {
