@@ -1,7 +1,7 @@
 //! Nothing enters, a small valid object of every kind leaves, with the decoder that reads it.
 
 use super::decoders::{
-    self, Checksum, ELGAMAL, ELGAMAL_INDEX, FACTORING, Halves, OPEN, SEALED, SEALED_INDEX,
+    self, CKKS, Checksum, ELGAMAL, ELGAMAL_INDEX, FACTORING, Halves, OPEN, SEALED, SEALED_INDEX,
     SEALED_QUERY, SIMILARITY,
 };
 use ciphervec::aead::AeadKey;
@@ -108,6 +108,16 @@ pub fn frames() -> Vec<Sample> {
             FACTORING.read_ciphertexts(b)
         }),
         frame("noise pool", "noise_pool", &FACTORING.noise_pool, |b| FACTORING.read_noise_pool(b)),
+        frame("CKKS parameters", "ckks_parameters", &CKKS.parameters, |b| CKKS.read_parameters(b)),
+        frame("CKKS public key", "ckks_public_key", &CKKS.public_key, |b| CKKS.read_public_key(b)),
+        frame("CKKS secret key", "ckks_secret_key", &CKKS.secret_key, |b| CKKS.read_secret_key(b)),
+        frame("CKKS evaluation keys", "ckks_evaluation_keys", &CKKS.evaluation_keys, |b| {
+            CKKS.read_evaluation_keys(b)
+        }),
+        frame("CKKS ciphertext", "ckks_ciphertext", &CKKS.ciphertext, |b| CKKS.read_ciphertext(b)),
+        frame("CKKS seeded ciphertext", "ckks_ciphertext", &CKKS.seeded, |b| {
+            CKKS.read_ciphertext(b)
+        }),
         frame("ElGamal public key", "elgamal_public_key", &ELGAMAL.public_key, |b| {
             ELGAMAL.read_public_key(b)
         }),
