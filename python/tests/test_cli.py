@@ -264,7 +264,8 @@ def test_every_format_gives_the_same_vectors(tmp_path: Path, rows: np.ndarray) -
         ("a.csv", b"id,x\n1,one\n", "line 2"),
         ("a.csv", b'id,embedding\n1,"[1, 2]"\n2,"[1]"\n', "differ in length"),
         ("a.parquet", b"PAR1", "not a Parquet file"),
-        ("a.txt", b"", "known endings"),
+        ("a.txt", b"one 1 2\ntwo 1\n", "line 2"),
+        ("a.doc", b"", "known endings"),
     ],
 )
 def test_bad_files_are_refused_by_name(tmp_path: Path, name: str, content: bytes, says: str) -> None:
