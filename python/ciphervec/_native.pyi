@@ -33,6 +33,7 @@ __all__ = [
     "additive_packing",
     "available_backends",
     "backend",
+    "ckks_depth",
     "get_threads",
     "set_threads",
 ]
@@ -412,6 +413,8 @@ class EncryptedScores:
     def from_bytes(key: AdditivePublicKey, data: bytes) -> EncryptedScores: ...
     def __reduce__(self) -> NoReturn: ...
 
+def ckks_depth(operation: str, interval: tuple[float, float, int], batch: bool) -> int: ...
+
 @final
 class CkksArray:
     @property
@@ -467,6 +470,17 @@ class CkksServer:
     def combine(self, operation: str, a: CkksArray, b: CkksArray) -> CkksArray: ...
     def combine_plain(
         self, operation: str, a: CkksArray, b: npt.NDArray[np.float64], batch: bool
+    ) -> CkksArray: ...
+    def combine_within(
+        self, operation: str, a: CkksArray, b: CkksArray, interval: tuple[float, float, int]
+    ) -> CkksArray: ...
+    def combine_within_plain(
+        self,
+        operation: str,
+        a: CkksArray,
+        b: npt.NDArray[np.float64],
+        batch: bool,
+        interval: tuple[float, float, int],
     ) -> CkksArray: ...
     def negate(self, a: CkksArray) -> CkksArray: ...
     def sum(self, a: CkksArray) -> CkksArray: ...

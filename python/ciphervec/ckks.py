@@ -14,11 +14,11 @@ from typing import Any, NoReturn
 import numpy as np
 
 from . import _native
-from .ckks_array import CkksArray, as_rows
+from .ckks_array import CkksArray, as_interval, as_rows
 from .errors import CorruptData, InvalidInput, UnsupportedVersion, WrongKey
 from .keys import StrPath
 
-__all__ = ["CkksArray", "Context", "PublicContext", "load"]
+__all__ = ["CkksArray", "Context", "PublicContext", "depth_for", "load"]
 
 MAGIC = b"CVCK"
 VERSION = 1
@@ -366,6 +366,16 @@ class Context(_Half):
     def __repr__(self) -> str:
         what = self.operation or f"depth {self.depth}"
         return f"<ciphervec.ckks.Context, {what}, degree {self.degree}, key {self.key_id}, secret not shown>"
+
+
+def depth_for(
+    operation: str, *, lengths: tuple[float, float], precision_bits: int = 16, batch: bool = False
+) -> int:
+    """How many levels `cosine(..., lengths=...)` or `distance(..., within=...)` takes: the depth of a context for it.
+
+    `batch=True` where several vectors share a ciphertext in layout "slots". Raises InvalidInput.
+    """
+    return _native.ckks_depth(operation, as_interval(lengths, precision_bits), batch)
 
 
 def load(path: StrPath, passphrase: str | None = None) -> Context:

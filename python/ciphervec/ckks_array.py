@@ -6,6 +6,7 @@ serve is refused before anything is computed, with the next thing to do: never a
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -38,6 +39,20 @@ def as_rows(value: Any, what: str) -> tuple[Doubles, bool]:
         raise InvalidInput(f"{what} must be finite, entry {bad[0]} is {rows.flat[bad[0]]}.")
     batch = array.ndim == 2
     return (rows if batch else rows[None, :]), batch
+
+
+def as_interval(interval: Any, precision_bits: Any) -> tuple[float, float, int]:
+    """An interval of lengths and the bits of precision on it. Raises InvalidInput."""
+    try:
+        low, high = (float(end) for end in interval)
+        bits = operator.index(precision_bits)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"two numbers and a whole number of bits expected ({error}).") from error
+    if not 0 < low < high < np.inf or not 1 <= bits <= 40:
+        raise InvalidInput(
+            f"lengths must be (low, high) with 0 < low < high, and precision_bits 1 to 40, got ({low}, {high}) and {bits}."
+        )
+    return low, high, bits
 
 
 class CkksArray:
@@ -143,20 +158,30 @@ class CkksArray:
         """The dot product of each vector with the one beside it in `other`, or with a single one. Costs a level."""
         return self._combined("dot", other)
 
-    def cosine(self, other: Any) -> CkksArray:
+    def cosine(
+        self, other: Any, *, lengths: tuple[float, float] | None = None, precision_bits: int = 16
+    ) -> CkksArray:
         """The cosine of vectors that were encrypted with `normalise=True`. Costs a level.
 
-        A plain `other` may have any length. Raises InvalidInput for encrypted vectors that were not normalised.
+        With `lengths=(low, high)` vectors may have any length from `low` to `high` and are normalised while encrypted, to
+        `precision_bits`; outside of the interval the result means nothing. `ckks.depth_for` says how many levels that takes.
+        A plain `other` may have any length. Raises InvalidInput, for encrypted vectors that were not normalised too.
         """
-        return self._combined("cosine", other)
+        return self._combined("cosine", other, lengths, precision_bits)
 
     def squared_distance(self, other: Any) -> CkksArray:
         """The sum of the squared differences. Costs a level."""
         return self._combined("squared_distance", other)
 
-    def distance(self, other: Any) -> CkksArray:
-        """The Euclidean distance: the squared one, of which the key owner takes the root while decrypting."""
-        return self._combined("distance", other)
+    def distance(
+        self, other: Any, *, within: tuple[float, float] | None = None, precision_bits: int = 16
+    ) -> CkksArray:
+        """The Euclidean distance: the squared one, of which the key owner takes the root while decrypting.
+
+        With `within=(low, high)`, an interval that the distance lies in, the root is taken while it is encrypted, so that
+        the distance can be computed on; outside of it the result means nothing.
+        """
+        return self._combined("distance", other, within, precision_bits)
 
     def sum(self) -> CkksArray:
         """The sum of each vector's coordinates."""
@@ -175,11 +200,20 @@ class CkksArray:
     def _made(self, inner: _native.CkksArray) -> CkksArray:
         return CkksArray(self._context, inner)
 
-    def _combined(self, operation: str, other: Any) -> CkksArray:
+    def _combined(
+        self, operation: str, other: Any, interval: tuple[float, float] | None = None, precision_bits: int = 0
+    ) -> CkksArray:
+        server, mine = self._server, self._inner
         if isinstance(other, CkksArray):
-            return self._made(self._server.combine(operation, self._inner, other._inner))
+            if interval is None:
+                return self._made(server.combine(operation, mine, other._inner))
+            bounds = as_interval(interval, precision_bits)
+            return self._made(server.combine_within(operation, mine, other._inner, bounds))
         rows, batch = self._plain(operation, other)
-        return self._made(self._server.combine_plain(operation, self._inner, rows, batch))
+        if interval is None:
+            return self._made(server.combine_plain(operation, mine, rows, batch))
+        bounds = as_interval(interval, precision_bits)
+        return self._made(server.combine_within_plain(operation, mine, rows, batch, bounds))
 
     def _plain(self, operation: str, other: Any) -> tuple[Doubles, bool]:
         """Plain numbers as rows for the vectors of this array."""

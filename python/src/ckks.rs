@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use ciphervec::keyfile;
 use ciphervec::pairs::{
-    EncryptedArray, KeyList, Operation, Options, Owner, Plan, Request, Rows, Server, encrypt_for,
+    EncryptedArray, KeyList, Lengths, Operation, Options, Owner, Plan, Request, Rows, Server,
+    encrypt_for,
 };
 use ciphervec_he::ckks::{Params, ParamsSpec, PublicKey, PublishPolicy, Ring};
 use ciphervec_he::params::Security;
@@ -180,6 +181,47 @@ impl PyCkksServer {
         })
     }
 
+    /// Cosines or distances of vectors whose lengths, or distances, lie in an interval.
+    fn combine_within(
+        &self,
+        py: Python<'_>,
+        operation: &str,
+        a: &PyCkksArray,
+        b: &PyCkksArray,
+        interval: (f64, f64, u32),
+    ) -> PyResult<PyCkksArray> {
+        let (a, b) = (&a.0, &b.0);
+        self.make(py, |server| {
+            let lengths = lengths(interval)?;
+            match operation {
+                "cosine" => server.cosine_within(a, b, &lengths),
+                "distance" => server.distance_within(a, b, &lengths),
+                other => Err(unknown(other)),
+            }
+        })
+    }
+
+    /// The same with plain rows.
+    fn combine_within_plain(
+        &self,
+        py: Python<'_>,
+        operation: &str,
+        a: &PyCkksArray,
+        b: PyReadonlyArray2<'_, f64>,
+        batch: bool,
+        interval: (f64, f64, u32),
+    ) -> PyResult<PyCkksArray> {
+        let (a, b) = (&a.0, rows(&b, batch)?);
+        self.make(py, |server| {
+            let lengths = lengths(interval)?;
+            match operation {
+                "cosine" => server.cosine_within_plain(a, &b, &lengths),
+                "distance" => server.distance_within_plain(a, &b, &lengths),
+                other => Err(unknown(other)),
+            }
+        })
+    }
+
     fn negate(&self, py: Python<'_>, a: &PyCkksArray) -> PyResult<PyCkksArray> {
         self.make(py, |server| server.negate(&a.0))
     }
@@ -197,6 +239,28 @@ impl PyCkksServer {
     ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
         Ok((slf.get_type().getattr("from_bytes")?, (slf.get().to_bytes(slf.py()),)))
     }
+}
+
+fn lengths((low, high, bits): (f64, f64, u32)) -> Outcome<Lengths> {
+    Lengths::new(low, high, bits)
+}
+
+/// Levels that a cosine or a distance of vectors with lengths in an interval takes.
+#[pyfunction]
+pub fn ckks_depth(
+    py: Python<'_>,
+    operation: &str,
+    interval: (f64, f64, u32),
+    batch: bool,
+) -> PyResult<usize> {
+    work(py, || {
+        let lengths = lengths(interval)?;
+        match operation {
+            "cosine" => Ok(lengths.cosine_depth(batch)),
+            "distance" => Ok(lengths.distance_depth(batch)),
+            other => Err(unknown(other)),
+        }
+    })
 }
 
 fn unknown(operation: &str) -> ciphervec::Error {

@@ -49,6 +49,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<noise_pool::PyNoisePool>()?;
     module.add_class::<ckks::PyCkksOwner>()?;
     module.add_class::<ckks::PyCkksServer>()?;
+    module.add_function(wrap_pyfunction!(ckks::ckks_depth, module)?)?;
     module.add_class::<ckks::PyCkksPublicKey>()?;
     module.add_class::<ckks_array::PyCkksArray>()?;
     module.add_class::<vectors::PyEncryptedVectors>()?;

@@ -216,6 +216,34 @@ def test_error_estimates_are_of_the_right_size(general: ckks.Context) -> None:
         assert seen / 4 <= array.error <= seen * 16
 
 
+def test_lengths_of_a_known_interval_need_no_normalising() -> None:
+    interval = {"lengths": (0.5, 2.0), "precision_bits": 12}
+    depth = ckks.depth_for("cosine", batch=True, **interval)  # type: ignore[arg-type]
+    assert depth == 1 + ckks.depth_for("cosine", **interval)  # type: ignore[arg-type]
+    assert depth == 1 + ckks.depth_for("distance", batch=True, **interval)  # type: ignore[arg-type]
+    ctx = ckks.Context.for_depth(depth, precision_bits=16, sums=8)
+    random = np.random.default_rng(14)
+    x, y = random.uniform(-0.6, 0.6, (2, 5, 8))
+    x[:, 0], y[:, 0] = 0.6, -0.6
+    for shape in (slice(None), 0):
+        u, v = x[shape], y[shape]
+        a, b = ctx.encrypt(u), ctx.encrypt(v)
+        for other in (b, v):
+            cosines = ctx.decrypt(a.cosine(other, lengths=(0.5, 2), precision_bits=12))
+            assert np.abs(cosines - exact("cosine", u, v)).max() < 2e-3
+            distances = a.distance(other, within=(0.5, 3), precision_bits=12) - 1
+            assert np.abs(ctx.decrypt(distances) - exact("distance", u, v) + 1).max() < 2e-3
+    with pytest.raises(InvalidInput, match="normalise=True"):
+        a.cosine(b)
+    for bad in ((2, 1), (0, 1), (1, np.inf), (1,), "ab", None):
+        with pytest.raises(InvalidInput):
+            ckks.depth_for("cosine", lengths=bad)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="cosine"):
+        ckks.depth_for("dot", lengths=(1, 2))
+    with pytest.raises(InvalidInput, match="level"):
+        a.cosine(b, lengths=(0.2, 5), precision_bits=24)
+
+
 # What a server gets -------------------------------------------------------------------------------
 
 

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use ciphervec::pairs::{
-    EncryptedArray, KeyList, Layout, Operation, Options, Owner, Plan, Request, Role, Rows, Server,
-    Spread,
+    EncryptedArray, Finish, KeyList, Layout, Lengths, Operation, Options, Owner, Plan, Request,
+    Role, Rows, Server, Spread,
 };
 use ciphervec::{Error, Result};
 use ciphervec_he::ckks::{Params, ParamsSpec, Ring};
@@ -272,6 +272,50 @@ fn arithmetic_follows_float64() {
     }
     let text = server.rotate(&one, 5).unwrap_err().to_string();
     assert!(text.contains("rotation by 5"), "{text}");
+}
+
+#[test]
+fn lengths_of_a_known_interval_need_no_owner() {
+    let lengths = Lengths::new(0.5, 2.0, 14).unwrap();
+    let depth = lengths.cosine_depth(true);
+    let params = Params::for_depth_in(Ring::ConjugateInvariant, depth, 20, Security::Classical128);
+    let params = params.unwrap();
+    let level = params.max_level();
+    let list = KeyList { relinearise: Some(level), rotation_level: level, ..KeyList::default() };
+    let owner = Owner::generate(&params, list.sums(8)).unwrap();
+    let server = owner.server();
+    // Coordinates up to 0.55 leave eight of them shorter than 2; the first makes them longer than 0.5.
+    let vectors = |count: usize, seed| -> Vec<f64> {
+        let random = numbers(8 * count, seed);
+        random.iter().enumerate().map(|(i, x)| if i % 8 == 0 { 0.55 } else { 0.55 * x }).collect()
+    };
+    for (layout, count, left) in [
+        (Layout::Slots, 1, depth - lengths.cosine_depth(false)),
+        (Layout::Slots, 6, 0),
+        (Layout::Single, 5, depth - lengths.cosine_depth(false)),
+    ] {
+        let (x, mut y) = (vectors(count, 20), vectors(count, 21));
+        // Distances are in the interval as well.
+        y.iter_mut().step_by(8).for_each(|first| *first = -*first);
+        let how = Options { layout, ..Options::default() };
+        let encrypt = |values: &[f64]| owner.encrypt(&rows(values, 8), &how).unwrap();
+        let (a, b) = (encrypt(&x), encrypt(&y));
+        let bound = f64::exp2(-12.0);
+        let answer = server.cosine_within(&a, &b, &lengths).unwrap();
+        assert_eq!(answer.level(), left, "{layout:?}");
+        check(Operation::Cosine, &owner.decrypt(&answer).unwrap(), &x, &y, 8, bound);
+        let answer = server.cosine_within_plain(&a, &rows(&y, 8), &lengths).unwrap();
+        check(Operation::Cosine, &owner.decrypt(&answer).unwrap(), &x, &y, 8, bound);
+        for answer in [
+            server.distance_within(&a, &b, &lengths),
+            server.distance_within_plain(&a, &rows(&y, 8), &lengths),
+        ] {
+            let answer = answer.unwrap();
+            assert_eq!(answer.finish(), Finish::Plain);
+            check(Operation::Distance, &owner.decrypt(&answer).unwrap(), &x, &y, 8, bound);
+        }
+    }
+    assert!(Lengths::new(0.0, 1.0, 10).is_err() && Lengths::new(2.0, 1.0, 10).is_err());
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod array;
 mod bytes;
 mod keys;
 mod layout;
+mod normalise;
 #[cfg(feature = "client")]
 mod owner;
 mod plain;
@@ -19,6 +20,7 @@ mod similarity;
 pub use array::{EncryptedArray, Finish};
 pub use keys::KeyList;
 pub use layout::{Layout, MAX_ROWS, Packing, Role, Spread};
+pub use normalise::Lengths;
 #[cfg(feature = "client")]
 pub use owner::{Options, Owner, encrypt_for};
 pub use plain::Rows;

@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use ciphervec_he::ckks::{Ciphertext, Encoding, EvaluationKeys, Evaluator, KeyPlan, Params};
 use ciphervec_he::wire::KeyId;
 use rayon::prelude::*;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Who computes on encrypted vectors: parameters and evaluation keys, nothing secret.
@@ -237,7 +238,8 @@ impl Server {
                 }
                 let pair = |index| {
                     let one = spread(&packing, &a.packing, mine, index)?;
-                    apply(&one, &spread(&packing, &b.packing, theirs, index)?)
+                    let other = spread(&packing, &b.packing, theirs, index)?;
+                    apply(&one, &other)
                 };
                 (0..packing.ciphertexts()).into_par_iter().map(pair).collect::<Result<Vec<_>>>()
             };
@@ -271,7 +273,7 @@ pub(super) fn expect_key(expected: KeyId, actual: KeyId) -> Result<()> {
 }
 
 /// Refuses the layout whose products are not number by number.
-fn slotwise(operation: &'static str, packing: &Packing) -> Result<()> {
+pub(super) fn slotwise(operation: &'static str, packing: &Packing) -> Result<()> {
     if packing.layout == Layout::Coefficients {
         return Err(Error::Pairs {
             operation,
@@ -314,16 +316,16 @@ pub(super) fn common(operation: &'static str, a: &Packing, b: &Packing) -> Resul
 }
 
 /// Ciphertext `index` of an array that lies as `packing` does, or of a single vector that stands for every row.
-pub(super) fn spread(
+pub(super) fn spread<'a>(
     packing: &Packing,
     own: &Packing,
-    ciphers: &[Ciphertext],
+    ciphers: &'a [Ciphertext],
     index: usize,
-) -> Result<Ciphertext> {
+) -> Result<Cow<'a, Ciphertext>> {
     if own.rows == packing.rows {
-        return Ok(ciphers[index].clone());
+        return Ok(Cow::Borrowed(&ciphers[index]));
     }
     let index = if own.layout == Layout::Single { index % own.dimension } else { 0 };
     // Slots of a sparse ciphertext repeat all over it: more of them are the same vector again.
-    Ok(ciphers[index].clone().with_slots(packing.slots())?)
+    Ok(Cow::Owned(ciphers[index].clone().with_slots(packing.slots())?))
 }

@@ -270,7 +270,7 @@ impl Server {
 
 impl EncryptedArray {
     /// The same scores, known to stay within ±`bound`.
-    fn bounded(mut self, bound: f64) -> Result<Self> {
+    pub(super) fn bounded(mut self, bound: f64) -> Result<Self> {
         let told = self.left.into_iter().map(|cipher| cipher.with_magnitude(bound));
         self.left = told.collect::<ciphervec_he::Result<_>>()?;
         Ok(self)
