@@ -8,4 +8,5 @@ mod functions;
 mod keyswitch;
 mod operations;
 mod params;
+mod pcmm;
 mod support;
