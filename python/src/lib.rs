@@ -8,6 +8,7 @@ mod catalogue;
 mod ciphertexts;
 mod ckks;
 mod ckks_array;
+mod ckks_bench;
 mod errors;
 mod filter;
 mod ids;
@@ -52,6 +53,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(ckks::ckks_depth, module)?)?;
     module.add_class::<ckks::PyCkksPublicKey>()?;
     module.add_class::<ckks_array::PyCkksArray>()?;
+    module.add_class::<ckks_bench::PyCkksBench>()?;
     module.add_class::<vectors::PyEncryptedVectors>()?;
     module.add_class::<vectors::PyEncryptedScores>()?;
     module.add_function(wrap_pyfunction!(vectors::additive_packing, module)?)?;

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from ..bench import additive_report, report
+from ..bench import additive_report, ckks_report, report
+from ..bench import ckks as ckks_bench
 from ..bench import paillier as paillier_bench
 from ..bench.additive import ELGAMAL_BITS, LAYOUTS, PRECISIONS, SCHEMES
 from ..bench.additive_peers import LIGHTPHE_DIGITS, PEERS
@@ -15,7 +16,7 @@ from ..bench.search import Record, Settings, run
 from ..bench.subject import VARIANTS
 from ..demo.show import grid
 from ..errors import InvalidInput
-from .measuring import at_least, each_of, one_of, watching, write
+from .measuring import at_least, each_of, one_of, watching, whole_numbers, write
 from .terminal import aside, command, print_json, screen
 
 bench_app = typer.Typer(no_args_is_help=True, help="Measure, beside a peer in the same run.")
@@ -100,8 +101,8 @@ def paillier(
     precision: Annotated[
         str | None,
         typer.Option(
-            help="Error of a score: small (1e-3, 7 standard deviations), standard (1e-4, 4.4) or high (1e-12, always). Standard unless said; ElGamal, "
-            "which decrypts small numbers only, has small."
+            help="Error of a score: small (1e-3, 7 standard deviations), standard (1e-4, 4.4) or high (1e-12, always). "
+            "Standard unless said; ElGamal, which decrypts small numbers only, has small."
         ),
     ] = None,
     layouts: Annotated[
@@ -184,6 +185,82 @@ def paillier(
     write(csv_file, lambda path: report.write_csv(outcome.records, path))
     write(markdown_file, lambda path: additive_report.write_markdown(outcome, path))
     write(plot_file, lambda path: additive_report.plot(outcome, path))
+
+
+@bench_app.command()
+@command
+def ckks(
+    log_n: Annotated[
+        str, typer.Option("--log-n", help="log2 of the ring degrees, comma-separated, of 13 to 17.")
+    ] = "15,16",
+    primes: Annotated[int, typer.Option(help="Primes of the ciphertext modulus, 49 and 50 bits wide.")] = 12,
+    dnum: Annotated[str, typer.Option(help="Digits of key switching, comma-separated, e.g. 3,4,6.")] = "3",
+    special: Annotated[
+        int | None, typer.Option(help="Special primes; as many as a digit has if left out.")
+    ] = None,
+    ring: Annotated[
+        str,
+        typer.Option(
+            help="standard, or real: the conjugate-invariant ring. Records don't say which it was; name the files."
+        ),
+    ] = "standard",
+    ops: Annotated[str, typer.Option(help="Comma-separated operations; all of them if left out.")] = "",
+    repeats: Annotated[int, typer.Option(help="Runs per operation; medians are reported.")] = 7,
+    peer: Annotated[str, typer.Option(help="Another library to time in the same run: tenseal.")] = "",
+    peer_seconds: Annotated[
+        float, typer.Option(help="A peer's operation is not run again once it took this long in all.")
+    ] = 20.0,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Write every record here; '-' prints them.")
+    ] = None,
+    csv_file: Annotated[
+        Path | None, typer.Option("--csv", help="Write the records here, a line each.")
+    ] = None,
+    markdown_file: Annotated[
+        Path | None, typer.Option("--markdown", help="Write the tables and the notes here.")
+    ] = None,
+    plot_file: Annotated[Path | None, typer.Option("--plot", help="Write a PNG here.")] = None,
+) -> None:
+    """CKKS operation by operation: milliseconds and the error of every result.
+
+    One thread, timed inside the native module, at the highest level and at level 3. Sizes that are over the security
+    table's limit at their degree are refused, and the largest that fits is measured in their place. Records whose `op`
+    starts with a peer's name are its own.
+
+    **Examples**
+
+    - `ciphervec bench ckks --log-n 15,16 --primes 12 --dnum 3 --json out.json`
+    - `ciphervec bench ckks --log-n 13,14,15,16,17 --dnum 3,4,6 --csv out.csv --markdown out.md --plot out.png`
+    - `ciphervec bench ckks --log-n 15 --peer tenseal`
+    """
+    degrees = each_of(log_n, tuple(map(str, ckks_bench.LOG_NS)), "--log-n")
+    settings = ckks_bench.Settings(
+        log_ns=tuple(map(int, degrees)) or ckks_bench.Settings.log_ns,
+        primes=at_least(primes, ckks_bench.FEWEST, "--primes"),
+        dnums=whole_numbers(dnum, 1, "--dnum", "3,4,6"),
+        special=None if special is None else at_least(special, 1, "--special"),
+        ring=one_of(ring, ckks_bench.RINGS, "--ring"),
+        ops=each_of(ops, ckks_bench.OPS, "--ops") or ckks_bench.OPS,
+        repeats=at_least(repeats, 1, "--repeats"),
+        peers=each_of(peer, ckks_bench.PEERS, "--peer"),
+        peer_seconds=peer_seconds,
+    )
+    with watching(ckks_bench.steps(settings)) as (notify, step):
+        outcome = ckks_bench.run(settings, notify, step)
+    if json_file == Path("-"):
+        print_json(outcome.records)
+    else:
+        screen.print(ckks_report.heading(outcome) + "\n", highlight=False)
+        for size, records in ckks_report.groups(outcome):
+            heads, rows = ckks_report.table(outcome, records)
+            grid(screen, ckks_report.title(size), heads, rows, left=1)
+            screen.print()
+        for sentence in (ckks_report.legend(), *ckks_report.sentences(outcome)):
+            screen.print(sentence, style="dim", highlight=False)
+    write(json_file, lambda path: report.write_json(outcome.records, path))
+    write(csv_file, lambda path: report.write_csv(outcome.records, path))
+    write(markdown_file, lambda path: ckks_report.write_markdown(outcome, path))
+    write(plot_file, lambda path: ckks_report.plot(outcome, path))
 
 
 def show_additive(outcome: paillier_bench.Outcome) -> None:
