@@ -27,14 +27,14 @@ DEMO_PACKAGES = ["maturin", "numpy", "rich", "typer", "scikit-learn"]
 BENCH_COMMON = ["--rows", "200000", "--dim", "512", "--threads", "1"]
 PEERS = {"tenseal": ["tenseal"], "lightphe": ["lightphe"], "phe": ["phe", "gmpy2"]}
 ADDITIVE = {
-    "paillier-2048": "--peer lightphe,phe --bits 2048",
-    "paillier-3072": "--peer lightphe,phe --peer-dim 64",
-    "paillier-3072-high": "--peer lightphe,phe --peer-dim 64 --precision high",
-    "damgard-jurik-3072": "--peer lightphe --peer-dim 32 --scheme damgard-jurik",
-    "okamoto-uchiyama-3072": "--peer lightphe --peer-dim 64 --scheme okamoto-uchiyama",
-    "elgamal": "--peer lightphe --peer-dim 64 --scheme elgamal",
+    "paillier-2048": ("lightphe,phe", "--bits 2048"),
+    "paillier-3072": ("lightphe,phe", "--peer-dim 64"),
+    "paillier-3072-high": ("lightphe,phe", "--peer-dim 64 --precision high"),
+    "damgard-jurik-3072": ("lightphe", "--peer-dim 32 --scheme damgard-jurik"),
+    "okamoto-uchiyama-3072": ("lightphe", "--peer-dim 64 --scheme okamoto-uchiyama"),
+    "elgamal": ("", "--scheme elgamal"),
 }
-"""Result files of the Paillier family, and what `bench paillier` is asked for each."""
+"""Result files of the Paillier family: peers that have the scheme, and what `bench paillier` is asked for."""
 
 Command = list[str]
 
@@ -285,9 +285,10 @@ def bench_additive(stem: str) -> Callable[[], None]:
     """A scheme of the Paillier family, beside those of its peers that are installed."""
 
     def action() -> None:
-        _, peers, *rest = ADDITIVE[stem].split()
-        present = ",".join(name for name in peers.split(",") if installed(name))
-        results(stem, "paillier", "--dim", "512", *rest, *(["--peer", present] if present else []))()
+        peers, arguments = ADDITIVE[stem]
+        present = ",".join(name for name in peers.split(",") if name and installed(name))
+        peer = ["--peer", present] if present else []
+        results(stem, "paillier", "--dim", "512", *arguments.split(), *peer)()
 
     return action
 

@@ -121,7 +121,7 @@ def summary(runs: list[list[Record]], peer: str = "lightphe") -> str:
         "similarity, and how many times as long LightPHE takes with a key of that size in the same run; *: timed on "
         "fewer dimensions and scaled. Our scores are re-randomised and LightPHE's are not.",
         "",
-        f"| scheme, bits | {' | '.join(SUMMARY)} | in a gallery |",
+        f"| scheme, bits | {' | '.join(SUMMARY)} | an embedding at rest |",
         "|---|" + "---:|" * (len(SUMMARY) + 1),
         *(f"| {' | '.join(row)} |" for row in rows),
     ]
