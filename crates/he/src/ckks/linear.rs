@@ -184,9 +184,8 @@ impl Evaluator {
             });
         }
         // A transform has at least one diagonal.
-        let sum = self.rescale(&sum.unwrap_or(a))?;
-        let magnitude = rotated[rotated.keys().next().unwrap_or(&0)].magnitude();
-        sum.with_magnitude(transform.norm * magnitude)
+        let magnitude = transform.norm * a.magnitude();
+        self.rescale(&sum.unwrap_or(a))?.with_magnitude(magnitude)
     }
 }
 
