@@ -255,6 +255,12 @@ def results(stem: str, *arguments: str) -> Callable[[], None]:
                    "--markdown", f"{base}.md", "--plot", f"{base}.png")  # fmt: skip
 
 
+def reproduce(study: str, *arguments: str) -> Callable[[], None]:
+    base = str(RESULTS / study)
+    return program("reproduce", study, *arguments, "--json", f"{base}.json", "--markdown", f"{base}.md",
+                   "--plot", f"{base}.png")  # fmt: skip
+
+
 def bench(stem: str, *arguments: str) -> Callable[[], None]:
     return results(stem, "search", *arguments)
 
@@ -360,6 +366,12 @@ TARGETS: dict[str, list[Step]] = {
         Step("peers", "install TenSEAL, LightPHE and phe", install_peers),
         Step("tenseal", "TenSEAL on 10,000 rows", bench_tenseal),
         *(Step(stem, f"vectors under {stem}", bench_additive(stem)) for stem in ADDITIVE),
+        Step("ckks", "CKKS, operation by operation", results("ckks", "ckks", "--log-n", "14,15,16")),
+        Step(
+            "pairs",
+            "two encrypted vectors, beside TenSEAL",
+            reproduce("ckks-similarity", "--layouts", "slots,coefficients"),
+        ),
         Step("readme", "fill the README's tables", fill_readme),
     ],
     "lock": [MACHINE, MAKE_VENV, Step("lock", "resolve requirements-dev.txt", lock)],
