@@ -59,7 +59,7 @@ impl Digits {
 fn extend(input: &Poly<Ntt>) -> Words {
     let (params, level) = (input.params(), input.level());
     let (degree, count) = (params.degree(), params.digits(level));
-    let coefficients = input.clone().into_coefficients();
+    let coefficients = input.coefficients();
     let mut extended = params.pool.take(wide(params, level) * count * degree);
     let mut targets: Vec<Vec<&mut [u64]>> = (0..count).map(|_| Vec::new()).collect();
     for (index, limbs) in extended.chunks_exact_mut(count * degree).enumerate() {

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Polynomials over all primes whose buffers a parameter set keeps for reuse.
-const POOLED_POLYS: usize = 24;
+const POOLED_POLYS: usize = 32;
 
 /// The canonical embedding of the ring.
 pub(super) enum Slots {

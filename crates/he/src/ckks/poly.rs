@@ -195,6 +195,16 @@ impl Poly<Ntt> {
         out
     }
 
+    /// A copy in coefficient form, limb by limb, so that each is transformed while it is in the cache.
+    pub(super) fn coefficients(&self) -> Poly<Coefficient> {
+        let mut out = Self::scratch(&self.params, self.level);
+        out.for_limbs(|i, table, limb| {
+            limb.copy_from_slice(self.limb(i));
+            table.inverse(limb);
+        });
+        out.into_form()
+    }
+
     /// The coefficients.
     pub fn into_coefficients(mut self) -> Poly<Coefficient> {
         self.for_limbs(|_, table, limb| table.inverse(limb));

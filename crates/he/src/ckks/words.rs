@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Words in a cache line: buffers start on one, so that no vector load straddles two.
 const LINE: usize = 8;
+/// Words in a huge page: large buffers start on one and fill the last one.
+const HUGE: usize = (2 << 20) / size_of::<u64>();
 
 /// Buffers that wait for their next use.
 pub(super) struct Pool {
@@ -29,18 +31,19 @@ impl Pool {
     /// `length` words with whatever was in them last.
     pub fn take(self: &Arc<Self>, length: usize) -> Words {
         let mut free = self.lock();
+        let (alignment, whole) = shape(length);
         // Not more than twice what is needed, or small requests would hold the large buffers.
-        let fits = |words: &Vec<u64>| (length + LINE..=2 * (length + LINE)).contains(&words.len());
+        let fits = |words: &Vec<u64>| (whole..=2 * whole).contains(&words.len());
         let best = free.iter().enumerate().filter(|(_, words)| fits(words));
         let best = best.min_by_key(|(_, words)| words.len()).map(|(index, _)| index);
         let words = best.map(|index| free.swap_remove(index));
         drop(free);
         let words = words.unwrap_or_else(|| {
-            let mut words = vec![0; length + LINE];
+            let mut words = vec![0; whole];
             prefer_huge_pages(bytemuck::cast_slice_mut(&mut words));
             words
         });
-        let start = words.as_ptr().align_offset(LINE * size_of::<u64>()).min(LINE);
+        let start = words.as_ptr().align_offset(alignment * size_of::<u64>()).min(alignment);
         Words { words, start, length, pool: self.clone() }
     }
 
@@ -50,6 +53,11 @@ impl Pool {
         words.fill(0);
         words
     }
+}
+
+/// The alignment of a buffer of `length` words, and the words it takes from the system.
+fn shape(length: usize) -> (usize, usize) {
+    if length < HUGE { (LINE, length + LINE) } else { (HUGE, length.next_multiple_of(HUGE) + HUGE) }
 }
 
 /// A borrowed buffer.
@@ -114,6 +122,9 @@ mod tests {
         let second = pool.take(990);
         assert_eq!((second.len(), second.as_ptr()), (990, address));
         drop(pool.take(20_000));
+        let large = pool.take(3 * HUGE / 2);
+        assert_eq!((large.len(), large.as_ptr() as usize % (2 << 20)), (3 * HUGE / 2, 0));
+        drop(large);
         drop((second, pool.take(1)));
         let free = pool.lock();
         assert_eq!(free.len(), 2);
