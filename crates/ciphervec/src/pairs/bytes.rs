@@ -121,10 +121,7 @@ impl Server {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let (header, payload) = wire::open(Kind::EvaluationKeys, bytes)?;
         let mut reader = Reader::new("a server's context", payload);
-        let params = Params::from_bytes(take(&mut reader)?)?;
-        if header.scheme != Scheme::Ckks || header.params != params.param_id() {
-            return Err(reader.error("the parameters are not those of the header").into());
-        }
+        let params = read_params(&header, &mut reader)?;
         let request = read_request(&mut reader)?;
         let mut set = || Ok::<_, Error>(EvaluationKeys::from_bytes(&params, take(&mut reader)?)?);
         let (products, rotations) = (set()?, set()?);
@@ -132,6 +129,17 @@ impl Server {
         expect_key(header.key, products.key_id())?;
         Ok(Server::new(Arc::new(products), Arc::new(rotations))?.described(request))
     }
+}
+
+/// The parameters that a frame starts with, which must be those that its header names.
+pub(super) fn read_params(header: &Header, reader: &mut Reader<'_>) -> Result<Arc<Params>> {
+    let part = take(reader)?;
+    // Before anything is computed from them: that takes long for large ones.
+    let (inner, _) = wire::open(Kind::Parameters, part)?;
+    if header.scheme != Scheme::Ckks || header.params != inner.params {
+        return Err(reader.error("the parameters are not those that the header names").into());
+    }
+    Ok(Params::from_bytes(part)?)
 }
 
 /// `operation u8, 255 for none | layout u8 | precision u8 | plain u8 | dimension u32 | magnitude f64 | security u8`.

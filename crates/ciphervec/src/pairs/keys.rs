@@ -70,10 +70,11 @@ impl KeyList {
                 .into());
         }
         let steps = reader.take(8 * count as usize)?.as_chunks::<8>().0;
-        let rotations: BTreeSet<i64> = steps.iter().map(|step| i64::from_le_bytes(*step)).collect();
-        if rotations.len() != count as usize {
-            return Err(reader.error("a rotation is listed twice").into());
+        let steps: Vec<i64> = steps.iter().map(|step| i64::from_le_bytes(*step)).collect();
+        if !steps.is_sorted_by(|a, b| a < b) {
+            return Err(reader.error("rotations in ascending order expected").into());
         }
+        let rotations = steps.into_iter().collect();
         Ok(KeyList { relinearise, rotations, rotation_level })
     }
 }

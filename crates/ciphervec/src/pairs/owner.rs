@@ -1,7 +1,7 @@
 //! The key owner's half: rows of doubles enter encrypted, and what was computed of them leaves decrypted. Key owner's side only.
 
 use super::array::{EncryptedArray, Finish, Side, collect};
-use super::bytes::{put, read_request, take, write_request};
+use super::bytes::{put, read_params, read_request, take, write_request};
 use super::keys::KeyList;
 use super::layout::{Layout, Packing, Role, Spread};
 use super::plain::Rows;
@@ -100,11 +100,13 @@ impl Owner {
             let detail = format!("this is the secret key of {}", header.scheme.as_str());
             return Err(reader.error(detail).into());
         }
-        let params = Params::from_bytes(take(&mut reader)?)?;
+        let params = read_params(&header, &mut reader)?;
         let request = read_request(&mut reader)?;
         let list = KeyList::read(&params, &mut reader)?;
-        let secret = SecretKey::from_bytes(&params, take(&mut reader)?)?;
+        let secret = take(&mut reader)?;
         reader.finish()?;
+        let secret = SecretKey::from_bytes(&params, secret)?;
+        expect_key(header.key, secret.key_id())?;
         Self::with_secret(secret, list, request)
     }
 

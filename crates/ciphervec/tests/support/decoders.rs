@@ -5,12 +5,14 @@ mod ckks;
 mod elgamal;
 mod factoring;
 mod halves;
+mod pairs;
 mod similarity;
 
 pub use ckks::CKKS;
 pub use elgamal::ELGAMAL;
 pub use factoring::FACTORING;
 pub use halves::{ELGAMAL_INDEX, Halves, OPEN, SEALED, SEALED_INDEX, SEALED_QUERY};
+pub use pairs::PAIRS;
 pub use similarity::SIMILARITY;
 
 use ciphervec::IndexSpec;

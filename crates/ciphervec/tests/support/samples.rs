@@ -1,8 +1,8 @@
 //! Nothing enters, a small valid object of every kind leaves, with the decoder that reads it.
 
 use super::decoders::{
-    self, CKKS, Checksum, ELGAMAL, ELGAMAL_INDEX, FACTORING, Halves, OPEN, SEALED, SEALED_INDEX,
-    SEALED_QUERY, SIMILARITY,
+    self, CKKS, Checksum, ELGAMAL, ELGAMAL_INDEX, FACTORING, Halves, OPEN, PAIRS, SEALED,
+    SEALED_INDEX, SEALED_QUERY, SIMILARITY,
 };
 use ciphervec::aead::AeadKey;
 use ciphervec::filter::FilterTags;
@@ -118,6 +118,10 @@ pub fn frames() -> Vec<Sample> {
         frame("CKKS seeded ciphertext", "ckks_ciphertext", &CKKS.seeded, |b| {
             CKKS.read_ciphertext(b)
         }),
+        frame("encrypted pairs", "pairs_array", &PAIRS.vectors, |b| PAIRS.read_array(b)),
+        frame("scores of pairs", "pairs_array", &PAIRS.scores, |b| PAIRS.read_array(b)),
+        frame("server of pairs", "pairs_server", &PAIRS.server, |b| PAIRS.read_server(b)),
+        frame("owner of pairs", "pairs_owner", &PAIRS.secret, |b| PAIRS.read_owner(b)),
         frame("ElGamal public key", "elgamal_public_key", &ELGAMAL.public_key, |b| {
             ELGAMAL.read_public_key(b)
         }),
