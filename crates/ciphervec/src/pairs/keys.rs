@@ -2,11 +2,14 @@
 
 use crate::error::Result;
 use ciphervec_he::ckks::{KeyPlan, Params};
+#[cfg(feature = "client")]
 use ciphervec_he::wire::Reader;
 use std::collections::BTreeSet;
 
 /// Most rotations of a list.
+#[cfg(feature = "client")]
 const MAX_ROTATIONS: u32 = 4096;
+#[cfg(feature = "client")]
 const NO_KEY: u8 = u8::MAX;
 
 /// The evaluation keys of a context, and for which level each is made: keys for a lower level are smaller.
@@ -48,7 +51,8 @@ impl KeyList {
         Ok((self.products().bytes(params)?, self.turns().bytes(params)?))
     }
 
-    /// `level u8 | level u8 | rotations u32 | each i64`.
+    /// For an owner: `level u8 | level u8 | rotations u32 | each i64`.
+    #[cfg(feature = "client")]
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         out.push(self.relinearise.map_or(NO_KEY, |level| level as u8));
         out.push(self.rotation_level as u8);
@@ -56,6 +60,7 @@ impl KeyList {
         self.rotations.iter().for_each(|step| out.extend_from_slice(&step.to_le_bytes()));
     }
 
+    #[cfg(feature = "client")]
     pub(super) fn read(params: &Params, reader: &mut Reader<'_>) -> Result<Self> {
         let relinearise = Some(reader.u8()?).filter(|level| *level != NO_KEY).map(usize::from);
         let rotation_level = usize::from(reader.u8()?);

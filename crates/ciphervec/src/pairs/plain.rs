@@ -92,6 +92,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Refuses numbers beyond a declared bound.
+    #[cfg(feature = "client")]
     pub(super) fn expect_within(&self, magnitude: f64) -> Result<()> {
         // Rows scaled to length 1 may exceed it by a rounding.
         let limit = magnitude * (1.0 + 1e-9);
