@@ -8,6 +8,7 @@ use super::keys::SwitchKey;
 use super::params::Params;
 use super::poly::{Ntt, Poly, each, each_pair};
 use super::words::Words;
+use ciphervec_arith::basis::BasisConversion;
 use ciphervec_arith::{NttTable, convert, poly};
 use rayon::prelude::*;
 use std::sync::Arc;
@@ -116,12 +117,31 @@ fn dot(
     poly::dot_pair(first, second, &digits, &zeroth, &linear, m);
 }
 
-/// What is done with a sum once it is divided by P.
-pub(super) struct Finish<'a> {
-    /// Added to the quotient.
-    pub plus: Option<&'a Poly<Ntt>>,
-    /// The automorphism applied in the end.
-    pub permutation: Option<&'a [u32]>,
+/// The limbs of several buffers, those of one prime together: what is done to them shares the roots of its transform, which at
+/// degree 2^15 are as large as two limbs.
+fn rows<'a>(
+    buffers: impl IntoIterator<Item = &'a mut [u64]>,
+    degree: usize,
+) -> Vec<Vec<&'a mut [u64]>> {
+    let mut rows = Vec::new();
+    for buffer in buffers {
+        for (index, limb) in buffer.chunks_exact_mut(degree).enumerate() {
+            if rows.len() <= index {
+                rows.push(Vec::new());
+            }
+            rows[index].push(limb);
+        }
+    }
+    rows
+}
+
+/// Runs `work` on the limbs of every prime, on other threads as well where there are any.
+fn each_row(rows: Vec<Vec<&mut [u64]>>, work: impl Fn(usize, Vec<&mut [u64]>) + Send + Sync) {
+    if rayon::current_num_threads() > 1 {
+        rows.into_par_iter().enumerate().for_each(|(index, row)| work(index, row));
+    } else {
+        rows.into_iter().enumerate().for_each(|(index, row)| work(index, row));
+    }
 }
 
 /// Switches a polynomial in one go: digits modulo one prime are multiplied while they are in the cache.
@@ -149,34 +169,55 @@ pub(super) fn switch(input: &Poly<Ntt>, key: &SwitchKey) -> [Words; 2] {
     sums
 }
 
-/// Divides a polynomial modulo Q P by P and rounds: (x − [x]_P) P⁻¹ modulo q_j.
+/// Divides both sums modulo Q P by P and rounds, (x − [x]_P) P⁻¹ modulo q_j; then adds `plus`, and applies an automorphism.
 pub(super) fn mod_down(
     params: &Arc<Params>,
     level: usize,
-    mut sum: Words,
-    finish: &Finish<'_>,
-) -> Poly<Ntt> {
-    let degree = params.degree();
-    let (chain, special) = sum.split_at_mut((level + 1) * degree);
-    each(special, degree, |index, limb| params.special_tables()[index].inverse(limb));
-    let mut remainder = params.pool.take((level + 1) * degree);
-    let sources: Vec<&[u64]> = special.chunks_exact(degree).collect();
-    let mut targets: Vec<&mut [u64]> = remainder.chunks_exact_mut(degree).collect();
-    params.mod_down(level).convert(&sources, &mut targets);
-    each_pair(chain, &mut remainder, degree, |index, limb, remainder| {
+    mut sums: [Words; 2],
+    plus: [Option<&Poly<Ntt>>; 2],
+    permutation: Option<&[u32]>,
+) -> Vec<Poly<Ntt>> {
+    let (degree, kept) = (params.degree(), (level + 1) * params.degree());
+    let special = rows(sums.iter_mut().map(|sum| &mut sum[kept..]), degree);
+    each_row(special, |index, limbs| {
+        limbs.into_iter().for_each(|limb| params.special_tables()[index].inverse(limb));
+    });
+    let mut remainders = remainders(params, params.mod_down(level), kept, &sums);
+    let pairs = sums.iter_mut().zip(&mut remainders);
+    let pairs = pairs.flat_map(|(sum, remainder)| [&mut sum[..kept], &mut remainder[..]]);
+    each_row(rows(pairs, degree), |index, mut limbs| {
         let table = params.table(index);
-        table.forward(remainder);
         let inverse = &params.special_inverses()[index];
-        poly::sub_scale_assign(limb, remainder, inverse, table.modulus());
-        if let Some(plus) = finish.plus {
-            poly::add_assign(limb, plus.limb(index), table.modulus());
-        }
-        if let Some(permutation) = finish.permutation {
-            poly::permute(remainder, limb, permutation);
+        for (pair, plus) in limbs.chunks_exact_mut(2).zip(plus) {
+            let [limb, remainder] = pair else { continue };
+            table.forward(remainder);
+            poly::sub_scale_assign(limb, remainder, inverse, table.modulus());
+            if let Some(plus) = plus {
+                poly::add_assign(limb, plus.limb(index), table.modulus());
+            }
+            if let Some(permutation) = permutation {
+                poly::permute(remainder, limb, permutation);
+            }
         }
     });
-    let result = if finish.permutation.is_some() { remainder } else { sum };
-    Poly::from_words(params, level, result)
+    let results = if permutation.is_some() { remainders } else { sums };
+    results.map(|words| Poly::from_words(params, level, words)).into()
+}
+
+/// What lies beyond `kept` words of each sum, in coefficient form, extended to the primes of those before.
+fn remainders(
+    params: &Params,
+    conversion: &BasisConversion,
+    kept: usize,
+    sums: &[Words; 2],
+) -> [Words; 2] {
+    sums.each_ref().map(|sum| {
+        let mut remainder = params.pool.take(kept);
+        let sources: Vec<&[u64]> = sum[kept..].chunks_exact(params.degree()).collect();
+        let mut targets: Vec<&mut [u64]> = remainder.chunks_exact_mut(params.degree()).collect();
+        conversion.convert(&sources, &mut targets);
+        remainder
+    })
 }
 
 /// (x + P c) / (P q_level), rounded: relinearisation and rescale in one, at the price of the first. Both divisions leave one
@@ -184,49 +225,64 @@ pub(super) fn mod_down(
 pub(super) fn mod_down_and_rescale(
     params: &Arc<Params>,
     level: usize,
-    mut sum: Words,
-    plus: &Poly<Ntt>,
-) -> Poly<Ntt> {
-    let degree = params.degree();
-    let mut remainder = params.pool.take(level * degree);
-    each(&mut sum[..(level + 1) * degree], degree, |index, limb| {
-        let m = params.prime(index);
-        let mut scaled = params.pool.take(degree);
-        scaled.copy_from_slice(plus.limb(index));
-        poly::scalar_mul_assign(&mut scaled, params.special_residue(index), m);
-        poly::add_assign(limb, &scaled, m);
+    mut sums: [Words; 2],
+    plus: [&Poly<Ntt>; 2],
+) -> Vec<Poly<Ntt>> {
+    let (degree, kept) = (params.degree(), level * params.degree());
+    for (sum, plus) in sums.iter_mut().zip(plus) {
+        each(&mut sum[..kept + degree], degree, |index, limb| {
+            let m = params.prime(index);
+            let mut scaled = params.pool.take(degree);
+            scaled.copy_from_slice(plus.limb(index));
+            poly::scalar_mul_assign(&mut scaled, params.special_residue(index), m);
+            poly::add_assign(limb, &scaled, m);
+        });
+    }
+    let dropped = rows(sums.iter_mut().map(|sum| &mut sum[kept..]), degree);
+    each_row(dropped, |index, limbs| {
+        let table = table(params, level, level + index);
+        limbs.into_iter().for_each(|limb| table.inverse(limb));
     });
-    let (chain, dropped) = sum.split_at_mut(level * degree);
-    each(dropped, degree, |index, limb| table(params, level, level + index).inverse(limb));
-    let sources: Vec<&[u64]> = dropped.chunks_exact(degree).collect();
-    let mut targets: Vec<&mut [u64]> = remainder.chunks_exact_mut(degree).collect();
-    params.mod_down_and_rescale(level).convert(&sources, &mut targets);
-    each_pair(chain, &mut remainder, degree, |index, limb, remainder| {
+    let mut remainders = remainders(params, params.mod_down_and_rescale(level), kept, &sums);
+    let pairs = sums.iter_mut().zip(&mut remainders);
+    let pairs = pairs.flat_map(|(sum, remainder)| [&mut sum[..kept], &mut remainder[..]]);
+    each_row(rows(pairs, degree), |index, mut limbs| {
         let table = params.table(index);
         let m = table.modulus();
-        table.forward(remainder);
         let special = params.special_inverses()[index].value;
         let inverse = m.shoup(m.mul(special, params.prime_inverses(level)[index].value));
-        poly::sub_scale_assign(limb, remainder, &inverse, m);
+        for pair in limbs.chunks_exact_mut(2) {
+            let [limb, remainder] = pair else { continue };
+            table.forward(remainder);
+            poly::sub_scale_assign(limb, remainder, &inverse, m);
+        }
     });
-    Poly::from_words(params, level - 1, sum)
+    sums.map(|sum| Poly::from_words(params, level - 1, sum)).into()
 }
 
-/// Divides by the last prime and rounds: one level lower.
-pub(super) fn rescale(input: &Poly<Ntt>) -> Poly<Ntt> {
-    let (params, level) = (input.params(), input.level());
-    let mut last = params.pool.take(params.degree());
-    last.copy_from_slice(input.limb(level));
-    params.table(level).inverse(&mut last);
-    let mut out = Poly::scratch(params, level - 1);
-    out.for_limbs(|index, table, limb| {
+/// Divides all parts of a ciphertext by the last prime and rounds: one level lower.
+pub(super) fn rescale(parts: &[Poly<Ntt>]) -> Vec<Poly<Ntt>> {
+    let (params, level) = (parts[0].params(), parts[0].level());
+    let last = parts.iter().map(|part| {
+        let mut last = params.pool.take(params.degree());
+        last.copy_from_slice(part.limb(level));
+        params.table(level).inverse(&mut last);
+        last
+    });
+    let last: Vec<Words> = last.collect();
+    let mut out: Vec<Poly<Ntt>> = parts.iter().map(|_| Poly::scratch(params, level - 1)).collect();
+    let limbs = rows(out.iter_mut().map(Poly::residues_mut), params.degree());
+    each_row(limbs, |index, limbs| {
+        let table = params.table(index);
         let m = table.modulus();
-        limb.copy_from_slice(&last);
-        convert::recentre(limb, params.prime(level), m);
-        table.forward(limb);
         // (x - r) / q as (r - x) (-1/q), which leaves the input where it is.
         let negated = m.shoup(m.neg(params.prime_inverses(level)[index].value));
-        poly::sub_scale_assign(limb, input.limb(index), &negated, m);
+        for ((limb, part), last) in limbs.into_iter().zip(parts).zip(&last) {
+            limb.copy_from_slice(last);
+            convert::recentre(limb, params.prime(level), m);
+            table.forward(limb);
+            poly::sub_scale_assign(limb, part.limb(index), &negated, m);
+        }
     });
     out
 }

@@ -203,7 +203,7 @@ impl Evaluator {
             });
         }
         let prime = self.params.prime(a.level()).value() as f64;
-        let parts = a.parts().iter().map(keyswitch::rescale).collect();
+        let parts = keyswitch::rescale(a.parts());
         let rounding = Noise::rounding(self.params.expansion(), a.degree());
         let noise = a.noise().times(1.0 / prime).plus(rounding);
         Ok(a.with_parts(parts, a.scale() / prime, noise, a.magnitude()))

@@ -2,7 +2,7 @@
 
 use super::super::ciphertext::Ciphertext;
 use super::super::complex::Complex;
-use super::super::keyswitch::{self, Finish};
+use super::super::keyswitch;
 use super::super::noise::Noise;
 use super::super::plaintext::{Encoding, Plaintext};
 use super::super::poly::{Ntt, Poly};
@@ -64,13 +64,8 @@ impl Evaluator {
         };
         let keys = self.keys_for(a, "relinearisation", "KeyPlan::relinearise")?;
         let key = keys.relinearisation(a.level())?;
-        let [d0, d1] = keyswitch::switch(c2, key);
-        let level = a.level();
-        let finish = |sum, plus| {
-            let finish = Finish { plus: Some(plus), permutation: None };
-            keyswitch::mod_down(&self.params, level, sum, &finish)
-        };
-        let parts = vec![finish(d0, c0), finish(d1, c1)];
+        let (level, sums) = (a.level(), keyswitch::switch(c2, key));
+        let parts = keyswitch::mod_down(&self.params, level, sums, [Some(c0), Some(c1)], None);
         let noise = a.noise().plus(self.switch_noise(level));
         Ok(a.with_parts(parts, a.scale(), noise, a.magnitude()))
     }
@@ -97,9 +92,8 @@ impl Evaluator {
         }
         let keys = self.keys_for(a, "relinearisation", "KeyPlan::relinearise")?;
         let level = a.level();
-        let [d0, d1] = keyswitch::switch(c2, keys.relinearisation(level)?);
-        let finish = |sum, plus| keyswitch::mod_down_and_rescale(&self.params, level, sum, plus);
-        let parts = vec![finish(d0, c0), finish(d1, c1)];
+        let sums = keyswitch::switch(c2, keys.relinearisation(level)?);
+        let parts = keyswitch::mod_down_and_rescale(&self.params, level, sums, [c0, c1]);
         let prime = self.params.prime(level).value() as f64;
         let noise = a.noise().plus(self.switch_noise(level)).times(1.0 / prime);
         let noise = noise.plus(Noise::rounding(self.params.expansion(), 1));

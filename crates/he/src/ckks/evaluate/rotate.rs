@@ -2,8 +2,7 @@
 
 use super::super::ciphertext::Ciphertext;
 use super::super::keys::SwitchKey;
-use super::super::keyswitch::{self, Digits, Finish};
-use super::super::poly::{Ntt, Poly};
+use super::super::keyswitch::{self, Digits};
 use super::super::words::Words;
 use super::Evaluator;
 use super::multiply::{halves, linear};
@@ -122,12 +121,8 @@ impl Evaluator {
     fn turn(&self, a: &Ciphertext, element: u64, sums: [Words; 2]) -> Result<Ciphertext> {
         let [constant, _] = halves(a)?;
         let permutation = self.params.automorphism(element);
-        let [first, second] = sums;
-        let down = |sum, plus: Option<&Poly<Ntt>>| {
-            let finish = Finish { plus, permutation: Some(&permutation) };
-            keyswitch::mod_down(&self.params, a.level(), sum, &finish)
-        };
-        let parts = vec![down(first, Some(constant)), down(second, None)];
+        let plus = [Some(constant), None];
+        let parts = keyswitch::mod_down(&self.params, a.level(), sums, plus, Some(&permutation));
         let noise = a.noise().plus(self.switch_noise(a.level()));
         Ok(a.with_parts(parts, a.scale(), noise, a.magnitude()))
     }
