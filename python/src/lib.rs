@@ -9,6 +9,7 @@ mod ciphertexts;
 mod ckks;
 mod ckks_array;
 mod ckks_bench;
+mod ckks_owner;
 mod errors;
 mod filter;
 mod ids;
@@ -48,7 +49,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<additive::PyAdditiveSecretKey>()?;
     module.add_class::<ciphertexts::PyCiphertexts>()?;
     module.add_class::<noise_pool::PyNoisePool>()?;
-    module.add_class::<ckks::PyCkksOwner>()?;
+    module.add_class::<ckks_owner::PyCkksOwner>()?;
     module.add_class::<ckks::PyCkksServer>()?;
     module.add_function(wrap_pyfunction!(ckks::ckks_depth, module)?)?;
     module.add_class::<ckks::PyCkksPublicKey>()?;
