@@ -236,7 +236,7 @@ impl PyCkksBench {
             let mut expected = vec![Complex::default(); self.params.max_slots()];
             for (values, weight) in values.iter().zip(weights) {
                 for (slot, value) in expected.iter_mut().zip(values) {
-                    *slot = *slot + value.scale(*weight);
+                    *slot += value.scale(*weight);
                 }
             }
             error = error.max(distance(&self.key.decrypt(sum)?.decode_complex(), &expected));
@@ -290,5 +290,5 @@ fn turned(u: &[Complex]) -> Vec<Complex> {
 
 /// The largest absolute difference.
 fn distance(found: &[Complex], expected: &[Complex]) -> f64 {
-    found.iter().zip(expected).map(|(a, b)| (*a - *b).abs()).fold(0.0, f64::max)
+    found.iter().zip(expected).map(|(a, b)| (*a - *b).norm()).fold(0.0, f64::max)
 }

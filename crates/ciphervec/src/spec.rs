@@ -48,7 +48,8 @@ pub struct SecurityStatement {
     pub table: &'static str,
     /// The assumptions.
     pub assumption: &'static str,
-    /// Whether the assumption is believed to hold against quantum computers.
+    /// Whether the assumption is believed to hold against quantum computers, and the parameters are within the table's column
+    /// for them where it has one.
     pub post_quantum: bool,
     /// What the server learns.
     pub leakage: &'static str,

@@ -13,7 +13,8 @@ pub struct SecurityStatement {
     pub table: &'static str,
     /// The assumption that semantic security rests on.
     pub assumption: &'static str,
-    /// Whether the assumption is believed to hold against quantum computers.
+    /// Whether the assumption is believed to hold against quantum computers, and the parameters are within the table's column
+    /// for them where it has one.
     pub post_quantum: bool,
     /// Whether the key is for tests and reproductions of papers only.
     pub insecure: bool,

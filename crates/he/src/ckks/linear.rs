@@ -8,8 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::Complex;
 use super::ciphertext::{Ciphertext, Meta};
-use super::complex::Complex;
 use super::evaluate::Evaluator;
 use super::keys::KeyPlan;
 use super::params::Params;
@@ -58,7 +58,7 @@ impl LinearTransform {
                 return Err(Error::Range { what: "numbers of a diagonal", expected, actual });
             }
             let place = k.rem_euclid(slots as i64) as usize;
-            let zero = diagonal.iter().all(|value| value.abs() == 0.0);
+            let zero = diagonal.iter().all(|value| value.norm() == 0.0);
             if !zero && kept.insert(place, diagonal).is_some() {
                 let (expected, actual) = ("given once".into(), format!("{k} twice"));
                 return Err(Error::Range { what: "a diagonal", expected, actual });
@@ -68,7 +68,7 @@ impl LinearTransform {
             let (expected, actual) = ("at least 1".into(), "0".into());
             return Err(Error::Range { what: "diagonals that are not zero", expected, actual });
         }
-        let row = |j: usize| kept.values().map(|diagonal| diagonal[j].abs()).sum::<f64>();
+        let row = |j: usize| kept.values().map(|diagonal| diagonal[j].norm()).sum::<f64>();
         let norm = (0..slots).map(row).fold(0.0, f64::max);
         let step = step(kept.keys().copied(), slots);
         let mut groups: BTreeMap<usize, Vec<_>> = BTreeMap::new();
@@ -76,7 +76,7 @@ impl LinearTransform {
             let (giant, baby) = (k - k % step, k % step);
             let mut turned = diagonal.clone();
             turned.rotate_right(giant);
-            let largest = turned.iter().map(|value| value.abs()).fold(0.0, f64::max);
+            let largest = turned.iter().map(|value| value.norm()).fold(0.0, f64::max);
             let encoding = Encoding {
                 level: Some(level),
                 slots: Some(slots),

@@ -260,7 +260,9 @@ impl Params {
                      be as hard as in dimension N of the table, and circular security of the evaluation keys"
                 }
             },
-            post_quantum: true,
+            post_quantum: !self.insecure
+                && params::max_log_modulus(self.degree(), Security::Quantum128)
+                    .is_some_and(|limit| self.log_key_modulus() <= limit),
             insecure: self.insecure,
         }
     }

@@ -1,6 +1,6 @@
 //! Encoding and decoding. Numbers enter, a polynomial whose slots they are leaves, and back. Both sides.
 
-use super::complex::Complex;
+use super::Complex;
 use super::noise::Noise;
 use super::params::{Params, Slots};
 use super::poly::{Coefficient, Ntt, Poly};
@@ -77,7 +77,7 @@ impl Plaintext {
         encoding: &Encoding,
     ) -> Result<Self> {
         let plan = Plan::new(params, values.len(), encoding)?;
-        let largest = largest(values.iter().map(|value| value.abs()))?;
+        let largest = largest(values.iter().map(|value| value.norm()))?;
         match params.slots() {
             Slots::Real(_) => {
                 values.iter().try_for_each(|value| real_only(params, *value))?;

@@ -5,8 +5,8 @@
 //! σ = B √(n τ) 2^(s−1), and τ such results, what is seen is within statistical distance 2^−s of what could be computed
 //! without the ciphertext (docs/ckks.md, section 6).
 
+use super::Complex;
 use super::ciphertext::Ciphertext;
-use super::complex::Complex;
 use super::keys::SecretKey;
 use crate::error::{Error, Result};
 use crate::random::random_bytes;
@@ -164,7 +164,7 @@ fn gaussian(seed: &[u8; 32], count: usize) -> Vec<Complex> {
     let pairs = words.as_chunks::<2>().0;
     let draw = |[radius, angle]: &[u64; 2]| {
         let radius = (-2.0 * unit(*radius).ln()).sqrt();
-        Complex::unit(core::f64::consts::TAU * unit(*angle)).scale(radius)
+        Complex::cis(core::f64::consts::TAU * unit(*angle)).scale(radius)
     };
     pairs.iter().map(draw).collect()
 }

@@ -168,7 +168,7 @@ proptest! {
         let decrypted = |c: &Ciphertext| owner.key.decrypt(c).unwrap().decode_complex();
         let same = |a: &Ciphertext, b: &Ciphertext| {
             let pairs = decrypted(a).into_iter().zip(decrypted(b));
-            pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+            pairs.map(|(a, b)| (a - b).norm()).fold(0.0, f64::max)
         };
         let add = |a: &Ciphertext, b: &Ciphertext| evaluator.add(a, b).unwrap();
         let mul = |a: &Ciphertext, b: &Ciphertext| evaluator.mul(a, b).unwrap();
@@ -181,6 +181,6 @@ proptest! {
         prop_assert!(same(&rotate(&add(&c[0], &c[1])), &add(&rotate(&c[0]), &rotate(&c[1]))) < 1e-6);
         prop_assert!(same(&rotate(&mul(&c[0], &c[1])), &mul(&rotate(&c[0]), &rotate(&c[1]))) < 1e-6);
         let zero = evaluator.sub(&c[0], &c[0]).unwrap();
-        prop_assert!(decrypted(&zero).iter().all(|value| value.abs() == 0.0));
+        prop_assert!(decrypted(&zero).iter().all(|value| value.norm() == 0.0));
     }
 }

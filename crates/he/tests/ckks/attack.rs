@@ -64,7 +64,7 @@ fn a_decryption_gives_the_key_away_and_a_published_result_does_not() {
     assert_eq!(agreement(&recover(&owner.params, &ciphertext, &published.values)), 0);
     // The numbers are still there: 8 standard deviations and the rounding.
     for (published_value, value) in published.values.iter().zip(&values) {
-        assert!((*published_value - *value).abs() < 12.0 * published.deviation);
+        assert!((*published_value - *value).norm() < 12.0 * published.deviation);
     }
     // The flood is as deep as the policy says.
     let bound = ciphertext.noise().bound / ciphertext.scale();

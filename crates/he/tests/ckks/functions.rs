@@ -11,7 +11,7 @@ fn close(owner: &Owner, what: &str, actual: &Ciphertext, expected: &[Complex], a
     let bound = actual.noise().bound / actual.scale() + allowed;
     let values = owner.key.decrypt(actual).unwrap().decode_complex();
     assert_eq!(values.len(), expected.len(), "{what}: slots");
-    let errors: Vec<f64> = values.iter().zip(expected).map(|(a, b)| (*a - *b).abs()).collect();
+    let errors: Vec<f64> = values.iter().zip(expected).map(|(a, b)| (*a - *b).norm()).collect();
     let largest = errors.iter().fold(0.0f64, |a, b| a.max(*b));
     assert!(largest <= bound, "{what}: an error of {largest:e} is over the bound {bound:e}");
     let square = errors.iter().map(|error| error * error).sum::<f64>() / errors.len() as f64;

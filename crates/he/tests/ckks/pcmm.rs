@@ -59,7 +59,7 @@ fn sums_are_weighted_at_every_level() {
 /// Within the bound, and within four bits of the estimate: that takes all magnitudes for the declared ones.
 fn check(owner: &Owner, actual: &Ciphertext, expected: &[Complex]) {
     let values = owner.key.decrypt(actual).unwrap().decode_complex();
-    let errors: Vec<f64> = values.iter().zip(expected).map(|(a, b)| (*a - *b).abs()).collect();
+    let errors: Vec<f64> = values.iter().zip(expected).map(|(a, b)| (*a - *b).norm()).collect();
     let largest = errors.iter().fold(0.0f64, |a, b| a.max(*b));
     assert!(largest <= actual.noise().bound / actual.scale());
     let square = errors.iter().map(|error| error * error).sum::<f64>() / errors.len() as f64;

@@ -51,7 +51,7 @@ impl Owner {
         let actual = self.key.decrypt(ciphertext).unwrap().decode_complex();
         assert_eq!(actual.len(), expected.len(), "{what}: slots");
         let errors = || actual.iter().zip(expected).map(|(a, b)| *a - *b);
-        let largest = errors().map(Complex::abs).fold(0.0, f64::max);
+        let largest = errors().map(Complex::norm).fold(0.0, f64::max);
         let bound = ciphertext.noise().bound / ciphertext.scale();
         assert!(largest <= bound, "{what}: an error of {largest:e} is over the bound {bound:e}");
         let square = errors().map(|error| error.re * error.re).sum::<f64>() / expected.len() as f64;

@@ -1,7 +1,7 @@
 //! Products. Two operands enter, a product of degree 2 leaves; relinearisation is a step of its own. Server side.
 
+use super::super::Complex;
 use super::super::ciphertext::Ciphertext;
-use super::super::complex::Complex;
 use super::super::keyswitch;
 use super::super::noise::Noise;
 use super::super::plaintext::{Encoding, Plaintext};

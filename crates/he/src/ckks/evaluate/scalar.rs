@@ -3,8 +3,8 @@
 //! `X^(N/2)` is i in every slot, so a + b i with integers a and b is the polynomial a + b X^(N/2): such factors and all summands
 //! cost no level. The transform holds `X^(N/2)` as I in its first half and −I in its second, I² = −1.
 
+use super::super::Complex;
 use super::super::ciphertext::Ciphertext;
-use super::super::complex::Complex;
 use super::super::noise::Noise;
 use super::super::params::Params;
 use super::super::plaintext::{real_only, residue};
@@ -63,7 +63,7 @@ impl Evaluator {
         let number = number.into();
         self.check(a)?;
         finite(&self.params, number)?;
-        room(&self.params, a, number.abs() * a.scale())?;
+        room(&self.params, a, number.norm() * a.scale())?;
         let rounded = number.scale(a.scale());
         let constant =
             Constant { re: rounded.re.round_ties_even(), im: rounded.im.round_ties_even() };
@@ -71,7 +71,7 @@ impl Evaluator {
         constant.apply(&mut result.parts[0], |half, c, m| {
             half.iter_mut().for_each(|value| *value = m.add(*value, c));
         });
-        let (noise, magnitude) = (*a.noise(), a.magnitude() + number.abs());
+        let (noise, magnitude) = (*a.noise(), a.magnitude() + number.norm());
         Ok(result.with_estimates(a.scale(), noise, magnitude))
     }
 
@@ -89,7 +89,7 @@ impl Evaluator {
         let a = self.due(a)?;
         let factor = self.factor_scale(&a)?;
         self.check_room("a product with a number", &a, factor)?;
-        room(&self.params, &a, number.abs() * factor * a.scale())?;
+        room(&self.params, &a, number.norm() * factor * a.scale())?;
         let exact = number.scale(factor);
         let constant = Constant { re: exact.re.round_ties_even(), im: exact.im.round_ties_even() };
         let delta = self.params.expansion();
@@ -98,9 +98,11 @@ impl Evaluator {
             std: a.scale() * a.magnitude() / delta.sqrt(),
             bound: a.scale() * a.magnitude(),
         };
-        let noise =
-            a.noise().times(exact.abs().max(1.0)).plus(off.times(core::f64::consts::FRAC_1_SQRT_2));
-        let magnitude = a.magnitude() * number.abs().max(f64::MIN_POSITIVE);
+        let noise = a
+            .noise()
+            .times(exact.norm().max(1.0))
+            .plus(off.times(core::f64::consts::FRAC_1_SQRT_2));
+        let magnitude = a.magnitude() * number.norm().max(f64::MIN_POSITIVE);
         Ok(a.with_parts(constant.multiply(&a), a.scale() * factor, noise, magnitude))
     }
 
@@ -128,7 +130,7 @@ impl Evaluator {
         self.check(a)?;
         let factor = Complex::new(re as f64, im as f64);
         finite(&self.params, factor)?;
-        room(&self.params, a, factor.abs() * a.scale())?;
+        room(&self.params, a, factor.norm() * a.scale())?;
         let parts = if re.unsigned_abs().max(im.unsigned_abs()) < 1 << 53 {
             Constant { re: factor.re, im: factor.im }.multiply(a)
         } else {
@@ -139,7 +141,7 @@ impl Evaluator {
             });
         };
         // Zero times anything has no error; what travels is a positive number all the same.
-        let size = factor.abs();
+        let size = factor.norm();
         let noise = a.noise().times(size.max(f64::EPSILON));
         let magnitude = a.magnitude() * size.max(f64::MIN_POSITIVE);
         Ok(a.with_parts(parts, a.scale(), noise, magnitude))
