@@ -91,7 +91,7 @@ fn diagonals_may_be_complex_and_few() {
     let mut expected = vec![Complex::default(); slots];
     for (k, diagonal) in &diagonals {
         for ((sum, d), x) in expected.iter_mut().zip(diagonal).zip(rotated(&x, *k)) {
-            *sum = *sum + *d * x;
+            *sum += *d * x;
         }
     }
     close(&owner, "four diagonals", &y, &expected, 0.0);
