@@ -1,9 +1,10 @@
 //! The sealed scheme: brute-force inner products on lattice ciphertexts at the speed of memory.
 //!
-//! [`compact`] serves encrypted vectors and plain queries, [`ring`] serves encrypted queries. The pipelines, owner and
-//! server apart, are in `ARCHITECTURE.md`; the mathematics is in `docs/sealed.md`.
+//! [`compact`] serves encrypted vectors and plain queries, [`ring`] serves encrypted queries, [`counts`] weighted sums of
+//! encrypted counts. The pipelines, owner and server apart, are in `ARCHITECTURE.md`; the mathematics is in `docs/sealed.md`.
 
 pub mod compact;
+pub mod counts;
 #[cfg(feature = "client")]
 pub mod nonce;
 mod plaintext;
