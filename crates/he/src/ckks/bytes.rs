@@ -113,7 +113,8 @@ impl Params {
             spec.special_bits,
             spec.digits as u32,
         ];
-        numbers.iter().for_each(|number| payload.extend(number.to_le_bytes()));
+        let numbers = numbers.into_iter().chain(self.last_bits());
+        numbers.for_each(|number| payload.extend(number.to_le_bytes()));
         let header = Header {
             scheme: Scheme::Ckks,
             kind: Kind::Parameters,
@@ -148,16 +149,24 @@ impl Params {
             digits: reader.u32()? as usize,
             security: Security::Classical128,
         };
+        let last_bits = if reader.remaining() == 0 { None } else { Some(reader.u32()?) };
         if header.key != KeyId::default() {
             return Err(reader.error("a frame of parameters names no key"));
         }
         let params = match security {
             #[cfg(feature = "hazmat")]
-            0 => Params::insecure_new(spec)?,
-            1 => Params::new(spec)?,
-            2 => {
-                spec.security = Security::Quantum128;
-                Params::new(spec)?
+            0 => match last_bits {
+                Some(last) => Params::insecure_with_last_prime(spec, last)?,
+                None => Params::insecure_new(spec)?,
+            },
+            1 | 2 => {
+                if security == 2 {
+                    spec.security = Security::Quantum128;
+                }
+                match last_bits {
+                    Some(last) => Params::with_last_prime(spec, last)?,
+                    None => Params::new(spec)?,
+                }
             }
             #[cfg(not(feature = "hazmat"))]
             0 => return Err(reader.error("an insecure set for tests")),

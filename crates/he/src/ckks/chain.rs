@@ -20,8 +20,9 @@ pub(super) struct Chain {
 /// Picks primes congruent to 1 modulo the order of the ring's roots of unity, all different.
 ///
 /// From the top down every prime is the free one closest to Δ²/2^s: since Δ_{l−1} = Δ_l²/q_l, it takes back what the
-/// scale has drifted from 2^s, and the next scale is off by this prime's distance only (docs/ckks.md, section 3).
-pub(super) fn chain(spec: &ParamsSpec) -> Result<Chain> {
+/// scale has drifted from 2^s, and the next scale is off by this prime's distance only (docs/ckks.md, section 3). With
+/// `last_bits` the prime of level 1 has that many instead, which leaves another scale at level 0.
+pub(super) fn chain(spec: &ParamsSpec, last_bits: Option<u32>) -> Result<Chain> {
     let order = spec.ring.root_order(spec.log_degree);
     let half = (order / 2) as usize;
     let base = ntt_primes(spec.base_bits, half, 1)?;
@@ -32,8 +33,10 @@ pub(super) fn chain(spec: &ParamsSpec) -> Result<Chain> {
     let mut taken = [base.clone(), special.clone()].concat();
     let (mut primes, mut scales) = (Vec::new(), vec![unit]);
     let mut scale = unit;
-    for _ in 0..spec.levels {
-        let prime = closest(scale * scale / unit, order, &taken).ok_or_else(|| Error::Range {
+    for level in (1..=spec.levels).rev() {
+        let bits = last_bits.filter(|_| level == 1).unwrap_or(spec.scale_bits);
+        let target = scale * scale / unit * f64::exp2(f64::from(bits) - f64::from(spec.scale_bits));
+        let prime = closest(target, order, &taken).ok_or_else(|| Error::Range {
             what: "the scale",
             expected: format!("wide enough for {} primes that are 1 modulo {order}", spec.levels),
             actual: format!("{} bits", spec.scale_bits),
@@ -85,7 +88,7 @@ mod tests {
                 digits: 3,
                 security: Security::Classical128,
             };
-            let chain = chain(&spec).unwrap();
+            let chain = chain(&spec, None).unwrap();
             let order = ring.root_order(log_degree);
             let mut all = [chain.primes.clone(), chain.special.clone()].concat();
             assert!(all.iter().all(|&q| q < 1 << 50 && q % order == 1 && is_prime(q)));

@@ -27,6 +27,7 @@ pub(super) enum Slots {
 /// An immutable parameter set. Made once, shared by everything that is computed under it.
 pub struct Params {
     spec: ParamsSpec,
+    last_bits: Option<u32>,
     insecure: bool,
     id: ParamId,
     why: Option<String>,
@@ -57,7 +58,16 @@ impl Params {
     /// [`Error::Insecure`] if log2(QP), rounded up, is over the table's limit for the degree; [`Error::Range`] for sizes that
     /// no transform serves, or a P narrower than a digit.
     pub fn new(spec: ParamsSpec) -> Result<Arc<Self>> {
-        Self::build(spec, false, None)
+        Self::build(spec, None, false, None)
+    }
+
+    /// [`Self::new`] with a prime of `last_bits` at level 1, so that the scale at level 0 is 2^(2 scale − last): small, where
+    /// what comes last is a product with a plaintext matrix at level 0, which needs the room.
+    ///
+    /// # Errors
+    /// As [`Self::new`]; [`Error::Range`] without a level, or for a scale at level 0 outside of 10 to 49 bits.
+    pub fn with_last_prime(spec: ParamsSpec, last_bits: u32) -> Result<Arc<Self>> {
+        Self::build(spec, Some(last_bits), false, None)
     }
 
     /// The smallest ring for `depth` products in a row, whose results of magnitude 1 are right to `precision_bits` bits.
@@ -79,7 +89,7 @@ impl Params {
         security: Security,
     ) -> Result<Arc<Self>> {
         let (spec, why) = depth::choose(ring, depth, precision_bits, security)?;
-        Self::build(spec, false, Some(why))
+        Self::build(spec, None, false, Some(why))
     }
 
     /// A set that the security table is not asked about, for tests. Its name starts with "insecure", which changes its id.
@@ -88,21 +98,37 @@ impl Params {
     /// [`Error::Range`] as for [`Self::new`].
     #[cfg(feature = "hazmat")]
     pub fn insecure_new(spec: ParamsSpec) -> Result<Arc<Self>> {
-        Self::build(spec, true, None)
+        Self::build(spec, None, true, None)
     }
 
-    fn build(spec: ParamsSpec, insecure: bool, why: Option<String>) -> Result<Arc<Self>> {
-        spec.check(if insecure { super::spec::ALL_LOG_DEGREES } else { LOG_DEGREES })?;
+    /// [`Self::with_last_prime`] of a test set.
+    ///
+    /// # Errors
+    /// [`Error::Range`] as for [`Self::with_last_prime`].
+    #[cfg(feature = "hazmat")]
+    pub fn insecure_with_last_prime(spec: ParamsSpec, last_bits: u32) -> Result<Arc<Self>> {
+        Self::build(spec, Some(last_bits), true, None)
+    }
+
+    fn build(
+        spec: ParamsSpec,
+        last_bits: Option<u32>,
+        insecure: bool,
+        why: Option<String>,
+    ) -> Result<Arc<Self>> {
+        let log_degrees = if insecure { super::spec::ALL_LOG_DEGREES } else { LOG_DEGREES };
+        spec.check(log_degrees, last_bits)?;
         let degree = 1usize << spec.log_degree;
         // Checked once on the sizes asked for, before any prime is looked for, and once on the primes themselves.
         let asked = spec.base_bits
             + spec.scale_bits * spec.levels as u32
+            + last_bits.map_or(0, |last| last.saturating_sub(spec.scale_bits))
             + spec.special_bits * spec.special_primes as u32;
         if !insecure {
             let slack = spec.levels as u32 + 1;
             params::check(degree, asked.saturating_sub(slack), spec.security)?;
         }
-        let chain = chain(&spec)?;
+        let chain = chain(&spec, last_bits)?;
         let all: Vec<u64> = chain.primes.iter().chain(&chain.special).copied().collect();
         let log_modulus: f64 = all.iter().map(|&q| (q as f64).log2()).sum();
         if !insecure {
@@ -155,8 +181,9 @@ impl Params {
             mod_up.push(digits.collect::<Result<Vec<_>>>()?);
         }
         Ok(Arc::new(Params {
+            last_bits,
             insecure,
-            id: spec.param_id(insecure),
+            id: spec.param_id(insecure, last_bits),
             why,
             log_moduli: log_moduli.collect(),
             prime_inverses,
@@ -176,6 +203,11 @@ impl Params {
     /// What was asked for.
     pub fn spec(&self) -> &ParamsSpec {
         &self.spec
+    }
+
+    /// Bits of the prime of level 1, if they are not those of the scale.
+    pub fn last_bits(&self) -> Option<u32> {
+        self.last_bits
     }
 
     /// The public name of the set.
@@ -369,7 +401,7 @@ impl Params {
 
 impl core::fmt::Debug for Params {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "Params({}, {})", self.id, self.spec.description(self.insecure))
+        write!(f, "Params({}, {})", self.id, self.spec.description(self.insecure, self.last_bits))
     }
 }
 

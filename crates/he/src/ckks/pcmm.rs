@@ -10,11 +10,11 @@ use super::poly::{Ntt, Poly};
 use crate::error::{Error, Result};
 use ciphervec_arith::pcmm::{self, WEIGHT_BITS, Weights};
 
-/// A matrix of real numbers, as integers and a scale.
+/// A matrix of real numbers, as integers and a scale for every row.
 #[derive(Clone, Debug)]
 pub struct PlainMatrix {
     weights: Weights,
-    scale: f64,
+    scales: Vec<f64>,
 }
 
 impl PlainMatrix {
@@ -33,11 +33,6 @@ impl PlainMatrix {
                 actual: bits.to_string(),
             });
         }
-        let columns = rows.first().map_or(0, Vec::len);
-        if let Some(row) = rows.iter().find(|row| row.len() != columns) {
-            let (expected, actual) = (columns.to_string(), row.len().to_string());
-            return Err(Error::Range { what: "numbers in a row", expected, actual });
-        }
         let largest = rows.iter().flatten().fold(0.0f64, |largest, w| {
             // A maximum that keeps what is not a number.
             if w.abs() > largest || w.is_nan() { w.abs() } else { largest }
@@ -51,9 +46,40 @@ impl PlainMatrix {
         }
         let top = f64::exp2(f64::from(bits)) - 1.0;
         let scale = (top / largest).log2().floor().exp2();
-        let values: Vec<i64> =
-            rows.iter().flatten().map(|w| (w * scale).round_ties_even() as i64).collect();
-        Ok(PlainMatrix { weights: Weights::new(rows.len(), columns, &values)?, scale })
+        Self::with_scales(rows, &vec![scale; rows.len()])
+    }
+
+    /// Rounds row `k` times `scales[k]` to integers: where one knows what the sums may reach, each can have all of the room that
+    /// the modulus leaves it.
+    ///
+    /// # Errors
+    /// [`Error::Range`] for rows of different lengths or another number of scales, scales that are not positive and finite;
+    /// [`Error::Arith`] for a weight that is not below 2^31 then.
+    pub fn with_scales(rows: &[Vec<f64>], scales: &[f64]) -> Result<Self> {
+        let columns = rows.first().map_or(0, Vec::len);
+        if let Some(row) = rows.iter().find(|row| row.len() != columns) {
+            let (expected, actual) = (columns.to_string(), row.len().to_string());
+            return Err(Error::Range { what: "numbers in a row", expected, actual });
+        }
+        if scales.len() != rows.len() {
+            let (expected, actual) = (rows.len().to_string(), scales.len().to_string());
+            return Err(Error::Range { what: "scales of a matrix", expected, actual });
+        }
+        if let Some(scale) = scales.iter().find(|scale| !(scale.is_finite() && **scale > 0.0)) {
+            return Err(Error::Range {
+                what: "the scale of a row",
+                expected: "positive and finite".into(),
+                actual: scale.to_string(),
+            });
+        }
+        let round = |(row, scale): (&Vec<f64>, &f64)| -> Vec<i64> {
+            row.iter().map(|w| (w * scale).round_ties_even() as i64).collect()
+        };
+        let values: Vec<i64> = rows.iter().zip(scales).flat_map(round).collect();
+        Ok(PlainMatrix {
+            weights: Weights::new(rows.len(), columns, &values)?,
+            scales: scales.to_vec(),
+        })
     }
 
     /// Outputs.
@@ -66,9 +92,12 @@ impl PlainMatrix {
         self.weights.columns()
     }
 
-    /// What the weights were multiplied by.
-    pub fn scale(&self) -> f64 {
-        self.scale
+    /// What the weights of a row were multiplied by.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    pub fn scale(&self, row: usize) -> f64 {
+        self.scales[row]
     }
 }
 
@@ -86,32 +115,92 @@ impl Evaluator {
         matrix: &PlainMatrix,
         inputs: &[Ciphertext],
     ) -> Result<Vec<Ciphertext>> {
+        let mut outputs = Vec::new();
+        self.add_matrix_product(&mut outputs, matrix, inputs, None)?;
+        Ok(outputs)
+    }
+
+    /// Adds [`Self::matrix_product`] to `outputs`, which may be empty: for sums over more inputs than are held at a time. With
+    /// `magnitudes`, bounds on the values of the whole sums that the caller knows, these are what has to fit the modulus: sums
+    /// of absolute values say more than is needed.
+    ///
+    /// # Errors
+    /// As [`Self::matrix_product`]; [`Error::Range`] for another number of outputs or magnitudes than rows, or outputs of another
+    /// level, scale or degree.
+    pub fn add_matrix_product(
+        &self,
+        outputs: &mut Vec<Ciphertext>,
+        matrix: &PlainMatrix,
+        inputs: &[Ciphertext],
+        magnitudes: Option<&[f64]>,
+    ) -> Result<()> {
         let first = self.alike(matrix, inputs)?;
-        let sums: Vec<Sums> =
-            (0..matrix.rows()).map(|k| Sums::new(matrix.weights.row(k), inputs)).collect();
-        let scale = first.scale() * matrix.scale;
-        let largest = sums.iter().map(|sums| sums.magnitude / matrix.scale).fold(0.0, f64::max);
-        let needed = scale.log2() + largest.max(1.0).log2() + 1.0;
-        let room = self.params().log_modulus(first.level());
-        if needed > room {
-            return Err(Error::Level {
-                operation: "a product with a matrix",
-                needed: format!("a modulus of {needed:.0} bits"),
-                left: format!("{room:.0} bits at level {} are", first.level()),
+        let rows = matrix.rows();
+        if outputs.iter().any(|_| outputs.len() != rows)
+            || magnitudes.is_some_and(|magnitudes| magnitudes.len() != rows)
+        {
+            let (expected, actual) = (rows.to_string(), outputs.len().to_string());
+            return Err(Error::Range {
+                what: "outputs or magnitudes of a matrix",
+                expected,
+                actual,
             });
         }
-        let mut parts: Vec<Vec<Poly<Ntt>>> = vec![Vec::new(); matrix.rows()];
+        let sums: Vec<Sums> = (0..rows).map(|k| Sums::new(matrix.weights.row(k), inputs)).collect();
+        let room = self.params().log_modulus(first.level());
+        let mut metas = Vec::with_capacity(rows);
+        for (k, sums) in sums.iter().enumerate() {
+            let own = (sums.magnitude / matrix.scales[k]).max(f64::MIN_POSITIVE);
+            let magnitude = magnitudes.map_or(own, |magnitudes| magnitudes[k]);
+            let scale = first.scale() * matrix.scales[k];
+            let needed = scale.log2() + magnitude.max(1.0 / scale).log2() + 1.0;
+            if needed > room {
+                return Err(Error::Level {
+                    operation: "a product with a matrix",
+                    needed: format!("a modulus of {needed:.0} bits"),
+                    left: format!("{room:.0} bits at level {} are", first.level()),
+                });
+            }
+            let noise = sums.noise(self.params().expansion(), first.scale());
+            metas.push(Meta { scale, noise, magnitude, ..first.meta });
+        }
+        for (output, meta) in outputs.iter().zip(&metas) {
+            let same = output.level() == first.level()
+                && output.degree() == first.degree()
+                && output.scale().to_bits() == meta.scale.to_bits();
+            if !same {
+                return Err(Error::Range {
+                    what: "a sum to add to",
+                    expected: format!("at level {} and scale {}", first.level(), meta.scale),
+                    actual: format!("level {}, scale {}", output.level(), output.scale()),
+                });
+            }
+            output.check_same(first)?;
+        }
+        let fresh = outputs.is_empty();
+        if fresh {
+            let empty = |meta| Ciphertext { parts: Vec::new(), meta };
+            outputs.extend(metas.iter().copied().map(empty));
+        }
         for index in 0..first.parts().len() {
-            for (to, part) in parts.iter_mut().zip(self.products(matrix, inputs, index)) {
-                to.push(part);
+            let parts = self.products(matrix, inputs, index);
+            for (output, part) in outputs.iter_mut().zip(parts) {
+                match output.parts.get_mut(index) {
+                    Some(sum) => sum.add_assign(&part),
+                    None => output.parts.push(part),
+                }
             }
         }
-        let finish = |(parts, sums): (Vec<Poly<Ntt>>, &Sums)| {
-            let magnitude = (sums.magnitude / matrix.scale).max(f64::MIN_POSITIVE);
-            let noise = sums.noise(self.params().expansion(), first.scale());
-            Ciphertext { parts, meta: Meta { scale, noise, magnitude, ..first.meta } }
-        };
-        Ok(parts.into_iter().zip(&sums).map(finish).collect())
+        if !fresh {
+            for (output, meta) in outputs.iter_mut().zip(metas) {
+                output.meta.noise = output.meta.noise.plus(meta.noise);
+                output.meta.magnitude = match magnitudes {
+                    Some(_) => meta.magnitude,
+                    None => output.meta.magnitude + meta.magnitude,
+                };
+            }
+        }
+        Ok(())
     }
 
     /// Part `index` of every output.

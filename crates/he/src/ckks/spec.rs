@@ -11,6 +11,8 @@ pub(super) const ALL_LOG_DEGREES: core::ops::RangeInclusive<u32> = 10..=17;
 pub(super) const PRIME_BITS: core::ops::RangeInclusive<u32> = 20..=50;
 /// Bits of a scale: its primes lie on both sides of it, and below 2^50.
 pub(super) const SCALE_BITS: core::ops::RangeInclusive<u32> = 20..=49;
+/// Bits of the scale at level 0 where the prime of level 1 was chosen for it.
+const FINAL_SCALE_BITS: core::ops::RangeInclusive<u32> = 10..=49;
 /// Most levels of a chain.
 pub(super) const MAX_LEVELS: usize = 63;
 /// Most primes of a digit, and most special primes.
@@ -91,8 +93,24 @@ impl ParamsSpec {
         self.primes().div_ceil(self.digits.max(1))
     }
 
+    /// Bits of the widest key-switching digit, with `last_bits` of the prime of level 1 if they are not those of the scale.
+    fn digit_bits(&self, last_bits: Option<u32>) -> u32 {
+        let others = self.digit_primes() as u32 - 1;
+        let first = self.base_bits + others * self.scale_bits;
+        match last_bits {
+            Some(last) if others > 0 => first - self.scale_bits + last,
+            // A prime alone is a digit of its own.
+            Some(last) => first.max(last),
+            None => first,
+        }
+    }
+
     /// Refuses what no chain of primes can be found for or no transform serves.
-    pub(super) fn check(&self, log_degrees: core::ops::RangeInclusive<u32>) -> Result<()> {
+    pub(super) fn check(
+        &self,
+        log_degrees: core::ops::RangeInclusive<u32>,
+        last_bits: Option<u32>,
+    ) -> Result<()> {
         let bits = |bits| (bits, "bits");
         within("log2 of the ring degree", log_degrees, (self.log_degree, ""))?;
         within("the base prime", PRIME_BITS, bits(self.base_bits))?;
@@ -109,9 +127,14 @@ impl ParamsSpec {
                 actual: format!("{} bits", self.base_bits),
             });
         }
+        if let Some(last) = last_bits {
+            within("the prime of level 1", PRIME_BITS, bits(last))?;
+            within("the levels above a last prime", 1..=MAX_LEVELS, (self.levels, ""))?;
+            let left = (2 * self.scale_bits).saturating_sub(last);
+            within("the scale at level 0", FINAL_SCALE_BITS, bits(left))?;
+        }
         // Key switching multiplies the noise by a digit and divides it by P (docs/ckks.md, section 4.2).
-        let scaled = self.scale_bits * self.digit_primes() as u32;
-        let digit = scaled.max(scaled - self.scale_bits + self.base_bits);
+        let digit = self.digit_bits(last_bits).max(self.scale_bits * self.digit_primes() as u32);
         let special = self.special_bits * self.special_primes as u32;
         // Without special primes there are no keys to switch, and more room for the rest.
         if self.special_primes > 0 && special < digit {
@@ -125,9 +148,10 @@ impl ParamsSpec {
     }
 
     /// What the parameter id hashes.
-    pub(super) fn description(&self, insecure: bool) -> String {
+    pub(super) fn description(&self, insecure: bool, last_bits: Option<u32>) -> String {
+        let last = last_bits.map(|bits| format!(" last={bits}")).unwrap_or_default();
         format!(
-            "{}ckks ring={} log N={} base={} scale={} levels={} special={}x{} digits={} ternary sigma=3.2",
+            "{}ckks ring={} log N={} base={} scale={} levels={} special={}x{} digits={}{last} ternary sigma=3.2",
             if insecure { "insecure " } else { "" },
             self.ring.as_str(),
             self.log_degree,
@@ -141,8 +165,8 @@ impl ParamsSpec {
     }
 
     /// The public name of the set.
-    pub(super) fn param_id(&self, insecure: bool) -> ParamId {
-        ParamId::of(&self.description(insecure))
+    pub(super) fn param_id(&self, insecure: bool, last_bits: Option<u32>) -> ParamId {
+        ParamId::of(&self.description(insecure, last_bits))
     }
 }
 

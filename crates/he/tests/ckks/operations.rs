@@ -150,3 +150,31 @@ fn sparse_slots_rotate_among_themselves_and_sum_up() {
         owner.check("sum", &sum, &expected);
     }
 }
+
+#[test]
+fn inner_products_are_reduced_once() {
+    for ring in RINGS {
+        let owner = Owner::new(ring, LEVELS, 2);
+        let evaluator = owner.evaluator(&KeyPlan::new().relinearise());
+        let slots = owner.params.max_slots();
+        let x: Vec<_> = (0..9).map(|i| numbers(&owner.params, slots, i)).collect();
+        let y: Vec<_> = (0..9).map(|i| numbers(&owner.params, slots, 20 + i)).collect();
+        let products = x.iter().zip(&y).map(|(x, y)| zip(x, y, |x, y| x * y));
+        let expected = products.reduce(|a, b| zip(&a, &b, |a, b| a + b)).unwrap();
+        for level in 1..=LEVELS {
+            let a: Vec<_> = x.iter().map(|x| owner.encrypt(x, level)).collect();
+            let b: Vec<_> = y.iter().map(|y| owner.encrypt(y, level)).collect();
+            let sum = evaluator.inner_product(&a, &b, 9.0).unwrap();
+            assert_eq!((sum.degree(), sum.level(), sum.magnitude()), (2, level, 9.0));
+            owner.check("inner product", &sum, &expected);
+            owner.check("normalised", &evaluator.normalise(&sum).unwrap(), &expected);
+            let low = evaluator.drop_to(&a[0], level - 1).unwrap();
+            assert!(evaluator.inner_product(&[low], &b[..1], 1.0).is_err());
+            assert!(evaluator.inner_product(&a[..2], &b[..1], 1.0).is_err());
+            assert!(evaluator.inner_product(&[], &[], 1.0).is_err());
+            assert!(evaluator.inner_product(&[sum], &b[..1], 1.0).is_err());
+        }
+        let a = [owner.encrypt(&x[0], 0)];
+        assert!(evaluator.inner_product(&a, &a, 1.0).is_err());
+    }
+}

@@ -134,3 +134,43 @@ fn a_chosen_set_is_as_precise_as_was_asked() {
         assert!(square.sqrt() < f64::exp2(-f64::from(precision)), "{square}");
     }
 }
+
+#[test]
+fn a_last_prime_of_its_own_leaves_a_small_scale() {
+    let params = Params::with_last_prime(
+        ParamsSpec { digits: 2, special_primes: 2, log_degree: 14, ..SPEC },
+        50,
+    );
+    let params = params.unwrap();
+    assert_eq!(params.last_bits(), Some(50));
+    assert!(
+        (params.scale(0).log2() - 30.0).abs() < 1e-3
+            && (params.scale(1).log2() - 40.0).abs() < 1e-3
+    );
+    assert!((params.log_modulus(1) - 100.0).abs() < 0.1);
+    let plain = Params::new(*params.spec()).unwrap();
+    assert_ne!(plain.param_id(), params.param_id());
+    let read = Params::from_bytes(&params.to_bytes()).unwrap();
+    assert_eq!((&*read, read.last_bits()), (&*params, Some(50)));
+    let key = SecretKey::generate(&params).unwrap();
+    let keys = key.evaluation_keys(&KeyPlan::new().relinearise()).unwrap();
+    let evaluator = Evaluator::new(Arc::new(keys));
+    let x = numbers(&params, params.max_slots(), 9);
+    let mut power = key.encrypt(&Plaintext::encode_complex(&params, &x).unwrap()).unwrap();
+    let mut expected = x;
+    for level in [1, 0] {
+        power = evaluator.mul(&power, &power).unwrap();
+        expected = zip(&expected, &expected, |a, b| a * b);
+        assert_eq!((power.level(), power.scale()), (level, params.scale(level)));
+    }
+    let values = key.decrypt(&power).unwrap().decode_complex();
+    assert!(values.iter().zip(&expected).all(|(a, b)| (a - b).norm() < 1e-3));
+    for bad in [
+        Params::with_last_prime(ParamsSpec { levels: 0, digits: 1, ..SPEC }, 50),
+        Params::with_last_prime(SPEC, 51),
+        Params::with_last_prime(ParamsSpec { scale_bits: 28, ..SPEC }, 50),
+        Params::with_last_prime(ParamsSpec { digits: 2, special_primes: 1, ..SPEC }, 40),
+    ] {
+        assert!(matches!(bad, Err(Error::Range { .. })));
+    }
+}

@@ -27,7 +27,7 @@ fn sums_are_weighted_at_every_level() {
         for bits in [6, 14, 18, 22, 31] {
             let weights = PlainMatrix::new(&values, bits).unwrap();
             // 2^(bits - 1): the largest number is 1, which 2^bits would exceed by one.
-            assert_eq!(weights.scale(), f64::exp2(f64::from(bits) - 1.0));
+            assert_eq!(weights.scale(0), f64::exp2(f64::from(bits) - 1.0));
             for level in 1..=3 {
                 let inputs: Vec<Ciphertext> = x.iter().map(|x| owner.encrypt(x, level)).collect();
                 let outputs = evaluator.matrix_product(&weights, &inputs).unwrap();
@@ -98,4 +98,48 @@ fn refuses_what_does_not_fit() {
     }
     assert!(PlainMatrix::new(&matrix(2, 3), 0).is_err());
     assert!(PlainMatrix::new(&matrix(2, 3), 32).is_err());
+}
+
+#[test]
+fn sums_can_be_continued_and_use_all_of_the_room() {
+    let owner = Owner::new(Ring::Standard, 2, 3);
+    let evaluator = owner.evaluator(&KeyPlan::new());
+    let values = matrix(4, 10);
+    let x: Vec<Vec<Complex>> = (0..10).map(|i| numbers(&owner.params, 64, i)).collect();
+    let inputs: Vec<Ciphertext> = x.iter().map(|x| owner.encrypt(x, 1)).collect();
+    let scales: Vec<f64> = (0..4).map(|k| f64::exp2(20.0 + f64::from(k))).collect();
+    let part = |range: std::ops::Range<usize>| {
+        let rows: Vec<Vec<f64>> = values.iter().map(|row| row[range.clone()].to_vec()).collect();
+        PlainMatrix::with_scales(&rows, &scales).unwrap()
+    };
+    let mut outputs = Vec::new();
+    for range in [0..3, 3..4, 4..10] {
+        let inputs = &inputs[range.clone()];
+        evaluator.add_matrix_product(&mut outputs, &part(range), inputs, None).unwrap();
+    }
+    let whole = evaluator.matrix_product(&part(0..10), &inputs).unwrap();
+    for ((output, whole), row) in outputs.iter().zip(&whole).zip(&values) {
+        assert_eq!(output.parts(), whole.parts());
+        assert!((output.magnitude() / whole.magnitude() - 1.0).abs() < 1e-9);
+        check(&owner, output, &product(row, &x));
+    }
+    // At level 0 the modulus has 50 bits, of which the scale takes 40: what the sums of absolute values might reach is refused,
+    // what they are known to reach is not.
+    let ground: Vec<Ciphertext> = x.iter().map(|x| owner.encrypt(x, 0)).collect();
+    let narrow = PlainMatrix::with_scales(&values, &[128.0; 4]).unwrap();
+    assert!(matches!(evaluator.matrix_product(&narrow, &ground), Err(Error::Level { .. })));
+    let largest = |row| product(row, &x).iter().map(|value| value.norm()).fold(0.0, f64::max);
+    let largest: Vec<f64> = values.iter().map(|row| largest(row)).collect();
+    let mut outputs = Vec::new();
+    evaluator.add_matrix_product(&mut outputs, &narrow, &ground, Some(&largest)).unwrap();
+    for (output, row) in outputs.iter().zip(&values) {
+        check(&owner, output, &product(row, &x));
+    }
+    let few = evaluator.add_matrix_product(&mut outputs, &part(0..10), &inputs, None);
+    assert!(matches!(few, Err(Error::Range { .. })));
+    let none = evaluator.add_matrix_product(&mut outputs, &narrow, &ground, Some(&[1.0]));
+    assert!(matches!(none, Err(Error::Range { .. })));
+    assert!(PlainMatrix::with_scales(&values, &[1.0]).is_err());
+    assert!(PlainMatrix::with_scales(&values, &[0.0; 4]).is_err());
+    assert!(PlainMatrix::with_scales(&values, &[f64::exp2(40.0); 4]).is_err());
 }

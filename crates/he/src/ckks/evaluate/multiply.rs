@@ -8,6 +8,7 @@ use super::super::plaintext::{Encoding, Plaintext};
 use super::super::poly::{Ntt, Poly};
 use super::Evaluator;
 use crate::error::{Error, Result};
+use ciphervec_arith::poly;
 use std::borrow::Cow;
 
 impl Evaluator {
@@ -39,6 +40,74 @@ impl Evaluator {
         let middle = Poly::dot([a0, a1], [a1, a0]);
         let parts = vec![Poly::product(a0, a0), middle, Poly::product(a1, a1)];
         Ok(self.multiplied(&a, &a, parts))
+    }
+
+    /// `Σ_i a_i b_i`, of degree 2 and not rescaled: products are summed before they are reduced. All `a` are of one level and scale,
+    /// and so are all `b`; `magnitude` is a bound on the sum that the caller knows, which is what has to fit the modulus.
+    ///
+    /// # Errors
+    /// [`Error::Range`] for no pairs, unequal numbers, operands of degree 2 or of different levels or scales; [`Error::Level`] if the
+    /// modulus has no room for the sum; [`Error::WrongKey`], [`Error::Parameters`].
+    pub fn inner_product(
+        &self,
+        a: &[Ciphertext],
+        b: &[Ciphertext],
+        magnitude: f64,
+    ) -> Result<Ciphertext> {
+        let range = |expected: &str, actual: String| Error::Range {
+            what: "the factors of an inner product",
+            expected: expected.into(),
+            actual,
+        };
+        let (Some(first), Some(second)) = (a.first(), b.first()) else {
+            return Err(range("at least one pair", format!("{} and {}", a.len(), b.len())));
+        };
+        if a.len() != b.len() {
+            return Err(range("equally many", format!("{} and {}", a.len(), b.len())));
+        }
+        self.check(first)?;
+        for (operands, model) in [(a, first), (b, second)] {
+            for operand in operands {
+                first.check_same(operand)?;
+                linear("a factor", operand)?;
+                let alike = operand.level() == first.level()
+                    && operand.scale().to_bits() == model.scale().to_bits();
+                if !alike {
+                    let (level, scale) = (operand.level(), operand.scale().log2());
+                    let actual = format!("level {level}, scale 2^{scale:.9}");
+                    return Err(range("of one level, and of one scale on each side", actual));
+                }
+            }
+        }
+        let scale = first.scale() * second.scale();
+        let needed = scale.log2() + magnitude.max(1.0 / scale).log2() + 1.0;
+        let room = self.params.log_modulus(first.level());
+        if needed > room {
+            return Err(Error::Level {
+                operation: "an inner product",
+                needed: format!("a modulus of {needed:.0} bits"),
+                left: format!("{room:.0} bits at level {} are", first.level()),
+            });
+        }
+        // (a_0 + a_1 s)(b_0 + b_1 s), part by part: pairs of indices whose products belong together.
+        let part = |indices: &[[usize; 2]]| {
+            let mut out = Poly::scratch(&self.params, first.level());
+            out.for_limbs(|i, table, limb| {
+                let (left, right) = (limbs(a, indices, 0, i), limbs(b, indices, 1, i));
+                poly::dot(limb, &left, &right, table.modulus());
+            });
+            out
+        };
+        let parts = vec![part(&[[0, 0]]), part(&[[0, 1], [1, 0]]), part(&[[1, 1]])];
+        let noises = a.iter().zip(b).map(|(a, b)| {
+            let (mine, theirs) = (a.scale() * a.magnitude(), b.scale() * b.magnitude());
+            a.noise().product(mine, *b.noise(), theirs, self.params.expansion())
+        });
+        let zero = Noise { std: 0.0, bound: 0.0 };
+        let noise = noises.fold(zero, Noise::plus);
+        let mut sum = first.with_parts(parts, scale, noise, magnitude);
+        sum.meta.slots = first.slots().max(second.slots());
+        Ok(sum)
     }
 
     fn multiplied(&self, a: &Ciphertext, b: &Ciphertext, parts: Vec<Poly<Ntt>>) -> Ciphertext {
@@ -209,6 +278,20 @@ impl Evaluator {
         });
         Noise::key_switch(params.expansion(), digits, f64::exp2(params.log_special()))
     }
+}
+
+/// Limb `index` of the parts of all `operands` that pairs name at `place`, pair after pair.
+fn limbs<'a>(
+    operands: &'a [Ciphertext],
+    pairs: &[[usize; 2]],
+    place: usize,
+    index: usize,
+) -> Vec<&'a [u64]> {
+    let mut limbs = Vec::with_capacity(pairs.len() * operands.len());
+    for pair in pairs {
+        limbs.extend(operands.iter().map(|x| x.parts()[pair[place]].limb(index)));
+    }
+    limbs
 }
 
 fn no_level(operation: &'static str) -> Error {
