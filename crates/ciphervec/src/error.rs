@@ -83,6 +83,14 @@ pub enum Error {
         /// What was expected, what came, and what to do.
         detail: String,
     },
+    /// A lookup that the tables or the tokens do not allow.
+    #[error("{operation}: {detail}")]
+    Lookup {
+        /// The operation.
+        operation: &'static str,
+        /// What was expected, what came, and what to do.
+        detail: String,
+    },
     /// As many ids as rows are needed.
     #[error("{rows} vectors came with {ids} ids; give one id a vector")]
     IdCount {

@@ -15,6 +15,7 @@ pub mod id;
 pub mod keyfile;
 #[cfg(feature = "client")]
 pub mod keys;
+pub mod lookup;
 mod message;
 pub mod metric;
 pub mod mode;

@@ -53,10 +53,12 @@ pub enum Scheme {
     ElGamal = 6,
     /// RNS-CKKS.
     Ckks = 7,
+    /// The count sealed form.
+    Counts = 8,
 }
 
 impl Scheme {
-    const ALL: [Scheme; 8] = [
+    const ALL: [Scheme; 9] = [
         Scheme::Plain,
         Scheme::Compact,
         Scheme::Ring,
@@ -65,6 +67,7 @@ impl Scheme {
         Scheme::OkamotoUchiyama,
         Scheme::ElGamal,
         Scheme::Ckks,
+        Scheme::Counts,
     ];
 
     /// The scheme in words.
@@ -78,6 +81,7 @@ impl Scheme {
             Scheme::OkamotoUchiyama => "Okamoto–Uchiyama",
             Scheme::ElGamal => "ElGamal",
             Scheme::Ckks => "CKKS",
+            Scheme::Counts => "counts",
         }
     }
 
@@ -380,7 +384,7 @@ mod tests {
         for (at, kind) in Kind::ALL.into_iter().enumerate() {
             assert_eq!((kind as usize, Kind::from_byte(at as u8 + 1)), (at + 1, Some(kind)));
         }
-        assert!(Scheme::from_byte(8).is_none() && Kind::from_byte(0).is_none());
+        assert!(Scheme::from_byte(9).is_none() && Kind::from_byte(0).is_none());
         assert_eq!(Kind::Parameters as u8, 11);
     }
 
