@@ -24,6 +24,8 @@ pub(crate) mod pcmm;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod pointwise;
 pub(crate) mod portable;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod prefetch;
 pub(crate) mod products;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod roots;

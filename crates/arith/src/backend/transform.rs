@@ -78,6 +78,7 @@ macro_rules! vector_transform {
     ($features:literal, $lanes:ident, $roots:ident) => {
         use super::$lanes::*;
         use crate::backend::portable;
+        use crate::backend::prefetch::prefetch;
         use crate::backend::roots::{node_family, node_pair};
         use crate::backend::transform::*;
         use crate::modulus::{Modulus, Shoup};
@@ -85,6 +86,9 @@ macro_rules! vector_transform {
 
         /// Vectors that the tail keeps in registers.
         const BLOCK: usize = 8;
+        /// Blocks between the one at hand and the one that is fetched: the roots of a block are twice as long as the block, and where
+        /// many primes take turns they come from memory.
+        const AHEAD: usize = 8;
 
         type Roots = crate::backend::roots::Roots<Root, { BLOCK * LANES }>;
         type Tree = crate::backend::roots::Tree<Root, { BLOCK * LANES }>;
@@ -193,9 +197,9 @@ macro_rules! vector_transform {
             if stages == taken {
                 let tails = &roots.inverse.tails;
                 let first = (node << taken) - tails.len();
-                inverse_tails::<LAZY>(c, &tails[first..first + data.len() / BLOCK], data);
+                inverse_tails::<LAZY>(c, &tails[first..], data);
             } else {
-                for (i, child) in data.chunks_exact_mut(part).enumerate().rev() {
+                for (i, child) in data.chunks_exact_mut(part).enumerate() {
                     ascend::<LAZY, false>(c, roots, child, (node << taken) + i, stages - taken);
                 }
             }
@@ -299,7 +303,9 @@ macro_rules! vector_transform {
         /// The last stages, block after block.
         #[target_feature(enable = $features)]
         fn forward_tails(c: &Constants, tails: &[Subtree], data: &mut [[u64; LANES]]) {
-            for (block, tree) in data.as_chunks_mut::<BLOCK>().0.iter_mut().zip(tails) {
+            let blocks = data.as_chunks_mut::<BLOCK>().0.iter_mut().zip(tails);
+            for (i, (block, tree)) in blocks.enumerate() {
+                prefetch(tails.get(i + AHEAD));
                 forward_tail(c, tree, block);
             }
         }
@@ -432,15 +438,16 @@ macro_rules! vector_transform {
             }
         }
 
-        /// The first stages back, from the last block to the first: a tail reads its roots from the leaves up, so that memory
-        /// is read downwards throughout, which the processor foresees.
+        /// The first stages back, block after block.
         #[target_feature(enable = $features)]
         fn inverse_tails<const LAZY: bool>(
             c: &Constants,
             tails: &[Subtree],
             data: &mut [[u64; LANES]],
         ) {
-            for (block, tree) in data.as_chunks_mut::<BLOCK>().0.iter_mut().zip(tails).rev() {
+            let blocks = data.as_chunks_mut::<BLOCK>().0.iter_mut().zip(tails);
+            for (i, (block, tree)) in blocks.enumerate() {
+                prefetch(tails.get(i + AHEAD));
                 inverse_tail::<LAZY>(c, tree, block);
             }
         }

@@ -6,12 +6,10 @@
 
 use super::keys::SwitchKey;
 use super::params::Params;
-use super::poly::{Ntt, Poly, each, each_pair};
+use super::poly::{Ntt, Poly, each};
 use super::words::Words;
-use ciphervec_arith::basis::BasisConversion;
 use ciphervec_arith::{NttTable, convert, poly};
 use rayon::prelude::*;
-use std::sync::Arc;
 
 /// The digits of a polynomial, extended to all primes of its level and the special ones, in NTT form: what several rotations
 /// of one ciphertext share. Modulo its own primes a digit is the polynomial itself, which is not repeated here.
@@ -42,18 +40,37 @@ impl Digits {
         Digits { extended }
     }
 
-    /// The inner products with both halves of a key, modulo Q P; `input` is what the digits were cut from.
-    pub fn switch(&self, input: &Poly<Ntt>, key: &SwitchKey) -> [Words; 2] {
-        let (params, level) = (input.params(), input.level());
-        let (degree, count) = (params.degree(), params.digits(level));
-        let mut sums = [(); 2].map(|()| params.pool.take(wide(params, level) * degree));
-        let [first, second] = &mut sums;
-        each_pair(first, second, degree, |index, first, second| {
-            let limbs = &self.extended[index * count * degree..][..count * degree];
-            dot(input, key, index, limbs, [first, second]);
-        });
-        sums
+    /// The digits modulo each prime, ready for their products.
+    fn rows(&self, length: usize) -> Vec<Row<'_>> {
+        self.extended.chunks_exact(length).map(Row::Values).collect()
     }
+}
+
+/// The digits modulo one prime.
+enum Row<'a> {
+    /// In NTT form.
+    Values(&'a [u64]),
+    /// Still to be transformed.
+    Coefficients(&'a mut [u64]),
+}
+
+/// What follows the division of a key switch.
+pub(super) enum Then<'a> {
+    /// Nothing.
+    Keep,
+    /// The automorphism that permutes values like this.
+    Permute(&'a [u32]),
+    /// Division by the last prime too: both leave one remainder, modulo P q_level, at the price of the first.
+    Rescale,
+}
+
+/// A key switch: `plus` + [`input` under the key]. For each prime the products are summed, divided and added while they are in the
+/// cache.
+pub(super) struct Switch<'a> {
+    pub input: &'a Poly<Ntt>,
+    pub key: &'a SwitchKey,
+    pub plus: [Option<&'a Poly<Ntt>>; 2],
+    pub then: Then<'a>,
 }
 
 /// The digits of a polynomial modulo all other primes, in coefficient form: `[prime][digit]`.
@@ -117,147 +134,133 @@ fn dot(
     poly::dot_pair(first, second, &digits, &zeroth, &linear, m);
 }
 
-/// The limbs of several buffers, those of one prime together: what is done to them shares the roots of its transform, which at
-/// degree 2^15 are as large as two limbs.
-fn rows<'a>(
-    buffers: impl IntoIterator<Item = &'a mut [u64]>,
-    degree: usize,
-) -> Vec<Vec<&'a mut [u64]>> {
-    let mut rows = Vec::new();
-    for buffer in buffers {
-        for (index, limb) in buffer.chunks_exact_mut(degree).enumerate() {
-            if rows.len() <= index {
-                rows.push(Vec::new());
+impl Switch<'_> {
+    /// Both parts of the result.
+    pub fn run(&self) -> Vec<Poly<Ntt>> {
+        let mut extended = extend(self.input);
+        let rows = extended.chunks_exact_mut(self.row_length()).map(Row::Coefficients);
+        self.divide(rows.collect())
+    }
+
+    /// The same from digits that were cut and transformed before.
+    pub fn run_with(&self, digits: &Digits) -> Vec<Poly<Ntt>> {
+        let rows = digits.rows(self.row_length());
+        self.divide(rows)
+    }
+
+    /// Words of all digits modulo one prime.
+    fn row_length(&self) -> usize {
+        let params = self.input.params();
+        params.digits(self.input.level()) * params.degree()
+    }
+
+    /// (x - [x]_D) / D modulo every prime that is left, for the sums x modulo Q P and D = P, or P q_level.
+    fn divide(&self, mut rows: Vec<Row<'_>>) -> Vec<Poly<Ntt>> {
+        let (params, level) = (self.input.params(), self.input.level());
+        let degree = params.degree();
+        let (kept, conversion) = match self.then {
+            Then::Rescale => (level, params.mod_down_and_rescale(level)),
+            _ => (level + 1, params.mod_down(level)),
+        };
+        let (above, below) = (rows.split_off(kept), rows);
+        let mut last = [(); 2].map(|()| params.pool.take(above.len() * degree));
+        let [first, second] = &mut last;
+        each_row(above, [first, second], degree, |index, row, [first, second]| {
+            self.sum(kept + index, row, [&mut *first, &mut *second]);
+            let table = table(params, level, kept + index);
+            table.inverse(first);
+            table.inverse(second);
+        });
+        let mut results = last.map(|sums| {
+            let mut remainder = params.pool.take(kept * degree);
+            let sources: Vec<&[u64]> = sums.chunks_exact(degree).collect();
+            let mut targets: Vec<&mut [u64]> = remainder.chunks_exact_mut(degree).collect();
+            conversion.convert(&sources, &mut targets);
+            remainder
+        });
+        let [first, second] = &mut results;
+        each_row(below, [first, second], degree, |index, row, remainders| {
+            let mut sums = params.pool.take(2 * degree);
+            let (first, second) = sums.split_at_mut(degree);
+            self.sum(index, row, [&mut *first, &mut *second]);
+            for (half, (sum, remainder)) in [first, second].into_iter().zip(remainders).enumerate()
+            {
+                params.table(index).forward(remainder);
+                self.finish(index, half, sum, remainder);
             }
-            rows[index].push(limb);
+        });
+        results.map(|words| Poly::from_words(params, kept - 1, words)).into()
+    }
+
+    /// The sums of all digits times both halves of the key modulo one prime; before a rescaling P `plus` is part of them.
+    fn sum(&self, index: usize, row: Row<'_>, mut sums: [&mut [u64]; 2]) {
+        let (params, level) = (self.input.params(), self.input.level());
+        let row = match row {
+            Row::Values(limbs) => limbs,
+            Row::Coefficients(limbs) => {
+                transform(params, level, index, limbs);
+                limbs
+            }
+        };
+        dot(self.input, self.key, index, row, sums.each_mut().map(|sum| &mut **sum));
+        if !matches!(self.then, Then::Rescale) || index > level {
+            return;
         }
-    }
-    rows
-}
-
-/// Runs `work` on the limbs of every prime, on other threads as well where there are any.
-fn each_row(rows: Vec<Vec<&mut [u64]>>, work: impl Fn(usize, Vec<&mut [u64]>) + Send + Sync) {
-    if rayon::current_num_threads() > 1 {
-        rows.into_par_iter().enumerate().for_each(|(index, row)| work(index, row));
-    } else {
-        rows.into_iter().enumerate().for_each(|(index, row)| work(index, row));
-    }
-}
-
-/// Switches a polynomial in one go: digits modulo one prime are multiplied while they are in the cache.
-pub(super) fn switch(input: &Poly<Ntt>, key: &SwitchKey) -> [Words; 2] {
-    let mut extended = extend(input);
-    let (params, level) = (input.params(), input.level());
-    let (degree, count) = (params.degree(), params.digits(level));
-    let mut sums = [(); 2].map(|()| params.pool.take(wide(params, level) * degree));
-    let [first, second] = &mut sums;
-    let work = |index, limbs: &mut [u64], first: &mut [u64], second: &mut [u64]| {
-        transform(params, level, index, limbs);
-        dot(input, key, index, limbs, [first, second]);
-    };
-    if rayon::current_num_threads() > 1 {
-        let pieces = extended.par_chunks_exact_mut(count * degree);
-        let sums = first.par_chunks_exact_mut(degree).zip(second.par_chunks_exact_mut(degree));
-        let pieces = pieces.zip(sums).enumerate();
-        pieces.for_each(|(index, (limbs, (a, b)))| work(index, limbs, a, b));
-    } else {
-        let pieces = extended.chunks_exact_mut(count * degree);
-        let sums = first.chunks_exact_mut(degree).zip(second.chunks_exact_mut(degree));
-        let pieces = pieces.zip(sums).enumerate();
-        pieces.for_each(|(index, (limbs, (a, b)))| work(index, limbs, a, b));
-    }
-    sums
-}
-
-/// Divides both sums modulo Q P by P and rounds, (x − [x]_P) P⁻¹ modulo q_j; then adds `plus`, and applies an automorphism.
-pub(super) fn mod_down(
-    params: &Arc<Params>,
-    level: usize,
-    mut sums: [Words; 2],
-    plus: [Option<&Poly<Ntt>>; 2],
-    permutation: Option<&[u32]>,
-) -> Vec<Poly<Ntt>> {
-    let (degree, kept) = (params.degree(), (level + 1) * params.degree());
-    let special = rows(sums.iter_mut().map(|sum| &mut sum[kept..]), degree);
-    each_row(special, |index, limbs| {
-        limbs.into_iter().for_each(|limb| params.special_tables()[index].inverse(limb));
-    });
-    let mut remainders = remainders(params, params.mod_down(level), kept, &sums);
-    let pairs = sums.iter_mut().zip(&mut remainders);
-    let pairs = pairs.flat_map(|(sum, remainder)| [&mut sum[..kept], &mut remainder[..]]);
-    each_row(rows(pairs, degree), |index, mut limbs| {
-        let table = params.table(index);
-        let inverse = &params.special_inverses()[index];
-        for (pair, plus) in limbs.chunks_exact_mut(2).zip(plus) {
-            let [limb, remainder] = pair else { continue };
-            table.forward(remainder);
-            poly::sub_scale_assign(limb, remainder, inverse, table.modulus());
-            if let Some(plus) = plus {
-                poly::add_assign(limb, plus.limb(index), table.modulus());
-            }
-            if let Some(permutation) = permutation {
-                poly::permute(remainder, limb, permutation);
-            }
-        }
-    });
-    let results = if permutation.is_some() { remainders } else { sums };
-    results.map(|words| Poly::from_words(params, level, words)).into()
-}
-
-/// What lies beyond `kept` words of each sum, in coefficient form, extended to the primes of those before.
-fn remainders(
-    params: &Params,
-    conversion: &BasisConversion,
-    kept: usize,
-    sums: &[Words; 2],
-) -> [Words; 2] {
-    sums.each_ref().map(|sum| {
-        let mut remainder = params.pool.take(kept);
-        let sources: Vec<&[u64]> = sum[kept..].chunks_exact(params.degree()).collect();
-        let mut targets: Vec<&mut [u64]> = remainder.chunks_exact_mut(params.degree()).collect();
-        conversion.convert(&sources, &mut targets);
-        remainder
-    })
-}
-
-/// (x + P c) / (P q_level), rounded: relinearisation and rescale in one, at the price of the first. Both divisions leave one
-/// remainder, modulo P q_level.
-pub(super) fn mod_down_and_rescale(
-    params: &Arc<Params>,
-    level: usize,
-    mut sums: [Words; 2],
-    plus: [&Poly<Ntt>; 2],
-) -> Vec<Poly<Ntt>> {
-    let (degree, kept) = (params.degree(), level * params.degree());
-    for (sum, plus) in sums.iter_mut().zip(plus) {
-        each(&mut sum[..kept + degree], degree, |index, limb| {
-            let m = params.prime(index);
-            let mut scaled = params.pool.take(degree);
+        let m = params.prime(index);
+        let mut scaled = params.pool.take(params.degree());
+        for (sum, plus) in sums.into_iter().zip(self.plus) {
+            let Some(plus) = plus else { continue };
             scaled.copy_from_slice(plus.limb(index));
             poly::scalar_mul_assign(&mut scaled, params.special_residue(index), m);
-            poly::add_assign(limb, &scaled, m);
-        });
-    }
-    let dropped = rows(sums.iter_mut().map(|sum| &mut sum[kept..]), degree);
-    each_row(dropped, |index, limbs| {
-        let table = table(params, level, level + index);
-        limbs.into_iter().for_each(|limb| table.inverse(limb));
-    });
-    let mut remainders = remainders(params, params.mod_down_and_rescale(level), kept, &sums);
-    let pairs = sums.iter_mut().zip(&mut remainders);
-    let pairs = pairs.flat_map(|(sum, remainder)| [&mut sum[..kept], &mut remainder[..]]);
-    each_row(rows(pairs, degree), |index, mut limbs| {
-        let table = params.table(index);
-        let m = table.modulus();
-        let special = params.special_inverses()[index].value;
-        let inverse = m.shoup(m.mul(special, params.prime_inverses(level)[index].value));
-        for pair in limbs.chunks_exact_mut(2) {
-            let [limb, remainder] = pair else { continue };
-            table.forward(remainder);
-            poly::sub_scale_assign(limb, remainder, &inverse, m);
+            poly::add_assign(sum, &scaled, m);
         }
-    });
-    sums.map(|sum| Poly::from_words(params, level - 1, sum)).into()
+    }
+
+    /// Divides one sum and leaves the result where its remainder was.
+    fn finish(&self, index: usize, half: usize, sum: &mut [u64], remainder: &mut [u64]) {
+        let params = self.input.params();
+        let m = params.prime(index);
+        let inverse = params.special_inverses()[index].value;
+        match self.then {
+            Then::Permute(permutation) => {
+                poly::sub_scale_assign(sum, remainder, &m.shoup(inverse), m);
+                if let Some(plus) = self.plus[half] {
+                    poly::add_assign(sum, plus.limb(index), m);
+                }
+                poly::permute(remainder, sum, permutation);
+            }
+            Then::Keep => {
+                // (x - r) / P as (r - x) (-1/P), which leaves the result in the place of r.
+                poly::sub_scale_assign(remainder, sum, &m.shoup(m.neg(inverse)), m);
+                if let Some(plus) = self.plus[half] {
+                    poly::add_assign(remainder, plus.limb(index), m);
+                }
+            }
+            Then::Rescale => {
+                let prime = params.prime_inverses(self.input.level())[index].value;
+                let negated = m.shoup(m.neg(m.mul(inverse, prime)));
+                poly::sub_scale_assign(remainder, sum, &negated, m);
+            }
+        }
+    }
+}
+
+/// Runs `work` on the digits modulo each prime and the limbs of two polynomials, on other threads as well where there are any.
+fn each_row(
+    rows: Vec<Row<'_>>,
+    [first, second]: [&mut Words; 2],
+    degree: usize,
+    work: impl Fn(usize, Row<'_>, [&mut [u64]; 2]) + Send + Sync,
+) {
+    if rayon::current_num_threads() > 1 {
+        let limbs = first.par_chunks_exact_mut(degree).zip(second.par_chunks_exact_mut(degree));
+        let rows = rows.into_par_iter().zip(limbs).enumerate();
+        rows.for_each(|(index, (row, (first, second)))| work(index, row, [first, second]));
+    } else {
+        let limbs = first.chunks_exact_mut(degree).zip(second.chunks_exact_mut(degree));
+        let rows = rows.into_iter().zip(limbs).enumerate();
+        rows.for_each(|(index, (row, (first, second)))| work(index, row, [first, second]));
+    }
 }
 
 /// Divides all parts of a ciphertext by the last prime and rounds: one level lower.
@@ -271,18 +274,27 @@ pub(super) fn rescale(parts: &[Poly<Ntt>]) -> Vec<Poly<Ntt>> {
     });
     let last: Vec<Words> = last.collect();
     let mut out: Vec<Poly<Ntt>> = parts.iter().map(|_| Poly::scratch(params, level - 1)).collect();
-    let limbs = rows(out.iter_mut().map(Poly::residues_mut), params.degree());
-    each_row(limbs, |index, limbs| {
+    // Prime by prime: all parts share the roots of its transform, which at degree 2^15 are as large as two limbs.
+    let mut rows: Vec<Vec<&mut [u64]>> = (0..level).map(|_| Vec::new()).collect();
+    for poly in &mut out {
+        let limbs = poly.residues_mut().chunks_exact_mut(params.degree());
+        rows.iter_mut().zip(limbs).for_each(|(row, limb)| row.push(limb));
+    }
+    let divide = |(index, row): (usize, Vec<&mut [u64]>)| {
         let table = params.table(index);
         let m = table.modulus();
         // (x - r) / q as (r - x) (-1/q), which leaves the input where it is.
         let negated = m.shoup(m.neg(params.prime_inverses(level)[index].value));
-        for ((limb, part), last) in limbs.into_iter().zip(parts).zip(&last) {
-            limb.copy_from_slice(last);
-            convert::recentre(limb, params.prime(level), m);
+        for ((limb, part), last) in row.into_iter().zip(parts).zip(&last) {
+            convert::recentre_to(limb, last, params.prime(level), m);
             table.forward(limb);
             poly::sub_scale_assign(limb, part.limb(index), &negated, m);
         }
-    });
+    };
+    if rayon::current_num_threads() > 1 {
+        rows.into_par_iter().enumerate().for_each(divide);
+    } else {
+        rows.into_iter().enumerate().for_each(divide);
+    }
     out
 }

@@ -12,14 +12,14 @@ const LINE: usize = 8;
 /// Words in a huge page: large buffers start on one and fill the last one.
 const HUGE: usize = (2 << 20) / size_of::<u64>();
 
-/// Buffers that wait for their next use.
+/// Buffers that wait for their next use, the one that came back last at the end.
 pub(super) struct Pool {
     free: Mutex<Vec<Vec<u64>>>,
     limit: usize,
 }
 
 impl Pool {
-    /// A pool that keeps at most `limit` words.
+    /// A pool that keeps at most `limit` words, those used last.
     pub fn new(limit: usize) -> Arc<Self> {
         Arc::new(Pool { free: Mutex::new(Vec::new()), limit })
     }
@@ -36,7 +36,7 @@ impl Pool {
         let fits = |words: &Vec<u64>| (whole..=2 * whole).contains(&words.len());
         let best = free.iter().enumerate().filter(|(_, words)| fits(words));
         let best = best.min_by_key(|(_, words)| words.len()).map(|(index, _)| index);
-        let words = best.map(|index| free.swap_remove(index));
+        let words = best.map(|index| free.remove(index));
         drop(free);
         let words = words.unwrap_or_else(|| {
             let mut words = vec![0; whole];
@@ -100,11 +100,22 @@ impl DerefMut for Words {
 impl Drop for Words {
     fn drop(&mut self) {
         let words = core::mem::take(&mut self.words);
-        let mut free = self.pool.lock();
-        let kept: usize = free.iter().map(Vec::len).sum();
-        if kept + words.len() <= self.pool.limit {
-            free.push(words);
+        if words.len() > self.pool.limit {
+            return;
         }
+        let mut free = self.pool.lock();
+        free.push(words);
+        let kept: usize = free.iter().map(Vec::len).sum();
+        let mut excess = kept.saturating_sub(self.pool.limit);
+        let mut stale = 0;
+        while excess > 0 {
+            excess = excess.saturating_sub(free[stale].len());
+            stale += 1;
+        }
+        let stale: Vec<Vec<u64>> = free.drain(..stale).collect();
+        // Pages go back to the system without the lock.
+        drop(free);
+        drop(stale);
     }
 }
 
@@ -129,5 +140,13 @@ mod tests {
         let free = pool.lock();
         assert_eq!(free.len(), 2);
         assert!(free.iter().map(Vec::len).sum::<usize>() <= 10_000);
+    }
+
+    #[test]
+    fn the_oldest_buffers_make_room() {
+        let pool = Pool::new(10_000);
+        drop([pool.take(4000), pool.take(4001), pool.take(4002)]);
+        let lengths: Vec<usize> = pool.lock().iter().map(|words| words.len() - LINE).collect();
+        assert_eq!(lengths, [4001, 4002]);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::super::Complex;
 use super::super::ciphertext::Ciphertext;
-use super::super::keyswitch;
+use super::super::keyswitch::{Switch, Then};
 use super::super::noise::Noise;
 use super::super::plaintext::{Encoding, Plaintext};
 use super::super::poly::{Ntt, Poly};
@@ -133,9 +133,9 @@ impl Evaluator {
         };
         let keys = self.keys_for(a, "relinearisation", "KeyPlan::relinearise")?;
         let key = keys.relinearisation(a.level())?;
-        let (level, sums) = (a.level(), keyswitch::switch(c2, key));
-        let parts = keyswitch::mod_down(&self.params, level, sums, [Some(c0), Some(c1)], None);
-        let noise = a.noise().plus(self.switch_noise(level));
+        let plus = [Some(c0), Some(c1)];
+        let parts = Switch { input: c2, key, plus, then: Then::Keep }.run();
+        let noise = a.noise().plus(self.switch_noise(a.level()));
         Ok(a.with_parts(parts, a.scale(), noise, a.magnitude()))
     }
 
@@ -161,8 +161,9 @@ impl Evaluator {
         }
         let keys = self.keys_for(a, "relinearisation", "KeyPlan::relinearise")?;
         let level = a.level();
-        let sums = keyswitch::switch(c2, keys.relinearisation(level)?);
-        let parts = keyswitch::mod_down_and_rescale(&self.params, level, sums, [c0, c1]);
+        let key = keys.relinearisation(level)?;
+        let plus = [Some(c0), Some(c1)];
+        let parts = Switch { input: c2, key, plus, then: Then::Rescale }.run();
         let prime = self.params.prime(level).value() as f64;
         let noise = a.noise().plus(self.switch_noise(level)).times(1.0 / prime);
         let noise = noise.plus(Noise::rounding(self.params.expansion(), 1));

@@ -2,8 +2,7 @@
 
 use super::super::ciphertext::Ciphertext;
 use super::super::keys::SwitchKey;
-use super::super::keyswitch::{self, Digits};
-use super::super::words::Words;
+use super::super::keyswitch::{Digits, Switch, Then};
 use super::Evaluator;
 use super::multiply::{halves, linear};
 use crate::error::{Error, Result};
@@ -40,8 +39,7 @@ impl Evaluator {
             return Ok(a.clone());
         }
         let (element, key) = self.rotation_key(a, steps)?;
-        let [_, linear] = halves(a)?;
-        self.turn(a, element, keyswitch::switch(linear, key))
+        self.turn(a, element, key, None)
     }
 
     /// The complex conjugate of every slot.
@@ -60,8 +58,7 @@ impl Evaluator {
         }
         let keys = self.keys_for(a, "conjugation", "KeyPlan::conjugate")?;
         let (element, key) = keys.conjugation(a.level())?;
-        let [_, linear] = halves(a)?;
-        self.turn(a, element, keyswitch::switch(linear, key))
+        self.turn(a, element, key, None)
     }
 
     /// Cuts c_1 into digits once, for [`Self::rotate_hoisted`].
@@ -86,8 +83,7 @@ impl Evaluator {
                 return Ok(ciphertext.clone());
             }
             let (element, key) = self.rotation_key(ciphertext, steps)?;
-            let [_, linear] = halves(ciphertext)?;
-            self.turn(ciphertext, element, a.digits.switch(linear, key))
+            self.turn(ciphertext, element, key, Some(&a.digits))
         };
         steps.iter().map(rotate).collect()
     }
@@ -117,12 +113,26 @@ impl Evaluator {
         keys.rotation(steps, a.slots(), a.level())
     }
 
-    /// `(c_0 + d_0)(X^g), d_1(X^g)` with d the sums of a key switch divided by P (docs/ckks.md, section 4.4).
-    fn turn(&self, a: &Ciphertext, element: u64, sums: [Words; 2]) -> Result<Ciphertext> {
-        let [constant, _] = halves(a)?;
+    /// `(c_0 + d_0)(X^g), d_1(X^g)` with d what the key makes of c_1 (docs/ckks.md, section 4.4), whose digits may be at hand.
+    fn turn(
+        &self,
+        a: &Ciphertext,
+        element: u64,
+        key: &SwitchKey,
+        digits: Option<&Digits>,
+    ) -> Result<Ciphertext> {
+        let [constant, linear] = halves(a)?;
         let permutation = self.params.automorphism(element);
-        let plus = [Some(constant), None];
-        let parts = keyswitch::mod_down(&self.params, a.level(), sums, plus, Some(&permutation));
+        let switch = Switch {
+            input: linear,
+            key,
+            plus: [Some(constant), None],
+            then: Then::Permute(&permutation),
+        };
+        let parts = match digits {
+            Some(digits) => switch.run_with(digits),
+            None => switch.run(),
+        };
         let noise = a.noise().plus(self.switch_noise(a.level()));
         Ok(a.with_parts(parts, a.scale(), noise, a.magnitude()))
     }
