@@ -22,7 +22,7 @@ const BASE_BITS: u32 = 50;
 const SCALE_BITS: u32 = 49;
 
 /// Outputs and inputs of the plaintext matrix, and bits of its weights.
-const MATRIX: usize = 16;
+const MATRIX: usize = 64;
 const WEIGHT_BITS: u32 = 18;
 
 /// Milliseconds of every run, and the largest error of the last one's result.
