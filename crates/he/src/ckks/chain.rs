@@ -58,7 +58,8 @@ fn closest(target: f64, order: u64, taken: &[u64]) -> Option<u64> {
     let reach = ((target * SPREAD) as u64) / order;
     let free = |q: &u64| *q < 1 << 50 && !taken.contains(q) && is_prime(*q);
     let down = (0..reach).map(|k| below - k * order).find(free);
-    let up = (1..reach).map(|k| below + k * order).find(free);
+    // Nothing above the limit is free.
+    let up = (1..reach).map(|k| below + k * order).take_while(|q| *q < 1 << 50).find(free);
     let distance = |q: &u64| (*q as f64 - target).abs();
     [down, up].into_iter().flatten().min_by(|a, b| distance(a).total_cmp(&distance(b)))
 }

@@ -126,6 +126,14 @@ impl LinearTransform {
         steps.into_iter().filter(|&step| step != 0).map(|step| step as i64).collect()
     }
 
+    /// The rotations of a transform over `slots` slots with these diagonals, none of them zero: for an owner who makes the keys
+    /// for a matrix that is not known yet.
+    pub fn rotations_of(slots: usize, diagonals: impl Iterator<Item = usize> + Clone) -> Vec<i64> {
+        let step = step(diagonals.clone(), slots);
+        let steps: BTreeSet<usize> = diagonals.flat_map(|k| [k - k % step, k % step]).collect();
+        steps.into_iter().filter(|&step| step != 0).map(|step| step as i64).collect()
+    }
+
     /// The keys that it needs, for its level.
     pub fn key_plan(&self) -> KeyPlan {
         KeyPlan::new().rotations(self.rotations()).at_level(self.level)

@@ -5,6 +5,7 @@
 //! the comments cite.
 
 mod approximate;
+mod bilinear;
 mod bytes;
 mod chain;
 mod ciphertext;
@@ -30,6 +31,7 @@ mod small;
 mod spec;
 mod words;
 
+pub use bilinear::Form;
 pub use ciphertext::{Ciphertext, SeededCiphertext};
 pub use embedding::{Embedding, RealEmbedding};
 pub use entropy::Entropy;

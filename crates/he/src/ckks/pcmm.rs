@@ -82,6 +82,17 @@ impl PlainMatrix {
         })
     }
 
+    pub(super) fn weights(&self) -> &Weights {
+        &self.weights
+    }
+
+    /// The noise of a row's sum, in units of the sum's coefficients, and a bound on its values.
+    pub(super) fn estimate(&self, row: usize, inputs: &[Ciphertext], delta: f64) -> (Noise, f64) {
+        let sums = Sums::new(self.weights.row(row), inputs);
+        let scale = inputs.first().map_or(1.0, Ciphertext::scale);
+        (sums.noise(delta, scale), sums.magnitude / self.scales[row])
+    }
+
     /// Outputs.
     pub fn rows(&self) -> usize {
         self.weights.rows()

@@ -2,7 +2,7 @@
 //! the ciphertext's own estimate and bound.
 
 use super::support::{Owner, RINGS, numbers, rotated, zip};
-use ciphervec_he::ckks::{Complex, Encoding, KeyPlan, Plaintext, Ring};
+use ciphervec_he::ckks::{Complex, Encoding, Form, KeyPlan, PlainMatrix, Plaintext, Ring};
 
 const LEVELS: usize = 4;
 
@@ -176,5 +176,64 @@ fn inner_products_are_reduced_once() {
         }
         let a = [owner.encrypt(&x[0], 0)];
         assert!(evaluator.inner_product(&a, &a, 1.0).is_err());
+    }
+}
+
+#[test]
+fn bilinear_forms_are_products_of_products() {
+    for ring in RINGS {
+        let owner = Owner::new(ring, LEVELS, 2);
+        let evaluator = owner.evaluator(&KeyPlan::new().relinearise());
+        let slots = owner.params.max_slots();
+        let x: Vec<_> = (0..4).map(|i| numbers(&owner.params, slots, i)).collect();
+        let y: Vec<_> = (0..6).map(|i| numbers(&owner.params, slots, 20 + i)).collect();
+        let one = vec![Complex::new(1.0, 0.0); slots];
+        for (level, lone) in [(1, 0), (2, 1), (LEVELS, 1)] {
+            let form = |k: usize| {
+                let weight =
+                    |a: usize, b: usize| ((k * 13 + a * 5 + b * 3) % 11) as f64 / 8.0 - 0.6;
+                let rows: Vec<Vec<f64>> =
+                    (0..4 + lone).map(|a| (0..6).map(|b| weight(a, b)).collect()).collect();
+                let constants: Vec<f64> = (0..4 + lone).map(|a| weight(a, 7)).collect();
+                let inner = rows.iter().zip(&constants).map(|(row, constant)| {
+                    let start = one.iter().map(|one| one.scale(*constant)).collect::<Vec<_>>();
+                    row.iter()
+                        .zip(&y)
+                        .fold(start, |sum, (w, y)| zip(&sum, y, |s, y| s + y.scale(*w)))
+                });
+                let factors = (0..lone).map(|_| &one).chain(&x);
+                let products = factors.zip(inner).map(|(x, inner)| zip(x, &inner, |x, s| x * s));
+                let expected = products.reduce(|a, b| zip(&a, &b, |a, b| a + b)).unwrap();
+                let scales = vec![f64::exp2(8.0); rows.len()];
+                let matrix = PlainMatrix::with_scales(&rows, &scales).unwrap();
+                (Form { matrix, constants, magnitude: 32.0 }, expected)
+            };
+            let (forms, expected): (Vec<_>, Vec<_>) = (0..3).map(form).unzip();
+            let a: Vec<_> = x.iter().map(|x| owner.encrypt(x, level)).collect();
+            let b: Vec<_> = y.iter().map(|y| owner.encrypt(y, level)).collect();
+            let mut sums = Vec::new();
+            // Level 1 has 90 bits, of which this takes all but the sign.
+            if level == 1 {
+                let wide = Form { magnitude: 64.0, ..forms[0].clone() };
+                assert!(evaluator.add_bilinear(&mut sums, &[wide], &a, &b).is_err());
+                continue;
+            }
+            evaluator.add_bilinear(&mut sums, &forms, &a, &b).unwrap();
+            for (sum, expected) in sums.iter().zip(&expected) {
+                assert_eq!((sum.degree(), sum.level(), sum.magnitude()), (2, level, 32.0));
+                owner.check("bilinear form", sum, expected);
+            }
+            evaluator.add_bilinear(&mut sums, &forms, &a, &b).unwrap();
+            for (sum, expected) in sums.iter().zip(&expected) {
+                let twice: Vec<Complex> = expected.iter().map(|value| value.scale(2.0)).collect();
+                owner.check("twice", &evaluator.normalise(sum).unwrap(), &twice);
+            }
+            assert!(evaluator.add_bilinear(&mut sums, &forms, &a, &b[..5]).is_err());
+            assert!(evaluator.add_bilinear(&mut sums, &forms, &a[..2], &b).is_err());
+            assert!(evaluator.add_bilinear(&mut sums, &forms[..2], &a, &b).is_err());
+            assert!(evaluator.add_bilinear(&mut sums, &forms, &[], &b).is_err());
+            let low: Vec<_> = b.iter().map(|b| evaluator.drop_to(b, level - 1).unwrap()).collect();
+            assert!(evaluator.add_bilinear(&mut Vec::new(), &forms, &a, &low).is_err());
+        }
     }
 }

@@ -91,6 +91,7 @@ impl Path {
     fn land(&mut self, params: &Params, place: Place) {
         if same(self.end.scale, place.scale) {
             self.drop_to(place.level);
+            self.end.scale = place.scale;
             return;
         }
         self.drop_to(place.level + 1);

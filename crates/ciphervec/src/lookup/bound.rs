@@ -1,0 +1,250 @@
+//! How far a lookup is off. A strategy and parameters enter; the error of its result leaves. Both sides, public numbers only.
+//!
+//! Theorem 5.1 of the paper (arXiv 2606.03191): with an error ε in what enters, functions of Lipschitz constant L (C_V (p + 2)/√12
+//! for the powers of a root of unity) and a table M, the root-mean-square error of a row is at most
+//! C_PCMM/Δ + (‖M‖₂/√d) L ε, and ‖M‖₂ ≤ C_T (√d + √p). Here ε and the roundings on the way are taken through each strategy's
+//! own recurrence, which gives the mean square error of a function in place of L ε.
+
+use super::basis::{Basis, Kind};
+use super::indicator;
+use super::parameters::Candidate;
+use super::recipe::{Design, Recipe};
+use ciphervec_he::ckks::Ring;
+
+/// σ² of fresh noise with the rounding of the message, the variance of a rounding, and that of a ternary coefficient.
+const FRESH: f64 = 3.2 * 3.2 + 1.0 / 12.0;
+const ROUNDING: f64 = 1.0 / 12.0;
+const TERNARY: f64 = 2.0 / 3.0;
+/// The largest sum of looked-up numbers, in root mean squares, that parameters leave room for without losing precision.
+const PEAK: f64 = 16.0;
+/// Room that a modulus has for the sign and the error.
+pub(super) const ROOM: f64 = 2.1;
+/// Digits up to which errors are taken through the recurrence number by number.
+const EXACT: usize = 64;
+/// How many times the estimated error the bound is: estimates are averages over noise and indices.
+const MARGIN: f64 = 2.0;
+
+/// Mean squares of errors, as multiples of what a fresh number and a rescale are off.
+#[derive(Clone, Copy)]
+struct Growth {
+    fresh: f64,
+    rounding: f64,
+}
+
+/// The errors of a design in a ring.
+pub(super) struct Errors<'a> {
+    design: &'a Design<'a>,
+    growth: Vec<Growth>,
+    /// Standard deviations of a slot's real part, in units of 1 over the scale.
+    fresh: f64,
+    rounding: f64,
+}
+
+impl<'a> Errors<'a> {
+    pub fn new(design: &'a Design<'a>, log_degree: u32) -> Self {
+        let degree = f64::exp2(f64::from(log_degree));
+        let ring = design.bases.first().map_or(Ring::ConjugateInvariant, Basis::ring);
+        // δ of docs/ckks.md, and the half of it that is in the real part of a complex slot.
+        let (delta, real) = match ring {
+            Ring::Standard => (degree, degree / 2.0),
+            _ => (2.0 * degree, 2.0 * degree),
+        };
+        Errors {
+            design,
+            growth: design.bases.iter().map(growth).collect(),
+            fresh: (FRESH * real).sqrt(),
+            rounding: (ROUNDING * (1.0 + TERNARY * delta) * real).sqrt(),
+        }
+    }
+
+    /// The root mean square error of a result over that of the table's numbers.
+    pub fn relative(&self, candidate: &Candidate) -> f64 {
+        let [bottom, scale] = candidate.scales().map(|bits| f64::exp2(f64::from(bits)));
+        let sums = if self.design.sum_level() == 0 { bottom } else { scale };
+        let mut square = 0.0;
+        for (basis, growth) in self.design.bases.iter().zip(&self.growth) {
+            square += self.basis(basis, growth, scale, sums) / basis.mean_square();
+        }
+        let mean_square: f64 = self.design.bases.iter().map(Basis::mean_square).product();
+        if self.design.multiplies() && !self.design.folded {
+            square += (self.rounding / sums).powi(2) / mean_square;
+        }
+        // Weights have what room the modulus leaves them.
+        let spec = &candidate.spec;
+        let modulus = match self.design.sum_level() {
+            0 => f64::exp2(f64::from(spec.base_bits)),
+            level => {
+                f64::exp2(f64::from(spec.base_bits) + level as f64 * f64::from(spec.scale_bits))
+            }
+        };
+        let weight = self.weight(modulus / (ROOM * PEAK * sums));
+        let functions: f64 = self.design.bases.iter().map(|basis| basis.size() as f64).product();
+        (square + ROUNDING * functions * mean_square / weight.powi(2)).sqrt()
+    }
+
+    /// The scale of weights of a table whose root mean square is 1.
+    fn weight(&self, room: f64) -> f64 {
+        room.min(f64::exp2(f64::from(super::embed::WEIGHT_BITS - 3)))
+    }
+
+    /// The mean square error of a function where weights or another digit's functions meet it.
+    fn basis(&self, basis: &Basis, growth: &Growth, scale: f64, sums: f64) -> f64 {
+        let landed = if self.design.multiplies() { scale } else { sums };
+        let rounding = (self.rounding / scale).powi(2);
+        if basis.kind() == Kind::Indicator {
+            return indicator_error(basis.size(), rounding) + (self.rounding / landed).powi(2);
+        }
+        let fresh = self.fresh / if basis.kind() == Kind::Given { landed } else { scale };
+        let made = growth.fresh * fresh.powi(2) + growth.rounding * rounding;
+        // The last step lands at the level of the sums; powers are rounded once more when they are conjugated.
+        let steps = match basis.kind() {
+            Kind::Given => 0.0,
+            Kind::Powers => 8.0,
+            _ => 1.0,
+        };
+        made + steps * (self.rounding / landed).powi(2)
+    }
+}
+
+/// After r squarings an error in the 1 is 2^r times as large; cleaning squares it.
+fn indicator_error(size: usize, rounding: f64) -> f64 {
+    let (squarings, cleanings) = indicator::steps(size);
+    let mut error = f64::exp2(squarings as f64) * (1.4 * rounding).sqrt();
+    for _ in 0..cleanings {
+        error = 3.0 * error * error;
+    }
+    // One function in `size` is the 1; the others are off by the last two products.
+    error * error / size as f64 + 2.0 * rounding
+}
+
+fn growth(basis: &Basis) -> Growth {
+    match basis.kind() {
+        Kind::Given | Kind::Indicator => Growth { fresh: 1.0, rounding: 0.0 },
+        Kind::Chebyshev => {
+            let small = basis.size().min(EXACT);
+            // Errors of T_n grow as n^1.5.
+            let ratio = (basis.size() as f64 / small as f64).powi(3);
+            let growth = chebyshev(small);
+            Growth { fresh: growth.fresh * ratio, rounding: growth.rounding * ratio }
+        }
+        Kind::Powers => powers(basis.size() / 2),
+    }
+}
+
+/// e_n = 2 (T_a e_b + T_b e_a) − e_1, the last for odd n = a + b only, plus the rounding of the step.
+fn chebyshev(size: usize) -> Growth {
+    let (mut fresh, mut rounding) = (0.0, 0.0);
+    for index in 0..size {
+        // `[n − 1][source]`: source 0 is what enters, source n − 1 the step that made T_n.
+        let mut errors: Vec<Vec<f64>> = Vec::with_capacity(size);
+        for n in 1..size {
+            let [a, b] = [n.div_ceil(2), n / 2];
+            let mut error = vec![0.0; size];
+            if n > 1 {
+                let [value_a, value_b] = [a, b].map(|n| super::chebyshev::value(n, index, size));
+                let odd = f64::from(u8::from(n % 2 == 1));
+                for (source, error) in error.iter_mut().enumerate() {
+                    *error = 2.0
+                        * (value_a * errors[b - 1][source] + value_b * errors[a - 1][source])
+                        - odd * errors[0][source];
+                }
+            }
+            error[n - 1] += 1.0;
+            fresh += error[0].powi(2);
+            rounding += error[1..].iter().map(|error| error * error).sum::<f64>();
+            errors.push(error);
+        }
+    }
+    let count = (size * (size - 1)) as f64;
+    Growth { fresh: fresh / count, rounding: rounding / count }
+}
+
+/// e_k/α^k is the sum of those of the two halves of k, and the rounding of the step: no angle matters. Both parts are doubled.
+fn powers(half: usize) -> Growth {
+    let (mut fresh, mut rounding) = (0.0, 0.0);
+    let mut errors: Vec<Vec<f64>> = Vec::with_capacity(half);
+    for k in 1..=half {
+        let mut error = vec![0.0; half];
+        if k > 1 {
+            let [a, b] = [&errors[k.div_ceil(2) - 1], &errors[k / 2 - 1]];
+            error.iter_mut().zip(a.iter().zip(b)).for_each(|(sum, (a, b))| *sum = a + b);
+        }
+        error[k - 1] += 1.0;
+        fresh += error[0].powi(2);
+        rounding += error[1..].iter().map(|error| error * error).sum::<f64>();
+        errors.push(error);
+    }
+    let count = half as f64 / 4.0;
+    Growth { fresh: fresh / count, rounding: rounding / count }
+}
+
+impl Recipe {
+    /// The root mean square error to expect of a looked-up number, over the root mean square of the table's numbers.
+    pub fn relative_error(&self) -> f64 {
+        let (design, params) = (self.design(), self.params());
+        let candidate = Candidate { spec: *params.spec(), last_bits: params.last_bits() };
+        Errors::new(&design, params.spec().log_degree).relative(&candidate)
+    }
+
+    /// What the root mean square error of looked-up rows stays below: the shape of Theorem 5.1, with the spectral norms of the
+    /// `tables` themselves in place of C_T (√d + √p). Tables are row-major, one row of numbers for each index.
+    pub fn bound(&self, tables: &[&[f64]]) -> f64 {
+        let shape = self.shape();
+        let per_column = (shape.columns as f64).sqrt();
+        let square: f64 =
+            tables.iter().map(|table| spectral_norm(table, shape.columns).powi(2)).sum();
+        MARGIN * self.relative_error() * square.sqrt() / per_column
+    }
+}
+
+/// ‖M‖₂ by power iteration, from below by less than a hundredth in all but contrived cases.
+fn spectral_norm(table: &[f64], columns: usize) -> f64 {
+    let mut vector: Vec<f64> = (0..columns).map(|i| 1.0 + (i % 7) as f64 / 8.0).collect();
+    let mut norm = 0.0;
+    for _ in 0..50 {
+        let length = vector.iter().map(|x| x * x).sum::<f64>().sqrt();
+        if length == 0.0 {
+            return norm;
+        }
+        vector.iter_mut().for_each(|x| *x /= length);
+        let mut next = vec![0.0; columns];
+        let mut square = 0.0;
+        for row in table.chunks_exact(columns) {
+            let dot: f64 = row.iter().zip(&vector).map(|(a, b)| a * b).sum();
+            square += dot * dot;
+            next.iter_mut().zip(row).for_each(|(sum, value)| *sum += dot * value);
+        }
+        norm = square.sqrt();
+        vector = next;
+    }
+    norm
+}
+
+/// Condition (13) of the paper, corollary C.3: the scale that suffices for an error of 1/`inverse_error` in every row, with
+/// C_PCMM of the sums, C_V of the functions, C_T of the table, and C_0 of what enters.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ScaleSelection {
+    /// p.
+    pub rows: usize,
+    /// d.
+    pub columns: usize,
+    /// u.
+    pub inverse_error: f64,
+    /// C_PCMM.
+    pub sums: f64,
+    /// C_V.
+    pub functions: f64,
+    /// C_T.
+    pub table: f64,
+    /// C_0 = 19.2 √N for a fresh ciphertext.
+    pub input: f64,
+}
+
+impl ScaleSelection {
+    /// Δ.
+    pub fn scale(&self) -> f64 {
+        let (p, d) = (self.rows as f64, self.columns as f64);
+        let table = self.functions * self.table * (d.sqrt() + p.sqrt()) / d.sqrt();
+        self.inverse_error * (self.sums + table * (p + 2.0) / 12f64.sqrt() * self.input)
+    }
+}

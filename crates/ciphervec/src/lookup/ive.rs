@@ -1,0 +1,62 @@
+//! Independent vector evaluation. A root of unity enters, real and imaginary parts of its powers leave. Server side, and the
+//! roots for the client (IVE-PEL, arXiv 2606.03191, section 4.2 and algorithm 1).
+//!
+//! α_j = exp(2πi J_j) with J_j = (−1)^j (2j + 1)/4p. Re α_j^k for k = 1 … p/2 and Im α_j^k for k = 1 … p/2 − 1 are, with the
+//! constant, the p rows of the discrete cosine transform: Im α_j^k = cos(π (p − k)(2j + 1)/2p).
+
+use super::basis::{Sink, settle};
+use crate::error::Result;
+use ciphervec_he::ckks::{Ciphertext, Complex, Evaluator};
+use core::f64::consts::PI;
+
+/// α_j among `size` roots.
+pub(super) fn root(index: usize, size: usize) -> Complex {
+    let angle = PI * (2 * index + 1) as f64 / (2 * size) as f64;
+    Complex::from_polar(1.0, if index.is_multiple_of(2) { angle } else { -angle })
+}
+
+/// Function `place`: 2 Re α_j^k at k, then 2 Im α_j^k at p/2 + k.
+pub(super) fn value(place: usize, index: usize, size: usize) -> f64 {
+    let half = size / 2;
+    // The angle modulo a turn, exactly.
+    let angle = |k: usize| PI * (k * (2 * index + 1) % (4 * size)) as f64 / (2 * size) as f64;
+    if place <= half {
+        return 2.0 * angle(place).cos();
+    }
+    let sine = 2.0 * angle(place - half).sin();
+    if index.is_multiple_of(2) { sine } else { -sine }
+}
+
+/// The parts of α^1 … α^(size/2): a power is the product of its two halves, which keeps factors at one level, and a conjugation
+/// splits it at the lowest level, where that is cheapest.
+pub(super) fn generate(
+    evaluator: &Evaluator,
+    alpha: &Ciphertext,
+    size: usize,
+    level: usize,
+    sink: &mut Sink<'_>,
+) -> Result<()> {
+    let half = size / 2;
+    let alpha = alpha.clone().with_magnitude(1.0)?;
+    let mut factors = vec![alpha.clone()];
+    let last_factor = half.div_ceil(2);
+    for k in 1..=half {
+        let power = if k == 1 {
+            alpha.clone()
+        } else {
+            let [large, small] = [k.div_ceil(2), k / 2].map(|half| &factors[half - 1]);
+            evaluator.mul(large, small)?.with_magnitude(1.0)?
+        };
+        let low = settle(evaluator, &power, level)?;
+        if 1 < k && k <= last_factor {
+            factors.push(power);
+        }
+        let conjugate = evaluator.conjugate(&low)?;
+        sink(k - 1, evaluator.add(&low, &conjugate)?)?;
+        if k < half {
+            let imaginary = evaluator.sub(&low, &conjugate)?;
+            sink(half + k - 1, evaluator.multiply_gaussian(&imaginary, 0, -1)?)?;
+        }
+    }
+    Ok(())
+}
