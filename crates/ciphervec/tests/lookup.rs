@@ -2,8 +2,11 @@
 #![cfg(feature = "client")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use ciphervec::lookup::{Client, Documents, Options, PADDING, Pooling, Server, Spec, Table};
+use ciphervec::lookup::{
+    Client, Documents, Options, PADDING, Pooling, Server, Spec, Strategy, Table,
+};
 use ciphervec_arith::sample::Stream;
+use ciphervec_he::ckks::{Evaluator, KeyPlan, SecretKey};
 
 /// Pseudorandom integers below `most`.
 fn below(seed: u8, count: usize, most: u64) -> Vec<usize> {
@@ -40,17 +43,18 @@ fn documents(table: &Table, lengths: &[usize]) -> (Vec<i64>, Vec<usize>) {
 fn exact(table: &Table, indices: &[i64], offsets: &[usize], pooling: Pooling) -> Vec<f64> {
     let pooled = |pair: &[usize]| {
         let mut sum = vec![0.0; table.columns()];
+        let mut length = 0;
         for token in pair[0]..pair[1] {
-            for (one, index) in
-                indices[token * table.tables()..][..table.tables()].iter().enumerate()
-            {
+            let indices = &indices[token * table.tables()..][..table.tables()];
+            length += usize::from(indices[0] != PADDING);
+            for (one, index) in indices.iter().enumerate() {
                 if *index != PADDING {
                     let row = table.row(one, *index as usize);
                     sum.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
                 }
             }
         }
-        let length = if pooling == Pooling::Mean { (pair[1] - pair[0]).max(1) } else { 1 };
+        let length = if pooling == Pooling::Mean { length.max(1) } else { 1 };
         sum.into_iter().map(|value| value / length as f64).collect::<Vec<_>>()
     };
     offsets.windows(2).flat_map(pooled).collect()
@@ -66,7 +70,7 @@ fn sums_and_means_stay_within_the_stated_bound() {
     ] {
         for pooling in [Pooling::Sum, Pooling::Mean] {
             for word_bytes in 4..=6 {
-                let options = Options { pooling, limit: 128, word_bytes };
+                let options = Options { pooling, word_bytes, ..Options::default() };
                 let table = table(shape);
                 let server = Server::new(table.clone(), options).unwrap();
                 let spec = Spec::from_bytes(&server.spec().to_bytes()).unwrap();
@@ -191,4 +195,140 @@ fn queries_and_answers_of_others_are_refused() {
     assert!(twin.decode(&answer).unwrap_err().to_string().contains("wrong key"));
     assert!(server.answer(&answer).is_err() && client.decode(&query).is_err());
     assert!(Spec::from_bytes(&query).is_err() && Client::from_secret_bytes(&query).is_err());
+    assert!(Server::from_bytes(&query).is_err());
+}
+
+/// Client, server and what the client gets for documents of these lengths.
+fn look_up(table: &Table, options: Options, lengths: &[usize]) -> (Server, Vec<f64>, Vec<f64>) {
+    let server = Server::new(table.clone(), options).unwrap();
+    let spec = Spec::from_bytes(&server.spec().to_bytes()).unwrap();
+    assert_eq!(&spec, server.spec());
+    let client = Client::generate(spec).unwrap();
+    let server = Server::from_bytes(&server.to_bytes()).unwrap();
+    let (indices, offsets) = documents(table, lengths);
+    let tokens: Vec<usize> = (0..=offsets[lengths.len()]).collect();
+    let query = client.query(&Documents::new(&indices, table.tables(), &offsets).unwrap()).unwrap();
+    if let Some(keys) = client.keys().unwrap() {
+        assert!(server.answer(&query).unwrap_err().to_string().contains("register"));
+        server.register(&keys).unwrap();
+    }
+    let again = Client::from_secret_bytes(&client.to_secret_bytes()).unwrap();
+    let got = again.decode(&server.answer(&query).unwrap()).unwrap();
+    // A row for every token is a document of one.
+    let offsets = if options.pooling == Pooling::None { &tokens } else { &offsets };
+    let expected = exact(table, &indices, offsets, options.pooling);
+    assert_eq!(got.len(), expected.len());
+    (server, got, expected)
+}
+
+#[test]
+fn strategies_that_look_up_token_by_token_obey_their_bounds() {
+    for (strategy, shape, pooling) in [
+        (Strategy::OneHot, (2, 20, 3), Pooling::None),
+        (Strategy::OneHotDigits, (2, 30, 2), Pooling::Mean),
+        (Strategy::IveDigits, (4, 64, 1), Pooling::Sum),
+        (Strategy::IveDigits, (1, 65, 2), Pooling::None),
+        (Strategy::Ive, (2, 16, 2), Pooling::Mean),
+    ] {
+        let options = Options { strategy, pooling, ..Options::default() };
+        let table = table(shape);
+        let (server, got, expected) = look_up(&table, options, &[9, 0, 30, 1]);
+        let error = |at: usize| (got[at] - expected[at]).abs();
+        let worst = (0..got.len()).map(error).fold(0.0, f64::max);
+        assert!(worst <= server.spec().error_bound(), "{strategy}: {worst:e}");
+        let square = (0..got.len()).map(|at| error(at).powi(2)).sum::<f64>() / got.len() as f64;
+        let rows = table.values();
+        let mean = rows.iter().map(|value| value * value).sum::<f64>() / rows.len() as f64;
+        let longest = if pooling == Pooling::Sum { 30.0 } else { 1.0 };
+        // √ℓ rows are summed, and the root mean square of a batch of few tokens scatters.
+        let goal = f64::exp2(-14.0) * (shape.0 as f64 * longest * mean).sqrt();
+        assert!(square.sqrt() < 1.5 * goal, "{strategy}: {:e} > {goal:e}", square.sqrt());
+    }
+}
+
+#[test]
+fn tokens_beyond_the_slots_take_another_batch() {
+    let table = table((1, 8, 1)).with_zero_row().unwrap();
+    let options = Options {
+        strategy: Strategy::OneHot,
+        pooling: Pooling::None,
+        limit: 1 << 17,
+        ..Options::default()
+    };
+    let slots = Server::new(table.clone(), options).unwrap().recipe().unwrap().batch();
+    let rows = Table::new(&table.values()[..8], (1, 8, 1)).unwrap();
+    let (indices, offsets) = documents(&rows, &[slots + 3]);
+    let server = Server::new(table.clone(), options).unwrap();
+    let client = Client::generate(server.spec().clone()).unwrap();
+    let query = client.query(&Documents::new(&indices, 1, &offsets).unwrap()).unwrap();
+    let got = client.decode(&server.answer(&query).unwrap()).unwrap();
+    assert_eq!(got.len(), slots + 3);
+    for (got, index) in got.iter().zip(&indices) {
+        let expected = if *index == PADDING { 0.0 } else { table.row(0, *index as usize)[0] };
+        assert!((got - expected).abs() <= server.spec().error_bound());
+    }
+    // What the server can go on with has padding as rows of zeros.
+    assert_eq!(server.embed(&query).unwrap().len(), 2);
+}
+
+/// Rows that are looked up with a level left can be multiplied on the server: their squares.
+#[test]
+fn looked_up_rows_stay_usable() {
+    let table = table((1, 9, 1));
+    let options = Options {
+        strategy: Strategy::IveDigits,
+        pooling: Pooling::None,
+        levels: 1,
+        ..Options::default()
+    };
+    let server = Server::new(table, options).unwrap();
+    let client = Client::generate(server.spec().clone()).unwrap();
+    let keys = client.keys().unwrap().unwrap();
+    server.register(&keys).unwrap();
+    let indices: Vec<i64> = (0..9).collect();
+    let query = client.query(&Documents::new(&indices, 1, &[0, 9]).unwrap()).unwrap();
+    let rows = server.embed(&query).unwrap();
+    assert_eq!((rows.len(), rows[0].len(), rows[0][0].level()), (1, 1, 1));
+    let evaluator = Evaluator::without_keys(server.recipe().unwrap().params().clone());
+    let square = evaluator.rescale(&evaluator.multiply(&rows[0][0], &rows[0][0]).unwrap()).unwrap();
+    assert_eq!((square.level(), square.degree()), (0, 2));
+}
+
+#[test]
+fn token_strategies_refuse_what_is_not_theirs() {
+    let options = |strategy| Options { strategy, pooling: Pooling::None, ..Options::default() };
+    let make = |shape, strategy| {
+        let server = Server::new(table(shape), options(strategy)).unwrap();
+        let client = Client::generate(server.spec().clone()).unwrap();
+        (server, client)
+    };
+    let (server, client) = make((1, 16, 1), Strategy::IveDigits);
+    let (_, other) = make((1, 17, 1), Strategy::IveDigits);
+    let documents = Documents::new(&[1, 2], 1, &[0, 2]).unwrap();
+    let query = client.query(&documents).unwrap();
+    let name = server.register(&client.keys().unwrap().unwrap()).unwrap();
+    let answer = server.answer(&query).unwrap();
+    assert!(other.decode(&answer).is_err());
+    let twin = Client::generate(server.spec().clone()).unwrap();
+    assert!(twin.decode(&answer).unwrap_err().to_string().contains("wrong key"));
+    assert!(server.forget(name) && !server.forget(name));
+    assert!(server.answer(&query).unwrap_err().to_string().contains("register"));
+    assert!(server.register(&query).is_err());
+    let other = SecretKey::generate(server.recipe().unwrap().params()).unwrap();
+    let none = other.evaluation_keys(&KeyPlan::new()).unwrap().to_bytes();
+    assert!(server.register(&none).unwrap_err().to_string().contains("lacks a key"));
+
+    let (plain, counting) = make_histogram();
+    assert!(plain.register(&[]).unwrap_err().to_string().contains("no evaluation keys"));
+    assert!(plain.embed(&query).unwrap_err().to_string().contains("token by token"));
+    assert!(plain.answer(&query).is_err() && counting.decode(&answer).is_err());
+    let levels = Options { levels: 1, ..Options::default() };
+    assert!(Server::new(table((1, 2, 1)), levels).is_err());
+    assert!(Server::new(table((1, 5000, 1)), options(Strategy::Ive)).is_err());
+}
+
+fn make_histogram() -> (Server, Client) {
+    let server = Server::new(table((1, 16, 1)), Options::default()).unwrap();
+    let client = Client::generate(server.spec().clone()).unwrap();
+    (server, client)
 }

@@ -53,8 +53,8 @@ pub enum Scheme {
     ElGamal = 6,
     /// RNS-CKKS.
     Ckks = 7,
-    /// The count sealed form.
-    Counts = 8,
+    /// Private lookup, whatever its strategy encrypts with.
+    Lookup = 8,
 }
 
 impl Scheme {
@@ -67,7 +67,7 @@ impl Scheme {
         Scheme::OkamotoUchiyama,
         Scheme::ElGamal,
         Scheme::Ckks,
-        Scheme::Counts,
+        Scheme::Lookup,
     ];
 
     /// The scheme in words.
@@ -81,7 +81,7 @@ impl Scheme {
             Scheme::OkamotoUchiyama => "Okamoto–Uchiyama",
             Scheme::ElGamal => "ElGamal",
             Scheme::Ckks => "CKKS",
-            Scheme::Counts => "counts",
+            Scheme::Lookup => "lookup",
         }
     }
 

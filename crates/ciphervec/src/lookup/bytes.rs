@@ -1,36 +1,39 @@
-//! What travels between the halves of a lookup, and a client's key. Objects enter, framed bytes leave, and back. Both sides.
+//! The description of a lookup and a client's key. Objects enter, framed bytes leave, and back. Both sides.
 //!
-//! - a description: `tables u32 | rows u32 | columns u32 | zero row u8 | pooling u8 | limit u32 | word bytes u8 | digest 16 |
-//!   scale of counts f64 | scale of weights f64 | unit f64 | bound f64`;
-//! - a query: `description's id 16 | nonce 16 | mask seed 32 | wants the hint u8 | documents u32 | words`;
-//! - an answer: `description's id 16 | nonce 16 | has the hint u8 | documents u32 | hint, if any, u32 each | sums, as long as a
-//!   word each`;
+//! - a description: `strategy u8 | tables u32 | rows u32 | columns u32 | zero row u8 | pooling u8 | limit u32 | bytes of a word or
+//!   bits of precision u8 | levels u8 | digest 16 | scale of counts f64 | scale of weights f64 | unit f64 | bound f64`; the scales
+//!   and the unit are 1 where a strategy has none;
+//! - tables, for whoever keeps them: `description's frame, its length before it as u32 | numbers f64 each`;
 //! - a secret key: `32 bytes | description's frame`.
 
 use super::histogram::Scales;
-use super::spec::{MAX_LIMIT, Options, Pooling, Spec};
-use super::table::{MAX_COLUMNS, MAX_TABLE_ROWS, MAX_TABLES};
+use super::server::Server;
+use super::spec::{Method, Options, Pooling, Spec};
+use super::strategy::Strategy;
+use super::table::{MAX_COLUMNS, MAX_TABLE_ROWS, MAX_TABLES, Table};
 use crate::error::{Error, Result};
 use ciphervec_he::params::ParamId;
-use ciphervec_he::sealed::SegmentId;
-#[cfg(feature = "client")]
-use ciphervec_he::sealed::counts::DEGREE;
-use ciphervec_he::sealed::counts::{Counts, Hint};
 use ciphervec_he::wire::{self, Header, KeyId, Kind, Reader, Scheme};
+
+/// Largest absolute value of log2 of a scale or a bound that is read.
+const MAX_LOG_SCALE: f64 = 1024.0;
 
 impl Spec {
     /// The description, framed. Public.
     pub fn to_bytes(&self) -> Vec<u8> {
+        let Options { strategy, pooling, limit, word_bytes, precision_bits, levels } = self.options;
         let (tables, rows, columns) = self.shape;
-        let mut payload = Vec::new();
+        let mut payload = vec![strategy as u8];
         for number in [tables, rows, columns] {
             payload.extend_from_slice(&(number as u32).to_le_bytes());
         }
-        payload.extend([u8::from(self.zero_row), self.options.pooling as u8]);
-        payload.extend_from_slice(&(self.options.limit as u32).to_le_bytes());
-        payload.push(self.options.word_bytes as u8);
+        payload.extend([u8::from(self.zero_row), pooling as u8]);
+        payload.extend_from_slice(&(limit as u32).to_le_bytes());
+        let detail = self.scales.map_or(precision_bits as u8, |_| word_bytes as u8);
+        payload.extend([detail, levels as u8]);
         payload.extend_from_slice(&self.digest);
-        for number in [self.scales.count, self.scales.weight, self.scales.unit, self.scales.bound] {
+        let scales = self.scales.map_or([1.0; 3], |one| [one.count, one.weight, one.unit]);
+        for number in scales.into_iter().chain([self.bound]) {
             payload.extend_from_slice(&number.to_le_bytes());
         }
         frame(Kind::Spec, self.params, KeyId::default(), &payload)
@@ -39,11 +42,13 @@ impl Spec {
     /// Reads what [`Self::to_bytes`] wrote.
     ///
     /// # Errors
-    /// Damaged or malformed bytes, and sizes that no table has.
+    /// Damaged or malformed bytes, sizes that no table has, and options that do not go together.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let (header, payload) = wire::open(Kind::Spec, bytes)?;
         let mut reader = Reader::new("the description of a lookup", payload);
         expect_scheme(&header, &reader)?;
+        let strategy =
+            Strategy::from_byte(reader.u8()?).ok_or_else(|| reader.error("a strategy expected"))?;
         let mut number = |most: usize| {
             let number = reader.u32()? as usize;
             if (1..=most).contains(&number) {
@@ -56,134 +61,83 @@ impl Spec {
         let pooling = Pooling::from_byte(reader.u8()?)
             .ok_or_else(|| reader.error("pooling none, sum or mean expected"))?;
         let limit = reader.u32()? as usize;
-        let word_bytes = usize::from(reader.u8()?);
+        let (detail, levels) = (reader.u8()?, usize::from(reader.u8()?));
         let digest = reader.array()?;
         let mut scale = || {
             let scale = reader.f64()?;
-            if scale > 0.0 && scale.log2().abs() <= 256.0 {
+            if scale > 0.0 && scale.log2().abs() <= MAX_LOG_SCALE {
                 return Ok(scale);
             }
             Err(reader.error(format!("a positive scale expected, got {scale}")))
         };
-        let scales = Scales { count: scale()?, weight: scale()?, unit: scale()?, bound: scale()? };
-        let options = Options { pooling, limit, word_bytes };
-        options.check()?;
-        let scheme = Counts::new(word_bytes)?;
-        let most = if pooling == Pooling::Mean { 1.0 } else { limit as f64 };
-        if limit > MAX_LIMIT || zero_row && shape.1 < 2 || scales.count * most > scheme.capacity() {
-            return Err(reader.error("sizes that fit each other expected").into());
-        }
-        let spec = Spec { shape, zero_row, digest, options, scales, params: scheme.param_id() };
-        expect_params("the description of a lookup", &spec, &header)?;
+        let [count, weight, unit, bound] = [scale()?, scale()?, scale()?, scale()?];
         if header.key != KeyId::default() {
             return Err(reader.error("a description names no key").into());
         }
+        let mut options = Options { strategy, pooling, limit, levels, ..Options::default() };
+        let histogram = strategy == Strategy::Histogram;
+        match histogram {
+            true => options.word_bytes = usize::from(detail),
+            false => options.precision_bits = u32::from(detail),
+        }
+        let method = Method::new(&options, shape)?;
+        let most = if pooling == Pooling::Mean { 1.0 } else { limit as f64 };
+        let fits = match &method {
+            Method::Histogram(scheme) => count * most <= scheme.capacity(),
+            Method::Tokens(_) => [count, weight, unit] == [1.0; 3],
+        };
+        if !fits || zero_row && shape.1 < 2 {
+            return Err(reader.error("sizes that fit each other expected").into());
+        }
         reader.finish()?;
+        let scales = histogram.then_some(Scales { count, weight, unit, bound });
+        let params = method.param_id();
+        let spec = Spec { shape, zero_row, digest, options, scales, bound, params };
+        expect_params("the description of a lookup", &spec, &header)?;
         Ok(spec)
     }
 }
 
-/// Encrypted documents as a server reads them.
-pub(super) struct Query<'a> {
-    pub key: KeyId,
-    pub nonce: SegmentId,
-    pub mask_seed: [u8; 32],
-    pub wants_hint: bool,
-    pub documents: usize,
-    pub words: &'a [u8],
-}
-
-impl<'a> Query<'a> {
-    #[cfg(feature = "client")]
-    pub fn to_bytes(&self, spec: &Spec) -> Vec<u8> {
-        let mut out = Vec::with_capacity(wire::HEADER_LEN + 69 + self.words.len());
-        out.resize(wire::HEADER_LEN, 0);
-        out.extend_from_slice(&spec.id());
-        out.extend_from_slice(&self.nonce.0);
-        out.extend_from_slice(&self.mask_seed);
-        out.push(u8::from(self.wants_hint));
-        out.extend_from_slice(&(self.documents as u32).to_le_bytes());
-        out.extend_from_slice(self.words);
-        header(Kind::Query, spec.params, self.key).seal(&mut out);
-        out
+impl Server {
+    /// The tables with their description, framed: not for clients.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let spec = self.spec().to_bytes();
+        let values = self.table().values();
+        let mut payload = Vec::with_capacity(4 + spec.len() + 8 * values.len());
+        payload.extend_from_slice(&(spec.len() as u32).to_le_bytes());
+        payload.extend_from_slice(&spec);
+        values.iter().for_each(|value| payload.extend_from_slice(&value.to_le_bytes()));
+        frame(Kind::Segment, self.spec().params, KeyId::default(), &payload)
     }
 
-    pub fn from_bytes(spec: &Spec, scheme: &Counts, bytes: &'a [u8]) -> Result<Self> {
-        let (header, payload) = wire::open(Kind::Query, bytes)?;
-        let mut reader = Reader::new("a query of a lookup", payload);
+    /// Reads what [`Self::to_bytes`] wrote. Evaluation keys have to be registered again.
+    ///
+    /// # Errors
+    /// Damaged or malformed bytes, and tables that are not those of the description.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let (header, payload) = wire::open(Kind::Segment, bytes)?;
+        let mut reader = Reader::new("the tables of a lookup", payload);
         expect_scheme(&header, &reader)?;
-        expect_params("a query", spec, &header)?;
-        expect_spec("query", spec, reader.array()?)?;
-        let (nonce, mask_seed) = (SegmentId(reader.array()?), reader.array()?);
-        let wants_hint = flag(&mut reader)?;
-        let documents = reader.u32()? as usize;
-        let length = documents.checked_mul(scheme.words_len(1, spec.dimension()));
-        if documents == 0 || length != Some(reader.remaining()) {
+        let length = reader.u32()? as usize;
+        let spec = Spec::from_bytes(reader.take(length)?)?;
+        expect_params("the tables of a lookup", &spec, &header)?;
+        let (tables, rows, columns) = spec.shape;
+        if header.key != KeyId::default() || reader.remaining() != 8 * tables * rows * columns {
             let left = reader.remaining();
-            return Err(reader
-                .error(format!("{documents} documents expected in {left} bytes"))
-                .into());
-        }
-        let words = reader.take(reader.remaining())?;
-        Ok(Query { key: header.key, nonce, mask_seed, wants_hint, documents, words })
-    }
-}
-
-/// Encrypted sums as a client reads them.
-pub(super) struct Answer {
-    pub key: KeyId,
-    pub nonce: SegmentId,
-    pub documents: usize,
-    pub hint: Option<Hint>,
-    pub sums: Vec<u64>,
-}
-
-impl Answer {
-    pub fn to_bytes(&self, spec: &Spec, scheme: &Counts) -> Vec<u8> {
-        let hint = self.hint.as_ref().map_or(&[][..], Hint::values);
-        let word = scheme.word_bytes();
-        let length = wire::HEADER_LEN + 37 + 4 * hint.len() + word * self.sums.len();
-        let mut out = Vec::with_capacity(length);
-        out.resize(wire::HEADER_LEN, 0);
-        out.extend_from_slice(&spec.id());
-        out.extend_from_slice(&self.nonce.0);
-        out.push(u8::from(self.hint.is_some()));
-        out.extend_from_slice(&(self.documents as u32).to_le_bytes());
-        hint.iter().for_each(|value| out.extend_from_slice(&value.to_le_bytes()));
-        self.sums.iter().for_each(|sum| out.extend_from_slice(&sum.to_le_bytes()[..word]));
-        header(Kind::Response, spec.params, self.key).seal(&mut out);
-        out
-    }
-
-    #[cfg(feature = "client")]
-    pub fn from_bytes(spec: &Spec, scheme: &Counts, bytes: &[u8]) -> Result<Self> {
-        let (header, payload) = wire::open(Kind::Response, bytes)?;
-        let mut reader = Reader::new("an answer of a lookup", payload);
-        expect_scheme(&header, &reader)?;
-        expect_params("an answer", spec, &header)?;
-        expect_spec("decode", spec, reader.array()?)?;
-        let nonce = SegmentId(reader.array()?);
-        let has_hint = flag(&mut reader)?;
-        let documents = reader.u32()? as usize;
-        let (outputs, word) = (spec.columns(), scheme.word_bytes());
-        let hint_bytes = if has_hint { 4 * DEGREE * outputs } else { 0 };
-        let sums = documents.checked_mul(outputs * word);
-        let expected = sums.and_then(|sums| sums.checked_add(hint_bytes));
-        if documents == 0 || expected != Some(reader.remaining()) {
-            let left = reader.remaining();
-            let detail =
-                format!("{documents} documents of {outputs} numbers expected in {left} bytes");
+            let detail = format!("{tables} × {rows} × {columns} numbers expected in {left} bytes");
             return Err(reader.error(detail).into());
         }
-        let values = reader.take(hint_bytes)?.as_chunks::<4>().0;
-        let values = values.iter().map(|value| u32::from_le_bytes(*value)).collect();
-        let hint = if has_hint { Hint::from_values(values, outputs) } else { None };
-        let sums = reader.take(reader.remaining())?.chunks_exact(word).map(|bytes| {
-            let mut wide = [0; 8];
-            wide[..word].copy_from_slice(bytes);
-            u64::from_le_bytes(wide)
-        });
-        Ok(Answer { key: header.key, nonce, documents, hint, sums: sums.collect() })
+        let values = reader.take(reader.remaining())?.as_chunks::<8>().0;
+        let values: Vec<f64> = values.iter().map(|value| f64::from_le_bytes(*value)).collect();
+        let table = Table::from_parts(values, spec.shape, spec.zero_row)?;
+        if table.digest() != spec.digest {
+            return Err(reader.error("these are not the tables of the description").into());
+        }
+        let server = Server::new(table, spec.options)?;
+        if *server.spec() != spec {
+            return Err(reader.error("these tables have another description").into());
+        }
+        Ok(server)
     }
 }
 
@@ -225,15 +179,15 @@ impl super::Client {
     }
 }
 
-fn header(kind: Kind, params: ParamId, key: KeyId) -> Header {
-    Header { scheme: Scheme::Counts, kind, params, key }
+pub(super) fn header(kind: Kind, params: ParamId, key: KeyId) -> Header {
+    Header { scheme: Scheme::Lookup, kind, params, key }
 }
 
 fn frame(kind: Kind, params: ParamId, key: KeyId, payload: &[u8]) -> Vec<u8> {
     header(kind, params, key).frame(payload)
 }
 
-fn flag(reader: &mut Reader<'_>) -> Result<bool> {
+pub(super) fn flag(reader: &mut Reader<'_>) -> Result<bool> {
     match reader.u8()? {
         0 => Ok(false),
         1 => Ok(true),
@@ -241,15 +195,15 @@ fn flag(reader: &mut Reader<'_>) -> Result<bool> {
     }
 }
 
-fn expect_scheme(header: &Header, reader: &Reader<'_>) -> Result<()> {
-    if header.scheme == Scheme::Counts {
+pub(super) fn expect_scheme(header: &Header, reader: &Reader<'_>) -> Result<()> {
+    if header.scheme == Scheme::Lookup {
         return Ok(());
     }
     let detail = format!("this is one of the scheme {}, not of a lookup", header.scheme.as_str());
     Err(reader.error(detail).into())
 }
 
-fn expect_params(what: &'static str, spec: &Spec, header: &Header) -> Result<()> {
+pub(super) fn expect_params(what: &'static str, spec: &Spec, header: &Header) -> Result<()> {
     if header.params == spec.params {
         return Ok(());
     }
@@ -258,7 +212,7 @@ fn expect_params(what: &'static str, spec: &Spec, header: &Header) -> Result<()>
 }
 
 /// Refuses what was made for another table.
-fn expect_spec(operation: &'static str, spec: &Spec, found: [u8; 16]) -> Result<()> {
+pub(super) fn expect_spec(operation: &'static str, spec: &Spec, found: [u8; 16]) -> Result<()> {
     if found == spec.id() {
         return Ok(());
     }

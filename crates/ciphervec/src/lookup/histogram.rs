@@ -3,13 +3,10 @@
 //! A document is one vector of ℓ·p counts, encrypted in the count form ([`ciphervec_he::sealed::counts`]); its sum over the
 //! tables is the product of that vector with the ℓ·p rows. One server-side multiply-add a count, no keys, no levels.
 
-use super::spec::Pooling;
+use super::spec::{Pooling, TAIL_DEVIATIONS};
 use super::table::Table;
 use crate::error::{Error, Result};
 use ciphervec_he::sealed::counts::Counts;
-
-/// A Gaussian exceeds this many standard deviations with probability below 2^-64.
-const TAIL_DEVIATIONS: f64 = 9.5;
 
 /// What counts and weights are multiplied by before they are rounded, and what that costs.
 ///

@@ -11,11 +11,14 @@ mod chebyshev;
 mod client;
 mod cost;
 #[cfg(feature = "client")]
+mod counting;
+#[cfg(feature = "client")]
 mod documents;
 mod embed;
 mod histogram;
 mod indicator;
 mod ive;
+mod messages;
 mod parameters;
 mod planner;
 mod recipe;
@@ -24,6 +27,8 @@ mod small_batch;
 mod spec;
 mod strategy;
 mod table;
+#[cfg(feature = "client")]
+mod tokens;
 
 pub use bound::ScaleSelection;
 #[cfg(feature = "client")]

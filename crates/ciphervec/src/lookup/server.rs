@@ -1,10 +1,16 @@
 //! The server's half. Tables enter at setup; then queries enter, which it cannot read, and answers leave.
 
-use super::bytes::{Answer, Query};
-use super::spec::{Options, Spec};
+use super::embed::{Weights, embed};
+use super::messages::{Answer, Query, TokensAnswer, TokensQuery};
+use super::recipe::Recipe;
+use super::spec::{Method, Options, Spec};
 use super::table::Table;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use ciphervec_he::ckks::{Ciphertext, EvaluationKeys, Evaluator};
 use ciphervec_he::sealed::counts::{Counts, Hint, Masks};
+use ciphervec_he::wire::KeyId;
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// Tables ready to be looked up in, and their public description.
 ///
@@ -13,14 +19,18 @@ use ciphervec_he::sealed::counts::{Counts, Hint, Masks};
 pub struct Server {
     spec: Spec,
     table: Table,
-    scheme: Counts,
-    weights: Vec<i64>,
+    prepared: Prepared,
+}
+
+enum Prepared {
+    Histogram { scheme: Box<Counts>, weights: Vec<i64> },
+    Tokens { recipe: Recipe, weights: Weights, keys: RwLock<HashMap<KeyId, Evaluator>> },
 }
 
 impl core::fmt::Debug for Server {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let (tables, rows, columns) = self.spec.shape;
-        write!(f, "Server({tables} tables of {rows} × {columns})")
+        write!(f, "Server({tables} tables of {rows} × {columns}, {})", self.spec.strategy())
     }
 }
 
@@ -28,12 +38,21 @@ impl Server {
     /// Prepares `table`.
     ///
     /// # Errors
-    /// [`Error::Range`](crate::Error::Range), [`Error::Lookup`](crate::Error::Lookup) for options or numbers that do not go
-    /// together.
+    /// [`Error::Range`], [`Error::Lookup`] for options or numbers that do not go together.
     pub fn new(table: Table, options: Options) -> Result<Self> {
-        let (spec, scheme) = Spec::new(&table, options)?;
-        let weights = spec.scales.weights(&table);
-        Ok(Server { spec, table, scheme, weights })
+        let (spec, method) = Spec::new(&table, options)?;
+        let prepared = match (method, &spec.scales) {
+            (Method::Histogram(scheme), Some(scales)) => {
+                Prepared::Histogram { scheme, weights: scales.weights(&table) }
+            }
+            (Method::Tokens(recipe), _) => {
+                let tables: Vec<&[f64]> = (0..table.tables()).map(|at| table.table(at)).collect();
+                let weights = Weights::new(&recipe, &tables)?;
+                Prepared::Tokens { recipe, weights, keys: RwLock::default() }
+            }
+            (Method::Histogram(_), None) => return Err(other_strategy("setup")),
+        };
+        Ok(Server { spec, table, prepared })
     }
 
     /// What a client needs to know.
@@ -46,20 +65,122 @@ impl Server {
         &self.table
     }
 
+    /// How indices are written and looked up, in strategies that look up token by token.
+    pub fn recipe(&self) -> Option<&Recipe> {
+        match &self.prepared {
+            Prepared::Tokens { recipe, .. } => Some(recipe),
+            Prepared::Histogram { .. } => None,
+        }
+    }
+
+    /// Keeps the evaluation keys of a client, which must come before its queries. Returns the name of the client's key.
+    ///
+    /// # Errors
+    /// [`Error::Lookup`] in strategies that need none, and for a set that lacks one; damaged bytes.
+    pub fn register(&self, keys: &[u8]) -> Result<KeyId> {
+        let Prepared::Tokens { recipe, keys: held, .. } = &self.prepared else {
+            return Err(Error::Lookup {
+                operation: "register",
+                detail: "strategy histogram needs no evaluation keys".into(),
+            });
+        };
+        let keys = EvaluationKeys::from_bytes(recipe.params(), keys)?;
+        if !keys.covers(&recipe.key_plan()) {
+            return Err(Error::Lookup {
+                operation: "register",
+                detail: format!(
+                    "the set lacks a key that strategy {} needs over these tables, or reaches too low a level; send what the \
+                     client's keys() gives",
+                    recipe.strategy()
+                ),
+            });
+        }
+        let name = keys.key_id();
+        let evaluator = Evaluator::new(Arc::new(keys));
+        held.write().unwrap_or_else(PoisonError::into_inner).insert(name, evaluator);
+        Ok(name)
+    }
+
+    /// Drops the evaluation keys of a client; says whether there were any.
+    pub fn forget(&self, key: KeyId) -> bool {
+        let Prepared::Tokens { keys, .. } = &self.prepared else { return false };
+        keys.write().unwrap_or_else(PoisonError::into_inner).remove(&key).is_some()
+    }
+
     /// Answers a query.
     ///
     /// # Errors
-    /// Damaged or malformed bytes, and a query for another table or other settings.
+    /// Damaged or malformed bytes, and a query for another table or other settings; [`Error::Lookup`] where the keys of the
+    /// client who asks were not registered.
     pub fn answer(&self, query: &[u8]) -> Result<Vec<u8>> {
-        let query = Query::from_bytes(&self.spec, &self.scheme, query)?;
+        match &self.prepared {
+            Prepared::Histogram { scheme, weights } => self.sums(scheme, weights, query),
+            Prepared::Tokens { recipe, weights, keys } => {
+                let query = TokensQuery::from_bytes(&self.spec, recipe, query)?;
+                let batches = self.look_up(recipe, weights, keys, &query)?;
+                let TokensQuery { key, nonce, memo, .. } = query;
+                Ok(TokensAnswer { key, nonce, memo, batches }.to_bytes(&self.spec))
+            }
+        }
+    }
+
+    /// Looked-up rows for more work on the server: for every batch of [`Recipe::batch`] tokens a ciphertext a column, token i of
+    /// the batch in slot i, with [`Options::levels`] levels left.
+    ///
+    /// # Errors
+    /// As [`Self::answer`], and [`Error::Lookup`] in strategy `histogram`.
+    pub fn embed(&self, query: &[u8]) -> Result<Vec<Vec<Ciphertext>>> {
+        let Prepared::Tokens { recipe, weights, keys } = &self.prepared else {
+            return Err(other_strategy("embed"));
+        };
+        self.look_up(recipe, weights, keys, &TokensQuery::from_bytes(&self.spec, recipe, query)?)
+    }
+
+    fn look_up(
+        &self,
+        recipe: &Recipe,
+        weights: &Weights,
+        keys: &RwLock<HashMap<KeyId, Evaluator>>,
+        query: &TokensQuery<'_>,
+    ) -> Result<Vec<Vec<Ciphertext>>> {
+        let name = query.ciphertexts.first().map(Ciphertext::key_id).unwrap_or_default();
+        let evaluator = if recipe.key_plan().keys(recipe.params()) == 0 {
+            Evaluator::without_keys(recipe.params().clone())
+        } else {
+            let held = keys.read().unwrap_or_else(PoisonError::into_inner);
+            held.get(&name).cloned().ok_or_else(|| Error::Lookup {
+                operation: "answer",
+                detail: format!(
+                    "the keys of {name} are not here; register what its client's keys() gives first"
+                ),
+            })?
+        };
+        let (entries, tables) = (recipe.entries(), self.spec.tables());
+        let batch = |ciphertexts: &[Ciphertext]| {
+            let queries: Vec<&[Ciphertext]> = ciphertexts.chunks_exact(entries).collect();
+            embed(recipe, &evaluator, weights, &queries)
+        };
+        query.ciphertexts.chunks_exact(entries * tables).map(batch).collect()
+    }
+
+    /// The sums of documents.
+    fn sums(&self, scheme: &Counts, weights: &[i64], query: &[u8]) -> Result<Vec<u8>> {
+        let query = Query::from_bytes(&self.spec, scheme, query)?;
         let dimension = self.spec.dimension();
-        let sums = self.scheme.scan(query.words, query.documents, dimension, &self.weights);
+        let sums = scheme.scan(query.words, query.documents, dimension, weights);
         let hint = query.wants_hint.then(|| {
-            let masks = Masks::new(&self.scheme, &query.mask_seed, dimension);
-            Hint::new(&self.scheme, &masks, &self.weights)
+            let masks = Masks::new(scheme, &query.mask_seed, dimension);
+            Hint::new(scheme, &masks, weights)
         });
-        let answer =
-            Answer { key: query.key, nonce: query.nonce, documents: query.documents, hint, sums };
-        Ok(answer.to_bytes(&self.spec, &self.scheme))
+        let Query { key, nonce, documents, .. } = query;
+        Ok(Answer { key, nonce, documents, hint, sums }.to_bytes(&self.spec, scheme))
+    }
+}
+
+fn other_strategy(operation: &'static str) -> Error {
+    Error::Lookup {
+        operation,
+        detail: "strategy histogram gives no encrypted rows; take one that looks up token by token"
+            .into(),
     }
 }

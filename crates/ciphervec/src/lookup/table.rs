@@ -57,6 +57,23 @@ impl Table {
         Ok(Table { shape, values: values.to_vec(), zero_row: false })
     }
 
+    /// Tables whose last row may be that of zeros, as [`Self::with_zero_row`] left them.
+    pub(super) fn from_parts(
+        values: Vec<f64>,
+        shape: (usize, usize, usize),
+        zero_row: bool,
+    ) -> Result<Self> {
+        let table = Table { zero_row, ..Self::new(&values, shape)? };
+        let last = |at| table.row(at, table.rows() - 1).iter().all(|value| *value == 0.0);
+        if zero_row && !(0..table.tables()).all(last) {
+            return Err(Error::Lookup {
+                operation: "setup",
+                detail: "the last row of every table stands for padding and must be zero".into(),
+            });
+        }
+        Ok(table)
+    }
+
     /// The same tables with one row of zeros more, for padding: strategies that look up one index a slot need it where slots
     /// are to hold nothing.
     ///
@@ -111,11 +128,13 @@ impl Table {
         &self.values[(table * rows + row) * columns..][..columns]
     }
 
-    /// M_j: the transpose of table `table`, `d` rows of `p` numbers.
-    pub fn transposed(&self, table: usize) -> Vec<f64> {
+    /// The rows of table `table`, row-major.
+    ///
+    /// # Panics
+    /// When there is no such table.
+    pub fn table(&self, table: usize) -> &[f64] {
         let (_, rows, columns) = self.shape;
-        let column = |column| (0..rows).map(move |row| self.row(table, row)[column]);
-        (0..columns).flat_map(column).collect()
+        &self.values[table * rows * columns..][..rows * columns]
     }
 
     /// The name of these numbers in this shape.
@@ -150,7 +169,7 @@ mod tests {
     fn a_zero_row_is_the_last_of_every_table() {
         let values: Vec<f64> = (1..=12).map(f64::from).collect();
         let table = Table::new(&values, (2, 3, 2)).unwrap();
-        assert_eq!(table.transposed(1), [7.0, 9.0, 11.0, 8.0, 10.0, 12.0]);
+        assert_eq!(table.table(1), [7.0, 8.0, 9.0, 10.0, 11.0, 12.0]);
         let padded = table.clone().with_zero_row().unwrap();
         assert_eq!((padded.rows(), padded.has_zero_row()), (4, true));
         for one in 0..2 {

@@ -5,6 +5,7 @@ mod ckks;
 mod elgamal;
 mod factoring;
 mod halves;
+mod lookup;
 mod pairs;
 mod similarity;
 
@@ -12,6 +13,7 @@ pub use ckks::CKKS;
 pub use elgamal::ELGAMAL;
 pub use factoring::FACTORING;
 pub use halves::{ELGAMAL_INDEX, Halves, OPEN, SEALED, SEALED_INDEX, SEALED_QUERY};
+pub use lookup::{LOOKUP, LOOKUP_TOKENS};
 pub use pairs::PAIRS;
 pub use similarity::SIMILARITY;
 

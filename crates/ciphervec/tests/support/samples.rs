@@ -1,8 +1,8 @@
 //! Nothing enters, a small valid object of every kind leaves, with the decoder that reads it.
 
 use super::decoders::{
-    self, CKKS, Checksum, ELGAMAL, ELGAMAL_INDEX, FACTORING, Halves, OPEN, PAIRS, SEALED,
-    SEALED_INDEX, SEALED_QUERY, SIMILARITY,
+    self, CKKS, Checksum, ELGAMAL, ELGAMAL_INDEX, FACTORING, Halves, LOOKUP, LOOKUP_TOKENS, OPEN,
+    PAIRS, SEALED, SEALED_INDEX, SEALED_QUERY, SIMILARITY,
 };
 use ciphervec::aead::AeadKey;
 use ciphervec::filter::FilterTags;
@@ -122,6 +122,19 @@ pub fn frames() -> Vec<Sample> {
         frame("scores of pairs", "pairs_array", &PAIRS.scores, |b| PAIRS.read_array(b)),
         frame("server of pairs", "pairs_server", &PAIRS.server, |b| PAIRS.read_server(b)),
         frame("owner of pairs", "pairs_owner", &PAIRS.secret, |b| PAIRS.read_owner(b)),
+        frame("lookup description", "lookup_description", &LOOKUP.description, |b| {
+            LOOKUP.read_description(b)
+        }),
+        frame("lookup tables", "lookup_tables", &LOOKUP.tables, |b| LOOKUP.read_tables(b)),
+        frame("lookup client", "lookup_client", &LOOKUP.secret, |b| LOOKUP.read_secret(b)),
+        frame("query of counts", "lookup_query", &LOOKUP.query, |b| LOOKUP.read_query(b)),
+        frame("answer of counts", "lookup_answer", &LOOKUP.answer, |b| LOOKUP.read_answer(b)),
+        frame("query of tokens", "lookup_tokens_query", &LOOKUP_TOKENS.query, |b| {
+            LOOKUP_TOKENS.read_query(b)
+        }),
+        frame("answer of tokens", "lookup_tokens_answer", &LOOKUP_TOKENS.answer, |b| {
+            LOOKUP_TOKENS.read_answer(b)
+        }),
         frame("ElGamal public key", "elgamal_public_key", &ELGAMAL.public_key, |b| {
             ELGAMAL.read_public_key(b)
         }),

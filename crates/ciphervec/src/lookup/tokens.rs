@@ -1,0 +1,168 @@
+//! The client's half of strategies that look up token by token. Documents enter, ciphertexts leave; looked-up rows enter, what was
+//! to become of them leaves. Client side.
+
+use super::client::expect_key;
+use super::documents::Documents;
+use super::messages::{TokensAnswer, TokensQuery};
+use super::recipe::Recipe;
+use super::spec::{Pooling, Spec, row_of};
+use crate::aead::{AeadKey, associated_data};
+use crate::error::{Error, Result};
+use ciphervec_he::ckks::{Complex, Encoding, Plaintext, SecretKey};
+use ciphervec_he::keys::{MasterKey, Purpose, random_bytes};
+use ciphervec_he::sealed::SegmentId;
+use ciphervec_he::wire::{KeyId, Reader};
+use rayon::prelude::*;
+use zeroize::{Zeroize, Zeroizing};
+
+/// The keys of a client.
+pub(super) struct Tokens {
+    recipe: Recipe,
+    secret: SecretKey,
+    memo: AeadKey,
+}
+
+/// Where documents begin and end and which tokens are padding: sealed, it travels with the query and comes back.
+struct Memo {
+    lengths: Vec<usize>,
+    padding: Vec<bool>,
+}
+
+impl Tokens {
+    pub fn new(id: &[u8; 16], master: &MasterKey, recipe: Recipe) -> Self {
+        let seed = master.derive(Purpose::QueryKey, &[id]);
+        let secret = SecretKey::from_seed(recipe.params(), seed.expose());
+        let memo = AeadKey::new(*master.derive(Purpose::Aead, &[id]).expose());
+        Tokens { recipe, secret, memo }
+    }
+
+    pub fn recipe(&self) -> &Recipe {
+        &self.recipe
+    }
+
+    pub fn keys(&self) -> Result<Option<Vec<u8>>> {
+        let plan = self.recipe.key_plan();
+        if plan.keys(self.recipe.params()) == 0 {
+            return Ok(None);
+        }
+        Ok(Some(self.secret.evaluation_keys(&plan)?.to_bytes()))
+    }
+
+    /// Every token a slot, batch after batch; of each batch the ciphertexts of every table.
+    pub fn query(&self, spec: &Spec, key: KeyId, documents: &Documents<'_>) -> Result<Vec<u8>> {
+        let nonce = SegmentId(random_bytes()?);
+        let memo = self.seal_memo(nonce, documents)?;
+        let (batch, entries) = (self.recipe.batch(), self.recipe.entries());
+        let batches = documents.tokens().div_ceil(batch);
+        let tables = (0..batches * spec.tables()).into_par_iter().map(|at| {
+            let (first, table) = (at / spec.tables() * batch, at % spec.tables());
+            let tokens = first..documents.tokens().min(first + batch);
+            let mut slots = vec![vec![Complex::default(); tokens.len()]; entries];
+            let mut entry = vec![Complex::default(); entries];
+            for (slot, token) in tokens.enumerate() {
+                let padding = if spec.zero_row { spec.rows() - 1 } else { 0 };
+                let row = row_of(documents.token(token)[table]).unwrap_or(padding);
+                self.recipe.write(row, &mut entry)?;
+                slots.iter_mut().zip(&entry).for_each(|(slots, value)| slots[slot] = *value);
+            }
+            let sealed = slots.iter().map(|values| self.seal(values)).collect::<Result<Vec<_>>>();
+            slots.iter_mut().flatten().for_each(|value| (value.re, value.im) = (0.0, 0.0));
+            sealed
+        });
+        let ciphertexts: Vec<Vec<u8>> =
+            tables.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
+        Ok(TokensQuery::write(spec, (key, nonce), &memo, (batches, &ciphertexts)))
+    }
+
+    /// All slots and a bound of 1 are declared, whatever is in them: neither tells how many tokens there are.
+    fn seal(&self, values: &[Complex]) -> Result<Vec<u8>> {
+        let params = self.recipe.params();
+        let encoding = Encoding {
+            magnitude: Some(1.0),
+            slots: Some(params.max_slots()),
+            ..Encoding::default()
+        };
+        let plain = Plaintext::encode_complex_with(params, values, &encoding)?;
+        Ok(self.secret.encrypt_seeded(&plain)?.to_bytes())
+    }
+
+    pub fn decode(&self, spec: &Spec, key: KeyId, answer: &[u8]) -> Result<Vec<f64>> {
+        let answer = TokensAnswer::from_bytes(spec, &self.recipe, answer)?;
+        expect_key(key, answer.key)?;
+        let memo = self.open_memo(answer.nonce, answer.memo)?;
+        let (batch, columns) = (self.recipe.batch(), spec.columns());
+        let tokens = memo.padding.len();
+        if answer.batches.len() != tokens.div_ceil(batch) {
+            let (expected, actual) = (tokens.div_ceil(batch), answer.batches.len());
+            let detail = format!("{expected} batches were asked for, the answer has {actual}");
+            return Err(Error::Lookup { operation: "decode", detail });
+        }
+        let mut rows = vec![0.0; tokens * columns];
+        for (first, outputs) in answer.batches.iter().enumerate() {
+            let opened = outputs.par_iter().map(|one| Ok(self.secret.decrypt(one)?.decode()));
+            for (column, values) in opened.collect::<Result<Vec<_>>>()?.iter().enumerate() {
+                let rows = rows[first * batch * columns..].chunks_exact_mut(columns);
+                rows.zip(values).for_each(|(row, value)| row[column] = *value);
+            }
+        }
+        let padded = rows.chunks_exact_mut(columns).zip(&memo.padding);
+        padded.filter(|(_, padding)| **padding).for_each(|(row, _)| row.fill(0.0));
+        Ok(pooled(rows, &memo, (columns, spec.pooling())))
+    }
+
+    fn seal_memo(&self, nonce: SegmentId, documents: &Documents<'_>) -> Result<Vec<u8>> {
+        let (count, tokens) = (documents.len(), documents.tokens());
+        let mut plain = Zeroizing::new(Vec::with_capacity(4 + 4 * count + tokens.div_ceil(8)));
+        plain.extend_from_slice(&(count as u32).to_le_bytes());
+        for document in 0..count {
+            plain.extend_from_slice(&(documents.range(document).len() as u32).to_le_bytes());
+        }
+        let mut bits = vec![0u8; tokens.div_ceil(8)];
+        for token in 0..tokens {
+            let padding = row_of(documents.token(token)[0]).is_none();
+            bits[token / 8] |= u8::from(padding) << (token % 8);
+        }
+        plain.extend_from_slice(&bits);
+        bits.zeroize();
+        Ok(self.memo.seal("the memo of a query", &place(nonce), &plain)?)
+    }
+
+    fn open_memo(&self, nonce: SegmentId, sealed: &[u8]) -> Result<Memo> {
+        let plain = self.memo.open("the memo of a query", &place(nonce), sealed)?;
+        let mut reader = Reader::new("the memo of a query", &plain);
+        let count = reader.u32()? as usize;
+        let lengths = reader.take(count.saturating_mul(4))?.as_chunks::<4>().0;
+        let lengths: Vec<usize> =
+            lengths.iter().map(|length| u32::from_le_bytes(*length) as usize).collect();
+        let tokens: usize = lengths.iter().sum();
+        let bits = reader.take(tokens.div_ceil(8))?;
+        let padding = (0..tokens).map(|token| bits[token / 8] >> (token % 8) & 1 == 1).collect();
+        reader.finish()?;
+        Ok(Memo { lengths, padding })
+    }
+}
+
+/// Rows of `columns` numbers, summed or averaged over the tokens of a document that are no padding.
+fn pooled(rows: Vec<f64>, memo: &Memo, (columns, pooling): (usize, Pooling)) -> Vec<f64> {
+    if pooling == Pooling::None {
+        return rows;
+    }
+    let mut out = vec![0.0; memo.lengths.len() * columns];
+    let mut first = 0;
+    for (sums, length) in out.chunks_exact_mut(columns).zip(&memo.lengths) {
+        let tokens = first..first + length;
+        for row in rows[tokens.start * columns..tokens.end * columns].chunks_exact(columns) {
+            sums.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
+        }
+        let counted = memo.padding[tokens].iter().filter(|padding| !**padding).count();
+        if pooling == Pooling::Mean {
+            sums.iter_mut().for_each(|sum| *sum /= counted.max(1) as f64);
+        }
+        first += length;
+    }
+    out
+}
+
+fn place(nonce: SegmentId) -> Vec<u8> {
+    associated_data("ciphervec v1 lookup memo", &[&nonce.0])
+}

@@ -1,0 +1,6 @@
+//! A query of encrypted counts: any bytes enter, nothing but a finding leaves.
+#![no_main]
+
+use ciphervec_fuzz::{LOOKUP, edited};
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| edited(&LOOKUP.query, |b| LOOKUP.read_query(b), bytes));

@@ -1,0 +1,10 @@
+//! An answer with encrypted rows: any bytes enter, nothing but a finding leaves.
+#![no_main]
+
+use ciphervec_fuzz::{LOOKUP_TOKENS, edited};
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| edited(
+    &LOOKUP_TOKENS.answer,
+    |b| LOOKUP_TOKENS.read_answer(b),
+    bytes
+));
