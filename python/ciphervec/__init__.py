@@ -3,7 +3,7 @@ never sees them."""
 
 from __future__ import annotations
 
-from . import ckks, damgard_jurik, elgamal, errors, okamoto_uchiyama, paillier, text
+from . import ckks, damgard_jurik, elgamal, errors, lookup, okamoto_uchiyama, paillier, text
 from ._native import (
     EvaluationKeys,
     IndexSpec,
@@ -78,6 +78,7 @@ __all__ = [
     "elgamal",
     "errors",
     "get_threads",
+    "lookup",
     "okamoto_uchiyama",
     "paillier",
     "set_threads",

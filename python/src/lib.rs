@@ -14,6 +14,7 @@ mod errors;
 mod filter;
 mod ids;
 mod keys;
+mod lookup;
 mod noise_pool;
 mod owner;
 mod precompute;
@@ -55,6 +56,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<ckks::PyCkksPublicKey>()?;
     module.add_class::<ckks_array::PyCkksArray>()?;
     module.add_class::<ckks_bench::PyCkksBench>()?;
+    module.add_class::<lookup::PyLookupServer>()?;
+    module.add_class::<lookup::PyLookupClient>()?;
     module.add_class::<vectors::PyEncryptedVectors>()?;
     module.add_class::<vectors::PyEncryptedScores>()?;
     module.add_function(wrap_pyfunction!(vectors::additive_packing, module)?)?;

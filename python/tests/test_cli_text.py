@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from ciphervec import Codebook, InvalidInput
+from ciphervec.bench import text as text_bench
 from ciphervec.cli import readers, texts
 from ciphervec.cli.terminal import ExitCode
 from ciphervec.text import Classifier
@@ -144,6 +145,51 @@ def test_text_commands_refuse_with_a_code(program: Program, table: Path, tmp_pat
     assert "ngrams" in program("text", "train", table, "m.npz", *one, "--ngrams", 3, code=2).stderr
     (tmp_path / "empty").mkdir()
     assert "a folder for each class" in program("text", "train", "empty", "m.npz", code=2).stderr
+
+
+def test_texts_are_classified_encrypted(program: Program, table: Path, tmp_path: Path) -> None:
+    columns = ("--text-column", "title,body", "--label-column", "where")
+    sizes = ("--rows", 4, "--tables", 2, "--dim", 6, "--epochs", 2)
+    program("text", "train", table, "m.npz", *columns, *sizes, "--min-count", 1)
+    said = program("text", "classify", "m.npz", table, *columns).stdout
+    assert "80 texts" in said and "80 of 80 labels are those of the plain classifier, 80 are right" in said
+    (tmp_path / "lines.txt").write_text("ship and wave\n\nsnow on the peak\n")
+    for strategy in ("histogram", "ive_digits"):
+        done = program("text", "classify", "m.npz", "lines.txt", "--strategy", strategy, "--json")
+        record = json.loads(done.stdout)
+        assert record["labels"] == ["sea", "hill"] and record["same_as_plain"] == record["documents"] == 2
+        assert record["right"] is None and record["query_bytes"] > 2 * 2 * 4 * 5
+        assert record["margins"][0] > record["error_bound"] > 0 > record["margins"][1]
+
+
+def test_a_line_at_a_time_is_served(table: Path, tmp_path: Path, program: Program) -> None:
+    columns = ("--text-column", "title,body", "--label-column", "where", "--min-count", 1)
+    program("text", "train", table, "m.npz", *columns, "--rows", 4, "--tables", 1, "--dim", 6, "--epochs", 2)
+    done = subprocess.run(
+        [sys.executable, "-m", "ciphervec", "text", "serve-local", "m.npz"],
+        input="harbour and tide\ngoat path\n\nnever read\n",
+        capture_output=True, text=True, cwd=tmp_path, timeout=120, check=True,
+    )  # fmt: skip
+    lines = done.stdout.splitlines()
+    assert [line.split()[0] for line in lines if "  +" in line or "  -" in line] == ["sea", "hill"]
+    assert done.stdout.count("the server took") == 2
+
+
+def test_encrypted_classification_is_measured(program: Program, table: Path, tmp_path: Path) -> None:
+    columns = ("--text-column", "title,body", "--label-column", "where")
+    sizes = ("--rows", 4, "--tables", 2, "--epochs", 2, "--test", 0.25, "--repeats", 1)
+    options = (*columns, *sizes, "--strategy", "histogram,one_hot_digits", "--json", "out.json")
+    said = program("bench", "text", "--data", table, *options).stdout
+    assert "20 documents" in said and "keys go up once" in said
+    records = json.loads((tmp_path / "out.json").read_text())
+    assert [one["strategy"] for one in records] == ["histogram", "one_hot_digits"]
+    for one in records:
+        assert tuple(one) == text_bench.KEYS
+        assert (one["documents"], one["disagreements"]) == (20, 0)
+        assert one["accuracy_plain"] == one["accuracy_encrypted"] == 1
+        assert one["ms_per_document"] > 0 and one["bytes_per_document"] >= 2 * 4 * 5
+    refused = program("bench", "text", "--data", table, *columns, "--strategy", "magic", code=ExitCode.USAGE)
+    assert "--strategy knows histogram" in refused.stderr
 
 
 def test_words_and_numbers_are_read_as_glove_writes_them(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SAYS = {
     "additive_gallery.py": "matches: [17], as in the clear: [17]",
     "client_server_split.py": "every question found its row; the server saw sizes and times",
+    "embedding_bag.py": "same decision as in the clear: 400 of 400",
     "encrypted_pairs.py": "both orders of closeness agree: 40 of 40",
     "face_verification.py": "same decision as in the clear: 200 of 200",
     "identification_digits.py": "same nearest neighbour:",

@@ -12,7 +12,14 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-DOCUMENTS = ["README.md", "docs/api.md", "docs/ckks-similarity.md", "docs/codebooks.md", "docs/text.md"]
+DOCUMENTS = [
+    "README.md",
+    "docs/api.md",
+    "docs/ckks-similarity.md",
+    "docs/codebooks.md",
+    "docs/lookup.md",
+    "docs/text.md",
+]
 
 pytestmark = pytest.mark.skipif(
     not (ROOT / "README.md").exists(), reason="needs the repository, not only the wheel"

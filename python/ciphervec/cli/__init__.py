@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from .bench import bench_app
+from .bench_text import bench_text
 from .codebook import codebook_app
 from .collections import add, create, query
 from .demo import demo
@@ -13,6 +14,7 @@ from .precompute import precompute
 from .reproduce import reproduce_app
 from .terminal import EXIT_CODES, version
 from .text import text_app
+from .text_encrypted import classify, serve_local
 from .upkeep import info, verify
 
 _CODES = "\n".join(f"- {int(code)}: {code.says}" for code in EXIT_CODES)
@@ -64,6 +66,9 @@ app.command()(info)
 app.command()(verify)
 app.command()(precompute)
 app.command()(demo)
+bench_app.command("text")(bench_text)
+text_app.command()(classify)
+text_app.command()(serve_local)
 app.add_typer(bench_app, name="bench")
 app.add_typer(reproduce_app, name="reproduce")
 app.add_typer(codebook_app, name="codebook")

@@ -35,6 +35,18 @@ def read_labelled(path: Path, text_columns: str, label_column: str) -> Labelled:
     return found
 
 
+def read_texts(path: Path, text_columns: str) -> list[str]:
+    """Texts without labels: a CSV file's columns, a folder's .txt files, or the lines of a .txt file. Raises InvalidInput."""
+    existing(path, "file or folder")
+    if path.is_dir():
+        return [file.read_text(encoding="utf-8", errors="replace") for file in sorted(path.rglob("*.txt"))]
+    if path.suffix == ".txt":
+        return [
+            line for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()
+        ]
+    return _joined(*_records(path, text_columns, []))
+
+
 def _folder(path: Path) -> Labelled:
     texts, labels = [], []
     for file in sorted(path.glob("*/*.txt")):
@@ -46,12 +58,22 @@ def _folder(path: Path) -> Labelled:
 
 
 def _csv(path: Path, text_columns: str, label_column: str) -> Labelled:
+    names, records = _records(path, text_columns, [label_column])
+    return Labelled(_joined(names, records), [record[label_column].strip() for record in records])
+
+
+def _joined(names: list[str], records: list[dict[str, str]]) -> list[str]:
+    return [" ".join(record[name] or "" for name in names) for record in records]
+
+
+def _records(path: Path, text_columns: str, others: list[str]) -> tuple[list[str], list[dict[str, str]]]:
+    """The names of the text columns, and the lines of the table. All columns must be there."""
     names = [name.strip() for name in text_columns.split(",") if name.strip()]
     csv.field_size_limit(_LONGEST_FIELD)
     reader = csv.DictReader(io.StringIO(_content(path), newline=""))
     try:
         there = reader.fieldnames or []
-        missing = [name for name in (*names, label_column) if name not in there]
+        missing = [name for name in (*names, *others) if name not in there]
         if missing or not names:
             raise InvalidInput(
                 f"{path} has the columns {', '.join(there) or 'none'}, and no {', '.join(missing) or 'text column was named'}. "
@@ -60,11 +82,10 @@ def _csv(path: Path, text_columns: str, label_column: str) -> Labelled:
         records = list(reader)
     except csv.Error as error:
         raise InvalidInput(f"{path}, near line {reader.line_num}: {error}.") from error
-    short = next((i for i, record in enumerate(records, 1) if record[label_column] is None), None)
+    short = next((i for i, one in enumerate(records, 1) if any(one[name] is None for name in others)), None)
     if short is not None:
         raise InvalidInput(f"{path}: record {short} has fewer columns than the header.")
-    texts = [" ".join(record[name] or "" for name in names) for record in records]
-    return Labelled(texts, [record[label_column].strip() for record in records])
+    return names, records
 
 
 def _content(path: Path) -> str:

@@ -15,12 +15,13 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from .. import archive, arrays
+from .. import archive, arrays, lookup
 from ..codebook import Codebook, Progress, StrPath, counted
 from ..codebooks.kmeans import Codes, Floats
 from ..errors import CorruptData, InvalidInput
 from ..store import read_file, write_file
 from .encoder import Documents, Encoder, Numbers, checked, segment_sums
+from .encrypted import Client, Reader, Server
 from .metrics import Metrics, measure
 from .tokenize import tokenize
 from .train import Fitted, Settings, Uncompressed, fit
@@ -158,6 +159,28 @@ class Classifier:
     def folded(self) -> Folded:
         """The classifier multiplied into the tables: what a server holds."""
         return self._folded
+
+    def server_half(
+        self, strategy: str = "histogram", *, precision_bits: int = 14, word_bytes: int = 5
+    ) -> Server:
+        """What classifies encrypted texts: the folded tables under a strategy of `lookup.setup`. Raises InvalidInput."""
+        tables = lookup.setup(
+            self._folded.tables,
+            strategy,
+            pooling="mean",
+            limit=self.encoder.limit,
+            precision_bits=precision_bits,
+            word_bytes=word_bytes,
+        )
+        return Server(tables)
+
+    def reader(self) -> Reader:
+        """What encrypts them: vocabulary, codes, names and bias, without the tables."""
+        return Reader(self.encoder, self.codebook.codes, self.classes, self._folded.bias)
+
+    def client(self, server: Server) -> Client:
+        """A client of `server` with a fresh key; its evaluation keys, if it needs any, are not registered yet."""
+        return Client.generate(self.reader(), server.description())
 
     def margins(self, texts: Iterable[str]) -> npt.NDArray[np.float64]:
         """(n,) for two classes, positive where the second is likelier; else (n, classes) scores. Raises InvalidInput.

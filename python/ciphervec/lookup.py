@@ -1,0 +1,277 @@
+"""Private lookup: encrypted indices enter at a server with plain tables, encrypted sums of their rows leave for the client.
+
+A `Server` is set up with tables; a `Client` needs nothing but the server's description. Between the two there are only bytes:
+`client.query(indices)`, `server.embed(query)`, `client.decode(answer)`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _native, arrays
+from .codebook import Codebook
+from .errors import InvalidInput
+from .keys import StrPath
+
+__all__ = ["PADDING", "Client", "Server", "setup"]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Integers: TypeAlias = npt.NDArray[np.int64]
+
+PADDING = -1
+"""The index of a token that stands for nothing; in all tables or in none."""
+
+_POOLED = ("sum", "mean")
+
+
+class _Half:
+    """What the description says, at either half."""
+
+    __slots__ = ("_facts",)
+    _facts: dict[str, Any]
+
+    @property
+    def strategy(self) -> str:
+        """How indices are encrypted and looked up."""
+        return str(self._facts["strategy"])
+
+    @property
+    def pooling(self) -> str:
+        """What becomes of a document's rows: "none", "sum" or "mean"."""
+        return str(self._facts["pooling"])
+
+    @property
+    def limit(self) -> int:
+        """Most tokens of a document."""
+        return int(self._facts["limit"])
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Tables, rows that an index may name, numbers of a row."""
+        return int(self._facts["tables"]), int(self._facts["rows"]), int(self._facts["columns"])
+
+    @property
+    def error_bound(self) -> float:
+        """No number of an answer is off by more, but with probability 2⁻⁶⁴."""
+        return float(self._facts["error_bound"])
+
+    def __repr__(self) -> str:
+        tables, rows, columns = self.shape
+        name = f"ciphervec.lookup.{type(self).__name__}"
+        return f"<{name}: {tables} × {rows} × {columns}, {self.strategy}, pooling {self.pooling}>"
+
+
+def setup(
+    table: npt.ArrayLike | Codebook,
+    strategy: str = "auto",
+    *,
+    pooling: str = "none",
+    limit: int = 128,
+    padding: bool = False,
+    precision_bits: int = 14,
+    word_bytes: int = 5,
+) -> Server:
+    """Prepare tables to be looked up in, at the server.
+
+    `table` is (p, d), (ℓ, p, d) or a Codebook: an index names a row of each of the ℓ tables, whose sum is looked up. With
+    `pooling` "sum" or "mean" the client gets that of a document's rows, up to `limit` of them; with "none" every row.
+    Strategies are "histogram", which "auto" takes where rows are pooled, and "ive_digits", which it takes otherwise, "ive",
+    "one_hot", "one_hot_digits" and "indicator"; docs/lookup.md says what each costs and when it fits.
+
+    `padding` adds a row of zeros to every table, so that padding is zero for a server that goes on computing; a client's own
+    results have it as zero anyway. `precision_bits` is what a looked-up row's error is below its size; in strategy "histogram"
+    `word_bytes`, 4 to 6, are the bytes of an encrypted count, and the bound on the error follows. Raises InvalidInput.
+    """
+    tables = _tables(table)
+    if strategy == "auto":
+        strategy = "histogram" if pooling in _POOLED else "ive_digits"
+    native = _native.LookupServer(
+        tables,
+        strategy,
+        pooling,
+        limit=arrays.count(limit, "limit"),
+        padding=bool(padding),
+        word_bytes=arrays.count(word_bytes, "word_bytes"),
+        precision_bits=arrays.count(precision_bits, "precision_bits"),
+    )
+    return Server(native)
+
+
+class Server(_Half):
+    """Tables that clients look up in. It learns how many documents or tokens a query has room for, and nothing of them.
+
+    It hides its tables from nobody who may ask: as many well-chosen queries as a table has rows give all of them away.
+    """
+
+    __slots__ = ("_native",)
+
+    def __init__(self, native: _native.LookupServer) -> None:
+        """Not for callers: use `lookup.setup(table)` or `Server.from_bytes(data)`."""
+        if not isinstance(native, _native.LookupServer):
+            raise InvalidInput("use lookup.setup(table), or Server.from_bytes(data) for a saved one.")
+        self._native, self._facts = native, native.facts()
+
+    def description(self) -> bytes:
+        """What a client needs: shape, strategy, scales, and a digest of the tables. Public."""
+        return self._native.description()
+
+    def register(self, keys: bytes) -> str:
+        """Keep what a client's `keys()` gave, in strategies that need it. Returns the name of the key.
+
+        Raises InvalidInput, CorruptData or UnsupportedVersion.
+        """
+        return self._native.register(_bytes(keys, "keys"))
+
+    def embed(self, query: bytes) -> bytes:
+        """The answer to a query. Raises InvalidInput for one of another table, CorruptData or UnsupportedVersion."""
+        return self._native.embed(_bytes(query, "query"))
+
+    def to_bytes(self) -> bytes:
+        """The tables with their description: the server's own, not for clients."""
+        return self._native.to_bytes()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Server:
+        """Raises CorruptData for anything but what `to_bytes` gives, UnsupportedVersion for that of a newer release."""
+        return cls(_native.LookupServer.from_bytes(_bytes(data, "data")))
+
+
+class Client(_Half):
+    """Who looks up: a secret key, made for the tables that a server described."""
+
+    __slots__ = ("_native",)
+
+    def __init__(self, native: _native.LookupClient) -> None:
+        """Not for callers: use `Client.generate(description)` or `Client.load(path, passphrase=...)`."""
+        if not isinstance(native, _native.LookupClient):
+            raise InvalidInput(
+                "use Client.generate(description) for a new key or Client.load(path, passphrase=...) for a saved one."
+            )
+        self._native, self._facts = native, native.facts()
+
+    @classmethod
+    def generate(cls, description: bytes) -> Client:
+        """A fresh key. Raises CorruptData or UnsupportedVersion for anything but a server's description."""
+        return cls(_native.LookupClient.generate(_bytes(description, "description")))
+
+    @property
+    def key_id(self) -> str:
+        """The public name of the key, in hexadecimal."""
+        return self._native.key_id
+
+    def keys(self) -> bytes | None:
+        """Evaluation keys for `server.register`, made anew at each call; None where the strategy needs none. Not secret."""
+        return self._native.keys()
+
+    def query(
+        self, indices: Any, offsets: npt.ArrayLike | None = None, *, allow_empty: bool = False
+    ) -> bytes:
+        """Tokens, encrypted.
+
+        `indices` is (tokens, ℓ) integers, or (tokens,) for a single table; `PADDING` in all tables is no token. Where rows are
+        pooled, documents are `offsets[i] : offsets[i + 1]`, or `indices` is (documents, tokens, ℓ) or a list of one array a
+        document. A document without tokens is zero, and must be allowed. Raises InvalidInput: an index that the tables don't
+        have, a document over the limit, an empty one.
+        """
+        tokens, ends = _documents(indices, offsets, self.shape[0], self.pooling)
+        lengths = np.diff(ends)
+        if not allow_empty and len(lengths) and lengths.min() == 0:
+            raise InvalidInput(
+                f"document {int(lengths.argmin())} has no token; leave it out, or pass allow_empty=True to get zeros."
+            )
+        return self._native.query(tokens, ends)
+
+    def decode(self, answer: bytes) -> Floats:
+        """(documents, d), or (tokens, d) where nothing is pooled. Raises WrongKey, InvalidInput, CorruptData."""
+        return self._native.decode(_bytes(answer, "answer"))
+
+    def save(self, path: StrPath, passphrase: str | None = None, *, allow_plaintext: bool = False) -> None:
+        """Write key and description to a new file, encrypted under `passphrase`, or in clear if that is asked for.
+
+        Raises InvalidInput or StorageError; an existing file is never overwritten.
+        """
+        self._native.save(os.fspath(path), passphrase, allow_plaintext=allow_plaintext)
+
+    @classmethod
+    def load(cls, path: StrPath, passphrase: str | None = None) -> Client:
+        """Read a file that `save` wrote. Raises WrongKey, CorruptData, StorageError, InvalidInput."""
+        return cls(_native.LookupClient.load(os.fspath(path), passphrase))
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "secret keys can't be pickled. Use client.save(path, passphrase=...) and Client.load there."
+        )
+
+
+def _tables(table: npt.ArrayLike | Codebook) -> Floats:
+    """(ℓ, p, d), contiguous."""
+    values = table.tables if isinstance(table, Codebook) else table
+    try:
+        found = np.asarray(values)
+    except (ValueError, TypeError) as error:
+        raise InvalidInput(f"a table must be a rectangular array of numbers ({error}).") from error
+    if found.dtype.kind not in "fiu":
+        raise InvalidInput(f"a table must hold real numbers, got dtype {found.dtype}.")
+    found = found[None] if found.ndim == 2 else found
+    if found.ndim != 3:
+        raise InvalidInput(f"a table must be (p, d) or (l, p, d), got shape {found.shape}.")
+    return np.ascontiguousarray(found, np.float64)
+
+
+def _documents(
+    indices: Any, offsets: npt.ArrayLike | None, tables: int, pooling: str
+) -> tuple[Integers, Integers]:
+    """(tokens, ℓ) indices and the offsets of documents, whichever way they were given."""
+    pooled = pooling in _POOLED
+    if offsets is not None:
+        if not pooled:
+            raise InvalidInput("offsets are for tables with pooling sum or mean; these give every row.")
+        tokens = _indices(indices, tables)
+        return tokens, _integers(offsets, "offsets").ravel()
+    if pooled and not isinstance(indices, np.ndarray) and isinstance(indices, Sequence):
+        parts = [_indices(one, tables) for one in indices]
+        ends = np.cumsum([0, *(len(one) for one in parts)], dtype=np.int64)
+        return np.concatenate([np.empty((0, tables), np.int64), *parts]), ends
+    if not pooled:
+        tokens = _indices(indices, tables)
+        return tokens, np.arange(len(tokens) + 1, dtype=np.int64)
+    found = _integers(indices, "indices")
+    found = found[..., None] if found.ndim == 2 and tables == 1 else found
+    if found.ndim != 3 or found.shape[2] != tables:
+        raise InvalidInput(
+            f"indices of pooled documents must be (documents, tokens, {tables}), a list of one array a document, or come with "
+            f"offsets; got shape {found.shape}."
+        )
+    documents, each = found.shape[:2]
+    return _indices(found.reshape(-1, tables), tables), np.arange(documents + 1, dtype=np.int64) * each
+
+
+def _indices(value: Any, tables: int) -> Integers:
+    found = _integers(value, "indices")
+    if found.size == 0:
+        return np.empty((0, tables), np.int64)
+    found = found[:, None] if found.ndim == 1 and tables == 1 else found
+    if found.ndim != 2 or found.shape[1] != tables:
+        raise InvalidInput(f"indices must be (tokens, {tables}), one a table, got shape {found.shape}.")
+    return np.ascontiguousarray(found)
+
+
+def _integers(value: Any, what: str) -> Integers:
+    try:
+        found = np.asarray(value)
+    except (ValueError, TypeError) as error:
+        raise InvalidInput(f"{what} must be a rectangular array of integers ({error}).") from error
+    if found.size and found.dtype.kind not in "iu":
+        raise InvalidInput(f"{what} must be integers, got dtype {found.dtype}.")
+    return found.astype(np.int64)
+
+
+def _bytes(value: Any, what: str) -> bytes:
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise InvalidInput(f"{what} must be bytes, got {type(value).__name__}.")
+    return bytes(value)
