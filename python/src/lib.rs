@@ -15,6 +15,7 @@ mod filter;
 mod ids;
 mod keys;
 mod lookup;
+mod lookup_bench;
 mod noise_pool;
 mod owner;
 mod precompute;
@@ -58,6 +59,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<ckks_bench::PyCkksBench>()?;
     module.add_class::<lookup::PyLookupServer>()?;
     module.add_class::<lookup::PyLookupClient>()?;
+    module.add_class::<lookup_bench::PyLookupBench>()?;
+    module.add_function(wrap_pyfunction!(lookup_bench::plan_lookup, module)?)?;
+    module.add_function(wrap_pyfunction!(lookup_bench::time_small_lookup, module)?)?;
     module.add_class::<vectors::PyEncryptedVectors>()?;
     module.add_class::<vectors::PyEncryptedScores>()?;
     module.add_function(wrap_pyfunction!(vectors::additive_packing, module)?)?;

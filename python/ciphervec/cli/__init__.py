@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from .bench import bench_app
+from .bench_lookup import bench_lookup
 from .bench_text import bench_text
 from .codebook import codebook_app
 from .collections import add, create, query
@@ -12,6 +13,7 @@ from .demo import demo
 from .keygen import keygen
 from .precompute import precompute
 from .reproduce import reproduce_app
+from .reproduce_lookup import private_lookup
 from .terminal import EXIT_CODES, version
 from .text import text_app
 from .text_encrypted import classify, serve_local
@@ -66,7 +68,9 @@ app.command()(info)
 app.command()(verify)
 app.command()(precompute)
 app.command()(demo)
+bench_app.command("lookup")(bench_lookup)
 bench_app.command("text")(bench_text)
+reproduce_app.command("ive-pel")(private_lookup)
 text_app.command()(classify)
 text_app.command()(serve_local)
 app.add_typer(bench_app, name="bench")

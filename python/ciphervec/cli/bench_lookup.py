@@ -1,0 +1,95 @@
+"""The command line of `bench lookup`. Options enter; a table, files and a plot leave."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..bench import lookup, lookup_report, report
+from ..demo.show import grid
+from .measuring import at_least, each_of, watching, write
+from .terminal import command, print_json, screen
+
+
+@command
+def bench_lookup(
+    p: Annotated[int, typer.Option("--p", help="Rows of a table.")] = 1024,
+    dim: Annotated[int, typer.Option(help="Numbers of a row.")] = 300,
+    codebooks: Annotated[int, typer.Option(help="Tables; an embedding is the sum of a row of each.")] = 4,
+    strategy: Annotated[
+        str,
+        typer.Option(
+            help="auto (what the planner picks), all, or comma-separated, of "
+            + ", ".join(lookup.STRATEGIES)
+            + "."
+        ),
+    ] = lookup.AUTO,
+    precision_bits: Annotated[
+        int, typer.Option(help="The relative error of a looked-up row is at most 2 to minus this.")
+    ] = 14,
+    threads: Annotated[int, typer.Option(help="Of the server.")] = 1,
+    repeats: Annotated[int, typer.Option(help="Batches a strategy; medians are reported.")] = 3,
+    seconds: Annotated[
+        float, typer.Option(help="A batch of indicators that would take longer is sampled, and marked.")
+    ] = 60.0,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Write every record here; '-' prints them.")
+    ] = None,
+    csv_file: Annotated[
+        Path | None, typer.Option("--csv", help="Write the records here, a line each.")
+    ] = None,
+    markdown_file: Annotated[
+        Path | None, typer.Option("--markdown", help="Write the table and the notes here.")
+    ] = None,
+    plot_file: Annotated[Path | None, typer.Option("--plot", help="Write a PNG here.")] = None,
+) -> None:
+    """Private lookup of full batches: milliseconds a token, bytes, depth and error of every strategy.
+
+    Random tables; times do not depend on what is in them. The server's halves only, timed inside the native module.
+
+    **Examples**
+
+    - `ciphervec bench lookup --p 1024 --dim 300 --codebooks 4 --strategy auto --json out.json`
+    - `ciphervec bench lookup --p 256 --dim 50 --strategy all --markdown out.md --plot out.png`
+    - `ciphervec bench lookup --p 64 --dim 2 --strategy ive,ive_digits --threads 4`
+    """
+    known = (lookup.AUTO, lookup.ALL, *lookup.STRATEGIES)
+    settings = lookup.Settings(
+        p=at_least(p, 2, "--p"),
+        dim=at_least(dim, 1, "--dim"),
+        codebooks=at_least(codebooks, 1, "--codebooks"),
+        strategies=each_of(strategy, known, "--strategy") or (lookup.AUTO,),
+        precision_bits=at_least(precision_bits, 1, "--precision-bits"),
+        threads=at_least(threads, 1, "--threads"),
+        repeats=at_least(repeats, 1, "--repeats"),
+        seconds=seconds,
+    )
+    with watching(lookup.steps(settings)) as (notify, step):
+        outcome = lookup.run(settings, notify, step)
+    if json_file == Path("-"):
+        print_json(outcome.records)
+    else:
+        show(outcome)
+    write(json_file, lambda path: report.write_json(outcome.records, path))
+    write(csv_file, lambda path: report.write_csv(outcome.records, path))
+    write(markdown_file, lambda path: lookup_report.write_markdown(outcome, path))
+    write(plot_file, lambda path: lookup_report.plot(outcome, path))
+
+
+def show(outcome: lookup.Outcome) -> None:
+    """The table of the Markdown file in two, for a terminal of 80 columns."""
+    screen.print(lookup_report.heading(outcome) + "\n", highlight=False)
+    lines = lookup_report.lines(outcome.records)
+    for title, columns in (
+        ("Milliseconds a token", (0, 4, 5, 6, 7)),
+        ("What it takes", (0, 1, 2, 3, 8, 9, 10)),
+    ):
+        heads = [lookup_report.HEADS[column] for column in columns]
+        grid(screen, title, heads, [[line[column] for column in columns] for line in lines], left=1)
+        screen.print()
+    if outcome.plan:
+        screen.print(outcome.plan, highlight=False)
+    for sentence in (lookup_report.LEGEND, *outcome.notes):
+        screen.print(sentence, style="dim", highlight=False)
