@@ -11,8 +11,9 @@ use super::parameters::Candidate;
 use super::recipe::{Design, Recipe};
 use ciphervec_he::ckks::Ring;
 
-/// σ² of fresh noise with the rounding of the message, the variance of a rounding, and that of a ternary coefficient.
-const FRESH: f64 = 3.2 * 3.2 + 1.0 / 12.0;
+/// σ, σ² of fresh noise with the rounding of the message, the variance of a rounding, and that of a ternary coefficient.
+const SIGMA: f64 = 3.2;
+const FRESH: f64 = SIGMA * SIGMA + 1.0 / 12.0;
 const ROUNDING: f64 = 1.0 / 12.0;
 const TERNARY: f64 = 2.0 / 3.0;
 /// The largest sum of looked-up numbers, in root mean squares, that parameters leave room for without losing precision.
@@ -38,6 +39,8 @@ pub(super) struct Errors<'a> {
     /// Standard deviations of a slot's real part, in units of 1 over the scale.
     fresh: f64,
     rounding: f64,
+    /// Of a key switch at level 0 whose special primes are as wide as the base prime.
+    switch: f64,
 }
 
 impl<'a> Errors<'a> {
@@ -54,6 +57,7 @@ impl<'a> Errors<'a> {
             growth: design.bases.iter().map(growth).collect(),
             fresh: (FRESH * real).sqrt(),
             rounding: (ROUNDING * (1.0 + TERNARY * delta) * real).sqrt(),
+            switch: (ROUNDING * delta * SIGMA * SIGMA * real).sqrt(),
         }
     }
 
@@ -63,7 +67,8 @@ impl<'a> Errors<'a> {
         let sums = if self.design.sum_level() == 0 { bottom } else { scale };
         let mut square = 0.0;
         for (basis, growth) in self.design.bases.iter().zip(&self.growth) {
-            square += self.basis(basis, growth, scale, sums) / basis.mean_square();
+            let basis_error = self.basis(basis, growth, candidate, [scale, sums]);
+            square += basis_error / basis.mean_square();
         }
         let mean_square: f64 = self.design.bases.iter().map(Basis::mean_square).product();
         if self.design.multiplies() && !self.design.folded {
@@ -88,7 +93,13 @@ impl<'a> Errors<'a> {
     }
 
     /// The mean square error of a function where weights or another digit's functions meet it.
-    fn basis(&self, basis: &Basis, growth: &Growth, scale: f64, sums: f64) -> f64 {
+    fn basis(
+        &self,
+        basis: &Basis,
+        growth: &Growth,
+        candidate: &Candidate,
+        [scale, sums]: [f64; 2],
+    ) -> f64 {
         let landed = if self.design.multiplies() { scale } else { sums };
         let rounding = (self.rounding / scale).powi(2);
         if basis.kind() == Kind::Indicator {
@@ -96,13 +107,19 @@ impl<'a> Errors<'a> {
         }
         let fresh = self.fresh / if basis.kind() == Kind::Given { landed } else { scale };
         let made = growth.fresh * fresh.powi(2) + growth.rounding * rounding;
-        // The last step lands at the level of the sums; powers are rounded once more when they are conjugated.
-        let steps = match basis.kind() {
-            Kind::Given => 0.0,
-            Kind::Powers => 8.0,
-            _ => 1.0,
-        };
-        made + steps * (self.rounding / landed).powi(2)
+        // The last step lands at the level of the sums. There powers are conjugated, which nothing divides afterwards: of a
+        // part, doubled, the landing counts four times.
+        let landing = (self.rounding / landed).powi(2);
+        let spec = &candidate.spec;
+        let narrow =
+            spec.base_bits as i32 - (spec.special_bits * spec.special_primes as u32) as i32;
+        match basis.kind() {
+            Kind::Given => made,
+            Kind::Powers => {
+                made + 5.0 * landing + (self.switch / landed * f64::exp2(f64::from(narrow))).powi(2)
+            }
+            _ => made + landing,
+        }
     }
 }
 
