@@ -18,7 +18,7 @@ from .codebook import Codebook
 from .errors import InvalidInput
 from .keys import StrPath
 
-__all__ = ["PADDING", "Client", "Server", "setup"]
+__all__ = ["PADDING", "Client", "Server", "explain", "setup"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
@@ -75,13 +75,14 @@ def setup(
     padding: bool = False,
     precision_bits: int = 14,
     word_bytes: int = 5,
+    batch: int = 4096,
 ) -> Server:
     """Prepare tables to be looked up in, at the server.
 
     `table` is (p, d), (ℓ, p, d) or a Codebook: an index names a row of each of the ℓ tables, whose sum is looked up. With
     `pooling` "sum" or "mean" the client gets that of a document's rows, up to `limit` of them; with "none" every row.
-    Strategies are "histogram", which "auto" takes where rows are pooled, and "ive_digits", which it takes otherwise, "ive",
-    "one_hot", "one_hot_digits" and "indicator"; docs/lookup.md says what each costs and when it fits.
+    Strategies are "histogram", where rows are pooled, "ive_digits", "ive", "one_hot", "one_hot_digits" and "indicator";
+    docs/lookup.md says when each fits. "auto" takes the one that `explain` calls the cheapest for `batch` tokens at once.
 
     `padding` adds a row of zeros to every table, so that padding is zero for a server that goes on computing; a client's own
     results have it as zero anyway. `precision_bits` is what a looked-up row's error is below its size; in strategy "histogram"
@@ -89,7 +90,7 @@ def setup(
     """
     tables = _tables(table)
     if strategy == "auto":
-        strategy = "histogram" if pooling in _POOLED else "ive_digits"
+        strategy, _ = _plan(tables.shape, pooling, limit, padding, precision_bits, batch)
     native = _native.LookupServer(
         tables,
         strategy,
@@ -100,6 +101,34 @@ def setup(
         precision_bits=arrays.count(precision_bits, "precision_bits"),
     )
     return Server(native)
+
+
+def explain(
+    table: npt.ArrayLike | Codebook | tuple[int, int, int],
+    *,
+    pooling: str = "none",
+    limit: int = 128,
+    padding: bool = False,
+    precision_bits: int = 14,
+    batch: int = 4096,
+) -> str:
+    """What every strategy would cost on this machine for `batch` tokens at once, and which one "auto" takes, as text.
+
+    `table` is as for `setup`, or its shape (ℓ, p, d). Times are estimates from a measurement of some milliseconds, made once a
+    process. Raises InvalidInput.
+    """
+    sizes = table if isinstance(table, tuple) else _tables(table).shape
+    return _plan(sizes, pooling, limit, padding, precision_bits, batch)[1]
+
+
+def _plan(
+    sizes: tuple[int, ...], pooling: str, limit: int, padding: bool, precision_bits: int, batch: int
+) -> tuple[str, str]:
+    tables, rows, columns = (arrays.count(size, "a size of the tables") for size in sizes)
+    shape = (tables, rows + bool(padding), columns)
+    document = arrays.count(limit, "limit") if pooling in _POOLED else 0
+    bits = arrays.count(precision_bits, "precision_bits")
+    return _native.LookupServer.plan(shape, arrays.count(batch, "batch"), bits, document)
 
 
 class Server(_Half):

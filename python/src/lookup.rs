@@ -5,7 +5,10 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use ciphervec::keyfile;
-use ciphervec::lookup::{Client, Documents, Options, Pooling, Server, Spec, Strategy, Table};
+use ciphervec::lookup::{
+    BYTES_PER_SECOND, Client, Documents, Next, Options, Planner, Pooling, Request, Server, Spec,
+    Strategy, Table,
+};
 use numpy::{
     PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3,
     PyUntypedArrayMethods,
@@ -66,6 +69,25 @@ impl PyLookupServer {
             Server::new(table, options)
         };
         work(py, make).map(|server| Self(Arc::new(server)))
+    }
+
+    /// The cheapest strategy for `batch` tokens at once over tables of `shape` (tables, rows, columns), and the table that the
+    /// choice was made from. A `document` of so many tokens is pooled; of 0, every row is wanted.
+    #[staticmethod]
+    fn plan(
+        py: Python<'_>,
+        shape: (usize, usize, usize),
+        batch: usize,
+        precision_bits: u32,
+        document: usize,
+    ) -> PyResult<(&'static str, String)> {
+        let (tables, rows, columns) = shape;
+        let next = if document == 0 { Next::Decrypt } else { Next::Pool(document) };
+        let bytes_per_second = BYTES_PER_SECOND;
+        let request =
+            Request { rows, columns, tables, batch, precision_bits, next, bytes_per_second };
+        let planner = work(py, || Planner::new(request))?;
+        Ok((planner.best().strategy.as_str(), planner.explain()))
     }
 
     /// What clients get.

@@ -71,7 +71,8 @@ def test_strategies_token_by_token_are_within_their_bounds(strategy: str) -> Non
 def test_auto_and_shapes() -> None:
     single = table(1, 20, 2)
     server = lookup.setup(single[0])
-    assert server.strategy == "ive_digits" and server.shape == (1, 20, 2)
+    chosen = next(line for line in lookup.explain(single[0]).splitlines() if "<- chosen" in line)
+    assert server.strategy == chosen.split()[0] != "histogram" and server.shape == (1, 20, 2)
     indices = np.arange(20)
     assert np.abs(ask(server, indices) - single[0]).max() <= server.error_bound
     with_padding = lookup.setup(single[0], padding=True, pooling="sum")
@@ -79,6 +80,18 @@ def test_auto_and_shapes() -> None:
     got = ask(with_padding, [indices[:3], np.array([-1, 4])])
     expected = [single[0][:3].sum(0), single[0][4]]
     assert np.abs(got - expected).max() <= with_padding.error_bound
+
+
+def test_what_auto_would_take_is_explained() -> None:
+    told = lookup.explain((4, 256, 1), pooling="mean", limit=128, batch=1000)
+    for strategy in ("one_hot", "one_hot_digits", "indicator", "ive", "ive_digits"):
+        assert f"\n{strategy} " in told
+    # One multiply-add a count against a ciphertext a row or products of them: no machine sees it otherwise.
+    assert any(line.startswith("histogram ") and "<- chosen" in line for line in told.splitlines())
+    with pytest.raises(InvalidInput, match="batch"):
+        lookup.explain((1, 4, 1), batch=0)
+    with pytest.raises(InvalidInput, match="size of the tables"):
+        lookup.explain((1, 0, 1))
 
 
 def test_codebooks_are_tables() -> None:
@@ -112,7 +125,7 @@ def test_bad_tables_are_refused() -> None:
     for bad, message in (
         (values, "table 1 has NaN in row 2, column 0"),
         (np.zeros(4), "shape"),
-        (np.zeros((2, 0, 3)), "rows of a table"),
+        (np.zeros((2, 0, 3)), "size of the tables"),
         (np.zeros((2, 2), complex), "real numbers"),
         ([[1.0], [2.0, 3.0]], "rectangular"),
     ):
@@ -177,7 +190,7 @@ def test_strangers_and_damage_are_refused() -> None:
             half(data[:-1])
         with pytest.raises(InvalidInput, match="bytes"):
             half("text")  # type: ignore[arg-type]
-    digits = lookup.setup(table(1, 9, 1))
+    digits = lookup.setup(table(1, 9, 1), "ive_digits")
     asker = lookup.Client.generate(digits.description())
     with pytest.raises(InvalidInput, match="register"):
         digits.embed(asker.query([1, 2]))
