@@ -32,28 +32,26 @@ pub(super) fn generate(
     let x = x.clone().with_magnitude(1.0)?;
     // Only halves are factors of later ones.
     let last_factor = (size - 1).div_ceil(2);
-    let mut factors = vec![x.clone()];
     sink(0, settle(evaluator, &x, level)?)?;
+    let mut factors = vec![x];
     for n in 2..size {
         let polynomial = next(evaluator, &factors, n)?;
-        sink(n - 1, settle(evaluator, &polynomial, level)?)?;
         if n <= last_factor {
+            sink(n - 1, settle(evaluator, &polynomial, level)?)?;
             factors.push(polynomial);
+        } else if polynomial.level() == level {
+            sink(n - 1, polynomial)?;
+        } else {
+            sink(n - 1, settle(evaluator, &polynomial, level)?)?;
         }
     }
     Ok(())
 }
 
-/// T_n from `factors`, T_1 on.
+/// T_n from `factors`, T_1 on: T_1 or 1 is subtracted at the scale of the product, so that one rescale serves both.
 fn next(evaluator: &Evaluator, factors: &[Ciphertext], n: usize) -> Result<Ciphertext> {
     let [large, small] = [n.div_ceil(2), n / 2].map(|half| &factors[half - 1]);
-    // Twice one factor rather than twice the three parts of the product.
-    let product = evaluator.multiply(&evaluator.multiply_integer(large, 2)?, small)?;
-    let sum = if n.is_multiple_of(2) {
-        evaluator.add_scalar(&product, -1.0)?
-    } else {
-        // At the scale of the product, so that one rescale serves both.
-        evaluator.sub(&product, &evaluator.drop_to(&factors[0], product.level())?)?
-    };
-    Ok(evaluator.normalise(&sum)?.with_magnitude(1.0)?)
+    let subtrahend = (!n.is_multiple_of(2)).then_some(&factors[0]);
+    let difference = evaluator.double_product(large, small, subtrahend)?;
+    Ok(evaluator.normalise(&difference)?.with_magnitude(1.0)?)
 }

@@ -237,3 +237,31 @@ fn bilinear_forms_are_products_of_products() {
         }
     }
 }
+
+#[test]
+fn twice_a_product_less_something() {
+    for ring in RINGS {
+        let owner = Owner::new(ring, LEVELS, 2);
+        let evaluator = owner.evaluator(&KeyPlan::new().relinearise());
+        let slots = owner.params.max_slots();
+        let [x, y, z] = [1, 2, 3].map(|seed| numbers(&owner.params, slots, seed));
+        let twice = zip(&x, &y, |x, y| (x * y).scale(2.0));
+        for level in 1..=LEVELS {
+            let [a, b] = [&x, &y].map(|values| owner.encrypt(values, level));
+            let one = evaluator.double_product(&a, &b, None).unwrap();
+            owner.check("2ab - 1", &one, &zip(&twice, &z, |t, _| t - Complex::from(1.0)));
+            for above in level..=LEVELS {
+                let c = owner.encrypt(&z, above);
+                let less = evaluator.double_product(&a, &b, Some(&c)).unwrap();
+                assert_eq!((less.degree(), less.level()), (2, level));
+                let expected = zip(&twice, &z, |t, z| t - z);
+                owner.check("2ab - c", &less, &expected);
+                owner.check("rescaled", &evaluator.normalise(&less).unwrap(), &expected);
+            }
+            let low = owner.encrypt(&z, level - 1);
+            assert!(evaluator.double_product(&a, &b, Some(&low)).is_err());
+            assert!(evaluator.double_product(&one, &b, None).is_err());
+            assert!(evaluator.double_product(&a, &b, Some(&one)).is_err());
+        }
+    }
+}

@@ -2,6 +2,7 @@
 
 mod add;
 mod align;
+mod double;
 mod multiply;
 mod rotate;
 mod scalar;
