@@ -108,7 +108,10 @@ impl Counter<'_> {
         let limbs = (level + 1) * count;
         self.sum.weighted += (2 * limbs * (high.len() + 1) * low.len()) as f64;
         self.sum.products += high.len() * count;
-        self.sum.passes += (4 * limbs * (high.len() + 2)) as f64;
+        // What the matrix product adds for sums as short as these: its inputs laid out, its outputs reduced and copied. Then the
+        // inner product.
+        let matrix = 2 * limbs * (low.len() + 3 * (high.len() + 1));
+        self.sum.passes += (matrix + 4 * limbs * (high.len() + 2)) as f64;
     }
 
     /// The end of a sum of products, with a key or without.
