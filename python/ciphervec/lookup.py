@@ -150,11 +150,15 @@ class Server(_Half):
         return self._native.description()
 
     def register(self, keys: bytes) -> str:
-        """Keep what a client's `keys()` gave, in strategies that need it. Returns the name of the key.
+        """Keep what a client's `keys()` gave, in strategies that need it, until `forget`. Returns the name of the keys.
 
         Raises InvalidInput, CorruptData or UnsupportedVersion.
         """
         return self._native.register(_bytes(keys, "keys"))
+
+    def forget(self, name: str) -> bool:
+        """Drop the keys of a client that is gone, by the name that `register` gave. Whether there were any."""
+        return self._native.forget(str(name))
 
     def embed(self, query: bytes) -> bytes:
         """The answer to a query. Raises InvalidInput for one of another table, CorruptData or UnsupportedVersion."""

@@ -4,11 +4,11 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use ciphervec::keyfile;
 use ciphervec::lookup::{
     BYTES_PER_SECOND, Client, Documents, Next, Options, Planner, Pooling, Request, Server, Spec,
     Strategy, Table,
 };
+use ciphervec::{KeyId, keyfile};
 use numpy::{
     PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3,
     PyUntypedArrayMethods,
@@ -102,6 +102,13 @@ impl PyLookupServer {
     /// Keeps a client's evaluation keys; the name of its key.
     fn register(&self, py: Python<'_>, keys: &[u8]) -> PyResult<String> {
         work(py, || self.0.register(keys)).map(|name| name.to_string())
+    }
+
+    /// Drops a client's evaluation keys, by the name that `register` gave; whether there were any.
+    fn forget(&self, name: &str) -> bool {
+        let bytes = (0..8).map(|at| u8::from_str_radix(name.get(2 * at..2 * at + 2)?, 16).ok());
+        let key = bytes.collect::<Option<Vec<u8>>>().and_then(|bytes| bytes.try_into().ok());
+        name.len() == 16 && key.is_some_and(|key| self.0.forget(KeyId(key)))
     }
 
     fn embed<'py>(&self, py: Python<'py>, query: &[u8]) -> PyResult<Bound<'py, PyBytes>> {

@@ -194,3 +194,11 @@ def test_strangers_and_damage_are_refused() -> None:
     asker = lookup.Client.generate(digits.description())
     with pytest.raises(InvalidInput, match="register"):
         digits.embed(asker.query([1, 2]))
+    name = digits.register(asker.keys() or b"")
+    assert len(asker.decode(digits.embed(asker.query([1, 2])))) == 2
+    assert [digits.forget(one) for one in (name[:-1], "zz" * 8, "", name, name)] == [False] * 3 + [
+        True,
+        False,
+    ]
+    with pytest.raises(InvalidInput, match="register"):
+        digits.embed(asker.query([1, 2]))

@@ -66,7 +66,8 @@ impl Tokens {
                 slots.iter_mut().zip(&entry).for_each(|(slots, value)| slots[slot] = *value);
             }
             let sealed = slots.iter().map(|values| self.seal(values)).collect::<Result<Vec<_>>>();
-            slots.iter_mut().flatten().for_each(|value| (value.re, value.im) = (0.0, 0.0));
+            wipe(&mut entry);
+            slots.iter_mut().for_each(|values| wipe(values));
             sealed
         });
         let ciphertexts: Vec<Vec<u8>> =
@@ -161,6 +162,14 @@ fn pooled(rows: Vec<f64>, memo: &Memo, (columns, pooling): (usize, Pooling)) -> 
         first += length;
     }
     out
+}
+
+/// What indices were written as.
+fn wipe(values: &mut [Complex]) {
+    for value in values {
+        value.re.zeroize();
+        value.im.zeroize();
+    }
 }
 
 fn place(nonce: SegmentId) -> Vec<u8> {
