@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from ciphervec.bench import additive_report, report
+from ciphervec.bench import additive_report, lookup_report, report
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benches" / "results"
@@ -40,7 +40,13 @@ def additive() -> str:
     return f"{additive_report.summary([json.loads(p.read_text()) for p in paths])}\n\nAll of it: {', '.join(links)}."
 
 
-SECTIONS = {"bench-additive": additive, "bench": search}
+def lookup() -> str:
+    """The strategies of private lookup."""
+    path = RESULTS / "lookup.json"
+    return lookup_report.summary(json.loads(path.read_text())) if path.exists() else MISSING
+
+
+SECTIONS = {"bench-additive": additive, "bench-lookup": lookup, "bench": search}
 
 
 def filled(text: str) -> str:

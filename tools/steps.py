@@ -372,6 +372,10 @@ TARGETS: dict[str, list[Step]] = {
             "two encrypted vectors, beside TenSEAL",
             reproduce("ckks-similarity", "--layouts", "slots,coefficients"),
         ),
+        Step(
+            "lookup", "private lookup, strategy by strategy", results("lookup", "lookup", "--strategy", "all")
+        ),
+        Step("ive-pel", "the study of private lookup, remade", reproduce("ive-pel", "--repeats", "3")),
         Step("readme", "fill the README's tables", fill_readme),
     ],
     "lock": [MACHINE, MAKE_VENV, Step("lock", "resolve requirements-dev.txt", lock)],

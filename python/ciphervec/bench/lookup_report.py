@@ -55,11 +55,25 @@ def lines(records: Sequence[Record]) -> list[list[str]]:
     ]
 
 
+def table(records: Sequence[Record]) -> str:
+    """All columns, in Markdown."""
+    rows = [list(HEADS), *lines(records)]
+    body = ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join([body[0], "|---|" + "---:|" * (len(HEADS) - 1), *body[1:]])
+
+
+def summary(records: Sequence[Record]) -> str:
+    """The README's table, with what all records share in a sentence."""
+    one, where = records[0], machine.describe()
+    return (
+        f"{one['codebooks']} tables of {one['p']:,} rows of {one['dim']} numbers, full batches, one thread, {where['cpu']}; "
+        f"everything is for one token, keys aside.\n\n{table(records)}"
+    )
+
+
 def markdown(outcome: Outcome) -> str:
     """The whole report."""
-    table = ["| " + " | ".join(HEADS) + " |", "|---|" + "---:|" * (len(HEADS) - 1)]
-    table += ["| " + " | ".join(line) + " |" for line in lines(outcome.records)]
-    parts = [heading(outcome), "\n".join(table), LEGEND]
+    parts = [heading(outcome), table(outcome.records), LEGEND]
     parts += ["\n".join(f"- {note}" for note in outcome.notes)] if outcome.notes else []
     parts += [f"```text\n{outcome.plan.rstrip()}\n```"] if outcome.plan else []
     return "\n\n".join(parts) + "\n"
@@ -70,23 +84,23 @@ def write_markdown(outcome: Outcome, path: Path) -> None:
 
 
 def plot(outcome: Outcome, path: Path) -> None:
-    """Milliseconds a token of every strategy, functions and products on top of each other."""
+    """Milliseconds a token of every strategy: functions and products side by side, as the scale is logarithmic."""
     plt = pyplot()
-    figure, axes = plt.subplots(figsize=(7.5, 0.6 * len(outcome.records) + 1.6), layout="constrained")
-    names = [one["strategy"] for one in outcome.records]
-    functions = [one["ms_vecgen"] for one in outcome.records]
-    products = [one["ms_pcmm"] or 0.0 for one in outcome.records]
-    axes.barh(names, functions, color="#2f6f9f", label="functions of the index")
-    axes.barh(names, products, left=functions, color="#f0a63c", label="products with the tables")
-    axes.set_xscale("symlog", linthresh=0.01)
-    axes.set_xlim(left=0)
-    for place, one in enumerate(outcome.records):
-        axes.annotate(
-            f" {number(one['ms_per_token'])}", (one["ms_per_token"], place), va="center", fontsize=8
+    figure, axes = plt.subplots(figsize=(7.5, 0.7 * len(outcome.records) + 1.4), layout="constrained")
+    names = [f"{one['strategy']}\n{number(one['ms_per_token'])} ms" for one in outcome.records]
+    parts = (
+        ("ms_vecgen", "functions of the index", "#2f6f9f"),
+        ("ms_pcmm", "products with the tables", "#f0a63c"),
+    )
+    for shift, (key, label, colour) in zip((-0.2, 0.2), parts, strict=True):
+        places = [place + shift for place in range(len(names))]
+        axes.barh(
+            places, [one[key] or float("nan") for one in outcome.records], 0.38, color=colour, label=label
         )
-    axes.margins(x=0.15)
+    axes.set_yticks(range(len(names)), names)
+    axes.set_xscale("log")
     axes.set_xlabel("milliseconds a token")
     axes.invert_yaxis()
-    axes.legend(frameon=False, fontsize=8)
+    axes.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     axes.spines[["top", "right"]].set_visible(False)
     save(plt, figure, path)
