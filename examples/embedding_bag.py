@@ -19,6 +19,7 @@ from ciphervec import lookup
 FEATURES, VALUES, ITEMS, DIMENSION, VISITORS, VIEWED = 8, 64, 256, 8, 400, 20
 
 Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
 
 
 def main() -> None:
@@ -67,14 +68,14 @@ def main() -> None:
     print(f"embeddings of {DIMENSION} numbers by {rows.strategy}: relative error {error:.0e}")
 
 
-def embedded(tables: Floats, bag: Floats, features: npt.NDArray[np.int64], viewed: list[Floats]) -> Floats:
+def embedded(tables: Floats, bag: Floats, features: Indices, viewed: list[Indices]) -> Floats:
     """The sum of a visitor's embeddings, and the mean of their items'."""
-    means = np.array([bag[one[:, 0].astype(int)].mean(0) for one in viewed])
+    means = np.array([bag[one[:, 0]].mean(0) for one in viewed])
     return np.asarray(tables[np.arange(FEATURES), features].sum(1) + means)
 
 
 def train(
-    features: npt.NDArray[np.int64], viewed: list[Floats], clicked: npt.NDArray[np.bool_]
+    features: Indices, viewed: list[Indices], clicked: npt.NDArray[np.bool_]
 ) -> tuple[Floats, Floats, Floats]:
     """A logistic loss, descended with full gradients; enough for an example."""
     random = np.random.default_rng(6)
@@ -87,7 +88,7 @@ def train(
         for feature in range(FEATURES):
             np.add.at(tables[feature], features[:, feature], -step)
         for one, down in zip(viewed, step, strict=True):
-            np.add.at(bag, one[:, 0].astype(int), -down / len(one))
+            np.add.at(bag, one[:, 0], -down / len(one))
         layer = layer - 0.1 * inner.T @ slope / 30
     return tables, bag, layer
 
