@@ -49,7 +49,8 @@ def main() -> None:
 
     exact = embedded(tables, bag, features, viewed) @ layer
     bound = by_feature.error_bound + by_item.error_bound
-    print(f"{VISITORS} visitors of {FEATURES} features and up to {VIEWED} items, as {by_feature.strategy}s")
+    print(f"{VISITORS} visitors of {FEATURES} features and up to {VIEWED} items")
+    print(f"features by {by_feature.strategy}, items by {by_item.strategy}")
     sizes = [sum(map(len, one)) / VISITORS / 1000 for one in (asked, answers)]
     print(f"up {sizes[0]:.1f} KB a visitor, down {sizes[1]:.2f} KB")
     times = [(encrypted - began) / VISITORS * 1e6, (answered - encrypted) / VISITORS * 1e6]
