@@ -30,7 +30,10 @@ struct Lookup {
 
 impl Lookup {
     fn new(strategy: Strategy, shape: Shape) -> Self {
-        let recipe = Recipe::insecure_new(strategy, shape, LOG_DEGREE).unwrap();
+        Self::of(Recipe::insecure_new(strategy, shape, LOG_DEGREE).unwrap())
+    }
+
+    fn of(recipe: Recipe) -> Self {
         let key = SecretKey::generate(recipe.params()).unwrap();
         let keys = key.evaluation_keys(&recipe.key_plan()).unwrap();
         Lookup { recipe, key, evaluator: Evaluator::new(Arc::new(keys)) }
@@ -338,5 +341,57 @@ fn functions_can_be_made_alone() {
         let few = generate(&lookup.recipe, &lookup.evaluator, &lookup.query(&[1, 2]), 3).unwrap();
         assert_eq!(few, 3, "{strategy}");
         assert_eq!(made, expected, "{strategy}");
+    }
+}
+
+#[test]
+fn rings_are_secure_and_as_small_as_they_can_be() {
+    for (strategy, rows, columns, log_degree, depth) in [
+        (Strategy::OneHot, 1024, 300, 12, 0),
+        (Strategy::OneHotDigits, 1024, 50, 12, 1),
+        (Strategy::OneHotDigits, 1024, 300, 13, 1),
+        (Strategy::Ive, 256, 2, 14, 7),
+        (Strategy::Ive, 1024, 300, 15, 9),
+        // Three digits of 4, 8 and 8; two of 32.
+        (Strategy::IveDigits, 256, 1, 14, 5),
+        (Strategy::IveDigits, 1024, 300, 14, 6),
+        // 1 + 18 + 2 · 2.
+        (Strategy::Indicator, 256, 2, 16, 23),
+    ] {
+        let shape = Shape { rows, columns, precision_bits: 13, levels: 0 };
+        let recipe = Recipe::new(strategy, shape).unwrap();
+        let what = format!("{strategy}, {rows} rows of {columns}: {:?}", recipe.params());
+        assert!(!recipe.params().security().insecure, "{what}");
+        assert_eq!(recipe.params().spec().log_degree, log_degree, "{what}");
+        // Sums at level 0 take a level only where one prime has no room for them.
+        assert!((depth..=depth + 1).contains(&recipe.depth()), "{what}");
+        assert!(recipe.relative_error() < f64::exp2(-13.0), "{what}");
+    }
+    // More precision takes a second prime for the sums, and levels that are left take a longer chain.
+    let shape = Shape { rows: 1024, columns: 300, precision_bits: 20, levels: 0 };
+    let precise = Recipe::new(Strategy::IveDigits, shape).unwrap();
+    assert!(precise.relative_error() < f64::exp2(-20.0) && precise.depth() == 7);
+    let more = Shape { precision_bits: 13, levels: 2, ..shape };
+    assert_eq!(Recipe::new(Strategy::IveDigits, more).unwrap().params().max_level(), 5 + 1 + 1 + 2);
+}
+
+/// Parameters that are searched for keep what was asked for, on one prime for the sums and on two.
+#[test]
+fn precision_is_what_was_asked_for() {
+    for (strategy, precision_bits) in [
+        (Strategy::OneHot, 13),
+        (Strategy::OneHotDigits, 20),
+        (Strategy::IveDigits, 13),
+        (Strategy::IveDigits, 20),
+        (Strategy::Ive, 18),
+    ] {
+        let shape = Shape { rows: 40, columns: 3, precision_bits, levels: 0 };
+        let lookup = Lookup::of(Recipe::new(strategy, shape).unwrap());
+        let (error, bound) = lookup.measure(&tables(40, 3, 2));
+        // Two tables of numbers that are uniform between -1 and 1.
+        let size = (2.0f64 / 3.0).sqrt();
+        let goal = f64::exp2(-f64::from(precision_bits)) * size;
+        assert!(error < goal, "{strategy} to {precision_bits} bits: {error:e}, {goal:e} expected");
+        assert!(error < bound, "{strategy} to {precision_bits} bits: {error:e}, {bound:e}");
     }
 }

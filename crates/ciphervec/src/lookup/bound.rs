@@ -6,6 +6,7 @@
 //! own recurrence, which gives the mean square error of a function in place of L ε.
 
 use super::basis::{Basis, Kind};
+use super::embed::WEIGHT_BITS;
 use super::indicator;
 use super::parameters::Candidate;
 use super::recipe::{Design, Recipe};
@@ -18,6 +19,8 @@ const ROUNDING: f64 = 1.0 / 12.0;
 const TERNARY: f64 = 2.0 / 3.0;
 /// The largest sum of looked-up numbers, in root mean squares, that parameters leave room for without losing precision.
 const PEAK: f64 = 16.0;
+/// The largest of many weights, in root mean squares.
+const LARGEST: f64 = 5.0;
 /// Room that a modulus has for the sign and the error.
 pub(super) const ROOM: f64 = 2.1;
 /// Digits up to which errors are taken through the recurrence number by number.
@@ -82,14 +85,12 @@ impl<'a> Errors<'a> {
                 f64::exp2(f64::from(spec.base_bits) + level as f64 * f64::from(spec.scale_bits))
             }
         };
-        let weight = self.weight(modulus / (ROOM * PEAK * sums));
         let functions: f64 = self.design.bases.iter().map(|basis| basis.size() as f64).product();
-        (square + ROUNDING * functions * mean_square / weight.powi(2)).sqrt()
-    }
-
-    /// The scale of weights of a table whose root mean square is 1.
-    fn weight(&self, room: f64) -> f64 {
-        room.min(f64::exp2(f64::from(super::embed::WEIGHT_BITS - 3)))
+        let orthogonal = (functions * mean_square).sqrt();
+        // And few enough bits: the largest of weights that are spread as evenly as functions are.
+        let most = f64::exp2(f64::from(WEIGHT_BITS)) * orthogonal / LARGEST;
+        let weight = (modulus / (ROOM * PEAK * sums)).min(most);
+        (square + ROUNDING * (orthogonal / weight).powi(2)).sqrt()
     }
 
     /// The mean square error of a function where weights or another digit's functions meet it.
@@ -263,5 +264,65 @@ impl ScaleSelection {
         let (p, d) = (self.rows as f64, self.columns as f64);
         let table = self.functions * self.table * (d.sqrt() + p.sqrt()) / d.sqrt();
         self.inverse_error * (self.sums + table * (p + 2.0) / 12f64.sqrt() * self.input)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Condition (3) of the paper, with equality.
+    #[test]
+    fn the_selected_scale_spends_the_whole_error() {
+        let choice = ScaleSelection {
+            rows: 1024,
+            columns: 300,
+            inverse_error: 1e4,
+            sums: 3.0,
+            functions: 1.5,
+            table: 0.7,
+            input: 19.2 * f64::exp2(7.0),
+        };
+        let delta = choice.scale();
+        let (p, d) = (1024.0f64, 300.0f64);
+        let table = 0.7 * (d.sqrt() + p.sqrt()) / d.sqrt();
+        let error = 3.0 / delta + table * 1.5 * (p + 2.0) / 12f64.sqrt() * choice.input / delta;
+        assert!((error * 1e4 - 1.0).abs() < 1e-12);
+        // Twice the precision is one bit of scale.
+        let finer = ScaleSelection { inverse_error: 2e4, ..choice };
+        assert!((finer.scale() / delta - 2.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn spectral_norms_are_those_of_known_matrices() {
+        // An outer product has one singular value, the product of two lengths; a diagonal matrix has its largest entry.
+        let product: Vec<f64> =
+            (1..=6).flat_map(|i| (1..=4).map(move |j| (i * j) as f64)).collect();
+        let expected = (91.0f64 * 30.0).sqrt();
+        assert!((spectral_norm(&product, 4) / expected - 1.0).abs() < 1e-12);
+        let diagonal: Vec<f64> =
+            (0..25).map(|i| if i % 6 == 0 { 1.0 + (i / 6) as f64 } else { 0.0 }).collect();
+        assert!((spectral_norm(&diagonal, 5) / 5.0 - 1.0).abs() < 1e-3);
+        assert_eq!(spectral_norm(&[0.0; 12], 3), 0.0);
+    }
+
+    /// The derivative of α^k is k α^(k−1), that of T_n at cos θ is n sin nθ / sin θ.
+    #[test]
+    fn fresh_errors_grow_as_derivatives_do() {
+        let half = 16;
+        let squares: f64 = (1..=half).map(|k| (k * k) as f64).sum();
+        assert!((powers(half).fresh - 4.0 * squares / half as f64).abs() < 1e-9);
+        for size in [3, 8, 32] {
+            let mut expected = 0.0;
+            for index in 0..size {
+                let angle = core::f64::consts::PI * (2 * index + 1) as f64 / (2 * size) as f64;
+                for n in 1..size {
+                    expected += (n as f64 * (n as f64 * angle).sin() / angle.sin()).powi(2);
+                }
+            }
+            expected /= (size * (size - 1)) as f64;
+            let fresh = chebyshev(size).fresh;
+            assert!((fresh / expected - 1.0).abs() < 1e-9, "{size}: {fresh}, {expected}");
+        }
     }
 }
