@@ -7,7 +7,8 @@ use std::time::Instant;
 
 use ciphervec::Result;
 use ciphervec::lookup::{
-    BYTES_PER_SECOND, Next, Planner, Recipe, Request, Shape, SmallBatch, Strategy, Weights, embed, generate,
+    BYTES_PER_SECOND, Next, Planner, Recipe, Request, Shape, SmallBatch, Strategy, Weights, embed,
+    generate,
 };
 use ciphervec_he::ckks::{Ciphertext, Complex, Encoding, Evaluator, Params, Plaintext, SecretKey};
 use pyo3::exceptions::PyTypeError;
