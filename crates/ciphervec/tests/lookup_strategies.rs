@@ -304,6 +304,8 @@ fn the_planner_counts_what_is_done() {
     let more = Planner::new(Request { next: Next::Levels(2), ..request() }).unwrap();
     let deeper = more.estimate(Strategy::IveDigits).unwrap();
     assert!(deeper.answer_bytes > planner.estimate(Strategy::IveDigits).unwrap().answer_bytes);
+    let large = Planner::new(Request { rows: 50_000, ..request() }).unwrap();
+    assert!(large.best().milliseconds() > planner.best().milliseconds());
     // Fewer indices than slots cost as much as all of them.
     let few = Planner::new(Request { batch: 1, ..request() }).unwrap();
     assert!(few.best().milliseconds() > 100.0 * planner.best().milliseconds());

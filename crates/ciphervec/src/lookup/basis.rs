@@ -7,6 +7,7 @@
 use super::{chebyshev, indicator, ive};
 use crate::error::Result;
 use ciphervec_he::ckks::{Ciphertext, Complex, Evaluator, Ring};
+use core::f64::consts::PI;
 
 /// Takes the functions as they are made: place and ciphertext.
 pub(super) type Sink<'a> = dyn FnMut(usize, Ciphertext) -> Result<()> + 'a;
@@ -120,39 +121,65 @@ impl Basis {
         }
     }
 
-    /// The functions of `index`, the constant first.
-    pub fn values(&self, index: usize) -> Vec<f64> {
-        let function = |place: usize| match self.kind {
-            _ if place == 0 => 1.0,
-            Kind::Given | Kind::Indicator => f64::from(u8::from(place - 1 == index)),
-            Kind::Chebyshev => chebyshev::value(place, index, self.size),
-            Kind::Powers => ive::value(place, index, self.size),
+    /// cos(πt/2p) for t below 4p: what all functions are read from.
+    fn cosines(&self) -> Vec<f64> {
+        let count = match self.kind {
+            Kind::Given | Kind::Indicator => 0,
+            Kind::Chebyshev | Kind::Powers => 4 * self.size,
         };
-        (0..=self.len()).map(function).collect()
+        (0..count).map(|turn| (PI * turn as f64 / (2 * self.size) as f64).cos()).collect()
     }
 
-    /// Matrix from values at the indices to weights: row n holds what the value at every index counts for in the weight of
-    /// function n. Values times it, times [`Self::values`], are the values again.
-    pub fn inverse(&self) -> Vec<Vec<f64>> {
-        let mut rows = vec![vec![0.0; self.size]; self.len() + 1];
-        for index in 0..self.size {
-            for (row, value) in rows.iter_mut().zip(self.values(index)) {
-                row[index] = value;
+    /// Function `place` of `index`, from [`Self::cosines`].
+    fn function(&self, cosines: &[f64], place: usize, index: usize) -> f64 {
+        let half = self.size / 2;
+        let cosine = |k: usize, shift: usize| {
+            cosines[(k * (2 * index + 1) + shift * self.size) % (4 * self.size)]
+        };
+        match self.kind {
+            _ if place == 0 => 1.0,
+            Kind::Given | Kind::Indicator => f64::from(u8::from(place - 1 == index)),
+            Kind::Chebyshev => cosine(place, 0),
+            Kind::Powers if place <= half => 2.0 * cosine(place, 0),
+            // A sine is a cosine a quarter turn back; odd indices turn the other way.
+            Kind::Powers if index.is_multiple_of(2) => 2.0 * cosine(place - half, 3),
+            Kind::Powers => -2.0 * cosine(place - half, 3),
+        }
+    }
+
+    /// Weights of the functions from values at the indices: both are `[index or function][after]`. The sum of weights times
+    /// functions of an index is its value again.
+    pub fn weigh(&self, values: &[f64], after: usize) -> Vec<f64> {
+        let mut weights = vec![0.0; after];
+        if !self.constant() {
+            // The functions are the indicators themselves.
+            weights.extend_from_slice(values);
+            return weights;
+        }
+        weights.resize((self.len() + 1) * after, 0.0);
+        let cosines = self.cosines();
+        let size = self.size as f64;
+        for (place, to) in weights.chunks_exact_mut(after).enumerate() {
+            // Functions are orthogonal over the indices: the sum of its squares divides each.
+            let factor = match self.kind {
+                _ if place == 0 => 1.0 / size,
+                // The 2 of the doubled parts is squared.
+                Kind::Powers => 0.5 / size,
+                _ => 2.0 / size,
+            };
+            for (index, from) in values.chunks_exact(after).enumerate() {
+                let weight = factor * self.function(&cosines, place, index);
+                to.iter_mut().zip(from).for_each(|(sum, value)| *sum += weight * value);
             }
         }
-        let size = self.size as f64;
-        for (place, row) in rows.iter_mut().enumerate() {
-            // The functions are orthogonal over the indices: what divides a row is the sum of its squares.
-            let factor = match self.kind {
-                Kind::Given | Kind::Indicator => f64::from(u8::from(place > 0)),
-                _ if place == 0 => 1.0 / size,
-                Kind::Chebyshev => 2.0 / size,
-                // Function p/2 is the cosine of an angle whose square sums to p/2 as all others' do: 4 · p/2 = 2p.
-                Kind::Powers => 0.5 / size,
-            };
-            row.iter_mut().for_each(|value| *value *= factor);
-        }
-        rows
+        weights
+    }
+
+    /// The functions of `index`, the constant first.
+    #[cfg(test)]
+    pub fn values(&self, index: usize) -> Vec<f64> {
+        let cosines = self.cosines();
+        (0..=self.len()).map(|place| self.function(&cosines, place, index)).collect()
     }
 
     /// Makes the functions of what the client sent, each at `level` and its canonical scale.
@@ -211,19 +238,21 @@ mod tests {
             for size in [1, 2, 3, 4, 5, 7, 8, 10, 16, 30, 33, 64, 100] {
                 let basis = Basis::new(kind, size);
                 assert!(basis.size() >= size);
-                let inverse = basis.inverse();
-                assert_eq!(inverse.len(), basis.len() + 1);
-                for at in 0..basis.size() {
-                    let values = basis.values(at);
-                    for index in 0..basis.size() {
-                        let terms =
-                            inverse.iter().zip(&values).map(|(row, value)| row[index] * value);
+                // Two columns beside each other: the indicator of an index, and nothing.
+                for index in 0..basis.size() {
+                    let mut values = vec![0.0; 2 * basis.size()];
+                    values[2 * index] = 1.0;
+                    let weights = basis.weigh(&values, 2);
+                    assert_eq!(weights.len(), 2 * (basis.len() + 1));
+                    for at in 0..basis.size() {
+                        let functions = basis.values(at);
+                        let terms = functions.iter().zip(weights.chunks_exact(2));
+                        let [sum, none] = terms.fold([0.0; 2], |[a, b], (function, weights)| {
+                            [a + function * weights[0], b + function * weights[1]]
+                        });
                         let expected = f64::from(u8::from(index == at));
-                        let sum: f64 = terms.sum();
-                        assert!(
-                            (sum - expected).abs() < 1e-13,
-                            "{kind:?} {size}: {sum} at {index}, {at}"
-                        );
+                        assert!((sum - expected).abs() < 1e-13, "{kind:?} {size}: {sum} at {at}");
+                        assert_eq!(none, 0.0);
                     }
                 }
                 let square: f64 = (0..basis.size())

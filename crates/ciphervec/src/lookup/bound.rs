@@ -25,6 +25,8 @@ const LARGEST: f64 = 5.0;
 pub(super) const ROOM: f64 = 2.1;
 /// Digits up to which errors are taken through the recurrence number by number.
 const EXACT: usize = 64;
+/// The same for powers.
+const EXACT_POWERS: usize = 512;
 /// How many times the estimated error the bound is: estimates are averages over noise and indices.
 const MARGIN: f64 = 2.0;
 
@@ -145,7 +147,14 @@ fn growth(basis: &Basis) -> Growth {
             let growth = chebyshev(small);
             Growth { fresh: growth.fresh * ratio, rounding: growth.rounding * ratio }
         }
-        Kind::Powers => powers(basis.size() / 2),
+        Kind::Powers => {
+            let half = basis.size() / 2;
+            let small = half.min(EXACT_POWERS);
+            // Errors of the k-th power grow as k.
+            let ratio = (half as f64 / small as f64).powi(2);
+            let growth = powers(small);
+            Growth { fresh: growth.fresh * ratio, rounding: growth.rounding * ratio }
+        }
     }
 }
 

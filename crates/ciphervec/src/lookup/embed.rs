@@ -103,30 +103,18 @@ impl Weights {
 
 /// `[column][function]`: weights whose sums with the functions of an index are its row.
 fn change_basis(recipe: &Recipe, table: &[f64], columns: usize) -> Vec<f64> {
-    let sizes: Vec<usize> = recipe.bases().iter().map(Basis::size).collect();
-    let inverses: Vec<Vec<Vec<f64>>> = recipe.bases().iter().map(Basis::inverse).collect();
-    let mut out = Vec::new();
-    for column in 0..columns {
-        let mut values: Vec<f64> = table.chunks_exact(columns).map(|row| row[column]).collect();
-        values.resize(sizes.iter().product(), 0.0);
-        // Digit by digit, from the lowest on: what is after a digit is changed already.
-        let mut after = 1;
-        for (inverse, size) in inverses.iter().zip(&sizes).rev() {
-            let change = |block: &[f64]| -> Vec<f64> {
-                let mut changed = vec![0.0; inverse.len() * after];
-                for (weights, to) in inverse.iter().zip(changed.chunks_exact_mut(after)) {
-                    for (weight, from) in weights.iter().zip(block.chunks_exact(after)) {
-                        to.iter_mut().zip(from).for_each(|(sum, value)| *sum += weight * value);
-                    }
-                }
-                changed
-            };
-            values = values.chunks_exact(size * after).flat_map(change).collect();
-            after *= inverse.len();
-        }
-        out.extend(values);
+    let indices: usize = recipe.bases().iter().map(Basis::size).product();
+    let mut values = table.to_vec();
+    values.resize(indices * columns, 0.0);
+    // Digit by digit, from the lowest on: what is after a digit is changed already.
+    let mut after = columns;
+    for basis in recipe.bases().iter().rev() {
+        let blocks = values.chunks_exact(basis.size() * after);
+        values = blocks.flat_map(|block| basis.weigh(block, after)).collect();
+        after *= basis.len() + 1;
     }
-    out
+    let column = |column: usize| values.iter().skip(column).step_by(columns).copied();
+    (0..columns).flat_map(column).collect()
 }
 
 /// Looks up what `queries` name: one list of [`Recipe::entries`] ciphertexts for every table. The result has a ciphertext for every

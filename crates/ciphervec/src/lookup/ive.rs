@@ -15,18 +15,6 @@ pub(super) fn root(index: usize, size: usize) -> Complex {
     Complex::from_polar(1.0, if index.is_multiple_of(2) { angle } else { -angle })
 }
 
-/// Function `place`: 2 Re α_j^k at k, then 2 Im α_j^k at p/2 + k.
-pub(super) fn value(place: usize, index: usize, size: usize) -> f64 {
-    let half = size / 2;
-    // The angle modulo a turn, exactly.
-    let angle = |k: usize| PI * (k * (2 * index + 1) % (4 * size)) as f64 / (2 * size) as f64;
-    if place <= half {
-        return 2.0 * angle(place).cos();
-    }
-    let sine = 2.0 * angle(place - half).sin();
-    if index.is_multiple_of(2) { sine } else { -sine }
-}
-
 /// The parts of α^1 … α^(size/2): a power is the product of its two halves, which keeps factors at one level, and a conjugation
 /// splits it at the lowest level, where that is cheapest.
 pub(super) fn generate(
