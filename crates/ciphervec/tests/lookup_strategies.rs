@@ -397,3 +397,45 @@ fn precision_is_what_was_asked_for() {
         assert!(error < bound, "{strategy} to {precision_bits} bits: {error:e}, {bound:e}");
     }
 }
+
+/// Columns of zeros, of tiny and of huge numbers beside each other: each has a scale of its own.
+#[test]
+fn columns_of_any_size_are_looked_up() {
+    for (strategy, columns, levels) in [
+        (Strategy::OneHot, 4, 0),
+        (Strategy::OneHotDigits, 4, 0),
+        (Strategy::Ive, 4, 0),
+        (Strategy::IveDigits, 4, 0),
+        (Strategy::IveDigits, 132, 0),
+        (Strategy::IveDigits, 2, 0),
+        (Strategy::IveDigits, 4, 1),
+    ] {
+        let shape = Shape { rows: 70, columns, precision_bits: 12, levels };
+        let lookup = Lookup::new(strategy, shape);
+        let size = |column: usize| match column % 4 {
+            0 => 0.0,
+            1 => 1e-6,
+            2 if levels == 0 => 1e7,
+            _ => 1.0,
+        };
+        let values: Vec<f64> = table(70, columns, 3)
+            .iter()
+            .enumerate()
+            .map(|(place, value)| value * size(place % columns))
+            .collect();
+        let nothing = vec![0.0; values.len()];
+        let weights = Weights::new(&lookup.recipe, &[&values, &nothing]).unwrap();
+        let indices: Vec<usize> = (0..lookup.recipe.batch()).map(|slot| slot % 70).collect();
+        let query = lookup.query(&indices);
+        let sums = embed(&lookup.recipe, &lookup.evaluator, &weights, &[&query, &query]).unwrap();
+        for (column, sum) in sums.iter().enumerate() {
+            let read = lookup.key.decrypt(sum).unwrap().decode();
+            // What a rescale to a canonical scale leaves of tiny numbers is its own rounding.
+            let most = if levels == 0 { size(column).max(1e-12) } else { 1.0 };
+            for (value, index) in read.iter().zip(&indices) {
+                let off = (value - values[index * columns + column]).abs();
+                assert!(off < 4e-3 * most, "{strategy}, column {column} of {columns}: {off:e}");
+            }
+        }
+    }
+}
