@@ -16,7 +16,8 @@ pub enum Strategy {
     Indicator = 2,
     /// One complex number; the server makes its powers (IVE-PEL, arXiv 2606.03191).
     Ive = 3,
-    /// One real number for each of two digits; the server makes Chebyshev polynomials of them and multiplies these.
+    /// One real number for each of two digits, or of three for one or two columns; the server makes Chebyshev polynomials of
+    /// them and multiplies these.
     IveDigits = 4,
     /// How often each row occurs in a document: for sums and means only.
     Histogram = 5,
