@@ -34,7 +34,8 @@ impl Pool {
         let (alignment, whole) = shape(length);
         // Not more than twice what is needed, or small requests would hold the large buffers.
         let fits = |words: &Vec<u64>| (whole..=2 * whole).contains(&words.len());
-        let best = free.iter().enumerate().filter(|(_, words)| fits(words));
+        // The one that came back last of those that fit best: it may still be in the cache.
+        let best = free.iter().enumerate().rev().filter(|(_, words)| fits(words));
         let best = best.min_by_key(|(_, words)| words.len()).map(|(index, _)| index);
         let words = best.map(|index| free.remove(index));
         drop(free);
@@ -148,5 +149,15 @@ mod tests {
         drop([pool.take(4000), pool.take(4001), pool.take(4002)]);
         let lengths: Vec<usize> = pool.lock().iter().map(|words| words.len() - LINE).collect();
         assert_eq!(lengths, [4001, 4002]);
+    }
+
+    #[test]
+    fn the_buffer_that_came_back_last_is_the_next() {
+        let pool = Pool::new(10_000);
+        let [first, second] = [pool.take(1000), pool.take(1000)];
+        let last = second.as_ptr();
+        drop(first);
+        drop(second);
+        assert_eq!(pool.take(1000).as_ptr(), last);
     }
 }
