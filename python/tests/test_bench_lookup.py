@@ -7,6 +7,7 @@ import pickle
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -161,3 +162,22 @@ def test_few_tokens_are_looked_up_in_the_largest_batch_that_fits(monkeypatch: py
     records = [ive_pel.small_batch(rows, ive_pel.Settings()) for rows in (64, 256, 1024)]
     assert [one["batch"] for one in records] == [128, 64, 16] == [one["s"] for one in records]
     assert records[0]["printed_s_ive"] == 9.0572 and records[2]["printed_s_indicator"] == 79.7758
+
+
+def test_real_embeddings_are_compressed_and_looked_up(tmp_path: Path) -> None:
+    random = np.random.default_rng(3)
+    # Sums of a row of each of four tables, which four tables of as many rows can hold.
+    tables = random.standard_normal((4, 8, 6)) * 2.0 ** -np.arange(4)[:, None, None]
+    matrix = sum(table[random.integers(8, size=300)] for table in tables)
+    path = tmp_path / "six.npy"
+    np.save(path, matrix)
+    asked = ["reproduce", "ive-pel", "--quick", "--npy", str(path), "--json", "-"]
+    result = CliRunner().invoke(app, asked)
+    assert result.exit_code == 0, result.output
+    (record,) = [one for one in json.loads(result.stdout) if "lookup_error" in one]
+    assert (record["embeddings"], record["p"]) == ("six.npy", 64)
+    assert record["relative_error"] < 0.1 and record["cosine"] > 0.99
+    assert 0 < record["lookup_error"] < 2.0**-14
+    settings = ive_pel.Settings(shapes=(), rows=(64,), small_batches=False)
+    outcome = ive_pel.Outcome([], settings, quality=[record])
+    assert "six.npy" in ive_pel_report.markdown(outcome)

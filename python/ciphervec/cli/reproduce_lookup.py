@@ -11,6 +11,7 @@ from ..bench import lookup, report
 from ..bench import text as text_bench
 from ..demo.show import grid
 from ..reproduce import ive_pel, ive_pel_report
+from ..reproduce.images import load_raw
 from ..reproduce.jang_ive_pel import ROWS, SHAPES
 from ..text import Classifier
 from .measuring import at_least, each_of, watching, whole_numbers, write
@@ -40,6 +41,13 @@ def private_lookup(
     seconds: Annotated[
         float, typer.Option(help="A batch of indicators that would take longer is sampled, and marked.")
     ] = 120.0,
+    npy: Annotated[
+        Path | None,
+        typer.Option(
+            "--npy",
+            help="Also compress embeddings of your own, a .npy of (rows, dimensions), and look some up.",
+        ),
+    ] = None,
     data: Annotated[
         Path | None,
         typer.Option(
@@ -76,6 +84,7 @@ def private_lookup(
 
     - `ciphervec reproduce ive-pel --quick`
     - `ciphervec reproduce ive-pel --dims 300 --rows 64,256 --markdown tables.md --plot charts.png`
+    - `ciphervec reproduce ive-pel --dims 50 --strategies ive,ive_digits --npy glove50.npy`
     - `ciphervec reproduce ive-pel --quick --data mails.csv --text-column subject,body --label-column spam`
     """
     settings = ive_pel.Settings(
@@ -86,6 +95,7 @@ def private_lookup(
         repeats=at_least(repeats, 1, "--repeats"),
         seconds=seconds,
         small_batches=not quick,
+        embeddings=None if npy is None else load_raw(npy),
     )
     with watching(ive_pel.steps(settings)) as (notify, step):
         outcome = ive_pel.run(settings, notify, step)

@@ -10,10 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from .. import _native
+from .. import lookup as private
 from ..bench import lookup, machine
 from ..bench.timing import Notify, one_core
+from ..codebook import Codebook
 from ..errors import InvalidInput
+from .images import Vectors
 from .jang_ive_pel import (
     CODEBOOKS,
     LOOKUP,
@@ -31,6 +36,10 @@ STRATEGIES = ("indicator", "ive", "ive_digits", "one_hot_digits")
 INFERENCE = ("ive", "ive_digits", "histogram")
 
 
+QUALITY_STRATEGY = "ive_digits"
+QUALITY_TOKENS = 256
+
+
 @dataclass(frozen=True)
 class Settings:
     """What `ciphervec reproduce ive-pel` was asked for."""
@@ -43,6 +52,8 @@ class Settings:
     # Indicators of a batch that would take longer are sampled.
     seconds: float = 120.0
     small_batches: bool = True
+    # Real embeddings, compressed and looked up for their quality.
+    embeddings: Vectors | None = None
 
 
 @dataclass
@@ -54,18 +65,21 @@ class Outcome:
     notes: list[str] = field(default_factory=list)
     # Of few tokens at once.
     small: list[Record] = field(default_factory=list)
+    # Of real embeddings, where they were given.
+    quality: list[Record] = field(default_factory=list)
     # Of encrypted classification, where texts were given.
     inference: list[Record] = field(default_factory=list)
 
     def all_records(self) -> list[Record]:
         """Every table's."""
-        return [*self.records, *self.small, *self.inference]
+        return [*self.records, *self.small, *self.quality, *self.inference]
 
 
 def steps(settings: Settings) -> int:
     """Steps of the progress bar."""
     lookups = len(settings.shapes) * len(settings.rows) * len(settings.strategies)
-    return lookups + settings.small_batches * len(settings.rows)
+    again = settings.small_batches + (settings.embeddings is not None)
+    return lookups + again * len(settings.rows)
 
 
 def run(
@@ -92,8 +106,34 @@ def run(
         notify(f"few tokens, {rows} rows")
         outcome.small.append(small_batch(rows, settings))
         step()
+    if settings.embeddings is not None:
+        for rows in settings.rows:
+            notify(f"codebooks of {rows} rows")
+            outcome.quality.append(quality(settings.embeddings, rows, settings))
+            step()
     outcome.notes = list(dict.fromkeys(outcome.notes))
     return outcome
+
+
+def quality(embeddings: Vectors, rows: int, settings: Settings) -> Record:
+    """What compression to tables of `rows` rows loses of real embeddings, and what looking some up encrypted adds."""
+    book = Codebook.train(embeddings.rows, rows, CODEBOOKS)
+    lost = book.error(embeddings.rows)
+    server = private.setup(book, QUALITY_STRATEGY, precision_bits=settings.precision_bits)
+    client = private.Client.generate(server.description())
+    if (keys := client.keys()) is not None:
+        server.register(keys)
+    asked = np.random.default_rng(0).integers(len(book), size=QUALITY_TOKENS)
+    found = client.decode(server.embed(client.query(book.codes[asked].astype(np.int64))))
+    exact = book.reconstruct(asked)
+    added = float(np.sqrt(np.mean((found - exact) ** 2) / np.mean(np.square(exact))))
+    return {
+        "embeddings": embeddings.origin,
+        "p": rows,
+        "relative_error": lost.relative,
+        "cosine": lost.cosine,
+        "lookup_error": added,
+    }
 
 
 def small_batch(rows: int, settings: Settings) -> Record:

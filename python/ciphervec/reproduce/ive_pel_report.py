@@ -17,6 +17,7 @@ SENT = ("table", "rows", "strategy", "N", "batch", "query, bytes a token", "keys
 FEW = (
     "rows", "tokens", "N", "seconds", "ive, printed for 128", "indicator, printed for 128", "query", "keys", "error",
 )  # fmt: skip
+QUALITY = ("table", "rows", "relative error of 4 codes", "cosine", "added by looking up")
 INFERENCE = (
     "strategy", "texts", "ms a text", "printed", "query, bytes a text", "plain", "encrypted", "printed", "other labels",
 )  # fmt: skip
@@ -86,6 +87,16 @@ def few(one: Record) -> list[str]:
     ]
 
 
+def quality(one: Record) -> list[str]:
+    return [
+        one["embeddings"],
+        f"{one['p']:,}",
+        f"{one['relative_error']:.4f}",
+        f"{one['cosine']:.4f}",
+        show(one["lookup_error"]),
+    ]
+
+
 def inference(one: Record) -> list[str]:
     printed = SPAM.get(one["strategy"])
     return [
@@ -111,6 +122,11 @@ def tables(outcome: Outcome) -> dict[str, tuple[list[str], list[list[str]]]]:
         found["Table 6: few tokens of GloVe 300-d, one-hot"] = (
             list(FEW),
             [few(one) for one in outcome.small],
+        )
+    if outcome.quality:
+        found["Real embeddings, compressed and looked up"] = (
+            list(QUALITY),
+            [quality(one) for one in outcome.quality],
         )
     if outcome.inference:
         found["Table 5: encrypted classification"] = (
