@@ -10,7 +10,7 @@ pub(super) const LOCK_FILE: &str = "LOCK";
 /// The exclusive writer lock, held until dropped.
 #[derive(Debug)]
 pub(super) struct WriterLock {
-    _file: File,
+    file: File,
 }
 
 impl WriterLock {
@@ -25,9 +25,16 @@ impl WriterLock {
             .open(&path)
             .map_err(|source| StoreError::io("open for writing", &path, source))?;
         match file.try_lock() {
-            Ok(()) => Ok(Self { _file: file }),
+            Ok(()) => Ok(Self { file }),
             Err(TryLockError::WouldBlock) => Err(StoreError::Locked { path }),
             Err(TryLockError::Error(source)) => Err(StoreError::io("lock", &path, source)),
         }
+    }
+}
+
+impl Drop for WriterLock {
+    /// Closing the file would not do: a process that another thread has just forked holds it open too, until it runs its program.
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
     }
 }
