@@ -38,3 +38,20 @@ impl Drop for WriterLock {
         let _ = self.file.unlock();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_hold_on_the_file_does_not_keep_the_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let lock = WriterLock::acquire(folder.path()).unwrap();
+        assert!(matches!(WriterLock::acquire(folder.path()), Err(StoreError::Locked { .. })));
+        // What a forked process has.
+        let held = lock.file.try_clone().unwrap();
+        drop(lock);
+        WriterLock::acquire(folder.path()).unwrap();
+        drop(held);
+    }
+}
