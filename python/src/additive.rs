@@ -1,9 +1,7 @@
 //! Keys of the additively homomorphic schemes. Numbers and ciphertexts enter, ciphertexts and numbers leave.
 
-use std::path::Path;
 use std::sync::Arc;
 
-use ciphervec::keyfile::{self, Protection};
 use ciphervec_he::Error;
 use ciphervec_he::additive::{Decrypt, Evaluate, Messages};
 use numpy::PyReadonlyArray1;
@@ -12,9 +10,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::ciphertexts::{Native, PyCiphertexts, Tables, messages, to_python};
-use crate::errors::{CorruptData, InvalidInput, Raise};
+use crate::errors::{InvalidInput, Raise};
 use crate::runtime;
 use crate::scheme::{Public, Secret, on_public, on_secret, scheme_name};
+use crate::secret_file;
 
 fn contiguous<'a>(weights: &'a PyReadonlyArray1<'_, i64>) -> PyResult<&'a [i64]> {
     weights.as_slice().map_err(|_| {
@@ -296,12 +295,8 @@ impl PyAdditiveSecretKey {
         passphrase: Option<&str>,
         allow_plaintext: bool,
     ) -> PyResult<()> {
-        let protection = protection(passphrase, allow_plaintext)?;
-        py.detach(|| {
-            let secret = self.0.to_bytes();
-            keyfile::save_secret(Path::new(path), &secret, &self.0.label(), protection, false)
-        })
-        .map_err(Raise::raise)
+        let secret = || (self.0.to_bytes(), self.0.label());
+        secret_file::save(py, path, (passphrase, allow_plaintext), secret)
     }
 
     #[staticmethod]
@@ -312,9 +307,7 @@ impl PyAdditiveSecretKey {
         passphrase: Option<&str>,
         insecure: bool,
     ) -> PyResult<Self> {
-        let (frame, label) = py
-            .detach(|| keyfile::load_secret(Path::new(path), passphrase))
-            .map_err(Raise::raise)?;
+        let (frame, label) = secret_file::load(py, path, passphrase)?;
         Self::read(py, &frame, label, insecure)
     }
 
@@ -326,10 +319,8 @@ impl PyAdditiveSecretKey {
         passphrase: Option<&str>,
         allow_plaintext: bool,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let protection = protection(passphrase, allow_plaintext)?;
-        let bytes = py
-            .detach(|| keyfile::encode_secret(&self.0.to_bytes(), &self.0.label(), protection))
-            .map_err(Raise::raise)?;
+        let secret = || (self.0.to_bytes(), self.0.label());
+        let bytes = secret_file::encode(py, (passphrase, allow_plaintext), secret)?;
         Ok(PyBytes::new(py, &bytes))
     }
 
@@ -341,8 +332,7 @@ impl PyAdditiveSecretKey {
         passphrase: Option<&str>,
         insecure: bool,
     ) -> PyResult<Self> {
-        let (frame, label) =
-            py.detach(|| keyfile::decode_secret(data, passphrase)).map_err(Raise::raise)?;
+        let (frame, label) = secret_file::decode(py, data, passphrase)?;
         Self::read(py, &frame, label, insecure)
     }
 
@@ -356,21 +346,7 @@ impl PyAdditiveSecretKey {
 impl PyAdditiveSecretKey {
     fn read(py: Python<'_>, frame: &[u8], label: [u8; 16], insecure: bool) -> PyResult<Self> {
         let secret = work(py, || Secret::read(frame, insecure))?;
-        if secret.label() != label {
-            return Err(CorruptData::new_err(
-                "the key file names another key than the one it holds; restore it from a copy",
-            ));
-        }
+        secret_file::check_label(label, secret.label())?;
         Ok(Self(Arc::new(secret)))
-    }
-}
-
-pub fn protection(passphrase: Option<&str>, allow_plaintext: bool) -> PyResult<Protection<'_>> {
-    match passphrase {
-        Some(passphrase) => Ok(Protection::Passphrase(passphrase)),
-        None if allow_plaintext => Ok(Protection::Plaintext),
-        None => Err(InvalidInput::new_err(
-            "give a passphrase, or ask for a key in clear with allow_plaintext=True",
-        )),
     }
 }

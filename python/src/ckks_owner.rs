@@ -1,9 +1,7 @@
 //! CKKS for Python: the key owner. Rows of doubles enter encrypted, numbers leave decrypted or flooded.
 
-use std::path::Path;
 use std::sync::Arc;
 
-use ciphervec::keyfile;
 use ciphervec::pairs::{KeyList, Operation, Owner, Plan, Request};
 use ciphervec_he::ckks::{Params, ParamsSpec, PublishPolicy, Ring};
 use ciphervec_he::params::Security;
@@ -12,10 +10,10 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::additive::protection;
 use crate::ckks::{Outcome, PyCkksPublicKey, PyCkksServer, options, rows, work};
 use crate::ckks_array::PyCkksArray;
-use crate::errors::{CorruptData, InvalidInput, Raise};
+use crate::errors::InvalidInput;
+use crate::secret_file;
 
 fn security(quantum: bool) -> Security {
     if quantum { Security::Quantum128 } else { Security::Classical128 }
@@ -175,20 +173,14 @@ impl PyCkksOwner {
         passphrase: Option<&str>,
         allow_plaintext: bool,
     ) -> PyResult<()> {
-        let protection = protection(passphrase, allow_plaintext)?;
-        py.detach(|| {
-            let secret = self.0.to_secret_bytes();
-            keyfile::save_secret(Path::new(path), &secret, &self.0.label(), protection, false)
-        })
-        .map_err(Raise::raise)
+        let secret = || (self.0.to_secret_bytes(), self.0.label());
+        secret_file::save(py, path, (passphrase, allow_plaintext), secret)
     }
 
     #[staticmethod]
     #[pyo3(signature = (path, passphrase = None))]
     fn load(py: Python<'_>, path: &str, passphrase: Option<&str>) -> PyResult<Self> {
-        let (secret, label) = py
-            .detach(|| keyfile::load_secret(Path::new(path), passphrase))
-            .map_err(Raise::raise)?;
+        let (secret, label) = secret_file::load(py, path, passphrase)?;
         Self::read(py, &secret, label)
     }
 
@@ -200,20 +192,15 @@ impl PyCkksOwner {
         passphrase: Option<&str>,
         allow_plaintext: bool,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let protection = protection(passphrase, allow_plaintext)?;
-        let bytes = py
-            .detach(|| {
-                keyfile::encode_secret(&self.0.to_secret_bytes(), &self.0.label(), protection)
-            })
-            .map_err(Raise::raise)?;
+        let secret = || (self.0.to_secret_bytes(), self.0.label());
+        let bytes = secret_file::encode(py, (passphrase, allow_plaintext), secret)?;
         Ok(PyBytes::new(py, &bytes))
     }
 
     #[staticmethod]
     #[pyo3(signature = (data, passphrase = None))]
     fn from_bytes(py: Python<'_>, data: &[u8], passphrase: Option<&str>) -> PyResult<Self> {
-        let (secret, label) =
-            py.detach(|| keyfile::decode_secret(data, passphrase)).map_err(Raise::raise)?;
+        let (secret, label) = secret_file::decode(py, data, passphrase)?;
         Self::read(py, &secret, label)
     }
 
@@ -244,11 +231,7 @@ impl PyCkksOwner {
 
     fn read(py: Python<'_>, secret: &[u8], label: [u8; 16]) -> PyResult<Self> {
         let owner = work(py, || Owner::from_secret_bytes(secret))?;
-        if owner.label() != label {
-            return Err(CorruptData::new_err(
-                "the key file names another key than the one it holds; restore it from a copy",
-            ));
-        }
+        secret_file::check_label(label, owner.label())?;
         Ok(Self(Arc::new(owner)))
     }
 }

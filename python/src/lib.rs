@@ -22,6 +22,7 @@ mod precompute;
 mod records;
 mod runtime;
 mod scheme;
+mod secret_file;
 mod segment;
 mod server;
 mod spec;

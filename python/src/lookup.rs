@@ -1,14 +1,13 @@
 //! Private lookup for Python: tables and queries as bytes at the server, indices and rows at the client.
 
-use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use ciphervec::KeyId;
 use ciphervec::lookup::{
     BYTES_PER_SECOND, Client, Documents, Next, Options, Planner, Pooling, Request, Server, Spec,
     Strategy, Table,
 };
-use ciphervec::{KeyId, keyfile};
 use numpy::{
     PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3,
     PyUntypedArrayMethods,
@@ -17,9 +16,9 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::additive::protection;
 use crate::ckks::work;
-use crate::errors::{CorruptData, InvalidInput, Raise};
+use crate::errors::InvalidInput;
+use crate::secret_file;
 
 /// What a description says, for both halves.
 fn describe<'py>(py: Python<'py>, spec: &Spec) -> PyResult<Bound<'py, PyDict>> {
@@ -185,26 +184,16 @@ impl PyLookupClient {
         passphrase: Option<&str>,
         allow_plaintext: bool,
     ) -> PyResult<()> {
-        let protection = protection(passphrase, allow_plaintext)?;
-        py.detach(|| {
-            let secret = self.0.to_secret_bytes();
-            keyfile::save_secret(Path::new(path), &secret, &self.0.label(), protection, false)
-        })
-        .map_err(Raise::raise)
+        let secret = || (self.0.to_secret_bytes(), self.0.label());
+        secret_file::save(py, path, (passphrase, allow_plaintext), secret)
     }
 
     #[staticmethod]
     #[pyo3(signature = (path, passphrase = None))]
     fn load(py: Python<'_>, path: &str, passphrase: Option<&str>) -> PyResult<Self> {
-        let (secret, label) = py
-            .detach(|| keyfile::load_secret(Path::new(path), passphrase))
-            .map_err(Raise::raise)?;
+        let (secret, label) = secret_file::load(py, path, passphrase)?;
         let client = work(py, || Client::from_secret_bytes(&secret))?;
-        if client.label() != label {
-            return Err(CorruptData::new_err(
-                "the key file names another key than the one it holds; restore it from a copy",
-            ));
-        }
+        secret_file::check_label(label, client.label())?;
         Ok(Self(Arc::new(client)))
     }
 

@@ -16,7 +16,18 @@ from ..bench.search import Record, Settings, run
 from ..bench.subject import VARIANTS
 from ..demo.show import grid
 from ..errors import InvalidInput
-from .measuring import at_least, each_of, one_of, watching, whole_numbers, write
+from .measuring import (
+    CsvFile,
+    JsonFile,
+    MarkdownFile,
+    PlotFile,
+    at_least,
+    each_of,
+    one_of,
+    watching,
+    whole_numbers,
+    write,
+)
 from .terminal import aside, command, print_json, screen
 
 bench_app = typer.Typer(no_args_is_help=True, help="Measure, beside a peer in the same run.")
@@ -43,12 +54,10 @@ def search(
     peer: Annotated[
         str | None, typer.Option(help="Another encrypted library to time on the same rows: tenseal.")
     ] = None,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write every record here; '-' prints them.")
-    ] = None,
-    csv_file: Annotated[Path | None, typer.Option("--csv", help="Write the flat columns here.")] = None,
-    markdown_file: Annotated[Path | None, typer.Option("--markdown", help="Write the table here.")] = None,
-    plot_file: Annotated[Path | None, typer.Option("--plot", help="Write a PNG here.")] = None,
+    json_file: JsonFile = None,
+    csv_file: CsvFile = None,
+    markdown_file: MarkdownFile = None,
+    plot_file: PlotFile = None,
 ) -> None:
     """Search time of every mode against faiss-cpu's flat index on the same vectors.
 
@@ -138,16 +147,10 @@ def paillier(
             help="LightPHE's precision: fewer decimal digits make its products faster and its scores coarser."
         ),
     ] = LIGHTPHE_DIGITS,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write every record here; '-' prints them.")
-    ] = None,
-    csv_file: Annotated[
-        Path | None, typer.Option("--csv", help="Write the records here, a line each.")
-    ] = None,
-    markdown_file: Annotated[
-        Path | None, typer.Option("--markdown", help="Write the table and the notes here.")
-    ] = None,
-    plot_file: Annotated[Path | None, typer.Option("--plot", help="Write a PNG here.")] = None,
+    json_file: JsonFile = None,
+    csv_file: CsvFile = None,
+    markdown_file: MarkdownFile = None,
+    plot_file: PlotFile = None,
 ) -> None:
     """Similarities under Paillier, Damgård–Jurik, Okamoto–Uchiyama or ElGamal, beside LightPHE and phe.
 
@@ -210,16 +213,10 @@ def ckks(
     peer_seconds: Annotated[
         float, typer.Option(help="A peer's operation is not run again once it took this long in all.")
     ] = 20.0,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write every record here; '-' prints them.")
-    ] = None,
-    csv_file: Annotated[
-        Path | None, typer.Option("--csv", help="Write the records here, a line each.")
-    ] = None,
-    markdown_file: Annotated[
-        Path | None, typer.Option("--markdown", help="Write the tables and the notes here.")
-    ] = None,
-    plot_file: Annotated[Path | None, typer.Option("--plot", help="Write a PNG here.")] = None,
+    json_file: JsonFile = None,
+    csv_file: CsvFile = None,
+    markdown_file: MarkdownFile = None,
+    plot_file: PlotFile = None,
 ) -> None:
     """CKKS operation by operation: milliseconds and the error of every result.
 

@@ -9,7 +9,7 @@ import typer
 
 from ..bench import lookup, lookup_report, report
 from ..demo.show import grid
-from .measuring import at_least, each_of, watching, write
+from .measuring import CsvFile, JsonFile, MarkdownFile, PlotFile, at_least, each_of, watching, write
 from .terminal import command, print_json, screen
 
 
@@ -34,16 +34,10 @@ def bench_lookup(
     seconds: Annotated[
         float, typer.Option(help="A batch of indicators that would take longer is sampled, and marked.")
     ] = 60.0,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write every record here; '-' prints them.")
-    ] = None,
-    csv_file: Annotated[
-        Path | None, typer.Option("--csv", help="Write the records here, a line each.")
-    ] = None,
-    markdown_file: Annotated[
-        Path | None, typer.Option("--markdown", help="Write the table and the notes here.")
-    ] = None,
-    plot_file: Annotated[Path | None, typer.Option("--plot", help="Write a PNG here.")] = None,
+    json_file: JsonFile = None,
+    csv_file: CsvFile = None,
+    markdown_file: MarkdownFile = None,
+    plot_file: PlotFile = None,
 ) -> None:
     """Private lookup of full batches: milliseconds a token, bytes, depth and error of every strategy.
 

@@ -15,7 +15,7 @@ from ..errors import InvalidInput
 from ..text import Classifier
 from ..text import Settings as Training
 from ..text.local import STRATEGIES
-from .measuring import at_least, each_of, watching, write
+from .measuring import CsvFile, JsonFile, at_least, each_of, watching, write
 from .terminal import command, existing, print_json, screen, size
 from .text import LabelColumn, TextColumn, divide
 from .texts import read_labelled
@@ -46,12 +46,8 @@ def bench_text(
     threads: Annotated[int, typer.Option(help="Threads.")] = 1,
     repeats: Annotated[int, typer.Option(help="Rounds a strategy; medians are reported.")] = 5,
     seed: Annotated[int, typer.Option(help="Of the split and of training.")] = 0,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write every record here; '-' prints them.")
-    ] = None,
-    csv_file: Annotated[
-        Path | None, typer.Option("--csv", help="Write the records here, a line each.")
-    ] = None,
+    json_file: JsonFile = None,
+    csv_file: CsvFile = None,
 ) -> None:
     """Encrypted text classification: the server's time and the query's bytes a document, labels against the plain ones.
 

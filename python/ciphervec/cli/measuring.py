@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..errors import InvalidInput
 from .terminal import aside
+
+JsonFile = Annotated[Path | None, typer.Option("--json", help="Write every record here; '-' prints them.")]
+CsvFile = Annotated[Path | None, typer.Option("--csv", help="Write the records here, a line each.")]
+MarkdownFile = Annotated[Path | None, typer.Option("--markdown", help="Write the tables and the notes here.")]
+PlotFile = Annotated[Path | None, typer.Option("--plot", help="Write a PNG here.")]
 
 
 @contextmanager

@@ -23,15 +23,20 @@ from ..reproduce import (
 from ..reproduce.ckks_subjects import LAYOUTS
 from ..reproduce.images import load, load_raw
 from ..reproduce.serengil_ozpinar import CRYPTOSYSTEMS
-from .measuring import at_least, each_of, watching, whole_numbers, write
+from .measuring import (
+    CsvFile,
+    JsonFile,
+    MarkdownFile,
+    PlotFile,
+    at_least,
+    each_of,
+    watching,
+    whole_numbers,
+    write,
+)
 from .terminal import command, print_json, screen
 
 reproduce_app = typer.Typer(no_args_is_help=True, help="Remake a paper's tables, the printed figures beside.")
-
-JsonFile = Annotated[Path | None, typer.Option("--json", help="Write every record here; '-' prints them.")]
-CsvFile = Annotated[Path | None, typer.Option("--csv", help="Write the records here, a line each.")]
-MarkdownFile = Annotated[Path | None, typer.Option("--markdown", help="Write the tables and the notes here.")]
-PlotFile = Annotated[Path | None, typer.Option("--plot", help="Write a PNG here.")]
 
 QUICK_DIMS = (128, 512)
 QUICK_SECURITY = (80,)

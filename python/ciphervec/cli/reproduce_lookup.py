@@ -14,7 +14,17 @@ from ..reproduce import ive_pel, ive_pel_report
 from ..reproduce.images import load_raw
 from ..reproduce.jang_ive_pel import ROWS, SHAPES
 from ..text import Classifier
-from .measuring import at_least, each_of, watching, whole_numbers, write
+from .measuring import (
+    CsvFile,
+    JsonFile,
+    MarkdownFile,
+    PlotFile,
+    at_least,
+    each_of,
+    watching,
+    whole_numbers,
+    write,
+)
 from .terminal import command, print_json, screen
 from .text import LabelColumn, TextColumn, divide
 from .texts import read_labelled
@@ -64,16 +74,10 @@ def private_lookup(
         typer.Option("--quick", help="50-d, 64 rows, without indicators: half a minute."),
     ] = False,
     seed: Annotated[int, typer.Option(help="Of the split and of training.")] = 0,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write every record here; '-' prints them.")
-    ] = None,
-    csv_file: Annotated[
-        Path | None, typer.Option("--csv", help="Write the records here, a line each.")
-    ] = None,
-    markdown_file: Annotated[
-        Path | None, typer.Option("--markdown", help="Write the tables and the notes here.")
-    ] = None,
-    plot_file: Annotated[Path | None, typer.Option("--plot", help="Write a PNG here.")] = None,
+    json_file: JsonFile = None,
+    csv_file: CsvFile = None,
+    markdown_file: MarkdownFile = None,
+    plot_file: PlotFile = None,
 ) -> None:
     """Tables 3, 5 and 6 of Jang et al. 2026: private embedding lookup, and encrypted classification on top of it.
 
