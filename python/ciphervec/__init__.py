@@ -19,14 +19,20 @@ from .client import Client, PersistentClient
 from .codebook import Codebook
 from .collection import Collection
 from .errors import (
+    AuthenticationError,
     BoundExceeded,
     CiphervecError,
     CollectionExists,
     CollectionNotFound,
+    CommitUncertain,
+    Conflict,
     CorruptData,
     DuplicateId,
     InvalidInput,
+    PinMismatch,
     PoolExhausted,
+    RollbackDetected,
+    ServerError,
     StorageError,
     StoreLocked,
     UnknownId,
@@ -41,6 +47,7 @@ from .owner import Owner, SealedQuery
 from .results import GetResult, QueryResult
 
 __all__ = [
+    "AuthenticationError",
     "BoundExceeded",
     "CiphervecError",
     "Client",
@@ -48,6 +55,8 @@ __all__ = [
     "Collection",
     "CollectionExists",
     "CollectionNotFound",
+    "CommitUncertain",
+    "Conflict",
     "CorruptData",
     "DuplicateId",
     "EncryptedNearestNeighbors",
@@ -60,10 +69,13 @@ __all__ = [
     "Matches",
     "Owner",
     "PersistentClient",
+    "PinMismatch",
     "PoolExhausted",
     "QueryResult",
+    "RollbackDetected",
     "SealedQuery",
     "SealedSegment",
+    "ServerError",
     "ServerIndex",
     "StorageError",
     "StoreLocked",

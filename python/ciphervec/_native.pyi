@@ -37,6 +37,7 @@ __all__ = [
     "additive_packing",
     "available_backends",
     "backend",
+    "blake3",
     "ckks_depth",
     "get_threads",
     "plan_lookup",
@@ -50,6 +51,7 @@ _Id = str | int
 
 def backend() -> str: ...
 def available_backends() -> list[str]: ...
+def blake3(data: bytes) -> bytes: ...
 def get_threads() -> int: ...
 def set_threads(threads: int) -> None: ...
 
@@ -186,6 +188,7 @@ class Owner:
         count: int | None = None,
         threshold: float | None = None,
         allow: Sequence[_Id] | None = None,
+        newer: Sequence[bytes] = ...,
     ) -> list[tuple[list[_Id], npt.NDArray[np.float64]]]: ...
     def seal_records(
         self, segment_id: bytes, ids: Sequence[_Id], payloads: Sequence[bytes]

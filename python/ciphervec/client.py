@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import weakref
@@ -10,7 +11,7 @@ from typing import Any, NoReturn
 
 from ._native import IndexSpec
 from .collection import Collection
-from .errors import InvalidInput
+from .errors import CollectionExists, CollectionNotFound, InvalidInput
 from .keys import Keys, StrPath
 from .owner import Owner
 from .segments import attachments
@@ -20,6 +21,8 @@ from .store import CollectionStore, Database, FolderDatabase, MemoryDatabase, ch
 
 class Client:
     """Collections in memory: they end with the process. `PersistentClient` keeps them in a folder."""
+
+    _kind: type[Collection] = Collection
 
     def __init__(self, keys: Keys | None = None) -> None:
         """`keys` seals everything; without it, fresh keys are made and held in `client.keys`."""
@@ -105,14 +108,18 @@ class Client:
     ) -> Collection:
         """Open the collection, or make it. Raises InvalidInput when it is there with other choices."""
         with self._lock:
-            if check_name(name) not in self.list_collections():
-                return self.create_collection(
-                    name, dimension, metric, mode, precision, filterable, scheme=scheme, bits=bits
-                )
             wanted = Description.new(
                 name, dimension, metric, mode, precision, filterable, self._keys, scheme, bits
             )
-            collection = self.get_collection(name)
+            try:
+                collection = self.get_collection(name)
+            except CollectionNotFound:
+                # Of several clients that come here at once, one makes it and the others open it.
+                with contextlib.suppress(CollectionExists):
+                    return self.create_collection(
+                        name, dimension, metric, mode, precision, filterable, scheme=scheme, bits=bits
+                    )
+                collection = self.get_collection(name)
             _same_choices(wanted, collection.spec, collection.filterable)
             return collection
 
@@ -134,7 +141,7 @@ class Client:
                 collection.close()
 
     def _collection(self, name: str, store: CollectionStore, description: Description) -> Collection:
-        collection = Collection(store, description, self._keys, _forgetter(self))
+        collection = self._kind(store, description, self._keys, _forgetter(self))
         self._opened[name] = collection
         return collection
 

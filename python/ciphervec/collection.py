@@ -4,7 +4,6 @@ owner's side."""
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Collection as Names
 from typing import Any, NoReturn
@@ -13,9 +12,12 @@ import numpy as np
 
 from . import _native, arrays, records
 from ._native import IndexSpec
-from .arrays import Id, Vectors
+from .arrays import FloatArray, Id, Vectors
+from .changes import RECORDS, ROWS, SIDECAR, TAGS
 from .errors import CiphervecError, InvalidInput, StorageError
+from .halves import LocalHalf
 from .keys import Keys
+from .matches import Matches
 from .owner import Owner
 from .records import Record
 from .results import (
@@ -29,7 +31,7 @@ from .results import (
 )
 from .segments import Batch, Segments
 from .spec import Description
-from .store import RECORDS, ROWS, SIDECAR, TAGS, CollectionStore, Progress
+from .store import CollectionStore, Progress
 from .where import Where
 
 
@@ -41,6 +43,8 @@ class Collection:
     something is one atomic commit: once it returns, the change is durable, and if it raises, nothing has
     changed. Safe to share between threads.
     """
+
+    _query_default: tuple[str, ...] = QUERY_DEFAULT
 
     def __init__(
         self,
@@ -54,7 +58,7 @@ class Collection:
         self._store = store
         self._on_close = on_close
         self._closed = ""
-        self._lock = threading.RLock()
+        self._lock = self._segments.lock
 
     @property
     def spec(self) -> IndexSpec:
@@ -98,9 +102,15 @@ class Collection:
 
     @property
     def server(self) -> _native.ServerIndex:
-        """The half that searches, without a key. Loaded by the first use."""
+        """The half that searches, without a key. Loaded by the first use. Raises InvalidInput when it is not in this
+        process."""
         with self._open():
-            return self._segments.server
+            half = self._segments.server
+            if not isinstance(half, LocalHalf):
+                raise InvalidInput(
+                    f"the server's half of collection {self.name!r} is not in this process; query() asks it."
+                )
+            return half.index
 
     def add(
         self,
@@ -120,8 +130,12 @@ class Collection:
         """
         with self._open(write=True):
             batch = self._batch(ids, embeddings, metadatas, documents)
-            self._segments.owner.refuse_known(batch.ids)
-            self._segments.write(batch, progress=progress)
+
+            def change() -> None:
+                self._segments.owner.refuse_known(batch.ids)
+                self._segments.write(batch, progress=progress)
+
+            self._segments.in_turn(change)
 
     def upsert(
         self,
@@ -135,8 +149,12 @@ class Collection:
         """As `add`, but a row whose id is already here is replaced: vector, metadata and document."""
         with self._open(write=True):
             batch = self._batch(ids, embeddings, metadatas, documents)
-            known = [name for name in batch.ids if name in self._segments.owner]
-            self._segments.write(batch, replaced=known, progress=progress)
+
+            def change() -> None:
+                known = [name for name in batch.ids if name in self._segments.owner]
+                self._segments.write(batch, replaced=known, progress=progress)
+
+            self._segments.in_turn(change)
 
     def update(
         self,
@@ -156,14 +174,17 @@ class Collection:
             names = self._names(ids)
             arrays.distinct(names)
             changes = records.check(names, metadatas, documents)
-            old = self._segments.records(names)
-            if embeddings is None:
-                rows = self._segments.embeddings(names)
-            else:
-                rows = arrays.vectors(embeddings, self.dimension, self.metric)
-                arrays.same_length(len(names), rows, "embeddings")
-            merged = [record.merged(*change) for record, change in zip(old, changes, strict=True)]
-            self._segments.write(Batch(names, rows, merged), replaced=names)
+            given = None if embeddings is None else arrays.vectors(embeddings, self.dimension, self.metric)
+            if given is not None:
+                arrays.same_length(len(names), given, "embeddings")
+
+            def change() -> None:
+                old = self._segments.records(names)
+                rows = self._segments.embeddings(names) if given is None else given
+                merged = [record.merged(*parts) for record, parts in zip(old, changes, strict=True)]
+                self._segments.write(Batch(names, rows, merged), replaced=names)
+
+            self._segments.in_turn(change)
 
     def delete(self, ids: Id | Iterable[Id] | None = None, where: Mapping[str, Any] | None = None) -> int:
         """Delete the rows with these ids, or those that pass the filter, or both at once; returns how many.
@@ -177,11 +198,15 @@ class Collection:
                     "delete() needs ids=... or where=...; to drop everything use delete_collection."
                 )
             names = None if ids is None else list(dict.fromkeys(self._names(ids)))
-            if names is not None:
-                self._segments.owner.places(names)
-            names = self._select(names, where)
-            self._segments.delete(names)
-            return len(names)
+
+            def change() -> int:
+                if names is not None:
+                    self._segments.owner.places(names)
+                passing = self._select(names, where)
+                self._segments.delete(passing)
+                return len(passing)
+
+            return self._segments.in_turn(change)
 
     def get(
         self,
@@ -203,10 +228,11 @@ class Collection:
             names = (
                 None if ids is None else [name for name in self._names(ids) if name in self._segments.owner]
             )
-            names = self._select(names, where)
             start = arrays.count(offset + 1, "offset + 1") - 1
             stop = None if limit is None else start + arrays.count(limit + 1, "limit + 1") - 1
-            return self._rows(names[start:stop], parts)
+            return self._segments.in_turn(
+                lambda: self._rows(self._select(names, where)[start:stop], parts),
+            )
 
     def peek(self, limit: int = 10) -> GetResult:
         """The first rows, in the order of insertion, with metadata and documents."""
@@ -222,7 +248,7 @@ class Collection:
         query_embeddings: Vectors,
         n_results: int | None = None,
         where: Mapping[str, Any] | None = None,
-        include: Names[str] = QUERY_DEFAULT,
+        include: Names[str] | None = None,
         *,
         within: float | None = None,
     ) -> QueryResult:
@@ -231,7 +257,8 @@ class Collection:
         `n_results` is 10 unless given; fewer come back when fewer are here. `within` keeps the rows at a
         distance of at most that, all of them unless `n_results` is given too. `where` keeps the rows whose
         metadata passes: equality on `filterable` fields is tested by the server on keyed hashes, anything
-        else here after decryption.
+        else here after decryption. `include` is distances, scores, metadatas and documents unless given; distances
+        and scores where the collection is on a server, see `HttpClient`.
 
         Returns `ids`, and per `include`: `distances` (lower is closer: 1 − cosine, 1 − inner product, squared
         Euclidean, or differing bits), `scores` (higher is closer: cosine, inner product, or minus the
@@ -239,7 +266,7 @@ class Collection:
         InvalidInput.
         """
         with self._open():
-            parts = check_include(include, QUERY_INCLUDE)
+            parts = check_include(self._query_default if include is None else include, QUERY_INCLUDE)
             queries = arrays.vectors(query_embeddings, self.dimension, self.metric, what="query_embeddings")
             test = None if where is None else Where(where, self.filterable)
             if n_results is None:
@@ -247,8 +274,7 @@ class Collection:
             else:
                 limit = arrays.count(n_results, "n_results")
             radius = None if within is None else arrays.finite(within, "within")
-            found = self._segments.search(queries, limit, radius, test)
-            rows = [self._rows(matches.ids, [p for p in parts if p in GET_INCLUDE]) for matches in found]
+            found, rows = self._segments.in_turn(lambda: self._hits(queries, limit, radius, test, parts))
             return QueryResult(
                 ids=[matches.ids for matches in found],
                 distances=[m.distances.tolist() for m in found] if "distances" in parts else None,
@@ -272,17 +298,17 @@ class Collection:
         """Begin the next epoch: a new query key, so that one leaked epoch opens no other. Vectors stay as
         they are. Raises InvalidInput under the additively homomorphic schemes, whose queries are plain."""
         with self._open(write=True):
-            self._segments.rotate()
+            self._segments.in_turn(self._segments.rotate)
 
     def refresh(self) -> None:
-        """See what another process has committed since this collection was opened with `read_only=True`.
+        """See what another process has committed since this collection was opened with `read_only=True`, or what other
+        clients of its server have.
 
-        A reader stays at the commit it found; once the writer has optimized, blocks of that commit may be gone
-        (CorruptData says so). For a writer, which is always current, this does nothing.
+        A reader of a folder stays at the commit it found; once the writer has optimized, blocks of that commit may be
+        gone (CorruptData says so). For the writer of a folder, who is always current, this does nothing.
         """
         with self._open():
-            if self._store.read_only:
-                self._segments.refresh()
+            self._segments.refresh()
 
     def verify(self, *, progress: Progress | None = None) -> dict[str, Any]:
         """Read and check every stored block; `progress(done, total)` counts bytes.
@@ -384,6 +410,19 @@ class Collection:
         arrays.distinct(names)
         pairs = records.check(names, metadatas, documents)
         return Batch(names, rows, [Record(*pair) for pair in pairs])
+
+    def _hits(
+        self,
+        queries: FloatArray,
+        count: int | None,
+        within: float | None,
+        where: Where | None,
+        parts: list[str],
+    ) -> tuple[list[Matches], list[GetResult]]:
+        """The matches of each query, and the parts asked for of their rows."""
+        found = self._segments.search(queries, count, within, where)
+        wanted = [part for part in parts if part in GET_INCLUDE]
+        return found, [self._rows(matches.ids, wanted) for matches in found]
 
     def _select(self, names: list[Id] | None, where: Mapping[str, Any] | None) -> list[Id]:
         if where is None:

@@ -68,15 +68,47 @@ class StorageError(CiphervecError, OSError):
         return str(self.args[0]) if self.args else ""
 
 
+class AuthenticationError(CiphervecError, PermissionError):
+    """The server does not accept the token, or none was given."""
+
+
+class ServerError(CiphervecError, ConnectionError):
+    """A server could not be reached, is overloaded, or failed. What was committed before is intact."""
+
+
+class Conflict(ServerError):  # noqa: N818
+    """Others committed first, again and again. Nothing of this change was committed."""
+
+
+class CommitUncertain(ServerError):  # noqa: N818
+    """The connection was lost before the server said whether it had committed. All of the change is there, or nothing."""
+
+
+class RollbackDetected(CiphervecError):  # noqa: N818
+    """A server shows an older state of a collection than it has shown before, or another history. Nothing was taken
+    from it."""
+
+
+class PinMismatch(CiphervecError):  # noqa: N818
+    """A collection's public parameters are not those that were pinned when it was first used. Nothing was taken from
+    it."""
+
+
 __all__ = [
+    "AuthenticationError",
     "BoundExceeded",
     "CiphervecError",
     "CollectionExists",
     "CollectionNotFound",
+    "CommitUncertain",
+    "Conflict",
     "CorruptData",
     "DuplicateId",
     "InvalidInput",
+    "PinMismatch",
     "PoolExhausted",
+    "RollbackDetected",
+    "ServerError",
     "StorageError",
     "StoreLocked",
     "UnknownId",

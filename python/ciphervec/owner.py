@@ -237,11 +237,13 @@ class Owner:
         *,
         within: float | None = None,
         allow: Sequence[Id] | None = None,
+        newer: Sequence[bytes] = (),
     ) -> list[Matches]:
         """Decrypt and rank the server's answer: one `Matches` per query, at most `count` each (None: no
         limit).
 
-        `within` keeps the rows at a distance of at most that, `allow` the ids it names. Scores are rounded after
+        `within` keeps the rows at a distance of at most that, `allow` the ids it names. The answer covers every segment
+        attached, except that those in `newer`, attached since it was asked for, may be missing. Scores are rounded after
         ranking, to 2⁻¹⁶ (wide precision 2⁻³⁰; under the additively homomorphic schemes 2⁻¹⁸, small 2⁻¹⁴, wide
         2⁻⁴⁴). Raises CorruptData when the answer is not one to this query.
         """
@@ -252,7 +254,7 @@ class Owner:
         )
         if count is None and threshold is None:
             count = max(1, len(self))
-        found = self._native.open(query._native, response, self._catalogue, count, threshold, allow)
+        found = self._native.open(query._native, response, self._catalogue, count, threshold, allow, newer)
         return [of_raw(self._spec.metric, names, raw) for names, raw in found]
 
     def unseal(self, segment: bytes, rows: Sequence[int] | None = None) -> FloatArray:

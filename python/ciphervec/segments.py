@@ -7,20 +7,38 @@ that fails leaves all three as they were.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+import contextlib
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 
 from . import _native
 from .arrays import FloatArray, Id
-from .errors import CorruptData, InvalidInput
+from .changes import (
+    EVALUATION,
+    KEY_PAIR,
+    RECORDS,
+    ROWS,
+    SIDECAR,
+    TAGS,
+    Change,
+    NewSegment,
+    StoredSegment,
+)
+from .errors import CommitUncertain, Conflict, CorruptData, InvalidInput
+from .halves import Answer, ServerHalf
 from .keys import Keys
 from .matches import Matches
 from .owner import Owner
 from .records import Metadata, Record, payload
 from .spec import Description
-from .store import RECORDS, ROWS, SIDECAR, TAGS, Change, CollectionStore, NewSegment, Progress, StoredSegment
+from .store import CollectionStore, Progress
 from .where import Where, canonical
 
 SEGMENT_ROWS = 65_536
@@ -29,19 +47,24 @@ SEGMENT_ROWS = 65_536
 KEY_PAIR_ROWS = 4_096
 """The same under the additively homomorphic schemes, which take seconds for so many."""
 
-EVALUATION, KEY_PAIR = "evaluation", "key-pair"
-"""What a collection keeps beside its segments: the server's keys, and the owner's key pair, sealed."""
-
 QUERY_ROWS = 1024
 """Queries sent in one message; a longer batch takes several."""
 
+TURNS = 16
+"""How often a change, or a query, is tried anew because others committed in between."""
 
-class Batch(NamedTuple):
+T = TypeVar("T")
+
+
+@dataclass
+class Batch:
     """Rows ready to be sealed: ids, float32 (n, d), and one record each."""
 
     ids: list[Id]
     rows: FloatArray
     records: list[Record]
+    sealed: list[NewSegment] = field(default_factory=list)
+    """What they were sealed into, so that a second attempt sends the same bytes."""
 
     def part(self, start: int, stop: int) -> Batch:
         """Rows start..stop of this batch."""
@@ -64,18 +87,27 @@ class Segments:
         WrongKey."""
         self.store = store
         self.description = description
+        self.lock = threading.RLock()
         self._keys = keys
+        self._losses = 0  # times that rows went away
         self._load()
 
     def _load(self) -> None:
         self.owner = Owner(self._keys, self.description.spec, epoch=self.description.epoch)
         self._open_key_pair()
-        self._server: _native.ServerIndex | None = None
+        self._server: ServerHalf | None = None
         self._records: dict[bytes, _native.RecordBatch] = {}
         self._tags: dict[bytes, _native.FilterTags] = {}
-        for segment in self.store.segments():
-            self.owner.attach(segment.id, self.store.read(segment.id, SIDECAR), segment.deleted)
+        self._deleted: dict[bytes, list[int]] = {}  # of every segment that is attached
+        self._losses += 1
+        self._attach(self.store.segments())
         self._in_step = True
+
+    def _attach(self, segments: Sequence[StoredSegment]) -> None:
+        self.store.prefetch([segment.id for segment in segments], SIDECAR)
+        for segment in segments:
+            self.owner.attach(segment.id, self.store.read(segment.id, SIDECAR), segment.deleted)
+            self._deleted[segment.id] = segment.deleted
 
     def _open_key_pair(self) -> None:
         """What opens is what the owner sealed; the public key beside it, which anybody could write, must be its half."""
@@ -89,28 +121,78 @@ class Segments:
             )
 
     def refresh(self) -> None:
-        """Take in what the writer of a read-only folder has committed since it was opened."""
-        self.store.refresh()
-        self.description = Description.from_bytes(
-            self.store.meta(), self.description.spec.collection, self._keys
-        )
-        self._load()
+        """Take in what others have committed since: sidecars of new segments, deletions, the epoch."""
+        if not self.store.refresh():
+            return
+        self._in_step = False
+        self._describe()
+        self._server = None
+        stored = {segment.id: segment for segment in self.store.segments()}
+        for segment_id in [old for old in self._deleted if old not in stored]:
+            self._detach(segment_id)
+        # An id may have moved from an old segment to a new one, so rows go before others come.
+        self._forget({old: stored[old].deleted for old in self._deleted})
+        self._attach([segment for segment in stored.values() if segment.id not in self._deleted])
+        self._in_step = True
 
     def settle(self) -> None:
         """Read everything again if the last change was interrupted between its commit and its end, by
         Ctrl-C say."""
         if not self._in_step:
+            self.store.refresh()
+            self._describe()
             self._load()
 
+    def _describe(self) -> None:
+        spec = self.description.spec
+        self.description = Description.from_bytes(self.store.meta(), spec.collection, self._keys)
+        if self.description.spec != spec:
+            raise CorruptData(
+                f"collection {spec.collection!r} is another one now, {self.description.spec!r}. Close it and open it "
+                "again."
+            )
+        self.owner.epoch = self.description.epoch
+
+    def _forget(self, deleted: dict[bytes, list[int]]) -> None:
+        """Mark rows of attached segments as deleted that others have deleted."""
+        changed = {
+            segment_id: set(rows).difference(self._deleted[segment_id])
+            for segment_id, rows in deleted.items()
+            if len(rows) != len(self._deleted[segment_id])
+        }
+        if not changed:
+            return
+        rows_of = self.owner.row_ids()
+        for segment_id, rows in changed.items():
+            names = rows_of[segment_id]
+            self.owner.forget([name for row in rows if (name := names[row]) is not None])
+            self._deleted[segment_id] = deleted[segment_id]
+        self._losses += 1
+
+    def _detach(self, segment_id: bytes) -> None:
+        self.owner.detach(segment_id)
+        del self._deleted[segment_id]
+        self._records.pop(segment_id, None)
+        self._tags.pop(segment_id, None)
+        self._losses += 1
+
+    def in_turn(self, step: Callable[[], T]) -> T:
+        """Run `step`, which reads the present state and may commit; again on the latest one when others were first.
+        Raises Conflict when they are first every time."""
+        for turn in range(TURNS - 1):
+            try:
+                return step()
+            except Conflict:
+                # Writers who met once should not meet again.
+                time.sleep(random.uniform(0, min(0.5, 0.01 * 2**turn)))  # noqa: S311, no secret
+                self.refresh()
+        return step()
+
     @property
-    def server(self) -> _native.ServerIndex:
+    def server(self) -> ServerHalf:
         """The server's half, holding every committed segment."""
         if self._server is None:
-            server = _native.ServerIndex(self.description.spec)
-            server.set_evaluation_keys(self.store.attachment(EVALUATION))
-            for segment in self.store.segments():
-                self.store.load_into(server, segment.id, tagged=TAGS in segment.blobs)
-            self._server = server
+            self._server = self.store.server(self.description.spec)
         return self._server
 
     def entries(self) -> list[StoredSegment]:
@@ -119,14 +201,17 @@ class Segments:
 
     def write(self, batch: Batch, replaced: Sequence[Id] = (), progress: Progress | None = None) -> None:
         """Seal `batch`, and in the same commit drop the rows of the ids in `replaced`."""
-        change = Change()
         total = len(batch.ids)
         expected = total + len(self.owner) - len(replaced)
-        for start in range(0, total, self._segment_rows):
-            part = batch.part(start, min(start + self._segment_rows, total))
-            change.add.append(self._sealed(part, expected))
-            if progress is not None:
-                progress(start + len(part.ids), total)
+        if not batch.sealed:
+            sealed = []
+            for start in range(0, total, self._segment_rows):
+                part = batch.part(start, min(start + self._segment_rows, total))
+                sealed.append(self._sealed(part, expected))
+                if progress is not None:
+                    progress(start + len(part.ids), total)
+            batch.sealed = sealed
+        change = Change(add=list(batch.sealed))
         self._drop_rows(change, replaced)
         self._commit(change, replaced)
 
@@ -147,26 +232,23 @@ class Segments:
         owner = self.owner
         evaluation = owner.evaluation_at(description.epoch).to_bytes()
         meta = description.to_bytes(owner)
-        self.store.commit(Change(meta=meta, attachments={EVALUATION: evaluation}))
+        self._send(Change(meta=meta, attachments={EVALUATION: evaluation}))
+        self._in_step = True
         over = self.description.epoch
         self.description, owner.epoch = description, description.epoch
         if self._server is not None:
-            self._server.set_evaluation_keys(evaluation)
-            self._server.forget_epoch(over)
+            self._server.rekey(evaluation, over)
 
     def optimize(self, progress: Progress | None = None) -> None:
         """Merge small segments and those with deleted rows into full ones, each step one commit."""
-        worn = self._worn()
-        total = sum(segment.rows for segment in worn)
+        worn = [segment.id for segment in self._worn()]
+        sizes = {segment.id: segment.rows for segment in self.entries()}
+        total = sum(sizes[one] for one in worn)
         done = 0
         while worn:
-            taken: list[StoredSegment] = []
-            live = 0
-            while worn and live < self._segment_rows:
-                taken.append(worn.pop(0))
-                live += taken[-1].rows - len(taken[-1].deleted)
-            self._merge(taken)
-            done += sum(segment.rows for segment in taken)
+            taken = self.in_turn(partial(self._merge, worn))
+            worn = worn[len(taken) :]
+            done += sum(sizes[one] for one in taken)
             if progress is not None:
                 progress(done, total)
         self.store.purge()
@@ -185,10 +267,51 @@ class Segments:
         tags = [] if where is None else self._wanted(where)
         found: list[Matches] = []
         for start in range(0, len(queries), QUERY_ROWS):
-            query = self.owner.query(queries[start : start + QUERY_ROWS], tags=tags)
-            response = self.server.evaluate(query.to_bytes())
-            found += query.open(response, count, within=within, allow=allow)
+            found += self._ask(queries[start : start + QUERY_ROWS], tags, count, within, allow)
         return found
+
+    def _ask(
+        self,
+        rows: FloatArray,
+        tags: Sequence[bytes],
+        count: int | None,
+        within: float | None,
+        allow: Sequence[Id] | None,
+    ) -> list[Matches]:
+        """One message to the server and back. Raises Conflict when the collection has changed too much meanwhile."""
+        query = self.owner.query(rows, tags=tags)
+        known, losses = set(self._deleted), self._losses
+        answer = self._answer(query.to_bytes())
+        if answer.version > self.store.version:
+            self.refresh()
+        newer: list[bytes] = []
+        if answer.version != self.store.version:
+            # Segments that came after the answer can't be in it. Rows that left may have come back in one of those:
+            # then the answer is neither the old state's nor the new one's.
+            if self._losses != losses:
+                raise Conflict(
+                    f"collection {self.description.spec.collection!r} changes faster than a query takes. Ask again."
+                )
+            newer = [segment_id for segment_id in self._deleted if segment_id not in known]
+        return self.owner.open(query, answer.data, count, within=within, allow=allow, newer=newer)
+
+    def _answer(self, query: bytes) -> Answer:
+        """Other threads may go on while a server across a network works."""
+        server = self.server
+        if not server.remote:
+            return server.evaluate(query)
+        with self._apart():
+            answer = server.evaluate(query)
+        self.settle()
+        return answer
+
+    @contextlib.contextmanager
+    def _apart(self) -> Iterator[None]:
+        self.lock.release()
+        try:
+            yield
+        finally:
+            self.lock.acquire()
 
     def matching(self, where: Where) -> list[Id]:
         """The ids that pass the filter, in the order of insertion: by keyed tags first, then by metadata."""
@@ -292,25 +415,31 @@ class Segments:
     def _commit(self, change: Change, dropped: Sequence[Id]) -> None:
         if not (change.add or change.remove or change.delete_rows):
             return
+        self._send(change)
+        if dropped:
+            self.owner.forget(dropped)
+            self._losses += 1
+        for segment_id, rows in change.delete_rows.items():
+            self._deleted[segment_id] = [*self._deleted[segment_id], *rows]
+        for segment_id in change.remove:
+            self._detach(segment_id)
+        for new in change.add:
+            self.owner.attach(new.id, new.blobs[SIDECAR])
+            self._deleted[new.id] = []
+        if self._server is not None:
+            self._server.follow(change)
+        self._in_step = True
+
+    def _send(self, change: Change) -> None:
+        """Commit to the store. Out of step from here on, until the caller has taken the change in as well."""
         self._in_step = False
         try:
             self.store.commit(change)
+        except CommitUncertain:
+            raise  # the next call looks
         except Exception:
             self._in_step = True  # refused: the old state stands, here and in the store
             raise
-        if dropped:
-            self.owner.forget(dropped)
-        for segment_id in change.remove:
-            self.owner.detach(segment_id)
-            self._records.pop(segment_id, None)
-            self._tags.pop(segment_id, None)
-            if self._server is not None:
-                self._server.remove(segment_id)
-        for new in change.add:
-            self.owner.attach(new.id, new.blobs[SIDECAR])
-            if self._server is not None:
-                self.store.load_into(self._server, new.id, tagged=TAGS in new.blobs)
-        self._in_step = True
 
     def _worn(self) -> list[StoredSegment]:
         """Segments worth sealing again: with deleted rows, or small when there are several small ones."""
@@ -320,7 +449,20 @@ class Segments:
         merge = {segment.id for segment in small} if len(small) > 1 else set()
         return [segment for segment in entries if segment.deleted or segment.id in merge]
 
-    def _merge(self, taken: Sequence[StoredSegment]) -> None:
+    def _merge(self, worn: Sequence[bytes]) -> Sequence[bytes]:
+        """Seal the first of these segments again, as many as make a full one; returns which. Others may have removed
+        some of them already."""
+        entries = {segment.id: segment for segment in self.entries()}
+        first: list[bytes] = []
+        taken: list[StoredSegment] = []
+        live = 0
+        for segment_id in worn:
+            if live >= self._segment_rows:
+                break
+            first.append(segment_id)
+            if segment_id in entries:
+                taken.append(entries[segment_id])
+                live += taken[-1].rows - len(taken[-1].deleted)
         change = Change(remove=[segment.id for segment in taken])
         batches = list(self._live(taken))
         ids = [name for batch in batches for name in batch.ids]
@@ -329,6 +471,7 @@ class Segments:
             records = [record for batch in batches for record in batch.records]
             change.add.append(self._sealed(Batch(ids, rows, records), len(self.owner)))
         self._commit(change, ())
+        return first
 
     def _live(self, taken: Sequence[StoredSegment]) -> Iterator[Batch]:
         rows_of = self.owner.row_ids()

@@ -14,53 +14,31 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from . import _native
+from ._native import IndexSpec
+from .changes import ROWS, TAGS, Change, StoredSegment
 from .errors import CollectionExists, CollectionNotFound, CorruptData, InvalidInput, StorageError
+from .halves import LocalHalf, ServerHalf
 
 Progress = Callable[[int, int], object]
 """Called with (done, total) after each step of long work."""
 
-ROWS, SIDECAR, RECORDS, TAGS = "rows", "sidecar", "records", "tags"
 _ABANDONED_AFTER = 3600.0  # seconds
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
-
-
-class StoredSegment(NamedTuple):
-    """One committed segment: its id, rows, bytes of each blob, and the rows deleted from it."""
-
-    id: bytes
-    rows: int
-    blobs: dict[str, int]
-    deleted: list[int]
-
-
-class NewSegment(NamedTuple):
-    """One segment to commit."""
-
-    id: bytes
-    rows: int
-    blobs: dict[str, bytes]
-
-
-@dataclass
-class Change:
-    """What one commit does. All of it becomes durable, or none."""
-
-    add: list[NewSegment] = field(default_factory=list)
-    remove: list[bytes] = field(default_factory=list)
-    delete_rows: dict[bytes, list[int]] = field(default_factory=dict)
-    meta: bytes | None = None
-    attachments: dict[str, bytes] = field(default_factory=dict)
 
 
 class CollectionStore(Protocol):
     """Where one collection's sealed bytes lie."""
 
     read_only: bool
+
+    @property
+    def version(self) -> int:
+        """The number of the commit that this store shows."""
+        ...
 
     def meta(self) -> bytes:
         """The description given when the collection was made, or by the last commit that set it."""
@@ -71,15 +49,22 @@ class CollectionStore(Protocol):
         ...
 
     def commit(self, change: Change) -> None:
-        """Make `change` durable, all or nothing. Raises StorageError; the old state is intact then."""
+        """Make `change` durable, all or nothing. Raises StorageError; the old state is intact then.
+
+        Where others write too, raises Conflict when they were first, and CommitUncertain when the answer got lost.
+        """
         ...
 
     def read(self, segment_id: bytes, blob: str) -> bytes:
         """One blob, every block checked. Raises CorruptData naming the file and offset."""
         ...
 
-    def load_into(self, server: _native.ServerIndex, segment_id: bytes, *, tagged: bool) -> None:
-        """Hand a segment's sealed rows, and its filter tags if it has any, to the server's half."""
+    def prefetch(self, segment_ids: Sequence[bytes], blob: str) -> None:
+        """Several `read`s of this blob follow: a chance to have them fetched at once."""
+        ...
+
+    def server(self, spec: IndexSpec) -> ServerHalf:
+        """The half that searches what is stored here."""
         ...
 
     def attachment(self, name: str) -> bytes:
@@ -91,8 +76,8 @@ class CollectionStore(Protocol):
         place."""
         ...
 
-    def refresh(self) -> None:
-        """Move a read-only store on to the latest commit of whoever writes."""
+    def refresh(self) -> bool:
+        """Move on to the latest commit of whoever else writes; whether there was a new one."""
         ...
 
     def purge(self) -> None:
@@ -149,6 +134,11 @@ class MemoryStore:
         self._blobs: dict[tuple[bytes, str], bytes] = {}
         self._attachments = dict(attachments)
         self._loaded: dict[bytes, _native.ServerIndex] = {}
+        self._version = 0
+
+    @property
+    def version(self) -> int:
+        return self._version
 
     def meta(self) -> bytes:
         return self._meta
@@ -170,6 +160,13 @@ class MemoryStore:
             self._blobs.update({(new.id, name): blob for name, blob in new.blobs.items()})
         self._meta = self._meta if change.meta is None else change.meta
         self._attachments.update(change.attachments)
+        self._version += 1
+
+    def prefetch(self, segment_ids: Sequence[bytes], blob: str) -> None:
+        pass
+
+    def server(self, spec: IndexSpec) -> ServerHalf:
+        return LocalHalf(spec, self)
 
     def read(self, segment_id: bytes, blob: str) -> bytes:
         return self._blobs[segment_id, blob]
@@ -190,8 +187,8 @@ class MemoryStore:
             progress(total, total)
         return {"files": 0, "bytes": total}
 
-    def refresh(self) -> None:
-        pass
+    def refresh(self) -> bool:
+        return False
 
     def purge(self) -> None:
         pass
@@ -238,6 +235,10 @@ class FolderStore:
         self._path = path
         self.read_only = native.read_only
 
+    @property
+    def version(self) -> int:
+        return self._store.version
+
     def meta(self) -> bytes:
         return self._store.meta
 
@@ -256,6 +257,12 @@ class FolderStore:
     def read(self, segment_id: bytes, blob: str) -> bytes:
         return self._store.read(segment_id, blob)
 
+    def prefetch(self, segment_ids: Sequence[bytes], blob: str) -> None:
+        pass
+
+    def server(self, spec: IndexSpec) -> ServerHalf:
+        return LocalHalf(spec, self)
+
     def load_into(self, server: _native.ServerIndex, segment_id: bytes, *, tagged: bool) -> None:
         server.add_from(self._store, segment_id, ROWS, self.read(segment_id, TAGS) if tagged else None)
 
@@ -270,11 +277,14 @@ class FolderStore:
             raise CorruptData("\n".join([*problems[:20], *more]))
         return report
 
-    def refresh(self) -> None:
-        if self.read_only:
-            latest = _native.Store.open_read_only(self._path)
-            self._store.close()
-            self._store = latest
+    def refresh(self) -> bool:
+        if not self.read_only:
+            return False
+        latest = _native.Store.open_read_only(self._path)
+        moved = latest.version != self._store.version
+        self._store.close()
+        self._store = latest
+        return moved
 
     def purge(self) -> None:
         # The state before the latest is kept as well; a commit that changes nothing makes the two the same.

@@ -10,6 +10,7 @@ mod ckks;
 mod ckks_array;
 mod ckks_bench;
 mod ckks_owner;
+mod digest;
 mod errors;
 mod filter;
 mod ids;
@@ -66,6 +67,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<vectors::PyEncryptedVectors>()?;
     module.add_class::<vectors::PyEncryptedScores>()?;
     module.add_function(wrap_pyfunction!(vectors::additive_packing, module)?)?;
+    module.add_function(wrap_pyfunction!(digest::blake3, module)?)?;
     module.add_function(wrap_pyfunction!(runtime::backend, module)?)?;
     module.add_function(wrap_pyfunction!(runtime::available_backends, module)?)?;
     module.add_function(wrap_pyfunction!(runtime::get_threads, module)?)?;

@@ -2,6 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use ciphervec::SegmentId;
 use ciphervec::aead::AeadKey;
 use ciphervec::records::{self, Place, RecordBatch};
 use ciphervec::search::{Ask, Hit, Owner, OwnerTimings, Query};
@@ -121,8 +122,8 @@ impl PyOwner {
     }
 
     /// Decrypts and ranks an answer: ids and scores per query, the `count` closest or those within `threshold`.
-    /// `allow` restricts it to some ids.
-    #[pyo3(signature = (query, response, catalogue, count = None, threshold = None, allow = None))]
+    /// `allow` restricts it to some ids; segments in `newer` may be missing from the answer.
+    #[pyo3(signature = (query, response, catalogue, count = None, threshold = None, allow = None, newer = Vec::new()))]
     #[expect(
         clippy::too_many_arguments,
         reason = "they are the keyword arguments of one Python call"
@@ -136,7 +137,9 @@ impl PyOwner {
         count: Option<usize>,
         threshold: Option<f64>,
         allow: Option<Vec<PyId>>,
+        newer: Vec<[u8; 16]>,
     ) -> PyResult<Vec<Answer<'py>>> {
+        let newer: Vec<_> = newer.into_iter().map(SegmentId).collect();
         let ask = match (count, threshold) {
             (_, Some(threshold)) => Ask::Within(threshold),
             (Some(count), None) => Ask::TopK(count),
@@ -150,7 +153,10 @@ impl PyOwner {
                 let guard = catalogue.read();
                 let known = &*guard;
                 let selection = allow.as_ref().map(|names| known.select(names));
-                runtime::run(|| self.0.open(&query.query, response, known, ask, selection.as_ref()))
+                let selection = selection.as_ref();
+                runtime::run(|| {
+                    self.0.open_without(&query.query, response, known, ask, selection, &newer)
+                })
             })
             .map_err(Raise::raise)?;
         *query.opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened.timings);

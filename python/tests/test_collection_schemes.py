@@ -30,7 +30,8 @@ from ciphervec import (
     WrongKey,
     segments,
 )
-from ciphervec.store import Change, FolderDatabase
+from ciphervec.changes import Change
+from ciphervec.store import FolderDatabase
 
 D = 16
 LANGS = ("en", "de", "fr")

@@ -45,6 +45,26 @@ def halves(keys: Keys, mode: str, metric: str = "cosine", dimension: int = 16) -
 
 @pytest.mark.core
 @modes
+def test_an_answer_may_be_older_than_the_catalogue_only_where_that_is_said(
+    keys: Keys, vectors: Any, mode: str
+) -> None:
+    rows = vectors(40, 16)
+    owner, server = halves(keys, mode)
+    old = owner.seal(range(20), rows[:20])
+    server.add(old)
+    query = owner.query(rows[[3, 30]])
+    response = server.evaluate(query.to_bytes())
+    new = owner.seal(range(20, 40), rows[20:])
+    with pytest.raises(CorruptData, match="left it out"):
+        query.open(response)
+    with pytest.raises(CorruptData, match="left it out"):
+        owner.open(query, response, newer=[old.id])
+    found = owner.open(query, response, newer=[new.id])
+    assert found[0].ids[0] == 3 and all(isinstance(i, int) and i < 20 for i in found[1].ids)
+
+
+@pytest.mark.core
+@modes
 def test_bytes_are_all_that_passes_between_the_halves(keys: Keys, vectors: Any, mode: str) -> None:
     rows = vectors(60, 16)
     owner, server = halves(keys, mode)

@@ -41,6 +41,7 @@ class ExitCode(enum.IntEnum):
     EXISTS = 5, "the collection, id or file is there already"
     CORRUPT = 6, "damaged data, or data of a newer version"
     STORAGE = 7, "the folder is locked, full, or not writable"
+    SERVER = 8, "the server was not reached, refused the token, or shows another state than it did"
 
 
 EXIT_CODES = tuple(ExitCode)
@@ -55,6 +56,10 @@ _CODES: list[tuple[type[BaseException], ExitCode]] = [
     (errors.DuplicateId, ExitCode.EXISTS),
     (FileExistsError, ExitCode.EXISTS),
     (errors.CorruptData, ExitCode.CORRUPT),
+    (errors.AuthenticationError, ExitCode.SERVER),
+    (errors.ServerError, ExitCode.SERVER),
+    (errors.RollbackDetected, ExitCode.SERVER),
+    (errors.PinMismatch, ExitCode.SERVER),
     (errors.StoreLocked, ExitCode.STORAGE),
     (errors.StorageError, ExitCode.STORAGE),
     (OSError, ExitCode.STORAGE),

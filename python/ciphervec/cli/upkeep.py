@@ -10,9 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from .._native import IndexSpec
+from ..changes import RECORDS, ROWS, SIDECAR, TAGS
 from ..demo.show import grid
 from ..errors import CollectionNotFound, CorruptData
-from ..store import RECORDS, ROWS, SIDECAR, TAGS, CollectionStore, FolderDatabase
+from ..store import CollectionStore, FolderDatabase
 from .terminal import ExitCode, Json, command, print_json, progress, screen, size
 
 Folder = Annotated[Path, typer.Argument(help="The database folder.")]

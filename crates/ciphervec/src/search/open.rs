@@ -75,6 +75,23 @@ impl Owner {
         ask: Ask,
         selection: Option<&Selection>,
     ) -> Result<Opened> {
+        self.open_without(query, response, catalogue, ask, selection, &[])
+    }
+
+    /// As [`Self::open`], for a catalogue that has moved on since the query was asked: segments in `newer` may be missing
+    /// from the answer, because it was computed before they were committed. No other may.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_without(
+        &self,
+        query: &Query,
+        response: &[u8],
+        catalogue: &Catalogue,
+        ask: Ask,
+        selection: Option<&Selection>,
+        newer: &[SegmentId],
+    ) -> Result<Opened> {
         let (header, payload) = wire::open(Kind::Response, response)?;
         let what = Kind::Response.as_str();
         expect_params(self.spec(), what, &header)?;
@@ -95,7 +112,7 @@ impl Owner {
                 .into());
         }
         let sums = self.read_sums(&mut reader, count)?;
-        let parts = self.read_parts(&mut reader, query, catalogue)?;
+        let parts = self.read_parts(&mut reader, query, catalogue, newer)?;
         reader.finish()?;
         let mut timings = OwnerTimings::default();
         let step = self.rounding();
@@ -167,12 +184,14 @@ impl Owner {
             .collect()
     }
 
-    /// The answers of every segment; all known segments must be there unless a filter chose among them.
+    /// The answers of every segment; all known segments but the `newer` ones must be there unless a filter chose among
+    /// them.
     fn read_parts<'a>(
         &self,
         reader: &mut Reader<'a>,
         query: &Query,
         catalogue: &Catalogue,
+        newer: &[SegmentId],
     ) -> Result<Vec<Part<'a>>> {
         let segments = reader.u32()? as usize;
         let mut parts: Vec<Part<'a>> = Vec::new();
@@ -207,11 +226,9 @@ impl Owner {
             parts.push(Part { entry, matching, answers });
         }
         if !query.filtered
-            && let Some(missing) = catalogue
-                .entries()
-                .iter()
-                .enumerate()
-                .find(|(index, _)| !parts.iter().any(|part| part.entry == *index))
+            && let Some(missing) = catalogue.entries().iter().enumerate().find(|(index, entry)| {
+                !newer.contains(&entry.id) && !parts.iter().any(|part| part.entry == *index)
+            })
         {
             let detail = "the server left it out".to_owned();
             return Err(Error::Catalogue { segment: missing.1.id.to_string(), detail });

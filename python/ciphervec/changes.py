@@ -1,0 +1,40 @@
+"""What one commit does to a collection enters and leaves as plain data: segments, blobs, deleted rows. No key: either side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+ROWS, SIDECAR, RECORDS, TAGS = "rows", "sidecar", "records", "tags"
+"""The blobs of a segment: sealed vectors, ids and norms, metadata and documents, filter tags."""
+
+EVALUATION, KEY_PAIR = "evaluation", "key-pair"
+"""What a collection keeps beside its segments: the server's keys, and the owner's key pair, sealed."""
+
+
+class StoredSegment(NamedTuple):
+    """One committed segment: its id, rows, bytes of each blob, and the rows deleted from it."""
+
+    id: bytes
+    rows: int
+    blobs: dict[str, int]
+    deleted: list[int]
+
+
+class NewSegment(NamedTuple):
+    """One segment to commit."""
+
+    id: bytes
+    rows: int
+    blobs: dict[str, bytes]
+
+
+@dataclass
+class Change:
+    """What one commit does. All of it becomes durable, or none."""
+
+    add: list[NewSegment] = field(default_factory=list)
+    remove: list[bytes] = field(default_factory=list)
+    delete_rows: dict[bytes, list[int]] = field(default_factory=dict)
+    meta: bytes | None = None
+    attachments: dict[str, bytes] = field(default_factory=dict)
