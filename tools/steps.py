@@ -23,7 +23,7 @@ PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
 LOCK = ROOT / "requirements-dev.txt"
 WHEELS = ROOT / "dist"
 RESULTS = ROOT / "benches" / "results"
-DEMO_PACKAGES = ["maturin", "numpy", "rich", "typer", "scikit-learn"]
+DEMO_PACKAGES = ["maturin", "httpx", "numpy", "rich", "typer", "scikit-learn"]
 BENCH_COMMON = ["--rows", "200000", "--dim", "512", "--threads", "1"]
 PEERS = {"tenseal": ["tenseal"], "lightphe": ["lightphe"], "phe": ["phe", "gmpy2"]}
 ADDITIVE = {
