@@ -15,6 +15,7 @@ use ciphervec_he::sealed::ring::{
 };
 use ciphervec_he::wire::{KeyId, Kind, Reader};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Ring queries expanded at once: their trees are what a query costs in memory.
@@ -39,14 +40,16 @@ pub struct Evaluation {
     pub timings: ServerTimings,
 }
 
-/// One index as the server holds it: segments, filter tags and evaluation keys.
+/// One index as the server holds it: segments, filter tags and evaluation keys. A clone shares all of them, so that the next
+/// state is made beside the one that queries are still being answered from.
+#[derive(Clone)]
 pub struct ServerIndex {
     spec: IndexSpec,
-    ring: Option<Ring>,
-    masks: Option<Masks>,
-    keys: BTreeMap<u32, EvaluationKeys>,
-    public: Option<Box<dyn Evaluator>>,
-    segments: Vec<(Segment, FilterTags)>,
+    ring: Option<Arc<Ring>>,
+    masks: Option<Arc<Masks>>,
+    keys: BTreeMap<u32, Arc<EvaluationKeys>>,
+    public: Option<Arc<dyn Evaluator>>,
+    segments: Vec<Arc<(Segment, FilterTags)>>,
 }
 
 impl ServerIndex {
@@ -55,7 +58,7 @@ impl ServerIndex {
     /// # Errors
     /// If the parameters were refused.
     pub fn new(spec: IndexSpec) -> Result<Self> {
-        let ring = if spec.mode().encrypts_queries() { Some(Ring::new()?) } else { None };
+        let ring = if spec.mode().encrypts_queries() { Some(Arc::new(Ring::new()?)) } else { None };
         Ok(ServerIndex {
             spec,
             ring,
@@ -79,10 +82,10 @@ impl ServerIndex {
     pub fn set_evaluation_keys(&mut self, bytes: &[u8]) -> Result<u32> {
         if self.spec.scheme().is_additive() {
             let public = read_public_key(&self.spec, bytes)?;
-            if let Some((held, _)) = self.segments.first() {
-                expect_key(Kind::PublicKey.as_str(), held.head().key, public.key_id())?;
+            if let Some(held) = self.segments.first() {
+                expect_key(Kind::PublicKey.as_str(), held.0.head().key, public.key_id())?;
             }
-            self.public = Some(public);
+            self.public = Some(public.into());
             return Ok(0);
         }
         let Some(ring) = &self.ring else {
@@ -96,10 +99,10 @@ impl ServerIndex {
         self.spec.expect_id(Kind::EvaluationKeys.as_str(), keys.binding().index)?;
         let mask_seed = keys.binding().mask_seed;
         if self.masks.as_ref().is_none_or(|masks| *masks.seed() != mask_seed) {
-            self.masks = Some(Masks::new(mask_seed, self.spec.dimension()));
+            self.masks = Some(Arc::new(Masks::new(mask_seed, self.spec.dimension())));
         }
         let epoch = keys.epoch();
-        self.keys.insert(epoch, keys);
+        self.keys.insert(epoch, Arc::new(keys));
         Ok(epoch)
     }
 
@@ -124,7 +127,7 @@ impl ServerIndex {
         let segment = if self.spec.scheme().is_additive() {
             Segment::of_vectors(&self.spec, self.public()?, &bytes)?
         } else {
-            Segment::from_bytes(&self.spec, self.ring.as_ref(), bytes)?
+            Segment::from_bytes(&self.spec, self.ring.as_deref(), bytes)?
         };
         let head = *segment.head();
         if self.position(head.id).is_some() {
@@ -137,7 +140,7 @@ impl ServerIndex {
                 actual: tags.rows().to_string(),
             });
         }
-        self.segments.push((segment, tags));
+        self.segments.push(Arc::new((segment, tags)));
         Ok(head.id)
     }
 
@@ -152,12 +155,12 @@ impl ServerIndex {
     }
 
     fn position(&self, id: SegmentId) -> Option<usize> {
-        self.segments.iter().position(|(segment, _)| segment.head().id == id)
+        self.segments.iter().position(|held| held.0.head().id == id)
     }
 
     /// The segments, in the order they were added.
     pub fn segments(&self) -> impl Iterator<Item = &Segment> {
-        self.segments.iter().map(|(segment, _)| segment)
+        self.segments.iter().map(|held| &held.0)
     }
 
     /// Vectors held.
@@ -204,7 +207,8 @@ impl ServerIndex {
     fn choose(&self, tags: &[FilterTag]) -> Vec<(&Segment, Option<Vec<bool>>)> {
         let every = self.segments.iter();
         every
-            .filter_map(|(segment, row_tags)| {
+            .filter_map(|held| {
+                let (segment, row_tags) = &**held;
                 if tags.is_empty() {
                     return Some((segment, None));
                 }

@@ -4,12 +4,14 @@ use super::blob::{self, BlobRef};
 use super::error::StoreError;
 use super::lock::{LOCK_FILE, WriterLock};
 use super::manifest::{self, Manifest, SegmentEntry};
+use super::view::View;
 use super::{SegmentId, disk};
 use ciphervec_arith::buffer::AlignedBytes;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 pub(super) const BLOBS: &str = "blobs";
@@ -122,6 +124,11 @@ impl Store {
         Ok(Self { path: path.to_owned(), lock: None, current, head, previous, poisoned: None })
     }
 
+    /// The current state, to be read beside this writer.
+    pub fn view(&self) -> View {
+        View { path: self.path.clone(), manifest: Arc::new(self.current.clone()), head: self.head }
+    }
+
     /// The folder.
     pub fn path(&self) -> &Path {
         &self.path
@@ -165,7 +172,7 @@ impl Store {
 
     /// Bytes of all blobs of the current state.
     pub fn bytes(&self) -> u64 {
-        self.current.references().map(|blob| blob.length).sum()
+        self.current.bytes()
     }
 
     /// Reads one blob of a segment into a 64-byte aligned buffer; every 1 MiB block is checked before any byte is

@@ -92,6 +92,11 @@ impl Manifest {
         self.segments.iter().find(|segment| &segment.id == id)
     }
 
+    /// Bytes of all blobs; a blob under two names counts twice.
+    pub fn bytes(&self) -> u64 {
+        self.references().map(|blob| blob.length).sum()
+    }
+
     /// Every blob that this state needs; a blob under two names comes twice.
     pub(super) fn references(&self) -> impl Iterator<Item = &BlobRef> {
         let segments = self.segments.iter().flat_map(|segment| segment.blobs.iter());

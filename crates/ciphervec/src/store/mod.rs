@@ -24,6 +24,7 @@ mod lock;
 mod manifest;
 mod rows;
 mod verify;
+mod view;
 
 #[cfg(test)]
 mod crash_tests;
@@ -34,6 +35,7 @@ pub use folder::Store;
 pub use manifest::{Manifest, SegmentEntry};
 pub use rows::RowSet;
 pub use verify::{Problem, Report};
+pub use view::View;
 
 /// A segment's 16-byte id.
 pub type SegmentId = [u8; 16];

@@ -1,0 +1,290 @@
+//! A place for collections enters, named collections leave. Server side; no key in sight.
+//!
+//! One sub-folder a collection, as the embedded client lays them out. A folder whose name starts with a dot is unfinished
+//! work and never a collection.
+
+use crate::collection::{Collection, EVALUATION, Engine};
+use crate::description::Description;
+use crate::error::DatabaseError;
+use crate::scan_queue::ScanQueue;
+use ciphervec::store::{Change, Store};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// After this a folder that somebody was making is taken for abandoned.
+const ABANDONED_AFTER: Duration = Duration::from_secs(3600);
+const DRAFT: &str = ".new-";
+const TRASH: &str = ".trash-";
+const LONGEST_NAME: usize = 128;
+
+/// Where a database lies and what it may use.
+#[derive(Clone, Debug)]
+pub struct DatabaseOptions {
+    /// A path, `file://…`, or `s3://bucket/prefix`.
+    pub url: String,
+    /// Bytes of segments to keep in memory at most.
+    pub memory_budget: u64,
+    /// Threads that scan and check; 0 for one a core.
+    pub threads: usize,
+    /// Queries that may wait.
+    pub queue: usize,
+}
+
+/// The collections of one place.
+pub struct Database {
+    root: PathBuf,
+    engine: Arc<Engine>,
+    open: Mutex<BTreeMap<String, Arc<Collection>>>,
+}
+
+impl Database {
+    /// Opens the place, makes it if it is not there, and clears away what a killed process left. Collections are opened when
+    /// they are first used.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Unsupported`] for a URL of another kind, [`DatabaseError::Io`].
+    pub fn open(options: &DatabaseOptions) -> Result<Arc<Self>, DatabaseError> {
+        let root = folder_of(&options.url)?;
+        fs::create_dir_all(&root).map_err(|error| failed("create the folder", &root, &error))?;
+        sweep(&root)?;
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(options.threads)
+            .thread_name(|index| format!("ciphervec-{index}"))
+            .build()
+            .map_err(|error| DatabaseError::Io(format!("cannot start threads: {error}")))?;
+        let pool = Arc::new(pool);
+        let queue = ScanQueue::start(options.queue, Arc::clone(&pool))
+            .map_err(|error| DatabaseError::Io(format!("cannot start the scan thread: {error}")))?;
+        let engine = Arc::new(Engine { pool, queue });
+        Ok(Arc::new(Self { root, engine, open: Mutex::default() }))
+    }
+
+    /// Whether requests can be served.
+    pub fn ready(&self) -> bool {
+        self.root.is_dir()
+    }
+
+    /// Queries that wait for their turn.
+    pub fn waiting(&self) -> usize {
+        self.engine.queue.waiting()
+    }
+
+    fn opened(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Collection>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The names of all collections, sorted.
+    pub fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let mut names: Vec<String> =
+            names.filter(|name| valid_name(name) && is_collection(&self.root.join(name))).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Makes a collection with this description and these attachments, durably, in one step.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Exists`]; [`DatabaseError::Invalid`] for a name, a description or evaluation keys that do not fit
+    /// together; [`DatabaseError::Full`], [`DatabaseError::Io`].
+    pub fn create(
+        &self,
+        name: &str,
+        meta: Vec<u8>,
+        attachments: Vec<(String, Vec<u8>)>,
+    ) -> Result<Arc<Collection>, DatabaseError> {
+        check_name(name)?;
+        check_new(name, &meta, &attachments)?;
+        let mut open = self.opened();
+        let path = self.root.join(name);
+        if path.exists() {
+            return Err(DatabaseError::Exists(format!("the collection {name:?}")));
+        }
+        let draft = self.root.join(format!("{DRAFT}{}", random_name()?));
+        let made = write_draft(&draft, &meta, attachments)
+            .and_then(|()| {
+                fs::rename(&draft, &path).map_err(|error| failed("create", &path, &error))
+            })
+            .and_then(|()| sync_folder(&self.root));
+        if let Err(error) = made {
+            // What cannot be removed now is swept at the next start.
+            let _ = fs::remove_dir_all(&draft);
+            return Err(error);
+        }
+        let collection = Collection::open(name, &path, &self.engine)?;
+        open.insert(name.to_owned(), Arc::clone(&collection));
+        Ok(collection)
+    }
+
+    /// The collection of that name.
+    ///
+    /// # Errors
+    /// [`DatabaseError::NotFound`]; [`DatabaseError::Locked`] while another process writes it; [`DatabaseError::Corrupt`],
+    /// [`DatabaseError::Io`].
+    pub fn get(&self, name: &str) -> Result<Arc<Collection>, DatabaseError> {
+        let mut open = self.opened();
+        if let Some(collection) = open.get(name) {
+            return Ok(Arc::clone(collection));
+        }
+        let collection = Collection::open(name, &self.existing(name)?, &self.engine)?;
+        open.insert(name.to_owned(), Arc::clone(&collection));
+        Ok(collection)
+    }
+
+    /// Deletes a collection and all its segments and snapshots.
+    ///
+    /// # Errors
+    /// [`DatabaseError::NotFound`], [`DatabaseError::Locked`] while another process writes it, [`DatabaseError::Io`].
+    pub fn drop_collection(&self, name: &str) -> Result<(), DatabaseError> {
+        let mut open = self.opened();
+        let path = self.existing(name)?;
+        match open.remove(name) {
+            Some(collection) => collection.close(),
+            // Refuses while another process has it.
+            None => drop(Store::open(&path)?),
+        }
+        let trash = self.root.join(format!("{TRASH}{}", random_name()?));
+        fs::rename(&path, &trash).map_err(|error| failed("delete", &path, &error))?;
+        sync_folder(&self.root)?;
+        // It is gone; what cannot be removed now is swept at the next start.
+        let _ = fs::remove_dir_all(&trash);
+        Ok(())
+    }
+
+    fn existing(&self, name: &str) -> Result<PathBuf, DatabaseError> {
+        let path = self.root.join(name);
+        if !valid_name(name) || !path.is_dir() {
+            return Err(DatabaseError::NotFound(format!("no collection {name:?}")));
+        }
+        Ok(path)
+    }
+
+    /// Answers what waits and gives all locks back.
+    pub fn close(&self) {
+        self.engine.queue.close();
+        for (_, collection) in std::mem::take(&mut *self.opened()) {
+            collection.close();
+        }
+    }
+}
+
+/// Whether a collection may have that name: 1 to 128 of `A-Z a-z 0-9 . _ -`, a letter or digit at both ends, no `..`.
+pub fn valid_name(name: &str) -> bool {
+    let bytes = name.as_bytes();
+    let ends = [bytes.first(), bytes.last()];
+    (1..=LONGEST_NAME).contains(&bytes.len())
+        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(byte))
+        && ends.iter().all(|end| end.is_some_and(u8::is_ascii_alphanumeric))
+        && !name.contains("..")
+}
+
+pub(crate) fn check_name(name: &str) -> Result<(), DatabaseError> {
+    if valid_name(name) {
+        return Ok(());
+    }
+    Err(DatabaseError::Invalid(format!(
+        "a name has 1 to {LONGEST_NAME} characters from a-z A-Z 0-9 . _ - and starts and ends with a letter or digit, \
+         without '..'; got {name:?}"
+    )))
+}
+
+/// Refuses a collection that could not be searched.
+fn check_new(
+    name: &str,
+    meta: &[u8],
+    attachments: &[(String, Vec<u8>)],
+) -> Result<(), DatabaseError> {
+    let description = Description::from_bytes(meta).map_err(DatabaseError::Invalid)?;
+    if description.spec.collection() != name {
+        return Err(DatabaseError::Invalid(format!(
+            "the description is that of the collection {:?}; its name is part of what its keys are bound to, so it \
+             cannot be created as {name:?}",
+            description.spec.collection()
+        )));
+    }
+    if description.needs_evaluation() {
+        let invalid = |error: ciphervec::Error| DatabaseError::Invalid(error.to_string());
+        let keys = attachments.iter().find(|(found, _)| found == EVALUATION);
+        let keys = keys.ok_or_else(|| {
+            DatabaseError::Invalid(format!(
+                "the attachment {EVALUATION:?} is missing; send the evaluation keys"
+            ))
+        })?;
+        let mut index = ciphervec::search::ServerIndex::new(description.spec).map_err(invalid)?;
+        index.set_evaluation_keys(&keys.1).map_err(invalid)?;
+    }
+    Ok(())
+}
+
+fn write_draft(
+    draft: &Path,
+    meta: &[u8],
+    attachments: Vec<(String, Vec<u8>)>,
+) -> Result<(), DatabaseError> {
+    let mut store = Store::create(draft, meta)?;
+    store.commit(Change { attachments, ..Change::default() })?;
+    Ok(())
+}
+
+fn folder_of(url: &str) -> Result<PathBuf, DatabaseError> {
+    match url.split_once("://") {
+        None => Ok(PathBuf::from(url)),
+        Some(("file", path)) => Ok(PathBuf::from(path)),
+        Some((scheme, _)) => Err(DatabaseError::Unsupported(format!(
+            "data at {scheme}:// is not supported; give a folder, file://…, or s3://bucket/prefix"
+        ))),
+    }
+}
+
+/// Whether a folder is a collection, be it a damaged one.
+fn is_collection(path: &Path) -> bool {
+    let names = fs::read_dir(path).into_iter().flatten().flatten();
+    names
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .any(|name| name == "blobs" || name.starts_with("manifest-"))
+}
+
+/// Removes what a killed process left behind.
+fn sweep(root: &Path) -> Result<(), DatabaseError> {
+    let entries = fs::read_dir(root).map_err(|error| failed("list", root, &error))?;
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let age = entry.metadata().and_then(|found| found.modified()).ok();
+        let age = age.and_then(|modified| modified.elapsed().ok());
+        // Another process may be making a collection right now; that takes seconds, and then it is gone.
+        let abandoned = name.starts_with(DRAFT) && age.is_some_and(|age| age > ABANDONED_AFTER);
+        if name.starts_with(TRASH) || abandoned {
+            // What cannot be removed harms nothing, and stays for another time.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+    Ok(())
+}
+
+fn sync_folder(path: &Path) -> Result<(), DatabaseError> {
+    let synced =
+        if cfg!(unix) { fs::File::open(path).and_then(|file| file.sync_all()) } else { Ok(()) };
+    synced.map_err(|error| failed("fsync", path, &error))
+}
+
+pub(crate) fn random_name() -> Result<String, DatabaseError> {
+    let mut bytes = [0u8; 8];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| DatabaseError::Io(format!("the system gives no random bytes: {error}")))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn failed(doing: &str, path: &Path, error: &std::io::Error) -> DatabaseError {
+    let text = format!("cannot {doing} {}: {error}", path.display());
+    match error.kind() {
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+            DatabaseError::Full(text)
+        }
+        _ => DatabaseError::Io(text),
+    }
+}
