@@ -3,7 +3,7 @@ never sees them."""
 
 from __future__ import annotations
 
-from . import ckks, damgard_jurik, elgamal, errors, lookup, okamoto_uchiyama, paillier, text
+from . import ckks, damgard_jurik, elgamal, errors, http, lookup, okamoto_uchiyama, paillier, text
 from ._native import (
     EvaluationKeys,
     IndexSpec,
@@ -39,6 +39,7 @@ from .errors import (
     UnsupportedVersion,
     WrongKey,
 )
+from .http import AsyncHttpClient, HttpClient
 from .index import Index
 from .keys import Keys
 from .matches import Matches
@@ -47,6 +48,7 @@ from .owner import Owner, SealedQuery
 from .results import GetResult, QueryResult
 
 __all__ = [
+    "AsyncHttpClient",
     "AuthenticationError",
     "BoundExceeded",
     "CiphervecError",
@@ -62,6 +64,7 @@ __all__ = [
     "EncryptedNearestNeighbors",
     "EvaluationKeys",
     "GetResult",
+    "HttpClient",
     "Index",
     "IndexSpec",
     "InvalidInput",
@@ -90,6 +93,7 @@ __all__ = [
     "elgamal",
     "errors",
     "get_threads",
+    "http",
     "lookup",
     "okamoto_uchiyama",
     "paillier",

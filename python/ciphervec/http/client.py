@@ -1,0 +1,197 @@
+"""A server's URL, a token and the owner's keys enter; collections leave. Runs on the key owner's side."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from ..client import Client
+from ..collection import Collection
+from ..errors import Conflict, InvalidInput, PinMismatch
+from ..keys import Keys, StrPath
+from ..owner import Owner
+from ..spec import Description
+from ..store import CollectionStore, Progress
+from .address import base_url, token_of
+from .database import HttpDatabase
+from .link import Link
+from .store import Fetch, HttpStore
+from .trust import user_folder
+
+if TYPE_CHECKING:
+    import httpx
+
+    from .transport import Transport
+
+CACHE_BYTES = 1 << 30
+
+_ATTEMPTS = 8
+# Of a frame of evaluation keys: index id, mask seed and epoch, which the owner derives; see docs/formats.md.
+_DERIVED = slice(64, 108)
+
+
+class HttpCollection(Collection):
+    """A collection on a server: the methods of `Collection`, with these differences.
+
+    `query` returns ids, distances and scores unless `include` says otherwise. Metadata and documents lie encrypted on the
+    server, and reading them shows it which segments the rows are in, so they come by whole segments and are kept;
+    `HttpClient(fetch="collection")` reads everybody's at once, which shows nothing but that some are read. `get`, `peek`,
+    `update`, and filters on fields that are not `filterable` read them too; `include=["embeddings"]` and `update` without
+    vectors read the sealed vectors of whole segments.
+
+    Others may write at the same time. A change that meets theirs is derived again from the latest state, which can find
+    what was not there before: `add` raises DuplicateId then. After CommitUncertain all of a change is there, or nothing.
+    `optimize` reads and writes everything it merges.
+    """
+
+    _query_default = ("distances", "scores")
+
+
+class HttpClient(Client):
+    """Collections on a ciphervec server, which holds no key. The methods are those of `PersistentClient`."""
+
+    _kind = HttpCollection
+
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        keys: Keys | None = None,
+        *,
+        state: StrPath | Literal[True] | None = True,
+        ca: StrPath | None = None,
+        verify: bool | ssl.SSLContext = True,
+        insecure: bool = False,
+        timeout: float = 120.0,
+        retries: int = 6,
+        http2: bool = False,
+        fetch: Fetch = "segments",
+        cache_bytes: int = CACHE_BYTES,
+        on_upload: Progress | None = None,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        """`url` begins with https://, or http:// for a server on this machine. Nothing is sent yet.
+
+        `token` is from `ciphervec token create`; the environment variable CIPHERVEC_TOKEN stands in for it. `keys` may be
+        left out only for collections in mode `open`.
+
+        `state` is a folder in which the client remembers each collection's public parameters (pinned on first use) and
+        latest version (so that a server that rolls back is found out), and keeps sealed blobs, `cache_bytes` of them.
+        Unless given it is in the user's data folder (or CIPHERVEC_STATE); None remembers nothing between processes.
+
+        `ca`: a .pem file of the authorities to trust instead of the usual ones; `verify`: an SSLContext, for anything else.
+        `insecure=True` allows plain HTTP to another machine, and `verify=False`. `timeout` is seconds for one request, or
+        one piece of an upload, with all its attempts; `retries` how many follow the first after a lost connection.
+        `http2` needs the package h2. `fetch`: see `HttpCollection`. `on_upload(sent, total)` counts the bytes of large
+        changes as they are acknowledged. `transport` replaces httpx's own, for tests. Raises InvalidInput.
+        """
+        base = base_url(url, insecure=insecure)
+        from . import transport as carriers  # httpx takes a while to import, and most programs need none
+
+        context = verification(ca, verify, insecure)
+        self._connect(base, token, keys, state, carriers.Direct(context, http2, transport),
+                      timeout, retries, fetch, cache_bytes, on_upload)  # fmt: skip
+
+    def _connect(
+        self,
+        url: str,
+        token: str | None,
+        keys: Keys | None,
+        state: StrPath | Literal[True] | None,
+        transport: Transport,
+        timeout: float,
+        retries: int,
+        fetch: Fetch,
+        cache_bytes: int,
+        on_upload: Progress | None,
+    ) -> None:
+        if fetch not in ("segments", "collection"):
+            raise InvalidInput(f"fetch must be 'segments' or 'collection', got {fetch!r}.")
+        folder = user_folder() if state is True else None if state is None else Path(os.fspath(state))
+        self._url = url
+        self._link = Link(transport, url, token_of(token), timeout, retries)
+        self._remote = HttpDatabase(self._link, folder, cache_bytes, fetch)
+        self._remote.on_upload = on_upload
+        self._start(self._remote, keys)
+
+    @property
+    def url(self) -> str:
+        """The server."""
+        return self._url
+
+    @property
+    def on_upload(self) -> Progress | None:
+        """Called with (bytes sent, bytes in all) while a large change is on its way."""
+        return self._remote.on_upload
+
+    @on_upload.setter
+    def on_upload(self, progress: Progress | None) -> None:
+        self._remote.on_upload = progress
+
+    def forget(self, name: str) -> None:
+        """Drop what was pinned and seen of a collection, to accept one that was restored or made anew on purpose. The next
+        `get_collection` trusts what the server shows."""
+        with self._lock:
+            opened = self._opened.get(name)
+            if opened is not None:
+                opened.close()
+            self._remote.forget(name)
+
+    def close(self) -> None:
+        """Close every collection and the connections."""
+        super().close()
+        self._link.transport.close()
+
+    def _collection(self, name: str, store: CollectionStore, description: Description) -> Collection:
+        if not isinstance(store, HttpStore):
+            raise TypeError(f"an HttpClient has HttpStores, got {type(store).__name__}")
+        for _ in range(_ATTEMPTS):
+            try:
+                owner = Owner(self._keys, description.spec, epoch=description.epoch)
+                store.pin_evaluation(description.epoch, partial(_check_evaluation, name, owner))
+                return super()._collection(name, store, description)
+            except Conflict:  # others changed it while it was read
+                store.refresh()
+                description = Description.from_bytes(store.meta(), name, self._keys)
+        raise Conflict(f"collection {name!r} changes faster than it can be opened. Try again.")
+
+    def __enter__(self) -> HttpClient:
+        return self
+
+    def __repr__(self) -> str:
+        return f"<ciphervec.{type(self).__name__} of {self._url}>"
+
+
+def _check_evaluation(name: str, owner: Owner, data: bytes) -> None:
+    """The keys that queries are answered with must be ones that this owner could have made: same index, masks, epoch. Those
+    of a scheme with key pairs are compared whole when the collection opens."""
+    if owner.has_key_pair:
+        return
+    ours = owner.evaluation().to_bytes()
+    if len(ours) != len(data) or ours[_DERIVED] != data[_DERIVED]:
+        raise PinMismatch(
+            f"the evaluation keys that the server holds for {name!r} are not from the owner of {owner.key_id}: another index, "
+            "masks or epoch. Ask its operator; rotate_query_key() replaces them."
+        )
+
+
+def verification(ca: StrPath | None, verify: bool | ssl.SSLContext, insecure: bool) -> bool | ssl.SSLContext:
+    """What httpx checks a server's certificate by. Raises InvalidInput."""
+    if verify is False and not insecure:
+        raise InvalidInput(
+            "verify=False accepts any certificate, so anybody in between can read the token. Pass ca='its.pem' to trust an "
+            "authority of your own, or say insecure=True as well."
+        )
+    if ca is not None:
+        if verify is not True:
+            raise InvalidInput("pass either ca=... or verify=..., not both.")
+        try:
+            return ssl.create_default_context(cafile=os.fspath(ca))
+        except (OSError, ssl.SSLError) as error:
+            raise InvalidInput(
+                f"{os.fspath(ca)!r} is not a file of certificates in PEM form: {error}."
+            ) from error
+    return verify

@@ -1,0 +1,113 @@
+"""Names of collections enter; their stores on a server leave. Key owner's side, without the keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from ..changes import Change
+from ..errors import CollectionExists, CollectionNotFound, ServerError
+from ..store import CollectionStore, Progress, check_name
+from .cache import BlobCache
+from .frame import encode
+from .link import Link
+from .state import State, read_state
+from .store import Fetch, HttpStore
+from .trust import Trust
+
+
+class HttpDatabase:
+    """The collections of one server, as far as the token may see them."""
+
+    def __init__(self, link: Link, folder: Path | None, cache_bytes: int, fetch: Fetch) -> None:
+        self._link = link
+        self._folder = folder
+        self._cache = BlobCache(folder, cache_bytes)
+        self._fetch = fetch
+        self.on_upload: Progress | None = None
+
+    def names(self) -> list[str]:
+        return sorted(self.rows())
+
+    def rows(self) -> dict[str, tuple[int, int]]:
+        """Rows and bytes of every collection."""
+        doing = "cannot list the collections"
+        content = self._link.json(self._link.call("GET", "/v1/collections", doing), doing)
+        try:
+            return {
+                check_name(one["name"]): (int(one.get("rows", 0)), int(one.get("bytes", 0)))
+                for one in content["collections"]
+            }
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ServerError(
+                f"{doing}: {self._link.url} answered in a way that is not understood ({error!r}). Check the versions on both "
+                "sides."
+            ) from None
+
+    def check_new(self, name: str) -> None:
+        if self._state(name) is not None:
+            raise self._exists(name)
+
+    def create(self, name: str, meta: bytes, attachments: Mapping[str, bytes]) -> CollectionStore:
+        doing = f"cannot create {name!r}"
+        frame = encode(Change(meta=meta, attachments=dict(attachments)))
+        headers = {"Content-Type": "application/octet-stream"}
+        reply = self._link.call("PUT", _path(name), doing, body=frame, headers=headers, ok=(201, 409))
+        state: State | None = None
+        if reply.status == 201:
+            state = read_state(self._link.json(reply, doing), name, self._link.url)
+        elif reply.failed:  # the answer to an attempt that succeeded may have got lost
+            state = self._state(name)
+        # No two descriptions are the same.
+        if state is None or state.meta != meta:
+            raise self._exists(name)
+        trust = self._trust(name)
+        trust.start()
+        return self._store(name, trust, state)
+
+    def open(self, name: str) -> HttpStore:
+        trust = self._trust(name)
+        state = self._state(name)
+        if state is None:
+            raise CollectionNotFound(
+                f"no collection {name!r} on {self._link.url} that this token may see; there are: "
+                f"{', '.join(map(repr, self.names()[:10])) or 'none'}. Use create_collection to make it."
+            )
+        return self._store(name, trust, state)
+
+    def drop(self, name: str, release: Callable[[], object]) -> None:
+        doing = f"cannot delete {name!r}"
+        reply = self._link.call("DELETE", _path(name), doing, ok=(204, 404))
+        if reply.status == 404 and not reply.failed:
+            raise CollectionNotFound(
+                f"no collection {name!r} on {self._link.url} that this token may delete; the verb admin is needed."
+            )
+        release()
+        self._trust(name).start()
+
+    def forget(self, name: str) -> None:
+        """Drop what was pinned and seen of a collection."""
+        self._trust(name).start()
+
+    def _state(self, name: str) -> State | None:
+        doing = f"cannot open {name!r}"
+        reply = self._link.call("GET", _path(name), doing, ok=(200, 404))
+        if reply.status == 404:
+            return None
+        return read_state(self._link.json(reply, doing), name, self._link.url)
+
+    def _store(self, name: str, trust: Trust, state: State) -> HttpStore:
+        return HttpStore(self._link, name, trust, self._cache, self._fetch, state, lambda: self.on_upload)
+
+    def _trust(self, name: str) -> Trust:
+        return Trust(self._folder, self._link.url, name)
+
+    def _exists(self, name: str) -> CollectionExists:
+        return CollectionExists(
+            f"the collection {name!r} exists already on {self._link.url}. Use get_collection, get_or_create_collection, or "
+            "another name."
+        )
+
+
+def _path(name: str) -> str:
+    return f"/v1/collections/{check_name(name)}"

@@ -1,0 +1,105 @@
+"""A folder enters; a server of it in a child process on this machine leaves: for tests, examples and trying things out."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Sequence
+
+from ..errors import ServerError
+from ..keys import StrPath
+
+_LISTENING = re.compile(r"listening on (https?://\S+)")
+
+
+class LocalServer:
+    """`ciphervec serve` on a free port of this machine, until the block ends.
+
+    with LocalServer("db") as server:
+        client = HttpClient(server.url, keys=keys)
+    """
+
+    def __init__(
+        self, data: StrPath, arguments: Sequence[str] = (), *, listen: str = "127.0.0.1:0", wait: float = 30.0
+    ) -> None:
+        """`data` is made if it isn't there; `arguments` are further ones of `ciphervec serve`. Returns when the server is
+        ready. Raises ServerError with its last words when it isn't within `wait` seconds."""
+        self._last: deque[str] = deque(maxlen=50)
+        self._ready = threading.Event()
+        self.url = ""
+        """Where it listens."""
+        command = [
+            sys.executable,
+            "-m",
+            "ciphervec",
+            "serve",
+            "--data",
+            os.fspath(data),
+            "--listen",
+            listen,
+            *arguments,
+        ]
+        self._process = subprocess.Popen(  # noqa: S603, this very program
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+        self._reader = threading.Thread(target=self._read, name="ciphervec-serve", daemon=True)
+        self._reader.start()
+        if not self._ready.wait(wait) or not self.url:
+            self.kill()
+            raise ServerError(
+                f"`{' '.join(command[1:])}` did not start: {self.log.strip() or 'it said nothing'}"
+            )
+
+    @property
+    def log(self) -> str:
+        """The last lines that the server printed."""
+        return "\n".join(self._last)
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._process.pid
+
+    def stop(self) -> None:
+        """Ask it to end and wait until it has. A server that is stopped loses nothing that it acknowledged; nor does one that
+        is killed."""
+        if self._process.poll() is None:
+            if os.name == "nt":
+                self._process.terminate()
+            else:
+                self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        self._reader.join()
+
+    def kill(self) -> None:
+        """End it at once, as a crash would."""
+        self._process.kill()
+        self._process.wait()
+        self._reader.join()
+
+    def _read(self) -> None:
+        if self._process.stderr is not None:
+            for line in self._process.stderr:
+                self._last.append(line.rstrip("\n"))
+                found = _LISTENING.search(line)
+                if found and not self.url:
+                    self.url = found[1]
+                    self._ready.set()
+        self._ready.set()
+
+    def __enter__(self) -> LocalServer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        return f"<ciphervec.http.LocalServer at {self.url}>"

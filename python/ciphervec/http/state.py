@@ -1,0 +1,106 @@
+"""A server's description of a collection enters as JSON; its checked parts leave. Key owner's side, which trusts none of it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ..changes import Change, StoredSegment
+from ..errors import ServerError
+
+_ID = re.compile(r"[0-9a-f]{32}")
+_HEAD = re.compile(r"[0-9a-f]{64}")
+_LARGEST = 1 << 48
+
+
+class State(NamedTuple):
+    """One committed state of a collection."""
+
+    version: int
+    head: str
+    meta: bytes
+    segments: dict[bytes, StoredSegment]
+    attachments: dict[str, int]
+
+    def after(self, change: Change, version: int, head: str) -> State:
+        """The state that a commit on top of this one leaves."""
+        segments = dict(self.segments)
+        for segment_id in change.remove:
+            segments.pop(segment_id, None)
+        for segment_id, rows in change.delete_rows.items():
+            old = segments[segment_id]
+            segments[segment_id] = old._replace(deleted=sorted({*old.deleted, *rows}))
+        for new in change.add:
+            sizes = {name: len(blob) for name, blob in new.blobs.items()}
+            segments[new.id] = StoredSegment(new.id, new.rows, sizes, [])
+        lengths = {name: len(blob) for name, blob in change.attachments.items()}
+        meta = self.meta if change.meta is None else change.meta
+        return State(version, head, meta, segments, {**self.attachments, **lengths})
+
+
+def read_state(content: Mapping[str, Any], name: str, server: str) -> State:
+    """The state in an answer. Raises ServerError."""
+    try:
+        if content["name"] != name:
+            raise ValueError(f"it is about {content['name']!r}")
+        segments = [_segment(entry) for entry in content["segments"]]
+        state = State(
+            _count(content["version"]),
+            _matching(_HEAD, content["head"]),
+            base64.b64decode(content["meta"], validate=True),
+            {segment.id: segment for segment in segments},
+            {str(key): _count(length) for key, length in content.get("attachments", {}).items()},
+        )
+        if len(state.segments) != len(segments):
+            raise ValueError("a segment occurs twice")
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ServerError(
+            f"{server} describes collection {name!r} in a way that this ciphervec does not understand ({error!r}). Check the "
+            "versions on both sides."
+        ) from None
+    return state
+
+
+def committed(content: Mapping[str, Any], server: str) -> tuple[int, str]:
+    """Version and head in the answer to a commit, or in the headers of another. Raises ServerError."""
+    try:
+        return _count(content["version"]), _matching(_HEAD, content["head"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ServerError(
+            f"{server} answered without a version and a head ({error!r}). Check the versions on both sides."
+        ) from None
+
+
+def public_parameters(meta: bytes) -> dict[str, str]:
+    """What is pinned of a description: it never changes. Nothing, if the description does not parse; it is refused
+    elsewhere then."""
+    try:
+        content = json.loads(meta)
+        parameters = {"spec": content["spec"], "key id": content["key_id"]}
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return {}
+    return {name: str(value) for name, value in parameters.items()}
+
+
+def _segment(entry: Mapping[str, Any]) -> StoredSegment:
+    rows = _count(entry["rows"])
+    deleted = [_count(row) for row in entry.get("deleted", [])]
+    if any(row >= rows for row in deleted) or sorted(set(deleted)) != deleted:
+        raise ValueError("deleted rows are not ascending numbers of rows")
+    blobs = {str(name): _count(length) for name, length in entry.get("blobs", {}).items()}
+    return StoredSegment(bytes.fromhex(_matching(_ID, entry["id"])), rows, blobs, deleted)
+
+
+def _count(value: object) -> int:
+    if type(value) is not int or not 0 <= value < _LARGEST:
+        raise ValueError(f"{value!r} is not a count")
+    return value
+
+
+def _matching(pattern: re.Pattern[str], value: object) -> str:
+    if not isinstance(value, str) or not pattern.fullmatch(value):
+        raise ValueError(f"{str(value)[:80]!r} is not {pattern.pattern}")
+    return value

@@ -1,0 +1,326 @@
+"""Changes of one collection enter and go to a server; its sealed blobs leave, from the cache where they are there. Key
+owner's side, without the keys.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import secrets
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Literal
+
+from .. import _native
+from .._native import IndexSpec
+from ..changes import EVALUATION, KEY_PAIR, RECORDS, ROWS, Change, StoredSegment
+from ..errors import CollectionNotFound, CommitUncertain, Conflict, CorruptData
+from ..halves import Answer
+from ..store import Progress
+from .cache import BlobCache
+from .frame import Place, Upload, blobs, encode
+from .link import MAX_ANSWER, Link, Unanswered
+from .problem import Reply, error_of
+from .state import State, committed, public_parameters, read_state
+from .trust import Trust
+
+Fetch = Literal["segments", "collection"]
+"""What is read when the metadata or document of a row is needed: the records of its whole segment, or everybody's."""
+
+INLINE = 24 << 20
+"""Bytes of blobs that go in the frame of a commit; the largest ones beyond that are uploaded first."""
+
+_LEAST_INLINE = 256 << 10
+_AT_ONCE = 8
+_OCTETS = "application/octet-stream"
+
+
+class HttpStore:
+    """One collection on a server, as `CollectionStore` has it. Its state is that of the latest answer."""
+
+    read_only = False
+
+    def __init__(
+        self,
+        link: Link,
+        name: str,
+        trust: Trust,
+        cache: BlobCache,
+        fetch: Fetch,
+        state: State,
+        on_upload: Callable[[], Progress | None],
+    ) -> None:
+        """Raises RollbackDetected or PinMismatch when `state` is not what the server has shown before."""
+        self._link = link
+        self._name = name
+        self._path = f"/v1/collections/{name}"
+        self._trust = trust
+        self._cache = cache
+        self._fetch = fetch
+        self._covered = -1  # version whose records have all been fetched
+        self._on_upload = on_upload
+        self._uploads: dict[Place, Upload] = {}  # of a change that others were faster than
+        self._state = state
+        self._check(state, None)
+
+    @property
+    def version(self) -> int:
+        return self._state.version
+
+    @property
+    def trust(self) -> Trust:
+        """What was seen and pinned of this collection."""
+        return self._trust
+
+    def meta(self) -> bytes:
+        return self._state.meta
+
+    def segments(self) -> list[StoredSegment]:
+        return list(self._state.segments.values())
+
+    def refresh(self) -> bool:
+        self._trust.reload()
+        since = self._trust.version
+        state = self._newer()
+        if state is None:
+            return False
+        self._check(state, since)
+        moved = state.version != self._state.version
+        self._state = state
+        return moved
+
+    def moved(self) -> bool:
+        """Whether the server has another state by now."""
+        return self._newer() is not None
+
+    def commit(self, change: Change) -> None:
+        doing = f"cannot commit to {self._name!r}"
+        since = self._trust.version
+        again = bool(self._uploads)
+        reply = self._send(change, INLINE, doing)
+        if again and reply.status not in (
+            200,
+            412,
+        ):  # the server may have let go of an earlier attempt's uploads
+            self._uploads = {}
+            reply = self._send(change, INLINE, doing)
+        if reply.status == 413:  # its operator allows less in one request than others do
+            reply = self._send(change, _LEAST_INLINE, doing)
+        if reply.status == 412:
+            raise Conflict(
+                f"{doing}: others commit to it faster than this client. Try again when there are fewer."
+            )
+        self._uploads = {}
+        if reply.status != 200:
+            raise error_of(reply, doing, self._link.url)
+        version, head = committed(self._link.json(reply, doing), self._link.url)
+        if version != self._state.version + 1:
+            raise CommitUncertain(
+                f"{doing}: {self._link.url} made version {version} of a change to version {self._state.version}. Look at what "
+                "is there, and ask its operator."
+            )
+        self._trust.see(version, head, since)
+        self._state = self._state.after(change, version, head)
+        for new in change.add:
+            for name, blob in new.blobs.items():
+                if name != ROWS:
+                    self._cache.put(self._address(new.id, name), blob)
+
+    def read(self, segment_id: bytes, blob: str) -> bytes:
+        if blob == RECORDS and self._fetch == "collection" and self._covered != self.version:
+            self._covered = self.version
+            self.prefetch([s.id for s in self.segments() if RECORDS in s.blobs], RECORDS)
+        address = self._address(segment_id, blob)
+        length = self._state.segments[segment_id].blobs.get(blob)
+        data = self._cache.get(address)
+        if data is not None and length in (None, len(data)):
+            return data
+        doing = f"cannot read {blob} of {self._name!r}"
+        if length is None:
+            raise CollectionNotFound(
+                f"{doing}: {self._link.url} does not show them. A token with the verb read is needed, at least the first "
+                "time; what was read once is kept in the state folder."
+            )
+        data = self._link.fetch(f"{self._path}/segments/{segment_id.hex()}/{blob}", length, doing)
+        if data is None:
+            if self.moved():
+                raise Conflict(f"{doing}: it changes faster than it can be read. Try again.")
+            raise CorruptData(
+                f"{doing}: {self._link.url} lists segment {segment_id.hex()} but has no {blob} of it. Ask its operator to "
+                "verify the collection, and use a token with the verb read."
+            )
+        self._cache.put(address, data)
+        return data
+
+    def prefetch(self, segment_ids: Sequence[bytes], blob: str) -> None:
+        missing = [one for one in segment_ids if self._cache.get(self._address(one, blob)) is None]
+        if len(missing) < 2:
+            return
+        with ThreadPoolExecutor(min(_AT_ONCE, len(missing)), "ciphervec-fetch") as pool:
+            context = contextvars.copy_context
+            for future in [pool.submit(context().run, self.read, one, blob) for one in missing]:
+                future.result()
+
+    def attachment(self, name: str) -> bytes:
+        doing = f"cannot read {name} of {self._name!r}"
+        length = self._state.attachments.get(name)
+        if length is None:
+            raise CorruptData(
+                f"{doing}: {self._link.url} has none. Use a token with the verb read, or ask its operator."
+            )
+        data = self._link.fetch(f"{self._path}/attachments/{name}", length, doing)
+        if data is None:
+            if self.moved():
+                raise Conflict(f"{doing}: it changes faster than it can be read. Try again.")
+            raise CorruptData(f"{doing}: {self._link.url} lists it but does not give it. Ask its operator.")
+        return data
+
+    def verify(self, progress: Progress | None) -> dict[str, Any]:
+        """By the server, which reads everything it has; the token needs the verb admin."""
+        doing = f"cannot verify {self._name!r}"
+        report = self._link.json(self._link.call("POST", f"{self._path}/verify", doing), doing)
+        faults = report.pop("problems", [])
+        if faults:
+            shown = [
+                str(fault.get("message", fault) if isinstance(fault, dict) else fault)[:400]
+                for fault in faults[:20]
+            ]
+            raise CorruptData(
+                "\n".join([*shown, *([f"and {len(faults) - 20} more"] if len(faults) > 20 else [])])
+            )
+        total = report.get("bytes", 0)
+        if progress is not None:
+            progress(total, total)
+        return report
+
+    def purge(self) -> None:
+        """The server deletes what no state refers to, by itself."""
+
+    def server(self, spec: IndexSpec) -> RemoteHalf:
+        return RemoteHalf(self._link, self._path, self._name, self)
+
+    def close(self) -> None:
+        """A server has no lock to let go of."""
+
+    def pin_evaluation(self, epoch: int, check: Callable[[bytes], object]) -> None:
+        """Pin the hash of this epoch's evaluation keys, and of the sealed key pair, after `check` on the keys when they are
+        first seen. Raises PinMismatch."""
+        pin = f"evaluation keys of epoch {epoch}"
+        if EVALUATION not in self._state.attachments or self._trust.pinned(pin) is not None:
+            return
+        data = self.attachment(EVALUATION)
+        check(data)
+        pins = {pin: _native.blake3(data).hex()}
+        if KEY_PAIR in self._state.attachments:
+            pins["key pair"] = _native.blake3(self.attachment(KEY_PAIR)).hex()
+        self._trust.pin(pins)
+
+    def _send(self, change: Change, inline: int, doing: str) -> Reply:
+        self._upload(change, inline, doing)
+        headers = {
+            "Content-Type": _OCTETS,
+            "If-Match": f'"{self._state.head}"',
+            # A retry of these bytes is known by this key, and answered as the first attempt was.
+            "Idempotency-Key": secrets.token_hex(16),
+        }
+        try:
+            return self._link.call(
+                "POST",
+                f"{self._path}/commits",
+                doing,
+                body=encode(change, self._uploads),
+                headers=headers,
+                ok=(200, 400, 404, 409, 412, 413, 422),
+            )
+        except Unanswered as error:
+            if not error.sent:
+                raise
+            raise CommitUncertain(
+                f"{error} The change may have been committed, all of it, or not: look for its ids, or upsert."
+            ) from None
+
+    def _upload(self, change: Change, inline: int, doing: str) -> None:
+        """Upload the largest blobs until what is left fits into a frame."""
+        parts = list(blobs(change))
+        places = {place for place, _ in parts}
+        self._uploads = {place: upload for place, upload in self._uploads.items() if place in places}
+        total = sum(len(data) for _, data in parts)
+        left = sum(len(data) for place, data in parts if place not in self._uploads)
+        sent = total - left
+        report = self._on_upload()
+        for place, data in sorted(parts, key=lambda part: -len(part[1])):
+            if left <= inline or not data:
+                return
+            if place in self._uploads:
+                continue
+
+            def step(offset: int, before: int = sent) -> None:
+                if report is not None:
+                    report(before + offset, total)
+
+            upload = self._link.upload(f"{self._path}/uploads", data, doing, step)
+            self._uploads[place] = Upload(upload, _native.blake3(data))
+            left -= len(data)
+            sent += len(data)
+
+    def _newer(self) -> State | None:
+        """The server's state, or None when it is the one known here."""
+        doing = f"cannot read {self._name!r}"
+        match = {"If-None-Match": f'"{self._state.head}"'}
+        reply = self._link.call("GET", self._path, doing, headers=match, ok=(200, 304))
+        if reply.status == 304:
+            return None
+        return read_state(self._link.json(reply, doing), self._name, self._link.url)
+
+    def _check(self, state: State, since: int | None) -> None:
+        self._trust.see(state.version, state.head, since)
+        self._trust.pin(public_parameters(state.meta))
+
+    def _address(self, segment_id: bytes, blob: str) -> str:
+        return f"{self._link.url}\n{self._name}\n{segment_id.hex()}\n{blob}"
+
+
+class RemoteHalf:
+    """A server across a network, as `ServerHalf` has it."""
+
+    remote = True
+
+    def __init__(self, link: Link, path: str, name: str, store: HttpStore) -> None:
+        self._link = link
+        self._path = path
+        self._name = name
+        self._store = store
+
+    def evaluate(self, query: bytes) -> Answer:
+        doing = f"cannot query {self._name!r}"
+        since = self._store.trust.version
+        headers = {"Content-Type": _OCTETS}
+        reply = self._link.call(
+            "POST",
+            f"{self._path}/query",
+            doing,
+            body=query,
+            headers=headers,
+            ok=(200, 400, 422),
+            limit=MAX_ANSWER,
+        )
+        if reply.status != 200:
+            # Perhaps it does not suit the latest state: a new epoch of the query key, or larger segments.
+            if self._store.moved():
+                raise Conflict(f"{doing}: it changes faster than a query takes. Ask again.")
+            raise error_of(reply, doing, self._link.url)
+        says = reply.headers.get("ciphervec-version", "")
+        number = int(says) if says.isascii() and says.isdigit() and len(says) < 16 else -1
+        version, head = committed(
+            {"version": number, "head": reply.headers.get("ciphervec-head")}, self._link.url
+        )
+        self._store.trust.see(version, head, since)
+        return Answer(reply.body, version)
+
+    def segment(self, segment_id: bytes) -> bytes:
+        return self._store.read(segment_id, ROWS)
+
+    def follow(self, change: Change) -> None:
+        """The server has it already."""
+
+    def rekey(self, evaluation: bytes, over: int) -> None:
+        """The server has taken it from the commit."""

@@ -1,0 +1,248 @@
+"""Requests enter, answers leave, one attempt each: the only file that knows httpx. Key owner's side.
+
+`Direct` sends from the calling thread. `Looped` sends from an event loop in a thread of its own, so that a request can be
+cancelled from outside while a thread waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import ssl
+import threading
+import time
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import CancelledError, Future
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import httpx
+
+from .problem import Reply
+
+T = TypeVar("T")
+_CONNECT = 10.0  # seconds
+_LONGEST_ERROR = 1 << 20
+
+
+class Request(NamedTuple):
+    """One request: method, whole URL, headers, body."""
+
+    method: str
+    url: str
+    headers: dict[str, str]
+    body: bytes = b""
+
+
+class Lost(Exception):  # noqa: N818, caught in this package and never shown
+    """No answer, or a part of one. `sent` says whether the server may have seen the request, `final` that trying again
+    is pointless."""
+
+    def __init__(self, says: str, *, sent: bool, final: bool = False) -> None:
+        super().__init__(says)
+        self.sent = sent
+        self.final = final
+
+
+class Transport(Protocol):
+    """What carries requests."""
+
+    def send(self, request: Request, seconds: float, limit: int, into: bytearray | None = None) -> Reply:
+        """One attempt. The body of a 200 or 206 goes to `into` if given, which keeps what came when the rest gets lost.
+        Raises Lost, also for a body longer than `limit`."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Wait, unless the caller gives up meanwhile."""
+        ...
+
+    def close(self) -> None:
+        """Close all connections."""
+        ...
+
+
+class _Body:
+    """Where the pieces of an answer go."""
+
+    def __init__(self, response: httpx.Response, seconds: float, limit: int, into: bytearray | None) -> None:
+        self._response = response
+        good = into is not None and response.status_code in (200, 206)
+        # An error may be longer than the blob that was asked for.
+        self._limit = limit if good or into is None else max(limit, _LONGEST_ERROR)
+        self._ends = time.monotonic() + seconds
+        self._into = into if into is not None and good else bytearray()
+        if response.status_code == 200:
+            self._into.clear()
+        elif good and not response.headers.get("content-range", "").startswith(f"bytes {len(self._into)}-"):
+            raise Lost("the server sent another range than was asked for", sent=True, final=True)
+        self._kept = good
+
+    def take(self, piece: bytes) -> None:
+        self._into += piece
+        if len(self._into) > self._limit:
+            raise Lost(f"the answer is longer than the {self._limit:,} bytes expected", sent=True, final=True)
+        if time.monotonic() > self._ends:
+            raise Lost("the answer did not end in time", sent=True)
+
+    def reply(self) -> Reply:
+        headers = {name.lower(): value for name, value in self._response.headers.items()}
+        return Reply(self._response.status_code, headers, b"" if self._kept else bytes(self._into))
+
+
+class Direct:
+    """Sends from the calling thread."""
+
+    def __init__(
+        self, verify: ssl.SSLContext | bool, http2: bool, transport: httpx.BaseTransport | None
+    ) -> None:
+        self._client = httpx.Client(
+            verify=verify, http2=http2, transport=transport, follow_redirects=False, limits=_limits()
+        )
+
+    def send(self, request: Request, seconds: float, limit: int, into: bytearray | None = None) -> Reply:
+        with (
+            _lost(),
+            self._client.stream(
+                request.method,
+                request.url,
+                headers=request.headers,
+                content=request.body,
+                timeout=httpx.Timeout(seconds, connect=min(_CONNECT, seconds)),
+            ) as response,
+        ):
+            body = _Body(response, seconds, limit, into)
+            for piece in response.iter_bytes():
+                body.take(piece)
+            return body.reply()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def close(self) -> None:
+        self._client.close()
+
+
+class Call:
+    """One call of an asynchronous client: what it waits for now, and whether it was cancelled."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: set[Future[Any]] = set()
+        self.cancelled = threading.Event()
+
+    def cancel(self) -> None:
+        """Close the request that is on its way, and send no other."""
+        self.cancelled.set()
+        with self._lock:
+            waiting = list(self._waiting)
+        for future in waiting:
+            future.cancel()
+
+    def result(self, future: Future[T]) -> T:
+        """Wait for a request. Raises CancelledError, which no `except Exception` catches."""
+        with self._lock:
+            self._waiting.add(future)
+        try:
+            self.check()
+            return future.result()
+        except CancelledError:
+            raise asyncio.CancelledError from None
+        finally:
+            future.cancel()
+            with self._lock:
+                self._waiting.discard(future)
+
+    def check(self) -> None:
+        """Raise CancelledError once the call is cancelled."""
+        if self.cancelled.is_set():
+            raise asyncio.CancelledError
+
+
+CALL: contextvars.ContextVar[Call | None] = contextvars.ContextVar("ciphervec_call", default=None)
+"""The asynchronous call that the present thread works for."""
+
+
+class Looped:
+    """Sends from an event loop in its own thread."""
+
+    def __init__(
+        self, verify: ssl.SSLContext | bool, http2: bool, transport: httpx.AsyncBaseTransport | None
+    ) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="ciphervec-http", daemon=True)
+        self._thread.start()
+        self._closed = False
+        self._client = httpx.AsyncClient(
+            verify=verify, http2=http2, transport=transport, follow_redirects=False, limits=_limits()
+        )
+
+    def send(self, request: Request, seconds: float, limit: int, into: bytearray | None = None) -> Reply:
+        call = CALL.get() or Call()
+        call.check()
+        return call.result(self._run(self._send(request, seconds, limit, into)))
+
+    async def _send(self, request: Request, seconds: float, limit: int, into: bytearray | None) -> Reply:
+        with _lost():
+            async with self._client.stream(
+                request.method,
+                request.url,
+                headers=request.headers,
+                content=request.body,
+                timeout=httpx.Timeout(seconds, connect=min(_CONNECT, seconds)),
+            ) as response:
+                body = _Body(response, seconds, limit, into)
+                async for piece in response.aiter_bytes():
+                    body.take(piece)
+                return body.reply()
+
+    def sleep(self, seconds: float) -> None:
+        call = CALL.get() or Call()
+        call.cancelled.wait(seconds)
+        call.check()
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._run(self._client.aclose()).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+
+def _limits() -> httpx.Limits:
+    return httpx.Limits(max_connections=64, max_keepalive_connections=16, keepalive_expiry=30.0)
+
+
+@contextlib.contextmanager
+def _lost() -> Iterator[None]:
+    """httpx's errors hold the request, and that the token; so they end here."""
+    try:
+        yield
+    except httpx.TransportError as error:
+        text = str(error) or type(error).__name__
+        certificate = _certificate(error)
+        if certificate is not None:
+            text = (
+                f"its certificate is not trusted ({certificate}). For an authority of your own pass ca='its.pem'; check the "
+                "host's name otherwise"
+            )
+        if isinstance(error, httpx.TimeoutException):
+            text = f"no answer in time ({type(error).__name__})"
+        sent = not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
+        final = certificate is not None or isinstance(
+            error, httpx.UnsupportedProtocol | httpx.LocalProtocolError
+        )
+        raise Lost(text, sent=sent, final=final) from None
+
+
+def _certificate(error: BaseException | None) -> str | None:
+    seen = 0
+    while error is not None and seen < 8:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return str(getattr(error, "verify_message", "") or "verification failed")
+        error, seen = error.__cause__ or error.__context__, seen + 1
+    return None

@@ -1,0 +1,219 @@
+"""What a server says about a collection enters; it leaves if it agrees with what the server said before. Key owner's side.
+
+Two things are remembered for each server and collection: the public parameters, pinned when they are first seen, and a
+watermark, the latest version with its head. A head is a hash that names the whole history before it, so an older version, or
+the same version under another head, is a server that lost or rolled back commits, or shows different clients different ones.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..errors import CorruptData, PinMismatch, RollbackDetected, StorageError
+from ..store import read_file, write_file
+
+STATE_VARIABLE = "CIPHERVEC_STATE"
+_FORMAT = 1
+_HEADS = 256  # versions whose heads are remembered while a process runs
+
+
+def user_folder() -> Path:
+    """Where state is kept unless the caller says where: CIPHERVEC_STATE, else a folder among the user's data."""
+    named = os.environ.get(STATE_VARIABLE)
+    if named:
+        return Path(named)
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "ciphervec"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "ciphervec"
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "ciphervec"
+
+
+class Trust:
+    """Pins and watermark of one collection of one server; in a file, or in memory only."""
+
+    def __init__(self, folder: Path | None, server: str, collection: str) -> None:
+        """`folder` is the state folder; None keeps everything in memory. Raises CorruptData or StorageError."""
+        self._server, self._collection = server, collection
+        self._path: Path | None = None
+        if folder is not None:
+            place = folder / "servers" / hashlib.sha256(server.encode()).hexdigest()[:32]
+            with _state_errors(place):
+                place.mkdir(parents=True, exist_ok=True, mode=0o700)
+            # Names that differ in case only are one file on some systems.
+            self._path = place / f"{hashlib.sha256(collection.encode()).hexdigest()[:32]}.json"
+        self._lock = threading.RLock()
+        self._version, self._head = 0, ""
+        self._pins: dict[str, str] = {}
+        self._heads: dict[int, str] = {}
+        self.reload()
+
+    @property
+    def version(self) -> int:
+        """The latest version seen."""
+        return self._version
+
+    def reload(self) -> None:
+        """Take in what other processes have seen."""
+        with self._lock:
+            stored = self._read()
+            if stored is not None:
+                self._merge(stored)
+
+    def see(self, version: int, head: str, since: int | None = None) -> None:
+        """The server shows this version. `since` is the latest one known when it was asked, if that is not the present one:
+        answers may overtake each other. Raises RollbackDetected."""
+        with self._lock:
+            floor = self._version if since is None else min(since, self._version)
+            if version < floor:
+                raise RollbackDetected(
+                    f"{self._server} shows version {version} (head {_short(head)}) of {self._collection!r}, and has shown "
+                    f"version {self._version} (head {_short(self._head)}) before: commits were lost or rolled back. "
+                    f"{_next_step(self._collection)}"
+                )
+            known = self._heads.get(version)
+            if known is not None and known != head:
+                raise RollbackDetected(
+                    f"{self._server} shows version {version} of {self._collection!r} with head {_short(head)}, and has "
+                    f"shown it with head {_short(known)} before: these are two histories. {_next_step(self._collection)}"
+                )
+            if version == self._version and known == head:
+                return
+            self._remember(version, head)
+            if version > self._version:
+                self._version, self._head = version, head
+                self._write()
+
+    def pin(self, values: Mapping[str, str]) -> None:
+        """Hold the server to these values from now on. Raises PinMismatch when it has shown others."""
+        with self._lock:
+            for name, value in values.items():
+                pinned = self._pins.get(name)
+                if pinned is not None and pinned != value:
+                    raise PinMismatch(
+                        f"{self._server} shows {name} {_short(value)} of {self._collection!r}; {_short(pinned)} was pinned "
+                        f"when it was first used here. {_next_step(self._collection)}"
+                    )
+            if not values.items() <= self._pins.items():
+                self._pins.update(values)
+                self._write()
+
+    def pinned(self, name: str) -> str | None:
+        """A pinned value."""
+        return self._pins.get(name)
+
+    def start(self) -> None:
+        """Begin anew: the collection was made, or deleted, from here."""
+        with self._lock:
+            self._version, self._head = 0, ""
+            self._pins, self._heads = {}, {}
+            if self._path is not None:
+                with _state_errors(self._path):
+                    self._path.unlink(missing_ok=True)
+
+    def _remember(self, version: int, head: str) -> None:
+        self._heads[version] = head
+        while len(self._heads) > _HEADS:
+            del self._heads[min(self._heads)]
+
+    def _read(self) -> dict[str, Any] | None:
+        if self._path is None or not self._path.exists():
+            return None
+        try:
+            content = json.loads(read_file(self._path))
+            sound = (
+                content["format"] == _FORMAT
+                and (content["server"], content["collection"]) == (self._server, self._collection)
+                and type(content["version"]) is int
+                and isinstance(content["head"], str)
+                and all(isinstance(value, str) for value in content["pins"].values())
+            )
+        except (ValueError, KeyError, TypeError, AttributeError):
+            sound, content = False, {}
+        if not sound:
+            raise CorruptData(
+                f"{self._path} is not what ciphervec writes there. Delete it to trust {self._server} on first use again, "
+                "after making sure that it shows the right version."
+            )
+        return dict(content)
+
+    def _merge(self, stored: Mapping[str, Any]) -> None:
+        """What another process has written in the meantime counts as seen here."""
+        known = self._heads.get(stored["version"])
+        if known is not None and known != stored["head"]:
+            raise RollbackDetected(
+                f"{self._server} has shown version {stored['version']} of {self._collection!r} with head {_short(known)} "
+                f"here and with head {_short(stored['head'])} to another process: these are two histories. "
+                f"{_next_step(self._collection)}"
+            )
+        for name, value in stored["pins"].items():
+            self._pins.setdefault(name, value)
+        self._remember(stored["version"], stored["head"])
+        if stored["version"] > self._version:
+            self._version, self._head = stored["version"], stored["head"]
+
+    def _write(self) -> None:
+        if self._path is None:
+            return
+        with _locked(self._path.with_suffix(".lock")):
+            stored = self._read()
+            if stored is not None:
+                self._merge(stored)
+            content = {
+                "format": _FORMAT,
+                "server": self._server,
+                "collection": self._collection,
+                "version": self._version,
+                "head": self._head,
+                "pins": self._pins,
+            }
+            write_file(self._path, json.dumps(content, indent=1).encode())
+
+
+def _short(value: str) -> str:
+    return value if len(value) <= 24 else f"{value[:16]}…"
+
+
+def _next_step(collection: str) -> str:
+    return (
+        "Ask the server's operator what happened. If the collection was restored or made anew on purpose, accept that with "
+        f"client.forget({collection!r})."
+    )
+
+
+@contextlib.contextmanager
+def _state_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(
+            f"cannot use the state folder at {path}: {error.strerror or error}. Choose one with state=..., or state=None to "
+            "remember nothing between processes."
+        ) from error
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Keep other processes out for the moment that reading and writing take."""
+    with _state_errors(path):
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(handle, msvcrt.LK_LOCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
