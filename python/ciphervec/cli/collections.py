@@ -1,4 +1,4 @@
-"""Folders, files of vectors and questions enter; sealed collections and ranked hits leave. The key owner's side."""
+"""Folders or servers, files of vectors and questions enter; sealed collections and ranked hits leave. The key owner's side."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ import typer
 from rich.text import Text
 
 from ..arrays import Id
-from ..client import PersistentClient
 from ..collection import Collection
 from ..errors import InvalidInput
+from ..http import HttpClient
+from ..results import QUERY_DEFAULT
 from .keygen import Scheme
+from .place import Access, Authority, Insecure, Place, TokenFile, opened
 from .readers import Columns, Table, read, read_ids
 from .terminal import (
     Json,
@@ -30,7 +32,6 @@ from .terminal import (
     screen,
 )
 
-Folder = Annotated[Path, typer.Argument(help="The database folder.")]
 Name = Annotated[str, typer.Argument(help="The collection's name.")]
 EmbeddingColumn = Annotated[
     str, typer.Option(help="Column (.parquet, .csv) or array (.npz) with the vectors.")
@@ -39,7 +40,7 @@ EmbeddingColumn = Annotated[
 
 @command
 def create(
-    folder: Annotated[Path, typer.Argument(help="The database folder; made if it isn't there.")],
+    place: Place,
     name: Name,
     dim: Annotated[int, typer.Option("--dim", "-d", help="Numbers per vector, 1 to 16384.")],
     keys: KeyFile = None,
@@ -70,17 +71,22 @@ def create(
         int | None,
         typer.Option(help="Length of that pair's modulus: 3072 unless given. Not for sealed and elgamal."),
     ] = None,
+    token_file: TokenFile = None,
+    ca: Authority = None,
+    insecure: Insecure = False,
     as_json: Json = False,
 ) -> None:
-    """Make an empty collection.
+    """Make an empty collection, in a folder (made if it isn't there) or on a server.
 
     **Examples**
 
     - `ciphervec create db faces --dim 512 --keys my.key`
     - `ciphervec create db docs --dim 768 --mode sealed-index --precision small --keys my.key`
     - `ciphervec create db few --dim 128 --mode sealed-index --scheme paillier --keys my.key`
+    - `ciphervec create https://vectors.example faces --dim 512 --keys my.key --token-file admin.token`
     """
-    with PersistentClient(folder, load_keys(keys, passphrase_file)) as client:
+    access = Access(token_file, ca, insecure)
+    with opened(place, load_keys(keys, passphrase_file), access) as client:
         collection = client.create_collection(
             name, dim, metric, mode, precision, filterable or (), scheme=scheme.value, bits=bits
         )
@@ -89,15 +95,15 @@ def create(
         print_json(info)
         return
     by = "" if scheme is Scheme.sealed else f" by {scheme.value}"
-    screen.print(f"[bold]{name}[/]: {dim} dimensions, {metric}, {mode}{by}, in {folder}", highlight=False)
+    screen.print(f"[bold]{name}[/]: {dim} dimensions, {metric}, {mode}{by}, in {place}", highlight=False)
     screen.print(
-        f"next: ciphervec add {folder} {name} vectors.npy{_keys_again(keys)}", style="dim", highlight=False
+        f"next: ciphervec add {place} {name} vectors.npy{_keys_again(keys)}", style="dim", highlight=False
     )
 
 
 @command
 def add(
-    folder: Folder,
+    place: Place,
     name: Name,
     file: Annotated[Path, typer.Argument(help="A .npy, .npz, .parquet or .csv file of vectors.")],
     keys: KeyFile = None,
@@ -111,6 +117,9 @@ def add(
     upsert: Annotated[
         bool, typer.Option("--upsert", help="Replace rows whose id is there, instead of refusing.")
     ] = False,
+    token_file: TokenFile = None,
+    ca: Authority = None,
+    insecure: Insecure = False,
     as_json: Json = False,
 ) -> None:
     """Seal the vectors of a file and store them, all or none.
@@ -123,13 +132,17 @@ def add(
     - `ciphervec add db faces vectors.npy --keys my.key`
     - `ciphervec add db faces vectors.npy --ids names.txt --keys my.key`
     - `ciphervec add db docs rows.parquet --embedding-column vector --keys my.key`
+    - `ciphervec add https://vectors.example faces vectors.npy --keys my.key --token-file write.token`
     """
     table = read(file, Columns(embedding_column, id_column, document_column))
-    with PersistentClient(folder, load_keys(keys, passphrase_file)) as client:
+    access = Access(token_file, ca, insecure)
+    with opened(place, load_keys(keys, passphrase_file), access) as client:
         collection = client.get_collection(name)
         names = _ids(table, ids, collection)
         began = time.perf_counter()
         with progress(f"sealing into {name}", len(names), quiet=as_json) as step:
+            if isinstance(client, HttpClient):
+                client.on_upload = step.then("sending its bytes")
             store = collection.upsert if upsert else collection.add
             store(names, table.embeddings, table.metadatas, table.documents, progress=step)
         seconds = time.perf_counter() - began
@@ -142,13 +155,13 @@ def add(
         f"{len(names):,} vectors sealed in {seconds:.2f} s{rate}; {name} holds {count:,}", highlight=False
     )
     screen.print(
-        f"next: ciphervec query {folder} {name} probe.npy{_keys_again(keys)}", style="dim", highlight=False
+        f"next: ciphervec query {place} {name} probe.npy{_keys_again(keys)}", style="dim", highlight=False
     )
 
 
 @command
 def query(
-    folder: Folder,
+    place: Place,
     name: Name,
     file: Annotated[Path | None, typer.Argument(help="A file with one or more query vectors.")] = None,
     vector: Annotated[str | None, typer.Option(help="One query as a JSON list, instead of a file.")] = None,
@@ -161,25 +174,37 @@ def query(
         str | None, typer.Option(help='A filter on metadata as JSON, e.g. \'{"lang": "en"}\'.')
     ] = None,
     within: Annotated[float | None, typer.Option(help="Only hits at a distance of at most this.")] = None,
+    documents: Annotated[
+        bool,
+        typer.Option("--documents", help="From a server, fetch documents and metadata of the hits as well."),
+    ] = False,
     embedding_column: EmbeddingColumn = "embedding",
+    token_file: TokenFile = None,
+    ca: Authority = None,
+    insecure: Insecure = False,
     as_json: Json = False,
 ) -> None:
     """Find the rows closest to each query vector.
 
-    Distances: 1 − cosine, 1 − inner product, squared Euclidean, or differing bits. Lower is closer.
+    Distances: 1 − cosine, 1 − inner product, squared Euclidean, or differing bits. Lower is closer. From a server come ids
+    and distances; `--documents` fetches documents and metadata too, which shows it which segments the hits are in.
 
     **Examples**
 
     - `ciphervec query db faces probe.npy --count 5 --keys my.key`
     - `ciphervec query db docs probe.npy --where '{"lang": "en"}' --keys my.key --json`
     - `ciphervec query db tiny --vector '[0.1, 0.7, -0.2]' --keys my.key`
+    - `ciphervec query https://vectors.example faces probe.npy --keys my.key --token-file query.token`
     """
     questions = _questions(file, vector, embedding_column)
     filters = _filter(where)
-    with PersistentClient(folder, load_keys(keys, passphrase_file), read_only=True) as client:
+    access = Access(token_file, ca, insecure)
+    with opened(place, load_keys(keys, passphrase_file), access, read_only=True) as client:
         collection = client.get_collection(name)
         began = time.perf_counter()
-        found = collection.query(questions, count, filters, within=within)
+        found = collection.query(
+            questions, count, filters, QUERY_DEFAULT if documents else None, within=within
+        )
         seconds = time.perf_counter() - began
     if as_json:
         print_json({**found, "seconds": round(seconds, 4)})
@@ -189,12 +214,12 @@ def query(
         if not hits:
             screen.print("  no row passes", style="dim")
         width = max((len(str(hit)) for hit in hits), default=0)
-        for place, hit in enumerate(hits):
-            line = Text(f"  {place + 1:>2}  ")
+        for rank, hit in enumerate(hits):
+            line = Text(f"  {rank + 1:>2}  ")
             line.append(f"{hit!s:{width}}  ", style="bold")
-            line.append(f"{column(found['distances'], number, place):.5f}  ")
-            line.append(plain(column(found["documents"], number, place) or ""))
-            line.append("  " + plain(column(found["metadatas"], number, place) or ""), style="dim")
+            line.append(f"{column(found['distances'], number, rank):.5f}  ")
+            line.append(plain(column(found["documents"], number, rank) or ""))
+            line.append("  " + plain(column(found["metadatas"], number, rank) or ""), style="dim")
             screen.print(line, no_wrap=True, overflow="ellipsis")
     screen.print(
         f"{len(questions)} in {1e3 * seconds:.1f} ms, loading included", style="dim", highlight=False

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ParamSpec
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from .. import _native, errors
 from ..keys import Keys
@@ -156,8 +156,26 @@ def existing(path: Path, what: str) -> Path:
     return path
 
 
+class Steps:
+    """A line of a progress bar: called with (done, total)."""
+
+    def __init__(self, bar: Progress, what: str) -> None:
+        self._bar = bar
+        self._what = what
+        self._task: TaskID | None = None
+
+    def __call__(self, done: int, total: int) -> None:
+        if self._task is None:  # it appears with its first step
+            self._task = self._bar.add_task(self._what, total=total)
+        self._bar.update(self._task, completed=done, total=total)
+
+    def then(self, what: str) -> Steps:
+        """Another line below, for what follows."""
+        return Steps(self._bar, what)
+
+
 @contextmanager
-def progress(what: str, total: int, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+def progress(what: str, total: int, *, quiet: bool) -> Iterator[Steps]:
     """A bar on standard error, where it is out of the way of results; gone when the work is done."""
     bar = Progress(
         TextColumn("{task.description}"),
@@ -169,12 +187,9 @@ def progress(what: str, total: int, *, quiet: bool) -> Iterator[Callable[[int, i
         disable=quiet or not aside.is_terminal,
     )
     with bar:
-        task = bar.add_task(what, total=total)
-
-        def step(done: int, of: int) -> None:
-            bar.update(task, completed=done, total=of)
-
-        yield step
+        steps = Steps(bar, what)
+        steps(0, total)
+        yield steps
 
 
 def size(count: float) -> str:

@@ -1,9 +1,11 @@
-"""A database folder enters; what it holds and whether it is sound leaves. Needs no key: a server's operator can run it."""
+"""A database folder, or a server's URL, enters; what it holds and whether it is sound leaves. Needs no key."""
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,31 +15,41 @@ from .._native import IndexSpec
 from ..changes import RECORDS, ROWS, SIDECAR, TAGS
 from ..demo.show import grid
 from ..errors import CollectionNotFound, CorruptData
-from ..store import CollectionStore, FolderDatabase
+from ..http.address import is_url
+from ..store import CollectionStore, Database, FolderDatabase
+from .place import Access, Authority, Insecure, Place, TokenFile
 from .terminal import ExitCode, Json, command, print_json, progress, screen, size
 
-Folder = Annotated[Path, typer.Argument(help="The database folder.")]
 OneName = Annotated[str | None, typer.Argument(help="One collection; all of them if left out.")]
 
 
 @command
-def info(folder: Folder, name: OneName = None, as_json: Json = False) -> None:
-    """Show what a folder holds, as the server sees it: no key is needed.
+def info(
+    place: Place,
+    name: OneName = None,
+    token_file: TokenFile = None,
+    ca: Authority = None,
+    insecure: Insecure = False,
+    as_json: Json = False,
+) -> None:
+    """Show what a folder or server holds, as the server sees it: no key is needed.
 
     **Examples**
 
     - `ciphervec info db`
     - `ciphervec info db faces --json`
+    - `ciphervec info https://vectors.example --token-file read.token`
     """
-    database = _open(folder)
-    rows = [describe(one, database.open(one)) for one in _names(database, name)]
+    access = Access(token_file, ca, insecure)
+    with _open(place, access) as database:
+        rows = [describe(one, database.open(one)) for one in _names(database, name)]
     if as_json:
         print_json(rows if name is None else rows[0])
         return
     if not rows:
-        screen.print(f"{folder} holds no collection", highlight=False)
+        screen.print(f"{place} holds no collection", highlight=False)
         screen.print(
-            f"next: ciphervec create {folder} items --dim 512 --keys my.key", style="dim", highlight=False
+            f"next: ciphervec create {place} items --dim 512 --keys my.key", style="dim", highlight=False
         )
         return
     if name is not None:
@@ -52,7 +64,7 @@ def info(folder: Folder, name: OneName = None, as_json: Json = False) -> None:
         lines.append(
             [row["name"], mode, row["metric"], shape, size(sum(row["bytes"].values())), row["key_id"]]
         )
-    grid(screen, str(folder), ["", "mode", "metric", "vectors", "on disk", "key"], lines, left=3)
+    grid(screen, place, ["", "mode", "metric", "vectors", "on disk", "key"], lines, left=3)
 
 
 def flat(row: dict[str, Any]) -> list[tuple[str, str]]:
@@ -69,16 +81,27 @@ def flat(row: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 @command
-def verify(folder: Folder, name: OneName = None, as_json: Json = False) -> None:
+def verify(
+    place: Place,
+    name: OneName = None,
+    token_file: TokenFile = None,
+    ca: Authority = None,
+    insecure: Insecure = False,
+    as_json: Json = False,
+) -> None:
     """Read every stored block and check it. Needs no key; ends with code 6 if one is damaged.
+
+    A server does it itself, for a token with the verb admin.
 
     **Examples**
 
     - `ciphervec verify db`
     - `ciphervec verify db faces --json`
+    - `ciphervec verify https://vectors.example faces --token-file admin.token`
     """
-    database = _open(folder)
-    reports = [check(one, database, quiet=as_json) for one in _names(database, name)]
+    access = Access(token_file, ca, insecure)
+    with _open(place, access) as database:
+        reports = [check(one, database, quiet=as_json) for one in _names(database, name)]
     if as_json:
         print_json(reports)
     for report in () if as_json else reports:
@@ -90,7 +113,7 @@ def verify(folder: Folder, name: OneName = None, as_json: Json = False) -> None:
         raise typer.Exit(int(ExitCode.CORRUPT))
 
 
-def check(name: str, database: FolderDatabase, *, quiet: bool) -> dict[str, Any]:
+def check(name: str, database: Database, *, quiet: bool) -> dict[str, Any]:
     """Every damaged block of a collection; a manifest that does not open is one too."""
     report: dict[str, Any] = {"name": name, "sound": True, "problems": []}
     try:
@@ -135,15 +158,22 @@ def describe(name: str, store: CollectionStore) -> dict[str, Any]:
     }
 
 
-def _open(folder: Path) -> FolderDatabase:
+@contextlib.contextmanager
+def _open(place: str, access: Access) -> Iterator[Database]:
+    if is_url(place):
+        with access.client(place, None) as client:
+            yield client.database
+        return
+    access.nothing_for_folders()
+    folder = Path(place)
     if not folder.is_dir():
         raise FileNotFoundError(
             f"there is no folder {folder}. Make a collection in it with: ciphervec create"
         )
-    return FolderDatabase(folder, read_only=True)
+    yield FolderDatabase(folder, read_only=True)
 
 
-def _names(database: FolderDatabase, name: str | None) -> list[str]:
+def _names(database: Database, name: str | None) -> list[str]:
     names = database.names()
     if name is None:
         return names

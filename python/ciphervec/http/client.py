@@ -123,6 +123,11 @@ class HttpClient(Client):
         return self._url
 
     @property
+    def database(self) -> HttpDatabase:
+        """The server's collections as they are stored, for tools that have no key."""
+        return self._remote
+
+    @property
     def on_upload(self) -> Progress | None:
         """Called with (bytes sent, bytes in all) while a large change is on its way."""
         return self._remote.on_upload

@@ -1,0 +1,69 @@
+"""A folder or a server's URL enters, with a token from a file; a client of either leaves. For commands on collections."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..client import Client, PersistentClient
+from ..errors import InvalidInput
+from ..http import HttpClient
+from ..http.address import is_url
+from ..keys import Keys
+
+Place = Annotated[
+    str, typer.Argument(metavar="PLACE", help="The database folder, or the URL of a server: https://…")
+]
+TokenFile = Annotated[
+    Path | None,
+    typer.Option(help="For a server: read the token from the first line of this file. Else CIPHERVEC_TOKEN."),
+]
+Authority = Annotated[
+    Path | None,
+    typer.Option(
+        "--ca", help="For a server: trust the certificate authorities in this .pem file, and no others."
+    ),
+]
+Insecure = Annotated[
+    bool, typer.Option("--insecure", help="For a server: allow plain HTTP to another machine.")
+]
+
+
+@dataclass(frozen=True)
+class Access:
+    """How to reach a server; nothing of it is for folders."""
+
+    token_file: Path | None = None
+    ca: Path | None = None
+    insecure: bool = False
+
+    def token(self) -> str | None:
+        """From the file; None leaves it to the environment. Never from an argument, which others can see."""
+        if self.token_file is None:
+            return None
+        lines = self.token_file.read_text().splitlines()
+        if not lines or not lines[0].strip():
+            raise InvalidInput(f"{self.token_file} holds no token; it should be the first line.")
+        return lines[0].strip()
+
+    def client(self, url: str, keys: Keys | None) -> HttpClient:
+        """A client of the server at `url`."""
+        return HttpClient(url, self.token(), keys, ca=self.ca, insecure=self.insecure)
+
+    def nothing_for_folders(self) -> None:
+        """Raises InvalidInput: whoever gave these meant a server."""
+        if self != Access():
+            raise InvalidInput(
+                "--token-file, --ca and --insecure are for servers; the place given is a folder."
+            )
+
+
+def opened(place: str, keys: Keys | None, access: Access, *, read_only: bool = False) -> Client:
+    """The client of a folder or of a server."""
+    if is_url(place):
+        return access.client(place, keys)
+    access.nothing_for_folders()
+    return PersistentClient(place, keys, read_only=read_only)
