@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use ciphervec::Id;
-use ciphervec::search::Catalogue;
+use ciphervec::search::{Catalogue, Origin};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
@@ -38,7 +38,7 @@ impl PyCatalogue {
         Self(RwLock::new(Catalogue::new()))
     }
 
-    #[pyo3(signature = (owner, segment_id, sidecar, deleted_rows = Vec::new()))]
+    #[pyo3(signature = (owner, segment_id, sidecar, deleted_rows = Vec::new(), wrap = None))]
     fn add(
         &self,
         py: Python<'_>,
@@ -46,9 +46,47 @@ impl PyCatalogue {
         segment_id: &[u8],
         sidecar: &[u8],
         deleted_rows: Vec<u32>,
+        wrap: Option<&[u8]>,
     ) -> PyResult<()> {
         let id = segment::id(segment_id)?;
-        py.detach(|| self.write().add(&owner.0, id, sidecar, &deleted_rows)).map_err(Raise::raise)
+        py.detach(|| match wrap {
+            Some(wrap) => self.write().add_written(&owner.0, id, sidecar, wrap, &deleted_rows),
+            None => self.write().add(&owner.0, id, sidecar, &deleted_rows),
+        })
+        .map_err(Raise::raise)
+    }
+
+    /// Passes over a segment that does not open.
+    fn refuse(&self, py: Python<'_>, segment_id: &[u8]) -> PyResult<()> {
+        let id = segment::id(segment_id)?;
+        py.detach(|| self.write().refuse(id));
+        Ok(())
+    }
+
+    /// Segments that are passed over.
+    fn refused<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {
+        self.read().refused().iter().map(|id| PyBytes::new(py, &id.0)).collect()
+    }
+
+    /// Rows that a later segment has taken the id of, to be deleted with the next commit.
+    fn shadowed<'py>(&self, py: Python<'py>) -> Vec<Place<'py>> {
+        let catalogue = self.read();
+        catalogue.shadowed().map(|(segment, row)| (PyBytes::new(py, &segment.0), row)).collect()
+    }
+
+    /// Forgets `shadowed`, once a commit has deleted these rows.
+    fn settle(&self, py: Python<'_>) {
+        py.detach(|| self.write().settle());
+    }
+
+    /// "owner", "previous", or "writer" with its name; None for an unknown segment.
+    fn origin(&self, segment_id: &[u8]) -> PyResult<Option<(&'static str, Option<String>)>> {
+        let id = segment::id(segment_id)?;
+        Ok(self.read().origin(id).map(|origin| match origin {
+            Origin::Owner => ("owner", None),
+            Origin::Previous => ("previous", None),
+            Origin::Writer(name) => ("writer", Some(name.clone())),
+        }))
     }
 
     /// Forgets a segment.

@@ -156,6 +156,10 @@ impl PyEvaluationKeys {
 
 impl PyEvaluationKeys {
     /// A public key, which has no epoch.
+    pub fn new(bytes: Vec<u8>, epoch: u32, key_id: String) -> Self {
+        Self { bytes, epoch, key_id }
+    }
+
     pub fn of_public_key(bytes: Vec<u8>, key_id: String) -> Self {
         Self { bytes, epoch: 0, key_id }
     }

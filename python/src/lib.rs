@@ -20,6 +20,7 @@ mod lookup_bench;
 mod noise_pool;
 mod owner;
 mod precompute;
+mod probe;
 mod records;
 mod runtime;
 mod scheme;
@@ -29,6 +30,7 @@ mod server;
 mod spec;
 mod store;
 mod vectors;
+mod writer;
 
 use pyo3::prelude::*;
 
@@ -45,6 +47,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<owner::PyOwner>()?;
     module.add_class::<owner::PySealedQuery>()?;
     module.add_class::<server::PyServerIndex>()?;
+    module.add_class::<writer::PyWriterCard>()?;
+    module.add_class::<writer::PyWriter>()?;
+    module.add_class::<probe::PyProbe>()?;
     module.add_class::<filter::PyFilterTags>()?;
     module.add_class::<records::PyRecordBatch>()?;
     module.add_class::<store::PyStore>()?;

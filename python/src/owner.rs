@@ -1,11 +1,10 @@
 //! Rows enter, sealed segments and queries leave; answers enter, ids and scores leave. Owner only.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ciphervec::SegmentId;
-use ciphervec::aead::AeadKey;
 use ciphervec::records::{self, Place, RecordBatch};
-use ciphervec::search::{Ask, Hit, Owner, OwnerTimings, Query};
+use ciphervec::search::{Ask, Custody, Hit, Owner, OwnerTimings, Query, Root};
 use ciphervec_he::wire::{self, Kind};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray2};
 use pyo3::exceptions::PyTypeError;
@@ -19,6 +18,7 @@ use crate::keys::{PyEvaluationKeys, PyKeys};
 use crate::records::PyRecordBatch;
 use crate::segment::{self, PySealedSegment};
 use crate::spec::PyIndexSpec;
+use crate::writer::PyWriterCard;
 use crate::{arrays, runtime};
 
 type Answer<'py> = (Bound<'py, PyList>, Bound<'py, PyArray1<f64>>);
@@ -27,19 +27,55 @@ type Answer<'py> = (Bound<'py, PyList>, Bound<'py, PyArray1<f64>>);
 #[pyclass(name = "Owner", module = "ciphervec._native", frozen)]
 pub struct PyOwner(pub Owner);
 
-impl PyOwner {
-    fn place<'a>(&self, binding: &'a [u8], segment: &'a [u8; 16]) -> (&AeadKey, Place<'a>) {
-        (self.0.aead(), Place { collection: binding, segment })
-    }
+/// The key that one segment's records are sealed under: the catalogue knows it where it is not the owner's own.
+fn root_of(catalogue: Option<&PyCatalogue>, segment: SegmentId) -> Option<Arc<Root>> {
+    catalogue.and_then(|catalogue| catalogue.read().root(segment).map(Arc::clone))
 }
 
 #[pymethods]
 impl PyOwner {
     #[new]
-    fn new(py: Python<'_>, keys: &PyKeys, spec: &PyIndexSpec) -> PyResult<Self> {
-        py.detach(|| runtime::run(|| Owner::new(&keys.0, spec.0.clone())))
+    #[pyo3(signature = (keys, spec, mask_seed = None, previous = None))]
+    fn new(
+        py: Python<'_>,
+        keys: &PyKeys,
+        spec: &PyIndexSpec,
+        mask_seed: Option<[u8; 32]>,
+        previous: Option<&PyKeys>,
+    ) -> PyResult<Self> {
+        let custody = Custody { mask_seed, previous: previous.map(|keys| &keys.0) };
+        py.detach(|| runtime::run(|| Owner::with_custody(&keys.0, spec.0.clone(), &custody)))
             .map(Self)
             .map_err(Raise::raise)
+    }
+
+    /// The seed of the public masks, which outlives the keys.
+    #[getter]
+    fn mask_seed<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, self.0.mask_seed())
+    }
+
+    /// What a server needs to answer encrypted queries of `epoch`; empty where queries are plain.
+    fn evaluation(&self, py: Python<'_>, epoch: u32) -> PyResult<PyEvaluationKeys> {
+        let made = py.detach(|| runtime::run(|| self.0.evaluation(epoch))).map_err(Raise::raise)?;
+        let bytes = made.map(|keys| keys.to_bytes()).unwrap_or_default();
+        Ok(PyEvaluationKeys::new(bytes, epoch, self.key_id()))
+    }
+
+    /// A card for the writer of this name.
+    fn writer_card(
+        &self,
+        py: Python<'_>,
+        writer: &str,
+        filterable: Vec<String>,
+    ) -> PyResult<PyWriterCard> {
+        let card = py.detach(|| self.0.writer_card(writer, &filterable));
+        card.map(PyWriterCard).map_err(Raise::raise)
+    }
+
+    /// Whether this owner made the card as it is.
+    fn knows_card(&self, card: &PyWriterCard) -> bool {
+        self.0.knows_card(&card.0)
     }
 
     #[getter]
@@ -87,18 +123,20 @@ impl PyOwner {
     }
 
     /// The rows of a segment, or those asked for, at unit length, as far as the seal keeps them.
-    #[pyo3(signature = (segment, rows = None))]
+    #[pyo3(signature = (segment, catalogue, rows = None))]
     fn unseal<'py>(
         &self,
         py: Python<'py>,
         segment: &[u8],
+        catalogue: &PyCatalogue,
         rows: Option<Vec<usize>>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
-        let open = || match &rows {
-            Some(rows) => self.0.unseal_rows(segment, rows),
-            None => self.0.unseal(segment, None),
-        };
-        let rows = py.detach(|| runtime::run(open)).map_err(Raise::raise)?;
+        let rows = py.detach(|| {
+            let guard = catalogue.read();
+            let known = &*guard;
+            runtime::run(|| self.0.unseal_rows(segment, rows.as_deref(), known))
+        });
+        let rows = rows.map_err(Raise::raise)?;
         arrays::matrix(py, rows, self.0.spec().dimension())
     }
 
@@ -119,6 +157,13 @@ impl PyOwner {
             runtime::run(|| self.0.query(rows, known, epoch, &tags))
         });
         Ok(PySealedQuery { query: query.map_err(Raise::raise)?, opened: Mutex::new(None) })
+    }
+
+    /// Takes in a plain query that somebody else made, and checks that its probes are unit vectors.
+    fn read_query(&self, py: Python<'_>, query: &[u8]) -> PyResult<PySealedQuery> {
+        let query =
+            py.detach(|| runtime::run(|| self.0.read_query(query))).map_err(Raise::raise)?;
+        Ok(PySealedQuery { query, opened: Mutex::new(None) })
     }
 
     /// Decrypts and ranks an answer: ids and scores per query, the `count` closest or those within `threshold`.
@@ -189,14 +234,16 @@ impl PyOwner {
             names.into_iter().zip(payloads.iter().map(|bytes| bytes.as_bytes().to_vec())).collect();
         py.detach(|| {
             let binding = self.0.spec().binding();
-            let (aead, place) = self.place(&binding, &id.0);
+            let place = Place { collection: &binding, segment: &id.0 };
             PyRecordBatch::read(
-                RecordBatch::seal(aead, self.0.id_key(), place, &rows).map_err(Raise::raise)?,
+                RecordBatch::seal(self.0.aead(), self.0.id_key(), place, &rows)
+                    .map_err(Raise::raise)?,
             )
         })
     }
 
-    /// Decrypts the payload of one row.
+    /// Decrypts the payload of one row, under the key that the catalogue has for the segment, or the owner's own.
+    #[pyo3(signature = (segment_id, records, row, id, catalogue = None))]
     fn open_record<'py>(
         &self,
         py: Python<'py>,
@@ -204,10 +251,13 @@ impl PyOwner {
         records: &PyRecordBatch,
         row: usize,
         id: PyId,
+        catalogue: Option<&PyCatalogue>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let segment = segment::id(segment_id)?;
         let binding = self.0.spec().binding();
-        let (aead, place) = self.place(&binding, &segment.0);
+        let place = Place { collection: &binding, segment: &segment.0 };
+        let root = root_of(catalogue, segment);
+        let aead = root.as_deref().map_or_else(|| self.0.aead(), Root::aead);
         let (Some(sealed), Ok(row)) = (records.ciphertext(row), u32::try_from(row)) else {
             return Err(CorruptData::new_err(format!(
                 "the sealed records of this segment have no row {row}"

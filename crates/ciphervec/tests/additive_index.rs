@@ -73,7 +73,8 @@ impl Both {
         assert_eq!(segment.byte_len(), sealed.segment.len());
         let back = self.owner.unseal(&sealed.segment, Some(&sealed.sidecar)).unwrap();
         let last = rows.len() / D - 1;
-        let some = self.owner.unseal_rows(&sealed.segment, &[last, 0]).unwrap();
+        let some =
+            self.owner.unseal_rows(&sealed.segment, Some(&[last, 0]), &Catalogue::new()).unwrap();
         let all = self.owner.unseal(&sealed.segment, None).unwrap();
         assert_eq!(some, [&all[last * D..], &all[..D]].concat());
         for (row, back) in rows.chunks_exact(D).zip(back.chunks_exact(D)) {

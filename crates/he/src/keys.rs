@@ -26,6 +26,10 @@ pub enum Purpose {
     Id,
     /// The public name of the master key.
     KeyId,
+    /// The pair that writers wrap their segments' keys to.
+    WriterPair,
+    /// What an owner knows its own writers' cards by.
+    WriterCard,
 }
 
 impl Purpose {
@@ -39,6 +43,8 @@ impl Purpose {
             Purpose::Filter => "ciphervec v1 filter",
             Purpose::Id => "ciphervec v1 id",
             Purpose::KeyId => "ciphervec v1 key-id",
+            Purpose::WriterPair => "ciphervec v1 writer-pair",
+            Purpose::WriterCard => "ciphervec v1 writer-card",
         }
     }
 }

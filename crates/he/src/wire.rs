@@ -117,10 +117,14 @@ pub enum Kind {
     EncryptedVectors = 10,
     /// The parameters of a scheme that lets the user choose them.
     Parameters = 11,
+    /// What somebody needs who may add vectors to an index and not read them.
+    WriterCard = 12,
+    /// The key of one segment, wrapped to the index's owner.
+    SegmentKey = 13,
 }
 
 impl Kind {
-    const ALL: [Kind; 11] = [
+    const ALL: [Kind; 13] = [
         Kind::Spec,
         Kind::Segment,
         Kind::Query,
@@ -132,6 +136,8 @@ impl Kind {
         Kind::NoisePool,
         Kind::EncryptedVectors,
         Kind::Parameters,
+        Kind::WriterCard,
+        Kind::SegmentKey,
     ];
 
     /// The kind in words.
@@ -148,6 +154,8 @@ impl Kind {
             Kind::NoisePool => "a noise pool",
             Kind::EncryptedVectors => "encrypted vectors",
             Kind::Parameters => "parameters",
+            Kind::WriterCard => "a writer's card",
+            Kind::SegmentKey => "a wrapped segment key",
         }
     }
 

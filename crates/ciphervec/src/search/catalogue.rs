@@ -1,13 +1,14 @@
 //! What the owner remembers of every segment: ids, norms, deleted rows. Sidecars enter; places and names leave. Owner only.
 
 use super::owner::Owner;
+use super::root::Root;
 use super::secrets::SegmentSecrets;
 use crate::error::{Error, Result};
 use crate::id::Id;
 use crate::sidecar::{Sidecar, associated_data};
 use ciphervec_he::sealed::SegmentId;
-use std::collections::HashMap;
-use std::sync::OnceLock;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, OnceLock};
 
 /// One segment as the owner knows it.
 pub(super) struct Entry {
@@ -15,9 +16,28 @@ pub(super) struct Entry {
     pub sidecar: Sidecar,
     pub deleted: Vec<bool>,
     pub secrets: OnceLock<SegmentSecrets>,
+    /// The key it is sealed under, where that is not the owner's.
+    root: Option<Arc<Root>>,
+    origin: Origin,
+}
+
+/// Who sealed a segment.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// The owner, under its present key.
+    Owner,
+    /// The owner, under the key before a rotation that is under way.
+    Previous,
+    /// A writer, by the name on its card.
+    Writer(String),
 }
 
 impl Entry {
+    /// The key it is sealed under.
+    pub fn root<'a>(&'a self, owner: &'a Owner) -> &'a Root {
+        self.root.as_deref().unwrap_or_else(|| owner.root())
+    }
+
     pub fn norm(&self, row: usize) -> f64 {
         self.sidecar.norms.get(row).map_or(1.0, |&norm| f64::from(norm))
     }
@@ -28,6 +48,10 @@ impl Entry {
 pub struct Catalogue {
     entries: Vec<Entry>,
     places: HashMap<Id, (SegmentId, u32)>,
+    /// Live rows whose id came again in a later segment: gone for every reader, not yet deleted where they lie.
+    shadowed: Vec<(Id, SegmentId, u32)>,
+    /// Segments that do not open: answers about them are passed over.
+    refused: Vec<SegmentId>,
 }
 
 /// Rows that a query may return, for filters that the owner applies itself.
@@ -47,7 +71,10 @@ impl Catalogue {
         Self::default()
     }
 
-    /// Learns a segment from its sidecar; `deleted` lists rows that are gone.
+    /// Learns a segment of the owner's from its sidecar; `deleted` lists rows that are gone.
+    ///
+    /// An id that is known from a writer's segment is taken over: the later segment has it. Two segments of the owner's
+    /// never share one.
     ///
     /// # Errors
     /// A sidecar that does not open, a segment or an id that is known already, rows beyond the segment.
@@ -58,11 +85,59 @@ impl Catalogue {
         sidecar: &[u8],
         deleted: &[u32],
     ) -> Result<()> {
+        let place = associated_data(&owner.spec().binding(), &id.0);
+        match (Sidecar::open(owner.aead(), &place, sidecar), owner.previous()) {
+            (Err(error), Some(previous)) => {
+                let opened = Sidecar::open(previous.aead(), &place, sidecar);
+                let opened = opened.map_err(|_| error)?;
+                self.attach(id, opened, deleted, Some(Arc::clone(previous)), Origin::Previous)
+            }
+            (opened, _) => self.attach(id, opened?, deleted, None, Origin::Owner),
+        }
+    }
+
+    /// Learns a segment of a writer's from its sidecar and the wrapped key it is sealed under. Ids that are known are
+    /// taken over from the segments before, whoever sealed those: the newest row counts, as with an upsert.
+    ///
+    /// # Errors
+    /// A wrap that is not addressed to the owner or to this segment; otherwise as [`Self::add`].
+    pub fn add_written(
+        &mut self,
+        owner: &Owner,
+        id: SegmentId,
+        sidecar: &[u8],
+        wrap: &[u8],
+        deleted: &[u32],
+    ) -> Result<()> {
+        let (root, writer) = owner.unwrap_key(id, wrap)?;
+        let place = associated_data(&owner.spec().binding(), &id.0);
+        let opened = Sidecar::open(root.aead(), &place, sidecar)?;
+        self.attach(id, opened, deleted, Some(Arc::new(root)), Origin::Writer(writer))
+    }
+
+    /// Passes over a segment that does not open: neither its rows nor answers about them count.
+    pub fn refuse(&mut self, id: SegmentId) {
+        if !self.refused.contains(&id) {
+            self.refused.push(id);
+        }
+    }
+
+    /// Segments that are passed over.
+    pub fn refused(&self) -> &[SegmentId] {
+        &self.refused
+    }
+
+    fn attach(
+        &mut self,
+        id: SegmentId,
+        sidecar: Sidecar,
+        deleted: &[u32],
+        root: Option<Arc<Root>>,
+        origin: Origin,
+    ) -> Result<()> {
         if self.entry(id).is_some() {
             return Err(Error::DuplicateSegment(id.to_string()));
         }
-        let binding = owner.spec().binding();
-        let sidecar = Sidecar::open(owner.aead(), &associated_data(&binding, &id.0), sidecar)?;
         let mut flags = vec![false; sidecar.rows as usize];
         for &row in deleted {
             *flags.get_mut(row as usize).ok_or_else(|| Error::Range {
@@ -72,31 +147,43 @@ impl Catalogue {
             })? = true;
         }
         let live = || sidecar.ids.iter().enumerate().filter(|(row, _)| !flags[*row]);
-        if let Some((_, taken)) = live().find(|(_, name)| self.places.contains_key(name)) {
-            return Err(Error::DuplicateId(taken.clone()));
-        }
-        let before = self.places.len();
-        let places: Vec<(Id, u32)> = live().map(|(row, name)| (name.clone(), row as u32)).collect();
-        let expected = before + places.len();
-        self.places.reserve(places.len());
-        self.places.extend(places.into_iter().map(|(name, row)| (name, (id, row))));
-        if self.places.len() != expected {
-            self.places.retain(|_, (segment, _)| *segment != id);
+        let mut names = HashSet::with_capacity(sidecar.ids.len());
+        if live().any(|(_, name)| !names.insert(name)) {
             return Err(Error::Catalogue {
                 segment: id.to_string(),
                 detail: "its sidecar names one id twice".to_owned(),
             });
         }
-        self.entries.push(Entry { id, sidecar, deleted: flags, secrets: OnceLock::new() });
+        let written = matches!(origin, Origin::Writer(_));
+        let mut taken = Vec::new();
+        for (_, name) in live() {
+            let Some(&(segment, row)) = self.places.get(name) else { continue };
+            if !written && !self.is_written(segment) {
+                return Err(Error::DuplicateId(name.clone()));
+            }
+            taken.push((name.clone(), segment, row));
+        }
+        for (_, segment, row) in &taken {
+            self.flag(*segment, *row);
+        }
+        self.shadowed.extend(taken);
+        let places: Vec<(Id, u32)> = live().map(|(row, name)| (name.clone(), row as u32)).collect();
+        self.places.reserve(places.len());
+        self.places.extend(places.into_iter().map(|(name, row)| (name, (id, row))));
+        let secrets = OnceLock::new();
+        self.entries.push(Entry { id, sidecar, deleted: flags, secrets, root, origin });
         Ok(())
     }
 
     /// Forgets a segment; whether it was known.
     pub fn remove(&mut self, id: SegmentId) -> bool {
         let Some(index) = self.entries.iter().position(|entry| entry.id == id) else {
-            return false;
+            let before = self.refused.len();
+            self.refused.retain(|refused| *refused != id);
+            return self.refused.len() != before;
         };
         let entry = self.entries.remove(index);
+        self.shadowed.retain(|(_, segment, _)| *segment != id);
         for name in &entry.sidecar.ids {
             if self.places.get(name).is_some_and(|(segment, _)| *segment == id) {
                 self.places.remove(name);
@@ -108,10 +195,38 @@ impl Catalogue {
     /// Marks a record as gone: it is never returned again. Its place, or `None` if it is unknown.
     pub fn mark_deleted(&mut self, name: &Id) -> Option<(SegmentId, u32)> {
         let (segment, row) = self.places.remove(name)?;
+        self.flag(segment, row);
+        Some((segment, row))
+    }
+
+    fn flag(&mut self, segment: SegmentId, row: u32) {
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.id == segment) {
             entry.deleted[row as usize] = true;
         }
-        Some((segment, row))
+    }
+
+    /// Rows that a later segment has taken the id of, to be deleted with the next commit.
+    pub fn shadowed(&self) -> impl Iterator<Item = (SegmentId, u32)> {
+        self.shadowed.iter().map(|(_, segment, row)| (*segment, *row))
+    }
+
+    /// Forgets [`Self::shadowed`], once a commit has deleted these rows.
+    pub fn settle(&mut self) {
+        self.shadowed.clear();
+    }
+
+    /// Who sealed a segment; `None` if it is unknown.
+    pub fn origin(&self, id: SegmentId) -> Option<&Origin> {
+        self.entry(id).map(|entry| &entry.origin)
+    }
+
+    /// The key a segment is sealed under, where that is not the owner's own.
+    pub fn root(&self, id: SegmentId) -> Option<&Arc<Root>> {
+        self.entry(id).and_then(|entry| entry.root.as_ref())
+    }
+
+    fn is_written(&self, id: SegmentId) -> bool {
+        matches!(self.origin(id), Some(Origin::Writer(_)))
     }
 
     /// Where a record lies.

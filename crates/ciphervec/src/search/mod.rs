@@ -4,6 +4,8 @@
 
 mod additive;
 #[cfg(feature = "client")]
+mod card;
+#[cfg(feature = "client")]
 mod catalogue;
 mod index;
 #[cfg(feature = "client")]
@@ -11,24 +13,44 @@ mod open;
 #[cfg(feature = "client")]
 mod owner;
 #[cfg(feature = "client")]
+mod probe;
+#[cfg(feature = "client")]
 mod query;
 #[cfg(feature = "client")]
 mod rank;
 #[cfg(feature = "client")]
+mod root;
+#[cfg(feature = "client")]
+mod seal;
+#[cfg(feature = "client")]
 mod secrets;
 mod segment;
+mod wrap;
+#[cfg(feature = "client")]
+mod writer;
 
 #[cfg(feature = "client")]
-pub use catalogue::{Catalogue, Selection};
+pub use card::WriterCard;
+#[cfg(feature = "client")]
+pub use catalogue::{Catalogue, Origin, Selection};
 pub use index::{Evaluation, ServerIndex, ServerTimings};
 #[cfg(feature = "client")]
 pub use open::{Opened, OwnerTimings};
 #[cfg(feature = "client")]
-pub use owner::{Owner, SealedSegment};
+pub use owner::{Custody, Owner};
+#[cfg(feature = "client")]
+pub use probe::Probe;
 #[cfg(feature = "client")]
 pub use query::Query;
 #[cfg(feature = "client")]
 pub use rank::{Ask, Hit};
 #[cfg(feature = "client")]
+pub use root::Root;
+#[cfg(feature = "client")]
+pub use seal::SealedSegment;
+#[cfg(feature = "client")]
 pub(crate) use segment::HEADROOM;
 pub use segment::{Segment, SegmentHead};
+pub use wrap::{MAX_WRITER, PUBLIC_KEY, WrappedKey};
+#[cfg(feature = "client")]
+pub use writer::{Writer, WrittenSegment};

@@ -1,9 +1,10 @@
 //! Opening answers: remove masks, scale, rank, round. Response bytes enter, hits leave. Owner only.
 
 use super::catalogue::{Catalogue, Entry, Selection};
-use super::owner::{Engine, Owner};
+use super::owner::Owner;
 use super::query::Query;
 use super::rank::{Ask, Hit, Ranking};
+use super::seal::Engine;
 use super::secrets::SegmentSecrets;
 use crate::error::{Error, Result};
 use crate::message::{answer_len, expect_params, read_bitmap};
@@ -199,6 +200,10 @@ impl Owner {
             let id = SegmentId(reader.array()?);
             let (rows, level, filtered) = (reader.u32()?, reader.u8()?, reader.u8()?);
             let disagree = |detail: String| Error::Catalogue { segment: id.to_string(), detail };
+            if catalogue.refused().contains(&id) {
+                self.pass_over(reader, query, rows, level, filtered)?;
+                continue;
+            }
             let entry = catalogue.entries().iter().position(|entry| entry.id == id);
             let entry =
                 entry.ok_or_else(|| disagree("the catalogue does not know it".to_owned()))?;
@@ -217,12 +222,7 @@ impl Owner {
             }
             let matching =
                 if query.filtered { Some(read_bitmap(reader, rows as usize)?) } else { None };
-            let length = match &self.engine {
-                // A frame of all queries' scores.
-                Engine::Additive(_) => usize::try_from(reader.u64()?).unwrap_or(usize::MAX),
-                _ => query.len() * answer_len(self.spec(), rows as usize, level)?,
-            };
-            let answers = reader.take(length)?;
+            let answers = self.take_answers(reader, query, rows, level)?;
             parts.push(Part { entry, matching, answers });
         }
         if !query.filtered
@@ -237,6 +237,39 @@ impl Owner {
     }
 }
 
+impl Owner {
+    /// The answers of one segment to all queries.
+    fn take_answers<'a>(
+        &self,
+        reader: &mut Reader<'a>,
+        query: &Query,
+        rows: u32,
+        level: u8,
+    ) -> Result<&'a [u8]> {
+        let length = match &self.engine {
+            // A frame of all queries' scores.
+            Engine::Additive(_) => usize::try_from(reader.u64()?).unwrap_or(usize::MAX),
+            _ => query.len() * answer_len(self.spec(), rows as usize, level)?,
+        };
+        Ok(reader.take(length)?)
+    }
+
+    /// Reads past the part of a segment that does not open.
+    fn pass_over(
+        &self,
+        reader: &mut Reader<'_>,
+        query: &Query,
+        rows: u32,
+        level: u8,
+        filtered: u8,
+    ) -> Result<()> {
+        if filtered == 1 {
+            read_bitmap(reader, rows as usize)?;
+        }
+        self.take_answers(reader, query, rows, level).map(drop)
+    }
+}
+
 impl Opening<'_> {
     /// The cosines of one query with every row of one segment, in full precision.
     fn cosines(&self, index: usize, entry: &Entry, answer: &[u8], out: &mut [f64]) -> Result<()> {
@@ -245,7 +278,7 @@ impl Opening<'_> {
         let secrets = match entry.secrets.get() {
             Some(secrets) => secrets,
             None => {
-                let derived = owner.secrets(entry.id, rows, level)?;
+                let derived = owner.secrets(entry.root(owner), entry.id, rows, level)?;
                 entry.secrets.get_or_init(|| derived)
             }
         };

@@ -1,68 +1,49 @@
 //! The owner's half: float rows enter, sealed segments and sidecars leave; segments enter, approximate rows leave.
 
-use super::additive::KeyPair;
+use super::catalogue::Catalogue;
+use super::root::Root;
+use super::seal::{Engine, Means, SealedSegment, seal};
 use super::secrets::SegmentSecrets;
-use super::segment::{HEADROOM, MAX_ROWS, SegmentHead, data};
+use super::segment::{SegmentHead, data};
 use crate::aead::AeadKey;
 use crate::error::{Error, Result};
 use crate::id::Id;
 use crate::keys::Keys;
-use crate::packing::bulk_layout;
-use crate::quantize::{check, plaintext_scale, vector_scale};
+use crate::quantize::vector_scale;
 use crate::sidecar::{Sidecar, associated_data};
 use crate::{IndexSpec, Metric, Mode, filter};
-use ciphervec_arith::AlignedBytes;
-use ciphervec_he::keys::{MasterKey, Purpose, Secret, random_bytes};
-use ciphervec_he::sealed::compact::{self, Compact};
-use ciphervec_he::sealed::ring::{self, Layout, QueryKey, Ring};
-use ciphervec_he::sealed::{SegmentId, nonce};
+use ciphervec_he::keys::{Purpose, Secret};
+use ciphervec_he::sealed::SegmentId;
+use ciphervec_he::sealed::compact;
+use ciphervec_he::sealed::ring::{self, Binding, EvaluationKeys, Layout, QueryKey, Ring};
 use ciphervec_he::wire::{KeyId, Kind};
-use std::sync::{Arc, Mutex, OnceLock};
-
-/// The tables and masks of the scheme an index uses.
-pub(super) enum Engine {
-    Open,
-    Compact {
-        scheme: Compact,
-        masks: compact::Masks,
-    },
-    Ring {
-        ring: Box<Ring>,
-        masks: ring::Masks,
-    },
-    /// Empty until the index's key pair is generated or opened.
-    Additive(OnceLock<Box<dyn KeyPair>>),
-}
+use std::sync::{Arc, Mutex};
 
 /// Everything that needs a secret, for one index.
 pub struct Owner {
     spec: IndexSpec,
-    master: Arc<MasterKey>,
-    key: KeyId,
-    aead: AeadKey,
+    root: Root,
+    /// The owner's root key before a rotation that is under way.
+    previous: Option<Arc<Root>>,
     filter: Secret,
-    ids: Secret,
+    mask_seed: [u8; 32],
     pub(super) engine: Engine,
     query_keys: Mutex<Vec<Arc<QueryKey>>>,
 }
 
-/// What one sealing call made: the server gets `segment`, and `sidecar` to keep for the owner.
-pub struct SealedSegment {
-    /// The segment's name, which is its nonce.
-    pub id: SegmentId,
-    /// Vectors sealed.
-    pub rows: u32,
-    /// The level it is packed for.
-    pub level: u8,
-    /// The framed segment.
-    pub segment: AlignedBytes,
-    /// Ids and norms, encrypted.
-    pub sidecar: Vec<u8>,
+/// What an index that changed its keys needs beside the present ones.
+#[derive(Default)]
+pub struct Custody<'a> {
+    /// The seed of the public masks where it is not the one that the keys derive: segments of one index share their
+    /// masks, and so they outlive the keys that the index began with.
+    pub mask_seed: Option<[u8; 32]>,
+    /// The keys that some segments are still sealed under.
+    pub previous: Option<&'a Keys>,
 }
 
 impl core::fmt::Debug for Owner {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "Owner({:?}, key {}, redacted)", self.spec, self.key)
+        write!(f, "Owner({:?}, key {}, redacted)", self.spec, self.key_id())
     }
 }
 
@@ -72,30 +53,24 @@ impl Owner {
     /// # Errors
     /// If the parameters were refused.
     pub fn new(keys: &Keys, spec: IndexSpec) -> Result<Self> {
+        Self::with_custody(keys, spec, &Custody::default())
+    }
+
+    /// The same for an index whose keys were changed, or are being changed.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with_custody(keys: &Keys, spec: IndexSpec, custody: &Custody<'_>) -> Result<Self> {
         let public = Keys::public();
         let keys = if spec.mode() == Mode::Open { &public } else { keys };
-        let binding = spec.binding();
-        let derive = |purpose| keys.master.derive(purpose, &[&binding]);
-        let engine = match spec.mode() {
-            _ if spec.scheme().is_additive() => Engine::Additive(OnceLock::new()),
-            Mode::Open => Engine::Open,
-            Mode::SealedIndex => {
-                let scheme = Compact::new(spec.precision().form())?;
-                let masks = compact::Masks::new(&scheme, keys.mask_seed(&spec), spec.dimension());
-                Engine::Compact { scheme, masks }
-            }
-            Mode::SealedQuery | Mode::Sealed => Engine::Ring {
-                ring: Box::new(Ring::new()?),
-                masks: ring::Masks::new(keys.mask_seed(&spec), spec.dimension()),
-            },
-        };
+        let mask_seed = custody.mask_seed.unwrap_or_else(|| keys.mask_seed(&spec));
+        let root = |keys: &Keys| Root::new(Arc::clone(&keys.master), keys.key_id(), &spec);
         Ok(Owner {
-            key: keys.key_id(),
-            aead: AeadKey::new(*derive(Purpose::Aead).expose()),
-            filter: derive(Purpose::Filter),
-            ids: derive(Purpose::Id),
-            master: Arc::clone(&keys.master),
-            engine,
+            root: root(keys),
+            previous: custody.previous.map(|keys| Arc::new(root(keys))),
+            filter: keys.master.derive(Purpose::Filter, &[&spec.binding()]),
+            mask_seed,
+            engine: Engine::new(&spec, mask_seed)?,
             query_keys: Mutex::new(Vec::new()),
             spec,
         })
@@ -108,17 +83,44 @@ impl Owner {
 
     /// The public name of the keys in use.
     pub fn key_id(&self) -> KeyId {
-        self.key
+        self.root.key_id()
     }
 
-    /// The key of sidecars and records.
+    /// The owner's root key, which its own segments are sealed under.
+    pub fn root(&self) -> &Root {
+        &self.root
+    }
+
+    /// The root key before a rotation that is under way.
+    pub fn previous(&self) -> Option<&Arc<Root>> {
+        self.previous.as_ref()
+    }
+
+    /// The key of the owner's own sidecars and records.
     pub fn aead(&self) -> &AeadKey {
-        &self.aead
+        self.root.aead()
     }
 
     /// The key of the ids' keyed hashes.
     pub fn id_key(&self) -> &[u8; 32] {
-        self.ids.expose()
+        self.root.id_key()
+    }
+
+    /// The seed of the public masks.
+    pub fn mask_seed(&self) -> &[u8; 32] {
+        &self.mask_seed
+    }
+
+    /// What a server needs to answer encrypted queries of `epoch`; `None` in the modes whose queries are plain.
+    ///
+    /// # Errors
+    /// If the operating system's generator fails.
+    pub fn evaluation(&self, epoch: u32) -> Result<Option<EvaluationKeys>> {
+        let Engine::Ring { ring, .. } = &self.engine else { return Ok(None) };
+        let key = self.query_key(ring, epoch);
+        let binding = Binding { index: self.spec.id(), mask_seed: self.mask_seed };
+        let dimension = self.spec.dimension();
+        Ok(Some(EvaluationKeys::generate(ring, &key, self.key_id(), binding, dimension)?))
     }
 
     /// The keyed hash of a filterable field's value: equal values have equal tags, and that is what the server sees.
@@ -145,80 +147,14 @@ impl Owner {
         ids: &[Id],
         expected_rows: usize,
     ) -> Result<SealedSegment> {
-        let checked = check(&self.spec, rows)?;
-        if checked.len() != ids.len() {
-            return Err(Error::IdCount { rows: checked.len(), ids: ids.len() });
-        }
-        if ids.is_empty() || ids.len() > MAX_ROWS {
-            return Err(Error::Range {
-                what: "rows to seal",
-                expected: format!("1 to {MAX_ROWS}"),
-                actual: ids.len().to_string(),
-            });
-        }
-        ids.iter().try_for_each(Id::validate)?;
-        let mut seen = std::collections::HashSet::with_capacity(ids.len());
-        if let Some(repeated) = ids.iter().find(|id| !seen.insert(*id)) {
-            return Err(Error::DuplicateId(repeated.clone()));
-        }
-        let binding = self.spec.binding();
-        let plaintext = || checked.quantise(plaintext_scale(&self.spec));
-        let (id, level, words) = match &self.engine {
-            Engine::Open => {
-                let id = nonce::draw(&self.master, &binding, &plaintext())?;
-                (id, 0, checked.unit_words(HEADROOM))
-            }
-            Engine::Compact { scheme, masks } => {
-                let (id, words) =
-                    compact::seal(scheme, masks, &self.master, &binding, &plaintext())?;
-                (id, 0, words)
-            }
-            // Every ciphertext has noise of its own: the id is a name here and no nonce.
-            Engine::Additive(_) => {
-                let vectors = self.key_pair()?.encrypt(&self.spec, rows)?;
-                let mut words = AlignedBytes::zeroed(HEADROOM + vectors.len());
-                words[HEADROOM..].copy_from_slice(&vectors);
-                (SegmentId(random_bytes()?), 0, words)
-            }
-            Engine::Ring { ring, masks } => {
-                let plaintext = plaintext();
-                let layout = self.layout(ring, ids.len(), expected_rows)?;
-                let (id, words) = if self.spec.mode() == Mode::Sealed {
-                    ring::seal(ring, masks, &self.master, &binding, &layout, &plaintext)?
-                } else {
-                    let id = nonce::draw(&self.master, &binding, &plaintext)?;
-                    (id, ring::pack(ring, &layout, &plaintext))
-                };
-                (id, layout.level(), words)
-            }
+        let Engine::Additive(_) = &self.engine else {
+            let means = Means::Engine(&self.engine);
+            return seal(&self.spec, &self.root, &means, rows, ids, expected_rows);
         };
-        let head = SegmentHead { id, rows: ids.len() as u32, level, key: self.segment_key()? };
-        let norms = match self.spec.metric() {
-            Metric::InnerProduct | Metric::L2 => {
-                checked.norms.iter().map(|&norm| norm as f32).collect()
-            }
-            Metric::Cosine | Metric::Hamming => Vec::new(),
-        };
-        let sidecar = Sidecar { ids: ids.to_vec(), norms, level, rows: head.rows };
-        let sidecar = sidecar.seal(&self.aead, &associated_data(&binding, &id.0))?;
-        Ok(SealedSegment {
-            id,
-            rows: head.rows,
-            level,
-            segment: head.frame(&self.spec, words),
-            sidecar,
-        })
-    }
-
-    /// The level for `rows` of an index that will hold `expected`: the index's own once a block of it is full, and never one
-    /// that would be mostly padding.
-    fn layout(&self, ring: &Ring, rows: usize, expected: usize) -> Result<Layout> {
-        let bulk = bulk_layout(&self.spec, ring, expected.max(rows))?;
-        if rows >= bulk.vectors_per_block() {
-            Ok(bulk)
-        } else {
-            bulk_layout(&self.spec, ring, rows)
-        }
+        let pair = self.key_pair()?;
+        let encrypt = |rows: &[f32]| pair.encrypt(&self.spec, rows);
+        let means = Means::Pair(&encrypt, pair.key_id());
+        seal(&self.spec, &self.root, &means, rows, ids, expected_rows)
     }
 
     /// Decrypts a segment's rows, row-major, for the owner alone: to re-seal them, or to show an approximation. Without the
@@ -230,11 +166,11 @@ impl Owner {
     /// # Errors
     /// Damaged bytes, another index, another key.
     pub fn unseal(&self, segment: &[u8], sidecar: Option<&[u8]>) -> Result<Vec<f32>> {
-        let mut rows = self.unseal_unit(segment, None)?;
+        let mut rows = self.unseal_unit(segment, None, &self.root)?;
         if let Some(sidecar) = sidecar {
             let id = SegmentHead::read(&self.spec, segment)?.id;
-            let sidecar =
-                Sidecar::open(&self.aead, &associated_data(&self.spec.binding(), &id.0), sidecar)?;
+            let place = associated_data(&self.spec.binding(), &id.0);
+            let sidecar = Sidecar::open(self.root.aead(), &place, sidecar)?;
             for (row, &norm) in rows.chunks_exact_mut(self.spec.dimension()).zip(&sidecar.norms) {
                 row.iter_mut().for_each(|value| *value *= norm);
             }
@@ -242,19 +178,28 @@ impl Owner {
         Ok(rows)
     }
 
-    /// Some rows of a segment at unit length, in the order given. The additively homomorphic schemes decrypt little more
-    /// than these; the others are as fast for all.
+    /// Some rows of a segment at unit length, in the order given, or all of them. The segment is one that `catalogue`
+    /// knows, whoever sealed it, or the owner's own. The additively homomorphic schemes decrypt little more than these
+    /// rows; the others are as fast for all.
     ///
     /// # Errors
     /// Those of [`Self::unseal`]; [`Error::Range`] for a row that is not there.
-    pub fn unseal_rows(&self, segment: &[u8], rows: &[usize]) -> Result<Vec<f32>> {
+    pub fn unseal_rows(
+        &self,
+        segment: &[u8],
+        rows: Option<&[usize]>,
+        catalogue: &Catalogue,
+    ) -> Result<Vec<f32>> {
+        let root = catalogue.root(SegmentHead::read(&self.spec, segment)?.id);
+        let root = root.map_or(&self.root, Arc::as_ref);
+        let Some(wanted) = rows else { return self.unseal_unit(segment, None, root) };
         if let Engine::Additive(_) = &self.engine {
-            return self.unseal_unit(segment, Some(rows));
+            return self.unseal_unit(segment, Some(wanted), root);
         }
-        let all = self.unseal_unit(segment, None)?;
+        let all = self.unseal_unit(segment, None, root)?;
         let dimension = self.spec.dimension();
-        let mut found = Vec::with_capacity(rows.len() * dimension);
-        for &row in rows {
+        let mut found = Vec::with_capacity(wanted.len() * dimension);
+        for &row in wanted {
             let one = all.chunks_exact(dimension).nth(row).ok_or_else(|| Error::Range {
                 what: "a row to unseal",
                 expected: format!("below {}", all.len() / dimension),
@@ -266,9 +211,18 @@ impl Owner {
     }
 
     /// `wanted` rows only under the additively homomorphic schemes.
-    fn unseal_unit(&self, segment: &[u8], wanted: Option<&[usize]>) -> Result<Vec<f32>> {
+    fn unseal_unit(
+        &self,
+        segment: &[u8],
+        wanted: Option<&[usize]>,
+        root: &Root,
+    ) -> Result<Vec<f32>> {
         let head = SegmentHead::read(&self.spec, segment)?;
-        let expected = self.segment_key()?;
+        let expected = match (&self.engine, self.spec.mode().encrypts_index()) {
+            (Engine::Additive(_), _) => self.key_pair()?.key_id(),
+            (_, true) => root.key_id(),
+            (_, false) => KeyId::default(),
+        };
         if head.key != expected {
             let what = Kind::Segment.as_str();
             return Err(ciphervec_he::Error::WrongKey { what, expected, actual: head.key }.into());
@@ -278,7 +232,7 @@ impl Owner {
             let rows = self.key_pair()?.open_rows(&self.spec, head.rows, words, wanted)?;
             return Ok(rows.iter().map(|&value| value as f32).collect());
         }
-        let secrets = self.secrets(head.id, rows, head.level)?;
+        let secrets = self.secrets(root, head.id, rows, head.level)?;
         let integers = match (&self.engine, &secrets) {
             (Engine::Compact { scheme, masks }, SegmentSecrets::Compact(key)) => {
                 compact::unseal(scheme, masks, key, words, rows)
@@ -308,27 +262,24 @@ impl Owner {
         Ok(integers.iter().map(|&value| (value * inverse) as f32).collect())
     }
 
-    /// The key that segments say they are encrypted under.
-    fn segment_key(&self) -> Result<KeyId> {
-        Ok(match (&self.engine, self.spec.mode().encrypts_index()) {
-            (Engine::Additive(_), _) => self.key_pair()?.key_id(),
-            (_, true) => self.key,
-            (_, false) => KeyId::default(),
-        })
-    }
-
     /// The secrets of one segment.
-    pub(super) fn secrets(&self, id: SegmentId, rows: usize, level: u8) -> Result<SegmentSecrets> {
+    pub(super) fn secrets(
+        &self,
+        root: &Root,
+        id: SegmentId,
+        rows: usize,
+        level: u8,
+    ) -> Result<SegmentSecrets> {
         let binding = self.spec.binding();
         Ok(match (&self.engine, self.spec.mode()) {
             (Engine::Compact { scheme, .. }, _) => SegmentSecrets::Compact(
-                compact::SegmentKey::derive(scheme, &self.master, &binding, id, rows),
+                compact::SegmentKey::derive(scheme, root.master(), &binding, id, rows),
             ),
             (Engine::Ring { ring, .. }, Mode::Sealed) => {
                 let layout = Layout::new(self.spec.dimension(), level)?;
                 SegmentSecrets::Ring(ring::SegmentKey::derive(
                     ring,
-                    &self.master,
+                    root.master(),
                     &binding,
                     id,
                     &layout,
@@ -345,7 +296,7 @@ impl Owner {
         if let Some(key) = keys.iter().find(|key| key.epoch() == epoch) {
             return Arc::clone(key);
         }
-        let key = Arc::new(QueryKey::derive(ring, &self.master, &self.spec.binding(), epoch));
+        let key = Arc::new(QueryKey::derive(ring, self.root.master(), &self.spec.binding(), epoch));
         keys.push(Arc::clone(&key));
         key
     }

@@ -1,7 +1,8 @@
 //! Building queries: normalise, scale, round, encrypt. Float rows enter; bytes for the server leave, and what opening needs stays.
 
 use super::catalogue::Catalogue;
-use super::owner::{Engine, Owner};
+use super::owner::Owner;
+use super::seal::Engine;
 use crate::Mode;
 use crate::error::{Error, Result};
 use crate::filter::FilterTag;
@@ -27,7 +28,7 @@ pub struct Query {
     pub(super) integers: Zeroizing<Vec<i64>>,
     /// The same for the additively homomorphic schemes.
     pub(super) probes: Option<Probes>,
-    seconds: f64,
+    pub(super) seconds: f64,
 }
 
 impl core::fmt::Debug for Query {

@@ -172,6 +172,12 @@ impl Probes {
         &self.grid
     }
 
+    /// Whether they are rounded for vectors of this description, whatever the layout.
+    #[cfg(feature = "client")]
+    pub(crate) fn fit(&self, spec: &Spec) -> bool {
+        self.grid == *spec.grid()
+    }
+
     /// Their description; probes fit every layout.
     pub(super) fn spec(&self) -> Spec {
         Spec::of(self.grid, Layout::Elements)

@@ -193,7 +193,7 @@ impl<D: Decrypt> KeyPair for Pair<D> {
 }
 
 /// Lanes for galleries, horizontal for a few rows, elements where a message holds one number only.
-fn layout(spec: &IndexSpec, rows: usize, message_bits: u32) -> Result<Spec> {
+pub(super) fn layout(spec: &IndexSpec, rows: usize, message_bits: u32) -> Result<Spec> {
     if spec.scheme() == Scheme::ElGamal {
         return spec.similarity(Layout::Elements);
     }

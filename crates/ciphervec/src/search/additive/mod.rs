@@ -9,7 +9,11 @@ mod evaluator;
 mod key_pair;
 #[cfg(feature = "client")]
 mod owner;
+#[cfg(feature = "client")]
+mod public;
 
 pub(super) use evaluator::{Evaluator, Gallery, read_public_key};
 #[cfg(feature = "client")]
 pub(super) use key_pair::KeyPair;
+#[cfg(feature = "client")]
+pub(super) use public::encryptor;

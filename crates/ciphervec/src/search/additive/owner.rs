@@ -3,7 +3,7 @@
 use super::key_pair::{self, KeyPair};
 use crate::error::{Error, Result};
 use crate::search::Owner;
-use crate::search::owner::Engine;
+use crate::search::seal::Engine;
 
 impl Owner {
     /// Makes the key pair of a new index: some seconds, for long keys.

@@ -1,0 +1,50 @@
+//! The key that one segment's secrets derive from: the owner's own, a writer's, or the one before a rotation. 32 secret
+//! bytes enter, the keys of sidecars and records leave. Owner and writer.
+
+use crate::IndexSpec;
+use crate::aead::AeadKey;
+use ciphervec_he::keys::{MasterKey, Purpose, Secret};
+use ciphervec_he::wire::KeyId;
+use std::sync::Arc;
+
+/// A root key with what is derived from it for one index. `Debug` is redacted; wiped on drop.
+pub struct Root {
+    /// What segments under it say they are sealed with: a writer's segments name their owner's key.
+    key: KeyId,
+    master: Arc<MasterKey>,
+    aead: AeadKey,
+    ids: Secret,
+}
+
+impl core::fmt::Debug for Root {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Root({}, redacted)", self.key)
+    }
+}
+
+impl Root {
+    pub(crate) fn new(master: Arc<MasterKey>, key: KeyId, spec: &IndexSpec) -> Self {
+        let binding = spec.binding();
+        let aead = AeadKey::new(*master.derive(Purpose::Aead, &[&binding]).expose());
+        let ids = master.derive(Purpose::Id, &[&binding]);
+        Root { key, master, aead, ids }
+    }
+
+    /// The key of sidecars and records.
+    pub fn aead(&self) -> &AeadKey {
+        &self.aead
+    }
+
+    /// The key of the ids' keyed hashes.
+    pub fn id_key(&self) -> &[u8; 32] {
+        self.ids.expose()
+    }
+
+    pub(crate) fn key_id(&self) -> KeyId {
+        self.key
+    }
+
+    pub(crate) fn master(&self) -> &MasterKey {
+        &self.master
+    }
+}

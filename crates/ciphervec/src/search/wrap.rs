@@ -1,0 +1,279 @@
+//! The key of one segment, wrapped to the owner. 32 secret bytes and a public key enter, a frame leaves; the owner opens it.
+//! A server checks the frame and learns nothing.
+//!
+//! HPKE (RFC 9180) in base mode, suite 1: X-Wing (ML-KEM-768 with X25519), SHAKE256, ChaCha20-Poly1305. The vectors rest on
+//! lattices, and a wrap by elliptic curves alone would be weaker than they are.
+//!
+//! A frame of kind 13 under the owner's key id, with the payload
+//! `index id 8 | segment id 16 | suite u16 | encapsulated key 1120 | sealed key 48 | writer's name, UTF-8, at most 64 bytes`.
+//! The HPKE `info` is `ciphervec v1 segment-key` and, each after its length, the frame's version, its scheme and parameters,
+//! the owner's key id, the index's binding, the segment's id and the writer's name: a wrap opens for one segment only.
+
+use crate::IndexSpec;
+use crate::error::Result;
+use crate::message::{expect_params, header};
+use ciphervec_he::sealed::SegmentId;
+use ciphervec_he::wire::{self, KeyId, Kind, Reader};
+#[cfg(feature = "client")]
+use {
+    crate::aead,
+    crate::error::Error,
+    ciphervec_arith::sample::Stream,
+    ciphervec_he::keys::{MasterKey, Purpose, Secret, random_bytes},
+    core::convert::Infallible,
+    hpke::aead::ChaCha20Poly1305,
+    hpke::kdf::KdfShake256,
+    hpke::kem::XWing,
+    hpke::rand_core::{TryCryptoRng, TryRng},
+    hpke::{Deserializable, Kem, OpModeR, OpModeS, Serializable},
+    zeroize::Zeroizing,
+};
+
+/// Bytes of a public key of the suite.
+pub const PUBLIC_KEY: usize = 1216;
+/// The longest name of a writer, in bytes.
+pub const MAX_WRITER: usize = 64;
+/// The only suite there is.
+pub(crate) const SUITE: u16 = 1;
+const ENCAPSULATED: usize = 1120;
+const SEALED: usize = 48;
+
+/// A wrapped key, read and not opened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WrappedKey<'a> {
+    /// The segment it belongs to.
+    pub segment: SegmentId,
+    /// The owner's key that it is addressed to.
+    pub owner: KeyId,
+    /// The name of the writer, as its card has it.
+    pub writer: &'a str,
+    encapsulated: &'a [u8],
+    sealed: &'a [u8],
+}
+
+impl<'a> WrappedKey<'a> {
+    /// Reads the wrap of a segment of `spec`.
+    ///
+    /// # Errors
+    /// Damaged bytes, another index, an unknown suite, lengths that do not fit.
+    pub fn read(spec: &IndexSpec, bytes: &'a [u8]) -> Result<Self> {
+        let (header, payload) = wire::open(Kind::SegmentKey, bytes)?;
+        let what = Kind::SegmentKey.as_str();
+        expect_params(spec, what, &header)?;
+        let mut reader = Reader::new(what, payload);
+        spec.expect_id(what, reader.array()?)?;
+        let segment = SegmentId(reader.array()?);
+        expect_suite(&mut reader)?;
+        let (encapsulated, sealed) = (reader.take(ENCAPSULATED)?, reader.take(SEALED)?);
+        let length = reader.remaining();
+        let writer = writer_name(&reader, payload.get(payload.len() - length..))?;
+        Ok(WrappedKey { segment, owner: header.key, writer, encapsulated, sealed })
+    }
+
+    /// The frame again.
+    pub fn to_bytes(&self, spec: &IndexSpec) -> Vec<u8> {
+        let parts: [&[u8]; 6] = [
+            &spec.id(),
+            &self.segment.0,
+            &SUITE.to_le_bytes(),
+            self.encapsulated,
+            self.sealed,
+            self.writer.as_bytes(),
+        ];
+        header(spec, Kind::SegmentKey, self.owner).frame(&parts.concat())
+    }
+}
+
+/// Refuses a suite of a later release.
+pub(super) fn expect_suite(reader: &mut Reader<'_>) -> Result<()> {
+    let suite = u16::from_le_bytes(reader.array()?);
+    if suite == SUITE {
+        return Ok(());
+    }
+    Err(reader.error(format!("suite {SUITE} expected, {suite} came; upgrade ciphervec")).into())
+}
+
+/// A writer's name: 1 to [`MAX_WRITER`] bytes of UTF-8.
+pub(super) fn writer_name<'a>(reader: &Reader<'_>, bytes: Option<&'a [u8]>) -> Result<&'a str> {
+    let name = bytes.and_then(|bytes| core::str::from_utf8(bytes).ok());
+    let fits = |name: &&str| (1..=MAX_WRITER).contains(&name.len());
+    name.filter(fits).ok_or_else(|| {
+        reader.error(format!("a writer's name of 1 to {MAX_WRITER} bytes expected")).into()
+    })
+}
+
+/// A pair that segments' keys are wrapped to: one for each index, owner's key and writer's name.
+#[cfg(feature = "client")]
+pub(super) struct WriterPair {
+    secret: <XWing as Kem>::PrivateKey,
+    public: <XWing as Kem>::PublicKey,
+}
+
+#[cfg(feature = "client")]
+impl WriterPair {
+    pub fn derive(master: &MasterKey, spec: &IndexSpec, writer: &str) -> Self {
+        let seed: Secret =
+            master.derive(Purpose::WriterPair, &[&spec.binding(), writer.as_bytes()]);
+        let (secret, public) = XWing::derive_keypair(seed.expose());
+        WriterPair { secret, public }
+    }
+
+    pub fn public_bytes(&self) -> Vec<u8> {
+        self.public.to_bytes().to_vec()
+    }
+
+    /// The key in `wrap`.
+    ///
+    /// # Errors
+    /// [`crate::aead::EnvelopeError::Unauthentic`] for one that is addressed to another pair or place.
+    pub fn open(&self, spec: &IndexSpec, wrap: &WrappedKey<'_>) -> Result<Zeroizing<[u8; 32]>> {
+        let failed = |_| unauthentic();
+        let encapsulated =
+            <XWing as Kem>::EncappedKey::from_bytes(wrap.encapsulated).map_err(failed)?;
+        let info = info(spec, wrap.owner, wrap.segment, wrap.writer);
+        let mut context = hpke::setup_receiver::<ChaCha20Poly1305, KdfShake256, XWing>(
+            &OpModeR::Base,
+            &self.secret,
+            &encapsulated,
+            &info,
+        )
+        .map_err(failed)?;
+        let opened = Zeroizing::new(context.open(wrap.sealed, &[]).map_err(failed)?);
+        let mut key = Zeroizing::new([0; 32]);
+        if opened.len() != key.len() {
+            return Err(unauthentic());
+        }
+        key.copy_from_slice(&opened);
+        Ok(key)
+    }
+}
+
+/// Checks that `public` is a key of the suite.
+#[cfg(feature = "client")]
+pub(super) fn check_public(public: &[u8]) -> Result<()> {
+    <XWing as Kem>::PublicKey::from_bytes(public).map(drop).map_err(|_| unusable())
+}
+
+/// Wraps the `key` of a segment to the pair of `public`.
+///
+/// # Errors
+/// A public key that is none; no randomness.
+#[cfg(feature = "client")]
+pub(super) fn wrap(
+    spec: &IndexSpec,
+    public: &[u8],
+    owner: KeyId,
+    writer: &str,
+    segment: SegmentId,
+    key: &[u8; 32],
+) -> Result<Vec<u8>> {
+    let public = <XWing as Kem>::PublicKey::from_bytes(public).map_err(|_| unusable())?;
+    let info = info(spec, owner, segment, writer);
+    let seed = Zeroizing::new(random_bytes::<32>()?);
+    let mut drawn = Drawn(Stream::new(&seed, 0));
+    let (encapsulated, mut context) = hpke::setup_sender_with_rng::<
+        ChaCha20Poly1305,
+        KdfShake256,
+        XWing,
+    >(&OpModeS::Base, &public, &info, &mut drawn)
+    .map_err(|_| unusable())?;
+    let sealed = context.seal(key, &[]).map_err(|_| unusable())?;
+    let encapsulated = encapsulated.to_bytes();
+    let wrapped =
+        WrappedKey { segment, owner, writer, encapsulated: &encapsulated, sealed: &sealed };
+    Ok(wrapped.to_bytes(spec))
+}
+
+#[cfg(feature = "client")]
+fn info(spec: &IndexSpec, owner: KeyId, segment: SegmentId, writer: &str) -> Vec<u8> {
+    let scheme = [spec.wire_scheme() as u8];
+    let parts: [&[u8]; 7] = [
+        &wire::VERSION.to_le_bytes(),
+        &scheme,
+        &spec.param_id().0,
+        &owner.0,
+        &spec.binding(),
+        &segment.0,
+        writer.as_bytes(),
+    ];
+    aead::associated_data("ciphervec v1 segment-key", &parts)
+}
+
+#[cfg(feature = "client")]
+fn unauthentic() -> Error {
+    Error::Envelope(aead::EnvelopeError::Unauthentic { what: Kind::SegmentKey.as_str() })
+}
+
+#[cfg(feature = "client")]
+fn unusable() -> Error {
+    let detail = "its public key is none of the suite; ask the owner for the card again";
+    let what = Kind::WriterCard.as_str();
+    Error::Scheme(ciphervec_he::Error::Malformed { what, detail: detail.to_owned() })
+}
+
+/// ChaCha20 under a seed of the operating system's generator, drawn before bytes are asked for: what may fail has happened
+/// then.
+#[cfg(feature = "client")]
+struct Drawn(Stream);
+
+#[cfg(feature = "client")]
+impl TryRng for Drawn {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> core::result::Result<u32, Infallible> {
+        let mut bytes = [0; 4];
+        self.try_fill_bytes(&mut bytes)?;
+        Ok(u32::from_le_bytes(bytes))
+    }
+
+    fn try_next_u64(&mut self) -> core::result::Result<u64, Infallible> {
+        let mut bytes = [0; 8];
+        self.try_fill_bytes(&mut bytes)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    fn try_fill_bytes(&mut self, out: &mut [u8]) -> core::result::Result<(), Infallible> {
+        self.0.fill(out);
+        Ok(())
+    }
+}
+
+#[cfg(feature = "client")]
+impl TryCryptoRng for Drawn {}
+
+#[cfg(all(test, feature = "client"))]
+mod tests {
+    use super::*;
+    use crate::{Metric, Mode, Precision};
+
+    #[test]
+    fn a_wrap_opens_for_its_segment_its_index_its_owner_and_its_writer_only() -> Result<()> {
+        let spec =
+            |name| IndexSpec::new(name, 8, Metric::Cosine, Mode::Sealed, Precision::Standard);
+        let (here, there) = (spec("here")?, spec("there")?);
+        let master = MasterKey::from_bytes([3; 32]);
+        let pair = WriterPair::derive(&master, &here, "door");
+        let (segment, owner) = (SegmentId([5; 16]), master.key_id());
+        let key = [9; 32];
+        let bytes = wrap(&here, &pair.public_bytes(), owner, "door", segment, &key)?;
+        let read = WrappedKey::read(&here, &bytes)?;
+        assert_eq!((read.segment, read.owner, read.writer), (segment, owner, "door"));
+        assert_eq!(*pair.open(&here, &read)?, key);
+        assert_eq!(read.to_bytes(&here), bytes);
+        assert!(WrappedKey::read(&there, &bytes).is_err());
+        let moved = [
+            WrappedKey { segment: SegmentId([6; 16]), ..read.clone() },
+            WrappedKey { owner: KeyId([1; 8]), ..read.clone() },
+            WrappedKey { writer: "gate", ..read.clone() },
+        ];
+        assert!(moved.iter().all(|wrap| pair.open(&here, wrap).is_err()));
+        for (of, name) in [(&there, "door"), (&here, "gate")] {
+            assert!(WriterPair::derive(&master, of, name).open(&here, &read).is_err());
+        }
+        let stranger = WriterPair::derive(&MasterKey::from_bytes([4; 32]), &here, "door");
+        assert!(stranger.open(&here, &read).is_err());
+        let again = wrap(&here, &pair.public_bytes(), owner, "door", segment, &key)?;
+        assert_ne!(again, bytes);
+        Ok(())
+    }
+}

@@ -1,0 +1,102 @@
+//! A writer: rows and a card enter, segments that only the owner opens leave. It holds no secret between two calls.
+//!
+//! Every segment is sealed under 32 bytes drawn for it, which are wrapped to the owner and forgotten. Whoever takes the
+//! writer over learns what it is sealing at that moment and nothing that it sealed before.
+
+use super::additive;
+use super::card::WriterCard;
+use super::root::Root;
+use super::seal::{Encrypt, Engine, Means, SealedSegment, seal};
+use super::wrap::wrap;
+use crate::error::{Error, Result};
+use crate::id::Id;
+use crate::records::{Place, RecordBatch};
+use ciphervec_he::keys::MasterKey;
+use ciphervec_he::wire::KeyId;
+use std::sync::Arc;
+
+/// Seals for one index, and opens nothing.
+pub struct Writer {
+    card: WriterCard,
+    engine: Engine,
+    /// The key id of an additively homomorphic scheme, and what encrypts under it.
+    pair: Option<(KeyId, Box<Encrypt<'static>>)>,
+}
+
+impl core::fmt::Debug for Writer {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Writer({:?})", self.card)
+    }
+}
+
+/// What one call of [`Writer::seal`] made: all of it is for the server to keep.
+pub struct WrittenSegment {
+    /// The segment and its sidecar.
+    pub sealed: SealedSegment,
+    /// Metadata and documents, encrypted; `None` where no row has any.
+    pub records: Option<Vec<u8>>,
+    /// The segment's key, wrapped to the owner.
+    pub wrap: Vec<u8>,
+}
+
+impl Writer {
+    /// A writer for the index of `card`.
+    ///
+    /// # Errors
+    /// If the card's parameters or its public key were refused.
+    pub fn new(card: WriterCard) -> Result<Self> {
+        let engine = Engine::new(&card.spec, card.mask_seed)?;
+        let pair = match &engine {
+            Engine::Additive(_) => Some(additive::encryptor(&card.spec, &card.index_key)?),
+            _ => None,
+        };
+        Ok(Writer { card, engine, pair })
+    }
+
+    /// The card.
+    pub fn card(&self) -> &WriterCard {
+        &self.card
+    }
+
+    /// Seals rows (row-major, `ids.len() × dimension`) under a key that is drawn now, wrapped and forgotten. `payloads`
+    /// are metadata and documents, one a row, or none at all. `expected_rows` is how many rows the index will hold: it
+    /// chooses the packing.
+    ///
+    /// # Errors
+    /// Rows that fail the checks, another number of ids or payloads than rows, an id given twice, no rows, or too many;
+    /// no randomness.
+    pub fn seal(
+        &self,
+        rows: &[f32],
+        ids: &[Id],
+        payloads: Vec<Vec<u8>>,
+        expected_rows: usize,
+    ) -> Result<WrittenSegment> {
+        if !payloads.is_empty() && payloads.len() != ids.len() {
+            return Err(Error::Range {
+                what: "the number of records",
+                expected: format!("{}, one a row, or none", ids.len()),
+                actual: payloads.len().to_string(),
+            });
+        }
+        let spec = &self.card.spec;
+        let master = Arc::new(MasterKey::generate()?);
+        let root = Root::new(Arc::clone(&master), self.card.owner, spec);
+        let means = match &self.pair {
+            Some((key, encrypt)) => Means::Pair(encrypt.as_ref(), *key),
+            None => Means::Engine(&self.engine),
+        };
+        let sealed = seal(spec, &root, &means, rows, ids, expected_rows)?;
+        let records = if payloads.iter().all(Vec::is_empty) {
+            None
+        } else {
+            let binding = spec.binding();
+            let place = Place { collection: &binding, segment: &sealed.id.0 };
+            let rows: Vec<(Id, Vec<u8>)> = ids.iter().cloned().zip(payloads).collect();
+            Some(RecordBatch::seal(root.aead(), root.id_key(), place, &rows)?)
+        };
+        let (owner, writer) = (self.card.owner, self.card.writer());
+        let wrap = wrap(spec, &self.card.pair, owner, writer, sealed.id, master.expose())?;
+        Ok(WrittenSegment { sealed, records, wrap })
+    }
+}
