@@ -9,6 +9,7 @@ from ._native import (
     IndexSpec,
     SealedSegment,
     ServerIndex,
+    WriterCard,
     __version__,
     available_backends,
     backend,
@@ -45,7 +46,10 @@ from .keys import Keys
 from .matches import Matches
 from .neighbors import EncryptedNearestNeighbors
 from .owner import Owner, SealedQuery
+from .probe import Probe
 from .results import GetResult, QueryResult
+from .writer import Writer
+from .written import WrittenBatch
 
 __all__ = [
     "AsyncHttpClient",
@@ -74,6 +78,7 @@ __all__ = [
     "PersistentClient",
     "PinMismatch",
     "PoolExhausted",
+    "Probe",
     "QueryResult",
     "RollbackDetected",
     "SealedQuery",
@@ -84,6 +89,9 @@ __all__ = [
     "StoreLocked",
     "UnknownId",
     "UnsupportedVersion",
+    "Writer",
+    "WriterCard",
+    "WrittenBatch",
     "WrongKey",
     "__version__",
     "available_backends",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-ROWS, SIDECAR, RECORDS, TAGS = "rows", "sidecar", "records", "tags"
-"""The blobs of a segment: sealed vectors, ids and norms, metadata and documents, filter tags."""
+ROWS, SIDECAR, RECORDS, TAGS, WRAP = "rows", "sidecar", "records", "tags", "wrap"
+"""The blobs of a segment: sealed vectors, ids and norms, metadata and documents, filter tags; and, in one that a writer
+sealed, its key, wrapped to the owner."""
 
 EVALUATION, KEY_PAIR = "evaluation", "key-pair"
 """What a collection keeps beside its segments: the server's keys, and the owner's key pair, sealed."""

@@ -11,15 +11,16 @@ from typing import Any, NoReturn
 import numpy as np
 
 from . import _native, arrays, records
-from ._native import IndexSpec
+from ._native import IndexSpec, WriterCard
 from .arrays import FloatArray, Id, Vectors
-from .changes import RECORDS, ROWS, SIDECAR, TAGS
+from .changes import RECORDS, ROWS, SIDECAR, TAGS, WRAP
 from .errors import CiphervecError, InvalidInput, StorageError
 from .halves import LocalHalf
 from .keys import Keys
 from .matches import Matches
 from .owner import Owner
 from .records import Record
+from .resealing import adopt, discard, optimize
 from .results import (
     GET_DEFAULT,
     GET_INCLUDE,
@@ -29,6 +30,7 @@ from .results import (
     QueryResult,
     check_include,
 )
+from .rotation import rotate_keys
 from .segments import Batch, Segments
 from .spec import Description
 from .store import CollectionStore, Progress
@@ -292,7 +294,47 @@ class Collection:
         rows.
         """
         with self._open(write=True):
-            self._segments.optimize(progress)
+            optimize(self._segments, progress)
+
+    def writer_card(self, writer: str = "writer") -> WriterCard:
+        """A card for somebody who may add rows and read none, see `Writer`. It holds no secret, but whoever has it, and is
+        let in by the store, can add rows that the owner takes for the writer's. Tell the writer its `fingerprint` by
+        another way. The same name gives the same card. Raises InvalidInput in mode `open`."""
+        with self._open():
+            return self._segments.owner.writer_card(writer, self.filterable)
+
+    def adopt(self, *, progress: Progress | None = None) -> int:
+        """Seal the rows that writers added again as the owner's own, which makes their filter tags; returns how many.
+
+        Until then their rows are found and read like others, a filter on them is applied here, and where two have an id
+        the row committed last counts. `optimize` does this too.
+        """
+        with self._open(write=True):
+            return adopt(self._segments, progress)
+
+    def discard(self, segments: Iterable[str]) -> int:
+        """Remove segments that writers sealed, by the ids that `info()` lists: those that don't open, or should not have
+        come. Returns the rows removed. Raises InvalidInput for other segments; nothing is removed then."""
+        with self._open(write=True):
+            wanted = [_segment_id(one) for one in segments]
+            return self._segments.in_turn(lambda: discard(self._segments, wanted))
+
+    def rotate_keys(self, keys: Keys, *, overlap: bool = False, progress: Progress | None = None) -> None:
+        """Seal everything again under new keys, each segment under a new nonce and in a commit of its own.
+
+        Interrupted, it goes on with the next call, to which only the new keys have to be given: from the first commit on
+        they open the whole collection. The old ones open it meanwhile only with `overlap`, which stores the new keys
+        encrypted under the old until the end; leave it out if the old ones may be known to others. Afterwards the old
+        keys are refused, writers need new cards, and the client must be opened with the new keys. Under the additively
+        homomorphic schemes all is one commit, with a new key pair. `progress(done, total)` counts rows. Raises
+        InvalidInput when a rotation to other keys is under way.
+        """
+        with self._open(write=True):
+            if not isinstance(keys, Keys):
+                raise InvalidInput(f"keys must be ciphervec.Keys, got {type(keys).__name__}.")
+            if self.mode == "open":
+                raise InvalidInput("mode 'open' has no keys to change: nothing in it is sealed.")
+            rotate_keys(self._segments, keys, overlap, progress)
 
     def rotate_query_key(self) -> None:
         """Begin the next epoch: a new query key, so that one leaked epoch opens no other. Vectors stay as
@@ -320,14 +362,26 @@ class Collection:
 
     def info(self) -> dict[str, Any]:
         """What is stored and what protects it: sizes in bytes, counts, the key id, `security` as
-        `IndexSpec.security`."""
+        `IndexSpec.security`.
+
+        `writers`: rows by the name of the writer, until they are adopted; `written_segments`: their segments. `shadowed`:
+        rows whose id was added again later, to be deleted with the next change. `refused`: writers' segments that don't
+        open and are passed over. `rotation`: the keys it comes from and goes to, while it is under way."""
         with self._open():
             entries = self._segments.entries()
             sizes = {
-                name: sum(s.blobs.get(name, 0) for s in entries) for name in (ROWS, SIDECAR, RECORDS, TAGS)
+                name: sum(s.blobs.get(name, 0) for s in entries)
+                for name in (ROWS, SIDECAR, RECORDS, TAGS, WRAP)
             }
+            owner, description = self._segments.owner, self._segments.description
+            refused = set(owner.refused())
             stored = sum(segment.rows for segment in entries)
-            description = self._segments.description
+            unread = sum(s.rows - len(s.deleted) for s in entries if s.id in refused)
+            writers: dict[str, int] = {}
+            for segment in entries:
+                if (writer := owner.writer_of(segment.id)) is not None:
+                    writers[writer] = writers.get(writer, 0) + segment.rows - len(segment.deleted)
+            rotation = description.rotation
             return {
                 "name": self.name,
                 "dimension": self.dimension,
@@ -339,9 +393,20 @@ class Collection:
                 "filterable": list(self.filterable),
                 "key_id": description.key_id,
                 "epoch": description.epoch,
-                "count": len(self._segments.owner),
-                "deleted": stored - len(self._segments.owner),
+                "rotation": None
+                if rotation is None
+                else {"from": rotation.previous_id, "to": description.key_id},
+                "count": len(owner),
+                "deleted": stored - len(owner) - unread,
                 "segments": len(entries),
+                "writers": writers,
+                "written_segments": {
+                    segment.id.hex(): writer
+                    for segment in entries
+                    if (writer := owner.writer_of(segment.id)) is not None
+                },
+                "shadowed": len(owner.shadowed()),
+                "refused": [segment.hex() for segment in owner.refused()],
                 "bytes": sizes,
                 "bytes_total": sum(sizes.values()),
                 "bytes_per_vector": (sizes[ROWS] + sizes[SIDECAR]) / stored if stored else 0.0,
@@ -442,6 +507,13 @@ class Collection:
             embeddings=self._segments.embeddings(names) if "embeddings" in parts else None,
             include=parts,
         )
+
+
+def _segment_id(text: object) -> bytes:
+    try:
+        return bytes.fromhex(str(text))
+    except ValueError:
+        raise InvalidInput(f"a segment's id is 32 hexadecimal digits, got {text!r}.") from None
 
 
 def _present(array: Any) -> Any:

@@ -20,7 +20,7 @@ from typing import NoReturn
 import numpy as np
 
 from . import _native, arrays
-from ._native import EvaluationKeys, IndexSpec, RecordBatch, SealedSegment
+from ._native import EvaluationKeys, IndexSpec, RecordBatch, SealedSegment, WriterCard
 from .arrays import FloatArray, Id, Vectors
 from .errors import DuplicateId, InvalidInput, UnknownId
 from .keys import Keys, native_for
@@ -85,12 +85,24 @@ class Owner:
     sealed sidecars again with `attach`.
     """
 
-    def __init__(self, keys: Keys | None, spec: IndexSpec, *, epoch: int = 0) -> None:
-        """`keys` may be None in mode `open` only. Raises InvalidInput."""
+    def __init__(
+        self,
+        keys: Keys | None,
+        spec: IndexSpec,
+        *,
+        epoch: int = 0,
+        mask_seed: bytes | None = None,
+        previous: Keys | None = None,
+    ) -> None:
+        """`keys` may be None in mode `open` only. An index that was given new keys keeps the `mask_seed` it began with;
+        while that is under way, `previous` are the keys that some segments are still sealed under. Raises
+        InvalidInput."""
         if not isinstance(spec, IndexSpec):
             raise InvalidInput(f"spec must be an IndexSpec, got {type(spec).__name__}.")
         self._keys = native_for(keys, spec)
-        self._native = _native.Owner(self._keys, spec)
+        self._native = _native.Owner(
+            self._keys, spec, mask_seed, None if previous is None else native_for(previous, spec)
+        )
         self._catalogue = _native.Catalogue()
         self._spec = spec
         self.epoch = epoch
@@ -129,7 +141,29 @@ class Owner:
 
     def evaluation_at(self, epoch: int) -> EvaluationKeys:
         """The evaluation keys of another epoch, to hand over before `epoch` is changed."""
-        return self._native.public_key() if self.has_key_pair else self._keys.evaluation(self._spec, epoch)
+        return self._native.public_key() if self.has_key_pair else self._native.evaluation(epoch)
+
+    @property
+    def mask_seed(self) -> bytes:
+        """The 32 bytes that the public masks come from; they outlive the keys."""
+        return self._native.mask_seed
+
+    def writer_card(self, writer: str, filterable: Sequence[str] = ()) -> WriterCard:
+        """What the writer of this name needs in order to seal for this index, see `Writer`. The same name gives the same
+        card."""
+        return self._native.writer_card(writer, list(filterable))
+
+    def knows_card(self, card: WriterCard) -> bool:
+        """Whether this owner made the card, and nothing of it was changed since."""
+        return self._native.knows_card(card)
+
+    def seal_keys(self, keys: Keys) -> bytes:
+        """Other keys, encrypted under this owner's and bound to this index: for the time of a rotation."""
+        return self._native.seal_keys(keys._native)
+
+    def open_keys(self, sealed: bytes) -> Keys:
+        """What `seal_keys` was given. Raises CorruptData."""
+        return Keys(self._native.open_keys(sealed))
 
     def seal_records(self, segment_id: bytes, ids: Sequence[Id], payloads: Sequence[bytes]) -> RecordBatch:
         """Encrypt one payload per id, each bound to this collection, segment, row and id."""
@@ -137,7 +171,7 @@ class Owner:
 
     def open_record(self, segment_id: bytes, records: RecordBatch, row: int, id: Id) -> bytes:
         """Decrypt one payload. Raises CorruptData when it was sealed for another place, or changed."""
-        return self._native.open_record(segment_id, records, row, id)
+        return self._native.open_record(segment_id, records, row, id, self._catalogue)
 
     def filter_tag(self, field: str, value: bytes) -> bytes:
         """The keyed hash under which the server can test `field == value` without learning either."""
@@ -188,9 +222,46 @@ class Owner:
                     "Use upsert to replace it, or update to change it."
                 )
 
-    def attach(self, segment_id: bytes, sidecar: bytes, deleted_rows: Sequence[int] = ()) -> None:
-        """Take in the sidecar of a segment that the server holds. Raises WrongKey or CorruptData."""
-        self._catalogue.add(self._native, segment_id, sidecar, deleted_rows)
+    def attach(
+        self,
+        segment_id: bytes,
+        sidecar: bytes,
+        deleted_rows: Sequence[int] = (),
+        *,
+        wrap: bytes | None = None,
+    ) -> None:
+        """Take in the sidecar of a segment that the server holds; with its `wrap`, if a writer sealed it. Raises WrongKey
+        or CorruptData.
+
+        Ids that are known already are taken over from a writer's segment, and by one: the row attached last counts.
+        """
+        self._catalogue.add(self._native, segment_id, sidecar, deleted_rows, wrap)
+
+    def refuse(self, segment_id: bytes) -> None:
+        """Pass over a segment that does not open: answers may contain it, matches don't."""
+        self._catalogue.refuse(segment_id)
+
+    def refused(self) -> list[bytes]:
+        """Segments that are passed over."""
+        return self._catalogue.refused()
+
+    def shadowed(self) -> list[tuple[bytes, int]]:
+        """The (segment id, row) places whose id a segment attached later has taken over, until `settle`."""
+        return self._catalogue.shadowed()
+
+    def settle(self) -> None:
+        """Forget `shadowed`: a commit has deleted these rows."""
+        self._catalogue.settle()
+
+    def writer_of(self, segment_id: bytes) -> str | None:
+        """The name of the writer who sealed a segment; None if it was the owner."""
+        origin = self._catalogue.origin(segment_id)
+        return None if origin is None else origin[1]
+
+    def is_own(self, segment_id: bytes) -> bool:
+        """Whether a segment is sealed under the owner's present key, and not by a writer or before a rotation."""
+        origin = self._catalogue.origin(segment_id)
+        return origin is not None and origin[0] == "owner"
 
     def detach(self, segment_id: bytes) -> None:
         """Forget a segment that the server has removed."""
@@ -229,6 +300,12 @@ class Owner:
             raise InvalidInput("there is nothing to ask: 0 query rows were given.")
         return SealedQuery(self, self._native.query(rows, self._catalogue, self.epoch, tags))
 
+    def read_query(self, query: bytes) -> SealedQuery:
+        """Take in the bytes of a plain query that somebody else made (see `Probe`), in order to open its answer. Raises
+        InvalidInput or CorruptData for probes that are not unit vectors, filter tags, and modes or metrics that probes
+        don't have."""
+        return SealedQuery(self, self._native.read_query(query))
+
     def open(
         self,
         query: SealedQuery,
@@ -264,7 +341,7 @@ class Owner:
         Deleted rows included; under `hamming` exactly -1 and +1. `rescale` gives them their lengths again.
         Raises WrongKey or CorruptData.
         """
-        return self._native.unseal(segment, rows)
+        return self._native.unseal(segment, self._catalogue, rows)
 
     def rescale(self, ids: Sequence[Id], directions: FloatArray) -> FloatArray:
         """Unsealed rows of these ids with the lengths they came with, which `ip` and `l2` keep; else unit

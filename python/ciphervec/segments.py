@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,11 +26,12 @@ from .changes import (
     ROWS,
     SIDECAR,
     TAGS,
+    WRAP,
     Change,
     NewSegment,
     StoredSegment,
 )
-from .errors import CommitUncertain, Conflict, CorruptData, InvalidInput
+from .errors import CommitUncertain, Conflict, CorruptData, InvalidInput, UnsupportedVersion, WrongKey
 from .halves import Answer, ServerHalf
 from .keys import Keys
 from .matches import Matches
@@ -93,7 +93,7 @@ class Segments:
         self._load()
 
     def _load(self) -> None:
-        self.owner = Owner(self._keys, self.description.spec, epoch=self.description.epoch)
+        self.owner = self.description.owner(self._keys)
         self._open_key_pair()
         self._server: ServerHalf | None = None
         self._records: dict[bytes, _native.RecordBatch] = {}
@@ -105,9 +105,25 @@ class Segments:
 
     def _attach(self, segments: Sequence[StoredSegment]) -> None:
         self.store.prefetch([segment.id for segment in segments], SIDECAR)
+        self.store.prefetch([segment.id for segment in segments if WRAP in segment.blobs], WRAP)
         for segment in segments:
-            self.owner.attach(segment.id, self.store.read(segment.id, SIDECAR), segment.deleted)
+            sidecar = self.store.read(segment.id, SIDECAR)
+            if WRAP in segment.blobs:
+                self._attach_written(segment, sidecar, self.store.read(segment.id, WRAP))
+            else:
+                self.owner.attach(segment.id, sidecar, segment.deleted)
             self._deleted[segment.id] = segment.deleted
+
+    def _attach_written(self, segment: StoredSegment, sidecar: bytes, wrap: bytes) -> None:
+        """A writer's segment. One that does not open, because its writer holds an old card or is none, must not stop the
+        owner from reading the others."""
+        before = len(self.owner.shadowed())
+        try:
+            self.owner.attach(segment.id, sidecar, segment.deleted, wrap=wrap)
+        except (CorruptData, InvalidInput, UnsupportedVersion, WrongKey):
+            self.owner.refuse(segment.id)
+        if len(self.owner.shadowed()) != before:
+            self._losses += 1
 
     def _open_key_pair(self) -> None:
         """What opens is what the owner sealed; the public key beside it, which anybody could write, must be its half."""
@@ -135,6 +151,31 @@ class Segments:
         self._attach([segment for segment in stored.values() if segment.id not in self._deleted])
         self._in_step = True
 
+    def reload(self) -> None:
+        """Read every sidecar again."""
+        self._load()
+
+    def take(self, described: Description, keys: Keys) -> None:
+        """Go on with other keys, which a commit has put into force."""
+        self.description, self._keys = described, keys
+        self._load()
+
+    def held(self) -> Keys:
+        """The keys given. Raises InvalidInput in mode `open`."""
+        if self._keys is None:
+            raise InvalidInput("mode 'open' has no keys to change.")
+        return self._keys
+
+    def live(self, taken: Sequence[StoredSegment]) -> Iterator[Batch]:
+        """The rows of these segments that are not deleted, unsealed: a batch each."""
+        rows_of = self.owner.row_ids()
+        for segment in taken:
+            live = [(row, name) for row, name in enumerate(rows_of[segment.id]) if name is not None]
+            names = [name for _, name in live]
+            rows = self._unsealed(segment.id, [row for row, _ in live])
+            records = [self.record(segment, row, name) for row, name in live]
+            yield Batch(names, self.owner.rescale(names, rows), records)
+
     def settle(self) -> None:
         """Read everything again if the last change was interrupted between its commit and its end, by
         Ctrl-C say."""
@@ -145,12 +186,16 @@ class Segments:
 
     def _describe(self) -> None:
         spec = self.description.spec
+        before = (self.description.key_id, self.description.rotation)
         self.description = Description.from_bytes(self.store.meta(), spec.collection, self._keys)
         if self.description.spec != spec:
             raise CorruptData(
                 f"collection {spec.collection!r} is another one now, {self.description.spec!r}. Close it and open it "
                 "again."
             )
+        if (self.description.key_id, self.description.rotation) != before:
+            # Another process gives the collection new keys, or has given them.
+            self._load()
         self.owner.epoch = self.description.epoch
 
     def _forget(self, deleted: dict[bytes, list[int]]) -> None:
@@ -164,7 +209,7 @@ class Segments:
             return
         rows_of = self.owner.row_ids()
         for segment_id, rows in changed.items():
-            names = rows_of[segment_id]
+            names = rows_of.get(segment_id, [None] * (max(rows) + 1))  # empty for one that does not open
             self.owner.forget([name for row in rows if (name := names[row]) is not None])
             self._deleted[segment_id] = deleted[segment_id]
         self._losses += 1
@@ -205,21 +250,21 @@ class Segments:
         expected = total + len(self.owner) - len(replaced)
         if not batch.sealed:
             sealed = []
-            for start in range(0, total, self._segment_rows):
-                part = batch.part(start, min(start + self._segment_rows, total))
-                sealed.append(self._sealed(part, expected))
+            for start in range(0, total, self.segment_rows):
+                part = batch.part(start, min(start + self.segment_rows, total))
+                sealed.append(self.seal_part(part, expected))
                 if progress is not None:
                     progress(start + len(part.ids), total)
             batch.sealed = sealed
         change = Change(add=list(batch.sealed))
-        self._drop_rows(change, replaced)
-        self._commit(change, replaced)
+        self.drop_rows(change, replaced)
+        self.commit(change, replaced)
 
     def delete(self, ids: Sequence[Id]) -> None:
         """Drop the rows of these ids. Raises UnknownId; nothing is deleted then."""
         change = Change()
-        self._drop_rows(change, ids)
-        self._commit(change, ids)
+        self.drop_rows(change, ids)
+        self.commit(change, ids)
 
     def rotate(self) -> None:
         """Take a new query key: the next epoch, with its own evaluation keys."""
@@ -232,26 +277,12 @@ class Segments:
         owner = self.owner
         evaluation = owner.evaluation_at(description.epoch).to_bytes()
         meta = description.to_bytes(owner)
-        self._send(Change(meta=meta, attachments={EVALUATION: evaluation}))
+        self.send(Change(meta=meta, attachments={EVALUATION: evaluation}))
         self._in_step = True
         over = self.description.epoch
         self.description, owner.epoch = description, description.epoch
         if self._server is not None:
             self._server.rekey(evaluation, over)
-
-    def optimize(self, progress: Progress | None = None) -> None:
-        """Merge small segments and those with deleted rows into full ones, each step one commit."""
-        worn = [segment.id for segment in self._worn()]
-        sizes = {segment.id: segment.rows for segment in self.entries()}
-        total = sum(sizes[one] for one in worn)
-        done = 0
-        while worn:
-            taken = self.in_turn(partial(self._merge, worn))
-            worn = worn[len(taken) :]
-            done += sum(sizes[one] for one in taken)
-            if progress is not None:
-                progress(done, total)
-        self.store.purge()
 
     def search(
         self, queries: FloatArray, count: int | None, within: float | None, where: Where | None
@@ -259,12 +290,14 @@ class Segments:
         """One `Matches` per query row."""
         if len(queries) == 0:
             return []
-        # What the server can't test by tags is tested here first, on metadata opened here.
-        allow = None if where is None or where.complete else self.matching(where)
+        # What the server can't test by tags is tested here first, on metadata opened here: also of segments that have no
+        # tags under the present key, because a writer sealed them, who can't make any, or the keys are changing.
+        tagged = where is None or all(map(self._has_tags, self.entries()))
+        allow = None if where is None or (where.complete and tagged) else self.matching(where)
         if len(self.owner) == 0 or allow == []:
             nothing = np.empty(0, np.float64)
             return [Matches([], nothing, nothing) for _ in range(len(queries))]
-        tags = [] if where is None else self._wanted(where)
+        tags = [] if where is None or not tagged else self._wanted(where)
         found: list[Matches] = []
         for start in range(0, len(queries), QUERY_ROWS):
             found += self._ask(queries[start : start + QUERY_ROWS], tags, count, within, allow)
@@ -319,16 +352,19 @@ class Segments:
         rows_of = self.owner.row_ids()
         found: list[Id] = []
         for segment in self.entries():
-            names = rows_of[segment.id]
+            names = rows_of.get(segment.id)
+            if names is None:
+                continue  # it does not open
             mask = np.ones(segment.rows, np.bool_)
-            if wanted:
+            tagged = self._has_tags(segment)
+            if wanted and tagged:
                 tags = self._tag_table(segment)
                 mask = np.zeros(segment.rows, np.bool_) if tags is None else tags.matches(wanted)
             for row in np.flatnonzero(mask).tolist():
                 name = names[row]
                 if name is None:
                     continue
-                if where.complete or where.matches(self._record(segment, row, name).metadata):
+                if (where.complete and tagged) or where.matches(self.record(segment, row, name).metadata):
                     found.append(name)
         return found
 
@@ -336,7 +372,7 @@ class Segments:
         """The metadata and document of each id. Raises UnknownId."""
         entries = {segment.id: segment for segment in self.entries()}
         places = self.owner.places(ids)
-        return [self._record(entries[at], row, name) for name, (at, row) in zip(ids, places, strict=True)]
+        return [self.record(entries[at], row, name) for name, (at, row) in zip(ids, places, strict=True)]
 
     def embeddings(self, ids: Sequence[Id]) -> FloatArray:
         """The unsealed vectors of these ids, (n, d), to within the precision of the seal. Raises
@@ -354,13 +390,15 @@ class Segments:
         return self.owner.unseal(self.server.segment(segment_id), rows)
 
     @property
-    def _segment_rows(self) -> int:
+    def segment_rows(self) -> int:
+        """Rows after which another segment begins."""
         return KEY_PAIR_ROWS if self.owner.has_key_pair else SEGMENT_ROWS
 
     def _wanted(self, where: Where) -> list[bytes]:
         return [self.owner.filter_tag(name, value) for name, value in where.tags]
 
-    def _record(self, segment: StoredSegment, row: int, name: Id | None) -> Record:
+    def record(self, segment: StoredSegment, row: int, name: Id | None) -> Record:
+        """What is stored beside one row; an empty record for a deleted one."""
         if RECORDS not in segment.blobs or name is None:
             return Record()
         batch = self._records.get(segment.id)
@@ -368,6 +406,10 @@ class Segments:
             batch = _native.RecordBatch.from_bytes(self.store.read(segment.id, RECORDS))
             self._records[segment.id] = batch
         return Record.from_bytes(self.owner.open_record(segment.id, batch, row, name))
+
+    def _has_tags(self, segment: StoredSegment) -> bool:
+        """Whether the absence of a tag means something."""
+        return not self.description.filterable or self.owner.is_own(segment.id)
 
     def _tag_table(self, segment: StoredSegment) -> _native.FilterTags | None:
         if TAGS not in segment.blobs:
@@ -378,47 +420,51 @@ class Segments:
             self._tags[segment.id] = table
         return table
 
-    def _sealed(self, batch: Batch, expected: int) -> NewSegment:
-        segment = self.owner.seal_checked(batch.ids, batch.rows, expected)
+    def seal_part(self, batch: Batch, expected: int, owner: Owner | None = None) -> NewSegment:
+        """A segment of these rows under the owner's key, or another's."""
+        owner = self.owner if owner is None else owner
+        segment = owner.seal_checked(batch.ids, batch.rows, expected)
         blobs = {ROWS: segment.segment, SIDECAR: segment.sidecar}
         payloads = [payload(r, f"id {name!r}") for name, r in zip(batch.ids, batch.records, strict=True)]
         if any(payloads):
-            blobs[RECORDS] = self.owner.seal_records(segment.id, batch.ids, payloads).to_bytes()
-        tags = [self._row_tags(record.metadata) for record in batch.records]
+            blobs[RECORDS] = owner.seal_records(segment.id, batch.ids, payloads).to_bytes()
+        tags = [self._row_tags(record.metadata, owner) for record in batch.records]
         if any(tags):
             blobs[TAGS] = _native.FilterTags(tags).to_bytes()
         return NewSegment(segment.id, segment.rows, blobs)
 
-    def _row_tags(self, metadata: Metadata | None) -> list[bytes]:
+    def _row_tags(self, metadata: Metadata | None, owner: Owner) -> list[bytes]:
         return [
-            self.owner.filter_tag(name, canonical(value))
+            owner.filter_tag(name, canonical(value))
             for name in self.description.filterable
             if metadata and (value := metadata.get(name, _ABSENT)) is not _ABSENT and _scalar(value)
         ]
 
-    def _drop_rows(self, change: Change, ids: Sequence[Id]) -> None:
-        """Add the deletion of these ids to `change`. A segment left without rows is removed altogether."""
-        if not ids:
-            return
+    def drop_rows(self, change: Change, ids: Sequence[Id]) -> None:
+        """Add the deletion of these ids to `change`, and that of rows whose id another segment has taken over: they would
+        come back when the later row goes. A segment left without rows is removed altogether."""
         dropped: dict[bytes, list[int]] = {}
-        for segment_id, row in self.owner.places(ids):
+        for segment_id, row in [*self.owner.places(ids), *self.owner.shadowed()]:
             dropped.setdefault(segment_id, []).append(row)
         for segment in self.entries():
             rows = dropped.get(segment.id)
-            if rows is None:
+            if rows is None or segment.id in change.remove:
                 continue
             if len(rows) + len(segment.deleted) == segment.rows:
                 change.remove.append(segment.id)
             else:
                 change.delete_rows[segment.id] = sorted(rows)
 
-    def _commit(self, change: Change, dropped: Sequence[Id]) -> None:
+    def commit(self, change: Change, dropped: Sequence[Id]) -> None:
+        """Commit `change`, in which the rows of the ids in `dropped` go, and take it in."""
         if not (change.add or change.remove or change.delete_rows):
             return
-        self._send(change)
+        self.send(change)
         if dropped:
             self.owner.forget(dropped)
             self._losses += 1
+        if change.delete_rows or change.remove:
+            self.owner.settle()
         for segment_id, rows in change.delete_rows.items():
             self._deleted[segment_id] = [*self._deleted[segment_id], *rows]
         for segment_id in change.remove:
@@ -430,7 +476,7 @@ class Segments:
             self._server.follow(change)
         self._in_step = True
 
-    def _send(self, change: Change) -> None:
+    def send(self, change: Change) -> None:
         """Commit to the store. Out of step from here on, until the caller has taken the change in as well."""
         self._in_step = False
         try:
@@ -440,47 +486,6 @@ class Segments:
         except Exception:
             self._in_step = True  # refused: the old state stands, here and in the store
             raise
-
-    def _worn(self) -> list[StoredSegment]:
-        """Segments worth sealing again: with deleted rows, or small when there are several small ones."""
-        entries = self.entries()
-        limit = self._segment_rows // 2
-        small = [segment for segment in entries if segment.rows - len(segment.deleted) < limit]
-        merge = {segment.id for segment in small} if len(small) > 1 else set()
-        return [segment for segment in entries if segment.deleted or segment.id in merge]
-
-    def _merge(self, worn: Sequence[bytes]) -> Sequence[bytes]:
-        """Seal the first of these segments again, as many as make a full one; returns which. Others may have removed
-        some of them already."""
-        entries = {segment.id: segment for segment in self.entries()}
-        first: list[bytes] = []
-        taken: list[StoredSegment] = []
-        live = 0
-        for segment_id in worn:
-            if live >= self._segment_rows:
-                break
-            first.append(segment_id)
-            if segment_id in entries:
-                taken.append(entries[segment_id])
-                live += taken[-1].rows - len(taken[-1].deleted)
-        change = Change(remove=[segment.id for segment in taken])
-        batches = list(self._live(taken))
-        ids = [name for batch in batches for name in batch.ids]
-        if ids:
-            rows = np.concatenate([batch.rows for batch in batches])
-            records = [record for batch in batches for record in batch.records]
-            change.add.append(self._sealed(Batch(ids, rows, records), len(self.owner)))
-        self._commit(change, ())
-        return first
-
-    def _live(self, taken: Sequence[StoredSegment]) -> Iterator[Batch]:
-        rows_of = self.owner.row_ids()
-        for segment in taken:
-            live = [(row, name) for row, name in enumerate(rows_of[segment.id]) if name is not None]
-            names = [name for _, name in live]
-            rows = self._unsealed(segment.id, [row for row, _ in live])
-            records = [self._record(segment, row, name) for row, name in live]
-            yield Batch(names, self.owner.rescale(names, rows), records)
 
 
 _ABSENT = object()

@@ -62,6 +62,16 @@ impl PyOwner {
         Ok(PyEvaluationKeys::new(bytes, epoch, self.key_id()))
     }
 
+    /// Other keys, encrypted under the owner's own and bound to the index.
+    fn seal_keys<'py>(&self, py: Python<'py>, keys: &PyKeys) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &self.0.seal_keys(&keys.0).map_err(Raise::raise)?))
+    }
+
+    /// The keys that `seal_keys` was given.
+    fn open_keys(&self, sealed: &[u8]) -> PyResult<PyKeys> {
+        self.0.open_keys(sealed).map(PyKeys).map_err(Raise::raise)
+    }
+
     /// A card for the writer of this name.
     fn writer_card(
         &self,

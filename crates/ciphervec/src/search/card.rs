@@ -13,7 +13,7 @@ use super::owner::Owner;
 use super::root::Root;
 use super::seal::Engine;
 use super::wrap::{
-    PUBLIC_KEY, SUITE, WrappedKey, WriterPair, check_public, expect_suite, writer_name,
+    MAX_WRITER, PUBLIC_KEY, SUITE, WrappedKey, WriterPair, check_public, expect_suite, writer_name,
 };
 use crate::error::{Error, Result};
 use crate::message::{expect_params, header};
@@ -149,7 +149,13 @@ impl Owner {
             let known = "sealed, sealed-query or sealed-index to have writers: open seals nothing";
             return Err(Error::choice("mode", known, spec.mode().as_str()));
         }
-        writer_name(&Reader::new(WHAT, &[]), Some(writer.as_bytes()))?;
+        if !(1..=MAX_WRITER).contains(&writer.len()) {
+            return Err(Error::Range {
+                what: "the length of a writer's name",
+                expected: format!("1 to {MAX_WRITER} bytes"),
+                actual: writer.len().to_string(),
+            });
+        }
         let long = filterable.iter().find(|name| name.len() > usize::from(u16::MAX));
         if filterable.len() > MAX_FIELDS || long.is_some() {
             return Err(Error::Range {

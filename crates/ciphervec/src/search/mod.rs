@@ -7,6 +7,8 @@ mod additive;
 mod card;
 #[cfg(feature = "client")]
 mod catalogue;
+#[cfg(feature = "client")]
+mod custody;
 mod index;
 #[cfg(feature = "client")]
 mod open;
@@ -33,11 +35,13 @@ mod writer;
 pub use card::WriterCard;
 #[cfg(feature = "client")]
 pub use catalogue::{Catalogue, Origin, Selection};
+#[cfg(feature = "client")]
+pub use custody::Custody;
 pub use index::{Evaluation, ServerIndex, ServerTimings};
 #[cfg(feature = "client")]
 pub use open::{Opened, OwnerTimings};
 #[cfg(feature = "client")]
-pub use owner::{Custody, Owner};
+pub use owner::Owner;
 #[cfg(feature = "client")]
 pub use probe::Probe;
 #[cfg(feature = "client")]

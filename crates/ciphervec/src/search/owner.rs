@@ -1,6 +1,7 @@
 //! The owner's half: float rows enter, sealed segments and sidecars leave; segments enter, approximate rows leave.
 
 use super::catalogue::Catalogue;
+use super::custody::Custody;
 use super::root::Root;
 use super::seal::{Engine, Means, SealedSegment, seal};
 use super::secrets::SegmentSecrets;
@@ -29,16 +30,6 @@ pub struct Owner {
     mask_seed: [u8; 32],
     pub(super) engine: Engine,
     query_keys: Mutex<Vec<Arc<QueryKey>>>,
-}
-
-/// What an index that changed its keys needs beside the present ones.
-#[derive(Default)]
-pub struct Custody<'a> {
-    /// The seed of the public masks where it is not the one that the keys derive: segments of one index share their
-    /// masks, and so they outlive the keys that the index began with.
-    pub mask_seed: Option<[u8; 32]>,
-    /// The keys that some segments are still sealed under.
-    pub previous: Option<&'a Keys>,
 }
 
 impl core::fmt::Debug for Owner {

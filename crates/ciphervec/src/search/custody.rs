@@ -1,0 +1,50 @@
+//! What an index needs whose keys are changed: the masks it began with, and the keys before. Keys enter, sealed bytes leave,
+//! and back. Owner only.
+
+use super::owner::Owner;
+use crate::aead;
+use crate::error::Result;
+use crate::keys::Keys;
+use zeroize::Zeroizing;
+
+const WHAT: &str = "the keys of a rotation";
+
+/// What an index that changed its keys needs beside the present ones.
+#[derive(Default)]
+pub struct Custody<'a> {
+    /// The seed of the public masks where it is not the one that the keys derive: segments of one index share their
+    /// masks, and so they outlive the keys that the index began with.
+    pub mask_seed: Option<[u8; 32]>,
+    /// The keys that some segments are still sealed under.
+    pub previous: Option<&'a Keys>,
+}
+
+impl Owner {
+    /// Encrypts `keys` under the owner's own, bound to the index: while a rotation lasts, who holds one key gets at the
+    /// other.
+    ///
+    /// # Errors
+    /// No randomness.
+    pub fn seal_keys(&self, keys: &Keys) -> Result<Vec<u8>> {
+        Ok(self.aead().seal(WHAT, &self.place(), keys.master.expose())?)
+    }
+
+    /// The keys that [`Self::seal_keys`] was given.
+    ///
+    /// # Errors
+    /// Bytes that were changed, or sealed under another key or for another index.
+    pub fn open_keys(&self, sealed: &[u8]) -> Result<Keys> {
+        let opened = self.aead().open(WHAT, &self.place(), sealed)?;
+        let master: Zeroizing<[u8; 32]> = Zeroizing::new(
+            opened
+                .as_slice()
+                .try_into()
+                .map_err(|_| aead::EnvelopeError::Unauthentic { what: WHAT })?,
+        );
+        Ok(Keys::from_master(*master))
+    }
+
+    fn place(&self) -> Vec<u8> {
+        aead::associated_data("ciphervec v1 rotation", &[&self.spec().binding()])
+    }
+}

@@ -1,0 +1,289 @@
+"""Writers add, owners read: every mode and scheme, ids that meet, filters before the tags are there, segments that don't open."""
+
+from __future__ import annotations
+
+import pickle
+import random
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ciphervec
+from ciphervec import (
+    Client,
+    Collection,
+    CorruptData,
+    DuplicateId,
+    InvalidInput,
+    Keys,
+    PersistentClient,
+    StoreLocked,
+    WrongKey,
+    Writer,
+    WriterCard,
+    WrittenBatch,
+)
+
+Rows = Callable[..., np.ndarray]
+
+
+def take(collection: Collection, batch: WrittenBatch) -> None:
+    """As if another process had committed it."""
+    collection._store.commit(batch.change())
+    collection._segments.reload()
+
+
+@pytest.mark.parametrize(
+    ("mode", "precision", "scheme"),
+    [
+        ("sealed", "standard", "sealed"),
+        ("sealed-query", "standard", "sealed"),
+        ("sealed-index", "standard", "sealed"),
+        ("sealed-index", "small", "sealed"),
+        ("sealed-index", "wide", "sealed"),
+        ("sealed-index", "standard", "elgamal"),
+    ],
+)
+def test_what_a_writer_adds_is_found_read_and_adopted(
+    tmp_path: Path, keys: Keys, vectors: Rows, mode: str, precision: str, scheme: str
+) -> None:
+    rows = vectors(30, 16)
+    with PersistentClient(tmp_path / "db", keys=keys) as client:
+        made = client.create_collection(
+            "doors", 16, mode=mode, precision=precision, scheme=scheme, filterable=["colour"]
+        )
+        made.add(range(10), rows[:10], [{"colour": "red"}] * 10, [f"own {i}" for i in range(10)])
+        (tmp_path / "card").write_bytes(made.writer_card("door 3").to_bytes())
+        fingerprint = made.writer_card("door 3").fingerprint
+    writer = Writer(tmp_path / "card", fingerprint=fingerprint)
+    colours = [{"colour": "red" if i % 2 else "blue", "i": i} for i in range(10, 30)]
+    sent = writer.add_to(
+        tmp_path / "db", range(10, 30), rows[10:], colours, [f"door {i}" for i in range(10, 30)]
+    )
+    writer.send(tmp_path / "db", sent)  # again, as after an error: not twice
+    with PersistentClient(tmp_path / "db", keys=keys) as client:
+        collection = client.get_collection("doors")
+
+        def check() -> None:
+            assert collection.count() == 30
+            found = collection.query(rows, 1)
+            assert found["ids"] == [[i] for i in range(30)]
+            assert found["documents"] is not None
+            assert found["documents"][12] == ["door 12"] and found["documents"][3] == ["own 3"]
+            got = collection.get(ids=[12, 3], include=["embeddings", "metadatas"])
+            assert got["metadatas"] == [colours[2], {"colour": "red"}]
+            units = rows[[12, 3]] / np.linalg.norm(rows[[12, 3]], axis=1, keepdims=True)
+            assert got["embeddings"] is not None
+            np.testing.assert_allclose(got["embeddings"], units, atol=0.01)
+            red = sorted([*range(10), *range(11, 30, 2)])
+            assert sorted(collection.get(where={"colour": "red"})["ids"], key=int) == red
+            asked = collection.query(rows[20], 30, where={"colour": "red"})
+            assert sorted(asked["ids"][0], key=int) == red
+            both = collection.get(where={"colour": "blue", "i": {"$gt": 20}})
+            assert both["ids"] == [22, 24, 26, 28]
+
+        info = collection.info()
+        assert info["writers"] == {"door 3": 20} and info["shadowed"] == 0 and info["refused"] == []
+        assert list(info["written_segments"].values()) == ["door 3"] and info["bytes"]["wrap"] > 1000
+        check()
+        assert collection.adopt() == 20
+        assert collection.info()["writers"] == {} and collection.info()["bytes"]["wrap"] == 0
+        check()
+        collection.optimize()
+        check()
+
+
+def test_the_newest_row_of_an_id_counts_and_older_ones_never_come_back(keys: Keys, vectors: Rows) -> None:
+    rows = vectors(12, 8)
+    collection = Client(keys=keys).create_collection("doors", 8, mode="sealed-index")
+    collection.add(["a", "b", "c"], rows[:3], documents=["own"] * 3)
+    front, back = Writer(collection.writer_card("front")), Writer(collection.writer_card("back"))
+    take(collection, front.seal(["b", "c", "d"], rows[3:6], documents=["front"] * 3))
+    take(collection, back.seal(["c", "e"], rows[6:8], documents=["back"] * 2))
+
+    def documents() -> dict[Any, Any]:
+        got = collection.get()
+        return dict(zip(got["ids"], got["documents"] or [], strict=True))
+
+    newest = {"a": "own", "b": "front", "c": "back", "d": "front", "e": "back"}
+    assert documents() == newest and collection.count() == 5
+    assert collection.info()["shadowed"] == 3 and collection.info()["writers"] == {"front": 3, "back": 2}
+    assert collection.query(rows[6], 1)["ids"] == [["c"]]
+    assert collection.query(rows[2], 5, within=0.01)["ids"] == [[]]  # the owner's own c is gone
+    with pytest.raises(DuplicateId):
+        collection.add("c", rows[8])
+    collection.delete("c")  # and with it the rows that it had replaced
+    collection._segments.reload()
+    del newest["c"]
+    assert documents() == newest and collection.info()["shadowed"] == 0
+    collection.upsert("b", rows[9], documents="again")
+    collection._segments.reload()
+    assert documents() == newest | {"b": "again"}
+    collection.optimize()
+    collection._segments.reload()
+    assert documents() == newest | {"b": "again"} and collection.info()["segments"] == 1
+
+
+def test_segments_that_do_not_open_are_passed_over_and_can_be_discarded(keys: Keys, vectors: Rows) -> None:
+    rows = vectors(9, 8)
+    collection = Client(keys=keys).create_collection("doors", 8, filterable=["x"])
+    stranger = Client(keys=Keys.generate()).create_collection("doors", 8)
+    writer = Writer(collection.writer_card("door"))
+    take(collection, writer.seal([0, 1, 2], rows[:3], [{"x": 1}] * 3))
+    foreign = Writer(stranger.writer_card("door")).seal([3, 4], rows[3:5])
+    broken = writer.seal([5], rows[5])
+    broken.segments[0].blobs["wrap"] = b"nothing"
+    swapped = writer.seal([6], rows[6])
+    swapped.segments[0].blobs["wrap"] = writer.seal([7], rows[7]).segments[0].blobs["wrap"]
+    for batch in (foreign, broken, swapped):
+        take(collection, batch)
+    info = collection.info()
+    refused = [batch.segments[0].id.hex() for batch in (foreign, broken, swapped)]
+    assert info["refused"] == refused and info["count"] == 3 and info["deleted"] == 0
+    assert collection.query(rows, 1)["ids"][:3] == [[0], [1], [2]]
+    assert sorted(collection.get(where={"x": 1})["ids"], key=int) == [0, 1, 2]
+    collection.optimize()
+    assert collection.info()["refused"] == refused, "nothing that can't be read is thrown away unasked"
+    own = next(s.id.hex() for s in collection._segments.entries() if s.id.hex() not in refused)
+    for bad in ([own], ["00" * 16], ["xyz"]):
+        with pytest.raises(InvalidInput):
+            collection.discard(bad)
+    assert collection.discard(refused) == 4
+    assert collection.info()["refused"] == [] and collection.count() == 3
+    assert collection.query(rows[0], 9)["ids"][0][0] == 0
+
+
+def test_a_discarded_segment_gives_back_the_rows_it_had_replaced(keys: Keys, vectors: Rows) -> None:
+    rows = vectors(4, 8)
+    collection = Client(keys=keys).create_collection("doors", 8)
+    collection.add(["a", "b"], rows[:2], documents=["own", "own"])
+    take(collection, Writer(collection.writer_card("thief")).seal(["a"], rows[2], documents="forged"))
+    assert collection.get(ids="a")["documents"] == ["forged"]
+    assert collection.discard(collection.info()["written_segments"]) == 1
+    assert collection.get(ids="a")["documents"] == ["own"] and collection.count() == 2
+    assert collection.query(rows[0], 1)["ids"] == [["a"]]
+
+
+def test_cards_are_pinned_recognised_and_refused_when_damaged(keys: Keys, tmp_path: Path) -> None:
+    collection = Client(keys=keys).create_collection("doors", 8, filterable=["x", "y"])
+    card = collection.writer_card("door")
+    data = card.to_bytes()
+    assert WriterCard.from_bytes(data) == card and pickle.loads(pickle.dumps(card)) == card
+    assert card.filterable == ["x", "y"] and card.writer == "door" and card.key_id == keys.key_id
+    assert card.spec.to_bytes() == collection.spec.to_bytes() and hash(card) == hash(
+        WriterCard.from_bytes(data)
+    )
+    assert collection.owner.knows_card(card)
+    other = Client(keys=Keys.generate()).create_collection("doors", 8)
+    assert not other.owner.knows_card(card)
+    with pytest.raises(ciphervec.PinMismatch, match="fingerprint"):
+        Writer(other.writer_card("door"), fingerprint=card.fingerprint)
+    flips = random.Random(3)
+    for _ in range(200):
+        changed = bytearray(data)
+        changed[flips.randrange(len(data))] ^= 1 << flips.randrange(8)
+        with pytest.raises((CorruptData, ciphervec.UnsupportedVersion)):
+            WriterCard.from_bytes(bytes(changed))
+    with pytest.raises(CorruptData):
+        Writer(data[:-1])
+    with pytest.raises(ciphervec.StorageError):
+        Writer(tmp_path / "none")
+    for name in ("", "x" * 65):
+        with pytest.raises(InvalidInput):
+            collection.writer_card(name)
+    with pytest.raises(InvalidInput, match="open"):
+        Client(keys=keys).create_collection("plain", 8, mode="open").writer_card()
+
+
+def test_bad_rows_and_places_are_refused_before_anything_is_sent(
+    keys: Keys, tmp_path: Path, vectors: Rows
+) -> None:
+    rows = vectors(2, 8)
+    client = PersistentClient(tmp_path / "db", keys=keys)
+    collection = client.create_collection("doors", 8)
+    writer = Writer(collection.writer_card())
+    with pytest.raises(StoreLocked):
+        writer.add_to(tmp_path / "db", [1, 2], rows)
+    client.close()
+    with pytest.raises(InvalidInput):
+        writer.seal([1], rows)
+    with pytest.raises(DuplicateId):
+        writer.seal([1, 1], rows)
+    with pytest.raises(InvalidInput):
+        writer.seal([], np.empty((0, 8), np.float32))
+    with pytest.raises(InvalidInput):
+        writer.add_to(tmp_path / "db", [1], rows[0], token="cv1_")
+    with pytest.raises(InvalidInput):
+        writer.seal([1], rows[:, :7])
+    elsewhere = Client(keys=keys).create_collection("other", 8)
+    with pytest.raises(ciphervec.CollectionNotFound):
+        Writer(elsewhere.writer_card()).add_to(tmp_path / "db", [1], rows[0])
+    with PersistentClient(tmp_path / "db2", keys=Keys.generate()) as strange:
+        strange.create_collection("doors", 8)
+    with pytest.raises(WrongKey, match="new card"):
+        writer.add_to(tmp_path / "db2", [1], rows[0])
+
+
+def test_a_batch_travels_as_bytes(keys: Keys, tmp_path: Path, vectors: Rows) -> None:
+    rows = vectors(3, 8)
+    with PersistentClient(tmp_path / "db", keys=keys) as client:
+        writer = Writer(client.create_collection("doors", 8).writer_card())
+    batch = writer.seal([1, 2, 3], rows, [{"a": 1}, None, {"b": [1, "x"]}])
+    data = batch.to_bytes()
+    assert data.startswith(b"CVCHANGE")
+    again = WrittenBatch.from_bytes(data)
+    assert again.segments == batch.segments and again.rows == 3
+    for bad in (b"", data[:-1], data + b"x", b"x" + data[1:], data[:30]):
+        with pytest.raises(CorruptData):
+            WrittenBatch.from_bytes(bad)
+    writer.send(tmp_path / "db", again)
+    with PersistentClient(tmp_path / "db", keys=keys) as client:
+        assert client.get_collection("doors").get()["metadatas"] == [{"a": 1}, None, {"b": [1, "x"]}]
+
+
+def test_a_thief_of_writer_and_folder_finds_no_plaintext(keys: Keys, tmp_path: Path, vectors: Rows) -> None:
+    """Neither documents nor ids nor coordinates lie in what the writer holds or leaves; nor in its memory's objects."""
+    rows = vectors(4, 8)
+    with PersistentClient(tmp_path / "db", keys=keys) as client:
+        card = client.create_collection("doors", 8, mode="sealed-index").writer_card()
+    writer = Writer(card)
+    batch = writer.add_to(
+        tmp_path / "db", [f"person-{i}" for i in range(4)], rows, documents=["a very secret note"] * 4
+    )
+    loot = [card.to_bytes(), batch.to_bytes()]
+    loot += [path.read_bytes() for path in (tmp_path / "db").rglob("*") if path.is_file()]
+    for data in loot:
+        assert b"person-" not in data and b"secret note" not in data
+        assert rows[0].tobytes() not in data and rows[0].tobytes()[:8] not in data
+    with pytest.raises(WrongKey), PersistentClient(tmp_path / "db", keys=Keys.generate()) as client:
+        client.get_collection("doors")
+    with pytest.raises(TypeError):
+        pickle.dumps(writer._native)
+
+
+def test_writers_from_many_threads_lose_nothing(keys: Keys, tmp_path: Path, vectors: Rows) -> None:
+    rows = vectors(40, 8)
+    with PersistentClient(tmp_path / "db", keys=keys) as client:
+        writer = Writer(client.create_collection("doors", 8, mode="sealed-index").writer_card())
+    batches = [writer.seal(range(i, i + 5), rows[i : i + 5]) for i in range(0, 40, 5)]
+
+    def deliver(batch: WrittenBatch) -> None:
+        while True:
+            try:
+                return writer.send(tmp_path / "db", batch)
+            except StoreLocked:
+                continue
+
+    threads = [threading.Thread(target=deliver, args=(batch,)) for batch in batches]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    with PersistentClient(tmp_path / "db", keys=keys) as client:
+        collection = client.get_collection("doors")
+        assert collection.query(rows, 1)["ids"] == [[i] for i in range(40)]
+        assert collection.info()["segments"] == 8
