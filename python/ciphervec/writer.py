@@ -13,12 +13,14 @@ from . import _native, arrays, records
 from ._native import IndexSpec, WriterCard
 from .arrays import Id, Vectors
 from .changes import Change, NewSegment
-from .errors import CorruptData, InvalidInput, PinMismatch, StorageError, WrongKey
+from .errors import CollectionNotFound, CorruptData, InvalidInput, PinMismatch, StorageError, WrongKey
 from .keys import StrPath
 from .records import Record, payload
 from .segments import KEY_PAIR_ROWS, SEGMENT_ROWS
-from .store import Progress
+from .store import Progress, check_name
 from .written import WrittenBatch, is_url, post
+
+_SEGMENT_BYTES = 16 << 20
 
 
 class Writer:
@@ -79,7 +81,7 @@ class Writer:
             raise InvalidInput("there is nothing to seal: 0 ids were given.")
         pairs = records.check(names, metadatas, documents)
         payloads = [payload(Record(*pair), f"id {name!r}") for name, pair in zip(names, pairs, strict=True)]
-        step = SEGMENT_ROWS if spec.scheme == "sealed" else KEY_PAIR_ROWS
+        step = _segment_rows(spec)
         segments = []
         for start in range(0, len(names), step):
             stop = min(start + step, len(names))
@@ -109,7 +111,7 @@ class Writer:
     def send(
         self, place: StrPath, batch: WrittenBatch, *, token: str | None = None, ca: StrPath | None = None
     ) -> None:
-        """Add a sealed batch to the collection, in one commit.
+        """Add a sealed batch to the collection: to a folder in one commit, to a server in commits of at most 24 MB.
 
         `place` is a database's folder, or the URL of a server, for which a token with the verb `write` is enough, and
         `ca` a file of certificates if its own is not from a public authority. A batch that is there already is not added
@@ -117,14 +119,18 @@ class Writer:
         not the card's any more, StoreLocked, StorageError, AuthenticationError, ServerError.
         """
         if is_url(place):
-            post(str(place), self.spec.collection, batch, token, ca)
+            post(str(place), check_name(self.spec.collection), batch, token, ca)
         elif token is not None:
             raise InvalidInput(f"a token is for a server's URL; {os.fspath(place)!r} is a folder.")
         else:
             self._append(Path(place), batch)
 
     def _append(self, folder: Path, batch: WrittenBatch) -> None:
-        path = folder / self.spec.collection
+        path = folder / check_name(self.spec.collection)
+        if not path.is_dir():
+            raise CollectionNotFound(
+                f"there is no collection {self.spec.collection!r} in {folder}; check the path."
+            )
         store = _native.Store.open(os.fspath(path))
         try:
             self._check_meta(store.meta)
@@ -153,6 +159,14 @@ class Writer:
 
     def __repr__(self) -> str:
         return f"<ciphervec.Writer {self._card.writer!r} for {self.spec.collection!r}, no secret>"
+
+
+def _segment_rows(spec: IndexSpec) -> int:
+    """So few that a segment goes into one request: a vector takes at most 8 bytes a number, 64 under ElGamal, and the ring
+    form pads to a power of two."""
+    padded = 1 << (spec.dimension - 1).bit_length()
+    most = SEGMENT_ROWS if spec.scheme == "sealed" else KEY_PAIR_ROWS
+    return max(64, min(most, _SEGMENT_BYTES // (padded * (64 if spec.scheme == "elgamal" else 8))))
 
 
 def read_card(card: WriterCard | bytes | StrPath) -> WriterCard:

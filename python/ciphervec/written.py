@@ -100,7 +100,7 @@ def read_batch(path: StrPath) -> WrittenBatch:
 
 
 def post(url: str, name: str, batch: WrittenBatch, token: str | None, ca: StrPath | None) -> None:
-    """Commit a batch to a collection on a server, to which the token may be one that only writes. Raises
+    """Add a batch to a collection on a server, to which the token may be one that only writes. Raises
     AuthenticationError, CollectionNotFound, ServerError."""
     try:
         from .http.append import append
@@ -109,7 +109,7 @@ def post(url: str, name: str, batch: WrittenBatch, token: str | None, ca: StrPat
             f"a server at {url} is reached with httpx, which isn't here ({error.name} is missing). Install it with: pip "
             "install 'ciphervec[http]'"
         ) from error
-    append(url, name, batch.change(), batch.key, token=token, ca=None if ca is None else os.fspath(ca))
+    append(url, name, batch.segments, batch.key, token=token, ca=None if ca is None else os.fspath(ca))
 
 
 __all__ = ["WrittenBatch", "is_url", "post", "read_batch"]

@@ -1,4 +1,4 @@
-"""Writers add, owners read: every mode and scheme, ids that meet, filters before the tags are there, segments that don't open."""
+"""Writers add, owners read: modes, schemes, ids that meet, filters before their tags are there, segments that don't open."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from ciphervec import (
     Keys,
     PersistentClient,
     StoreLocked,
-    WrongKey,
     Writer,
     WriterCard,
     WrittenBatch,
+    WrongKey,
 )
 
 Rows = Callable[..., np.ndarray]

@@ -57,8 +57,12 @@ pub(crate) fn change(held: &Held, change: &Change) -> Result<Checked, DatabaseEr
     let replaced = change.attachments.iter().find(|(name, _)| name == EVALUATION);
     let replaced = replaced.filter(|_| present.needs_evaluation());
     if let Some((_, bytes)) = replaced {
-        // In an index of its own first: the key that segments are held under may not change.
-        held.index.clone().set_evaluation_keys(bytes).map_err(invalid)?;
+        // In an index of its own first: the key that segments are held under may not change, unless none of them stays.
+        let mut index = held.index.clone();
+        for id in &change.remove {
+            index.remove(ciphervec::SegmentId(*id));
+        }
+        index.set_evaluation_keys(bytes).map_err(invalid)?;
     }
     if present.spec.scheme().is_additive() {
         match replaced {
@@ -77,12 +81,13 @@ pub(crate) fn change(held: &Held, change: &Change) -> Result<Checked, DatabaseEr
     Ok(Checked { description, evaluation, segments })
 }
 
-/// A new description may differ from the old one in its epoch and its sealed settings alone.
+/// A new description may differ from the old one in its epoch, its sealed settings, and the owner's key: which one that is
+/// matters to nobody but the owner, who rotates it.
 fn described(meta: &[u8], present: &Description) -> Result<Description, DatabaseError> {
     let described = Description::from_bytes(meta).map_err(DatabaseError::Invalid)?;
-    if described.spec != present.spec || described.key_id != present.key_id {
+    if described.spec != present.spec {
         return Err(DatabaseError::Invalid(
-            "the spec and the key of a collection are fixed when it is made; make another collection".into(),
+            "the spec of a collection is fixed when it is made; make another collection".into(),
         ));
     }
     Ok(described)

@@ -8,7 +8,7 @@ use ciphervec::IndexSpec;
 use serde::Deserialize;
 
 /// Newest format of the description; format 1 knew one scheme and did not name it.
-const FORMAT: u64 = 2;
+const FORMAT: u64 = 3;
 
 /// What a server reads of a description.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn both_formats_are_read() {
-        for format in [1, 2] {
+        for format in [1, 2, 3] {
             let read = Description::from_bytes(&written(format, "sealed")).expect("reads");
             assert_eq!((read.spec.collection(), read.epoch), ("faces", 3));
             assert!(read.needs_evaluation());
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_says_so() {
         for (bytes, word) in [
-            (written(3, "sealed"), "format 3"),
+            (written(4, "sealed"), "format 4"),
             (written(2, "paillier"), "paillier"),
             (b"[]".to_vec(), "JSON"),
             (written(2, "sealed").iter().map(|&b| if b == b'=' { b'!' } else { b }).collect(), ""),

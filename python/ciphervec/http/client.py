@@ -155,7 +155,7 @@ class HttpClient(Client):
             raise TypeError(f"an HttpClient has HttpStores, got {type(store).__name__}")
         for _ in range(_ATTEMPTS):
             try:
-                owner = Owner(self._keys, description.spec, epoch=description.epoch)
+                owner = description.owner(self._keys)
                 store.pin_evaluation(description.epoch, partial(_check_evaluation, name, owner))
                 return super()._collection(name, store, description)
             except Conflict:  # others changed it while it was read

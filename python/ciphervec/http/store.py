@@ -5,6 +5,7 @@ owner's side, without the keys.
 from __future__ import annotations
 
 import contextvars
+import json
 import secrets
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -119,6 +120,7 @@ class HttpStore:
                 "is there, and ask its operator."
             )
         self._trust.see(version, head, since)
+        self._repin(change)
         self._state = self._state.after(change, version, head)
         for new in change.add:
             for name, blob in new.blobs.items():
@@ -213,6 +215,20 @@ class HttpStore:
         if KEY_PAIR in self._state.attachments:
             pins["key pair"] = _native.blake3(self.attachment(KEY_PAIR)).hex()
         self._trust.pin(pins)
+
+    def _repin(self, change: Change) -> None:
+        """The owner has changed the keys from here."""
+        values = {} if change.meta is None else public_parameters(change.meta)
+        if KEY_PAIR in change.attachments:
+            values["key pair"] = _native.blake3(change.attachments[KEY_PAIR]).hex()
+            values[f"evaluation keys of epoch {self._epoch_of(change)}"] = _native.blake3(
+                change.attachments[EVALUATION]
+            ).hex()
+        if any(self._trust.pinned(name) not in (None, value) for name, value in values.items()):
+            self._trust.repin(values)
+
+    def _epoch_of(self, change: Change) -> int:
+        return int(json.loads(self.meta() if change.meta is None else change.meta)["epoch"])
 
     def _send(self, change: Change, inline: int, doing: str) -> Reply:
         self._upload(change, inline, doing)

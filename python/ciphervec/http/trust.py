@@ -106,6 +106,12 @@ class Trust:
                 self._pins.update(values)
                 self._write()
 
+    def repin(self, values: Mapping[str, str]) -> None:
+        """Hold the server to other values from now on: this client has changed them itself."""
+        with self._lock:
+            self._pins.update(values)
+            self._write()
+
     def pinned(self, name: str) -> str | None:
         """A pinned value."""
         return self._pins.get(name)
