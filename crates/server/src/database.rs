@@ -76,6 +76,11 @@ impl Database {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The collections that are open, by name.
+    pub fn open_collections(&self) -> Vec<Arc<Collection>> {
+        self.opened().values().map(Arc::clone).collect()
+    }
+
     /// The names of all collections, sorted.
     pub fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();

@@ -1,12 +1,31 @@
 //! Requests enter, sealed answers leave: an HTTP server for collections that it cannot read.
 #![forbid(unsafe_code)]
 
+pub mod access;
+pub mod app;
+pub mod audit;
+pub mod body;
+pub mod change;
 mod check;
+pub mod cli;
 pub mod collection;
+pub mod config;
+pub mod connections;
 pub mod database;
 pub mod description;
 pub mod error;
+pub mod hex;
+pub mod idempotency;
+mod lists;
+pub mod metrics;
+pub mod observe;
+pub mod openapi;
+pub mod problem;
+pub mod routes;
 pub mod scan_queue;
+pub mod serve;
+pub mod tokens;
+pub mod uploads;
 
 pub use collection::{Collection, CommitKey, Committed, Report, State, Statistics};
 pub use database::{Database, DatabaseOptions};

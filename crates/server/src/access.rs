@@ -1,0 +1,214 @@
+//! Requests enter; those whose token allows them go on, each with who sent it. The server's side.
+//!
+//! Every endpoint names what it needs in one table, and this middleware stands before each of them: a handler cannot forget it.
+
+use crate::app::App;
+use crate::audit::Line;
+use crate::body::{self, Meter};
+use crate::metrics::Counting;
+use crate::observe::RequestId;
+use crate::problem::Problem;
+use crate::tokens::{Lookup, TokenEntry, Verb};
+use axum::extract::{FromRequestParts, RawPathParams, Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// What an endpoint needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Nothing.
+    Public,
+    /// Any valid token; the handler shows what that one may see.
+    Token,
+    /// The verb metrics, or admin everywhere.
+    Metrics,
+    /// One of these verbs on the collection in the path.
+    Collection(&'static [Verb]),
+}
+
+impl Access {
+    /// The verb that an audit line names.
+    fn verb(self) -> &'static str {
+        match self {
+            Access::Public | Access::Token => "-",
+            Access::Metrics => Verb::Metrics.as_str(),
+            Access::Collection(verbs) => verbs.first().map_or("-", |verb| verb.as_str()),
+        }
+    }
+}
+
+/// Who sent a request.
+#[derive(Clone)]
+pub struct Principal(Option<Arc<TokenEntry>>);
+
+impl Principal {
+    /// The token's id; `-` where none is asked for.
+    pub fn id(&self) -> &str {
+        self.0.as_ref().map_or("-", |entry| &entry.id)
+    }
+
+    /// Whether it may do `verb` on that collection.
+    pub fn allows(&self, verb: Verb, collection: &str) -> bool {
+        self.0.as_ref().is_none_or(|entry| entry.allows(verb, collection))
+    }
+
+    /// Whether it may do anything at all with that collection.
+    pub fn knows(&self, collection: &str) -> bool {
+        let verbs = [Verb::Read, Verb::Query, Verb::Write, Verb::Admin];
+        verbs.iter().any(|&verb| self.allows(verb, collection))
+    }
+
+    fn meets(&self, access: Access, collection: &str) -> bool {
+        match access {
+            Access::Public | Access::Token => true,
+            Access::Metrics => self.0.as_ref().is_none_or(|entry| entry.allows_metrics()),
+            Access::Collection(verbs) => verbs.iter().any(|&verb| self.allows(verb, collection)),
+        }
+    }
+}
+
+/// Requests in flight of each token.
+#[derive(Default)]
+pub struct InFlight(Mutex<HashMap<String, usize>>);
+
+impl InFlight {
+    fn enter(self: &Arc<Self>, id: &str, limit: usize) -> Option<InFlightGuard> {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry(id.to_owned()).or_default();
+        if *count >= limit {
+            return None;
+        }
+        *count += 1;
+        Some(InFlightGuard { all: self.clone(), id: id.to_owned() })
+    }
+}
+
+struct InFlightGuard {
+    all: Arc<InFlight>,
+    id: String,
+}
+
+impl Drop for InFlightGuard {
+    fn drop(&mut self) {
+        let mut counts = self.all.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = counts.get_mut(&self.id) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.id);
+            }
+        }
+    }
+}
+
+/// What stands before one endpoint.
+#[derive(Clone)]
+pub struct Gate {
+    /// The server.
+    pub app: Arc<App>,
+    /// What the endpoint needs.
+    pub access: Access,
+    /// What it does, for audit lines.
+    pub action: &'static str,
+}
+
+/// Lets a request through, or answers it.
+pub async fn check(State(gate): State<Gate>, request: Request, next: Next) -> Response {
+    let _counting = Counting::new(&gate.app.metrics.in_flight);
+    if gate.access == Access::Public {
+        return next.run(request).await;
+    }
+    let (mut parts, body) = request.into_parts();
+    let params = RawPathParams::from_request_parts(&mut parts, &()).await;
+    let collection = match &params {
+        Err(_) => None,
+        Ok(params) => {
+            params.iter().find(|(key, _)| *key == "name").map(|(_, value)| value.to_owned())
+        }
+    };
+    let collection = collection.unwrap_or_default();
+    let id = parts.extensions.get::<RequestId>().cloned().unwrap_or_default();
+    let meter = parts.extensions.get::<Arc<Meter>>().cloned().unwrap_or_default();
+    let principal = gate.principal(&parts.headers);
+    let token = principal.as_ref().map_or("-", Principal::id).to_owned();
+    let admitted = principal.and_then(|principal| {
+        if params.is_err() || !principal.meets(gate.access, &collection) {
+            return Err(Problem::not_found());
+        }
+        Ok((gate.enter(&principal)?, principal))
+    });
+    let (response, denied) = match admitted {
+        Ok((_guard, principal)) => {
+            parts.extensions.insert(principal);
+            (next.run(Request::from_parts(parts, body)).await, false)
+        }
+        Err(problem) => {
+            // Strangers get to send less than those who will be back in a second.
+            let known = problem.status() == StatusCode::TOO_MANY_REQUESTS;
+            let limit = if known { gate.app.limits.max_body } else { 64 << 10 };
+            body::drain(body, limit, Duration::from_secs(5)).await;
+            (problem.into_response(), true)
+        }
+    };
+    let status = response.status();
+    let failed = status.is_client_error() || status.is_server_error();
+    gate.app.audit.write(&Line {
+        time: jiff::Timestamp::now(),
+        request: id.as_str(),
+        token: &token,
+        verb: gate.access.verb(),
+        action: gate.action,
+        collection: &collection,
+        outcome: if denied {
+            "denied"
+        } else if failed {
+            "failed"
+        } else {
+            "allowed"
+        },
+        status: status.as_u16(),
+        received: meter.received(),
+        sent: body::content_length(response.headers()).unwrap_or_default(),
+    });
+    response
+}
+
+impl Gate {
+    fn principal(&self, headers: &HeaderMap) -> Result<Principal, Problem> {
+        let Some(tokens) = &self.app.tokens else { return Ok(Principal(None)) };
+        let mut values = headers.get_all(header::AUTHORIZATION).iter();
+        let presented = match (values.next(), values.next()) {
+            (Some(value), None) => value.to_str().ok().and_then(bearer),
+            _ => None,
+        };
+        match tokens.find(presented.unwrap_or_default()) {
+            Lookup::Known(entry) => Ok(Principal(Some(entry))),
+            Lookup::Unknown => Err(Problem::unauthorized()),
+            Lookup::Unreadable => {
+                Err(Problem::busy("the token file cannot be read", Duration::from_secs(5)))
+            }
+        }
+    }
+
+    fn enter(&self, principal: &Principal) -> Result<Option<InFlightGuard>, Problem> {
+        let Some(entry) = &principal.0 else { return Ok(None) };
+        let limit = self.app.limits.per_token;
+        let guard = self.app.in_flight.enter(&entry.id, limit);
+        guard.map(Some).ok_or_else(|| {
+            self.app.metrics.reject("token");
+            let says = format!("this token has {limit} requests in flight already");
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-many-requests", says)
+                .hint("wait for answers, or use another token for the other half of the work")
+                .retry_after(Duration::from_secs(1))
+        })
+    }
+}
+
+/// The token of `Bearer <token>`.
+fn bearer(value: &str) -> Option<&str> {
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token)
+}

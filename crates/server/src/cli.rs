@@ -1,0 +1,263 @@
+//! A command line enters; a running server, or a changed token file, and an exit code leave. The server's side.
+
+use crate::config::{ServeOptions, TOKENS, data_folder, duration};
+use crate::serve;
+use crate::tokens::{self, TokenEntry, TokenRequest, Verb};
+use clap::{Args, Parser, Subcommand};
+use jiff::{SignedDuration, Timestamp};
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+const SERVE_EXAMPLES: &str = "\
+Examples:
+  On this machine only, no token:
+    ciphervec serve --data db
+
+  For others, with TLS and tokens:
+    ciphervec token create --data db --collection '*' --verb admin --expires 90d
+    ciphervec serve --data db --listen 0.0.0.0:8707 --tls-cert fullchain.pem --tls-key key.pem
+
+Every option can be set by its CIPHERVEC_… variable instead. CIPHERVEC_LOG chooses what is logged (info, debug, …).
+SIGTERM stops it once requests in flight have ended; SIGHUP reads certificates again and reopens the audit file.";
+
+const TOKEN_EXAMPLES: &str = "\
+Examples:
+  ciphervec token create --data db --collection faces --verb query --expires 30d
+  ciphervec token create --data db --collection 'text-*' --verb read --verb query --verb write --expires 1d --name indexer
+  ciphervec token list --data db
+  ciphervec token revoke --data db 1f0c9a3be2d46578
+
+A running server sees the change with its next request.";
+
+#[derive(Parser)]
+#[command(
+    name = "ciphervec",
+    version,
+    about = "An HTTP server for embeddings that stay encrypted: it holds no key",
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serve a folder or a bucket of encrypted collections over HTTP.
+    #[command(after_help = SERVE_EXAMPLES)]
+    Serve(Box<ServeOptions>),
+    /// Make, list and revoke the tokens that clients show.
+    #[command(after_help = TOKEN_EXAMPLES, subcommand_required = true, arg_required_else_help = true)]
+    Token {
+        #[command(subcommand)]
+        command: TokenCommand,
+    },
+}
+
+#[derive(Subcommand)]
+enum TokenCommand {
+    /// Make a token and print it once: only its hash is stored.
+    Create {
+        #[command(flatten)]
+        place: Place,
+        /// A collection's name, a prefix such as faces-*, or *; may be repeated.
+        #[arg(long = "collection", required = true, value_name = "NAME")]
+        collections: Vec<String>,
+        /// What it may do; may be repeated. admin includes the others.
+        #[arg(long = "verb", required = true, value_enum)]
+        verbs: Vec<Verb>,
+        /// When it stops: 30d, 12h, … or never.
+        #[arg(long, value_parser = lifetime, value_name = "DURATION")]
+        expires: Lifetime,
+        /// What you call it.
+        #[arg(long, default_value = "", hide_default_value = true)]
+        name: String,
+    },
+    /// Show every token's id, scope and state.
+    List {
+        #[command(flatten)]
+        place: Place,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Stop a token at once.
+    Revoke {
+        #[command(flatten)]
+        place: Place,
+        /// Its id, as `token list` shows it.
+        id: String,
+    },
+}
+
+/// Where the token file is.
+#[derive(Args)]
+struct Place {
+    /// The data folder that is served; the token file in it is tokens.json.
+    #[arg(long, env = "CIPHERVEC_DATA", required_unless_present = "tokens", value_name = "DIR")]
+    data: Option<String>,
+    /// The token file, where it is another, as for a bucket.
+    #[arg(long, env = "CIPHERVEC_TOKENS", value_name = "FILE")]
+    tokens: Option<PathBuf>,
+}
+
+impl Place {
+    fn file(&self) -> Result<PathBuf, String> {
+        let beside = self.data.as_deref().and_then(data_folder).map(|folder| folder.join(TOKENS));
+        self.tokens.clone().or(beside).ok_or_else(|| {
+            "a bucket has no folder for a token file; name one with --tokens FILE, here and for serve".into()
+        })
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Lifetime {
+    Never,
+    For(SignedDuration),
+}
+
+fn lifetime(text: &str) -> Result<Lifetime, String> {
+    if text == "never" {
+        return Ok(Lifetime::Never);
+    }
+    let duration = duration(text)?;
+    if duration.is_zero() {
+        return Err("a token that expires at once is of no use".into());
+    }
+    SignedDuration::try_from(duration).map(Lifetime::For).map_err(|error| error.to_string())
+}
+
+/// Runs a command line, the program's name first, and returns its exit code: 0, 2 for a wrong command line, 1 for what
+/// went wrong.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    let command = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli.command,
+        Err(error) => {
+            // Nothing is left to be done if the terminal is gone.
+            let _ = error.print();
+            return u8::try_from(error.exit_code()).unwrap_or(2);
+        }
+    };
+    let done = match command {
+        Command::Serve(options) => serve::serve(&options),
+        Command::Token { command } => token(command),
+    };
+    match done {
+        Ok(()) => 0,
+        Err(says) => {
+            let _ = writeln!(io::stderr(), "error: {says}");
+            1
+        }
+    }
+}
+
+fn token(command: TokenCommand) -> Result<(), String> {
+    let printed = match command {
+        TokenCommand::Create { place, collections, verbs, expires, name } => {
+            let lifetime = match expires {
+                Lifetime::Never => None,
+                Lifetime::For(duration) => Some(duration),
+            };
+            let file = place.file()?;
+            let request = TokenRequest { name, collections, verbs, lifetime };
+            let new = tokens::create(&file, request).map_err(|error| error.to_string())?;
+            let says = format!(
+                "token {} for {}, kept as a hash in {}; it is shown only now:",
+                new.entry.id,
+                scope(&new.entry),
+                file.display()
+            );
+            writeln!(io::stderr(), "{says}").and_then(|()| writeln!(io::stdout(), "{}", *new.token))
+        }
+        TokenCommand::List { place, json } => {
+            let entries = tokens::load(&place.file()?).map_err(|error| error.to_string())?;
+            list(&entries, json)
+        }
+        TokenCommand::Revoke { place, id } => {
+            let entry = tokens::revoke(&place.file()?, &id).map_err(|error| error.to_string())?;
+            writeln!(io::stdout(), "revoked {} ({})", entry.id, scope(&entry))
+        }
+    };
+    printed.map_err(|error| format!("cannot print: {error}"))
+}
+
+fn list(entries: &[TokenEntry], json: bool) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    let now = Timestamp::now();
+    let state = |entry: &TokenEntry| match entry {
+        entry if entry.revoked.is_some() => "revoked",
+        entry if entry.is_expired(now) => "expired",
+        entry if entry.is_live(now) => "live",
+        _ => "not yet valid",
+    };
+    if json {
+        let lines = entries.iter().map(|entry| {
+            serde_json::json!({
+                "id": entry.id, "name": entry.name, "collections": entry.collections, "verbs": entry.verbs,
+                "created": entry.created, "expires": entry.expires, "revoked": entry.revoked, "state": state(entry),
+            })
+        });
+        return writeln!(out, "{:#}", serde_json::Value::from_iter(lines));
+    }
+    if entries.is_empty() {
+        writeln!(out, "there are no tokens; make one with: ciphervec token create")?;
+    }
+    for entry in entries {
+        let expires = entry.expires.map_or("never".to_owned(), |expires| expires.to_string());
+        let (id, name) = (&entry.id, &entry.name);
+        writeln!(out, "{id}  {:13}  expires {expires:20}  {}  {name}", state(entry), scope(entry))?;
+    }
+    Ok(())
+}
+
+fn scope(entry: &TokenEntry) -> String {
+    let verbs: Vec<&str> = entry.verbs.iter().map(|verb| verb.as_str()).collect();
+    format!("{} on {}", verbs.join(", "), entry.collections.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound_and_every_option_explains_itself() {
+        let mut command = Cli::command();
+        command.build();
+        command.clone().debug_assert();
+        let mut open: Vec<&clap::Command> = vec![&command];
+        while let Some(command) = open.pop() {
+            for argument in command.get_arguments() {
+                assert!(
+                    argument.get_help().is_some(),
+                    "{} {}",
+                    command.get_name(),
+                    argument.get_id()
+                );
+            }
+            open.extend(command.get_subcommands().filter(|one| one.get_name() != "help"));
+        }
+    }
+
+    #[test]
+    fn a_token_needs_an_end() {
+        let line = |extra: &[&str]| {
+            let words = [
+                "ciphervec",
+                "token",
+                "create",
+                "--data",
+                "db",
+                "--collection",
+                "faces",
+                "--verb",
+                "query",
+            ];
+            Cli::try_parse_from(words.iter().chain(extra)).is_ok()
+        };
+        assert!(line(&["--expires", "30d"]) && line(&["--expires", "never"]));
+        assert!(!line(&[]) && !line(&["--expires", "soon"]) && !line(&["--expires", "0s"]));
+    }
+}

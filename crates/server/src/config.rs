@@ -1,0 +1,193 @@
+//! Words of the operator enter; checked options leave. The server's side.
+
+use clap::{Args, ValueEnum};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How log lines look.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// What `serve` is told.
+#[derive(Args, Clone, Debug)]
+pub struct ServeOptions {
+    /// Where the collections are: a folder, or a bucket with an optional prefix as s3://bucket/prefix. Credentials of a
+    /// bucket come from the usual AWS_* variables.
+    #[arg(long, env = "CIPHERVEC_DATA", value_name = "DIR|s3://…")]
+    pub data: String,
+    /// Address and port. Port 0 takes a free one. Off loopback TLS and a token are needed.
+    #[arg(long, env = "CIPHERVEC_LISTEN", default_value = "127.0.0.1:8707", value_parser = address)]
+    pub listen: SocketAddr,
+    /// Certificate chain, PEM. SIGHUP reads it again.
+    #[arg(long, env = "CIPHERVEC_TLS_CERT", requires = "tls_key", value_name = "FILE")]
+    pub tls_cert: Option<PathBuf>,
+    /// Its private key, PEM.
+    #[arg(long, env = "CIPHERVEC_TLS_KEY", requires = "tls_cert", value_name = "FILE")]
+    pub tls_key: Option<PathBuf>,
+    /// The token file. Left out: tokens.json in a data folder, if it is there.
+    #[arg(long, env = "CIPHERVEC_TOKENS", value_name = "FILE")]
+    pub tokens: Option<PathBuf>,
+    /// Memory for segments. Larger collections are answered too, more slowly, and the log says so.
+    #[arg(long, env = "CIPHERVEC_MEMORY_BUDGET", default_value = "4GiB", value_parser = size)]
+    pub memory_budget: u64,
+    /// Threads that scan; all cores if left out.
+    #[arg(long, env = "CIPHERVEC_THREADS", default_value_t = 0, hide_default_value = true)]
+    pub threads: usize,
+    /// The largest body of one request. Larger blobs come as uploads.
+    #[arg(long, env = "CIPHERVEC_MAX_BODY", default_value = "64MiB", value_parser = size)]
+    pub max_body: u64,
+    /// The largest upload, and the most that the uploads of one commit may add up to.
+    #[arg(long, env = "CIPHERVEC_MAX_UPLOAD", default_value = "1GiB", value_parser = size)]
+    pub max_upload: u64,
+    /// What unfinished uploads may take on disk together.
+    #[arg(long, env = "CIPHERVEC_UPLOAD_QUOTA", default_value = "4GiB", value_parser = size)]
+    pub upload_quota: u64,
+    /// How long an upload that nobody continues is kept.
+    #[arg(long, env = "CIPHERVEC_UPLOAD_LIFETIME", default_value = "24h", value_parser = duration)]
+    pub upload_lifetime: Duration,
+    /// Queries that may wait; more are told to come back.
+    #[arg(long, env = "CIPHERVEC_QUEUE", default_value_t = 64)]
+    pub queue: usize,
+    /// Requests that one token may have in flight.
+    #[arg(long, env = "CIPHERVEC_PER_TOKEN", default_value_t = 32)]
+    pub per_token: usize,
+    /// Open connections; more are closed at once.
+    #[arg(long, env = "CIPHERVEC_CONNECTIONS", default_value_t = 1024)]
+    pub connections: usize,
+    /// How long a sender may pause within a request.
+    #[arg(long, env = "CIPHERVEC_PATIENCE", default_value = "15s", value_parser = duration)]
+    pub patience: Duration,
+    /// Folder for unfinished uploads. Left out: .uploads in a data folder, or the system's temporary folder.
+    #[arg(long, env = "CIPHERVEC_SPOOL", value_name = "DIR")]
+    pub spool: Option<PathBuf>,
+    /// Where audit lines are appended, as JSON. Left out: they go to the log.
+    #[arg(long, env = "CIPHERVEC_AUDIT", value_name = "FILE")]
+    pub audit: Option<PathBuf>,
+    /// How log lines look.
+    #[arg(long, env = "CIPHERVEC_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+    /// How long requests in flight may take when the server is told to stop.
+    #[arg(long, env = "CIPHERVEC_DRAIN", default_value = "30s", value_parser = duration)]
+    pub drain: Duration,
+}
+
+impl ServeOptions {
+    /// The data folder; none for a bucket.
+    pub fn folder(&self) -> Option<PathBuf> {
+        data_folder(&self.data)
+    }
+
+    /// The token file in use, if any.
+    pub fn token_file(&self) -> Option<PathBuf> {
+        let beside =
+            || self.folder().map(|folder| folder.join(TOKENS)).filter(|path| path.exists());
+        self.tokens.clone().or_else(beside)
+    }
+
+    /// Where unfinished uploads go.
+    pub fn spool_folder(&self) -> PathBuf {
+        let beside = || self.folder().map(|folder| folder.join(".uploads"));
+        let temporary = || std::env::temp_dir().join("ciphervec-uploads");
+        self.spool.clone().or_else(beside).unwrap_or_else(temporary)
+    }
+}
+
+/// The token file's name in a data folder.
+pub const TOKENS: &str = "tokens.json";
+
+/// The folder that a path or a `file://` URL names; none for a bucket.
+pub fn data_folder(data: &str) -> Option<PathBuf> {
+    match data.split_once("://") {
+        None => Some(PathBuf::from(data)),
+        Some(("file", path)) => Some(Path::new(path).to_owned()),
+        Some(_) => None,
+    }
+}
+
+/// `512`, `64MiB`, `4GB`: bytes.
+///
+/// # Errors
+/// What is expected instead.
+pub fn size(text: &str) -> Result<u64, String> {
+    let refused = || {
+        format!("{text:?} is no size; write bytes, or a number with KiB, MiB, GiB, kB, MB or GB")
+    };
+    let split = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let factor = match unit.trim() {
+        "" | "B" => 1,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        "TiB" => 1 << 40,
+        "kB" => 1_000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        "TB" => 1_000_000_000_000,
+        _ => return Err(refused()),
+    };
+    let bytes: Option<u64> =
+        number.parse::<u64>().ok().and_then(|number| number.checked_mul(factor));
+    bytes.filter(|&bytes| bytes > 0).ok_or_else(refused)
+}
+
+/// `500ms`, `30s`, `15m`, `12h`, `30d`.
+///
+/// # Errors
+/// What is expected instead.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let refused = || format!("{text:?} is no duration; write a number with ms, s, m, h or d");
+    let split = text.find(|character: char| !character.is_ascii_digit()).ok_or_else(refused)?;
+    let (number, unit) = text.split_at(split);
+    let milliseconds = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return Err(refused()),
+    };
+    let total: Option<u64> =
+        number.parse::<u64>().ok().and_then(|number| number.checked_mul(milliseconds));
+    total.map(Duration::from_millis).ok_or_else(refused)
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let found = text.to_socket_addrs().ok().and_then(|mut found| found.next());
+    found.ok_or_else(|| {
+        format!("{text:?} is no address with a port; write 127.0.0.1:8707 or [::1]:8707")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_durations_have_units() {
+        assert_eq!(size("512"), Ok(512));
+        assert_eq!(size("64MiB"), Ok(67_108_864));
+        assert_eq!(size("4 GB"), Ok(4_000_000_000));
+        for bad in ["", "0", "-1", "1.5GiB", "GiB", "1 parsec", "99999999999999TiB"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("30d"), Ok(Duration::from_secs(2_592_000)));
+        for bad in ["", "30", "s", "-1s", "1w", "99999999999999999d"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn folders_and_buckets_are_told_apart() {
+        assert_eq!(data_folder("db"), Some("db".into()));
+        assert_eq!(data_folder("file:///srv/db"), Some("/srv/db".into()));
+        assert_eq!(data_folder("s3://bucket/prefix"), None);
+    }
+}

@@ -1,0 +1,8 @@
+//! A command line enters, an exit code leaves: the program `ciphervec-server`. The server's side.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ExitCode::from(ciphervec_server::cli::run(std::env::args_os()))
+}

@@ -1,0 +1,250 @@
+//! What happened enters; Prometheus text leaves. The server's side.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+/// The media type of [`Metrics::text`].
+pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// A route's requests with one status.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct RequestLabels {
+    /// GET, PUT, …
+    pub method: String,
+    /// The route as in the OpenAPI document, never a path that was sent.
+    pub route: String,
+    /// The status.
+    pub status: u16,
+}
+
+/// A route.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct RouteLabels {
+    /// GET, PUT, …
+    pub method: String,
+    /// The route as in the OpenAPI document.
+    pub route: String,
+}
+
+/// A collection.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct CollectionLabels {
+    /// Its name.
+    pub collection: String,
+}
+
+/// Why a request was turned away.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct ReasonLabels {
+    /// `token`, `memory`, `operations` or `connections`.
+    pub reason: &'static str,
+}
+
+/// What is known of a collection when the metrics are read.
+pub struct Reading {
+    /// Its name.
+    pub name: String,
+    /// Rows.
+    pub rows: u64,
+    /// Bytes stored.
+    pub bytes: u64,
+    /// Bytes in memory.
+    pub resident: u64,
+    /// Segments.
+    pub segments: u64,
+}
+
+/// Every metric of the server.
+pub struct Metrics {
+    registry: Registry,
+    requests: Family<RequestLabels, Counter>,
+    seconds: Family<RouteLabels, Histogram, fn() -> Histogram>,
+    /// Requests being answered.
+    pub in_flight: Gauge,
+    /// Open connections.
+    pub connections: Gauge,
+    /// Queries that wait or are being answered.
+    pub queries: Gauge,
+    waiting: Gauge,
+    /// Bytes of request bodies in memory.
+    pub buffered: Gauge<u64, AtomicU64>,
+    /// Bytes of request bodies.
+    pub received: Counter,
+    /// Bytes of answers.
+    pub sent: Counter,
+    rejected: Family<ReasonLabels, Counter>,
+    /// Queries answered piece by piece, since the collection is larger than the memory budget.
+    pub degraded: Counter,
+    queue_seconds: Histogram,
+    scan_seconds: Histogram,
+    commit_seconds: Histogram,
+    /// Open uploads.
+    pub uploads: Gauge,
+    /// Bytes set aside for them.
+    pub upload_bytes: Gauge<u64, AtomicU64>,
+    rows: Family<CollectionLabels, Gauge>,
+    bytes: Family<CollectionLabels, Gauge>,
+    resident: Family<CollectionLabels, Gauge>,
+    segments: Family<CollectionLabels, Gauge>,
+}
+
+/// From a tenth of a millisecond to a minute and a half.
+fn latency() -> Histogram {
+    Histogram::new(exponential_buckets(0.0001, 2.0, 20))
+}
+
+impl Metrics {
+    /// All at zero.
+    pub fn new() -> Self {
+        let metrics = Metrics {
+            registry: Registry::with_prefix("ciphervec"),
+            requests: Family::default(),
+            seconds: Family::new_with_constructor(latency as fn() -> Histogram),
+            in_flight: Gauge::default(),
+            connections: Gauge::default(),
+            queries: Gauge::default(),
+            waiting: Gauge::default(),
+            buffered: Gauge::default(),
+            received: Counter::default(),
+            sent: Counter::default(),
+            rejected: Family::default(),
+            degraded: Counter::default(),
+            queue_seconds: latency(),
+            scan_seconds: latency(),
+            commit_seconds: latency(),
+            uploads: Gauge::default(),
+            upload_bytes: Gauge::default(),
+            rows: Family::default(),
+            bytes: Family::default(),
+            resident: Family::default(),
+            segments: Family::default(),
+        };
+        metrics.registered()
+    }
+
+    fn registered(mut self) -> Self {
+        let to = &mut self.registry;
+        to.register("requests", "Answers by route and status", self.requests.clone());
+        to.register_with_unit(
+            "request",
+            "From the first byte of a request to the first of its answer",
+            Unit::Seconds,
+            self.seconds.clone(),
+        );
+        to.register("requests_in_flight", "Requests being answered", self.in_flight.clone());
+        to.register("connections", "Open connections", self.connections.clone());
+        to.register("queries_in_flight", "Queries waiting or being answered", self.queries.clone());
+        to.register("queries_waiting", "Queries waiting for their turn", self.waiting.clone());
+        to.register_with_unit(
+            "buffered",
+            "Request bodies in memory",
+            Unit::Bytes,
+            self.buffered.clone(),
+        );
+        to.register_with_unit("received", "Bodies of requests", Unit::Bytes, self.received.clone());
+        to.register_with_unit("sent", "Bodies of answers", Unit::Bytes, self.sent.clone());
+        to.register("rejected", "Requests turned away, by what ran out", self.rejected.clone());
+        to.register(
+            "degraded_answers",
+            "Queries over more segments than fit the memory budget",
+            self.degraded.clone(),
+        );
+        let seconds = |to: &mut Registry, name, help, histogram: &Histogram| {
+            to.register_with_unit(name, help, Unit::Seconds, histogram.clone());
+        };
+        seconds(to, "query_queue", "Waiting for other queries", &self.queue_seconds);
+        seconds(to, "query_scan", "Answering a query", &self.scan_seconds);
+        seconds(to, "commit", "A commit, fsync included", &self.commit_seconds);
+        to.register("uploads", "Unfinished uploads", self.uploads.clone());
+        to.register_with_unit(
+            "upload",
+            "Set aside for uploads",
+            Unit::Bytes,
+            self.upload_bytes.clone(),
+        );
+        to.register("collection_rows", "Rows, deleted ones included", self.rows.clone());
+        to.register_with_unit("collection", "Stored", Unit::Bytes, self.bytes.clone());
+        to.register_with_unit(
+            "collection_resident",
+            "In memory",
+            Unit::Bytes,
+            self.resident.clone(),
+        );
+        to.register("collection_segments", "Segments", self.segments.clone());
+        self
+    }
+
+    /// An answer has begun.
+    pub fn answered(&self, labels: RequestLabels, took: Duration) {
+        let route = RouteLabels { method: labels.method.clone(), route: labels.route.clone() };
+        self.seconds.get_or_create(&route).observe(took.as_secs_f64());
+        self.requests.get_or_create(&labels).inc();
+    }
+
+    /// A request was turned away.
+    pub fn reject(&self, reason: &'static str) {
+        self.rejected.get_or_create(&ReasonLabels { reason }).inc();
+    }
+
+    /// A query was answered.
+    pub fn query(&self, queue: Duration, scan: Duration, degraded: bool) {
+        self.queue_seconds.observe(queue.as_secs_f64());
+        self.scan_seconds.observe(scan.as_secs_f64());
+        self.degraded.inc_by(u64::from(degraded));
+    }
+
+    /// A commit is durable.
+    pub fn commit(&self, took: Duration) {
+        self.commit_seconds.observe(took.as_secs_f64());
+    }
+
+    /// Everything as text, with what is known of each collection and of the queue now.
+    pub fn text(&self, collections: &[Reading], waiting: usize) -> String {
+        let whole = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+        self.waiting.set(whole(waiting as u64));
+        for family in [&self.rows, &self.bytes, &self.resident, &self.segments] {
+            family.clear();
+        }
+        for reading in collections {
+            let labels = CollectionLabels { collection: reading.name.clone() };
+            self.rows.get_or_create(&labels).set(whole(reading.rows));
+            self.bytes.get_or_create(&labels).set(whole(reading.bytes));
+            self.resident.get_or_create(&labels).set(whole(reading.resident));
+            self.segments.get_or_create(&labels).set(whole(reading.segments));
+        }
+        let mut text = String::new();
+        // Writing into a string cannot fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Counts something up while it lives.
+pub struct Counting(Gauge);
+
+impl Counting {
+    /// Counts one up.
+    pub fn new(gauge: &Gauge) -> Self {
+        gauge.inc();
+        Counting(gauge.clone())
+    }
+}
+
+impl Drop for Counting {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}

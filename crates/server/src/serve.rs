@@ -1,0 +1,245 @@
+//! Options enter; a server that listens until it is told to stop leaves. The server's side.
+
+use crate::app::{self, App};
+use crate::config::{LogFormat, ServeOptions};
+use crate::connections::Admission;
+use crate::tokens;
+use axum_server::Handle;
+use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
+use hyper_util::rt::TokioTimer;
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tracing_subscriber::EnvFilter;
+
+/// How long a client may take over its headers.
+const HEADER_PATIENCE: Duration = Duration::from_secs(10);
+const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(10);
+const UPLOAD_SWEEP: Duration = Duration::from_secs(60);
+/// What one HTTP/2 connection may have under way, and the bytes that may be on their way to it.
+const STREAMS: u32 = 128;
+const STREAM_WINDOW: u32 = 1 << 20;
+const CONNECTION_WINDOW: u32 = 4 << 20;
+const MAX_HEADERS: u32 = 32 << 10;
+
+/// Serves until a signal comes.
+///
+/// # Errors
+/// A sentence for the operator, with the next step.
+pub fn serve(options: &ServeOptions) -> Result<(), String> {
+    log_to_stderr(options.log_format);
+    check_exposure(options)?;
+    let tls = match (&options.tls_cert, &options.tls_key) {
+        (Some(cert), Some(key)) => Some(RustlsConfig::from_config(read_tls(cert, key)?)),
+        _ => None,
+    };
+    let listener = TcpListener::bind(options.listen).map_err(|error| {
+        format!(
+            "cannot listen on {}: {error}; choose another address with --listen",
+            options.listen
+        )
+    })?;
+    let app = App::open(options)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("cannot start threads: {error}"))?;
+    let served = runtime.block_on(run(options, app.clone(), listener, tls));
+    app.database.close();
+    runtime.shutdown_timeout(Duration::from_secs(5));
+    tracing::info!("stopped");
+    served
+}
+
+/// Off loopback nobody listens in, and nobody comes in without a token.
+///
+/// # Errors
+/// The commands that make up for what is missing.
+pub fn check_exposure(options: &ServeOptions) -> Result<(), String> {
+    let file = options.token_file();
+    if options.listen.ip().is_loopback() {
+        if file.is_none() {
+            tracing::warn!(
+                "no token file: every program on this machine may do everything; ciphervec token create makes one"
+            );
+        }
+        return Ok(());
+    }
+    let address = options.listen;
+    if options.tls_cert.is_none() {
+        return Err(format!(
+            "refusing to listen on {address} without TLS: tokens would go over the network in clear.\n\
+             Give a certificate:  --tls-cert fullchain.pem --tls-key key.pem\n\
+             One for tests:       openssl req -x509 -newkey ed25519 -nodes -days 30 -subj /CN=localhost \
+             -addext subjectAltName=DNS:localhost -keyout key.pem -out fullchain.pem\n\
+             Or stay on loopback: --listen 127.0.0.1:{}",
+            address.port()
+        ));
+    }
+    let entries = match &file {
+        None => Vec::new(),
+        Some(path) => tokens::load(path).map_err(|error| error.to_string())?,
+    };
+    let now = jiff::Timestamp::now();
+    if !entries.iter().any(|entry| entry.is_live(now)) {
+        return Err(format!(
+            "refusing to listen on {address} without a live token: anyone could do everything.\n\
+             Make one:            ciphervec token create --data {} --collection '*' --verb admin --expires 90d\n\
+             Or stay on loopback: --listen 127.0.0.1:{}",
+            options.data,
+            address.port()
+        ));
+    }
+    Ok(())
+}
+
+fn read_tls(cert: &Path, key: &Path) -> Result<Arc<ServerConfig>, String> {
+    let unreadable = |path: &Path, error: String| {
+        format!("cannot use {}: {error}; PEM files are expected", path.display())
+    };
+    let chain = CertificateDer::pem_file_iter(cert)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|error| unreadable(cert, error.to_string()))?;
+    let key_bytes =
+        PrivateKeyDer::from_pem_file(key).map_err(|error| unreadable(key, error.to_string()))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .with_no_client_auth()
+        .with_single_cert(chain, key_bytes)
+        .map_err(|error| unreadable(cert, error.to_string()))?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
+async fn run(
+    options: &ServeOptions,
+    app: Arc<App>,
+    listener: TcpListener,
+    tls: Option<RustlsConfig>,
+) -> Result<(), String> {
+    listener.set_nonblocking(true).map_err(|error| error.to_string())?;
+    let handle = Handle::new();
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let stopping = tokio::spawn(stop(app.clone(), handle.clone(), options.drain));
+    let sweeping = tokio::spawn(sweep(app.clone()));
+    let announcing = tokio::spawn(announce(app.clone(), handle.clone(), scheme));
+    #[cfg(unix)]
+    let reloading = tokio::spawn(reload(app.clone(), tls.clone(), options.clone()));
+    let admission = Admission::new(options.connections, app.metrics.clone());
+    let router = app::router(&app).into_make_service();
+    let mut server =
+        axum_server::from_tcp(listener).map_err(|error| error.to_string())?.handle(handle);
+    server
+        .http_builder()
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_PATIENCE)
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_header_list_size(MAX_HEADERS)
+        .keep_alive_interval(Duration::from_secs(30))
+        .keep_alive_timeout(Duration::from_secs(30));
+    let served = match tls {
+        None => server.acceptor(admission).serve(router).await,
+        Some(config) => {
+            let acceptor = RustlsAcceptor::new(config).handshake_timeout(HANDSHAKE_PATIENCE);
+            server.acceptor(acceptor.acceptor(admission)).serve(router).await
+        }
+    };
+    stopping.abort();
+    sweeping.abort();
+    announcing.abort();
+    #[cfg(unix)]
+    reloading.abort();
+    served.map_err(|error| format!("the server stopped: {error}"))
+}
+
+/// Says where the server listens, once it can answer.
+async fn announce(app: Arc<App>, handle: Handle<SocketAddr>, scheme: &str) {
+    let Some(address) = handle.listening().await else { return };
+    while !app.ready() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    // The one line that programs read; it does not depend on how logs look.
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "listening on {scheme}://{address}");
+}
+
+/// Waits for the signal to stop, lets requests in flight end, and gives up on them when a second one comes.
+async fn stop(app: Arc<App>, handle: Handle<SocketAddr>, drain: Duration) {
+    signalled().await;
+    tracing::info!(seconds = drain.as_secs(), "stopping: requests in flight may end");
+    app.drain();
+    handle.graceful_shutdown(Some(drain));
+    signalled().await;
+    handle.shutdown();
+}
+
+#[cfg(unix)]
+async fn signalled() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut interrupt), Ok(mut terminate)) =
+        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+}
+
+#[cfg(not(unix))]
+async fn signalled() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// On SIGHUP: certificates are read again, and the audit file is opened by its name again.
+#[cfg(unix)]
+async fn reload(app: Arc<App>, tls: Option<RustlsConfig>, options: ServeOptions) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut hangup) = signal(SignalKind::hangup()) else { return };
+    while hangup.recv().await.is_some() {
+        if let Err(error) = app.audit.reopen() {
+            tracing::error!(%error, "the audit file could not be opened again");
+        }
+        if let (Some(tls), Some(cert), Some(key)) = (&tls, &options.tls_cert, &options.tls_key) {
+            match read_tls(cert, key) {
+                Ok(config) => {
+                    tls.reload_from_config(config);
+                    tracing::info!("certificates were read again");
+                }
+                Err(error) => tracing::error!(error, "the old certificates stay in use"),
+            }
+        }
+    }
+}
+
+async fn sweep(app: Arc<App>) {
+    loop {
+        tokio::time::sleep(UPLOAD_SWEEP).await;
+        let uploads = app.uploads.clone();
+        // A sweep that fails is followed by another.
+        let _ = tokio::task::spawn_blocking(move || uploads.expire()).await;
+    }
+}
+
+fn log_to_stderr(format: LogFormat) {
+    let filter =
+        EnvFilter::try_from_env("CIPHERVEC_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A program that embeds this one may log its own way already.
+    let _ = match format {
+        LogFormat::Text => builder.with_ansi(false).try_init(),
+        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+    };
+}

@@ -1,0 +1,321 @@
+//! Pieces of large blobs enter and wait on the local disk; whole blobs leave when a commit names them. The server's side.
+//!
+//! An upload is `<id>.json`, what it is for, and `<id>.part`, what has come of it. Both outlive the server, so that a client goes on
+//! where it stopped. Nothing here is promised to be durable: a commit compares the BLAKE3 of all of it, and the commit is fsynced.
+
+use crate::body::Incoming;
+use crate::hex;
+use crate::metrics::Metrics;
+use crate::problem::Problem;
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::io::{AsyncSeekExt, AsyncWriteExt};
+
+/// The header that says how much of an upload is there.
+pub const OFFSET_HEADER: HeaderName = HeaderName::from_static("upload-offset");
+/// The most unfinished uploads.
+const MOST: usize = 4096;
+
+/// An upload's name.
+pub type UploadId = [u8; 16];
+
+/// Limits of all uploads.
+#[derive(Clone, Copy, Debug)]
+pub struct UploadLimits {
+    /// Bytes of one.
+    pub largest: u64,
+    /// Bytes of all.
+    pub quota: u64,
+    /// How long one is kept after its last piece.
+    pub lifetime: Duration,
+}
+
+/// Whose upload it is: another collection's or another token's is not there.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub struct Purpose {
+    /// The collection.
+    pub collection: String,
+    /// The id of the token.
+    pub token: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Ticket {
+    purpose: Purpose,
+    length: u64,
+}
+
+/// How far an upload is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Its name.
+    pub id: UploadId,
+    /// Bytes that have come.
+    pub offset: u64,
+    /// Bytes in all.
+    pub length: u64,
+    /// When it goes if nothing comes.
+    pub expires: Timestamp,
+}
+
+struct Upload {
+    purpose: Purpose,
+    length: u64,
+    /// Bytes that have come, and when the last did.
+    state: Mutex<(u64, Timestamp)>,
+    /// Held by the one request that brings a piece.
+    writer: tokio::sync::Mutex<()>,
+}
+
+impl Upload {
+    fn state(&self) -> MutexGuard<'_, (u64, Timestamp)> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// All unfinished uploads.
+pub struct Uploads {
+    folder: PathBuf,
+    limits: UploadLimits,
+    metrics: Arc<Metrics>,
+    held: Mutex<BTreeMap<UploadId, Arc<Upload>>>,
+}
+
+impl Uploads {
+    /// Finds the uploads that an earlier run left.
+    ///
+    /// # Errors
+    /// If the folder cannot be made or listed.
+    pub fn open(folder: &Path, limits: UploadLimits, metrics: Arc<Metrics>) -> io::Result<Self> {
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(folder)?;
+        let mut held = BTreeMap::new();
+        for entry in fs::read_dir(folder)? {
+            let name = entry?.file_name();
+            let Some((stem, kind)) = name.to_str().and_then(|name| name.split_once('.')) else {
+                continue;
+            };
+            let Some(id) = hex::parse::<16>(stem) else { continue };
+            match (kind, recover(folder, stem)) {
+                ("json", Some(upload)) => {
+                    held.insert(id, Arc::new(upload));
+                }
+                (_, None) => remove(folder, stem),
+                _ => {}
+            }
+        }
+        let uploads =
+            Uploads { folder: folder.to_owned(), limits, metrics, held: Mutex::new(held) };
+        uploads.expire();
+        Ok(uploads)
+    }
+
+    fn held(&self) -> MutexGuard<'_, BTreeMap<UploadId, Arc<Upload>>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets uploads whose time is over.
+    pub fn expire(&self) {
+        let now = Timestamp::now();
+        let mut held = self.held();
+        held.retain(|id, upload| {
+            let over = self.expires(upload.state().1) <= now && upload.writer.try_lock().is_ok();
+            if over {
+                remove(&self.folder, &hex::show(id));
+            }
+            !over
+        });
+        self.measure(&held);
+    }
+
+    fn measure(&self, held: &BTreeMap<UploadId, Arc<Upload>>) {
+        self.metrics.uploads.set(i64::try_from(held.len()).unwrap_or(i64::MAX));
+        self.metrics.upload_bytes.set(held.values().map(|upload| upload.length).sum());
+    }
+
+    fn expires(&self, touched: Timestamp) -> Timestamp {
+        let lifetime =
+            SignedDuration::try_from(self.limits.lifetime).unwrap_or(SignedDuration::MAX);
+        touched.saturating_add(lifetime).unwrap_or(Timestamp::MAX)
+    }
+
+    /// Sets `length` bytes aside.
+    ///
+    /// # Errors
+    /// 413 for one that is too large, 507 when all of them together are.
+    pub fn create(&self, purpose: Purpose, length: u64) -> Result<Progress, Problem> {
+        let UploadLimits { largest, quota, .. } = self.limits;
+        if length == 0 || length > largest {
+            let says = format!("an upload has 1 to {largest} bytes, {length} were asked for");
+            return Err(Problem::too_large(says).hint("seal smaller segments"));
+        }
+        self.expire();
+        let mut held = self.held();
+        let taken: u64 = held.values().map(|upload| upload.length).sum();
+        if taken.saturating_add(length) > quota || held.len() >= MOST {
+            return Err(Problem::full(format!(
+                "unfinished uploads fill the {quota} bytes set aside for them"
+            ))
+            .hint("finish or delete uploads, wait until they expire, or have the operator raise --upload-quota"));
+        }
+        let mut id = UploadId::default();
+        getrandom::fill(&mut id).map_err(|_| Problem::internal())?;
+        let stem = hex::show(&id);
+        let ticket = Ticket { purpose: purpose.clone(), length };
+        let written = File::create(self.part(&id)).and_then(|_| {
+            let json = serde_json::to_vec(&ticket).unwrap_or_default();
+            fs::write(self.folder.join(format!("{stem}.json")), json)
+        });
+        if let Err(error) = written {
+            remove(&self.folder, &stem);
+            return Err(refused(&error));
+        }
+        let now = Timestamp::now();
+        let state = Mutex::new((0, now));
+        let writer = tokio::sync::Mutex::new(());
+        held.insert(id, Arc::new(Upload { purpose, length, state, writer }));
+        self.measure(&held);
+        Ok(Progress { id, offset: 0, length, expires: self.expires(now) })
+    }
+
+    fn find(&self, id: &UploadId, purpose: &Purpose) -> Result<Arc<Upload>, Problem> {
+        let held = self.held();
+        let found = held.get(id).filter(|upload| upload.purpose == *purpose);
+        found.cloned().ok_or_else(Problem::not_found)
+    }
+
+    /// How far one is.
+    ///
+    /// # Errors
+    /// 404.
+    pub fn progress(&self, id: &UploadId, purpose: &Purpose) -> Result<Progress, Problem> {
+        let upload = self.find(id, purpose)?;
+        let (offset, touched) = *upload.state();
+        Ok(Progress { id: *id, offset, length: upload.length, expires: self.expires(touched) })
+    }
+
+    /// Appends a piece that starts at `offset`; what came of it stays even if the rest does not.
+    ///
+    /// # Errors
+    /// 404; 409 for another offset than the upload's, or while another request brings a piece; 400 for a piece that goes
+    /// beyond the end; 507; those of the body.
+    pub async fn append(
+        &self,
+        id: &UploadId,
+        purpose: &Purpose,
+        offset: u64,
+        mut piece: Incoming,
+    ) -> Result<u64, Problem> {
+        let upload = self.find(id, purpose)?;
+        let there = upload.state().0;
+        let Ok(_alone) = upload.writer.try_lock() else {
+            return Err(elsewhere(there, "another request is bringing a piece of this upload"));
+        };
+        if offset != there {
+            let says = format!("the upload is at offset {there}, the piece starts at {offset}");
+            return Err(elsewhere(there, &says));
+        }
+        let left = upload.length - there;
+        if piece.length().is_some_and(|length| length > left) {
+            return Err(beyond(left));
+        }
+        let failed = |error: io::Error| refused(&error);
+        let mut options = tokio::fs::OpenOptions::new();
+        let mut file = options.write(true).open(self.part(id)).await.map_err(failed)?;
+        file.set_len(there).await.map_err(failed)?;
+        file.seek(SeekFrom::Start(there)).await.map_err(failed)?;
+        let mut at = there;
+        while let Some(bytes) = piece.next().await? {
+            if bytes.len() as u64 > upload.length - at {
+                return Err(beyond(left));
+            }
+            file.write_all(&bytes).await.map_err(failed)?;
+            file.flush().await.map_err(failed)?;
+            at += bytes.len() as u64;
+            *upload.state() = (at, Timestamp::now());
+        }
+        Ok(at)
+    }
+
+    /// All of a finished upload.
+    ///
+    /// # Errors
+    /// 404; 409 if some of it is still to come; 500.
+    pub fn read(&self, id: &UploadId, purpose: &Purpose) -> Result<Vec<u8>, Problem> {
+        let upload = self.find(id, purpose)?;
+        let offset = upload.state().0;
+        if offset != upload.length {
+            let says = format!("upload {} has {offset} of {} bytes", hex::show(id), upload.length);
+            return Err(elsewhere(offset, &says));
+        }
+        fs::read(self.part(id)).map_err(|error| refused(&error))
+    }
+
+    /// Forgets one.
+    ///
+    /// # Errors
+    /// 404.
+    pub fn delete(&self, id: &UploadId, purpose: &Purpose) -> Result<(), Problem> {
+        self.find(id, purpose)?;
+        let mut held = self.held();
+        held.remove(id);
+        remove(&self.folder, &hex::show(id));
+        self.measure(&held);
+        Ok(())
+    }
+
+    fn part(&self, id: &UploadId) -> PathBuf {
+        self.folder.join(format!("{}.part", hex::show(id)))
+    }
+}
+
+/// An upload of an earlier run, if both of its files are sound.
+fn recover(folder: &Path, stem: &str) -> Option<Upload> {
+    let ticket = fs::read(folder.join(format!("{stem}.json"))).ok()?;
+    let ticket: Ticket = serde_json::from_slice(&ticket).ok()?;
+    let part = fs::metadata(folder.join(format!("{stem}.part"))).ok()?;
+    let touched = Timestamp::try_from(part.modified().ok()?).ok()?;
+    let (purpose, length) = (ticket.purpose, ticket.length);
+    let state = Mutex::new((part.len(), touched));
+    let writer = tokio::sync::Mutex::new(());
+    (part.len() <= length).then_some(Upload { purpose, length, state, writer })
+}
+
+/// What cannot be removed now is removed when the server starts again.
+fn remove(folder: &Path, stem: &str) {
+    for kind in ["json", "part"] {
+        let _ = fs::remove_file(folder.join(format!("{stem}.{kind}")));
+    }
+}
+
+fn elsewhere(offset: u64, detail: &str) -> Problem {
+    Problem::new(StatusCode::CONFLICT, "upload-offset", detail)
+        .hint("go on from the Upload-Offset of this answer")
+        .header(OFFSET_HEADER, HeaderValue::from(offset))
+}
+
+fn beyond(left: u64) -> Problem {
+    Problem::bad_request(format!("the piece goes beyond the end: {left} bytes are left"))
+}
+
+fn refused(error: &io::Error) -> Problem {
+    tracing::error!(%error, "an upload could not be stored");
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            Problem::full("no space left for uploads")
+        }
+        _ => Problem::internal(),
+    }
+}
