@@ -149,14 +149,14 @@ fn a_later_format_is_named_as_such() -> Outcome {
     small(&path)?;
     let file = path.join("manifest-00000000000000000003");
     let mut bytes = fs::read(&file)?;
-    bytes[8] = 2;
+    bytes[8] = 3;
     let end = bytes.len() - 32;
     let checksum = blake3::hash(&bytes[..end]);
     bytes[end..].copy_from_slice(checksum.as_bytes());
     fs::write(&file, bytes)?;
     let error = Store::open(&path).err();
     assert!(
-        matches!(error, Some(StoreError::Unsupported { newest: 1, actual: 2, .. })),
+        matches!(error, Some(StoreError::Unsupported { newest: 2, actual: 3, .. })),
         "{error:?}"
     );
     Ok(())

@@ -9,34 +9,18 @@ use crate::scan_queue::{Answer, QueryTimings, ScanQueue};
 use bytes::Bytes;
 use ciphervec::filter::FilterTags;
 use ciphervec::search::ServerIndex;
-use ciphervec::store::{self, Change, Manifest, SegmentId, Store, StoreError};
+use ciphervec::store::{
+    self, Change, CommitKey, Committed, Compacted, Manifest, SegmentId, SnapshotEntry, Store,
+    StoreError,
+};
 use rayon::ThreadPool;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 pub(crate) const ROWS: &str = "rows";
 pub(crate) const TAGS: &str = "tags";
 pub(crate) const EVALUATION: &str = "evaluation";
-
-/// What identifies a commit to a client that may have to send it twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CommitKey {
-    /// BLAKE3 of the idempotency key.
-    pub key: [u8; 16],
-    /// BLAKE3 of the change.
-    pub digest: [u8; 16],
-}
-
-/// What a commit made, or had made before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Committed {
-    /// Version of the state that the commit made.
-    pub version: u64,
-    /// Its hash.
-    pub head: [u8; 32],
-    /// Whether the commit had been made before, under the same key.
-    pub replayed: bool,
-}
 
 /// One committed state; cheap to clone.
 #[derive(Clone, Debug)]
@@ -98,6 +82,7 @@ pub struct Collection {
     /// None after a failure that left unknown what is on disk, until it is opened anew.
     writer: Mutex<Option<Store>>,
     held: RwLock<Arc<Held>>,
+    closed: AtomicBool,
 }
 
 impl Collection {
@@ -115,6 +100,7 @@ impl Collection {
             engine: Arc::clone(engine),
             writer: Mutex::new(Some(store)),
             held: RwLock::new(Arc::new(held)),
+            closed: AtomicBool::new(false),
         }))
     }
 
@@ -159,33 +145,118 @@ impl Collection {
         expect: Option<[u8; 32]>,
         key: Option<CommitKey>,
     ) -> Result<Committed, DatabaseError> {
-        let _ = key;
+        // Most of the work is done before any other commit has to wait for it. A change that was made before is not looked
+        // at again: what it removed is not there any more.
+        if let Some(done) = self.committed(key)? {
+            return Ok(done);
+        }
         let checked = self.engine.pool.install(|| check::change(&self.held(), &change))?;
         let mut writer = self.writer();
-        if writer.is_none() {
-            let store = Store::open(&self.path)?;
-            self.show(self.engine.pool.install(|| load(store.view()))?);
-            *writer = Some(store);
+        let store = self.open_writer(&mut writer)?;
+        if let Some(key) = &key
+            && let Some(done) = store.committed(key)?
+        {
+            return Ok(done);
         }
-        let Some(store) = writer.as_mut() else { return Err(self.closed()) };
         if expect.is_some_and(|head| head != store.head()) {
             let (version, head) = (store.version(), store.head());
             return Err(DatabaseError::Conflict { expected: expect, version, head });
         }
-        let removed = change.remove.clone();
-        if let Err(error) = store.commit(change) {
-            let unknown = matches!(
-                error,
-                StoreError::Sync { .. } | StoreError::Poisoned { .. } | StoreError::Conflict { .. }
-            );
-            if unknown {
-                *writer = None;
-            }
-            return Err(error.into());
-        }
-        let committed = Committed { version: store.version(), head: store.head(), replayed: false };
-        self.show(self.next(store.view(), &removed, checked)?);
+        let done = store.commit_keyed(&change, key);
+        let committed = settle(&mut writer, done)?;
+        let store = self.open_writer(&mut writer)?;
+        self.show(self.next(store.view(), &change.remove, checked)?);
         Ok(committed)
+    }
+
+    /// The writer, opened anew after a failure that left unknown what is on disk.
+    fn open_writer<'a>(
+        &self,
+        writer: &'a mut Option<Store>,
+    ) -> Result<&'a mut Store, DatabaseError> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(DatabaseError::NotFound(format!(
+                "the collection {:?} was closed",
+                self.name
+            )));
+        }
+        match writer {
+            Some(store) => Ok(store),
+            None => {
+                let store = Store::open(&self.path)?;
+                self.show(self.engine.pool.install(|| load(store.view()))?);
+                Ok(writer.insert(store))
+            }
+        }
+    }
+
+    /// Work on the store that is no change by a client; afterwards the state is read again where it differs.
+    fn upkeep<T: Send>(
+        &self,
+        work: impl FnOnce(&mut Store) -> Result<T, StoreError> + Send,
+    ) -> Result<T, DatabaseError> {
+        let mut writer = self.writer();
+        let store = self.open_writer(&mut writer)?;
+        let done = self.engine.pool.install(|| work(store));
+        let done = settle(&mut writer, done)?;
+        let view = self.open_writer(&mut writer)?.view();
+        if view.head() != self.held().view.head() {
+            self.show(self.engine.pool.install(|| load(view))?);
+        }
+        Ok(done)
+    }
+
+    /// Moves small files together and drops segments without live rows. Needs no key: sealed bytes move as they are.
+    ///
+    /// # Errors
+    /// As [`Collection::commit`]; [`DatabaseError::Corrupt`] when a blob to be moved is damaged: nothing was changed.
+    pub fn compact(&self) -> Result<Compacted, DatabaseError> {
+        self.upkeep(|store| store.compact(false))
+    }
+
+    /// Keeps the present state under a name; it takes no room of its own.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Exists`], [`DatabaseError::Invalid`] for what is no name; as [`Collection::commit`].
+    pub fn snapshot(&self, snapshot: &str) -> Result<Committed, DatabaseError> {
+        self.upkeep(|store| store.take_snapshot(snapshot))
+    }
+
+    /// The snapshots, by ascending name.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Corrupt`], [`DatabaseError::Io`].
+    pub fn snapshots(&self) -> Result<Vec<SnapshotEntry>, DatabaseError> {
+        self.upkeep(|store| store.snapshots())
+    }
+
+    /// Forgets a snapshot, and frees what only it needed.
+    ///
+    /// # Errors
+    /// [`DatabaseError::NotFound`]; as [`Collection::commit`].
+    pub fn drop_snapshot(&self, snapshot: &str) -> Result<Committed, DatabaseError> {
+        self.upkeep(|store| store.drop_snapshot(snapshot))
+    }
+
+    /// Makes the state of a snapshot the next state: versions go on counting.
+    pub(crate) fn restore(&self, snapshot: &str) -> Result<Committed, DatabaseError> {
+        self.upkeep(|store| store.restore(snapshot))
+    }
+
+    /// Writes the state of a snapshot to a medium that holds nothing.
+    pub(crate) fn copy_snapshot(
+        &self,
+        snapshot: &str,
+        target: Arc<dyn store::Medium>,
+    ) -> Result<(), DatabaseError> {
+        self.upkeep(|store| store.copy_snapshot(snapshot, target))
+    }
+
+    fn committed(&self, key: Option<CommitKey>) -> Result<Option<Committed>, DatabaseError> {
+        match (key, self.writer().as_ref()) {
+            (Some(key), Some(store)) => Ok(store.committed(&key)?),
+            _ => Ok(None),
+        }
     }
 
     /// The state after a commit: what is known already is shared with the one before.
@@ -203,10 +274,6 @@ impl Collection {
         checked.apply(&mut index)?;
         let description = checked.description.unwrap_or_else(|| held.description.clone());
         Ok(Held { view, description, index })
-    }
-
-    fn closed(&self) -> DatabaseError {
-        DatabaseError::NotFound(format!("the collection {:?} was closed", self.name))
     }
 
     /// One blob of a segment, every block checked.
@@ -286,8 +353,22 @@ impl Collection {
 
     /// Gives the lock back; queries that hold the state are still answered.
     pub(crate) fn close(&self) {
-        *self.writer() = None;
+        let mut writer = self.writer();
+        self.closed.store(true, Ordering::Release);
+        *writer = None;
     }
+}
+
+/// After a failure that leaves unknown what is on disk, the writer goes: the next use opens the folder and finds out.
+fn settle<T>(writer: &mut Option<Store>, done: Result<T, StoreError>) -> Result<T, DatabaseError> {
+    let unknown = matches!(
+        done,
+        Err(StoreError::Sync { .. } | StoreError::Poisoned { .. } | StoreError::Conflict { .. })
+    );
+    if unknown {
+        *writer = None;
+    }
+    done.map_err(Into::into)
 }
 
 /// Reads a whole state into memory, every block checked.

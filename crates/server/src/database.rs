@@ -7,7 +7,7 @@ use crate::collection::{Collection, EVALUATION, Engine};
 use crate::description::Description;
 use crate::error::DatabaseError;
 use crate::scan_queue::ScanQueue;
-use ciphervec::store::{Change, Store};
+use ciphervec::store::{self, Change, Folder, Store};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -104,25 +104,7 @@ impl Database {
     ) -> Result<Arc<Collection>, DatabaseError> {
         check_name(name)?;
         check_new(name, &meta, &attachments)?;
-        let mut open = self.opened();
-        let path = self.root.join(name);
-        if path.exists() {
-            return Err(DatabaseError::Exists(format!("the collection {name:?}")));
-        }
-        let draft = self.root.join(format!("{DRAFT}{}", random_name()?));
-        let made = write_draft(&draft, &meta, attachments)
-            .and_then(|()| {
-                fs::rename(&draft, &path).map_err(|error| failed("create", &path, &error))
-            })
-            .and_then(|()| sync_folder(&self.root));
-        if let Err(error) = made {
-            // What cannot be removed now is swept at the next start.
-            let _ = fs::remove_dir_all(&draft);
-            return Err(error);
-        }
-        let collection = Collection::open(name, &path, &self.engine)?;
-        open.insert(name.to_owned(), Arc::clone(&collection));
-        Ok(collection)
+        self.make(name, |draft| write_draft(draft, &meta, attachments))
     }
 
     /// The collection of that name.
@@ -158,6 +140,65 @@ impl Database {
         // It is gone; what cannot be removed now is swept at the next start.
         let _ = fs::remove_dir_all(&trash);
         Ok(())
+    }
+
+    /// Brings a snapshot back: as the next state of its collection if `into` is `name`, else as another collection, which is
+    /// a copy that shares nothing. The owner's keys are bound to the collection's name, so that a copy serves as a backup to
+    /// be renamed, not to be searched under its own name.
+    ///
+    /// # Errors
+    /// [`DatabaseError::NotFound`], [`DatabaseError::Exists`] for another collection that is there, [`DatabaseError::Invalid`]
+    /// for its name; [`DatabaseError::Corrupt`], [`DatabaseError::Full`], [`DatabaseError::Io`].
+    pub fn restore(
+        &self,
+        name: &str,
+        snapshot: &str,
+        into: &str,
+    ) -> Result<Arc<Collection>, DatabaseError> {
+        let collection = self.get(name)?;
+        if name == into {
+            collection.restore(snapshot)?;
+            return Ok(collection);
+        }
+        check_name(into)?;
+        let write = |draft: &Path| {
+            let blobs = draft.join(store::BLOBS);
+            fs::create_dir_all(&blobs).map_err(|error| failed("create", &blobs, &error))?;
+            collection.copy_snapshot(snapshot, Arc::new(Folder::new(draft)))?;
+            sync_folder(draft)
+        };
+        self.make(into, write)
+    }
+
+    /// Makes a collection beside its place and renames it into it: a kill leaves a dot folder, never half a collection.
+    fn make(
+        &self,
+        name: &str,
+        write: impl FnOnce(&Path) -> Result<(), DatabaseError>,
+    ) -> Result<Arc<Collection>, DatabaseError> {
+        let path = self.root.join(name);
+        let exists = || DatabaseError::Exists(format!("the collection {name:?}"));
+        if path.exists() {
+            return Err(exists());
+        }
+        let draft = self.root.join(format!("{DRAFT}{}", random_name()?));
+        let made = write(&draft).and_then(|()| {
+            let mut open = self.opened();
+            // Somebody may have made it in the meantime; a rename would replace an empty folder.
+            if path.exists() {
+                return Err(exists());
+            }
+            fs::rename(&draft, &path).map_err(|error| failed("create", &path, &error))?;
+            sync_folder(&self.root)?;
+            let collection = Collection::open(name, &path, &self.engine)?;
+            open.insert(name.to_owned(), Arc::clone(&collection));
+            Ok(collection)
+        });
+        if made.is_err() {
+            // What cannot be removed now is swept at the next start.
+            let _ = fs::remove_dir_all(&draft);
+        }
+        made
     }
 
     fn existing(&self, name: &str) -> Result<PathBuf, DatabaseError> {

@@ -91,6 +91,10 @@ impl From<StoreError> for DatabaseError {
                 Self::NotFound(format!("no blob or attachment {name:?}"))
             }
             StoreError::AlreadyExists { .. } => Self::Exists(text),
+            StoreError::SnapshotExists { name, .. } => {
+                Self::Exists(format!("the snapshot {name:?}"))
+            }
+            StoreError::KeyReused { .. } => Self::KeyReused,
             StoreError::InvalidChange { .. } => Self::Invalid(text),
             StoreError::Full { .. } => Self::Full(text),
             StoreError::Corrupt { .. } | StoreError::Missing { .. } => Self::Corrupt(text),

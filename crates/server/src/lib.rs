@@ -27,7 +27,8 @@ pub mod serve;
 pub mod tokens;
 pub mod uploads;
 
-pub use collection::{Collection, CommitKey, Committed, Report, State, Statistics};
+pub use ciphervec::store::{CommitKey, Committed, Compacted, SnapshotEntry};
+pub use collection::{Collection, Report, State, Statistics};
 pub use database::{Database, DatabaseOptions};
 pub use error::DatabaseError;
 pub use scan_queue::{Answer, QueryTimings};

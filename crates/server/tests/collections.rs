@@ -5,7 +5,7 @@ mod support;
 
 use ciphervec::store::Change;
 use ciphervec::{Mode, Precision, Scheme};
-use ciphervec_server::DatabaseError;
+use ciphervec_server::{CommitKey, Committed, DatabaseError};
 use support::{Client, KINDS, id_of, open, runtime};
 
 const COMPACT: (Mode, Precision, Scheme) = (Mode::SealedIndex, Precision::Standard, Scheme::Sealed);
@@ -93,4 +93,71 @@ fn names_are_checked_and_collections_come_and_go() {
     assert!(database.names().is_empty());
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     database.create("a", client.meta(), client.attachments()).unwrap();
+}
+
+#[test]
+fn a_key_is_good_for_one_change_also_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path());
+    let mut client = Client::new("faces", COMPACT);
+    let made = database.create("faces", client.meta(), client.attachments()).unwrap();
+    let change = client.add(10);
+    let key = CommitKey { key: [1; 16], digest: [2; 16] };
+    let first = made.commit(change.clone(), Some(made.state().head), Some(key)).unwrap();
+    let again = made.commit(change.clone(), Some([9; 32]), Some(key)).unwrap();
+    assert_eq!(again, Committed { replayed: true, ..first });
+    let remove = vec![id_of(&change)];
+    made.commit(Change { remove, ..Change::default() }, None, None).unwrap();
+    database.close();
+    let made = open(folder.path()).get("faces").unwrap();
+    assert_eq!(made.commit(change, None, Some(key)).unwrap(), again);
+    let other = CommitKey { digest: [3; 16], ..key };
+    let refused = made.commit(client.add(1), None, Some(other));
+    assert!(matches!(refused, Err(DatabaseError::KeyReused)));
+    assert!(made.state().manifest.segments.is_empty());
+}
+
+#[test]
+fn snapshots_and_compaction_keep_the_answers() {
+    let runtime = runtime();
+    for kind in [KINDS[1], KINDS[5], KINDS[6]] {
+        let folder = tempfile::tempdir().unwrap();
+        let database = open(folder.path());
+        let mut client = Client::new("faces", kind);
+        let made = database.create("faces", client.meta(), client.attachments()).unwrap();
+        for rows in [20, 1, 1, 7] {
+            made.commit(client.add(rows), None, None).unwrap();
+        }
+        let query = client.query(1, 5);
+        let ask = |collection: &std::sync::Arc<ciphervec_server::Collection>| {
+            let bytes = bytes::Bytes::copy_from_slice(query.to_bytes());
+            client.best(&query, &runtime.block_on(collection.query(bytes)).unwrap().bytes)
+        };
+        let best = ask(&made);
+        let done = made.compact().unwrap();
+        assert!(done.files_after < done.files_before, "{done:?}");
+        assert_eq!(ask(&made), best);
+        let taken = made.snapshot("monday").unwrap();
+        let entry = made.snapshots().unwrap().remove(0);
+        assert_eq!((entry.version, entry.rows), (taken.version - 1, 29));
+        let all = made.state().manifest.segments.iter().map(|segment| segment.id).collect();
+        made.commit(Change { remove: all, ..Change::default() }, None, None).unwrap();
+        assert_eq!(made.statistics().rows, 0);
+        let copy = database.restore("faces", "monday", "copy").unwrap();
+        assert_eq!(ask(&copy), best);
+        let taken = database.restore("faces", "monday", "copy");
+        assert!(matches!(taken, Err(DatabaseError::Exists(_))));
+        let before = made.state().manifest.version;
+        let back = database.restore("faces", "monday", "faces").unwrap();
+        assert_eq!(ask(&back), best);
+        assert_eq!(back.state().manifest.version, before + 1);
+        assert!(matches!(
+            database.restore("faces", "never", "faces"),
+            Err(DatabaseError::NotFound(_))
+        ));
+        back.drop_snapshot("monday").unwrap();
+        assert!(back.snapshots().unwrap().is_empty());
+        let report = back.verify(&mut |_, _| {}).unwrap();
+        assert!(report.problems.is_empty() && report.files > 3, "{report:?}");
+    }
 }

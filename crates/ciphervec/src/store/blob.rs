@@ -2,16 +2,16 @@
 //!
 //! `CVSTBLOB` | version u32 | 0 u32 | payload length u64 | root, 32 bytes | 8 zero bytes | payload | BLAKE3 of each
 //! 1 MiB block of the payload, 32 bytes each. The root hashes the length and the block hashes; it is the file's name, and
-//! the manifest names it, so that a manifest stays small and a block can be checked alone.
+//! the manifest names it, so that a manifest stays small and a block can be checked alone. A pack holds several such blobs
+//! back to back, each at a multiple of 64; it is named by a number drawn for it, and the manifest says where each starts.
 
-use super::disk;
 use super::error::StoreError;
-use crate::decode::hex;
+use super::medium::{BLOBS, Medium};
+use crate::decode::{DecodeError, Reader, hex};
 use ciphervec_arith::buffer::AlignedBytes;
 use rayon::prelude::*;
-use std::fs::File;
-use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::io::ErrorKind;
+use std::path::PathBuf;
 
 /// Bytes of payload under one hash: 1 MiB.
 pub const BLOCK: usize = 1 << 20;
@@ -28,6 +28,56 @@ pub struct BlobRef {
     pub length: u64,
     /// BLAKE3 over the length and the hashes of the blocks.
     pub root: [u8; 32],
+    /// Where it lies.
+    pub place: Place,
+}
+
+/// Where a blob lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// In a file of its own, named by its root.
+    File,
+    /// In a pack, at an offset.
+    Pack {
+        /// The name of the pack.
+        pack: [u8; 16],
+        /// The first byte of the blob in it, a multiple of 64.
+        offset: u64,
+    },
+}
+
+/// Names of packs start with this.
+pub(super) const PACK: &str = "pack-";
+const ALIGNMENT: u64 = HEADER as u64;
+
+impl Place {
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::File => out.push(0),
+            Self::Pack { pack, offset } => {
+                out.push(1);
+                out.extend_from_slice(pack);
+                out.extend_from_slice(&offset.to_le_bytes());
+            }
+        }
+    }
+
+    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let at = reader.offset();
+        match reader.u8()? {
+            0 => Ok(Self::File),
+            1 => {
+                let (pack, at) = (reader.array()?, reader.offset());
+                let offset = reader.u64()?;
+                if offset % ALIGNMENT != 0 {
+                    let expected = format!("a multiple of {ALIGNMENT}");
+                    return Err(reader.field("offset in a pack", at, expected, offset));
+                }
+                Ok(Self::Pack { pack, offset })
+            }
+            other => Err(reader.field("place of a blob", at, "0 or 1", other)),
+        }
+    }
 }
 
 impl BlobRef {
@@ -42,7 +92,7 @@ impl BlobRef {
     fn from_hashes(length: u64, hashes: &[u8]) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("ciphervec v1 blob root");
         hasher.update(&length.to_le_bytes()).update(hashes);
-        Self { length, root: hasher.finalize().into() }
+        Self { length, root: hasher.finalize().into(), place: Place::File }
     }
 
     /// Blocks in the payload.
@@ -50,15 +100,25 @@ impl BlobRef {
         self.length.div_ceil(BLOCK as u64)
     }
 
-    /// Length of the file in bytes.
+    /// Length at rest in bytes.
     pub(super) fn file_length(&self) -> u64 {
         let hashes = self.blocks() * HASH as u64;
         self.length.saturating_add(HEADER as u64 + hashes)
     }
 
-    /// Where the blob lies.
-    pub(super) fn path(&self, folder: &Path) -> PathBuf {
-        folder.join(hex(&self.root))
+    /// The file that the blob lies in.
+    pub(super) fn file(&self) -> String {
+        match &self.place {
+            Place::File => format!("{BLOBS}/{}", hex(&self.root)),
+            Place::Pack { pack, .. } => pack_file(pack),
+        }
+    }
+
+    fn start(&self) -> u64 {
+        match self.place {
+            Place::File => 0,
+            Place::Pack { offset, .. } => offset,
+        }
     }
 
     fn header(&self) -> [u8; HEADER] {
@@ -71,57 +131,78 @@ impl BlobRef {
     }
 }
 
-/// Writes a blob into `folder`, fsynced and under its own name; durable after the folder is fsynced.
-pub(super) fn write(folder: &Path, payload: &[u8]) -> Result<BlobRef, StoreError> {
+pub(super) fn pack_file(pack: &[u8; 16]) -> String {
+    format!("{BLOBS}/{PACK}{}", hex(pack))
+}
+
+/// Writes a blob into a file of its own; durable after the medium is settled.
+pub(super) fn write(medium: &dyn Medium, payload: &[u8]) -> Result<BlobRef, StoreError> {
     let (blob, hashes) = BlobRef::of(payload);
-    let path = blob.path(folder);
-    let temporary = path.with_extension(super::folder::TEMPORARY);
-    let written = disk::write_file(&temporary, &[&blob.header(), payload, &hashes]);
-    if let Err(error) = written.and_then(|()| disk::rename(&temporary, &path)) {
-        // Room for the next attempt; whatever stays is collected by the next open.
-        let _ = disk::remove(&temporary);
-        return Err(error);
-    }
+    medium.put(&blob.file(), &[&blob.header(), payload, &hashes])?;
     Ok(blob)
 }
 
-/// A blob file whose length and header are right.
-struct Opened {
-    file: File,
+/// Writes blobs into one pack; durable after the medium is settled.
+pub(super) fn write_pack(
+    medium: &dyn Medium,
+    pack: [u8; 16],
+    payloads: &[&[u8]],
+) -> Result<Vec<BlobRef>, StoreError> {
+    let mut blobs = Vec::with_capacity(payloads.len());
+    let mut frames = Vec::with_capacity(payloads.len());
+    let mut offset = 0u64;
+    for payload in payloads {
+        let (blob, mut tail) = BlobRef::of(payload);
+        let end = offset + blob.file_length();
+        let next = end.next_multiple_of(ALIGNMENT);
+        tail.resize(tail.len() + (next - end) as usize, 0);
+        frames.push((blob.header(), *payload, tail));
+        blobs.push(BlobRef { place: Place::Pack { pack, offset }, ..blob });
+        offset = next;
+    }
+    let parts: Vec<&[u8]> = frames
+        .iter()
+        .flat_map(|(header, payload, tail)| [header.as_slice(), *payload, tail.as_slice()])
+        .collect();
+    medium.put(&pack_file(&pack), &parts)?;
+    Ok(blobs)
+}
+
+/// A blob whose length and header are right.
+struct Opened<'a> {
+    medium: &'a dyn Medium,
+    name: String,
     path: PathBuf,
     blob: BlobRef,
 }
 
-impl Opened {
-    fn open(folder: &Path, blob: &BlobRef) -> Result<Self, StoreError> {
-        let path = blob.path(folder);
-        let file = match File::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                let expected = format!("a blob of {} bytes", blob.file_length());
-                return Err(StoreError::Missing { path, expected });
+impl<'a> Opened<'a> {
+    fn open(medium: &'a dyn Medium, blob: &BlobRef) -> Result<Self, StoreError> {
+        let name = blob.file();
+        let path = medium.path(&name);
+        let opened = Self { medium, name, path, blob: *blob };
+        if blob.place == Place::File {
+            let length = medium.length(&opened.name)?.ok_or_else(|| opened.missing())?;
+            let expected = blob.file_length();
+            if length != expected {
+                let offset = length.min(expected);
+                return Err(StoreError::corrupt(
+                    &opened.path,
+                    offset,
+                    format!("{expected} bytes"),
+                    format!("{length} bytes"),
+                ));
             }
-            Err(source) => return Err(StoreError::io("open", &path, source)),
-        };
-        let length = file
-            .metadata()
-            .map_err(|source| StoreError::io("read the length of", &path, source))?
-            .len();
-        let expected = blob.file_length();
-        if length != expected {
-            let offset = length.min(expected);
-            return Err(StoreError::corrupt(
-                &path,
-                offset,
-                format!("{expected} bytes"),
-                format!("{length} bytes"),
-            ));
         }
-        let opened = Self { file, path, blob: *blob };
         let mut header = [0; HEADER];
-        opened.fill(&opened.file, 0, &mut header)?;
+        opened.fill(0, &mut header)?;
         opened.check_header(&header)?;
         Ok(opened)
+    }
+
+    fn missing(&self) -> StoreError {
+        let expected = format!("a blob of {} bytes", self.blob.file_length());
+        StoreError::Missing { path: self.path.clone(), expected }
     }
 
     fn check_header(&self, found: &[u8; HEADER]) -> Result<(), StoreError> {
@@ -140,7 +221,7 @@ impl Opened {
                 let shown = |byte: u8| format!("header byte {byte:#04x}");
                 Err(StoreError::corrupt(
                     &self.path,
-                    at as u64,
+                    self.blob.start() + at as u64,
                     shown(expected[at]),
                     shown(found[at]),
                 ))
@@ -152,13 +233,13 @@ impl Opened {
     fn hashes(&self) -> Result<Vec<u8>, StoreError> {
         let offset = HEADER as u64 + self.blob.length;
         let mut hashes = vec![0; self.blob.blocks() as usize * HASH];
-        self.fill(&self.file, offset, &mut hashes)?;
+        self.fill(offset, &mut hashes)?;
         let found = BlobRef::from_hashes(self.blob.length, &hashes);
-        if found != self.blob {
+        if found.root != self.blob.root {
             let shown = |root: &[u8; 32]| format!("block hashes with root {}", hex(root));
             return Err(StoreError::corrupt(
                 &self.path,
-                offset,
+                self.blob.start() + offset,
                 shown(&self.blob.root),
                 shown(&found.root),
             ));
@@ -166,29 +247,33 @@ impl Opened {
         Ok(hashes)
     }
 
-    fn fill(&self, mut file: &File, offset: u64, out: &mut [u8]) -> Result<(), StoreError> {
-        let moved = file.seek(SeekFrom::Start(offset));
-        moved
-            .and_then(|_| file.read_exact(out))
-            .map_err(|source| StoreError::io("read", &self.path, source))
+    /// Fills `out` from an offset in the blob.
+    fn fill(&self, offset: u64, out: &mut [u8]) -> Result<(), StoreError> {
+        let offset = self.blob.start().saturating_add(offset);
+        match self.medium.read_at(&self.name, offset, out) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(self.missing()),
+            Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::UnexpectedEof => {
+                let expected = format!("{} bytes from here on", out.len());
+                Err(StoreError::corrupt(&self.path, offset, expected, "the end (truncated)"))
+            }
+            Err(error) => Err(error),
+        }
     }
 
-    /// Reads one block and checks it.
-    fn read_block(
-        &self,
-        file: &File,
-        index: usize,
-        expected: &[u8],
-        block: &mut [u8],
-    ) -> Result<(), StoreError> {
-        self.fill(file, HEADER as u64 + index as u64 * BLOCK as u64, block)?;
-        self.check_block(index, block, expected)
+    /// Reads whole blocks from the one of that index on, and checks each.
+    fn read_blocks(&self, first: usize, expected: &[u8], out: &mut [u8]) -> Result<(), StoreError> {
+        self.fill(HEADER as u64 + first as u64 * BLOCK as u64, out)?;
+        let blocks = out.chunks(BLOCK).zip(expected.chunks_exact(HASH));
+        blocks
+            .zip(first..)
+            .try_for_each(|((block, hash), index)| self.check_block(index, block, hash))
     }
 
     fn check_block(&self, index: usize, block: &[u8], expected: &[u8]) -> Result<(), StoreError> {
         let found = blake3::hash(block);
         if found.as_bytes() != expected {
-            let offset = HEADER as u64 + index as u64 * BLOCK as u64;
+            let offset = self.blob.start() + HEADER as u64 + index as u64 * BLOCK as u64;
             let shown =
                 |hash: &[u8]| format!("a block of {} bytes with BLAKE3 {}", block.len(), hex(hash));
             return Err(StoreError::corrupt(
@@ -204,33 +289,46 @@ impl Opened {
 
 /// Reads a blob into one aligned buffer and checks every block while it is in cache, in parallel on the
 /// current rayon pool.
-pub(super) fn read(folder: &Path, blob: &BlobRef) -> Result<AlignedBytes, StoreError> {
-    let opened = Opened::open(folder, blob)?;
+pub(super) fn read(medium: &dyn Medium, blob: &BlobRef) -> Result<AlignedBytes, StoreError> {
+    let opened = Opened::open(medium, blob)?;
     let length = usize::try_from(blob.length).map_err(|_| {
         StoreError::io("read into memory", &opened.path, ErrorKind::OutOfMemory.into())
     })?;
     let hashes = opened.hashes()?;
     let mut payload = AlignedBytes::zeroed(length);
-    payload.par_chunks_mut(BLOCK).zip(hashes.par_chunks(HASH)).enumerate().try_for_each_init(
-        // A handle for each task: handles that share a file share its position.
-        || File::open(&opened.path),
-        |file, (index, (block, expected))| match file {
-            Ok(file) => opened.read_block(file, index, expected, block),
-            Err(error) => Err(StoreError::io("open", &opened.path, io::Error::from(error.kind()))),
-        },
-    )?;
+    let blocks = (medium.stride() / BLOCK).max(1);
+    let pieces = payload.par_chunks_mut(blocks * BLOCK).zip(hashes.par_chunks(blocks * HASH));
+    pieces.enumerate().try_for_each(|(index, (piece, expected))| {
+        opened.read_blocks(index * blocks, expected, piece)
+    })?;
     Ok(payload)
+}
+
+/// Reads the first `length` bytes of a blob, or all of a shorter one; the blocks that they lie in are checked.
+pub(super) fn read_start(
+    medium: &dyn Medium,
+    blob: &BlobRef,
+    length: usize,
+) -> Result<Vec<u8>, StoreError> {
+    let opened = Opened::open(medium, blob)?;
+    let hashes = opened.hashes()?;
+    let length = (length as u64).min(blob.length);
+    let whole = length.next_multiple_of(BLOCK as u64).min(blob.length);
+    let mut start = vec![0; whole as usize];
+    opened.read_blocks(0, &hashes, &mut start)?;
+    start.truncate(length as usize);
+    Ok(start)
 }
 
 /// Checks a blob a block at a time, in 1 MiB of memory. Each fault goes to `fault`, the length of each block read to
 /// `progress`; faults of different blocks are all found.
 pub(super) fn check(
-    folder: &Path,
+    medium: &dyn Medium,
     blob: &BlobRef,
     fault: &mut dyn FnMut(StoreError),
     progress: &mut dyn FnMut(u64),
 ) {
-    let opened = Opened::open(folder, blob);
+    let opened = Opened::open(medium, blob);
     let (opened, hashes) = match opened.and_then(|opened| Ok((opened.hashes()?, opened))) {
         Ok((hashes, opened)) => (opened, hashes),
         Err(error) => return fault(error),
@@ -241,7 +339,7 @@ pub(super) fn check(
         let length = left.min(BLOCK as u64);
         left -= length;
         let block = &mut buffer[..length as usize];
-        if let Err(error) = opened.read_block(&opened.file, index, expected, block) {
+        if let Err(error) = opened.read_blocks(index, expected, block) {
             fault(error);
         }
         progress(length);

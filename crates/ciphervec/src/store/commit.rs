@@ -3,12 +3,18 @@
 use super::blob::{self, BlobRef};
 use super::error::StoreError;
 use super::folder::{self, Store};
-use super::manifest::{Manifest, SegmentEntry, valid_name};
+use super::keyed::{self, CommitKey, Committed, Keyed};
+use super::manifest::{self, Manifest, SegmentEntry, valid_name};
 use super::rows::RowSet;
-use super::{Change, NewSegment, disk};
+use super::{Change, NewSegment};
 use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-type Named = Vec<(String, Vec<u8>)>;
+/// What lies on a shared medium for longer without a state that names it may be collected by another writer.
+pub(super) const ORPHAN_AFTER: Duration = Duration::from_secs(3600);
+
+type Named = [(String, Vec<u8>)];
 
 impl Store {
     /// Applies all of `change` and returns the new version, durably, or nothing of it. An empty change is no commit.
@@ -20,30 +26,84 @@ impl Store {
     /// reopening tells which state is on disk; [`StoreError::Conflict`] when another writer got past the lock;
     /// [`StoreError::ReadOnly`].
     pub fn commit(&mut self, change: Change) -> Result<u64, StoreError> {
+        self.commit_keyed(&change, None).map(|committed| committed.version)
+    }
+
+    /// As [`Store::commit`]. With a key, the change is made once however often it is sent: the latest
+    /// [`KEYS_KEPT`](super::KEYS_KEPT) keys are part of the state.
+    ///
+    /// # Errors
+    /// As [`Store::commit`], and [`StoreError::KeyReused`]. On a shared medium [`StoreError::Conflict`] leaves the writer
+    /// usable: [`Store::refresh`], look again, and commit.
+    pub fn commit_keyed(
+        &mut self,
+        change: &Change,
+        key: Option<CommitKey>,
+    ) -> Result<Committed, StoreError> {
         self.require_writable()?;
-        if change == Change::default() {
-            return Ok(self.version());
+        if let Some(key) = key
+            && let Some(done) = self.committed(&key)?
+        {
+            return Ok(done);
         }
-        self.check(&change)?;
+        if *change == Change::default() {
+            let (version, head) = (self.version(), self.head);
+            return Ok(Committed { version, head, replayed: false });
+        }
+        self.check(change)?;
+        self.publish(key, |store, next, written| store.write_blobs(change, next, written))
+    }
+
+    /// What was committed under this key.
+    ///
+    /// # Errors
+    /// [`StoreError::KeyReused`] for a key that another change was committed under.
+    pub fn committed(&self, key: &CommitKey) -> Result<Option<Committed>, StoreError> {
+        let Some(found) = self.current.keyed(key) else { return Ok(None) };
+        if found.key.digest != key.digest {
+            return Err(StoreError::KeyReused { path: self.path.clone() });
+        }
+        let head = if found.version == self.version() { self.head } else { found.head };
+        Ok(Some(Committed { version: found.version, head, replayed: true }))
+    }
+
+    /// Makes the next state durable. `build` writes what it needs, changes the copy of the present state that it is given,
+    /// and notes what it wrote.
+    pub(super) fn publish(
+        &mut self,
+        key: Option<CommitKey>,
+        build: impl FnOnce(&Self, &mut Manifest, &mut Vec<BlobRef>) -> Result<(), StoreError>,
+    ) -> Result<Committed, StoreError> {
+        let began = Instant::now();
         let mut written = Vec::new();
-        let next = match self.write_blobs(change, &mut written) {
-            Ok(next) => next,
-            Err(error) => return Err(self.give_up(error, &written)),
-        };
-        let unchanged = self.require_newest();
-        let head = match unchanged.and_then(|()| folder::write_manifest(&self.path, &next)) {
+        let mut next = Manifest::clone(&self.current);
+        next.version += 1;
+        next.previous = self.head;
+        next.dropped = false;
+        keyed::advance(&mut next.keyed, self.version(), self.head);
+        if let Some(key) = key {
+            next.keyed.push(Keyed { key, version: next.version, head: [0; 32] });
+        }
+        let built = build(self, &mut next, &mut written)
+            .and_then(|()| if written.is_empty() { Ok(()) } else { self.medium.settle() });
+        if let Err(error) = built {
+            return Err(self.give_up(error, &written));
+        }
+        let unchanged = self.require_newest(began);
+        let head = match unchanged.and_then(|()| self.write_manifest(&next)) {
             Ok(head) => head,
             Err(error) => return Err(self.give_up(error, &written)),
         };
+        let next = Arc::new(next);
         let retired =
             std::mem::replace(&mut self.previous, std::mem::replace(&mut self.current, next));
         self.head = head;
         self.retire(&retired);
-        Ok(self.version())
+        Ok(Committed { version: self.version(), head, replayed: false })
     }
 
     pub(super) fn require_writable(&self) -> Result<(), StoreError> {
-        if self.lock.is_none() {
+        if !self.writable {
             return Err(StoreError::ReadOnly { path: self.path.clone() });
         }
         match &self.poisoned {
@@ -54,15 +114,46 @@ impl Store {
         }
     }
 
-    /// The lock keeps other writers out; if it failed, or its file was removed, they are not overwritten.
-    fn require_newest(&self) -> Result<(), StoreError> {
-        let expected = self.current.version;
-        match folder::manifest_versions(&self.path)?.last() {
-            Some(&actual) if actual != expected => {
-                Err(StoreError::Conflict { path: self.path.clone(), expected, actual })
+    /// The lock keeps other writers out; if it failed, or its file was removed, they are not overwritten. Where there is no
+    /// lock, what was written must still be young enough that nobody collects it.
+    fn require_newest(&self, began: Instant) -> Result<(), StoreError> {
+        if self.medium.is_shared() {
+            if began.elapsed() < ORPHAN_AFTER / 2 {
+                return Ok(());
             }
+            let source = std::io::Error::from(std::io::ErrorKind::TimedOut);
+            return Err(StoreError::io("commit within half an hour to", &self.path, source));
+        }
+        match folder::manifest_versions(&*self.medium)?.last() {
+            Some(&actual) if actual != self.current.version => Err(self.conflict(actual)),
             _ => Ok(()),
         }
+    }
+
+    fn conflict(&self, actual: u64) -> StoreError {
+        let expected = self.current.version;
+        StoreError::Conflict { path: self.path.clone(), expected, actual }
+    }
+
+    fn write_manifest(&self, next: &Manifest) -> Result<[u8; 32], StoreError> {
+        let bytes = next.to_bytes()?;
+        let name = folder::manifest_name(next.version);
+        let head = manifest::hash(&bytes);
+        let made = self.medium.create(&name, &bytes)?;
+        // A retry below us may have met what its first attempt wrote.
+        if !made && self.medium.get(&name)?.as_deref() != Some(&bytes[..]) {
+            return Err(self.conflict(next.version));
+        }
+        if self.medium.is_shared() {
+            // A writer that slept while others made many commits would find its place free again: old manifests go.
+            let versions = folder::manifest_versions(&*self.medium)?;
+            let newest = versions.last().copied().unwrap_or(next.version);
+            if newest > next.version && !versions.contains(&(next.version + 1)) {
+                self.medium.remove(&name)?;
+                return Err(self.conflict(newest));
+            }
+        }
+        Ok(head)
     }
 
     fn check(&self, change: &Change) -> Result<(), StoreError> {
@@ -101,46 +192,39 @@ impl Store {
         Ok(())
     }
 
-    /// Writes the blobs, makes them durable, and returns the manifest that names them.
+    /// Writes the blobs and brings `next` to the state that names them.
     fn write_blobs(
         &self,
-        change: Change,
+        change: &Change,
+        next: &mut Manifest,
         written: &mut Vec<BlobRef>,
-    ) -> Result<Manifest, StoreError> {
-        let blobs = self.blobs();
-        let mut write = |named: Named| -> Result<Vec<(Box<str>, BlobRef)>, StoreError> {
-            let mut stored = Vec::with_capacity(named.len());
-            for (name, payload) in named {
-                let blob = blob::write(&blobs, &payload)?;
-                written.push(blob);
-                stored.push((name.into_boxed_str(), blob));
-            }
+    ) -> Result<(), StoreError> {
+        let mut blobs = self.write_payloads(change, written)?.into_iter();
+        let mut name = |named: &Named| {
+            let names = named.iter().map(|(name, _)| name.clone().into_boxed_str());
+            let mut stored: Vec<_> = names.zip(blobs.by_ref()).collect();
             stored.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-            Ok(stored)
+            stored
         };
-        let mut next = self.current.clone();
-        next.version += 1;
-        next.previous = self.head;
-        let removed: HashSet<_> = change.remove.into_iter().collect();
+        let removed: HashSet<_> = change.remove.iter().collect();
         next.segments.retain(|segment| !removed.contains(&segment.id));
-        for NewSegment { id, rows, blobs } in change.add {
-            let blobs = write(blobs)?.into_boxed_slice();
+        for NewSegment { id, rows, blobs } in &change.add {
             next.segments.push(SegmentEntry {
-                id,
-                rows,
+                id: *id,
+                rows: *rows,
                 added: next.version,
-                deleted: RowSet::new(rows),
-                blobs,
+                deleted: RowSet::new(*rows),
+                blobs: name(blobs).into(),
             });
         }
-        for (id, rows) in change.delete_rows {
-            for segment in next.segments.iter_mut().filter(|segment| segment.id == id) {
+        for (id, rows) in &change.delete_rows {
+            for segment in next.segments.iter_mut().filter(|segment| segment.id == *id) {
                 rows.iter().for_each(|row| {
                     segment.deleted.insert(*row);
                 });
             }
         }
-        let attached = write(change.attachments)?;
+        let attached = name(&change.attachments);
         let gone = |name: &str| {
             change.drop_attachments.iter().any(|dropped| dropped == name)
                 || attached.iter().any(|(replaced, _)| **replaced == *name)
@@ -148,48 +232,97 @@ impl Store {
         next.attachments.retain(|(name, _)| !gone(name));
         next.attachments.extend(attached);
         next.attachments.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        if let Some(meta) = change.set_meta {
-            next.meta = meta;
+        if let Some(meta) = &change.set_meta {
+            next.meta.clone_from(meta);
         }
-        if !written.is_empty() {
-            disk::sync_folder(&blobs)?;
+        Ok(())
+    }
+
+    /// Writes the payloads of a change in the order in which it names them: a file each, or all in one pack on a shared
+    /// medium, under a name that nobody else draws.
+    fn write_payloads(
+        &self,
+        change: &Change,
+        written: &mut Vec<BlobRef>,
+    ) -> Result<Vec<BlobRef>, StoreError> {
+        let named = change.add.iter().flat_map(|segment| &segment.blobs);
+        let payloads: Vec<&[u8]> =
+            named.chain(&change.attachments).map(|(_, payload)| payload.as_slice()).collect();
+        if !self.medium.is_shared() {
+            for payload in payloads {
+                written.push(blob::write(&*self.medium, payload)?);
+            }
+        } else if !payloads.is_empty() {
+            *written = self.write_packed(&payloads)?;
         }
-        Ok(next)
+        Ok(written.clone())
     }
 
     /// After a failure: frees the room that the attempt took, unless nobody knows what is on disk.
     fn give_up(&mut self, error: StoreError, written: &[BlobRef]) -> StoreError {
-        let next = self.current.version + 1;
+        let name = folder::manifest_name(self.current.version + 1);
+        let shared = self.medium.is_shared();
+        let lost = shared && matches!(error, StoreError::Conflict { .. });
         let unknown = matches!(error, StoreError::Sync { .. } | StoreError::Conflict { .. });
-        if unknown || folder::manifest_path(&self.path, next).exists() {
+        let there = || !matches!(self.medium.length(&name), Ok(None));
+        if !lost && (unknown || there()) {
             self.poisoned = Some(error.to_string());
             return error;
         }
-        let kept = self.kept();
-        for blob in written.iter().filter(|blob| !kept.contains(*blob)) {
-            // What cannot be removed now is collected by the next open.
-            let _ = disk::remove(&blob.path(&self.blobs()));
+        if let Some(kept) = self.kept() {
+            for file in files(written).filter(|file| !kept.contains(file)) {
+                // What cannot be removed now is collected by the next open.
+                let _ = self.medium.remove(&file);
+            }
         }
-        let _ = disk::remove(
-            &folder::manifest_path(&self.path, next).with_extension(folder::TEMPORARY),
-        );
         error
     }
 
-    /// Removes the third newest state: its manifest, then the blobs that it alone named.
-    fn retire(&self, retired: &Manifest) {
+    /// Removes the third newest state: its manifest, then the files that it alone named. On a shared medium another writer
+    /// may be about to name them again: there they are left until they are old.
+    fn retire(&mut self, retired: &Manifest) {
+        // At first there is no state before the previous one.
+        if self.medium.is_shared() || retired.version == self.previous.version {
+            return;
+        }
         // The commit stands whatever happens here; what stays is collected by the next open.
-        let _ = disk::remove(&folder::manifest_path(&self.path, retired.version));
-        let kept = self.kept();
-        for blob in retired.references().filter(|blob| !kept.contains(blob)) {
-            let _ = disk::remove(&blob.path(&self.blobs()));
+        let _ = self.medium.remove(&folder::manifest_name(retired.version));
+        let Some(kept) = self.kept() else { return };
+        let mut gone: Vec<BlobRef> = retired.references().copied().collect();
+        for (_, snapshot) in retired.snapshots() {
+            let frozen = self.frozen.get(&snapshot.root);
+            gone.extend(frozen.iter().flat_map(|frozen| frozen.references()));
+        }
+        for file in files(&gone).filter(|file| !kept.contains(file)) {
+            let _ = self.medium.remove(&file);
         }
     }
 
-    /// Blobs that the two newest states name.
-    pub(super) fn kept(&self) -> HashSet<&BlobRef> {
-        self.current.references().chain(self.previous.references()).collect()
+    /// Files that the two newest states and their snapshots name; `None` if a snapshot cannot be read, for then nobody knows.
+    pub(super) fn kept(&mut self) -> Option<HashSet<String>> {
+        let snapshots: Vec<BlobRef> = self
+            .current
+            .snapshots()
+            .chain(self.previous.snapshots())
+            .map(|(_, blob)| *blob)
+            .collect();
+        let mut kept: HashSet<String> = self
+            .current
+            .references()
+            .chain(self.previous.references())
+            .map(BlobRef::file)
+            .collect();
+        for snapshot in snapshots {
+            kept.extend(self.frozen(&snapshot).ok()?.references().map(BlobRef::file));
+        }
+        Some(kept)
     }
+}
+
+/// The files that blobs lie in, each once, in order.
+fn files(blobs: &[BlobRef]) -> impl Iterator<Item = String> {
+    let mut seen = HashSet::new();
+    blobs.iter().map(BlobRef::file).filter(move |file| seen.insert(file.clone()))
 }
 
 fn check_new(segment: &NewSegment) -> Result<(), StoreError> {
@@ -202,7 +335,7 @@ fn check_new(segment: &NewSegment) -> Result<(), StoreError> {
     check_names(&segment.blobs)
 }
 
-fn check_names(named: &[(String, Vec<u8>)]) -> Result<(), StoreError> {
+fn check_names(named: &Named) -> Result<(), StoreError> {
     let mut seen = HashSet::new();
     for (name, _) in named {
         if !valid_name(name.as_bytes()) {

@@ -11,14 +11,18 @@ type Blobs = BTreeMap<String, Vec<u8>>;
 
 /// All that a user can read, by a model that shares no code with the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct State {
+pub(super) struct State {
     meta: Vec<u8>,
     attachments: Blobs,
     segments: BTreeMap<SegmentId, (u32, BTreeSet<u32>, Blobs)>,
 }
 
 impl State {
-    fn apply(&mut self, change: &Change) {
+    pub(super) fn starting(meta: &[u8]) -> Self {
+        Self { meta: meta.to_vec(), ..Self::default() }
+    }
+
+    pub(super) fn apply(&mut self, change: &Change) {
         for id in &change.remove {
             self.segments.remove(id);
         }
@@ -38,7 +42,7 @@ impl State {
         }
     }
 
-    fn read(store: &Store) -> Result<Self, StoreError> {
+    pub(super) fn read(store: &Store) -> Result<Self, StoreError> {
         let mut state = Self { meta: store.meta().to_vec(), ..Self::default() };
         for (name, _) in store.attachments() {
             state.attachments.insert(name.to_owned(), store.attachment(name)?);
@@ -56,7 +60,7 @@ impl State {
     }
 }
 
-fn segment(id: u8, rows: u32) -> NewSegment {
+pub(super) fn segment(id: u8, rows: u32) -> NewSegment {
     let blob = |name: &str, byte, length| (name.to_owned(), vec![byte; length]);
     NewSegment {
         id: [id; 16],
@@ -88,7 +92,7 @@ fn workload() -> Vec<Change> {
 }
 
 fn states() -> Vec<State> {
-    let mut state = State { meta: b"first".to_vec(), ..State::default() };
+    let mut state = State::starting(b"first");
     let mut states = vec![state.clone()];
     for change in workload() {
         state.apply(&change);
@@ -108,12 +112,12 @@ fn run(store: &mut Store) -> (usize, Option<StoreError>) {
 }
 
 /// In memory where the system has that: what an fsync is good for is modelled, not waited for.
-fn scratch() -> tempfile::TempDir {
+pub(super) fn scratch() -> tempfile::TempDir {
     let memory = tempfile::tempdir_in("/dev/shm");
     memory.or_else(|_| tempfile::tempdir()).expect("temporary folder")
 }
 
-fn fresh(folder: &Path) -> Store {
+pub(super) fn fresh(folder: &Path) -> Store {
     Store::create(&folder.join("c"), b"first").expect("create")
 }
 

@@ -122,6 +122,20 @@ pub enum StoreError {
         /// What it is.
         actual: String,
     },
+    /// A snapshot of that name is there.
+    #[error("{} has a snapshot {name:?}; drop it first, or choose another name", path.display())]
+    SnapshotExists {
+        /// The collection.
+        path: PathBuf,
+        /// The name.
+        name: String,
+    },
+    /// A key of a commit that was used for another change.
+    #[error("{}: this key was used for another change; take a fresh key for each change", path.display())]
+    KeyReused {
+        /// The collection.
+        path: PathBuf,
+    },
     /// No such segment.
     #[error("no segment {id} in {}; it was removed, or belongs to another collection", path.display())]
     UnknownSegment {

@@ -1,22 +1,20 @@
-//! A path enters, an open collection folder leaves; any side.
+//! A path or a medium enters, an open collection leaves; any side.
 
-use super::blob::{self, BlobRef};
+use super::blob::BlobRef;
 use super::error::StoreError;
 use super::lock::{LOCK_FILE, WriterLock};
 use super::manifest::{self, Manifest, SegmentEntry};
+use super::medium::{BLOBS, Folder, Medium, TEMPORARY};
 use super::view::View;
-use super::{SegmentId, disk};
+use super::{Change, SegmentId, disk};
 use ciphervec_arith::buffer::AlignedBytes;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(super) const BLOBS: &str = "blobs";
 pub(super) const MANIFEST: &str = "manifest-";
-pub(super) const TEMPORARY: &str = "tmp";
 const DIGITS: usize = 20;
 /// A reader that finds a manifest gone looks again: a writer may have replaced it in between.
 const READER_ATTEMPTS: u32 = 20;
@@ -24,11 +22,15 @@ const READER_ATTEMPTS: u32 = 20;
 /// An open collection folder: the state of one commit, read with every block checked, and changed by one writer.
 #[derive(Debug)]
 pub struct Store {
+    pub(super) medium: Arc<dyn Medium>,
     pub(super) path: PathBuf,
     pub(super) lock: Option<WriterLock>,
-    pub(super) current: Manifest,
+    pub(super) writable: bool,
+    pub(super) current: Arc<Manifest>,
     pub(super) head: [u8; 32],
-    pub(super) previous: Manifest,
+    pub(super) previous: Arc<Manifest>,
+    /// Manifests of snapshots that were read, by the root of their blob.
+    pub(super) frozen: HashMap<[u8; 32], Arc<Manifest>>,
     pub(super) poisoned: Option<String>,
 }
 
@@ -44,7 +46,8 @@ impl Store {
         if !is_unfinished(path)? {
             return Err(StoreError::AlreadyExists { path: path.to_owned() });
         }
-        let lock = WriterLock::acquire(path)?;
+        let medium = Arc::new(Folder::new(path));
+        let lock = medium.lock()?;
         // Somebody may have finished between the look and the lock.
         if !is_unfinished(path)? {
             return Err(StoreError::AlreadyExists { path: path.to_owned() });
@@ -54,17 +57,104 @@ impl Store {
             .map_err(|source| StoreError::io("create the folder", &blobs, source))?;
         disk::sync_folder(path)?;
         let previous = Manifest::first(meta);
-        let before = write_manifest(path, &previous)?;
+        let before = require_made(&*medium, &previous)?;
         let current = Manifest { version: 1, previous: before, ..previous.clone() };
-        let head = write_manifest(path, &current)?;
-        Ok(Self {
-            path: path.to_owned(),
-            lock: Some(lock),
-            current,
+        let head = require_made(&*medium, &current)?;
+        Ok(Self { lock, ..Self::new(medium, current, head, previous) })
+    }
+
+    fn new(medium: Arc<dyn Medium>, current: Manifest, head: [u8; 32], previous: Manifest) -> Self {
+        let path = medium.path("");
+        Self {
+            medium,
+            path,
+            lock: None,
+            writable: true,
+            current: Arc::new(current),
             head,
-            previous,
+            previous: Arc::new(previous),
+            frozen: HashMap::new(),
             poisoned: None,
-        })
+        }
+    }
+
+    /// Makes a collection on a shared medium, with these opaque `meta` bytes and attachments, in one step: a collection that
+    /// was dropped there goes on counting its versions.
+    ///
+    /// # Errors
+    /// [`StoreError::AlreadyExists`], also when another writer was faster; [`StoreError::InvalidChange`],
+    /// [`StoreError::Io`].
+    pub fn create_on(
+        medium: Arc<dyn Medium>,
+        meta: &[u8],
+        attachments: &[(String, Vec<u8>)],
+    ) -> Result<Self, StoreError> {
+        let mut store = Self::prepare(medium)?;
+        let change = Change {
+            set_meta: Some(meta.to_vec()),
+            attachments: attachments.to_vec(),
+            ..Change::default()
+        };
+        match store.commit_keyed(&change, None) {
+            Ok(_) => Ok(store),
+            Err(StoreError::Conflict { path, .. }) => Err(StoreError::AlreadyExists { path }),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A writer on a medium that holds no collection, or one that was dropped: its first commit makes one.
+    pub(super) fn prepare(medium: Arc<dyn Medium>) -> Result<Self, StoreError> {
+        let lock = medium.lock()?;
+        match Self::load(Arc::clone(&medium)) {
+            Ok(found) if found.current.dropped => Ok(Self { lock, writable: true, ..found }),
+            Ok(found) => Err(StoreError::AlreadyExists { path: found.path }),
+            Err(StoreError::NotFound { .. }) => {
+                // Whoever comes first writes the state before the first, which holds nothing; then all race for the first.
+                let nothing = Manifest { dropped: true, ..Manifest::first(&[]) };
+                let bytes = nothing.to_bytes()?;
+                medium.create(&manifest_name(0), &bytes)?;
+                let head = manifest::hash(&bytes);
+                Ok(Self { lock, ..Self::new(medium, nothing.clone(), head, nothing) })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Opens what lies on a medium for reading and writing, as [`Store::open`] does for a folder.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_on(medium: Arc<dyn Medium>) -> Result<Self, StoreError> {
+        let lock = medium.lock()?;
+        let store = Self::load(medium)?;
+        store.require_there()?;
+        Ok(Self { lock, writable: true, ..store })
+    }
+
+    /// A collection that was dropped is not there.
+    fn require_there(&self) -> Result<(), StoreError> {
+        if self.current.dropped {
+            return Err(StoreError::NotFound { path: self.path.clone(), expected: "a manifest" });
+        }
+        Ok(())
+    }
+
+    /// Moves on to the newest state of a shared medium; whether there was one.
+    ///
+    /// # Errors
+    /// As [`Store::open`]; the present state stays then.
+    pub fn refresh(&mut self) -> Result<bool, StoreError> {
+        let newest = manifest_versions(&*self.medium)?.last().copied();
+        if newest == Some(self.current.version) {
+            return Ok(false);
+        }
+        let found = Self::load_patiently(Arc::clone(&self.medium))?;
+        found.require_there()?;
+        let moved = found.head != self.head;
+        self.current = found.current;
+        self.previous = found.previous;
+        self.head = found.head;
+        Ok(moved)
     }
 
     /// Opens a folder for reading and writing, at its last commit, and clears away what a crash left.
@@ -74,13 +164,12 @@ impl Store {
     /// [`StoreError::Missing`], [`StoreError::Unsupported`], [`StoreError::Io`].
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         require_folder(path)?;
+        let medium = Arc::new(Folder::new(path));
         // The lock file is made by whoever locks: not in a folder that is no collection.
-        if manifest_versions(path)?.is_empty() {
+        if manifest_versions(&*medium)?.is_empty() {
             return Err(StoreError::NotFound { path: path.to_owned(), expected: "a manifest" });
         }
-        let lock = WriterLock::acquire(path)?;
-        let mut store = Self::load(path)?;
-        store.lock = Some(lock);
+        let mut store = Self::open_on(medium)?;
         // What cannot be removed harms nothing, and stays for another time.
         let _ = store.collect_garbage();
         Ok(store)
@@ -92,9 +181,23 @@ impl Store {
     /// As [`Store::open`], but never [`StoreError::Locked`].
     pub fn open_read_only(path: &Path) -> Result<Self, StoreError> {
         require_folder(path)?;
+        Self::open_read_only_on(Arc::new(Folder::new(path)))
+    }
+
+    /// Opens what lies on a medium for reading.
+    ///
+    /// # Errors
+    /// As [`Store::open_read_only`].
+    pub fn open_read_only_on(medium: Arc<dyn Medium>) -> Result<Self, StoreError> {
+        let store = Self::load_patiently(medium)?;
+        store.require_there()?;
+        Ok(store)
+    }
+
+    fn load_patiently(medium: Arc<dyn Medium>) -> Result<Self, StoreError> {
         let mut attempts = 0;
         loop {
-            match Self::load(path) {
+            match Self::load(Arc::clone(&medium)) {
                 Err(StoreError::Missing { .. }) if attempts < READER_ATTEMPTS => {
                     attempts += 1;
                     std::thread::sleep(Duration::from_millis(1));
@@ -104,29 +207,33 @@ impl Store {
         }
     }
 
-    fn load(path: &Path) -> Result<Self, StoreError> {
-        let versions = manifest_versions(path)?;
+    fn load(medium: Arc<dyn Medium>) -> Result<Self, StoreError> {
+        let versions = manifest_versions(&*medium)?;
         let newest = match versions.last() {
             None | Some(0) => {
-                return Err(StoreError::NotFound { path: path.to_owned(), expected: "a manifest" });
+                return Err(StoreError::NotFound { path: medium.path(""), expected: "a manifest" });
             }
             Some(newest) => *newest,
         };
-        let (current, head) = read_manifest(path, newest)?;
+        let (current, head) = read_manifest(&*medium, newest)?;
         // The two newest are always there: one alone means that the other was lost, and with it perhaps a commit.
-        let (previous, before) = read_manifest(path, newest - 1)?;
+        let (previous, before) = read_manifest(&*medium, newest - 1)?;
         if before != current.previous {
             let shown =
                 |hash| format!("previous manifest with BLAKE3 {}", crate::decode::hex(hash));
-            let file = manifest_path(path, newest);
+            let file = medium.path(&manifest_name(newest));
             return Err(StoreError::corrupt(&file, 28, shown(&before), shown(&current.previous)));
         }
-        Ok(Self { path: path.to_owned(), lock: None, current, head, previous, poisoned: None })
+        Ok(Self { writable: false, ..Self::new(medium, current, head, previous) })
     }
 
     /// The current state, to be read beside this writer.
     pub fn view(&self) -> View {
-        View { path: self.path.clone(), manifest: Arc::new(self.current.clone()), head: self.head }
+        View {
+            medium: Arc::clone(&self.medium),
+            manifest: Arc::clone(&self.current),
+            head: self.head,
+        }
     }
 
     /// The folder.
@@ -136,7 +243,7 @@ impl Store {
 
     /// Whether this store was opened for writing.
     pub fn is_writable(&self) -> bool {
-        self.lock.is_some()
+        self.writable
     }
 
     /// The collection's opaque bytes.
@@ -182,10 +289,7 @@ impl Store {
     /// [`StoreError::UnknownSegment`], [`StoreError::UnknownBlob`], [`StoreError::Missing`], [`StoreError::Corrupt`]
     /// with the offset of the block, [`StoreError::Io`].
     pub fn read(&self, segment: &SegmentId, blob: &str) -> Result<AlignedBytes, StoreError> {
-        let entry = self
-            .segment(segment)
-            .ok_or_else(|| StoreError::unknown_segment(&self.path, segment))?;
-        blob::read(&self.blobs(), entry.blob(blob).ok_or_else(|| self.unknown(blob))?)
+        self.view().read(segment, blob)
     }
 
     /// Reads an attachment, checked as [`Store::read`] does.
@@ -193,9 +297,7 @@ impl Store {
     /// # Errors
     /// As [`Store::read`].
     pub fn attachment(&self, name: &str) -> Result<Vec<u8>, StoreError> {
-        let found =
-            manifest::find(&self.current.attachments, name).ok_or_else(|| self.unknown(name))?;
-        Ok(blob::read(&self.blobs(), found)?.to_vec())
+        self.view().attachment(name)
     }
 
     /// Removes the whole collection: the folder first gets a hidden name in one step, then goes.
@@ -204,7 +306,7 @@ impl Store {
     /// [`StoreError::ReadOnly`], [`StoreError::Io`].
     pub fn destroy(self) -> Result<(), StoreError> {
         if self.lock.is_none() {
-            return Err(StoreError::ReadOnly { path: self.path.clone() });
+            return Err(StoreError::ReadOnly { path: self.path });
         }
         let path = self
             .path
@@ -218,46 +320,30 @@ impl Store {
         disk::sync_folder(parent(&path))?;
         fs::remove_dir_all(&grave).map_err(|source| StoreError::io("remove", &grave, source))
     }
-
-    pub(super) fn blobs(&self) -> PathBuf {
-        self.path.join(BLOBS)
-    }
-
-    fn unknown(&self, name: &str) -> StoreError {
-        StoreError::UnknownBlob { path: self.path.clone(), name: name.to_owned() }
-    }
 }
 
-pub(super) fn manifest_path(folder: &Path, version: u64) -> PathBuf {
-    folder.join(format!("{MANIFEST}{version:0DIGITS$}"))
+pub(super) fn manifest_name(version: u64) -> String {
+    format!("{MANIFEST}{version:0DIGITS$}")
 }
 
-/// Writes a manifest durably and returns its hash. Once it is renamed, the commit has happened.
-pub(super) fn write_manifest(folder: &Path, manifest: &Manifest) -> Result<[u8; 32], StoreError> {
+/// Writes a manifest durably and returns its hash. Once it is there, the commit has happened.
+fn require_made(medium: &dyn Medium, manifest: &Manifest) -> Result<[u8; 32], StoreError> {
     let bytes = manifest.to_bytes()?;
-    let path = manifest_path(folder, manifest.version);
-    let temporary = path.with_extension(TEMPORARY);
-    if let Err(error) = disk::write_file(&temporary, &[&bytes]) {
-        // Whatever stays is collected by the next open.
-        let _ = disk::remove(&temporary);
-        return Err(error);
+    if medium.create(&manifest_name(manifest.version), &bytes)? {
+        return Ok(manifest::hash(&bytes));
     }
-    disk::rename(&temporary, &path)?;
-    disk::sync_folder(folder)?;
-    Ok(manifest::hash(&bytes))
+    Err(StoreError::AlreadyExists { path: medium.path("") })
 }
 
 pub(super) fn read_manifest(
-    folder: &Path,
+    medium: &dyn Medium,
     version: u64,
 ) -> Result<(Manifest, [u8; 32]), StoreError> {
-    let path = manifest_path(folder, version);
-    let bytes = fs::read(&path).map_err(|source| match source.kind() {
-        ErrorKind::NotFound => StoreError::Missing {
-            path: path.clone(),
-            expected: "one of the two newest manifests".into(),
-        },
-        _ => StoreError::io("read", &path, source),
+    let name = manifest_name(version);
+    let path = medium.path(&name);
+    let bytes = medium.get(&name)?.ok_or_else(|| StoreError::Missing {
+        path: path.clone(),
+        expected: "one of the two newest manifests".into(),
     })?;
     let manifest =
         Manifest::from_bytes(&bytes).map_err(|error| StoreError::decode(&path, error))?;
@@ -267,8 +353,8 @@ pub(super) fn read_manifest(
     Ok((manifest, manifest::hash(&bytes)))
 }
 
-pub(super) fn manifest_versions(folder: &Path) -> Result<BTreeSet<u64>, StoreError> {
-    Ok(list(folder)?.iter().filter_map(|name| manifest_version(name)).collect())
+pub(super) fn manifest_versions(medium: &dyn Medium) -> Result<BTreeSet<u64>, StoreError> {
+    Ok(medium.list("")?.iter().filter_map(|file| manifest_version(&file.name)).collect())
 }
 
 pub(super) fn manifest_version(name: &str) -> Option<u64> {
@@ -277,26 +363,16 @@ pub(super) fn manifest_version(name: &str) -> Option<u64> {
     if canonical { digits.parse().ok() } else { None }
 }
 
-/// Names in a folder; those that are not UTF-8 are none of ours.
-pub(super) fn list(folder: &Path) -> Result<Vec<String>, StoreError> {
-    let failed = |source| StoreError::io("list", folder, source);
-    let mut names = Vec::new();
-    for entry in fs::read_dir(folder).map_err(failed)? {
-        names.extend(entry.map_err(failed)?.file_name().into_string());
-    }
-    Ok(names)
-}
-
 /// Whether a folder holds nothing, or only what an unfinished creation leaves.
 fn is_unfinished(path: &Path) -> Result<bool, StoreError> {
     let first = format!("{MANIFEST}{:0DIGITS$}", 0);
-    let ours = |name: &String| {
-        *name == LOCK_FILE
-            || *name == BLOBS
-            || *name == first
+    let ours = |name: &str| {
+        name == LOCK_FILE
+            || name == BLOBS
+            || name == first
             || name.starts_with(MANIFEST) && name.ends_with(&format!(".{TEMPORARY}"))
     };
-    Ok(list(path)?.iter().all(ours))
+    Ok(Folder::new(path).list("")?.iter().all(|file| ours(&file.name)))
 }
 
 /// Makes a folder and those above it, each durable in the one above.

@@ -9,7 +9,7 @@ pub(super) const LOCK_FILE: &str = "LOCK";
 
 /// The exclusive writer lock, held until dropped.
 #[derive(Debug)]
-pub(super) struct WriterLock {
+pub struct WriterLock {
     file: File,
 }
 

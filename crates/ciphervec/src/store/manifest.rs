@@ -4,14 +4,20 @@
 //! manifest, 32 bytes | meta | attachments | segments; counts and lengths are u32. A manifest's hash is its last
 //! 32 bytes. Blob references are their name, the length u64 and the root; names ascend. What a parser allocates stays
 //! under twice the bytes it was given.
+//!
+//! Format 2 adds to a blob reference where the blob lies, and to the body the keys of the latest commits, the snapshots and
+//! whether the collection was dropped. A state that has none of these is written as format 1, so that every state has
+//! one encoding and older releases read all that they can.
 
-use super::blob::BlobRef;
+use super::blob::{BlobRef, Place};
+use super::keyed::{self, CommitKey, Keyed};
 use super::rows::RowSet;
 use super::{SegmentId, error::StoreError};
 use crate::decode::{DecodeError, Reader, hex};
+use std::sync::Arc;
 
 const MAGIC: &[u8; 8] = b"CVMANIFS";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const WHAT: &str = "manifest";
 const CHECKSUM: usize = 32;
 const BODY: usize = 20;
@@ -34,7 +40,7 @@ pub struct SegmentEntry {
     pub added: u64,
     /// Its deleted rows.
     pub deleted: RowSet,
-    pub(super) blobs: Box<[NamedBlob]>,
+    pub(super) blobs: Arc<[NamedBlob]>,
 }
 
 impl SegmentEntry {
@@ -60,7 +66,13 @@ pub struct Manifest {
     pub meta: Vec<u8>,
     /// Segments in the order in which they were added.
     pub segments: Vec<SegmentEntry>,
+    /// Whether the collection was dropped: a state that says so holds nothing, and the next one makes the collection anew.
+    pub dropped: bool,
     pub(super) attachments: Vec<NamedBlob>,
+    /// The latest commits that were made under a key, oldest first.
+    pub(super) keyed: Vec<Keyed>,
+    /// Manifests kept under a name.
+    pub(super) snapshots: Vec<NamedBlob>,
 }
 
 pub(super) fn find<'a>(blobs: &'a [NamedBlob], name: &str) -> Option<&'a BlobRef> {
@@ -79,7 +91,38 @@ impl Manifest {
     /// The first state of a folder.
     pub(super) fn first(meta: &[u8]) -> Self {
         let meta = meta.to_vec();
-        Self { version: 0, previous: [0; 32], meta, segments: Vec::new(), attachments: Vec::new() }
+        Self { meta, ..Self::empty() }
+    }
+
+    /// Nothing, as the first state.
+    fn empty() -> Self {
+        Self {
+            version: 0,
+            previous: [0; 32],
+            meta: Vec::new(),
+            segments: Vec::new(),
+            dropped: false,
+            attachments: Vec::new(),
+            keyed: Vec::new(),
+            snapshots: Vec::new(),
+        }
+    }
+
+    /// The format that this state is written in: the oldest that can say all of it.
+    fn format(&self) -> u32 {
+        let packed = self.references().any(|blob| blob.place != Place::File);
+        let newer = packed || self.dropped || !self.keyed.is_empty() || !self.snapshots.is_empty();
+        if newer { 2 } else { 1 }
+    }
+
+    /// The commit that was made under this key, if it is among the latest.
+    pub(super) fn keyed(&self, key: &CommitKey) -> Option<&Keyed> {
+        self.keyed.iter().find(|found| found.key.key == key.key)
+    }
+
+    /// Snapshots by ascending name, with the manifest that each keeps.
+    pub fn snapshots(&self) -> impl ExactSizeIterator<Item = (&str, &BlobRef)> {
+        self.snapshots.iter().map(|(name, blob)| (&**name, blob))
     }
 
     /// Attachments by ascending name.
@@ -100,7 +143,7 @@ impl Manifest {
     /// Every blob that this state needs; a blob under two names comes twice.
     pub(super) fn references(&self) -> impl Iterator<Item = &BlobRef> {
         let segments = self.segments.iter().flat_map(|segment| segment.blobs.iter());
-        segments.chain(&self.attachments).map(|(_, blob)| blob)
+        segments.chain(&self.attachments).chain(&self.snapshots).map(|(_, blob)| blob)
     }
 
     /// The file's bytes.
@@ -113,18 +156,25 @@ impl Manifest {
         body.extend_from_slice(&self.previous);
         write_count(&mut body, "length of the meta bytes", self.meta.len())?;
         body.extend_from_slice(&self.meta);
-        write_blobs(&mut body, &self.attachments)?;
+        let format = self.format();
+        write_blobs(&mut body, &self.attachments, format)?;
         write_count(&mut body, "number of segments", self.segments.len())?;
         for segment in &self.segments {
             body.extend_from_slice(&segment.id);
             body.extend_from_slice(&segment.rows.to_le_bytes());
             body.extend_from_slice(&segment.added.to_le_bytes());
             segment.deleted.write(&mut body);
-            write_blobs(&mut body, &segment.blobs)?;
+            write_blobs(&mut body, &segment.blobs, format)?;
+        }
+        if format > 1 {
+            write_count(&mut body, "number of keyed commits", self.keyed.len())?;
+            self.keyed.iter().for_each(|commit| commit.write(&mut body));
+            write_blobs(&mut body, &self.snapshots, format)?;
+            body.push(u8::from(self.dropped));
         }
         let mut out = Vec::with_capacity(BODY + body.len() + CHECKSUM);
         out.extend_from_slice(MAGIC);
-        out.extend_from_slice(&VERSION.to_le_bytes());
+        out.extend_from_slice(&format.to_le_bytes());
         out.extend_from_slice(&(body.len() as u64).to_le_bytes());
         out.extend_from_slice(&body);
         let checksum = blake3::hash(&out);
@@ -164,24 +214,46 @@ impl Manifest {
 
     fn read_body(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(WHAT, bytes);
-        reader.take(BODY)?;
+        let format = reader.header(MAGIC, VERSION)?;
+        reader.u64()?;
         let version = reader.u64()?;
         let previous = reader.array()?;
         let length = reader.u32()? as usize;
         let meta = reader.take(length)?.to_vec();
-        let attachments = read_blobs(&mut reader)?;
+        let attachments = read_blobs(&mut reader, format)?;
         let count = reader.u32()? as usize;
         reader.need_items(count, SHORTEST_SEGMENT)?;
         let mut segments = Vec::with_capacity(count);
         let segments_at = reader.offset();
         for _ in 0..count {
-            segments.push(read_segment(&mut reader, version)?);
+            segments.push(read_segment(&mut reader, version, format)?);
         }
         check_unique(&segments).map_err(|id| {
             reader.field("segment ids", segments_at, "each id once", format!("{} twice", hex(id)))
         })?;
+        let read = Self { version, previous, meta, segments, attachments, ..Self::empty() };
+        let read = if format > 1 { read.read_rest(&mut reader)? } else { read };
+        if read.format() != format {
+            let expected = format!("{}, which can say all of it", read.format());
+            return Err(reader.field("format", 8, expected, format));
+        }
         reader.finish()?;
-        Ok(Self { version, previous, meta, segments, attachments })
+        Ok(read)
+    }
+
+    /// What format 2 adds.
+    fn read_rest(mut self, reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        self.keyed = keyed::read(reader, self.version)?;
+        self.snapshots = read_blobs(reader, 2)?;
+        let at = reader.offset();
+        let [dropped] = reader.array()?;
+        let holds =
+            !self.segments.is_empty() || !self.attachments.is_empty() || !self.snapshots.is_empty();
+        if dropped > 1 || dropped == 1 && holds {
+            return Err(reader.field("dropped", at, "0, or 1 in an empty state", dropped));
+        }
+        self.dropped = dropped == 1;
+        Ok(self)
     }
 }
 
@@ -207,18 +279,21 @@ fn write_count(out: &mut Vec<u8>, what: &'static str, count: usize) -> Result<()
     Ok(())
 }
 
-fn write_blobs(out: &mut Vec<u8>, blobs: &[NamedBlob]) -> Result<(), StoreError> {
+fn write_blobs(out: &mut Vec<u8>, blobs: &[NamedBlob], format: u32) -> Result<(), StoreError> {
     write_count(out, "number of blobs", blobs.len())?;
     for (name, blob) in blobs {
         write_count(out, "length of a name", name.len())?;
         out.extend_from_slice(name.as_bytes());
         out.extend_from_slice(&blob.length.to_le_bytes());
         out.extend_from_slice(&blob.root);
+        if format > 1 {
+            blob.place.write(out);
+        }
     }
     Ok(())
 }
 
-fn read_blobs(reader: &mut Reader<'_>) -> Result<Vec<NamedBlob>, DecodeError> {
+fn read_blobs(reader: &mut Reader<'_>, format: u32) -> Result<Vec<NamedBlob>, DecodeError> {
     let count = reader.u32()? as usize;
     reader.need_items(count, SHORTEST_BLOB)?;
     let mut blobs: Vec<NamedBlob> = Vec::with_capacity(count);
@@ -240,13 +315,19 @@ fn read_blobs(reader: &mut Reader<'_>) -> Result<Vec<NamedBlob>, DecodeError> {
         if blobs.last().is_some_and(|(last, _)| **last >= *name) {
             return Err(reader.field("name", at, "larger than the name before it", name));
         }
-        let blob = BlobRef { length: reader.u64()?, root: reader.array()? };
+        let (length, root) = (reader.u64()?, reader.array()?);
+        let place = if format > 1 { Place::read(reader)? } else { Place::File };
+        let blob = BlobRef { length, root, place };
         blobs.push((name.into(), blob));
     }
     Ok(blobs)
 }
 
-fn read_segment(reader: &mut Reader<'_>, version: u64) -> Result<SegmentEntry, DecodeError> {
+fn read_segment(
+    reader: &mut Reader<'_>,
+    version: u64,
+    format: u32,
+) -> Result<SegmentEntry, DecodeError> {
     let id = reader.array()?;
     let at = reader.offset();
     let rows = reader.u32()?;
@@ -264,7 +345,7 @@ fn read_segment(reader: &mut Reader<'_>, version: u64) -> Result<SegmentEntry, D
     }
     let deleted = RowSet::read(rows, reader)?;
     let at = reader.offset();
-    let blobs = read_blobs(reader)?;
+    let blobs = read_blobs(reader, format)?;
     if blobs.is_empty() {
         return Err(reader.field("blobs of a segment", at, "at least 1", 0));
     }
@@ -276,7 +357,8 @@ mod tests {
     use super::*;
 
     fn sample() -> Manifest {
-        let blob = |byte| BlobRef { length: u64::from(byte) * 1000, root: [byte; 32] };
+        let blob =
+            |byte| BlobRef { length: u64::from(byte) * 1000, root: [byte; 32], place: Place::File };
         let segment = |id, added, deleted| SegmentEntry {
             id: [id; 16],
             rows: 100,
@@ -293,12 +375,32 @@ mod tests {
                 segment(8, 2, RowSet::from_rows(100, [4, 99])),
                 segment(1, 9, RowSet::from_rows(100, 10..90)),
             ],
+            ..Manifest::empty()
         }
+    }
+
+    /// All that format 2 adds.
+    fn newer() -> Manifest {
+        let mut newer = sample();
+        newer.attachments[0].1.place = Place::Pack { pack: [7; 16], offset: 4160 };
+        let commit = |key, version| Keyed {
+            key: CommitKey { key: [key; 16], digest: [key + 1; 16] },
+            version,
+            head: if version == 9 { [0; 32] } else { [key; 32] },
+        };
+        newer.keyed = vec![commit(1, 4), commit(20, 9)];
+        let place = Place::File;
+        newer.snapshots = vec![("monday".into(), BlobRef { length: 900, root: [8; 32], place })];
+        newer
     }
 
     #[test]
     fn bytes_round_trip() -> Result<(), Box<dyn std::error::Error>> {
+        let bytes = newer().to_bytes()?;
+        assert_eq!(bytes[8], 2);
+        assert_eq!(Manifest::from_bytes(&bytes)?, newer());
         let bytes = sample().to_bytes()?;
+        assert_eq!(bytes[8], 1, "what an older release can say it can read");
         assert_eq!(Manifest::from_bytes(&bytes)?, sample());
         assert_eq!(hash(&bytes), *blake3::hash(&bytes[..bytes.len() - 32]).as_bytes());
         assert_eq!(sample().segments[0].blob("sidecar").map(|blob| blob.length), Some(9000));
@@ -308,14 +410,15 @@ mod tests {
 
     #[test]
     fn every_flipped_bit_and_every_truncation_is_refused() -> Result<(), StoreError> {
-        let bytes = sample().to_bytes()?;
-        for bit in 0..bytes.len() * 8 {
-            let mut changed = bytes.clone();
-            changed[bit / 8] ^= 1 << (bit % 8);
-            assert!(Manifest::from_bytes(&changed).is_err(), "bit {bit}");
-        }
-        for length in 0..bytes.len() {
-            assert!(Manifest::from_bytes(&bytes[..length]).is_err(), "length {length}");
+        for bytes in [sample().to_bytes()?, newer().to_bytes()?] {
+            for bit in 0..bytes.len() * 8 {
+                let mut changed = bytes.clone();
+                changed[bit / 8] ^= 1 << (bit % 8);
+                assert!(Manifest::from_bytes(&changed).is_err(), "bit {bit}");
+            }
+            for length in 0..bytes.len() {
+                assert!(Manifest::from_bytes(&bytes[..length]).is_err(), "length {length}");
+            }
         }
         Ok(())
     }
@@ -323,20 +426,21 @@ mod tests {
     /// A forger can make the checksum fit, as it has no key: what is left must parse canonically or not at all.
     #[test]
     fn flips_under_a_fitting_checksum_are_refused_or_canonical() -> Result<(), StoreError> {
-        let bytes = sample().to_bytes()?;
-        let end = bytes.len() - CHECKSUM;
-        let mut accepted = 0;
-        for bit in 0..end * 8 {
-            let mut changed = bytes.clone();
-            changed[bit / 8] ^= 1 << (bit % 8);
-            let checksum = blake3::hash(&changed[..end]);
-            changed[end..].copy_from_slice(checksum.as_bytes());
-            if let Ok(read) = Manifest::from_bytes(&changed) {
-                accepted += 1;
-                assert_eq!(read.to_bytes()?, changed, "bit {bit}");
+        for bytes in [sample().to_bytes()?, newer().to_bytes()?] {
+            let end = bytes.len() - CHECKSUM;
+            let mut accepted = 0;
+            for bit in 0..end * 8 {
+                let mut changed = bytes.clone();
+                changed[bit / 8] ^= 1 << (bit % 8);
+                let checksum = blake3::hash(&changed[..end]);
+                changed[end..].copy_from_slice(checksum.as_bytes());
+                if let Ok(read) = Manifest::from_bytes(&changed) {
+                    accepted += 1;
+                    assert_eq!(read.to_bytes()?, changed, "bit {bit}");
+                }
             }
+            assert!(accepted > 1000, "hashes, ids and meta may be anything: {accepted}");
         }
-        assert!(accepted > 1000, "hashes, ids and meta may be anything: {accepted}");
         Ok(())
     }
 
@@ -351,6 +455,12 @@ mod tests {
         let mut future = sample();
         future.segments[0].added = 10;
         assert!(Manifest::from_bytes(&future.to_bytes()?).is_err());
+        let mut keys = newer();
+        keys.keyed[0].key.key = keys.keyed[1].key.key;
+        assert!(Manifest::from_bytes(&keys.to_bytes()?).is_err());
+        let mut dropped = newer();
+        dropped.dropped = true;
+        assert!(Manifest::from_bytes(&dropped.to_bytes()?).is_err());
         Ok(())
     }
 

@@ -15,25 +15,36 @@
 
 mod blob;
 mod commit;
+mod compact;
 mod disk;
 mod error;
 #[cfg(test)]
 mod failpoint;
 mod folder;
+mod keyed;
 mod lock;
 mod manifest;
+mod medium;
 mod rows;
+mod snapshot;
 mod verify;
 mod view;
 
 #[cfg(test)]
 mod crash_tests;
+#[cfg(test)]
+mod upkeep_tests;
 
-pub use blob::{BLOCK, BlobRef};
+pub use blob::{BLOCK, BlobRef, Place};
+pub use compact::Compacted;
 pub use error::StoreError;
 pub use folder::Store;
+pub use keyed::{CommitKey, Committed, KEYS_KEPT};
+pub use lock::WriterLock;
 pub use manifest::{Manifest, SegmentEntry};
+pub use medium::{BLOBS, Folder, Listed, Medium};
 pub use rows::RowSet;
+pub use snapshot::SnapshotEntry;
 pub use verify::{Problem, Report};
 pub use view::View;
 

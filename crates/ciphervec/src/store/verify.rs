@@ -1,10 +1,10 @@
 //! An open folder enters, a list of every damaged block leaves; any side. Also clears away files nobody names.
 
 use super::blob::{self, BlobRef};
-use super::disk;
 use super::error::StoreError;
-use super::folder::{self, Store, TEMPORARY};
-use crate::decode::hex;
+use super::folder::{self, Store};
+use super::medium::{BLOBS, TEMPORARY};
+use super::{commit, snapshot};
 use std::collections::HashSet;
 use std::path::PathBuf;
 
@@ -42,10 +42,10 @@ impl Store {
         let mut report = Report { strays: self.strays()?.len() as u64, ..Report::default() };
         for manifest in [&self.current, &self.previous] {
             report.files += 1;
-            match folder::read_manifest(&self.path, manifest.version) {
-                Ok((found, _)) if found == *manifest => {}
+            match folder::read_manifest(&*self.medium, manifest.version) {
+                Ok((found, _)) if found == **manifest => {}
                 Ok(_) => {
-                    let path = folder::manifest_path(&self.path, manifest.version);
+                    let path = self.medium.path(&folder::manifest_name(manifest.version));
                     let error = StoreError::corrupt(
                         &path,
                         0,
@@ -57,7 +57,7 @@ impl Store {
                 Err(error) => report.problems.push(problem(error)),
             }
         }
-        let blobs = self.distinct();
+        let blobs = self.distinct(&mut |error| report.problems.push(problem(error)));
         let total: u64 = blobs.iter().map(|blob| blob.length).sum();
         let mut done = 0;
         progress(done, total);
@@ -69,8 +69,8 @@ impl Store {
                 progress(done, total);
             };
             blob::check(
-                &self.blobs(),
-                blob,
+                &*self.medium,
+                &blob,
                 &mut |error| report.problems.push(problem(error)),
                 &mut read,
             );
@@ -82,13 +82,24 @@ impl Store {
         Ok(report)
     }
 
-    fn distinct(&self) -> Vec<&BlobRef> {
+    /// Every blob that the two newest states and their snapshots name.
+    fn distinct(&self, fault: &mut dyn FnMut(StoreError)) -> Vec<BlobRef> {
         let mut seen = HashSet::new();
-        self.current
-            .references()
-            .chain(self.previous.references())
-            .filter(|blob| seen.insert(**blob))
-            .collect()
+        let mut blobs: Vec<BlobRef> = Vec::new();
+        for manifest in [&self.current, &self.previous] {
+            blobs.extend(manifest.references().filter(|blob| seen.insert(**blob)));
+            for (_, snapshot) in manifest.snapshots() {
+                match snapshot::read(&*self.medium, snapshot) {
+                    Ok(frozen) => {
+                        blobs.extend(frozen.references().filter(|blob| seen.insert(**blob)))
+                    }
+                    // A damaged block is found below; what is left is a manifest that does not parse.
+                    Err(StoreError::Missing { .. }) => {}
+                    Err(error) => fault(error),
+                }
+            }
+        }
+        blobs
     }
 
     /// Removes what an interrupted commit left: temporary files, older manifests and blobs that neither of the two
@@ -98,32 +109,52 @@ impl Store {
     /// [`StoreError::ReadOnly`], [`StoreError::Poisoned`], [`StoreError::Io`].
     pub fn collect_garbage(&mut self) -> Result<u64, StoreError> {
         self.require_writable()?;
+        if self.medium.is_shared() {
+            // What others have named since is no stray.
+            self.refresh()?;
+        }
         let strays = self.strays()?;
-        for path in &strays {
-            disk::remove(path)?;
+        for name in &strays {
+            self.medium.remove(name)?;
         }
         Ok(strays.len() as u64)
     }
 
-    fn strays(&self) -> Result<Vec<PathBuf>, StoreError> {
+    fn strays(&self) -> Result<Vec<String>, StoreError> {
+        let shared = self.medium.is_shared();
         let temporary = format!(".{TEMPORARY}");
         let mut strays = Vec::new();
-        for name in folder::list(&self.path)? {
+        for file in self.medium.list("")? {
+            let name = file.name;
             let stem = name.strip_suffix(&temporary);
             let left_over = stem.and_then(folder::manifest_version).is_some();
             let older = folder::manifest_version(&name)
                 .is_some_and(|version| version < self.previous.version);
-            if left_over || older {
-                strays.push(self.path.join(name));
+            let settled = !shared || file.age > commit::ORPHAN_AFTER;
+            if settled && (left_over || older) {
+                strays.push(name);
             }
         }
-        let kept: HashSet<String> = self.kept().iter().map(|blob| hex(&blob.root)).collect();
-        let is_blob =
-            |name: &str| name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
-        for name in folder::list(&self.blobs())? {
-            let left_over = name.strip_suffix(&temporary).is_some_and(is_blob);
-            if left_over || is_blob(&name) && !kept.contains(&name) {
-                strays.push(self.blobs().join(name));
+        let mut kept: HashSet<String> = HashSet::new();
+        for manifest in [&self.current, &self.previous] {
+            kept.extend(manifest.references().map(BlobRef::file));
+            for (_, found) in manifest.snapshots() {
+                // A snapshot that cannot be read says nothing about what it needs: then every file may be needed.
+                let Ok(frozen) = self.frozen_now(found) else { return Ok(strays) };
+                kept.extend(frozen.references().map(BlobRef::file));
+            }
+        }
+        let is_ours = |name: &str| {
+            let digits = name.strip_prefix(blob::PACK).unwrap_or(name);
+            let length = if digits.len() == name.len() { 64 } else { 32 };
+            digits.len() == length && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+        };
+        for file in self.medium.list(BLOBS)? {
+            let left_over = file.name.strip_suffix(&temporary).is_some_and(is_ours);
+            let name = format!("{BLOBS}/{}", file.name);
+            let settled = !shared || file.age > commit::ORPHAN_AFTER;
+            if settled && (left_over || is_ours(&file.name) && !kept.contains(&name)) {
+                strays.push(name);
             }
         }
         Ok(strays)

@@ -1,0 +1,143 @@
+//! A collection of many small files enters, one of few leaves, with the same segments; the one writer's side.
+//!
+//! Sealed bytes are moved as they are: no key is needed, no segment changes its id, its rows or its answers. Blobs that have
+//! small files of their own, lie in small packs, or in packs most of which nobody names any more are written back to back into
+//! new packs. Segments all of whose rows were deleted go.
+
+use super::blob::{self, BlobRef, Place};
+use super::error::StoreError;
+use super::folder::Store;
+use super::manifest::{Manifest, SegmentEntry};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// Files below this are small.
+const SMALL: u64 = 4 << 20;
+/// Bytes after which a pack is full.
+const FULL: u64 = 64 << 20;
+
+/// What a compaction did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Compacted {
+    /// Segments that went because all of their rows were deleted.
+    pub segments_dropped: u64,
+    /// Files that the state named before.
+    pub files_before: u64,
+    /// Files that it names now.
+    pub files_after: u64,
+    /// Bytes that were written anew.
+    pub bytes_moved: u64,
+}
+
+impl Store {
+    /// Moves small blobs together and drops segments without live rows. With `thorough`, no pack keeps a byte that the state
+    /// does not name. The files that are not needed any more go with the next commit.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] when a blob to be moved is damaged: nothing was changed; as [`Store::commit`].
+    pub fn compact(&mut self, thorough: bool) -> Result<Compacted, StoreError> {
+        self.require_writable()?;
+        let empty = |segment: &SegmentEntry| segment.deleted.len() == segment.rows;
+        let segments_dropped = self.current.segments.iter().filter(|one| empty(one)).count() as u64;
+        let mut live = Manifest::clone(&self.current);
+        live.segments.retain(|segment| !empty(segment));
+        let moving = self.to_move(&live, thorough)?;
+        let files_before = files(&self.current);
+        if moving.is_empty() && segments_dropped == 0 {
+            return Ok(Compacted {
+                files_before,
+                files_after: files_before,
+                ..Compacted::default()
+            });
+        }
+        let bytes_moved = moving.iter().map(|blob| blob.length).sum();
+        self.publish(None, |store, next, written| {
+            let moved = store.rewrite(&moving, written)?;
+            let relocate = |blob: &mut BlobRef| {
+                if let Some(place) = moved.get(blob) {
+                    blob.place = *place;
+                }
+            };
+            next.segments.retain(|segment| !empty(segment));
+            for segment in &mut next.segments {
+                let mut blobs = segment.blobs.to_vec();
+                blobs.iter_mut().for_each(|(_, blob)| relocate(blob));
+                segment.blobs = blobs.into();
+            }
+            next.attachments.iter_mut().for_each(|(_, blob)| relocate(blob));
+            Ok(())
+        })?;
+        let files_after = files(&self.current);
+        Ok(Compacted { segments_dropped, files_before, files_after, bytes_moved })
+    }
+
+    /// Blobs that lie better in a new pack, each once, in the order of the segments.
+    fn to_move(&self, live: &Manifest, thorough: bool) -> Result<Vec<BlobRef>, StoreError> {
+        let mut seen = HashSet::new();
+        let blobs: Vec<BlobRef> = live
+            .segments
+            .iter()
+            .flat_map(|segment| segment.blobs.iter())
+            .chain(&live.attachments)
+            .map(|(_, blob)| *blob)
+            .filter(|blob| seen.insert(*blob))
+            .collect();
+        let mut packs: BTreeMap<[u8; 16], u64> = BTreeMap::new();
+        for blob in &blobs {
+            if let Place::Pack { pack, .. } = blob.place {
+                *packs.entry(pack).or_default() += blob.file_length().next_multiple_of(64);
+            }
+        }
+        let mut wasteful = HashSet::new();
+        let mut small = HashSet::new();
+        for (pack, named) in packs {
+            // One that is not there is found when a blob in it is read.
+            let length = self.medium.length(&blob::pack_file(&pack))?.unwrap_or(named);
+            let dead = length.saturating_sub(named);
+            if dead > if thorough { 0 } else { named } {
+                wasteful.insert(pack);
+            } else if length < SMALL {
+                small.insert(pack);
+            }
+        }
+        let alone = |blob: &&BlobRef| blob.place == Place::File && blob.file_length() < SMALL;
+        // One small file is no better off in a pack of its own.
+        let few = small.len() + blobs.iter().filter(alone).count() < 2;
+        let moves = |blob: &BlobRef| match blob.place {
+            Place::File => !few && alone(&blob),
+            Place::Pack { pack, .. } => wasteful.contains(&pack) || !few && small.contains(&pack),
+        };
+        Ok(blobs.into_iter().filter(moves).collect())
+    }
+
+    /// Writes blobs into new packs, each of at most [`FULL`] bytes or one blob; where each lies now.
+    fn rewrite(
+        &self,
+        moving: &[BlobRef],
+        written: &mut Vec<BlobRef>,
+    ) -> Result<HashMap<BlobRef, Place>, StoreError> {
+        let mut places = HashMap::new();
+        let mut rest = moving;
+        while !rest.is_empty() {
+            let mut total = 0;
+            let fits = rest.iter().take_while(|blob| {
+                total += blob.file_length();
+                total <= FULL
+            });
+            let (group, later) = rest.split_at(fits.count().max(1));
+            let payloads = group
+                .iter()
+                .map(|blob| blob::read(&*self.medium, blob))
+                .collect::<Result<Vec<_>, _>>()?;
+            let payloads: Vec<&[u8]> = payloads.iter().map(|payload| payload.as_slice()).collect();
+            let packed = self.write_packed(&payloads)?;
+            places.extend(group.iter().copied().zip(packed.iter().map(|blob| blob.place)));
+            written.extend(packed);
+            rest = later;
+        }
+        Ok(places)
+    }
+}
+
+fn files(manifest: &Manifest) -> u64 {
+    manifest.references().map(BlobRef::file).collect::<HashSet<_>>().len() as u64
+}

@@ -1,0 +1,206 @@
+//! A name enters, the present state is kept under it, and comes back when asked for; the one writer's side.
+//!
+//! A snapshot is a manifest kept as a blob: it takes no room of its own, but what it names is not removed.
+
+use super::blob::{self, BlobRef};
+use super::error::StoreError;
+use super::folder::Store;
+use super::keyed::Committed;
+use super::manifest::{self, Manifest, valid_name};
+use super::medium::Medium;
+use std::sync::Arc;
+
+/// A snapshot, as a listing shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SnapshotEntry {
+    /// Its name: 1 to 64 of `a-z 0-9 . _ -`.
+    pub name: String,
+    /// The version that it keeps.
+    pub version: u64,
+    /// Rows in it, deleted ones included.
+    pub rows: u64,
+    /// Bytes of the blobs that it names.
+    pub bytes: u64,
+}
+
+/// Reads the manifest that a snapshot keeps.
+pub(super) fn read(medium: &dyn Medium, snapshot: &BlobRef) -> Result<Manifest, StoreError> {
+    let bytes = blob::read(medium, snapshot)?;
+    let path = medium.path(&snapshot.file());
+    Manifest::from_bytes(&bytes).map_err(|error| StoreError::decode(&path, error))
+}
+
+impl Store {
+    /// Keeps the present state under a name.
+    ///
+    /// # Errors
+    /// [`StoreError::InvalidChange`] for a name that is taken or not one; as [`Store::commit`].
+    pub fn take_snapshot(&mut self, name: &str) -> Result<Committed, StoreError> {
+        self.require_writable()?;
+        if !valid_name(name.as_bytes()) {
+            let shown = format!("{name:?}");
+            return Err(StoreError::invalid(
+                "name of a snapshot",
+                "1 to 64 of a-z 0-9 . _ -",
+                shown,
+            ));
+        }
+        if manifest::find(&self.current.snapshots, name).is_some() {
+            return Err(StoreError::SnapshotExists {
+                path: self.path.clone(),
+                name: name.to_owned(),
+            });
+        }
+        self.publish(None, |store, next, written| {
+            let mut frozen = Manifest::clone(&store.current);
+            frozen.snapshots.clear();
+            frozen.keyed.clear();
+            written.push(store.write_one(&frozen.to_bytes()?)?);
+            let kept = written.iter().map(|blob| (Box::from(name), *blob));
+            next.snapshots.extend(kept);
+            next.snapshots.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+            Ok(())
+        })
+    }
+
+    /// Forgets a snapshot; what only it named goes with the next commit but one.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownBlob`]; as [`Store::commit`].
+    pub fn drop_snapshot(&mut self, name: &str) -> Result<Committed, StoreError> {
+        self.require_writable()?;
+        self.snapshot_blob(name)?;
+        self.publish(None, |_, next, _| {
+            next.snapshots.retain(|(found, _)| **found != *name);
+            Ok(())
+        })
+    }
+
+    /// The snapshots, by ascending name.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`], [`StoreError::Corrupt`], [`StoreError::Io`].
+    pub fn snapshots(&self) -> Result<Vec<SnapshotEntry>, StoreError> {
+        let entries = self.current.snapshots().map(|(name, blob)| {
+            let frozen = self.frozen_now(blob)?;
+            Ok(SnapshotEntry {
+                name: name.to_owned(),
+                version: frozen.version,
+                rows: frozen.segments.iter().map(|segment| u64::from(segment.rows)).sum(),
+                bytes: frozen.bytes(),
+            })
+        });
+        entries.collect()
+    }
+
+    /// Makes the state of a snapshot the next state. Versions go on counting, so that no client takes it for a rollback.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownBlob`], [`StoreError::Corrupt`]; as [`Store::commit`].
+    pub fn restore(&mut self, name: &str) -> Result<Committed, StoreError> {
+        self.require_writable()?;
+        let snapshot = *self.snapshot_blob(name)?;
+        let frozen = self.frozen(&snapshot)?;
+        self.publish(None, |store, next, _| {
+            next.meta.clone_from(&frozen.meta);
+            next.attachments.clone_from(&frozen.attachments);
+            next.segments.clone_from(&frozen.segments);
+            for segment in &mut next.segments {
+                // Who knows a state without it has to fetch it again.
+                if store.segment(&segment.id).is_none() {
+                    segment.added = next.version;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Writes the state of a snapshot to a medium that holds nothing yet, every block checked on the way, and opens it there.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownBlob`], [`StoreError::AlreadyExists`], [`StoreError::Corrupt`], [`StoreError::Io`].
+    pub fn copy_snapshot(&self, name: &str, target: Arc<dyn Medium>) -> Result<(), StoreError> {
+        let frozen = self.frozen_now(self.snapshot_blob(name)?)?;
+        let mut copy = Self::prepare(Arc::clone(&target))?;
+        copy.publish(None, |copy, next, written| {
+            let mut moved = |blob: &mut BlobRef| -> Result<(), StoreError> {
+                let payload = blob::read(&*self.medium, blob)?;
+                *blob = copy.write_one(&payload)?;
+                written.push(*blob);
+                Ok(())
+            };
+            next.meta.clone_from(&frozen.meta);
+            next.attachments.clone_from(&frozen.attachments);
+            next.segments.clone_from(&frozen.segments);
+            next.attachments.iter_mut().try_for_each(|(_, blob)| moved(blob))?;
+            for segment in &mut next.segments {
+                segment.added = next.version;
+                let mut blobs = segment.blobs.to_vec();
+                blobs.iter_mut().try_for_each(|(_, blob)| moved(blob))?;
+                segment.blobs = blobs.into();
+            }
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    /// Drops the collection on a shared medium: the next state holds nothing, and is there for whoever makes the collection
+    /// anew. Files go when they are old.
+    ///
+    /// # Errors
+    /// As [`Store::commit`].
+    pub fn drop_on(&mut self) -> Result<(), StoreError> {
+        self.require_writable()?;
+        self.publish(None, |_, next, _| {
+            next.meta.clear();
+            next.segments.clear();
+            next.attachments.clear();
+            next.snapshots.clear();
+            next.keyed.clear();
+            next.dropped = true;
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    /// Writes one blob where this medium wants it.
+    pub(super) fn write_one(&self, payload: &[u8]) -> Result<BlobRef, StoreError> {
+        if !self.medium.is_shared() {
+            return blob::write(&*self.medium, payload);
+        }
+        let packed = self.write_packed(&[payload])?;
+        packed.first().copied().ok_or_else(|| StoreError::invalid("blobs of a pack", "1", 0))
+    }
+
+    /// Writes blobs into one pack.
+    pub(super) fn write_packed(&self, payloads: &[&[u8]]) -> Result<Vec<BlobRef>, StoreError> {
+        let mut hasher = blake3::Hasher::new_derive_key("ciphervec v1 pack");
+        payloads.iter().for_each(|payload| {
+            hasher.update(&(payload.len() as u64).to_le_bytes()).update(payload);
+        });
+        let mut content = [0; 16];
+        hasher.finalize_xof().fill(&mut content);
+        blob::write_pack(&*self.medium, self.medium.pack_name(content)?, payloads)
+    }
+
+    fn snapshot_blob(&self, name: &str) -> Result<&BlobRef, StoreError> {
+        manifest::find(&self.current.snapshots, name).ok_or_else(|| StoreError::UnknownBlob {
+            path: self.path.clone(),
+            name: name.to_owned(),
+        })
+    }
+
+    /// The manifest that a snapshot keeps, read once.
+    pub(super) fn frozen(&mut self, snapshot: &BlobRef) -> Result<Arc<Manifest>, StoreError> {
+        let frozen = self.frozen_now(snapshot)?;
+        self.frozen.insert(snapshot.root, Arc::clone(&frozen));
+        Ok(frozen)
+    }
+
+    pub(super) fn frozen_now(&self, snapshot: &BlobRef) -> Result<Arc<Manifest>, StoreError> {
+        match self.frozen.get(&snapshot.root) {
+            Some(frozen) => Ok(Arc::clone(frozen)),
+            None => read(&*self.medium, snapshot).map(Arc::new),
+        }
+    }
+}
