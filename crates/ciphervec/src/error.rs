@@ -145,6 +145,9 @@ pub enum Error {
     /// A segment that is held already.
     #[error("segment {0} is already in the index; a retry must not add it twice")]
     DuplicateSegment(String),
+    /// A segment whose rows cannot be read from where they are stored.
+    #[error(transparent)]
+    Store(#[from] crate::store::StoreError),
     /// An envelope that does not open.
     #[cfg(feature = "client")]
     #[error(transparent)]

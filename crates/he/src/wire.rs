@@ -222,6 +222,21 @@ fn digest(prefix: &[u8; 32], payload: &[u8]) -> blake3::Hash {
 /// # Errors
 /// Anything but a whole, undamaged frame of this kind and of a known version.
 pub fn open(kind: Kind, bytes: &[u8]) -> Result<(Header, &[u8])> {
+    let (header, payload) = open_start(kind, bytes, bytes.len())?;
+    let mut prefix = [0; 32];
+    prefix.copy_from_slice(&bytes[..32]);
+    if digest(&prefix, payload).as_bytes() != &bytes[32..HEADER_LEN] {
+        return Err(Error::Checksum { what: kind.as_str() });
+    }
+    Ok((header, payload))
+}
+
+/// Reads the start of a frame of `len` bytes that must hold `kind`: its header and what is there of its payload. The checksum
+/// is not looked at: `bytes` have been checked by other means.
+///
+/// # Errors
+/// As [`open`], but for damage to the payload.
+pub fn open_start(kind: Kind, bytes: &[u8], len: usize) -> Result<(Header, &[u8])> {
     let what = kind.as_str();
     let Some((head, payload)) = bytes.split_at_checked(HEADER_LEN) else {
         return Err(Error::malformed(
@@ -252,16 +267,12 @@ pub fn open(kind: Kind, bytes: &[u8]) -> Result<(Header, &[u8])> {
     let header =
         Header { scheme, kind, params: ParamId(reader.array()?), key: KeyId(reader.array()?) };
     let length = reader.u64()?;
-    if length != payload.len() as u64 {
+    let came = len.saturating_sub(HEADER_LEN);
+    if length != came as u64 {
         return Err(Error::malformed(
             what,
-            format!("the header promises {length} payload bytes, {} came", payload.len()),
+            format!("the header promises {length} payload bytes, {came} came"),
         ));
-    }
-    let mut prefix = [0; 32];
-    prefix.copy_from_slice(&head[..32]);
-    if digest(&prefix, payload).as_bytes() != &head[32..] {
-        return Err(Error::Checksum { what });
     }
     Ok((header, payload))
 }

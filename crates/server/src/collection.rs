@@ -10,9 +10,9 @@ use bytes::Bytes;
 use ciphervec::filter::FilterTags;
 use ciphervec::search::ServerIndex;
 use ciphervec::store::{
-    self, Change, CommitKey, Committed, Compacted, Manifest, SegmentId, SnapshotEntry, Store,
-    StoreError,
+    self, Change, Compacted, Manifest, SegmentId, SnapshotEntry, Store, StoreError,
 };
+pub use ciphervec::store::{CommitKey, Committed};
 use rayon::ThreadPool;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};

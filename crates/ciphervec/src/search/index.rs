@@ -1,7 +1,7 @@
 //! The server's half: segments and query bytes enter, answer bytes leave. It cannot name a secret key.
 
 use super::additive::{Evaluator, read_public_key};
-use super::segment::Segment;
+use super::segment::{Segment, SegmentHead};
 use crate::error::{Error, Result};
 use crate::filter::{FilterTag, FilterTags};
 use crate::message::{QueryHead, ResponseWriter, answer_len, read_floats, read_integers};
@@ -49,8 +49,43 @@ pub struct ServerIndex {
     masks: Option<Arc<Masks>>,
     keys: BTreeMap<u32, Arc<EvaluationKeys>>,
     public: Option<Arc<dyn Evaluator>>,
-    segments: Vec<Arc<(Segment, FilterTags)>>,
+    segments: Vec<Arc<Held>>,
 }
+
+/// Rows that are not kept in memory, or only while there is room.
+pub trait SegmentSource: Send + Sync {
+    /// The segment, checked; `index` parses what was read.
+    ///
+    /// # Errors
+    /// Bytes that cannot be read, or are not what they were.
+    fn segment(&self, index: &ServerIndex) -> Result<Arc<Segment>>;
+}
+
+/// A segment as the index knows it, wherever its rows are.
+pub(super) struct Held {
+    pub head: SegmentHead,
+    len: usize,
+    tags: FilterTags,
+    rows: Rows,
+}
+
+enum Rows {
+    Resident(Arc<Segment>),
+    Stored(Arc<dyn SegmentSource>),
+}
+
+impl Held {
+    /// The rows, in memory for as long as what comes back is held.
+    pub fn segment(&self, index: &ServerIndex) -> Result<Arc<Segment>> {
+        match &self.rows {
+            Rows::Resident(segment) => Ok(Arc::clone(segment)),
+            Rows::Stored(source) => source.segment(index),
+        }
+    }
+}
+
+/// A segment that a query is about, with its matching rows if the query is filtered.
+pub(super) type Chosen<'a> = (&'a Held, Option<Vec<bool>>);
 
 impl ServerIndex {
     /// An empty index.
@@ -83,7 +118,7 @@ impl ServerIndex {
         if self.spec.scheme().is_additive() {
             let public = read_public_key(&self.spec, bytes)?;
             if let Some(held) = self.segments.first() {
-                expect_key(Kind::PublicKey.as_str(), held.0.head().key, public.key_id())?;
+                expect_key(Kind::PublicKey.as_str(), held.head.key, public.key_id())?;
             }
             self.public = Some(public.into());
             return Ok(0);
@@ -124,24 +159,64 @@ impl ServerIndex {
     /// # Errors
     /// Damaged bytes, another index, a segment that is there already, tags for another number of rows.
     pub fn add_tagged(&mut self, bytes: AlignedBytes, tags: FilterTags) -> Result<SegmentId> {
-        let segment = if self.spec.scheme().is_additive() {
-            Segment::of_vectors(&self.spec, self.public()?, &bytes)?
-        } else {
-            Segment::from_bytes(&self.spec, self.ring.as_deref(), bytes)?
-        };
-        let head = *segment.head();
+        let segment = self.parse(bytes)?;
+        let (head, len) = (*segment.head(), segment.byte_len());
+        self.hold(Held { head, len, tags, rows: Rows::Resident(Arc::new(segment)) })
+    }
+
+    /// Adds a segment whose rows come from `source` whenever they are needed; `len` is the length of its framed bytes.
+    ///
+    /// # Errors
+    /// A segment that is there already, tags for another number of rows.
+    pub fn add_stored(
+        &mut self,
+        head: SegmentHead,
+        len: usize,
+        tags: FilterTags,
+        source: Arc<dyn SegmentSource>,
+    ) -> Result<SegmentId> {
+        self.hold(Held { head, len, tags, rows: Rows::Stored(source) })
+    }
+
+    fn hold(&mut self, held: Held) -> Result<SegmentId> {
+        let head = held.head;
         if self.position(head.id).is_some() {
             return Err(Error::DuplicateSegment(head.id.to_string()));
         }
-        if tags.rows() != 0 && tags.rows() != head.rows {
+        if held.tags.rows() != 0 && held.tags.rows() != head.rows {
             return Err(Error::Range {
                 what: "rows with filter tags",
                 expected: format!("0 or {}", head.rows),
-                actual: tags.rows().to_string(),
+                actual: held.tags.rows().to_string(),
             });
         }
-        self.segments.push(Arc::new((segment, tags)));
+        self.segments.push(Arc::new(held));
         Ok(head.id)
+    }
+
+    /// A segment of this index, without adding it, from bytes that the store has checked block by block: their checksum is
+    /// not computed a second time.
+    ///
+    /// # Errors
+    /// Another index, lengths or numbers that do not fit.
+    pub fn parse_checked(&self, bytes: AlignedBytes) -> Result<Segment> {
+        if self.spec.scheme().is_additive() {
+            Segment::of_vectors(&self.spec, self.public()?, &bytes)
+        } else {
+            Segment::from_checked(&self.spec, self.ring.as_deref(), bytes)
+        }
+    }
+
+    /// A segment of this index, without adding it.
+    ///
+    /// # Errors
+    /// Damaged bytes, another index.
+    pub fn parse(&self, bytes: AlignedBytes) -> Result<Segment> {
+        if self.spec.scheme().is_additive() {
+            Segment::of_vectors(&self.spec, self.public()?, &bytes)
+        } else {
+            Segment::from_bytes(&self.spec, self.ring.as_deref(), bytes)
+        }
     }
 
     /// Drops a segment; whether it was there.
@@ -155,22 +230,64 @@ impl ServerIndex {
     }
 
     fn position(&self, id: SegmentId) -> Option<usize> {
-        self.segments.iter().position(|held| held.0.head().id == id)
+        self.segments.iter().position(|held| held.head.id == id)
     }
 
-    /// The segments, in the order they were added.
+    /// The segments that are in memory whatever happens, in the order they were added.
     pub fn segments(&self) -> impl Iterator<Item = &Segment> {
-        self.segments.iter().map(|held| &held.0)
+        self.segments.iter().filter_map(|held| match &held.rows {
+            Rows::Resident(segment) => Some(segment.as_ref()),
+            Rows::Stored(_) => None,
+        })
+    }
+
+    /// What the segments say of themselves, in the order they were added.
+    pub fn heads(&self) -> impl Iterator<Item = &SegmentHead> {
+        self.segments.iter().map(|held| &held.head)
+    }
+
+    pub(super) fn held(&self) -> impl Iterator<Item = &Held> {
+        self.segments.iter().map(AsRef::as_ref)
+    }
+
+    /// Where rows that are not in memory come from, in the order of the segments.
+    pub fn sources(&self) -> impl Iterator<Item = &Arc<dyn SegmentSource>> {
+        self.segments.iter().filter_map(|held| match &held.rows {
+            Rows::Resident(_) => None,
+            Rows::Stored(source) => Some(source),
+        })
     }
 
     /// Vectors held.
     pub fn rows(&self) -> usize {
-        self.segments().map(|segment| segment.head().rows as usize).sum()
+        self.heads().map(|head| head.rows as usize).sum()
     }
 
-    /// Bytes of the segments held.
+    /// Bytes of the segments held, in memory or not.
     pub fn bytes(&self) -> usize {
-        self.segments().map(Segment::byte_len).sum()
+        self.segments.iter().map(|held| held.len).sum()
+    }
+
+    /// Bytes of the answer to a query, nearly; zero under an additively homomorphic scheme, whose answers are short.
+    ///
+    /// # Errors
+    /// As [`Self::evaluate`] for a query that does not parse.
+    pub fn answer_len(&self, query: &[u8]) -> Result<u64> {
+        let (head, _, _) = QueryHead::open(&self.spec, query)?;
+        if self.spec.scheme().is_additive() {
+            return Ok(0);
+        }
+        self.capacity(&head, &self.choose(&head.tags)).map(|bytes| bytes as u64)
+    }
+
+    pub(super) fn capacity(&self, head: &QueryHead, chosen: &[Chosen<'_>]) -> Result<usize> {
+        let mut capacity = 32;
+        for (held, matching) in chosen {
+            let (rows, level) = (held.head.rows as usize, held.head.level);
+            capacity += 22 + matching.as_ref().map_or(0, |_| rows.div_ceil(8));
+            capacity += head.count as usize * answer_len(&self.spec, rows, level)?;
+        }
+        Ok(capacity)
     }
 
     /// Answers a batch of queries over every segment.
@@ -185,12 +302,7 @@ impl ServerIndex {
             let bytes = self.evaluate_additive(&head, key, reader, &chosen, &mut timings)?;
             return Ok(Evaluation { bytes, timings });
         }
-        let mut capacity = 32;
-        for (segment, matching) in &chosen {
-            let (rows, level) = (segment.head().rows as usize, segment.head().level);
-            capacity += 22 + matching.as_ref().map_or(0, |_| rows.div_ceil(8));
-            capacity += head.count as usize * answer_len(&self.spec, rows, level)?;
-        }
+        let capacity = self.capacity(&head, &chosen)?;
         let bytes = match self.spec.mode() {
             Mode::Open => self.evaluate_open(&head, reader, &chosen, capacity, &mut timings)?,
             Mode::SealedIndex => {
@@ -204,16 +316,15 @@ impl ServerIndex {
     }
 
     /// Segments with a row that carries every tag, each with its matching rows.
-    fn choose(&self, tags: &[FilterTag]) -> Vec<(&Segment, Option<Vec<bool>>)> {
+    pub(super) fn choose(&self, tags: &[FilterTag]) -> Vec<Chosen<'_>> {
         let every = self.segments.iter();
         every
             .filter_map(|held| {
-                let (segment, row_tags) = &**held;
                 if tags.is_empty() {
-                    return Some((segment, None));
+                    return Some((&**held, None));
                 }
-                let matching = row_tags.matches(tags);
-                matching.contains(&true).then_some((segment, Some(matching)))
+                let matching = held.tags.matches(tags);
+                matching.contains(&true).then_some((&**held, Some(matching)))
             })
             .collect()
     }
@@ -222,7 +333,7 @@ impl ServerIndex {
         &self,
         head: &QueryHead,
         reader: Reader<'_>,
-        chosen: &[(&Segment, Option<Vec<bool>>)],
+        chosen: &[Chosen<'_>],
         capacity: usize,
         timings: &mut ServerTimings,
     ) -> Result<Vec<u8>> {
@@ -230,8 +341,9 @@ impl ServerIndex {
         let start = Instant::now();
         let mut writer = ResponseWriter::new(&self.spec, head.count, 0, capacity);
         writer.segments(chosen.len() as u32);
-        for (segment, matching) in chosen {
-            writer.segment(segment.head().id, segment.head().rows, 0, matching.as_deref());
+        for (held, matching) in chosen {
+            let segment = held.segment(self)?;
+            writer.segment(held.head.id, held.head.rows, 0, matching.as_deref());
             for query in queries.chunks_exact(self.spec.dimension()) {
                 for row in segment.data().chunks_exact(self.spec.dimension() * 4) {
                     let score = inner_product(row, query);
@@ -248,7 +360,7 @@ impl ServerIndex {
         head: &QueryHead,
         key: KeyId,
         mut reader: Reader<'_>,
-        chosen: &[(&Segment, Option<Vec<bool>>)],
+        chosen: &[Chosen<'_>],
         timings: &mut ServerTimings,
     ) -> Result<Vec<u8>> {
         let start = Instant::now();
@@ -263,10 +375,11 @@ impl ServerIndex {
         let start = Instant::now();
         let mut writer = ResponseWriter::new(&self.spec, head.count, 0, 32);
         writer.segments(chosen.len() as u32);
-        for (segment, matching) in chosen {
+        for (held, matching) in chosen {
+            let segment = held.segment(self)?;
             let Some(vectors) = segment.vectors() else { return Err(Error::NoPublicKey) };
             let scores = vectors.score(&probes)?;
-            writer.segment(segment.head().id, segment.head().rows, 0, matching.as_deref());
+            writer.segment(held.head.id, held.head.rows, 0, matching.as_deref());
             writer.body().extend_from_slice(&(scores.len() as u64).to_le_bytes());
             writer.body().extend_from_slice(&scores);
         }
@@ -281,7 +394,7 @@ impl ServerIndex {
         &self,
         head: &QueryHead,
         reader: Reader<'_>,
-        chosen: &[(&Segment, Option<Vec<bool>>)],
+        chosen: &[Chosen<'_>],
         capacity: usize,
         timings: &mut ServerTimings,
     ) -> Result<Vec<u8>> {
@@ -289,8 +402,9 @@ impl ServerIndex {
         let start = Instant::now();
         let mut writer = ResponseWriter::new(&self.spec, head.count, 0, capacity);
         writer.segments(chosen.len() as u32);
-        for (segment, matching) in chosen {
-            let head = segment.head();
+        for (held, matching) in chosen {
+            let segment = held.segment(self)?;
+            let head = &held.head;
             writer.segment(head.id, head.rows, 0, matching.as_deref());
             let (form, rows) = (self.spec.precision().form(), head.rows as usize);
             compact::scan(
@@ -314,7 +428,7 @@ impl ServerIndex {
         head: &QueryHead,
         key: KeyId,
         mut reader: Reader<'_>,
-        chosen: &[(&Segment, Option<Vec<bool>>)],
+        chosen: &[Chosen<'_>],
         capacity: usize,
         timings: &mut ServerTimings,
     ) -> Result<Vec<u8>> {
@@ -338,14 +452,13 @@ impl ServerIndex {
         }
         writer.segments(chosen.len() as u32);
         let mut parts = Vec::with_capacity(chosen.len());
-        for (segment, matching) in chosen {
-            let head = segment.head();
+        for (held, matching) in chosen {
+            let head = &held.head;
             writer.segment(head.id, head.rows, head.level, matching.as_deref());
             let length = answer_len(&self.spec, head.rows as usize, head.level)?;
             let layout = layouts.iter().position(|layout| layout.level() == head.level);
             parts.extend(
-                layout
-                    .map(|layout| (segment, layout, length, writer.reserve(count * length).start)),
+                layout.map(|layout| (*held, layout, length, writer.reserve(count * length).start)),
             );
         }
         for first in (0..count).step_by(IN_FLIGHT) {
@@ -375,9 +488,10 @@ impl ServerIndex {
                 }
             }
             timings.expand += start.elapsed().as_secs_f64();
-            for &(segment, layout, length, at) in &parts {
+            for &(held, layout, length, at) in &parts {
                 let trees = of_level(layout);
-                let (rows, layout) = (segment.head().rows as usize, &layouts[layout]);
+                let segment = held.segment(self)?;
+                let (rows, layout) = (held.head.rows as usize, &layouts[layout]);
                 for blocks in layout.ranges(rows) {
                     let start = Instant::now();
                     let products =
@@ -401,12 +515,8 @@ impl ServerIndex {
     }
 
     /// The distinct levels of the chosen segments; a query must reach the deepest.
-    fn layouts(
-        &self,
-        top_level: u8,
-        chosen: &[(&Segment, Option<Vec<bool>>)],
-    ) -> Result<Vec<Layout>> {
-        let mut levels: Vec<u8> = chosen.iter().map(|(segment, _)| segment.head().level).collect();
+    fn layouts(&self, top_level: u8, chosen: &[Chosen<'_>]) -> Result<Vec<Layout>> {
+        let mut levels: Vec<u8> = chosen.iter().map(|(held, _)| held.head.level).collect();
         levels.sort_unstable();
         levels.dedup();
         if let Some(&deepest) = levels.last()
@@ -433,7 +543,7 @@ fn expect_key(what: &'static str, expected: KeyId, actual: KeyId) -> Result<()> 
 
 /// The inner product of a row of little-endian float32 words with a query, in double precision. Eight partial sums, so that the
 /// compiler can use vector registers.
-fn inner_product(row: &[u8], query: &[f32]) -> f64 {
+pub(super) fn inner_product(row: &[u8], query: &[f32]) -> f64 {
     let product = |word: &[u8; 4], q: f32| f64::from(f32::from_le_bytes(*word)) * f64::from(q);
     let (words, _) = row.as_chunks::<4>();
     let ((words, last_words), (query, last)) = (words.as_chunks::<8>(), query.as_chunks::<8>());

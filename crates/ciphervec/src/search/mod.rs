@@ -14,6 +14,7 @@ mod index;
 mod open;
 #[cfg(feature = "client")]
 mod owner;
+mod pass;
 #[cfg(feature = "client")]
 mod probe;
 #[cfg(feature = "client")]
@@ -37,7 +38,7 @@ pub use card::WriterCard;
 pub use catalogue::{Catalogue, Origin, Selection};
 #[cfg(feature = "client")]
 pub use custody::Custody;
-pub use index::{Evaluation, ServerIndex, ServerTimings};
+pub use index::{Evaluation, SegmentSource, ServerIndex, ServerTimings};
 #[cfg(feature = "client")]
 pub use open::{Opened, OwnerTimings};
 #[cfg(feature = "client")]

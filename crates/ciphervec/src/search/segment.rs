@@ -35,6 +35,9 @@ pub struct SegmentHead {
 }
 
 impl SegmentHead {
+    /// Bytes that a segment starts with and that say what it is.
+    pub const LEN: usize = HEADROOM;
+
     /// Bytes of the words of a segment of this head; `None` where they are a frame, which checks its own length.
     fn data_len(&self, spec: &IndexSpec) -> Result<Option<usize>> {
         if spec.scheme().is_additive() {
@@ -76,8 +79,22 @@ impl SegmentHead {
     /// Damaged bytes, another index, lengths that do not follow from the head.
     pub fn read(spec: &IndexSpec, bytes: &[u8]) -> Result<Self> {
         let (header, payload) = wire::open(Kind::Segment, bytes)?;
+        Self::read_payload(spec, &header, payload, payload.len())
+    }
+
+    /// Reads the head from the first [`SegmentHead::LEN`] bytes of a segment of `len` bytes, whose checksum is not looked at:
+    /// whoever stored them vouches for them.
+    ///
+    /// # Errors
+    /// As [`SegmentHead::read`], but for damage behind the head.
+    pub fn read_start(spec: &IndexSpec, start: &[u8], len: usize) -> Result<Self> {
+        let (header, payload) = wire::open_start(Kind::Segment, start, len)?;
+        Self::read_payload(spec, &header, payload, len.saturating_sub(HEADER_LEN))
+    }
+
+    fn read_payload(spec: &IndexSpec, header: &Header, payload: &[u8], len: usize) -> Result<Self> {
         let what = Kind::Segment.as_str();
-        expect_params(spec, what, &header)?;
+        expect_params(spec, what, header)?;
         let mut reader = Reader::new(what, payload);
         let id = SegmentId(reader.array()?);
         spec.expect_id(what, reader.array()?)?;
@@ -95,11 +112,11 @@ impl SegmentHead {
             return Err(reader.error("the key id does not fit the mode").into());
         }
         let head = SegmentHead { id, rows, level, key: header.key };
+        let data = len.saturating_sub(HEAD_LEN);
         if let Some(expected) = head.data_len(spec)?
-            && reader.remaining() != expected
+            && data != expected
         {
-            let detail =
-                format!("{expected} bytes expected for {rows} rows, {} came", reader.remaining());
+            let detail = format!("{expected} bytes expected for {rows} rows, {data} came");
             return Err(reader.error(detail).into());
         }
         Ok(head)
@@ -127,6 +144,28 @@ impl Segment {
     /// As [`SegmentHead::read`], and residues at or above the modulus.
     pub fn from_bytes(spec: &IndexSpec, ring: Option<&Ring>, bytes: AlignedBytes) -> Result<Self> {
         let head = SegmentHead::read(spec, &bytes)?;
+        Self::of_words(spec, ring, head, bytes)
+    }
+
+    /// The same for bytes that whoever stored them has just checked: the checksum is not computed a second time.
+    ///
+    /// # Errors
+    /// As [`Segment::from_bytes`], but for damage behind the head.
+    pub(super) fn from_checked(
+        spec: &IndexSpec,
+        ring: Option<&Ring>,
+        bytes: AlignedBytes,
+    ) -> Result<Self> {
+        let head = SegmentHead::read_start(spec, &bytes, bytes.len())?;
+        Self::of_words(spec, ring, head, bytes)
+    }
+
+    fn of_words(
+        spec: &IndexSpec,
+        ring: Option<&Ring>,
+        head: SegmentHead,
+        bytes: AlignedBytes,
+    ) -> Result<Self> {
         if let Some(ring) = ring {
             ring.check_packed(&bytes[HEADROOM..])?;
         }
