@@ -171,7 +171,7 @@ pub async fn check(State(gate): State<Gate>, request: Request, next: Next) -> Re
         },
         status: status.as_u16(),
         received: meter.received(),
-        sent: body::content_length(response.headers()).unwrap_or_default(),
+        sent: body::sent(&response),
     });
     response
 }

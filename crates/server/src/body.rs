@@ -3,9 +3,10 @@
 use crate::app::App;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::Response;
 use futures_util::{StreamExt, stream};
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
@@ -223,6 +224,13 @@ fn too_large(length: u64, limit: u64) -> Problem {
 /// The length that a request states.
 pub fn content_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// The length of an answer's body.
+pub fn sent(response: &Response) -> u64 {
+    let exact = HttpBody::size_hint(response.body()).exact();
+    // The length of what goes out in pieces is in its header.
+    exact.or_else(|| content_length(response.headers())).unwrap_or_default()
 }
 
 /// Reads and forgets what is left of a body that was refused, so that its sender gets to read why.

@@ -75,9 +75,7 @@ pub async fn observe(State(app): State<Arc<App>>, mut request: Request, next: Ne
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     let (took, status) = (start.elapsed(), response.status().as_u16());
-    let sent = axum::body::HttpBody::size_hint(response.body()).exact();
-    let sent = sent.filter(|&sent| sent > 0).or_else(|| body::content_length(response.headers()));
-    app.metrics.sent.inc_by(sent.unwrap_or_default());
+    app.metrics.sent.inc_by(body::sent(&response));
     let labels = RequestLabels { method: method.to_owned(), route: route.clone(), status };
     app.metrics.answered(labels, took);
     let milliseconds = took.as_secs_f64() * 1e3;

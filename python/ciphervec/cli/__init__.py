@@ -14,6 +14,7 @@ from .keygen import keygen
 from .precompute import precompute
 from .reproduce import reproduce_app
 from .reproduce_lookup import private_lookup
+from .serve import PASSED_ON, serve, token
 from .terminal import EXIT_CODES, version
 from .text import text_app
 from .text_encrypted import classify, serve_local
@@ -67,6 +68,8 @@ app.command()(query)
 app.command()(info)
 app.command()(verify)
 app.command()(precompute)
+app.command(context_settings=PASSED_ON)(serve)
+app.command(context_settings=PASSED_ON)(token)
 app.command()(demo)
 bench_app.command("lookup")(bench_lookup)
 bench_app.command("text")(bench_text)
