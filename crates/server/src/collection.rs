@@ -252,7 +252,11 @@ impl Collection {
         self.upkeep(|store| store.copy_snapshot(snapshot, target))
     }
 
-    fn committed(&self, key: Option<CommitKey>) -> Result<Option<Committed>, DatabaseError> {
+    /// What an earlier commit under that key made, if there was one.
+    ///
+    /// # Errors
+    /// [`DatabaseError::KeyReused`].
+    pub fn committed(&self, key: Option<CommitKey>) -> Result<Option<Committed>, DatabaseError> {
         match (key, self.writer().as_ref()) {
             (Some(key), Some(store)) => Ok(store.committed(&key)?),
             _ => Ok(None),

@@ -33,7 +33,12 @@ use utoipa::{Modify, OpenApi};
         uploads::progress,
         uploads::append,
         uploads::remove,
+        upkeep::compact,
         upkeep::verify,
+        upkeep::list,
+        upkeep::take,
+        upkeep::drop_snapshot,
+        upkeep::restore,
     ),
     components(schemas(ProblemDetails)),
     modifiers(&Common)

@@ -92,6 +92,10 @@ pub async fn commit(
     let committed = app.blocking(move || {
         // It goes on when the client leaves, and so does what it holds.
         let _share = share;
+        // The uploads of a commit are gone when its answer is lost and it is sent again.
+        if let Some(before) = collection.committed(key)? {
+            return Ok::<_, Problem>(before);
+        }
         let used: Vec<_> = frame.uploads().map(|upload| upload.upload).collect();
         let change = frame.into_change(|upload| uploads.read(&upload.upload, &purpose))?;
         let start = Instant::now();
@@ -101,7 +105,7 @@ pub async fn commit(
             // One that has expired in the meantime is gone as it should be.
             let _ = uploads.delete(&upload, &purpose);
         }
-        Ok::<_, Problem>(committed)
+        Ok(committed)
     });
     let Committed { version, head, replayed } = committed.await?;
     Ok(Json(CommitAnswer { version, head: hex::show(&head), replayed }))

@@ -33,6 +33,7 @@ pub fn endpoints() -> Vec<Endpoint> {
     };
     let (list, one) = ("/v1/collections", "/v1/collections/{name}");
     let upload = "/v1/collections/{name}/uploads/{upload}";
+    let snapshot = "/v1/collections/{name}/snapshots/{snapshot}";
     vec![
         on(Method::GET, "/healthz", Access::Public, "health", get(service::health)),
         on(Method::GET, "/readyz", Access::Public, "ready", get(service::ready)),
@@ -63,7 +64,18 @@ pub fn endpoints() -> Vec<Endpoint> {
         on(Method::GET, upload, WRITE, "upload-progress", get(uploads::progress)),
         on(Method::PATCH, upload, WRITE, "upload-piece", patch(uploads::append)),
         on(Method::DELETE, upload, WRITE, "upload-delete", delete(uploads::remove)),
+        on(Method::POST, "/v1/collections/{name}/compact", ADMIN, "compact", post(upkeep::compact)),
         on(Method::POST, "/v1/collections/{name}/verify", ADMIN, "verify", post(upkeep::verify)),
+        on(Method::GET, "/v1/collections/{name}/snapshots", ADMIN, "snapshots", get(upkeep::list)),
+        on(Method::PUT, snapshot, ADMIN, "snapshot", put(upkeep::take)),
+        on(Method::DELETE, snapshot, ADMIN, "snapshot-drop", delete(upkeep::drop_snapshot)),
+        on(
+            Method::POST,
+            "/v1/collections/{name}/snapshots/{snapshot}/restore",
+            ADMIN,
+            "restore",
+            post(upkeep::restore),
+        ),
     ]
 }
 
