@@ -173,6 +173,7 @@ class Collection:
         changed then.
         """
         with self._open(write=True):
+            self._segments.current()
             names = self._names(ids)
             arrays.distinct(names)
             changes = records.check(names, metadatas, documents)
@@ -199,6 +200,7 @@ class Collection:
                 raise InvalidInput(
                     "delete() needs ids=... or where=...; to drop everything use delete_collection."
                 )
+            self._segments.current()
             names = None if ids is None else list(dict.fromkeys(self._names(ids)))
 
             def change() -> int:
@@ -226,6 +228,7 @@ class Collection:
         `offset` cut the list.
         """
         with self._open():
+            self._segments.current()
             parts = check_include(include, GET_INCLUDE)
             names = (
                 None if ids is None else [name for name in self._names(ids) if name in self._segments.owner]
@@ -241,7 +244,7 @@ class Collection:
         return self.get(limit=limit)
 
     def count(self) -> int:
-        """Rows stored and not deleted."""
+        """Rows stored and not deleted; on a server, as of its latest answer."""
         with self._open():
             return len(self._segments.owner)
 

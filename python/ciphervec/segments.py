@@ -151,6 +151,11 @@ class Segments:
         self._attach([segment for segment in stored.values() if segment.id not in self._deleted])
         self._in_step = True
 
+    def current(self) -> None:
+        """Refresh what others may have changed, before it is read here without asking the server."""
+        if self.store.shared:
+            self.refresh()
+
     def reload(self) -> None:
         """Read every sidecar again."""
         self._load()
@@ -290,6 +295,8 @@ class Segments:
         """One `Matches` per query row."""
         if len(queries) == 0:
             return []
+        if where is not None or len(self.owner) == 0:
+            self.current()
         # What the server can't test by tags is tested here first, on metadata opened here: also of segments that have no
         # tags under the present key, because a writer sealed them, who can't make any, or the keys are changing.
         tagged = where is None or all(map(self._has_tags, self.entries()))

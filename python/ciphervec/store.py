@@ -34,6 +34,8 @@ class CollectionStore(Protocol):
     """Where one collection's sealed bytes lie."""
 
     read_only: bool
+    shared: bool
+    """Whether others commit as well, so that what is known here may be old."""
 
     @property
     def version(self) -> int:
@@ -127,6 +129,7 @@ class MemoryStore:
     """One collection in memory. The sealed rows live in the `ServerIndex` once it has them."""
 
     read_only = False
+    shared = False
 
     def __init__(self, meta: bytes, attachments: Mapping[str, bytes]) -> None:
         self._meta = meta
@@ -229,6 +232,8 @@ class MemoryDatabase:
 
 class FolderStore:
     """One collection in a folder of immutable files and a manifest, through the native store."""
+
+    shared = False  # one writes, and a reader stays at the commit it found
 
     def __init__(self, native: _native.Store, path: str) -> None:
         self._store = native

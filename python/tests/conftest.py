@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import ciphervec
+from ciphervec.http import LocalServer
+from ciphervec.results import QUERY_DEFAULT
 
 settings.register_profile(
     "suite",
@@ -103,6 +105,32 @@ def oracle() -> type[Oracle]:
 @pytest.fixture(scope="session")
 def keys() -> ciphervec.Keys:
     return ciphervec.Keys.generate()
+
+
+@pytest.fixture(scope="session")
+def session_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalServer]:
+    """A real server in its own process, open to this machine."""
+    with LocalServer(tmp_path_factory.mktemp("server") / "db") as server:
+        yield server
+
+
+@pytest.fixture
+def server_url(session_server: LocalServer) -> Iterator[str]:
+    """Its address; collections that a test makes are gone afterwards."""
+    yield session_server.url
+    with ciphervec.HttpClient(session_server.url, state=None) as client:
+        for name in client.list_collections():
+            client.delete_collection(name)
+
+
+@pytest.fixture
+def http_client(
+    server_url: str, tmp_path: Path, keys: ciphervec.Keys, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[ciphervec.HttpClient]:
+    """A client that includes by default what the embedded ones include, so that the same tests suit it."""
+    monkeypatch.setattr(ciphervec.http.HttpCollection, "_query_default", QUERY_DEFAULT)
+    with ciphervec.HttpClient(server_url, keys=keys, state=tmp_path / "state") as client:
+        yield client
 
 
 @pytest.fixture

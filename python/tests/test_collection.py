@@ -26,8 +26,11 @@ from ciphervec import (
 LANGS = ("en", "de", "fr")
 
 
-@pytest.fixture(params=["memory", "folder"])
+@pytest.fixture(params=["memory", "folder", "server"])
 def client(request: pytest.FixtureRequest, tmp_path: Path, keys: ciphervec.Keys) -> Iterator[Client]:
+    if request.param == "server":
+        yield request.getfixturevalue("http_client")
+        return
     made = Client(keys=keys) if request.param == "memory" else PersistentClient(tmp_path / "db", keys=keys)
     with made:
         yield made

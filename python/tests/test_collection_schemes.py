@@ -87,8 +87,11 @@ def unit(rows: np.ndarray) -> np.ndarray:
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)  # type: ignore[no-any-return]
 
 
-def test_every_verb(choice: Choice, keys: Keys, rows: np.ndarray) -> None:
-    client = Client(keys=keys)
+@pytest.mark.parametrize("where", ["memory", "server"])
+def test_every_verb(
+    choice: Choice, where: str, keys: Keys, rows: np.ndarray, request: pytest.FixtureRequest
+) -> None:
+    client = Client(keys=keys) if where == "memory" else request.getfixturevalue("http_client")
     collection = make(client, "books", choice, filterable=["lang"])
     fill(collection, rows)
     assert collection.scheme == collection.spec.scheme == choice.scheme

@@ -17,6 +17,7 @@ DOCUMENTS = [
     "docs/api.md",
     "docs/ckks-similarity.md",
     "docs/codebooks.md",
+    "docs/http-client.md",
     "docs/lookup.md",
     "docs/text.md",
 ]

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from ..changes import Change, NewSegment
 from .address import base_url, token_of
 from .client import verification
+from .exchange import Transport
 from .frame import encode
 from .link import Link
 from .store import INLINE
-from .transport import Direct, Transport
 
 _TIMEOUT = 120.0
 _RETRIES = 6
@@ -35,7 +35,12 @@ def append(
     CollectionNotFound, ServerError, InvalidInput."""
     base = base_url(url, insecure=False)
     context: ssl.SSLContext | bool = verification(ca, True, False)
-    carrier = Direct(context, False, None) if transport is None else transport
+    if transport is None:
+        from .transport import Direct  # httpx takes a while to import
+
+        carrier: Transport = Direct(context, False, None)
+    else:
+        carrier = transport
     link = Link(carrier, base, token_of(token), _TIMEOUT, _RETRIES)
     try:
         for number, part in enumerate(_parts(segments)):

@@ -24,7 +24,7 @@ from .trust import user_folder
 if TYPE_CHECKING:
     import httpx
 
-    from .transport import Transport
+    from .exchange import Transport
 
 CACHE_BYTES = 1 << 30
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from ..errors import CiphervecError, ServerError
 from .address import Token
+from .exchange import Lost, Request, Transport
 from .problem import Reply, error_of, words
 from .retry import RETRY_STATUS, Attempts, retry_after
-from .transport import Lost, Request, Transport
 
 API = "1"
 MAX_JSON = 256 << 20

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from .. import _native
 from .._native import IndexSpec
 from ..changes import EVALUATION, KEY_PAIR, RECORDS, ROWS, Change, StoredSegment
-from ..errors import CollectionNotFound, CommitUncertain, Conflict, CorruptData
+from ..errors import CollectionNotFound, CommitUncertain, Conflict, CorruptData, ServerError
 from ..halves import Answer
 from ..store import Progress
 from .cache import BlobCache
@@ -39,6 +39,7 @@ class HttpStore:
     """One collection on a server, as `CollectionStore` has it. Its state is that of the latest answer."""
 
     read_only = False
+    shared = True
 
     def __init__(
         self,
@@ -180,19 +181,21 @@ class HttpStore:
         """By the server, which reads everything it has; the token needs the verb admin."""
         doing = f"cannot verify {self._name!r}"
         report = self._link.json(self._link.call("POST", f"{self._path}/verify", doing), doing)
-        faults = report.pop("problems", [])
-        if faults:
-            shown = [
-                str(fault.get("message", fault) if isinstance(fault, dict) else fault)[:400]
-                for fault in faults[:20]
+        try:
+            faults = [
+                f"{fault['file']}, byte {fault['offset']:,}: damaged on the server"
+                for fault in report["problems"]
             ]
-            raise CorruptData(
-                "\n".join([*shown, *([f"and {len(faults) - 20} more"] if len(faults) > 20 else [])])
-            )
-        total = report.get("bytes", 0)
+            counts = {name: int(report[name]) for name in ("files", "bytes", "strays")}
+        except (KeyError, TypeError, ValueError) as error:
+            raise ServerError(f"{doing}: {self._link.url} reports in an unknown way ({error!r}).") from None
+        if faults:
+            more = [f"and {len(faults) - 20} more"] if len(faults) > 20 else []
+            raise CorruptData("\n".join([*faults[:20], *more]))
+        total = counts["bytes"]
         if progress is not None:
             progress(total, total)
-        return report
+        return counts
 
     def purge(self) -> None:
         """The server deletes what no state refers to, by itself."""
