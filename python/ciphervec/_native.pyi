@@ -44,6 +44,7 @@ __all__ = [
     "ckks_depth",
     "get_threads",
     "plan_lookup",
+    "run_server",
     "set_threads",
     "time_small_lookup",
 ]
