@@ -5,7 +5,9 @@ from __future__ import annotations
 import typer
 
 from .bench import bench_app
+from .bench_faults import faults_app
 from .bench_lookup import bench_lookup
+from .bench_server import bench_server
 from .bench_text import bench_text
 from .codebook import codebook_app
 from .collections import add, create, query
@@ -73,6 +75,8 @@ app.command(context_settings=PASSED_ON)(token)
 app.command()(demo)
 bench_app.command("lookup")(bench_lookup)
 bench_app.command("text")(bench_text)
+bench_app.command("server")(bench_server)
+bench_app.add_typer(faults_app, name="faults")
 reproduce_app.command("ive-pel")(private_lookup)
 text_app.command()(classify)
 text_app.command()(serve_local)

@@ -1,0 +1,1 @@
+"""What `ciphervec bench server` and `bench faults` run."""

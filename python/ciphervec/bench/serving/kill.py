@@ -1,0 +1,154 @@
+"""A number of turns enters; how a server that is killed again and again keeps its word leaves. Plays clients and power cuts."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...errors import CiphervecError
+from ...http import HttpClient
+from ...keys import Keys
+from ..data import Floats, unit
+from .ledger import Ledger, LedgerError
+from .process import ServerProcess
+
+NAME = "ledger"
+DIMENSION = 32
+MOST_ROWS = 40
+KEEP = 2_000
+"""Writers delete more than they add above so many rows."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What `ciphervec bench faults kill` was asked for."""
+
+    turns: int = 1_000
+    writers: int = 2
+    longest: float = 0.15
+    mode: str = "sealed-index"
+    seed: int = 0
+    folder: Path | None = None
+
+
+def run(settings: Settings, notify: Callable[[str], None], step: Callable[[], None]) -> dict[str, Any]:
+    """Starts a server, lets writers work, kills it, starts it again and holds what is there against the ledger.
+
+    Raises LedgerError at the first broken promise.
+    """
+    chance = random.Random(settings.seed)  # noqa: S311, when to kill is no secret
+    ledger, keys = Ledger(), Keys.generate()
+    began = time.perf_counter()
+    starts: list[float] = []
+    with tempfile.TemporaryDirectory(prefix="ciphervec-kill-", dir=settings.folder) as folder:
+        server = ServerProcess(Path(folder) / "data")
+        with server:
+            _client(server, keys).create_collection(NAME, DIMENSION, mode=settings.mode)
+        for turn in range(settings.turns):
+            notify(f"{ledger.acknowledged:,} commits acknowledged, {len(ledger.present):,} rows")
+            started = time.perf_counter()
+            server.start()
+            starts.append((time.perf_counter() - started) * 1e3)
+            try:
+                _compare(server, keys, ledger, chance)
+                _work_until_killed(server, keys, ledger, settings, turn, chance)
+            finally:
+                server.kill()
+            step()
+        with server:
+            _compare(server, keys, ledger, chance)
+    return {
+        "run": "kill",
+        "turns": settings.turns,
+        "acknowledged_commits": ledger.acknowledged,
+        "rows": len(ledger.present),
+        "median_start_ms": float(np.median(starts)) if starts else 0.0,
+        "seconds": time.perf_counter() - began,
+        "lost": 0,
+    }
+
+
+def vector(number: int) -> Floats:
+    """The vector of an id, which can be made again to ask for it."""
+    row: Floats = unit(np.random.default_rng(number).standard_normal((1, DIMENSION)))[0]
+    return row
+
+
+def _client(server: ServerProcess, keys: Keys) -> HttpClient:
+    """One that gives up soon: the server it talks to does not come back at this address."""
+    return HttpClient(server.url, keys=keys, state=None, retry_for=0.0)
+
+
+def _compare(server: ServerProcess, keys: Keys, ledger: Ledger, chance: random.Random) -> None:
+    with closing(_client(server, keys)) as client:
+        collection = client.get_collection(NAME)
+        ledger.check([int(name) for name in collection.owner.ids()])
+        asked = chance.sample(sorted(ledger.present), min(3, len(ledger.present)))
+        for name in asked:
+            found = collection.query(vector(name), 1).ids[0]
+            if found != [name]:
+                raise LedgerError(f"the vector of id {name} finds {found}")
+
+
+def _work_until_killed(
+    server: ServerProcess, keys: Keys, ledger: Ledger, settings: Settings, turn: int, chance: random.Random
+) -> None:
+    stop = threading.Event()
+    broken: list[BaseException] = []
+
+    def write(number: int, seed: int) -> None:
+        mine = random.Random(seed)  # noqa: S311
+        try:
+            with closing(_client(server, keys)) as client:
+                _write(
+                    client.get_collection(NAME), ledger, mine, (turn * settings.writers + number) << 32, stop
+                )
+        except LedgerError as error:
+            broken.append(error)
+        except CiphervecError:
+            pass  # it was killed in the middle: the ledger keeps the batch as unknown
+
+    threads = [
+        threading.Thread(target=write, args=(number, chance.randrange(1 << 30)))
+        for number in range(settings.writers)
+    ]
+    for thread in threads:
+        thread.start()
+    time.sleep(chance.uniform(0.0, settings.longest))
+    server.kill()
+    stop.set()
+    for thread in threads:
+        thread.join()
+    if broken:
+        raise broken[0]
+
+
+def _write(collection: Any, ledger: Ledger, chance: random.Random, first: int, stop: threading.Event) -> None:
+    """Adds, deletes and merges until the server is gone. Ids are this writer's own, so that no two collide."""
+    mine: list[int] = []
+    while not stop.is_set():
+        choice = chance.random()
+        if mine and choice < (0.6 if len(ledger.present) > KEEP else 0.25):
+            gone = frozenset(chance.sample(mine, chance.randint(1, len(mine))))
+            attempt = ledger.begin(gone, adds=False)
+            collection.delete(sorted(gone))
+            ledger.acknowledge(attempt)
+            mine = [name for name in mine if name not in gone]
+        elif choice > 0.97:
+            collection.optimize()
+        else:
+            ids = list(range(first, first + chance.randint(1, MOST_ROWS)))
+            first = ids[-1] + 1
+            attempt = ledger.begin(ids, adds=True)
+            collection.add(ids, np.stack([vector(name) for name in ids]))
+            ledger.acknowledge(attempt)
+            mine += ids

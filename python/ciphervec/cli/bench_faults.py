@@ -1,0 +1,157 @@
+"""The command line of `bench faults`. Turns, samples or minutes enter; what broke, or that nothing did, leaves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..bench import report
+from ..bench.serving import damage, kill, soak
+from ..errors import InvalidInput
+from ..spec import MODES
+from .measuring import JsonFile, PlotFile, at_least, one_of, watching, write
+from .terminal import command, print_json, screen
+
+Folder = Annotated[
+    Path | None, typer.Option(help="Where the server's temporary data lies: the disk that is tested.")
+]
+
+faults_app = typer.Typer(
+    no_args_is_help=True,
+    help="Break a server on purpose: kill it, flip its bits, fill its disk, wear it out.",
+)
+
+
+@faults_app.command("kill")
+@command
+def kill_loop(
+    turns: Annotated[int, typer.Option(help="Times the server is killed.")] = 1_000,
+    writers: Annotated[int, typer.Option(help="Clients that add, delete and merge meanwhile.")] = 2,
+    longest: Annotated[
+        float, typer.Option(help="Seconds a server lives at most once the writers begin.")
+    ] = 0.15,
+    mode: Annotated[str, typer.Option(help=f"One of {', '.join(MODES)}.")] = "sealed-index",
+    seed: Annotated[int, typer.Option(help="Of the moments and the batches.")] = 0,
+    folder: Folder = None,
+    json_file: JsonFile = None,
+) -> None:
+    """`kill -9` in the middle of commits, again and again, against a ledger of what was acknowledged.
+
+    Nothing acknowledged may be lost, nothing may appear that was never written, and a batch is there whole or not at all.
+
+    **Example**
+
+    - `ciphervec bench faults kill --turns 1000 --json kill.json`
+    """
+    settings = kill.Settings(
+        turns=at_least(turns, 1, "--turns"),
+        writers=at_least(writers, 1, "--writers"),
+        longest=longest,
+        mode=one_of(mode, MODES, "--mode"),
+        seed=seed,
+        folder=folder,
+    )
+    with watching(settings.turns) as (notify, step):
+        record = kill.run(settings, notify, step)
+    _tell(
+        record,
+        json_file,
+        f"killed {record['turns']:,} times in {record['seconds']:,.0f} s: {record['acknowledged_commits']:,} commits "
+        f"acknowledged, none lost, none half done; started again in {record['median_start_ms']:,.0f} ms (median)",
+    )
+
+
+@faults_app.command("flips")
+@command
+def flips(
+    samples: Annotated[
+        int, typer.Option(help="Bytes of a long file; a short one is flipped at every byte.")
+    ] = 500,
+    seed: Annotated[int, typer.Option(help="Of the places and bits.")] = 0,
+    folder: Folder = None,
+    json_file: JsonFile = None,
+) -> None:
+    """One flipped bit at a time, in every file of a collection: each must be noticed.
+
+    **Example**
+
+    - `ciphervec bench faults flips --samples 2000`
+    """
+    with watching(16) as (notify, step):
+        record = damage.flips(at_least(samples, 1, "--samples"), notify, step, seed=seed, folder=folder)
+    _tell(record, json_file, f"{record['flips']:,} flipped bits in {record['files']} files, all noticed")
+
+
+@faults_app.command("full-disk")
+@command
+def full_disk(
+    megabytes: Annotated[int, typer.Option(help="Of the file system that is filled.")] = 24,
+    json_file: JsonFile = None,
+) -> None:
+    """A file system that runs full: a clean refusal, answers meanwhile, and recovery without repair.
+
+    Needs Linux with `unshare` and `nsenter`.
+
+    **Example**
+
+    - `ciphervec bench faults full-disk --megabytes 24`
+    """
+    if not damage.mountable():
+        raise InvalidInput(
+            "this system does not let us mount a small file system to fill; run it on Linux, as a user who may."
+        )
+    with watching(1) as (notify, _):
+        record = damage.full_disk(at_least(megabytes, 4, "--megabytes"), notify)
+    _tell(
+        record,
+        json_file,
+        f"full at {record['rows_until_full']:,} rows; refused, answered meanwhile, made room, went on, restarted: none lost",
+    )
+
+
+@faults_app.command("soak")
+@command
+def soak_run(
+    minutes: Annotated[float, typer.Option(help="How long.")] = 30.0,
+    rows: Annotated[int, typer.Option(help="Vectors in the collection.")] = 50_000,
+    dim: Annotated[int, typer.Option(help="Numbers per vector.")] = 256,
+    clients: Annotated[int, typer.Option(help="That ask at the same time; a writer works beside them.")] = 4,
+    mode: Annotated[str, typer.Option(help=f"One of {', '.join(MODES)}.")] = "sealed-index",
+    folder: Folder = None,
+    json_file: JsonFile = None,
+    plot_file: PlotFile = None,
+) -> None:
+    """Steady work for a long time: does the server's memory grow, do its answers slow down?
+
+    **Example**
+
+    - `ciphervec bench faults soak --minutes 30 --json soak.json --plot soak.png`
+    """
+    settings = soak.Settings(
+        minutes=minutes,
+        rows=at_least(rows, 1_000, "--rows"),
+        dim=at_least(dim, 2, "--dim"),
+        clients=at_least(clients, 1, "--clients"),
+        mode=one_of(mode, MODES, "--mode"),
+        folder=folder,
+    )
+    with watching(soak.steps(settings)) as (notify, step):
+        outcome = soak.run(settings, notify, step)
+    record = outcome.record
+    _tell(
+        record,
+        json_file,
+        f"{record['minutes']:.1f} minutes: memory {record['rss_mb']:,.0f} MB, drift {100 * record['memory_drift']:+.1f}%; "
+        f"median latency drift {100 * record['latency_drift']:+.1f}%; {record['errors']} errors",
+    )
+    write(plot_file, lambda path: soak.plot(outcome, path))
+
+
+def _tell(record: dict[str, Any], json_file: Path | None, sentence: str) -> None:
+    if json_file == Path("-"):
+        print_json([record])
+    else:
+        screen.print(sentence, highlight=False)
+    write(json_file, lambda path: report.write_json([record], path))
