@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from ciphervec.bench import additive_report, lookup_report, report
+from ciphervec.bench.serving import throughput_report
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benches" / "results"
@@ -46,7 +47,13 @@ def lookup() -> str:
     return lookup_report.summary(json.loads(path.read_text())) if path.exists() else MISSING
 
 
-SECTIONS = {"bench-additive": additive, "bench-lookup": lookup, "bench": search}
+def server() -> str:
+    """The server under load."""
+    path = RESULTS / "server.json"
+    return throughput_report.summary(json.loads(path.read_text())[0]) if path.exists() else MISSING
+
+
+SECTIONS = {"bench-additive": additive, "bench-lookup": lookup, "bench-server": server, "bench": search}
 
 
 def filled(text: str) -> str:

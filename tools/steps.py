@@ -376,6 +376,7 @@ TARGETS: dict[str, list[Step]] = {
             "lookup", "private lookup, strategy by strategy", results("lookup", "lookup", "--strategy", "all")
         ),
         Step("ive-pel", "the study of private lookup, remade", reproduce("ive-pel", "--repeats", "3")),
+        Step("server", "a server under load", results("server", "server", "--seconds", "60")),
         Step("readme", "fill the README's tables", fill_readme),
     ],
     "lock": [MACHINE, MAKE_VENV, Step("lock", "resolve requirements-dev.txt", lock)],

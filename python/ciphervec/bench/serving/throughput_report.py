@@ -57,13 +57,18 @@ LEGEND = (
 )
 
 
-def write_markdown(outcome: Outcome, path: Path) -> None:
-    """The heading, the table and the notes."""
-    rows = [("", "measured"), ("---", "---:"), *lines(outcome.record)]
+def summary(record: Record) -> str:
+    """The heading and the table, in Markdown."""
+    rows = [("", "measured"), ("---", "---:"), *lines(record)]
     table = "\n".join(f"| {name} | {value} |" for name, value in rows)
+    return f"{heading(record)}\n\n{table}"
+
+
+def write_markdown(outcome: Outcome, path: Path) -> None:
+    """The summary and the notes."""
     notes = "".join(f"\n{note}\n" for note in (LEGEND, *outcome.notes))
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"{heading(outcome.record)}\n\n{table}\n{notes}")
+    path.write_text(f"{summary(outcome.record)}\n{notes}")
 
 
 def plot(outcome: Outcome, path: Path) -> None:
