@@ -9,9 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ciphervec.bench.serving import damage
-from ciphervec.bench.serving.process import ServerProcess
 from ciphervec.cli import app
-from ciphervec.errors import CiphervecError
 
 ISSUED = {
     "qps", "in_process_qps", "p50_ms", "p99_ms", "ingest_vectors_per_s", "restart_ms", "rss_mb", "errors",
@@ -71,8 +69,3 @@ def test_a_soak_reports_drift(tmp_path: Path) -> None:
     assert record["errors"] == 0 and record["first_error"] is None
     assert record["rss_mb"] > 1 and -1 < record["memory_drift"] < 10
     assert picture.read_bytes().startswith(b"\x89PNG")
-
-
-def test_a_server_that_does_not_start_says_why(tmp_path: Path) -> None:
-    with pytest.raises(CiphervecError, match=r"did not start; its last lines:\n(.|\n)*no-such-option"):
-        ServerProcess(tmp_path, "--no-such-option").start()

@@ -79,9 +79,14 @@ class PeakMemory:
             self.rise = max(0, peak - self._start)
 
 
-def _status(field: str) -> int | None:
+def resident(pid: int) -> int:
+    """Bytes of memory that a process holds now; 0 where the system does not tell."""
+    return _status("VmRSS", pid) or 0
+
+
+def _status(field: str, pid: int | str = "self") -> int | None:
     with contextlib.suppress(OSError):
-        for line in Path("/proc/self/status").read_text().splitlines():
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
             if line.startswith(field + ":"):
                 return int(line.split()[1]) * 1024
     return None

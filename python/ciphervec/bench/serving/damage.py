@@ -17,10 +17,9 @@ import numpy as np
 
 from ... import _native
 from ...errors import CiphervecError, StorageError
-from ...http import HttpClient
+from ...http import HttpClient, LocalServer
 from ...keys import Keys
 from .kill import DIMENSION, vector
-from .process import ServerProcess
 
 NAME = "damage"
 WHOLE = 4_096
@@ -46,9 +45,8 @@ def flips(
     chance = random.Random(seed)  # noqa: S311
     with tempfile.TemporaryDirectory(prefix="ciphervec-flip-", dir=folder) as temporary:
         data = Path(temporary) / "data"
-        with ServerProcess(data) as server:
+        with LocalServer(data) as server:
             _fill(server, Keys.generate())
-            server.stop()
         root = data / NAME
         files = sorted(file for file in root.rglob("*") if file.is_file() and file.stat().st_size)
         count = 0
@@ -83,8 +81,10 @@ def full_disk(megabytes: int, notify: Callable[[str], None], *, seed: int = 0) -
         _mounted(Path(temporary), megabytes) as prefix,
     ):
         notify(f"a file system of {megabytes} MB")
-        with ServerProcess(Path(temporary) / "data", prefix=prefix) as server:
-            with closing(HttpClient(server.url, keys=keys, state=None, retry_for=0.0)) as client:
+        data = Path(temporary) / "data"
+        server = LocalServer(data, prefix=prefix)
+        try:
+            with closing(HttpClient(server.url, keys=keys, state=None, retries=0)) as client:
                 collection = client.create_collection(NAME, DIMENSION, mode="sealed-index")
                 refused = _fill_up(collection, 0, seed)
                 stored = collection.count()
@@ -94,10 +94,13 @@ def full_disk(megabytes: int, notify: Callable[[str], None], *, seed: int = 0) -
                 collection.optimize()
                 collection.add([1 << 40], vector(1 << 40)[None, :])
                 kept = {*range(stored // 2, stored), 1 << 40}
+        finally:
             server.kill()
-            server.start()
-            with closing(HttpClient(server.url, keys=keys, state=None)) as client:
-                found = {int(name) for name in client.get_collection(NAME).owner.ids()}
+        with (
+            LocalServer(data, prefix=prefix) as server,
+            closing(HttpClient(server.url, keys=keys, state=None)) as client,
+        ):
+            found = {int(name) for name in client.get_collection(NAME).owner.ids()}
         if found != kept:
             raise CiphervecError(f"after the disk was full {len(found):,} rows are there, not {len(kept):,}")
     return {
@@ -121,7 +124,7 @@ def mountable() -> bool:
             return False
 
 
-def _fill(server: ServerProcess, keys: Keys) -> None:
+def _fill(server: LocalServer, keys: Keys) -> None:
     with closing(HttpClient(server.url, keys=keys, state=None)) as client:
         collection = client.create_collection(NAME, DIMENSION, mode="sealed-index", filterable=["kind"])
         for start in (0, 300):

@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 
 from ...errors import CiphervecError
-from ...http import HttpClient
+from ...http import HttpClient, LocalServer
 from ...keys import Keys
 from ..data import Floats, unit
 from .ledger import Ledger, LedgerError
-from .process import ServerProcess
 
 NAME = "ledger"
 DIMENSION = 32
@@ -50,13 +49,13 @@ def run(settings: Settings, notify: Callable[[str], None], step: Callable[[], No
     began = time.perf_counter()
     starts: list[float] = []
     with tempfile.TemporaryDirectory(prefix="ciphervec-kill-", dir=settings.folder) as folder:
-        server = ServerProcess(Path(folder) / "data")
-        with server:
+        data = Path(folder) / "data"
+        with LocalServer(data) as server:
             _client(server, keys).create_collection(NAME, DIMENSION, mode=settings.mode)
         for turn in range(settings.turns):
             notify(f"{ledger.acknowledged:,} commits acknowledged, {len(ledger.present):,} rows")
             started = time.perf_counter()
-            server.start()
+            server = LocalServer(data)
             starts.append((time.perf_counter() - started) * 1e3)
             try:
                 _compare(server, keys, ledger, chance)
@@ -64,7 +63,7 @@ def run(settings: Settings, notify: Callable[[str], None], step: Callable[[], No
             finally:
                 server.kill()
             step()
-        with server:
+        with LocalServer(data) as server:
             _compare(server, keys, ledger, chance)
     return {
         "run": "kill",
@@ -83,12 +82,12 @@ def vector(number: int) -> Floats:
     return row
 
 
-def _client(server: ServerProcess, keys: Keys) -> HttpClient:
+def _client(server: LocalServer, keys: Keys) -> HttpClient:
     """One that gives up soon: the server it talks to does not come back at this address."""
-    return HttpClient(server.url, keys=keys, state=None, retry_for=0.0)
+    return HttpClient(server.url, keys=keys, state=None, retries=0)
 
 
-def _compare(server: ServerProcess, keys: Keys, ledger: Ledger, chance: random.Random) -> None:
+def _compare(server: LocalServer, keys: Keys, ledger: Ledger, chance: random.Random) -> None:
     with closing(_client(server, keys)) as client:
         collection = client.get_collection(NAME)
         ledger.check([int(name) for name in collection.owner.ids()])
@@ -100,7 +99,7 @@ def _compare(server: ServerProcess, keys: Keys, ledger: Ledger, chance: random.R
 
 
 def _work_until_killed(
-    server: ServerProcess, keys: Keys, ledger: Ledger, settings: Settings, turn: int, chance: random.Random
+    server: LocalServer, keys: Keys, ledger: Ledger, settings: Settings, turn: int, chance: random.Random
 ) -> None:
     stop = threading.Event()
     broken: list[BaseException] = []

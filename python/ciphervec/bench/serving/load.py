@@ -61,6 +61,12 @@ class Target:
     collection: str
     headers: Mapping[str, str] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, url: str, collection: str) -> Target:
+        """The collection of a server at a plain address of this machine, http://127.0.0.1:8707 say."""
+        host, _, port = url.removeprefix("http://").rpartition(":")
+        return cls(host.strip("[]"), int(port), collection)
+
     @property
     def path(self) -> str:
         return f"/v1/collections/{self.collection}/query"

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from ...errors import CiphervecError
-from ...http import HttpClient
+from ...http import HttpClient, LocalServer
 from ...keys import Keys
+from .. import machine
 from ..data import generate
 from ..plotting import pyplot, save
 from .load import Load, Target, ask_for
-from .process import ServerProcess
 
 NAME = "soak"
 STRETCH = 10.0
@@ -68,7 +68,7 @@ def run(settings: Settings, notify: Callable[[str], None], step: Callable[[], No
     data = generate(settings.rows, settings.dim, 64).vectors
     with (
         tempfile.TemporaryDirectory(prefix="ciphervec-soak-", dir=settings.folder) as folder,
-        ServerProcess(Path(folder) / "data") as server,
+        LocalServer(Path(folder) / "data") as server,
         closing(HttpClient(server.url, keys=keys, state=None)) as client,
     ):
         collection = client.create_collection(NAME, settings.dim, mode=settings.mode)
@@ -76,7 +76,7 @@ def run(settings: Settings, notify: Callable[[str], None], step: Callable[[], No
             part = data[start : start + 5_000]
             collection.add(list(range(start, start + len(part))), part)
         bodies = [collection.owner.query(row[None, :]).to_bytes() for row in data[:64]]
-        target = Target(server.host, server.port, NAME)
+        target = Target.of(server.url, NAME)
         stop = threading.Event()
         writer = threading.Thread(target=_churn, args=(collection, data, stop, errors))
         writer.start()
@@ -89,7 +89,7 @@ def run(settings: Settings, notify: Callable[[str], None], step: Callable[[], No
                 errors += load.errors
                 sample = Sample(
                     time.perf_counter() - began,
-                    server.memory(),
+                    machine.resident(server.pid),
                     load.percentile(50),
                     load.percentile(99),
                     collection.count(),

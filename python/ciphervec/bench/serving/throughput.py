@@ -22,12 +22,11 @@ import numpy as np
 from ... import _native
 from ...client import PersistentClient
 from ...errors import CiphervecError
-from ...http import HttpClient
+from ...http import HttpClient, LocalServer
 from ...keys import Keys
 from .. import machine
 from ..data import Floats, generate, unit
 from .load import Load, Target, ask_for
-from .process import ServerProcess
 
 Record = dict[str, Any]
 NAME = "bench"
@@ -97,7 +96,7 @@ class _Run:
         options = ["--threads", str(asked.cores)]
         if asked.memory_budget is not None:
             options += ["--memory-budget", asked.memory_budget]
-        with ServerProcess(self.folder / "data", *options) as server:
+        with LocalServer(self.folder / "data", options) as server:
             with closing(self._client(server)) as client:
                 collection = client.create_collection(
                     NAME, asked.dim, mode=asked.mode, precision=asked.precision
@@ -105,18 +104,18 @@ class _Run:
                 ingest = self._ingest(collection)
                 queries = [collection.owner.query(one[None, :]) for one in self.questions]
                 bodies = [query.to_bytes() for query in queries]
-                target = Target(server.host, server.port, NAME)
+                target = Target.of(server.url, NAME)
                 load, inside, batched = self._turns(target, bodies)
                 wrong = self._check(collection, queries, load)
                 self.notify("queries and ingest at once")
                 mixed, mixed_ingest = self._mixed(collection, target, bodies)
                 wrong += self._check_after(collection)
                 self.step()
-            memory = server.memory()
-            self.notify("restart")
-            stored = sum(file.stat().st_size for file in (self.folder / "data").rglob("*") if file.is_file())
-            restart = self._restart(server, bodies[0])
-            self.step()
+            memory = machine.resident(server.pid)
+        self.notify("restart")
+        stored = sum(file.stat().st_size for file in (self.folder / "data").rglob("*") if file.is_file())
+        restart = self._restart(options, bodies[0])
+        self.step()
         errors = [*load.errors, *mixed.errors, *wrong]
         record: Record = {
             "mode": asked.mode,
@@ -147,7 +146,7 @@ class _Run:
         }
         return Outcome(asked, record, load, mixed, sorted(set(errors))[:5])
 
-    def _client(self, server: ServerProcess) -> HttpClient:
+    def _client(self, server: LocalServer) -> HttpClient:
         return HttpClient(server.url, keys=self.keys, state=None)
 
     def _ingest(self, collection: Any) -> float:
@@ -236,15 +235,14 @@ class _Run:
             if ids[0] != wanted
         ]
 
-    def _restart(self, server: ServerProcess, body: bytes) -> float:
+    def _restart(self, options: Sequence[str], body: bytes) -> float:
         """Milliseconds from starting the program to the first answer, with the files in the page cache."""
-        server.stop()
         began = time.perf_counter()
-        server.start()
-        target = Target(server.host, server.port, NAME)
-        with closing(target.connect()) as connection:
-            target.ask(connection, body)
-        return (time.perf_counter() - began) * 1e3
+        with LocalServer(self.folder / "data", options) as server:
+            target = Target.of(server.url, NAME)
+            with closing(target.connect()) as connection:
+                target.ask(connection, body)
+            return (time.perf_counter() - began) * 1e3
 
 
 def _rate(work: Callable[[int], object], seconds: float) -> float:
