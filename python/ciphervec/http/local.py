@@ -25,15 +25,22 @@ class LocalServer:
     """
 
     def __init__(
-        self, data: StrPath, arguments: Sequence[str] = (), *, listen: str = "127.0.0.1:0", wait: float = 30.0
+        self,
+        data: StrPath,
+        arguments: Sequence[str] = (),
+        *,
+        listen: str = "127.0.0.1:0",
+        wait: float = 30.0,
+        prefix: Sequence[str] = (),
     ) -> None:
-        """`data` is made if it isn't there; `arguments` are further ones of `ciphervec serve`. Returns when the server is
-        ready. Raises ServerError with its last words when it isn't within `wait` seconds."""
+        """`data` is made if it isn't there; `arguments` are further ones of `ciphervec serve`, and `prefix` stands before it:
+        a program that runs another one, under a limit say. Returns when the server is ready. Raises ServerError with its last words when it isn't within `wait` seconds."""
         self._last: deque[str] = deque(maxlen=50)
         self._ready = threading.Event()
         self.url = ""
         """Where it listens."""
         command = [
+            *prefix,
             sys.executable,
             "-m",
             "ciphervec",
