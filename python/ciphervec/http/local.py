@@ -33,8 +33,9 @@ class LocalServer:
         wait: float = 30.0,
         prefix: Sequence[str] = (),
     ) -> None:
-        """`data` is made if it isn't there; `arguments` are further ones of `ciphervec serve`, and `prefix` stands before it:
-        a program that runs another one, under a limit say. Returns when the server is ready. Raises ServerError with its last words when it isn't within `wait` seconds."""
+        """`data` is made if it isn't there; `arguments` are further ones of `ciphervec serve`; `prefix` stands before it, a
+        program that runs another one under a limit say. Returns when the server is ready. Raises ServerError with its last
+        words when it isn't within `wait` seconds."""
         self._last: deque[str] = deque(maxlen=50)
         self._ready = threading.Event()
         self.url = ""

@@ -172,7 +172,7 @@ def _fill_up(collection: Any, first: int, seed: int) -> str:
 
 def _expect(collection: Any, rows: int) -> None:
     """The rows that were acknowledged answer while the disk is full."""
-    found = collection.query(vector(1), 5).ids[0]
+    found = collection.query(vector(1), 5)["ids"][0]
     if len(found) != 5 or collection.count() != rows:
         raise CiphervecError(f"{collection.count():,} of {rows:,} rows are there while the disk is full")
 

@@ -93,7 +93,7 @@ def _compare(server: LocalServer, keys: Keys, ledger: Ledger, chance: random.Ran
         ledger.check([int(name) for name in collection.owner.ids()])
         asked = chance.sample(sorted(ledger.present), min(3, len(ledger.present)))
         for name in asked:
-            found = collection.query(vector(name), 1).ids[0]
+            found = collection.query(vector(name), 1)["ids"][0]
             if found != [name]:
                 raise LedgerError(f"the vector of id {name} finds {found}")
 

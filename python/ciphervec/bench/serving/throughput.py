@@ -228,7 +228,7 @@ class _Run:
 
     def _check_after(self, collection: Any) -> list[str]:
         """Answers taken while segments arrive know fewer of them than the owner does by now: so it asks again."""
-        found = collection.query(self.questions, 1).ids
+        found = collection.query(self.questions, 1)["ids"]
         return [
             f"after the ingest, query {which} finds {ids[0]}, not {wanted}"
             for which, (ids, wanted) in enumerate(zip(found, self.targets, strict=True))
