@@ -29,9 +29,7 @@ faults_app = typer.Typer(
 def kill_loop(
     turns: Annotated[int, typer.Option(help="Times the server is killed.")] = 1_000,
     writers: Annotated[int, typer.Option(help="Clients that add, delete and merge meanwhile.")] = 2,
-    longest: Annotated[
-        float, typer.Option(help="Seconds a server lives at most once the writers begin.")
-    ] = 0.15,
+    commits: Annotated[int, typer.Option(help="That are acknowledged at most before it is killed.")] = 8,
     mode: Annotated[str, typer.Option(help=f"One of {', '.join(MODES)}.")] = "sealed-index",
     seed: Annotated[int, typer.Option(help="Of the moments and the batches.")] = 0,
     folder: Folder = None,
@@ -48,7 +46,7 @@ def kill_loop(
     settings = kill.Settings(
         turns=at_least(turns, 1, "--turns"),
         writers=at_least(writers, 1, "--writers"),
-        longest=longest,
+        commits=at_least(commits, 1, "--commits"),
         mode=one_of(mode, MODES, "--mode"),
         seed=seed,
         folder=folder,

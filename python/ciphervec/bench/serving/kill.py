@@ -33,7 +33,8 @@ class Settings:
 
     turns: int = 1_000
     writers: int = 2
-    longest: float = 0.15
+    commits: int = 8
+    longest: float = 0.02
     mode: str = "sealed-index"
     seed: int = 0
     folder: Path | None = None
@@ -101,16 +102,15 @@ def _compare(server: LocalServer, keys: Keys, ledger: Ledger, chance: random.Ran
 def _work_until_killed(
     server: LocalServer, keys: Keys, ledger: Ledger, settings: Settings, turn: int, chance: random.Random
 ) -> None:
-    stop = threading.Event()
+    stop, acknowledged = threading.Event(), threading.Semaphore(0)
     broken: list[BaseException] = []
 
     def write(number: int, seed: int) -> None:
         mine = random.Random(seed)  # noqa: S311
         try:
             with closing(_client(server, keys)) as client:
-                _write(
-                    client.get_collection(NAME), ledger, mine, (turn * settings.writers + number) << 32, stop
-                )
+                first = (turn * settings.writers + number) << 32
+                _write(client.get_collection(NAME), ledger, mine, first, stop, acknowledged)
         except LedgerError as error:
             broken.append(error)
         except CiphervecError:
@@ -122,6 +122,10 @@ def _work_until_killed(
     ]
     for thread in threads:
         thread.start()
+    # By what was acknowledged, so that a slow machine makes progress too; then somewhere inside a commit.
+    for _ in range(chance.randint(0, settings.commits)):
+        while not acknowledged.acquire(timeout=0.1) and any(thread.is_alive() for thread in threads):
+            pass
     time.sleep(chance.uniform(0.0, settings.longest))
     server.kill()
     stop.set()
@@ -131,7 +135,14 @@ def _work_until_killed(
         raise broken[0]
 
 
-def _write(collection: Any, ledger: Ledger, chance: random.Random, first: int, stop: threading.Event) -> None:
+def _write(
+    collection: Any,
+    ledger: Ledger,
+    chance: random.Random,
+    first: int,
+    stop: threading.Event,
+    acknowledged: threading.Semaphore,
+) -> None:
     """Adds, deletes and merges until the server is gone. Ids are this writer's own, so that no two collide."""
     mine: list[int] = []
     while not stop.is_set():
@@ -141,6 +152,7 @@ def _write(collection: Any, ledger: Ledger, chance: random.Random, first: int, s
             attempt = ledger.begin(gone, adds=False)
             collection.delete(sorted(gone))
             ledger.acknowledge(attempt)
+            acknowledged.release()
             mine = [name for name in mine if name not in gone]
         elif choice > 0.97:
             collection.optimize()
@@ -150,4 +162,5 @@ def _write(collection: Any, ledger: Ledger, chance: random.Random, first: int, s
             attempt = ledger.begin(ids, adds=True)
             collection.add(ids, np.stack([vector(name) for name in ids]))
             ledger.acknowledge(attempt)
+            acknowledged.release()
             mine += ids
