@@ -290,6 +290,12 @@ class Collection:
                 include=parts,
             )
 
+    def evaluate(self, query: bytes) -> bytes:
+        """The encrypted answer of the server's half to query bytes that somebody else made, see `Probe`. Opens nothing.
+        Raises InvalidInput or CorruptData for other bytes."""
+        with self._open():
+            return self._segments.in_turn(lambda: self._segments.server.evaluate(query).data)
+
     def optimize(self, *, progress: Progress | None = None) -> None:
         """Merge small segments and drop deleted rows, by unsealing and sealing again under a new nonce.
 

@@ -4,12 +4,14 @@ Owner only."""
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import NoReturn, Protocol, TypeAlias
 
 from . import _native
 from ._native import EvaluationKeys, IndexSpec
 from .arrays import count
-from .errors import InvalidInput
+from .errors import CorruptData, InvalidInput, StorageError
+from .store import sync_folder
 
 StrPath: TypeAlias = "str | os.PathLike[str]"
 
@@ -118,6 +120,43 @@ def _native_save(native: _native.Keys, path: str, passphrase: str | None, allow_
             "secrets manager's mount), say so with allow_plaintext=True."
         )
     native.save(path, passphrase, allow_plaintext=allow_plaintext)
+
+
+_KEY_FILE = b"CVKEYFIL"
+_HEAD_BYTES = 16  # magic, version, kind, cost
+_ID_BYTES = 8
+
+
+def shred(path: StrPath, confirm: str | None) -> str:
+    """Destroy a key file: overwrite it with random bytes on the disk, then remove it; the key's id.
+
+    `confirm` is that id, typed out. What is sealed under the key is lost with the last copy of the file; copies in backups,
+    in snapshots of a file system, or in blocks that a flash disk has set aside are not reached from here. Raises
+    InvalidInput without the right `confirm`, CorruptData when it is no key file, StorageError.
+    """
+    file_path, name = Path(path), os.fspath(path)
+    try:
+        with file_path.open("r+b") as file:
+            head = file.read(_HEAD_BYTES + _ID_BYTES)
+            if not head.startswith(_KEY_FILE) or len(head) < _HEAD_BYTES + _ID_BYTES:
+                raise CorruptData(f"{name} is not a key file; nothing was destroyed.")
+            key_id = head[_HEAD_BYTES:].hex()
+            if confirm != key_id:
+                raise InvalidInput(
+                    f"{name} holds the key {key_id}. Everything sealed under it is lost with its last copy; if that is what "
+                    f"you want, confirm with {key_id}."
+                )
+            length = file.seek(0, os.SEEK_END)
+            for _ in range(2):
+                file.seek(0)
+                file.write(os.urandom(length))
+                file.flush()
+                os.fsync(file.fileno())
+        file_path.unlink()
+        sync_folder(file_path.absolute().parent)
+    except OSError as error:
+        raise StorageError(f"cannot destroy {name}: {error.strerror or error}.") from error
+    return key_id
 
 
 _PUBLIC = bytes(32)

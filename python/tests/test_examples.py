@@ -19,6 +19,7 @@ SAYS = {
     "http_quickstart.py": "bytes hold no name and no vector",
     "identification_digits.py": "same nearest neighbour:",
     "text_classifier.py": "the halves together:",
+    "two_tower.py": "known people: 10 of 10 match",
 }
 
 pytestmark = pytest.mark.skipif(not EXAMPLES.exists(), reason="needs the repository, not only the wheel")

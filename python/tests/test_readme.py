@@ -18,6 +18,7 @@ DOCUMENTS = [
     "docs/ckks-similarity.md",
     "docs/codebooks.md",
     "docs/http-client.md",
+    "docs/ingestion.md",
     "docs/lookup.md",
     "docs/text.md",
 ]

@@ -11,7 +11,9 @@ from .bench_server import bench_server
 from .bench_text import bench_text
 from .codebook import codebook_app
 from .collections import add, create, query
+from .decrypt_service import service_app
 from .demo import demo
+from .key_upkeep import keys_app
 from .keygen import keygen
 from .precompute import precompute
 from .reproduce import reproduce_app
@@ -21,6 +23,7 @@ from .terminal import EXIT_CODES, version
 from .text import text_app
 from .text_encrypted import classify, serve_local
 from .upkeep import info, verify
+from .writer import writer_app
 
 _CODES = "\n".join(f"- {int(code)}: {code.says}" for code in EXIT_CODES)
 
@@ -83,6 +86,9 @@ text_app.command()(serve_local)
 app.add_typer(bench_app, name="bench")
 app.add_typer(reproduce_app, name="reproduce")
 app.add_typer(codebook_app, name="codebook")
+app.add_typer(writer_app, name="writer")
+app.add_typer(keys_app, name="keys")
+app.add_typer(service_app, name="decrypt-service")
 app.add_typer(text_app, name="text")
 
 

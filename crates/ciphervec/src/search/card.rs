@@ -13,7 +13,8 @@ use super::owner::Owner;
 use super::root::Root;
 use super::seal::Engine;
 use super::wrap::{
-    MAX_WRITER, PUBLIC_KEY, SUITE, WrappedKey, WriterPair, check_public, expect_suite, writer_name,
+    MAX_WRITER, PUBLIC_KEY, SUITE, WrappedKey, WriterPair, check_public, expect_suite, take_short,
+    writer_name,
 };
 use crate::error::{Error, Result};
 use crate::message::{expect_params, header};
@@ -97,7 +98,7 @@ impl WriterCard {
         let index_key = take_long(&mut reader)?.to_vec();
         check_index_key(&spec, &index_key)?;
         let writer = take_short(&mut reader)?;
-        let writer = writer_name(&reader, Some(writer))?.to_owned();
+        let writer = writer_name(&reader, writer)?.to_owned();
         let fields = usize::from(u16::from_le_bytes(reader.array()?));
         if fields > MAX_FIELDS {
             return Err(reader.error(format!("at most {MAX_FIELDS} fields, {fields} came")).into());
@@ -231,11 +232,6 @@ fn check_index_key(spec: &IndexSpec, bytes: &[u8]) -> Result<()> {
 fn put_short(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(&(text.len() as u16).to_le_bytes());
     out.extend_from_slice(text.as_bytes());
-}
-
-fn take_short<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8]> {
-    let length = u16::from_le_bytes(reader.array()?);
-    Ok(reader.take(length.into())?)
 }
 
 fn take_long<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8]> {

@@ -2,6 +2,7 @@
 
 use super::catalogue::{Catalogue, Entry, Selection};
 use super::owner::Owner;
+use super::probe::expect_cosines;
 use super::query::Query;
 use super::rank::{Ask, Hit, Ranking};
 use super::seal::Engine;
@@ -137,6 +138,7 @@ impl Owner {
                 let start = Instant::now();
                 let cosines =
                     self.key_pair()?.open_scores(self.spec(), rows, probes, part.answers)?;
+                expect_cosines(query, &cosines)?;
                 timings.decrypt += start.elapsed().as_secs_f64();
                 let start = Instant::now();
                 for (ranking, cosines) in rankings.iter_mut().zip(cosines.chunks_exact(rows)) {
@@ -152,6 +154,7 @@ impl Owner {
                 cosines.clear();
                 cosines.resize(rows, 0.0);
                 opening.cosines(index, entry, answer, &mut cosines)?;
+                expect_cosines(query, &cosines)?;
                 timings.decrypt += start.elapsed().as_secs_f64();
                 let start = Instant::now();
                 ranking.visit(part.entry, &cosines, part.matching.as_deref(), selection);

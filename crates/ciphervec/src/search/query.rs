@@ -29,6 +29,8 @@ pub struct Query {
     /// The same for the additively homomorphic schemes.
     pub(super) probes: Option<Probes>,
     pub(super) seconds: f64,
+    /// Made by somebody else, whose answers are not believed either.
+    pub(super) foreign: bool,
 }
 
 impl core::fmt::Debug for Query {
@@ -151,6 +153,7 @@ impl Owner {
             integers,
             probes,
             seconds,
+            foreign: false,
         })
     }
 }

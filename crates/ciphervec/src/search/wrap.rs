@@ -5,7 +5,7 @@
 //! lattices, and a wrap by elliptic curves alone would be weaker than they are.
 //!
 //! A frame of kind 13 under the owner's key id, with the payload
-//! `index id 8 | segment id 16 | suite u16 | encapsulated key 1120 | sealed key 48 | writer's name, UTF-8, at most 64 bytes`.
+//! `index id 8 | segment id 16 | suite u16 | encapsulated key 1120 | sealed key 48 | writer's name: u16 and UTF-8, 1 to 64 bytes`.
 //! The HPKE `info` is `ciphervec v1 segment-key` and, each after its length, the frame's version, its scheme and parameters,
 //! the owner's key id, the index's binding, the segment's id and the writer's name: a wrap opens for one segment only.
 
@@ -65,19 +65,21 @@ impl<'a> WrappedKey<'a> {
         let segment = SegmentId(reader.array()?);
         expect_suite(&mut reader)?;
         let (encapsulated, sealed) = (reader.take(ENCAPSULATED)?, reader.take(SEALED)?);
-        let length = reader.remaining();
-        let writer = writer_name(&reader, payload.get(payload.len() - length..))?;
+        let writer = take_short(&mut reader)?;
+        let writer = writer_name(&reader, writer)?;
+        reader.finish()?;
         Ok(WrappedKey { segment, owner: header.key, writer, encapsulated, sealed })
     }
 
     /// The frame again.
     pub fn to_bytes(&self, spec: &IndexSpec) -> Vec<u8> {
-        let parts: [&[u8]; 6] = [
+        let parts: [&[u8]; 7] = [
             &spec.id(),
             &self.segment.0,
             &SUITE.to_le_bytes(),
             self.encapsulated,
             self.sealed,
+            &(self.writer.len() as u16).to_le_bytes(),
             self.writer.as_bytes(),
         ];
         header(spec, Kind::SegmentKey, self.owner).frame(&parts.concat())
@@ -94,12 +96,18 @@ pub(super) fn expect_suite(reader: &mut Reader<'_>) -> Result<()> {
 }
 
 /// A writer's name: 1 to [`MAX_WRITER`] bytes of UTF-8.
-pub(super) fn writer_name<'a>(reader: &Reader<'_>, bytes: Option<&'a [u8]>) -> Result<&'a str> {
-    let name = bytes.and_then(|bytes| core::str::from_utf8(bytes).ok());
+pub(super) fn writer_name<'a>(reader: &Reader<'_>, bytes: &'a [u8]) -> Result<&'a str> {
+    let name = core::str::from_utf8(bytes).ok();
     let fits = |name: &&str| (1..=MAX_WRITER).contains(&name.len());
     name.filter(fits).ok_or_else(|| {
         reader.error(format!("a writer's name of 1 to {MAX_WRITER} bytes expected")).into()
     })
+}
+
+/// Bytes behind their length, u16.
+pub(super) fn take_short<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8]> {
+    let length = u16::from_le_bytes(reader.array()?);
+    Ok(reader.take(length.into())?)
 }
 
 /// A pair that segments' keys are wrapped to: one for each index, owner's key and writer's name.

@@ -8,6 +8,7 @@ mod halves;
 mod lookup;
 mod pairs;
 mod similarity;
+mod writers;
 
 pub use ckks::CKKS;
 pub use elgamal::ELGAMAL;
@@ -16,6 +17,7 @@ pub use halves::{ELGAMAL_INDEX, Halves, OPEN, SEALED, SEALED_INDEX, SEALED_QUERY
 pub use lookup::{LOOKUP, LOOKUP_TOKENS};
 pub use pairs::PAIRS;
 pub use similarity::SIMILARITY;
+pub use writers::WRITERS;
 
 use ciphervec::IndexSpec;
 use ciphervec::filter::FilterTags;

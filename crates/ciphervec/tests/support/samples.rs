@@ -2,7 +2,7 @@
 
 use super::decoders::{
     self, CKKS, Checksum, ELGAMAL, ELGAMAL_INDEX, FACTORING, Halves, LOOKUP, LOOKUP_TOKENS, OPEN,
-    PAIRS, SEALED, SEALED_INDEX, SEALED_QUERY, SIMILARITY,
+    PAIRS, SEALED, SEALED_INDEX, SEALED_QUERY, SIMILARITY, WRITERS,
 };
 use ciphervec::aead::AeadKey;
 use ciphervec::filter::FilterTags;
@@ -121,6 +121,8 @@ pub fn frames() -> Vec<Sample> {
         frame("encrypted pairs", "pairs_array", &PAIRS.vectors, |b| PAIRS.read_array(b)),
         frame("scores of pairs", "pairs_array", &PAIRS.scores, |b| PAIRS.read_array(b)),
         frame("server of pairs", "pairs_server", &PAIRS.server, |b| PAIRS.read_server(b)),
+        frame("writer's card", "writer_card", &WRITERS.card, |b| WRITERS.read_card(b)),
+        frame("segment key", "segment_key", &WRITERS.wrap, |b| WRITERS.read_wrap(b)),
         frame("owner of pairs", "pairs_owner", &PAIRS.secret, |b| PAIRS.read_owner(b)),
         frame("lookup description", "lookup_description", &LOOKUP.description, |b| {
             LOOKUP.read_description(b)

@@ -1,0 +1,204 @@
+"""Key files, folders and names enter; a running decrypt service, and who may ask it, leave. The key owner's side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..client import Client, PersistentClient
+from ..decrypt_service.audit import Audit
+from ..decrypt_service.ledger import CAPABILITIES, Ledger, Principal
+from ..decrypt_service.matcher import Matcher
+from ..decrypt_service.receipts import Receipts
+from ..demo.show import grid
+from ..errors import InvalidInput
+from ..written import is_url
+from .terminal import Json, KeyFile, PassphraseFile, command, existing, load_keys, print_json, screen
+
+service_app = typer.Typer(
+    no_args_is_help=True,
+    help="Open a cloud's answers for devices that hold no key: match or no match, and not too often.",
+)
+
+LedgerFile = Annotated[Path, typer.Argument(help="The file with principals and what they have used.")]
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+@service_app.command()
+@command
+def serve(
+    place: Annotated[str, typer.Argument(help="The database folder, or the URL of the cloud's server.")],
+    name: Annotated[str, typer.Argument(help="The collection, of mode sealed-index.")],
+    within: Annotated[
+        float, typer.Option(help="What matches: a distance of at most this, 1 − cosine or differing bits.")
+    ],
+    ledger: Annotated[Path, typer.Option(help="The file that `allow` made.")],
+    keys: KeyFile = None,
+    passphrase_file: PassphraseFile = None,
+    listen: Annotated[
+        str, typer.Option(help="Address and port; port 0 takes a free one.")
+    ] = "127.0.0.1:8708",
+    receipt_key: Annotated[
+        Path | None,
+        typer.Option(help="Take answers from the edge that carry the cloud's receipt, instead of asking it."),
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(help="A token for the cloud's server, verbs read and query; else CIPHERVEC_TOKEN."),
+    ] = None,
+    ca: Annotated[Path | None, typer.Option(help="Certificates to trust for the cloud's server.")] = None,
+    tls_cert: Annotated[Path | None, typer.Option(help="The service's own certificate.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="Its key.")] = None,
+    audit: Annotated[Path | None, typer.Option(help="A file that gets a line of JSON a request.")] = None,
+    max_queries: Annotated[int, typer.Option(help="Queries in one request, at most.")] = 16,
+    max_body: Annotated[int, typer.Option(help="MiB of one request, at most.")] = 64,
+) -> None:
+    """Serve until stopped. Off loopback it takes TLS and at least one principal.
+
+    **Examples**
+
+    - `ciphervec decrypt-service serve https://cloud.example faces --within 0.35 --ledger l.db --keys my.key`
+    - `ciphervec decrypt-service serve db faces --within 0.35 --ledger l.db --keys my.key --receipt-key shared.bin`
+    """
+    from ..decrypt_service.serve import check_exposure, serve
+
+    host, port = _address(listen)
+    book = Ledger(existing(ledger, "ledger"))
+    check_exposure(host, tls_cert, tls_key, book)
+    try:
+        from ..decrypt_service.app import application
+    except ModuleNotFoundError as error:
+        raise InvalidInput(
+            f"the decrypt service needs {error.name}. Install it with: pip install 'ciphervec[service]'"
+        ) from error
+    receipts = None if receipt_key is None else Receipts(receipt_key.read_bytes())
+    with _client(place, keys, passphrase_file, token_file, ca) as client:
+        matcher = Matcher(client.get_collection(name), within, receipts=receipts, max_queries=max_queries)
+        app = application([matcher], book, Audit(audit), max_body=max_body << 20)
+        serve(app, host, port, certificate=tls_cert, key=tls_key)
+
+
+@service_app.command()
+@command
+def allow(
+    ledger: Annotated[Path, typer.Argument(help="The ledger; made if it isn't there.")],
+    who: Annotated[str, typer.Argument(help="A name for the principal.")],
+    collection: Annotated[str, typer.Argument(help="The collection it may ask about.")],
+    budget: Annotated[int, typer.Option(help="Queries in each period.")],
+    period: Annotated[str, typer.Option(help="The period, e.g. 1h or 7d.")] = "1d",
+    lifetime: Annotated[int | None, typer.Option(help="Queries in all; no limit if left out.")] = None,
+    may: Annotated[
+        list[str] | None,
+        typer.Option(help="match; identify: ids too; scores: scores too, which give templates away. Repeat."),
+    ] = None,
+    expires: Annotated[str | None, typer.Option(help="When the token ends, e.g. 30d.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Let somebody ask, and print their token, this once.
+
+    **Examples**
+
+    - `ciphervec decrypt-service allow l.db "door 3" faces --budget 200 --period 1d --expires 90d`
+    - `ciphervec decrypt-service allow l.db "reception" faces --budget 50 --may match --may identify`
+    """
+    principal, token = Ledger(ledger).add(
+        who,
+        collection,
+        budget=budget,
+        period=_seconds(period),
+        lifetime=lifetime,
+        may=tuple(may or ("match",)),
+        expires_in=None if expires is None else _seconds(expires),
+    )
+    if as_json:
+        print_json({**_shown(principal), "token": token})
+        return
+    screen.print(token, highlight=False, soft_wrap=True)
+    screen.print(
+        f"{who} ({principal.id}): {', '.join(principal.may)}, {budget} queries in {period}. The token is not shown again.",
+        style="dim",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+@service_app.command("list")
+@command
+def list_principals(ledger: LedgerFile, as_json: Json = False) -> None:
+    """Show who may ask and what they have used."""
+    principals = Ledger(existing(ledger, "ledger")).list()
+    if as_json:
+        print_json([_shown(one) for one in principals])
+        return
+    lines = [
+        [
+            one.id,
+            one.name,
+            one.collection,
+            ", ".join(one.may),
+            f"{one.used} of {one.budget}",
+            f"{one.total}",
+            "no" if one.revoked is None else "yes",
+        ]
+        for one in principals
+    ]
+    grid(screen, str(ledger), ["", "name", "collection", "may", "used", "in all", "revoked"], lines, left=4)
+
+
+@service_app.command()
+@command
+def revoke(
+    ledger: LedgerFile, principal: Annotated[str, typer.Argument(help="The id that list shows.")]
+) -> None:
+    """Refuse a principal from now on."""
+    Ledger(existing(ledger, "ledger")).revoke(principal)
+    screen.print(f"{principal} is refused from now on", highlight=False)
+
+
+@service_app.command("receipt-key")
+@command
+def make_receipt_key(
+    path: Annotated[Path, typer.Argument(help="A new file, for the cloud as well.")],
+) -> None:
+    """Make the key by which the cloud vouches for answers that come by way of the edge."""
+    import os
+
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(Receipts.generate_key())
+    screen.print(f"receipt key written to {path}; give the cloud a copy, and the edge none", highlight=False)
+
+
+def _client(
+    place: str, keys: Path | None, passphrase_file: Path | None, token_file: Path | None, ca: Path | None
+) -> Client:
+    held = load_keys(keys, passphrase_file)
+    if not is_url(place):
+        return PersistentClient(place, held, read_only=True)
+    from ..http import HttpClient
+
+    token = None if token_file is None else token_file.read_text().strip()
+    return HttpClient(place, token, held, ca=ca)
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isascii() or not port.isdigit() or int(port) > 65_535:
+        raise InvalidInput(f"--listen takes ADDRESS:PORT, e.g. 127.0.0.1:8708; got {text!r}.")
+    return host.strip("[]"), int(port)
+
+
+def _seconds(text: str) -> int:
+    unit = _UNITS.get(text[-1:])
+    if unit is None or not text[:-1].isascii() or not text[:-1].isdigit() or int(text[:-1]) == 0:
+        raise InvalidInput(f"a length of time is a number and s, m, h or d, e.g. 12h; got {text!r}.")
+    return int(text[:-1]) * unit
+
+
+def _shown(principal: Principal) -> dict[str, object]:
+    return {**vars(principal), "may": list(principal.may)}
+
+
+__all__ = ["CAPABILITIES", "service_app"]

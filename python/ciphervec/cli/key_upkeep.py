@@ -1,0 +1,112 @@
+"""Key files enter; a collection under new keys, or a key file destroyed, leaves. The key owner's side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..client import PersistentClient
+from ..errors import InvalidInput, WrongKey
+from ..keys import Keys, shred
+from ..store import FolderDatabase
+from .terminal import (
+    Json,
+    KeyFile,
+    PassphraseFile,
+    command,
+    existing,
+    load_keys,
+    print_json,
+    progress,
+    screen,
+)
+from .upkeep import describe
+
+Folder = Annotated[Path, typer.Argument(help="The database folder.")]
+Name = Annotated[str, typer.Argument(help="The collection's name.")]
+
+keys_app = typer.Typer(no_args_is_help=True, help="Change keys, and destroy them.")
+
+
+@keys_app.command()
+@command
+def rotate(
+    folder: Folder,
+    name: Name,
+    new_keys: Annotated[Path, typer.Option(help="The key file of the new keys; make it with keygen.")],
+    keys: KeyFile = None,
+    passphrase_file: PassphraseFile = None,
+    new_passphrase_file: Annotated[
+        Path | None, typer.Option(help="The new key file's passphrase, if it is another one.")
+    ] = None,
+    overlap: Annotated[
+        bool,
+        typer.Option("--overlap", help="Let the old keys work until the end. Not if others may know them."),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Seal a collection again under new keys. Interrupted, the same command goes on where it stopped.
+
+    **Examples**
+
+    - `ciphervec keys rotate db faces --keys old.key --new-keys new.key`
+    """
+    following = load_keys(new_keys, new_passphrase_file or passphrase_file)
+    if following is None:
+        raise InvalidInput("--new-keys names no key file.")
+    present = describe(name, FolderDatabase(folder, read_only=True).open(name))
+    with PersistentClient(folder, _opening(present["key_id"], following, keys, passphrase_file)) as client:
+        collection = client.get_collection(name)
+        with progress(f"sealing {name} again", collection.count(), quiet=as_json) as step:
+            collection.rotate_keys(following, overlap=overlap, progress=step)
+        info = collection.info()
+    if as_json:
+        print_json({"name": name, "key_id": info["key_id"], "count": info["count"]})
+        return
+    screen.print(f"{name}: {info['count']:,} rows are under key [bold]{info['key_id']}[/]", highlight=False)
+    screen.print(
+        "the old key opens what backups hold of before; writers need new cards", style="dim", highlight=False
+    )
+
+
+@keys_app.command("shred")
+@command
+def shred_file(
+    path: Annotated[Path, typer.Argument(help="The key file to destroy.")],
+    confirm: Annotated[
+        str | None, typer.Option(help="The key's id, typed out, as `keys shred` without it shows it.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Destroy a key file: overwritten, then removed. What is sealed under it is lost for good, unless there is a copy.
+
+    **Examples**
+
+    - `ciphervec keys shred old.key`  shows the key's id and stops
+    - `ciphervec keys shred old.key --confirm 0123456789abcdef`
+    """
+    gone = shred(existing(path, "key file"), confirm)
+    if as_json:
+        print_json({"path": str(path), "key_id": gone})
+        return
+    screen.print(f"the file of key {gone} is gone from {path}", highlight=False)
+    screen.print(
+        "copies of it elsewhere still open everything: backups, other disks, an SSD's spare blocks",
+        style="dim",
+        highlight=False,
+    )
+
+
+def _opening(key_id: str, following: Keys, keys: Path | None, passphrase_file: Path | None) -> Keys:
+    """The keys that open the collection now: the new ones once the first commit was made."""
+    if key_id == following.key_id:
+        return following
+    held = load_keys(keys, passphrase_file)
+    if held is None or held.key_id != key_id:
+        raise WrongKey(f"the collection is under key {key_id}; give its key file with --keys.")
+    return held
+
+
+__all__ = ["keys_app"]

@@ -1,0 +1,143 @@
+"""A card leaves the owner; rows enter at a writer and sealed segments leave. `card` needs the keys, `add` has none."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..client import PersistentClient
+from ..errors import InvalidInput
+from ..writer import Writer
+from ..written import is_url, read_batch
+from .collections import EmbeddingColumn
+from .readers import Columns, read, read_ids
+from .terminal import Json, KeyFile, PassphraseFile, command, load_keys, print_json, progress, screen
+
+writer_app = typer.Typer(no_args_is_help=True, help="Add rows without being able to read any.")
+
+Card = Annotated[Path, typer.Argument(help="The file that `writer card` made.")]
+Place = Annotated[str, typer.Argument(help="The database folder, or the URL of a server.")]
+Fingerprint = Annotated[
+    str | None,
+    typer.Option(help="What the owner says the card's fingerprint is; another card is refused."),
+]
+TokenFile = Annotated[
+    Path | None, typer.Option(help="A token with the verb write, for a server; else CIPHERVEC_TOKEN.")
+]
+Certificates = Annotated[Path | None, typer.Option(help="Certificates to trust, for a server.")]
+
+
+@writer_app.command()
+@command
+def card(
+    folder: Annotated[Path, typer.Argument(help="The database folder.")],
+    name: Annotated[str, typer.Argument(help="The collection's name.")],
+    path: Annotated[Path, typer.Argument(help="Where to write the card.")],
+    keys: KeyFile = None,
+    passphrase_file: PassphraseFile = None,
+    writer: Annotated[
+        str, typer.Option(help="The writer's name, which its rows are listed under.")
+    ] = "writer",
+    as_json: Json = False,
+) -> None:
+    """Write a card for a device that may add rows and read none. Tell it the fingerprint by another way.
+
+    **Examples**
+
+    - `ciphervec writer card db faces door3.card --writer "door 3" --keys my.key`
+    """
+    with PersistentClient(folder, load_keys(keys, passphrase_file), read_only=True) as client:
+        made = client.get_collection(name).writer_card(writer)
+    with path.open("xb") as file:
+        file.write(made.to_bytes())
+    if as_json:
+        print_json(
+            {"path": str(path), "writer": writer, "fingerprint": made.fingerprint, "key_id": made.key_id}
+        )
+        return
+    screen.print(f"card of [bold]{writer}[/] written to {path}; no secret is in it", highlight=False)
+    screen.print(f"fingerprint {made.fingerprint}", highlight=False)
+    screen.print(
+        f"next: ciphervec writer add {path} {folder} vectors.npy --fingerprint {made.fingerprint}",
+        style="dim",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+@writer_app.command()
+@command
+def add(
+    card: Card,
+    place: Place,
+    file: Annotated[Path, typer.Argument(help="A .npy, .npz, .parquet or .csv file of vectors.")],
+    fingerprint: Fingerprint = None,
+    ids: Annotated[
+        Path | None, typer.Option(help="A text file with one id a line, for files that hold none.")
+    ] = None,
+    embedding_column: EmbeddingColumn = "embedding",
+    id_column: Annotated[str, typer.Option(help="Column or array with the ids.")] = "id",
+    document_column: Annotated[str, typer.Option(help="Column or array with the documents.")] = "document",
+    token_file: TokenFile = None,
+    ca: Certificates = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Keep what was sealed in this file too, to send it again.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Seal the vectors of a file for the owner of the card, and add them.
+
+    Ids have to be given: what is there already is not known here, and of two rows with one id the later counts.
+
+    **Examples**
+
+    - `ciphervec writer add door3.card db vectors.npy --ids names.txt`
+    - `ciphervec writer add door3.card https://cloud.example rows.parquet --token-file token`
+    """
+    sealer = Writer(card, fingerprint=fingerprint)
+    table = read(file, Columns(embedding_column, id_column, document_column))
+    names = table.ids if ids is None else read_ids(ids)
+    if names is None:
+        raise InvalidInput(f"{file} holds no ids; give them with --ids, one a line.")
+    began = time.perf_counter()
+    with progress(f"sealing for {sealer.spec.collection}", len(names), quiet=as_json) as step:
+        batch = sealer.seal(names, table.embeddings, table.metadatas, table.documents, progress=step)
+    if out is not None:
+        out.write_bytes(batch.to_bytes())
+    sealer.send(place, batch, token=_token(place, token_file), ca=ca)
+    _report(batch.rows, sealer.spec.collection, time.perf_counter() - began, as_json)
+
+
+@writer_app.command()
+@command
+def send(
+    card: Card,
+    place: Place,
+    batch: Annotated[Path, typer.Argument(help="What `writer add --out` kept.")],
+    fingerprint: Fingerprint = None,
+    token_file: TokenFile = None,
+    ca: Certificates = None,
+    as_json: Json = False,
+) -> None:
+    """Send what was sealed before, as after an error, or for a device that has no connection itself."""
+    sealer, began = Writer(card, fingerprint=fingerprint), time.perf_counter()
+    sealed = read_batch(batch)
+    sealer.send(place, sealed, token=_token(place, token_file), ca=ca)
+    _report(sealed.rows, sealer.spec.collection, time.perf_counter() - began, as_json)
+
+
+def _token(place: str, file: Path | None) -> str | None:
+    return file.read_text().strip() if file is not None and is_url(place) else None
+
+
+def _report(rows: int, name: str, seconds: float, as_json: bool) -> None:
+    if as_json:
+        print_json({"added": rows, "seconds": round(seconds, 3)})
+        return
+    screen.print(f"{rows:,} rows sealed for the owner of {name} in {seconds:.2f} s", highlight=False)
+
+
+__all__ = ["writer_app"]

@@ -1,0 +1,150 @@
+"""HTTP requests enter, match or no match leaves: the service as a Starlette application. Key owner's side.
+
+`POST /v1/match/{collection}` with a bearer token and the bytes of `message.Request`; `GET /healthz` without. Errors say as
+little as they can: a token that does not count, and a collection that is not the principal's, each have one answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
+from starlette.requests import Request as HttpRequest
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from ..errors import CiphervecError, CorruptData
+from .audit import Audit
+from .ledger import Exhausted, Ledger, Principal, Unknown
+from .matcher import Matcher, Outcome, Refused
+from .message import Request
+
+MAX_BODY = 64 << 20
+"""Bytes of a request unless said otherwise: an answer has 3 to 8 a row, more under the Paillier family."""
+BODY_SECONDS = 30.0
+"""A sender slower than that is cut off."""
+
+_log = logging.getLogger("ciphervec.decrypt_service")
+
+
+class Service:
+    """What the routes share."""
+
+    def __init__(self, matchers: Sequence[Matcher], ledger: Ledger, audit: Audit, max_body: int) -> None:
+        self._matchers = {matcher.name: matcher for matcher in matchers}
+        self._ledger = ledger
+        self._audit = audit
+        self._max_body = max_body
+
+    async def health(self, _: HttpRequest) -> Response:
+        """The process answers."""
+        return JSONResponse({"status": "ok"})
+
+    async def match(self, request: HttpRequest) -> Response:
+        """One request, from its token to its answer."""
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        name = request.path_params["collection"]
+        try:
+            if scheme.lower() != "bearer":
+                raise Unknown("no token")
+            principal = await run_in_threadpool(self._ledger.authenticate, token.strip())
+            matcher = self._matchers.get(name)
+            if matcher is None or principal.collection != name:
+                return _problem(404, "there is no such collection for this token")
+            body = await asyncio.wait_for(self._body(request), BODY_SECONDS)
+            return await run_in_threadpool(self._answer, principal, matcher, body)
+        except Unknown:
+            return _problem(401, "the token is not accepted", {"WWW-Authenticate": "Bearer"})
+        except _TooLargeError:
+            return _problem(413, f"a request has at most {self._max_body} bytes")
+        except (asyncio.TimeoutError, ClientDisconnect):
+            return _problem(408, "the request took too long")
+        except Exhausted as error:
+            await run_in_threadpool(self._note, principal.id, name, 0, "exhausted")
+            after = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
+            return _problem(429, "the budget of queries is used up", after)
+        except Refused:
+            return _problem(400, "the request was refused")
+        except CiphervecError as error:
+            _log.error("a request failed: %s", error)
+            return _problem(503, "the service can't answer now")
+
+    def _answer(self, principal: Principal, matcher: Matcher, body: bytes) -> Response:
+        """Charge first, open then: what fails has cost its queries as well."""
+        count = 1
+        try:
+            try:
+                parts = Request.from_bytes(body)
+            except CorruptData:
+                raise Refused from None
+            query = matcher.read(parts.query)
+            count = query.rows
+        except Refused:
+            self._ledger.charge(principal.id, count)
+            self._note(principal.id, matcher.name, count, "refused")
+            raise
+        left = self._ledger.charge(principal.id, count)
+        try:
+            outcomes = matcher.match(query, parts.answer, parts.receipt)
+        except Refused:
+            self._note(principal.id, matcher.name, count, "refused")
+            raise
+        self._note(principal.id, matcher.name, count, "answered")
+        return JSONResponse(_told(principal, outcomes), headers={"Ciphervec-Budget-Left": str(left)})
+
+    def _note(self, principal: str, collection: str, queries: int, outcome: str) -> None:
+        self._audit.note(
+            event="match", principal=principal, collection=collection, queries=queries, outcome=outcome
+        )
+
+    async def _body(self, request: HttpRequest) -> bytes:
+        """All of it, or not a byte more than allowed."""
+        announced = request.headers.get("content-length", "0")
+        if not announced.isascii() or not announced.isdigit() or int(announced[:20]) > self._max_body:
+            raise _TooLargeError
+        body = bytearray()
+        async for piece in request.stream():
+            body += piece
+            if len(body) > self._max_body:
+                raise _TooLargeError
+        return bytes(body)
+
+
+class _TooLargeError(Exception):
+    pass
+
+
+def _told(principal: Principal, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """What this principal's capabilities let it know."""
+    said: dict[str, Any] = {"matched": [one.matched for one in outcomes]}
+    if "identify" in principal.may:
+        said["ids"] = [one.id for one in outcomes]
+    if "scores" in principal.may:
+        said["scores"] = [one.score for one in outcomes]
+    return said
+
+
+def _problem(status: int, title: str, headers: dict[str, str] | None = None) -> Response:
+    content = {"type": "about:blank", "title": title, "status": status}
+    return JSONResponse(content, status, headers, media_type="application/problem+json")
+
+
+def application(
+    matchers: Sequence[Matcher], ledger: Ledger, audit: Audit | None = None, *, max_body: int = MAX_BODY
+) -> Starlette:
+    """The ASGI application, for `serve` or any other server of such."""
+    service = Service(matchers, ledger, Audit(None) if audit is None else audit, max_body)
+    return Starlette(
+        routes=[
+            Route("/healthz", service.health, methods=["GET"]),
+            Route("/v1/match/{collection}", service.match, methods=["POST"]),
+        ]
+    )
+
+
+__all__ = ["MAX_BODY", "application"]

@@ -1,0 +1,230 @@
+"""Tokens and numbers of queries enter; who it is, and whether that many are left, leave. One SQLite file, at the key owner.
+
+Durable and shared: a budget is charged in a transaction that has reached the disk before anything is opened, so neither a
+restart nor a second process gives a query away. Of a token the file holds a hash.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import hmac
+import os
+import secrets
+import sqlite3
+import time
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..arrays import count
+from ..errors import CiphervecError, InvalidInput, StorageError
+from ..keys import StrPath
+from ..store import check_name
+
+CAPABILITIES = ("match", "identify", "scores")
+"""Match or no match; the id of what matched; its score as well, which lets who asks recover templates."""
+
+PREFIX = "cvd1_"
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS principals (
+    id TEXT PRIMARY KEY, name TEXT NOT NULL, digest BLOB NOT NULL UNIQUE, collection TEXT NOT NULL, may TEXT NOT NULL,
+    budget INTEGER NOT NULL, period INTEGER NOT NULL, lifetime INTEGER, created INTEGER NOT NULL, expires INTEGER,
+    revoked INTEGER, since INTEGER NOT NULL, used INTEGER NOT NULL, total INTEGER NOT NULL
+) STRICT
+"""
+_VERSION = 1
+
+
+class Unknown(CiphervecError):  # noqa: N818
+    """No such principal, or not any more."""
+
+
+class Exhausted(CiphervecError):  # noqa: N818
+    """The budget does not cover the queries. `retry_after` is in seconds; None if it never will."""
+
+    def __init__(self, retry_after: int | None) -> None:
+        super().__init__("the budget of queries is used up.")
+        self.retry_after = retry_after
+
+
+@dataclass(frozen=True)
+class Principal:
+    """Who may ask, about what, how often, and what they are told."""
+
+    id: str
+    name: str
+    collection: str
+    may: tuple[str, ...]
+    budget: int
+    """Queries in each period."""
+    period: int
+    """Seconds."""
+    lifetime: int | None
+    """Queries in all; None for no limit."""
+    created: int
+    expires: int | None
+    revoked: int | None
+    used: int
+    """Queries in the present period."""
+    total: int
+    """Queries in all so far."""
+
+
+class Ledger:
+    """The principals of a decrypt service and what they have used. Safe for threads and processes."""
+
+    def __init__(self, path: StrPath, *, clock: Callable[[], float] = time.time) -> None:
+        """`path` is made if it isn't there, readable by its owner alone. Raises StorageError."""
+        self._path = Path(os.fspath(path))
+        self._clock = clock
+        with self._transaction(create=True) as file:
+            file.execute(_SCHEMA)
+            version = file.execute("PRAGMA user_version").fetchone()[0]
+            if version > _VERSION:
+                raise StorageError(
+                    f"{self._path} has format {version}; this ciphervec reads {_VERSION}. Upgrade it."
+                )
+            file.execute(f"PRAGMA user_version = {_VERSION}")
+
+    def add(
+        self,
+        name: str,
+        collection: str,
+        *,
+        budget: int,
+        period: int = 86_400,
+        lifetime: int | None = None,
+        may: Collection[str] = ("match",),
+        expires_in: float | None = None,
+    ) -> tuple[Principal, str]:
+        """A new principal and its token, which is shown this once. `budget` queries in `period` seconds, `lifetime` in all.
+        Raises InvalidInput."""
+        known = tuple(one for one in CAPABILITIES if one in may)
+        if len(known) != len(set(may)) or not known:
+            raise InvalidInput(
+                f"may takes some of {', '.join(CAPABILITIES)}; got {', '.join(map(str, may))!r}."
+            )
+        if not name or len(name) > 128:
+            raise InvalidInput("a principal's name has 1 to 128 characters.")
+        now = int(self._clock())
+        token = PREFIX + base64.urlsafe_b64encode(secrets.token_bytes(32)).decode().rstrip("=")
+        row = (
+            secrets.token_hex(8),
+            name,
+            _digest(token),
+            check_name(collection),
+            ",".join(known),
+            count(budget, "budget"),
+            count(period, "period"),
+            None if lifetime is None else count(lifetime, "lifetime"),
+            now,
+            None if expires_in is None else now + int(expires_in),
+            None,
+            now,
+            0,
+            0,
+        )
+        with self._transaction() as file:
+            file.execute(f"INSERT INTO principals VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608
+        return self.get(row[0]), token
+
+    def list(self) -> list[Principal]:
+        """Every principal, oldest first, the revoked ones included."""
+        with self._transaction(write=False) as file:
+            return [_principal(row) for row in file.execute("SELECT * FROM principals ORDER BY created, id")]
+
+    def get(self, id: str) -> Principal:
+        """One principal. Raises Unknown."""
+        with self._transaction(write=False) as file:
+            return _principal(_row(file, id))
+
+    def revoke(self, id: str) -> None:
+        """Refuse this principal from now on. Raises Unknown."""
+        with self._transaction() as file:
+            _row(file, id)
+            file.execute("UPDATE principals SET revoked = ? WHERE id = ?", (int(self._clock()), id))
+
+    def authenticate(self, token: str) -> Principal:
+        """Whose token it is. Raises Unknown, always with the same words, for any that does not count now."""
+        digest = _digest(token)
+        with self._transaction(write=False) as file:
+            row = file.execute("SELECT * FROM principals WHERE digest = ?", (digest,)).fetchone()
+        # The look-up is by a hash of 256 random bits: its timing says nothing about a token.
+        if row is None or not hmac.compare_digest(row["digest"], digest):
+            raise Unknown("the token is not accepted.")
+        principal = _principal(row)
+        self._check(principal)
+        return principal
+
+    def charge(self, id: str, queries: int) -> int:
+        """Take `queries` off a principal's budget, durably, or nothing at all; what is left of it in this period. Raises
+        Exhausted, Unknown."""
+        wanted = count(queries, "queries")
+        now = int(self._clock())
+        with self._transaction() as file:
+            row = _row(file, id)
+            principal = _principal(row)
+            self._check(principal)
+            since, used = row["since"], principal.used
+            if now >= since + principal.period:  # and not when the clock goes back
+                since, used = now, 0
+            if principal.lifetime is not None and principal.total + wanted > principal.lifetime:
+                raise Exhausted(None)
+            if used + wanted > principal.budget:
+                never = wanted > principal.budget
+                raise Exhausted(None if never else max(1, since + principal.period - now))
+            file.execute(
+                "UPDATE principals SET since = ?, used = ?, total = ? WHERE id = ?",
+                (since, used + wanted, principal.total + wanted, id),
+            )
+            return principal.budget - used - wanted
+
+    def _check(self, principal: Principal) -> None:
+        expired = principal.expires is not None and self._clock() >= principal.expires
+        if principal.revoked is not None or expired:
+            raise Unknown("the token is not accepted.")
+
+    @contextlib.contextmanager
+    def _transaction(self, *, create: bool = False, write: bool = True) -> Iterator[sqlite3.Connection]:
+        """One transaction, alone if it writes, and on the disk when the block has ended."""
+        try:
+            if create and not self._path.exists():
+                os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+            file = sqlite3.connect(self._path, timeout=30, isolation_level=None)
+            with contextlib.closing(file):
+                file.row_factory = sqlite3.Row
+                file.execute("PRAGMA synchronous = FULL")
+                file.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+                try:
+                    yield file
+                except BaseException:
+                    file.execute("ROLLBACK")
+                    raise
+                file.execute("COMMIT")
+        except (sqlite3.Error, OSError) as error:
+            raise StorageError(
+                f"the ledger {self._path} can't be used: {error}. Nothing was opened."
+            ) from error
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.blake2b(
+        token.encode(errors="replace"), digest_size=32, person=b"ciphervec v1 tok"
+    ).digest()
+
+
+def _row(file: sqlite3.Connection, id: str) -> sqlite3.Row:
+    row: sqlite3.Row | None = file.execute("SELECT * FROM principals WHERE id = ?", (id,)).fetchone()
+    if row is None:
+        raise Unknown(f"there is no principal {id!r}; list shows those there are.")
+    return row
+
+
+def _principal(row: sqlite3.Row) -> Principal:
+    fields = {name: row[name] for name in row.keys() if name not in ("digest", "since", "may")}  # noqa: SIM118
+    return Principal(**fields, may=tuple(row["may"].split(",")))
+
+
+__all__ = ["CAPABILITIES", "Exhausted", "Ledger", "Principal", "Unknown"]

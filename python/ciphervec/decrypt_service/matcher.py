@@ -1,0 +1,124 @@
+"""A plain query and an encrypted answer enter; match or no match leaves. Holds the keys: runs at the key owner alone."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..arrays import Id, finite
+from ..collection import Collection
+from ..errors import CiphervecError, InvalidInput
+from ..matches import Matches
+from ..owner import SealedQuery
+from .receipts import Receipts
+
+Cloud = Callable[[bytes], bytes]
+"""Query bytes to the server's half, its answer back."""
+
+
+class Refused(CiphervecError):  # noqa: N818
+    """The query or the answer was not accepted. The words are always the same: why would tell too much."""
+
+    def __init__(self) -> None:
+        super().__init__("the query or the answer was refused.")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one query came to."""
+
+    matched: bool
+    id: Id | None
+    """The closest row that matches."""
+    score: float | None
+    """Its cosine, or minus the number of differing bits."""
+
+
+class Matcher:
+    """Opens answers about one collection, and tells whether the closest row is within the owner's threshold."""
+
+    def __init__(
+        self,
+        collection: Collection,
+        within: float,
+        *,
+        cloud: Cloud | None = None,
+        receipts: Receipts | None = None,
+        max_queries: int = 16,
+    ) -> None:
+        """`within`: a row at a distance of at most that matches (1 − cosine, or differing bits).
+
+        Answers come either from the cloud itself, which the service asks (`cloud`; the collection's own server half unless
+        given), or by way of the edge, with the cloud's `receipts`: an answer that the edge could have altered is not
+        opened, since a threshold on scores that somebody can shift is a way to read them. Raises InvalidInput.
+        """
+        if collection.mode != "sealed-index" or collection.metric not in ("cosine", "hamming"):
+            raise InvalidInput(
+                "a decrypt service is for collections of mode 'sealed-index' and metric cosine or hamming, whose probes are "
+                f"plain; {collection.name!r} has {collection.mode!r} and {collection.metric!r}."
+            )
+        if cloud is not None and receipts is not None:
+            raise InvalidInput("give cloud=... or receipts=..., not both.")
+        self._collection = collection
+        self._within = finite(within, "within")
+        self._cloud = collection.evaluate if cloud is None and receipts is None else cloud
+        self._receipts = receipts
+        self._max_queries = max_queries
+        self._lock = threading.RLock()
+
+    @property
+    def name(self) -> str:
+        """The collection's name."""
+        return self._collection.name
+
+    @property
+    def asks_cloud(self) -> bool:
+        """Whether the service fetches the answers itself."""
+        return self._cloud is not None
+
+    def read(self, query: bytes) -> SealedQuery:
+        """Check a query without opening anything: unit vectors, few enough. Raises Refused."""
+        try:
+            read = self._collection.owner.read_query(query)
+        except CiphervecError:
+            raise Refused from None
+        if read.rows > self._max_queries:
+            raise Refused
+        return read
+
+    def match(self, query: SealedQuery, answer: bytes = b"", receipt: bytes = b"") -> list[Outcome]:
+        """One outcome for each query. To be called after the budget was charged. Raises Refused; CiphervecError when the
+        cloud can't be asked."""
+        data = query.to_bytes()
+        if self._cloud is not None:
+            if answer or receipt:
+                raise Refused
+            answer = self._cloud(data)
+        elif self._receipts is None or not self._receipts.check(receipt, self.name, data, answer):
+            raise Refused
+        with self._lock:
+            found = self._open(query, answer)
+        return [self._outcome(matches) for matches in found]
+
+    def _open(self, query: SealedQuery, answer: bytes) -> list[Matches]:
+        owner = self._collection.owner
+        try:
+            return owner.open(query, answer, None, within=self._within)
+        except CiphervecError:
+            pass
+        # The collection may have moved on since it was read here; then the answer opens with the latest sidecars.
+        try:
+            self._collection.refresh()
+            return self._collection.owner.open(query, answer, None, within=self._within)
+        except CiphervecError:
+            raise Refused from None
+
+    @staticmethod
+    def _outcome(matches: Matches) -> Outcome:
+        if len(matches.ids) == 0:
+            return Outcome(False, None, None)
+        return Outcome(True, matches.ids[0], float(matches.scores[0]))
+
+
+__all__ = ["Cloud", "Matcher", "Outcome", "Refused"]

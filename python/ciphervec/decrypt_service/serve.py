@@ -1,0 +1,77 @@
+"""An application and an address enter; requests are served until the process ends. Key owner's side."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from typing import TYPE_CHECKING
+
+from ..errors import InvalidInput
+from ..http.address import is_loopback
+from ..keys import StrPath
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+    from .ledger import Ledger
+
+
+def check_exposure(host: str, certificate: StrPath | None, key: StrPath | None, ledger: Ledger) -> None:
+    """Raise InvalidInput where this would show tokens to a network, or have nobody to answer."""
+    if (certificate is None) != (key is None):
+        raise InvalidInput("TLS takes both a certificate and its key: --tls-cert and --tls-key.")
+    if is_loopback(host):
+        return
+    if certificate is None:
+        raise InvalidInput(
+            f"{host} is not loopback, and without TLS everybody in between reads tokens and answers. Give --tls-cert and "
+            "--tls-key, or listen on 127.0.0.1 behind a proxy that has them."
+        )
+    if not any(principal.revoked is None for principal in ledger.list()):
+        raise InvalidInput(
+            "no principal may ask yet. Make one first: ciphervec decrypt-service allow LEDGER NAME COLLECTION --budget 100"
+        )
+
+
+def serve(
+    app: Starlette,
+    host: str,
+    port: int,
+    *,
+    certificate: StrPath | None = None,
+    key: StrPath | None = None,
+) -> None:
+    """Serve until a signal ends the process; requests under way are finished. Prints `listening on …` to stderr when
+    ready. Port 0 takes a free one. Raises InvalidInput, OSError."""
+    try:
+        import uvicorn
+    except ModuleNotFoundError as error:
+        raise InvalidInput(
+            f"the decrypt service needs {error.name}. Install it with: pip install 'ciphervec[service]'"
+        ) from error
+    config = uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        log_level="warning",
+        access_log=False,  # paths and addresses belong to the audit log
+        server_header=False,
+        limit_concurrency=64,
+        timeout_keep_alive=10,
+        timeout_graceful_shutdown=30,
+        ssl_certfile=None if certificate is None else os.fspath(certificate),
+        ssl_keyfile=None if key is None else os.fspath(key),
+        ws="none",
+        lifespan="off",
+    )
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, port), family=family, backlog=128) as listener:
+        chosen = listener.getsockname()[1]
+        shown = f"[{host}]" if ":" in host else host
+        scheme = "http" if certificate is None else "https"
+        print(f"listening on {scheme}://{shown}:{chosen}", file=sys.stderr, flush=True)  # noqa: T201
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+__all__ = ["check_exposure", "serve"]

@@ -1,0 +1,145 @@
+"""Writers and new keys over a real server on loopback: what is added with a token that only writes is found by the owner."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+
+from ciphervec import Client, HttpClient, InvalidInput, Keys, PinMismatch, Writer, WrongKey
+from ciphervec.errors import AuthenticationError, CollectionNotFound
+from ciphervec.http import LocalServer
+
+Rows = Callable[..., np.ndarray]
+D = 8
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[LocalServer]:
+    with LocalServer(tmp_path / "data") as running:
+        yield running
+
+
+@pytest.mark.parametrize(
+    ("mode", "scheme"), [("sealed", "sealed"), ("sealed-index", "sealed"), ("sealed-index", "elgamal")]
+)
+def test_writers_and_rotation_over_a_server(
+    tmp_path: Path, server: LocalServer, keys: Keys, vectors: Rows, mode: str, scheme: str
+) -> None:
+    rows = vectors(12, D)
+    state = tmp_path / "state"
+    with HttpClient(server.url, keys=keys, state=state) as client:
+        collection = client.create_collection("doors", D, mode=mode, scheme=scheme, filterable=["n"])
+        collection.add(range(4), rows[:4], [{"n": 0}] * 4)
+        writer = Writer(collection.writer_card("door"))
+        batch = writer.seal(range(3, 8), rows[3:8], [{"n": 1}] * 5)
+        writer.send(server.url, batch)
+        writer.send(server.url, batch)  # as after a lost answer: known by its key
+        collection.refresh()
+        assert collection.info()["writers"] == {"door": 5} and collection.info()["shadowed"] == 1
+        assert collection.query(rows[:8], 1)["ids"] == [[i] for i in range(8)]
+        assert sorted(collection.get(where={"n": 1})["ids"], key=int) == [3, 4, 5, 6, 7]
+        new = Keys.generate()
+        collection.rotate_keys(new)
+        assert collection.query(rows[:8], 1)["ids"] == [[i] for i in range(8)]
+        assert collection.info()["writers"] == {} and collection.info()["rotation"] is None
+    with HttpClient(server.url, keys=new, state=state) as client:
+        collection = client.get_collection("doors")
+        collection.add(8, rows[8], [{"n": 2}])
+        assert collection.query(rows[:9], 1)["ids"] == [[i] for i in range(9)]
+        assert collection.get(where={"n": 2})["ids"] == [8]
+    with HttpClient(server.url, keys=keys, state=state) as client, pytest.raises(WrongKey):
+        client.get_collection("doors")
+
+
+def test_others_are_told_that_the_keys_changed(
+    tmp_path: Path, server: LocalServer, keys: Keys, vectors: Rows
+) -> None:
+    new = Keys.generate()
+    with (
+        HttpClient(server.url, keys=keys, state=tmp_path / "one") as client,
+        HttpClient(server.url, keys=new, state=tmp_path / "two") as other,
+    ):
+        made = client.create_collection("doors", D, mode="sealed-index")
+        made.add([1], vectors(1, D))
+        with HttpClient(server.url, keys=keys, state=tmp_path / "two") as before:
+            before.get_collection("doors")
+        made.rotate_keys(new)
+        with pytest.raises(PinMismatch):
+            other.get_collection("doors")
+        other.forget("doors")
+        assert other.get_collection("doors").count() == 1
+
+
+def test_a_token_that_only_writes_is_enough_and_does_nothing_else(
+    tmp_path: Path, keys: Keys, vectors: Rows
+) -> None:
+    data = tmp_path / "data"
+    base = [
+        sys.executable,
+        "-m",
+        "ciphervec",
+        "token",
+        "create",
+        "--data",
+        str(data),
+        "--collection",
+        "doors",
+    ]
+
+    def token(verb: str) -> str:
+        made = subprocess.run(
+            [*base, "--verb", verb, "--expires", "1d"], capture_output=True, check=True, text=True
+        )
+        return next(word for word in made.stdout.split() if word.startswith("cv1_"))
+
+    data.mkdir()
+    admin, write = token("admin"), token("write")
+    rows = vectors(3, D)
+    with (
+        LocalServer(data) as server,
+        HttpClient(server.url, admin, keys=keys, state=tmp_path / "state") as client,
+    ):
+        collection = client.create_collection("doors", D, mode="sealed-index")
+        writer = Writer(collection.writer_card())
+        writer.add_to(server.url, [1, 2], rows[:2], token=write)
+        collection.refresh()
+        assert collection.query(rows[:2], 1)["ids"] == [[1], [2]]
+        with pytest.raises(AuthenticationError):
+            writer.add_to(server.url, [3], rows[2], token="cv1_" + "x" * 43)
+        for path in ("", "/attachments/evaluation"):
+            reply = httpx.get(
+                f"{server.url}/v1/collections/doors{path}", headers={"Authorization": f"Bearer {write}"}
+            )
+            assert reply.status_code == 404, path
+        with pytest.raises((InvalidInput, CollectionNotFound)):
+            Writer(_card(keys, "elsewhere")).add_to(server.url, [3], rows[2], token=write)
+
+
+def _card(keys: Keys, name: str) -> bytes:
+    return Client(keys=keys).create_collection(name, D).writer_card().to_bytes()
+
+
+def test_large_batches_go_in_several_commits(
+    tmp_path: Path, server: LocalServer, keys: Keys, vectors: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ciphervec.http import append as appending
+
+    monkeypatch.setattr("ciphervec.writer._SEGMENT_BYTES", 4096)
+    monkeypatch.setattr(appending, "INLINE", 20_000)
+    rows = vectors(400, D)
+    with HttpClient(server.url, keys=keys, state=tmp_path / "state") as client:
+        collection = client.create_collection("doors", D, mode="sealed-index")
+        writer = Writer(collection.writer_card())
+        batch = writer.seal(range(400), rows)
+        assert len(batch.segments) == 7 and json.dumps(batch.rows) == "400"
+        writer.send(server.url, batch)
+        writer.send(server.url, batch)
+        collection.refresh()
+        assert collection.count() == 400 and collection.query(rows[399], 1)["ids"] == [[399]]
