@@ -629,6 +629,23 @@ def test_what_a_server_says_when_it_does_not_start(tmp_path: Path) -> None:
         LocalServer(tmp_path / "db", ["--no-such-option"])
 
 
+def test_plain_http_on_this_machine_stays_on_it(
+    server_url: str, keys: Keys, rows: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    with HttpClient(server_url, keys=keys, state=None, retries=0) as client:
+        client.create_collection("books", D).add("a", rows[0])
+
+    async def count() -> int:
+        async with AsyncHttpClient(server_url, keys=keys, state=None, retries=0) as client:
+            return await (await client.get_collection("books")).count()
+
+    assert asyncio.run(count()) == 1
+
+
 # Tokens and TLS -----------------------------------------------------------------------------------
 
 
@@ -781,7 +798,7 @@ def test_a_cancelled_call_closes_its_request(server_url: str, keys: Keys, rows: 
             books = await client.create_collection("books", D)
             await books.add(list(range(10)), rows[:10])
             for _ in range(2):
-                with pytest.raises(TimeoutError):
+                with pytest.raises(asyncio.TimeoutError):
                     await asyncio.wait_for(books.query(rows[0]), 0.5)
                 loop = asyncio.get_running_loop()
                 assert await loop.run_in_executor(None, network.closed.wait, 10)

@@ -78,6 +78,12 @@ def base_url(url: str, *, insecure: bool) -> str:
     return f"{scheme}://{name}{'' if port is None else f':{port}'}{parts.path.rstrip('/')}"
 
 
+def by_proxy(base: str) -> bool:
+    """Whether a proxy that the environment names may be used: not for plain HTTP on this machine, which would leave it."""
+    parts = urlsplit(base)
+    return parts.scheme != "http" or not is_loopback(parts.hostname or "")
+
+
 def is_loopback(host: str) -> bool:
     """Whether a host name or address is this machine."""
     if host == "localhost" or host.endswith(".localhost"):

@@ -22,7 +22,7 @@ from ..keys import Keys, StrPath
 from ..owner import Owner
 from ..results import GET_DEFAULT, GetResult, QueryResult
 from ..store import Progress
-from .address import base_url
+from .address import base_url, by_proxy
 from .client import CACHE_BYTES, HttpClient, verification
 from .store import Fetch
 
@@ -251,7 +251,7 @@ class _LoopedClient(HttpClient):
     ) -> None:
         from .transport import Looped
 
-        self._connect(url, token, keys, state, Looped(certificates, http2, transport),
+        self._connect(url, token, keys, state, Looped(certificates, http2, transport, proxies=by_proxy(url)),
                       timeout, retries, fetch, cache_bytes, on_upload)  # fmt: skip
 
 

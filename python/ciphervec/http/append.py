@@ -10,7 +10,7 @@ import ssl
 from collections.abc import Iterator, Sequence
 
 from ..changes import Change, NewSegment
-from .address import base_url, token_of
+from .address import base_url, by_proxy, token_of
 from .client import verification
 from .exchange import Transport
 from .frame import encode
@@ -38,7 +38,7 @@ def append(
     if transport is None:
         from .transport import Direct  # httpx takes a while to import
 
-        carrier: Transport = Direct(context, False, None)
+        carrier: Transport = Direct(context, False, None, proxies=by_proxy(base))
     else:
         carrier = transport
     link = Link(carrier, base, token_of(token), _TIMEOUT, _RETRIES)

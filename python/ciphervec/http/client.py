@@ -15,7 +15,7 @@ from ..keys import Keys, StrPath
 from ..owner import Owner
 from ..spec import Description
 from ..store import CollectionStore, Progress
-from .address import base_url, token_of
+from .address import base_url, by_proxy, token_of
 from .database import HttpDatabase
 from .link import Link
 from .store import Fetch, HttpStore
@@ -92,7 +92,7 @@ class HttpClient(Client):
         from . import transport as carriers  # httpx takes a while to import, and most programs need none
 
         context = verification(ca, verify, insecure)
-        self._connect(base, token, keys, state, carriers.Direct(context, http2, transport),
+        self._connect(base, token, keys, state, carriers.Direct(context, http2, transport, proxies=by_proxy(base)),
                       timeout, retries, fetch, cache_bytes, on_upload)  # fmt: skip
 
     def _connect(

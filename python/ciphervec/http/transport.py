@@ -58,10 +58,21 @@ class Direct:
     """Sends from the calling thread."""
 
     def __init__(
-        self, verify: ssl.SSLContext | bool, http2: bool, transport: httpx.BaseTransport | None
+        self,
+        verify: ssl.SSLContext | bool,
+        http2: bool,
+        transport: httpx.BaseTransport | None,
+        *,
+        proxies: bool = True,
     ) -> None:
+        """`proxies` says whether the proxies of the environment count."""
         self._client = httpx.Client(
-            verify=verify, http2=http2, transport=transport, follow_redirects=False, limits=_limits()
+            verify=verify,
+            http2=http2,
+            transport=transport,
+            trust_env=proxies,
+            follow_redirects=False,
+            limits=_limits(),
         )
 
     def send(self, request: Request, seconds: float, limit: int, into: bytearray | None = None) -> Reply:
@@ -131,14 +142,25 @@ class Looped:
     """Sends from an event loop in its own thread."""
 
     def __init__(
-        self, verify: ssl.SSLContext | bool, http2: bool, transport: httpx.AsyncBaseTransport | None
+        self,
+        verify: ssl.SSLContext | bool,
+        http2: bool,
+        transport: httpx.AsyncBaseTransport | None,
+        *,
+        proxies: bool = True,
     ) -> None:
+        """`proxies` says whether the proxies of the environment count."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="ciphervec-http", daemon=True)
         self._thread.start()
         self._closed = False
         self._client = httpx.AsyncClient(
-            verify=verify, http2=http2, transport=transport, follow_redirects=False, limits=_limits()
+            verify=verify,
+            http2=http2,
+            transport=transport,
+            trust_env=proxies,
+            follow_redirects=False,
+            limits=_limits(),
         )
 
     def send(self, request: Request, seconds: float, limit: int, into: bytearray | None = None) -> Reply:
