@@ -57,7 +57,8 @@ def run(folder: Path, cloud: LocalServer, faces: np.ndarray, random: np.random.G
     receipts = Receipts((folder / "receipts.key").read_bytes())
 
     def front(query: bytes) -> tuple[bytes, bytes]:
-        reply = httpx.post(f"{cloud.url}/v1/collections/faces/query", content=query).raise_for_status()
+        reply = httpx.post(f"{cloud.url}/v1/collections/faces/query", content=query, trust_env=False)
+        reply.raise_for_status()
         return reply.content, receipts.issue("faces", query, reply.content)
 
     # The camera: a token, the public description, no key.
