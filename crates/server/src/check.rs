@@ -6,9 +6,11 @@ use crate::collection::{EVALUATION, Held, ROWS, TAGS};
 use crate::description::Description;
 use crate::error::DatabaseError;
 use ciphervec::filter::FilterTags;
-use ciphervec::search::ServerIndex;
+use ciphervec::search::{Segment, ServerIndex};
 use ciphervec::store::{Change, NewSegment};
 use ciphervec_arith::AlignedBytes;
+use rayon::prelude::*;
+use std::sync::Arc;
 
 const SIDECAR: &str = "sidecar";
 const RECORDS: &str = "records";
@@ -19,24 +21,10 @@ const RECORDS_MAGIC: &[u8] = b"CVRECORD";
 pub(crate) struct Checked {
     /// The description that it sets.
     pub description: Option<Description>,
-    evaluation: Option<(Vec<u8>, u32)>,
-    segments: Vec<(AlignedBytes, FilterTags)>,
-}
-
-impl Checked {
-    /// Brings an index to the state after the change; removals have been made.
-    pub fn apply(&self, index: &mut ServerIndex) -> Result<(), DatabaseError> {
-        if let Some((bytes, over)) = &self.evaluation {
-            let epoch = index.set_evaluation_keys(bytes).map_err(invalid)?;
-            if epoch != *over {
-                index.forget_epoch(*over);
-            }
-        }
-        for (rows, tags) in &self.segments {
-            index.add_tagged(rows.clone(), tags.clone()).map_err(invalid)?;
-        }
-        Ok(())
-    }
+    /// Evaluation keys that it sets.
+    pub evaluation: Option<Vec<u8>>,
+    /// The segments that it adds, as they are searched.
+    pub segments: Vec<(Arc<Segment>, FilterTags)>,
 }
 
 fn invalid(error: ciphervec::Error) -> DatabaseError {
@@ -53,31 +41,22 @@ pub(crate) fn change(held: &Held, change: &Change) -> Result<Checked, DatabaseEr
             "without the attachment {EVALUATION:?} no query can be answered; replace it instead"
         )));
     }
-    let mut index = ServerIndex::new(present.spec.clone()).map_err(invalid)?;
+    let mut index = held.index.clone();
+    change.remove.iter().for_each(|id| {
+        index.remove(ciphervec::SegmentId(*id));
+    });
     let replaced = change.attachments.iter().find(|(name, _)| name == EVALUATION);
     let replaced = replaced.filter(|_| present.needs_evaluation());
     if let Some((_, bytes)) = replaced {
-        // In an index of its own first: the key that segments are held under may not change, unless none of them stays.
-        let mut index = held.index.clone();
-        for id in &change.remove {
-            index.remove(ciphervec::SegmentId(*id));
-        }
+        // Refuses another key than that of the segments that stay.
         index.set_evaluation_keys(bytes).map_err(invalid)?;
-    }
-    if present.spec.scheme().is_additive() {
-        match replaced {
-            Some((_, bytes)) => index.set_evaluation_keys(bytes).map_err(invalid)?,
-            None => {
-                index.set_evaluation_keys(&held.view.attachment(EVALUATION)?).map_err(invalid)?
-            }
-        };
     }
     let segments = change
         .add
-        .iter()
-        .map(|segment| new_segment(&mut index, segment))
+        .par_iter()
+        .map(|segment| new_segment(&index, segment))
         .collect::<Result<Vec<_>, _>>()?;
-    let evaluation = replaced.map(|(_, bytes)| (bytes.clone(), present.epoch));
+    let evaluation = replaced.map(|(_, bytes)| bytes.clone());
     Ok(Checked { description, evaluation, segments })
 }
 
@@ -94,9 +73,9 @@ fn described(meta: &[u8], present: &Description) -> Result<Description, Database
 }
 
 fn new_segment(
-    index: &mut ServerIndex,
+    index: &ServerIndex,
     segment: &NewSegment,
-) -> Result<(AlignedBytes, FilterTags), DatabaseError> {
+) -> Result<(Arc<Segment>, FilterTags), DatabaseError> {
     let named = ciphervec::SegmentId(segment.id);
     let refuse = |detail: String| DatabaseError::Invalid(format!("segment {named}: {detail}"));
     let part = |name: &str| {
@@ -111,15 +90,17 @@ fn new_segment(
             return Err(refuse(format!("the blob {name:?} does not start with {magic}")));
         }
     }
-    let rows = AlignedBytes::from_slice(rows);
-    let id =
-        index.add_tagged(rows.clone(), tags.clone()).map_err(|error| refuse(error.to_string()))?;
-    if id.0 != segment.id {
-        return Err(refuse(format!("its rows are those of segment {id}")));
+    let parsed =
+        index.parse(AlignedBytes::from_slice(rows)).map_err(|error| refuse(error.to_string()))?;
+    let head = parsed.head();
+    if head.id != named {
+        return Err(refuse(format!("its rows are those of segment {}", head.id)));
     }
-    let held = index.segments().last().map_or(0, |held| held.head().rows);
-    if held != segment.rows {
-        return Err(refuse(format!("{} rows announced, {held} came", segment.rows)));
+    if head.rows != segment.rows {
+        return Err(refuse(format!("{} rows announced, {} came", segment.rows, head.rows)));
     }
-    Ok((rows, tags))
+    if tags.rows() != 0 && tags.rows() != head.rows {
+        return Err(refuse(format!("filter tags of {} rows, {} came", head.rows, tags.rows())));
+    }
+    Ok((Arc::new(parsed), tags))
 }

@@ -3,19 +3,25 @@
 //! One sub-folder a collection, as the embedded client lays them out. A folder whose name starts with a dot is unfinished
 //! work and never a collection.
 
-use crate::collection::{Collection, EVALUATION, Engine};
+use crate::bucket::Bucket;
+use crate::cache::Cache;
+use crate::collection::{Collection, EVALUATION, Engine, Home};
 use crate::description::Description;
 use crate::error::DatabaseError;
 use crate::scan_queue::ScanQueue;
-use ciphervec::store::{self, Change, Folder, Store};
+use ciphervec::store::{self, Change, Folder, Store, StoreError};
+use object_store::ObjectStore;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 /// After this a folder that somebody was making is taken for abandoned.
 const ABANDONED_AFTER: Duration = Duration::from_secs(3600);
+/// After this a collection that nobody asks for is closed.
+const IDLE_AFTER: Duration = Duration::from_secs(15 * 60);
+const LOOK_EVERY: Duration = Duration::from_secs(60);
 const DRAFT: &str = ".new-";
 const TRASH: &str = ".trash-";
 const LONGEST_NAME: usize = 128;
@@ -33,9 +39,15 @@ pub struct DatabaseOptions {
     pub queue: usize,
 }
 
+/// Where the collections lie.
+enum Place {
+    Folder(PathBuf),
+    Bucket(Bucket),
+}
+
 /// The collections of one place.
 pub struct Database {
-    root: PathBuf,
+    place: Place,
     engine: Arc<Engine>,
     open: Mutex<BTreeMap<String, Arc<Collection>>>,
 }
@@ -47,9 +59,34 @@ impl Database {
     /// # Errors
     /// [`DatabaseError::Unsupported`] for a URL of another kind, [`DatabaseError::Io`].
     pub fn open(options: &DatabaseOptions) -> Result<Arc<Self>, DatabaseError> {
-        let root = folder_of(&options.url)?;
-        fs::create_dir_all(&root).map_err(|error| failed("create the folder", &root, &error))?;
-        sweep(&root)?;
+        let place = if options.url.starts_with("s3://") {
+            let bucket = Bucket::at(&options.url);
+            Place::Bucket(bucket.map_err(|error| refused("open", &options.url, &error))?)
+        } else {
+            let root = folder_of(&options.url)?;
+            fs::create_dir_all(&root)
+                .map_err(|error| failed("create the folder", &root, &error))?;
+            sweep(&root)?;
+            Place::Folder(root)
+        };
+        Self::start(place, options)
+    }
+
+    /// Opens a database in the part of an object store below `prefix`; the URL in `options` is for messages.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Io`].
+    pub fn open_store(
+        store: Arc<dyn ObjectStore>,
+        prefix: &str,
+        options: &DatabaseOptions,
+    ) -> Result<Arc<Self>, DatabaseError> {
+        let bucket = Bucket::new(store, prefix, &options.url);
+        let bucket = bucket.map_err(|error| refused("open", &options.url, &error))?;
+        Self::start(Place::Bucket(bucket), options)
+    }
+
+    fn start(place: Place, options: &DatabaseOptions) -> Result<Arc<Self>, DatabaseError> {
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(options.threads)
             .thread_name(|index| format!("ciphervec-{index}"))
@@ -58,18 +95,41 @@ impl Database {
         let pool = Arc::new(pool);
         let queue = ScanQueue::start(options.queue, Arc::clone(&pool))
             .map_err(|error| DatabaseError::Io(format!("cannot start the scan thread: {error}")))?;
-        let engine = Arc::new(Engine { pool, queue });
-        Ok(Arc::new(Self { root, engine, open: Mutex::default() }))
+        let cache = Cache::new(options.memory_budget);
+        let engine = Arc::new(Engine { pool, queue, cache });
+        let database = Arc::new(Self { place, engine, open: Mutex::default() });
+        let watched = Arc::downgrade(&database);
+        // Ends within a minute of the database.
+        let housekeeping = move || {
+            while let Some(database) = Weak::upgrade(&watched) {
+                database.close_idle(IDLE_AFTER);
+                drop(database);
+                std::thread::sleep(LOOK_EVERY);
+            }
+        };
+        std::thread::Builder::new()
+            .name("ciphervec-idle".to_owned())
+            .spawn(housekeeping)
+            .map_err(|error| DatabaseError::Io(format!("cannot start a thread: {error}")))?;
+        Ok(database)
     }
 
     /// Whether requests can be served.
     pub fn ready(&self) -> bool {
-        self.root.is_dir()
+        match &self.place {
+            Place::Folder(root) => root.is_dir(),
+            Place::Bucket(bucket) => bucket.names().is_ok(),
+        }
     }
 
     /// Queries that wait for their turn.
     pub fn waiting(&self) -> usize {
         self.engine.queue.waiting()
+    }
+
+    /// Bytes of segments in memory, of all collections.
+    pub fn resident(&self) -> u64 {
+        self.engine.cache.bytes()
     }
 
     fn opened(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Collection>>> {
@@ -83,10 +143,20 @@ impl Database {
 
     /// The names of all collections, sorted.
     pub fn names(&self) -> Vec<String> {
-        let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
-        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        let mut names: Vec<String> =
-            names.filter(|name| valid_name(name) && is_collection(&self.root.join(name))).collect();
+        let mut names: Vec<String> = match &self.place {
+            Place::Folder(root) => {
+                let entries = fs::read_dir(root).into_iter().flatten().flatten();
+                let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+                names.filter(|name| valid_name(name) && is_collection(&root.join(name))).collect()
+            }
+            // Of one that was dropped something is left.
+            Place::Bucket(bucket) => {
+                let names = bucket.names().unwrap_or_default().into_iter();
+                names
+                    .filter(|name| !matches!(self.get(name), Err(DatabaseError::NotFound(_))))
+                    .collect()
+            }
+        };
         names.sort_unstable();
         names
     }
@@ -104,7 +174,19 @@ impl Database {
     ) -> Result<Arc<Collection>, DatabaseError> {
         check_name(name)?;
         check_new(name, &meta, &attachments)?;
-        self.make(name, |draft| write_draft(draft, &meta, attachments))
+        match &self.place {
+            Place::Folder(root) => {
+                self.make(root, name, |draft| write_draft(draft, &meta, attachments))
+            }
+            Place::Bucket(bucket) => {
+                let medium = bucket.collection(name);
+                let made = self.engine.pool.install(|| {
+                    Store::create_on(Arc::clone(&medium), &meta, &attachments).map(drop)
+                });
+                made.map_err(|error| taken(error, name))?;
+                self.insert(name, Home::Bucket(medium))
+            }
+        }
     }
 
     /// The collection of that name.
@@ -115,10 +197,22 @@ impl Database {
     pub fn get(&self, name: &str) -> Result<Arc<Collection>, DatabaseError> {
         let mut open = self.opened();
         if let Some(collection) = open.get(name) {
+            collection.touch();
             return Ok(Arc::clone(collection));
         }
-        let collection = Collection::open(name, &self.existing(name)?, &self.engine)?;
+        let collection = Collection::open(name, self.home(name)?, &self.engine).map_err(
+            |error| match error {
+                DatabaseError::NotFound(_) => unknown(name),
+                error => error,
+            },
+        )?;
         open.insert(name.to_owned(), Arc::clone(&collection));
+        Ok(collection)
+    }
+
+    fn insert(&self, name: &str, home: Home) -> Result<Arc<Collection>, DatabaseError> {
+        let collection = Collection::open(name, home, &self.engine)?;
+        self.opened().insert(name.to_owned(), Arc::clone(&collection));
         Ok(collection)
     }
 
@@ -127,16 +221,23 @@ impl Database {
     /// # Errors
     /// [`DatabaseError::NotFound`], [`DatabaseError::Locked`] while another process writes it, [`DatabaseError::Io`].
     pub fn drop_collection(&self, name: &str) -> Result<(), DatabaseError> {
+        let Place::Folder(root) = &self.place else {
+            let collection = self.get(name)?;
+            collection.drop_on()?;
+            collection.close();
+            self.opened().remove(name);
+            return Ok(());
+        };
         let mut open = self.opened();
-        let path = self.existing(name)?;
+        let path = self.existing(root, name)?;
         match open.remove(name) {
             Some(collection) => collection.close(),
             // Refuses while another process has it.
             None => drop(Store::open(&path)?),
         }
-        let trash = self.root.join(format!("{TRASH}{}", random_name()?));
+        let trash = root.join(format!("{TRASH}{}", random_name()?));
         fs::rename(&path, &trash).map_err(|error| failed("delete", &path, &error))?;
-        sync_folder(&self.root)?;
+        sync_folder(root)?;
         // It is gone; what cannot be removed now is swept at the next start.
         let _ = fs::remove_dir_all(&trash);
         Ok(())
@@ -167,21 +268,29 @@ impl Database {
             collection.copy_snapshot(snapshot, Arc::new(Folder::new(draft)))?;
             sync_folder(draft)
         };
-        self.make(into, write)
+        match &self.place {
+            Place::Folder(root) => self.make(root, into, write),
+            Place::Bucket(bucket) => {
+                let medium = bucket.collection(into);
+                collection.copy_snapshot(snapshot, Arc::clone(&medium))?;
+                self.insert(into, Home::Bucket(medium))
+            }
+        }
     }
 
     /// Makes a collection beside its place and renames it into it: a kill leaves a dot folder, never half a collection.
     fn make(
         &self,
+        root: &Path,
         name: &str,
         write: impl FnOnce(&Path) -> Result<(), DatabaseError>,
     ) -> Result<Arc<Collection>, DatabaseError> {
-        let path = self.root.join(name);
+        let path = root.join(name);
         let exists = || DatabaseError::Exists(format!("the collection {name:?}"));
         if path.exists() {
             return Err(exists());
         }
-        let draft = self.root.join(format!("{DRAFT}{}", random_name()?));
+        let draft = root.join(format!("{DRAFT}{}", random_name()?));
         let made = write(&draft).and_then(|()| {
             let mut open = self.opened();
             // Somebody may have made it in the meantime; a rename would replace an empty folder.
@@ -189,8 +298,8 @@ impl Database {
                 return Err(exists());
             }
             fs::rename(&draft, &path).map_err(|error| failed("create", &path, &error))?;
-            sync_folder(&self.root)?;
-            let collection = Collection::open(name, &path, &self.engine)?;
+            sync_folder(root)?;
+            let collection = Collection::open(name, Home::Folder(path.clone()), &self.engine)?;
             open.insert(name.to_owned(), Arc::clone(&collection));
             Ok(collection)
         });
@@ -201,12 +310,29 @@ impl Database {
         made
     }
 
-    fn existing(&self, name: &str) -> Result<PathBuf, DatabaseError> {
-        let path = self.root.join(name);
+    fn home(&self, name: &str) -> Result<Home, DatabaseError> {
+        match &self.place {
+            Place::Folder(root) => self.existing(root, name).map(Home::Folder),
+            Place::Bucket(bucket) if valid_name(name) => Ok(Home::Bucket(bucket.collection(name))),
+            Place::Bucket(_) => Err(unknown(name)),
+        }
+    }
+
+    fn existing(&self, root: &Path, name: &str) -> Result<PathBuf, DatabaseError> {
+        let path = root.join(name);
         if !valid_name(name) || !path.is_dir() {
-            return Err(DatabaseError::NotFound(format!("no collection {name:?}")));
+            return Err(unknown(name));
         }
         Ok(path)
+    }
+
+    /// Closes collections that nobody has asked for in that time and nobody holds: their memory and their locks are free. They
+    /// are opened again when somebody asks. Returns how many were closed.
+    pub fn close_idle(&self, after: Duration) -> usize {
+        let mut open = self.opened();
+        let before = open.len();
+        open.retain(|_, collection| Arc::strong_count(collection) > 1 || collection.idle() < after);
+        before - open.len()
     }
 
     /// Answers what waits and gives all locks back.
@@ -216,6 +342,23 @@ impl Database {
             collection.close();
         }
     }
+}
+
+fn unknown(name: &str) -> DatabaseError {
+    DatabaseError::NotFound(format!("no collection {name:?}"))
+}
+
+fn taken(error: StoreError, name: &str) -> DatabaseError {
+    match error {
+        StoreError::AlreadyExists { .. } => {
+            DatabaseError::Exists(format!("the collection {name:?}"))
+        }
+        error => error.into(),
+    }
+}
+
+fn refused(doing: &str, url: &str, error: &std::io::Error) -> DatabaseError {
+    DatabaseError::Io(format!("cannot {doing} {url}: {error}"))
 }
 
 /// Whether a collection may have that name: 1 to 128 of `A-Z a-z 0-9 . _ -`, a letter or digit at both ends, no `..`.

@@ -5,6 +5,8 @@ pub mod access;
 pub mod app;
 pub mod audit;
 pub mod body;
+mod bucket;
+mod cache;
 pub mod change;
 mod check;
 pub mod cli;

@@ -6,7 +6,7 @@ mod support;
 use ciphervec::store::Change;
 use ciphervec::{Mode, Precision, Scheme};
 use ciphervec_server::{CommitKey, Committed, DatabaseError};
-use support::{Client, KINDS, id_of, open, runtime};
+use support::{Client, KINDS, id_of, open, open_with, runtime};
 
 const COMPACT: (Mode, Precision, Scheme) = (Mode::SealedIndex, Precision::Standard, Scheme::Sealed);
 
@@ -58,9 +58,9 @@ fn what_could_not_be_searched_is_refused_before_it_is_written() {
     let mut bare = good.clone();
     bare.add[0].blobs.remove(0);
     foreign.add[0].id = id_of(&good);
-    let described = Client::new("faces", COMPACT).meta();
-    let rekeyed = Change { set_meta: Some(described), ..Change::default() };
-    for change in [foreign, wrong_rows, flipped, sidecar, renamed, bare, rekeyed] {
+    let described = Client::with_dimension("faces", 16, COMPACT).meta();
+    let respecified = Change { set_meta: Some(described), ..Change::default() };
+    for change in [foreign, wrong_rows, flipped, sidecar, renamed, bare, respecified] {
         let refused = made.commit(change, None, None).unwrap_err();
         assert!(matches!(refused, DatabaseError::Invalid(_)), "{refused}");
     }
@@ -160,4 +160,134 @@ fn snapshots_and_compaction_keep_the_answers() {
         let report = back.verify(&mut |_, _| {}).unwrap();
         assert!(report.problems.is_empty() && report.files > 3, "{report:?}");
     }
+}
+
+#[test]
+fn a_collection_larger_than_the_budget_is_answered_and_says_so() {
+    let runtime = runtime();
+    for kind in KINDS {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().to_str().unwrap();
+        let mut client = Client::new("faces", kind);
+        let database = open(folder.path());
+        let made = database.create("faces", client.meta(), client.attachments()).unwrap();
+        for rows in [30, 40, 50, 3] {
+            made.commit(client.add(rows), None, None).unwrap();
+        }
+        let query = client.query(2, 5);
+        let bytes = bytes::Bytes::copy_from_slice(query.to_bytes());
+        let whole = runtime.block_on(made.query(bytes.clone())).unwrap();
+        assert!(!whole.degraded);
+        let all = made.statistics().resident;
+        assert_eq!(all, database.resident());
+        database.close();
+        drop((made, database));
+        // Nothing fits; the smaller segments fit; everything does.
+        for (budget, degraded) in [(0, true), (all * 2 / 3, true), (all, false)] {
+            let database = open_with(path, budget);
+            let found = database.get("faces").unwrap();
+            assert_eq!(found.statistics().resident, 0);
+            for _ in 0..3 {
+                let answer = runtime.block_on(found.query(bytes.clone())).unwrap();
+                assert_eq!(answer.degraded, degraded, "{kind:?}, {budget} of {all}");
+                assert_eq!(found.statistics().degraded, degraded);
+                assert_eq!(client.best(&query, &answer.bytes), client.best(&query, &whole.bytes));
+                if !kind.2.is_additive() {
+                    assert_eq!(answer.bytes, whole.bytes);
+                }
+                assert!(database.resident() <= budget);
+            }
+            assert!(budget == 0 || database.resident() > 0);
+            database.close();
+        }
+    }
+}
+
+#[test]
+fn queries_that_wait_together_are_answered_in_one_pass_and_leavers_are_skipped() {
+    let runtime = runtime();
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path());
+    let mut client = Client::new("faces", COMPACT);
+    let made = database.create("faces", client.meta(), client.attachments()).unwrap();
+    made.commit(client.add(5000), None, None).unwrap();
+    let queries: Vec<_> = (0..40).map(|seed| client.query(1, seed)).collect();
+    let answers = runtime.block_on(async {
+        let asked = queries.iter().map(|query| {
+            let (made, bytes) = (made.clone(), bytes::Bytes::copy_from_slice(query.to_bytes()));
+            tokio::spawn(async move { made.query(bytes).await })
+        });
+        let asked: Vec<_> = asked.collect();
+        let left = tokio::spawn({
+            let (made, bytes) =
+                (made.clone(), bytes::Bytes::copy_from_slice(queries[0].to_bytes()));
+            async move { made.query(bytes).await }
+        });
+        left.abort();
+        let bad = made.query(bytes::Bytes::from_static(b"no query")).await;
+        assert!(matches!(bad, Err(DatabaseError::Invalid(_))));
+        let mut answers = Vec::new();
+        for one in asked {
+            answers.push(one.await.unwrap().unwrap());
+        }
+        answers
+    });
+    for (query, answer) in queries.iter().zip(&answers) {
+        let alone = bytes::Bytes::copy_from_slice(query.to_bytes());
+        let alone = runtime.block_on(made.query(alone)).unwrap();
+        assert_eq!((alone.timings.batch, &alone.bytes), (1, &answer.bytes));
+        assert!(answer.timings.batch <= 16);
+    }
+    assert!(answers.iter().any(|answer| answer.timings.batch > 1));
+}
+
+#[test]
+fn a_damaged_segment_is_never_searched() {
+    let runtime = runtime();
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path());
+    let mut client = Client::new("faces", COMPACT);
+    let made = database.create("faces", client.meta(), client.attachments()).unwrap();
+    made.commit(client.add(100), None, None).unwrap();
+    let query = bytes::Bytes::copy_from_slice(client.query(1, 1).to_bytes());
+    database.close();
+    let blobs = folder.path().join("faces/blobs");
+    let largest = std::fs::read_dir(&blobs).unwrap().map(|entry| entry.unwrap().path());
+    let largest = largest.max_by_key(|path| path.metadata().unwrap().len()).unwrap();
+    let mut bytes = std::fs::read(&largest).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 4;
+    std::fs::write(&largest, bytes).unwrap();
+    // The head is in the first block, which is checked as well.
+    let database = open(folder.path());
+    match database.get("faces") {
+        Err(DatabaseError::Corrupt(text)) => assert!(text.contains("damaged"), "{text}"),
+        Err(other) => panic!("{other}"),
+        Ok(found) => {
+            let answer = runtime.block_on(found.query(query));
+            assert!(matches!(answer, Err(DatabaseError::Corrupt(_))), "{answer:?}");
+        }
+    }
+}
+
+#[test]
+fn idle_collections_are_closed_and_opened_again() {
+    let runtime = runtime();
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path());
+    let mut client = Client::new("faces", COMPACT);
+    let made = database.create("faces", client.meta(), client.attachments()).unwrap();
+    made.commit(client.add(20), None, None).unwrap();
+    assert_eq!(database.close_idle(std::time::Duration::ZERO), 0, "somebody holds it");
+    drop(made);
+    assert_eq!(database.close_idle(std::time::Duration::from_secs(60)), 0, "just used");
+    assert!(database.resident() > 0);
+    assert_eq!(database.close_idle(std::time::Duration::ZERO), 1);
+    assert_eq!(database.resident(), 0);
+    // Its lock is free: an embedded client could write it now.
+    drop(ciphervec::store::Store::open(&folder.path().join("faces")).unwrap());
+    let query = client.query(1, 1);
+    let bytes = bytes::Bytes::copy_from_slice(query.to_bytes());
+    let answer = runtime.block_on(database.get("faces").unwrap().query(bytes)).unwrap();
+    assert_eq!(client.best(&query, &answer.bytes)[0].len(), 5);
 }

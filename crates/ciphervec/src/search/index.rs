@@ -14,7 +14,8 @@ use ciphervec_he::sealed::ring::{
     self, Ciphertext, EvaluationKeys, Expanded, Layout, MaskSums, Masks, Ring,
 };
 use ciphervec_he::wire::{KeyId, Kind, Reader};
-use std::collections::BTreeMap;
+use rayon::prelude::*;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -50,6 +51,7 @@ pub struct ServerIndex {
     keys: BTreeMap<u32, Arc<EvaluationKeys>>,
     public: Option<Arc<dyn Evaluator>>,
     segments: Vec<Arc<Held>>,
+    ids: HashSet<[u8; 16]>,
 }
 
 /// Rows that are not kept in memory, or only while there is room.
@@ -59,6 +61,12 @@ pub trait SegmentSource: Send + Sync {
     /// # Errors
     /// Bytes that cannot be read, or are not what they were.
     fn segment(&self, index: &ServerIndex) -> Result<Arc<Segment>>;
+
+    /// Whether the rows are in memory; if so, they will be used soon.
+    fn touch(&self) -> bool;
+
+    /// Whether the rows are in memory now.
+    fn is_resident(&self) -> bool;
 }
 
 /// A segment as the index knows it, wherever its rows are.
@@ -101,6 +109,7 @@ impl ServerIndex {
             keys: BTreeMap::new(),
             public: None,
             segments: Vec::new(),
+            ids: HashSet::new(),
         })
     }
 
@@ -180,7 +189,7 @@ impl ServerIndex {
 
     fn hold(&mut self, held: Held) -> Result<SegmentId> {
         let head = held.head;
-        if self.position(head.id).is_some() {
+        if self.ids.contains(&head.id.0) {
             return Err(Error::DuplicateSegment(head.id.to_string()));
         }
         if held.tags.rows() != 0 && held.tags.rows() != head.rows {
@@ -190,6 +199,7 @@ impl ServerIndex {
                 actual: held.tags.rows().to_string(),
             });
         }
+        self.ids.insert(head.id.0);
         self.segments.push(Arc::new(held));
         Ok(head.id)
     }
@@ -221,6 +231,7 @@ impl ServerIndex {
 
     /// Drops a segment; whether it was there.
     pub fn remove(&mut self, id: SegmentId) -> bool {
+        self.ids.remove(&id.0);
         let position = self.position(id);
         position.map(|index| self.segments.remove(index)).is_some()
     }
@@ -250,14 +261,6 @@ impl ServerIndex {
         self.segments.iter().map(AsRef::as_ref)
     }
 
-    /// Where rows that are not in memory come from, in the order of the segments.
-    pub fn sources(&self) -> impl Iterator<Item = &Arc<dyn SegmentSource>> {
-        self.segments.iter().filter_map(|held| match &held.rows {
-            Rows::Resident(_) => None,
-            Rows::Stored(source) => Some(source),
-        })
-    }
-
     /// Vectors held.
     pub fn rows(&self) -> usize {
         self.heads().map(|head| head.rows as usize).sum()
@@ -266,6 +269,29 @@ impl ServerIndex {
     /// Bytes of the segments held, in memory or not.
     pub fn bytes(&self) -> usize {
         self.segments.iter().map(|held| held.len).sum()
+    }
+
+    /// Bytes of the segments that are in memory now.
+    pub fn resident(&self) -> u64 {
+        let resident = self.segments.iter().filter(|held| match &held.rows {
+            Rows::Resident(_) => true,
+            Rows::Stored(source) => source.is_resident(),
+        });
+        resident.map(|held| held.len as u64).sum()
+    }
+
+    /// Asks for the rows of every segment, on all threads of the current pool, so that a pass over them does not wait for one
+    /// after the other. What cannot be read is left to whoever needs it.
+    pub fn warm(&self) {
+        let missing = self.segments.iter().filter_map(|held| match &held.rows {
+            Rows::Stored(source) if !source.touch() => Some(source),
+            _ => None,
+        });
+        // All that is there has been touched before the first is read: room is not made among them.
+        let missing: Vec<_> = missing.collect();
+        missing.into_par_iter().for_each(|source| {
+            let _ = source.segment(self);
+        });
     }
 
     /// Bytes of the answer to a query, nearly; zero under an additively homomorphic scheme, whose answers are short.

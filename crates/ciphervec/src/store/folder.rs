@@ -227,6 +227,11 @@ impl Store {
         Ok(Self { writable: false, ..Self::new(medium, current, head, previous) })
     }
 
+    /// Whether other writers may commit between two commits of this one.
+    pub fn is_shared(&self) -> bool {
+        self.medium.is_shared()
+    }
+
     /// The current state, to be read beside this writer.
     pub fn view(&self) -> View {
         View {

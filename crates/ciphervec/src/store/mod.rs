@@ -46,7 +46,7 @@ pub use medium::{BLOBS, Folder, Listed, Medium};
 pub use rows::RowSet;
 pub use snapshot::SnapshotEntry;
 pub use verify::{Problem, Report};
-pub use view::View;
+pub use view::{StoredBlob, View};
 
 /// A segment's 16-byte id.
 pub type SegmentId = [u8; 16];

@@ -17,6 +17,36 @@ pub struct View {
     pub(super) head: [u8; 32],
 }
 
+/// A blob that can be read when it is needed; it is there for as long as a state names it, as those of a [`View`].
+#[derive(Clone, Debug)]
+pub struct StoredBlob {
+    medium: Arc<dyn Medium>,
+    blob: BlobRef,
+}
+
+impl StoredBlob {
+    /// Length of the payload in bytes.
+    pub fn length(&self) -> u64 {
+        self.blob.length
+    }
+
+    /// All of it, checked as [`View::read`] does.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`], [`StoreError::Corrupt`], [`StoreError::Io`].
+    pub fn read(&self) -> Result<AlignedBytes, StoreError> {
+        blob::read(&*self.medium, &self.blob)
+    }
+
+    /// Its first bytes, at most `length`; only the blocks that they lie in are read and checked.
+    ///
+    /// # Errors
+    /// As [`StoredBlob::read`].
+    pub fn read_start(&self, length: usize) -> Result<Vec<u8>, StoreError> {
+        blob::read_start(&*self.medium, &self.blob, length)
+    }
+}
+
 impl View {
     /// The state.
     pub fn manifest(&self) -> &Arc<Manifest> {
@@ -42,20 +72,9 @@ impl View {
         blob::read(&*self.medium, entry.blob(blob).ok_or_else(|| self.unknown(blob))?)
     }
 
-    /// Reads one blob, checked as [`View::read`] does.
-    ///
-    /// # Errors
-    /// [`StoreError::Missing`], [`StoreError::Corrupt`], [`StoreError::Io`].
-    pub fn read_blob(&self, blob: &BlobRef) -> Result<AlignedBytes, StoreError> {
-        blob::read(&*self.medium, blob)
-    }
-
-    /// Reads the first bytes of a blob, at most `length`; only the blocks that they lie in are read and checked.
-    ///
-    /// # Errors
-    /// As [`View::read_blob`].
-    pub fn read_start(&self, blob: &BlobRef, length: usize) -> Result<Vec<u8>, StoreError> {
-        blob::read_start(&*self.medium, blob, length)
+    /// A blob of this state, to be read later.
+    pub fn stored(&self, blob: &BlobRef) -> StoredBlob {
+        StoredBlob { medium: Arc::clone(&self.medium), blob: *blob }
     }
 
     /// Reads an attachment, checked as [`View::read`] does.
