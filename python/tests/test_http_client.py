@@ -270,6 +270,26 @@ def test_one_optimizes_and_all_go_on(make: Make, rows: np.ndarray) -> None:
     assert got["documents"] == ["page 7", "page 8"]
 
 
+@pytest.mark.parametrize("mode", ["sealed-index", "sealed"])
+def test_a_server_that_compacts_changes_nothing_for_its_clients(
+    make: Make, server_url: str, rows: np.ndarray, mode: str
+) -> None:
+    one = make().create_collection("books", D, mode=mode)
+    for start in range(0, 40, 4):
+        one.add(list(range(start, start + 4)), rows[start : start + 4], documents=["page"] * 4)
+    one.delete([0, 1, 2, 3])
+    done = httpx.post(f"{server_url}/v1/collections/books/compact", trust_env=False)
+    assert done.status_code == 200 and done.json()["files_after"] < done.json()["files_before"]
+    assert one.query(rows[[7, 39]], 1)["ids"] == [[7], [39]]
+    got = one.get([7, 38], include=["embeddings", "documents"])
+    assert got["documents"] == ["page", "page"] and got["embeddings"] is not None
+    np.testing.assert_allclose(got["embeddings"][0], rows[7] / np.linalg.norm(rows[7]), atol=2e-4)
+    one.add("new", rows[1])
+    one.optimize()
+    assert one.info()["segments"] == 1 and one.query(rows[1], 1)["ids"] == [["new"]]
+    assert make().get_collection("books").query(rows[7], 1)["ids"] == [[7]]
+
+
 def test_queries_and_commits_of_many_threads(make: Make, rows: np.ndarray) -> None:
     """Whatever a query meets on the way, the rows that were there all along are found, and every commit counts."""
     first = make().create_collection("books", D)
