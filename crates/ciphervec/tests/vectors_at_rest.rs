@@ -9,7 +9,7 @@ use ciphervec::aead::AeadKey;
 use ciphervec::filter::{self, FilterTags};
 use ciphervec::keyfile::{self, MIN_LOG_N, Protection};
 use ciphervec::records::{Place, RecordBatch, id_tag};
-use ciphervec::store::{BLOCK, Change, NewSegment, Store};
+use ciphervec::store::{BLOCK, Change, CommitKey, NewSegment, Store};
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -61,6 +61,19 @@ fn write_folder(path: &Path) -> Outcome {
     Ok(())
 }
 
+const KEY: CommitKey = CommitKey { key: *b"a commit's key..", digest: *b"and its change.." };
+
+/// A folder whose manifests need format 2: a key, a snapshot, and blobs in a pack.
+fn write_folder_2(path: &Path) -> Outcome {
+    let mut store = Store::create(path, b"a description")?;
+    let [first, second] = changes();
+    store.commit_keyed(&first, Some(KEY))?;
+    store.take_snapshot("before")?;
+    store.compact(false)?;
+    store.commit(second)?;
+    Ok(())
+}
+
 fn write(folder: &Path) -> Outcome {
     fs::create_dir_all(folder)?;
     let cheap = Protection::PassphraseWithCost(PASSPHRASE, MIN_LOG_N);
@@ -108,12 +121,39 @@ fn version_1_at_rest_opens_as_it_did() -> Outcome {
     Ok(())
 }
 
-/// A folder has no randomness in it: the same commits are the same bytes, today and in version 1.
+#[test]
+fn version_2_at_rest_opens_as_it_did() -> Outcome {
+    let path = at_rest().join("folder-2");
+    if std::env::var_os("CIPHERVEC_WRITE_VECTORS").is_some() && !path.exists() {
+        write_folder_2(&path)?;
+        fs::remove_file(path.join("LOCK"))?;
+    }
+    let store = Store::open_read_only(&path)?;
+    assert!(store.verify(&mut |_, _| {})?.problems.is_empty());
+    assert_eq!((store.version(), store.meta()), (5, &b"described"[..]));
+    assert_eq!(*store.read(&SEGMENT, "rows")?, blob());
+    assert_eq!(store.attachment("evaluation-keys")?, [1, 2, 3]);
+    assert_eq!(store.segments()[0].deleted.iter().collect::<Vec<_>>(), [0, 50, 99]);
+    let committed = store.committed(&KEY)?.ok_or("the key is remembered")?;
+    assert_eq!((committed.version, committed.replayed), (2, true));
+    let [snapshot] = &store.snapshots()?[..] else { return Err("one snapshot".into()) };
+    assert_eq!((snapshot.name.as_str(), snapshot.version, snapshot.rows), ("before", 2, 100));
+    Ok(())
+}
+
+/// A folder has no randomness in it: the same commits are the same bytes, today and in each version.
 #[test]
 fn the_same_commits_write_the_same_files() -> Outcome {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("folder");
     write_folder(&path)?;
+    same_files(&path, &at_rest().join("folder"))?;
+    let path = folder.path().join("folder-2");
+    write_folder_2(&path)?;
+    same_files(&path, &at_rest().join("folder-2"))
+}
+
+fn same_files(path: &Path, expected: &Path) -> Outcome {
     let names = |folder: &Path| -> Result<Vec<String>, Box<dyn Error>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(folder)? {
@@ -126,7 +166,7 @@ fn the_same_commits_write_the_same_files() -> Outcome {
         Ok(names)
     };
     for place in ["", "blobs"] {
-        let (new, old) = (path.join(place), at_rest().join("folder").join(place));
+        let (new, old) = (path.join(place), expected.join(place));
         assert_eq!(names(&new)?, names(&old)?);
         for name in names(&new)? {
             assert_eq!(fs::read(new.join(&name))?, fs::read(old.join(&name))?, "{name}");
