@@ -17,6 +17,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+/// What an audit line says instead of a status where the client left before its answer.
+const LEFT: u16 = 499;
+
 /// What an endpoint needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
@@ -133,7 +136,16 @@ pub async fn check(State(gate): State<Gate>, request: Request, next: Next) -> Re
     let id = parts.extensions.get::<RequestId>().cloned().unwrap_or_default();
     let meter = parts.extensions.get::<Arc<Meter>>().cloned().unwrap_or_default();
     let principal = gate.principal(&parts.headers);
-    let token = principal.as_ref().map_or("-", Principal::id).to_owned();
+    let mut record = Record {
+        gate: gate.clone(),
+        id,
+        token: principal.as_ref().map_or("-", Principal::id).to_owned(),
+        collection: collection.clone(),
+        meter,
+        outcome: "left",
+        status: LEFT,
+        sent: 0,
+    };
     let admitted = principal.and_then(|principal| {
         if params.is_err() || !principal.meets(gate.access, &collection) {
             return Err(Problem::not_found());
@@ -155,25 +167,43 @@ pub async fn check(State(gate): State<Gate>, request: Request, next: Next) -> Re
     };
     let status = response.status();
     let failed = status.is_client_error() || status.is_server_error();
-    gate.app.audit.write(&Line {
-        time: jiff::Timestamp::now(),
-        request: id.as_str(),
-        token: &token,
-        verb: gate.access.verb(),
-        action: gate.action,
-        collection: &collection,
-        outcome: if denied {
-            "denied"
-        } else if failed {
-            "failed"
-        } else {
-            "allowed"
-        },
-        status: status.as_u16(),
-        received: meter.received(),
-        sent: body::sent(&response),
-    });
+    record.outcome = match (denied, failed) {
+        (true, _) => "denied",
+        (false, true) => "failed",
+        (false, false) => "allowed",
+    };
+    record.status = status.as_u16();
+    record.sent = body::sent(&response);
     response
+}
+
+/// What an audit line will say; it is written when this is dropped, also when the client leaves before its answer.
+struct Record {
+    gate: Gate,
+    id: RequestId,
+    token: String,
+    collection: String,
+    meter: Arc<Meter>,
+    outcome: &'static str,
+    status: u16,
+    sent: u64,
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        self.gate.app.audit.write(&Line {
+            time: jiff::Timestamp::now(),
+            request: self.id.as_str(),
+            token: &self.token,
+            verb: self.gate.access.verb(),
+            action: self.gate.action,
+            collection: &self.collection,
+            outcome: self.outcome,
+            status: self.status,
+            received: self.meter.received(),
+            sent: self.sent,
+        });
+    }
 }
 
 impl Gate {

@@ -21,9 +21,9 @@ pub struct Line<'a> {
     pub action: &'a str,
     /// The collection; empty where there is none.
     pub collection: &'a str,
-    /// `allowed`, `denied` or `failed`.
+    /// `allowed`, `denied`, `failed`, or `left` where the client did before its answer.
     pub outcome: &'a str,
-    /// The status of the answer.
+    /// The status of the answer; 499 where the client left.
     pub status: u16,
     /// Bytes of the body that came.
     pub received: u64,

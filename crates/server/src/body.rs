@@ -1,6 +1,7 @@
 //! The body of a request enters as its bytes arrive; whole bodies within limits of size, time and memory leave. The server's side.
 
 use crate::app::App;
+use crate::lists::Object;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
 use axum::body::{Body, Bytes, HttpBody};
@@ -203,7 +204,7 @@ impl Incoming {
             Problem::bad_request(format!("the body is not the JSON expected: {error}"))
                 .hint(format!("send {expected}"))
         };
-        serde_json::from_slice(&whole).map_err(refused)
+        serde_json::from_slice(&whole).map(|Object(value)| value).map_err(refused)
     }
 
     fn too_slow(&self) -> Problem {

@@ -2,14 +2,19 @@
 
 use crate::metrics::{Counting, Metrics};
 use axum_server::accept::Accept;
-use std::future::{Ready, ready};
+use std::future::{Future, Ready, ready};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Sleep, sleep};
+
+/// How long a peer may take no bytes of its answer.
+const WRITE_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Lets in as many connections as there is room for, and closes others at once.
 #[derive(Clone)]
@@ -41,15 +46,36 @@ impl<S> Accept<TcpStream, S> for Admission {
             return ready(Err(error));
         }
         let counting = Counting::new(&self.metrics.connections);
-        ready(Ok((Admitted { stream, _permit: permit, _counting: counting }, service)))
+        ready(Ok((
+            Admitted { stream, stalled: None, _permit: permit, _counting: counting },
+            service,
+        )))
     }
 }
 
-/// A connection that counts as one for as long as it is open.
+/// A connection that counts as one for as long as it is open, and that is not open for longer than its peer reads.
 pub struct Admitted {
     stream: TcpStream,
+    /// When to give up on a peer that takes no bytes.
+    stalled: Option<Pin<Box<Sleep>>>,
     _permit: OwnedSemaphorePermit,
     _counting: Counting,
+}
+
+impl Admitted {
+    /// Lets writing go on, unless it has been pending for too long.
+    fn watch<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        written: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let sleep = self.stalled.get_or_insert_with(|| Box::pin(sleep(WRITE_PATIENCE)));
+        sleep.as_mut().poll(context).map(|()| Err(io::ErrorKind::TimedOut.into()))
+    }
 }
 
 impl AsyncRead for Admitted {
@@ -68,7 +94,8 @@ impl AsyncWrite for Admitted {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.watch(context, written)
     }
 
     fn poll_write_vectored(
@@ -76,7 +103,8 @@ impl AsyncWrite for Admitted {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.watch(context, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -84,7 +112,8 @@ impl AsyncWrite for Admitted {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        let written = Pin::new(&mut self.stream).poll_flush(context);
+        self.watch(context, written)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
