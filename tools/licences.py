@@ -10,6 +10,7 @@ import sys
 PERMISSIVE = {
     "0BSD", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "BSD-1-Clause", "BSD-2-Clause", "BSD-3-Clause",
     "BSL-1.0", "CC0-1.0", "ISC", "MIT", "MIT-0", "Unicode-3.0", "Unlicense", "Zlib",
+    "CDLA-Permissive-2.0",  # for data: the list of certificate authorities
 }  # fmt: skip
 
 
