@@ -41,8 +41,8 @@ pub enum Place {
     Pack {
         /// The name of the pack.
         pack: [u8; 16],
-        /// The first byte of the blob in it, a multiple of 64.
-        offset: u64,
+        /// Where the blob begins in it, in units of 64 bytes: a manifest in memory has one of these a blob.
+        slot: u32,
     },
 }
 
@@ -54,10 +54,10 @@ impl Place {
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         match self {
             Self::File => out.push(0),
-            Self::Pack { pack, offset } => {
+            Self::Pack { pack, slot } => {
                 out.push(1);
                 out.extend_from_slice(pack);
-                out.extend_from_slice(&offset.to_le_bytes());
+                out.extend_from_slice(&(u64::from(*slot) * ALIGNMENT).to_le_bytes());
             }
         }
     }
@@ -69,11 +69,13 @@ impl Place {
             1 => {
                 let (pack, at) = (reader.array()?, reader.offset());
                 let offset = reader.u64()?;
-                if offset % ALIGNMENT != 0 {
-                    let expected = format!("a multiple of {ALIGNMENT}");
-                    return Err(reader.field("offset in a pack", at, expected, offset));
+                match u32::try_from(offset / ALIGNMENT) {
+                    Ok(slot) if offset % ALIGNMENT == 0 => Ok(Self::Pack { pack, slot }),
+                    _ => {
+                        let expected = format!("a multiple of {ALIGNMENT} below 2^38");
+                        Err(reader.field("offset in a pack", at, expected, offset))
+                    }
                 }
-                Ok(Self::Pack { pack, offset })
             }
             other => Err(reader.field("place of a blob", at, "0 or 1", other)),
         }
@@ -117,7 +119,7 @@ impl BlobRef {
     fn start(&self) -> u64 {
         match self.place {
             Place::File => 0,
-            Place::Pack { offset, .. } => offset,
+            Place::Pack { slot, .. } => u64::from(slot) * ALIGNMENT,
         }
     }
 
@@ -157,7 +159,9 @@ pub(super) fn write_pack(
         let next = end.next_multiple_of(ALIGNMENT);
         tail.resize(tail.len() + (next - end) as usize, 0);
         frames.push((blob.header(), *payload, tail));
-        blobs.push(BlobRef { place: Place::Pack { pack, offset }, ..blob });
+        let slot = u32::try_from(offset / ALIGNMENT)
+            .map_err(|_| StoreError::invalid("bytes of a pack", "below 2^38", offset))?;
+        blobs.push(BlobRef { place: Place::Pack { pack, slot }, ..blob });
         offset = next;
     }
     let parts: Vec<&[u8]> = frames

@@ -14,7 +14,6 @@ use super::keyed::{self, CommitKey, Keyed};
 use super::rows::RowSet;
 use super::{SegmentId, error::StoreError};
 use crate::decode::{DecodeError, Reader, hex};
-use std::sync::Arc;
 
 const MAGIC: &[u8; 8] = b"CVMANIFS";
 const VERSION: u32 = 2;
@@ -40,7 +39,7 @@ pub struct SegmentEntry {
     pub added: u64,
     /// Its deleted rows.
     pub deleted: RowSet,
-    pub(super) blobs: Arc<[NamedBlob]>,
+    pub(super) blobs: Box<[NamedBlob]>,
 }
 
 impl SegmentEntry {
@@ -382,7 +381,7 @@ mod tests {
     /// All that format 2 adds.
     fn newer() -> Manifest {
         let mut newer = sample();
-        newer.attachments[0].1.place = Place::Pack { pack: [7; 16], offset: 4160 };
+        newer.attachments[0].1.place = Place::Pack { pack: [7; 16], slot: 65 };
         let commit = |key, version| Keyed {
             key: CommitKey { key: [key; 16], digest: [key + 1; 16] },
             version,

@@ -13,7 +13,8 @@ pub struct RowSet {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Held {
     Sorted(Vec<u32>),
-    Bits(Vec<u8>),
+    /// A boxed slice, so that the whole is no larger than a vector.
+    Bits(Box<[u8]>),
 }
 
 impl RowSet {
@@ -63,7 +64,7 @@ impl RowSet {
         {
             let mut bits = vec![0; bitmap_bytes(self.rows)];
             sorted.iter().for_each(|&row| bits[row as usize / 8] |= 1 << (row % 8));
-            self.held = Held::Bits(bits);
+            self.held = Held::Bits(bits.into());
         }
     }
 
@@ -145,7 +146,7 @@ impl RowSet {
                 found,
             ));
         }
-        Ok(Self { rows, count, held: Held::Bits(bits.to_vec()) })
+        Ok(Self { rows, count, held: Held::Bits(bits.into()) })
     }
 }
 

@@ -247,8 +247,8 @@ fn every_flipped_bit_of_a_pack_is_found() {
     // Padding between members is nobody's.
     let mut named = vec![false; whole.len()];
     for blob in store.view().manifest().references() {
-        let Place::Pack { offset, .. } = blob.place else { panic!("a blob outside the pack") };
-        named[offset as usize..][..blob.file_length() as usize].fill(true);
+        let Place::Pack { slot, .. } = blob.place else { panic!("a blob outside the pack") };
+        named[slot as usize * 64..][..blob.file_length() as usize].fill(true);
     }
     for at in (0..whole.len()).filter(|&at| named[at]) {
         let mut changed = whole.clone();
