@@ -25,11 +25,12 @@ def a_ledger() -> Ledger:
 
 def test_exactly_the_possible_states_pass() -> None:
     possible = [{1}, {1, 2, 3}, {1, 5, 6}, {1, 2, 3, 5, 6}]
+    done = [1, 0, 2, 1]  # of the deletion of 2 and 3 and the addition of 5 and 6
     for size in range(8):
         for found in itertools.combinations(range(1, 8), size):
             ledger = a_ledger()
             if set(found) in possible:
-                ledger.check(found)
+                assert ledger.check(found) == (2, done[possible.index(set(found))])
                 assert ledger.present == set(found)
                 assert not ledger.unknown
             else:

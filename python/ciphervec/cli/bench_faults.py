@@ -53,11 +53,14 @@ def kill_loop(
     )
     with watching(settings.turns) as (notify, step):
         record = kill.run(settings, notify, step)
+    share = record["unknown_done_share"]
     _tell(
         record,
         json_file,
         f"killed {record['turns']:,} times in {record['seconds']:,.0f} s: {record['acknowledged_commits']:,} commits "
-        f"acknowledged, none lost, none half done; started again in {record['median_start_ms']:,.0f} ms (median)",
+        f"acknowledged, none lost; {record['unknown_batches']:,} cut short, none half done"
+        f"{'' if share is None else f' ({share:.0%} of them done)'}; {record['compared_queries']:,} answers right; started "
+        f"again in {record['median_start_ms']:,.0f} ms (median), {record['max_start_ms']:,.0f} ms at most",
     )
 
 
@@ -105,7 +108,8 @@ def full_disk(
     _tell(
         record,
         json_file,
-        f"full at {record['rows_until_full']:,} rows; refused, answered meanwhile, made room, went on, restarted: none lost",
+        f"full at {record['rows_until_full']:,} rows; refused, answered meanwhile, made room, went on, restarted: "
+        f"{record['rows_after_restart']:,} rows, none lost",
     )
 
 

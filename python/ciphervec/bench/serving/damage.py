@@ -1,4 +1,4 @@
-"""Flipped bits and a full disk enter; whether each was noticed, and nothing lost, leaves. Plays the failing disk."""
+"""Flipped bits and a full disk enter; a record leaves if all was noticed and nothing lost. Plays the failing disk."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def flips(
             step()
         if not _noticed_nothing(root):
             raise UndetectedError("the files were put back and are still called damaged")
-    return {"run": "flips", "files": len(files), "flips": count, "undetected": 0}
+    return {"run": "flips", "files": len(files), "flips": count}
 
 
 def full_disk(megabytes: int, notify: Callable[[str], None], *, seed: int = 0) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def full_disk(megabytes: int, notify: Callable[[str], None], *, seed: int = 0) -
         "megabytes": megabytes,
         "rows_until_full": stored,
         "refusal": refused,
-        "lost": 0,
+        "rows_after_restart": len(found),
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ...errors import CiphervecError
 
@@ -19,6 +20,13 @@ class Attempt:
 
     adds: bool
     ids: frozenset[int]
+
+
+class Settled(NamedTuple):
+    """Batches whose fate nobody knew, and how many of them turned out to be done."""
+
+    unknown: int
+    done: int
 
 
 @dataclass
@@ -51,17 +59,19 @@ class Ledger:
         with self._lock:
             self._settle(attempt, done=False)
 
-    def check(self, found: Collection[int]) -> None:
+    def check(self, found: Collection[int]) -> Settled:
         """Compares with the ids a store shows once nothing is in flight, and takes them over. Raises LedgerError."""
         there = set(found)
         with self._lock:
             uncertain: set[int] = set()
+            done = 0
             for attempt in self.unknown:
                 seen = there & attempt.ids
                 if seen and seen != attempt.ids:
                     what = "add" if attempt.adds else "delete"
                     raise LedgerError(f"{len(seen)} of the {len(attempt.ids)} rows of one {what} are there")
                 uncertain |= attempt.ids
+                done += bool(seen) == attempt.adds
             lost, strange = self.present - there - uncertain, there - self.present - uncertain
             if lost:
                 raise LedgerError(f"{len(lost)} acknowledged rows are lost, such as {min(lost)}")
@@ -69,7 +79,9 @@ class Ledger:
                 raise LedgerError(
                     f"{len(strange)} rows are there that were deleted or never written, such as {min(strange)}"
                 )
+            settled = Settled(len(self.unknown), done)
             self.present, self.unknown = there, []
+            return settled
 
     def _settle(self, attempt: Attempt, *, done: bool) -> None:
         self.unknown.remove(attempt)
