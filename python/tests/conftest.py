@@ -1,4 +1,4 @@
-"""What every test shares: one key, seeded randomness, real vectors where there are any, and the float64 oracle."""
+"""What every test shares: one key, seeded randomness, real vectors where there are any, the float64 oracle, and a server."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import ciphervec
-from ciphervec.http import LocalServer
+from ciphervec.http import LocalServer, retry
 from ciphervec.results import QUERY_DEFAULT
+from network import D, Make
 
 settings.register_profile(
     "suite",
@@ -131,6 +132,37 @@ def http_client(
     monkeypatch.setattr(ciphervec.http.HttpCollection, "_query_default", QUERY_DEFAULT)
     with ciphervec.HttpClient(server_url, keys=keys, state=tmp_path / "state") as client:
         yield client
+
+
+@pytest.fixture
+def make(
+    server_url: str, keys: ciphervec.Keys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Make]:
+    """Clients of the server, each with a state folder of its own unless told otherwise. They don't wait for long."""
+    monkeypatch.setattr(retry, "_FIRST", 0.01)
+    made: list[ciphervec.HttpClient] = []
+
+    def client(*, state: Any = "own", transport: Any = None, **more: Any) -> ciphervec.HttpClient:
+        folder = tmp_path / f"state{len(made)}" if state == "own" else state
+        given = {"keys": keys, "retries": 3, **more}
+        made.append(ciphervec.HttpClient(server_url, state=folder, transport=transport, **given))
+        return made[-1]
+
+    yield client
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def rows(vectors: Callable[..., np.ndarray]) -> np.ndarray:
+    """Vectors for the collections of those clients."""
+    return vectors(40, D)
+
+
+@pytest.fixture(params=["memory", "folder"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path | None:
+    """Where a client keeps its state, or nowhere."""
+    return tmp_path / "state" if request.param == "folder" else None
 
 
 @pytest.fixture

@@ -1,0 +1,130 @@
+"""A handler or the real server enters; a network that loses, changes and delays what passes leaves. For tests of HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import httpx
+
+from ciphervec import HttpClient
+from ciphervec.http import link as links
+from ciphervec.http.link import Link
+from ciphervec.http.transport import Direct
+
+D = 16
+"""Dimension of the collections."""
+
+Make = Callable[..., HttpClient]
+Fault = Callable[[httpx.Request, Callable[[], httpx.Response]], httpx.Response]
+Handler = Callable[[httpx.Request], httpx.Response]
+
+
+# Before the real server ---------------------------------------------------------------------------
+
+
+class Faulty(httpx.BaseTransport):
+    """The network to the real server. `fault(request, go)` may call `go()` for the answer, change it, or lose it."""
+
+    def __init__(self) -> None:
+        self.inner = httpx.HTTPTransport()
+        self.fault: Fault | None = None
+        self.seen: list[tuple[str, str]] = []
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        self.seen.append((request.method, request.url.path))
+
+        def go() -> httpx.Response:
+            answer = self.inner.handle_request(request)
+            answer.read()
+            return httpx.Response(answer.status_code, headers=answer.headers, content=answer.content)
+
+        return go() if self.fault is None else self.fault(request, go)
+
+    def paths(self, ending: str) -> int:
+        return sum(path.endswith(ending) for _, path in self.seen)
+
+
+def only(ending: str, method: str, fault: Fault, times: int = 1) -> Fault:
+    """`fault` for the first so many requests of that kind."""
+    left = [times]
+
+    def chosen(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
+        if request.url.path.endswith(ending) and request.method == method and left[0] > 0:
+            left[0] -= 1
+            return fault(request, go)
+        return go()
+
+    return chosen
+
+
+def lose(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
+    """The server acts, and nobody hears."""
+    go()
+    raise httpx.ReadError("cut")
+
+
+def storm(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
+    return httpx.Response(503, headers={"retry-after": "0"}, json={"detail": "busy"})
+
+
+class Half(httpx.SyncByteStream):
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield self.data[: len(self.data) // 2]
+        raise httpx.RemoteProtocolError("peer closed connection without sending complete message body")
+
+
+def halve(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
+    answer = go()
+    return httpx.Response(answer.status_code, headers=answer.headers, stream=Half(answer.content))
+
+
+# Without a server ---------------------------------------------------------------------------------
+
+
+class Line:
+    """A link to a handler, and the pauses it made."""
+
+    def __init__(self, handler: Handler, *, timeout: float = 100.0, retries: int = 4) -> None:
+        self.requests: list[httpx.Request] = []
+        self.pauses: list[float] = []
+
+        def kept(request: httpx.Request) -> httpx.Response:
+            request.read()
+            self.requests.append(request)
+            answer = handler(request)
+            answer.headers.setdefault("ciphervec-api", "1")
+            return answer
+
+        transport = Direct(True, False, httpx.MockTransport(kept))
+        transport.sleep = self.pauses.append  # type: ignore[method-assign]
+        self.link = Link(transport, "http://localhost", None, timeout, retries)
+
+    def get(self) -> links.Reply:
+        return self.link.call("GET", "/v1", "cannot ask")
+
+
+def answers(*given: httpx.Response | Exception) -> Handler:
+    """These, one after the other."""
+    rest: Iterator[httpx.Response | Exception] = iter(given)
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        answer = next(rest)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    return handler
+
+
+class Cut(httpx.SyncByteStream):
+    """A body that breaks off."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield self.data
+        raise httpx.ReadError("cut")

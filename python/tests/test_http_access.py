@@ -1,0 +1,243 @@
+"""Addresses, tokens and certificates enter; what they open, and what is refused, leaves. Also from the command line."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import pickle
+import shutil
+import ssl
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from ciphervec import (
+    AsyncHttpClient,
+    AuthenticationError,
+    CollectionNotFound,
+    HttpClient,
+    InvalidInput,
+    Keys,
+    ServerError,
+)
+from ciphervec.http import LocalServer
+from ciphervec.http.address import Token, base_url, is_url
+from network import D
+
+TOKEN = "cv1_" + "t" * 43
+
+
+# Addresses and tokens -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("url", "base"),
+    [
+        ("http://127.0.0.1:8707/", "http://127.0.0.1:8707"),
+        ("http://localhost", "http://localhost"),
+        ("http://[::1]:1", "http://[::1]:1"),
+        ("HTTPS://Vectors.Example/base/", "https://vectors.example/base"),
+    ],
+)
+def test_urls_have_one_form(url: str, base: str) -> None:
+    assert base_url(url, insecure=False) == base and is_url(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("http://vectors.example", "plain HTTP to another machine"),
+        ("http://127.0.0.1.example", "plain HTTP"),
+        ("ftp://localhost", "starts with https://"),
+        ("db", "starts with https://"),
+        ("https://", "has a host"),
+        ("https://a.example/?q=1", "no '\\?'"),
+        ("https://user:hunter2@a.example", "take them out"),
+        ("https://a.example:port", "is not a URL"),
+    ],
+)
+def test_other_urls_are_refused(url: str, says: str) -> None:
+    with pytest.raises(InvalidInput, match=says) as refusal:
+        HttpClient(url, state=None)
+    assert "hunter2" not in str(refusal.value)
+    with pytest.raises(InvalidInput, match=says):
+        AsyncHttpClient(url, state=None)
+
+
+def test_insecure_must_be_said(tmp_path: Path) -> None:
+    assert base_url("http://vectors.example", insecure=True) == "http://vectors.example"
+    with pytest.raises(InvalidInput, match="insecure=True as well"):
+        HttpClient("https://a.example", verify=False, state=None)
+    with pytest.raises(InvalidInput, match="not a file of certificates"):
+        HttpClient("https://a.example", ca=tmp_path / "none.pem", state=None)
+    with pytest.raises(InvalidInput, match="not both"):
+        HttpClient("https://a.example", ca="x.pem", verify=ssl.create_default_context(), state=None)
+    HttpClient("https://a.example", verify=False, insecure=True, state=None).close()
+
+
+def test_plain_http_on_this_machine_stays_on_it(
+    server_url: str, keys: Keys, rows: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    with HttpClient(server_url, keys=keys, state=None, retries=0) as client:
+        client.create_collection("books", D).add("a", rows[0])
+
+    async def count() -> int:
+        async with AsyncHttpClient(server_url, keys=keys, state=None, retries=0) as client:
+            return await (await client.get_collection("books")).count()
+
+    assert asyncio.run(count()) == 1
+
+
+def test_a_token_shows_itself_nowhere(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen: list[str | None] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        seen.append(request.headers.get("authorization"))
+        return httpx.Response(401, json={"detail": "a valid token is needed"})
+
+    caplog.set_level(logging.DEBUG)
+    with HttpClient("http://localhost", TOKEN, state=None, transport=httpx.MockTransport(handler)) as client:
+        with pytest.raises(AuthenticationError, match="does not accept the token") as refusal:
+            client.list_collections()
+        assert seen == [f"Bearer {TOKEN}"]
+        shown = [repr(client), str(refusal.value), repr(refusal.value), repr(Token(TOKEN)), caplog.text]
+        assert not any(TOKEN in text for text in shown)
+        for thing in (client, Token(TOKEN)):
+            with pytest.raises(TypeError, match="pickled"):
+                pickle.dumps(thing)
+    monkeypatch.setenv("CIPHERVEC_TOKEN", TOKEN + "\n")
+    with HttpClient("http://localhost", state=None, transport=httpx.MockTransport(handler)) as client:
+        with pytest.raises(AuthenticationError):
+            client.list_collections()
+        assert seen[-1] == f"Bearer {TOKEN}"
+    for bad in ("two words", "line\nbreak", "ü", "x" * 513):
+        with pytest.raises(InvalidInput, match="visible ASCII") as refused:
+            HttpClient("http://localhost", bad, state=None)
+        assert bad not in str(refused.value)
+
+
+# A server with tokens, and with TLS ---------------------------------------------------------------
+
+
+def program(*arguments: object) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "ciphervec", *map(str, arguments)], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def token(data: Path, *verbs: str, collection: str = "books") -> str:
+    chosen = [part for verb in verbs for part in ("--verb", verb)]
+    printed = program(
+        "token", "create", "--data", data, "--collection", collection, *chosen, "--expires", "1d"
+    )
+    return next(word for word in printed.split() if word.startswith("cv1_"))
+
+
+def test_tokens_open_what_they_are_for(tmp_path: Path, keys: Keys, rows: np.ndarray) -> None:
+    data = tmp_path / "db"
+    data.mkdir()
+    admin, reader, writer = token(data, "admin"), token(data, "read", "query"), token(data, "write", "read")
+    with LocalServer(data) as server:
+
+        def client(text: str | None, **more: Any) -> HttpClient:
+            return HttpClient(server.url, text, keys, state=None, **more)
+
+        with client(admin) as one:
+            books = one.create_collection("books", D)
+            books.add("a", rows[0])
+            assert books.verify()["bytes"] > 0
+            with pytest.raises(CollectionNotFound):
+                one.create_collection("other", D)
+        with client(reader) as one:
+            books = one.get_collection("books")
+            assert books.query(rows[0], 1)["ids"] == [["a"]] and one.list_collections() == ["books"]
+            with pytest.raises(CollectionNotFound, match="not for this token"):
+                books.add("b", rows[1])
+            with pytest.raises(CollectionNotFound):
+                one.delete_collection("books")
+        with client(writer) as one:
+            books = one.get_collection("books")
+            books.add("b", rows[1])
+            with pytest.raises(CollectionNotFound):
+                books.query(rows[0])
+        for bad in ("cv1_" + "A" * 43, None):
+            with client(bad) as one, pytest.raises(AuthenticationError, match="token create"):
+                one.get_collection("books")
+
+
+def test_tls_is_verified(tmp_path: Path, keys: Keys, rows: np.ndarray) -> None:
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("skipped: no openssl program to make a certificate with")
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    subprocess.run(
+        [openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+         "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
+         "-keyout", str(key), "-out", str(certificate)],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    with LocalServer(tmp_path / "db", ["--tls-cert", str(certificate), "--tls-key", str(key)]) as server:
+        assert server.url.startswith("https://")
+        with (
+            HttpClient(server.url, keys=keys, state=None) as client,
+            pytest.raises(ServerError, match="certificate is not trusted"),
+        ):
+            client.list_collections()
+        for more in ({}, {"http2": True}):
+            with HttpClient(server.url, keys=keys, state=None, ca=certificate, **more) as client:
+                books = client.get_or_create_collection("books", D)
+                books.upsert("a", rows[0])
+                assert books.query(rows[0], 1)["ids"] == [["a"]]
+
+
+# On the command line ------------------------------------------------------------------------------
+
+
+def test_the_commands_take_a_url(
+    server_url: str, tmp_path: Path, keys: Keys, rows: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CIPHERVEC_STATE", str(tmp_path / "state"))
+    keys.save("my.key", allow_plaintext=True)
+    np.save("rows.npy", rows)
+    assert "books" in program("create", server_url, "books", "--dim", D, "--keys", "my.key")
+    assert "40 vectors sealed" in program("add", server_url, "books", "rows.npy", "--keys", "my.key")
+    assert (
+        program("query", server_url, "books", "rows.npy", "-n", 1, "--keys", "my.key", "--json").count("[")
+        > 40
+    )
+    assert "40 × 16" in program("info", server_url)
+    assert '"rows": 40' in program("info", server_url, "books", "--json")
+    assert "sound" in program("verify", server_url, "books")
+
+    def refused(*arguments: object) -> tuple[int, str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "ciphervec", *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert "Traceback" not in done.stderr
+        return done.returncode, done.stderr
+
+    assert refused("info", server_url, "nothing")[0] == 4
+    assert refused("info", "http://vectors.example")[0] == 2
+    code, says = refused("info", "db", "--insecure")
+    assert code == 2 and "are for servers" in says
+    (tmp_path / "empty").write_text("\n")
+    code, says = refused("info", server_url, "--token-file", "empty")
+    assert code == 2 and "holds no token" in says
+    assert refused("info", "http://127.0.0.1:1")[0] == 8
