@@ -292,9 +292,7 @@ class FolderStore:
         return moved
 
     def purge(self) -> None:
-        # The state before the latest is kept as well; a commit that changes nothing makes the two the same.
-        self._store.commit(meta=self._store.meta)
-        self._store.collect_garbage()
+        self._store.purge()
 
     def close(self) -> None:
         self._store.close()

@@ -194,8 +194,8 @@ impl PyStore {
         Ok(out)
     }
 
-    fn collect_garbage(&self, py: Python<'_>) -> PyResult<u64> {
-        self.with(py, Store::collect_garbage)
+    fn purge(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, Store::purge)
     }
 
     /// Releases the lock; everything after this raises.

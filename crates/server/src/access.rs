@@ -5,12 +5,14 @@
 use crate::app::App;
 use crate::audit::Line;
 use crate::body::{self, Meter};
+use crate::local;
 use crate::metrics::Counting;
 use crate::observe::RequestId;
 use crate::problem::Problem;
 use crate::tokens::{Lookup, TokenEntry, Verb};
 use axum::extract::{FromRequestParts, RawPathParams, Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use std::collections::HashMap;
@@ -135,7 +137,7 @@ pub async fn check(State(gate): State<Gate>, request: Request, next: Next) -> Re
     let collection = collection.unwrap_or_default();
     let id = parts.extensions.get::<RequestId>().cloned().unwrap_or_default();
     let meter = parts.extensions.get::<Arc<Meter>>().cloned().unwrap_or_default();
-    let principal = gate.principal(&parts.headers);
+    let principal = gate.principal(&parts);
     let mut record = Record {
         gate: gate.clone(),
         id,
@@ -207,9 +209,12 @@ impl Drop for Record {
 }
 
 impl Gate {
-    fn principal(&self, headers: &HeaderMap) -> Result<Principal, Problem> {
-        let Some(tokens) = &self.app.tokens else { return Ok(Principal(None)) };
-        let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    fn principal(&self, parts: &Parts) -> Result<Principal, Problem> {
+        let Some(tokens) = &self.app.tokens else {
+            local::check(parts)?;
+            return Ok(Principal(None));
+        };
+        let mut values = parts.headers.get_all(header::AUTHORIZATION).iter();
         let presented = match (values.next(), values.next()) {
             (Some(value), None) => value.to_str().ok().and_then(bearer),
             _ => None,

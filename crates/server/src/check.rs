@@ -6,7 +6,7 @@ use crate::collection::{EVALUATION, Held, ROWS, TAGS};
 use crate::description::Description;
 use crate::error::DatabaseError;
 use ciphervec::filter::FilterTags;
-use ciphervec::search::{Segment, ServerIndex};
+use ciphervec::search::{Segment, ServerIndex, WrappedKey};
 use ciphervec::store::{Change, NewSegment};
 use ciphervec_arith::AlignedBytes;
 use rayon::prelude::*;
@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 const SIDECAR: &str = "sidecar";
 const RECORDS: &str = "records";
+const WRAP: &str = "wrap";
 const SIDECAR_MAGIC: &[u8] = b"CVSIDECR";
 const RECORDS_MAGIC: &[u8] = b"CVRECORD";
 
@@ -88,6 +89,13 @@ fn new_segment(
         if part(name).is_some_and(|bytes| !bytes.starts_with(magic)) {
             let magic = String::from_utf8_lossy(magic);
             return Err(refuse(format!("the blob {name:?} does not start with {magic}")));
+        }
+    }
+    if let Some(wrap) = part(WRAP) {
+        let wrap =
+            WrappedKey::read(index.spec(), wrap).map_err(|error| refuse(error.to_string()))?;
+        if wrap.segment != named {
+            return Err(refuse(format!("its wrapped key is that of segment {}", wrap.segment)));
         }
     }
     let parsed =

@@ -19,6 +19,7 @@ pub mod error;
 pub mod hex;
 pub mod idempotency;
 mod lists;
+mod local;
 pub mod metrics;
 pub mod observe;
 pub mod openapi;

@@ -34,6 +34,7 @@ use utoipa::{Modify, OpenApi};
         uploads::append,
         uploads::remove,
         upkeep::compact,
+        upkeep::purge,
         upkeep::verify,
         upkeep::list,
         upkeep::take,

@@ -10,7 +10,7 @@ use http::{Site, documented, edit_token, make_token};
 use std::collections::BTreeMap;
 
 /// Who may use an endpoint. A new endpoint without a row here fails the test.
-const ROWS: [(&str, &str, &str); 23] = [
+const ROWS: [(&str, &str, &str); 24] = [
     ("GET", "/healthz", "public"),
     ("GET", "/readyz", "public"),
     ("GET", "/openapi.json", "public"),
@@ -29,6 +29,7 @@ const ROWS: [(&str, &str, &str); 23] = [
     ("PATCH", "/v1/collections/{name}/uploads/{upload}", "write admin"),
     ("DELETE", "/v1/collections/{name}/uploads/{upload}", "write admin"),
     ("POST", "/v1/collections/{name}/compact", "admin"),
+    ("POST", "/v1/collections/{name}/purge", "write admin"),
     ("POST", "/v1/collections/{name}/verify", "admin"),
     ("GET", "/v1/collections/{name}/snapshots", "admin"),
     ("PUT", "/v1/collections/{name}/snapshots/{snapshot}", "admin"),
@@ -178,4 +179,57 @@ async fn a_snapshot_goes_only_where_the_token_is_admin_too() {
 fn lines(path: &std::path::Path) -> Vec<serde_json::Value> {
     let text = std::fs::read_to_string(path).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn without_tokens_only_requests_to_and_from_this_machine_are_answered() {
+    let site = Site::open(&[]);
+    let send = async |headers: &[(&str, &str)], path: &str| {
+        site.send("GET", path, headers, Body::empty()).await.status.as_u16()
+    };
+    let local =
+        ["localhost", "LOCALHOST:8707", "127.0.0.1", "127.0.0.1:8707", "127.8.8.8", "[::1]:8707"];
+    for host in local {
+        assert_eq!(send(&[("host", host)], "/v1/collections").await, 200, "{host}");
+        let origin = format!("http://{host}");
+        let headers = [("host", host), ("origin", &*origin)];
+        assert_eq!(send(&headers, "/v1/collections").await, 200, "{host}");
+    }
+    let foreign = [
+        "evil.example",
+        "evil.example:8707",
+        "localhost.evil.example",
+        "127.0.0.1.evil.example",
+        "10.0.0.1",
+        "[::2]",
+        "user@localhost@evil.example",
+        "",
+        "a b",
+        "[::1",
+        "0x7f000001",
+    ];
+    for host in foreign {
+        for path in ["/v1/collections", "/metrics", "/v1/collections/faces"] {
+            assert_eq!(send(&[("host", host)], path).await, 403, "{host:?}");
+            assert_eq!(send(&[("host", "localhost"), ("host", host)], path).await, 403, "{host:?}");
+        }
+        let origin = format!("https://{host}");
+        let headers = [("host", "localhost"), ("origin", &*origin)];
+        assert_eq!(send(&headers, "/v1/collections").await, 403, "{origin:?}");
+        // An address in the request line, as HTTP/2 has it, counts for more than a header.
+        if let Ok(uri) = format!("http://{host}/v1/collections").parse::<axum::http::Uri>() {
+            let headers = [("host", "localhost")];
+            assert_eq!(send(&headers, &uri.to_string()).await, 403, "{uri}");
+        }
+    }
+    assert_eq!(send(&[("host", "localhost"), ("origin", "null")], "/v1/collections").await, 403);
+    assert_eq!(send(&[("host", "evil.example")], "/healthz").await, 200, "which is public");
+    assert_eq!(send(&[], "http://127.0.0.1:8707/v1/collections").await, 200);
+    let file = site.folder.path().join("tokens.json");
+    let token = format!("Bearer {}", *make_token(&file, "*", &[Verb::Read]).token);
+    let guarded = Site::open(&["--tokens", file.to_str().unwrap()]);
+    let headers =
+        [("host", "db.example"), ("origin", "https://app.example"), ("authorization", &*token)];
+    let answer = guarded.send("GET", "/v1/collections", &headers, Body::empty()).await;
+    assert_eq!(answer.status, 200, "a token says enough");
 }

@@ -291,3 +291,49 @@ fn idle_collections_are_closed_and_opened_again() {
     let answer = runtime.block_on(database.get("faces").unwrap().query(bytes)).unwrap();
     assert_eq!(client.best(&query, &answer.bytes)[0].len(), 5);
 }
+
+#[test]
+fn what_is_purged_is_not_on_the_disk() {
+    let runtime = runtime();
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path());
+    let mut client = Client::new("faces", COMPACT);
+    let made = database.create("faces", client.meta(), client.attachments()).unwrap();
+    let (gone, stays) = (client.add(6), client.add(7));
+    for change in [&gone, &stays] {
+        made.commit(change.clone(), None, None).unwrap();
+    }
+    let stored = |change: &Change| {
+        let rows = &change.add.first().unwrap().blobs.first().unwrap().1;
+        let files = walk(folder.path());
+        files.iter().filter(|bytes| bytes.windows(64).any(|part| part == &rows[128..192])).count()
+    };
+    // Both lie in one pack now: removing one of them leaves its bytes there.
+    made.compact().unwrap();
+    made.commit(Change { remove: vec![id_of(&gone)], ..Change::default() }, None, None).unwrap();
+    made.commit(Change::default(), None, None).unwrap();
+    assert_eq!((stored(&gone), stored(&stays)), (1, 1), "the case that this is about");
+    let query = client.query(1, 5);
+    made.purge().unwrap();
+    assert_eq!((stored(&gone), stored(&stays)), (0, 1));
+    let bytes = bytes::Bytes::copy_from_slice(query.to_bytes());
+    assert_eq!(runtime.block_on(made.query(bytes)).unwrap().head, made.state().head);
+    assert!(made.verify(&mut |_, _| {}).unwrap().problems.is_empty());
+    made.snapshot("monday").unwrap();
+    made.commit(Change { remove: vec![id_of(&stays)], ..Change::default() }, None, None).unwrap();
+    made.purge().unwrap();
+    assert_eq!(stored(&stays), 1, "a snapshot keeps it");
+    made.drop_snapshot("monday").unwrap();
+    made.purge().unwrap();
+    assert_eq!(stored(&stays), 0);
+}
+
+/// The bytes of every file below a folder.
+fn walk(folder: &std::path::Path) -> Vec<Vec<u8>> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .flat_map(
+            |path| if path.is_dir() { walk(&path) } else { vec![std::fs::read(path).unwrap()] },
+        )
+        .collect()
+}

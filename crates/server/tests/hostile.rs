@@ -6,8 +6,9 @@ mod http;
 mod support;
 
 use axum::body::{Body, Bytes};
-use ciphervec::store::Change;
-use ciphervec::{Mode, Precision, Scheme};
+use ciphervec::search::Writer;
+use ciphervec::store::{Change, NewSegment};
+use ciphervec::{Id, Mode, Precision, Scheme};
 use ciphervec_server::tokens::Verb;
 use http::{Site, documented, frame, make_token, raw_frame};
 use std::time::Duration;
@@ -95,6 +96,54 @@ async fn segments_that_could_not_be_searched_are_not_acknowledged() {
         let made = site.send("POST", "/v1/collections/faces/commits", &[], frame(&good)).await;
         assert_eq!(made.status, 200, "{}", made.json());
     }
+}
+
+#[tokio::test]
+async fn wrapped_keys_that_no_owner_could_open_are_not_acknowledged() {
+    let (site, client) = filled(COMPACT, &[]).await;
+    let before = head(&site).await;
+    let seal = |client: &Client| {
+        let writer = Writer::new(client.owner.writer_card("door", &[]).unwrap()).unwrap();
+        let made =
+            writer.seal(&support::random(2 * support::D, 9), &ids(2), Vec::new(), 2).unwrap();
+        let blobs = vec![
+            ("rows".to_owned(), made.sealed.segment.to_vec()),
+            ("sidecar".to_owned(), made.sealed.sidecar),
+            ("wrap".to_owned(), made.wrap),
+        ];
+        let add = vec![NewSegment { id: made.sealed.id.0, rows: 2, blobs }];
+        Change { add, ..Change::default() }
+    };
+    let (good, another) = (seal(&client), seal(&client));
+    let wrap = good.add[0].blobs[2].1.clone();
+    let mut flipped = wrap.clone();
+    *flipped.last_mut().unwrap() ^= 1;
+    let mut suite = wrap.clone();
+    // After the frame's 64 bytes of header: the index's id, the segment's, and the suite's number.
+    suite[64 + 8 + 16] ^= 1;
+    reseal(&mut suite);
+    let bad = [
+        ("cut", wrap[..wrap.len() - 1].to_vec()),
+        ("empty", Vec::new()),
+        ("noise", vec![0x5a; wrap.len()]),
+        ("a flipped bit", flipped),
+        ("another suite", suite),
+        ("of another segment", another.add[0].blobs[2].1.clone()),
+        ("of another index", seal(&Client::new("other", COMPACT)).add[0].blobs[2].1.clone()),
+    ];
+    for (what, bytes) in bad {
+        let mut change = good.clone();
+        change.add[0].blobs[2].1 = bytes;
+        let refused = site.send("POST", "/v1/collections/faces/commits", &[], frame(&change)).await;
+        assert_eq!(refused.status, 400, "{what}: {}", refused.json());
+        assert_eq!(head(&site).await, before, "{what}");
+    }
+    let made = site.send("POST", "/v1/collections/faces/commits", &[], frame(&good)).await;
+    assert_eq!(made.status, 200, "{}", made.json());
+}
+
+fn ids(count: i64) -> Vec<Id> {
+    (0..count).map(Id::Number).collect()
 }
 
 #[tokio::test]

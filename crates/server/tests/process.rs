@@ -138,11 +138,15 @@ fn requests_in_flight_end_before_the_server_does() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(&folder.path().join("db"), &[]);
     let mut slow = server.connect();
-    slow.write_all(b"PUT /v1/collections/x HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nab")
-        .unwrap();
+    slow.write_all(
+        b"PUT /v1/collections/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nab",
+    )
+    .unwrap();
     // The server has read the head once it answers another connection that came later.
     let mut other = server.connect();
-    other.write_all(b"GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    other
+        .write_all(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        .unwrap();
     assert!(read_all(&mut other).starts_with("HTTP/1.1 200"));
     std::thread::sleep(Duration::from_millis(200));
     server.signal("-TERM");
@@ -159,8 +163,10 @@ fn slow_senders_are_told_or_dropped_and_too_many_connections_closed() {
     let server =
         Server::start(&folder.path().join("db"), &["--patience", "300ms", "--connections", "2"]);
     let mut body = server.connect();
-    body.write_all(b"PUT /v1/collections/x HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nab")
-        .unwrap();
+    body.write_all(
+        b"PUT /v1/collections/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nab",
+    )
+    .unwrap();
     let answer = read_all(&mut body);
     assert!(
         answer.starts_with("HTTP/1.1 408") && answer.contains("urn:ciphervec:timeout"),
@@ -173,7 +179,8 @@ fn slow_senders_are_told_or_dropped_and_too_many_connections_closed() {
     drop(held);
     std::thread::sleep(Duration::from_millis(200));
     let mut free = server.connect();
-    free.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    free.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        .unwrap();
     assert!(read_all(&mut free).starts_with("HTTP/1.1 200"));
     server.signal("-INT");
     assert_eq!(server.wait(), Some(0));

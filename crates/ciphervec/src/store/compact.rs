@@ -70,6 +70,19 @@ impl Store {
         Ok(Compacted { segments_dropped, files_before, files_after, bytes_moved })
     }
 
+    /// Leaves nothing stored but the present state and the snapshots: no byte of what was removed, no state before. In a shared
+    /// place what is younger than an hour stays, because another server may be about to name it.
+    ///
+    /// # Errors
+    /// As [`Store::compact`] and [`Store::collect_garbage`].
+    pub fn purge(&mut self) -> Result<(), StoreError> {
+        self.compact(true)?;
+        // The state before the latest is kept as well; a commit that changes nothing makes the two the same.
+        self.publish(None, |_, _, _| Ok(()))?;
+        self.collect_garbage()?;
+        Ok(())
+    }
+
     /// Blobs that lie better in a new pack, each once, in the order of the segments.
     fn to_move(&self, live: &Manifest, thorough: bool) -> Result<Vec<BlobRef>, StoreError> {
         let mut seen = HashSet::new();

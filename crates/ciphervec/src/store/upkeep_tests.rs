@@ -174,6 +174,57 @@ fn upkeep_on_a_full_disk_and_with_failing_calls_leaves_the_old_state() {
 }
 
 #[test]
+fn a_purge_that_is_stopped_anywhere_keeps_the_state_and_can_be_repeated() {
+    let prepared = || {
+        let folder = scratch();
+        let mut store = fresh(folder.path());
+        for at in [0, 2, 3, 4] {
+            step(&mut store, at).expect("a step");
+        }
+        (folder, store)
+    };
+    let (_folder, mut store) = prepared();
+    let kept = State::read(&store).expect("read");
+    let (done, steps) = failpoint::run(usize::MAX, Fault::Crash(0), || store.purge());
+    done.expect("a purge");
+    assert!(steps.len() > 6, "it moves what lies beside dead bytes: {steps:?}");
+    for stop_at in 1..=steps.len() {
+        let faults = [
+            Fault::Crash(0),
+            Fault::Crash(u64::MAX),
+            Fault::Full,
+            Fault::Once(ErrorKind::PermissionDenied),
+        ];
+        for fault in faults {
+            let (folder, mut store) = prepared();
+            let (_, _) = failpoint::run(stop_at, fault, || store.purge());
+            drop(store);
+            let context = format!("{fault:?} at step {stop_at}");
+            let mut store = Store::open(&folder.path().join("c")).expect("open");
+            assert_eq!(State::read(&store).expect("read"), kept, "{context}");
+            store.purge().unwrap_or_else(|error| panic!("{context}: {error}"));
+            assert_eq!(State::read(&store).expect("read"), kept, "{context}");
+            let named = files(&store);
+            let list = fs::read_dir(folder.path().join("c/blobs")).expect("list");
+            assert_eq!(list.count(), named.len(), "{context}");
+            let lengths: u64 =
+                named.iter().map(|name| length(&folder.path().join("c").join(name))).sum();
+            let references = store.view();
+            let needed: u64 = references
+                .manifest()
+                .references()
+                .map(|blob| blob.file_length().next_multiple_of(64))
+                .sum();
+            assert!(lengths <= needed, "{context}: {lengths} bytes on disk, {needed} named");
+        }
+    }
+}
+
+fn length(path: &Path) -> u64 {
+    fs::metadata(path).expect("a file").len()
+}
+
+#[test]
 fn a_key_answers_as_it_did_and_refuses_another_change() {
     let folder = scratch();
     let mut store = fresh(folder.path());

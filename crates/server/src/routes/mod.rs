@@ -65,6 +65,7 @@ pub fn endpoints() -> Vec<Endpoint> {
         on(Method::PATCH, upload, WRITE, "upload-piece", patch(uploads::append)),
         on(Method::DELETE, upload, WRITE, "upload-delete", delete(uploads::remove)),
         on(Method::POST, "/v1/collections/{name}/compact", ADMIN, "compact", post(upkeep::compact)),
+        on(Method::POST, "/v1/collections/{name}/purge", WRITE, "purge", post(upkeep::purge)),
         on(Method::POST, "/v1/collections/{name}/verify", ADMIN, "verify", post(upkeep::verify)),
         on(Method::GET, "/v1/collections/{name}/snapshots", ADMIN, "snapshots", get(upkeep::list)),
         on(Method::PUT, snapshot, ADMIN, "snapshot", put(upkeep::take)),

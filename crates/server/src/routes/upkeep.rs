@@ -98,6 +98,20 @@ pub async fn compact(
     Ok(Json(Compaction { segments_dropped, files_before, files_after, bytes_moved }))
 }
 
+/// Deletes what neither the present state nor a snapshot refers to, so that what was removed is gone. Whoever may remove may
+/// have it gone.
+#[utoipa::path(post, path = "/v1/collections/{name}/purge", tag = "upkeep", operation_id = "purge",
+    params(("name" = String, Path)),
+    responses((status = 204, description = "It is gone.")))]
+pub async fn purge(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+) -> Result<StatusCode, Problem> {
+    let collection = app.collection(&name).await?;
+    app.blocking(move || collection.purge()).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
 /// The snapshots of a collection.
 #[derive(Serialize, ToSchema)]
 pub struct Snapshots {

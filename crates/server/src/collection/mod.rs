@@ -2,20 +2,21 @@
 //!
 //! Readers hold one committed state behind an `Arc` and never wait for a commit; commits wait for each other.
 
-use crate::cache::{Cache, CachedSegment};
-use crate::check::{self, Checked};
+mod held;
+mod upkeep;
+
+pub(crate) use held::Held;
+pub use upkeep::{Report, Statistics};
+
+use crate::cache::Cache;
+use crate::check;
 use crate::description::Description;
 use crate::error::DatabaseError;
 use crate::scan_queue::{Answer, QueryTimings, ScanQueue};
 use bytes::Bytes;
-use ciphervec::filter::FilterTags;
-use ciphervec::search::{SegmentHead, ServerIndex};
-use ciphervec::store::{
-    self, Change, Compacted, Manifest, SegmentId, SnapshotEntry, Store, StoreError,
-};
+use ciphervec::store::{self, Change, Manifest, SegmentId, Store, StoreError};
 pub use ciphervec::store::{CommitKey, Committed};
 use rayon::ThreadPool;
-use rayon::prelude::*;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -32,43 +33,6 @@ pub struct State {
     pub manifest: Arc<Manifest>,
     /// Its hash.
     pub head: [u8; 32],
-}
-
-/// Sizes, for metrics and listings.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
-    /// Rows, deleted ones included.
-    pub rows: u64,
-    /// Rows marked deleted.
-    pub deleted: u64,
-    /// Segments.
-    pub segments: u64,
-    /// Bytes of all blobs and attachments.
-    pub bytes: u64,
-    /// Bytes of segments in memory.
-    pub resident: u64,
-    /// Whether the last answer had to read segments from the store because they exceed the memory budget.
-    pub degraded: bool,
-}
-
-/// What a verification looked at and found.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
-    /// Files read.
-    pub files: u64,
-    /// Bytes of payload checked.
-    pub bytes: u64,
-    /// Files that no state names, which the next collection of garbage clears away.
-    pub strays: u64,
-    /// Every fault: the file, the offset, and a sentence.
-    pub problems: Vec<store::Problem>,
-}
-
-/// The state that queries are answered from.
-pub(crate) struct Held {
-    pub view: store::View,
-    pub description: Description,
-    pub index: ServerIndex,
 }
 
 /// Where a collection lies.
@@ -134,7 +98,7 @@ impl Collection {
         engine: &Arc<Engine>,
     ) -> Result<Arc<Self>, DatabaseError> {
         let store = home.open()?;
-        let held = engine.pool.install(|| load(store.view(), &engine.cache))?;
+        let held = engine.pool.install(|| Held::load(store.view(), &engine.cache))?;
         Ok(Arc::new(Self {
             name: name.to_owned(),
             home,
@@ -205,7 +169,7 @@ impl Collection {
     fn refresh(&self, store: &mut Store) -> Result<(), DatabaseError> {
         self.engine.pool.install(|| store.refresh())?;
         if store.head() != self.held().view.head() {
-            self.show(self.engine.pool.install(|| load(store.view(), &self.engine.cache))?);
+            self.show(self.engine.pool.install(|| Held::load(store.view(), &self.engine.cache))?);
         }
         Ok(())
     }
@@ -257,7 +221,7 @@ impl Collection {
             }
         };
         let view = self.open_writer(&mut writer)?.view();
-        self.show(self.next(view, &change.remove, checked)?);
+        self.show(self.held().next(view, &change.remove, checked, &self.engine.cache)?);
         Ok(committed)
     }
 
@@ -287,111 +251,12 @@ impl Collection {
             Some(store) => Ok(store),
             None => {
                 let store = self.home.open()?;
-                self.show(self.engine.pool.install(|| load(store.view(), &self.engine.cache))?);
+                self.show(
+                    self.engine.pool.install(|| Held::load(store.view(), &self.engine.cache))?,
+                );
                 Ok(writer.insert(store))
             }
         }
-    }
-
-    /// Work on the store that is no change by a client; afterwards the state is read again where it differs.
-    fn upkeep<T: Send>(
-        &self,
-        work: impl FnOnce(&mut Store) -> Result<T, StoreError> + Send,
-    ) -> Result<T, DatabaseError> {
-        let mut writer = self.writer();
-        let store = self.open_writer(&mut writer)?;
-        if store.is_shared() {
-            self.refresh(store)?;
-        }
-        let done = self.engine.pool.install(|| work(store));
-        let done = settle(&mut writer, done)?;
-        let view = self.open_writer(&mut writer)?.view();
-        if view.head() != self.held().view.head() {
-            self.show(self.engine.pool.install(|| load(view, &self.engine.cache))?);
-        }
-        Ok(done)
-    }
-
-    /// Moves small files together and drops segments without live rows. Needs no key: sealed bytes move as they are.
-    ///
-    /// # Errors
-    /// As [`Collection::commit`]; [`DatabaseError::Corrupt`] when a blob to be moved is damaged: nothing was changed.
-    pub fn compact(&self) -> Result<Compacted, DatabaseError> {
-        self.upkeep(|store| {
-            let done = store.compact(false)?;
-            // In a folder every commit frees what is not needed any more; in a bucket only this does.
-            if store.is_shared() {
-                store.collect_garbage()?;
-            }
-            Ok(done)
-        })
-    }
-
-    /// Keeps the present state under a name; it takes no room of its own.
-    ///
-    /// # Errors
-    /// [`DatabaseError::Exists`], [`DatabaseError::Invalid`] for what is no name; as [`Collection::commit`].
-    pub fn snapshot(&self, snapshot: &str) -> Result<Committed, DatabaseError> {
-        self.upkeep(|store| store.take_snapshot(snapshot))
-    }
-
-    /// The snapshots, by ascending name.
-    ///
-    /// # Errors
-    /// [`DatabaseError::Corrupt`], [`DatabaseError::Io`].
-    pub fn snapshots(&self) -> Result<Vec<SnapshotEntry>, DatabaseError> {
-        self.upkeep(|store| store.snapshots())
-    }
-
-    /// Forgets a snapshot, and frees what only it needed.
-    ///
-    /// # Errors
-    /// [`DatabaseError::NotFound`]; as [`Collection::commit`].
-    pub fn drop_snapshot(&self, snapshot: &str) -> Result<Committed, DatabaseError> {
-        self.upkeep(|store| store.drop_snapshot(snapshot))
-    }
-
-    /// Makes the state of a snapshot the next state: versions go on counting.
-    pub(crate) fn restore(&self, snapshot: &str) -> Result<Committed, DatabaseError> {
-        self.upkeep(|store| store.restore(snapshot))
-    }
-
-    /// Writes the state of a snapshot to a medium that holds nothing.
-    pub(crate) fn copy_snapshot(
-        &self,
-        snapshot: &str,
-        target: Arc<dyn store::Medium>,
-    ) -> Result<(), DatabaseError> {
-        self.upkeep(|store| store.copy_snapshot(snapshot, target))
-    }
-
-    /// The state after a commit: what is known already is shared with the one before.
-    fn next(
-        &self,
-        view: store::View,
-        removed: &[SegmentId],
-        checked: Checked,
-    ) -> Result<Held, DatabaseError> {
-        let held = self.held();
-        let mut index = held.index.clone();
-        for id in removed {
-            index.remove(ciphervec::SegmentId(*id));
-        }
-        if let Some(bytes) = &checked.evaluation {
-            let epoch = index.set_evaluation_keys(bytes).map_err(damaged)?;
-            let over = held.description.epoch;
-            if epoch != over {
-                index.forget_epoch(over);
-            }
-        }
-        for (segment, tags) in checked.segments {
-            let head = *segment.head();
-            let blob = stored(&view, &head.id.0)?;
-            let source = CachedSegment::new(&self.engine.cache, blob).with(&segment);
-            index.add_stored(head, segment.byte_len(), tags, Arc::new(source)).map_err(damaged)?;
-        }
-        let description = checked.description.unwrap_or_else(|| held.description.clone());
-        Ok(Held { view, description, index })
     }
 
     /// One blob of a segment, every block checked.
@@ -508,44 +373,6 @@ impl Collection {
         }
     }
 
-    /// Reads every block of every file and lists all faults. `progress` gets the bytes done and to do.
-    ///
-    /// # Errors
-    /// [`DatabaseError::Io`] when the files cannot be listed.
-    pub fn verify(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Report, DatabaseError> {
-        let store = self.home.open_read_only()?;
-        let found = store.verify(progress)?;
-        Ok(Report {
-            files: found.files,
-            bytes: found.bytes,
-            strays: found.strays,
-            problems: found.problems,
-        })
-    }
-
-    /// Sizes.
-    pub fn statistics(&self) -> Statistics {
-        let held = self.held();
-        let manifest = held.view.manifest();
-        Statistics {
-            rows: manifest.segments.iter().map(|segment| u64::from(segment.rows)).sum(),
-            deleted: manifest.segments.iter().map(|segment| u64::from(segment.deleted.len())).sum(),
-            segments: manifest.segments.len() as u64,
-            bytes: manifest.bytes(),
-            resident: held.index.resident(),
-            degraded: self.degraded.load(Ordering::Relaxed),
-        }
-    }
-
-    /// Drops the collection from a shared place.
-    pub(crate) fn drop_on(&self) -> Result<(), DatabaseError> {
-        let mut writer = self.writer();
-        let store = self.open_writer(&mut writer)?;
-        self.refresh(store)?;
-        let done = store.drop_on();
-        settle(&mut writer, done)
-    }
-
     /// Gives the lock back; queries that hold the state are still answered.
     pub(crate) fn close(&self) {
         let mut writer = self.writer();
@@ -566,65 +393,10 @@ fn settle<T>(writer: &mut Option<Store>, done: Result<T, StoreError>) -> Result<
     done.map_err(Into::into)
 }
 
-fn damaged(error: ciphervec::Error) -> DatabaseError {
-    match error {
-        ciphervec::Error::Store(error) => error.into(),
-        other => DatabaseError::Corrupt(other.to_string()),
-    }
-}
-
 /// An error of a query is the query's, unless the store is to blame.
 fn refused(error: ciphervec::Error) -> DatabaseError {
     match error {
         ciphervec::Error::Store(error) => error.into(),
         other => DatabaseError::Invalid(other.to_string()),
     }
-}
-
-/// The rows of a segment, to be read when they are needed.
-fn stored(view: &store::View, id: &SegmentId) -> Result<store::StoredBlob, DatabaseError> {
-    let rows = view.manifest().segment(id).and_then(|entry| entry.blob(ROWS));
-    rows.map(|blob| view.stored(blob)).ok_or_else(|| {
-        DatabaseError::Corrupt(format!(
-            "segment {} has no blob {ROWS:?}",
-            ciphervec::SegmentId(*id)
-        ))
-    })
-}
-
-/// Reads heads and filter tags of a state; rows are read when they are needed. Every block read is checked.
-fn load(view: store::View, cache: &Arc<Cache>) -> Result<Held, DatabaseError> {
-    let description =
-        Description::from_bytes(&view.manifest().meta).map_err(DatabaseError::Corrupt)?;
-    let mut index = ServerIndex::new(description.spec.clone()).map_err(damaged)?;
-    if description.needs_evaluation() {
-        index.set_evaluation_keys(&view.attachment(EVALUATION)?).map_err(damaged)?;
-    }
-    let known = view.manifest().segments.par_iter().map(|entry| {
-        let tags = match entry.blob(TAGS) {
-            Some(_) => FilterTags::from_bytes(&view.read(&entry.id, TAGS)?)
-                .map_err(|error| DatabaseError::Corrupt(error.to_string()))?,
-            None => FilterTags::new(),
-        };
-        let blob = entry.blob(ROWS).map(|blob| view.stored(blob));
-        let named = ciphervec::SegmentId(entry.id);
-        let blob = blob.ok_or_else(|| {
-            DatabaseError::Corrupt(format!("segment {named} has no blob {ROWS:?}"))
-        })?;
-        let len = blob.length() as usize;
-        let start = blob.read_start(SegmentHead::LEN)?;
-        let head = SegmentHead::read_start(&description.spec, &start, len).map_err(damaged)?;
-        if (head.id, head.rows) != (named, entry.rows) {
-            return Err(DatabaseError::Corrupt(format!(
-                "segment {named} of {} rows holds {} rows of segment {}",
-                entry.rows, head.rows, head.id
-            )));
-        }
-        Ok((head, len, tags, CachedSegment::new(cache, blob)))
-    });
-    let known: Vec<_> = known.collect::<Result<_, DatabaseError>>()?;
-    for (head, len, tags, source) in known {
-        index.add_stored(head, len, tags, Arc::new(source)).map_err(damaged)?;
-    }
-    Ok(Held { view, description, index })
 }
