@@ -13,13 +13,13 @@ import numpy as np
 from . import _native, arrays, records
 from ._native import IndexSpec, WriterCard
 from .arrays import FloatArray, Id, Vectors
+from .batch import Batch
 from .changes import RECORDS, ROWS, SIDECAR, TAGS, WRAP
 from .errors import CiphervecError, InvalidInput, StorageError
 from .halves import LocalHalf
 from .keys import Keys
 from .matches import Matches
 from .owner import Owner
-from .records import Record
 from .resealing import adopt, discard, optimize
 from .results import (
     GET_DEFAULT,
@@ -31,7 +31,7 @@ from .results import (
     check_include,
 )
 from .rotation import rotate_keys
-from .segments import Batch, Segments
+from .segments import Segments
 from .spec import Description
 from .store import CollectionStore, Progress
 from .where import Where
@@ -131,7 +131,7 @@ class Collection:
         then.
         """
         with self._open(write=True):
-            batch = self._batch(ids, embeddings, metadatas, documents)
+            batch = Batch.of(self.spec, ids, embeddings, metadatas, documents)
 
             def change() -> None:
                 self._segments.owner.refuse_known(batch.ids)
@@ -150,7 +150,7 @@ class Collection:
     ) -> None:
         """As `add`, but a row whose id is already here is replaced: vector, metadata and document."""
         with self._open(write=True):
-            batch = self._batch(ids, embeddings, metadatas, documents)
+            batch = Batch.of(self.spec, ids, embeddings, metadatas, documents)
 
             def change() -> None:
                 known = [name for name in batch.ids if name in self._segments.owner]
@@ -174,7 +174,7 @@ class Collection:
         """
         with self._open(write=True):
             self._segments.current()
-            names = self._names(ids)
+            names = arrays.ids(ids)
             arrays.distinct(names)
             changes = records.check(names, metadatas, documents)
             given = None if embeddings is None else arrays.vectors(embeddings, self.dimension, self.metric)
@@ -201,7 +201,7 @@ class Collection:
                     "delete() needs ids=... or where=...; to drop everything use delete_collection."
                 )
             self._segments.current()
-            names = None if ids is None else list(dict.fromkeys(self._names(ids)))
+            names = None if ids is None else list(dict.fromkeys(arrays.ids(ids)))
 
             def change() -> int:
                 if names is not None:
@@ -231,7 +231,7 @@ class Collection:
             self._segments.current()
             parts = check_include(include, GET_INCLUDE)
             names = (
-                None if ids is None else [name for name in self._names(ids) if name in self._segments.owner]
+                None if ids is None else [name for name in arrays.ids(ids) if name in self._segments.owner]
             )
             start = arrays.count(offset + 1, "offset + 1") - 1
             stop = None if limit is None else start + arrays.count(limit + 1, "limit + 1") - 1
@@ -471,19 +471,6 @@ class Collection:
                 )
             self._segments.settle()
             yield
-
-    def _names(self, ids: Id | Iterable[Id]) -> list[Id]:
-        return arrays.ids(ids)
-
-    def _batch(
-        self, ids: Id | Iterable[Id], embeddings: Vectors, metadatas: object, documents: object
-    ) -> Batch:
-        names = self._names(ids)
-        rows = arrays.vectors(embeddings, self.dimension, self.metric)
-        arrays.same_length(len(names), rows, "embeddings")
-        arrays.distinct(names)
-        pairs = records.check(names, metadatas, documents)
-        return Batch(names, rows, [Record(*pair) for pair in pairs])
 
     def _hits(
         self,

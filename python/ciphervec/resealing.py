@@ -7,9 +7,10 @@ from functools import partial
 
 import numpy as np
 
+from .batch import Batch
 from .changes import WRAP, Change, StoredSegment
 from .errors import InvalidInput
-from .segments import Batch, Segments
+from .segments import Segments
 from .store import Progress
 
 

@@ -12,13 +12,13 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
 
 from . import _native
 from .arrays import FloatArray, Id
+from .batch import Batch
 from .changes import (
     EVALUATION,
     KEY_PAIR,
@@ -54,21 +54,6 @@ TURNS = 16
 """How often a change, or a query, is tried anew because others committed in between."""
 
 T = TypeVar("T")
-
-
-@dataclass
-class Batch:
-    """Rows ready to be sealed: ids, float32 (n, d), and one record each."""
-
-    ids: list[Id]
-    rows: FloatArray
-    records: list[Record]
-    sealed: list[NewSegment] = field(default_factory=list)
-    """What they were sealed into, so that a second attempt sends the same bytes."""
-
-    def part(self, start: int, stop: int) -> Batch:
-        """Rows start..stop of this batch."""
-        return Batch(self.ids[start:stop], self.rows[start:stop], self.records[start:stop])
 
 
 def attachments(owner: Owner) -> dict[str, bytes]:

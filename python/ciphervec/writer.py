@@ -9,13 +9,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import _native, arrays, records
+from . import _native
 from ._native import IndexSpec, WriterCard
 from .arrays import Id, Vectors
+from .batch import Batch
 from .changes import Change, NewSegment
 from .errors import CollectionNotFound, CorruptData, InvalidInput, PinMismatch, StorageError, WrongKey
 from .keys import StrPath
-from .records import Record, payload
+from .records import payload
 from .segments import KEY_PAIR_ROWS, SEGMENT_ROWS
 from .store import Progress, check_name
 from .written import WrittenBatch, is_url, post
@@ -72,16 +73,14 @@ class Writer:
         InvalidInput, or DuplicateId when an id repeats; ids that are in the collection already are not known here, and
         the row that is committed last counts.
         """
-        spec = self.spec
-        names = arrays.ids(ids)
-        rows = arrays.vectors(embeddings, spec.dimension, spec.metric)
-        arrays.same_length(len(names), rows, "embeddings")
-        arrays.distinct(names)
+        batch = Batch.of(self.spec, ids, embeddings, metadatas, documents)
+        names, rows = batch.ids, batch.rows
         if not names:
             raise InvalidInput("there is nothing to seal: 0 ids were given.")
-        pairs = records.check(names, metadatas, documents)
-        payloads = [payload(Record(*pair), f"id {name!r}") for name, pair in zip(names, pairs, strict=True)]
-        step = _segment_rows(spec)
+        payloads = [
+            payload(record, f"id {name!r}") for name, record in zip(names, batch.records, strict=True)
+        ]
+        step = _segment_rows(self.spec)
         segments = []
         for start in range(0, len(names), step):
             stop = min(start + step, len(names))

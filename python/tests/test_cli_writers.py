@@ -46,6 +46,11 @@ def test_from_card_to_shredded_key(program: Program, tmp_path: Path) -> None:
     said = program(*add, fingerprint, "--ids", "ids.txt", "--out", "sealed.bin", "--json")
     assert json.loads(said.stdout)["added"] == 6
     program("writer", "send", "a.card", "db", "sealed.bin")
+    refused = program("writer", "send", "a.card", "db", "sealed.bin", "--token-file", "ids.txt", code=2)
+    assert "are for servers" in refused.stderr
+    (tmp_path / "few.txt").write_text("row-0\n")
+    refused = program(*add, fingerprint, "--ids", "few.txt", code=2)
+    assert "1 ids for 6 vectors" in refused.stderr
     found = program("query", "db", "items", "rows.npy", "--count", 1, "--keys", "old.key", "--json")
     assert json.loads(found.stdout)["ids"] == [[f"row-{i}"] for i in range(6)]
 

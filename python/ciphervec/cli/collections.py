@@ -19,7 +19,7 @@ from ..http import HttpClient
 from ..results import QUERY_DEFAULT
 from .keygen import Scheme
 from .place import Access, Authority, Insecure, Place, TokenFile, opened
-from .readers import Columns, Table, read, read_ids
+from .readers import Columns, DocumentColumn, EmbeddingColumn, IdColumn, IdsFile, Table, VectorFile, read
 from .terminal import (
     Json,
     KeyFile,
@@ -33,9 +33,6 @@ from .terminal import (
 )
 
 Name = Annotated[str, typer.Argument(help="The collection's name.")]
-EmbeddingColumn = Annotated[
-    str, typer.Option(help="Column (.parquet, .csv) or array (.npz) with the vectors.")
-]
 
 
 @command
@@ -105,15 +102,13 @@ def create(
 def add(
     place: Place,
     name: Name,
-    file: Annotated[Path, typer.Argument(help="A .npy, .npz, .parquet or .csv file of vectors.")],
+    file: VectorFile,
     keys: KeyFile = None,
     passphrase_file: PassphraseFile = None,
-    ids: Annotated[
-        Path | None, typer.Option(help="A text file with one id a line, for files that hold none.")
-    ] = None,
+    ids: IdsFile = None,
     embedding_column: EmbeddingColumn = "embedding",
-    id_column: Annotated[str, typer.Option(help="Column or array with the ids.")] = "id",
-    document_column: Annotated[str, typer.Option(help="Column or array with the documents.")] = "document",
+    id_column: IdColumn = "id",
+    document_column: DocumentColumn = "document",
     upsert: Annotated[
         bool, typer.Option("--upsert", help="Replace rows whose id is there, instead of refusing.")
     ] = False,
@@ -237,13 +232,9 @@ def _keys_again(keys: Path | None) -> str:
 
 def _ids(table: Table, file: Path | None, collection: Collection) -> list[Id]:
     """From --ids, from the file itself, or numbered on from the highest number there."""
-    if file is not None:
-        names = read_ids(file)
-        if len(names) != len(table):
-            raise InvalidInput(f"{file} has {len(names)} ids for {len(table)} vectors.")
+    names = table.names(file)
+    if names is not None:
         return names
-    if table.ids is not None:
-        return table.ids
     taken = [name for name in collection.owner.ids() if isinstance(name, int)]
     first = max(taken, default=-1) + 1
     return list(range(first, first + len(table)))

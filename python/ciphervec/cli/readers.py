@@ -1,4 +1,6 @@
-"""A .npy, .npz, .parquet, .csv or .txt file enters; ids, vectors, metadata and documents leave. The key owner's side."""
+"""A .npy, .npz, .parquet, .csv or .txt file enters; ids, vectors, metadata and documents leave. The key owner's side, or a
+writer's.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +10,24 @@ import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
+import typer
 
 from ..arrays import Id
 from ..errors import InvalidInput
+
+VectorFile = Annotated[Path, typer.Argument(help="A .npy, .npz, .parquet or .csv file of vectors.")]
+IdsFile = Annotated[
+    Path | None, typer.Option(help="A text file with one id a line, for files that hold none.")
+]
+EmbeddingColumn = Annotated[
+    str, typer.Option(help="Column (.parquet, .csv) or array (.npz) with the vectors.")
+]
+IdColumn = Annotated[str, typer.Option(help="Column or array with the ids.")]
+DocumentColumn = Annotated[str, typer.Option(help="Column or array with the documents.")]
 
 
 @dataclass(frozen=True)
@@ -37,6 +50,15 @@ class Table:
 
     def __len__(self) -> int:
         return len(self.embeddings)
+
+    def names(self, file: Path | None) -> list[Id] | None:
+        """The ids that --ids gives, or else those of the file itself; None where neither has any. Raises InvalidInput."""
+        if file is None:
+            return self.ids
+        names = read_ids(file)
+        if len(names) != len(self):
+            raise InvalidInput(f"{file} has {len(names)} ids for {len(self)} vectors.")
+        return names
 
 
 def read(path: Path, columns: Columns) -> Table:

@@ -10,24 +10,19 @@ import typer
 
 from ..client import PersistentClient
 from ..errors import InvalidInput
-from ..writer import Writer
+from ..writer import Writer, WrittenBatch
 from ..written import is_url, read_batch
-from .collections import EmbeddingColumn
-from .readers import Columns, read, read_ids
+from .place import Access, Authority, Place, TokenFile
+from .readers import Columns, DocumentColumn, EmbeddingColumn, IdColumn, IdsFile, VectorFile, read
 from .terminal import Json, KeyFile, PassphraseFile, command, load_keys, print_json, progress, screen
 
 writer_app = typer.Typer(no_args_is_help=True, help="Add rows without being able to read any.")
 
 Card = Annotated[Path, typer.Argument(help="The file that `writer card` made.")]
-Place = Annotated[str, typer.Argument(help="The database folder, or the URL of a server.")]
 Fingerprint = Annotated[
     str | None,
     typer.Option(help="What the owner says the card's fingerprint is; another card is refused."),
 ]
-TokenFile = Annotated[
-    Path | None, typer.Option(help="A token with the verb write, for a server; else CIPHERVEC_TOKEN.")
-]
-Certificates = Annotated[Path | None, typer.Option(help="Certificates to trust, for a server.")]
 
 
 @writer_app.command()
@@ -73,16 +68,14 @@ def card(
 def add(
     card: Card,
     place: Place,
-    file: Annotated[Path, typer.Argument(help="A .npy, .npz, .parquet or .csv file of vectors.")],
+    file: VectorFile,
     fingerprint: Fingerprint = None,
-    ids: Annotated[
-        Path | None, typer.Option(help="A text file with one id a line, for files that hold none.")
-    ] = None,
+    ids: IdsFile = None,
     embedding_column: EmbeddingColumn = "embedding",
-    id_column: Annotated[str, typer.Option(help="Column or array with the ids.")] = "id",
-    document_column: Annotated[str, typer.Option(help="Column or array with the documents.")] = "document",
+    id_column: IdColumn = "id",
+    document_column: DocumentColumn = "document",
     token_file: TokenFile = None,
-    ca: Certificates = None,
+    ca: Authority = None,
     out: Annotated[
         Path | None, typer.Option(help="Keep what was sealed in this file too, to send it again.")
     ] = None,
@@ -99,7 +92,7 @@ def add(
     """
     sealer = Writer(card, fingerprint=fingerprint)
     table = read(file, Columns(embedding_column, id_column, document_column))
-    names = table.ids if ids is None else read_ids(ids)
+    names = table.names(ids)
     if names is None:
         raise InvalidInput(f"{file} holds no ids; give them with --ids, one a line.")
     began = time.perf_counter()
@@ -107,7 +100,7 @@ def add(
         batch = sealer.seal(names, table.embeddings, table.metadatas, table.documents, progress=step)
     if out is not None:
         out.write_bytes(batch.to_bytes())
-    sealer.send(place, batch, token=_token(place, token_file), ca=ca)
+    _send(sealer, place, batch, Access(token_file, ca))
     _report(batch.rows, sealer.spec.collection, time.perf_counter() - began, as_json)
 
 
@@ -119,18 +112,20 @@ def send(
     batch: Annotated[Path, typer.Argument(help="What `writer add --out` kept.")],
     fingerprint: Fingerprint = None,
     token_file: TokenFile = None,
-    ca: Certificates = None,
+    ca: Authority = None,
     as_json: Json = False,
 ) -> None:
     """Send what was sealed before, as after an error, or for a device that has no connection itself."""
     sealer, began = Writer(card, fingerprint=fingerprint), time.perf_counter()
     sealed = read_batch(batch)
-    sealer.send(place, sealed, token=_token(place, token_file), ca=ca)
+    _send(sealer, place, sealed, Access(token_file, ca))
     _report(sealed.rows, sealer.spec.collection, time.perf_counter() - began, as_json)
 
 
-def _token(place: str, file: Path | None) -> str | None:
-    return file.read_text().strip() if file is not None and is_url(place) else None
+def _send(sealer: Writer, place: str, batch: WrittenBatch, access: Access) -> None:
+    if not is_url(place):
+        access.nothing_for_folders()
+    sealer.send(place, batch, token=access.token(), ca=access.ca)
 
 
 def _report(rows: int, name: str, seconds: float, as_json: bool) -> None:

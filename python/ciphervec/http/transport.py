@@ -66,26 +66,10 @@ class Direct:
         proxies: bool = True,
     ) -> None:
         """`proxies` says whether the proxies of the environment count."""
-        self._client = httpx.Client(
-            verify=verify,
-            http2=http2,
-            transport=transport,
-            trust_env=proxies,
-            follow_redirects=False,
-            limits=_limits(),
-        )
+        self._client = httpx.Client(transport=transport, **_settings(verify, http2, proxies))
 
     def send(self, request: Request, seconds: float, limit: int, into: bytearray | None = None) -> Reply:
-        with (
-            _lost(),
-            self._client.stream(
-                request.method,
-                request.url,
-                headers=request.headers,
-                content=request.body,
-                timeout=httpx.Timeout(seconds, connect=min(_CONNECT, seconds)),
-            ) as response,
-        ):
+        with _lost(), self._client.stream(**_arguments(request, seconds)) as response:
             body = _Body(response, seconds, limit, into)
             for piece in response.iter_bytes():
                 body.take(piece)
@@ -154,14 +138,7 @@ class Looped:
         self._thread = threading.Thread(target=self._loop.run_forever, name="ciphervec-http", daemon=True)
         self._thread.start()
         self._closed = False
-        self._client = httpx.AsyncClient(
-            verify=verify,
-            http2=http2,
-            transport=transport,
-            trust_env=proxies,
-            follow_redirects=False,
-            limits=_limits(),
-        )
+        self._client = httpx.AsyncClient(transport=transport, **_settings(verify, http2, proxies))
 
     def send(self, request: Request, seconds: float, limit: int, into: bytearray | None = None) -> Reply:
         call = CALL.get() or Call()
@@ -170,13 +147,7 @@ class Looped:
 
     async def _send(self, request: Request, seconds: float, limit: int, into: bytearray | None) -> Reply:
         with _lost():
-            async with self._client.stream(
-                request.method,
-                request.url,
-                headers=request.headers,
-                content=request.body,
-                timeout=httpx.Timeout(seconds, connect=min(_CONNECT, seconds)),
-            ) as response:
+            async with self._client.stream(**_arguments(request, seconds)) as response:
                 body = _Body(response, seconds, limit, into)
                 async for piece in response.aiter_bytes():
                     body.take(piece)
@@ -200,8 +171,27 @@ class Looped:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
 
-def _limits() -> httpx.Limits:
-    return httpx.Limits(max_connections=64, max_keepalive_connections=16, keepalive_expiry=30.0)
+def _settings(verify: ssl.SSLContext | bool, http2: bool, proxies: bool) -> dict[str, Any]:
+    """What a client of httpx is made with, of either kind."""
+    limits = httpx.Limits(max_connections=64, max_keepalive_connections=16, keepalive_expiry=30.0)
+    return {
+        "verify": verify,
+        "http2": http2,
+        "trust_env": proxies,
+        "follow_redirects": False,
+        "limits": limits,
+    }
+
+
+def _arguments(request: Request, seconds: float) -> dict[str, Any]:
+    """What its `stream` is called with."""
+    return {
+        "method": request.method,
+        "url": request.url,
+        "headers": request.headers,
+        "content": request.body,
+        "timeout": httpx.Timeout(seconds, connect=min(_CONNECT, seconds)),
+    }
 
 
 @contextlib.contextmanager
