@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextvars
 import json
 import secrets
+import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
@@ -198,7 +199,17 @@ class HttpStore:
         return counts
 
     def purge(self) -> None:
-        """The server deletes what no state refers to, by itself."""
+        """Has the server delete what only earlier states refer to, dead bytes within its packs included; snapshots keep theirs.
+        A server that cannot, because it is older, deletes in its own time: a UserWarning says so. Asking twice does no
+        harm."""
+        doing = f"cannot purge {self._name!r}"
+        reply = self._link.call("POST", f"{self._path}/purge", doing, ok=(204, 404, 405))
+        if reply.status != 204:
+            warnings.warn(
+                f"{doing}: {self._link.url} does not know how. The change itself is done, but the sealed bytes of what was "
+                "removed may stay there until its operator compacts the collection. Upgrade the server.",
+                stacklevel=4,  # whoever called optimize or rotate_keys
+            )
 
     def server(self, spec: IndexSpec) -> RemoteHalf:
         return RemoteHalf(self._link, self._path, self._name, self)
