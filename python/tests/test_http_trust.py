@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,10 @@ import numpy as np
 import pytest
 
 import ciphervec
-from ciphervec import CorruptData, Keys, PinMismatch, RollbackDetected, ServerError, StorageError
+from ciphervec import CorruptData, Keys, PinMismatch, RollbackDetected, ServerError, StorageError, WrongKey
 from ciphervec.changes import Change, NewSegment
 from ciphervec.http.state import read_state
-from ciphervec.http.trust import Trust, user_folder
+from ciphervec.http.trust import Lineage, Trust, user_folder
 from network import D, Faulty, Make, only
 
 SEGMENT = bytes(range(16))
@@ -156,6 +157,65 @@ def test_parameters_are_pinned(folder: Path | None) -> None:
     trust.pin({"spec": "two"})
 
 
+KEYS = {
+    "spec": "one",
+    "key id": "k1",
+    "masks": "m",
+    "evaluation keys of epoch 0": "e",
+    "evaluation keys of epoch 3": "f",
+}
+
+
+def test_pins_follow_the_owner_to_new_keys_and_never_back(folder: Path | None) -> None:
+    trust = Trust(folder, "http://localhost", "books")
+    trust.see(1, A)
+    trust.pin(KEYS)
+    with pytest.warns(UserWarning, match="changed by another client of its owner, from k1 to k2"):
+        trust.follow("k2", Lineage("k2", "m", 4))
+    assert trust.pinned("key id") == "k2" and trust.pinned("spec") == "one"
+    trust.pin({"key id": "k2", "evaluation keys of epoch 4": "g"})
+    trust.repin({"key id": "k3"})
+    if folder is not None:
+        trust = Trust(folder, "http://localhost", "books")
+    for former in ("k1", "k2"):
+        with pytest.raises(PinMismatch, match=f"shows key id {former}"):
+            trust.follow(former, Lineage(former, "m", 9))
+    with pytest.warns(UserWarning, match="from k3 to k4"):
+        trust.follow("k4", Lineage("k4", "m", 9))
+
+
+@pytest.mark.parametrize(
+    "lineage",
+    [
+        None,
+        Lineage("k3", "m", 4),  # opened under other keys than the description names
+        Lineage("k2", "n", 4),  # another collection of the same owner
+        Lineage("k2", "m", 3),  # an earlier epoch than was seen
+    ],
+)
+def test_other_keys_without_a_proof_are_refused(folder: Path | None, lineage: Lineage | None) -> None:
+    trust = Trust(folder, "http://localhost", "books")
+    trust.pin(KEYS)
+    with pytest.raises(PinMismatch, match=r"shows key id k2 of 'books'; k1 was pinned.*client\.forget"):
+        trust.follow("k2", lineage)
+    assert trust.pinned("key id") == "k1"
+    never = Trust(folder, "http://localhost", "other")
+    never.pin({"key id": "k1"})
+    with pytest.raises(PinMismatch):
+        never.follow("k2", Lineage("k2", "m", 4))  # no masks are known
+
+
+def test_a_process_with_old_pins_does_not_put_them_back(tmp_path: Path) -> None:
+    one, two = (Trust(tmp_path, "http://localhost", "books") for _ in range(2))
+    one.see(1, A)
+    one.pin(KEYS)
+    two.reload()
+    one.repin({"key id": "k2"})
+    two.see(2, B)  # writes the file
+    assert two.pinned("key id") == "k2"
+    assert Trust(tmp_path, "http://localhost", "books").pinned("key id") == "k2"
+
+
 def test_a_damaged_state_file_is_named(tmp_path: Path) -> None:
     trust = Trust(tmp_path, "http://localhost", "books")
     trust.see(5, A)
@@ -286,3 +346,90 @@ def test_altered_blobs_never_pass(make: Make, rows: np.ndarray, blob: str) -> No
     network.fault = only(f"/{blob}", "GET", alter, 99)
     with pytest.raises(CorruptData):
         make(transport=network).get_collection("books").get()
+
+
+def test_a_forged_change_of_keys_is_refused(make: Make, rows: np.ndarray, tmp_path: Path) -> None:
+    """The server writes what it likes into the description; the client was given the new keys, whose id is no secret."""
+    new = Keys.generate()
+    owner = make()
+    books = owner.create_collection("books", D)
+    books.add("a", rows[0])
+    with make(state=tmp_path / "kept") as client:
+        client.get_collection("books")
+    truth = httpx.get(f"{owner.url}/v1/collections/books", trust_env=False).json()
+    books.rotate_keys(new)
+    rotated = httpx.get(f"{owner.url}/v1/collections/books", trust_env=False).json()
+    owner.delete_collection("books")
+    make(keys=new).create_collection("books", D).rotate_query_key()
+    another = httpx.get(f"{owner.url}/v1/collections/books", trust_env=False).json()
+
+    def meta(state: dict[str, Any]) -> dict[str, Any]:
+        return dict(json.loads(base64.b64decode(state["meta"])))
+
+    def shown(described: dict[str, Any]) -> dict[str, Any]:
+        return {**rotated, "version": 99, "meta": base64.b64encode(json.dumps(described).encode()).decode()}
+
+    old, right, other = meta(truth), meta(rotated), meta(another)
+    assert old["spec"] == other["spec"] and right["key_id"] == other["key_id"] and other["epoch"] == 1
+    network = Faulty()
+    for forged in (
+        {**old, "key_id": right["key_id"], "epoch": 1},  # renamed, and sealed under the old keys
+        other,  # a collection that the new keys made
+        {**other, "settings": old["settings"]},
+        {**right, "epoch": 0},  # the query key goes back
+    ):
+        answer = httpx.Response(200, headers={"ciphervec-api": "1"}, json=shown(forged))
+        network.fault = only("/books", "GET", lambda *_, answer=answer: answer, 9)
+        with pytest.raises(PinMismatch, match=r"shows key id .* of 'books'"):
+            make(state=tmp_path / "kept", transport=network, keys=new).get_collection("books")
+    answer = httpx.Response(200, headers={"ciphervec-api": "1"}, json={**rotated, "version": 1})
+    network.fault = only("/books", "GET", lambda *_: answer, 9)
+    with pytest.raises(RollbackDetected):
+        make(state=tmp_path / "kept", transport=network, keys=new).get_collection("books")
+
+
+def test_a_server_that_shows_the_keys_before_again_is_found_out(
+    make: Make, rows: np.ndarray, tmp_path: Path
+) -> None:
+    new = Keys.generate()
+    owner = make()
+    books = owner.create_collection("books", D)
+    books.add("a", rows[0])
+    with make(state=tmp_path / "kept") as client:
+        client.get_collection("books")
+    truth = httpx.get(f"{owner.url}/v1/collections/books", trust_env=False).json()
+    books.rotate_keys(new)
+    with (
+        make(state=tmp_path / "kept", keys=new) as client,
+        pytest.warns(UserWarning, match="The pin has moved on"),
+    ):
+        assert client.get_collection("books").query(rows[0], 1)["ids"] == [["a"]]
+    network = Faulty()
+    answer = httpx.Response(200, headers={"ciphervec-api": "1"}, json={**truth, "version": 99})
+    network.fault = only("/books", "GET", lambda *_: answer, 9)
+    with pytest.raises(PinMismatch, match="shows key id"):
+        make(state=tmp_path / "kept", transport=network).get_collection("books")
+
+
+def test_while_old_and_new_keys_both_work_who_has_the_old_goes_on(make: Make, rows: np.ndarray) -> None:
+    new = Keys.generate()
+    one = make().create_collection("books", D)
+    for i in range(3):
+        one.add(i, rows[i])
+    two = make().get_collection("books")
+
+    class PowerCutError(Exception):
+        pass
+
+    def cut(done: int, total: int) -> None:
+        raise PowerCutError
+
+    with pytest.raises(PowerCutError):
+        one.rotate_keys(new, overlap=True, progress=cut)
+    with pytest.warns(UserWarning, match="The pin has moved on"):
+        assert two.query(rows[:3], 1)["ids"] == [[0], [1], [2]]
+    two.add(3, rows[3])
+    make(keys=new).get_collection("books").rotate_keys(new)
+    with pytest.raises(WrongKey):
+        two.refresh()
+    assert make(keys=new).get_collection("books").query(rows[:4], 1)["ids"] == [[0], [1], [2], [3]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -71,7 +72,37 @@ def test_others_are_told_that_the_keys_changed(
         with HttpClient(server.url, keys=keys, state=tmp_path / "two") as before:
             before.get_collection("doors")
         made.rotate_keys(new)
-        with pytest.raises(PinMismatch):
+        with (
+            HttpClient(server.url, keys=keys, state=tmp_path / "two") as before,
+            pytest.raises(PinMismatch, match="open it with the new ones"),
+        ):
+            before.get_collection("doors")
+        with pytest.warns(UserWarning, match="were changed by another client of its owner"):
+            assert other.get_collection("doors").count() == 1
+        with HttpClient(server.url, keys=new, state=tmp_path / "two") as again, warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert again.get_collection("doors").count() == 1, "said once"
+        with (
+            HttpClient(server.url, keys=keys, state=tmp_path / "two") as before,
+            pytest.raises(WrongKey),
+        ):
+            before.get_collection("doors")
+
+
+def test_new_keys_of_a_scheme_with_key_pairs_are_confirmed(
+    tmp_path: Path, server: LocalServer, keys: Keys, vectors: Rows
+) -> None:
+    new = Keys.generate()
+    with (
+        HttpClient(server.url, keys=keys, state=tmp_path / "one") as client,
+        HttpClient(server.url, keys=new, state=tmp_path / "two") as other,
+    ):
+        made = client.create_collection("doors", D, mode="sealed-index", scheme="elgamal")
+        made.add([1], vectors(1, D))
+        with HttpClient(server.url, keys=keys, state=tmp_path / "two") as before:
+            before.get_collection("doors")
+        made.rotate_keys(new)
+        with pytest.raises(PinMismatch, match=r"confirm them with client\.forget\('doors'\)"):
             other.get_collection("doors")
         other.forget("doors")
         assert other.get_collection("doors").count() == 1

@@ -8,9 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from .. import _native
 from ..client import Client
 from ..collection import Collection
-from ..errors import Conflict, InvalidInput, PinMismatch
+from ..errors import CiphervecError, Conflict, InvalidInput, PinMismatch
 from ..keys import Keys, StrPath
 from ..owner import Owner
 from ..spec import Description
@@ -19,7 +20,7 @@ from .address import base_url, by_proxy, token_of
 from .database import HttpDatabase
 from .link import Link
 from .store import Fetch, HttpStore
-from .trust import user_folder
+from .trust import Lineage, user_folder
 
 if TYPE_CHECKING:
     import httpx
@@ -116,6 +117,7 @@ class HttpClient(Client):
         self._remote = HttpDatabase(self._link, folder, cache_bytes, fetch)
         self._remote.on_upload = on_upload
         self._start(self._remote, keys)
+        self._remote.lineage = partial(_lineage, keys)
 
     @property
     def url(self) -> str:
@@ -157,6 +159,8 @@ class HttpClient(Client):
             try:
                 owner = description.owner(self._keys)
                 store.pin_evaluation(description.epoch, partial(_check_evaluation, name, owner))
+                if not owner.has_key_pair:
+                    store.pin_masks(owner.mask_seed)
                 return super()._collection(name, store, description)
             except Conflict:  # others changed it while it was read
                 store.refresh()
@@ -168,6 +172,19 @@ class HttpClient(Client):
 
     def __repr__(self) -> str:
         return f"<ciphervec.{type(self).__name__} of {self._url}>"
+
+
+def _lineage(keys: Keys | None, name: str, meta: bytes) -> Lineage | None:
+    """What a description says under these keys; None if it doesn't open, or under a scheme whose collections keep nothing
+    when their keys change."""
+    try:
+        description = Description.from_bytes(meta, name, keys)
+        owner = description.owner(keys)
+    except CiphervecError:
+        return None
+    if owner.has_key_pair:
+        return None
+    return Lineage(description.key_id, _native.blake3(owner.mask_seed).hex(), description.epoch)
 
 
 def _check_evaluation(name: str, owner: Owner, data: bytes) -> None:

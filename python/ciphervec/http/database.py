@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from ..changes import Change
@@ -13,7 +14,7 @@ from .frame import encode
 from .link import Link
 from .state import State, read_state
 from .store import Fetch, HttpStore
-from .trust import Trust
+from .trust import Lineage, Trust
 
 
 class HttpDatabase:
@@ -25,6 +26,8 @@ class HttpDatabase:
         self._cache = BlobCache(folder, cache_bytes)
         self._fetch = fetch
         self.on_upload: Progress | None = None
+        self.lineage: Callable[[str, bytes], Lineage | None] = lambda name, meta: None
+        """Opens the description of a collection; nothing here has the keys."""
 
     def names(self) -> list[str]:
         return sorted(self.rows())
@@ -97,7 +100,10 @@ class HttpDatabase:
         return read_state(self._link.json(reply, doing), name, self._link.url)
 
     def _store(self, name: str, trust: Trust, state: State) -> HttpStore:
-        return HttpStore(self._link, name, trust, self._cache, self._fetch, state, lambda: self.on_upload)
+        lineage = partial(self.lineage, name)
+        return HttpStore(
+            self._link, name, trust, self._cache, self._fetch, state, lambda: self.on_upload, lineage
+        )
 
     def _trust(self, name: str) -> Trust:
         return Trust(self._folder, self._link.url, name)

@@ -75,8 +75,8 @@ def committed(content: Mapping[str, Any], server: str) -> tuple[int, str]:
 
 
 def public_parameters(meta: bytes) -> dict[str, str]:
-    """What is pinned of a description: it never changes. Nothing, if the description does not parse; it is refused
-    elsewhere then."""
+    """What is pinned of a description: it never changes, but for the keys when the owner gives it others. Nothing, if the
+    description does not parse; it is refused elsewhere then."""
     try:
         content = json.loads(meta)
         parameters = {"spec": content["spec"], "key id": content["key_id"]}

@@ -23,7 +23,7 @@ from .frame import Place, Upload, blobs, encode
 from .link import MAX_ANSWER, Link, Unanswered
 from .problem import Reply, error_of
 from .state import State, committed, public_parameters, read_state
-from .trust import Trust
+from .trust import EPOCH, KEY_ID, MASKS, Lineage, Trust
 
 Fetch = Literal["segments", "collection"]
 """What is read when the metadata or document of a row is needed: the records of its whole segment, or everybody's."""
@@ -51,8 +51,10 @@ class HttpStore:
         fetch: Fetch,
         state: State,
         on_upload: Callable[[], Progress | None],
+        lineage: Callable[[bytes], Lineage | None],
     ) -> None:
-        """Raises RollbackDetected or PinMismatch when `state` is not what the server has shown before."""
+        """`lineage` opens a description with the keys that the client was given. Raises RollbackDetected or PinMismatch when
+        `state` is not what the server has shown before."""
         self._link = link
         self._name = name
         self._path = f"/v1/collections/{name}"
@@ -61,6 +63,7 @@ class HttpStore:
         self._fetch = fetch
         self._covered = -1  # version whose records have all been fetched
         self._on_upload = on_upload
+        self._lineage = lineage
         self._uploads: dict[Place, Upload] = {}  # of a change that others were faster than
         self._state = state
         self._check(state, None)
@@ -220,7 +223,7 @@ class HttpStore:
     def pin_evaluation(self, epoch: int, check: Callable[[bytes], object]) -> None:
         """Pin the hash of this epoch's evaluation keys, and of the sealed key pair, after `check` on the keys when they are
         first seen. Raises PinMismatch."""
-        pin = f"evaluation keys of epoch {epoch}"
+        pin = f"{EPOCH}{epoch}"
         if EVALUATION not in self._state.attachments or self._trust.pinned(pin) is not None:
             return
         data = self.attachment(EVALUATION)
@@ -230,14 +233,16 @@ class HttpStore:
             pins["key pair"] = _native.blake3(self.attachment(KEY_PAIR)).hex()
         self._trust.pin(pins)
 
+    def pin_masks(self, seed: bytes) -> None:
+        """Pin the seed of the public masks, by which a collection is known again under other keys. Raises PinMismatch."""
+        self._trust.pin({MASKS: _native.blake3(seed).hex()})
+
     def _repin(self, change: Change) -> None:
         """The owner has changed the keys from here."""
         values = {} if change.meta is None else public_parameters(change.meta)
         if KEY_PAIR in change.attachments:
             values["key pair"] = _native.blake3(change.attachments[KEY_PAIR]).hex()
-            values[f"evaluation keys of epoch {self._epoch_of(change)}"] = _native.blake3(
-                change.attachments[EVALUATION]
-            ).hex()
+            values[f"{EPOCH}{self._epoch_of(change)}"] = _native.blake3(change.attachments[EVALUATION]).hex()
         if any(self._trust.pinned(name) not in (None, value) for name, value in values.items()):
             self._trust.repin(values)
 
@@ -303,7 +308,13 @@ class HttpStore:
 
     def _check(self, state: State, since: int | None) -> None:
         self._trust.see(state.version, state.head, since)
-        self._trust.pin(public_parameters(state.meta))
+        values = public_parameters(state.meta)
+        shown = values.pop(KEY_ID, None)
+        self._trust.pin(values)
+        if shown is not None:
+            if self._trust.pinned(KEY_ID) not in (None, shown):
+                self._trust.follow(shown, self._lineage(state.meta))
+            self._trust.pin({KEY_ID: shown})
 
     def _address(self, segment_id: bytes, blob: str) -> str:
         return f"{self._link.url}\n{self._name}\n{segment_id.hex()}\n{blob}"

@@ -13,14 +13,21 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import CorruptData, PinMismatch, RollbackDetected, StorageError
 from ..store import read_file, write_file
 
 STATE_VARIABLE = "CIPHERVEC_STATE"
+KEY_ID = "key id"
+MASKS = "masks"
+EPOCH = "evaluation keys of epoch "
+"""Followed by the number."""
+
+_FORMER = "former key ids"
 _FORMAT = 1
 _HEADS = 256  # versions whose heads are remembered while a process runs
 
@@ -35,6 +42,15 @@ def user_folder() -> Path:
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "ciphervec"
     return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "ciphervec"
+
+
+class Lineage(NamedTuple):
+    """What a description says that was opened, so authenticated, under the owner's keys."""
+
+    key_id: str
+    masks: str
+    """The hash of the seed of the public masks, which a collection keeps when its keys change."""
+    epoch: int
 
 
 class Trust:
@@ -109,8 +125,48 @@ class Trust:
     def repin(self, values: Mapping[str, str]) -> None:
         """Hold the server to other values from now on: this client has changed them itself."""
         with self._lock:
+            before = self._pins.get(KEY_ID)
+            if before is not None and values.get(KEY_ID, before) != before:
+                self._pins[_FORMER] = " ".join([*_former(self._pins), before])
             self._pins.update(values)
             self._write()
+
+    def follow(self, shown: str, lineage: Lineage | None) -> None:
+        """The server shows a description under the keys `shown`, and others were pinned. It may be that another client of the
+        owner has changed them: then the pin moves on, and a UserWarning says so. Otherwise raises PinMismatch.
+
+        `lineage` is what the description says when opened under the keys that this client was given, None if it doesn't
+        open. Its settings are sealed, so whoever wrote them held those keys, and the user vouches for the keys by passing
+        them. That alone could be any collection of theirs. But the settings of one whose keys have changed name the seed of
+        its public masks, which `rotate_keys` hands on and which is derived from the keys that it began with: a server can't
+        make one up, nor take it from a collection that was made under the new keys, so the same seed means that their
+        holder declared this collection to be the one pinned here. What a server could still do is show an old description,
+        under a number of its choice. Keys that were left are therefore not gone back to, and the epoch has to have grown,
+        as it does with every change of keys. The rest of the description, and the watermark, are checked as always.
+        """
+        with self._lock:
+            pinned = self._pins.get(KEY_ID)
+            if (
+                lineage is None
+                or lineage.key_id != shown
+                or lineage.masks != self._pins.get(MASKS)
+                or shown in _former(self._pins)
+                or any(
+                    name.startswith(EPOCH) and lineage.epoch <= int(name[len(EPOCH) :]) for name in self._pins
+                )
+            ):
+                raise PinMismatch(
+                    f"{self._server} shows {KEY_ID} {shown} of {self._collection!r}; {pinned} was pinned when it was last "
+                    "used here. If its owner has changed the keys from elsewhere, open it with the new ones; under a scheme "
+                    f"with key pairs confirm them with client.forget({self._collection!r}). If not, do not go on: "
+                    f"{_next_step(self._collection)}"
+                )
+            self.repin({KEY_ID: shown})
+        warnings.warn(
+            f"the keys of {self._collection!r} on {self._server} were changed by another client of its owner, from {pinned} "
+            f"to {shown}, which were given here. The pin has moved on.",
+            stacklevel=2,
+        )
 
     def pinned(self, name: str) -> str | None:
         """A pinned value."""
@@ -160,8 +216,10 @@ class Trust:
                 f"here and with head {_short(stored['head'])} to another process: these are two histories. "
                 f"{_next_step(self._collection)}"
             )
-        for name, value in stored["pins"].items():
-            self._pins.setdefault(name, value)
+        # A process that still holds the pins from before a change of keys must not put them back.
+        theirs, mine = stored["pins"], self._pins
+        newer = len(_former(theirs)) > len(_former(mine))
+        self._pins = {**mine, **theirs} if newer else {**theirs, **mine}
         self._remember(stored["version"], stored["head"])
         if stored["version"] > self._version:
             self._version, self._head = stored["version"], stored["head"]
@@ -182,6 +240,11 @@ class Trust:
                 "pins": self._pins,
             }
             write_file(self._path, json.dumps(content, indent=1).encode())
+
+
+def _former(pins: Mapping[str, str]) -> Sequence[str]:
+    """Ids of the keys that were pinned once, oldest first."""
+    return pins.get(_FORMER, "").split()
 
 
 def _short(value: str) -> str:
