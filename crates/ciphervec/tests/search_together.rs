@@ -147,9 +147,7 @@ impl SegmentSource for Elsewhere {
         index.parse_checked(self.bytes.clone()).map(Arc::new)
     }
 
-    fn touch(&self) -> bool {
-        false
-    }
+    fn load(&self, _index: &ServerIndex) {}
 
     fn is_resident(&self) -> bool {
         false

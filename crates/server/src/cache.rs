@@ -3,11 +3,14 @@
 //! All collections share one budget. What was used longest ago goes first, but never what the present pass has used: a pass over
 //! more than fits would otherwise throw out each segment shortly before it is needed again. The segments that do not fit are read,
 //! checked, scanned and let go, so that a collection larger than the budget is still answered, slower.
+//!
+//! One that fits is answered in the same way until it has been loaded, behind the first answer: memory that a process has not
+//! used before is slow to get, on virtual machines several times slower than what the segments are read and checked at.
 
 use ciphervec::search::{Segment, SegmentSource, ServerIndex};
 use ciphervec::store::StoredBlob;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 struct Entry {
@@ -28,8 +31,10 @@ pub(crate) struct Cache {
     budget: u64,
     resident: Mutex<Resident>,
     pass: AtomicU64,
+    /// Whether the present pass keeps what it reads.
+    keeping: AtomicBool,
     next: AtomicU64,
-    /// Segments that were read without being kept.
+    /// Segments that were read for a pass and found no room.
     streamed: AtomicU64,
 }
 
@@ -40,6 +45,7 @@ impl Cache {
             budget,
             resident: Mutex::default(),
             pass: AtomicU64::new(1),
+            keeping: AtomicBool::new(true),
             next: AtomicU64::new(0),
             streamed: AtomicU64::new(0),
         })
@@ -49,8 +55,10 @@ impl Cache {
         self.resident.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins a pass: what is used from now on stays until the next one begins.
-    pub fn begin(&self) {
+    /// Begins a pass: what is used from now on stays until the next one begins. With `keeping`, what it reads is kept where
+    /// there is room.
+    pub fn begin(&self, keeping: bool) {
+        self.keeping.store(keeping, Ordering::Relaxed);
         self.pass.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -64,7 +72,7 @@ impl Cache {
         self.lock().bytes
     }
 
-    /// Segments that were read without being kept, since the start.
+    /// Segments that were read for a pass and found no room, since the start.
     pub fn streamed(&self) -> u64 {
         self.streamed.load(Ordering::Relaxed)
     }
@@ -135,9 +143,17 @@ impl CachedSegment {
 
     /// Keeps what is in memory already, if there is room.
     pub fn with(self, segment: &Arc<Segment>) -> Self {
-        let pass = self.cache.pass.load(Ordering::Relaxed);
-        self.cache.keep(self.key, segment, pass);
+        self.keep(segment);
         self
+    }
+
+    fn read(&self, index: &ServerIndex) -> ciphervec::Result<Arc<Segment>> {
+        Ok(Arc::new(index.parse_checked(self.blob.read()?)?))
+    }
+
+    fn keep(&self, segment: &Arc<Segment>) -> bool {
+        let pass = self.cache.pass.load(Ordering::Relaxed);
+        self.cache.keep(self.key, segment, pass)
     }
 }
 
@@ -146,16 +162,17 @@ impl SegmentSource for CachedSegment {
         if let Some(segment) = self.cache.get(self.key) {
             return Ok(segment);
         }
-        let segment = Arc::new(index.parse_checked(self.blob.read()?)?);
-        let pass = self.cache.pass.load(Ordering::Relaxed);
-        if !self.cache.keep(self.key, &segment, pass) {
+        let segment = self.read(index)?;
+        if self.cache.keeping.load(Ordering::Relaxed) && !self.keep(&segment) {
             self.cache.streamed.fetch_add(1, Ordering::Relaxed);
         }
         Ok(segment)
     }
 
-    fn touch(&self) -> bool {
-        self.cache.get(self.key).is_some()
+    fn load(&self, index: &ServerIndex) {
+        if let Ok(segment) = self.read(index) {
+            self.keep(&segment);
+        }
     }
 
     fn is_resident(&self) -> bool {

@@ -6,6 +6,7 @@ mod support;
 use ciphervec::store::Change;
 use ciphervec::{Mode, Precision, Scheme};
 use ciphervec_server::{CommitKey, Committed, DatabaseError};
+use std::time::{Duration, Instant};
 use support::{Client, KINDS, id_of, open, open_with, runtime};
 
 const COMPACT: (Mode, Precision, Scheme) = (Mode::SealedIndex, Precision::Standard, Scheme::Sealed);
@@ -197,6 +198,16 @@ fn a_collection_larger_than_the_budget_is_answered_and_says_so() {
                 }
                 assert!(database.resident() <= budget);
             }
+            if !degraded {
+                // It is loaded behind the first answer.
+                let patience = Instant::now() + Duration::from_secs(60);
+                while database.resident() < all && Instant::now() < patience {
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+                assert_eq!(database.resident(), all);
+                let answer = runtime.block_on(found.query(bytes.clone())).unwrap();
+                assert_eq!(client.best(&query, &answer.bytes), client.best(&query, &whole.bytes));
+            }
             assert!(budget == 0 || database.resident() > 0);
             database.close();
         }
@@ -278,11 +289,11 @@ fn idle_collections_are_closed_and_opened_again() {
     let mut client = Client::new("faces", COMPACT);
     let made = database.create("faces", client.meta(), client.attachments()).unwrap();
     made.commit(client.add(20), None, None).unwrap();
-    assert_eq!(database.close_idle(std::time::Duration::ZERO), 0, "somebody holds it");
+    assert_eq!(database.close_idle(Duration::ZERO), 0, "somebody holds it");
     drop(made);
-    assert_eq!(database.close_idle(std::time::Duration::from_secs(60)), 0, "just used");
+    assert_eq!(database.close_idle(Duration::from_secs(60)), 0, "just used");
     assert!(database.resident() > 0);
-    assert_eq!(database.close_idle(std::time::Duration::ZERO), 1);
+    assert_eq!(database.close_idle(Duration::ZERO), 1);
     assert_eq!(database.resident(), 0);
     // Its lock is free: an embedded client could write it now.
     drop(ciphervec::store::Store::open(&folder.path().join("faces")).unwrap());

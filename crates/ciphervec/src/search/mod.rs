@@ -9,6 +9,8 @@ mod card;
 mod catalogue;
 #[cfg(feature = "client")]
 mod custody;
+mod evaluate;
+mod held;
 mod index;
 #[cfg(feature = "client")]
 mod open;
@@ -38,7 +40,9 @@ pub use card::WriterCard;
 pub use catalogue::{Catalogue, Origin, Selection};
 #[cfg(feature = "client")]
 pub use custody::Custody;
-pub use index::{Evaluation, SegmentSource, ServerIndex, ServerTimings};
+pub use evaluate::{Evaluation, ServerTimings};
+pub use held::SegmentSource;
+pub use index::ServerIndex;
 #[cfg(feature = "client")]
 pub use open::{Opened, OwnerTimings};
 #[cfg(feature = "client")]

@@ -3,12 +3,15 @@
 //! A scan is bound by memory bandwidth, so that sixteen queries in one pass take little longer than one. Answers are, bit for
 //! bit, those that each query would have got alone, and a query that is refused is refused alone.
 
-use super::index::{Chosen, Evaluation, Held, ServerIndex, ServerTimings, inner_product};
+use super::evaluate::{Evaluation, ServerTimings, inner_product};
+use super::held::{Chosen, Held};
+use super::index::ServerIndex;
 use crate::Mode;
 use crate::error::Result;
 use crate::message::{QueryHead, ResponseWriter, read_floats, read_integers};
 use ciphervec_he::sealed::compact;
 use ciphervec_he::wire::KeyId;
+use std::collections::HashSet;
 use std::time::Instant;
 
 /// Numbers of a query, as its mode has them.
@@ -41,6 +44,11 @@ impl<'a> Asked<'a> {
         let mut chosen = chosen.into_iter();
         let next = chosen.next();
         Ok(Asked { count: head.count, numbers, chosen, next, writer })
+    }
+
+    /// The segments that this query is about and that have not come yet.
+    fn about(&self) -> impl Iterator<Item = [u8; 16]> {
+        self.next.iter().chain(self.chosen.as_slice()).map(|(held, _)| held.head.id.0)
     }
 
     /// Whether this query is about the segment; if so, its head has been written.
@@ -84,13 +92,13 @@ impl ServerIndex {
     fn pass<'a, 'b: 'a>(&'b self, asked: impl Iterator<Item = &'a mut Asked<'b>>) -> Result<()> {
         let mut asked: Vec<&mut Asked<'b>> = asked.collect();
         let mut sums = Vec::new();
-        for held in self.held() {
+        let wanted: HashSet<[u8; 16]> = asked.iter().flat_map(|asked| asked.about()).collect();
+        let wanted: Vec<&Held> =
+            self.held().filter(|held| wanted.contains(&held.head.id.0)).collect();
+        for (held, segment) in wanted.iter().zip(self.rows_of(wanted.iter().copied())) {
+            let segment = segment?;
             let mut about: Vec<&mut &mut Asked<'b>> =
                 asked.iter_mut().filter_map(|asked| asked.begins(held).then_some(asked)).collect();
-            if about.is_empty() {
-                continue;
-            }
-            let segment = held.segment(self)?;
             let (rows, dimension) = (held.head.rows as usize, self.spec().dimension());
             if self.spec().mode() == Mode::Open {
                 for asked in about {

@@ -20,6 +20,7 @@ use rayon::ThreadPool;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::thread;
 use std::time::{Duration, Instant};
 
 pub(crate) const ROWS: &str = "rows";
@@ -85,6 +86,7 @@ pub struct Collection {
     held: RwLock<Arc<Held>>,
     closed: AtomicBool,
     degraded: AtomicBool,
+    loading: AtomicBool,
     /// When other writers of a shared place were last looked for.
     looked: Mutex<Instant>,
     used: Mutex<Instant>,
@@ -109,6 +111,7 @@ impl Collection {
             held: RwLock::new(Arc::new(held)),
             closed: AtomicBool::new(false),
             degraded: AtomicBool::new(false),
+            loading: AtomicBool::new(false),
         }))
     }
 
@@ -302,7 +305,10 @@ impl Collection {
     }
 
     /// The answers to queries that waited together, on the current thread pool.
-    pub(crate) fn answer(&self, queries: &[&[u8]]) -> Vec<Result<Answer, DatabaseError>> {
+    pub(crate) fn answer(
+        self: &Arc<Self>,
+        queries: &[&[u8]],
+    ) -> Vec<Result<Answer, DatabaseError>> {
         self.catch_up();
         let mut held = self.held();
         loop {
@@ -315,6 +321,9 @@ impl Collection {
             if answers.iter().any(gone) && newest.view.head() != held.view.head() {
                 held = newest;
                 continue;
+            }
+            if self.fits(&held) && held.index.missing().next().is_some() {
+                self.load_behind();
             }
             return answers.into_iter().map(|answer| answer.map_err(refused)).collect();
         }
@@ -344,8 +353,7 @@ impl Collection {
                 }));
                 continue;
             }
-            cache.begin();
-            self.warm(held);
+            cache.begin(!self.fits(held));
             answers.extend(held.index.evaluate_many(group).into_iter().map(|evaluation| {
                 let (bytes, timings) = (evaluation?.bytes.into(), QueryTimings::default());
                 Ok(Answer { bytes, version, head, timings, degraded: false })
@@ -365,11 +373,30 @@ impl Collection {
         answers
     }
 
-    /// Reads all segments that are not in memory at once, if all of them fit; those of more are read one by one in the pass.
-    fn warm(&self, held: &Held) {
-        if held.index.bytes() as u64 <= self.engine.cache.budget() {
-            // A segment that cannot be read is met again in the pass, which says so.
-            held.index.warm();
+    /// Whether all of it may be in memory at once.
+    fn fits(&self, held: &Held) -> bool {
+        held.index.bytes() as u64 <= self.engine.cache.budget()
+    }
+
+    /// Loads what is not in memory while queries are answered from the store. One segment at a time: the passes come between.
+    fn load_behind(self: &Arc<Self>) {
+        if self.loading.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let collection = Arc::clone(self);
+        let load = move || {
+            let held = collection.held();
+            for source in held.index.missing() {
+                if collection.closed.load(Ordering::Acquire) {
+                    break;
+                }
+                collection.engine.pool.install(|| source.load(&held.index));
+            }
+            collection.loading.store(false, Ordering::Release);
+        };
+        if let Err(error) = thread::Builder::new().name("ciphervec-load".to_owned()).spawn(load) {
+            self.loading.store(false, Ordering::Release);
+            tracing::warn!(collection = self.name, %error, "no thread to load it: queries read from the store");
         }
     }
 
