@@ -31,7 +31,7 @@ def test_what_was_deleted_leaves_the_servers_disk(
         HttpClient(server.url, keys=keys, state=tmp_path / "state") as client,
         warnings.catch_warnings(),
     ):
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", UserWarning)
         books = client.create_collection("books", D, mode="sealed-index")
         for start in range(0, 40, 10):
             ids = list(range(start, start + 10))
@@ -87,7 +87,7 @@ def test_purging_survives_faults(make: Make, rows: np.ndarray, fault: Fault) -> 
     books.add("a", rows[0])
     network.fault = only("/purge", "POST", fault, 2)
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", UserWarning)
         books.optimize()
     assert network.paths("/purge") == 3
     network.fault = only("/purge", "POST", fault, 99)

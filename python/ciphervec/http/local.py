@@ -95,12 +95,13 @@ class LocalServer:
 
     def _read(self) -> None:
         if self._process.stderr is not None:
-            for line in self._process.stderr:
-                self._last.append(line.rstrip("\n"))
-                found = _LISTENING.search(line)
-                if found and not self.url:
-                    self.url = found[1]
-                    self._ready.set()
+            with self._process.stderr as lines:
+                for line in lines:
+                    self._last.append(line.rstrip("\n"))
+                    found = _LISTENING.search(line)
+                    if found and not self.url:
+                        self.url = found[1]
+                        self._ready.set()
         self._ready.set()
 
     def __enter__(self) -> LocalServer:
