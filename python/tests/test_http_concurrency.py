@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -63,18 +64,9 @@ def test_queries_and_commits_of_many_threads(make: Make, rows: np.ndarray) -> No
 
 def test_a_collection_is_made_once(make: Make, rows: np.ndarray) -> None:
     clients = [make() for _ in range(4)]
-    made: list[Any] = []
-    threads = [
-        threading.Thread(
-            target=lambda client=client: made.append(client.get_or_create_collection("books", D))
-        )
-        for client in clients
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(made) == 4 and clients[0].list_collections() == ["books"]
+    with ThreadPoolExecutor(4) as pool:  # raises what went wrong in a thread
+        made = list(pool.map(lambda client: client.get_or_create_collection("books", D), clients))
+    assert clients[0].list_collections() == ["books"]
     made[0].add("a", rows[0])
     assert all(one.query(rows[0], 1)["ids"] == [["a"]] for one in made)
 
