@@ -200,8 +200,7 @@ impl ResponseWriter {
     }
 }
 
-/// Reads the bitmap of matching rows; bits beyond the last row must be zero.
-#[cfg(feature = "client")]
+/// Reads a bitmap of rows; bits beyond the last row must be zero.
 pub(crate) fn read_bitmap(reader: &mut Reader<'_>, rows: usize) -> Result<Vec<bool>> {
     let bytes = reader.take(rows.div_ceil(8))?;
     if !rows.is_multiple_of(8) && bytes.last().is_some_and(|last| last >> (rows % 8) != 0) {

@@ -104,6 +104,12 @@ fn new_segment(
     if head.id != named {
         return Err(refuse(format!("its rows are those of segment {}", head.id)));
     }
+    if head.kept != head.rows {
+        return Err(refuse(format!(
+            "{} of its {} rows came; a new segment has all",
+            head.kept, head.rows
+        )));
+    }
     if head.rows != segment.rows {
         return Err(refuse(format!("{} rows announced, {} came", segment.rows, head.rows)));
     }

@@ -31,7 +31,7 @@ pub mod tokens;
 pub mod uploads;
 
 pub use ciphervec::store::{CommitKey, Committed, Compacted, SnapshotEntry};
-pub use collection::{Collection, Report, State, Statistics};
+pub use collection::{Collection, Compaction, Report, State, Statistics};
 pub use database::{Database, DatabaseOptions};
 pub use error::DatabaseError;
 pub use scan_queue::{Answer, QueryTimings};

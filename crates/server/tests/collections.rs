@@ -135,7 +135,7 @@ fn snapshots_and_compaction_keep_the_answers() {
             client.best(&query, &runtime.block_on(collection.query(bytes)).unwrap().bytes)
         };
         let best = ask(&made);
-        let done = made.compact().unwrap();
+        let done = made.compact().unwrap().moved;
         assert!(done.files_after < done.files_before, "{done:?}");
         assert_eq!(ask(&made), best);
         let taken = made.snapshot("monday").unwrap();
@@ -337,6 +337,79 @@ fn what_is_purged_is_not_on_the_disk() {
     made.drop_snapshot("monday").unwrap();
     made.purge().unwrap();
     assert_eq!(stored(&stays), 0);
+}
+
+#[test]
+fn compaction_takes_deleted_rows_out_where_the_form_allows_it() {
+    let runtime = runtime();
+    for kind in KINDS {
+        let compact = kind.0 == Mode::SealedIndex && !kind.2.is_additive();
+        let folder = tempfile::tempdir().unwrap();
+        let database = open(folder.path());
+        let mut client = Client::new("faces", kind);
+        let made = database.create("faces", client.meta(), client.attachments()).unwrap();
+        let (many, few, none) = (client.add(200), client.add(100), client.add(50));
+        for change in [&many, &few, &none] {
+            made.commit(change.clone(), None, None).unwrap();
+        }
+        let delete = |change: &Change, rows: Vec<u32>| Change {
+            delete_rows: vec![(id_of(change), rows)],
+            ..Change::default()
+        };
+        // Half of the rows of one segment, and a tenth of another's.
+        let halves = delete(&many, (0..200).step_by(2).collect());
+        let tenths = delete(&few, (0..100).step_by(10).collect());
+        for change in [&halves, &tenths] {
+            made.commit(change.clone(), None, None).unwrap();
+        }
+        for number in (0..200).step_by(2).chain((200..300).step_by(10)) {
+            client.catalogue.mark_deleted(&ciphervec::Id::Number(number));
+        }
+        let query = client.query(2, 5);
+        let ask = || {
+            let bytes = bytes::Bytes::copy_from_slice(query.to_bytes());
+            let answer = runtime.block_on(made.query(bytes)).unwrap().bytes;
+            (answer.len(), client.best(&query, &answer))
+        };
+        let (before, bytes) = (ask(), made.statistics().bytes);
+        assert_eq!(made.compact().unwrap().rows_dropped, if compact { 100 } else { 0 }, "{kind:?}");
+        let after = made.statistics();
+        assert_eq!(after.bytes < bytes, compact);
+        assert_eq!((after.rows, after.deleted), (350, 110), "numbers of rows stay");
+        assert_eq!(ask(), before, "{kind:?}");
+        assert_eq!(made.compact().unwrap().rows_dropped, 0);
+        // What goes for good goes to the last row.
+        made.purge().unwrap();
+        assert_eq!(made.statistics().bytes < after.bytes, compact);
+        assert_eq!(ask(), before, "{kind:?}");
+        // It is found again after a restart, and a state kept before is whole.
+        made.snapshot("now").unwrap();
+        made.commit(delete(&none, vec![3]), None, None).unwrap();
+        made.purge().unwrap();
+        database.restore("faces", "now", "faces").unwrap();
+        assert_eq!(ask(), before, "{kind:?}");
+        assert!(made.verify(&mut |_, _| {}).unwrap().problems.is_empty());
+        database.close();
+        let again = open(folder.path()).get("faces").unwrap();
+        let bytes = bytes::Bytes::copy_from_slice(query.to_bytes());
+        let answer = runtime.block_on(again.query(bytes)).unwrap().bytes;
+        assert_eq!((answer.len(), client.best(&query, &answer)), before);
+    }
+}
+
+#[test]
+fn a_new_segment_has_all_of_its_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = open(folder.path());
+    let mut client = Client::new("faces", COMPACT);
+    let made = database.create("faces", client.meta(), client.attachments()).unwrap();
+    let mut change = client.add(10);
+    let index = ciphervec::search::ServerIndex::new(client.owner.spec().clone()).unwrap();
+    let rows = ciphervec_arith::AlignedBytes::from_slice(&change.add[0].blobs[0].1);
+    let pruned = index.parse(rows).unwrap().prune(client.owner.spec(), |row| row == 4).unwrap();
+    change.add[0].blobs[0].1 = pruned.to_vec();
+    let refused = made.commit(change, None, None).unwrap_err();
+    assert!(refused.to_string().contains("9 of its 10 rows came"), "{refused}");
 }
 
 /// The bytes of every file below a folder.

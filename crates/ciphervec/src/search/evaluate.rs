@@ -6,7 +6,6 @@ use crate::Mode;
 use crate::error::{Error, Result};
 use crate::message::{QueryHead, ResponseWriter, answer_len, read_floats, read_integers};
 use crate::similarity::Probes;
-use ciphervec_he::sealed::compact;
 use ciphervec_he::sealed::ring::{self, Ciphertext, Expanded, Layout, MaskSums};
 use ciphervec_he::wire::{KeyId, Kind, Reader};
 use std::time::Instant;
@@ -164,15 +163,7 @@ impl ServerIndex {
             let segment = segment?;
             let head = &held.head;
             writer.segment(head.id, head.rows, 0, matching.as_deref());
-            let (form, rows) = (self.spec().precision().form(), head.rows as usize);
-            compact::scan(
-                form,
-                segment.data(),
-                rows,
-                self.spec().dimension(),
-                &queries,
-                writer.body(),
-            );
+            segment.scan(self.spec(), &queries, writer.body());
         }
         timings.scan = start.elapsed().as_secs_f64();
         let start = Instant::now();

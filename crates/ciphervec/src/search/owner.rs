@@ -5,7 +5,7 @@ use super::custody::Custody;
 use super::root::Root;
 use super::seal::{Engine, Means, SealedSegment, seal};
 use super::secrets::SegmentSecrets;
-use super::segment::{SegmentHead, data};
+use super::segment::{SegmentHead, words};
 use crate::aead::AeadKey;
 use crate::error::{Error, Result};
 use crate::id::Id;
@@ -169,7 +169,8 @@ impl Owner {
         Ok(rows)
     }
 
-    /// Some rows of a segment at unit length, in the order given, or all of them. The segment is one that `catalogue`
+    /// Some rows of a segment at unit length, in the order given, or all of them. What stands for deleted rows that a server
+    /// has taken out is noise. The segment is one that `catalogue`
     /// knows, whoever sealed it, or the owner's own. The additively homomorphic schemes decrypt little more than these
     /// rows; the others are as fast for all.
     ///
@@ -218,7 +219,8 @@ impl Owner {
             let what = Kind::Segment.as_str();
             return Err(ciphervec_he::Error::WrongKey { what, expected, actual: head.key }.into());
         }
-        let (words, rows) = (data(segment), head.rows as usize);
+        let (words, rows) = (words(&self.spec, &head, segment)?, head.rows as usize);
+        let words = words.as_ref();
         if let Engine::Additive(_) = &self.engine {
             let rows = self.key_pair()?.open_rows(&self.spec, head.rows, words, wanted)?;
             return Ok(rows.iter().map(|&value| value as f32).collect());

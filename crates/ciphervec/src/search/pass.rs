@@ -9,7 +9,6 @@ use super::index::ServerIndex;
 use crate::Mode;
 use crate::error::Result;
 use crate::message::{QueryHead, ResponseWriter, read_floats, read_integers};
-use ciphervec_he::sealed::compact;
 use ciphervec_he::wire::KeyId;
 use std::collections::HashSet;
 use std::time::Instant;
@@ -121,7 +120,7 @@ impl ServerIndex {
             }
             sums.clear();
             let form = self.spec().precision().form();
-            compact::scan(form, segment.data(), rows, dimension, &together, &mut sums);
+            segment.scan(self.spec(), &together, &mut sums);
             let mut rest = sums.as_slice();
             for asked in &mut about {
                 let (own, others) = rest.split_at(asked.count as usize * rows * form.word_bytes());

@@ -145,7 +145,8 @@ pub(super) fn seal(
         (_, true) => root.key_id(),
         (_, false) => KeyId::default(),
     };
-    let head = SegmentHead { id, rows: ids.len() as u32, level, key };
+    let rows = ids.len() as u32;
+    let head = SegmentHead { id, rows, kept: rows, level, key };
     let norms = match spec.metric() {
         Metric::InnerProduct | Metric::L2 => {
             checked.norms.iter().map(|&norm| norm as f32).collect()

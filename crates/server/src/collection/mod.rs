@@ -6,7 +6,7 @@ mod held;
 mod upkeep;
 
 pub(crate) use held::Held;
-pub use upkeep::{Report, Statistics};
+pub use upkeep::{Compaction, Report, Statistics};
 
 use crate::cache::Cache;
 use crate::check;
@@ -231,12 +231,10 @@ impl Collection {
     /// What an earlier commit under that key made, if there was one.
     ///
     /// # Errors
-    /// [`DatabaseError::KeyReused`].
+    /// [`DatabaseError::KeyReused`]; as [`Collection::commit`] where the store has to be opened anew to know.
     pub fn committed(&self, key: Option<CommitKey>) -> Result<Option<Committed>, DatabaseError> {
-        match (key, self.writer().as_ref()) {
-            (Some(key), Some(store)) => Ok(store.committed(&key)?),
-            _ => Ok(None),
-        }
+        let Some(key) = key else { return Ok(None) };
+        Ok(self.open_writer(&mut self.writer())?.committed(&key)?)
     }
 
     /// The writer, opened anew after a failure that left unknown what is on disk.

@@ -3,7 +3,7 @@
 use crate::access::Principal;
 use crate::app::App;
 use crate::body::Incoming;
-use crate::collection::Report;
+use crate::collection::{self, Report};
 use crate::error::DatabaseError;
 use crate::hex;
 use crate::problem::{Problem, ProblemDetails};
@@ -74,6 +74,8 @@ pub async fn verify(
 /// What a compaction did.
 #[derive(Serialize, ToSchema)]
 pub struct Compaction {
+    /// Deleted rows whose words were taken out of segments that go on.
+    rows_dropped: u64,
     /// Segments that went because all of their rows were deleted.
     segments_dropped: u64,
     /// Files that the state named before.
@@ -84,7 +86,8 @@ pub struct Compaction {
     bytes_moved: u64,
 }
 
-/// Moves small files together and drops segments without live rows. No key is needed: sealed bytes move as they are.
+/// Takes deleted rows out of segments in the compact form, moves small files together and drops segments without live rows. No
+/// key is needed.
 #[utoipa::path(post, path = "/v1/collections/{name}/compact", tag = "upkeep", operation_id = "compact",
     params(("name" = String, Path)),
     responses((status = 200, description = "What was done.", body = Compaction)))]
@@ -94,8 +97,9 @@ pub async fn compact(
 ) -> Result<Json<Compaction>, Problem> {
     let collection = app.collection(&name).await?;
     let done = app.blocking(move || collection.compact()).await?;
-    let Compacted { segments_dropped, files_before, files_after, bytes_moved } = done;
-    Ok(Json(Compaction { segments_dropped, files_before, files_after, bytes_moved }))
+    let collection::Compaction { rows_dropped, moved } = done;
+    let Compacted { segments_dropped, files_before, files_after, bytes_moved } = moved;
+    Ok(Json(Compaction { rows_dropped, segments_dropped, files_before, files_after, bytes_moved }))
 }
 
 /// Deletes what neither the present state nor a snapshot refers to, so that what was removed is gone. Whoever may remove may

@@ -14,6 +14,7 @@ mod bound;
 mod masks;
 #[cfg(feature = "client")]
 mod open;
+mod prune;
 #[cfg(feature = "client")]
 mod seal;
 mod words;
@@ -22,6 +23,7 @@ mod words;
 pub use masks::Masks;
 #[cfg(feature = "client")]
 pub use open::{SegmentKey, unmask, unseal};
+pub use prune::{prune, spread, spread_sums};
 #[cfg(feature = "client")]
 pub use seal::seal;
 #[cfg(feature = "hazmat")]
