@@ -10,7 +10,7 @@ import httpx
 import numpy as np
 import pytest
 
-from ciphervec import HttpClient, Keys, ServerError
+from ciphervec import HttpClient, Keys, PersistentClient, ServerError
 from ciphervec.http import LocalServer
 from network import D, Fault, Faulty, Make, halve, lose, only, storm
 
@@ -55,6 +55,37 @@ def test_what_was_deleted_leaves_the_servers_disk(
         assert books.query(rows[[3, 39]], 1)["ids"] == [[3], [39]] and books.count() == 20
         books.add("new", rows[0])
         assert books.query(rows[0], 1)["ids"] == [["new"]]
+
+
+@pytest.mark.parametrize("mode", ["sealed-index", "sealed"])
+def test_a_server_takes_deleted_rows_out_by_itself(
+    tmp_path: Path, keys: Keys, rows: np.ndarray, mode: str
+) -> None:
+    data = tmp_path / "db"
+    wanted = rows[1:40:2]
+    with LocalServer(data) as server, HttpClient(server.url, keys=keys, state=None) as client:
+        books = client.create_collection("books", D, mode=mode)
+        books.add(list(range(40)), rows[:40], documents=[f"page {row}" for row in range(40)])
+        books.delete(list(range(0, 40, 2)))
+        before = books.query(wanted, 5)
+        held = books.get(include=["embeddings", "documents"])
+        answer = httpx.post(f"{server.url}/v1/collections/books/compact", trust_env=False).json()
+        assert answer["rows_dropped"] == (20 if mode == "sealed-index" else 0)
+        with HttpClient(server.url, keys=keys, state=None) as fresh:
+            again = fresh.get_collection("books")
+            for collection in (books, again):
+                found = collection.query(wanted, 5)
+                assert found["ids"] == before["ids"]
+                assert np.allclose(found["scores"], before["scores"], atol=1e-3), "a sealed query has noise"
+                rest = collection.get(include=["embeddings", "documents"])
+                assert rest["documents"] == held["documents"]
+                assert np.array_equal(np.asarray(rest["embeddings"]), np.asarray(held["embeddings"]))
+    with PersistentClient(data, keys) as embedded:
+        books = embedded.get_collection("books")
+        assert books.query(wanted, 5)["ids"] == before["ids"]
+        books.optimize()
+        assert books.query(wanted, 1)["ids"] == [[row] for row in range(1, 40, 2)]
+        books.verify()
 
 
 @pytest.mark.parametrize("status", [404, 405])
