@@ -5,7 +5,7 @@ PYTHON ?= python3
 STEPS = $(PYTHON) tools/steps.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test ci bench lint wheel lock clean
+.PHONY: help demo test ci bench faults lint wheel lock clean
 
 help: ## What each command does
 	@$(STEPS) help
@@ -20,6 +20,9 @@ ci: test ## Exactly CI
 
 bench: ## Remake benches/results/* and the README's table on this machine
 	@$(STEPS) bench
+
+faults: ## Kill, damage, fill and wear out a server, for an hour; remake the README's list of what it took
+	@$(STEPS) faults
 
 lint: ## Formatting, clippy, ruff and mypy only
 	@$(STEPS) lint

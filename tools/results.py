@@ -7,12 +7,13 @@ import sys
 from pathlib import Path
 
 from ciphervec.bench import additive_report, lookup_report, report
-from ciphervec.bench.serving import throughput_report
+from ciphervec.bench.serving import faults_report, throughput_report
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benches" / "results"
 SEARCH = ("search-1-query.json", "search-64-queries.json", "search-tenseal.json")
 ADDITIVE = ("paillier-2048", "paillier-3072", "damgard-jurik-3072", "okamoto-uchiyama-3072", "elgamal")
+FAULTS = ("kill", "flips", "full-disk", "soak")
 MISSING = "Run `make bench` to fill this in."
 
 
@@ -53,7 +54,19 @@ def server() -> str:
     return throughput_report.summary(json.loads(path.read_text())[0]) if path.exists() else MISSING
 
 
-SECTIONS = {"bench-additive": additive, "bench-lookup": lookup, "bench-server": server, "bench": search}
+def faults() -> str:
+    """The server broken on purpose."""
+    paths = [path for name in FAULTS if (path := RESULTS / f"faults-{name}.json").exists()]
+    return faults_report.summary([json.loads(path.read_text())[0] for path in paths]) if paths else MISSING
+
+
+SECTIONS = {
+    "bench-additive": additive,
+    "bench-lookup": lookup,
+    "bench-server": server,
+    "bench-faults": faults,
+    "bench": search,
+}
 
 
 def filled(text: str) -> str:

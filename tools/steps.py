@@ -263,6 +263,12 @@ def reproduce(study: str, *arguments: str) -> Callable[[], None]:
                    "--plot", f"{base}.png")  # fmt: skip
 
 
+def fault(kind: str, *arguments: str) -> Callable[[], None]:
+    base = str(RESULTS / f"faults-{kind}")
+    picture = ["--plot", f"{base}.png"] if kind == "soak" else []
+    return program("bench", "faults", kind, *arguments, "--json", f"{base}.json", *picture)
+
+
 def bench(stem: str, *arguments: str) -> Callable[[], None]:
     return results(stem, "search", *arguments)
 
@@ -380,6 +386,17 @@ TARGETS: dict[str, list[Step]] = {
         Step("ive-pel", "the study of private lookup, remade", reproduce("ive-pel", "--repeats", "3")),
         Step("server", "a server under load", results("server", "server", "--seconds", "60")),
         Step("readme", "fill the README's tables", fill_readme),
+    ],
+    "faults": [
+        MACHINE,
+        MAKE_VENV,
+        TEST_TOOLS,
+        WHEEL,
+        Step("kill", "kill -9, a thousand times", fault("kill", "--turns", "1000")),
+        Step("flips", "bits flipped in every file", fault("flips", "--samples", "2000")),
+        Step("full-disk", "a disk that runs full", fault("full-disk")),
+        Step("soak", "half an hour of steady work", fault("soak", "--minutes", "30")),
+        Step("readme", "fill the README's lists", fill_readme),
     ],
     "lock": [MACHINE, MAKE_VENV, Step("lock", "resolve requirements-dev.txt", lock)],
 }

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ..bench import report
-from ..bench.serving import damage, kill, soak
+from ..bench import machine, report
+from ..bench.serving import damage, faults_report, kill, soak
 from ..errors import InvalidInput
 from ..spec import MODES
 from .measuring import JsonFile, PlotFile, at_least, one_of, watching, write
@@ -53,15 +53,7 @@ def kill_loop(
     )
     with watching(settings.turns) as (notify, step):
         record = kill.run(settings, notify, step)
-    share = record["unknown_done_share"]
-    _tell(
-        record,
-        json_file,
-        f"killed {record['turns']:,} times in {record['seconds']:,.0f} s: {record['acknowledged_commits']:,} commits "
-        f"acknowledged, none lost; {record['unknown_batches']:,} cut short, none half done"
-        f"{'' if share is None else f' ({share:.0%} of them done)'}; {record['compared_queries']:,} answers right; started "
-        f"again in {record['median_start_ms']:,.0f} ms (median), {record['max_start_ms']:,.0f} ms at most",
-    )
+    _tell(record, json_file)
 
 
 @faults_app.command("flips")
@@ -82,7 +74,7 @@ def flips(
     """
     with watching(16) as (notify, step):
         record = damage.flips(at_least(samples, 1, "--samples"), notify, step, seed=seed, folder=folder)
-    _tell(record, json_file, f"{record['flips']:,} flipped bits in {record['files']} files, all noticed")
+    _tell(record, json_file)
 
 
 @faults_app.command("full-disk")
@@ -105,12 +97,7 @@ def full_disk(
         )
     with watching(1) as (notify, _):
         record = damage.full_disk(at_least(megabytes, 4, "--megabytes"), notify)
-    _tell(
-        record,
-        json_file,
-        f"full at {record['rows_until_full']:,} rows; refused, answered meanwhile, made room, went on, restarted: "
-        f"{record['rows_after_restart']:,} rows, none lost",
-    )
+    _tell(record, json_file)
 
 
 @faults_app.command("soak")
@@ -141,19 +128,14 @@ def soak_run(
     )
     with watching(soak.steps(settings)) as (notify, step):
         outcome = soak.run(settings, notify, step)
-    record = outcome.record
-    _tell(
-        record,
-        json_file,
-        f"{record['minutes']:.1f} minutes: memory {record['rss_mb']:,.0f} MB, drift {100 * record['memory_drift']:+.1f}%; "
-        f"median latency drift {100 * record['latency_drift']:+.1f}%; {record['errors']} errors",
-    )
+    _tell(outcome.record, json_file)
     write(plot_file, lambda path: soak.plot(outcome, path))
 
 
-def _tell(record: dict[str, Any], json_file: Path | None, sentence: str) -> None:
+def _tell(record: dict[str, Any], json_file: Path | None) -> None:
+    record["machine"] = machine.describe()
     if json_file == Path("-"):
         print_json([record])
     else:
-        screen.print(sentence, highlight=False)
+        screen.print(faults_report.sentence(record), highlight=False)
     write(json_file, lambda path: report.write_json([record], path))

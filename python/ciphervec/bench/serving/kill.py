@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 
 from ...errors import CiphervecError
@@ -141,10 +142,12 @@ def _work_until_killed(
         try:
             with closing(_client(server, keys)) as client:
                 first = (turn * settings.writers + number) << 32
-                _write(client.get_collection(NAME), ledger, mine, first, stop, acknowledged)
+                owned = [name for name in ledger.present if (name >> 32) % settings.writers == number]
+                compact = f"{server.url}/v1/collections/{NAME}/compact"
+                _write(client.get_collection(NAME), compact, ledger, mine, owned, first, stop, acknowledged)
         except LedgerError as error:
             broken.append(error)
-        except CiphervecError:
+        except (CiphervecError, httpx.TransportError):
             pass  # it was killed in the middle: the ledger keeps the batch as unknown
 
     threads = [
@@ -168,18 +171,21 @@ def _work_until_killed(
 
 def _write(
     collection: Any,
+    compact: str,
     ledger: Ledger,
     chance: random.Random,
+    mine: list[int],
     first: int,
     stop: threading.Event,
     acknowledged: threading.Semaphore,
 ) -> None:
-    """Adds, deletes and merges until the server is gone. Ids are this writer's own, so that no two collide."""
-    mine: list[int] = []
+    """Adds, deletes and merges until the server is gone, and lets it compact. Ids are this writer's own, `mine` of earlier
+    turns, so that no two writers collide."""
     while not stop.is_set():
         choice = chance.random()
-        if mine and choice < (0.6 if len(ledger.present) > KEEP else 0.25):
-            gone = frozenset(chance.sample(mine, chance.randint(1, len(mine))))
+        if len(mine) > 1 and choice < (0.6 if len(ledger.present) > KEEP else 0.25):
+            most = min(len(mine) // 2, 4 * MOST_ROWS)
+            gone = frozenset(chance.sample(mine, chance.randint(1, most)))
             attempt = ledger.begin(gone, adds=False)
             collection.delete(sorted(gone))
             ledger.acknowledge(attempt)
@@ -187,6 +193,10 @@ def _write(
             mine = [name for name in mine if name not in gone]
         elif choice > 0.97:
             collection.optimize()
+        elif choice > 0.94:
+            answer = httpx.post(compact, timeout=60, trust_env=False)
+            if answer.status_code not in (httpx.codes.OK, httpx.codes.SERVICE_UNAVAILABLE):
+                raise LedgerError(f"a compaction is answered {answer.status_code}: {answer.text}")
         else:
             ids = list(range(first, first + chance.randint(1, MOST_ROWS)))
             first = ids[-1] + 1
