@@ -215,6 +215,49 @@ fn a_collection_larger_than_the_budget_is_answered_and_says_so() {
 }
 
 #[test]
+fn collections_that_push_each_other_out_of_memory_are_answered_and_say_so() {
+    let runtime = runtime();
+    let folder = tempfile::tempdir().unwrap();
+    let (path, names) = (folder.path().to_str().unwrap().to_owned(), ["faces", "texts"]);
+    let mut clients = names.map(|name| Client::new(name, COMPACT));
+    let database = open(folder.path());
+    for (name, client) in names.iter().zip(&mut clients) {
+        let made = database.create(name, client.meta(), client.attachments()).unwrap();
+        for _ in 0..3 {
+            made.commit(client.add(50), None, None).unwrap();
+        }
+    }
+    let each = database.get("faces").unwrap().statistics().bytes;
+    database.close();
+    // Either of them fits, both do not.
+    let database = open_with(&path, each * 3 / 2);
+    let queries = clients.each_ref().map(|client| client.query(1, 7));
+    let ask = |which: usize| {
+        let bytes = bytes::Bytes::copy_from_slice(queries[which].to_bytes());
+        let answer = runtime.block_on(database.get(names[which]).unwrap().query(bytes)).unwrap();
+        assert_eq!(clients[which].best(&queries[which], &answer.bytes)[0].len(), 5);
+        answer.degraded
+    };
+    assert!(!ask(0), "cold, and nothing to complain of");
+    let full = database.get("faces").unwrap().statistics();
+    let patience = Instant::now() + Duration::from_secs(60);
+    while database.get("faces").unwrap().statistics().resident < full.bytes / 2
+        && Instant::now() < patience
+    {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    assert!(!ask(1));
+    // The second one takes the first one's place, whose turn to load is not yet.
+    let pushed_out = || database.get("faces").unwrap().statistics().resident < full.bytes * 2 / 3;
+    while !pushed_out() && Instant::now() < patience {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    assert!(ask(0), "read from the store because of the budget");
+    assert!(database.resident() <= each * 3 / 2);
+    database.close();
+}
+
+#[test]
 fn queries_that_wait_together_are_answered_in_one_pass_and_leavers_are_skipped() {
     let runtime = runtime();
     let folder = tempfile::tempdir().unwrap();

@@ -76,6 +76,17 @@ pub(crate) struct Engine {
 /// Bytes that the answers of one pass may take together; a single query whose answer takes more is refused.
 const MOST_ANSWERED: u64 = 1 << 30;
 
+/// What was loaded is not loaded again for so long: where collections push each other out of memory, that would be all that is
+/// ever done.
+const LOAD_EVERY: Duration = Duration::from_secs(30);
+
+/// Whether rows are on their way into memory, and of which state they were last.
+#[derive(Default)]
+struct Loading {
+    busy: bool,
+    done: Option<([u8; 32], Instant)>,
+}
+
 /// One open collection.
 pub struct Collection {
     name: String,
@@ -86,7 +97,7 @@ pub struct Collection {
     held: RwLock<Arc<Held>>,
     closed: AtomicBool,
     degraded: AtomicBool,
-    loading: AtomicBool,
+    loading: Mutex<Loading>,
     /// When other writers of a shared place were last looked for.
     looked: Mutex<Instant>,
     used: Mutex<Instant>,
@@ -111,7 +122,7 @@ impl Collection {
             held: RwLock::new(Arc::new(held)),
             closed: AtomicBool::new(false),
             degraded: AtomicBool::new(false),
-            loading: AtomicBool::new(false),
+            loading: Mutex::default(),
         }))
     }
 
@@ -331,6 +342,7 @@ impl Collection {
         let (version, head) = (held.view.manifest().version, held.view.head());
         let cache = &self.engine.cache;
         let before = cache.streamed();
+        let pushed_out = self.has_been_loaded(head) && held.index.missing().next().is_some();
         let mut answers = Vec::with_capacity(queries.len());
         let mut rest = queries;
         while !rest.is_empty() {
@@ -357,7 +369,7 @@ impl Collection {
                 Ok(Answer { bytes, version, head, timings, degraded: false })
             }));
         }
-        let degraded = cache.streamed() > before;
+        let degraded = pushed_out || cache.streamed() > before;
         if degraded && !self.degraded.swap(degraded, Ordering::Relaxed) {
             tracing::warn!(
                 collection = self.name,
@@ -376,10 +388,25 @@ impl Collection {
         held.index.bytes() as u64 <= self.engine.cache.budget()
     }
 
+    fn loading(&self) -> MutexGuard<'_, Loading> {
+        self.loading.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether all of that state was brought into memory once: what is missing has made room for others since.
+    fn has_been_loaded(&self, head: [u8; 32]) -> bool {
+        self.loading().done.is_some_and(|(of, _)| of == head)
+    }
+
     /// Loads what is not in memory while queries are answered from the store. One segment at a time: the passes come between.
     fn load_behind(self: &Arc<Self>) {
-        if self.loading.swap(true, Ordering::AcqRel) {
-            return;
+        {
+            let mut loading = self.loading();
+            let head = self.held().view.head();
+            let lately = |(of, at): (_, Instant)| of == head && at.elapsed() < LOAD_EVERY;
+            if loading.busy || loading.done.is_some_and(lately) {
+                return;
+            }
+            loading.busy = true;
         }
         let collection = Arc::clone(self);
         let load = move || {
@@ -390,10 +417,11 @@ impl Collection {
                 }
                 collection.engine.pool.install(|| source.load(&held.index));
             }
-            collection.loading.store(false, Ordering::Release);
+            let done = Some((held.view.head(), Instant::now()));
+            *collection.loading() = Loading { busy: false, done };
         };
         if let Err(error) = thread::Builder::new().name("ciphervec-load".to_owned()).spawn(load) {
-            self.loading.store(false, Ordering::Release);
+            self.loading().busy = false;
             tracing::warn!(collection = self.name, %error, "no thread to load it: queries read from the store");
         }
     }
