@@ -63,7 +63,7 @@ impl DatabaseError {
     /// What may be told to a stranger: no path, no system's answer.
     pub fn public(&self) -> String {
         match self {
-            Self::Full(_) => "no space left; nothing was changed, make room and try again".into(),
+            Self::Full(_) => "no space left; nothing was changed".into(),
             Self::Corrupt(_) => {
                 "stored bytes are damaged; the log names the file, restore it from a copy".into()
             }

@@ -120,7 +120,7 @@ impl Problem {
     /// 507.
     pub fn full(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::INSUFFICIENT_STORAGE, "full", detail)
-            .hint("nothing was changed; free some space on the server, then send the request again")
+            .hint("free some space on the server, then send the request again")
     }
 
     /// 500: the cause is in the server's log, under the request's id.

@@ -314,7 +314,7 @@ fn refused(error: &io::Error) -> Problem {
     tracing::error!(%error, "an upload could not be stored");
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-            Problem::full("no space left for uploads")
+            Problem::full("no space left for uploads; nothing was changed")
         }
         _ => Problem::internal(),
     }

@@ -62,7 +62,7 @@ def error_of(reply: Reply, doing: str, server: str) -> CiphervecError:
             "itself if it is right."
         )
     if status == 507:
-        return StorageError(f"{doing}: the disk of {server} is full ({says}). Nothing was changed.")
+        return StorageError(f"{doing}: the disk of {server} is full: {says}.")
     if status in (400, 405, 413, 415, 422):
         return InvalidInput(f"{doing}: {server} refuses it: {says}.")
     if status in (429, 503):

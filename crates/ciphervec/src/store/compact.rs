@@ -37,12 +37,17 @@ impl Store {
     /// # Errors
     /// [`StoreError::Corrupt`] when a blob to be moved is damaged: nothing was changed; as [`Store::commit`].
     pub fn compact(&mut self, thorough: bool) -> Result<Compacted, StoreError> {
+        self.repack(true, thorough)
+    }
+
+    /// With `gather`, small blobs go together; without, only packs that hold dead bytes are written anew.
+    fn repack(&mut self, gather: bool, thorough: bool) -> Result<Compacted, StoreError> {
         self.require_writable()?;
         let empty = |segment: &SegmentEntry| segment.deleted.len() == segment.rows;
         let segments_dropped = self.current.segments.iter().filter(|one| empty(one)).count() as u64;
         let mut live = Manifest::clone(&self.current);
         live.segments.retain(|segment| !empty(segment));
-        let moving = self.to_move(&live, thorough)?;
+        let moving = self.to_move(&live, gather, thorough)?;
         let files_before = files(&self.current);
         if moving.is_empty() && segments_dropped == 0 {
             return Ok(Compacted {
@@ -106,7 +111,7 @@ impl Store {
     /// # Errors
     /// As [`Store::compact`] and [`Store::collect_garbage`].
     pub fn purge(&mut self) -> Result<(), StoreError> {
-        self.compact(true)?;
+        self.repack(false, true)?;
         // The state before the latest is kept as well; a commit that changes nothing makes the two the same.
         self.publish(None, |_, _, _| Ok(()))?;
         self.collect_garbage()?;
@@ -114,7 +119,12 @@ impl Store {
     }
 
     /// Blobs that lie better in a new pack, each once, in the order of the segments.
-    fn to_move(&self, live: &Manifest, thorough: bool) -> Result<Vec<BlobRef>, StoreError> {
+    fn to_move(
+        &self,
+        live: &Manifest,
+        gather: bool,
+        thorough: bool,
+    ) -> Result<Vec<BlobRef>, StoreError> {
         let mut seen = HashSet::new();
         let blobs: Vec<BlobRef> = live
             .segments
@@ -144,7 +154,7 @@ impl Store {
         }
         let alone = |blob: &&BlobRef| blob.place == Place::File && blob.file_length() < SMALL;
         // One small file is no better off in a pack of its own.
-        let few = small.len() + blobs.iter().filter(alone).count() < 2;
+        let few = !gather || small.len() + blobs.iter().filter(alone).count() < 2;
         let moves = |blob: &BlobRef| match blob.place {
             Place::File => !few && alone(&blob),
             Place::Pack { pack, .. } => wasteful.contains(&pack) || !few && small.contains(&pack),
