@@ -386,11 +386,6 @@ TARGETS: dict[str, list[Step]] = {
         Step("ive-pel", "the study of private lookup, remade", reproduce("ive-pel", "--repeats", "3")),
         Step("server", "a server under load", results("server", "server", "--seconds", "60")),
         Step(
-            "server-sealed",
-            "the same with sealed queries",
-            results("server-sealed", "server", "--mode", "sealed", "--seconds", "30"),
-        ),
-        Step(
             "server-budget",
             "the same with less memory than rows",
             results("server-budget", "server", "--memory-budget", "200MB", "--seconds", "30"),

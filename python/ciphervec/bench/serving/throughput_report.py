@@ -78,6 +78,9 @@ def plot(outcome: Outcome, path: Path) -> None:
     for label, load in (("queries alone", outcome.load), ("while vectors are added", outcome.mixed)):
         _curve(axes, label, load.milliseconds())
     axes.set_xscale("log")
+    axes.xaxis.set_major_locator(plt.LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(plt.FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(plt.NullFormatter())
     axes.set_xlabel("milliseconds from request to whole answer")
     axes.set_ylabel("answers, %")
     axes.set_ylim(0, 100.5)
