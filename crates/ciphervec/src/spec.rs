@@ -167,6 +167,11 @@ impl IndexSpec {
         self.precision
     }
 
+    /// Whether segments are in the compact form, where every row has words of its own.
+    pub fn is_compact(&self) -> bool {
+        self.mode() == Mode::SealedIndex && !self.scheme().is_additive()
+    }
+
     /// The scheme; [`Scheme::Sealed`] in mode `open` too, which encrypts nothing.
     pub fn scheme(&self) -> Scheme {
         self.scheme

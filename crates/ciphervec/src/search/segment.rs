@@ -146,10 +146,9 @@ impl SegmentHead {
         if gap.iter().chain(reader.take(HEAD_LEN - 36)?).any(|&byte| byte != 0) {
             return Err(reader.error("reserved bytes must be zero").into());
         }
-        let compact = spec.mode() == Mode::SealedIndex && !spec.scheme().is_additive();
         let kept = match (pruned, kept) {
             (0, 0) => rows,
-            (1, kept) if compact && kept > 0 && kept < rows => kept,
+            (1, kept) if spec.is_compact() && kept > 0 && kept < rows => kept,
             _ => {
                 let detail =
                     format!("{kept} of {rows} rows kept, marked {pruned}, are not possible here");
@@ -288,7 +287,7 @@ impl Segment {
     /// The same segment without the words of rows that are deleted; `None` where none can be taken out: in other forms than
     /// the compact one, or where nothing would change, or nothing be left.
     pub fn prune(&self, spec: &IndexSpec, deleted: impl Fn(u32) -> bool) -> Option<AlignedBytes> {
-        if spec.mode() != Mode::SealedIndex || spec.scheme().is_additive() {
+        if !spec.is_compact() {
             return None;
         }
         let there = |row: u32| self.kept.as_ref().is_none_or(|kept| kept[row as usize]);
