@@ -240,6 +240,10 @@ def pytest_on(name: str) -> Callable[[], None]:
     return lambda: on_backend(name, [str(PYTHON), "-m", "pytest", "-q", "-m", "core"])
 
 
+def structure() -> None:
+    call([str(PYTHON), "tools/structure.py"])
+
+
 def licences() -> None:
     call([str(PYTHON), "tools/licences.py"])
 
@@ -329,6 +333,7 @@ LINTS = [
     Step("clippy", "Rust lints, warnings are errors", clippy),
     Step("ruff", "Python formatting and lints", ruff),
     Step("mypy", "Python types, strict", module("mypy")),
+    Step("structure", "no circle between the modules of a crate", structure),
 ]
 
 TARGETS: dict[str, list[Step]] = {

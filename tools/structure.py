@@ -1,0 +1,179 @@
+"""Rust crates in, their floors out, and an error for every circle between modules. Standard library only.
+
+`python3 tools/structure.py` looks at every crate and fails on what is held; `python3 tools/structure.py crates/he`
+looks at one and fails on any circle of files; `--floors` lists the rooms floor by floor. A file stands above those
+whose items it uses; a room is a file or a folder directly under `src`, and its floor is the longest chain below it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+from rust_modules import Crate, Graph
+
+ROOT = Path(__file__).resolve().parent.parent
+CRATES = ["crates/arith", "crates/he", "crates/ciphervec", "crates/server", "python"]
+HELD: set[str] = set()
+"""Crates that may have no circle between files."""
+FLOORS: dict[str, int] = {}
+"""Crates that may have no circle between rooms either, and how many floors each may have."""
+
+FORM_CRATE = "crates/ciphervec"
+FORM_LIMIT: int | None = None
+"""How many places of that crate may ask for mode, scheme or precision outside the rooms that resolve them."""
+FORM_ROOMS = ("search/form/", "index/", "mode.rs", "scheme.rs", "spec.rs")
+OTHER_ROOMS = ("similarity/", "pairs/", "lookup/")
+"""Rooms whose precision and scheme are their own."""
+FORM_NAME = re.compile(r"\b(Mode|Scheme|Precision)::")
+FORM_CALL = re.compile(r"\.(?:mode|scheme|precision)\(\)|\bis_additive\b|\bis_compact\b|\bencrypts_\w+")
+
+
+@dataclass
+class Plan:
+    """What one crate looks like."""
+
+    files: Graph
+    rooms: Graph
+    floors: dict[str, int]
+    circles: list[list[str]]
+    room_circles: list[list[str]]
+
+
+def components(graph: Graph) -> list[list[str]]:
+    """Strongly connected components, those below first (Tarjan, without recursion)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+    for start in graph:
+        work = [(start, iter(sorted(graph[start])))] if start not in index else []
+        if work:
+            index[start] = low[start] = len(index)
+            stack.append(start)
+        while work:
+            node, below = work[-1]
+            for child in below:
+                if child not in index:
+                    index[child] = low[child] = len(index)
+                    stack.append(child)
+                    work.append((child, iter(sorted(graph[child]))))
+                    break
+                if child in stack:
+                    low[node] = min(low[node], index[child])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == index[node]:
+                    at = stack.index(node)
+                    found.append(sorted(stack[at:]))
+                    del stack[at:]
+    return found
+
+
+def room(file: str) -> str:
+    """The file or folder directly under `src`; `x.rs` beside a folder `x` is of that room."""
+    return file.partition("/")[0].removesuffix(".rs")
+
+
+def fold(files: Graph) -> Graph:
+    rooms: Graph = {room(file): defaultdict(set) for file in files}
+    for file, uses in files.items():
+        for target, names in uses.items():
+            if room(target) != room(file):
+                rooms[room(file)][room(target)] |= names
+    return rooms
+
+
+def heights(graph: Graph, parts: list[list[str]]) -> dict[str, int]:
+    floors: dict[str, int] = {}
+    for part in parts:
+        below = {target for node in part for target in graph[node]} - set(part)
+        for node in part:
+            floors[node] = 1 + max((floors[target] for target in below), default=0)
+    return floors
+
+
+def look(folder: Path) -> Plan:
+    manifest = (folder / "Cargo.toml").read_text(encoding="utf-8")
+    name = re.search(r'^name\s*=\s*"([^"]+)"', manifest, re.MULTILINE)
+    files = Crate(folder / "src", name[1].replace("-", "_") if name else "").graph()
+    rooms = fold(files)
+    parts = components(rooms)
+    return Plan(
+        files,
+        rooms,
+        heights(rooms, parts),
+        [part for part in components(files) if len(part) > 1],
+        [part for part in parts if len(part) > 1],
+    )
+
+
+def ties(graph: Graph, circle: list[str]) -> list[str]:
+    return [
+        f"    {node} -> {target}: {', '.join(sorted(graph[node][target]))}"
+        for node in circle
+        for target in sorted(graph[node])
+        if target in circle
+    ]
+
+
+def report(crate: str, plan: Plan, held: bool, allowed: int | None, with_floors: bool) -> bool:
+    """Prints one crate and says whether it is as it has to be."""
+    height = max(plan.floors.values(), default=0)
+    print(f"{crate}: {len(plan.files)} files in {len(plan.rooms)} rooms on {height} floors", end="")
+    print("" if allowed is None else f", at most {allowed}")
+    if with_floors:
+        for floor in range(height, 0, -1):
+            print(f"  {floor:2}  {' '.join(sorted(r for r, at in plan.floors.items() if at == floor))}")
+    for kind, graph, circles in (
+        ("files", plan.files, plan.circles),
+        ("rooms", plan.rooms, plan.room_circles),
+    ):
+        for circle in circles:
+            print(f"  circle of {len(circle)} {kind}: {' '.join(circle)}")
+            print("\n".join(ties(graph, circle)))
+    return not (held and plan.circles) and (allowed is None or not (plan.room_circles or height > allowed))
+
+
+def form_places(folder: Path) -> list[str]:
+    """Lines of a crate, as file:line, that ask for the form although they are not of the rooms that resolve it."""
+    crate = Crate(folder / "src", "")
+    by_file = {module.file: module for module in reversed(crate.modules)}
+    places = []
+    for file, text in sorted(crate.texts.items()):
+        if file.startswith(FORM_ROOMS):
+            continue
+        for number, line in enumerate(text.splitlines(), 1):
+            asked = 0 if file.startswith(OTHER_ROOMS) else len(FORM_CALL.findall(line))
+            for name in FORM_NAME.findall(line):
+                defined = crate.resolve(by_file[file], [name])
+                asked += isinstance(defined, str) and not defined.startswith(OTHER_ROOMS)
+            places += [f"{file}:{number}"] * asked
+    return places
+
+
+def main(arguments: list[str]) -> int:
+    with_floors = "--floors" in arguments
+    named = [argument.rstrip("/") for argument in arguments if argument != "--floors"]
+    good = True
+    for crate in named or CRATES:
+        held = bool(named) or crate in HELD
+        good &= report(crate, look(ROOT / crate), held, FLOORS.get(crate), with_floors)
+        if crate == FORM_CRATE:
+            places = form_places(ROOT / crate)
+            count = len({place.partition(":")[0] for place in places})
+            limit = "" if FORM_LIMIT is None else f", at most {FORM_LIMIT}"
+            print(f"  {len(places)} places in {count} files ask for mode, scheme or precision{limit}")
+            if with_floors or (FORM_LIMIT is not None and len(places) > FORM_LIMIT):
+                print("\n".join(f"    {place}" for place in places))
+            good &= FORM_LIMIT is None or len(places) <= FORM_LIMIT
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
