@@ -1,6 +1,6 @@
 //! CKKS for Python: the server and who encrypts for it. Rows of doubles and bytes enter, arrays and bytes leave.
 
-use ciphervec::pairs::{EncryptedArray, Lengths, Options, Rows, Server, encrypt_for};
+use ciphervec::similarity::ckks::{EncryptedArray, Lengths, Options, Rows, Server, encrypt_for};
 use ciphervec_he::ckks::PublicKey;
 use numpy::{PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;

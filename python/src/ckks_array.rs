@@ -1,6 +1,6 @@
 //! Vectors under CKKS, for Python: what is known about them without a key, and their bytes.
 
-use ciphervec::pairs::{EncryptedArray, Finish};
+use ciphervec::similarity::ckks::{EncryptedArray, Finish};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

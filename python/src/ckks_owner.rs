@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ciphervec::pairs::{KeyList, Operation, Owner, Plan, Request};
+use ciphervec::similarity::ckks::{KeyList, Operation, Owner, Plan, Request};
 use ciphervec_he::ckks::{Params, ParamsSpec, PublishPolicy, Ring};
 use ciphervec_he::params::Security;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2};

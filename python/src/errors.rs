@@ -3,10 +3,10 @@
 use std::io::ErrorKind;
 
 use ciphervec::Error;
-use ciphervec::aead::EnvelopeError;
 use ciphervec::decode::DecodeError;
-use ciphervec::id::IdError;
-use ciphervec::keyfile::KeyfileError;
+use ciphervec::protect::aead::EnvelopeError;
+use ciphervec::protect::id::IdError;
+use ciphervec::protect::keyfile::KeyfileError;
 use ciphervec::store::StoreError;
 use ciphervec_arith::error::ArithError;
 use ciphervec_he::Error as SchemeError;

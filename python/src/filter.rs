@@ -1,6 +1,6 @@
 //! Keyed tags of filterable fields enter, the rows that carry them leave; the server's side.
 
-use ciphervec::filter::FilterTags;
+use ciphervec::protect::filter::FilterTags;
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use ciphervec::aead::AeadKey;
-use ciphervec::noisepool::{self, NoisePoolError};
-use ciphervec::similarity::{EncryptedVectors, Vectors};
+use ciphervec::protect::aead::AeadKey;
+use ciphervec::protect::noise_pool::{self, NoisePoolError};
+use ciphervec::similarity::additive::{EncryptedVectors, Vectors};
 use ciphervec_he::additive::{Decrypt, Evaluate};
 use ciphervec_he::factoring::{NoisePool, Pooled};
 use numpy::{PyReadonlyArray2, PyUntypedArrayMethods};
@@ -110,7 +110,7 @@ impl PyNoisePool {
         let taken = self.pool.write().unwrap_or_else(PoisonError::into_inner).take();
         let pool = taken.ok_or_else(used_up)?;
         on_factoring!(&*self.secret, key => {
-            let write = || noisepool::save(Path::new(path), pool, key, &sealing(&self.secret));
+            let write = || noise_pool::save(Path::new(path), pool, key, &sealing(&self.secret));
             py.detach(write).map_err(Raise::raise)
         })
     }
@@ -119,7 +119,7 @@ impl PyNoisePool {
     #[staticmethod]
     fn claim(py: Python<'_>, path: &str, keys: &PyAdditiveSecretKey) -> PyResult<Self> {
         let pool = on_factoring!(&*keys.0, key => {
-            let take = || noisepool::claim(Path::new(path), key, &sealing(&keys.0));
+            let take = || noise_pool::claim(Path::new(path), key, &sealing(&keys.0));
             py.detach(take).map_err(Raise::raise)
         })?;
         Ok(Self { secret: Arc::clone(&keys.0), pool: RwLock::new(Some(pool)) })
@@ -145,7 +145,7 @@ fn used_up() -> PyErr {
 
 /// Seals the pool's files: whoever holds the secret key can derive it.
 fn sealing(secret: &Secret) -> AeadKey {
-    noisepool::sealing_key(&secret.to_bytes())
+    noise_pool::sealing_key(&secret.to_bytes())
 }
 
 impl Raise for NoisePoolError {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ciphervec::SegmentId;
-use ciphervec::records::{self, Place, RecordBatch};
+use ciphervec::protect::records::{self, Place, RecordBatch};
 use ciphervec::search::{Ask, Custody, Hit, Owner, OwnerTimings, Query, Root};
 use ciphervec_he::wire::{self, Kind};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray2};

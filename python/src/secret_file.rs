@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ciphervec::keyfile::{self, KeyfileError, Protection};
+use ciphervec::protect::keyfile::{self, KeyfileError, Protection};
 use pyo3::prelude::*;
 use zeroize::Zeroizing;
 

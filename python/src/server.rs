@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use ciphervec::filter::FilterTags;
+use ciphervec::protect::filter::FilterTags;
 use ciphervec::search::{ServerIndex, ServerTimings};
 use ciphervec::{IndexSpec, SegmentId};
 use ciphervec_arith::AlignedBytes;

@@ -1,7 +1,7 @@
 //! Vectors under an additively homomorphic scheme: rows enter encrypted, meet plain probes, and leave as scores.
 
 use ciphervec::Metric;
-use ciphervec::similarity::{
+use ciphervec::similarity::additive::{
     EncryptedScores, EncryptedVectors, Finish, Layout, Precision, Probes, Scores, Spec, Vectors,
 };
 use ciphervec_he::additive::{Decrypt, Evaluate};

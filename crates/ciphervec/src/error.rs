@@ -1,6 +1,6 @@
 //! What can go wrong in a search. Every variant says what was expected, what came, and what to do.
 
-use crate::id::Id;
+use crate::protect::id::Id;
 
 /// The result type of this crate.
 pub type Result<T> = core::result::Result<T, Error>;
@@ -104,7 +104,7 @@ pub enum Error {
     DuplicateId(Id),
     /// An id outside its limits.
     #[error(transparent)]
-    Id(#[from] crate::id::IdError),
+    Id(#[from] crate::protect::id::IdError),
     /// The bytes belong to another index.
     #[error("{what} belongs to another index than this one (index {expected}, found {actual})")]
     OtherIndex {
@@ -151,11 +151,11 @@ pub enum Error {
     /// An envelope that does not open.
     #[cfg(feature = "client")]
     #[error(transparent)]
-    Envelope(#[from] crate::aead::EnvelopeError),
+    Envelope(#[from] crate::protect::aead::EnvelopeError),
     /// A key file that cannot be used.
     #[cfg(feature = "client")]
     #[error(transparent)]
-    Keyfile(#[from] crate::keyfile::KeyfileError),
+    Keyfile(#[from] crate::protect::keyfile::KeyfileError),
 }
 
 impl Error {

@@ -1,8 +1,8 @@
 //! The owner's keys. A passphrase and a file enter, a master key leaves; evaluation keys leave for the server. Owner only.
 
 use crate::error::{Error, Result};
-use crate::keyfile::{self, Protection};
-use crate::spec::IndexSpec;
+use crate::index::spec::IndexSpec;
+use crate::protect::keyfile::{self, Protection};
 use ciphervec_he::keys::{MasterKey, Purpose};
 use ciphervec_he::sealed::ring::{Binding, EvaluationKeys, QueryKey, Ring};
 use ciphervec_he::wire::KeyId;

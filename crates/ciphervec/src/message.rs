@@ -7,7 +7,7 @@
 //! id 16, rows u32, level u8, filtered u8, bitmap if filtered, one answer a query`.
 
 use crate::error::{Error, Result};
-use crate::filter::FilterTag;
+use crate::protect::filter::FilterTag;
 use crate::{IndexSpec, Mode, Precision};
 use ciphervec_he::sealed::SegmentId;
 use ciphervec_he::sealed::compact::Form;

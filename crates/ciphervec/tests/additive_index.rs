@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use ciphervec::search::{Ask, Catalogue, Owner, SealedSegment, ServerIndex};
-use ciphervec::similarity::EncryptedVectors;
+use ciphervec::similarity::additive::EncryptedVectors;
 use ciphervec::{Error, Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme};
 use ciphervec_arith::AlignedBytes;
 use ciphervec_he::additive::Decrypt;

@@ -10,8 +10,8 @@ mod decoders;
 #[path = "support/samples.rs"]
 mod samples;
 
-use ciphervec::filter::FilterTags;
-use ciphervec::sidecar::Sidecar;
+use ciphervec::protect::filter::FilterTags;
+use ciphervec::protect::sidecar::Sidecar;
 use ciphervec::store::Manifest;
 use peak_alloc::PeakAlloc;
 use std::error::Error;

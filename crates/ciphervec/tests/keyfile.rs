@@ -1,7 +1,7 @@
 //! Key files: what is written can be read by whoever has the passphrase, and every refusal is the one it should be.
 #![cfg(feature = "client")]
 
-use ciphervec::keyfile::{self, KeyfileError, Label, MIN_LOG_N, Protection};
+use ciphervec::protect::keyfile::{self, KeyfileError, Label, MIN_LOG_N, Protection};
 use std::error::Error;
 use std::fs;
 

@@ -1,7 +1,7 @@
 //! Pool files: sealed, claimed by one process only, and gone before an element is used.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use ciphervec::noisepool::{NoisePoolError, claim, save, sealing_key};
+use ciphervec::protect::noise_pool::{NoisePoolError, claim, save, sealing_key};
 use ciphervec_he::additive::{Decrypt, Messages};
 use ciphervec_he::factoring::NoisePool;
 use ciphervec_he::paillier::{self, Noise, SecretKey};

@@ -2,7 +2,7 @@
 #![cfg(feature = "client")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use ciphervec::pairs::{
+use ciphervec::similarity::ckks::{
     EncryptedArray, Finish, KeyList, Layout, Lengths, Operation, Options, Owner, Plan, Request,
     Role, Rows, Server, Spread,
 };

@@ -217,7 +217,7 @@ fn deleted_and_filtered_rows_stay_out() {
 
 #[test]
 fn server_side_filters_choose_rows_by_tag() {
-    use ciphervec::filter::FilterTags;
+    use ciphervec::protect::filter::FilterTags;
     let keys = Keys::generate().unwrap();
     for (mode, precision) in MODES {
         let mut both = Both::new(&keys, Metric::Cosine, mode, precision, 16);

@@ -2,7 +2,7 @@
 #![cfg(feature = "client")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use ciphervec::filter::FilterTags;
+use ciphervec::protect::filter::FilterTags;
 use ciphervec::search::{Catalogue, Owner, Segment, SegmentSource, ServerIndex};
 use ciphervec::{Error, Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme};
 use ciphervec_arith::AlignedBytes;

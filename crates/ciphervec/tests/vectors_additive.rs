@@ -6,9 +6,9 @@
 #![cfg(feature = "client")]
 
 use ciphervec::Metric;
-use ciphervec::keyfile::{self, MIN_LOG_N, Protection};
-use ciphervec::noisepool;
-use ciphervec::similarity::{
+use ciphervec::protect::keyfile::{self, MIN_LOG_N, Protection};
+use ciphervec::protect::noise_pool;
+use ciphervec::similarity::additive::{
     EncryptedScores, EncryptedVectors, Finish, Layout, Precision, Probes, Spec, Vectors,
 };
 use ciphervec_he::additive::{Decrypt, Evaluate, Messages, Table};

@@ -5,10 +5,10 @@
 #![cfg(feature = "client")]
 
 use ciphervec::Id;
-use ciphervec::aead::AeadKey;
-use ciphervec::filter::{self, FilterTags};
-use ciphervec::keyfile::{self, MIN_LOG_N, Protection};
-use ciphervec::records::{Place, RecordBatch, id_tag};
+use ciphervec::protect::aead::AeadKey;
+use ciphervec::protect::filter::{self, FilterTags};
+use ciphervec::protect::keyfile::{self, MIN_LOG_N, Protection};
+use ciphervec::protect::records::{Place, RecordBatch, id_tag};
 use ciphervec::store::{BLOCK, Change, CommitKey, NewSegment, Store};
 use std::error::Error;
 use std::fs;

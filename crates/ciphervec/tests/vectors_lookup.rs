@@ -4,8 +4,8 @@
 #![cfg(feature = "client")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use ciphervec::keyfile::{self, Protection};
 use ciphervec::lookup::{Client, Documents, Options, PADDING, Server, Spec, Table};
+use ciphervec::protect::keyfile::{self, Protection};
 use std::path::PathBuf;
 
 /// Two tables of three rows of two numbers.

@@ -4,8 +4,8 @@
 #![cfg(feature = "client")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use ciphervec::keyfile::{self, Protection};
-use ciphervec::pairs::{
+use ciphervec::protect::keyfile::{self, Protection};
+use ciphervec::similarity::ckks::{
     EncryptedArray, Layout, Operation, Options, Owner, Plan, Request, Role, Rows, Server,
 };
 use ciphervec_he::params::Security;

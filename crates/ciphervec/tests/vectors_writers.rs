@@ -3,7 +3,7 @@
 //! `CIPHERVEC_WRITE_VECTORS=1 cargo test -p ciphervec --test vectors_writers` writes them where they are missing.
 #![cfg(feature = "client")]
 
-use ciphervec::records::{Place, RecordBatch};
+use ciphervec::protect::records::{Place, RecordBatch};
 use ciphervec::search::{Ask, Catalogue, Origin, Owner, ServerIndex, Writer, WriterCard};
 use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Precision};
 use ciphervec_arith::AlignedBytes;

@@ -2,7 +2,7 @@
 #![cfg(feature = "client")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use ciphervec::records::{Place, RecordBatch};
+use ciphervec::protect::records::{Place, RecordBatch};
 use ciphervec::search::{
     Ask, Catalogue, Custody, Origin, Owner, ServerIndex, WrappedKey, Writer, WriterCard,
     WrittenSegment,

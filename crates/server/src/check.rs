@@ -5,7 +5,7 @@
 use crate::collection::{EVALUATION, Held, ROWS, TAGS};
 use crate::description::Description;
 use crate::error::DatabaseError;
-use ciphervec::filter::FilterTags;
+use ciphervec::protect::filter::FilterTags;
 use ciphervec::search::{Segment, ServerIndex, WrappedKey};
 use ciphervec::store::{Change, NewSegment};
 use ciphervec_arith::AlignedBytes;

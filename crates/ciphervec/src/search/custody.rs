@@ -2,9 +2,9 @@
 //! and back. Owner only.
 
 use super::owner::Owner;
-use crate::aead;
 use crate::error::Result;
 use crate::keys::Keys;
+use crate::protect::aead;
 use zeroize::Zeroizing;
 
 const WHAT: &str = "the keys of a rotation";

@@ -3,7 +3,7 @@
 use super::index::ServerIndex;
 use super::segment::{Segment, SegmentHead};
 use crate::error::Result;
-use crate::filter::FilterTags;
+use crate::protect::filter::FilterTags;
 use rayon::prelude::*;
 use std::collections::VecDeque;
 use std::sync::Arc;

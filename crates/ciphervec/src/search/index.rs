@@ -6,7 +6,7 @@ use super::held::{Chosen, Held, Rows, SegmentSource};
 use super::segment::{Segment, SegmentHead};
 use crate::IndexSpec;
 use crate::error::{Error, Result};
-use crate::filter::{FilterTag, FilterTags};
+use crate::protect::filter::{FilterTag, FilterTags};
 use ciphervec_arith::AlignedBytes;
 use ciphervec_he::sealed::SegmentId;
 use ciphervec_he::sealed::ring::{EvaluationKeys, Masks, Ring};

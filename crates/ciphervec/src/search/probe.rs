@@ -8,7 +8,7 @@ use super::seal::Engine;
 use crate::error::{Error, Result};
 use crate::message::{MAX_QUERIES, QueryHead, append_integers, read_integers};
 use crate::quantize::{check, scales};
-use crate::similarity::{Layout, Probes};
+use crate::similarity::additive::{Layout, Probes};
 use crate::{IndexSpec, Metric, Mode};
 use ciphervec_he::sealed::Scales;
 use ciphervec_he::wire::{KeyId, Kind, Reader};

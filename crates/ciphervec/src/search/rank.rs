@@ -2,7 +2,7 @@
 
 use super::catalogue::{Entry, Selection};
 use crate::Metric;
-use crate::id::Id;
+use crate::protect::id::Id;
 use ciphervec_he::sealed::SegmentId;
 
 /// What the owner wants to know.

@@ -2,7 +2,7 @@
 //! bytes enter, the keys of sidecars and records leave. Owner and writer.
 
 use crate::IndexSpec;
-use crate::aead::AeadKey;
+use crate::protect::aead::AeadKey;
 use ciphervec_he::keys::{MasterKey, Purpose, Secret};
 use ciphervec_he::wire::KeyId;
 use std::sync::Arc;

@@ -16,8 +16,8 @@ use ciphervec_he::sealed::SegmentId;
 use ciphervec_he::wire::{self, KeyId, Kind, Reader};
 #[cfg(feature = "client")]
 use {
-    crate::aead,
     crate::error::Error,
+    crate::protect::aead,
     ciphervec_arith::sample::Stream,
     ciphervec_he::keys::{MasterKey, Purpose, Secret, random_bytes},
     core::convert::Infallible,
@@ -133,7 +133,7 @@ impl WriterPair {
     /// The key in `wrap`.
     ///
     /// # Errors
-    /// [`crate::aead::EnvelopeError::Unauthentic`] for one that is addressed to another pair or place.
+    /// [`crate::protect::aead::EnvelopeError::Unauthentic`] for one that is addressed to another pair or place.
     pub fn open(&self, spec: &IndexSpec, wrap: &WrappedKey<'_>) -> Result<Zeroizing<[u8; 32]>> {
         let failed = |_| unauthentic();
         let encapsulated =

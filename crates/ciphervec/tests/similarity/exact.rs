@@ -3,7 +3,9 @@
 use crate::plain::Plain;
 use crate::rows::*;
 use ciphervec::Metric;
-use ciphervec::similarity::{EncryptedVectors, Finish, Layout, Precision, Probes, Vectors};
+use ciphervec::similarity::additive::{
+    EncryptedVectors, Finish, Layout, Precision, Probes, Vectors,
+};
 use ciphervec_he::additive::Decrypt;
 
 /// The integers of every vector, as an element-wise table shows them.
@@ -11,7 +13,7 @@ fn integers(
     scheme: &Plain,
     rows: &[f64],
     probes: &Probes,
-    like: &ciphervec::similarity::Spec,
+    like: &ciphervec::similarity::additive::Spec,
 ) -> Vec<i128> {
     let spec = spec(like.dimension(), like.metric(), like.precision(), Layout::Elements);
     let d = spec.dimension();
@@ -27,7 +29,7 @@ fn integers(
     scores
 }
 
-fn divisor(spec: &ciphervec::similarity::Spec, scale: u64) -> f64 {
+fn divisor(spec: &ciphervec::similarity::additive::Spec, scale: u64) -> f64 {
     let x = match spec.precision() {
         Precision::Small => 4_000.0,
         Precision::Standard => 65_000.0,

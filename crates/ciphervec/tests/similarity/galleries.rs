@@ -3,7 +3,7 @@
 use crate::plain::{Plain, PlainTable};
 use crate::rows::*;
 use ciphervec::Metric;
-use ciphervec::similarity::{
+use ciphervec::similarity::additive::{
     EncryptedScores, EncryptedVectors, Finish, Layout, Precision, Probes, Vectors,
 };
 use ciphervec_he::additive::Decrypt;

@@ -2,7 +2,9 @@
 
 use crate::plain::{Plain, PlainTable};
 use crate::rows::*;
-use ciphervec::similarity::{EncryptedVectors, Finish, Layout, Precision, Probes, Vectors};
+use ciphervec::similarity::additive::{
+    EncryptedVectors, Finish, Layout, Precision, Probes, Vectors,
+};
 use ciphervec::{Error, Metric};
 use ciphervec_he::additive::{Evaluate, Messages, Table};
 
@@ -59,7 +61,7 @@ fn weights_longer_than_a_unit_vector_are_refused() {
 /// A gallery whose vectors are `factor` times too long: made by adding it to itself.
 fn too_long(
     scheme: &Plain,
-    spec: &ciphervec::similarity::Spec,
+    spec: &ciphervec::similarity::additive::Spec,
     rows: &[f64],
     doublings: u32,
 ) -> EncryptedVectors<PlainTable> {
@@ -131,7 +133,8 @@ fn residues_that_are_no_scores_are_refused() {
                 bytes[at..].copy_from_slice(&inner);
                 crate::hostile::fit(&mut bytes);
                 let forged =
-                    ciphervec::similarity::EncryptedScores::from_bytes(&scheme, &bytes).unwrap();
+                    ciphervec::similarity::additive::EncryptedScores::from_bytes(&scheme, &bytes)
+                        .unwrap();
                 assert!(forged.open(&scheme).is_err(), "{bits} {layout:?}");
             }
         }

@@ -3,7 +3,7 @@
 use crate::hostile::fit;
 use crate::plain::{Plain, PlainTable};
 use crate::rows::*;
-use ciphervec::similarity::{EncryptedVectors, Layout, Precision, Vectors};
+use ciphervec::similarity::additive::{EncryptedVectors, Layout, Precision, Vectors};
 use ciphervec::{Error, Metric};
 use ciphervec_he::additive::{Decrypt, Evaluate};
 use ciphervec_he::paillier::Noise;

@@ -1,7 +1,7 @@
 //! Rows to compare and what comparing them should give, computed without the crate.
 
 use ciphervec::Metric;
-use ciphervec::similarity::{
+use ciphervec::similarity::additive::{
     EncryptedVectors, Finish, Layout, Precision, Probes, Scores, Spec, Vectors,
 };
 

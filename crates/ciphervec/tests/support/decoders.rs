@@ -20,11 +20,11 @@ pub use similarity::SIMILARITY;
 pub use writers::WRITERS;
 
 use ciphervec::IndexSpec;
-use ciphervec::filter::FilterTags;
-use ciphervec::id::Id;
-use ciphervec::keyfile::{self, Protection};
-use ciphervec::records::RecordBatch;
-use ciphervec::sidecar::Sidecar;
+use ciphervec::protect::filter::FilterTags;
+use ciphervec::protect::id::Id;
+use ciphervec::protect::keyfile::{self, Protection};
+use ciphervec::protect::records::RecordBatch;
+use ciphervec::protect::sidecar::Sidecar;
 use ciphervec::store::Manifest;
 
 /// How an object protects itself against chance, so that changed bytes can be made to fit again, as a

@@ -1,7 +1,7 @@
 //! Nothing enters, a pair of encrypted vectors, their score and who computes on them leave, as bytes and with what reads them.
 
 use ciphervec::Error;
-use ciphervec::pairs::{
+use ciphervec::similarity::ckks::{
     EncryptedArray, Layout, Operation, Options, Owner, Plan, Request, Role, Rows, Server,
 };
 use ciphervec_he::params::Security;

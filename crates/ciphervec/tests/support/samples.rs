@@ -4,12 +4,12 @@ use super::decoders::{
     self, CKKS, Checksum, ELGAMAL, ELGAMAL_INDEX, FACTORING, Halves, LOOKUP, LOOKUP_TOKENS, OPEN,
     PAIRS, SEALED, SEALED_INDEX, SEALED_QUERY, SIMILARITY, WRITERS,
 };
-use ciphervec::aead::AeadKey;
-use ciphervec::filter::FilterTags;
-use ciphervec::id::Id;
-use ciphervec::keyfile::{self, MIN_LOG_N, Protection};
-use ciphervec::records::{Place, RecordBatch};
-use ciphervec::sidecar::Sidecar;
+use ciphervec::protect::aead::AeadKey;
+use ciphervec::protect::filter::FilterTags;
+use ciphervec::protect::id::Id;
+use ciphervec::protect::keyfile::{self, MIN_LOG_N, Protection};
+use ciphervec::protect::records::{Place, RecordBatch};
+use ciphervec::protect::sidecar::Sidecar;
 use ciphervec::store::{Change, NewSegment, Store};
 use ciphervec::{IndexSpec, Metric, Mode, Precision, Scheme};
 use std::error::Error;

@@ -1,6 +1,6 @@
 //! Nothing enters, a small gallery, its scores and its probes leave, as bytes and with what reads them.
 
-use ciphervec::similarity::{
+use ciphervec::similarity::additive::{
     EncryptedScores, EncryptedVectors, Layout, Precision, Probes, Spec, Vectors,
 };
 use ciphervec::{Error, Metric};

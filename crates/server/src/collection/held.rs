@@ -5,7 +5,7 @@ use crate::cache::{Cache, CachedSegment};
 use crate::check::Checked;
 use crate::description::Description;
 use crate::error::DatabaseError;
-use ciphervec::filter::FilterTags;
+use ciphervec::protect::filter::FilterTags;
 use ciphervec::search::{SegmentHead, ServerIndex};
 use ciphervec::store::{self, SegmentId};
 use rayon::prelude::*;

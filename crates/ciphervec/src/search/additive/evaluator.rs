@@ -1,7 +1,7 @@
 //! The server's half: a public key, galleries and probes enter, encrypted scores leave. It cannot name a secret key.
 
 use crate::error::{Error, Result};
-use crate::similarity::{EncryptedVectors, Probes};
+use crate::similarity::additive::{EncryptedVectors, Probes};
 use crate::{IndexSpec, Scheme};
 use ciphervec_he::additive::Evaluate;
 use ciphervec_he::wire::{KeyId, Kind, Reader};

@@ -4,10 +4,12 @@
 //! header and to the index.
 
 use super::evaluator::read_vectors;
-use crate::aead::{self, AeadKey, OVERHEAD};
 use crate::decode::Reader;
 use crate::error::{Error, Result};
-use crate::similarity::{EncryptedScores, EncryptedVectors, Layout, Probes, Spec, Vectors};
+use crate::protect::aead::{self, AeadKey, OVERHEAD};
+use crate::similarity::additive::{
+    EncryptedScores, EncryptedVectors, Layout, Probes, Spec, Vectors,
+};
 use crate::{IndexSpec, Scheme};
 use ciphervec_he::additive::{Decrypt, Evaluate};
 use ciphervec_he::wire::{KeyId, Kind, Reader as FrameReader};

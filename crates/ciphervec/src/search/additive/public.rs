@@ -3,7 +3,7 @@
 use super::key_pair::layout;
 use crate::error::Result;
 use crate::search::seal::Encrypt;
-use crate::similarity::{EncryptedVectors, Vectors};
+use crate::similarity::additive::{EncryptedVectors, Vectors};
 use crate::{IndexSpec, Scheme};
 use ciphervec_he::additive::Evaluate;
 use ciphervec_he::wire::KeyId;

@@ -6,9 +6,9 @@
 //!
 //! Sealed: `CVSIDECR` | version u32 | nonce | ciphertext | tag, bound to the header and the caller's place.
 
-use crate::aead::{self, AeadKey, EnvelopeError, OVERHEAD};
 use crate::decode::{DecodeError, Reader};
-use crate::id::{self, Id};
+use crate::protect::aead::{self, AeadKey, EnvelopeError, OVERHEAD};
+use crate::protect::id::{self, Id};
 use std::fmt;
 use zeroize::Zeroizing;
 

@@ -6,7 +6,7 @@ use super::layout::{Layout, Packing};
 use super::precision::Precision;
 use crate::Metric;
 use crate::error::{Error, Result};
-use crate::spec::MAX_DIMENSION;
+use crate::index::spec::MAX_DIMENSION;
 use ciphervec_he::sealed::ErrorBound;
 use ciphervec_he::wire::Reader;
 

@@ -143,7 +143,7 @@ impl Grid {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::MAX_DIMENSION;
+    use crate::index::spec::MAX_DIMENSION;
 
     const PRECISIONS: [Precision; 3] = [Precision::Small, Precision::Standard, Precision::High];
 

@@ -2,7 +2,7 @@
 //! Both sides.
 
 use crate::error::{Error, Result};
-use crate::similarity;
+use crate::similarity::additive as similarity;
 use crate::{Metric, Mode, Precision, Scheme};
 use ciphervec_he::additive;
 use ciphervec_he::factoring::{DEFAULT_BITS, MAX_BITS, MIN_BITS};

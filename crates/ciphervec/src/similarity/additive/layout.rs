@@ -185,7 +185,7 @@ impl Packing {
 mod tests {
     use super::*;
     use crate::Metric;
-    use crate::similarity::Precision;
+    use crate::similarity::additive::Precision;
 
     fn packing(layout: Layout, dimension: u32, precision: Precision, bits: u32) -> Result<Packing> {
         Packing::new(layout, &Grid::new(dimension, Metric::Cosine, precision), bits)

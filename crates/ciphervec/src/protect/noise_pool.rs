@@ -8,8 +8,8 @@
 //! the pool. A crash in between loses elements and repeats none. What is left of a pool is saved as a new file. Copies
 //! of a file, as a backup makes them, are beyond this: do not back pools up, they can be made again.
 
-use crate::aead::{AeadKey, EnvelopeError, OVERHEAD, associated_data, random};
 use crate::decode::hex;
+use crate::protect::aead::{AeadKey, EnvelopeError, OVERHEAD, associated_data, random};
 use ciphervec_he::factoring::{NoisePool, NoiseSource};
 use ciphervec_he::wire::KeyId;
 use std::fs::{self, File, OpenOptions};

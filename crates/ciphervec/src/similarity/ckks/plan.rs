@@ -4,7 +4,7 @@
 use super::keys::KeyList;
 use super::layout::Layout;
 use crate::error::{Error, Result};
-use crate::spec::MAX_DIMENSION;
+use crate::index::spec::MAX_DIMENSION;
 use ciphervec_he::ckks::{Params, ParamsSpec, Ring};
 use ciphervec_he::params::{Security, max_log_modulus};
 use core::str::FromStr;

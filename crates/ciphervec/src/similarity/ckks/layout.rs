@@ -6,7 +6,7 @@
 //! k = l = m: the places `a_k` hold no three terms in arithmetic progression. `docs/ckks-similarity.md` has the argument.
 
 use crate::error::{Error, Result};
-use crate::spec::MAX_DIMENSION;
+use crate::index::spec::MAX_DIMENSION;
 use core::str::FromStr;
 
 /// How vectors are laid out in ciphertexts.

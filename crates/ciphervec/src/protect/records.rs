@@ -7,7 +7,7 @@
 
 use crate::decode::{DecodeError, Reader};
 #[cfg(feature = "client")]
-use crate::{
+use crate::protect::{
     aead::{self, AeadKey, EnvelopeError, OVERHEAD},
     id::Id,
 };

@@ -173,7 +173,7 @@ fn random_bits(words: &mut [u64], range: core::ops::Range<usize>) -> Result<()> 
 mod tests {
     use super::*;
     use crate::Metric;
-    use crate::similarity::{Precision, Spec};
+    use crate::similarity::additive::{Precision, Spec};
 
     /// Masks change nothing but what they hide, fill it, and leave the score where it is, give or take one.
     #[test]

@@ -8,8 +8,8 @@
 //!
 //! The unkeyed checksum tells a damaged file from a wrong passphrase; it protects nothing by itself.
 
-use crate::aead::{AeadKey, EnvelopeError, OVERHEAD, random};
 use crate::decode::{DecodeError, Reader, hex};
+use crate::protect::aead::{AeadKey, EnvelopeError, OVERHEAD, random};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};

@@ -325,7 +325,7 @@ fn sum_of_squares(values: &[f64]) -> f64 {
 mod tests {
     use super::*;
     use crate::Metric;
-    use crate::similarity::Precision;
+    use crate::similarity::additive::Precision;
     use proptest::prelude::*;
 
     fn spec(dimension: u32, metric: Metric, precision: Precision) -> Spec {

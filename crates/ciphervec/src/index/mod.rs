@@ -1,0 +1,6 @@
+//! The description of an index: names enter, one checked value leaves. Both sides.
+
+pub mod metric;
+pub mod mode;
+pub mod scheme;
+pub mod spec;
