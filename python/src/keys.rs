@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ciphervec::Keys;
-use ciphervec_he::sealed::ring::{EvaluationKeys, Ring};
+use ciphervec_he::lattice::ring::{EvaluationKeys, Ring};
 use ciphervec_he::wire::{self, Kind};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;

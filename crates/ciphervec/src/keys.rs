@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;
 use crate::protect::keyfile::{self, Protection};
 use ciphervec_he::keys::{MasterKey, Purpose};
-use ciphervec_he::sealed::ring::{Binding, EvaluationKeys, QueryKey, Ring};
+use ciphervec_he::lattice::ring::{Binding, EvaluationKeys, QueryKey, Ring};
 use ciphervec_he::wire::KeyId;
 use std::path::Path;
 use std::sync::Arc;

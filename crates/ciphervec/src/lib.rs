@@ -21,7 +21,7 @@ pub mod search;
 pub mod similarity;
 pub mod store;
 
-pub use ciphervec_he::sealed::{ErrorBound, SegmentId};
+pub use ciphervec_he::lattice::{ErrorBound, SegmentId};
 pub use ciphervec_he::wire::KeyId;
 pub use error::{Error, Result};
 pub use index::metric::Metric;

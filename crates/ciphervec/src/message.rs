@@ -9,9 +9,9 @@
 use crate::error::{Error, Result};
 use crate::protect::filter::FilterTag;
 use crate::{IndexSpec, Mode, Precision};
-use ciphervec_he::sealed::SegmentId;
-use ciphervec_he::sealed::compact::Form;
-use ciphervec_he::sealed::ring::{self, Layout};
+use ciphervec_he::lattice::SegmentId;
+use ciphervec_he::lattice::compact::Width;
+use ciphervec_he::lattice::ring::{self, Layout};
 use ciphervec_he::wire::{self, HEADER_LEN, Header, KeyId, Kind, Reader};
 use core::ops::Range;
 
@@ -136,7 +136,7 @@ pub(crate) fn read_floats(
 pub(crate) fn answer_len(spec: &IndexSpec, rows: usize, level: u8) -> Result<usize> {
     Ok(match spec.mode() {
         Mode::Open => rows * 4,
-        Mode::SealedIndex => rows * Form::word_bytes(spec.precision().form()),
+        Mode::SealedIndex => rows * Width::word_bytes(spec.precision().form()),
         Mode::SealedQuery | Mode::Sealed => {
             ring::answer_len(&Layout::new(spec.dimension(), level)?, rows)
         }

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::quantize::scales;
 use crate::{IndexSpec, Metric, Mode};
-use ciphervec_he::sealed::ring::{Layout, POLY_BYTES, Ring, Vectors};
+use ciphervec_he::lattice::ring::{Layout, POLY_BYTES, Ring, Vectors};
 
 /// Seconds one node of the query tree costs: a key switch of six transforms.
 const EXPAND_NODE: f64 = 35e-6;
@@ -23,7 +23,7 @@ pub(crate) fn bulk_layout(spec: &IndexSpec, ring: &Ring, rows: usize) -> Result<
     for level in 0..=exact_level(spec, ring)? {
         let layout = Layout::new(dimension, level)?;
         let (blocks, nodes) = (layout.blocks(rows) as f64, layout.nodes() as f64);
-        let answer = ciphervec_he::sealed::ring::answer_len(&layout, rows) as f64;
+        let answer = ciphervec_he::lattice::ring::answer_len(&layout, rows) as f64;
         let cost = nodes * EXPAND_NODE
             + blocks * nodes * POLY_BYTES as f64 * SCAN_BYTE
             + blocks * BLOCK

@@ -4,8 +4,8 @@ use crate::error::{Error, Result};
 use crate::search::HEADROOM;
 use crate::{IndexSpec, Metric, Mode};
 use ciphervec_arith::AlignedBytes;
-use ciphervec_he::sealed::ring::Ring;
-use ciphervec_he::sealed::{Plaintext, Scales};
+use ciphervec_he::lattice::ring::Ring;
+use ciphervec_he::lattice::{Plaintext, Scales};
 use core::ops::Range;
 
 /// log2 of Δx in the ring form: noise of the vectors and of the query weigh about the same at the bulk level.

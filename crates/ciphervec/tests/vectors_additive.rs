@@ -12,7 +12,7 @@ use ciphervec::similarity::additive::{
     EncryptedScores, EncryptedVectors, Finish, Layout, Precision, Probes, Spec, Vectors,
 };
 use ciphervec_he::additive::{Decrypt, Evaluate, Messages, Table};
-use ciphervec_he::elgamal::shared::{SharedKey, SharedTable};
+use ciphervec_he::elgamal::shared_noise::{SharedNoiseKey, SharedNoiseTable};
 use ciphervec_he::factoring::{Ciphertexts, FactoringKey, NoisePool, NoiseSource};
 use ciphervec_he::{damgard_jurik, elgamal, okamoto_uchiyama, paillier};
 use std::error::Error;
@@ -364,7 +364,7 @@ fn version_1_of_elgamal_opens_as_it_did() -> Outcome {
 #[test]
 fn version_1_of_elgamal_with_shared_noise_opens_as_it_did() -> Outcome {
     let folder = Folder::new("elgamal-shared");
-    let key = SharedKey::from_seed(*b"a published key protects nothing", 3);
+    let key = SharedNoiseKey::from_seed(*b"a published key protects nothing", 3);
     let weights = [2, -3, 5];
     if folder.writing {
         let table = key.encrypt(2, &Messages::from_i64(&[1, 4, -2, 5, 3, -600]))?;
@@ -372,7 +372,7 @@ fn version_1_of_elgamal_with_shared_noise_opens_as_it_did() -> Outcome {
         folder.put("sums", &table.weighted_sum_vartime(&weights)?.to_bytes())?;
     }
     let bytes = folder.get("embeddings")?;
-    let table = SharedTable::from_bytes(key.key_id(), &bytes)?;
+    let table = SharedNoiseTable::from_bytes(key.key_id(), &bytes)?;
     assert_eq!((table.rows(), table.columns()), (3, 2));
     assert_eq!(table.to_bytes(), bytes);
     let bytes = folder.get("sums")?;

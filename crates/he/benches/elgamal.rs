@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a bench fails by panicking")]
 
 use ciphervec_he::additive::{Decrypt, Evaluate, Messages};
-use ciphervec_he::elgamal::shared::SharedKey;
+use ciphervec_he::elgamal::shared_noise::SharedNoiseKey;
 use ciphervec_he::elgamal::{DiscreteLog, SecretKey};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use curve25519_dalek::Scalar;
@@ -46,7 +46,7 @@ fn elgamal(criterion: &mut Criterion) {
         b.iter(|| public.weighted_sum_vartime(&table, &weights).unwrap());
     });
     group.bench_function("decrypt scores", |b| b.iter(|| key.decrypt(&sums, 26).unwrap()));
-    let shared = SharedKey::generate(ROWS).unwrap();
+    let shared = SharedNoiseKey::generate(ROWS).unwrap();
     let embeddings = shared.encrypt(COLUMNS, &messages).unwrap();
     group.bench_function("dot products, shared noise", |b| {
         b.iter(|| embeddings.weighted_sum_vartime(&weights).unwrap());

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod additive;
+mod biguint;
 pub mod ckks;
 pub mod damgard_jurik;
 pub mod elgamal;
@@ -12,13 +13,12 @@ pub mod error;
 pub mod factoring;
 #[cfg(feature = "client")]
 pub mod keys;
-mod natural;
+pub mod lattice;
 pub mod okamoto_uchiyama;
 pub mod paillier;
 pub mod params;
 mod primes;
 pub mod random;
-pub mod sealed;
 pub mod wire;
 
 pub use error::{Error, Result};

@@ -3,8 +3,8 @@
 //! Primality is the strengthened Baillie–PSW test of crypto-primes. Candidates start at a fresh number of the
 //! operating system's generator each time.
 
+use crate::biguint;
 use crate::error::{Error, Result};
-use crate::natural;
 use crypto_bigint::{BoxedUint, Odd};
 use crypto_primes::hazmat::MillerRabin;
 use std::sync::OnceLock;
@@ -29,7 +29,7 @@ pub(crate) fn random_bits(bits: u32) -> Result<BoxedUint> {
     {
         *top &= (1 << (bits % 8)) - 1;
     }
-    Ok(natural::resized(&natural::from_bytes(&bytes), bits))
+    Ok(biguint::resized(&biguint::from_bytes(&bytes), bits))
 }
 
 /// A uniform number in `1..bound`.
@@ -74,7 +74,7 @@ pub(crate) fn check_modulus(what: &'static str, modulus: &BoxedUint, bits: u32) 
         return refuse("the modulus is prime");
     }
     let root = modulus.floor_sqrt_vartime();
-    if natural::product(&root, &root) == *modulus {
+    if biguint::product(&root, &root) == *modulus {
         return refuse("the modulus is a square");
     }
     Ok(())
@@ -83,7 +83,7 @@ pub(crate) fn check_modulus(what: &'static str, modulus: &BoxedUint, bits: u32) 
 /// The smallest prime factor below 2^16, if there is one.
 fn small_factor(value: &BoxedUint) -> Option<u64> {
     small_primes().iter().find_map(|(product, primes)| {
-        let rest = natural::reduced(value, &natural::small(*product)).as_words()[0];
+        let rest = biguint::reduced(value, &biguint::small(*product)).as_words()[0];
         primes.iter().copied().find(|prime| rest.is_multiple_of(*prime))
     })
 }
@@ -165,19 +165,19 @@ pub(crate) fn random_prime_above(
         });
     }
     // Candidates step by 4 * order from a random start that is 2 * order * odd + 1.
-    let step = natural::resized(order, bits + 64).shl(2);
-    let half = natural::resized(order, bits + 64).shl(1);
+    let step = biguint::resized(order, bits + 64).shl(2);
+    let half = biguint::resized(order, bits + 64).shl(1);
     loop {
-        let mut start = natural::resized(&random_bits(bits)?, bits + 64);
+        let mut start = biguint::resized(&random_bits(bits)?, bits + 64);
         set_bits(&mut start, &[bits - 1, bits - 2]);
-        let rest = natural::resized(&natural::reduced(&start, &step), bits + 64);
+        let rest = biguint::resized(&biguint::reduced(&start, &step), bits + 64);
         let mut candidate =
-            start.wrapping_sub(&rest).wrapping_add(&half).wrapping_add(natural::small(1));
+            start.wrapping_sub(&rest).wrapping_add(&half).wrapping_add(biguint::small(1));
         for _ in 0..16 * bits {
             if candidate.bits() > bits {
                 break;
             }
-            let value = natural::resized(&candidate, bits);
+            let value = biguint::resized(&candidate, bits);
             let high = value.bit_vartime(bits - 1) && value.bit_vartime(bits - 2);
             if high && small_factor(&value).is_none() && is_prime(&value) && accept(&value) {
                 return Ok(value);
@@ -207,7 +207,7 @@ mod tests {
         let above = random_prime_above(256, &order, |_| true).unwrap();
         assert_eq!((above.bits(), above.as_words()[0] & 3), (256, 3));
         assert!(above.bit_vartime(254) && is_prime(&above));
-        assert!(natural::is_one(&natural::reduced(&above, &order)));
+        assert!(biguint::is_one(&biguint::reduced(&above, &order)));
         assert!(random_prime_above(100, &order, |_| true).is_err());
         assert!(random_prime(31, |_| true).is_err());
     }
@@ -221,26 +221,26 @@ mod tests {
     #[test]
     fn bad_moduli_are_refused() {
         let [p, q] = [0, 1].map(|_| random_prime(128, |_| true).unwrap());
-        let good = natural::product(&p, &q);
+        let good = biguint::product(&p, &q);
         check_modulus("a key", &good, 256).unwrap();
         let refused = |modulus: &BoxedUint, bits| {
             check_modulus("a key", modulus, bits).unwrap_err().to_string()
         };
         assert!(refused(&good, 255).contains("255 bits expected, 256 came"));
-        assert!(refused(&good.wrapping_sub(natural::small(1)), 256).contains("even"));
+        assert!(refused(&good.wrapping_sub(biguint::small(1)), 256).contains("even"));
         assert!(refused(&p, 128).contains("prime"));
-        assert!(refused(&natural::product(&p, &p), 256).contains("square"));
+        assert!(refused(&biguint::product(&p, &p), 256).contains("square"));
         for small in [3u64, 251, 65_521] {
-            let weak = natural::trimmed(&natural::product(&good, &natural::small(small)));
+            let weak = biguint::trimmed(&biguint::product(&good, &biguint::small(small)));
             assert_eq!(small_factor(&weak), Some(small));
             assert!(refused(&weak, weak.bits()).contains("65,536"));
         }
-        assert_eq!(small_factor(&natural::small(65_537)), None);
+        assert_eq!(small_factor(&biguint::small(65_537)), None);
     }
 
     #[test]
     fn uniform_numbers_stay_below_their_bound() {
-        let bound = natural::small(5);
+        let bound = biguint::small(5);
         let mut seen = [0; 5];
         for _ in 0..400 {
             seen[random_below(&bound).unwrap().as_words()[0] as usize] += 1;

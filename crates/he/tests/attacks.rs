@@ -5,11 +5,11 @@ mod common;
 
 use ciphervec_arith::sample::Stream;
 use ciphervec_he::keys::{MasterKey, Purpose};
-use ciphervec_he::sealed::compact::{self, Compact, Form};
-use ciphervec_he::sealed::ring::{
+use ciphervec_he::lattice::compact::{self, Compact, Width};
+use ciphervec_he::lattice::ring::{
     self, Binding, Ciphertext, EvaluationKeys, Layout, QueryKey, QueryOpener, Ring,
 };
-use ciphervec_he::sealed::{Plaintext, SegmentId};
+use ciphervec_he::lattice::{Plaintext, SegmentId};
 use common::Rows;
 
 /// What the product rounds scores to before anyone sees them.
@@ -69,14 +69,14 @@ struct Exposed {
 }
 
 fn expose() -> Exposed {
-    let (dimension, form) = (32, Form::Standard);
-    let scheme = Compact::new(form).unwrap();
-    let scales = form.unit_scales();
+    let (dimension, width) = (32, Width::Standard);
+    let scheme = Compact::new(width).unwrap();
+    let scales = width.unit_scales();
     let master = MasterKey::from_bytes([1; 32]);
     let masks = compact::Masks::new(&scheme, [2; 32], dimension);
-    let (rows, _) = Rows::random_unit(form.degree(), dimension, form.plaintext_scale(scales), 3);
+    let (rows, _) = Rows::random_unit(width.degree(), dimension, width.plaintext_scale(scales), 3);
     let (id, words) = compact::seal(&scheme, &masks, &master, b"c", &rows).unwrap();
-    let key = compact::SegmentKey::derive(&scheme, &master, b"c", id, form.degree());
+    let key = compact::SegmentKey::derive(&scheme, &master, b"c", id, width.degree());
     // A server waits for a query whose combined mask is invertible: every second one.
     let (query, combined) = (0..)
         .map(|seed| Rows::random_unit(1, dimension, scales.query, 10 + seed).0)
@@ -84,11 +84,11 @@ fn expose() -> Exposed {
         .find(|(_, combined)| combined.iter().sum::<u64>() % 2 == 1)
         .unwrap();
     let mut sums = Vec::new();
-    compact::scan(form, &words, form.degree(), dimension, &query, &mut sums);
-    let mut scores = vec![0.0; form.degree()];
+    compact::scan(width, &words, width.degree(), dimension, &query, &mut sums);
+    let mut scores = vec![0.0; width.degree()];
     compact::unmask(&scheme, &key, &combined, &sums, &mut scores);
     let seed =
-        master.derive(Purpose::SegmentSecret, &[b"c", b"compact", &form.param_id().0, &id.0]);
+        master.derive(Purpose::SegmentSecret, &[b"c", b"compact", &width.param_id().0, &id.0]);
     Exposed {
         combined,
         sums: sums
@@ -99,7 +99,7 @@ fn expose() -> Exposed {
             .collect(),
         scores,
         unit: scales.vector * scales.query,
-        secret: ternary(seed.expose(), form.degree()),
+        secret: ternary(seed.expose(), width.degree()),
     }
 }
 
@@ -131,11 +131,11 @@ fn one_querys_unrounded_scores_give_the_segment_secret_away_and_rounded_ones_do_
 
 #[test]
 fn sealing_twice_under_one_nonce_gives_the_difference_away_and_fresh_nonces_do_not() {
-    let (dimension, form) = (8, Form::Standard);
-    let scheme = Compact::new(form).unwrap();
+    let (dimension, width) = (8, Width::Standard);
+    let scheme = Compact::new(width).unwrap();
     let master = MasterKey::from_bytes([1; 32]);
     let masks = compact::Masks::new(&scheme, [2; 32], dimension);
-    let scale = form.plaintext_scale(form.unit_scales());
+    let scale = width.plaintext_scale(width.unit_scales());
     let (one, _) = Rows::random_unit(64, dimension, scale, 3);
     let (two, _) = Rows::random_unit(64, dimension, scale, 4);
     let words = |bytes: &[u8]| -> Vec<u32> {

@@ -6,7 +6,7 @@ mod common;
 use ciphervec_arith::ntt_primes;
 use ciphervec_arith::sample::Stream;
 use ciphervec_he::keys::MasterKey;
-use ciphervec_he::sealed::counts::{self, Counts, DEGREE, HINT_BITS, Hint, Masks, Opener};
+use ciphervec_he::lattice::histogram::{self, DEGREE, HINT_BITS, Hint, Histogram, Masks, Opener};
 use common::Rows;
 
 const SEED: [u8; 32] = [4; 32];
@@ -21,7 +21,7 @@ fn integers(seed: u8, count: usize, most: i64) -> Vec<i64> {
 #[test]
 fn sums_are_right_up_to_the_noise() {
     for word_bytes in [4, 5, 6] {
-        let scheme = Counts::new(word_bytes).unwrap();
+        let scheme = Histogram::new(word_bytes).unwrap();
         let master = MasterKey::from_bytes([3; 32]);
         for (rows, dimension, outputs) in
             [(1, 1, 1), (1, 1024, 1), (3, 7, 2), (65, 2048, 1), (130, 2049, 3), (5, 4096, 2)]
@@ -32,7 +32,8 @@ fn sums_are_right_up_to_the_noise() {
             let most = (scheme.capacity() / 1000.0 / dimension as f64) as i64;
             let values = integers(2, rows * dimension, most);
             let plain = Rows { values: values.clone(), dimension };
-            let (id, words) = counts::seal(&scheme, &masks, &master, b"binding", &plain).unwrap();
+            let (id, words) =
+                histogram::seal(&scheme, &masks, &master, b"binding", &plain).unwrap();
             assert_eq!(words.len(), rows * dimension * word_bytes);
 
             let sums = scheme.scan(&words, rows, dimension, &weights);
@@ -60,7 +61,7 @@ fn sums_are_right_up_to_the_noise() {
 /// `h_j = Σ_i w_i a_(i−j)`, `a_(k−N) = −a_k`, by its definition.
 #[test]
 fn the_hint_is_the_transposed_product() {
-    let scheme = Counts::new(5).unwrap();
+    let scheme = Histogram::new(5).unwrap();
     let q = ntt_primes(50, DEGREE, 1).unwrap()[0];
     let table = ciphervec_arith::NttTable::new(DEGREE, q).unwrap();
     let mut mask = vec![0; DEGREE];
@@ -84,11 +85,11 @@ fn the_hint_is_the_transposed_product() {
 /// The same document twice, and two documents of one call: other words each time, and none that tell a count.
 #[test]
 fn equal_documents_are_sealed_under_different_secrets() {
-    let scheme = Counts::new(4).unwrap();
+    let scheme = Histogram::new(4).unwrap();
     let master = MasterKey::from_bytes([3; 32]);
     let masks = Masks::new(&scheme, &SEED, DEGREE);
     let plain = Rows { values: vec![0; 2 * DEGREE], dimension: DEGREE };
-    let seal = || counts::seal(&scheme, &masks, &master, b"binding", &plain).unwrap();
+    let seal = || histogram::seal(&scheme, &masks, &master, b"binding", &plain).unwrap();
     let ((one, first), (other, second)) = (seal(), seal());
     assert_ne!(one, other);
     let words = |bytes: &[u8], row: usize| -> Vec<u32> {
@@ -112,15 +113,15 @@ fn equal_documents_are_sealed_under_different_secrets() {
 
 #[test]
 fn words_of_another_length_and_other_keys_are_told_apart() {
-    assert!(Counts::new(3).is_err() && Counts::new(7).is_err());
-    let ids: Vec<_> = [4, 5, 6].map(|bytes| Counts::new(bytes).unwrap().param_id()).into();
+    assert!(Histogram::new(3).is_err() && Histogram::new(7).is_err());
+    let ids: Vec<_> = [4, 5, 6].map(|bytes| Histogram::new(bytes).unwrap().param_id()).into();
     assert!(ids[0] != ids[1] && ids[1] != ids[2]);
     assert_eq!(Hint::from_values(vec![0; DEGREE], 2), None);
-    let scheme = Counts::new(4).unwrap();
+    let scheme = Histogram::new(4).unwrap();
     let master = MasterKey::from_bytes([3; 32]);
     let masks = Masks::new(&scheme, &SEED, 64);
     let plain = Rows { values: vec![1 << 10; 64], dimension: 64 };
-    let (id, words) = counts::seal(&scheme, &masks, &master, b"binding", &plain).unwrap();
+    let (id, words) = histogram::seal(&scheme, &masks, &master, b"binding", &plain).unwrap();
     let weights = vec![1; 64];
     let (hint, sums) = (Hint::new(&scheme, &masks, &weights), scheme.scan(&words, 1, 64, &weights));
     let open = |master: &MasterKey, binding: &[u8]| {

@@ -4,7 +4,7 @@
 
 use ciphervec_he::Error;
 use ciphervec_he::additive::{Decrypt, Evaluate, Messages, Table};
-use ciphervec_he::elgamal::shared::{SharedKey, SharedTable};
+use ciphervec_he::elgamal::shared_noise::{SharedNoiseKey, SharedNoiseTable};
 use ciphervec_he::elgamal::{Ciphertexts, DiscreteLog, MESSAGE_BITS, PublicKey, SecretKey};
 use ciphervec_he::wire::{self, Header, Kind};
 use curve25519_dalek::constants::RISTRETTO_BASEPOINT_POINT as G;
@@ -118,9 +118,9 @@ proptest! {
         let along = public.weighted_sum_wide_along_vartime(&first, &factors).unwrap();
         prop_assert_eq!(decrypt(&along)[0], expected[0]);
 
-        let key = SharedKey::generate(rows).unwrap();
+        let key = SharedNoiseKey::generate(rows).unwrap();
         let shared = key.encrypt(columns, &Messages::from_i64(&values)).unwrap();
-        let shared = SharedTable::from_bytes(key.key_id(), &shared.to_bytes()).unwrap();
+        let shared = SharedNoiseTable::from_bytes(key.key_id(), &shared.to_bytes()).unwrap();
         let sums = shared.weighted_sum_vartime(&weights).unwrap();
         let scores = key.decrypt(&sums, &weights, MESSAGE_BITS).unwrap();
         let scores: Vec<i64> = (0..columns).map(|at| scores.to_i64(at).unwrap()).collect();
@@ -222,7 +222,7 @@ fn keys_travel_as_bytes_and_debug_shows_no_secret() {
     assert_eq!(*secret_key.to_bytes(), *KEY.to_bytes());
     let table = public.encrypt(1, 1, &Messages::from_i64(&[-5])).unwrap();
     assert_eq!(secret_key.decrypt(&table, 8).unwrap().to_i64(0), Some(-5));
-    let shown = format!("{:?} {:?}", &*KEY, SharedKey::from_seed([0xab; 32], 2));
+    let shown = format!("{:?} {:?}", &*KEY, SharedNoiseKey::from_seed([0xab; 32], 2));
     assert!(shown.contains("redacted") && !shown.contains("171") && shown.len() < 120, "{shown}");
 }
 
@@ -269,7 +269,8 @@ fn encodings_that_rfc_9496_forbids_are_refused_everywhere() {
 type Decode = fn(&[u8]) -> Result<Vec<u8>, Error>;
 
 fn samples() -> Vec<(Kind, Vec<u8>, Decode)> {
-    static SHARED: LazyLock<SharedKey> = LazyLock::new(|| SharedKey::from_seed([1; 32], 2));
+    static SHARED: LazyLock<SharedNoiseKey> =
+        LazyLock::new(|| SharedNoiseKey::from_seed([1; 32], 2));
     let shared = SHARED.encrypt(2, &Messages::from_i64(&[1, 2, 3, 4])).unwrap();
     vec![
         (Kind::PublicKey, KEY.public().to_bytes(), |b| Ok(PublicKey::from_bytes(b)?.to_bytes())),
@@ -280,7 +281,7 @@ fn samples() -> Vec<(Kind, Vec<u8>, Decode)> {
             Ok(KEY.public().table_from_bytes(b)?.to_bytes())
         }),
         (Kind::Ciphertexts, shared.to_bytes(), |b| {
-            Ok(SharedTable::from_bytes(SHARED.key_id(), b)?.to_bytes())
+            Ok(SharedNoiseTable::from_bytes(SHARED.key_id(), b)?.to_bytes())
         }),
     ]
 }
@@ -341,15 +342,15 @@ fn shapes_that_the_bytes_do_not_fill_are_refused() {
 
 #[test]
 fn a_shared_sum_opens_under_its_own_weights_only() {
-    let key = SharedKey::generate(3).unwrap();
+    let key = SharedNoiseKey::generate(3).unwrap();
     let table = key.encrypt(1, &Messages::from_i64(&[10, 20, 30])).unwrap();
     let sums = table.weighted_sum_vartime(&[1, -2, 3]).unwrap();
     assert_eq!(key.decrypt(&sums, &[1, -2, 3], 10).unwrap().to_i64(0), Some(60));
     assert_eq!(key.decrypt(&sums, &[1, -2, 2], 30).unwrap_err(), Error::Bound);
     assert!(matches!(key.decrypt(&sums, &[1, -2], 10), Err(Error::Range { .. })));
-    let other = SharedKey::from_seed([3; 32], 3);
+    let other = SharedNoiseKey::from_seed([3; 32], 3);
     assert!(matches!(other.decrypt(&sums, &[1, -2, 3], 10), Err(Error::WrongKey { .. })));
     // A longer embedding under the same seed: the dimensions before it keep their keys.
-    let longer = SharedKey::from_seed(*key.seed(), 5);
+    let longer = SharedNoiseKey::from_seed(*key.seed(), 5);
     assert_eq!(longer.decrypt(&sums, &[1, -2, 3, 0, 0], 10).unwrap().to_i64(0), Some(60));
 }

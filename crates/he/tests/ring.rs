@@ -5,8 +5,8 @@ mod common;
 
 use ciphervec_arith::AlignedBytes;
 use ciphervec_he::keys::MasterKey;
-use ciphervec_he::sealed::Scales;
-use ciphervec_he::sealed::ring::{
+use ciphervec_he::lattice::Scales;
+use ciphervec_he::lattice::ring::{
     self, Binding, Ciphertext, EvaluationKeys, Layout, MaskSums, Masks, QueryKey, QueryOpener,
     Ring, SegmentKey, Vectors,
 };

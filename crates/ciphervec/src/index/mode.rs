@@ -1,6 +1,6 @@
 //! Who may see what. A name enters, a trust mode or a precision leaves. Both sides.
 
-use ciphervec_he::sealed::compact::Form;
+use ciphervec_he::lattice::compact::Width;
 use core::str::FromStr;
 
 /// A trust mode: what the machine that searches can read (SECURITY.md).
@@ -85,11 +85,11 @@ impl Precision {
     }
 
     /// The compact form of this precision.
-    pub fn form(self) -> Form {
+    pub fn form(self) -> Width {
         match self {
-            Precision::Standard => Form::Standard,
-            Precision::Small => Form::Small,
-            Precision::Wide => Form::Wide,
+            Precision::Standard => Width::Standard,
+            Precision::Small => Width::Small,
+            Precision::Wide => Width::Wide,
         }
     }
 }

@@ -6,8 +6,8 @@ use crate::similarity::additive as similarity;
 use crate::{Metric, Mode, Precision, Scheme};
 use ciphervec_he::additive;
 use ciphervec_he::factoring::{DEFAULT_BITS, MAX_BITS, MIN_BITS};
+use ciphervec_he::lattice::ring;
 use ciphervec_he::params::{self, ParamId, Security};
-use ciphervec_he::sealed::ring;
 use ciphervec_he::wire::{self, Header, KeyId, Kind, Reader};
 
 /// The largest dimension.

@@ -6,8 +6,8 @@ use super::messages::{Answer, Query};
 use super::spec::{Pooling, Spec, row_of};
 use crate::error::{Error, Result};
 use ciphervec_he::keys::{MasterKey, Purpose};
-use ciphervec_he::sealed::Plaintext;
-use ciphervec_he::sealed::counts::{self, Counts, Hint, Masks, Opener};
+use ciphervec_he::lattice::Plaintext;
+use ciphervec_he::lattice::histogram::{self, Hint, Histogram, Masks, Opener};
 use core::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use zeroize::Zeroizing;
@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 /// The public part of a client's key: its masks, and what the server makes of them.
 pub(super) struct Counting {
     id: [u8; 16],
-    scheme: Box<Counts>,
+    scheme: Box<Histogram>,
     mask_seed: [u8; 32],
     masks: Masks,
     /// It never changes, so it is asked for once.
@@ -23,7 +23,7 @@ pub(super) struct Counting {
 }
 
 impl Counting {
-    pub fn new(spec: &Spec, id: &[u8; 16], master: &MasterKey, scheme: Box<Counts>) -> Self {
+    pub fn new(spec: &Spec, id: &[u8; 16], master: &MasterKey, scheme: Box<Histogram>) -> Self {
         let mask_seed = *master.derive(Purpose::MaskSeed, &[id, &spec.params.0]).expose();
         let masks = Masks::new(&scheme, &mask_seed, spec.dimension());
         Counting { id: *id, scheme, mask_seed, masks, hint: Mutex::new(None) }
@@ -37,7 +37,7 @@ impl Counting {
         documents: &Documents<'_>,
     ) -> Result<Vec<u8>> {
         let counts = Histograms::new(spec, documents);
-        let (nonce, words) = counts::seal(&self.scheme, &self.masks, master, &self.id, &counts)?;
+        let (nonce, words) = histogram::seal(&self.scheme, &self.masks, master, &self.id, &counts)?;
         let query = Query {
             key: master.key_id(),
             nonce,

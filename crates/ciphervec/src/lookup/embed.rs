@@ -8,7 +8,7 @@ use super::basis::{Basis, Sink, settle};
 use super::bound::ROOM;
 use super::recipe::Recipe;
 use crate::error::{Error, Result};
-use ciphervec_he::ckks::{Ciphertext, Evaluator, Form, PlainMatrix};
+use ciphervec_he::ckks::{BilinearForm, Ciphertext, Evaluator, PlainMatrix};
 
 /// Most bits of a weight: what processors of all kinds multiply in one go.
 pub(super) const WEIGHT_BITS: u32 = 22;
@@ -357,7 +357,7 @@ fn form(
     column: usize,
     row: &[f64],
     part: bool,
-) -> Result<Form> {
+) -> Result<BilinearForm> {
     let [.., high, low] = bases else {
         return Err(Error::choice("digits", "two at least", "one"));
     };
@@ -367,7 +367,7 @@ fn form(
     let matrix: Vec<Vec<f64>> = rows.iter().map(|row| row[1..].to_vec()).collect();
     let scales = vec![weights.scales[column]; matrix.len()];
     let sum: f64 = row.iter().map(|weight| weight.abs()).sum();
-    Ok(Form {
+    Ok(BilinearForm {
         matrix: PlainMatrix::with_scales(&matrix, &scales)?,
         constants: rows.iter().map(|row| row[0]).collect(),
         magnitude: if part { sum.max(f64::MIN_POSITIVE) } else { weights.magnitudes[column] },

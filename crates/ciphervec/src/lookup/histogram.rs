@@ -1,12 +1,12 @@
 //! Strategy `histogram`: sums of looked-up rows are linear in how often each row is named. Public numbers; both sides.
 //!
-//! A document is one vector of ℓ·p counts, encrypted in the count form ([`ciphervec_he::sealed::counts`]); its sum over the
+//! A document is one vector of ℓ·p counts, encrypted in the count form ([`ciphervec_he::lattice::histogram`]); its sum over the
 //! tables is the product of that vector with the ℓ·p rows. One server-side multiply-add a count, no keys, no levels.
 
 use super::spec::{Pooling, TAIL_DEVIATIONS};
 use super::table::Table;
 use crate::error::{Error, Result};
-use ciphervec_he::sealed::counts::Counts;
+use ciphervec_he::lattice::histogram::Histogram;
 
 /// What counts and weights are multiplied by before they are rounded, and what that costs.
 ///
@@ -62,7 +62,7 @@ impl Scales {
     ///
     /// # Errors
     /// [`Error::Range`] if no scales leave the words room for the sums: numbers that differ too much in size.
-    pub fn new(scheme: &Counts, table: &Table, pooling: Pooling, limit: usize) -> Result<Self> {
+    pub fn new(scheme: &Histogram, table: &Table, pooling: Pooling, limit: usize) -> Result<Self> {
         let magnitudes = Magnitudes::of(table);
         let candidates = (0..40).filter_map(|log| {
             Self::at(scheme, table, &magnitudes, (pooling, limit), f64::from(log).exp2())
@@ -77,7 +77,7 @@ impl Scales {
 
     /// With this Δ, the σ that fills the words, if one does.
     fn at(
-        scheme: &Counts,
+        scheme: &Histogram,
         table: &Table,
         magnitudes: &Magnitudes,
         (pooling, limit): (Pooling, usize),
@@ -140,7 +140,7 @@ mod tests {
         let values: Vec<f64> = (0..1024).map(|i| f64::from(i * 37 % 101) / 50.0 - 1.0).collect();
         let table = Table::new(&values, (4, 256, 1)).unwrap();
         let bounds = [4, 5, 6].map(|bytes| {
-            let scheme = Counts::new(bytes).unwrap();
+            let scheme = Histogram::new(bytes).unwrap();
             let [sum, mean] = [Pooling::Sum, Pooling::Mean]
                 .map(|pooling| Scales::new(&scheme, &table, pooling, 128).unwrap());
             assert!(mean.bound < sum.bound && sum.unit >= sum.bound / 100.0);
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_table_of_zeros_has_scales_and_absurd_numbers_have_none() {
-        let scheme = Counts::new(5).unwrap();
+        let scheme = Histogram::new(5).unwrap();
         let zeros = Table::new(&[0.0; 8], (2, 4, 1)).unwrap();
         assert!(Scales::new(&scheme, &zeros, Pooling::Mean, 10).is_ok());
         let huge = Table::new(&[1e300, 0.0], (1, 2, 1)).unwrap();

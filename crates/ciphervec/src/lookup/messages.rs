@@ -16,10 +16,10 @@ use super::recipe::Recipe;
 use super::spec::Spec;
 use crate::error::Result;
 use ciphervec_he::ckks::Ciphertext;
-use ciphervec_he::sealed::SegmentId;
+use ciphervec_he::lattice::SegmentId;
 #[cfg(feature = "client")]
-use ciphervec_he::sealed::counts::DEGREE;
-use ciphervec_he::sealed::counts::{Counts, Hint};
+use ciphervec_he::lattice::histogram::DEGREE;
+use ciphervec_he::lattice::histogram::{Hint, Histogram};
 use ciphervec_he::wire::{self, KeyId, Kind, Reader};
 
 /// Encrypted documents as a server reads them.
@@ -47,7 +47,7 @@ impl<'a> Query<'a> {
         out
     }
 
-    pub fn from_bytes(spec: &Spec, scheme: &Counts, bytes: &'a [u8]) -> Result<Self> {
+    pub fn from_bytes(spec: &Spec, scheme: &Histogram, bytes: &'a [u8]) -> Result<Self> {
         let (header, payload) = wire::open(Kind::Query, bytes)?;
         let mut reader = Reader::new("a query of a lookup", payload);
         expect_scheme(&header, &reader)?;
@@ -78,7 +78,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    pub fn to_bytes(&self, spec: &Spec, scheme: &Counts) -> Vec<u8> {
+    pub fn to_bytes(&self, spec: &Spec, scheme: &Histogram) -> Vec<u8> {
         let hint = self.hint.as_ref().map_or(&[][..], Hint::values);
         let word = scheme.word_bytes();
         let length = wire::HEADER_LEN + 37 + 4 * hint.len() + word * self.sums.len();
@@ -95,7 +95,7 @@ impl Answer {
     }
 
     #[cfg(feature = "client")]
-    pub fn from_bytes(spec: &Spec, scheme: &Counts, bytes: &[u8]) -> Result<Self> {
+    pub fn from_bytes(spec: &Spec, scheme: &Histogram, bytes: &[u8]) -> Result<Self> {
         let (header, payload) = wire::open(Kind::Response, bytes)?;
         let mut reader = Reader::new("an answer of a lookup", payload);
         expect_scheme(&header, &reader)?;

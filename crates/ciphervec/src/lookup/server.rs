@@ -7,7 +7,7 @@ use super::spec::{Method, Options, Spec};
 use super::table::Table;
 use crate::error::{Error, Result};
 use ciphervec_he::ckks::{Ciphertext, EvaluationKeys, Evaluator};
-use ciphervec_he::sealed::counts::{Counts, Hint, Masks};
+use ciphervec_he::lattice::histogram::{Hint, Histogram, Masks};
 use ciphervec_he::wire::KeyId;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -23,7 +23,7 @@ pub struct Server {
 }
 
 enum Prepared {
-    Histogram { scheme: Box<Counts>, weights: Vec<i64> },
+    Histogram { scheme: Box<Histogram>, weights: Vec<i64> },
     Tokens { recipe: Recipe, weights: Weights, keys: RwLock<HashMap<KeyId, Evaluator>> },
 }
 
@@ -164,7 +164,7 @@ impl Server {
     }
 
     /// The sums of documents.
-    fn sums(&self, scheme: &Counts, weights: &[i64], query: &[u8]) -> Result<Vec<u8>> {
+    fn sums(&self, scheme: &Histogram, weights: &[i64], query: &[u8]) -> Result<Vec<u8>> {
         let query = Query::from_bytes(&self.spec, scheme, query)?;
         let dimension = self.spec.dimension();
         let sums = scheme.scan(query.words, query.documents, dimension, weights);

@@ -5,8 +5,8 @@ use super::recipe::{Recipe, Shape};
 use super::strategy::Strategy;
 use super::table::{Table, TableDigest};
 use crate::error::{Error, Result};
+use ciphervec_he::lattice::histogram::Histogram;
 use ciphervec_he::params::ParamId;
-use ciphervec_he::sealed::counts::Counts;
 
 /// What becomes of the looked-up rows of a document.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -102,7 +102,7 @@ pub struct Spec {
 
 /// What either half computes with.
 pub(super) enum Method {
-    Histogram(Box<Counts>),
+    Histogram(Box<Histogram>),
     Tokens(Recipe),
 }
 
@@ -114,7 +114,7 @@ impl Method {
     pub fn new(options: &Options, (_, rows, columns): (usize, usize, usize)) -> Result<Self> {
         options.check()?;
         if options.strategy == Strategy::Histogram {
-            return Ok(Method::Histogram(Box::new(Counts::new(options.word_bytes)?)));
+            return Ok(Method::Histogram(Box::new(Histogram::new(options.word_bytes)?)));
         }
         let one_number = matches!(options.strategy, Strategy::Ive | Strategy::Indicator);
         if one_number && rows > MAX_NUMBER_ROWS {

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::protect::aead::{AeadKey, associated_data};
 use ciphervec_he::ckks::{Complex, Encoding, Plaintext, SecretKey};
 use ciphervec_he::keys::{MasterKey, Purpose, random_bytes};
-use ciphervec_he::sealed::SegmentId;
+use ciphervec_he::lattice::SegmentId;
 use ciphervec_he::wire::{KeyId, Reader};
 use rayon::prelude::*;
 use zeroize::{Zeroize, Zeroizing};

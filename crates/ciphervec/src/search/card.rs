@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::message::{expect_params, header};
 use crate::{IndexSpec, Mode};
 use ciphervec_he::keys::{MasterKey, Purpose};
-use ciphervec_he::sealed::SegmentId;
+use ciphervec_he::lattice::SegmentId;
 use ciphervec_he::wire::{self, HEADER_LEN, KeyId, Kind, Reader};
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@ use super::secrets::SegmentSecrets;
 use crate::error::{Error, Result};
 use crate::protect::id::Id;
 use crate::protect::sidecar::{Sidecar, associated_data};
-use ciphervec_he::sealed::SegmentId;
+use ciphervec_he::lattice::SegmentId;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 

@@ -6,7 +6,7 @@ use crate::Mode;
 use crate::error::{Error, Result};
 use crate::message::{QueryHead, ResponseWriter, answer_len, read_floats, read_integers};
 use crate::similarity::additive::Probes;
-use ciphervec_he::sealed::ring::{self, Ciphertext, Expanded, Layout, MaskSums};
+use ciphervec_he::lattice::ring::{self, Ciphertext, Expanded, Layout, MaskSums};
 use ciphervec_he::wire::{KeyId, Kind, Reader};
 use std::time::Instant;
 

@@ -10,9 +10,9 @@ use super::secrets::SegmentSecrets;
 use crate::error::{Error, Result};
 use crate::message::{answer_len, expect_params, read_bitmap};
 use crate::{Metric, Mode, Precision};
-use ciphervec_he::sealed::SegmentId;
-use ciphervec_he::sealed::compact;
-use ciphervec_he::sealed::ring::{Layout, MaskSums, QueryOpener};
+use ciphervec_he::lattice::SegmentId;
+use ciphervec_he::lattice::compact;
+use ciphervec_he::lattice::ring::{Layout, MaskSums, QueryOpener};
 use ciphervec_he::wire::{self, KeyId, Kind, Reader};
 use std::time::Instant;
 
@@ -288,7 +288,7 @@ impl Opening<'_> {
         let mut unit = query.scales.vector * query.scales.query;
         match (&owner.engine, secrets) {
             (Engine::Compact { scheme, .. }, SegmentSecrets::Compact(key)) => {
-                let degree = scheme.form().degree();
+                let degree = scheme.width().degree();
                 compact::unmask(
                     scheme,
                     key,

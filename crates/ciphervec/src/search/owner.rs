@@ -15,9 +15,9 @@ use crate::protect::sidecar::{Sidecar, associated_data};
 use crate::quantize::vector_scale;
 use crate::{IndexSpec, Metric, Mode};
 use ciphervec_he::keys::{Purpose, Secret};
-use ciphervec_he::sealed::SegmentId;
-use ciphervec_he::sealed::compact;
-use ciphervec_he::sealed::ring::{self, Binding, EvaluationKeys, Layout, QueryKey, Ring};
+use ciphervec_he::lattice::SegmentId;
+use ciphervec_he::lattice::compact;
+use ciphervec_he::lattice::ring::{self, Binding, EvaluationKeys, Layout, QueryKey, Ring};
 use ciphervec_he::wire::{KeyId, Kind};
 use std::sync::{Arc, Mutex};
 

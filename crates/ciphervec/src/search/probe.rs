@@ -10,7 +10,7 @@ use crate::message::{MAX_QUERIES, QueryHead, append_integers, read_integers};
 use crate::quantize::{check, scales};
 use crate::similarity::additive::{Layout, Probes};
 use crate::{IndexSpec, Metric, Mode};
-use ciphervec_he::sealed::Scales;
+use ciphervec_he::lattice::Scales;
 use ciphervec_he::wire::{KeyId, Kind, Reader};
 use zeroize::Zeroizing;
 

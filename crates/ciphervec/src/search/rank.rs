@@ -3,7 +3,7 @@
 use super::catalogue::{Entry, Selection};
 use crate::Metric;
 use crate::protect::id::Id;
-use ciphervec_he::sealed::SegmentId;
+use ciphervec_he::lattice::SegmentId;
 
 /// What the owner wants to know.
 #[derive(Clone, Copy, PartialEq, Debug)]

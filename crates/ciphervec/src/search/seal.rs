@@ -11,9 +11,9 @@ use crate::quantize::{check, plaintext_scale};
 use crate::{IndexSpec, Metric, Mode};
 use ciphervec_arith::AlignedBytes;
 use ciphervec_he::keys::random_bytes;
-use ciphervec_he::sealed::compact::{self, Compact};
-use ciphervec_he::sealed::ring::{self, Layout, Ring};
-use ciphervec_he::sealed::{SegmentId, nonce};
+use ciphervec_he::lattice::compact::{self, Compact};
+use ciphervec_he::lattice::ring::{self, Layout, Ring};
+use ciphervec_he::lattice::{SegmentId, nonce};
 use ciphervec_he::wire::KeyId;
 use std::sync::OnceLock;
 

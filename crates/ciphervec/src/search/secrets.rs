@@ -1,6 +1,6 @@
 //! What opens one segment: derived from the master key and the nonce, kept between queries. Owner only.
 
-use ciphervec_he::sealed::{compact, ring};
+use ciphervec_he::lattice::{compact, ring};
 
 /// The secrets of one segment, kept between queries. Wiped on drop.
 pub(super) enum SegmentSecrets {

@@ -13,9 +13,9 @@ use crate::error::Result;
 use crate::message::{expect_params, header, read_bitmap};
 use crate::{IndexSpec, Mode};
 use ciphervec_arith::AlignedBytes;
-use ciphervec_he::sealed::SegmentId;
-use ciphervec_he::sealed::compact;
-use ciphervec_he::sealed::ring::{Layout, Ring};
+use ciphervec_he::lattice::SegmentId;
+use ciphervec_he::lattice::compact;
+use ciphervec_he::lattice::ring::{Layout, Ring};
 use ciphervec_he::wire::{self, HEADER_LEN, Header, KeyId, Kind, Reader};
 use std::borrow::Cow;
 

@@ -12,7 +12,7 @@
 use crate::IndexSpec;
 use crate::error::Result;
 use crate::message::{expect_params, header};
-use ciphervec_he::sealed::SegmentId;
+use ciphervec_he::lattice::SegmentId;
 use ciphervec_he::wire::{self, KeyId, Kind, Reader};
 #[cfg(feature = "client")]
 use {

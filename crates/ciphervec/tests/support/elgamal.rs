@@ -1,14 +1,14 @@
 //! Nothing enters, an ElGamal key leaves, with a valid object of every kind.
 
 use ciphervec_he::additive::{Decrypt, Evaluate, Messages};
-use ciphervec_he::elgamal::shared::{SharedKey, SharedTable};
+use ciphervec_he::elgamal::shared_noise::{SharedNoiseKey, SharedNoiseTable};
 use ciphervec_he::elgamal::{PublicKey, SecretKey};
 use std::sync::LazyLock;
 
 /// One key of each form, and what is made with them.
 pub struct ElGamal {
     key: SecretKey,
-    shared_key: SharedKey,
+    shared_key: SharedNoiseKey,
     pub public_key: Vec<u8>,
     pub secret_key: Vec<u8>,
     pub ciphertexts: Vec<u8>,
@@ -21,7 +21,7 @@ pub static ELGAMAL: LazyLock<ElGamal> =
 impl ElGamal {
     fn try_new() -> ciphervec_he::Result<Self> {
         let key = SecretKey::generate()?;
-        let shared_key = SharedKey::generate(2)?;
+        let shared_key = SharedNoiseKey::generate(2)?;
         let messages = Messages::from_i64(&[1, -2]);
         Ok(ElGamal {
             public_key: key.public().to_bytes(),
@@ -60,7 +60,7 @@ impl ElGamal {
 
     /// Embeddings with shared noise, which are compared too.
     pub fn read_shared(&self, bytes: &[u8]) -> bool {
-        SharedTable::from_bytes(self.shared_key.key_id(), bytes).is_ok_and(|table| {
+        SharedNoiseTable::from_bytes(self.shared_key.key_id(), bytes).is_ok_and(|table| {
             let weights = [3, -5];
             if let Ok(sums) = table.weighted_sum_vartime(&weights) {
                 let _ = self.shared_key.decrypt(&sums, &weights, 8);

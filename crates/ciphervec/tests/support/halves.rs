@@ -3,7 +3,7 @@
 use ciphervec::search::{Ask, Catalogue, Owner, Query, ServerIndex};
 use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme};
 use ciphervec_arith::AlignedBytes;
-use ciphervec_he::sealed::ring::{EvaluationKeys, Ring};
+use ciphervec_he::lattice::ring::{EvaluationKeys, Ring};
 use std::sync::{LazyLock, Mutex};
 
 const DIMENSION: u32 = 5;

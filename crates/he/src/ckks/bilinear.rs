@@ -19,7 +19,7 @@ const TILE: usize = 512;
 
 /// A matrix whose rows belong to the first list, with what is added to each row's sum.
 #[derive(Clone, Debug)]
-pub struct Form {
+pub struct BilinearForm {
     /// W, with one scale for all rows.
     pub matrix: PlainMatrix,
     /// c, one for each row.
@@ -38,7 +38,7 @@ impl Evaluator {
     pub fn add_bilinear(
         &self,
         sums: &mut Vec<Ciphertext>,
-        forms: &[Form],
+        forms: &[BilinearForm],
         x: &[Ciphertext],
         y: &[Ciphertext],
     ) -> Result<()> {
@@ -107,7 +107,7 @@ impl Evaluator {
     }
 
     /// Scale and estimates of a form.
-    fn meta(&self, form: &Form, x: &[Ciphertext], y: &[Ciphertext]) -> Result<Meta> {
+    fn meta(&self, form: &BilinearForm, x: &[Ciphertext], y: &[Ciphertext]) -> Result<Meta> {
         let (rows, columns) = (form.matrix.rows(), form.matrix.columns());
         let lone = rows == x.len() + 1;
         if (rows != x.len() && !lone) || columns != y.len() || form.constants.len() != rows {
@@ -148,7 +148,13 @@ impl Evaluator {
         Ok(Meta { scale, noise, magnitude: form.magnitude, ..x[0].meta })
     }
 
-    fn tiles(&self, sums: &mut [Ciphertext], forms: &[Form], x: &[Ciphertext], y: &[Ciphertext]) {
+    fn tiles(
+        &self,
+        sums: &mut [Ciphertext],
+        forms: &[BilinearForm],
+        x: &[Ciphertext],
+        y: &[Ciphertext],
+    ) {
         let rows = forms.iter().map(|form| form.matrix.rows()).max().unwrap_or(0);
         let (mut inner, mut part) = ([vec![0; rows * TILE], vec![0; rows * TILE]], vec![0; TILE]);
         let (level, degree) = (x[0].level(), self.params().degree());
@@ -178,7 +184,7 @@ impl Evaluator {
 
 /// A form on one tile of coefficients.
 struct Tile<'a> {
-    form: &'a Form,
+    form: &'a BilinearForm,
     constants: &'a [u64],
     /// The number 1 at the scale of the first list.
     one: u64,

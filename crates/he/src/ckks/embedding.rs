@@ -9,8 +9,8 @@
 use std::sync::OnceLock;
 
 use super::Complex;
-use super::circle::unit;
 use super::fft::Fft;
+use super::roots_of_unity::unit;
 
 /// Plans of all sizes up to one, each made when it is first used.
 #[derive(Debug)]

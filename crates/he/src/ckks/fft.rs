@@ -9,7 +9,7 @@
 //! bit-reversed order, once, and the other half runs over neighbouring `r` with neighbouring roots. So every inner loop
 //! is over consecutive doubles, real parts apart from imaginary ones, and the slots come out in order.
 
-use super::circle::unit;
+use super::roots_of_unity::unit;
 
 /// Neighbouring runs of real or imaginary parts.
 type Runs<'a, const R: usize> = [&'a mut [f64]; R];

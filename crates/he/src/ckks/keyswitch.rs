@@ -4,10 +4,10 @@
 //! Hybrid key switching (Han & Ki 2019, IACR ePrint 2019/688): the input is cut into digits of a few primes, each digit is
 //! extended to all primes, multiplied with its part of the key modulo Q P, and the sum is divided by P (docs/ckks.md, section 4).
 
-use super::keys::SwitchKey;
+use super::buffer_pool::Words;
+use super::keys::KeySwitchKey;
 use super::params::Params;
 use super::poly::{Ntt, Poly, each};
-use super::words::Words;
 use ciphervec_arith::{NttTable, convert, poly};
 use rayon::prelude::*;
 
@@ -68,7 +68,7 @@ pub(super) enum Then<'a> {
 /// cache.
 pub(super) struct Switch<'a> {
     pub input: &'a Poly<Ntt>,
-    pub key: &'a SwitchKey,
+    pub key: &'a KeySwitchKey,
     pub plus: [Option<&'a Poly<Ntt>>; 2],
     pub then: Then<'a>,
 }
@@ -115,7 +115,7 @@ fn transform(params: &Params, level: usize, index: usize, limbs: &mut [u64]) {
 /// The inner products of all digits with both halves of a key modulo one prime.
 fn dot(
     input: &Poly<Ntt>,
-    key: &SwitchKey,
+    key: &KeySwitchKey,
     index: usize,
     limbs: &[u64],
     [first, second]: [&mut [u64]; 2],

@@ -6,10 +6,8 @@
 
 mod approximate;
 mod bilinear;
-mod bytes;
-mod chain;
+mod buffer_pool;
 mod ciphertext;
-mod circle;
 mod depth;
 mod embedding;
 mod entropy;
@@ -19,19 +17,21 @@ mod inverse;
 mod keys;
 mod keyswitch;
 mod linear;
+mod modulus_chain;
 mod noise;
+#[cfg(feature = "client")]
+mod noise_flooding;
 mod params;
 mod pcmm;
 mod plaintext;
 mod poly;
 mod polynomial;
-#[cfg(feature = "client")]
-mod publish;
-mod small;
+mod roots_of_unity;
+mod serialize;
+mod small_polynomial;
 mod spec;
-mod words;
 
-pub use bilinear::Form;
+pub use bilinear::BilinearForm;
 pub use ciphertext::{Ciphertext, SeededCiphertext};
 pub use embedding::{Embedding, RealEmbedding};
 pub use entropy::Entropy;
@@ -42,12 +42,12 @@ pub use keys::SecretKey;
 pub use keys::{EvaluationKeys, KeyPlan, PublicKey};
 pub use linear::LinearTransform;
 pub use noise::Noise;
+#[cfg(feature = "client")]
+pub use noise_flooding::{Budget, PublishPolicy, Published};
 pub use num_complex::Complex64 as Complex;
 pub use params::Params;
 pub use pcmm::PlainMatrix;
 pub use plaintext::{Encoding, Plaintext};
 pub use poly::{Coefficient, Ntt, Poly};
 pub use polynomial::{Basis, Polynomial};
-#[cfg(feature = "client")]
-pub use publish::{Budget, PublishPolicy, Published};
 pub use spec::{ParamsSpec, Ring};

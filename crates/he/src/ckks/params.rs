@@ -1,11 +1,11 @@
 //! A checked parameter set with everything computed from it once. A description enters; primes, transforms and constants
 //! leave. Both sides.
 
-use super::chain::chain;
+use super::buffer_pool::Pool;
 use super::depth;
 use super::embedding::{Embedding, RealEmbedding};
+use super::modulus_chain::chain;
 use super::spec::{LOG_DEGREES, ParamsSpec, Ring};
-use super::words::Pool;
 use crate::additive::SecurityStatement;
 use crate::error::{Error, Result};
 use crate::params::{self, ParamId, Security};

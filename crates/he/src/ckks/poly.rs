@@ -1,7 +1,7 @@
 //! Polynomials over a chain of primes. Residues enter and leave, in the form that the type names. Both sides.
 
+use super::buffer_pool::Words;
 use super::params::Params;
-use super::words::Words;
 use ciphervec_arith::{Modulus, NttTable, poly};
 use core::marker::PhantomData;
 use rayon::prelude::*;

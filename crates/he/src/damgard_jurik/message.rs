@@ -1,8 +1,8 @@
 //! `(1 + n)^m` modulo `n^(s+1)`. Signed messages enter, digits in base `n` leave. Both sides.
 
 use crate::additive::Messages;
+use crate::biguint;
 use crate::factoring::Group;
-use crate::natural;
 use ciphervec_arith::montgomery::Residues;
 use crypto_bigint::BoxedUint;
 use zeroize::Zeroizing;
@@ -19,11 +19,11 @@ pub(crate) struct Binomial {
 impl Binomial {
     /// For messages modulo `n^s`; `n` is odd and not a multiple of 3.
     pub(crate) fn new(n: &BoxedUint, s: u32) -> Option<Self> {
-        let powers: Vec<BoxedUint> = (0..=s).map(|power| natural::raised(n, power)).collect();
+        let powers: Vec<BoxedUint> = (0..=s).map(|power| biguint::raised(n, power)).collect();
         let largest = &powers[s as usize];
         Some(Binomial {
-            half: natural::inverse_mod(&natural::small(2), largest)?,
-            sixth: natural::inverse_mod(&natural::small(6), largest)?,
+            half: biguint::inverse_mod(&biguint::small(2), largest)?,
+            sixth: biguint::inverse_mod(&biguint::small(6), largest)?,
             powers,
         })
     }
@@ -41,30 +41,30 @@ impl Binomial {
     /// `((1 + n)^m - 1) / n` modulo `n^s`: `m + C(m, 2) n + C(m, 3) n^2`.
     pub(crate) fn expand(&self, m: &BoxedUint) -> BoxedUint {
         let s = self.s();
-        let mut value = Zeroizing::new(natural::resized(m, self.limit().bits_precision()));
+        let mut value = Zeroizing::new(biguint::resized(m, self.limit().bits_precision()));
         if s == 1 {
             return (*value).clone();
         }
-        let one = natural::small(1);
+        let one = biguint::small(1);
         // m (m - 1) / 2, then that times (m - 2) / 3; each only modulo what its power of n leaves of n^s.
         let less = |by: u64, modulus: &BoxedUint| {
-            let by = natural::small(by);
-            natural::difference_mod(&natural::reduced(m, modulus), &by, modulus)
+            let by = biguint::small(by);
+            biguint::difference_mod(&biguint::reduced(m, modulus), &by, modulus)
         };
         let modulus = &self.powers[s - 1];
-        let pair = natural::product_mod(m, &less(1, modulus), modulus);
-        let second = natural::product_mod(&pair, &self.half, modulus);
+        let pair = biguint::product_mod(m, &less(1, modulus), modulus);
+        let second = biguint::product_mod(&pair, &self.half, modulus);
         let mut add = |term: &BoxedUint, power: usize| {
-            let term = natural::product_mod(term, &self.powers[power], self.limit());
-            let sum = natural::sum(&value, &term);
-            *value = natural::reduced(&sum, self.limit());
+            let term = biguint::product_mod(term, &self.powers[power], self.limit());
+            let sum = biguint::sum(&value, &term);
+            *value = biguint::reduced(&sum, self.limit());
         };
         add(&second, 1);
         if s == 3 {
             let modulus = &self.powers[1];
-            let triple = natural::product_mod(&pair, &less(2, modulus), modulus);
-            let third = natural::product_mod(&triple, &self.sixth, modulus);
-            add(&natural::product_mod(&third, &one, modulus), 2);
+            let triple = biguint::product_mod(&pair, &less(2, modulus), modulus);
+            let third = biguint::product_mod(&triple, &self.sixth, modulus);
+            add(&biguint::product_mod(&third, &one, modulus), 2);
         }
         (*value).clone()
     }
@@ -85,8 +85,8 @@ impl Binomial {
             if self.s() == 1 {
                 element[words..].copy_from_slice(&m);
             } else {
-                let value = Zeroizing::new(self.expand(&natural::from_words(&m)));
-                let rest = natural::digits(&value, &group.n, self.s(), words);
+                let value = Zeroizing::new(self.expand(&biguint::from_words(&m)));
+                let rest = biguint::digits(&value, &group.n, self.s(), words);
                 element[words..].copy_from_slice(&rest);
             }
         }
@@ -100,26 +100,26 @@ mod tests {
 
     #[test]
     fn the_expansion_is_the_power() {
-        let n = natural::from_words(&[0xffff_ffff_ffff_ffc5, 3]);
+        let n = biguint::from_words(&[0xffff_ffff_ffff_ffc5, 3]);
         for s in 1..=3u32 {
             let binomial = Binomial::new(&n, s).unwrap();
-            let modulus = natural::raised(&n, s + 1);
+            let modulus = biguint::raised(&n, s + 1);
             for m in [0u64, 1, 2, 3, 1 << 40, u64::MAX] {
                 for negative in [false, true] {
-                    let m = natural::resized(&natural::small(m), binomial.limit().bits_precision());
-                    let zero = natural::small(0);
+                    let m = biguint::resized(&biguint::small(m), binomial.limit().bits_precision());
+                    let zero = biguint::small(0);
                     let m = if negative {
-                        natural::difference_mod(&zero, &m, binomial.limit())
+                        biguint::difference_mod(&zero, &m, binomial.limit())
                     } else {
                         m
                     };
                     let expected =
-                        natural::power_mod(&natural::sum(&n, &natural::small(1)), &m, &modulus);
-                    let found = natural::sum(
-                        &natural::product(&binomial.expand(&m), &n),
-                        &natural::small(1),
+                        biguint::power_mod(&biguint::sum(&n, &biguint::small(1)), &m, &modulus);
+                    let found = biguint::sum(
+                        &biguint::product(&binomial.expand(&m), &n),
+                        &biguint::small(1),
                     );
-                    assert_eq!(natural::reduced(&found, &modulus), expected, "{s}");
+                    assert_eq!(biguint::reduced(&found, &modulus), expected, "{s}");
                 }
             }
         }

@@ -3,11 +3,11 @@
 use super::MAX_POWER;
 use super::message::Binomial;
 use crate::additive::{Messages, SecurityStatement};
+use crate::biguint;
 use crate::error::{Error, Result};
 use crate::factoring::noise::Source;
 use crate::factoring::strength;
 use crate::factoring::{FactoringKey, Group, NoiseSource};
-use crate::natural;
 use crate::primes;
 use crate::wire::{self, Kind, Reader, Scheme};
 use ciphervec_arith::montgomery::Residues;
@@ -78,11 +78,11 @@ impl PublicKey {
         let source = match Self::exponent_bits(bits, noise) {
             None => Source::Uniform(lift),
             Some(exponent_bits) => {
-                let digits = natural::to_words(h, group.modulus.element_words());
+                let digits = biguint::to_words(h, group.modulus.element_words());
                 Source::powers(group.element(&digits)?, lift, exponent_bits)
             }
         };
-        Ok(PublicKey { group, noise, h: natural::trimmed(h), binomial, source })
+        Ok(PublicKey { group, noise, h: biguint::trimmed(h), binomial, source })
     }
 
     fn exponent_bits(bits: u32, noise: Noise) -> Option<u32> {
@@ -99,8 +99,8 @@ impl PublicKey {
     /// [`Error::Range`] for a length that [`crate::paillier::generate`] refuses too, unless `insecure`;
     /// [`Error::Malformed`] for a modulus that is even, prime, a square or has a small factor.
     pub fn from_modulus(n: &[u8], insecure: bool) -> Result<Self> {
-        let n = natural::from_big_endian(n);
-        Self::checked(&n, n.bits_vartime(), 1, Noise::Uniform, &natural::small(0), insecure)
+        let n = biguint::from_big_endian(n);
+        Self::checked(&n, n.bits_vartime(), 1, Noise::Uniform, &biguint::small(0), insecure)
     }
 
     /// A key from outside.
@@ -116,15 +116,15 @@ impl PublicKey {
         primes::check_modulus(WHAT, n, bits)?;
         if noise != Noise::Uniform {
             let refuse = |detail: &str| Err(Error::malformed(WHAT, detail));
-            let one = natural::small(1);
+            let one = biguint::small(1);
             if h >= n || *h <= one || *h == n.wrapping_sub(&one) {
                 return refuse("the base of the noise is not between 1 and n - 1");
             }
-            if !natural::is_one(&natural::gcd(n, h)) {
+            if !biguint::is_one(&biguint::gcd(n, h)) {
                 return refuse("the base of the noise shares a factor with the modulus");
             }
             // -x^2 for two primes that are 3 modulo 4, and a power of any other kind of odd order.
-            if natural::jacobi_vartime(h, n) != 1 {
+            if biguint::jacobi_vartime(h, n) != 1 {
                 return refuse("the base of the noise has the wrong Jacobi symbol");
             }
         }
@@ -164,10 +164,10 @@ impl PublicKey {
         let bits = reader.u32()?;
         check_lengths(bits, s, insecure)?;
         let width = bits.div_ceil(8) as usize;
-        let n = natural::from_bytes(reader.take(width)?);
+        let n = biguint::from_bytes(reader.take(width)?);
         let h = match noise {
-            Noise::Uniform => natural::small(0),
-            _ => natural::from_bytes(reader.take(width)?),
+            Noise::Uniform => biguint::small(0),
+            _ => biguint::from_bytes(reader.take(width)?),
         };
         Self::checked(&n, bits, s, noise, &h, insecure)
     }
@@ -203,7 +203,7 @@ impl PublicKey {
 
     /// `n`, big-endian.
     pub fn modulus(&self) -> Vec<u8> {
-        natural::to_big_endian(&self.group.n)
+        biguint::to_big_endian(&self.group.n)
     }
 
     /// What the key rests on.
@@ -229,9 +229,9 @@ fn payload(n: &BoxedUint, s: u32, noise: Noise, h: &BoxedUint) -> Vec<u8> {
     let width = bits.div_ceil(8) as usize;
     let mut out = vec![noise as u8, s as u8];
     out.extend(bits.to_le_bytes());
-    natural::write_bytes(n.as_words(), width, &mut out);
+    biguint::write_bytes(n.as_words(), width, &mut out);
     if noise != Noise::Uniform {
-        natural::write_bytes(h.as_words(), width, &mut out);
+        biguint::write_bytes(h.as_words(), width, &mut out);
     }
     out
 }

@@ -2,12 +2,12 @@
 
 use super::public::{Noise, PublicKey, check_lengths};
 use crate::additive::{Decrypt, Evaluate, Messages};
+use crate::biguint;
 use crate::error::{Error, Result};
 use crate::factoring::crt::{Crt, Half, HalfNoise, Joiner};
 use crate::factoring::multiplier::Multiplier;
 use crate::factoring::secret::{Primes, check_primes, generate_primes, subgroup_root};
 use crate::factoring::{Ciphertexts, FactoringKey, Group, NoiseSource, signed};
-use crate::natural;
 use crate::primes;
 use crate::wire::{self, Kind, Reader};
 use ciphervec_arith::montgomery::Residues;
@@ -59,38 +59,38 @@ impl Drop for Decryption {
 
 impl Decryption {
     fn new(prime: &BoxedUint, other: &BoxedUint, exponent: &BoxedUint, s: u32) -> Result<Self> {
-        let power = natural::raised(prime, s);
+        let power = biguint::raised(prime, s);
         let inverse = |value: &BoxedUint| {
-            natural::inverse_mod(value, &power)
+            biguint::inverse_mod(value, &power)
                 .ok_or_else(|| Error::malformed(WHAT, "the primes divide each other's order"))
         };
         let mut decryption = Decryption {
-            exponent: natural::trimmed(exponent),
-            prime: natural::trimmed(prime),
+            exponent: biguint::trimmed(exponent),
+            prime: biguint::trimmed(prime),
             s: s as usize,
-            halves: [inverse(&natural::small(2))?, inverse(&natural::small(3))?],
-            scale: Multiplier::new(&natural::small(1), &power),
+            halves: [inverse(&biguint::small(2))?, inverse(&biguint::small(3))?],
+            scale: Multiplier::new(&biguint::small(1), &power),
             power: power.clone(),
         };
         // 1 + n = 1 + prime * other.
-        let logarithm = decryption.logarithm(&natural::reduced(other, &power));
-        let scale = natural::product_mod(&logarithm, exponent, &power);
+        let logarithm = decryption.logarithm(&biguint::reduced(other, &power));
+        let scale = biguint::product_mod(&logarithm, exponent, &power);
         decryption.scale = Multiplier::new(&inverse(&scale)?, &power);
         Ok(decryption)
     }
 
     /// The logarithm of `1 + prime x` divided by the prime, modulo `prime^s`: `x - p x^2 / 2 + p^2 x^3 / 3`.
     fn logarithm(&self, x: &BoxedUint) -> BoxedUint {
-        let mut sum = natural::resized(x, self.power.bits_precision());
+        let mut sum = biguint::resized(x, self.power.bits_precision());
         let mut power = sum.clone();
         for (step, inverse) in self.halves.iter().enumerate().take(self.s - 1) {
-            power = natural::product_mod(&power, x, &self.power);
-            power = natural::product_mod(&power, &self.prime, &self.power);
-            let term = natural::product_mod(&power, inverse, &self.power);
+            power = biguint::product_mod(&power, x, &self.power);
+            power = biguint::product_mod(&power, &self.prime, &self.power);
+            let term = biguint::product_mod(&power, inverse, &self.power);
             sum = if step % 2 == 0 {
-                natural::difference_mod(&sum, &term, &self.power)
+                biguint::difference_mod(&sum, &term, &self.power)
             } else {
-                natural::reduced(&natural::sum(&sum, &term), &self.power)
+                biguint::reduced(&biguint::sum(&sum, &term), &self.power)
             };
         }
         power.zeroize();
@@ -119,8 +119,8 @@ impl Decryption {
                 sound &= lowest[0] == 1 && lowest[1..].iter().fold(0, |or, word| or | word) == 0;
                 let x = Zeroizing::new(half.value(rest));
                 let logarithm = Zeroizing::new(self.logarithm(&x));
-                let logarithm = Zeroizing::new(natural::to_words(&logarithm, self.scale.words()));
-                Zeroizing::new(natural::from_words(&self.scale.multiply(&logarithm)))
+                let logarithm = Zeroizing::new(biguint::to_words(&logarithm, self.scale.words()));
+                Zeroizing::new(biguint::from_words(&self.scale.multiply(&logarithm)))
             })
             .collect();
         Ok((messages, sound))
@@ -131,18 +131,18 @@ impl SecretKey {
     pub(crate) fn generate(bits: u32, s: u32, noise: Noise, insecure: bool) -> Result<Self> {
         check_lengths(bits, s, insecure)?;
         let primes = generate_primes(bits, noise == Noise::Subgroup)?;
-        let n = natural::product(&primes.p, &primes.q);
+        let n = biguint::product(&primes.p, &primes.q);
         let h = match (noise, &primes.orders) {
             (Noise::ShortExponent, _) => {
                 let x = primes::random_below(&n)?;
-                n.wrapping_sub(natural::product_mod(&x, &x, &n))
+                n.wrapping_sub(biguint::product_mod(&x, &x, &n))
             }
             (_, Some([order_p, order_q])) => {
                 let low = subgroup_root(&primes.p, order_p)?;
                 let high = subgroup_root(&primes.q, order_q)?;
                 Joiner::new(&primes.p, &primes.q)?.join(&low, &high)
             }
-            _ => natural::small(0),
+            _ => biguint::small(0),
         };
         Self::assembled(primes, s, noise, &h)
     }
@@ -153,32 +153,32 @@ impl SecretKey {
     /// [`Error::Range`] for a length that [`crate::paillier::generate`] refuses too, unless `insecure`;
     /// [`Error::Malformed`] for primes that cannot make a key.
     pub fn from_primes(p: &[u8], q: &[u8], insecure: bool) -> Result<Self> {
-        let primes = Primes::new(natural::from_big_endian(p), natural::from_big_endian(q), None);
-        let bits = natural::product(&primes.p, &primes.q).bits_vartime();
+        let primes = Primes::new(biguint::from_big_endian(p), biguint::from_big_endian(q), None);
+        let bits = biguint::product(&primes.p, &primes.q).bits_vartime();
         check_lengths(bits, 1, insecure)?;
         check_primes(&primes, bits, false)?;
-        Self::assembled(primes, 1, Noise::Uniform, &natural::small(0))
+        Self::assembled(primes, 1, Noise::Uniform, &biguint::small(0))
     }
 
     fn assembled(primes: Primes, s: u32, noise: Noise, h: &BoxedUint) -> Result<Self> {
-        let n = natural::product(&primes.p, &primes.q);
+        let n = biguint::product(&primes.p, &primes.q);
         let public = PublicKey::assembled(&n, s, noise, h)?;
-        let one = natural::small(1);
+        let one = biguint::small(1);
         let exponent = |prime: &BoxedUint, at: usize| match &primes.orders {
             Some(orders) => orders[at].clone(),
             None => prime.wrapping_sub(&one),
         };
         let half = |prime: &BoxedUint, other: &BoxedUint, at: usize| {
-            let own = natural::raised(prime, s);
+            let own = biguint::raised(prime, s);
             let noise = match noise {
                 Noise::Uniform => HalfNoise::Uniform(own),
                 _ => {
                     // h^(n^s): the prime's own power reaches the subgroup, the other's only permutes it.
                     let order = exponent(prime, at);
-                    let rest = natural::power_small(other, s, &order);
+                    let rest = biguint::power_small(other, s, &order);
                     HalfNoise::Powers {
                         root: public.base().clone(),
-                        lift: natural::product(&own, &rest),
+                        lift: biguint::product(&own, &rest),
                         order,
                     }
                 }
@@ -219,12 +219,12 @@ impl SecretKey {
         public.group().check_header(WHAT, &header)?;
         let noise = public.noise_kind();
         check_primes(&primes, public.bits(), noise != Noise::Uniform)?;
-        if natural::product(&primes.p, &primes.q) != public.group().n {
+        if biguint::product(&primes.p, &primes.q) != public.group().n {
             return Err(Error::malformed(WHAT, "the primes do not make the modulus"));
         }
         if let Some(orders) = &primes.orders {
             for (prime, order) in [&primes.p, &primes.q].into_iter().zip(orders) {
-                if !natural::is_one(&natural::power_mod(public.base(), order, prime)) {
+                if !biguint::is_one(&biguint::power_mod(public.base(), order, prime)) {
                     return Err(Error::malformed(WHAT, "the base of the noise has another order"));
                 }
             }
@@ -296,7 +296,7 @@ impl SecretKey {
     fn integers(&self, digits: &[u64]) -> Vec<BoxedUint> {
         let group = self.public.group();
         let size = group.modulus.element_words();
-        let integer = |digits| natural::joined(digits, &group.n, group.modulus.words());
+        let integer = |digits| biguint::joined(digits, &group.n, group.modulus.words());
         digits.chunks_exact(size).map(integer).collect()
     }
 
@@ -323,7 +323,7 @@ impl SecretKey {
         let values = self.integers(&table.residues.to_digits());
         let (low, _) = self.low.decrypt(&self.crt.low, &values, &|_| {})?;
         let (high, _) = self.high.decrypt(&self.crt.high, &values, &self.fault())?;
-        Ok(natural::to_big_endian(&self.joiner.join(&low[0], &high[0])))
+        Ok(biguint::to_big_endian(&self.joiner.join(&low[0], &high[0])))
     }
 
     /// Decryption as it is, with a fault in the second half.
@@ -368,14 +368,14 @@ impl Combination {
         modulus: &BoxedUint,
     ) -> bool {
         let residue = |weight: i64| {
-            natural::from_words(&crate::factoring::residue(&[weight as u64], modulus.as_words()))
+            biguint::from_words(&crate::factoring::residue(&[weight as u64], modulus.as_words()))
         };
         let sum = messages.iter().zip(&self.weights).fold(
             Zeroizing::new(residue(self.added)),
             |sum, (message, &weight)| {
-                let term = Zeroizing::new(natural::product(message, &residue(weight)));
-                let sum = Zeroizing::new(natural::sum(&term, &sum));
-                Zeroizing::new(natural::reduced(&sum, modulus))
+                let term = Zeroizing::new(biguint::product(message, &residue(weight)));
+                let sum = Zeroizing::new(biguint::sum(&term, &sum));
+                Zeroizing::new(biguint::reduced(&sum, modulus))
             },
         );
         *sum == *found

@@ -6,8 +6,8 @@ use curve25519_dalek::ristretto::{CompressedRistretto, RistrettoPoint};
 use curve25519_dalek::traits::IsIdentity;
 use rayon::prelude::*;
 
+use super::addition_chain::Points;
 use super::param_id;
-use super::program::Points;
 use crate::additive::Table;
 use crate::error::{Error, Result};
 use crate::params::ParamId;

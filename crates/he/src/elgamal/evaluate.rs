@@ -8,9 +8,9 @@ use rayon::prelude::*;
 use subtle::{Choice, ConditionallyNegatable, ConditionallySelectable};
 use zeroize::Zeroizing;
 
+use super::addition_chain::{AdditionChain, Points};
 use super::base::{message_point, random_scalar};
 use super::ciphertexts::range;
-use super::program::{Points, Program};
 use super::{Ciphertexts, MESSAGE_BITS, PublicKey};
 use crate::additive::{Evaluate, Messages, Table, check_factors};
 use crate::error::Result;
@@ -221,7 +221,7 @@ pub(super) fn sums<const N: usize>(
     columns: usize,
     weights: &[i64],
 ) -> Vec<Points<N>> {
-    let program = Program::new(weights);
+    let program = AdditionChain::new(weights);
     let mut out = vec![[RistrettoPoint::identity(); N]; columns];
     let share = columns.div_ceil(4 * rayon::current_num_threads()).max(4);
     out.par_chunks_mut(share)

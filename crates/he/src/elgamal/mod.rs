@@ -9,23 +9,23 @@
 //! everything that depends on a secret takes the same time for all of its values, the search for logarithms aside:
 //! see there.
 
+mod addition_chain;
 mod base;
 mod ciphertexts;
+#[cfg(feature = "client")]
+mod discrete_log;
 mod evaluate;
 mod keys;
 #[cfg(feature = "client")]
-mod logarithm;
-mod program;
-#[cfg(feature = "client")]
-pub mod shared;
+pub mod shared_noise;
 
 pub use ciphertexts::Ciphertexts;
+#[cfg(feature = "client")]
+pub use discrete_log::DiscreteLog;
 pub use keys::PublicKey;
 pub(crate) use keys::SECURITY;
 #[cfg(feature = "client")]
 pub use keys::SecretKey;
-#[cfg(feature = "client")]
-pub use logarithm::DiscreteLog;
 
 /// Messages `m` and results have `|m| < 2^(MESSAGE_BITS - 1)`: what a logarithm is found for in a tenth of a second.
 pub const MESSAGE_BITS: u32 = 36;

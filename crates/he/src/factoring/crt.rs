@@ -7,8 +7,8 @@ use super::Group;
 use super::group::product_of_all;
 use super::multiplier::Multiplier;
 use super::noise;
+use crate::biguint;
 use crate::error::{Error, Result};
-use crate::natural;
 use ciphervec_arith::montgomery::{Comb, PowerModulus, Residues};
 use crypto_bigint::BoxedUint;
 use rayon::prelude::*;
@@ -56,9 +56,9 @@ impl Half {
     /// Arithmetic modulo `prime^exponent`.
     pub(crate) fn new(prime: &BoxedUint, exponent: usize, noise: HalfNoise) -> Result<Self> {
         Ok(Half {
-            prime: natural::trimmed(prime),
-            power: natural::raised(prime, exponent as u32),
-            modulus: PowerModulus::new(natural::trimmed(prime).as_words(), exponent)?,
+            prime: biguint::trimmed(prime),
+            power: biguint::raised(prime, exponent as u32),
+            modulus: PowerModulus::new(biguint::trimmed(prime).as_words(), exponent)?,
             noise,
             table: OnceLock::new(),
         })
@@ -66,13 +66,13 @@ impl Half {
 
     /// A number modulo the prime power, in base-prime digits.
     pub(crate) fn digits(&self, value: &BoxedUint) -> Vec<u64> {
-        let residue = Zeroizing::new(natural::reduced(value, &self.power));
-        natural::digits(&residue, &self.prime, self.modulus.digits(), self.modulus.words())
+        let residue = Zeroizing::new(biguint::reduced(value, &self.power));
+        biguint::digits(&residue, &self.prime, self.modulus.digits(), self.modulus.words())
     }
 
     /// The number of these digits.
     pub(crate) fn value(&self, digits: &[u64]) -> BoxedUint {
-        natural::joined(digits, &self.prime, self.modulus.words())
+        biguint::joined(digits, &self.prime, self.modulus.words())
     }
 
     /// Digits of `count` noises modulo the prime power and, last, of their product computed another way: beside them,
@@ -115,14 +115,14 @@ impl Half {
                 }
                 // The sum modulo the order, plus the order: the same power by other digits.
                 let width = order.bits_precision() + 64;
-                let mut sum = Zeroizing::new(natural::resized(&natural::small(0), width));
+                let mut sum = Zeroizing::new(biguint::resized(&biguint::small(0), width));
                 for exponent in drawn.chunks_exact(words) {
-                    let term = Zeroizing::new(natural::from_words(exponent));
+                    let term = Zeroizing::new(biguint::from_words(exponent));
                     *sum = sum.wrapping_add(&*term);
                 }
-                let sum = Zeroizing::new(natural::reduced(&sum, order));
-                let sum = Zeroizing::new(natural::sum(&sum, order));
-                last.copy_from_slice(&Zeroizing::new(natural::to_words(&sum, words)));
+                let sum = Zeroizing::new(biguint::reduced(&sum, order));
+                let sum = Zeroizing::new(biguint::sum(&sum, order));
+                last.copy_from_slice(&Zeroizing::new(biguint::to_words(&sum, words)));
                 Ok(Zeroizing::new(table.pow(1, count + 1, &exponents).to_digits()))
             }
         }
@@ -159,11 +159,11 @@ impl Joiner {
     /// [`Error::Malformed`] unless `low < high` and they are coprime.
     pub(crate) fn new(low: &BoxedUint, high: &BoxedUint) -> Result<Self> {
         let refused = || Error::malformed("a secret key", "the primes are not in order or equal");
-        let inverse = natural::inverse_mod(low, high).filter(|_| low < high).ok_or_else(refused)?;
+        let inverse = biguint::inverse_mod(low, high).filter(|_| low < high).ok_or_else(refused)?;
         let inverse = Zeroizing::new(inverse);
         Ok(Joiner {
-            low: natural::trimmed(low),
-            high: natural::trimmed(high),
+            low: biguint::trimmed(low),
+            high: biguint::trimmed(high),
             inverse: Multiplier::new(&inverse, high),
         })
     }
@@ -171,10 +171,10 @@ impl Joiner {
     /// The number below `low * high` with these residues.
     pub(crate) fn join(&self, low: &BoxedUint, high: &BoxedUint) -> BoxedUint {
         let words = self.inverse.words();
-        let [a, b] = [low, high].map(|value| Zeroizing::new(natural::to_words(value, words)));
-        let difference = Zeroizing::new(natural::difference_words(&b, &a, self.high.as_words()));
-        let steps = Zeroizing::new(natural::from_words(&self.inverse.multiply(&difference)));
-        natural::product(&self.low, &steps).wrapping_add(low)
+        let [a, b] = [low, high].map(|value| Zeroizing::new(biguint::to_words(value, words)));
+        let difference = Zeroizing::new(biguint::difference_words(&b, &a, self.high.as_words()));
+        let steps = Zeroizing::new(biguint::from_words(&self.inverse.multiply(&difference)));
+        biguint::product(&self.low, &steps).wrapping_add(low)
     }
 }
 
@@ -236,7 +236,7 @@ impl Crt {
                 let high = Zeroizing::new(self.high.value(high));
                 let value = Zeroizing::new(self.joiner.join(&low, &high));
                 let (count, words) = (group.modulus.digits(), group.modulus.words());
-                out.copy_from_slice(&natural::digits(&value, &group.n, count, words));
+                out.copy_from_slice(&biguint::digits(&value, &group.n, count, words));
             });
         out
     }

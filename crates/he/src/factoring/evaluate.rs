@@ -2,8 +2,8 @@
 
 use super::{Ciphertexts, Group};
 use crate::additive::{Evaluate, Messages, Table, check_factors};
+use crate::biguint;
 use crate::error::{Error, Result};
-use crate::natural;
 use crate::wire::KeyId;
 use ciphervec_arith::ArithError;
 use ciphervec_arith::montgomery::Residues;
@@ -209,7 +209,7 @@ pub(crate) fn residue(value: &[u64], modulus: &[u64]) -> Zeroizing<Vec<u64>> {
     let mut absolute = Zeroizing::new(vec![0; modulus.len()]);
     let sign = magnitude(value, &mut absolute);
     let zero = vec![0; modulus.len()];
-    let negative = Zeroizing::new(natural::difference_words(&zero, &absolute, modulus));
+    let negative = Zeroizing::new(biguint::difference_words(&zero, &absolute, modulus));
     for (word, negative) in absolute.iter_mut().zip(negative.iter()) {
         *word ^= sign & (*word ^ negative);
     }

@@ -2,8 +2,8 @@
 
 use super::Ciphertexts;
 use crate::additive::{Messages, Table};
+use crate::biguint;
 use crate::error::{Error, Result};
-use crate::natural;
 use crate::params::ParamId;
 use crate::wire::{self, Header, KeyId, Kind, Reader, Scheme};
 use ciphervec_arith::ArithError;
@@ -37,7 +37,7 @@ impl Group {
         hasher.update(&[scheme as u8]).update(payload);
         let mut key = [0; 8];
         key.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
-        let n = natural::trimmed(n);
+        let n = biguint::trimmed(n);
         Ok(Group {
             scheme,
             params: ParamId::of(description),
@@ -156,7 +156,7 @@ impl Group {
         frame.extend((table.rows() as u32).to_le_bytes());
         frame.extend((table.columns() as u32).to_le_bytes());
         for digit in table.residues.to_digits().chunks_exact(self.modulus.words()) {
-            natural::write_bytes(digit, self.digit_bytes(), &mut frame);
+            biguint::write_bytes(digit, self.digit_bytes(), &mut frame);
         }
         self.header(Kind::Ciphertexts).seal(&mut frame);
         frame
@@ -183,7 +183,7 @@ impl Group {
         for (digit, bytes) in
             digits.chunks_exact_mut(words).zip(body.chunks_exact(self.digit_bytes()))
         {
-            natural::read_bytes(bytes, digit);
+            biguint::read_bytes(bytes, digit);
         }
         self.accept(rows, columns, &digits)
     }
@@ -213,8 +213,8 @@ impl Group {
             .copied()
             .collect();
         let units = Residues::from_digits(&self.single, rows, columns, &lowest)?;
-        let product = natural::from_words(&product_of_all(units).to_digits());
-        if !natural::is_one(&natural::gcd(&self.n, &product)) {
+        let product = biguint::from_words(&product_of_all(units).to_digits());
+        if !biguint::is_one(&biguint::gcd(&self.n, &product)) {
             return Err(Error::malformed(WHAT, "a ciphertext shares a factor with the modulus"));
         }
         Ok(self.table(residues))
@@ -233,9 +233,9 @@ impl Group {
                 actual: format!("{} x {}", table.rows(), table.columns()),
             });
         }
-        let value = natural::joined(&table.residues.to_digits(), &self.n, self.modulus.words());
+        let value = biguint::joined(&table.residues.to_digits(), &self.n, self.modulus.words());
         let width = (self.bits() as usize * self.modulus.digits()).div_ceil(8);
-        let mut bytes = natural::to_bytes(&value, width);
+        let mut bytes = biguint::to_bytes(&value, width);
         bytes.reverse();
         Ok(bytes)
     }
@@ -249,13 +249,13 @@ impl Group {
         let start = bytes.iter().position(|&byte| byte != 0).unwrap_or(bytes.len());
         let mut bytes = bytes[start..].to_vec();
         bytes.reverse();
-        let value = natural::from_bytes(&bytes);
-        let limit = natural::raised(&self.n, self.modulus.digits() as u32);
+        let value = biguint::from_bytes(&bytes);
+        let limit = biguint::raised(&self.n, self.modulus.digits() as u32);
         if bytes.len() > width || value >= limit {
             return Err(Error::malformed(WHAT, "the integer is not below the modulus"));
         }
         let (count, words) = (self.modulus.digits(), self.modulus.words());
-        self.accept(1, 1, &natural::digits(&value, &self.n, count, words))
+        self.accept(1, 1, &biguint::digits(&value, &self.n, count, words))
     }
 }
 

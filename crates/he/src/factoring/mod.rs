@@ -12,7 +12,7 @@ mod group;
 #[cfg(feature = "client")]
 pub(crate) mod multiplier;
 pub(crate) mod noise;
-mod pool;
+mod noise_pool;
 #[cfg(feature = "client")]
 pub(crate) mod secret;
 pub(crate) mod strength;
@@ -21,7 +21,7 @@ pub use ciphertexts::Ciphertexts;
 pub(crate) use evaluate::residue;
 pub use evaluate::{FactoringKey, NoiseSource};
 pub use group::Group;
-pub use pool::{NoisePool, Pooled};
+pub use noise_pool::{NoisePool, Pooled};
 #[cfg(feature = "client")]
 pub(crate) use secret::signed;
 pub use strength::{DEFAULT_BITS, MAX_BITS, MIN_BITS};

@@ -1,6 +1,6 @@
 //! One constant and one secret modulus; many numbers enter, their products with the constant leave. Owner only.
 
-use crate::natural;
+use crate::biguint;
 use crypto_bigint::BoxedUint;
 use zeroize::Zeroize;
 
@@ -23,17 +23,17 @@ impl Drop for Multiplier {
 impl Multiplier {
     /// Multiplication by `constant` modulo an odd `modulus`.
     pub(crate) fn new(constant: &BoxedUint, modulus: &BoxedUint) -> Self {
-        let modulus = natural::trimmed(modulus);
+        let modulus = biguint::trimmed(modulus);
         let words = modulus.as_words().len();
         let low = modulus.as_words()[0];
         // Newton: an odd number is its own inverse modulo 8, and every step doubles the bits.
         let inverse =
             (0..5).fold(low, |x, _| x.wrapping_mul(2u64.wrapping_sub(low.wrapping_mul(x))));
-        let shift = natural::raised(&natural::small(1 << 32), 2 * words as u32);
-        let constant = natural::product_mod(constant, &shift, &modulus);
+        let shift = biguint::raised(&biguint::small(1 << 32), 2 * words as u32);
+        let constant = biguint::product_mod(constant, &shift, &modulus);
         Multiplier {
             negated_inverse: inverse.wrapping_neg(),
-            constant: natural::to_words(&constant, words),
+            constant: biguint::to_words(&constant, words),
             modulus: modulus.as_words().to_vec(),
         }
     }
@@ -79,12 +79,12 @@ fn add_product(sum: u64, a: u64, b: u64, carry: &mut u64) -> u64 {
 fn subtract_once(value: &mut [u64], top: u64, modulus: &[u64]) {
     let mut borrow = false;
     for (&word, &less) in value.iter().zip(modulus) {
-        (_, borrow) = natural::borrowing(word, less, borrow);
+        (_, borrow) = biguint::borrowing(word, less, borrow);
     }
     let mask = 0u64.wrapping_sub(u64::from(top != 0 || !borrow));
     let mut borrow = false;
     for (word, &less) in value.iter_mut().zip(modulus) {
-        (*word, borrow) = natural::borrowing(*word, less & mask, borrow);
+        (*word, borrow) = biguint::borrowing(*word, less & mask, borrow);
     }
 }
 
@@ -95,7 +95,7 @@ mod tests {
     fn number(seed: u8, words: usize) -> BoxedUint {
         let mut out = vec![0; words];
         ciphervec_arith::Stream::new(&[seed; 32], 1).uniform_bits(64, &mut out);
-        natural::from_words(&out)
+        biguint::from_words(&out)
     }
 
     #[test]
@@ -106,24 +106,24 @@ mod tests {
             modulus.as_mut_words()[words - 1] |= 1 << 63;
             for (seed, edge) in [(5, None), (6, None), (0, Some(0)), (0, Some(1))] {
                 let value = match edge {
-                    None => natural::reduced(&number(seed, words), &modulus),
-                    Some(less) => modulus.wrapping_sub(natural::small(1 + less)),
+                    None => biguint::reduced(&number(seed, words), &modulus),
+                    Some(less) => modulus.wrapping_sub(biguint::small(1 + less)),
                 };
                 let constant = number(7 + seed, words);
                 let multiplier = Multiplier::new(&constant, &modulus);
-                let found = multiplier.multiply(&natural::to_words(&value, words));
+                let found = multiplier.multiply(&biguint::to_words(&value, words));
                 assert_eq!(
-                    natural::from_words(&found),
-                    natural::product_mod(&value, &constant, &modulus)
+                    biguint::from_words(&found),
+                    biguint::product_mod(&value, &constant, &modulus)
                 );
-                let other = natural::reduced(&constant, &modulus);
-                let found = natural::difference_words(
-                    &natural::to_words(&value, words),
-                    &natural::to_words(&other, words),
+                let other = biguint::reduced(&constant, &modulus);
+                let found = biguint::difference_words(
+                    &biguint::to_words(&value, words),
+                    &biguint::to_words(&other, words),
                     modulus.as_words(),
                 );
-                let expected = natural::difference_mod(&value, &other, &modulus);
-                assert_eq!(natural::from_words(&found), expected);
+                let expected = biguint::difference_mod(&value, &other, &modulus);
+                assert_eq!(biguint::from_words(&found), expected);
             }
         }
     }

@@ -2,8 +2,8 @@
 
 use super::strength;
 use crate::additive::Messages;
+use crate::biguint;
 use crate::error::{Error, Result};
-use crate::natural;
 use crate::primes;
 use crate::wire::Reader;
 use crypto_bigint::{BoxedUint, CtLt, CtSelect};
@@ -38,12 +38,12 @@ impl Primes {
     /// Reads what [`Self::write`] wrote.
     pub(crate) fn read(reader: &mut Reader<'_>, bits: u32, subgroup: bool) -> Result<Self> {
         let width = prime_bytes(bits);
-        let p = natural::from_bytes(reader.take(width)?);
-        let q = natural::from_bytes(reader.take(width)?);
+        let p = biguint::from_bytes(reader.take(width)?);
+        let q = biguint::from_bytes(reader.take(width)?);
         let orders = if subgroup {
             let width = strength::order_bits(bits).div_ceil(8) as usize;
-            let low = natural::from_bytes(reader.take(width)?);
-            Some([low, natural::from_bytes(reader.take(width)?)])
+            let low = biguint::from_bytes(reader.take(width)?);
+            Some([low, biguint::from_bytes(reader.take(width)?)])
         } else {
             None
         };
@@ -56,11 +56,11 @@ impl Primes {
     /// Appends the primes and the orders, each as long as the modulus says.
     pub(crate) fn write(&self, bits: u32, out: &mut Vec<u8>) {
         for prime in [&self.p, &self.q] {
-            natural::write_bytes(prime.as_words(), prime_bytes(bits), out);
+            biguint::write_bytes(prime.as_words(), prime_bytes(bits), out);
         }
         let width = strength::order_bits(bits).div_ceil(8) as usize;
         for order in self.orders.iter().flatten() {
-            natural::write_bytes(order.as_words(), width, out);
+            biguint::write_bytes(order.as_words(), width, out);
         }
     }
 }
@@ -118,19 +118,19 @@ pub(crate) fn check_primes(primes: &Primes, bits: u32, strict: bool) -> Result<(
 /// What must hold between the primes.
 fn relations(primes: &Primes, bits: u32, strict: bool) -> Result<()> {
     let refuse = |detail: &str| Err(Error::malformed(WHAT, detail));
-    let one = natural::small(1);
+    let one = biguint::small(1);
     let (p, q) = (&primes.p, &primes.q);
-    let n = natural::product(p, q);
+    let n = biguint::product(p, q);
     if n.bits() != bits {
         return refuse("the primes make a modulus of another length");
     }
     let (p1, q1) = (p.wrapping_sub(&one), q.wrapping_sub(&one));
     // Close primes fall to Fermat's method.
-    let apart = natural::resized(q, bits).wrapping_sub(p);
+    let apart = biguint::resized(q, bits).wrapping_sub(p);
     if apart.bits() + (bits / 8).min(100) < bits / 2 {
         return refuse("the primes are too close to each other");
     }
-    if !natural::is_one(&natural::gcd(&n, &natural::product(&p1, &q1))) {
+    if !biguint::is_one(&biguint::gcd(&n, &biguint::product(&p1, &q1))) {
         return refuse("a prime divides the other less one");
     }
     if !strict {
@@ -139,12 +139,12 @@ fn relations(primes: &Primes, bits: u32, strict: bool) -> Result<()> {
     if p.as_words()[0] & 3 != 3 || q.as_words()[0] & 3 != 3 {
         return refuse("a prime is not 3 modulo 4");
     }
-    if natural::gcd(&p1, &q1) != natural::small(2) {
+    if biguint::gcd(&p1, &q1) != biguint::small(2) {
         return refuse("the primes less one share more than 2");
     }
     if let Some([order_p, order_q]) = &primes.orders {
         let divides = |order: &BoxedUint, value: &BoxedUint| {
-            bool::from(natural::reduced(value, order).is_zero())
+            bool::from(biguint::reduced(value, order).is_zero())
         };
         if !divides(order_p, &p1) || !divides(order_q, &q1) || order_p == order_q {
             return refuse("the order of a subgroup does not divide its prime less one");
@@ -158,11 +158,11 @@ fn relations(primes: &Primes, bits: u32, strict: bool) -> Result<()> {
 /// # Errors
 /// [`Error::Randomness`].
 pub(crate) fn subgroup_root(prime: &BoxedUint, order: &BoxedUint) -> Result<BoxedUint> {
-    let (cofactor, _) = natural::divided(&prime.wrapping_sub(natural::small(1)), order);
+    let (cofactor, _) = biguint::divided(&prime.wrapping_sub(biguint::small(1)), order);
     loop {
         let x = primes::random_below(prime)?;
-        let root = natural::power_mod(&x, &cofactor, prime);
-        if !natural::is_one(&root) {
+        let root = biguint::power_mod(&x, &cofactor, prime);
+        if !biguint::is_one(&root) {
             return Ok(root);
         }
     }
@@ -179,12 +179,12 @@ pub(crate) fn signed(
 ) -> Result<Messages> {
     let words = modulus.as_words().len() + 1;
     let wide_bits = 64 * words as u32;
-    let half = natural::resized(&modulus.shr(1), wide_bits);
+    let half = biguint::resized(&modulus.shr(1), wide_bits);
     let (zero, modulus) =
-        (natural::resized(&natural::small(0), wide_bits), natural::resized(modulus, wide_bits));
+        (biguint::resized(&biguint::small(0), wide_bits), biguint::resized(modulus, wide_bits));
     let mut wide = Messages::zeros(words, residues.len());
     for (at, residue) in residues.iter().enumerate() {
-        let residue = Zeroizing::new(natural::resized(residue, wide_bits));
+        let residue = Zeroizing::new(biguint::resized(residue, wide_bits));
         let off = zero.ct_select(&modulus, half.ct_lt(&residue));
         let centred = Zeroizing::new(residue.wrapping_sub(&off));
         wide.row_mut(at).copy_from_slice(centred.as_words());

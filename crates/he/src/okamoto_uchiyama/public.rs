@@ -1,10 +1,10 @@
 //! The public key of Okamoto–Uchiyama. Messages enter, ciphertexts leave; both sides.
 
 use crate::additive::{Messages, SecurityStatement};
+use crate::biguint;
 use crate::error::{Error, Result};
 use crate::factoring::noise::Source;
 use crate::factoring::{FactoringKey, Group, NoiseSource, strength};
-use crate::natural;
 use crate::primes;
 use crate::wire::{self, Kind, Reader, Scheme};
 use ciphervec_arith::montgomery::{Comb, Residues};
@@ -114,13 +114,13 @@ impl PublicKey {
         let description = format!("{mark}OkamotoUchiyama n={bits} noise={}", noise.as_str());
         let payload = payload(n, noise, g);
         let group = Group::new(Scheme::OkamotoUchiyama, &description, n, 1, &payload)?;
-        let generator = group.element(&natural::to_words(g, group.modulus.words()))?;
+        let generator = group.element(&biguint::to_words(g, group.modulus.words()))?;
         let lift = group.n.as_words().to_vec();
         let source = Source::powers(generator.clone(), lift, noise.exponent_bits(bits));
         Ok(PublicKey {
             group,
             noise,
-            g: natural::trimmed(g),
+            g: biguint::trimmed(g),
             generator,
             source,
             narrow: OnceLock::new(),
@@ -162,14 +162,14 @@ impl PublicKey {
         let bits = reader.u32()?;
         strength::check_bits(bits, insecure)?;
         let width = bits.div_ceil(8) as usize;
-        let n = natural::from_bytes(reader.take(width)?);
-        let g = natural::from_bytes(reader.take(width)?);
+        let n = biguint::from_bytes(reader.take(width)?);
+        let g = biguint::from_bytes(reader.take(width)?);
         primes::check_modulus(WHAT, &n, bits)?;
-        let one = natural::small(1);
+        let one = biguint::small(1);
         if g >= n || g <= one || g == n.wrapping_sub(&one) {
             return Err(reader.error("the generator is not between 1 and n - 1"));
         }
-        if !natural::is_one(&natural::gcd(&n, &g)) {
+        if !biguint::is_one(&biguint::gcd(&n, &g)) {
             return Err(reader.error("the generator shares a factor with the modulus"));
         }
         Self::assembled(&n, noise, &g)
@@ -196,12 +196,12 @@ impl PublicKey {
 
     /// `n`, big-endian.
     pub fn modulus(&self) -> Vec<u8> {
-        natural::to_big_endian(&self.group.n)
+        biguint::to_big_endian(&self.group.n)
     }
 
     /// `g`, big-endian.
     pub fn generator(&self) -> Vec<u8> {
-        natural::to_big_endian(&self.g)
+        biguint::to_big_endian(&self.g)
     }
 
     /// What the key rests on; the bits are those of a modulus `n = p q` as long as `n = p^2 q`.
@@ -221,8 +221,8 @@ fn payload(n: &BoxedUint, noise: Noise, g: &BoxedUint) -> Vec<u8> {
     let width = bits.div_ceil(8) as usize;
     let mut out = vec![noise as u8];
     out.extend(bits.to_le_bytes());
-    natural::write_bytes(n.as_words(), width, &mut out);
-    natural::write_bytes(g.as_words(), width, &mut out);
+    biguint::write_bytes(n.as_words(), width, &mut out);
+    biguint::write_bytes(g.as_words(), width, &mut out);
     out
 }
 

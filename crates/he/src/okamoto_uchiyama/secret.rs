@@ -2,11 +2,11 @@
 
 use super::public::{Noise, PublicKey, prime_bits};
 use crate::additive::{Decrypt, Evaluate, Messages};
+use crate::biguint;
 use crate::error::{Error, Result};
 use crate::factoring::crt::{Crt, Half, HalfNoise, Joiner};
 use crate::factoring::multiplier::Multiplier;
 use crate::factoring::{Ciphertexts, Group, NoiseSource, residue, signed, strength};
-use crate::natural;
 use crate::primes;
 use crate::wire::{self, Kind, Reader};
 use ciphervec_arith::montgomery::Residues;
@@ -52,7 +52,7 @@ impl SecretKey {
             }
             let n = modulus(&p, &q);
             let g = primes::random_below(&n)?;
-            if logarithm(&g, &p).is_some() && natural::is_one(&natural::gcd(&n, &g)) {
+            if logarithm(&g, &p).is_some() && biguint::is_one(&biguint::gcd(&n, &g)) {
                 return Self::assembled(p, q, noise, &g);
             }
         }
@@ -64,22 +64,22 @@ impl SecretKey {
         let log = logarithm(g, &p)
             .ok_or_else(|| Error::malformed(WHAT, "the order of the generator misses p"))?;
         let log = Zeroizing::new(log);
-        let inverse = natural::inverse_mod(&log, &p)
+        let inverse = biguint::inverse_mod(&log, &p)
             .ok_or_else(|| Error::malformed(WHAT, "the order of the generator misses p"))?;
         let inverse = Zeroizing::new(inverse);
-        let one = natural::small(1);
-        let root = natural::power_mod(g, &n, &n);
+        let one = biguint::small(1);
+        let root = biguint::power_mod(g, &n, &n);
         let noise = |prime: &BoxedUint| HalfNoise::Powers {
             root: root.clone(),
-            lift: natural::small(1),
+            lift: biguint::small(1),
             order: prime.wrapping_sub(&one),
         };
         let crt = Crt::new(Half::new(&q, 1, noise(&q))?, Half::new(&p, 2, noise(&p))?)?;
         // g = w (1 + p l) with w of an order that divides p - 1, and g^(p - 1) = 1 - p l modulo p^2.
-        let l = Zeroizing::new(natural::difference_mod(&natural::small(0), &log, &p));
-        let high = Zeroizing::new(natural::product(&p, &l));
+        let l = Zeroizing::new(biguint::difference_mod(&biguint::small(0), &log, &p));
+        let high = Zeroizing::new(biguint::product(&p, &l));
         let join = Joiner::new(&crt.low.power, &crt.high.power)?;
-        let e = Zeroizing::new(join.join(&natural::small(0), &high));
+        let e = Zeroizing::new(join.join(&biguint::small(0), &high));
         Ok(SecretKey {
             scale: Multiplier::new(&inverse, &p),
             generator: Multiplier::new(&e, &n),
@@ -111,8 +111,8 @@ impl SecretKey {
         let mut reader = Reader::new(WHAT, payload);
         let public = PublicKey::read_payload(&mut reader, insecure)?;
         let width = prime_bits(public.bits()).div_ceil(8) as usize;
-        let p = natural::from_bytes(reader.take(width)?);
-        let q = natural::from_bytes(reader.take(width)?);
+        let p = biguint::from_bytes(reader.take(width)?);
+        let q = biguint::from_bytes(reader.take(width)?);
         reader.finish()?;
         public.group().check_header(WHAT, &header)?;
         check_primes(&p, &q, public.bits(), true)?;
@@ -127,7 +127,7 @@ impl SecretKey {
         let mut payload = Zeroizing::new(self.public.payload());
         let width = prime_bits(self.public.bits()).div_ceil(8) as usize;
         for prime in [&self.p, &self.q] {
-            natural::write_bytes(prime.as_words(), width, &mut payload);
+            biguint::write_bytes(prime.as_words(), width, &mut payload);
         }
         Zeroizing::new(self.public.group().header(Kind::SecretKey).frame(&payload))
     }
@@ -145,11 +145,11 @@ impl SecretKey {
             .residues
             .to_digits()
             .chunks_exact(group.modulus.words())
-            .flat_map(|c| half.digits(&natural::from_words(c)))
+            .flat_map(|c| half.digits(&biguint::from_words(c)))
             .collect();
         let digits = Zeroizing::new(digits);
         let count = digits.len() / half.modulus.element_words();
-        let exponent = Zeroizing::new(self.p.wrapping_sub(natural::small(1)));
+        let exponent = Zeroizing::new(self.p.wrapping_sub(biguint::small(1)));
         let powers = Residues::from_digits(&half.modulus, 1, count, &digits)?;
         let powers = Zeroizing::new(powers.pow(exponent.as_words()).to_digits());
         let words = half.modulus.words();
@@ -160,7 +160,7 @@ impl SecretKey {
                 // 1 + p L: the second digit is what (x - 1) / p is in the paper.
                 let (lowest, log) = power.split_at(words);
                 sound &= lowest[0] == 1 && lowest[1..].iter().fold(0, |or, word| or | word) == 0;
-                Zeroizing::new(natural::from_words(&self.scale.multiply(log)))
+                Zeroizing::new(biguint::from_words(&self.scale.multiply(log)))
             })
             .collect();
         Ok((messages, sound))
@@ -169,7 +169,7 @@ impl SecretKey {
     /// Decryption as it would be without its bound: the message modulo `p`, big-endian.
     #[cfg(feature = "hazmat")]
     pub fn hazmat_decrypt_unchecked(&self, table: &Ciphertexts) -> Result<Vec<u8>> {
-        Ok(natural::to_big_endian(&self.residues(table)?.0[0]))
+        Ok(biguint::to_big_endian(&self.residues(table)?.0[0]))
     }
 
     /// Noise of the owner with a fault in the second half.
@@ -184,16 +184,16 @@ impl SecretKey {
 
 /// `p^2 q`.
 fn modulus(p: &BoxedUint, q: &BoxedUint) -> BoxedUint {
-    natural::trimmed(&natural::product(&natural::product(p, p), q))
+    biguint::trimmed(&biguint::product(&biguint::product(p, p), q))
 }
 
 /// `(g^(p - 1) mod p^2 - 1) / p`, or `None` where that is zero or `g` shares a factor with `p`.
 fn logarithm(g: &BoxedUint, p: &BoxedUint) -> Option<BoxedUint> {
-    let one = natural::small(1);
-    let power = natural::power_mod(g, &p.wrapping_sub(&one), &natural::product(p, p));
-    let (quotient, rest) = natural::divided(&power, p);
-    let log = natural::resized(&quotient, p.bits_precision());
-    (natural::is_one(&rest) && bool::from(log.is_nonzero())).then_some(log)
+    let one = biguint::small(1);
+    let power = biguint::power_mod(g, &p.wrapping_sub(&one), &biguint::product(p, p));
+    let (quotient, rest) = biguint::divided(&power, p);
+    let log = biguint::resized(&quotient, p.bits_precision());
+    (biguint::is_one(&rest) && bool::from(log.is_nonzero())).then_some(log)
 }
 
 /// Refuses primes that cannot make a key of `bits` bits.
@@ -208,12 +208,12 @@ fn check_primes(p: &BoxedUint, q: &BoxedUint, bits: u32, primality: bool) -> Res
     if p.as_words()[0] & 3 != 3 || q.as_words()[0] & 3 != 3 {
         return refuse("a prime is not 3 modulo 4");
     }
-    let one = natural::small(1);
+    let one = biguint::small(1);
     let (p1, q1) = (p.wrapping_sub(&one), q.wrapping_sub(&one));
-    if natural::gcd(&p1, &q1) != natural::small(2) {
+    if biguint::gcd(&p1, &q1) != biguint::small(2) {
         return refuse("the primes less one share more than 2");
     }
-    if !natural::is_one(&natural::gcd(&modulus(p, q), &natural::product(&p1, &q1))) || p == q {
+    if !biguint::is_one(&biguint::gcd(&modulus(p, q), &biguint::product(&p1, &q1))) || p == q {
         return refuse("a prime divides the other less one");
     }
     Ok(())

@@ -6,11 +6,11 @@
 //! draws `r` from 1..100, which a hundred divisions open; and the `alpha` of scheme 3 is the product of two primes.
 
 use super::Noise;
+use crate::biguint;
 use crate::error::{Error, Result};
 use crate::factoring::crt::Joiner;
 use crate::factoring::secret::{Primes, check_primes, generate_primes, subgroup_root};
 use crate::factoring::strength;
-use crate::natural;
 use crate::primes;
 use crypto_bigint::BoxedUint;
 use zeroize::{Zeroize, Zeroizing};
@@ -83,34 +83,34 @@ impl PrecomputeKey {
     /// # Errors
     /// [`Error::Malformed`] for primes that cannot make a key.
     pub fn insecure_from_primes(p: &[u8], q: &[u8]) -> Result<Self> {
-        let primes = Primes::new(natural::from_big_endian(p), natural::from_big_endian(q), None);
-        check_primes(&primes, natural::product(&primes.p, &primes.q).bits(), false)?;
+        let primes = Primes::new(biguint::from_big_endian(p), biguint::from_big_endian(q), None);
+        check_primes(&primes, biguint::product(&primes.p, &primes.q).bits(), false)?;
         Self::assembled(&primes)
     }
 
     fn assembled(primes: &Primes) -> Result<Self> {
         let (p, q) = (&primes.p, &primes.q);
-        let one = natural::small(1);
-        let n = natural::trimmed(&natural::product(p, q));
-        let squared = natural::product(&n, &n);
-        let generator = natural::sum(&n, &one);
+        let one = biguint::small(1);
+        let n = biguint::trimmed(&biguint::product(p, q));
+        let squared = biguint::product(&n, &n);
+        let generator = biguint::sum(&n, &one);
         let (g, exponent) = match &primes.orders {
             None => {
                 let (p1, q1) = (p.wrapping_sub(&one), q.wrapping_sub(&one));
-                let shared = natural::gcd(&p1, &q1);
-                (generator, natural::divided(&natural::product(&p1, &q1), &shared).0)
+                let shared = biguint::gcd(&p1, &q1);
+                (generator, biguint::divided(&biguint::product(&p1, &q1), &shared).0)
             }
             Some([order_p, order_q]) => {
                 // Of order n times of order alpha: of order n alpha.
                 let roots = [subgroup_root(p, order_p)?, subgroup_root(q, order_q)?];
                 let h = Joiner::new(p, q)?.join(&roots[0], &roots[1]);
-                let h = natural::power_mod(&h, &n, &squared);
-                let g = natural::product_mod(&h, &generator, &squared);
-                (g, natural::product(order_p, order_q))
+                let h = biguint::power_mod(&h, &n, &squared);
+                let g = biguint::product_mod(&h, &generator, &squared);
+                (g, biguint::product(order_p, order_q))
             }
         };
         let noise_bits = primes.orders.as_ref().map(|_| exponent.bits() + 128);
-        let exponent = natural::trimmed(&exponent);
+        let exponent = biguint::trimmed(&exponent);
         Ok(PrecomputeKey {
             n,
             g,
@@ -134,7 +134,7 @@ impl PrecomputeKey {
         messages: &[u64],
         noises: usize,
     ) -> Result<()> {
-        self.n_squared = options.n_squared.then(|| natural::product(&self.n, &self.n));
+        self.n_squared = options.n_squared.then(|| biguint::product(&self.n, &self.n));
         self.g_n = options.g_n.then(|| self.power_of_g());
         self.mu = None;
         self.mu = options.mu.then(|| self.inverse()).transpose()?;
@@ -146,7 +146,7 @@ impl PrecomputeKey {
         self.messages.clear();
         if options.message_table {
             let power =
-                |&m: &u64| (m, natural::power_mod(&self.g, &natural::small(m), &self.squared()));
+                |&m: &u64| (m, biguint::power_mod(&self.g, &biguint::small(m), &self.squared()));
             self.messages = messages.iter().map(power).collect();
         }
         Ok(())
@@ -166,8 +166,8 @@ impl PrecomputeKey {
 
     /// Encrypts one message with noise `r^n` for a given `r`, big-endian: for worked examples.
     pub fn insecure_encrypt_with_root(&self, message: u64, root: &[u8]) -> Vec<u8> {
-        let root = natural::from_big_endian(root);
-        self.encrypt_with(message, &natural::power_mod(&root, &self.n, &self.squared()))
+        let root = biguint::from_big_endian(root);
+        self.encrypt_with(message, &biguint::power_mod(&root, &self.n, &self.squared()))
     }
 
     fn encrypt_with(&self, message: u64, noise: &BoxedUint) -> Vec<u8> {
@@ -176,11 +176,11 @@ impl PrecomputeKey {
         let power = match self.messages.iter().find(|(known, _)| *known == message) {
             Some((_, power)) => power,
             None => {
-                computed = natural::power_mod(&self.g, &natural::small(message), &squared);
+                computed = biguint::power_mod(&self.g, &biguint::small(message), &squared);
                 &computed
             }
         };
-        natural::to_big_endian(&natural::product_mod(power, noise, &squared))
+        biguint::to_big_endian(&biguint::product_mod(power, noise, &squared))
     }
 
     /// Decrypts one ciphertext, big-endian.
@@ -189,16 +189,16 @@ impl PrecomputeKey {
     /// [`Error::Malformed`] for one of `n^2` or more, or one that shares a factor with `n`; [`Error::Bound`] for a
     /// message that is no 64-bit number.
     pub fn decrypt(&self, ciphertext: &[u8]) -> Result<u64> {
-        let c = natural::from_big_endian(ciphertext);
+        let c = biguint::from_big_endian(ciphertext);
         if c >= self.squared()
-            || !natural::is_one(&natural::gcd(&self.n, &natural::reduced(&c, &self.n)))
+            || !biguint::is_one(&biguint::gcd(&self.n, &biguint::reduced(&c, &self.n)))
         {
             return Err(Error::malformed("a ciphertext", "a unit modulo n^2 expected"));
         }
         let logarithm = self.logarithm(&c);
         let message = match &self.mu {
-            Some(mu) => natural::product_mod(&logarithm, mu, &self.n),
-            None => natural::product_mod(&logarithm, &self.inverse()?, &self.n),
+            Some(mu) => biguint::product_mod(&logarithm, mu, &self.n),
+            None => biguint::product_mod(&logarithm, &self.inverse()?, &self.n),
         };
         if message.bits() > 64 {
             return Err(Error::Bound);
@@ -207,36 +207,36 @@ impl PrecomputeKey {
     }
 
     fn squared(&self) -> BoxedUint {
-        self.n_squared.clone().unwrap_or_else(|| natural::product(&self.n, &self.n))
+        self.n_squared.clone().unwrap_or_else(|| biguint::product(&self.n, &self.n))
     }
 
     fn power_of_g(&self) -> BoxedUint {
-        natural::power_mod(&self.g, &self.n, &self.squared())
+        biguint::power_mod(&self.g, &self.n, &self.squared())
     }
 
     fn draw(&self) -> Result<BoxedUint> {
         match self.noise_bits {
             None => {
                 let root = Zeroizing::new(primes::random_below(&self.n)?);
-                Ok(natural::power_mod(&root, &self.n, &self.squared()))
+                Ok(biguint::power_mod(&root, &self.n, &self.squared()))
             }
             Some(bits) => {
                 let exponent = Zeroizing::new(primes::random_bits(bits)?);
                 let base = self.g_n.clone().unwrap_or_else(|| self.power_of_g());
-                Ok(natural::power_mod(&base, &exponent, &self.squared()))
+                Ok(biguint::power_mod(&base, &exponent, &self.squared()))
             }
         }
     }
 
     /// `(x^exponent mod n^2 - 1) / n`.
     fn logarithm(&self, x: &BoxedUint) -> BoxedUint {
-        let power = natural::power_mod(x, &self.exponent, &self.squared());
-        natural::divided(&power.wrapping_sub(natural::small(1)), &self.n).0
+        let power = biguint::power_mod(x, &self.exponent, &self.squared());
+        biguint::divided(&power.wrapping_sub(biguint::small(1)), &self.n).0
     }
 
     /// `mu`.
     fn inverse(&self) -> Result<BoxedUint> {
-        natural::inverse_mod(&self.logarithm(&self.g), &self.n)
+        biguint::inverse_mod(&self.logarithm(&self.g), &self.n)
             .ok_or_else(|| Error::malformed("a secret key", "the order of g misses n"))
     }
 }

@@ -2,7 +2,7 @@
 //! the ciphertext's own estimate and bound.
 
 use super::support::{Owner, RINGS, numbers, rotated, zip};
-use ciphervec_he::ckks::{Complex, Encoding, Form, KeyPlan, PlainMatrix, Plaintext, Ring};
+use ciphervec_he::ckks::{BilinearForm, Complex, Encoding, KeyPlan, PlainMatrix, Plaintext, Ring};
 
 const LEVELS: usize = 4;
 
@@ -206,7 +206,7 @@ fn bilinear_forms_are_products_of_products() {
                 let expected = products.reduce(|a, b| zip(&a, &b, |a, b| a + b)).unwrap();
                 let scales = vec![f64::exp2(8.0); rows.len()];
                 let matrix = PlainMatrix::with_scales(&rows, &scales).unwrap();
-                (Form { matrix, constants, magnitude: 32.0 }, expected)
+                (BilinearForm { matrix, constants, magnitude: 32.0 }, expected)
             };
             let (forms, expected): (Vec<_>, Vec<_>) = (0..3).map(form).unzip();
             let a: Vec<_> = x.iter().map(|x| owner.encrypt(x, level)).collect();
@@ -214,7 +214,7 @@ fn bilinear_forms_are_products_of_products() {
             let mut sums = Vec::new();
             // Level 1 has 90 bits, of which this takes all but the sign.
             if level == 1 {
-                let wide = Form { magnitude: 64.0, ..forms[0].clone() };
+                let wide = BilinearForm { magnitude: 64.0, ..forms[0].clone() };
                 assert!(evaluator.add_bilinear(&mut sums, &[wide], &a, &b).is_err());
                 continue;
             }

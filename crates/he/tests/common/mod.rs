@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each suite uses a part")]
 
 use ciphervec_arith::sample::Stream;
-use ciphervec_he::sealed::Plaintext;
+use ciphervec_he::lattice::Plaintext;
 use std::ops::Range;
 
 /// An integer matrix.

@@ -3,7 +3,7 @@
 
 use super::precision::{Precision, Scales};
 use crate::Metric;
-use ciphervec_he::sealed::ErrorBound;
+use ciphervec_he::lattice::ErrorBound;
 use core::ops::RangeInclusive;
 
 /// A sub-Gaussian variable exceeds this many standard deviations with probability below 2⁻⁶⁴: √(2 · 65 · ln 2).

@@ -7,7 +7,7 @@ use super::precision::Precision;
 use crate::Metric;
 use crate::error::{Error, Result};
 use crate::index::spec::MAX_DIMENSION;
-use ciphervec_he::sealed::ErrorBound;
+use ciphervec_he::lattice::ErrorBound;
 use ciphervec_he::wire::Reader;
 
 /// What both sides know about vectors under an additively homomorphic scheme.

@@ -1,7 +1,7 @@
 //! Rotations and conjugation. A ciphertext enters; the same numbers in other slots leave. Server side.
 
 use super::super::ciphertext::Ciphertext;
-use super::super::keys::SwitchKey;
+use super::super::keys::KeySwitchKey;
 use super::super::keyswitch::{Digits, Switch, Then};
 use super::Evaluator;
 use super::multiply::{halves, linear};
@@ -107,7 +107,7 @@ impl Evaluator {
         Ok(sum)
     }
 
-    fn rotation_key(&self, a: &Ciphertext, steps: i64) -> Result<(u64, &SwitchKey)> {
+    fn rotation_key(&self, a: &Ciphertext, steps: i64) -> Result<(u64, &KeySwitchKey)> {
         let what = format!("rotation by {steps}");
         let keys = self.keys_for(a, &what, &format!("KeyPlan::rotations([{steps}])"))?;
         keys.rotation(steps, a.slots(), a.level())
@@ -118,7 +118,7 @@ impl Evaluator {
         &self,
         a: &Ciphertext,
         element: u64,
-        key: &SwitchKey,
+        key: &KeySwitchKey,
         digits: Option<&Digits>,
     ) -> Result<Ciphertext> {
         let [constant, linear] = halves(a)?;

@@ -1,8 +1,8 @@
 //! Evaluation keys: what a server needs to multiply and rotate. A plan enters at the owner; keys leave for the server.
 
 use super::super::params::Params;
+use super::key_switch::KeySwitchKey;
 use super::plan::{KeyPlan, conjugation_element, rotation_element};
-use super::switch::SwitchKey;
 use crate::error::{Error, Result};
 use crate::wire::{self, Header, KeyId, Kind, Scheme};
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ pub struct EvaluationKeys {
     key: KeyId,
     level: usize,
     /// By Galois element, 0 for relinearisation.
-    keys: BTreeMap<u64, Arc<SwitchKey>>,
+    keys: BTreeMap<u64, Arc<KeySwitchKey>>,
 }
 
 impl EvaluationKeys {
@@ -32,7 +32,7 @@ impl EvaluationKeys {
 
     /// Adds the key of a Galois element, 0 for relinearisation.
     #[cfg(feature = "client")]
-    pub(super) fn insert(&mut self, element: u64, key: SwitchKey) {
+    pub(super) fn insert(&mut self, element: u64, key: KeySwitchKey) {
         self.keys.insert(element, Arc::new(key));
     }
 
@@ -63,7 +63,7 @@ impl EvaluationKeys {
 
     /// Bytes serialised.
     pub fn bytes(&self) -> usize {
-        let entry = 8 + SwitchKey::bytes_at(&self.params, self.level);
+        let entry = 8 + KeySwitchKey::bytes_at(&self.params, self.level);
         wire::HEADER_LEN + FIXED_BYTES + self.keys.len() * entry
     }
 
@@ -103,14 +103,14 @@ impl EvaluationKeys {
     }
 
     /// The relinearisation key for a ciphertext at `level`.
-    pub(in super::super) fn relinearisation(&self, level: usize) -> Result<&SwitchKey> {
+    pub(in super::super) fn relinearisation(&self, level: usize) -> Result<&KeySwitchKey> {
         let make = "KeyPlan::relinearise";
         let key = self.keys.get(&RELINEARISE);
         self.at_level(key, level).map_err(|detail| missing("relinearisation", make, detail))
     }
 
     /// The conjugation key for a ciphertext at `level`.
-    pub(in super::super) fn conjugation(&self, level: usize) -> Result<(u64, &SwitchKey)> {
+    pub(in super::super) fn conjugation(&self, level: usize) -> Result<(u64, &KeySwitchKey)> {
         let element = conjugation_element(&self.params);
         let key = self.at_level(self.keys.get(&element), level);
         let key = key.map_err(|detail| missing("conjugation", "KeyPlan::conjugate", detail))?;
@@ -124,7 +124,7 @@ impl EvaluationKeys {
         steps: i64,
         slots: usize,
         level: usize,
-    ) -> Result<(u64, &SwitchKey)> {
+    ) -> Result<(u64, &KeySwitchKey)> {
         let repeats = (self.params.max_slots() / slots) as i64;
         let alike = (0..repeats).map(|turn| steps + turn * slots as i64);
         let elements = alike.map(|steps| rotation_element(&self.params, steps));
@@ -146,9 +146,9 @@ impl EvaluationKeys {
     /// The key, if it reaches `level`; else why not.
     fn at_level<'a>(
         &self,
-        key: Option<&'a Arc<SwitchKey>>,
+        key: Option<&'a Arc<KeySwitchKey>>,
         level: usize,
-    ) -> core::result::Result<&'a SwitchKey, Option<String>> {
+    ) -> core::result::Result<&'a KeySwitchKey, Option<String>> {
         let key = key.ok_or(None)?;
         if key.level() >= level {
             return Ok(key);
@@ -184,13 +184,14 @@ impl EvaluationKeys {
     /// # Errors
     /// Damaged or foreign bytes, other parameters, elements that are not of this ring or not in order.
     pub fn from_bytes(params: &Arc<Params>, bytes: &[u8]) -> Result<Self> {
-        let (header, mut reader) = super::super::bytes::open(params, Kind::EvaluationKeys, bytes)?;
+        let (header, mut reader) =
+            super::super::serialize::open(params, Kind::EvaluationKeys, bytes)?;
         let level = reader.u32()? as usize;
         let count = reader.u32()? as usize;
         if level > params.max_level() {
             return Err(reader.error(format!("level {level} of {}", params.max_level())));
         }
-        let expected = count.checked_mul(8 + SwitchKey::bytes_at(params, level));
+        let expected = count.checked_mul(8 + KeySwitchKey::bytes_at(params, level));
         if expected != Some(reader.remaining()) {
             let left = reader.remaining();
             return Err(reader.error(format!("{count} keys expected in {left} bytes")));
@@ -207,7 +208,7 @@ impl EvaluationKeys {
             if element != RELINEARISE && !rotates && !conjugates {
                 return Err(reader.error(format!("{element} is no Galois element of this ring")));
             }
-            keys.insert(element, Arc::new(SwitchKey::read(params, level, &mut reader)?));
+            keys.insert(element, Arc::new(KeySwitchKey::read(params, level, &mut reader)?));
         }
         reader.finish()?;
         Ok(EvaluationKeys { params: params.clone(), key: header.key, level, keys })

@@ -3,7 +3,7 @@
 use super::super::params::Params;
 use super::super::plaintext::check_level;
 use super::super::spec::Ring;
-use super::switch::SwitchKey;
+use super::key_switch::KeySwitchKey;
 use crate::error::{Error, Result};
 use std::collections::BTreeSet;
 
@@ -72,7 +72,7 @@ impl KeyPlan {
     /// [`Error::Range`] for a level that the parameters do not have.
     pub fn bytes(&self, params: &Params) -> Result<usize> {
         let level = self.checked_level(params)?;
-        let entries = self.keys(params) * (8 + SwitchKey::bytes_at(params, level));
+        let entries = self.keys(params) * (8 + KeySwitchKey::bytes_at(params, level));
         Ok(crate::wire::HEADER_LEN + super::evaluation::FIXED_BYTES + entries)
     }
 

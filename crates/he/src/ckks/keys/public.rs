@@ -1,13 +1,13 @@
 //! The public key. Plaintexts enter at anybody, ciphertexts that only the owner reads leave.
 
-use super::super::bytes::{limb_bytes, open, pack_limb, unpack_limb};
 use super::super::ciphertext::{Ciphertext, Meta, mask};
 use super::super::entropy::Entropy;
 use super::super::noise::Noise;
 use super::super::params::Params;
 use super::super::plaintext::Plaintext;
 use super::super::poly::{Ntt, Poly};
-use super::super::small::{SecretPoly, Small};
+use super::super::serialize::{limb_bytes, open, pack_limb, unpack_limb};
+use super::super::small_polynomial::{SecretPoly, Small};
 use crate::error::Result;
 use crate::wire::{Header, KeyId, Kind, Scheme};
 use std::sync::Arc;

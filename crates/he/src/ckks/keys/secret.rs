@@ -1,18 +1,18 @@
 //! The secret key. A seed enters; encryption, decryption and every other key leave. Owner only.
 
-use super::super::bytes::open;
 use super::super::ciphertext::{Ciphertext, Meta, SeededCiphertext, mask};
 use super::super::entropy::Entropy;
 use super::super::noise::Noise;
+use super::super::noise_flooding::Budget;
 use super::super::params::Params;
 use super::super::plaintext::Plaintext;
 use super::super::poly::{Ntt, Poly, each};
-use super::super::publish::Budget;
-use super::super::small::{SecretPoly, Small};
+use super::super::serialize::open;
+use super::super::small_polynomial::{SecretPoly, Small};
 use super::evaluation::EvaluationKeys;
+use super::key_switch::KeySwitchKey;
 use super::plan::{KeyPlan, inverse_element};
 use super::public::PublicKey;
-use super::switch::SwitchKey;
 use crate::error::{Error, Result};
 use crate::wire::{Header, KeyId, Kind, Scheme};
 use ciphervec_arith::poly;
@@ -220,7 +220,7 @@ impl SecretKey {
             each(&mut square, params.degree(), |index, limb| {
                 poly::mul_assign(limb, self.limb(index), params.tables()[index].modulus());
             });
-            keys.insert(0, SwitchKey::generate(params, level, &self.values, &square, entropy)?);
+            keys.insert(0, KeySwitchKey::generate(params, level, &self.values, &square, entropy)?);
         }
         for element in plan.galois_elements(params) {
             // c_1 s becomes d_0 + d_1 s(X^(1/g)); then X ↦ X^g takes all to s (docs/ckks.md, section 4.4).
@@ -231,7 +231,7 @@ impl SecretKey {
             });
             keys.insert(
                 element,
-                SwitchKey::generate(params, level, &turned, &self.values, entropy)?,
+                KeySwitchKey::generate(params, level, &turned, &self.values, entropy)?,
             );
         }
         Ok(keys)

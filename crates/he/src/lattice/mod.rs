@@ -4,7 +4,7 @@
 //! encrypted counts. The pipelines, owner and server apart, are in `ARCHITECTURE.md`; the mathematics is in `docs/sealed.md`.
 
 pub mod compact;
-pub mod counts;
+pub mod histogram;
 #[cfg(feature = "client")]
 pub mod nonce;
 mod plaintext;

@@ -1,6 +1,6 @@
 //! The public masks of a client and what they weigh in a sum. A seed and weights enter; a hint leaves. Both sides.
 
-use super::{Counts, DEGREE};
+use super::{DEGREE, Histogram};
 use ciphervec_arith::sample::Stream;
 use ciphervec_arith::{convert, poly};
 use rayon::prelude::*;
@@ -16,7 +16,7 @@ pub struct Masks {
 
 impl Masks {
     /// The masks of documents of `dimension` counts.
-    pub fn new(scheme: &Counts, seed: &[u8; 32], dimension: usize) -> Self {
+    pub fn new(scheme: &Histogram, seed: &[u8; 32], dimension: usize) -> Self {
         let modulus = scheme.table.modulus();
         let one = |index| {
             // Uniform values are as good as uniform coefficients: the transform is a bijection.
@@ -50,7 +50,7 @@ impl Hint {
     ///
     /// # Panics
     /// When the weights are no whole number of rows.
-    pub fn new(scheme: &Counts, masks: &Masks, weights: &[i64]) -> Self {
+    pub fn new(scheme: &Histogram, masks: &Masks, weights: &[i64]) -> Self {
         assert!(weights.len().is_multiple_of(masks.dimension.max(1)), "rows of weights");
         let rows = weights.par_chunks_exact(masks.dimension.max(1));
         let values = rows.flat_map_iter(|row| output(scheme, masks, row)).collect();
@@ -74,7 +74,7 @@ impl Hint {
 }
 
 /// `h_j = Σ_m Σ_i w_{m,i} a_{m,i−j}` with the sign of the wrap-around, rounded to its top bits.
-fn output(scheme: &Counts, masks: &Masks, weights: &[i64]) -> Vec<u32> {
+fn output(scheme: &Histogram, masks: &Masks, weights: &[i64]) -> Vec<u32> {
     let modulus = scheme.table.modulus();
     let mut sum = vec![0u64; DEGREE];
     let (mut turned, mut values) = (vec![0i64; DEGREE], vec![0u64; DEGREE]);

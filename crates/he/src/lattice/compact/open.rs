@@ -1,9 +1,9 @@
 //! Opening in the compact form. A server's sums and a segment's key enter; inner products leave. Owner only.
 
 use super::masks::Masks;
-use super::{Compact, Form, words};
+use super::{Compact, Width, serialize};
 use crate::keys::{MasterKey, Purpose};
-use crate::sealed::SegmentId;
+use crate::lattice::SegmentId;
 use ciphervec_arith::matmul::TILE;
 use ciphervec_arith::sample::Stream;
 use ciphervec_arith::{convert, poly};
@@ -24,10 +24,10 @@ impl SegmentKey {
         id: SegmentId,
         rows: usize,
     ) -> Self {
-        let params = scheme.form().param_id();
+        let params = scheme.width().param_id();
         let seed =
             master.derive(Purpose::SegmentSecret, &[collection, b"compact", &params.0, &id.0]);
-        let degree = scheme.form().degree();
+        let degree = scheme.width().degree();
         let blocks = (0..scheme.blocks(rows))
             .into_par_iter()
             .map(|block| {
@@ -123,17 +123,17 @@ impl Compact {
 /// `combined` is the query's row of [`Masks::combine`], `sums` the server's little-endian words, one per row.
 /// These are exact decryptions: they must be rounded before anyone but the key owner sees them (`docs/sealed.md`, section 4).
 pub fn unmask(scheme: &Compact, key: &SegmentKey, combined: &[u64], sums: &[u8], out: &mut [f64]) {
-    let degree = scheme.form().degree();
+    let degree = scheme.width().degree();
     let residues = scheme.residues(combined);
-    let word = scheme.form().word_bytes();
+    let word = scheme.width().word_bytes();
     out.par_chunks_mut(degree).zip(sums.par_chunks(degree * word)).enumerate().for_each(
         |(block, (out, sums))| {
             let mut product = vec![0u64; degree];
             scheme.convolve(&residues, key.block(block), &mut product, &mut Vec::new());
             match word {
-                3 => centre::<3>(scheme.form(), &product, sums, out),
-                4 => centre::<4>(scheme.form(), &product, sums, out),
-                _ => centre::<8>(scheme.form(), &product, sums, out),
+                3 => centre::<3>(scheme.width(), &product, sums, out),
+                4 => centre::<4>(scheme.width(), &product, sums, out),
+                _ => centre::<8>(scheme.width(), &product, sums, out),
             }
             product.zeroize();
         },
@@ -141,12 +141,12 @@ pub fn unmask(scheme: &Compact, key: &SegmentKey, combined: &[u64], sums: &[u8],
 }
 
 /// (word · 2^drop − product) mod 2^Q, centred, divided by 2^drop.
-fn centre<const WIDTH: usize>(form: Form, product: &[u64], sums: &[u8], out: &mut [f64]) {
-    let unit = f64::exp2(-f64::from(form.dropped_bits()));
-    let shift = 64 - form.ciphertext_modulus_bits();
+fn centre<const WIDTH: usize>(width: Width, product: &[u64], sums: &[u8], out: &mut [f64]) {
+    let unit = f64::exp2(-f64::from(width.dropped_bits()));
+    let shift = 64 - width.ciphertext_modulus_bits();
     for (index, (out, product)) in out.iter_mut().zip(product).enumerate() {
         let difference =
-            (words::load::<WIDTH>(sums, index) << form.dropped_bits()).wrapping_sub(*product);
+            (serialize::load::<WIDTH>(sums, index) << width.dropped_bits()).wrapping_sub(*product);
         *out = ((difference << shift) as i64 >> shift) as f64 * unit;
     }
 }
@@ -159,9 +159,9 @@ pub fn unseal(
     stored: &[u8],
     rows: usize,
 ) -> Vec<f64> {
-    let form = scheme.form();
-    let (degree, dimension) = (form.degree(), masks.dimension());
-    let word = form.word_bytes();
+    let width = scheme.width();
+    let (degree, dimension) = (width.degree(), masks.dimension());
+    let word = width.word_bytes();
     let mut plain = vec![0.0; rows * dimension];
     let blocks =
         plain.par_chunks_mut(degree * dimension).zip(stored.par_chunks(degree * dimension * word));
@@ -180,13 +180,13 @@ pub fn unseal(
                     &mut scratch,
                 );
                 for start in (0..rows).step_by(TILE) {
-                    let width = TILE.min(rows - start);
-                    let words = &stored[(start * dimension + dim * width) * word..][..width * word];
-                    let (product, column) = (&product[start..start + width], &mut column[..width]);
+                    let tile = TILE.min(rows - start);
+                    let words = &stored[(start * dimension + dim * tile) * word..][..tile * word];
+                    let (product, column) = (&product[start..start + tile], &mut column[..tile]);
                     match word {
-                        3 => centre::<3>(form, product, words, column),
-                        4 => centre::<4>(form, product, words, column),
-                        _ => centre::<8>(form, product, words, column),
+                        3 => centre::<3>(width, product, words, column),
+                        4 => centre::<4>(width, product, words, column),
+                        _ => centre::<8>(width, product, words, column),
                     }
                     column
                         .iter()

@@ -1,10 +1,10 @@
 //! Error bounds of the compact form. A dimension and scales enter; how far a score may be off leaves.
 
-use super::Form;
-use crate::sealed::{ErrorBound, Scales};
+use super::Width;
+use crate::lattice::{ErrorBound, Scales};
 use ciphervec_arith::sample::{GAUSSIAN_BOUND, GAUSSIAN_SIGMA};
 
-impl Form {
+impl Width {
     /// The error of a score of two unit vectors (`docs/sealed.md`, section 1.3).
     ///
     /// With X = Δx·x + ξ, q' = Δq·q + η, |ξ| ≤ ½/2^drop and |η| ≤ ½ from quantising, ε = e/2^drop + ρ from noise and stored

@@ -5,8 +5,8 @@
 
 use super::{Ciphertexts, FactoringKey, Group, NoiseSource};
 use crate::additive::{Messages, Table};
+use crate::biguint;
 use crate::error::{Error, Result};
-use crate::natural;
 use crate::wire::{self, KeyId, Kind, Reader};
 use ciphervec_arith::montgomery::Residues;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -164,7 +164,7 @@ impl NoisePool {
         let mut payload = Zeroizing::new(Vec::with_capacity(8 + digits * width));
         payload.extend(((stock.len() / self.size) as u64).to_le_bytes());
         for digit in stock.chunks_exact(group.modulus.words()) {
-            natural::write_bytes(digit, width, &mut payload);
+            biguint::write_bytes(digit, width, &mut payload);
         }
         drop(stock);
         Ok(Zeroizing::new(group.header(Kind::NoisePool).frame(&payload)))
@@ -193,7 +193,7 @@ impl NoisePool {
         let pool = NoisePool::new(key);
         let mut digits = Zeroizing::new(vec![0; body.len() / width * words]);
         for (digit, bytes) in digits.chunks_exact_mut(words).zip(body.chunks_exact(width)) {
-            natural::read_bytes(bytes, digit);
+            biguint::read_bytes(bytes, digit);
         }
         if count > 0 {
             group.accept(1, count as usize, &digits).map_err(|error| match error {

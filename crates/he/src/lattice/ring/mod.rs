@@ -10,6 +10,7 @@
 //! with (c0_r, c1_r) the node and b_r the segment's polynomial, sealed or plain.
 
 mod bound;
+mod buffer_pool;
 mod expand;
 mod galois;
 #[cfg(feature = "client")]
@@ -18,7 +19,6 @@ mod layout;
 mod masks;
 #[cfg(feature = "client")]
 mod open;
-mod pool;
 mod query;
 mod response;
 mod scan;

@@ -16,10 +16,10 @@ use curve25519_dalek::ristretto::RistrettoPoint;
 use rayon::prelude::*;
 use zeroize::{Zeroize, Zeroizing};
 
+use super::addition_chain::Points;
 use super::base::{random_scalar, scalar};
 use super::ciphertexts::{check_header, point, range, shape};
 use super::evaluate::{short, sums};
-use super::program::Points;
 use super::{Ciphertexts, DiscreteLog};
 use crate::additive::Messages;
 use crate::error::{Error, Result};
@@ -28,25 +28,25 @@ use crate::random::random_bytes;
 use crate::wire::{self, Header, KeyId, Kind, Reader, Scheme};
 
 /// One secret for every dimension, all derived from 32 bytes. Wiped on drop.
-pub struct SharedKey {
+pub struct SharedNoiseKey {
     seed: Zeroizing<[u8; 32]>,
     id: KeyId,
     secrets: Zeroizing<Vec<Scalar>>,
 }
 
-impl core::fmt::Debug for SharedKey {
+impl core::fmt::Debug for SharedNoiseKey {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "SharedKey({}, {} dimensions, redacted)", self.id, self.secrets.len())
+        write!(f, "SharedNoiseKey({}, {} dimensions, redacted)", self.id, self.secrets.len())
     }
 }
 
-impl SharedKey {
+impl SharedNoiseKey {
     /// A fresh key for embeddings of `dimension`.
     ///
     /// # Errors
     /// [`Error::Randomness`] if the operating system's generator fails.
     pub fn generate(dimension: usize) -> Result<Self> {
-        Ok(SharedKey::from_seed(*Zeroizing::new(random_bytes()?), dimension))
+        Ok(SharedNoiseKey::from_seed(*Zeroizing::new(random_bytes()?), dimension))
     }
 
     /// The key of a seed, as [`Self::seed`] gave it.
@@ -67,7 +67,7 @@ impl SharedKey {
         }
         stream.zeroize();
         hasher.zeroize();
-        SharedKey { seed, id: KeyId(id), secrets }
+        SharedNoiseKey { seed, id: KeyId(id), secrets }
     }
 
     /// The 32 secret bytes, for writing a key file.
@@ -89,7 +89,7 @@ impl SharedKey {
     ///
     /// # Errors
     /// [`Error::Range`] for a message out of range or a wrong count; [`Error::Randomness`].
-    pub fn encrypt(&self, columns: usize, messages: &Messages) -> Result<SharedTable> {
+    pub fn encrypt(&self, columns: usize, messages: &Messages) -> Result<SharedNoiseTable> {
         let rows = self.dimension();
         let messages = short(messages, rows.checked_mul(columns))?;
         let noises: Result<Vec<_>> = (0..columns).map(|_| random_scalar()).collect();
@@ -99,7 +99,7 @@ impl SharedKey {
             let both = Zeroizing::new(*scalar(*message) + **noise * self.secrets[index / columns]);
             [RISTRETTO_BASEPOINT_TABLE * &*both]
         };
-        Ok(SharedTable {
+        Ok(SharedNoiseTable {
             key: self.id,
             rows,
             common: noises.par_iter().map(|noise| RISTRETTO_BASEPOINT_TABLE * &**noise).collect(),
@@ -107,7 +107,7 @@ impl SharedKey {
         })
     }
 
-    /// Decrypts what [`SharedTable::weighted_sum_vartime`] made with the same weights, of `|m| < 2^(bits - 1)`.
+    /// Decrypts what [`SharedNoiseTable::weighted_sum_vartime`] made with the same weights, of `|m| < 2^(bits - 1)`.
     ///
     /// # Errors
     /// [`Error::Bound`], also when the weights are others; [`Error::Range`] unless there is a weight a dimension;
@@ -134,7 +134,7 @@ fn check_weights(weights: &[i64], dimension: usize) -> Result<()> {
 
 /// Embeddings in columns, a row for every dimension; one more point a column for the common noise.
 #[derive(Clone, Debug)]
-pub struct SharedTable {
+pub struct SharedNoiseTable {
     key: KeyId,
     rows: usize,
     common: Vec<RistrettoPoint>,
@@ -147,7 +147,7 @@ fn params() -> ParamId {
     ParamId::of("elgamal ristretto255 shared noise")
 }
 
-impl SharedTable {
+impl SharedNoiseTable {
     /// Number of dimensions.
     pub fn rows(&self) -> usize {
         self.rows
@@ -158,7 +158,7 @@ impl SharedTable {
         self.common.len()
     }
 
-    /// Row `i` times `weights[i]`, summed: one ciphertext an embedding, for [`SharedKey::decrypt`]. Timing depends on
+    /// Row `i` times `weights[i]`, summed: one ciphertext an embedding, for [`SharedNoiseKey::decrypt`]. Timing depends on
     /// the weights.
     ///
     /// # Errors
@@ -213,6 +213,6 @@ impl SharedTable {
             encoded.as_chunks::<32>().0.par_iter().map(|bytes| point(WHAT, bytes)).collect();
         let mut common = points?;
         let points = common.split_off(columns).into_iter().map(|point| [point]).collect();
-        Ok(SharedTable { key: header.key, rows, common, points })
+        Ok(SharedNoiseTable { key: header.key, rows, common, points })
     }
 }

@@ -3,8 +3,8 @@
 //! A step maps c to (c + τ(c), X^(2^k) (c − τ(c))), τ: X ↦ X^(N/2^k + 1): even and odd multiples of X^(−2^k) part ways, messages
 //! double, and so does the average energy of the noise (‖e + τe‖² + ‖e − τe‖² = 4‖e‖²).
 
+use super::buffer_pool::Buffer;
 use super::galois::Scratch;
-use super::pool::Buffer;
 use super::{Ciphertext, DEGREE, EvaluationKeys, Layout, Ring};
 use crate::error::{Error, Result};
 use ciphervec_arith::matmul::STRIP;

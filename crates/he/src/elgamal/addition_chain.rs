@@ -52,14 +52,14 @@ struct Term {
 }
 
 /// The additions that make a weighted sum.
-pub struct Program {
+pub struct AdditionChain {
     steps: Vec<Step>,
     registers: usize,
     /// Where the sum is in the end; nowhere when all weights are zero.
     result: Option<usize>,
 }
 
-impl Program {
+impl AdditionChain {
     /// The program for one weight a row.
     pub fn new(weights: &[i64]) -> Self {
         let mut builder = Builder::default();
@@ -72,7 +72,7 @@ impl Program {
             })
             .collect();
         let result = builder.sum(terms);
-        Program { steps: builder.steps, registers: builder.registers, result }
+        AdditionChain { steps: builder.steps, registers: builder.registers, result }
     }
 
     /// Group operations a column.
@@ -251,7 +251,7 @@ mod tests {
         let table: Vec<Points<2>> = (0..weights.len() * columns)
             .map(|index| [G * factor(index), G * (factor(index) + Scalar::ONE)])
             .collect();
-        let program = Program::new(weights);
+        let program = AdditionChain::new(weights);
         let mut out = vec![[G; 2]; columns];
         let (head, tail) = out.split_at_mut(columns / 3);
         program.run(&table, columns, 0, head);
@@ -300,7 +300,7 @@ mod tests {
             (state >> 33) as i64 % 2048 - (state >> 20 & 1) as i64 * 2047
         };
         let weights: Vec<i64> = (0..512).map(|_| draw()).collect();
-        let operations = Program::new(&weights).operations();
+        let operations = AdditionChain::new(&weights).operations();
         assert!(operations < 2 * 512, "{operations}");
     }
 
@@ -313,7 +313,7 @@ mod tests {
                 .map(|(a, _)| a)
                 .collect();
         for weights in [doubling, fibonacci] {
-            let operations = Program::new(&weights).operations();
+            let operations = AdditionChain::new(&weights).operations();
             assert!(operations < 64 * weights.len(), "{operations} for {}", weights.len());
         }
     }

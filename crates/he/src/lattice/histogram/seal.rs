@@ -1,9 +1,9 @@
 //! Sealing in the count form. Documents as integer counts enter; a nonce and stored words leave. Owner only.
 
-use super::{Counts, DEGREE, Masks};
+use super::{DEGREE, Histogram, Masks};
 use crate::error::Result;
 use crate::keys::{MasterKey, Purpose, Secret, random_bytes};
-use crate::sealed::{Plaintext, SegmentId, nonce};
+use crate::lattice::{Plaintext, SegmentId, nonce};
 use ciphervec_arith::matmul::TILE;
 use ciphervec_arith::sample::Stream;
 use ciphervec_arith::{convert, poly};
@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use zeroize::{Zeroize, Zeroizing};
 
 /// Seals every row of `plaintext`, integers below half of 2^W, under a nonce that is drawn here and never again. The words
-/// stand in tile layout, as [`Counts::scan`] reads them.
+/// stand in tile layout, as [`Histogram::scan`] reads them.
 ///
 /// Every document has a secret of its own. The noise comes from the operating system's generator and is independent of the
 /// nonce.
@@ -19,7 +19,7 @@ use zeroize::{Zeroize, Zeroizing};
 /// # Errors
 /// If the operating system's generator fails.
 pub fn seal(
-    scheme: &Counts,
+    scheme: &Histogram,
     masks: &Masks,
     master: &MasterKey,
     binding: &[u8],
@@ -50,7 +50,7 @@ pub fn seal(
 
 /// The seed of the secrets of all documents that were sealed under one nonce.
 pub(super) fn secrets(
-    scheme: &Counts,
+    scheme: &Histogram,
     master: &MasterKey,
     binding: &[u8],
     id: SegmentId,
@@ -95,7 +95,7 @@ impl Scratch {
     /// Leaves the words of document `row` in `self.words`.
     fn seal(
         &mut self,
-        scheme: &Counts,
+        scheme: &Histogram,
         masks: &Masks,
         secrets: &Secret,
         noise: &[u8; 32],

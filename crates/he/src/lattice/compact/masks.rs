@@ -26,14 +26,14 @@ pub struct Masks {
 impl Masks {
     /// The masks of a collection of `dimension` dimensions.
     pub fn new(scheme: &Compact, seed: [u8; 32], dimension: usize) -> Self {
-        let degree = scheme.form().degree();
+        let degree = scheme.width().degree();
         let cached = dimension * degree * 8 <= CACHE_BYTES;
         let slabs = if cached { dimension.div_ceil(SLAB) } else { 0 };
         Masks {
             seed,
             dimension,
             degree,
-            bits: scheme.form().ciphertext_modulus_bits(),
+            bits: scheme.width().ciphertext_modulus_bits(),
             cache: (0..slabs).map(|_| OnceLock::new()).collect(),
         }
     }

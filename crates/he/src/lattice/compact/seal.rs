@@ -2,10 +2,10 @@
 
 use super::masks::Masks;
 use super::open::SegmentKey;
-use super::{Compact, words};
+use super::{Compact, serialize};
 use crate::error::Result;
 use crate::keys::{MasterKey, random_bytes};
-use crate::sealed::{Plaintext, SegmentId, nonce};
+use crate::lattice::{Plaintext, SegmentId, nonce};
 use ciphervec_arith::buffer::AlignedBytes;
 use ciphervec_arith::matmul::TILE;
 use ciphervec_arith::sample::Stream;
@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use std::ops::Range;
 use zeroize::{Zeroize, Zeroizing};
 
-/// Seals every row of `plaintext`, scaled by [`super::Form::plaintext_scale`], under a nonce that is drawn here and never again: the nonce, which names the segment, and
+/// Seals every row of `plaintext`, scaled by [`super::Width::plaintext_scale`], under a nonce that is drawn here and never again: the nonce, which names the segment, and
 /// words in tile layout, as [`super::scan`] reads them, behind the plaintext's headroom.
 ///
 /// The noise comes from the operating system's generator and is independent of the nonce.
@@ -54,12 +54,12 @@ fn seal_under(
     plaintext: &impl Plaintext,
 ) -> Result<AlignedBytes> {
     let dimension = plaintext.dimension();
-    let form = scheme.form();
+    let width = scheme.width();
     let headroom = plaintext.headroom();
-    let length = form.words_len(plaintext.rows(), dimension);
+    let length = width.words_len(plaintext.rows(), dimension);
     let mut stored = AlignedBytes::zeroed(headroom + length);
     let noise_seed = Zeroizing::new(random_bytes::<32>()?);
-    let block_bytes = form.degree() * dimension * form.word_bytes();
+    let block_bytes = width.degree() * dimension * width.word_bytes();
     for (slab, dims) in masks.slabs() {
         let mut residues = masks.polynomials(slab, &dims);
         let residues: Vec<Vec<Vec<u64>>> =
@@ -69,7 +69,7 @@ fn seal_under(
                 let stream = ((block as u64) << 16) | slab as u64;
                 let mut noise = Stream::new(&noise_seed, stream);
                 let slice = Slice { scheme, residues: &residues, dims: dims.clone(), block };
-                match form.word_bytes() {
+                match width.word_bytes() {
                     3 => slice.seal::<3>(key, &mut noise, plaintext, out),
                     4 => slice.seal::<4>(key, &mut noise, plaintext, out),
                     _ => slice.seal::<8>(key, &mut noise, plaintext, out),
@@ -96,8 +96,8 @@ impl Slice<'_> {
         plaintext: &impl Plaintext,
         out: &mut [u8],
     ) {
-        let degree = self.scheme.form().degree();
-        let dropped = self.scheme.form().dropped_bits();
+        let degree = self.scheme.width().degree();
+        let dropped = self.scheme.width().dropped_bits();
         let half = (1u64 << dropped) >> 1;
         let dimension = plaintext.dimension();
         let first = self.block * degree;
@@ -121,7 +121,7 @@ impl Slice<'_> {
                         .wrapping_add(*error as i64 as u64)
                         .wrapping_add(*plain as u64)
                         .wrapping_add(half);
-                    words::store::<WIDTH>(out, base + index, sum >> dropped);
+                    serialize::store::<WIDTH>(out, base + index, sum >> dropped);
                 }
             }
         }

@@ -1,12 +1,12 @@
 //! Stored words of 24, 32 and 64 bits, little-endian. Integers enter, bytes leave, and back; both sides.
 
-use super::Form;
+use super::Width;
 
-pub(super) fn append_u32(form: Form, sums: &[u32], out: &mut Vec<u8>) {
-    let width = form.word_bytes();
+pub(super) fn append_u32(width: Width, sums: &[u32], out: &mut Vec<u8>) {
+    let bytes = width.word_bytes();
     let start = out.len();
-    out.resize(start + sums.len() * width, 0);
-    match width {
+    out.resize(start + sums.len() * bytes, 0);
+    match bytes {
         4 => {
             for (word, sum) in out[start..].as_chunks_mut::<4>().0.iter_mut().zip(sums) {
                 *word = sum.to_le_bytes();

@@ -2,7 +2,7 @@
 
 use super::{DEGREE, Layout, Ring};
 use crate::keys::{MasterKey, Purpose};
-use crate::sealed::SegmentId;
+use crate::lattice::SegmentId;
 use ciphervec_arith::convert;
 use ciphervec_arith::ntt::NttTable;
 use ciphervec_arith::sample::Stream;

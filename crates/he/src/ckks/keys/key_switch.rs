@@ -4,23 +4,23 @@
 //! digit and 0 modulo the others: then Σ_i [c]_i (b_i + a_i s) ≈ P c s' for the digits [c]_i of any c (docs/ckks.md, section 4).
 //! A key for a level holds the limbs of that level and the special ones; it serves all levels below.
 
-use super::super::bytes::{limb_bytes, pack_limb, unpack_limb};
+use super::super::buffer_pool::Words;
 use super::super::params::Params;
 #[cfg(feature = "client")]
 use super::super::poly::each_pair;
-use super::super::words::Words;
+use super::super::serialize::{limb_bytes, pack_limb, unpack_limb};
 use crate::error::Result;
 use crate::wire::Reader;
 use ciphervec_arith::NttTable;
 use ciphervec_arith::sample::Stream;
 #[cfg(feature = "client")]
 use {
-    super::super::entropy::Entropy, super::super::small::Small, ciphervec_arith::poly,
+    super::super::entropy::Entropy, super::super::small_polynomial::Small, ciphervec_arith::poly,
     zeroize::Zeroizing,
 };
 
 /// Both components of every digit.
-pub(in super::super) struct SwitchKey {
+pub(in super::super) struct KeySwitchKey {
     level: usize,
     seed: [u8; 32],
     /// b_i and a_i, the limbs of the level and then the special ones.
@@ -42,7 +42,7 @@ fn stream(digit: usize, prime: usize) -> u64 {
     (digit as u64) << 32 | prime as u64
 }
 
-impl SwitchKey {
+impl KeySwitchKey {
     /// The highest level it serves.
     pub fn level(&self) -> usize {
         self.level
@@ -105,7 +105,7 @@ impl SwitchKey {
             });
             [b, a]
         });
-        Ok(SwitchKey { level, seed, digits: digits.collect() })
+        Ok(KeySwitchKey { level, seed, digits: digits.collect() })
     }
 
     /// a of one digit: public and uniform, so its seed stands for it.
@@ -146,6 +146,6 @@ impl SwitchKey {
             }
             digits.push([b, Self::expand(params, level, &seed, digit)]);
         }
-        Ok(SwitchKey { level, seed, digits })
+        Ok(KeySwitchKey { level, seed, digits })
     }
 }

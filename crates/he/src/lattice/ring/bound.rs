@@ -2,7 +2,7 @@
 
 use super::galois::{DIGIT_BITS, FINE_LEVELS};
 use super::{DEGREE, Layout, PRIME_BITS, RESPONSE_BITS, Ring};
-use crate::sealed::{ErrorBound, Scales};
+use crate::lattice::{ErrorBound, Scales};
 use ciphervec_arith::sample::{GAUSSIAN_BOUND, GAUSSIAN_SIGMA};
 
 /// Whether the vectors are sealed or lie in the clear.

@@ -7,9 +7,9 @@ use super::{Masks, SegmentKey};
 use crate::error::Result;
 #[cfg(feature = "client")]
 use crate::keys::{MasterKey, random_bytes};
-use crate::sealed::Plaintext;
+use crate::lattice::Plaintext;
 #[cfg(feature = "client")]
-use crate::sealed::{SegmentId, nonce};
+use crate::lattice::{SegmentId, nonce};
 use ciphervec_arith::buffer::AlignedBytes;
 use ciphervec_arith::convert;
 use ciphervec_arith::matmul::{self, STRIP_BYTES};

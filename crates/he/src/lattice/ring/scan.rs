@@ -4,7 +4,7 @@
 //! stored strip-major: a strip of the query (16 KB at 128 nodes) stays in the first-level cache while the database streams
 //! past once, however many queries wait.
 
-use super::pool::Buffer;
+use super::buffer_pool::Buffer;
 use super::{DEGREE, Expanded, Layout, Ring};
 use ciphervec_arith::matmul::{self, GROUP, STRIP, STRIP_BYTES};
 use core::ops::Range;

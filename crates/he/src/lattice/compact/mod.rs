@@ -17,7 +17,7 @@ mod open;
 mod prune;
 #[cfg(feature = "client")]
 mod seal;
-mod words;
+mod serialize;
 
 #[cfg(feature = "client")]
 pub use masks::Masks;
@@ -41,9 +41,9 @@ use ciphervec_arith::ntt::NttTable;
 #[cfg(feature = "client")]
 use ciphervec_arith::rns::RnsPair;
 
-/// The three sizes of the compact form.
+/// Width of a stored word, which sets size and error.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Form {
+pub enum Width {
     /// 4 bytes a dimension, score error about 10⁻⁵.
     Standard,
     /// 3 bytes a dimension, score error about 2·10⁻⁴.
@@ -52,30 +52,30 @@ pub enum Form {
     Wide,
 }
 
-impl Form {
+impl Width {
     /// Ring degree N, which is also the number of vectors that share one secret.
     pub fn degree(self) -> usize {
         match self {
-            Form::Standard | Form::Small => 2048,
-            Form::Wide => 4096,
+            Width::Standard | Width::Small => 2048,
+            Width::Wide => 4096,
         }
     }
 
     /// log2 Q of the ciphertext modulus that security rests on.
     pub fn ciphertext_modulus_bits(self) -> u32 {
         match self {
-            Form::Standard => 37,
-            Form::Small => 32,
-            Form::Wide => 64,
+            Width::Standard => 37,
+            Width::Small => 32,
+            Width::Wide => 64,
         }
     }
 
     /// Bits that are stored and computed with.
     pub fn word_bits(self) -> u32 {
         match self {
-            Form::Standard => 32,
-            Form::Small => 24,
-            Form::Wide => 64,
+            Width::Standard => 32,
+            Width::Small => 24,
+            Width::Wide => 64,
         }
     }
 
@@ -92,9 +92,9 @@ impl Form {
     /// Scales for unit vectors: their product stays a factor 2^0.2 below the wrap-around of a word.
     pub fn unit_scales(self) -> Scales {
         let log_scale = match self {
-            Form::Standard => 15.4,
-            Form::Small => 11.4,
-            Form::Wide => 31.4,
+            Width::Standard => 15.4,
+            Width::Small => 11.4,
+            Width::Wide => 31.4,
         };
         let scale = f64::exp2(log_scale);
         Scales { vector: scale, query: scale }
@@ -125,7 +125,7 @@ impl Form {
 
     #[cfg(feature = "client")]
     fn primes(self) -> usize {
-        if self == Form::Wide { 2 } else { 1 }
+        if self == Width::Wide { 2 } else { 1 }
     }
 
     /// What a unit vector is multiplied by before it is sealed: Δx in units of a stored step, 2^drop finer, so that the
@@ -136,9 +136,9 @@ impl Form {
 
     fn name(self) -> &'static str {
         match self {
-            Form::Standard => "standard",
-            Form::Small => "small",
-            Form::Wide => "wide",
+            Width::Standard => "standard",
+            Width::Small => "small",
+            Width::Wide => "wide",
         }
     }
 }
@@ -146,7 +146,7 @@ impl Form {
 /// A checked parameter set of the compact form with its transform tables. A server needs none: it adds words.
 #[cfg(feature = "client")]
 pub struct Compact {
-    form: Form,
+    width: Width,
     tables: Vec<NttTable>,
     rns: Option<RnsPair>,
 }
@@ -157,11 +157,11 @@ impl Compact {
     ///
     /// # Errors
     /// [`crate::Error::Insecure`] if the modulus were too wide for the degree.
-    pub fn new(form: Form) -> Result<Self> {
-        let degree = form.degree();
-        params::check(degree, form.ciphertext_modulus_bits(), Security::Classical128)?;
+    pub fn new(width: Width) -> Result<Self> {
+        let degree = width.degree();
+        params::check(degree, width.ciphertext_modulus_bits(), Security::Classical128)?;
         // |a · s| < 2^Q · N: below half a 50-bit prime at Q = 37, below half of two of them at Q = 64.
-        let primes = ciphervec_arith::ntt_primes(50, degree, form.primes())?;
+        let primes = ciphervec_arith::ntt_primes(50, degree, width.primes())?;
         let tables = primes
             .iter()
             .map(|&prime| NttTable::new(degree, prime))
@@ -170,17 +170,17 @@ impl Compact {
             [first, second] => Some(RnsPair::new(first, second)?),
             _ => None,
         };
-        Ok(Compact { form, tables, rns })
+        Ok(Compact { width, tables, rns })
     }
 
-    /// The form.
-    pub fn form(&self) -> Form {
-        self.form
+    /// The word width.
+    pub fn width(&self) -> Width {
+        self.width
     }
 
     /// Blocks that `rows` vectors need.
     pub fn blocks(&self, rows: usize) -> usize {
-        rows.div_ceil(self.form.degree())
+        rows.div_ceil(self.width.degree())
     }
 }
 
@@ -188,7 +188,7 @@ impl Compact {
 ///
 /// `words` holds `rows` vectors in tile layout ([`matmul`]); queries are `count` rows of `dimension` integers.
 pub fn scan(
-    form: Form,
+    width: Width,
     words: &[u8],
     rows: usize,
     dimension: usize,
@@ -196,29 +196,31 @@ pub fn scan(
     out: &mut Vec<u8>,
 ) {
     let count = queries.len() / dimension;
-    match form {
-        Form::Standard | Form::Small => {
-            // Queries are below 2^31 in these forms: the bound is checked where they are parsed.
+    match width {
+        Width::Standard | Width::Small => {
+            // Queries are below 2^31 at these widths: the bound is checked where they are parsed.
             let narrow: Vec<i32> = queries.iter().map(|&value| value as i32).collect();
             let mut sums = vec![0u32; count * rows];
-            match (form, count) {
-                (Form::Standard, 1) => matmul::scan_u32(words, rows, dimension, &narrow, &mut sums),
-                (Form::Standard, _) => {
+            match (width, count) {
+                (Width::Standard, 1) => {
+                    matmul::scan_u32(words, rows, dimension, &narrow, &mut sums)
+                }
+                (Width::Standard, _) => {
                     matmul::scan_u32_batch(words, rows, dimension, &narrow, &mut sums)
                 }
                 (_, 1) => matmul::scan_u24(words, rows, dimension, &narrow, &mut sums),
                 (_, _) => matmul::scan_u24_batch(words, rows, dimension, &narrow, &mut sums),
             }
-            words::append_u32(form, &sums, out);
+            serialize::append_u32(width, &sums, out);
         }
-        Form::Wide => {
+        Width::Wide => {
             let mut sums = vec![0u64; count * rows];
             if count == 1 {
                 matmul::scan_u64(words, rows, dimension, queries, &mut sums);
             } else {
                 matmul::scan_u64_batch(words, rows, dimension, queries, &mut sums);
             }
-            words::append_u64(&sums, out);
+            serialize::append_u64(&sums, out);
         }
     }
 }

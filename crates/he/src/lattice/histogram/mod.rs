@@ -38,18 +38,18 @@ pub const MODULUS_BITS: u32 = 50;
 pub const WORD_BYTES: core::ops::RangeInclusive<usize> = 4..=6;
 
 /// A checked parameter set of the count form with its transform tables. Both sides.
-pub struct Counts {
+pub struct Histogram {
     word_bytes: usize,
     table: NttTable,
 }
 
-impl core::fmt::Debug for Counts {
+impl core::fmt::Debug for Histogram {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "Counts({} bytes a word)", self.word_bytes)
+        write!(f, "Histogram({} bytes a word)", self.word_bytes)
     }
 }
 
-impl Counts {
+impl Histogram {
     /// Builds the tables for words of `word_bytes`.
     ///
     /// # Errors
@@ -62,7 +62,7 @@ impl Counts {
         }
         params::check(DEGREE, MODULUS_BITS, Security::Quantum128)?;
         let primes = ciphervec_arith::ntt_primes(MODULUS_BITS, DEGREE, 1)?;
-        Ok(Counts { word_bytes, table: NttTable::new(DEGREE, primes[0])? })
+        Ok(Histogram { word_bytes, table: NttTable::new(DEGREE, primes[0])? })
     }
 
     /// Bytes of a stored word.

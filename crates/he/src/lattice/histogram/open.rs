@@ -1,26 +1,31 @@
 //! Opening in the count form. A server's sums and its hint enter; weighted sums of counts leave. Owner only.
 
 use super::seal::secrets;
-use super::{Counts, DEGREE, HINT_BITS, Hint};
+use super::{DEGREE, HINT_BITS, Hint, Histogram};
 use crate::keys::{MasterKey, Secret};
-use crate::sealed::SegmentId;
+use crate::lattice::SegmentId;
 use ciphervec_arith::sample::Stream;
 use rayon::prelude::*;
 use zeroize::Zeroize;
 
 /// The secrets of the documents of one nonce, ready to remove their masks.
 pub struct Opener<'a> {
-    scheme: &'a Counts,
+    scheme: &'a Histogram,
     secrets: Secret,
 }
 
 impl<'a> Opener<'a> {
     /// Derives the secrets of what was sealed under `id`.
-    pub fn derive(scheme: &'a Counts, master: &MasterKey, binding: &[u8], id: SegmentId) -> Self {
+    pub fn derive(
+        scheme: &'a Histogram,
+        master: &MasterKey,
+        binding: &[u8],
+        id: SegmentId,
+    ) -> Self {
         Opener { scheme, secrets: secrets(scheme, master, binding, id) }
     }
 
-    /// Removes the masks from sums as [`Counts::scan`] gives them: `Σ_i w_i x_i` for every document and output,
+    /// Removes the masks from sums as [`Histogram::scan`] gives them: `Σ_i w_i x_i` for every document and output,
     /// document-major, the noise still in it.
     ///
     /// These are exact decryptions: they must be rounded before anyone but the key owner sees them.
