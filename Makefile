@@ -5,7 +5,7 @@ PYTHON ?= python3
 STEPS = $(PYTHON) tools/steps.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test ci bench faults lint wheel lock clean
+.PHONY: help demo test ci bench faults pictures lint wheel lock clean
 
 help: ## What each command does
 	@$(STEPS) help
@@ -18,11 +18,14 @@ test: ## The same set-up, then every test, lint, type check, example and README 
 
 ci: test ## Exactly CI
 
-bench: ## Remake benches/results/* and the README's table on this machine
+bench: ## Remake benches/results/* and the documents' tables on this machine
 	@$(STEPS) bench
 
-faults: ## Kill, damage, fill and wear out a server, for an hour; remake the README's list of what it took
+faults: ## Kill, damage, fill and wear out a server, for an hour; remake the list of what it took
 	@$(STEPS) faults
+
+pictures: ## Draw benches/results/*.png, and write *.csv, from the stored records; git ignores both
+	@$(STEPS) pictures
 
 lint: ## Formatting, clippy, ruff and mypy only
 	@$(STEPS) lint

@@ -29,7 +29,6 @@ def search() -> str:
             parts += report.peer_sentences(records)
         else:
             parts.append(report.markdown(records).strip())
-            parts.append(f"![]({path.with_suffix('.png').relative_to(ROOT).as_posix()})")
     return "\n\n".join(parts) or MISSING
 
 

@@ -257,20 +257,16 @@ def program(*arguments: str) -> Callable[[], None]:
 
 def results(stem: str, *arguments: str) -> Callable[[], None]:
     base = str(RESULTS / stem)
-    return program("bench", *arguments, "--json", f"{base}.json", "--csv", f"{base}.csv",
-                   "--markdown", f"{base}.md", "--plot", f"{base}.png")  # fmt: skip
+    return program("bench", *arguments, "--json", f"{base}.json", "--markdown", f"{base}.md")
 
 
 def reproduce(study: str, *arguments: str) -> Callable[[], None]:
     base = str(RESULTS / study)
-    return program("reproduce", study, *arguments, "--json", f"{base}.json", "--markdown", f"{base}.md",
-                   "--plot", f"{base}.png")  # fmt: skip
+    return program("reproduce", study, *arguments, "--json", f"{base}.json", "--markdown", f"{base}.md")
 
 
 def fault(kind: str, *arguments: str) -> Callable[[], None]:
-    base = str(RESULTS / f"faults-{kind}")
-    picture = ["--plot", f"{base}.png"] if kind == "soak" else []
-    return program("bench", "faults", kind, *arguments, "--json", f"{base}.json", *picture)
+    return program("bench", "faults", kind, *arguments, "--json", str(RESULTS / f"faults-{kind}.json"))
 
 
 def bench(stem: str, *arguments: str) -> Callable[[], None]:
@@ -311,7 +307,12 @@ def bench_additive(stem: str) -> Callable[[], None]:
     return action
 
 
-def fill_readme() -> None:
+def pictures() -> None:
+    """Drawn from what is stored; nothing is measured again."""
+    program("bench", "plot", *map(str, sorted(RESULTS.glob("*.json"))), "--csv")()
+
+
+def fill_tables() -> None:
     call([str(PYTHON), "tools/results.py"])
 
 
@@ -395,7 +396,7 @@ TARGETS: dict[str, list[Step]] = {
             "the same with less memory than rows",
             results("server-budget", "server", "--memory-budget", "200MB", "--seconds", "30"),
         ),
-        Step("readme", "fill the README's tables", fill_readme),
+        Step("tables", "fill the documents' tables", fill_tables),
     ],
     "faults": [
         MACHINE,
@@ -406,7 +407,14 @@ TARGETS: dict[str, list[Step]] = {
         Step("flips", "bits flipped in every file", fault("flips", "--samples", "2000")),
         Step("full-disk", "a disk that runs full", fault("full-disk")),
         Step("soak", "half an hour of steady work", fault("soak", "--minutes", "30")),
-        Step("readme", "fill the README's lists", fill_readme),
+        Step("tables", "fill the documents' lists", fill_tables),
+    ],
+    "pictures": [
+        MACHINE,
+        MAKE_VENV,
+        TEST_TOOLS,
+        WHEEL,
+        Step("pictures", "a picture and a CSV file of every stored result", pictures),
     ],
     "lock": [MACHINE, MAKE_VENV, Step("lock", "resolve requirements-dev.txt", lock)],
 }

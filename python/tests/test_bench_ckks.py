@@ -118,7 +118,7 @@ def test_the_table_has_a_cell_a_column(tmp_path: Path) -> None:
     done = ckks.run(Settings(log_ns=(14, 15)), make=Clocked)
     peer = {"log_n": 15, "primes": 12, "special_primes": 1, "dnum": 12, "level": 11, "max_error": 0.0}
     done.records.append({"op": "tenseal rotate", **peer, "ms": 2.0 * (100 * OPS.index("rotate") + 11)})
-    (first, small), (second, large) = ckks_report.groups(done)
+    (first, small), (second, large) = ckks_report.groups(done.records)
     assert (first.log_n, second.log_n) == (14, 15)
     heads, rows = ckks_report.table(done, small)
     assert heads == ["operation", "level 5", "error", "level 3", "error"]
@@ -131,7 +131,7 @@ def test_the_table_has_a_cell_a_column(tmp_path: Path) -> None:
     assert "refused" in text and "tenseal rotate" not in text
     assert "G multiply-adds a second" in text
     pytest.importorskip("matplotlib")
-    ckks_report.plot(done, tmp_path / "new" / "p.png")
+    ckks_report.plot(done.records, tmp_path / "new" / "p.png")
     assert (tmp_path / "new" / "p.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -164,7 +164,7 @@ def test_tenseal_agrees_and_says_so() -> None:
     assert {(one["primes"], one["special_primes"], one["dnum"]) for one in own} == {(3, 1, 3)}
     # What SEAL gives too is within what ours may be off.
     assert max(one["max_error"] for one in own) < 2.0**-20
-    heads, rows = ckks_report.table(done, next(ckks_report.groups(done))[1])
+    heads, rows = ckks_report.table(done, next(ckks_report.groups(done.records))[1])
     assert heads[3:] == ["TenSEAL", "×"]
     assert {row[0] for row in rows if row[3] == "–"} == {
         "ntt forward",

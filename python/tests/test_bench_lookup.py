@@ -142,7 +142,7 @@ def test_the_study_is_remade_with_its_figures_beside(tmp_path: Path) -> None:
     assert found[64, "ive_digits"]["printed_ms_per_token"] is None
     text = ive_pel_report.markdown(done)
     assert "1.0 times as fast as indicator" in text and "69.5" in text
-    ive_pel_report.plot(done, tmp_path / "out.png")
+    ive_pel_report.plot(done.records, tmp_path / "out.png")
     assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
 
 

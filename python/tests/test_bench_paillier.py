@@ -179,7 +179,7 @@ def test_the_table_has_a_cell_a_column(tmp_path: Path) -> None:
     lines = [line for line in additive_report.markdown(done).splitlines() if line.startswith("|")]
     assert len(lines) == 2 + len(rows)
     assert {line.count("|") for line in lines} == {len(heads) + 1}
-    additive_report.plot(done, tmp_path / "new" / "p.png")
+    additive_report.plot(done.records, tmp_path / "new" / "p.png")
     assert (tmp_path / "new" / "p.png").read_bytes().startswith(b"\x89PNG")
     report.write_csv(done.records, tmp_path / "p.csv")
     assert tuple(next(csv.reader((tmp_path / "p.csv").open()))) == paillier.KEYS

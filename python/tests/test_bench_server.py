@@ -44,6 +44,8 @@ def test_a_small_load_has_every_figure_and_no_error(tmp_path: Path) -> None:
     text = (tmp_path / "out.md").read_text()
     assert "1,500 × 32 vectors in sealed-index" in text and "| errors | 0 |" in text
     assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
+    run("plot", str(out), "--to", str(tmp_path / "again"))
+    assert (tmp_path / "again" / "out.png").read_bytes() == (tmp_path / "out.png").read_bytes()
 
 
 def test_killed_again_and_again_it_keeps_its_word(tmp_path: Path) -> None:
@@ -194,3 +196,5 @@ def test_a_soak_reports_drift(tmp_path: Path) -> None:
     assert record["errors"] == 0 and record["first_error"] is None
     assert record["rss_mb"] > 1 and -1 < record["memory_drift"] < 10
     assert picture.read_bytes().startswith(b"\x89PNG")
+    run("plot", str(out), "--to", str(tmp_path / "again"))
+    assert (tmp_path / "again" / "soak.png").read_bytes() == picture.read_bytes()

@@ -171,11 +171,11 @@ def test_the_printed_figures_are_a_column_of_every_table(outcome: phe_similarity
 
 def test_the_plot_is_a_picture(outcome: phe_similarity.Outcome, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    similarity_report.plot(outcome, tmp_path / "new" / "p.png")
+    similarity_report.plot(outcome.records, tmp_path / "new" / "p.png")
     assert (tmp_path / "new" / "p.png").read_bytes().startswith(b"\x89PNG")
     curves = {
         (name, security): points
-        for name, security, points in similarity_report.curves(outcome, "Paillier", "encrypt")
+        for name, security, points in similarity_report.curves(outcome.records, "Paillier", "encrypt")
     }
     assert curves["paper", 112] == [(128, 0.3979)]
     assert ("paper", 128) not in curves
@@ -263,4 +263,4 @@ def test_the_command_writes_what_it_is_asked_for(tmp_path: Path) -> None:
 def test_a_plot_that_is_no_picture_is_refused(outcome: phe_similarity.Outcome, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     with pytest.raises(InvalidInput, match=r"--plot writes .*png.*; give p\.txt one of these endings"):
-        similarity_report.plot(outcome, tmp_path / "p.txt")
+        similarity_report.plot(outcome.records, tmp_path / "p.txt")

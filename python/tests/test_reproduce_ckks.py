@@ -142,7 +142,7 @@ def test_the_tables_have_the_printed_figures_and_a_cell_a_column(
     text = ckks_similarity_report.markdown(outcome)
     assert text.count("\n### ") == 4 and "is left out" in text
     pytest.importorskip("matplotlib")
-    ckks_similarity_report.plot(outcome, tmp_path / "new" / "p.png")
+    ckks_similarity_report.plot(outcome.records, tmp_path / "new" / "p.png")
     assert (tmp_path / "new" / "p.png").read_bytes().startswith(b"\x89PNG")
 
 

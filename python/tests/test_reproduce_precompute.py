@@ -105,7 +105,7 @@ def test_figure_3_has_a_point_an_iteration(outcome: paillier_precompute.Outcome,
     assert len(outcome.points) == 2 * 4 * 3
     assert outcome.records == [*outcome.modes, *outcome.savings, *outcome.points]
     pytest.importorskip("matplotlib")
-    precompute_report.plot(outcome, tmp_path / "f.png")
+    precompute_report.plot(outcome.records, tmp_path / "f.png")
     assert (tmp_path / "f.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from . import machine
@@ -18,9 +19,14 @@ OF = {
 }
 
 
+def own(records: Sequence[Record]) -> list[Record]:
+    """Those that are not a peer's own, of which the first is one."""
+    return [one for one in records if one["scheme"] == records[0]["scheme"]]
+
+
 def ours(outcome: Outcome) -> list[Record]:
     """The records that are not a peer's own."""
-    return [one for one in outcome.records if one["scheme"] == outcome.settings.scheme]
+    return own(outcome.records)
 
 
 def theirs(outcome: Outcome) -> list[Record]:
@@ -129,25 +135,25 @@ def summary(runs: list[list[Record]], peer: str = "lightphe") -> str:
 
 
 def _summary_row(records: list[Record], peer: str) -> list[str]:
-    own = [one for one in records if one["scheme"] == records[0]["scheme"]]
+    measured = own(records)
     row = [f"{records[0]['scheme']}, {records[0]['bits']}"]
     for place in SUMMARY.values():
-        found = [one for one in own if (one["op"], one["layout"]) == place]
+        found = [one for one in measured if (one["op"], one["layout"]) == place]
         beside = next((one for one in found if one["peer"] and peer_of(one) == peer), None)
         text = number(found[0]["ms"]) if found else "–"
         if beside is not None:
             text += f" ({number(beside['ratio'])}×{'' if beside['peer'] == peer else '*'})"
         row.append(text)
     at_rest = [
-        one["bytes"] for one in own if one["op"] == "encrypt" and one["layout"] in ("lanes", "elements")
+        one["bytes"] for one in measured if one["op"] == "encrypt" and one["layout"] in ("lanes", "elements")
     ]
     return [*row, size(min(at_rest, default=None))]
 
 
-def plot(outcome: Outcome, path: Path) -> None:
+def plot(measured: Sequence[Record], path: Path) -> None:
     """Bars of every operation on a logarithmic axis, the peers' times as marks on them."""
     plt = pyplot()
-    records = ours(outcome)
+    records = own(measured)
     names = list(dict.fromkeys(bar_name(one) for one in records))
     figure, axes = plt.subplots(figsize=(9, 0.36 * len(names) + 1.8))
     times = {bar_name(one): one["ms"] for one in records}
@@ -169,8 +175,8 @@ def plot(outcome: Outcome, path: Path) -> None:
     axes.invert_yaxis()
     axes.set_xlabel("milliseconds, median; " + ", ".join(f"{op.replace('_', ' ')}: {what}" for op, what in OF.items()),
                     fontsize=8)  # fmt: skip
-    settings = outcome.settings
-    axes.set_title(f"{settings.scheme}, {records[0]['bits']} bits, {settings.dim} dimensions", loc="left")
+    first = records[0]
+    axes.set_title(f"{first['scheme']}, {first['bits']} bits, {first['dim']} dimensions", loc="left")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncol=2)
     save(plt, figure, path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from .. import _native
@@ -39,10 +39,10 @@ def legend() -> str:
     )
 
 
-def groups(outcome: Outcome) -> Iterator[tuple[Size, list[Record]]]:
+def groups(records: Sequence[Record]) -> Iterator[tuple[Size, list[Record]]]:
     """Our records of each size."""
     found: dict[Size, list[Record]] = {}
-    for one in outcome.records:
+    for one in records:
         if not one["op"].startswith(PEER):
             size = Size(one["log_n"], one["primes"], one["special_primes"], one["dnum"])
             found.setdefault(size, []).append(one)
@@ -55,13 +55,13 @@ def title(size: Size) -> str:
     return f"N = 2^{size.log_n}: {shape}; at most {bits} of {limit} bits"
 
 
-def theirs(outcome: Outcome, one: Record) -> Record | None:
+def theirs(records: Sequence[Record], one: Record) -> Record | None:
     """The peer's record of the same operation, degree, primes and level."""
     same = ("log_n", "primes", "level")
     return next(
         (
             peer
-            for peer in outcome.records
+            for peer in records
             if peer["op"] == PEER + one["op"] and all(peer[key] == one[key] for key in same)
         ),
         None,
@@ -71,7 +71,7 @@ def theirs(outcome: Outcome, one: Record) -> Record | None:
 def table(outcome: Outcome, records: list[Record]) -> tuple[list[str], list[list[str]]]:
     """Heads and lines of one size: each operation at each level, with TenSEAL's time and its ratio to ours if it ran."""
     levels = list(dict.fromkeys(one["level"] for one in records))
-    peer = any(theirs(outcome, one) for one in records)
+    peer = any(theirs(outcome.records, one) for one in records)
     heads = ["operation"]
     for level in levels:
         heads += [f"level {level}", "error", *(("TenSEAL", "×") if peer else ())]
@@ -83,7 +83,7 @@ def table(outcome: Outcome, records: list[Record]) -> tuple[list[str], list[list
             one = by[op, level]
             line += [number(one["ms"]), number(one["max_error"])]
             if peer:
-                other = theirs(outcome, one)
+                other = theirs(outcome.records, one)
                 line += (
                     ["–", "–"] if other is None else [number(other["ms"]), number(other["ms"] / one["ms"])]
                 )
@@ -114,7 +114,7 @@ def sentences(outcome: Outcome) -> list[str]:
 def markdown(outcome: Outcome) -> str:
     """A paragraph, a table for each size, and what a reader has to know beside them."""
     lines = [heading(outcome)]
-    for size, records in groups(outcome):
+    for size, records in groups(outcome.records):
         heads, rows = table(outcome, records)
         lines += ["", f"### {title(size)}", "", "| " + " | ".join(heads) + " |"]
         lines += ["|---|" + "---:|" * (len(heads) - 1)]
@@ -128,13 +128,13 @@ def write_markdown(outcome: Outcome, path: Path) -> None:
     path.write_text(markdown(outcome), encoding="utf-8")
 
 
-def plot(outcome: Outcome, path: Path) -> None:
+def plot(measured: Sequence[Record], path: Path) -> None:
     """Every operation at the highest level on a logarithmic axis: a mark for each size, hollow ones for TenSEAL."""
     plt = pyplot()
-    measured = [op for op in OPS if any(one["op"] == op for one in outcome.records)]
-    figure, axes = plt.subplots(figsize=(9, 0.36 * len(measured) + 2.0))
+    operations = [op for op in OPS if any(one["op"] == op for one in measured)]
+    figure, axes = plt.subplots(figsize=(9, 0.36 * len(operations) + 2.0))
     colours = ("#2f6f9f", "#f0a63c", "#4f9d69", "#a33", "#7a4fa0")
-    for at, (size, records) in enumerate(groups(outcome)):
+    for at, (size, records) in enumerate(groups(measured)):
         top = [one for one in records if one["level"] == size.primes - 1]
         colour, marker = colours[at % len(colours)], "osD^v"[at // len(colours) % 5]
         label = f"2^{size.log_n}, {size.primes} + {size.special} primes, {size.dnum} digits"
@@ -142,7 +142,9 @@ def plot(outcome: Outcome, path: Path) -> None:
         axes.scatter(
             [one["ms"] for one in top], names, color=colour, marker=marker, label=label, s=26, zorder=3
         )
-        peers = [(one["op"].replace("_", " "), other["ms"]) for one in top if (other := theirs(outcome, one))]
+        peers = [
+            (one["op"].replace("_", " "), other["ms"]) for one in top if (other := theirs(measured, one))
+        ]
         if peers:
             axes.scatter([ms for _, ms in peers], [op for op, _ in peers], facecolors="none", edgecolors=colour, marker=marker,
                          label=f"TenSEAL, 2^{size.log_n}, {size.primes} + 1 primes", s=26, zorder=2)  # fmt: skip

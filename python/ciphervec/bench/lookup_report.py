@@ -83,20 +83,18 @@ def write_markdown(outcome: Outcome, path: Path) -> None:
     path.write_text(markdown(outcome), encoding="utf-8")
 
 
-def plot(outcome: Outcome, path: Path) -> None:
+def plot(records: Sequence[Record], path: Path) -> None:
     """Milliseconds a token of every strategy: functions and products side by side, as the scale is logarithmic."""
     plt = pyplot()
-    figure, axes = plt.subplots(figsize=(7.5, 0.7 * len(outcome.records) + 1.4), layout="constrained")
-    names = [f"{one['strategy']}\n{number(one['ms_per_token'])} ms" for one in outcome.records]
+    figure, axes = plt.subplots(figsize=(7.5, 0.7 * len(records) + 1.4), layout="constrained")
+    names = [f"{one['strategy']}\n{number(one['ms_per_token'])} ms" for one in records]
     parts = (
         ("ms_vecgen", "functions of the index", "#2f6f9f"),
         ("ms_pcmm", "products with the tables", "#f0a63c"),
     )
     for shift, (key, label, colour) in zip((-0.2, 0.2), parts, strict=True):
         places = [place + shift for place in range(len(names))]
-        axes.barh(
-            places, [one[key] or float("nan") for one in outcome.records], 0.38, color=colour, label=label
-        )
+        axes.barh(places, [one[key] or float("nan") for one in records], 0.38, color=colour, label=label)
     axes.set_yticks(range(len(names)), names)
     axes.set_xscale("log")
     axes.set_xlabel("milliseconds a token")

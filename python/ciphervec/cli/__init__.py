@@ -7,6 +7,7 @@ import typer
 from .bench import bench_app
 from .bench_faults import faults_app
 from .bench_lookup import bench_lookup
+from .bench_plot import bench_plot
 from .bench_server import bench_server
 from .bench_text import bench_text
 from .codebook import codebook_app
@@ -79,6 +80,7 @@ app.command()(demo)
 bench_app.command("lookup")(bench_lookup)
 bench_app.command("text")(bench_text)
 bench_app.command("server")(bench_server)
+bench_app.command("plot")(bench_plot)
 bench_app.add_typer(faults_app, name="faults")
 reproduce_app.command("ive-pel")(private_lookup)
 text_app.command()(classify)

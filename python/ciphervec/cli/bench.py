@@ -187,7 +187,7 @@ def paillier(
     write(json_file, lambda path: report.write_json(outcome.records, path))
     write(csv_file, lambda path: report.write_csv(outcome.records, path))
     write(markdown_file, lambda path: additive_report.write_markdown(outcome, path))
-    write(plot_file, lambda path: additive_report.plot(outcome, path))
+    write(plot_file, lambda path: additive_report.plot(outcome.records, path))
 
 
 @bench_app.command()
@@ -248,7 +248,7 @@ def ckks(
         print_json(outcome.records)
     else:
         screen.print(ckks_report.heading(outcome) + "\n", highlight=False)
-        for size, records in ckks_report.groups(outcome):
+        for size, records in ckks_report.groups(outcome.records):
             heads, rows = ckks_report.table(outcome, records)
             grid(screen, ckks_report.title(size), heads, rows, left=1)
             screen.print()
@@ -257,7 +257,7 @@ def ckks(
     write(json_file, lambda path: report.write_json(outcome.records, path))
     write(csv_file, lambda path: report.write_csv(outcome.records, path))
     write(markdown_file, lambda path: ckks_report.write_markdown(outcome, path))
-    write(plot_file, lambda path: ckks_report.plot(outcome, path))
+    write(plot_file, lambda path: ckks_report.plot(outcome.records, path))
 
 
 def show_additive(outcome: paillier_bench.Outcome) -> None:

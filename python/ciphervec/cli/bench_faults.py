@@ -127,9 +127,9 @@ def soak_run(
         folder=folder,
     )
     with watching(soak.steps(settings)) as (notify, step):
-        outcome = soak.run(settings, notify, step)
-    _tell(outcome.record, json_file)
-    write(plot_file, lambda path: soak.plot(outcome, path))
+        record = soak.run(settings, notify, step)
+    _tell(record, json_file)
+    write(plot_file, lambda path: soak.plot([record], path))
 
 
 def _tell(record: dict[str, Any], json_file: Path | None) -> None:

@@ -69,7 +69,7 @@ def bench_lookup(
     write(json_file, lambda path: report.write_json(outcome.records, path))
     write(csv_file, lambda path: report.write_csv(outcome.records, path))
     write(markdown_file, lambda path: lookup_report.write_markdown(outcome, path))
-    write(plot_file, lambda path: lookup_report.plot(outcome, path))
+    write(plot_file, lambda path: lookup_report.plot(outcome.records, path))
 
 
 def show(outcome: lookup.Outcome) -> None:

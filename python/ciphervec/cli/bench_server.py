@@ -82,4 +82,4 @@ def bench_server(
     write(json_file, lambda path: report.write_json([outcome.record], path))
     write(csv_file, lambda path: report.write_csv([outcome.record], path))
     write(markdown_file, lambda path: throughput_report.write_markdown(outcome, path))
-    write(plot_file, lambda path: throughput_report.plot(outcome, path))
+    write(plot_file, lambda path: throughput_report.plot([outcome.record], path))

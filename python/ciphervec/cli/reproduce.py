@@ -138,7 +138,7 @@ def similarity(
     write(json_file, lambda path: report.write_json(outcome.records, path))
     write(csv_file, lambda path: report.write_csv(outcome.records, path))
     write(markdown_file, lambda path: similarity_report.write_markdown(outcome, path))
-    write(plot_file, lambda path: similarity_report.plot(outcome, path))
+    write(plot_file, lambda path: similarity_report.plot(outcome.records, path))
 
 
 @reproduce_app.command("paillier-precompute")
@@ -191,7 +191,7 @@ def precompute(
     write(json_file, lambda path: report.write_json(outcome.records, path))
     write(csv_file, lambda path: report.write_csv(outcome.records, path))
     write(markdown_file, lambda path: precompute_report.write_markdown(outcome, path))
-    write(plot_file, lambda path: precompute_report.plot(outcome, path))
+    write(plot_file, lambda path: precompute_report.plot(outcome.records, path))
 
 
 @reproduce_app.command("ckks-similarity")
@@ -272,7 +272,7 @@ def encrypted_similarity(
     write(json_file, lambda path: report.write_json(outcome.records, path))
     write(csv_file, lambda path: report.write_csv(outcome.records, path))
     write(markdown_file, lambda path: ckks_similarity_report.write_markdown(outcome, path))
-    write(plot_file, lambda path: ckks_similarity_report.plot(outcome, path))
+    write(plot_file, lambda path: ckks_similarity_report.plot(outcome.records, path))
 
 
 def _peers(text: str, known: tuple[str, ...], installed: tuple[str, ...]) -> tuple[str, ...]:

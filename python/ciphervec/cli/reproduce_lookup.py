@@ -127,7 +127,7 @@ def private_lookup(
     write(json_file, lambda path: report.write_json(outcome.all_records(), path))
     write(csv_file, lambda path: report.write_csv(outcome.records, path))
     write(markdown_file, lambda path: ive_pel_report.write_markdown(outcome, path))
-    write(plot_file, lambda path: ive_pel_report.plot(outcome, path))
+    write(plot_file, lambda path: ive_pel_report.plot(outcome.records, path))
 
 
 def _shapes(dims: str) -> tuple[str, ...]:

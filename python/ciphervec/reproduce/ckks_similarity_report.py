@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +44,8 @@ def way(record: Record) -> str:
     return name if record["library"] == "ciphervec" else f"{record['library']} {record['layout']}"
 
 
-def ways(outcome: Outcome) -> list[str]:
-    return list(dict.fromkeys(way(one) for one in outcome.records))
+def ways(records: Sequence[Record]) -> list[str]:
+    return list(dict.fromkeys(way(one) for one in records))
 
 
 def lines(
@@ -58,12 +58,12 @@ def lines(
             cells = found.setdefault((one["data"], one["metric"], name), {})
             cells[PAPER] = show(printed(one, key))
             cells[way(one)] = show(one[key])
-    columns = [PAPER, *ways(outcome)]
+    columns = [PAPER, *ways(outcome.records)]
     return [[*label, *(cells.get(column, "–") for column in columns)] for label, cells in found.items()]
 
 
 def heads(outcome: Outcome) -> list[str]:
-    return ["vectors", "metric", "", PAPER, *ways(outcome)]
+    return ["vectors", "metric", "", PAPER, *ways(outcome.records)]
 
 
 def as_printed(record: Record, key: str) -> Any:
@@ -85,16 +85,16 @@ def runtime(outcome: Outcome) -> Table:
 def packing(outcome: Outcome) -> Table:
     """Table 3: average milliseconds of the computation, packed into slots and not packed."""
     made = []
-    for name, of_library in libraries(outcome).items():
+    for name, of_library in libraries(outcome.records).items():
         for (data, metric), (packed, alone) in of_library.items():
             made.append([data, metric, name, number(packed), number(alone), difference(packed, alone)])
     return ["vectors", "metric", "", "SIMD", "non-SIMD", "difference"], made
 
 
-def libraries(outcome: Outcome) -> dict[str, dict[tuple[str, str], tuple[float, float]]]:
+def libraries(records: Sequence[Record]) -> dict[str, dict[tuple[str, str], tuple[float, float]]]:
     """Average computation with and without packing: the study's, then that of each library that was measured with both."""
     found: dict[str, dict[tuple[str, str], dict[bool, float]]] = {PAPER: {}}
-    for one in outcome.records:
+    for one in records:
         label = one["data"], one["metric"]
         packed, alone = PACKING[one["metric"]]
         found[PAPER][label] = {True: 1e3 * packed, False: 1e3 * alone}
@@ -165,20 +165,20 @@ def write_markdown(outcome: Outcome, path: Path) -> None:
     path.write_text(markdown(outcome), encoding="utf-8")
 
 
-def plot(outcome: Outcome, path: Path) -> None:
+def plot(records: Sequence[Record], path: Path) -> None:
     """Bars of errors, of the time of each step and of packing, and lines of the computation over the repetitions."""
     plt = pyplot()
     figure, ((errors, times), (packed, repeated)) = plt.subplots(2, 2, figsize=(13, 9))
-    colours = palette(outcome)
-    groups = list(dict.fromkeys((one["data"], one["metric"]) for one in outcome.records))
+    colours = palette(records)
+    groups = list(dict.fromkeys((one["data"], one["metric"]) for one in records))
     labels = [", ".join(group) if len(groups) > 2 else group[1] for group in groups]
-    bars(errors, labels, errors_of(outcome, groups), colours, "average error; a mark at the maximum")
-    for name, values in errors_of(outcome, groups, "maximum").items():
+    bars(errors, labels, errors_of(records, groups), colours, "average error; a mark at the maximum")
+    for name, values in errors_of(records, groups, "maximum").items():
         points = [(at + offset(name, colours), value) for at, value in enumerate(values) if value]
         errors.scatter(*zip(*points, strict=True), color="black", marker="_", s=60, zorder=3)
-    bars(times, list(STEPS), times_of(outcome), colours, "milliseconds of each step, average, first metric")
-    packed_bars(packed, outcome, groups, labels)
-    for one in outcome.records:
+    bars(times, list(STEPS), times_of(records), colours, "milliseconds of each step, average, first metric")
+    packed_bars(packed, records, groups, labels)
+    for one in records:
         if one["data"] == groups[0][0]:
             runs = one["computation_runs_ms"]
             style = "-" if one["metric"] == groups[0][1] else ":"
@@ -198,20 +198,22 @@ def plot(outcome: Outcome, path: Path) -> None:
     save(plt, figure, path)
 
 
-def palette(outcome: Outcome) -> dict[str, str]:
+def palette(records: Sequence[Record]) -> dict[str, str]:
     """Grey for the study, blues and greens for ours, reds for TenSEAL."""
     shades = {"ciphervec": itertools.cycle(BLUES), "TenSEAL": itertools.cycle(REDS)}
     found = {PAPER: GREY}
-    for one in outcome.records:
+    for one in records:
         if way(one) not in found:
             found[way(one)] = next(shades[one["library"]])
     return found
 
 
-def packed_bars(axes: Any, outcome: Outcome, groups: list[tuple[str, str]], labels: list[str]) -> None:
+def packed_bars(
+    axes: Any, records: Sequence[Record], groups: list[tuple[str, str]], labels: list[str]
+) -> None:
     """The computation of each library, hatched without packing."""
     hues = {PAPER: GREY, "ciphervec": BLUES[0], "TenSEAL": REDS[0]}
-    both = {name: cells for name, cells in libraries(outcome).items() if cells}
+    both = {name: cells for name, cells in libraries(records).items() if cells}
     series = {
         f"{name}, {kind}": [cells[group][at] if group in cells else 0.0 for group in groups]
         for name, cells in both.items()
@@ -231,20 +233,20 @@ def packed_bars(axes: Any, outcome: Outcome, groups: list[tuple[str, str]], labe
 
 
 def errors_of(
-    outcome: Outcome, groups: list[tuple[str, str]], statistic: str = "average"
+    records: Sequence[Record], groups: list[tuple[str, str]], statistic: str = "average"
 ) -> dict[str, list[float]]:
     """The printed errors, then those of every way, a value for each group; 0 where there is none."""
-    found: dict[str, list[float]] = {name: [0.0] * len(groups) for name in [PAPER, *ways(outcome)]}
-    for one in outcome.records:
+    found: dict[str, list[float]] = {name: [0.0] * len(groups) for name in [PAPER, *ways(records)]}
+    for one in records:
         at = groups.index((one["data"], one["metric"]))
         found[PAPER][at] = one[f"printed_error_{statistic}"]
         found[way(one)][at] = one[f"error_{statistic}"]
     return found
 
 
-def times_of(outcome: Outcome) -> dict[str, list[float]]:
+def times_of(records: Sequence[Record]) -> dict[str, list[float]]:
     """Average milliseconds of every step for cosines of the first set of vectors."""
-    first = [one for one in outcome.records if one["metric"] == outcome.records[0]["metric"]]
+    first = [one for one in records if one["metric"] == records[0]["metric"]]
     first = [one for one in first if one["data"] == first[0]["data"]]
     found = {PAPER: [first[0].get(f"printed_{step}_ms_average", 0.0) for step in STEPS]}
     return found | {way(one): [one[f"{step}_ms_average"] for step in STEPS] for one in first}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from ..bench import machine
@@ -169,16 +170,17 @@ def write_markdown(outcome: Outcome, path: Path) -> None:
     path.write_text(markdown(outcome), encoding="utf-8")
 
 
-def plot(outcome: Outcome, path: Path) -> None:
-    """Milliseconds a token against rows, a panel for every table."""
+def plot(records: Sequence[Record], path: Path) -> None:
+    """Milliseconds a token against rows, a panel for every table of Table 3."""
     plt = pyplot()
-    shapes = list(dict.fromkeys(one["shape"] for one in outcome.records))
+    full = [one for one in records if "shape" in one]
+    shapes = list(dict.fromkeys(one["shape"] for one in full))
     width = 3.2 * len(shapes) + 1.2
     figure, panels = plt.subplots(
         1, len(shapes), figsize=(width, 3.6), sharey=True, squeeze=False, layout="constrained"
     )
     for axes, shape in zip(panels[0], shapes, strict=True):
-        own = [one for one in outcome.records if one["shape"] == shape]
+        own = [one for one in full if one["shape"] == shape]
         for strategy in dict.fromkeys(one["strategy"] for one in own):
             points = [one for one in own if one["strategy"] == strategy]
             rows = [one["p"] for one in points]

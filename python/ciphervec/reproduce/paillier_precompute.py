@@ -123,7 +123,7 @@ def run(
                 notify(f"{scheme}, {mode.lower()}")
                 one = measure(subject, settings, [IN_THE_KEY.union(MODE_ADDS[mode])])[0]
                 modes.append(mode_record(scheme, mode, one))
-                points += figure_points(scheme, mode, one)
+                points += figure_points(scheme, settings.bits, mode, one)
                 step()
             for name in TECHNIQUES:
                 if name not in NOT_IN[scheme]:
@@ -197,12 +197,13 @@ def differences(without: list[list[float]], with_it: list[list[float]]) -> list[
     return [slow - fast for lines in pairs for slow, fast in zip(*lines, strict=True)]
 
 
-def figure_points(scheme: str, mode: str, one: Run) -> list[Record]:
+def figure_points(scheme: str, bits: int, mode: str, one: Run) -> list[Record]:
     """Figure 3: the encryption time of each iteration, a mean over the messages."""
     return [
         {
             "table": "Figure 3",
             "scheme": scheme,
+            "bits": bits,
             "mode": mode,
             "iteration": i + 1,
             "encryption_ms": statistics.fmean(line),

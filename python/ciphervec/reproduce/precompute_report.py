@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from ..bench import machine
 from ..bench.plotting import pyplot, save
 from ..bench.report import number
 from .native import SHORTEST
-from .paillier_precompute import MODE_ADDS, SCHEMES, TECHNIQUES, Outcome
+from .paillier_precompute import MODE_ADDS, SCHEMES, TECHNIQUES, Outcome, Record
 from .rysava_ricci import SOURCE_3, SOURCE_I, SOURCE_II
 
 PARTS = ("encryption", "decryption", "total")
@@ -95,17 +96,18 @@ def write_markdown(outcome: Outcome, path: Path) -> None:
     path.write_text(markdown(outcome), encoding="utf-8")
 
 
-def plot(outcome: Outcome, path: Path) -> None:
+def plot(records: Sequence[Record], path: Path) -> None:
     """Figure 3: a panel a scheme, a line a mode, the time of each iteration."""
     plt = pyplot()
+    points = [one for one in records if one["table"] == "Figure 3"]
     figure, panels = plt.subplots(1, 2, figsize=(11, 4), sharey=True)
     colours = dict(zip(MODE_ADDS, ("#a33", "#2f6f9f", "#f0a63c", "#4f9d69"), strict=True))
     for axes, scheme in zip(panels, SCHEMES, strict=True):
         for mode, colour in colours.items():
-            line = [one for one in outcome.points if (one["scheme"], one["mode"]) == (scheme, mode)]
+            line = [one for one in points if (one["scheme"], one["mode"]) == (scheme, mode)]
             times = [one["encryption_ms"] for one in line]
             axes.plot([one["iteration"] for one in line], times, color=colour, label=mode, linewidth=1.1)
-        axes.set_title(f"{scheme}, {outcome.settings.bits} bits", loc="left")
+        axes.set_title(f"{scheme}, {points[0]['bits']} bits", loc="left")
         axes.set_xlabel("iteration")
         axes.set_yscale("log")
         axes.spines[["top", "right"]].set_visible(False)

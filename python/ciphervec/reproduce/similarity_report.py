@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -97,25 +97,23 @@ def write_markdown(outcome: Outcome, path: Path) -> None:
     path.write_text(markdown(outcome), encoding="utf-8")
 
 
-def plot(outcome: Outcome, path: Path) -> None:
+def plot(records: Sequence[Record], path: Path) -> None:
     """Rates against dimensions on logarithmic axes: a panel for each operation and scheme, a line for each way."""
     plt = pyplot()
-    schemes = list(
-        dict.fromkeys(one["cryptosystem"] for one in outcome.records if one["library"] != "TenSEAL")
-    )
+    schemes = list(dict.fromkeys(one["cryptosystem"] for one in records if one["library"] != "TenSEAL"))
     operations = ("encrypt", "homomorphic", "decrypt")
     figure, panels = plt.subplots(
         len(schemes), 3, figsize=(12, 3.2 * len(schemes)), squeeze=False, sharex=True
     )
-    securities = sorted({one["security"] for one in outcome.records})
+    securities = sorted({one["security"] for one in records})
     styles = dict(zip(securities, ("-", "--", ":", "-."), strict=False))
-    ways = list(dict.fromkeys(way(one) for one in outcome.records))
+    ways = list(dict.fromkeys(way(one) for one in records))
     colours = dict(
         zip([PAPER, *ways], ("#777", "#a33", "#2f6f9f", "#f0a63c", "#4f9d69", "#7a4fa0"), strict=False)
     )
     for line, scheme in zip(panels, schemes, strict=True):
         for axes, operation in zip(line, operations, strict=True):
-            for name, security, points in curves(outcome, scheme, operation):
+            for name, security, points in curves(records, scheme, operation):
                 axes.plot(*zip(*points, strict=True), styles[security], color=colours[name], marker=".",
                           label=f"{name}, {security} bits")  # fmt: skip
             axes.set_xscale("log", base=2)
@@ -130,10 +128,12 @@ def plot(outcome: Outcome, path: Path) -> None:
     save(plt, figure, path)
 
 
-def curves(outcome: Outcome, scheme: str, operation: str) -> list[tuple[str, int, list[tuple[int, float]]]]:
+def curves(
+    records: Sequence[Record], scheme: str, operation: str
+) -> list[tuple[str, int, list[tuple[int, float]]]]:
     """(way, security, (dimension, rate)s) of one panel; the paper's own points among them."""
     found: dict[tuple[str, int], dict[int, float]] = {}
-    for one in outcome.records:
+    for one in records:
         if one["cryptosystem"] != scheme:
             continue
         found.setdefault((way(one), one["security"]), {})[one["ndim"]] = one[operation]

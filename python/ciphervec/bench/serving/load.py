@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 KEEP_EVERY = 97
 """One answer in so many is kept."""
@@ -40,9 +39,11 @@ class Load:
         """Milliseconds within which this percentage of the answers came."""
         return float(np.percentile(np.asarray(self.latencies), share) * 1e3) if self.latencies else 0.0
 
-    def milliseconds(self) -> npt.NDArray[np.float64]:
-        """Every latency, sorted."""
-        return np.sort(np.asarray(self.latencies, np.float64)) * 1e3
+    def percentiles(self) -> list[float]:
+        """Milliseconds within which 0, 1 … 100 percent of the answers came; nothing where there were none."""
+        if not self.latencies:
+            return []
+        return [float(value) for value in np.percentile(np.asarray(self.latencies), range(101)) * 1e3]
 
     def join(self, other: Load) -> None:
         """Adds another stretch to this one."""

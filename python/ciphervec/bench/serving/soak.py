@@ -5,9 +5,9 @@ from __future__ import annotations
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,8 @@ from .. import machine
 from ..data import generate
 from ..plotting import pyplot, save
 from .load import Load, Target, ask_for
+
+Record = dict[str, Any]
 
 NAME = "soak"
 STRETCH = 10.0
@@ -49,20 +51,12 @@ class Sample:
     rows: int
 
 
-@dataclass
-class Outcome:
-    """Every stretch, and what came of them."""
-
-    record: dict[str, Any]
-    samples: list[Sample] = field(default_factory=list)
-
-
 def steps(settings: Settings) -> int:
     """How often `step` will be called."""
     return max(4, round(settings.minutes * 60 / STRETCH))
 
 
-def run(settings: Settings, notify: Callable[[str], None], step: Callable[[], None]) -> Outcome:
+def run(settings: Settings, notify: Callable[[str], None], step: Callable[[], None]) -> Record:
     """Clients ask without a pause while a writer adds, deletes and merges; the number of rows stays about the same."""
     keys, samples, errors = Keys.generate(), list[Sample](), list[str]()
     data = generate(settings.rows, settings.dim, 64).vectors
@@ -100,7 +94,7 @@ def run(settings: Settings, notify: Callable[[str], None], step: Callable[[], No
         finally:
             stop.set()
             writer.join()
-    record = {
+    return {
         "run": "soak",
         "minutes": (time.perf_counter() - began) / 60,
         "rows": settings.rows,
@@ -111,8 +105,14 @@ def run(settings: Settings, notify: Callable[[str], None], step: Callable[[], No
         "latency_drift": drift([one.p50_ms for one in samples]),
         "errors": len(errors),
         "first_error": errors[0] if errors else None,
+        "samples": {
+            "minutes": [one.seconds / 60 for one in samples],
+            "rss_mb": [one.memory / 1e6 for one in samples],
+            "p50_ms": [one.p50_ms for one in samples],
+            "p99_ms": [one.p99_ms for one in samples],
+            "rows": [one.rows for one in samples],
+        },
     }
-    return Outcome(record, samples)
 
 
 def drift(values: list[float]) -> float:
@@ -122,25 +122,23 @@ def drift(values: list[float]) -> float:
     return float(after / before - 1) if before else 0.0
 
 
-def plot(outcome: Outcome, path: Path) -> None:
+def plot(records: Sequence[Record], path: Path) -> None:
     """Memory and median latency over the time of the run."""
     plt = pyplot()
+    record, samples = records[0], records[0]["samples"]
     figure, (upper, lower) = plt.subplots(2, 1, sharex=True, figsize=(7, 5))
-    minutes = [one.seconds / 60 for one in outcome.samples]
-    upper.plot(minutes, [one.memory / 1e6 for one in outcome.samples])
+    upper.plot(samples["minutes"], samples["rss_mb"])
     upper.set_ylabel("resident memory, MB")
     upper.set_ylim(0)
-    lower.plot(minutes, [one.p50_ms for one in outcome.samples], label="median")
-    lower.plot(minutes, [one.p99_ms for one in outcome.samples], label="99%", alpha=0.6)
+    lower.plot(samples["minutes"], samples["p50_ms"], label="median")
+    lower.plot(samples["minutes"], samples["p99_ms"], label="99%", alpha=0.6)
     lower.set_ylabel("latency, ms")
     lower.set_xlabel("minutes")
     lower.set_ylim(0)
     lower.legend(loc="upper right")
     for axes in (upper, lower):
         axes.grid(alpha=0.3)
-    upper.set_title(
-        f"{outcome.record['clients']} clients and one writer, drift {100 * outcome.record['memory_drift']:+.1f}%"
-    )
+    upper.set_title(f"{record['clients']} clients and one writer, drift {100 * record['memory_drift']:+.1f}%")
     save(plt, figure, path)
 
 

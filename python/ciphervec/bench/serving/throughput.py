@@ -59,12 +59,10 @@ class Settings:
 
 @dataclass
 class Outcome:
-    """Every record, the latencies behind it, and what a reader should know."""
+    """The record, and what a reader should know."""
 
     settings: Settings
     record: Record
-    load: Load
-    mixed: Load
     notes: list[str] = field(default_factory=list)
 
 
@@ -134,10 +132,12 @@ class _Run:
             "ratio": load.per_second / inside,
             "p50_ms": load.percentile(50),
             "p99_ms": load.percentile(99),
+            "percentiles_ms": load.percentiles(),
             "ingest_vectors_per_s": ingest,
             "mixed_qps": mixed.per_second,
             "mixed_p50_ms": mixed.percentile(50),
             "mixed_p99_ms": mixed.percentile(99),
+            "mixed_percentiles_ms": mixed.percentiles(),
             "mixed_ingest_vectors_per_s": mixed_ingest,
             "restart_ms": restart,
             "stored_bytes": stored,
@@ -146,7 +146,7 @@ class _Run:
             "machine": machine.describe(),
             "versions": machine.versions("httpx"),
         }
-        return Outcome(asked, record, load, mixed, sorted(set(errors))[:5])
+        return Outcome(asked, record, sorted(set(errors))[:5])
 
     def _client(self, server: LocalServer) -> HttpClient:
         return HttpClient(server.url, keys=self.keys, state=None)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
 from ..plotting import pyplot, save
 from ..report import number, size
 from .throughput import Outcome, Record
@@ -71,12 +69,15 @@ def write_markdown(outcome: Outcome, path: Path) -> None:
     path.write_text(f"{summary(outcome.record)}\n{notes}")
 
 
-def plot(outcome: Outcome, path: Path) -> None:
+def plot(records: Sequence[Record], path: Path) -> None:
     """How many of a hundred answers came within so many milliseconds, with and without ingest."""
+    record = records[0]
     plt = pyplot()
     figure, axes = plt.subplots(figsize=(7, 4))
-    for label, load in (("queries alone", outcome.load), ("while vectors are added", outcome.mixed)):
-        _curve(axes, label, load.milliseconds())
+    curves = {"queries alone": "percentiles_ms", "while vectors are added": "mixed_percentiles_ms"}
+    for label, key in curves.items():
+        if record[key]:
+            axes.plot(record[key], range(101), label=f"{label} (median {number(record[key][50])} ms)")
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(plt.LogLocator(subs=(1, 2, 5)))
     axes.xaxis.set_major_formatter(plt.FuncFormatter(lambda value, _: f"{value:g}"))
@@ -85,14 +86,6 @@ def plot(outcome: Outcome, path: Path) -> None:
     axes.set_ylabel("answers, %")
     axes.set_ylim(0, 100.5)
     axes.grid(alpha=0.3)
-    axes.set_title(
-        f"{outcome.record['rows']:,} × {outcome.record['dim']}, {outcome.record['clients']} clients"
-    )
+    axes.set_title(f"{record['rows']:,} × {record['dim']}, {record['clients']} clients")
     axes.legend(loc="lower right")
     save(plt, figure, path)
-
-
-def _curve(axes: object, label: str, latencies: Sequence[float] | np.ndarray) -> None:
-    if len(latencies):
-        share = 100 * np.arange(1, len(latencies) + 1) / len(latencies)
-        axes.plot(latencies, share, label=f"{label} (median {number(float(np.median(latencies)))} ms)")  # type: ignore[attr-defined]
