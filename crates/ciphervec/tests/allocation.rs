@@ -1,20 +1,17 @@
 //! Hostile bytes enter every decoder; it may allocate at most twice as many bytes as it was given, and 1 MiB.
 //!
 //! One test in a binary of its own: the allocator counts the whole process.
-#![cfg(feature = "client")]
 
-#[allow(dead_code, reason = "shared with hostile_bytes.rs")]
-#[path = "support/decoders.rs"]
-mod decoders;
-#[allow(dead_code, reason = "shared with hostile_bytes.rs")]
-#[path = "support/samples.rs"]
-mod samples;
+#[allow(dead_code, reason = "shared with the suite")]
+#[path = "suite/support/mod.rs"]
+mod support;
 
 use ciphervec::protect::filter::FilterTags;
 use ciphervec::protect::sidecar::Sidecar;
 use ciphervec::store::Manifest;
 use peak_alloc::PeakAlloc;
 use std::error::Error;
+use support::samples;
 
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;

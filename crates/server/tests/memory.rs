@@ -3,7 +3,7 @@
 //! One test in a binary of its own: the allocator counts the whole process.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "support/http.rs"]
+#[path = "suite/support/http.rs"]
 mod http;
 
 use axum::body::{Body, Bytes};

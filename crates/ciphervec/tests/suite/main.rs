@@ -1,0 +1,27 @@
+//! Every test of this crate's interface in one binary, linked once.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod additive_index;
+mod hostile_bytes;
+mod keyfile;
+mod lookup;
+#[cfg(feature = "hazmat")]
+mod lookup_strategies;
+mod noisepool;
+mod pairs;
+mod probe;
+mod search;
+mod search_pruned;
+mod search_together;
+mod similarity;
+mod store_faults;
+mod store_folder;
+mod store_kill;
+mod support;
+mod vectors;
+mod vectors_additive;
+mod vectors_at_rest;
+mod vectors_lookup;
+mod vectors_pairs;
+mod vectors_writers;
+mod writer;

@@ -1,0 +1,193 @@
+//! Every released format loads forever: the files under `vectors/` open, and the server's answers to them do not move by a bit.
+//!
+//! A new format version gets a new folder beside the old one: `CIPHERVEC_WRITE_VECTORS=1 cargo test -p ciphervec --test suite vectors::`
+//! writes the folder of the current version if it is missing (vectors/SOURCES.md).
+
+use ciphervec::search::{Ask, Catalogue, Owner, ServerIndex};
+use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme, SegmentId};
+use ciphervec_arith::AlignedBytes;
+use std::path::PathBuf;
+
+const MASTER: [u8; 32] = *b"a published key protects nothing";
+const MODES: [(&str, Mode, Precision); 6] = [
+    ("open", Mode::Open, Precision::Standard),
+    ("sealed-index", Mode::SealedIndex, Precision::Standard),
+    ("sealed-index-small", Mode::SealedIndex, Precision::Small),
+    ("sealed-index-wide", Mode::SealedIndex, Precision::Wide),
+    ("sealed-query", Mode::SealedQuery, Precision::Standard),
+    ("sealed", Mode::Sealed, Precision::Standard),
+];
+const ROWS: [f32; 9] = [1.0, 0.0, 0.0, 0.6, 0.8, 0.0, -2.0, 1.0, 2.0];
+const QUERY: [f32; 3] = [0.0, 3.0, 4.0];
+/// |x − q|² of the three rows.
+const DISTANCES: [f64; 3] = [26.0, 21.2, 12.0];
+
+fn folder(name: &str) -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/v1")).join(name)
+}
+
+fn ids() -> [Id; 3] {
+    [Id::from("one"), Id::from(2), Id::from("three")]
+}
+
+fn write(name: &str, mode: Mode, precision: Precision) {
+    let spec = IndexSpec::new("vectors", 3, Metric::L2, mode, precision).unwrap();
+    let keys = Keys::from_master(MASTER);
+    let owner = Owner::new(&keys, spec.clone()).unwrap();
+    let mut server = ServerIndex::new(spec.clone()).unwrap();
+    let sealed = owner.seal(&ROWS, &ids()).unwrap();
+    let mut catalogue = Catalogue::new();
+    catalogue.add(&owner, sealed.id, &sealed.sidecar, &[]).unwrap();
+    let put = |file: &str, bytes: &[u8]| {
+        std::fs::create_dir_all(folder(name)).unwrap();
+        std::fs::write(folder(name).join(file), bytes).unwrap();
+    };
+    if let Some(evaluation) = keys.evaluation(&spec, 5).unwrap() {
+        server.set_evaluation_keys(&evaluation.to_bytes()).unwrap();
+        put("evaluation-keys", &evaluation.to_bytes());
+    }
+    put("spec", &spec.to_bytes());
+    put("segment", &sealed.segment);
+    put("sidecar", &sealed.sidecar);
+    let query = owner.query(&QUERY, &catalogue, 5, &[]).unwrap();
+    put("query", query.to_bytes());
+    server.add(sealed.segment).unwrap();
+    put("response", &server.evaluate(query.to_bytes()).unwrap().bytes);
+}
+
+#[test]
+fn version_1_opens_and_answers_as_it_did() {
+    let writing = std::env::var_os("CIPHERVEC_WRITE_VECTORS").is_some();
+    for (name, mode, precision) in MODES {
+        if writing && !folder(name).exists() {
+            write(name, mode, precision);
+        }
+        let get = |file: &str| std::fs::read(folder(name).join(file)).unwrap();
+        let spec = IndexSpec::from_bytes(&get("spec")).unwrap();
+        assert_eq!((spec.mode(), spec.precision(), spec.dimension()), (mode, precision, 3));
+        assert_eq!(spec.to_bytes(), get("spec"));
+        let owner = Owner::new(&Keys::from_master(MASTER), spec.clone()).unwrap();
+        let mut server = ServerIndex::new(spec).unwrap();
+        if mode.encrypts_queries() {
+            assert_eq!(server.set_evaluation_keys(&get("evaluation-keys")).unwrap(), 5);
+        }
+        let id: SegmentId = server.add(AlignedBytes::from_slice(&get("segment"))).unwrap();
+        let mut catalogue = Catalogue::new();
+        catalogue.add(&owner, id, &get("sidecar"), &[]).unwrap();
+        let answer = server.evaluate(&get("query")).unwrap();
+        assert_eq!(answer.bytes, get("response"), "{name}: the server's answer moved");
+        // Opening needs the secrets and the scales of the query, which the rows determine.
+        let query = owner.query(&QUERY, &catalogue, 5, &[]).unwrap();
+        let opened = owner.open(&query, &answer.bytes, &catalogue, Ask::TopK(3), None).unwrap();
+        let found: Vec<&Id> = opened.hits[0].iter().map(|hit| &hit.id).collect();
+        let [one, two, three] = &ids();
+        assert_eq!(found, [three, two, one], "{name}");
+        for (hit, truth) in opened.hits[0].iter().rev().zip(DISTANCES) {
+            assert!((hit.value - truth).abs() < 0.01, "{name}: {} {truth}", hit.value);
+        }
+        let rows = owner.unseal(&get("segment"), Some(&get("sidecar"))).unwrap();
+        assert!(rows.iter().zip(ROWS).all(|(got, x)| (got - x).abs() < 2e-3), "{name}: {rows:?}");
+    }
+}
+
+/// The second row of each was taken out without a key.
+#[test]
+fn version_1_of_pruned_segments_opens_and_answers_as_it_did() {
+    let writing = std::env::var_os("CIPHERVEC_WRITE_VECTORS").is_some();
+    for (name, mode, precision) in MODES.into_iter().filter(|kind| kind.1 == Mode::SealedIndex) {
+        let get = |file: &str| std::fs::read(folder(name).join(file)).unwrap();
+        let spec = IndexSpec::from_bytes(&get("spec")).unwrap();
+        assert_eq!((spec.mode(), spec.precision()), (mode, precision));
+        let mut server = ServerIndex::new(spec.clone()).unwrap();
+        let whole = server.parse(AlignedBytes::from_slice(&get("segment"))).unwrap();
+        let pruned = whole.prune(&spec, |row| row == 1).unwrap();
+        if writing && !folder(name).join("pruned").exists() {
+            std::fs::write(folder(name).join("pruned"), &*pruned).unwrap();
+        }
+        assert_eq!(&*pruned, get("pruned"), "{name}");
+        let id = server.add(AlignedBytes::from_slice(&get("pruned"))).unwrap();
+        let answer = server.evaluate(&get("query")).unwrap().bytes;
+        // The answer's last bytes are a word for each of the three rows.
+        let width = precision.form().word_bytes();
+        let mut expected = get("response")[64..].to_vec();
+        let second = expected.len() - 2 * width;
+        expected[second..second + width].fill(0);
+        assert_eq!(answer[64..], expected, "{name}: the server's answer moved");
+        let owner = Owner::new(&Keys::from_master(MASTER), spec).unwrap();
+        let mut catalogue = Catalogue::new();
+        catalogue.add(&owner, id, &get("sidecar"), &[1]).unwrap();
+        let rows = owner.unseal_rows(&get("pruned"), Some(&[0, 2]), &catalogue).unwrap();
+        let unit = [[1.0, 0.0, 0.0], [-2.0 / 3.0, 1.0 / 3.0, 2.0 / 3.0]].concat();
+        assert!(rows.iter().zip(unit).all(|(got, x)| (got - x).abs() < 2e-3), "{name}: {rows:?}");
+    }
+}
+
+/// Folders of indexes under additively homomorphic schemes, with the length of the modulus.
+const ADDITIVE: [(&str, Scheme, Option<u32>); 2] =
+    [("paillier-index", Scheme::Paillier, Some(2048)), ("elgamal-index", Scheme::ElGamal, None)];
+
+fn write_additive(name: &str, scheme: Scheme, bits: Option<u32>) {
+    let spec = IndexSpec::new("vectors", 3, Metric::L2, Mode::SealedIndex, Precision::Small)
+        .and_then(|spec| spec.with_scheme(scheme, bits))
+        .unwrap();
+    let owner = Owner::new(&Keys::from_master(MASTER), spec.clone()).unwrap();
+    owner.generate_key_pair().unwrap();
+    let mut server = ServerIndex::new(spec.clone()).unwrap();
+    server.set_evaluation_keys(&owner.public_key().unwrap()).unwrap();
+    let sealed = owner.seal(&ROWS, &ids()).unwrap();
+    let mut catalogue = Catalogue::new();
+    catalogue.add(&owner, sealed.id, &sealed.sidecar, &[]).unwrap();
+    let query = owner.query(&QUERY, &catalogue, 0, &[]).unwrap();
+    server.add(sealed.segment.clone()).unwrap();
+    let response = server.evaluate(query.to_bytes()).unwrap().bytes;
+    std::fs::create_dir_all(folder(name)).unwrap();
+    for (file, bytes) in [
+        ("spec", spec.to_bytes()),
+        ("key-pair", owner.sealed_key_pair().unwrap()),
+        ("public-key", owner.public_key().unwrap()),
+        ("segment", sealed.segment.to_vec()),
+        ("sidecar", sealed.sidecar),
+        ("query", query.to_bytes().to_vec()),
+        ("response", response),
+    ] {
+        std::fs::write(folder(name).join(file), bytes).unwrap();
+    }
+}
+
+/// Answers have fresh noise under these schemes: what was answered then and what is answered now say the same.
+#[test]
+fn version_1_of_additive_indexes_opens_and_answers_as_it_did() {
+    let writing = std::env::var_os("CIPHERVEC_WRITE_VECTORS").is_some();
+    for (name, scheme, bits) in ADDITIVE {
+        if writing && !folder(name).exists() {
+            write_additive(name, scheme, bits);
+        }
+        let get = |file: &str| std::fs::read(folder(name).join(file)).unwrap();
+        let spec = IndexSpec::from_bytes(&get("spec")).unwrap();
+        assert_eq!((spec.scheme(), spec.bits(), spec.to_bytes()), (scheme, bits, get("spec")));
+        let owner = Owner::new(&Keys::from_master(MASTER), spec.clone()).unwrap();
+        owner.open_key_pair(&get("key-pair")).unwrap();
+        assert_eq!(owner.public_key().unwrap(), get("public-key"));
+        let mut server = ServerIndex::new(spec.clone()).unwrap();
+        server.set_evaluation_keys(&get("public-key")).unwrap();
+        let id = server.add(AlignedBytes::from_slice(&get("segment"))).unwrap();
+        let mut catalogue = Catalogue::new();
+        catalogue.add(&owner, id, &get("sidecar"), &[]).unwrap();
+        // The query has no randomness in it.
+        let query = owner.query(&QUERY, &catalogue, 0, &[]).unwrap();
+        assert_eq!(query.to_bytes(), get("query"), "{name}: the query moved");
+        let now = server.evaluate(&get("query")).unwrap().bytes;
+        assert_ne!(now, get("response"), "{name}: the noise is not fresh");
+        for response in [get("response"), now] {
+            let opened = owner.open(&query, &response, &catalogue, Ask::TopK(3), None).unwrap();
+            let found: Vec<&Id> = opened.hits[0].iter().map(|hit| &hit.id).collect();
+            let [one, two, three] = &ids();
+            assert_eq!(found, [three, two, one], "{name}");
+            for (hit, truth) in opened.hits[0].iter().rev().zip(DISTANCES) {
+                assert!((hit.value - truth).abs() < 0.02, "{name}: {} {truth}", hit.value);
+            }
+        }
+        let rows = owner.unseal(&get("segment"), Some(&get("sidecar"))).unwrap();
+        assert!(rows.iter().zip(ROWS).all(|(got, x)| (got - x).abs() < 1e-3), "{name}: {rows:?}");
+    }
+}

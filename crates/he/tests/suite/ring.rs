@@ -1,0 +1,190 @@
+//! The ring form end to end, at every level, against exact inner products.
+
+use crate::rows::{Rows, dot};
+use ciphervec_arith::AlignedBytes;
+use ciphervec_he::keys::MasterKey;
+use ciphervec_he::lattice::Scales;
+use ciphervec_he::lattice::ring::{
+    self, Binding, Ciphertext, EvaluationKeys, Layout, MaskSums, Masks, QueryKey, QueryOpener,
+    Ring, SegmentKey, Vectors,
+};
+use ciphervec_he::wire::Reader;
+
+struct Owner {
+    ring: Ring,
+    master: MasterKey,
+    key: QueryKey,
+    keys: EvaluationKeys,
+    masks: Masks,
+}
+
+impl Owner {
+    fn new(dimension: usize) -> Self {
+        let ring = Ring::new().unwrap();
+        let master = MasterKey::from_bytes([3; 32]);
+        let key = QueryKey::derive(&ring, &master, b"collection", 0);
+        let binding = Binding { index: [6; 8], mask_seed: [8; 32] };
+        let keys =
+            EvaluationKeys::generate(&ring, &key, master.key_id(), binding, dimension).unwrap();
+        // Through the wire, as a server gets them.
+        let bytes = keys.to_bytes();
+        assert!(bytes.len() <= 1_500_000);
+        let keys = EvaluationKeys::from_bytes(&ring, &bytes, dimension).unwrap();
+        assert_eq!(*keys.binding(), binding);
+        Owner { ring, master, key, keys, masks: Masks::new([8; 32], dimension) }
+    }
+
+    /// Packed words and the key that opens them, if they are sealed.
+    fn pack(
+        &self,
+        layout: &Layout,
+        rows: &Rows,
+        vectors: Vectors,
+    ) -> (AlignedBytes, Option<SegmentKey>) {
+        if vectors == Vectors::Plain {
+            return (ring::pack(&self.ring, layout, rows), None);
+        }
+        let (id, words) =
+            ring::seal(&self.ring, &self.masks, &self.master, b"collection", layout, rows).unwrap();
+        let count = rows.values.len() / rows.dimension;
+        let key = SegmentKey::derive(&self.ring, &self.master, b"collection", id, layout, count);
+        (words, Some(key))
+    }
+
+    /// Query → bytes → server → bytes → scores, in units of one.
+    fn scores(
+        &self,
+        layout: &Layout,
+        rows: &Rows,
+        query: &[i64],
+        vectors: Vectors,
+        scales: Scales,
+    ) -> Vec<f64> {
+        let count = rows.values.len() / rows.dimension;
+        let (data, segment_key) = self.pack(layout, rows, vectors);
+        let mut sent = Vec::new();
+        let pieces =
+            Ciphertext::encrypt(&self.ring, &self.key, layout, query, &[1; 32], &[2; 32], 40);
+        pieces.iter().for_each(|piece| piece.append(&mut sent));
+        let mut reader = Reader::new("a query", &sent);
+        let read: Vec<Ciphertext> = (0..layout.chunks())
+            .map(|piece| {
+                Ciphertext::read(&self.ring, &mut reader, &[1; 32], 40 + piece as u64).unwrap()
+            })
+            .collect();
+        assert_eq!(read, pieces);
+        let expanded = ring::expand(&self.ring, &self.keys, &read, &[*layout]).unwrap().remove(0);
+        let mut answer = vec![0; ring::answer_len(layout, count)];
+        for blocks in layout.ranges(count) {
+            let sums = ring::scan(&self.ring, layout, &data, count, blocks.clone(), &[&expanded]);
+            ring::write_answer(&self.ring, layout, blocks, &sums[0], &mut answer);
+        }
+        let mask_sums = (vectors == Vectors::Sealed).then(|| {
+            let mut bytes = vec![0; MaskSums::BYTES];
+            MaskSums::compute(&self.ring, &self.masks, layout, &[&expanded])[0].write(&mut bytes);
+            MaskSums::read(&self.ring, &mut Reader::new("a response", &bytes)).unwrap()
+        });
+        let opener = QueryOpener::new(&self.ring, &self.key, mask_sums.as_ref());
+        let mut out = vec![0.0; count];
+        opener.open(layout, segment_key.as_ref(), &answer, &mut out);
+        let unit = scales.vector * scales.query * f64::exp2(f64::from(layout.level()));
+        out.iter().map(|score| score / unit).collect()
+    }
+}
+
+#[test]
+fn scores_stay_inside_the_bounds_at_every_level() {
+    for (dimension, levels) in [
+        (1, vec![0]),
+        (3, vec![0, 1, 2]),
+        (64, vec![0, 3, 6]),
+        (300, vec![7]),
+        (512, vec![0, 4, 7, 9]),
+        (5000, vec![5]),
+    ] {
+        let owner = Owner::new(dimension);
+        for level in levels {
+            let layout = Layout::new(dimension, level).unwrap();
+            let count = layout.vectors_per_block() + 3;
+            for (vectors, delta) in [(Vectors::Sealed, 18.0), (Vectors::Plain, 16.0)] {
+                let scales = owner.ring.scales(f64::exp2(delta), level);
+                let (rows, exact) = Rows::random_unit(count, dimension, scales.vector, 1);
+                let (query, exact_query) = Rows::random_unit(1, dimension, scales.query, 2);
+                let got = owner.scores(&layout, &rows, &query.values, vectors, scales);
+                let bound = Ring::error_bound(&layout, vectors, scales);
+                let errors: Vec<f64> = got
+                    .iter()
+                    .zip(exact.chunks_exact(dimension))
+                    .map(|(got, row)| got - dot(row, &exact_query))
+                    .collect();
+                let worst = errors.iter().fold(0.0f64, |worst, error| worst.max(error.abs()));
+                let deviation = (dot(&errors, &errors) / count as f64).sqrt();
+                println!(
+                    "d={dimension} k={level} {vectors:?}: std {deviation:.2e} max {worst:.2e} bound {:.2e}",
+                    bound.typical
+                );
+                assert!(
+                    worst <= bound.tail,
+                    "d={dimension} k={level} {vectors:?}: {worst:e} {bound:?}"
+                );
+                assert!(
+                    count < 100 || deviation <= 1.2 * bound.typical,
+                    "d={dimension} k={level} {vectors:?}: {deviation:e} {bound:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn perfect_matches_and_opposites_do_not_wrap_at_any_level() {
+    for dimension in [1, 2, 7, 512, 1000, 4096, 16384] {
+        let owner = Owner::new(dimension);
+        let step = if dimension >= 1000 { 3 } else { 1 };
+        for level in (0..=Layout::top_level(dimension)).step_by(step) {
+            let layout = Layout::new(dimension, level).unwrap();
+            let scales = owner.ring.scales(f64::exp2(18.0), level);
+            let (row, exact) = Rows::random_unit(1, dimension, scales.vector, 7);
+            let query: Vec<i64> = exact.iter().map(|x| (x * scales.query).round() as i64).collect();
+            let opposite: Vec<i64> = row.values.iter().map(|x| -x).collect();
+            let rows = Rows { dimension, values: [row.values, opposite].concat() };
+            let got = owner.scores(&layout, &rows, &query, Vectors::Sealed, scales);
+            let bound = Ring::error_bound(&layout, Vectors::Sealed, scales);
+            for (got, truth) in got.iter().zip([1.0, -1.0]) {
+                assert!(
+                    (got - truth).abs() < bound.tail,
+                    "d={dimension} k={level}: {got} {bound:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn unsealing_returns_the_rows() {
+    let owner = Owner::new(100);
+    for level in [0, 3, 7] {
+        let layout = Layout::new(100, level).unwrap();
+        let count = layout.vectors_per_block() + 5;
+        let (rows, _) = Rows::random_unit(count, 100, f64::exp2(18.0), 9);
+        let (sealed, key) = owner.pack(&layout, &rows, Vectors::Sealed);
+        let secrets = Some((&owner.masks, key.as_ref().unwrap()));
+        let plain = ring::unseal(&owner.ring, &layout, secrets, &sealed, count).unwrap();
+        assert!(plain.iter().zip(&rows.values).all(|(got, x)| (got - *x as f64).abs() <= 29.0));
+        let packed = ring::pack(&owner.ring, &layout, &rows);
+        let plain = ring::unseal(&owner.ring, &layout, None, &packed, count).unwrap();
+        assert!(plain.iter().zip(&rows.values).all(|(got, x)| *got == *x as f64));
+    }
+}
+
+#[test]
+fn evaluation_keys_refuse_what_they_should() {
+    let owner = Owner::new(64);
+    let bytes = owner.keys.to_bytes();
+    assert!(EvaluationKeys::from_bytes(&owner.ring, &bytes, 512).is_err());
+    assert!(EvaluationKeys::from_bytes(&owner.ring, &bytes[..bytes.len() - 1], 64).is_err());
+    let layout = Layout::new(512, 9).unwrap();
+    let pieces =
+        Ciphertext::encrypt(&owner.ring, &owner.key, &layout, &[0; 512], &[1; 32], &[2; 32], 0);
+    assert!(ring::expand(&owner.ring, &owner.keys, &pieces, &[layout]).is_err());
+}
