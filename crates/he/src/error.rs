@@ -1,6 +1,6 @@
 //! What can go wrong in a scheme. Every variant says what was expected and what came.
 
-use crate::wire::KeyId;
+use crate::id::KeyId;
 use ciphervec_arith::ArithError;
 
 /// The result type of this crate.

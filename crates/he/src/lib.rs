@@ -11,6 +11,7 @@ pub mod damgard_jurik;
 pub mod elgamal;
 pub mod error;
 pub mod factoring;
+mod id;
 #[cfg(feature = "client")]
 pub mod keys;
 pub mod lattice;
@@ -19,7 +20,8 @@ pub mod paillier;
 pub mod params;
 mod primes;
 pub mod random;
+pub mod security;
 pub mod wire;
 
 pub use error::{Error, Result};
-pub use wire::KeyId;
+pub use id::KeyId;

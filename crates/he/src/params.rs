@@ -2,6 +2,8 @@
 
 use crate::error::{Error, Result};
 
+pub use crate::id::ParamId;
+
 /// Largest log2(Q·P) at uniform ternary secrets and σ = 3.2, by log2 of the ring degree from 10 to 17
 /// (community guidelines 2024, IACR ePrint 2024/463, Table 5.2).
 const CLASSICAL_128: [u32; 8] = [26, 53, 106, 214, 430, 868, 1747, 3523];
@@ -27,6 +29,22 @@ impl Security {
     }
 }
 
+/// What `security()` says of a key. Nobody's opinion: a row of a published table and a named assumption.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SecurityStatement {
+    /// Bits against classical attacks; 0 where the table has no row as short.
+    pub bits: u32,
+    /// The source of `bits`.
+    pub table: &'static str,
+    /// The assumption that semantic security rests on.
+    pub assumption: &'static str,
+    /// Whether the assumption is believed to hold against quantum computers, and the parameters are within the table's column
+    /// for them where it has one.
+    pub post_quantum: bool,
+    /// Whether the key is for tests and reproductions of papers only.
+    pub insecure: bool,
+}
+
 /// The widest modulus, in bits, that the table allows at `degree`, or `None` for a degree outside 2^10 … 2^17.
 pub fn max_log_modulus(degree: usize, security: Security) -> Option<u32> {
     if !degree.is_power_of_two() {
@@ -50,26 +68,6 @@ pub fn check(degree: usize, log_modulus: u32, security: Security) -> Result<()> 
         Ok(())
     } else {
         Err(Error::Insecure { degree, log_modulus, limit, security: security.as_str() })
-    }
-}
-
-/// The short public name of a parameter set: the first eight bytes of BLAKE3 over its description.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct ParamId(pub [u8; 8]);
-
-impl ParamId {
-    /// The id of a canonical description.
-    pub fn of(description: &str) -> Self {
-        let digest = blake3::derive_key("ciphervec v1 param-id", description.as_bytes());
-        let mut id = [0; 8];
-        id.copy_from_slice(&digest[..8]);
-        ParamId(id)
-    }
-}
-
-impl core::fmt::Display for ParamId {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 

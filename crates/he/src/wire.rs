@@ -14,23 +14,15 @@
 //! The header is 64 bytes long so that a payload mapped from a file starts on a cache line.
 
 use crate::error::{Error, Result};
-use crate::params::ParamId;
+use crate::id::ParamId;
+
+pub use crate::id::KeyId;
 
 /// Length of the header in bytes.
 pub const HEADER_LEN: usize = 64;
 /// The format version this release writes.
 pub const VERSION: u16 = 1;
 const MAGIC: [u8; 4] = *b"CVEC";
-
-/// The public name of a key: derived one-way from the master key.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct KeyId(pub [u8; 8]);
-
-impl core::fmt::Display for KeyId {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
 
 /// The scheme a frame belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,10 +4,10 @@
 use crate::error::{Error, Result};
 use crate::similarity::additive as similarity;
 use crate::{Metric, Mode, Precision, Scheme};
-use ciphervec_he::additive;
 use ciphervec_he::factoring::{DEFAULT_BITS, MAX_BITS, MIN_BITS};
 use ciphervec_he::lattice::ring;
 use ciphervec_he::params::{self, ParamId, Security};
+use ciphervec_he::security;
 use ciphervec_he::wire::{self, Header, KeyId, Kind, Reader};
 
 /// The largest dimension.
@@ -304,7 +304,7 @@ impl IndexSpec {
     /// What this index rests on and what the server learns.
     pub fn security(&self) -> SecurityStatement {
         if let Some(says) =
-            self.scheme.wire().and_then(|scheme| additive::SecurityStatement::of(scheme, self.bits))
+            self.scheme.wire().and_then(|scheme| security::statement(scheme, self.bits))
         {
             return SecurityStatement {
                 bits: says.bits,

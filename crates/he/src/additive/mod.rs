@@ -5,10 +5,9 @@
 //! [`Evaluate::weighted_sum_vartime`] gives every row one weight and works on all columns side by side.
 
 mod messages;
-mod security;
 
+pub use crate::params::SecurityStatement;
 pub use messages::Messages;
-pub use security::SecurityStatement;
 
 use crate::error::{Error, Result};
 use crate::wire::KeyId;

@@ -1,7 +1,6 @@
 //! The choice of parameters. A depth and a precision enter; the smallest set and the reasons for it leave. Both sides.
 
-use super::noise::{Noise, TAIL_DEVIATIONS};
-use super::params::Params;
+use super::noise::Noise;
 use super::spec::{LOG_DEGREES, MAX_DIGIT_PRIMES, ParamsSpec, Ring, SCALE_BITS};
 use crate::error::{Error, Result};
 use crate::params::{Security, max_log_modulus};
@@ -114,41 +113,4 @@ pub(super) fn transforms(spec: &ParamsSpec) -> usize {
     // Inverse ones of the input; forward ones of what each digit is extended to; then both sums, down from QP to Q.
     let digits = primes.div_ceil(spec.digit_primes());
     primes + digits * (primes + special) - primes + 2 * (special + primes)
-}
-
-/// The parameters in words.
-pub(super) fn explain(params: &Params, why: Option<&str>) -> String {
-    let spec = params.spec();
-    let (degree, bits) = (params.degree(), params.log_key_modulus());
-    let limit = max_log_modulus(degree, spec.security).unwrap_or(0);
-    let noise = Noise::public_key(params.expansion());
-    let error = noise.std * params.expansion().sqrt() / params.scale(params.max_level());
-    let security = if params.is_insecure() {
-        "INSECURE, for tests only".to_owned()
-    } else {
-        format!("{}, limit {limit}", spec.security.as_str())
-    };
-    let mut text = format!(
-        "{} ring of degree 2^{} with {} slots; {} levels of {} bits on a base prime of {} bits, {} special prime(s) of {} bits; \
-         log2(QP) = {bits} ({security}); {} digit(s) of {} prime(s), {} transforms a rotation; a fresh ciphertext's error is \
-         about 2^{:.1} in a slot and below 2^{:.1}",
-        spec.ring.as_str(),
-        spec.log_degree,
-        params.max_slots(),
-        spec.levels,
-        spec.scale_bits,
-        spec.base_bits,
-        spec.special_primes,
-        spec.special_bits,
-        spec.digits,
-        spec.digit_primes(),
-        transforms(spec),
-        error.log2(),
-        (error * TAIL_DEVIATIONS).log2(),
-    );
-    if let Some(why) = why {
-        text.push_str("; chosen for ");
-        text.push_str(why);
-    }
-    text
 }

@@ -12,6 +12,7 @@ mod depth;
 mod embedding;
 mod entropy;
 mod evaluate;
+mod explain;
 mod fft;
 mod inverse;
 mod keys;
@@ -38,12 +39,12 @@ pub use entropy::Entropy;
 pub use evaluate::{Decomposed, Evaluator};
 pub use inverse::{Inverse, InverseSquareRoot};
 #[cfg(feature = "client")]
-pub use keys::SecretKey;
+pub use keys::{Budget, PublishPolicy, SecretKey};
 pub use keys::{EvaluationKeys, KeyPlan, PublicKey};
 pub use linear::LinearTransform;
 pub use noise::Noise;
 #[cfg(feature = "client")]
-pub use noise_flooding::{Budget, PublishPolicy, Published};
+pub use noise_flooding::Published;
 pub use num_complex::Complex64 as Complex;
 pub use params::Params;
 pub use pcmm::PlainMatrix;

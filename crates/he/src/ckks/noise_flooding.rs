@@ -7,81 +7,14 @@
 
 use super::Complex;
 use super::ciphertext::Ciphertext;
-use super::keys::SecretKey;
+use super::keys::{Budget, PublishPolicy, SecretKey};
 use crate::error::{Error, Result};
 use crate::random::random_bytes;
-use crate::wire::Reader;
 use ciphervec_arith::sample::Stream;
 use std::sync::{MutexGuard, PoisonError};
 
 /// Rounding keeps this many bits below the noise.
 const GUARD_BITS: f64 = 4.0;
-
-/// How much a key may publish, and how well it is to be hidden. A key keeps the first policy it is used with.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct PublishPolicy {
-    /// τ: results that the key will ever publish.
-    pub uses: u64,
-    /// s: log2 of one over the advantage that all of them together give.
-    pub statistical_bits: u32,
-}
-
-impl Default for PublishPolicy {
-    /// 1,024 results, 30 bits.
-    fn default() -> Self {
-        PublishPolicy { uses: 1024, statistical_bits: 30 }
-    }
-}
-
-/// What a key has published.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Budget {
-    /// The policy, once there is one.
-    pub policy: Option<PublishPolicy>,
-    /// Results published.
-    pub used: u64,
-}
-
-impl Budget {
-    pub(super) fn to_bytes(self) -> Vec<u8> {
-        let (uses, bits) =
-            self.policy.map_or((0, 0), |policy| (policy.uses, policy.statistical_bits));
-        let mut out = uses.to_le_bytes().to_vec();
-        out.extend(bits.to_le_bytes());
-        out.extend(self.used.to_le_bytes());
-        out
-    }
-
-    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self> {
-        let (uses, statistical_bits, used) = (reader.u64()?, reader.u32()?, reader.u64()?);
-        let policy = match (uses, statistical_bits) {
-            (0, 0) => None,
-            (1.., 1..=128) => Some(PublishPolicy { uses, statistical_bits }),
-            _ => return Err(reader.error(format!("a policy of {uses} uses found"))),
-        };
-        if used > uses {
-            return Err(reader.error(format!("{used} results published of {uses}")));
-        }
-        Ok(Budget { policy, used })
-    }
-
-    /// Counts one result.
-    fn spend(&mut self, policy: PublishPolicy) -> Result<()> {
-        let kept = *self.policy.get_or_insert(policy);
-        if kept != policy {
-            return Err(Error::Range {
-                what: "the publishing policy of a key",
-                expected: format!("the one it has published under, {kept:?}"),
-                actual: format!("{policy:?}"),
-            });
-        }
-        if self.used >= policy.uses {
-            return Err(Error::Published { allowed: policy.uses, used: self.used });
-        }
-        self.used += 1;
-        Ok(())
-    }
-}
 
 /// A published result.
 #[derive(Clone, PartialEq, Debug)]

@@ -30,7 +30,8 @@ pub struct Params {
     last_bits: Option<u32>,
     insecure: bool,
     id: ParamId,
-    why: Option<String>,
+    /// What the set was chosen for, in words.
+    pub(super) why: Option<String>,
     /// Of q_0 … q_L, then of the special primes.
     tables: Vec<NttTable>,
     scales: Vec<f64>,
@@ -297,11 +298,6 @@ impl Params {
                     .is_some_and(|limit| self.log_key_modulus() <= limit),
             insecure: self.insecure,
         }
-    }
-
-    /// The parameters in words: sizes, security, precision, and how they were chosen.
-    pub fn explain(&self) -> String {
-        depth::explain(self, self.why.as_deref())
     }
 
     /// All transforms: of q_0 … q_L, then of the special primes.

@@ -9,16 +9,13 @@ mod public;
 mod secret;
 
 pub(crate) use public::security;
-pub use public::{Noise, PublicKey};
+pub use public::{MAX_POWER, Noise, PublicKey};
 #[cfg(feature = "client")]
 pub use secret::SecretKey;
 
 pub use crate::factoring::{
     Ciphertexts, DEFAULT_BITS, FactoringKey, MAX_BITS, MIN_BITS, NoisePool, NoiseSource,
 };
-
-/// Largest `s`.
-pub const MAX_POWER: u32 = 3;
 
 /// A key with messages modulo `n^s` and noise by short exponents.
 ///

@@ -1,6 +1,5 @@
 //! The public key of Damgård–Jurik and Paillier. Messages enter, ciphertexts leave; both sides.
 
-use super::MAX_POWER;
 use super::message::Binomial;
 use crate::additive::{Messages, SecurityStatement};
 use crate::biguint;
@@ -14,6 +13,8 @@ use ciphervec_arith::montgomery::Residues;
 use crypto_bigint::BoxedUint;
 
 const WHAT: &str = "a public key";
+/// Largest `s`.
+pub const MAX_POWER: u32 = 3;
 
 /// How a key draws its noise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

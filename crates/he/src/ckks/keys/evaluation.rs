@@ -2,14 +2,12 @@
 
 use super::super::params::Params;
 use super::key_switch::KeySwitchKey;
-use super::plan::{KeyPlan, conjugation_element, rotation_element};
+use super::plan::{FIXED_BYTES, KeyPlan, conjugation_element, rotation_element};
 use crate::error::{Error, Result};
 use crate::wire::{self, Header, KeyId, Kind, Scheme};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Payload bytes before the first key: level and number of keys.
-pub(super) const FIXED_BYTES: usize = 8;
 /// The place of the relinearisation key among the Galois elements, which are odd.
 const RELINEARISE: u64 = 0;
 

@@ -1,5 +1,7 @@
 //! Keys: the owner's secret, the public key that encrypts, and the evaluation keys that a server computes with.
 
+#[cfg(feature = "client")]
+mod budget;
 mod evaluation;
 mod key_switch;
 mod plan;
@@ -7,6 +9,8 @@ mod public;
 #[cfg(feature = "client")]
 mod secret;
 
+#[cfg(feature = "client")]
+pub use budget::{Budget, PublishPolicy};
 pub use evaluation::EvaluationKeys;
 pub(super) use key_switch::KeySwitchKey;
 pub use plan::KeyPlan;

@@ -7,6 +7,9 @@ use super::key_switch::KeySwitchKey;
 use crate::error::{Error, Result};
 use std::collections::BTreeSet;
 
+/// Payload bytes before the first key: level and number of keys.
+pub(super) const FIXED_BYTES: usize = 8;
+
 /// A list of evaluation keys to make: only what is listed is made.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct KeyPlan {
@@ -73,7 +76,7 @@ impl KeyPlan {
     pub fn bytes(&self, params: &Params) -> Result<usize> {
         let level = self.checked_level(params)?;
         let entries = self.keys(params) * (8 + KeySwitchKey::bytes_at(params, level));
-        Ok(crate::wire::HEADER_LEN + super::evaluation::FIXED_BYTES + entries)
+        Ok(crate::wire::HEADER_LEN + FIXED_BYTES + entries)
     }
 
     /// The level, checked.

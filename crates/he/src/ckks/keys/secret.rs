@@ -3,12 +3,12 @@
 use super::super::ciphertext::{Ciphertext, Meta, SeededCiphertext, mask};
 use super::super::entropy::Entropy;
 use super::super::noise::Noise;
-use super::super::noise_flooding::Budget;
 use super::super::params::Params;
 use super::super::plaintext::Plaintext;
 use super::super::poly::{Ntt, Poly, each};
 use super::super::serialize::open;
 use super::super::small_polynomial::{SecretPoly, Small};
+use super::budget::Budget;
 use super::evaluation::EvaluationKeys;
 use super::key_switch::KeySwitchKey;
 use super::plan::{KeyPlan, inverse_element};

@@ -1,12 +1,9 @@
 //! The public masks of a client and what they weigh in a sum. A seed and weights enter; a hint leaves. Both sides.
 
-use super::{DEGREE, Histogram};
+use super::{DEGREE, HINT_BITS, Histogram};
 use ciphervec_arith::sample::Stream;
 use ciphervec_arith::{convert, poly};
 use rayon::prelude::*;
-
-/// Bits that are kept of a coefficient of a hint.
-pub const HINT_BITS: u32 = 32;
 
 /// The masks a_1, a_2, … of one client in NTT form, one for every [`DEGREE`] counts.
 pub struct Masks {

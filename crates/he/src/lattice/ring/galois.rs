@@ -6,7 +6,7 @@
 
 use super::{DEGREE, Layout, POLY_BYTES, Ring, pack_poly, unpack_poly};
 #[cfg(feature = "client")]
-use super::{QueryKey, galois_element};
+use super::{QueryKey, params::galois_element};
 use crate::error::{Error, Result};
 #[cfg(feature = "client")]
 use crate::keys::random_bytes;
