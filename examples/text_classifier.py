@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ciphervec.demo import corpus
+from ciphervec.lab.demo import corpus
 from ciphervec.text import Classifier
 
 TRAINING = {

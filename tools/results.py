@@ -6,8 +6,8 @@ import json
 import sys
 from pathlib import Path
 
-from ciphervec.bench import additive_report, lookup_report, report
-from ciphervec.bench.serving import faults_report, throughput_report
+from ciphervec.lab.bench import additive_report, lookup_report, report
+from ciphervec.lab.bench.serving import faults_report, throughput_report
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benches" / "results"

@@ -3,7 +3,10 @@ never sees them."""
 
 from __future__ import annotations
 
-from . import ckks, damgard_jurik, elgamal, errors, http, lookup, okamoto_uchiyama, paillier, text
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from . import _moved, errors
 from ._native import (
     EvaluationKeys,
     IndexSpec,
@@ -16,9 +19,6 @@ from ._native import (
     get_threads,
     set_threads,
 )
-from .client import Client, PersistentClient
-from .codebook import Codebook
-from .collection import Collection
 from .errors import (
     AuthenticationError,
     BoundExceeded,
@@ -40,16 +40,82 @@ from .errors import (
     UnsupportedVersion,
     WrongKey,
 )
-from .http import AsyncHttpClient, HttpClient
-from .index import Index
-from .keys import Keys
-from .matches import Matches
-from .neighbors import EncryptedNearestNeighbors
-from .owner import Owner, SealedQuery
-from .probe import Probe
-from .results import GetResult, QueryResult
-from .writer import Writer
-from .written import WrittenBatch
+
+if TYPE_CHECKING:
+    from . import ckks, http, lookup, text
+    from .additive import damgard_jurik, elgamal, okamoto_uchiyama, paillier
+    from .codebooks.codebook import Codebook
+    from .collections.client import Client, PersistentClient
+    from .collections.collection import Collection
+    from .collections.index import Index
+    from .collections.keys import Keys
+    from .collections.matches import Matches
+    from .collections.neighbors import EncryptedNearestNeighbors
+    from .collections.owner import Owner, SealedQuery
+    from .collections.probe import Probe
+    from .collections.results import GetResult, QueryResult
+    from .http import AsyncHttpClient, HttpClient
+    from .writer.pending_batch import WrittenBatch
+    from .writer.writer import Writer
+
+# What is imported when it is first used, so that who serves or asks does not wait for the rest.
+_MODULES = {
+    "additive": "additive",
+    "ckks": "ckks",
+    "codebooks": "codebooks",
+    "collections": "collections",
+    "damgard_jurik": "additive.damgard_jurik",
+    "elgamal": "additive.elgamal",
+    "http": "http",
+    "ingest": "ingest",
+    "lookup": "lookup",
+    "okamoto_uchiyama": "additive.okamoto_uchiyama",
+    "paillier": "additive.paillier",
+    "text": "text",
+    "writer": "writer",
+}
+_NAMES = {
+    "AsyncHttpClient": "http",
+    "Client": "collections.client",
+    "Codebook": "codebooks.codebook",
+    "Collection": "collections.collection",
+    "EncryptedNearestNeighbors": "collections.neighbors",
+    "GetResult": "collections.results",
+    "HttpClient": "http",
+    "Index": "collections.index",
+    "Keys": "collections.keys",
+    "Matches": "collections.matches",
+    "Owner": "collections.owner",
+    "PersistentClient": "collections.client",
+    "Probe": "collections.probe",
+    "QueryResult": "collections.results",
+    "SealedQuery": "collections.owner",
+    "Writer": "writer.writer",
+    "WrittenBatch": "writer.pending_batch",
+}
+
+
+def __getattr__(name: str) -> Any:
+    found: Any
+    if name in _NAMES:
+        found = getattr(importlib.import_module(f"{__name__}.{_NAMES[name]}"), name)
+    elif name in _MODULES:
+        found = importlib.import_module(f"{__name__}.{_MODULES[name]}")
+    elif name in _moved.MOVED:
+        new = f"{__name__}.{_moved.MOVED[name]}"
+        _moved.warn(f"{__name__}.{name}", new, 2)
+        return importlib.import_module(new)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_NAMES, *_MODULES})
+
+
+_moved.install()
 
 __all__ = [
     "AsyncHttpClient",

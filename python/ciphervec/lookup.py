@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from . import _native, arrays
-from .codebook import Codebook
+import ciphervec._native as _native
+
 from .errors import InvalidInput
-from .keys import StrPath
+from .ingest import arrays
+from .ingest.files import StrPath
 
 __all__ = ["PADDING", "Client", "Server", "explain", "setup"]
 
@@ -27,6 +28,16 @@ PADDING = -1
 """The index of a token that stands for nothing; in all tables or in none."""
 
 _POOLED = ("sum", "mean")
+
+
+@runtime_checkable
+class HasTables(Protocol):
+    """A `Codebook`: tables (tables, rows, d), of which a row of each is summed."""
+
+    @property
+    def tables(self) -> npt.NDArray[np.float32]:
+        """(tables, rows, d)."""
+        ...
 
 
 class _Half:
@@ -67,7 +78,7 @@ class _Half:
 
 
 def setup(
-    table: npt.ArrayLike | Codebook,
+    table: npt.ArrayLike | HasTables,
     strategy: str = "auto",
     *,
     pooling: str = "none",
@@ -104,7 +115,7 @@ def setup(
 
 
 def explain(
-    table: npt.ArrayLike | Codebook | tuple[int, int, int],
+    table: npt.ArrayLike | HasTables | tuple[int, int, int],
     *,
     pooling: str = "none",
     limit: int = 128,
@@ -241,9 +252,9 @@ class Client(_Half):
         )
 
 
-def _tables(table: npt.ArrayLike | Codebook) -> Floats:
+def _tables(table: npt.ArrayLike | HasTables) -> Floats:
     """(ℓ, p, d), contiguous."""
-    values = table.tables if isinstance(table, Codebook) else table
+    values = table.tables if isinstance(table, HasTables) else table
     try:
         found = np.asarray(values)
     except (ValueError, TypeError) as error:

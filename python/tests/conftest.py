@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import ciphervec
+from ciphervec.collections.results import QUERY_DEFAULT
 from ciphervec.http import LocalServer, retry
-from ciphervec.results import QUERY_DEFAULT
 from network import D, Make
 
 settings.register_profile(

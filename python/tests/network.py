@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 import httpx
 
 from ciphervec import HttpClient
-from ciphervec.http import link as links
-from ciphervec.http.link import Link
+from ciphervec.http import session as links
+from ciphervec.http.session import Link
 from ciphervec.http.transport import Direct
 
 D = 16

@@ -16,8 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from ciphervec import CorruptData, UnsupportedVersion, archive
-from ciphervec.codebook import Codebook
+from ciphervec import CorruptData, UnsupportedVersion
+from ciphervec.codebooks.codebook import Codebook
+from ciphervec.ingest import archive
 from ciphervec.text import Classifier, Settings
 
 BOOK = Codebook(np.arange(12).reshape(6, 2) % 4, np.arange(24, dtype=np.float32).reshape(2, 4, 3)).to_bytes()

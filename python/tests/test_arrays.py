@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from ciphervec import DuplicateId, InvalidInput, arrays
+from ciphervec import DuplicateId, InvalidInput
+from ciphervec.ingest import arrays
 
 ROWS = np.arange(12, dtype=np.float64).reshape(4, 3) + 1
 

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from ciphervec import InvalidInput
-from ciphervec.bench import data, machine, report
-from ciphervec.bench.subject import VARIANTS, build, by_row
 from ciphervec.cli.bench import variants
+from ciphervec.lab.bench import data, machine, report
+from ciphervec.lab.bench.subject import VARIANTS, build, by_row
 
 ISSUED_KEYS = {
     "mode", "rows", "dim", "threads", "queries", "ms_total", "ms_scan", "ratio_to_faiss", "bytes_per_vector",

@@ -11,9 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from ciphervec import InvalidInput, _native
-from ciphervec.bench import ckks, ckks_report, seal_peer
-from ciphervec.bench.ckks import KEYS, OPS, Settings, Size
 from ciphervec.cli import app
+from ciphervec.lab.bench import ckks, ckks_report, seal_peer
+from ciphervec.lab.bench.ckks import KEYS, OPS, Settings, Size
 
 
 class Clocked:

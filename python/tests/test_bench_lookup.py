@@ -12,11 +12,11 @@ import pytest
 from typer.testing import CliRunner
 
 from ciphervec import InvalidInput, _native
-from ciphervec.bench import lookup, lookup_report
-from ciphervec.bench.lookup import KEYS, STRATEGIES, Settings
 from ciphervec.cli import app
-from ciphervec.reproduce import ive_pel, ive_pel_report
-from ciphervec.reproduce.jang_ive_pel import LOOKUP, SHAPES, SMALL_BATCH, SPAM
+from ciphervec.lab.bench import lookup, lookup_report
+from ciphervec.lab.bench.lookup import KEYS, STRATEGIES, Settings
+from ciphervec.lab.reproduce import ive_pel, ive_pel_report
+from ciphervec.lab.reproduce.jang_ive_pel import LOOKUP, SHAPES, SMALL_BATCH, SPAM
 
 
 class Clocked:

@@ -16,9 +16,9 @@ import pytest
 from typer.testing import CliRunner
 
 from ciphervec import InvalidInput
-from ciphervec.bench import additive, additive_peers, additive_report, paillier, report
-from ciphervec.bench.timing import Job, one_core, take_turns
 from ciphervec.cli import app
+from ciphervec.lab.bench import additive, additive_peers, additive_report, paillier, report
+from ciphervec.lab.bench.timing import Job, one_core, take_turns
 
 ROUNDING = 1e-3
 

@@ -15,10 +15,10 @@ import pytest
 from typer.testing import CliRunner
 
 from ciphervec import CiphervecError, _native
-from ciphervec.bench.serving import damage, kill
-from ciphervec.bench.serving.ledger import LedgerError
 from ciphervec.cli import app
 from ciphervec.http import LocalServer
+from ciphervec.lab.bench.serving import damage, kill
+from ciphervec.lab.bench.serving.ledger import LedgerError
 
 ISSUED = {
     "qps", "in_process_qps", "p50_ms", "p99_ms", "ingest_vectors_per_s", "restart_ms", "rss_mb", "errors",

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from ciphervec import Codebook, InvalidInput
-from ciphervec.bench import text as text_bench
 from ciphervec.cli import readers, texts
 from ciphervec.cli.terminal import ExitCode
+from ciphervec.lab.bench import text as text_bench
 from ciphervec.text import Classifier
 
 Program = Callable[..., subprocess.CompletedProcess[str]]

@@ -20,8 +20,8 @@ from ciphervec import (
     InvalidInput,
     PersistentClient,
     UnknownId,
-    segments,
 )
+from ciphervec.collections import segments
 
 LANGS = ("en", "de", "fr")
 

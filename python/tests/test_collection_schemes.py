@@ -28,10 +28,10 @@ from ciphervec import (
     ServerIndex,
     UnsupportedVersion,
     WrongKey,
-    segments,
 )
-from ciphervec.changes import Change
-from ciphervec.store import FolderDatabase
+from ciphervec.collections import segments
+from ciphervec.collections.folder_store import FolderDatabase
+from ciphervec.collections.write_batch import Change
 
 D = 16
 LANGS = ("en", "de", "fr")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ciphervec import InvalidInput
-from ciphervec.demo import corpus, embed, search
+from ciphervec.lab.demo import corpus, embed, search
 
 LIBRARY = {
     "alpha.py": '"""Alpha does the first thing of all, and does it well enough."""\n\nclass One:\n'

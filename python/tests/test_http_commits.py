@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciphervec import Conflict, DuplicateId, _native, segments
-from ciphervec.changes import Change, NewSegment
+from ciphervec import Conflict, DuplicateId, _native
+from ciphervec.collections import segments
+from ciphervec.collections.write_batch import Change, NewSegment
 from ciphervec.http.frame import Upload, encode
 from network import D, Faulty, Make
 

@@ -26,8 +26,8 @@ from ciphervec import (
     StorageError,
 )
 from ciphervec.http import LocalServer
-from ciphervec.http.link import Unanswered
 from ciphervec.http.retry import retry_after
+from ciphervec.http.session import Unanswered
 from network import D, Fault, Faulty, Line, Make, answers, halve, lose, only, storm
 
 # Attempts at a made-up server ---------------------------------------------------------------------

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from ciphervec import InvalidInput, ServerError
-from ciphervec.http import link as links
+from ciphervec.http import session as links
 from ciphervec.http import store as stores
 from network import Cut, D, Faulty, Line, Make, answers, lose
 

@@ -14,7 +14,7 @@ import pytest
 
 import ciphervec
 from ciphervec import CorruptData, Keys, PinMismatch, RollbackDetected, ServerError, StorageError, WrongKey
-from ciphervec.changes import Change, NewSegment
+from ciphervec.collections.write_batch import Change, NewSegment
 from ciphervec.http.state import read_state
 from ciphervec.http.trust import Lineage, Trust, user_folder
 from network import D, Faulty, Make, only

@@ -162,7 +162,7 @@ def test_large_batches_go_in_several_commits(
 ) -> None:
     from ciphervec.http import append as appending
 
-    monkeypatch.setattr("ciphervec.writer._SEGMENT_BYTES", 4096)
+    monkeypatch.setattr("ciphervec.writer.writer._SEGMENT_BYTES", 4096)
     monkeypatch.setattr(appending, "INLINE", 20_000)
     rows = vectors(400, D)
     with HttpClient(server.url, keys=keys, state=tmp_path / "state") as client:

@@ -6,10 +6,10 @@ import itertools
 
 import pytest
 
-from ciphervec.bench.serving.kill import vector
-from ciphervec.bench.serving.ledger import Ledger, LedgerError
-from ciphervec.bench.serving.load import Load
-from ciphervec.bench.serving.soak import drift
+from ciphervec.lab.bench.serving.kill import vector
+from ciphervec.lab.bench.serving.ledger import Ledger, LedgerError
+from ciphervec.lab.bench.serving.load import Load
+from ciphervec.lab.bench.serving.soak import drift
 
 
 def a_ledger() -> Ledger:

@@ -21,7 +21,7 @@ from ciphervec import (
     okamoto_uchiyama,
     paillier,
 )
-from ciphervec.paillier import NoisePool
+from ciphervec.additive.paillier import NoisePool
 
 PAIRS = {
     "paillier": lambda: paillier.generate(512, insecure=True),

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import ciphervec
 from ciphervec import (
     CiphervecError,
     CollectionExists,
@@ -29,6 +28,7 @@ from ciphervec import (
     UnsupportedVersion,
     WrongKey,
 )
+from ciphervec.collections.spec import Description
 
 MODES = ("open", "sealed-index", "sealed-query", "sealed")
 
@@ -293,13 +293,13 @@ def test_a_description_from_the_future_is_named(tmp_path: Path, vectors: Any) ->
         ):
             data = json.dumps({**meta, **change}).encode()
             with pytest.raises(error, match=words):
-                ciphervec.spec.Description.from_bytes(data, "things", keys)
+                Description.from_bytes(data, "things", keys)
         for data in (b"", b"{}", b"[]", b"\xff", b"null"):
             with pytest.raises(CorruptData, match="damaged"):
-                ciphervec.spec.Description.from_bytes(data, "things", keys)
+                Description.from_bytes(data, "things", keys)
         # Format 1 does not name the scheme.
         first = json.dumps({key: value for key, value in meta.items() if key != "scheme"} | {"format": 1})
-        read = ciphervec.spec.Description.from_bytes(first.encode(), "things", keys)
+        read = Description.from_bytes(first.encode(), "things", keys)
         assert read == collection._segments.description and read.spec.scheme == "sealed"
 
 

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from ciphervec import InvalidInput
 from ciphervec.cli import app
-from ciphervec.reproduce import images, phe_similarity, rysava_ricci, serengil_ozpinar, similarity_report
-from ciphervec.reproduce.tenseal import SETTINGS, TensealVectors
+from ciphervec.lab.reproduce import images, phe_similarity, rysava_ricci, serengil_ozpinar, similarity_report
+from ciphervec.lab.reproduce.tenseal import SETTINGS, TensealVectors
 
 LOSS = {"standard": 1e-5, "high": 1e-13}
 

@@ -13,9 +13,15 @@ from typer.testing import CliRunner
 
 from ciphervec import InvalidInput
 from ciphervec.cli import app
-from ciphervec.reproduce import ckks_similarity, ckks_similarity_report, ckks_subjects, ibraheem_nahas, images
-from ciphervec.reproduce.ckks_similarity import Settings, Source
-from ciphervec.reproduce.ckks_subjects import Sizes
+from ciphervec.lab.reproduce import (
+    ckks_similarity,
+    ckks_similarity_report,
+    ckks_subjects,
+    ibraheem_nahas,
+    images,
+)
+from ciphervec.lab.reproduce.ckks_similarity import Settings, Source
+from ciphervec.lab.reproduce.ckks_subjects import Sizes
 
 OFF = 1e-3
 # Seconds that each step of a make-believe pair takes, for both vectors where there are two.

@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 import ciphervec
 from ciphervec import InvalidInput, _native
 from ciphervec.cli import app
-from ciphervec.reproduce import native, paillier_precompute, precompute_report
-from ciphervec.reproduce.paillier_precompute import IN_THE_KEY, Settings
-from ciphervec.reproduce.rysava_ricci import MODES, TABLE_I, TABLE_II
+from ciphervec.lab.reproduce import native, paillier_precompute, precompute_report
+from ciphervec.lab.reproduce.paillier_precompute import IN_THE_KEY, Settings
+from ciphervec.lab.reproduce.rysava_ricci import MODES, TABLE_I, TABLE_II
 
 # Seconds that a call takes longer without the technique: (encryption, decryption).
 COSTS = {

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciphervec import CorruptData, InvalidInput, records
-from ciphervec.records import Record
-from ciphervec.where import Where, canonical
+from ciphervec import CorruptData, InvalidInput
+from ciphervec.ingest import records
+from ciphervec.ingest.records import Record
+from ciphervec.ingest.where import Where, canonical
 
 SCALARS = st.one_of(
     st.none(),

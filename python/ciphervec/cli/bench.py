@@ -7,15 +7,14 @@ from typing import Annotated
 
 import typer
 
-from ..bench import additive_report, ckks_report, report
-from ..bench import ckks as ckks_bench
-from ..bench import paillier as paillier_bench
-from ..bench.additive import ELGAMAL_BITS, LAYOUTS, PRECISIONS, SCHEMES
-from ..bench.additive_peers import LIGHTPHE_DIGITS, PEERS
-from ..bench.search import Record, Settings, run
-from ..bench.subject import VARIANTS
-from ..demo.show import grid
 from ..errors import InvalidInput
+from ..lab.bench import additive_report, ckks_report, report
+from ..lab.bench import ckks as ckks_bench
+from ..lab.bench import paillier as paillier_bench
+from ..lab.bench.additive import ELGAMAL_BITS, LAYOUTS, PRECISIONS, SCHEMES
+from ..lab.bench.additive_peers import LIGHTPHE_DIGITS, PEERS
+from ..lab.bench.search import Record, Settings, run
+from ..lab.bench.subject import VARIANTS
 from .measuring import (
     CsvFile,
     JsonFile,
@@ -28,6 +27,7 @@ from .measuring import (
     whole_numbers,
     write,
 )
+from .tables import grid
 from .terminal import aside, command, print_json, screen
 
 bench_app = typer.Typer(no_args_is_help=True, help="Measure, beside a peer in the same run.")

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from ..bench import machine, report
-from ..bench.serving import damage, faults_report, kill, soak
+from ..collections.spec import MODES
 from ..errors import InvalidInput
-from ..spec import MODES
+from ..lab.bench import machine, report
+from ..lab.bench.serving import damage, faults_report, kill, soak
 from .measuring import JsonFile, PlotFile, at_least, one_of, watching, write
 from .terminal import command, print_json, screen
 

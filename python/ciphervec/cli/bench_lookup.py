@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from ..bench import lookup, lookup_report, report
-from ..demo.show import grid
+from ..lab.bench import lookup, lookup_report, report
 from .measuring import CsvFile, JsonFile, MarkdownFile, PlotFile, at_least, each_of, watching, write
+from .tables import grid
 from .terminal import command, print_json, screen
 
 

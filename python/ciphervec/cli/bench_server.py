@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from ..bench import report
-from ..bench.serving import throughput, throughput_report
-from ..demo.show import grid
-from ..spec import MODES, PRECISIONS
+from ..collections.spec import MODES, PRECISIONS
+from ..lab.bench import report
+from ..lab.bench.serving import throughput, throughput_report
 from .measuring import CsvFile, JsonFile, MarkdownFile, PlotFile, at_least, one_of, watching, write
+from .tables import grid
 from .terminal import command, print_json, screen
 
 

@@ -8,14 +8,14 @@ from typing import Annotated
 
 import typer
 
-from ..bench import report
-from ..bench import text as text_bench
-from ..demo.show import grid
 from ..errors import InvalidInput
+from ..lab.bench import report
+from ..lab.bench import text as text_bench
 from ..text import Classifier
 from ..text import Settings as Training
 from ..text.local import STRATEGIES
 from .measuring import CsvFile, JsonFile, at_least, each_of, watching, write
+from .tables import grid
 from .terminal import command, existing, print_json, screen, size
 from .text import LabelColumn, TextColumn, divide
 from .texts import read_labelled

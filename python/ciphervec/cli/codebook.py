@@ -8,13 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from .. import arrays
-from ..codebook import METHODS, REFINE_ROUNDS, Codebook
-from ..codebooks import compare
-from ..demo.show import grid
+from ..codebooks.codebook import METHODS, REFINE_ROUNDS, Codebook
 from ..errors import InvalidInput
+from ..ingest import arrays
+from ..lab.bench import codebooks as compare
 from .measuring import at_least, each_of, one_of, write
 from .readers import Columns, read
+from .tables import grid
 from .terminal import Json, command, existing, print_json, progress, screen, size
 
 codebook_app = typer.Typer(

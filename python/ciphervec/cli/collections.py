@@ -12,25 +12,15 @@ import numpy as np
 import typer
 from rich.text import Text
 
-from ..arrays import Id
-from ..collection import Collection
+from ..collections.collection import Collection
+from ..collections.results import QUERY_DEFAULT
 from ..errors import InvalidInput
 from ..http import HttpClient
-from ..results import QUERY_DEFAULT
+from ..ingest.arrays import Id
 from .keygen import Scheme
 from .place import Access, Authority, Insecure, Place, TokenFile, opened
 from .readers import Columns, DocumentColumn, EmbeddingColumn, IdColumn, IdsFile, Table, VectorFile, read
-from .terminal import (
-    Json,
-    KeyFile,
-    PassphraseFile,
-    command,
-    load_keys,
-    plain,
-    print_json,
-    progress,
-    screen,
-)
+from .terminal import Json, KeyFile, PassphraseFile, command, load_keys, plain, print_json, progress, screen
 
 Name = Annotated[str, typer.Argument(help="The collection's name.")]
 

@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from ..client import Client, PersistentClient
+from ..collections.client import Client, PersistentClient
 from ..decrypt_service.audit import Audit
 from ..decrypt_service.ledger import CAPABILITIES, Ledger, Principal
 from ..decrypt_service.matcher import Matcher
 from ..decrypt_service.receipts import Receipts
-from ..demo.show import grid
 from ..errors import InvalidInput
-from ..written import is_url
+from ..writer.pending_batch import is_url
+from .tables import grid
 from .terminal import Json, KeyFile, PassphraseFile, command, existing, load_keys, print_json, screen
 
 service_app = typer.Typer(

@@ -10,8 +10,10 @@ from typing import Annotated, Any
 import typer
 from rich.rule import Rule
 
-from .. import _native
-from ..demo import corpus, embed, search, show
+import ciphervec._native as _native
+
+from ..lab.demo import corpus, embed, search
+from . import demo_report
 from .terminal import Json, aside, command, print_json, progress, screen
 
 
@@ -67,16 +69,16 @@ def demo(
         f"{sum(run.open_seconds for run in runs):.2f} s\n",
         highlight=False,
     )
-    show.answers(screen, texts, questions, plain, runs)
-    show.server_view(screen, runs)
-    show.times(screen, runs, plain, len(texts))
+    demo_report.answers(screen, texts, questions, plain, runs)
+    demo_report.server_view(screen, runs)
+    demo_report.times(screen, runs, plain, len(texts))
     screen.print(
         f"At {len(texts):,} rows an encrypted question's fixed cost, its expansion, weighs more than the scan.\n"
         "The README has the times for 200,000 rows, and `ciphervec bench search` has yours.\n",
         style="dim",
     )
     screen.print(f"Another key on the same folder: {refusal}\n", highlight=False)
-    show.next_steps(screen, str(folder))
+    demo_report.next_steps(screen, str(folder))
     screen.print(Rule(f"done in {time.perf_counter() - began:.0f} s"))
 
 
@@ -90,7 +92,7 @@ def summary(
     """The same for a program."""
     modes = []
     for run in runs:
-        same, ranks, worst = show.agreement(plain, run)
+        same, ranks, worst = demo_report.agreement(plain, run)
         modes.append(
             {
                 "mode": run.mode,

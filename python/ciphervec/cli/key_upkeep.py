@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from ..client import PersistentClient
+from ..collections.client import PersistentClient
+from ..collections.folder_store import FolderDatabase
+from ..collections.keys import Keys, shred
 from ..errors import InvalidInput, WrongKey
-from ..keys import Keys, shred
-from ..store import FolderDatabase
 from .terminal import (
     Json,
     KeyFile,

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from .. import damgard_jurik, elgamal, okamoto_uchiyama, paillier
-from ..additive import KeyPair
+from ..additive import damgard_jurik, elgamal, okamoto_uchiyama, paillier
+from ..additive.keys import KeyPair
+from ..collections.keys import Keys
 from ..errors import InvalidInput
-from ..keys import Keys
 from .terminal import Json, PassphraseFile, command, passphrase, print_json, screen
 
 

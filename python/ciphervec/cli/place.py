@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-from ..client import Client, PersistentClient
+from ..collections.client import Client, PersistentClient
+from ..collections.keys import Keys
 from ..errors import InvalidInput
 from ..http import HttpClient
 from ..http.address import is_url
-from ..keys import Keys
 
 Place = Annotated[
     str, typer.Argument(metavar="PLACE", help="The database folder, or the URL of a server: https://…")

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from .. import additive, errors
-from ..noise_pool import NoisePool
+from .. import errors
+from ..additive import keys as additive
+from ..additive.noise_pool import NoisePool
 from .terminal import Json, PassphraseFile, command, passphrase, print_json, progress, screen
 
 _SCHEMES = ("paillier", "damgard-jurik", "okamoto-uchiyama")

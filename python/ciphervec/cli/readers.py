@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import typer
 
-from ..arrays import Id
 from ..errors import InvalidInput
+from ..ingest.arrays import Id
 
 VectorFile = Annotated[Path, typer.Argument(help="A .npy, .npz, .parquet or .csv file of vectors.")]
 IdsFile = Annotated[

@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from ..bench import report
-from ..demo.show import grid
-from ..reproduce import (
+from ..lab.bench import report
+from ..lab.reproduce import (
     ckks_similarity,
     ckks_similarity_report,
     ibraheem_nahas,
@@ -20,9 +19,9 @@ from ..reproduce import (
     rysava_ricci,
     similarity_report,
 )
-from ..reproduce.ckks_subjects import LAYOUTS
-from ..reproduce.images import load, load_raw
-from ..reproduce.serengil_ozpinar import CRYPTOSYSTEMS
+from ..lab.reproduce.ckks_subjects import LAYOUTS
+from ..lab.reproduce.images import load, load_raw
+from ..lab.reproduce.serengil_ozpinar import CRYPTOSYSTEMS
 from .measuring import (
     CsvFile,
     JsonFile,
@@ -34,6 +33,7 @@ from .measuring import (
     whole_numbers,
     write,
 )
+from .tables import grid
 from .terminal import command, print_json, screen
 
 reproduce_app = typer.Typer(no_args_is_help=True, help="Remake a paper's tables, the printed figures beside.")

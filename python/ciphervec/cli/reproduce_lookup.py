@@ -7,12 +7,11 @@ from typing import Annotated
 
 import typer
 
-from ..bench import lookup, report
-from ..bench import text as text_bench
-from ..demo.show import grid
-from ..reproduce import ive_pel, ive_pel_report
-from ..reproduce.images import load_raw
-from ..reproduce.jang_ive_pel import ROWS, SHAPES
+from ..lab.bench import lookup, report
+from ..lab.bench import text as text_bench
+from ..lab.reproduce import ive_pel, ive_pel_report
+from ..lab.reproduce.images import load_raw
+from ..lab.reproduce.jang_ive_pel import ROWS, SHAPES
 from ..text import Classifier
 from .measuring import (
     CsvFile,
@@ -25,6 +24,7 @@ from .measuring import (
     whole_numbers,
     write,
 )
+from .tables import grid
 from .terminal import command, print_json, screen
 from .text import LabelColumn, TextColumn, divide
 from .texts import read_labelled

@@ -16,8 +16,10 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from .. import _native, errors
-from ..keys import Keys
+import ciphervec._native as _native
+
+from .. import errors
+from ..collections.keys import Keys
 
 P = ParamSpec("P")
 

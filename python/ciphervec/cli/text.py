@@ -10,10 +10,10 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from ..demo.show import grid
 from ..errors import InvalidInput
 from ..text import Classifier, Metrics, Settings
 from .measuring import at_least
+from .tables import grid
 from .terminal import Json, command, existing, print_json, progress, screen, size
 from .texts import read_labelled
 

@@ -8,11 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from ..demo.show import grid
 from ..errors import InvalidInput
 from ..text import Classifier
 from ..text.local import STRATEGIES, Halves, Round
 from .measuring import one_of
+from .tables import grid
 from .terminal import Json, command, existing, print_json, screen, size
 from .text import LabelColumn, TextColumn
 from .texts import read_labelled, read_texts

@@ -12,12 +12,13 @@ from typing import Annotated, Any
 import typer
 
 from .._native import IndexSpec
-from ..changes import RECORDS, ROWS, SIDECAR, TAGS
-from ..demo.show import grid
+from ..collections.folder_store import FolderDatabase
+from ..collections.store import CollectionStore, Database
+from ..collections.write_batch import RECORDS, ROWS, SIDECAR, TAGS
 from ..errors import CollectionNotFound, CorruptData
 from ..http.address import is_url
-from ..store import CollectionStore, Database, FolderDatabase
 from .place import Access, Authority, Insecure, Place, TokenFile
+from .tables import grid
 from .terminal import ExitCode, Json, command, print_json, progress, screen, size
 
 OneName = Annotated[str | None, typer.Argument(help="One collection; all of them if left out.")]

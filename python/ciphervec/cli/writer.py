@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from ..client import PersistentClient
+from ..collections.client import PersistentClient
 from ..errors import InvalidInput
-from ..writer import Writer, WrittenBatch
-from ..written import is_url, read_batch
+from ..writer.pending_batch import is_url, read_batch
+from ..writer.writer import Writer, WrittenBatch
 from .place import Access, Authority, Place, TokenFile
 from .readers import Columns, DocumentColumn, EmbeddingColumn, IdColumn, IdsFile, VectorFile, read
 from .terminal import Json, KeyFile, PassphraseFile, command, load_keys, print_json, progress, screen

@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ..adamw import AdamW
+from .adamw import AdamW
 from .kmeans import SAMPLE_ROWS, Codes, Floats, sample
 from .refine import reconstruct
 

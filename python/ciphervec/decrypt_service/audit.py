@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from ..errors import StorageError
-from ..keys import StrPath
+from ..ingest.files import StrPath
 
 
 class Audit:

@@ -9,10 +9,10 @@ import ssl
 from typing import Any, NamedTuple, NoReturn
 from urllib.parse import urlsplit
 
-from ..arrays import Id
 from ..errors import AuthenticationError, CollectionNotFound, InvalidInput, ServerError
 from ..http.address import base_url
-from ..keys import StrPath
+from ..ingest.arrays import Id
+from ..ingest.files import StrPath
 from .message import Request
 
 _MAX_ANSWER = 1 << 20

@@ -18,10 +18,10 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..arrays import count
+from ..collections.store import check_name
 from ..errors import CiphervecError, InvalidInput, StorageError
-from ..keys import StrPath
-from ..store import check_name
+from ..ingest.arrays import count
+from ..ingest.files import StrPath
 
 CAPABILITIES = ("match", "identify", "scores")
 """Match or no match; the id of what matched; its score as well, which lets who asks recover templates."""

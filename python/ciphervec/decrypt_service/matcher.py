@@ -6,11 +6,11 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..arrays import Id, finite
-from ..collection import Collection
+from ..collections.collection import Collection
+from ..collections.matches import Matches
+from ..collections.owner import SealedQuery
 from ..errors import CiphervecError, InvalidInput
-from ..matches import Matches
-from ..owner import SealedQuery
+from ..ingest.arrays import Id, finite
 from .receipts import Receipts
 
 Cloud = Callable[[bytes], bytes]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import InvalidInput
 from ..http.address import is_loopback
-from ..keys import StrPath
+from ..ingest.files import StrPath
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

@@ -16,12 +16,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, ParamSpec, TypeVar
 
 from .._native import IndexSpec
-from ..arrays import Id, Vectors
-from ..collection import Collection
-from ..keys import Keys, StrPath
-from ..owner import Owner
-from ..results import GET_DEFAULT, GetResult, QueryResult
-from ..store import Progress
+from ..collections.collection import Collection
+from ..collections.keys import Keys
+from ..collections.owner import Owner
+from ..collections.results import GET_DEFAULT, GetResult, QueryResult
+from ..collections.store import Progress
+from ..ingest.arrays import Id, Vectors
+from ..ingest.files import StrPath
 from .address import base_url, by_proxy
 from .client import CACHE_BYTES, HttpClient, verification
 from .store import Fetch

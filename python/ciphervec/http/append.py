@@ -9,13 +9,13 @@ from __future__ import annotations
 import ssl
 from collections.abc import Iterator, Sequence
 
-from ..changes import Change, NewSegment
+from ..collections.write_batch import Change, NewSegment
 from .address import base_url, by_proxy, token_of
 from .client import verification
-from .exchange import Transport
 from .frame import encode
-from .link import Link
+from .session import Link
 from .store import INLINE
+from .transport_types import Transport
 
 _TIMEOUT = 120.0
 _RETRIES = 6
@@ -36,7 +36,7 @@ def append(
     base = base_url(url, insecure=False)
     context: ssl.SSLContext | bool = verification(ca, True, False)
     if transport is None:
-        from .transport import Direct  # httpx takes a while to import
+        from .transport import Direct
 
         carrier: Transport = Direct(context, False, None, proxies=by_proxy(base))
     else:

@@ -8,24 +8,26 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from .. import _native
-from ..client import Client
-from ..collection import Collection
+import ciphervec._native as _native
+
+from ..collections.client import Client
+from ..collections.collection import Collection
+from ..collections.keys import Keys
+from ..collections.owner import Owner
+from ..collections.spec import Description
+from ..collections.store import CollectionStore, Progress
 from ..errors import CiphervecError, Conflict, InvalidInput, PinMismatch
-from ..keys import Keys, StrPath
-from ..owner import Owner
-from ..spec import Description
-from ..store import CollectionStore, Progress
+from ..ingest.files import StrPath
 from .address import base_url, by_proxy, token_of
 from .database import HttpDatabase
-from .link import Link
+from .session import Link
 from .store import Fetch, HttpStore
 from .trust import Lineage, user_folder
 
 if TYPE_CHECKING:
     import httpx
 
-    from .exchange import Transport
+    from .transport_types import Transport
 
 CACHE_BYTES = 1 << 30
 
@@ -90,7 +92,7 @@ class HttpClient(Client):
         changes as they are acknowledged. `transport` replaces httpx's own, for tests. Raises InvalidInput.
         """
         base = base_url(url, insecure=insecure)
-        from . import transport as carriers  # httpx takes a while to import, and most programs need none
+        from . import transport as carriers
 
         context = verification(ca, verify, insecure)
         self._connect(base, token, keys, state, carriers.Direct(context, http2, transport, proxies=by_proxy(base)),

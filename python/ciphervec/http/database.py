@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-from ..changes import Change
+from ..collections.store import CollectionStore, Progress, check_name
+from ..collections.write_batch import Change
 from ..errors import CollectionExists, CollectionNotFound, ServerError
-from ..store import CollectionStore, Progress, check_name
 from .cache import BlobCache
 from .frame import encode
-from .link import Link
+from .session import Link
 from .state import State, read_state
 from .store import Fetch, HttpStore
 from .trust import Lineage, Trust

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ..changes import Change
+from ..collections.write_batch import Change
 
 MAGIC = b"CVCHANGE"
 VERSION = 1

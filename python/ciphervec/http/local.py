@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from ..errors import ServerError
-from ..keys import StrPath
+from ..ingest.files import StrPath
 
 _LISTENING = re.compile(r"listening on (https?://\S+)")
 

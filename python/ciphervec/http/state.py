@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ..changes import Change, StoredSegment
+from ..collections.write_batch import Change, StoredSegment
 from ..errors import ServerError
 
 _ID = re.compile(r"[0-9a-f]{32}")

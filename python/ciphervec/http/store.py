@@ -12,16 +12,17 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
-from .. import _native
+import ciphervec._native as _native
+
 from .._native import IndexSpec
-from ..changes import EVALUATION, KEY_PAIR, RECORDS, ROWS, Change, StoredSegment
+from ..collections.server_backend import Answer
+from ..collections.store import Progress
+from ..collections.write_batch import EVALUATION, KEY_PAIR, RECORDS, ROWS, Change, StoredSegment
 from ..errors import CollectionNotFound, CommitUncertain, Conflict, CorruptData, ServerError
-from ..halves import Answer
-from ..store import Progress
 from .cache import BlobCache
 from .frame import Place, Upload, blobs, encode
-from .link import MAX_ANSWER, Link, Unanswered
 from .problem import Reply, error_of
+from .session import MAX_ANSWER, Link, Unanswered
 from .state import State, committed, public_parameters, read_state
 from .trust import EPOCH, KEY_ID, MASKS, Lineage, Trust
 

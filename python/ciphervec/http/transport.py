@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 
 import httpx
 
-from .exchange import Lost, Request
 from .problem import Reply
+from .transport_types import Lost, Request
 
 T = TypeVar("T")
 _CONNECT = 10.0  # seconds

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import CorruptData, PinMismatch, RollbackDetected, StorageError
-from ..store import read_file, write_file
+from ..ingest.files import read_file, write_file
 
 STATE_VARIABLE = "CIPHERVEC_STATE"
 KEY_ID = "key id"

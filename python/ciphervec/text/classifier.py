@@ -15,11 +15,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from .. import archive, arrays, lookup
-from ..codebook import Codebook, Progress, StrPath, counted
+from .. import lookup
+from ..codebooks.codebook import Codebook, Progress, StrPath, counted
 from ..codebooks.kmeans import Codes, Floats
 from ..errors import CorruptData, InvalidInput
-from ..store import read_file, write_file
+from ..ingest import archive, arrays
+from ..ingest.files import read_file, write_file
 from .encoder import Documents, Encoder, Numbers, checked, segment_sums
 from .encrypted import Client, Reader, Server
 from .metrics import Metrics, measure

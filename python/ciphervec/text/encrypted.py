@@ -8,9 +8,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from .. import archive, lookup
+from .. import lookup
 from ..codebooks.kmeans import Codes
 from ..errors import CorruptData, InvalidInput
+from ..ingest import archive
 from .encoder import Documents, Encoder
 from .vocabulary import Vocabulary
 

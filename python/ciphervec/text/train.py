@@ -21,7 +21,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..adamw import AdamW
+from ..codebooks.adamw import AdamW
 from ..codebooks.kmeans import Codes, Floats, nearest, residual
 from .encoder import Documents, Numbers
 from .model import Gradients, code_counts, coded_loss, free_loss, relaxed_loss, token_counts

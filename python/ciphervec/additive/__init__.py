@@ -1,0 +1,10 @@
+"""Additively homomorphic encryption: numbers and vectors enter encrypted, their sums leave. A module for each scheme."""
+
+from __future__ import annotations
+
+from .encrypted_array import EncryptedArray
+from .encrypted_vectors import EncryptedScores, EncryptedVectors
+from .keys import KeyPair, PublicKey
+from .noise_pool import NoisePool
+
+__all__ = ["EncryptedArray", "EncryptedScores", "EncryptedVectors", "KeyPair", "NoisePool", "PublicKey"]

@@ -1,0 +1,12 @@
+"""CKKS: vectors that are both encrypted are compared, added and multiplied. Floats enter encrypted, floats leave.
+
+A `Context` is the key owner's: it encrypts and decrypts. `context.public()` is what a server gets: it computes and reads
+nothing. Results are approximate, and say how far they are off.
+"""
+
+from __future__ import annotations
+
+from .array import CkksArray
+from .context import Context, PublicContext, depth_for, load
+
+__all__ = ["CkksArray", "Context", "PublicContext", "depth_for", "load"]

@@ -1,0 +1,400 @@
+"""CKKS: vectors that are both encrypted are compared, added and multiplied. Floats enter encrypted, floats leave.
+
+A `Context` is the key owner's: it encrypts and decrypts. `context.public()` is what a server gets: it computes and reads
+nothing. Results are approximate, and say how far they are off.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+import numpy as np
+
+import ciphervec._native as _native
+
+from ..errors import CorruptData, InvalidInput, UnsupportedVersion, WrongKey
+from ..ingest.files import StrPath
+from .array import CkksArray, as_interval, as_rows
+
+__all__ = ["CkksArray", "Context", "PublicContext", "depth_for", "load"]
+
+MAGIC = b"CVCK"
+VERSION = 1
+_HEAD = struct.Struct("<4sII")
+
+
+class _Half:
+    """What the owner's and the server's context share: sizes, security, reading arrays, what they are for."""
+
+    __slots__ = ("_server",)
+    _server: _native.CkksServer
+
+    @property
+    def key_id(self) -> str:
+        """The public name of the key, in hexadecimal. Everything encrypted under it carries it."""
+        return self._server.key_id
+
+    @property
+    def degree(self) -> int:
+        """The ring degree N: coefficients of a ciphertext."""
+        return self._server.degree
+
+    @property
+    def slots(self) -> int:
+        """Numbers that a ciphertext has room for in layout "slots"."""
+        return self._server.slots
+
+    @property
+    def depth(self) -> int:
+        """How many products in a row a fresh array has room for."""
+        return self._server.levels
+
+    @property
+    def operation(self) -> str | None:
+        """What the parameters were chosen for by `for_similarity`; None after `for_depth`."""
+        purpose = self._server.purpose
+        return purpose[0] if purpose else None
+
+    @property
+    def layout(self) -> str:
+        """How arrays lie unless `encrypt` is told otherwise."""
+        purpose = self._server.purpose
+        return purpose[1] if purpose else "slots"
+
+    @property
+    def error_bound(self) -> float | None:
+        """What the error of the planned result, before any root, stays within (six standard deviations)."""
+        purpose = self._server.purpose
+        return purpose[3] if purpose else None
+
+    def key_sizes(self) -> dict[str, int]:
+        """Bytes of the evaluation keys that a server gets: relinearisation, rotations, and the sum."""
+        relinearise, rotations = self._server.key_bytes()
+        return {"relinearise": relinearise, "rotations": rotations, "total": relinearise + rotations}
+
+    def explain(self) -> str:
+        """What was chosen and why, in words."""
+        return self._server.explain()
+
+    def security(self) -> dict[str, Any]:
+        """Bits of security and the table they are from, the assumption, and `post_quantum`."""
+        return self._server.security()
+
+    def _options(
+        self, layout: str | None, role: str, spread: str, normalise: bool | None
+    ) -> tuple[tuple[str, str, str], bool, float | None]:
+        """How `encrypt` lays out rows: what it was told, or else what the parameters were chosen for."""
+        purpose = self._server.purpose
+        scaled = (purpose is not None and purpose[0] == "cosine") if normalise is None else bool(normalise)
+        magnitude = purpose[2] if purpose and not scaled else None
+        return (layout or self.layout, role, spread), scaled, magnitude
+
+
+class PublicContext(_Half):
+    """What a server gets: parameters and evaluation keys. Computes on arrays, can't decrypt them.
+
+    Encrypts too where the owner sent a public key: `context.public(encryption=True)`.
+    """
+
+    __slots__ = ("_encryptor",)
+
+    def __init__(self, server: _native.CkksServer, encryptor: _native.CkksPublicKey | None = None) -> None:
+        """Not for callers: use `context.public()`, or `PublicContext.from_bytes`."""
+        if not isinstance(server, _native.CkksServer):
+            raise InvalidInput(
+                "use context.public(), or PublicContext.from_bytes(data) for one that was sent."
+            )
+        self._server, self._encryptor = server, encryptor
+
+    def encrypt(
+        self,
+        x: Any,
+        *,
+        layout: str | None = None,
+        role: str = "both",
+        spread: str = "pairs",
+        normalise: bool | None = None,
+    ) -> CkksArray:
+        """As the owner's `encrypt`, with more noise. Raises InvalidInput without a public key."""
+        if self._encryptor is None:
+            raise InvalidInput(
+                "this context computes but does not encrypt; ask the owner for context.public(encryption=True)."
+            )
+        rows, batch = as_rows(x, "what is encrypted")
+        names, scaled, magnitude = self._options(layout, role, spread, normalise)
+        inner = self._encryptor.encrypt(rows, batch, *names, normalise=scaled, magnitude=magnitude)
+        return CkksArray(self, inner)
+
+    def array_from_bytes(self, data: bytes) -> CkksArray:
+        """What `to_bytes` of an array wrote. Raises CorruptData, UnsupportedVersion, WrongKey or InvalidInput."""
+        return CkksArray(self, self._server.array_from_bytes(_as_bytes(data)))
+
+    def to_bytes(self) -> bytes:
+        """Parameters and keys, to be sent. None of it is secret."""
+        server = self._server.to_bytes()
+        key = b"" if self._encryptor is None else self._encryptor.to_bytes()
+        return _HEAD.pack(MAGIC, VERSION, len(server)) + server + key
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> PublicContext:
+        """What `to_bytes` wrote. Raises CorruptData, UnsupportedVersion, WrongKey or InvalidInput."""
+        data = _as_bytes(data)
+        if len(data) < _HEAD.size:
+            raise CorruptData(f"a context has at least {_HEAD.size} bytes, got {len(data)}. It is truncated.")
+        magic, version, length = _HEAD.unpack_from(data)
+        if magic != MAGIC:
+            raise CorruptData(f"a context starts with {MAGIC!r}, got {magic!r}; these are other bytes.")
+        if version > VERSION:
+            raise UnsupportedVersion(
+                f"a context of format {version}; this ciphervec reads up to {VERSION}. Upgrade ciphervec."
+            )
+        end = _HEAD.size + length
+        if version != VERSION or end > len(data):
+            raise CorruptData(
+                f"a context of {end} bytes and format {VERSION} expected, got {len(data)} bytes."
+            )
+        server = _native.CkksServer.from_bytes(data[_HEAD.size : end])
+        key = _native.CkksPublicKey.from_bytes(server, data[end:]) if len(data) > end else None
+        return cls(server, key)
+
+    def __reduce__(self) -> tuple[Any, tuple[bytes]]:
+        return PublicContext.from_bytes, (self.to_bytes(),)
+
+    def __repr__(self) -> str:
+        what = self.operation or f"depth {self.depth}"
+        return f"<ciphervec.ckks.PublicContext, {what}, degree {self.degree}, key {self.key_id}>"
+
+
+class Context(_Half):
+    """The key owner's context: a secret key and parameters. Encrypts, computes and decrypts.
+
+    Save it with a passphrase; losing it loses the data. It is never printed, can't be pickled, and `public()` is what others
+    get.
+    """
+
+    __slots__ = ("_owner",)
+
+    def __init__(self, owner: _native.CkksOwner) -> None:
+        """Not for callers: use `for_similarity`, `for_depth`, `from_sizes` or `load`."""
+        if not isinstance(owner, _native.CkksOwner):
+            raise InvalidInput("use Context.for_similarity, Context.for_depth or Context.load.")
+        self._owner = owner
+        self._server = owner.server
+
+    @classmethod
+    def for_similarity(
+        cls,
+        operation: str = "cosine",
+        *,
+        dimension: int,
+        layout: str = "slots",
+        precision_bits: int = 20,
+        magnitude: float = 1.0,
+        plain: bool = False,
+        quantum: bool = False,
+    ) -> Context:
+        """Parameters and keys for one similarity and nothing else: the smallest that serve.
+
+        `operation`: "dot", "cosine", "squared_distance" or "distance". `magnitude` bounds the coordinates (cosines need
+        none). A result is off by less than 2^-precision_bits of the largest possible one. `plain=True` when one of the two
+        vectors is plain on the server. `quantum=True` takes the table's row for quantum attacks. Raises InvalidInput.
+        """
+        owner = _native.CkksOwner.for_similarity(
+            operation,
+            layout,
+            _whole(dimension, "dimension"),
+            magnitude=float(magnitude),
+            precision_bits=_whole(precision_bits, "precision_bits"),
+            plain=plain,
+            quantum=quantum,
+        )
+        return cls(owner)
+
+    @classmethod
+    def for_depth(
+        cls,
+        depth: int,
+        *,
+        precision_bits: int = 20,
+        ring: str = "real",
+        rotations: Iterable[int] = (),
+        sums: int = 0,
+        quantum: bool = False,
+    ) -> Context:
+        """The smallest parameters for `depth` products in a row, with results of size 1 right to `precision_bits`.
+
+        There is a key for products. Keys for rotations are made as asked for: `rotations` for `rotate`, and `sums=d` for
+        dot products and sums of d-dimensional vectors in layout "slots". `ring`: "real" has N slots, and layouts "slots" and
+        "single"; "standard" has N/2, and every layout. Raises InvalidInput.
+        """
+        owner = _native.CkksOwner.for_depth(
+            _whole(depth, "depth"),
+            precision_bits=_whole(precision_bits, "precision_bits"),
+            ring_name=ring,
+            quantum=quantum,
+            rotations=[int(step) for step in rotations],
+            sums=_whole(sums, "sums"),
+        )
+        return cls(owner)
+
+    @classmethod
+    def from_sizes(
+        cls,
+        *,
+        log_degree: int,
+        base_bits: int,
+        scale_bits: int,
+        levels: int,
+        special_primes: int = 1,
+        special_bits: int = 50,
+        digits: int | None = None,
+        ring: str = "real",
+        rotations: Iterable[int] = (),
+        sums: int = 0,
+        quantum: bool = False,
+    ) -> Context:
+        """Parameters of one's own: log2 of the degree, bits of the primes, levels, digits of key switching.
+
+        Checked against the security table as all are. Raises InvalidInput.
+        """
+        sizes = (
+            _whole(log_degree, "log_degree"),
+            _whole(base_bits, "base_bits"),
+            _whole(scale_bits, "scale_bits"),
+            _whole(special_bits, "special_bits"),
+            _whole(levels, "levels"),
+            _whole(special_primes, "special_primes"),
+            _whole(levels + 1 if digits is None else digits, "digits"),
+        )
+        owner = _native.CkksOwner.from_sizes(
+            sizes,
+            ring_name=ring,
+            quantum=quantum,
+            rotations=[int(step) for step in rotations],
+            sums=_whole(sums, "sums"),
+        )
+        return cls(owner)
+
+    def public(self, *, encryption: bool = False) -> PublicContext:
+        """What a server gets: parameters and evaluation keys; with `encryption=True` a public key too."""
+        return PublicContext(self._server, self._owner.public_key() if encryption else None)
+
+    def encrypt(
+        self,
+        x: Any,
+        *,
+        layout: str | None = None,
+        role: str = "both",
+        spread: str = "pairs",
+        normalise: bool | None = None,
+    ) -> CkksArray:
+        """Encrypts a vector or an (n, d) array of them.
+
+        `layout`: "slots" computes everything and needs keys for rotations; "coefficients" takes dot products and distances
+        without any key; "single" has a ciphertext for each coordinate, whose slots are the vectors. In layout
+        "coefficients" `role` "left" or "right" says on which side of a product the vectors stand, at half the size of
+        "both"; `spread="gallery"` packs as many as fit, to be compared with single vectors. `normalise` scales vectors to
+        length 1 first; contexts for cosines do unless told otherwise. Raises InvalidInput.
+        """
+        rows, batch = as_rows(x, "what is encrypted")
+        names, scaled, magnitude = self._options(layout, role, spread, normalise)
+        inner = self._owner.encrypt(rows, batch, *names, normalise=scaled, magnitude=magnitude)
+        return CkksArray(self, inner)
+
+    def array_from_bytes(self, data: bytes) -> CkksArray:
+        """What `to_bytes` of an array wrote. Raises CorruptData, UnsupportedVersion, WrongKey or InvalidInput."""
+        return CkksArray(self, self._server.array_from_bytes(_as_bytes(data)))
+
+    def decrypt(self, array: CkksArray) -> Any:
+        """The numbers: a float for a scalar, else an array of the encrypted one's shape.
+
+        For the key owner: who sees many of these exact results learns the key from their errors. Raises WrongKey.
+        """
+        if not isinstance(array, CkksArray):
+            raise InvalidInput(f"decrypt takes an encrypted array, got {type(array).__name__}.")
+        if array.key_id != self.key_id:
+            raise WrongKey(
+                f"the array is encrypted under key {array.key_id}, you hold key {self.key_id}; load the context it was "
+                "made with."
+            )
+        return _shaped(self._owner.decrypt(array._inner), array.shape)
+
+    def publish(self, array: CkksArray, *, uses: int = 1024, statistical_bits: int = 30) -> Any:
+        """As `decrypt`, for others to see: flooded with noise that hides the exact error, and rounded.
+
+        A key publishes `uses` ciphertexts in its life, counted; together they give away less than 2^-statistical_bits. Save
+        the context again afterwards. In layouts "slots" and "single". Raises InvalidInput, where the noise would drown the
+        numbers too, WrongKey, or PoolExhausted when the key has no use left.
+        """
+        if not isinstance(array, CkksArray):
+            raise InvalidInput(f"publish takes an encrypted array, got {type(array).__name__}.")
+        uses, bits = _whole(uses, "uses"), _whole(statistical_bits, "statistical_bits")
+        return _shaped(self._owner.publish(array._inner, uses, bits), array.shape)
+
+    def save(self, path: StrPath, passphrase: str | None = None, *, allow_plaintext: bool = False) -> None:
+        """Write the context, secret key included, to a new file, readable by its owner only, encrypted under
+        `passphrase` (scrypt, then AEAD).
+
+        Without a passphrase the key lies in the file in clear; that must be asked for with `allow_plaintext=True`. An
+        existing file is never overwritten. Raises InvalidInput or StorageError.
+        """
+        self._owner.save(os.fspath(path), passphrase, allow_plaintext=allow_plaintext)
+
+    @classmethod
+    def load(cls, path: StrPath, passphrase: str | None = None) -> Context:
+        """Read what `save` wrote. Evaluation keys are made anew.
+
+        Raises WrongKey when the passphrase does not open it, CorruptData when the file was altered or is no such file,
+        StorageError when it cannot be read.
+        """
+        return cls(_native.CkksOwner.load(os.fspath(path), passphrase))
+
+    def to_bytes(self, passphrase: str | None = None, *, allow_plaintext: bool = False) -> bytes:
+        """What `save` writes."""
+        return self._owner.to_bytes(passphrase, allow_plaintext=allow_plaintext)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, passphrase: str | None = None) -> Context:
+        """A context from what `to_bytes` gave; raises as `load` does."""
+        return cls(_native.CkksOwner.from_bytes(_as_bytes(data), passphrase))
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("secret keys can't be pickled; save them to a file and load them there")
+
+    def __repr__(self) -> str:
+        what = self.operation or f"depth {self.depth}"
+        return f"<ciphervec.ckks.Context, {what}, degree {self.degree}, key {self.key_id}, secret not shown>"
+
+
+def depth_for(
+    operation: str, *, lengths: tuple[float, float], precision_bits: int = 16, batch: bool = False
+) -> int:
+    """How many levels `cosine(..., lengths=...)` or `distance(..., within=...)` takes: the depth of a context for it.
+
+    `batch=True` where several vectors share a ciphertext in layout "slots". Raises InvalidInput.
+    """
+    return _native.ckks_depth(operation, as_interval(lengths, precision_bits), batch)
+
+
+def load(path: StrPath, passphrase: str | None = None) -> Context:
+    """`Context.load`."""
+    return Context.load(path, passphrase)
+
+
+def _shaped(numbers: Any, shape: tuple[int, ...]) -> Any:
+    return float(numbers[0, 0]) if not shape else np.ascontiguousarray(numbers.reshape(shape))
+
+
+def _whole(value: Any, what: str) -> int:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < 0:
+        raise InvalidInput(f"{what} must be a whole number, got {value!r}.")
+    return int(value)
+
+
+def _as_bytes(data: Any) -> bytes:
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise InvalidInput(f"bytes expected, got {type(data).__name__}.")
+    return bytes(data)

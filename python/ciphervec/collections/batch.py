@@ -1,0 +1,45 @@
+"""Rows as a caller passes them enter; a checked batch leaves. Runs on the key owner's side, and on a writer's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from .._native import IndexSpec
+from ..ingest import arrays, records
+from ..ingest.arrays import FloatArray, Id, Vectors
+from ..ingest.records import Record
+from .write_batch import NewSegment
+
+
+@dataclass
+class Batch:
+    """Rows ready to be sealed: ids, float32 (n, d), and one record each."""
+
+    ids: list[Id]
+    rows: FloatArray
+    records: list[Record]
+    sealed: list[NewSegment] = field(default_factory=list)
+    """What they were sealed into, so that a second attempt sends the same bytes."""
+
+    @classmethod
+    def of(
+        cls,
+        spec: IndexSpec,
+        ids: Id | Iterable[Id],
+        embeddings: Vectors,
+        metadatas: object | None,
+        documents: object | None,
+    ) -> Batch:
+        """Rows for a collection of this kind, as `Collection.add` takes them. Raises InvalidInput, or DuplicateId when an id
+        repeats."""
+        names = arrays.ids(ids)
+        rows = arrays.vectors(embeddings, spec.dimension, spec.metric)
+        arrays.same_length(len(names), rows, "embeddings")
+        arrays.distinct(names)
+        pairs = records.check(names, metadatas, documents)
+        return cls(names, rows, [Record(*pair) for pair in pairs])
+
+    def part(self, start: int, stop: int) -> Batch:
+        """Rows start..stop of this batch."""
+        return Batch(self.ids[start:stop], self.rows[start:stop], self.records[start:stop])

@@ -1,0 +1,211 @@
+"""A folder or memory, and the owner's keys, enter; collections leave. Runs on the key owner's side."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+from .._native import IndexSpec
+from ..errors import CollectionExists, CollectionNotFound, InvalidInput
+from ..ingest.files import StrPath
+from .collection import Collection
+from .folder_store import FolderDatabase
+from .keys import Keys
+from .memory_store import MemoryDatabase
+from .owner import Owner
+from .segments import attachments
+from .spec import Description
+from .store import CollectionStore, Database, check_name
+
+
+class Client:
+    """Collections in memory: they end with the process. `PersistentClient` keeps them in a folder."""
+
+    _kind: type[Collection] = Collection
+
+    def __init__(self, keys: Keys | None = None) -> None:
+        """`keys` seals everything; without it, fresh keys are made and held in `client.keys`."""
+        self._start(MemoryDatabase(), Keys.generate() if keys is None else keys)
+
+    def _start(self, database: Database, keys: Keys | None) -> None:
+        if keys is not None and not isinstance(keys, Keys):
+            raise InvalidInput(
+                f"keys must be ciphervec.Keys, got {type(keys).__name__}. Load them with "
+                "ciphervec.Keys.load(path, passphrase=...)."
+            )
+        self._database = database
+        self._keys = keys
+        self._lock = threading.RLock()
+        self._opened: dict[str, Collection] = {}
+
+    @property
+    def keys(self) -> Keys | None:
+        """The secret keys given, or made."""
+        return self._keys
+
+    def create_collection(
+        self,
+        name: str,
+        dimension: int,
+        metric: str = "cosine",
+        mode: str = "sealed",
+        precision: str = "standard",
+        filterable: Sequence[str] = (),
+        *,
+        scheme: str = "sealed",
+        bits: int | None = None,
+    ) -> Collection:
+        """Make an empty collection.
+
+        `dimension` is 1 to 16,384. `metric`: cosine, ip, l2, hamming. `mode` says what the server sees:
+        sealed (neither vectors nor queries), sealed-query (the vectors), sealed-index (the queries), open
+        (all). `precision`: standard; small (3 bytes a number) or wide (8) in sealed-index. `filterable` names
+        metadata fields on which the server may test equality; it learns which rows have equal values there.
+
+        `scheme`: sealed does every mode; paillier, damgard-jurik, okamoto-uchiyama and elgamal do sealed-index,
+        under a key pair of the collection's own with a modulus of `bits` (3072 unless given; elgamal has none),
+        which is kept beside the vectors, encrypted. Raises CollectionExists, InvalidInput, StorageError.
+        """
+        with self._lock:
+            description = Description.new(
+                name, dimension, metric, mode, precision, filterable, self._keys, scheme, bits
+            )
+            self._database.check_new(name)
+            owner = Owner(self._keys, description.spec)
+            store = self._database.create(name, description.to_bytes(owner), attachments(owner))
+            return self._collection(name, store, description)
+
+    def get_collection(self, name: str) -> Collection:
+        """Open a collection that is there; asked for twice, it is the same object.
+
+        Raises CollectionNotFound, WrongKey (by key id, before anything is decrypted), StoreLocked when
+        another process is writing to it, CorruptData, InvalidInput when it is sealed and the client has no
+        keys.
+        """
+        with self._lock:
+            opened = self._opened.get(check_name(name))
+            if opened is not None:
+                return opened
+            store = self._database.open(name)
+            try:
+                return self._collection(name, store, Description.from_bytes(store.meta(), name, self._keys))
+            except BaseException:
+                store.close()
+                raise
+
+    def get_or_create_collection(
+        self,
+        name: str,
+        dimension: int,
+        metric: str = "cosine",
+        mode: str = "sealed",
+        precision: str = "standard",
+        filterable: Sequence[str] = (),
+        *,
+        scheme: str = "sealed",
+        bits: int | None = None,
+    ) -> Collection:
+        """Open the collection, or make it. Raises InvalidInput when it is there with other choices."""
+        with self._lock:
+            wanted = Description.new(
+                name, dimension, metric, mode, precision, filterable, self._keys, scheme, bits
+            )
+            try:
+                collection = self.get_collection(name)
+            except CollectionNotFound:
+                # Of several clients that come here at once, one makes it and the others open it.
+                with contextlib.suppress(CollectionExists):
+                    return self.create_collection(
+                        name, dimension, metric, mode, precision, filterable, scheme=scheme, bits=bits
+                    )
+                collection = self.get_collection(name)
+            _same_choices(wanted, collection.spec, collection.filterable)
+            return collection
+
+    def list_collections(self) -> list[str]:
+        """Every collection's name, sorted."""
+        return self._database.names()
+
+    def delete_collection(self, name: str) -> None:
+        """Delete a collection and everything in it. Raises CollectionNotFound, StoreLocked, StorageError."""
+        with self._lock:
+            opened = self._opened.get(check_name(name))
+            self._database.drop(name, (lambda: None) if opened is None else lambda: opened._shut("deleted"))
+            self._opened.pop(name, None)
+
+    def close(self) -> None:
+        """Close every collection, so that another process can write to them."""
+        with self._lock:
+            for collection in list(self._opened.values()):
+                collection.close()
+
+    def _collection(self, name: str, store: CollectionStore, description: Description) -> Collection:
+        collection = self._kind(store, description, self._keys, _forgetter(self))
+        self._opened[name] = collection
+        return collection
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<ciphervec.{type(self).__name__}, {len(self.list_collections())} collections>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a client holds secret keys and can't be pickled. Make it again with the path and the keys."
+        )
+
+
+class PersistentClient(Client):
+    """Collections in a folder: every method that returned has been written and synced to disk."""
+
+    def __init__(self, path: StrPath, keys: Keys | None = None, *, read_only: bool = False) -> None:
+        """`path` is made if it isn't there. `keys` may be left out only for collections in mode `open`.
+
+        One process writes to a collection at a time. With `read_only=True` nothing is locked or written.
+        Raises StorageError when the folder can't be used.
+        """
+        self._path = os.fspath(path)
+        self._start(FolderDatabase(self._path, read_only=read_only), keys)
+
+    @property
+    def path(self) -> str:
+        """The folder."""
+        return self._path
+
+
+def _forgetter(client: Client) -> Any:
+    """A collection that is closed leaves its client's table, without keeping the client alive."""
+    reference = weakref.ref(client)
+
+    def forget(name: str) -> None:
+        live = reference()
+        if live is not None:
+            live._opened.pop(name, None)
+
+    return forget
+
+
+def _same_choices(wanted: Description, spec: IndexSpec, filterable: tuple[str, ...]) -> None:
+    choices: Mapping[str, tuple[object, object]] = {
+        "dimension": (wanted.spec.dimension, spec.dimension),
+        "metric": (wanted.spec.metric, spec.metric),
+        "mode": (wanted.spec.mode, spec.mode),
+        "precision": (wanted.spec.precision, spec.precision),
+        "scheme": (wanted.spec.scheme, spec.scheme),
+        "bits": (wanted.spec.bits, spec.bits),
+        "filterable": (wanted.filterable, filterable),
+    }
+    for what, (asked, found) in choices.items():
+        if asked != found:
+            raise InvalidInput(
+                f"collection {spec.collection!r} is there with {what}={found!r}, not {asked!r}. Open it with "
+                "get_collection, or choose another name."
+            )

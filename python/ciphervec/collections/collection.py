@@ -1,0 +1,518 @@
+"""Ids, vectors, metadata and questions enter; sealed commits and ranked answers leave. Runs on the key
+owner's side."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Collection as Names
+from typing import Any, NoReturn
+
+import numpy as np
+
+import ciphervec._native as _native
+
+from .._native import IndexSpec, WriterCard
+from ..errors import CiphervecError, InvalidInput, StorageError
+from ..ingest import arrays, records
+from ..ingest.arrays import FloatArray, Id, Vectors
+from ..ingest.where import Where
+from .batch import Batch
+from .compaction import adopt, discard, optimize
+from .keys import Keys
+from .matches import Matches
+from .owner import Owner
+from .results import (
+    GET_DEFAULT,
+    GET_INCLUDE,
+    QUERY_DEFAULT,
+    QUERY_INCLUDE,
+    GetResult,
+    QueryResult,
+    check_include,
+)
+from .rotation import rotate_keys
+from .segments import Segments
+from .server_backend import LocalHalf
+from .spec import Description
+from .store import CollectionStore, Progress
+from .write_batch import RECORDS, ROWS, SIDECAR, TAGS, WRAP
+
+
+class Collection:
+    """Named vectors with their metadata and documents, all sealed before they are stored.
+
+    Clients make these: `client.create_collection`, `get_collection`, `get_or_create_collection`. Vectors are
+    float32 or float64 arrays of shape (n, dimension); ids are strings or integers. Every method that changes
+    something is one atomic commit: once it returns, the change is durable, and if it raises, nothing has
+    changed. Safe to share between threads.
+    """
+
+    _query_default: tuple[str, ...] = QUERY_DEFAULT
+
+    def __init__(
+        self,
+        store: CollectionStore,
+        description: Description,
+        keys: Keys | None,
+        on_close: Callable[[str], None],
+    ) -> None:
+        """Not for callers: use a client."""
+        self._segments = Segments(store, description, keys)
+        self._store = store
+        self._on_close = on_close
+        self._closed = ""
+        self._lock = self._segments.lock
+
+    @property
+    def spec(self) -> IndexSpec:
+        """Name, dimension, metric, mode, precision and scheme, as `Keys.evaluation` and `ServerIndex` take them."""
+        return self._segments.description.spec
+
+    @property
+    def name(self) -> str:
+        """The collection's name."""
+        return self.spec.collection
+
+    @property
+    def dimension(self) -> int:
+        """Numbers per vector."""
+        return self.spec.dimension
+
+    @property
+    def metric(self) -> str:
+        """`cosine`, `ip`, `l2` or `hamming`."""
+        return self.spec.metric
+
+    @property
+    def mode(self) -> str:
+        """`sealed`, `sealed-query`, `sealed-index` or `open`."""
+        return self.spec.mode
+
+    @property
+    def scheme(self) -> str:
+        """`sealed`, `paillier`, `damgard-jurik`, `okamoto-uchiyama` or `elgamal`."""
+        return self.spec.scheme
+
+    @property
+    def filterable(self) -> tuple[str, ...]:
+        """The metadata fields whose equality the server can test."""
+        return self._segments.description.filterable
+
+    @property
+    def owner(self) -> Owner:
+        """The half that holds the keys."""
+        return self._segments.owner
+
+    @property
+    def server(self) -> _native.ServerIndex:
+        """The half that searches, without a key. Loaded by the first use. Raises InvalidInput when it is not in this
+        process."""
+        with self._open():
+            half = self._segments.server
+            if not isinstance(half, LocalHalf):
+                raise InvalidInput(
+                    f"the server's half of collection {self.name!r} is not in this process; query() asks it."
+                )
+            return half.index
+
+    def add(
+        self,
+        ids: Id | Iterable[Id],
+        embeddings: Vectors,
+        metadatas: object | None = None,
+        documents: object | None = None,
+        *,
+        progress: Progress | None = None,
+    ) -> None:
+        """Seal and store n new rows.
+
+        `embeddings` has shape (n, dimension); `metadatas` (dicts of JSON values) and `documents` (strings)
+        have n entries, None where a row has none. `progress(done, total)` is called while rows are sealed.
+        Raises DuplicateId when an id repeats or is already here, InvalidInput, StorageError; nothing is added
+        then.
+        """
+        with self._open(write=True):
+            batch = Batch.of(self.spec, ids, embeddings, metadatas, documents)
+
+            def change() -> None:
+                self._segments.owner.refuse_known(batch.ids)
+                self._segments.write(batch, progress=progress)
+
+            self._segments.in_turn(change)
+
+    def upsert(
+        self,
+        ids: Id | Iterable[Id],
+        embeddings: Vectors,
+        metadatas: object | None = None,
+        documents: object | None = None,
+        *,
+        progress: Progress | None = None,
+    ) -> None:
+        """As `add`, but a row whose id is already here is replaced: vector, metadata and document."""
+        with self._open(write=True):
+            batch = Batch.of(self.spec, ids, embeddings, metadatas, documents)
+
+            def change() -> None:
+                known = [name for name in batch.ids if name in self._segments.owner]
+                self._segments.write(batch, replaced=known, progress=progress)
+
+            self._segments.in_turn(change)
+
+    def update(
+        self,
+        ids: Id | Iterable[Id],
+        embeddings: Vectors | None = None,
+        metadatas: object | None = None,
+        documents: object | None = None,
+    ) -> None:
+        """Change rows that are here: given metadata fields are laid over the old ones, documents and vectors
+        replace.
+
+        Without `embeddings` the vectors are unsealed and sealed again under a new nonce, which can cost them
+        the last digit of the seal's precision. Raises UnknownId, DuplicateId, InvalidInput; nothing is
+        changed then.
+        """
+        with self._open(write=True):
+            self._segments.current()
+            names = arrays.ids(ids)
+            arrays.distinct(names)
+            changes = records.check(names, metadatas, documents)
+            given = None if embeddings is None else arrays.vectors(embeddings, self.dimension, self.metric)
+            if given is not None:
+                arrays.same_length(len(names), given, "embeddings")
+
+            def change() -> None:
+                old = self._segments.records(names)
+                rows = self._segments.embeddings(names) if given is None else given
+                merged = [record.merged(*parts) for record, parts in zip(old, changes, strict=True)]
+                self._segments.write(Batch(names, rows, merged), replaced=names)
+
+            self._segments.in_turn(change)
+
+    def delete(self, ids: Id | Iterable[Id] | None = None, where: Mapping[str, Any] | None = None) -> int:
+        """Delete the rows with these ids, or those that pass the filter, or both at once; returns how many.
+
+        The sealed rows leave the disk with the next `optimize`. Raises UnknownId when one of `ids` is not
+        here; nothing is deleted then.
+        """
+        with self._open(write=True):
+            if ids is None and where is None:
+                raise InvalidInput(
+                    "delete() needs ids=... or where=...; to drop everything use delete_collection."
+                )
+            self._segments.current()
+            names = None if ids is None else list(dict.fromkeys(arrays.ids(ids)))
+
+            def change() -> int:
+                if names is not None:
+                    self._segments.owner.places(names)
+                passing = self._select(names, where)
+                self._segments.delete(passing)
+                return len(passing)
+
+            return self._segments.in_turn(change)
+
+    def get(
+        self,
+        ids: Id | Iterable[Id] | None = None,
+        where: Mapping[str, Any] | None = None,
+        include: Names[str] = GET_DEFAULT,
+        *,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> GetResult:
+        """Rows by id (in the order asked; ids that are not here are left out), by filter, or all of them.
+
+        `include` may name `metadatas`, `documents` and `embeddings`: those are unsealed, float32 (n,
+        dimension), to within the precision of the seal, and at unit length under metric cosine. `limit` and
+        `offset` cut the list.
+        """
+        with self._open():
+            self._segments.current()
+            parts = check_include(include, GET_INCLUDE)
+            names = (
+                None if ids is None else [name for name in arrays.ids(ids) if name in self._segments.owner]
+            )
+            start = arrays.count(offset + 1, "offset + 1") - 1
+            stop = None if limit is None else start + arrays.count(limit + 1, "limit + 1") - 1
+            return self._segments.in_turn(
+                lambda: self._rows(self._select(names, where)[start:stop], parts),
+            )
+
+    def peek(self, limit: int = 10) -> GetResult:
+        """The first rows, in the order of insertion, with metadata and documents."""
+        return self.get(limit=limit)
+
+    def count(self) -> int:
+        """Rows stored and not deleted; on a server, as of its latest answer."""
+        with self._open():
+            return len(self._segments.owner)
+
+    def query(
+        self,
+        query_embeddings: Vectors,
+        n_results: int | None = None,
+        where: Mapping[str, Any] | None = None,
+        include: Names[str] | None = None,
+        *,
+        within: float | None = None,
+    ) -> QueryResult:
+        """The rows closest to each of n queries, shape (n, dimension) or (dimension,), closest first.
+
+        `n_results` is 10 unless given; fewer come back when fewer are here. `within` keeps the rows at a
+        distance of at most that, all of them unless `n_results` is given too. `where` keeps the rows whose
+        metadata passes: equality on `filterable` fields is tested by the server on keyed hashes, anything
+        else here after decryption. `include` is distances, scores, metadatas and documents unless given; distances
+        and scores where the collection is on a server, see `HttpClient`.
+
+        Returns `ids`, and per `include`: `distances` (lower is closer: 1 − cosine, 1 − inner product, squared
+        Euclidean, or differing bits), `scores` (higher is closer: cosine, inner product, or minus the
+        distance), `metadatas`, `documents`, `embeddings`. Scores are rounded as `Owner.open` says. Raises
+        InvalidInput.
+        """
+        with self._open():
+            parts = check_include(self._query_default if include is None else include, QUERY_INCLUDE)
+            queries = arrays.vectors(query_embeddings, self.dimension, self.metric, what="query_embeddings")
+            test = None if where is None else Where(where, self.filterable)
+            if n_results is None:
+                limit = 10 if within is None else None
+            else:
+                limit = arrays.count(n_results, "n_results")
+            radius = None if within is None else arrays.finite(within, "within")
+            found, rows = self._segments.in_turn(lambda: self._hits(queries, limit, radius, test, parts))
+            return QueryResult(
+                ids=[matches.ids for matches in found],
+                distances=[m.distances.tolist() for m in found] if "distances" in parts else None,
+                scores=[m.scores.tolist() for m in found] if "scores" in parts else None,
+                metadatas=[r["metadatas"] or [] for r in rows] if "metadatas" in parts else None,
+                documents=[r["documents"] or [] for r in rows] if "documents" in parts else None,
+                embeddings=[_present(r["embeddings"]) for r in rows] if "embeddings" in parts else None,
+                include=parts,
+            )
+
+    def evaluate(self, query: bytes) -> bytes:
+        """The encrypted answer of the server's half to query bytes that somebody else made, see `Probe`. Opens nothing.
+        Raises InvalidInput or CorruptData for other bytes."""
+        with self._open():
+            return self._segments.in_turn(lambda: self._segments.server.evaluate(query).data)
+
+    def optimize(self, *, progress: Progress | None = None) -> None:
+        """Merge small segments and drop deleted rows, by unsealing and sealing again under a new nonce.
+
+        Each merge is one commit: killed half-way, the collection is whole. `progress(done, total)` counts
+        rows.
+        """
+        with self._open(write=True):
+            optimize(self._segments, progress)
+
+    def writer_card(self, writer: str = "writer") -> WriterCard:
+        """A card for somebody who may add rows and read none, see `Writer`. It holds no secret, but whoever has it, and is
+        let in by the store, can add rows that the owner takes for the writer's. Tell the writer its `fingerprint` by
+        another way. The same name gives the same card. Raises InvalidInput in mode `open`."""
+        with self._open():
+            return self._segments.owner.writer_card(writer, self.filterable)
+
+    def adopt(self, *, progress: Progress | None = None) -> int:
+        """Seal the rows that writers added again as the owner's own, which makes their filter tags; returns how many.
+
+        Until then their rows are found and read like others, a filter on them is applied here, and where two have an id
+        the row committed last counts. `optimize` does this too.
+        """
+        with self._open(write=True):
+            return adopt(self._segments, progress)
+
+    def discard(self, segments: Iterable[str]) -> int:
+        """Remove segments that writers sealed, by the ids that `info()` lists: those that don't open, or should not have
+        come. Returns the rows removed. Raises InvalidInput for other segments; nothing is removed then."""
+        with self._open(write=True):
+            wanted = [_segment_id(one) for one in segments]
+            return self._segments.in_turn(lambda: discard(self._segments, wanted))
+
+    def rotate_keys(self, keys: Keys, *, overlap: bool = False, progress: Progress | None = None) -> None:
+        """Seal everything again under new keys, each segment under a new nonce and in a commit of its own.
+
+        Interrupted, it goes on with the next call, to which only the new keys have to be given: from the first commit on
+        they open the whole collection. The old ones open it meanwhile only with `overlap`, which stores the new keys
+        encrypted under the old until the end; leave it out if the old ones may be known to others. Afterwards the old
+        keys are refused, writers need new cards, and the client must be opened with the new keys. Under the additively
+        homomorphic schemes all is one commit, with a new key pair. `progress(done, total)` counts rows. Raises
+        InvalidInput when a rotation to other keys is under way.
+        """
+        with self._open(write=True):
+            if not isinstance(keys, Keys):
+                raise InvalidInput(f"keys must be ciphervec.Keys, got {type(keys).__name__}.")
+            if self.mode == "open":
+                raise InvalidInput("mode 'open' has no keys to change: nothing in it is sealed.")
+            rotate_keys(self._segments, keys, overlap, progress)
+
+    def rotate_query_key(self) -> None:
+        """Begin the next epoch: a new query key, so that one leaked epoch opens no other. Vectors stay as
+        they are. Raises InvalidInput under the additively homomorphic schemes, whose queries are plain."""
+        with self._open(write=True):
+            self._segments.in_turn(self._segments.rotate)
+
+    def refresh(self) -> None:
+        """See what another process has committed since this collection was opened with `read_only=True`, or what other
+        clients of its server have.
+
+        A reader of a folder stays at the commit it found; once the writer has optimized, blocks of that commit may be
+        gone (CorruptData says so). For the writer of a folder, who is always current, this does nothing.
+        """
+        with self._open():
+            self._segments.refresh()
+
+    def verify(self, *, progress: Progress | None = None) -> dict[str, Any]:
+        """Read and check every stored block; `progress(done, total)` counts bytes.
+
+        Returns the `files` and `bytes` checked. Raises CorruptData naming the file and offset of every fault.
+        """
+        with self._open():
+            return self._store.verify(progress)
+
+    def info(self) -> dict[str, Any]:
+        """What is stored and what protects it: sizes in bytes, counts, the key id, `security` as
+        `IndexSpec.security`.
+
+        `writers`: rows by the name of the writer, until they are adopted; `written_segments`: their segments. `shadowed`:
+        rows whose id was added again later, to be deleted with the next change. `refused`: writers' segments that don't
+        open and are passed over. `rotation`: the keys it comes from and goes to, while it is under way."""
+        with self._open():
+            entries = self._segments.entries()
+            sizes = {
+                name: sum(s.blobs.get(name, 0) for s in entries)
+                for name in (ROWS, SIDECAR, RECORDS, TAGS, WRAP)
+            }
+            owner, description = self._segments.owner, self._segments.description
+            refused = set(owner.refused())
+            stored = sum(segment.rows for segment in entries)
+            unread = sum(s.rows - len(s.deleted) for s in entries if s.id in refused)
+            writers: dict[str, int] = {}
+            for segment in entries:
+                if (writer := owner.writer_of(segment.id)) is not None:
+                    writers[writer] = writers.get(writer, 0) + segment.rows - len(segment.deleted)
+            rotation = description.rotation
+            return {
+                "name": self.name,
+                "dimension": self.dimension,
+                "metric": self.metric,
+                "mode": self.mode,
+                "precision": self.spec.precision,
+                "scheme": self.scheme,
+                "bits": self.spec.bits,
+                "filterable": list(self.filterable),
+                "key_id": description.key_id,
+                "epoch": description.epoch,
+                "rotation": None
+                if rotation is None
+                else {"from": rotation.previous_id, "to": description.key_id},
+                "count": len(owner),
+                "deleted": stored - len(owner) - unread,
+                "segments": len(entries),
+                "writers": writers,
+                "written_segments": {
+                    segment.id.hex(): writer
+                    for segment in entries
+                    if (writer := owner.writer_of(segment.id)) is not None
+                },
+                "shadowed": len(owner.shadowed()),
+                "refused": [segment.hex() for segment in owner.refused()],
+                "bytes": sizes,
+                "bytes_total": sum(sizes.values()),
+                "bytes_per_vector": (sizes[ROWS] + sizes[SIDECAR]) / stored if stored else 0.0,
+                "security": self.spec.security(),
+            }
+
+    def close(self) -> None:
+        """Release the folder for another writer. The collection can't be used afterwards; closing twice is
+        fine."""
+        with self._lock:
+            if not self._closed:
+                self._shut("closed")
+                self._on_close(self.name)
+
+    def _shut(self, state: str) -> None:
+        with self._lock:
+            self._closed = state
+            self._store.close()
+
+    def __len__(self) -> int:
+        return self.count()
+
+    def __contains__(self, id: object) -> bool:
+        with self._open():
+            return id in self._segments.owner
+
+    def __enter__(self) -> Collection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = f", {self._closed}" if self._closed else f", {len(self._segments.owner):,} rows"
+        scheme = "" if self.scheme == "sealed" else f" by {self.scheme}"
+        return f"<ciphervec.{type(self).__name__} {self.name!r}, {self.dimension}-d {self.metric}, {self.mode}{scheme}{state}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a Collection holds secret keys and can't be pickled. Open its folder again with the keys."
+        )
+
+    @contextlib.contextmanager
+    def _open(self, *, write: bool = False) -> Iterator[None]:
+        with self._lock:
+            if self._closed:
+                raise CiphervecError(
+                    f"collection {self.name!r} was {self._closed}; get it again from the client."
+                )
+            if write and self._store.read_only:
+                raise StorageError(
+                    f"collection {self.name!r} was opened with read_only=True; open it for writing."
+                )
+            self._segments.settle()
+            yield
+
+    def _hits(
+        self,
+        queries: FloatArray,
+        count: int | None,
+        within: float | None,
+        where: Where | None,
+        parts: list[str],
+    ) -> tuple[list[Matches], list[GetResult]]:
+        """The matches of each query, and the parts asked for of their rows."""
+        found = self._segments.search(queries, count, within, where)
+        wanted = [part for part in parts if part in GET_INCLUDE]
+        return found, [self._rows(matches.ids, wanted) for matches in found]
+
+    def _select(self, names: list[Id] | None, where: Mapping[str, Any] | None) -> list[Id]:
+        if where is None:
+            return self._segments.owner.ids() if names is None else names
+        passing = self._segments.matching(Where(where, self.filterable))
+        if names is None:
+            return passing
+        allowed = set(passing)
+        return [name for name in names if name in allowed]
+
+    def _rows(self, names: list[Id], parts: list[str]) -> GetResult:
+        opened = self._segments.records(names) if {"metadatas", "documents"} & set(parts) else []
+        return GetResult(
+            ids=names,
+            metadatas=[record.metadata for record in opened] if "metadatas" in parts else None,
+            documents=[record.document for record in opened] if "documents" in parts else None,
+            embeddings=self._segments.embeddings(names) if "embeddings" in parts else None,
+            include=parts,
+        )
+
+
+def _segment_id(text: object) -> bytes:
+    try:
+        return bytes.fromhex(str(text))
+    except ValueError:
+        raise InvalidInput(f"a segment's id is 32 hexadecimal digits, got {text!r}.") from None
+
+
+def _present(array: Any) -> Any:
+    return np.empty((0, 0), np.float32) if array is None else array

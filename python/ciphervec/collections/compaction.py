@@ -1,0 +1,101 @@
+"""Worn segments, and those of writers, leave; full ones of the owner's come. Each step is one commit. Key owner's side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from ..errors import InvalidInput
+from .batch import Batch
+from .segments import Segments
+from .store import Progress
+from .write_batch import WRAP, Change, StoredSegment
+
+
+def optimize(segments: Segments, progress: Progress | None = None) -> None:
+    """Merge small segments and those with deleted rows into full ones, and seal those of writers again."""
+    _merge_all(segments, [segment.id for segment in _worn(segments)], progress)
+    segments.store.purge()
+
+
+def adopt(segments: Segments, progress: Progress | None = None) -> int:
+    """Seal writers' segments again as the owner's own; returns how many rows they had."""
+    owner = segments.owner
+    written = [one for one in segments.entries() if owner.writer_of(one.id) is not None]
+    before = len(owner.shadowed())
+    rows = sum(segment.rows - len(segment.deleted) for segment in written)
+    _merge_all(segments, [segment.id for segment in written], progress)
+    return rows - before
+
+
+def discard(segments: Segments, segment_ids: Sequence[bytes]) -> int:
+    """Remove whole segments that a writer sealed, readable or not; returns their rows. Raises InvalidInput for
+    others."""
+    wanted = dict.fromkeys(segment_ids)
+    written = {one.id: one for one in segments.entries() if WRAP in one.blobs}
+    for segment_id in wanted:
+        if segment_id not in written:
+            raise InvalidInput(
+                f"segment {segment_id.hex()} is none that a writer sealed; nothing was removed. info() lists those."
+            )
+    segments.commit(Change(remove=list(wanted)), ())
+    segments.reload()  # rows whose ids these had taken over are back
+    return sum(written[one].rows - len(written[one].deleted) for one in wanted)
+
+
+def reseal(segments: Segments, taken: Sequence[StoredSegment]) -> None:
+    """Put one new segment in the place of these, in one commit."""
+    change = Change(remove=[segment.id for segment in taken])
+    batches = list(segments.live(taken))
+    ids = [name for batch in batches for name in batch.ids]
+    if ids:
+        rows = np.concatenate([batch.rows for batch in batches])
+        records = [record for batch in batches for record in batch.records]
+        change.add.append(segments.seal_part(Batch(ids, rows, records), len(segments.owner)))
+    segments.drop_rows(change, ())
+    segments.commit(change, ())
+
+
+def _worn(segments: Segments) -> list[StoredSegment]:
+    """Segments worth sealing again: with deleted rows, or small when there are several small ones, or a writer's."""
+    owner = segments.owner
+    refused = set(owner.refused())
+    entries = [segment for segment in segments.entries() if segment.id not in refused]
+    limit = segments.segment_rows // 2
+    small = [segment for segment in entries if segment.rows - len(segment.deleted) < limit]
+    again = {segment.id for segment in small} if len(small) > 1 else set()
+    again.update(segment_id for segment_id, _ in owner.shadowed())
+    again.update(segment.id for segment in entries if owner.writer_of(segment.id) is not None)
+    return [segment for segment in entries if segment.deleted or segment.id in again]
+
+
+def _merge_all(segments: Segments, worn: Sequence[bytes], progress: Progress | None) -> None:
+    sizes = {segment.id: segment.rows for segment in segments.entries()}
+    total = sum(sizes[one] for one in worn)
+    done = 0
+    while worn:
+        taken = segments.in_turn(partial(_merge, segments, worn))
+        worn = worn[len(taken) :]
+        done += sum(sizes[one] for one in taken)
+        if progress is not None:
+            progress(done, total)
+
+
+def _merge(segments: Segments, worn: Sequence[bytes]) -> Sequence[bytes]:
+    """Seal the first of these segments again, as many as make a full one; returns which. Others may have removed some of
+    them already."""
+    entries = {segment.id: segment for segment in segments.entries()}
+    first: list[bytes] = []
+    taken: list[StoredSegment] = []
+    live = 0
+    for segment_id in worn:
+        if live >= segments.segment_rows:
+            break
+        first.append(segment_id)
+        if segment_id in entries:
+            taken.append(entries[segment_id])
+            live += taken[-1].rows - len(taken[-1].deleted)
+    reseal(segments, taken)
+    return first

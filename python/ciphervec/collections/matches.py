@@ -1,0 +1,78 @@
+"""A metric's raw scores enter; distances, scores and the answer to one query leave. Runs on the key owner's
+side.
+
+| metric    | distance (lower is closer)      | score (higher is closer)  |
+|-----------|---------------------------------|---------------------------|
+| `cosine`  | 1 − cos(q, x), 0 to 2           | cos(q, x), −1 to 1        |
+| `ip`      | 1 − q·x, any real               | q·x                       |
+| `l2`      | \\|q − x\\|², squared Euclidean | −\\|q − x\\|²             |
+| `hamming` | number of differing bits        | −(number of them)         |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..ingest.arrays import Id, ScoreArray
+
+METRICS = ("cosine", "ip", "l2", "hamming")
+
+
+@dataclass(frozen=True, eq=False)
+class Matches:
+    """The answer to one query, closest first. Ties are broken by the order of insertion.
+
+    `ids` is a list of k ids, `distances` and `scores` are float64 arrays of shape (k,); the module's table
+    says what they are under each metric.
+    """
+
+    ids: list[Id]
+    distances: ScoreArray
+    scores: ScoreArray
+
+    @property
+    def keys(self) -> list[Id]:
+        """The ids under the name that `Index.add` gives them."""
+        return self.ids
+
+    def to_list(self) -> list[tuple[Id, float]]:
+        """(id, distance) pairs."""
+        return list(zip(self.ids, map(float, self.distances), strict=True))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __iter__(self) -> Iterator[tuple[Id, float]]:
+        return iter(self.to_list())
+
+    def __eq__(self, other: object) -> Any:
+        if not isinstance(other, Matches):
+            return NotImplemented
+        return self.ids == other.ids and np.array_equal(self.scores, other.scores)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def of_raw(metric: str, ids: list[Id], raw: ScoreArray) -> Matches:
+    """Read the native scores: the similarity under cosine and ip, the distance under l2 and hamming.
+
+    Rows are chosen and ranked at full precision and reported rounded. Under ip and l2 the lengths scale the
+    rounding, so neighbours closer than it could stand in the wrong order; they are put in the reported one.
+    """
+    similar = metric in ("cosine", "ip")
+    if metric == "cosine":
+        raw = np.clip(raw, -1, 1)  # a perfect match may decode one rounding step beyond
+    distances, scores = (1.0 - raw, raw) if similar else (raw, -raw)
+    if np.any(distances[1:] < distances[:-1]):
+        order = np.argsort(distances, kind="stable")
+        ids, distances, scores = [ids[i] for i in order], distances[order], scores[order]
+    return Matches(ids, distances, scores)
+
+
+def raw_threshold(metric: str, within: float) -> float:
+    """The native threshold that keeps the rows at a distance of at most `within`."""
+    return 1.0 - within if metric in ("cosine", "ip") else within

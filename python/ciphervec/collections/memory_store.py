@@ -1,0 +1,118 @@
+"""Store in memory: sealed blobs enter in commits and leave until the process ends. Holds no key: the server's side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import ciphervec._native as _native
+
+from .._native import IndexSpec
+from .server_backend import LocalHalf, ServerHalf
+from .store import CollectionStore, Progress, exists, not_found
+from .write_batch import ROWS, TAGS, Change, StoredSegment
+
+
+class MemoryStore:
+    """One collection in memory. The sealed rows live in the `ServerIndex` once it has them."""
+
+    read_only = False
+    shared = False
+
+    def __init__(self, meta: bytes, attachments: Mapping[str, bytes]) -> None:
+        self._meta = meta
+        self._segments: dict[bytes, StoredSegment] = {}
+        self._blobs: dict[tuple[bytes, str], bytes] = {}
+        self._attachments = dict(attachments)
+        self._loaded: dict[bytes, _native.ServerIndex] = {}
+        self._version = 0
+
+    @property
+    def version(self) -> int:
+        return self._version
+
+    def meta(self) -> bytes:
+        return self._meta
+
+    def segments(self) -> list[StoredSegment]:
+        return list(self._segments.values())
+
+    def commit(self, change: Change) -> None:
+        for segment_id in change.remove:
+            for name in self._segments.pop(segment_id).blobs:
+                self._blobs.pop((segment_id, name), None)
+            self._loaded.pop(segment_id, None)
+        for segment_id, rows in change.delete_rows.items():
+            old = self._segments[segment_id]
+            self._segments[segment_id] = old._replace(deleted=sorted({*old.deleted, *rows}))
+        for new in change.add:
+            sizes = {name: len(blob) for name, blob in new.blobs.items()}
+            self._segments[new.id] = StoredSegment(new.id, new.rows, sizes, [])
+            self._blobs.update({(new.id, name): blob for name, blob in new.blobs.items()})
+        self._meta = self._meta if change.meta is None else change.meta
+        self._attachments.update(change.attachments)
+        self._version += 1
+
+    def prefetch(self, segment_ids: Sequence[bytes], blob: str) -> None:
+        pass
+
+    def server(self, spec: IndexSpec) -> ServerHalf:
+        return LocalHalf(spec, self)
+
+    def read(self, segment_id: bytes, blob: str) -> bytes:
+        return self._blobs[segment_id, blob]
+
+    def load_into(self, server: _native.ServerIndex, segment_id: bytes, *, tagged: bool) -> None:
+        rows = self._blobs.pop((segment_id, ROWS), None)
+        if rows is None:  # the collection was closed and is opened again
+            rows = self._loaded[segment_id].segment(segment_id)
+        server.add(rows, self.read(segment_id, TAGS) if tagged else None)
+        self._loaded[segment_id] = server
+
+    def attachment(self, name: str) -> bytes:
+        return self._attachments[name]
+
+    def verify(self, progress: Progress | None) -> dict[str, Any]:
+        total = sum(sum(segment.blobs.values()) for segment in self.segments())
+        if progress is not None:
+            progress(total, total)
+        return {"files": 0, "bytes": total}
+
+    def refresh(self) -> bool:
+        return False
+
+    def purge(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class MemoryDatabase:
+    """Collections that end with the process."""
+
+    def __init__(self) -> None:
+        self._stores: dict[str, MemoryStore] = {}
+
+    def names(self) -> list[str]:
+        return sorted(self._stores)
+
+    def check_new(self, name: str) -> None:
+        if name in self._stores:
+            raise exists(name)
+
+    def create(self, name: str, meta: bytes, attachments: Mapping[str, bytes]) -> CollectionStore:
+        self.check_new(name)
+        self._stores[name] = MemoryStore(meta, attachments)
+        return self._stores[name]
+
+    def open(self, name: str) -> CollectionStore:
+        if name not in self._stores:
+            raise not_found(name, self.names())
+        return self._stores[name]
+
+    def drop(self, name: str, release: Callable[[], object]) -> None:
+        if name not in self._stores:
+            raise not_found(name, self.names())
+        release()
+        del self._stores[name]

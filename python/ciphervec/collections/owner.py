@@ -1,0 +1,374 @@
+"""Vectors enter, sealed segments and queries leave; encrypted answers enter, matches leave. The key owner's
+half.
+
+The other half is `ServerIndex`, which never sees a key. Everything between the two is bytes, so that anything
+that carries bytes can stand between them:
+
+    owner, server = Owner(keys, spec), ServerIndex(spec)
+    server.set_evaluation_keys(owner.evaluation().to_bytes())
+    server.add(owner.seal(ids, embeddings).segment)
+    query = owner.query(questions)
+    response = server.evaluate(query.to_bytes())
+    matches = query.open(response, count=10)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NoReturn
+
+import numpy as np
+
+import ciphervec._native as _native
+
+from .._native import EvaluationKeys, IndexSpec, RecordBatch, SealedSegment, WriterCard
+from ..errors import DuplicateId, InvalidInput, UnknownId
+from ..ingest import arrays
+from ..ingest.arrays import FloatArray, Id, Vectors
+from .keys import Keys, native_for
+from .matches import Matches, of_raw, raw_threshold
+
+
+def has_key_pair(spec: IndexSpec) -> bool:
+    """Whether indexes of this description have a key pair each, as under the additively homomorphic schemes."""
+    return spec.scheme != "sealed"
+
+
+class SealedQuery:
+    """One batch of queries: `to_bytes()` goes to the server, the secrets that open the answer stay in this
+    object."""
+
+    def __init__(self, owner: Owner, native: _native.SealedQuery) -> None:
+        """Not for callers: `Owner.query` makes these."""
+        self._owner = owner
+        self._native = native
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that go to the server."""
+        return self._native.nbytes
+
+    @property
+    def rows(self) -> int:
+        """Queries in the batch."""
+        return self._native.rows
+
+    def to_bytes(self) -> bytes:
+        """What `ServerIndex.evaluate` takes. In modes `sealed` and `sealed-query` it shows the server
+        nothing."""
+        return self._native.to_bytes()
+
+    def open(
+        self,
+        response: bytes,
+        count: int | None = 10,
+        *,
+        within: float | None = None,
+        allow: Sequence[Id] | None = None,
+    ) -> list[Matches]:
+        """Decrypt the server's answer: one `Matches` per query. As `Owner.open(query, response, ...)`."""
+        return self._owner.open(self, response, count, within=within, allow=allow)
+
+    def timings(self) -> dict[str, float]:
+        """Milliseconds spent making the query, and opening the answer once `open` has run."""
+        return self._native.timings()
+
+    def __repr__(self) -> str:
+        return f"<ciphervec.SealedQuery of {self.rows} rows, {self.nbytes:,} bytes to send>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a SealedQuery holds secrets and can't be pickled. Send query.to_bytes() instead.")
+
+
+class Owner:
+    """The half that holds the keys: seals vectors, asks, and opens answers.
+
+    It remembers the ids and norms of what it sealed. On another machine, or after a restart, hand it the
+    sealed sidecars again with `attach`.
+    """
+
+    def __init__(
+        self,
+        keys: Keys | None,
+        spec: IndexSpec,
+        *,
+        epoch: int = 0,
+        mask_seed: bytes | None = None,
+        previous: Keys | None = None,
+    ) -> None:
+        """`keys` may be None in mode `open` only. An index that was given new keys keeps the `mask_seed` it began with;
+        while that is under way, `previous` are the keys that some segments are still sealed under. Raises
+        InvalidInput."""
+        if not isinstance(spec, IndexSpec):
+            raise InvalidInput(f"spec must be an IndexSpec, got {type(spec).__name__}.")
+        self._keys = native_for(keys, spec)
+        self._native = _native.Owner(
+            self._keys, spec, mask_seed, None if previous is None else native_for(previous, spec)
+        )
+        self._catalogue = _native.Catalogue()
+        self._spec = spec
+        self.epoch = epoch
+
+    @property
+    def spec(self) -> IndexSpec:
+        """Name, dimension, metric, mode, precision and scheme."""
+        return self._spec
+
+    @property
+    def key_id(self) -> str:
+        """The public name of the key that seals here."""
+        return self._native.key_id
+
+    @property
+    def has_key_pair(self) -> bool:
+        """Whether the scheme is one with a key pair for each index, which is generated or opened before use."""
+        return has_key_pair(self._spec)
+
+    def generate_key_pair(self) -> None:
+        """Make the key pair of a new index, once: some seconds for long keys. Raises InvalidInput."""
+        self._native.generate_key_pair()
+
+    def sealed_key_pair(self) -> bytes:
+        """The key pair, encrypted under the owner's key and bound to this index: to be kept beside it."""
+        return self._native.sealed_key_pair()
+
+    def open_key_pair(self, sealed: bytes) -> None:
+        """Take in what `sealed_key_pair` gave, after a restart. Raises CorruptData."""
+        self._native.open_key_pair(sealed)
+
+    def evaluation(self) -> EvaluationKeys:
+        """What the server needs for this epoch's queries, see `Keys.evaluation`; the public key, if the index has a
+        key pair."""
+        return self.evaluation_at(self.epoch)
+
+    def evaluation_at(self, epoch: int) -> EvaluationKeys:
+        """The evaluation keys of another epoch, to hand over before `epoch` is changed."""
+        return self._native.public_key() if self.has_key_pair else self._native.evaluation(epoch)
+
+    @property
+    def mask_seed(self) -> bytes:
+        """The 32 bytes that the public masks come from; they outlive the keys."""
+        return self._native.mask_seed
+
+    def writer_card(self, writer: str, filterable: Sequence[str] = ()) -> WriterCard:
+        """What the writer of this name needs in order to seal for this index, see `Writer`. The same name gives the same
+        card."""
+        return self._native.writer_card(writer, list(filterable))
+
+    def knows_card(self, card: WriterCard) -> bool:
+        """Whether this owner made the card, and nothing of it was changed since."""
+        return self._native.knows_card(card)
+
+    def seal_keys(self, keys: Keys) -> bytes:
+        """Other keys, encrypted under this owner's and bound to this index: for the time of a rotation."""
+        return self._native.seal_keys(keys._native)
+
+    def open_keys(self, sealed: bytes) -> Keys:
+        """What `seal_keys` was given. Raises CorruptData."""
+        return Keys(self._native.open_keys(sealed))
+
+    def seal_records(self, segment_id: bytes, ids: Sequence[Id], payloads: Sequence[bytes]) -> RecordBatch:
+        """Encrypt one payload per id, each bound to this collection, segment, row and id."""
+        return self._native.seal_records(segment_id, ids, payloads)
+
+    def open_record(self, segment_id: bytes, records: RecordBatch, row: int, id: Id) -> bytes:
+        """Decrypt one payload. Raises CorruptData when it was sealed for another place, or changed."""
+        return self._native.open_record(segment_id, records, row, id, self._catalogue)
+
+    def filter_tag(self, field: str, value: bytes) -> bytes:
+        """The keyed hash under which the server can test `field == value` without learning either."""
+        return self._native.filter_tag(field, value)
+
+    def row_ids(self) -> dict[bytes, list[Id | None]]:
+        """Per segment, the id of each row, None where the row is deleted."""
+        return dict(self._catalogue.rows())
+
+    def seal(
+        self,
+        ids: Id | Iterable[Id],
+        embeddings: Vectors,
+        *,
+        attach: bool = True,
+        expected: int | None = None,
+    ) -> SealedSegment:
+        """Seal n ids and an (n, d) array into a new immutable segment under a fresh nonce.
+
+        `.segment` is for the server; `.sidecar` (ids and norms, encrypted) is for the owner, wherever it is
+        kept. Unless `attach=False`, the rows count as stored from now on: queries expect the server to have
+        them. When more segments follow, `expected` rows in all let each be packed for the whole. Raises
+        InvalidInput, or DuplicateId when an id repeats or is already attached; nothing is sealed then.
+        """
+        names = arrays.ids(ids)
+        rows = arrays.vectors(embeddings, self._spec.dimension, self._spec.metric)
+        arrays.same_length(len(names), rows, "embeddings")
+        if not names:
+            raise InvalidInput("there is nothing to seal: 0 ids were given.")
+        arrays.distinct(names)
+        if attach:
+            self.refuse_known(names)
+        segment = self.seal_checked(names, rows, expected)
+        if attach:
+            self.attach(segment.id, segment.sidecar)
+        return segment
+
+    def seal_checked(self, ids: Sequence[Id], rows: FloatArray, expected: int | None) -> SealedSegment:
+        """As `seal(attach=False)`, for ids and rows that `arrays` has checked already."""
+        return self._native.seal(rows, ids, expected)
+
+    def refuse_known(self, ids: Sequence[Id]) -> None:
+        """Raise DuplicateId when one of `ids` is attached already."""
+        for name, place in zip(ids, self._catalogue.locate_many(ids), strict=True):
+            if place is not None:
+                raise DuplicateId(
+                    f"id {name!r} is already in {self._spec.collection!r}; nothing was written. "
+                    "Use upsert to replace it, or update to change it."
+                )
+
+    def attach(
+        self,
+        segment_id: bytes,
+        sidecar: bytes,
+        deleted_rows: Sequence[int] = (),
+        *,
+        wrap: bytes | None = None,
+    ) -> None:
+        """Take in the sidecar of a segment that the server holds; with its `wrap`, if a writer sealed it. Raises WrongKey
+        or CorruptData.
+
+        Ids that are known already are taken over from a writer's segment, and by one: the row attached last counts.
+        """
+        self._catalogue.add(self._native, segment_id, sidecar, deleted_rows, wrap)
+
+    def refuse(self, segment_id: bytes) -> None:
+        """Pass over a segment that does not open: answers may contain it, matches don't."""
+        self._catalogue.refuse(segment_id)
+
+    def refused(self) -> list[bytes]:
+        """Segments that are passed over."""
+        return self._catalogue.refused()
+
+    def shadowed(self) -> list[tuple[bytes, int]]:
+        """The (segment id, row) places whose id a segment attached later has taken over, until `settle`."""
+        return self._catalogue.shadowed()
+
+    def settle(self) -> None:
+        """Forget `shadowed`: a commit has deleted these rows."""
+        self._catalogue.settle()
+
+    def writer_of(self, segment_id: bytes) -> str | None:
+        """The name of the writer who sealed a segment; None if it was the owner."""
+        origin = self._catalogue.origin(segment_id)
+        return None if origin is None else origin[1]
+
+    def is_own(self, segment_id: bytes) -> bool:
+        """Whether a segment is sealed under the owner's present key, and not by a writer or before a rotation."""
+        origin = self._catalogue.origin(segment_id)
+        return origin is not None and origin[0] == "owner"
+
+    def detach(self, segment_id: bytes) -> None:
+        """Forget a segment that the server has removed."""
+        self._catalogue.remove(segment_id)
+
+    def forget(self, ids: Id | Iterable[Id]) -> list[tuple[bytes, int]]:
+        """Leave these rows out of every answer from now on; returns their (segment id, row) places.
+
+        The server still holds the sealed rows, and does not learn which they are. Raises UnknownId; nothing
+        changes.
+        """
+        names = arrays.ids(ids)
+        self.places(names)
+        return [place for name in names if (place := self._catalogue.mark_deleted(name)) is not None]
+
+    def places(self, ids: Sequence[Id]) -> list[tuple[bytes, int]]:
+        """The (segment id, row) of every id. Raises UnknownId."""
+        found = []
+        for name, place in zip(ids, self._catalogue.locate_many(ids), strict=True):
+            if place is None:
+                raise UnknownId(
+                    f"id {name!r} is not in {self._spec.collection!r}; nothing was changed. "
+                    "Ids are typed: 1 and '1' are different."
+                )
+            found.append(place)
+        return found
+
+    def query(self, embeddings: Vectors, *, tags: Sequence[bytes] = ()) -> SealedQuery:
+        """Seal a (d,) or (n, d) array of queries, n up to 4,096, for the segments attached now.
+
+        With `tags` (see `filter_tag`) the server answers for the rows that carry all of them. Raises
+        InvalidInput.
+        """
+        rows = arrays.vectors(embeddings, self._spec.dimension, self._spec.metric, what="query_embeddings")
+        if len(rows) == 0:
+            raise InvalidInput("there is nothing to ask: 0 query rows were given.")
+        return SealedQuery(self, self._native.query(rows, self._catalogue, self.epoch, tags))
+
+    def read_query(self, query: bytes) -> SealedQuery:
+        """Take in the bytes of a plain query that somebody else made (see `Probe`), in order to open its answer. Raises
+        InvalidInput or CorruptData for probes that are not unit vectors, filter tags, and modes or metrics that probes
+        don't have."""
+        return SealedQuery(self, self._native.read_query(query))
+
+    def open(
+        self,
+        query: SealedQuery,
+        response: bytes,
+        count: int | None = 10,
+        *,
+        within: float | None = None,
+        allow: Sequence[Id] | None = None,
+        newer: Sequence[bytes] = (),
+    ) -> list[Matches]:
+        """Decrypt and rank the server's answer: one `Matches` per query, at most `count` each (None: no
+        limit).
+
+        `within` keeps the rows at a distance of at most that, `allow` the ids it names. The answer covers every segment
+        attached, except that those in `newer`, attached since it was asked for, may be missing. Scores are rounded after
+        ranking, to 2⁻¹⁶ (wide precision 2⁻³⁰; under the additively homomorphic schemes 2⁻¹⁸, small 2⁻¹⁴, wide
+        2⁻⁴⁴). Raises CorruptData when the answer is not one to this query.
+        """
+        if count is not None:
+            count = arrays.count(count, "count")
+        threshold = (
+            None if within is None else raw_threshold(self._spec.metric, arrays.finite(within, "within"))
+        )
+        if count is None and threshold is None:
+            count = max(1, len(self))
+        found = self._native.open(query._native, response, self._catalogue, count, threshold, allow, newer)
+        return [of_raw(self._spec.metric, names, raw) for names, raw in found]
+
+    def unseal(self, segment: bytes, rows: Sequence[int] | None = None) -> FloatArray:
+        """The rows of a segment, or those numbered, at unit length, to within the precision of the seal: float32
+        (n, d).
+
+        Deleted rows included; under `hamming` exactly -1 and +1. `rescale` gives them their lengths again.
+        Raises WrongKey or CorruptData.
+        """
+        return self._native.unseal(segment, self._catalogue, rows)
+
+    def rescale(self, ids: Sequence[Id], directions: FloatArray) -> FloatArray:
+        """Unsealed rows of these ids with the lengths they came with, which `ip` and `l2` keep; else unit
+        length."""
+        if self._spec.metric == "hamming":
+            return directions
+        lengths = np.sqrt(np.einsum("ij,ij->i", directions, directions, dtype=np.float64))
+        norms = self._catalogue.norms(ids)
+        scale = np.divide(norms, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+        return np.asarray(directions * scale[:, None], dtype=np.float32)
+
+    def ids(self) -> list[Id]:
+        """The ids attached and not deleted, in the order of insertion."""
+        return self._catalogue.ids()
+
+    def __contains__(self, id: object) -> bool:
+        return id in self._catalogue
+
+    def __len__(self) -> int:
+        return len(self._catalogue)
+
+    def __repr__(self) -> str:
+        return f"<ciphervec.Owner of {self._spec.collection!r}, {len(self):,} rows, key {self.key_id}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "an Owner holds secret keys and can't be pickled. Make it again from the keys and sidecars."
+        )

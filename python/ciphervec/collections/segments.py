@@ -1,0 +1,488 @@
+"""Checked rows enter; sealed segments, answers and opened records leave. Keeps owner, store and server in
+step.
+
+Order of every change: seal, commit to the store, and only then let the owner and the server know. A commit
+that fails leaves all three as they were.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+import ciphervec._native as _native
+
+from ..errors import CommitUncertain, Conflict, CorruptData, InvalidInput, UnsupportedVersion, WrongKey
+from ..ingest.arrays import FloatArray, Id
+from ..ingest.records import Metadata, Record, payload
+from ..ingest.where import Where, canonical
+from .batch import Batch
+from .keys import Keys
+from .matches import Matches
+from .owner import Owner
+from .server_backend import Answer, ServerHalf
+from .spec import Description
+from .store import CollectionStore, Progress
+from .write_batch import (
+    EVALUATION,
+    KEY_PAIR,
+    RECORDS,
+    ROWS,
+    SIDECAR,
+    TAGS,
+    WRAP,
+    Change,
+    NewSegment,
+    StoredSegment,
+)
+
+SEGMENT_ROWS = 65_536
+"""Rows after which `add` and `optimize` begin another segment."""
+
+KEY_PAIR_ROWS = 4_096
+"""The same under the additively homomorphic schemes, which take seconds for so many."""
+
+QUERY_ROWS = 1024
+"""Queries sent in one message; a longer batch takes several."""
+
+TURNS = 16
+"""How often a change, or a query, is tried anew because others committed in between."""
+
+T = TypeVar("T")
+
+
+def attachments(owner: Owner) -> dict[str, bytes]:
+    """What a new collection keeps beside its segments. Makes the key pair of the schemes that have one."""
+    if not owner.has_key_pair:
+        return {EVALUATION: owner.evaluation().to_bytes()}
+    owner.generate_key_pair()
+    return {EVALUATION: owner.evaluation().to_bytes(), KEY_PAIR: owner.sealed_key_pair()}
+
+
+class Segments:
+    """The segments of one collection, from the owner's point of view."""
+
+    def __init__(self, store: CollectionStore, description: Description, keys: Keys | None) -> None:
+        """Read the sidecars. The sealed rows are loaded by the first query. Raises CorruptData or
+        WrongKey."""
+        self.store = store
+        self.description = description
+        self.lock = threading.RLock()
+        self._keys = keys
+        self._losses = 0  # times that rows went away
+        self._load()
+
+    def _load(self) -> None:
+        self.owner = self.description.owner(self._keys)
+        self._open_key_pair()
+        self._server: ServerHalf | None = None
+        self._records: dict[bytes, _native.RecordBatch] = {}
+        self._tags: dict[bytes, _native.FilterTags] = {}
+        self._deleted: dict[bytes, list[int]] = {}  # of every segment that is attached
+        self._losses += 1
+        self._attach(self.store.segments())
+        self._in_step = True
+
+    def _attach(self, segments: Sequence[StoredSegment]) -> None:
+        self.store.prefetch([segment.id for segment in segments], SIDECAR)
+        self.store.prefetch([segment.id for segment in segments if WRAP in segment.blobs], WRAP)
+        for segment in segments:
+            sidecar = self.store.read(segment.id, SIDECAR)
+            if WRAP in segment.blobs:
+                self._attach_written(segment, sidecar, self.store.read(segment.id, WRAP))
+            else:
+                self.owner.attach(segment.id, sidecar, segment.deleted)
+            self._deleted[segment.id] = segment.deleted
+
+    def _attach_written(self, segment: StoredSegment, sidecar: bytes, wrap: bytes) -> None:
+        """A writer's segment. One that does not open, because its writer holds an old card or is none, must not stop the
+        owner from reading the others."""
+        before = len(self.owner.shadowed())
+        try:
+            self.owner.attach(segment.id, sidecar, segment.deleted, wrap=wrap)
+        except (CorruptData, InvalidInput, UnsupportedVersion, WrongKey):
+            self.owner.refuse(segment.id)
+        if len(self.owner.shadowed()) != before:
+            self._losses += 1
+
+    def _open_key_pair(self) -> None:
+        """What opens is what the owner sealed; the public key beside it, which anybody could write, must be its half."""
+        if not self.owner.has_key_pair:
+            return
+        self.owner.open_key_pair(self.store.attachment(KEY_PAIR))
+        if self.store.attachment(EVALUATION) != self.owner.evaluation().to_bytes():
+            raise CorruptData(
+                f"the public key kept with collection {self.description.spec.collection!r} is not the one of its key "
+                "pair: it was replaced or damaged. Restore the folder from a copy."
+            )
+
+    def refresh(self) -> None:
+        """Take in what others have committed since: sidecars of new segments, deletions, the epoch."""
+        if not self.store.refresh():
+            return
+        self._in_step = False
+        self._describe()
+        self._server = None
+        stored = {segment.id: segment for segment in self.store.segments()}
+        for segment_id in [old for old in self._deleted if old not in stored]:
+            self._detach(segment_id)
+        # An id may have moved from an old segment to a new one, so rows go before others come.
+        self._forget({old: stored[old].deleted for old in self._deleted})
+        self._attach([segment for segment in stored.values() if segment.id not in self._deleted])
+        self._in_step = True
+
+    def current(self) -> None:
+        """Refresh what others may have changed, before it is read here without asking the server."""
+        if self.store.shared:
+            self.refresh()
+
+    def reload(self) -> None:
+        """Read every sidecar again."""
+        self._load()
+
+    def take(self, described: Description, keys: Keys) -> None:
+        """Go on with other keys, which a commit has put into force."""
+        self.description, self._keys = described, keys
+        self._load()
+
+    def held(self) -> Keys:
+        """The keys given. Raises InvalidInput in mode `open`."""
+        if self._keys is None:
+            raise InvalidInput("mode 'open' has no keys to change.")
+        return self._keys
+
+    def live(self, taken: Sequence[StoredSegment]) -> Iterator[Batch]:
+        """The rows of these segments that are not deleted, unsealed: a batch each."""
+        rows_of = self.owner.row_ids()
+        for segment in taken:
+            live = [(row, name) for row, name in enumerate(rows_of[segment.id]) if name is not None]
+            names = [name for _, name in live]
+            rows = self._unsealed(segment.id, [row for row, _ in live])
+            records = [self.record(segment, row, name) for row, name in live]
+            yield Batch(names, self.owner.rescale(names, rows), records)
+
+    def settle(self) -> None:
+        """Read everything again if the last change was interrupted between its commit and its end, by
+        Ctrl-C say."""
+        if not self._in_step:
+            self.store.refresh()
+            self._describe()
+            self._load()
+
+    def _describe(self) -> None:
+        spec = self.description.spec
+        before = (self.description.key_id, self.description.rotation)
+        self.description = Description.from_bytes(self.store.meta(), spec.collection, self._keys)
+        if self.description.spec != spec:
+            raise CorruptData(
+                f"collection {spec.collection!r} is another one now, {self.description.spec!r}. Close it and open it "
+                "again."
+            )
+        if (self.description.key_id, self.description.rotation) != before:
+            # Another process gives the collection new keys, or has given them.
+            self._load()
+        self.owner.epoch = self.description.epoch
+
+    def _forget(self, deleted: dict[bytes, list[int]]) -> None:
+        """Mark rows of attached segments as deleted that others have deleted."""
+        changed = {
+            segment_id: set(rows).difference(self._deleted[segment_id])
+            for segment_id, rows in deleted.items()
+            if len(rows) != len(self._deleted[segment_id])
+        }
+        if not changed:
+            return
+        rows_of = self.owner.row_ids()
+        for segment_id, rows in changed.items():
+            names = rows_of.get(segment_id, [None] * (max(rows) + 1))  # empty for one that does not open
+            self.owner.forget([name for row in rows if (name := names[row]) is not None])
+            self._deleted[segment_id] = deleted[segment_id]
+        self._losses += 1
+
+    def _detach(self, segment_id: bytes) -> None:
+        self.owner.detach(segment_id)
+        del self._deleted[segment_id]
+        self._records.pop(segment_id, None)
+        self._tags.pop(segment_id, None)
+        self._losses += 1
+
+    def in_turn(self, step: Callable[[], T]) -> T:
+        """Run `step`, which reads the present state and may commit; again on the latest one when others were first.
+        Raises Conflict when they are first every time."""
+        for turn in range(TURNS - 1):
+            try:
+                return step()
+            except Conflict:
+                # Writers who met once should not meet again.
+                time.sleep(random.uniform(0, min(0.5, 0.01 * 2**turn)))  # noqa: S311, no secret
+                self.refresh()
+        return step()
+
+    @property
+    def server(self) -> ServerHalf:
+        """The server's half, holding every committed segment."""
+        if self._server is None:
+            self._server = self.store.server(self.description.spec)
+        return self._server
+
+    def entries(self) -> list[StoredSegment]:
+        """The committed segments, oldest first."""
+        return self.store.segments()
+
+    def write(self, batch: Batch, replaced: Sequence[Id] = (), progress: Progress | None = None) -> None:
+        """Seal `batch`, and in the same commit drop the rows of the ids in `replaced`."""
+        total = len(batch.ids)
+        expected = total + len(self.owner) - len(replaced)
+        if not batch.sealed:
+            sealed = []
+            for start in range(0, total, self.segment_rows):
+                part = batch.part(start, min(start + self.segment_rows, total))
+                sealed.append(self.seal_part(part, expected))
+                if progress is not None:
+                    progress(start + len(part.ids), total)
+            batch.sealed = sealed
+        change = Change(add=list(batch.sealed))
+        self.drop_rows(change, replaced)
+        self.commit(change, replaced)
+
+    def delete(self, ids: Sequence[Id]) -> None:
+        """Drop the rows of these ids. Raises UnknownId; nothing is deleted then."""
+        change = Change()
+        self.drop_rows(change, ids)
+        self.commit(change, ids)
+
+    def rotate(self) -> None:
+        """Take a new query key: the next epoch, with its own evaluation keys."""
+        if self.owner.has_key_pair:
+            raise InvalidInput(
+                f"scheme {self.description.spec.scheme!r} has no query key: queries are plain and vectors stay under the "
+                "collection's key pair. For a new pair, add the rows to a new collection."
+            )
+        description = self.description.with_epoch(self.description.epoch + 1)
+        owner = self.owner
+        evaluation = owner.evaluation_at(description.epoch).to_bytes()
+        meta = description.to_bytes(owner)
+        self.send(Change(meta=meta, attachments={EVALUATION: evaluation}))
+        self._in_step = True
+        over = self.description.epoch
+        self.description, owner.epoch = description, description.epoch
+        if self._server is not None:
+            self._server.rekey(evaluation, over)
+
+    def search(
+        self, queries: FloatArray, count: int | None, within: float | None, where: Where | None
+    ) -> list[Matches]:
+        """One `Matches` per query row."""
+        if len(queries) == 0:
+            return []
+        if where is not None or len(self.owner) == 0:
+            self.current()
+        # What the server can't test by tags is tested here first, on metadata opened here: also of segments that have no
+        # tags under the present key, because a writer sealed them, who can't make any, or the keys are changing.
+        tagged = where is None or all(map(self._has_tags, self.entries()))
+        allow = None if where is None or (where.complete and tagged) else self.matching(where)
+        if len(self.owner) == 0 or allow == []:
+            nothing = np.empty(0, np.float64)
+            return [Matches([], nothing, nothing) for _ in range(len(queries))]
+        tags = [] if where is None or not tagged else self._wanted(where)
+        found: list[Matches] = []
+        for start in range(0, len(queries), QUERY_ROWS):
+            found += self._ask(queries[start : start + QUERY_ROWS], tags, count, within, allow)
+        return found
+
+    def _ask(
+        self,
+        rows: FloatArray,
+        tags: Sequence[bytes],
+        count: int | None,
+        within: float | None,
+        allow: Sequence[Id] | None,
+    ) -> list[Matches]:
+        """One message to the server and back. Raises Conflict when the collection has changed too much meanwhile."""
+        query = self.owner.query(rows, tags=tags)
+        known, losses = set(self._deleted), self._losses
+        answer = self._answer(query.to_bytes())
+        if answer.version > self.store.version:
+            self.refresh()
+        newer: list[bytes] = []
+        if answer.version != self.store.version:
+            # Segments that came after the answer can't be in it. Rows that left may have come back in one of those:
+            # then the answer is neither the old state's nor the new one's.
+            if self._losses != losses:
+                raise Conflict(
+                    f"collection {self.description.spec.collection!r} changes faster than a query takes. Ask again."
+                )
+            newer = [segment_id for segment_id in self._deleted if segment_id not in known]
+        return self.owner.open(query, answer.data, count, within=within, allow=allow, newer=newer)
+
+    def _answer(self, query: bytes) -> Answer:
+        """Other threads may go on while a server across a network works."""
+        server = self.server
+        if not server.remote:
+            return server.evaluate(query)
+        with self._apart():
+            answer = server.evaluate(query)
+        self.settle()
+        return answer
+
+    @contextlib.contextmanager
+    def _apart(self) -> Iterator[None]:
+        self.lock.release()
+        try:
+            yield
+        finally:
+            self.lock.acquire()
+
+    def matching(self, where: Where) -> list[Id]:
+        """The ids that pass the filter, in the order of insertion: by keyed tags first, then by metadata."""
+        wanted = self._wanted(where)
+        rows_of = self.owner.row_ids()
+        found: list[Id] = []
+        for segment in self.entries():
+            names = rows_of.get(segment.id)
+            if names is None:
+                continue  # it does not open
+            mask = np.ones(segment.rows, np.bool_)
+            tagged = self._has_tags(segment)
+            if wanted and tagged:
+                tags = self._tag_table(segment)
+                mask = np.zeros(segment.rows, np.bool_) if tags is None else tags.matches(wanted)
+            for row in np.flatnonzero(mask).tolist():
+                name = names[row]
+                if name is None:
+                    continue
+                if (where.complete and tagged) or where.matches(self.record(segment, row, name).metadata):
+                    found.append(name)
+        return found
+
+    def records(self, ids: Sequence[Id]) -> list[Record]:
+        """The metadata and document of each id. Raises UnknownId."""
+        entries = {segment.id: segment for segment in self.entries()}
+        places = self.owner.places(ids)
+        return [self.record(entries[at], row, name) for name, (at, row) in zip(ids, places, strict=True)]
+
+    def embeddings(self, ids: Sequence[Id]) -> FloatArray:
+        """The unsealed vectors of these ids, (n, d), to within the precision of the seal. Raises
+        UnknownId."""
+        out = np.empty((len(ids), self.description.spec.dimension), np.float32)
+        by_segment: dict[bytes, list[tuple[int, int]]] = {}
+        for position, (segment_id, row) in enumerate(self.owner.places(ids)):
+            by_segment.setdefault(segment_id, []).append((position, row))
+        for segment_id, pairs in by_segment.items():
+            positions, rows = zip(*pairs, strict=True)
+            out[list(positions)] = self._unsealed(segment_id, rows)
+        return self.owner.rescale(ids, out)
+
+    def _unsealed(self, segment_id: bytes, rows: Sequence[int]) -> FloatArray:
+        return self.owner.unseal(self.server.segment(segment_id), rows)
+
+    @property
+    def segment_rows(self) -> int:
+        """Rows after which another segment begins."""
+        return KEY_PAIR_ROWS if self.owner.has_key_pair else SEGMENT_ROWS
+
+    def _wanted(self, where: Where) -> list[bytes]:
+        return [self.owner.filter_tag(name, value) for name, value in where.tags]
+
+    def record(self, segment: StoredSegment, row: int, name: Id | None) -> Record:
+        """What is stored beside one row; an empty record for a deleted one."""
+        if RECORDS not in segment.blobs or name is None:
+            return Record()
+        batch = self._records.get(segment.id)
+        if batch is None:
+            batch = _native.RecordBatch.from_bytes(self.store.read(segment.id, RECORDS))
+            self._records[segment.id] = batch
+        return Record.from_bytes(self.owner.open_record(segment.id, batch, row, name))
+
+    def _has_tags(self, segment: StoredSegment) -> bool:
+        """Whether the absence of a tag means something."""
+        return not self.description.filterable or self.owner.is_own(segment.id)
+
+    def _tag_table(self, segment: StoredSegment) -> _native.FilterTags | None:
+        if TAGS not in segment.blobs:
+            return None
+        table = self._tags.get(segment.id)
+        if table is None:
+            table = _native.FilterTags.from_bytes(self.store.read(segment.id, TAGS))
+            self._tags[segment.id] = table
+        return table
+
+    def seal_part(self, batch: Batch, expected: int, owner: Owner | None = None) -> NewSegment:
+        """A segment of these rows under the owner's key, or another's."""
+        owner = self.owner if owner is None else owner
+        segment = owner.seal_checked(batch.ids, batch.rows, expected)
+        blobs = {ROWS: segment.segment, SIDECAR: segment.sidecar}
+        payloads = [payload(r, f"id {name!r}") for name, r in zip(batch.ids, batch.records, strict=True)]
+        if any(payloads):
+            blobs[RECORDS] = owner.seal_records(segment.id, batch.ids, payloads).to_bytes()
+        tags = [self._row_tags(record.metadata, owner) for record in batch.records]
+        if any(tags):
+            blobs[TAGS] = _native.FilterTags(tags).to_bytes()
+        return NewSegment(segment.id, segment.rows, blobs)
+
+    def _row_tags(self, metadata: Metadata | None, owner: Owner) -> list[bytes]:
+        return [
+            owner.filter_tag(name, canonical(value))
+            for name in self.description.filterable
+            if metadata and (value := metadata.get(name, _ABSENT)) is not _ABSENT and _scalar(value)
+        ]
+
+    def drop_rows(self, change: Change, ids: Sequence[Id]) -> None:
+        """Add the deletion of these ids to `change`, and that of rows whose id another segment has taken over: they would
+        come back when the later row goes. A segment left without rows is removed altogether."""
+        dropped: dict[bytes, list[int]] = {}
+        for segment_id, row in [*self.owner.places(ids), *self.owner.shadowed()]:
+            dropped.setdefault(segment_id, []).append(row)
+        for segment in self.entries():
+            rows = dropped.get(segment.id)
+            if rows is None or segment.id in change.remove:
+                continue
+            if len(rows) + len(segment.deleted) == segment.rows:
+                change.remove.append(segment.id)
+            else:
+                change.delete_rows[segment.id] = sorted(rows)
+
+    def commit(self, change: Change, dropped: Sequence[Id]) -> None:
+        """Commit `change`, in which the rows of the ids in `dropped` go, and take it in."""
+        if not (change.add or change.remove or change.delete_rows):
+            return
+        self.send(change)
+        if dropped:
+            self.owner.forget(dropped)
+            self._losses += 1
+        if change.delete_rows or change.remove:
+            self.owner.settle()
+        for segment_id, rows in change.delete_rows.items():
+            self._deleted[segment_id] = [*self._deleted[segment_id], *rows]
+        for segment_id in change.remove:
+            self._detach(segment_id)
+        for new in change.add:
+            self.owner.attach(new.id, new.blobs[SIDECAR])
+            self._deleted[new.id] = []
+        if self._server is not None:
+            self._server.follow(change)
+        self._in_step = True
+
+    def send(self, change: Change) -> None:
+        """Commit to the store. Out of step from here on, until the caller has taken the change in as well."""
+        self._in_step = False
+        try:
+            self.store.commit(change)
+        except CommitUncertain:
+            raise  # the next call looks
+        except Exception:
+            self._in_step = True  # refused: the old state stands, here and in the store
+            raise
+
+
+_ABSENT = object()
+
+
+def _scalar(value: Any) -> bool:
+    return value is None or isinstance(value, str | int | float)

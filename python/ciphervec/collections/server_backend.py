@@ -1,0 +1,92 @@
+"""Query bytes enter, encrypted answers leave: the server's half as a collection sees it, wherever it runs. No key."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import ciphervec._native as _native
+
+from .._native import IndexSpec
+from .write_batch import EVALUATION, TAGS, Change, StoredSegment
+
+
+class Answer(NamedTuple):
+    """What goes to `Owner.open`, and the commit it was computed on."""
+
+    data: bytes
+    version: int
+
+
+class ServerHalf(Protocol):
+    """What answers queries: an index in this process, or a server across a network."""
+
+    remote: bool
+    """Whether waiting for it leaves this process idle, so that other threads may go on meanwhile."""
+
+    def evaluate(self, query: bytes) -> Answer:
+        """Answer one message of queries over every committed segment. Raises Conflict when the server has moved on
+        to a state that this query does not suit."""
+        ...
+
+    def segment(self, segment_id: bytes) -> bytes:
+        """The sealed rows of one segment."""
+        ...
+
+    def follow(self, change: Change) -> None:
+        """Take in what was committed."""
+        ...
+
+    def rekey(self, evaluation: bytes, over: int) -> None:
+        """Go on with these evaluation keys; those of epoch `over` are not needed any more."""
+        ...
+
+
+class LocalStore(Protocol):
+    """A store whose sealed rows this process can search itself."""
+
+    @property
+    def version(self) -> int:
+        """The number of the latest commit."""
+        ...
+
+    def segments(self) -> list[StoredSegment]:
+        """The committed segments, oldest first."""
+        ...
+
+    def attachment(self, name: str) -> bytes:
+        """A blob that belongs to the whole collection."""
+        ...
+
+    def load_into(self, server: _native.ServerIndex, segment_id: bytes, *, tagged: bool) -> None:
+        """Hand a segment's sealed rows, and its filter tags if it has any, to the index."""
+        ...
+
+
+class LocalHalf:
+    """A `ServerIndex` in this process, kept in step with its store."""
+
+    remote = False
+
+    def __init__(self, spec: IndexSpec, store: LocalStore) -> None:
+        """Load every committed segment. Raises CorruptData."""
+        self.index = _native.ServerIndex(spec)
+        self.index.set_evaluation_keys(store.attachment(EVALUATION))
+        self._store = store
+        for segment in store.segments():
+            store.load_into(self.index, segment.id, tagged=TAGS in segment.blobs)
+
+    def evaluate(self, query: bytes) -> Answer:
+        return Answer(self.index.evaluate(query), self._store.version)
+
+    def segment(self, segment_id: bytes) -> bytes:
+        return self.index.segment(segment_id)
+
+    def follow(self, change: Change) -> None:
+        for segment_id in change.remove:
+            self.index.remove(segment_id)
+        for new in change.add:
+            self._store.load_into(self.index, new.id, tagged=TAGS in new.blobs)
+
+    def rekey(self, evaluation: bytes, over: int) -> None:
+        self.index.set_evaluation_keys(evaluation)
+        self.index.forget_epoch(over)

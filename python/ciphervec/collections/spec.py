@@ -1,0 +1,225 @@
+"""What a collection is enters; the description that lies beside its segments leaves, and back. Key owner's
+side.
+
+In clear: the index spec, the scheme, the key id, the epoch. Sealed: the names of the filterable fields, and the seed of
+the public masks once the keys have changed. While they are changing, each key in a form that the other opens.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import ciphervec._native as _native
+
+from .._native import IndexSpec
+from ..errors import CorruptData, InvalidInput, UnsupportedVersion, WrongKey
+from ..ingest.arrays import count
+from .keys import Keys, native_for
+from .matches import METRICS
+from .owner import Owner
+from .store import check_name, corrupt_meta
+
+FORMAT = 3
+"""Format 1 knew the scheme `sealed` alone and did not name it, format 2 no change of keys. Written is the oldest that says
+what there is to say."""
+MODES = ("sealed", "sealed-query", "sealed-index", "open")
+PRECISIONS = ("standard", "small", "wide")
+SCHEMES = ("sealed", "paillier", "damgard-jurik", "okamoto-uchiyama", "elgamal")
+MAX_DIMENSION = 16_384
+# The settings are sealed as the only record of a segment that never exists.
+_SETTINGS_PLACE = bytes(16)
+_SETTINGS_ID = "ciphervec collection settings"
+
+
+def index_spec(
+    name: str,
+    dimension: int,
+    metric: str,
+    mode: str,
+    precision: str,
+    scheme: str = "sealed",
+    bits: int | None = None,
+) -> IndexSpec:
+    """Check the choices and make the native spec. Raises InvalidInput naming the ones there are."""
+    for what, value, known in (
+        ("metric", metric, METRICS),
+        ("mode", mode, MODES),
+        ("precision", precision, PRECISIONS),
+        ("scheme", scheme, SCHEMES),
+    ):
+        if value not in known:
+            raise InvalidInput(f"{what} must be one of {', '.join(known)}; got {value!r}.")
+    dimension = count(dimension, "dimension")
+    if dimension > MAX_DIMENSION:
+        raise InvalidInput(
+            f"dimension must be 1 to {MAX_DIMENSION:,}, got {dimension:,}. Reduce it first, e.g. by PCA."
+        )
+    length = None if bits is None else count(bits, "bits")
+    return IndexSpec(name, dimension, metric, mode, precision, scheme, length)
+
+
+@dataclass(frozen=True)
+class Rotation:
+    """A change of keys that has begun and not ended."""
+
+    previous_id: str
+    """The public name of the keys before."""
+    previous: bytes
+    """The keys before, encrypted under the present ones."""
+    following: bytes | None = None
+    """The present keys, encrypted under those before, if both were to work meanwhile."""
+
+
+@dataclass(frozen=True)
+class Description:
+    """A collection's fixed choices, and the epoch of its query key."""
+
+    spec: IndexSpec
+    key_id: str
+    filterable: tuple[str, ...] = ()
+    epoch: int = 0
+    mask_seed: bytes | None = None
+    """The seed of the public masks, where it isn't the one that the keys derive."""
+    rotation: Rotation | None = None
+
+    @classmethod
+    def new(
+        cls,
+        name: str,
+        dimension: int,
+        metric: str,
+        mode: str,
+        precision: str,
+        filterable: Sequence[str],
+        keys: Keys | None,
+        scheme: str = "sealed",
+        bits: int | None = None,
+    ) -> Description:
+        """Check everything `create_collection` was given. Raises InvalidInput."""
+        spec = index_spec(check_name(name), dimension, metric, mode, precision, scheme, bits)
+        if isinstance(filterable, str):
+            raise InvalidInput(f"filterable must be a list of field names, got the string {filterable!r}.")
+        fields: tuple[Any, ...] = tuple(filterable)
+        for one in fields:
+            if not isinstance(one, str) or not one or one.startswith("$"):
+                raise InvalidInput(
+                    f"filterable holds {one!r}; field names are non-empty strings without leading '$'."
+                )
+        if len(set(fields)) != len(fields):
+            raise InvalidInput(f"filterable names a field twice: {', '.join(fields)}.")
+        return cls(spec, native_for(keys, spec).key_id, fields)
+
+    def with_epoch(self, epoch: int) -> Description:
+        """The same collection under another query key."""
+        return replace(self, epoch=epoch)
+
+    def to_bytes(self, owner: Owner) -> bytes:
+        """JSON for the store."""
+        kept: dict[str, Any] = {"filterable": self.filterable}
+        if self.mask_seed is not None:
+            kept["mask_seed"] = self.mask_seed.hex()
+        settings = owner.seal_records(_SETTINGS_PLACE, [_SETTINGS_ID], [json.dumps(kept).encode()])
+        changed = self.mask_seed is not None or self.rotation is not None
+        content: dict[str, Any] = {
+            "format": FORMAT if changed else 2,
+            "spec": _text(self.spec.to_bytes()),
+            "scheme": self.spec.scheme,
+            "key_id": self.key_id,
+            "epoch": self.epoch,
+            "settings": _text(settings.to_bytes()),
+        }
+        if self.rotation is not None:
+            content["rotation"] = {
+                "previous_id": self.rotation.previous_id,
+                "previous": _text(self.rotation.previous),
+                "following": None if self.rotation.following is None else _text(self.rotation.following),
+            }
+        return json.dumps(content).encode()
+
+    def owner(self, keys: Keys | None) -> Owner:
+        """The owner of a collection so described. `keys` may be the ones before a rotation that is under way, where
+        both work. Raises WrongKey, CorruptData."""
+        rotation = self.rotation
+        if rotation is None:
+            owner = Owner(keys, self.spec, epoch=self.epoch, mask_seed=self.mask_seed)
+            check_key(owner.key_id, self.key_id, self.spec.collection)
+            return owner
+        given = Owner(keys, self.spec)
+        if given.key_id == rotation.previous_id and rotation.following is not None:
+            keys = given.open_keys(rotation.following)
+            given = Owner(keys, self.spec)
+        check_key(given.key_id, self.key_id, self.spec.collection, rotation)
+        previous = given.open_keys(rotation.previous)
+        return Owner(keys, self.spec, epoch=self.epoch, mask_seed=self.mask_seed, previous=previous)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, name: str, keys: Keys | None) -> Description:
+        """Read it back, checking the key before anything is opened.
+
+        Raises WrongKey, CorruptData, UnsupportedVersion, or InvalidInput when a sealed collection gets no
+        keys.
+        """
+        try:
+            content = json.loads(data)
+            found = content["format"]
+            if isinstance(found, int) and found > FORMAT:
+                raise UnsupportedVersion(
+                    f"collection {name!r} has format {found}; this ciphervec reads up to "
+                    f"{FORMAT}. Upgrade ciphervec."
+                )
+            spec = IndexSpec.from_bytes(base64.b64decode(content["spec"], validate=True))
+            key_id, epoch = str(content["key_id"]), count(content["epoch"] + 1, "epoch + 1") - 1
+            settings = _native.RecordBatch.from_bytes(base64.b64decode(content["settings"], validate=True))
+            scheme = "sealed" if found == 1 else content["scheme"]
+            rotation = _rotation(content.get("rotation"))
+            if found not in (1, 2, FORMAT) or len(settings) != 1 or scheme != spec.scheme:
+                raise corrupt_meta(name, f"format {found!r}, scheme {scheme!r}, {len(settings)} settings")
+        except (ValueError, KeyError, TypeError) as error:
+            raise corrupt_meta(name, error) from error
+        if spec.collection != name:
+            raise CorruptData(
+                f"the folder {name!r} holds the collection {spec.collection!r}; its name is part of what "
+                "its keys are bound to. Rename the folder back."
+            )
+        described = cls(spec, key_id, epoch=epoch, rotation=rotation)
+        opened = described.owner(keys).open_record(_SETTINGS_PLACE, settings, 0, _SETTINGS_ID)
+        kept = json.loads(opened)
+        seed = kept.get("mask_seed")
+        return replace(
+            described,
+            filterable=tuple(kept["filterable"]),
+            mask_seed=None if seed is None else bytes.fromhex(seed),
+        )
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _rotation(content: Any) -> Rotation | None:
+    if content is None:
+        return None
+    following = content["following"]
+    return Rotation(
+        str(content["previous_id"]),
+        base64.b64decode(content["previous"], validate=True),
+        None if following is None else base64.b64decode(following, validate=True),
+    )
+
+
+def check_key(given: str, expected: str, name: str, rotation: Rotation | None = None) -> None:
+    """Raise WrongKey unless the key ids agree."""
+    if rotation is not None and given == rotation.previous_id:
+        raise WrongKey(
+            f"{name!r} is being given new keys: from {given} to {expected}, and {given} alone opens only what has not been "
+            "sealed again. Use the key file of the new keys, which open both, and call rotate_keys with them to finish."
+        )
+    if given != expected:
+        raise WrongKey(
+            f"{name!r} is sealed under key {expected}, but the key given is {given}. "
+            "Load the key file it was made with."
+        )

@@ -1,0 +1,237 @@
+"""Whatever the caller calls vectors, ids or a count enters; checked, contiguous arrays leave. Runs on the
+key owner's side."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence, Sized
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import DuplicateId, InvalidInput
+
+Id: TypeAlias = str | int
+FloatArray: TypeAlias = npt.NDArray[np.float32]
+ScoreArray: TypeAlias = npt.NDArray[np.float64]
+Vectors: TypeAlias = npt.ArrayLike
+"""An (n, d) or (d,) array of float32 or float64, nested lists of numbers, or anything with `__array__`."""
+
+MAX_DIMENSION = 16_384
+MAX_ID_BYTES = 65_535
+_INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
+_FLOAT32_MAX = float(np.finfo(np.float32).max)
+
+
+def vectors(value: Vectors, dimension: int, metric: str, *, what: str = "embeddings") -> FloatArray:
+    """Check `value` and return it as a C-contiguous float32 array of shape (n, dimension).
+
+    Strides, byte order and float64 are accepted. A single vector of shape (dimension,) is one row. Under
+    `hamming` rows may be bool, 0/1, -1/+1, or uint8 packed by `np.packbits` with shape (n, ceil(dimension /
+    8)); they leave as -1/+1. Raises InvalidInput, naming the first offending row, on a wrong shape or dtype,
+    NaN, infinity, or a zero vector under `cosine`.
+    """
+    array = _as_array(value, what)
+    if array.ndim == 1:
+        array = array.reshape(0, dimension) if array.size == 0 else array.reshape(1, -1)
+    if array.ndim == 2 and array.shape[0] == 0 and array.shape[1] == 0:
+        array = array.reshape(0, dimension)
+    if array.ndim != 2:
+        raise InvalidInput(
+            f"{what} must have shape (n, {dimension}), got {_shape(array)}. Pass one row per vector."
+        )
+    if metric == "hamming":
+        return _bits(array, dimension, what)
+    if array.shape[1] != dimension:
+        raise InvalidInput(
+            f"{what} must have {dimension} dimensions, got shape {_shape(array)}. "
+            "The dimension is fixed when the collection is created."
+        )
+    return _floats(array, metric, what)
+
+
+def _as_array(value: Any, what: str) -> npt.NDArray[Any]:
+    if isinstance(value, np.ma.MaskedArray):
+        raise InvalidInput(f"{what} is a masked array; fill it first with .filled(value).")
+    if isinstance(value, str | bytes):
+        raise InvalidInput(f"{what} must be numbers, got {type(value).__name__}. Embed the text first.")
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError) as error:
+        raise InvalidInput(
+            f"{what} must be a rectangular array of numbers; rows differ in length or type ({error})."
+        ) from error
+    if array.size == 0 and array.dtype == np.float64:
+        return array
+    if array.dtype.kind not in "fiub":
+        raise InvalidInput(
+            f"{what} must be float32 or float64, got dtype {array.dtype}. Convert with .astype('float32')."
+        )
+    return array
+
+
+def _floats(array: npt.NDArray[Any], metric: str, what: str) -> FloatArray:
+    if array.dtype.kind == "b":
+        raise InvalidInput(
+            f"{what} are booleans, which only metric='hamming' takes; the metric is {metric!r}."
+        )
+    if array.dtype.kind == "f" and array.dtype.itemsize > 4:
+        # A float64 beyond float32's range would turn into infinity: name it for what it is.
+        with np.errstate(over="ignore"):
+            rows = np.ascontiguousarray(array, dtype=np.float32)
+    else:
+        rows = np.ascontiguousarray(array, dtype=np.float32)
+    if rows.size == 0:
+        return rows
+    finite = np.isfinite(rows)
+    if not finite.all():
+        row, column = (int(i) for i in np.argwhere(~finite)[0])
+        value = array[row, column]
+        reason = "beyond float32's range" if np.isfinite(value) else "not a finite number"
+        raise InvalidInput(f"{what}[{row}, {column}] is {value}, {reason}. Remove or repair that row.")
+    if metric == "cosine":
+        nonzero = (rows != 0).any(axis=1)
+        if not nonzero.all():
+            row = int(np.argmin(nonzero))
+            raise InvalidInput(
+                f"{what}[{row}] is the zero vector, which has no direction for metric='cosine'. "
+                "Remove it, or use metric='l2' or 'ip'."
+            )
+    return rows
+
+
+def _bits(array: npt.NDArray[Any], dimension: int, what: str) -> FloatArray:
+    packed = -(-dimension // 8)
+    columns = array.shape[1]
+    if columns == dimension and (dimension > 1 or array.dtype != np.uint8 or (array <= 1).all()):
+        return _unpacked_bits(array, what)
+    if columns == packed and array.dtype == np.uint8:
+        return _packed_bits(array, dimension, what)
+    raise InvalidInput(
+        f"{what} must have shape (n, {dimension}) of bool, 0/1 or -1/+1, or (n, {packed}) of uint8 packed by "
+        f"np.packbits; got shape {_shape(array)} of {array.dtype}."
+    )
+
+
+def _unpacked_bits(array: npt.NDArray[Any], what: str) -> FloatArray:
+    if array.dtype.kind == "b":
+        return _signs(array)
+    values = np.unique(array)
+    if np.isin(values, (-1, 1)).all():
+        return np.ascontiguousarray(array, dtype=np.float32)
+    if np.isin(values, (0, 1)).all():
+        return _signs(array)
+    strange = values[~np.isin(values, (-1, 0, 1))]
+    came = f"the value {strange[0]}" if strange.size else "-1, 0 and 1 mixed"
+    raise InvalidInput(
+        f"{what} for metric='hamming' must be bool, all 0/1, or all -1/+1; got {came}. "
+        "Binarise first, e.g. x > 0."
+    )
+
+
+def _packed_bits(array: npt.NDArray[Any], dimension: int, what: str) -> FloatArray:
+    padding = array.shape[1] * 8 - dimension
+    if padding and array.size and (array[:, -1] & ((1 << padding) - 1)).any():
+        raise InvalidInput(
+            f"the last {padding} bits of each packed row of {what} lie beyond dimension {dimension} and "
+            "must be 0, as np.packbits leaves them."
+        )
+    bits = np.unpackbits(np.ascontiguousarray(array), axis=1, count=dimension)
+    return _signs(bits)
+
+
+def _signs(bits: npt.NDArray[Any]) -> FloatArray:
+    """0 and 1 as -1 and +1."""
+    signs = np.ascontiguousarray(bits, dtype=np.float32)
+    signs *= 2
+    signs -= 1
+    return signs
+
+
+def ids(value: Id | Iterable[Id], *, what: str = "ids") -> list[Id]:
+    """Check one id or several and return them as a list of str and int, in order.
+
+    Strings are 1 to 65,535 bytes of UTF-8; integers fit in 64 signed bits (NumPy's are taken as int). `1` and
+    `"1"` are different ids. Raises InvalidInput.
+    """
+    if isinstance(value, str | int | np.integer):
+        value = [value]
+    if isinstance(value, np.ndarray):
+        if value.ndim != 1:
+            raise InvalidInput(f"{what} must be one-dimensional, got shape {_shape(value)}.")
+        value = value.tolist()
+    if isinstance(value, bytes) or not isinstance(value, Iterable):
+        raise InvalidInput(f"{what} must be strings or integers, got {type(value).__name__}.")
+    values = list(value)
+    if all(type(one) is int and _INT64_MIN <= one <= _INT64_MAX for one in values):
+        return values
+    return [_id(one, f"{what}[{i}]") for i, one in enumerate(values)]
+
+
+def _id(value: object, what: str) -> Id:
+    if isinstance(value, str):
+        try:
+            size = len(value.encode())
+        except UnicodeEncodeError as error:
+            raise InvalidInput(f"{what} is not valid Unicode: {value!r}.") from error
+        if not 1 <= size <= MAX_ID_BYTES:
+            raise InvalidInput(f"{what} must be 1 to {MAX_ID_BYTES:,} bytes of UTF-8, got {size:,}.")
+        return str(value)
+    if isinstance(value, bool | np.bool_):
+        raise InvalidInput(f"{what} must be a string or an integer, got the boolean {value}.")
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise InvalidInput(
+            f"{what} must be a string or an integer, got {type(value).__name__} {value!r}."
+        ) from None
+    if not _INT64_MIN <= number <= _INT64_MAX:
+        raise InvalidInput(f"{what} must fit in 64 signed bits, got {number}. Pass it as a string.")
+    return number
+
+
+def distinct(values: Sequence[Id]) -> None:
+    """Raise DuplicateId when an id occurs twice in `values`."""
+    if len(set(values)) == len(values):
+        return
+    seen: set[Id] = set()
+    for position, value in enumerate(values):
+        if value in seen:
+            raise DuplicateId(
+                f"id {value!r} occurs twice in this batch (second time at position {position}); nothing was "
+                "written. Make the ids distinct."
+            )
+        seen.add(value)
+
+
+def same_length(expected: int, value: Sized | None, what: str) -> None:
+    """Raise InvalidInput unless `value` is absent or has `expected` entries."""
+    if value is not None and len(value) != expected:
+        raise InvalidInput(f"{what} must have one entry per id: expected {expected}, got {len(value)}.")
+
+
+def count(value: Any, what: str) -> int:
+    """Check a positive whole number and return it as int."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = 0
+    if number < 1 or isinstance(value, bool):
+        raise InvalidInput(f"{what} must be a whole number of at least 1, got {value!r}.")
+    return number
+
+
+def finite(value: Any, what: str) -> float:
+    """Check a finite real number and return it as float."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = float("nan")
+    if not -_FLOAT32_MAX <= number <= _FLOAT32_MAX:
+        raise InvalidInput(f"{what} must be a finite number, got {value!r}.")
+    return number
+
+
+def _shape(array: npt.NDArray[Any]) -> str:
+    return "(" + ", ".join(map(str, array.shape)) + ")"

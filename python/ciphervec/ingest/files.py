@@ -1,0 +1,61 @@
+"""Whole files: bytes enter, and a reader finds the old ones or the new ones; bytes leave. Both sides."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeAlias
+
+from ..errors import StorageError
+
+StrPath: TypeAlias = "str | os.PathLike[str]"
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a whole file so that a reader finds the old one or the new one, never a part. Raises
+    StorageError."""
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    with storage_errors(f"cannot write {path}"):
+        try:
+            with draft.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(path)
+            sync_folder(path.parent)
+        except BaseException:
+            draft.unlink(missing_ok=True)
+            raise
+
+
+def read_file(path: Path) -> bytes:
+    """Read a whole file. Raises StorageError."""
+    with storage_errors(f"cannot read {path}"):
+        return path.read_bytes()
+
+
+def sync_folder(path: Path) -> None:
+    """Make a rename in `path` durable, where the system can sync folders."""
+    if os.name == "nt":
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def storage_errors(doing: str) -> Iterator[None]:
+    """What the system refuses while `doing` is raised as a StorageError that says so."""
+    try:
+        yield
+    except StorageError:
+        raise
+    except OSError as error:
+        raise StorageError(
+            f"{doing}: {error.strerror or error}. What was committed before is intact."
+        ) from error

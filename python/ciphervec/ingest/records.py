@@ -1,0 +1,136 @@
+"""A row's metadata and document enter; the JSON bytes that get sealed leave, and back. Runs on the key
+owner's side."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from ..errors import CorruptData, InvalidInput
+from .arrays import Id, same_length
+
+Metadata: TypeAlias = Mapping[str, Any]
+"""Field names to JSON values: str, int, float, bool, None, or lists and objects of these."""
+
+MAX_RECORD_BYTES = 64 << 20
+
+
+class Record(NamedTuple):
+    """What is stored beside one vector. Either part may be absent."""
+
+    metadata: dict[str, Any] | None = None
+    document: str | None = None
+
+    def merged(self, metadata: dict[str, Any] | None, document: str | None) -> Record:
+        """This record with `metadata` laid over its own fields and `document`, if given, in place of its
+        own."""
+        fields = self.metadata
+        if metadata is not None:
+            fields = {**(fields or {}), **metadata}
+        return Record(fields, self.document if document is None else document)
+
+    def to_bytes(self) -> bytes:
+        """UTF-8 JSON, keys in the order given. An empty record is no bytes at all."""
+        content: dict[str, Any] = {}
+        if self.metadata is not None:
+            content["metadata"] = self.metadata
+        if self.document is not None:
+            content["document"] = self.document
+        if not content:
+            return b""
+        return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Record:
+        """Read what `to_bytes` wrote. Raises CorruptData."""
+        if not data:
+            return cls()
+        try:
+            content = json.loads(data)
+            metadata, document = content.pop("metadata", None), content.pop("document", None)
+            sound = not content and isinstance(metadata, dict | None) and isinstance(document, str | None)
+        except (ValueError, AttributeError, TypeError) as error:
+            raise CorruptData(f"a stored record is not the JSON object expected: {error}.") from error
+        if not sound:
+            raise CorruptData("a stored record holds other fields than metadata and document.")
+        return cls(metadata, document)
+
+
+def check(
+    ids: Sequence[Id], metadatas: object | None, documents: object | None
+) -> list[tuple[dict[str, Any] | None, str | None]]:
+    """Pair every id with its checked metadata and document. Raises InvalidInput naming the offending row."""
+    metadata_rows = _rows(metadatas, Mapping, "metadatas")
+    document_rows = _rows(documents, str, "documents")
+    same_length(len(ids), metadata_rows, "metadatas")
+    same_length(len(ids), document_rows, "documents")
+    rows: list[tuple[dict[str, Any] | None, str | None]] = []
+    for i in range(len(ids)):
+        metadata = None if metadata_rows is None else _metadata(metadata_rows[i], f"metadatas[{i}]")
+        document = None if document_rows is None else _document(document_rows[i], f"documents[{i}]")
+        rows.append((metadata, document))
+    return rows
+
+
+def payload(record: Record, what: str) -> bytes:
+    """The bytes to seal for one record. Raises InvalidInput when they exceed 64 MiB."""
+    data = record.to_bytes()
+    if len(data) > MAX_RECORD_BYTES:
+        raise InvalidInput(
+            f"the metadata and document of {what} take {len(data):,} bytes; the limit is "
+            f"{MAX_RECORD_BYTES:,}. Store a reference to the document instead."
+        )
+    return data
+
+
+def _rows(value: object | None, single: type, what: str) -> list[object] | None:
+    if value is None:
+        return None
+    if isinstance(value, single):
+        return [value]
+    try:
+        return list(value)  # type: ignore[call-overload, no-any-return]
+    except TypeError:
+        raise InvalidInput(
+            f"{what} must be a list with one entry per id, got {type(value).__name__}."
+        ) from None
+
+
+def _metadata(value: object, what: str) -> dict[str, Any] | None:
+    if value is None:
+        return None
+    if not isinstance(value, Mapping):
+        raise InvalidInput(f"{what} must be a dict or None, got {type(value).__name__}.")
+    for name in value:
+        if not isinstance(name, str) or not name or name.startswith("$"):
+            raise InvalidInput(
+                f"{what} has the field {name!r}; names are non-empty strings that don't start with '$'."
+            )
+    fields = {name: plain(field) for name, field in value.items()}
+    try:
+        json.dumps(fields, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(
+            f"{what} must hold JSON values (str, int, float, bool, None, list, dict): {error}."
+        ) from None
+    return fields
+
+
+def plain(value: object) -> object:
+    """A NumPy scalar as the Python number it stands for; anything else as it is."""
+    item = getattr(value, "item", None)
+    if item is not None and getattr(value, "shape", None) == ():
+        return item()
+    return value
+
+
+def _document(value: object, what: str) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise InvalidInput(f"{what} must be a string or None, got {type(value).__name__}.")
+    if value is not None:
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidInput(f"{what} is not valid Unicode: {error}.") from None
+    return value

@@ -1,0 +1,1 @@
+"""Lab: measurements, papers' tables measured again, and the demo. Only `ciphervec.cli` imports it."""
