@@ -1,7 +1,7 @@
 //! What a key switch does beside transforms, at degree 2^15: conversions between bases, inner products with keys,
 //! permutations. Beside each the bytes it moves and the time that its multiplications alone would take.
 
-mod floor;
+mod roofline;
 
 use std::hint::black_box;
 
@@ -46,7 +46,7 @@ fn key_switch(c: &mut Criterion) {
     let permutation = table.automorphism_permutation(5);
     let (mut x, mut y) = (vec![0; DEGREE], vec![0; DEGREE]);
 
-    let peaks = floor::peaks();
+    let peaks = roofline::peaks();
     println!("{:.1} G 52-bit multiply-adds/s", 1e-9 * peaks.ifma);
     for backend in Backend::available() {
         let mut group = c.benchmark_group(format!("basis/{}", backend.name()));
@@ -54,12 +54,12 @@ fn key_switch(c: &mut Criterion) {
         let mut kernel = |name: &str, words: usize, work: f64, run: &mut dyn FnMut()| {
             let mut timed = || backend.run(&mut *run).expect("available");
             let bytes = 8 * words * DEGREE;
-            let seconds = floor::best(20, &mut timed);
+            let seconds = roofline::best(20, &mut timed);
             let what =
                 format!("{name}/{}, {:.1} GB/s", backend.name(), 1e-9 * bytes as f64 / seconds);
             if backend == Backend::Avx512 && work > 0.0 {
                 let floor = work * DEGREE as f64 / peaks.ifma;
-                floor::report(&what, floor, "multiply-adds", seconds);
+                roofline::report(&what, floor, "multiply-adds", seconds);
             } else {
                 println!("{what}: {:.4} ms", 1e3 * seconds);
             }

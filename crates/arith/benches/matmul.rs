@@ -1,7 +1,7 @@
 //! Scans of 200,000 x 512 words and of the packed ring form, one thread; beside them the time that reading the matrix or
 //! the multiplications alone would take.
 
-mod floor;
+mod roofline;
 
 use ciphervec_arith::matmul::{
     STRIP, STRIP_BYTES, ring_scan_strip, scan_u24, scan_u24_batch, scan_u32, scan_u32_batch,
@@ -23,8 +23,8 @@ fn filled(len: usize) -> AlignedBytes {
 
 fn scans(c: &mut Criterion) {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a pool");
-    let bandwidth = floor::read_bandwidth();
-    let peaks = floor::peaks();
+    let bandwidth = roofline::read_bandwidth();
+    let peaks = roofline::peaks();
     println!(
         "one thread: reads {:.1} GB/s, {:.1} G 52-bit multiply-adds/s, {:.1} G u32 multiply-adds/s",
         1e-9 * bandwidth,
@@ -53,8 +53,8 @@ fn scans(c: &mut Criterion) {
             if std::env::args().any(|a| a == "--test") {
                 return;
             }
-            let seconds = floor::best(5, &mut timed);
-            floor::report(&format!("{name}/{}", backend.name()), floor, why, seconds);
+            let seconds = roofline::best(5, &mut timed);
+            roofline::report(&format!("{name}/{}", backend.name()), floor, why, seconds);
             group.bench_function(name, |b| b.iter(&mut timed));
         };
         let matrix = |word: usize| &data[..word * ROWS * DIM];

@@ -4,7 +4,7 @@
 //! GMP is asked through Python's `gmpy2` (`mpz` products with reduction, `powmod`); OpenSSL by `openssl speed`, whose
 //! private RSA operation is two powers of half the length.
 
-mod floor;
+mod roofline;
 
 use std::process::Command;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ fn products(bits: usize, digits: usize) -> f64 {
 }
 
 fn kernels(c: &mut Criterion) {
-    let peaks = floor::peaks();
+    let peaks = roofline::peaks();
     for backend in Backend::available() {
         let mut group = c.benchmark_group(format!("montgomery/{}", backend.name()));
         group.sample_size(10);
@@ -59,21 +59,21 @@ fn kernels(c: &mut Criterion) {
                     let floor = operations * products(bits, digits) / peak;
                     let name = format!("{bits}^{digits}, {}", backend.name());
 
-                    let seconds = floor::best(5, || drop(table.product()));
+                    let seconds = roofline::best(5, || drop(table.product()));
                     let each = seconds / (rows * LANES) as f64;
-                    floor::report(&format!("product of {name}"), floor, why, each);
+                    roofline::report(&format!("product of {name}"), floor, why, each);
 
                     let exponent = vec![0x5555_5555_5555_5555; 16];
-                    let seconds = floor::best(3, || drop(x.pow(&exponent)));
+                    let seconds = roofline::best(3, || drop(x.pow(&exponent)));
                     println!(
                         "power of {name}, 1024-bit exponent: {:.3} ms a number, eight at once; {:.3} ms alone",
                         1e3 * seconds / LANES as f64,
-                        1e3 * floor::best(3, || drop(x.columns_in(0..1).pow(&exponent)))
+                        1e3 * roofline::best(3, || drop(x.columns_in(0..1).pow(&exponent)))
                     );
 
                     let comb = Comb::new(&x.columns_in(0..1), 1024);
                     let exponents = exponent.repeat(LANES);
-                    let seconds = floor::best(3, || drop(comb.pow(1, LANES, &exponents)));
+                    let seconds = roofline::best(3, || drop(comb.pow(1, LANES, &exponents)));
                     println!(
                         "fixed base {name}, 1024-bit exponent: {:.3} ms a number, table {:.2} MB",
                         1e3 * seconds / LANES as f64,
@@ -81,7 +81,7 @@ fn kernels(c: &mut Criterion) {
                     );
 
                     let weights: Vec<i64> = (0..rows as i64).map(|i| i * 977 % 4096 - 2048).collect();
-                    let seconds = floor::best(3, || drop(table.multi_exp_vartime(&weights)));
+                    let seconds = roofline::best(3, || drop(table.multi_exp_vartime(&weights)));
                     println!(
                         "weighted product of {rows}, {name}: {:.3} ms, {:.2} products a row",
                         1e3 * seconds / LANES as f64,

@@ -1,6 +1,6 @@
 //! Transforms at every degree on every back-end; beside them the time that their multiplications alone would take.
 
-mod floor;
+mod roofline;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 
@@ -10,7 +10,7 @@ use ciphervec_arith::{Backend, NttTable, Stream, ntt_primes};
 const MULTIPLY_ADDS: f64 = 3.0;
 
 fn transforms(c: &mut Criterion) {
-    let peaks = floor::peaks();
+    let peaks = roofline::peaks();
     println!("{:.1} G 52-bit multiply-adds/s", 1e-9 * peaks.ifma);
     for backend in Backend::available() {
         let mut group = c.benchmark_group(format!("ntt/{}", backend.name()));
@@ -23,11 +23,11 @@ fn transforms(c: &mut Criterion) {
             if backend == Backend::Avx512 {
                 let butterflies = (n / 2 * log) as f64;
                 let calls = (1 << 18) / n;
-                let seconds = floor::best(100, || {
+                let seconds = roofline::best(100, || {
                     (0..calls).for_each(|_| table.forward_with(backend, &mut data));
                 });
                 let floor = butterflies * MULTIPLY_ADDS / peaks.ifma;
-                floor::report(
+                roofline::report(
                     &format!("forward {n}"),
                     floor,
                     "butterflies",

@@ -1,7 +1,7 @@
 //! Plaintext matrix times rows of residues, one thread; beside it what its multiply-adds alone would take in both ways of
 //! doing them, 52-bit integers and doubles.
 
-mod floor;
+mod roofline;
 
 use ciphervec_arith::pcmm::{Weights, multiply};
 use ciphervec_arith::{Backend, Modulus, Stream, ntt_primes};
@@ -15,7 +15,7 @@ const INSTRUCTIONS: f64 = 2.0;
 
 fn products(c: &mut Criterion) {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a pool");
-    let peaks = floor::peaks();
+    let peaks = roofline::peaks();
     let peak = peaks.ifma.max(peaks.fma).max(peaks.fma256);
     println!(
         "one thread: {:.1} G 52-bit multiply-adds/s, {:.1} G double multiply-adds/s ({:.1} G four at a time)",
@@ -54,7 +54,7 @@ fn products(c: &mut Criterion) {
             if std::env::args().any(|a| a == "--test") {
                 continue;
             }
-            let seconds = floor::best(10, &mut timed);
+            let seconds = roofline::best(10, &mut timed);
             println!(
                 "{rows} x {columns} x {length}, {bits} bits/{}: {:.1} G multiply-adds/s, {:.0}% of the better peak",
                 backend.name(),
@@ -62,7 +62,7 @@ fn products(c: &mut Criterion) {
                 100.0 * products / seconds / peak
             );
             let why = "two instructions a product at the better peak";
-            floor::report(backend.name(), INSTRUCTIONS * products / peak, why, seconds);
+            roofline::report(backend.name(), INSTRUCTIONS * products / peak, why, seconds);
             group.bench_function(backend.name(), |b| b.iter(&mut timed));
         }
         group.finish();

@@ -1,6 +1,6 @@
 //! Pointwise arithmetic on polynomials of degree 4096; beside it the time that moving the words through the cache takes.
 
-mod floor;
+mod roofline;
 
 use std::hint::black_box;
 
@@ -27,12 +27,12 @@ fn pointwise(c: &mut Criterion) {
     let (left, right) = views.split_at(TERMS);
     let permutation = NttTable::new(DEGREE, q).expect("a table").automorphism_permutation(5);
     let mut out = vec![0u64; DEGREE];
-    let copy = floor::best(50, || {
+    let copy = roofline::best(50, || {
         for _ in 0..CALLS {
             out.copy_from_slice(black_box(a));
         }
     }) / CALLS as f64;
-    let peaks = floor::peaks();
+    let peaks = roofline::peaks();
     println!(
         "copying a polynomial: {:.3} us; {:.1} G double multiply-adds/s",
         1e6 * copy,
@@ -43,8 +43,13 @@ fn pointwise(c: &mut Criterion) {
         group.throughput(Throughput::Elements(DEGREE as u64)).sample_size(20);
         let mut kernel = |name: &str, copies: f64, work: &mut dyn FnMut()| {
             let mut timed = || backend.run(&mut *work).expect("available");
-            let seconds = floor::best(50, || (0..CALLS).for_each(|_| timed())) / CALLS as f64;
-            floor::report(&format!("{name}/{}", backend.name()), copies * copy, "copying", seconds);
+            let seconds = roofline::best(50, || (0..CALLS).for_each(|_| timed())) / CALLS as f64;
+            roofline::report(
+                &format!("{name}/{}", backend.name()),
+                copies * copy,
+                "copying",
+                seconds,
+            );
             group.bench_function(name, |b| b.iter(&mut timed));
         };
         kernel("add", 1.5, &mut || poly::add_assign(&mut out, a, &m));

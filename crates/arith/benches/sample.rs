@@ -1,6 +1,6 @@
 //! Samplers, 65,536 samples at a time; beside them the time that their keystream alone takes.
 
-mod floor;
+mod roofline;
 
 use ciphervec_arith::{Backend, Modulus, Stream, ntt_primes};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -11,7 +11,7 @@ fn samplers(c: &mut Criterion) {
     let m = Modulus::new(ntt_primes(50, 4096, 1).expect("a prime")[0]).expect("a modulus");
     let mut bytes = [0u8; 8192];
     let mut stream = Stream::new(&[5; 32], 0);
-    let keystream = floor::best(500, || stream.fill(&mut bytes)) / bytes.len() as f64;
+    let keystream = roofline::best(500, || stream.fill(&mut bytes)) / bytes.len() as f64;
     println!("keystream {:.2} GB/s", 1e-9 / keystream);
     let (mut words, mut errors, mut trits) =
         (vec![0u64; COUNT], vec![0i32; COUNT], vec![0i8; COUNT]);
@@ -21,8 +21,8 @@ fn samplers(c: &mut Criterion) {
         let mut kernel = |name: &str, bytes: f64, work: &mut dyn FnMut()| {
             let mut timed = || backend.run(&mut *work).expect("available");
             let floor = bytes * COUNT as f64 * keystream;
-            let seconds = floor::best(100, &mut timed);
-            floor::report(&format!("{name}/{}", backend.name()), floor, "keystream", seconds);
+            let seconds = roofline::best(100, &mut timed);
+            roofline::report(&format!("{name}/{}", backend.name()), floor, "keystream", seconds);
             println!("  {:.0} M samples/s", 1e-6 * COUNT as f64 / seconds);
             group.bench_function(name, |b| b.iter(&mut timed));
         };

@@ -4,12 +4,11 @@
 
 use crate::backend::dispatch;
 use crate::modulus::Modulus;
-use crate::ntt::MAX_MODULUS_BITS;
 
 /// Residues in `[0, from)`, read as integers in `(-from/2, from/2)`, become residues in `[0, to)`; `to > from / 2`.
 pub fn recentre(poly: &mut [u64], from: &Modulus, to: &Modulus) {
     assert!(to.value() > from.value() / 2, "expected moduli of about one size");
-    dispatch::recentre(poly, from.value(), to.value());
+    dispatch::convert::recentre(poly, from.value(), to.value());
 }
 
 /// Residues in `[0, from)`, read as integers in `(-from/2, from/2)`, become residues in `[0, to)`, whatever the sizes of the
@@ -19,38 +18,32 @@ pub fn recentre(poly: &mut [u64], from: &Modulus, to: &Modulus) {
 /// Also when `from` is even, or not below `2^50`.
 pub fn recentre_to(out: &mut [u64], poly: &[u64], from: &Modulus, to: &Modulus) {
     assert_eq!(out.len(), poly.len(), "residues");
-    assert_centred(from);
-    dispatch::recentre_to(out, poly, from, to);
-}
-
-/// What the kernels need to centre residues as doubles: no ties, and quotients that round right.
-pub(crate) fn assert_centred(from: &Modulus) {
-    assert!(from.value() % 2 == 1, "expected an odd modulus, got {}", from.value());
-    assert!(from.value() >> MAX_MODULUS_BITS == 0, "expected a modulus below 2^50");
+    from.assert_centred();
+    dispatch::poly::recentre_to(out, poly, from, to);
 }
 
 /// Residues in `[0, q)` become integers in `(-q/2, q/2)`, as wrapping 64-bit words.
 pub fn centre(poly: &mut [u64], m: &Modulus) {
-    dispatch::centre(poly, m.value());
+    dispatch::convert::centre(poly, m.value());
 }
 
 /// Integers of magnitude below `q` become residues in `[0, q)`.
 pub fn lift(out: &mut [u64], values: &[i64], m: &Modulus) {
     assert_eq!(out.len(), values.len(), "values");
-    dispatch::lift(out, values, m.value());
+    dispatch::convert::lift(out, values, m.value());
 }
 
 /// [`lift`] of values of -1, 0 and 1.
 pub fn lift_ternary(out: &mut [u64], values: &[i8], m: &Modulus) {
     assert_eq!(out.len(), values.len(), "values");
-    dispatch::lift_ternary(out, values, m.value());
+    dispatch::convert::lift_ternary(out, values, m.value());
 }
 
 /// [`lift`] of `values + noise`.
 pub fn lift_noisy(out: &mut [u64], values: &[i64], noise: &[i32], m: &Modulus) {
     assert_eq!(out.len(), values.len(), "values");
     assert_eq!(out.len(), noise.len(), "noise");
-    dispatch::lift_noisy(out, values, noise, m.value());
+    dispatch::convert::lift_noisy(out, values, noise, m.value());
 }
 
 /// Modulus switching to 24 bits: `round(x 2^24 / q) mod 2^24` for residues `x` in `[0, q)`, `q < 2^51`. Within `2^-27` of
@@ -58,26 +51,26 @@ pub fn lift_noisy(out: &mut [u64], values: &[i64], noise: &[i32], m: &Modulus) {
 pub fn switch_down(out: &mut [u32], poly: &[u64], m: &Modulus) {
     assert_eq!(out.len(), poly.len(), "residues");
     assert!(m.value() >> 51 == 0, "expected a modulus below 2^51");
-    dispatch::switch_down(out, poly, m.value());
+    dispatch::convert::switch_down(out, poly, m.value());
 }
 
 /// The way back: `round(x q / 2^24)` in `[0, q)` for `x` below `2^24`, `q < 2^51`.
 pub fn switch_up(out: &mut [u64], values: &[u32], m: &Modulus) {
     assert_eq!(out.len(), values.len(), "values");
     assert!(m.value() >> 51 == 0, "expected a modulus below 2^51");
-    dispatch::switch_up(out, values, m.value());
+    dispatch::convert::switch_up(out, values, m.value());
 }
 
 /// Values below `2^24` become three little-endian bytes each.
 pub fn pack24(out: &mut [u8], values: &[u32]) {
     assert_eq!(out.len(), values.len() * 3, "bytes");
-    dispatch::pack24(out, values);
+    dispatch::convert::pack24(out, values);
 }
 
 /// The inverse of [`pack24`].
 pub fn unpack24(out: &mut [u32], bytes: &[u8]) {
     assert_eq!(bytes.len(), out.len() * 3, "bytes");
-    dispatch::unpack24(out, bytes);
+    dispatch::convert::unpack24(out, bytes);
 }
 
 #[cfg(test)]

@@ -1,12 +1,11 @@
 //! Residues, transforms, packed scans and samplers in; the same numbers on every machine out. Runs on both sides.
 //!
-//! Three back-ends (AVX-512, AVX2, portable) are compiled into every build and one is chosen at run time; see
+//! Four back-ends (AVX-512, AVX-512 F, AVX2, portable) are compiled into every build and one is chosen at run time; see
 //! [`Backend`]. Whatever the choice, every function here returns the same bits.
 #![deny(unsafe_code)]
 
 pub mod backend;
 pub mod basis;
-pub mod buffer;
 pub mod convert;
 pub mod curve25519;
 pub mod error;
@@ -21,7 +20,7 @@ pub mod ring;
 pub mod rns;
 pub mod sample;
 
-pub use backend::Backend;
+pub use backend::{Backend, buffer};
 pub use basis::BasisConversion;
 pub use buffer::AlignedBytes;
 pub use error::ArithError;

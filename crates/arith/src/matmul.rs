@@ -8,10 +8,8 @@ use rayon::prelude::*;
 
 use crate::backend::{Backend, dispatch};
 
+pub use crate::backend::operands::matmul::TILE;
 pub use crate::ring::{GROUP, STRIP, STRIP_BYTES, pack50, ring_scan_strip, strip_offset, unpack50};
-
-/// Rows in a full tile.
-pub const TILE: usize = 64;
 
 /// Tiles that one task takes at a time: enough to hide the hand-over, few enough to balance.
 const TASK_TILES: usize = 16;
@@ -69,7 +67,7 @@ fn single<T: Send>(
 pub fn scan_u32(data: &[u8], rows: usize, dim: usize, query: &[i32], out: &mut [u32]) {
     check(data, 4, rows, dim, 1, query.len(), out.len());
     let backend = Backend::current();
-    single(data, 4, dim, out, |tile, w, y| dispatch::tile_u32(backend, tile, w, query, y));
+    single(data, 4, dim, out, |tile, w, y| dispatch::matmul::tile_u32(backend, tile, w, query, y));
 }
 
 /// `out[v] = sum_i query[i] b_i[v] mod 2^24` over 3-byte words.
@@ -79,7 +77,7 @@ pub fn scan_u32(data: &[u8], rows: usize, dim: usize, query: &[i32], out: &mut [
 pub fn scan_u24(data: &[u8], rows: usize, dim: usize, query: &[i32], out: &mut [u32]) {
     check(data, 3, rows, dim, 1, query.len(), out.len());
     let backend = Backend::current();
-    single(data, 3, dim, out, |tile, w, y| dispatch::tile_u24(backend, tile, w, query, y));
+    single(data, 3, dim, out, |tile, w, y| dispatch::matmul::tile_u24(backend, tile, w, query, y));
 }
 
 /// `out[v] = sum_i query[i] b_i[v] mod 2^64` over 8-byte words.
@@ -89,7 +87,7 @@ pub fn scan_u24(data: &[u8], rows: usize, dim: usize, query: &[i32], out: &mut [
 pub fn scan_u64(data: &[u8], rows: usize, dim: usize, query: &[i64], out: &mut [u64]) {
     check(data, 8, rows, dim, 1, query.len(), out.len());
     let backend = Backend::current();
-    single(data, 8, dim, out, |tile, w, y| dispatch::tile_u64(backend, tile, w, query, y));
+    single(data, 8, dim, out, |tile, w, y| dispatch::matmul::tile_u64(backend, tile, w, query, y));
 }
 
 /// Queries packed for a back-end's register blocks: blocks of up to `block` queries, each `[dim][queries of the block]`.
@@ -147,10 +145,10 @@ pub fn scan_u32_batch(data: &[u8], rows: usize, dim: usize, queries: &[i32], out
     let nq = count(queries.len(), dim, out.len(), rows);
     check(data, 4, rows, dim, nq, queries.len(), out.len());
     let backend = Backend::current();
-    let block = dispatch::query_block(backend);
+    let block = dispatch::matmul::query_block(backend);
     let packed = pack(queries, dim, block);
     batch(data, 4 * dim, rows, out, |tile, w, out| {
-        dispatch::batch_u32(backend, tile, w, &packed, block, out);
+        dispatch::matmul::batch_u32(backend, tile, w, &packed, block, out);
     });
 }
 
@@ -162,10 +160,10 @@ pub fn scan_u24_batch(data: &[u8], rows: usize, dim: usize, queries: &[i32], out
     let nq = count(queries.len(), dim, out.len(), rows);
     check(data, 3, rows, dim, nq, queries.len(), out.len());
     let backend = Backend::current();
-    let block = dispatch::query_block(backend);
+    let block = dispatch::matmul::query_block(backend);
     let packed = pack(queries, dim, block);
     batch(data, 3 * dim, rows, out, |tile, w, out| {
-        dispatch::batch_u24(backend, tile, w, &packed, block, out);
+        dispatch::matmul::batch_u24(backend, tile, w, &packed, block, out);
     });
 }
 
@@ -177,9 +175,9 @@ pub fn scan_u64_batch(data: &[u8], rows: usize, dim: usize, queries: &[i64], out
     let nq = count(queries.len(), dim, out.len(), rows);
     check(data, 8, rows, dim, nq, queries.len(), out.len());
     let backend = Backend::current();
-    let block = dispatch::query_block(backend);
+    let block = dispatch::matmul::query_block(backend);
     let packed = pack(queries, dim, block);
     batch(data, 8 * dim, rows, out, |tile, w, out| {
-        dispatch::batch_u64(backend, tile, w, &packed, block, out);
+        dispatch::matmul::batch_u64(backend, tile, w, &packed, block, out);
     });
 }

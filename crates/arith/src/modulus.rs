@@ -2,6 +2,10 @@
 
 use crate::error::ArithError;
 
+/// Transforms, conversions and vector kernels take moduli below `2^50`: four times a residue fits the 52 bits of an integer
+/// multiply-add lane, and eight times the 53 bits of a double.
+pub const KERNEL_BITS: u32 = 50;
+
 /// A modulus `q` with `2 <= q < 2^62` and what Barrett reduction needs.
 ///
 /// Operations take residues in `[0, q)` unless they say otherwise. None branches on a residue, so they may be used
@@ -154,6 +158,15 @@ impl Modulus {
     pub fn to_centered(&self, a: u64) -> i64 {
         let mask = ((self.value / 2).wrapping_sub(a) as i64) >> 63;
         (a as i64).wrapping_sub(self.value as i64 & mask)
+    }
+
+    /// What the kernels need to centre residues as doubles: no ties, and quotients that round right.
+    ///
+    /// # Panics
+    /// When the modulus is even, or not below `2^50`.
+    pub(crate) fn assert_centred(&self) {
+        assert!(self.value % 2 == 1, "expected an odd modulus, got {}", self.value);
+        assert!(self.value >> KERNEL_BITS == 0, "expected a modulus below 2^50");
     }
 
     /// Prepares a fixed factor.

@@ -3,7 +3,6 @@
 //! Every function panics when its slices differ in length, and takes residues below the modulus only.
 
 use crate::backend::dispatch;
-use crate::convert;
 use crate::modulus::{Modulus, Shoup};
 
 fn same(expected: usize, actual: usize) {
@@ -13,49 +12,49 @@ fn same(expected: usize, actual: usize) {
 /// `a += b`.
 pub fn add_assign(a: &mut [u64], b: &[u64], m: &Modulus) {
     same(a.len(), b.len());
-    dispatch::add_assign(a, b, m);
+    dispatch::poly::add_assign(a, b, m);
 }
 
 /// `a -= b`.
 pub fn sub_assign(a: &mut [u64], b: &[u64], m: &Modulus) {
     same(a.len(), b.len());
-    dispatch::sub_assign(a, b, m);
+    dispatch::poly::sub_assign(a, b, m);
 }
 
 /// `a = -a`.
 pub fn neg_assign(a: &mut [u64], m: &Modulus) {
-    dispatch::neg_assign(a, m);
+    dispatch::poly::neg_assign(a, m);
 }
 
 /// `out = a b`, pointwise.
 pub fn mul(out: &mut [u64], a: &[u64], b: &[u64], m: &Modulus) {
     same(out.len(), a.len());
     same(out.len(), b.len());
-    dispatch::mul(out, a, b, m);
+    dispatch::poly::mul(out, a, b, m);
 }
 
 /// `a = a b`, pointwise.
 pub fn mul_assign(a: &mut [u64], b: &[u64], m: &Modulus) {
     same(a.len(), b.len());
-    dispatch::mul_assign(a, b, m);
+    dispatch::poly::mul_assign(a, b, m);
 }
 
 /// `acc += a b`, pointwise.
 pub fn mul_add_assign(acc: &mut [u64], a: &[u64], b: &[u64], m: &Modulus) {
     same(acc.len(), a.len());
     same(acc.len(), b.len());
-    dispatch::mul_add_assign(acc, a, b, m);
+    dispatch::poly::mul_add_assign(acc, a, b, m);
 }
 
 /// `a = s a`; `s` is any word.
 pub fn scalar_mul_assign(a: &mut [u64], s: u64, m: &Modulus) {
-    dispatch::scalar_mul_assign(a, &m.shoup(s), m);
+    dispatch::poly::scalar_mul_assign(a, &m.shoup(s), m);
 }
 
 /// `a = s (a - b)`, as after a division that leaves `b`: both modulo `m`, the factor prepared by [`Modulus::shoup`].
 pub fn sub_scale_assign(a: &mut [u64], b: &[u64], s: &Shoup, m: &Modulus) {
     same(a.len(), b.len());
-    dispatch::sub_scale_assign(a, b, s, m);
+    dispatch::poly::sub_scale_assign(a, b, s, m);
 }
 
 /// `a = s (a - b)` in coefficient form, where `b` holds residues modulo another prime `from`, read as integers in
@@ -65,8 +64,8 @@ pub fn sub_scale_assign(a: &mut [u64], b: &[u64], s: &Shoup, m: &Modulus) {
 /// Also when `from` is even, or not below `2^50`.
 pub fn sub_centred_scale_assign(a: &mut [u64], b: &[u64], from: &Modulus, s: &Shoup, m: &Modulus) {
     same(a.len(), b.len());
-    convert::assert_centred(from);
-    dispatch::sub_centred_scale_assign(a, b, from, s, m);
+    from.assert_centred();
+    dispatch::poly::sub_centred_scale_assign(a, b, from, s, m);
 }
 
 /// `out[i] = a[perm[i]]`, as [`crate::NttTable::automorphism_permutation`] describes an automorphism on values.
@@ -76,7 +75,7 @@ pub fn sub_centred_scale_assign(a: &mut [u64], b: &[u64], from: &Modulus, s: &Sh
 pub fn permute(out: &mut [u64], a: &[u64], perm: &[u32]) {
     same(out.len(), perm.len());
     same(out.len(), a.len());
-    dispatch::permute(out, a, perm);
+    dispatch::switch::permute(out, a, perm);
 }
 
 /// `out = a(X^galois)` in coefficient form modulo `X^N + 1`, for odd `galois` and N a power of two.
@@ -128,7 +127,7 @@ fn copy_signed(out: &mut [u64], a: &[u64], negate: bool, m: &Modulus) {
 pub fn dot(out: &mut [u64], a: &[&[u64]], b: &[&[u64]], m: &Modulus) {
     assert_eq!(a.len(), b.len(), "the two lists differ in length");
     a.iter().chain(b).for_each(|p| same(out.len(), p.len()));
-    dispatch::dot(out, a, b, m);
+    dispatch::poly::dot(out, a, b, m);
 }
 
 /// `out0 = sum_j digits_j keys0_j` and `out1 = sum_j digits_j keys1_j`, pointwise: both halves of a key switch in one pass
@@ -145,7 +144,7 @@ pub fn dot_pair(
     m: &Modulus,
 ) {
     check_pair(out0, out1, digits, keys0, keys1);
-    dispatch::dot_pair(out0, out1, digits, keys0, keys1, m);
+    dispatch::switch::dot_pair(out0, out1, digits, keys0, keys1, m);
 }
 
 /// [`dot_pair`] of the digits permuted as [`permute`] would: a rotation of digits that were decomposed once.
@@ -163,7 +162,7 @@ pub fn dot_pair_permuted(
 ) {
     check_pair(out0, out1, digits, keys0, keys1);
     same(out0.len(), perm.len());
-    dispatch::dot_pair_permuted(out0, out1, digits, keys0, keys1, perm, m);
+    dispatch::switch::dot_pair_permuted(out0, out1, digits, keys0, keys1, perm, m);
 }
 
 fn check_pair(out0: &[u64], out1: &[u64], digits: &[&[u64]], keys0: &[&[u64]], keys1: &[&[u64]]) {

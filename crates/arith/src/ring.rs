@@ -1,15 +1,9 @@
 //! A strip of packed 50-bit residues and expanded queries enter, the two sums of every block leave. The server's side.
 
-use crate::backend::{dispatch, portable};
+use crate::backend::dispatch;
 use crate::modulus::Modulus;
 
-/// Coefficients in a strip: so few that at 128 nodes a query's strip (16 KiB) stays in the first-level cache while the
-/// packed residues stream past it.
-pub const STRIP: usize = 8;
-/// Bytes of a packed strip: 8 residues of 50 bits.
-pub const STRIP_BYTES: usize = 50;
-/// Blocks that lie side by side and are scanned together, so that a query is read once for all of them.
-pub const GROUP: usize = 4;
+pub use crate::backend::operands::ring::{GROUP, STRIP, STRIP_BYTES};
 
 /// Queries that share one pass over the data: at 128 nodes their strips take half of the second-level cache.
 const PASS: usize = 32;
@@ -29,7 +23,7 @@ pub fn strip_offset(blocks: usize, nodes: usize, block: usize, node: usize) -> u
 pub fn pack50(coeffs: &[u64], out: &mut [u8]) {
     assert_eq!(coeffs.len() % 8, 0, "expected a multiple of 8 coefficients");
     assert_eq!(out.len(), coeffs.len() / 8 * 50, "packed bytes");
-    portable::ring::pack50(coeffs, out);
+    dispatch::ring::pack50(coeffs, out);
 }
 
 /// The inverse of [`pack50`].
@@ -39,7 +33,7 @@ pub fn pack50(coeffs: &[u64], out: &mut [u8]) {
 pub fn unpack50(bytes: &[u8], out: &mut [u64]) {
     assert_eq!(out.len() % 8, 0, "expected a multiple of 8 coefficients");
     assert_eq!(bytes.len(), out.len() / 8 * 50, "packed bytes");
-    dispatch::unpack50(bytes, out);
+    dispatch::ring::unpack50(bytes, out);
 }
 
 /// For one strip of coefficients, every query and every block, the sums over nodes of `D b'` and `D a'` modulo `q`.
@@ -76,6 +70,6 @@ pub fn ring_scan_strip(
             .chunks_mut((PASS * blocks * STRIP).max(1))
             .zip(out_v.chunks_mut((PASS * blocks * STRIP).max(1))),
     ) {
-        dispatch::ring_scan(data, nodes, group, m, u, v);
+        dispatch::ring::scan(data, nodes, group, m, u, v);
     }
 }

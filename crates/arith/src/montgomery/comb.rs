@@ -3,13 +3,12 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use super::LANES;
 use super::digits::window;
-use super::group::{copy_lane, lane, set_lane, wipe};
+use super::group::{LANES, copy_lane, lane, set_lane, wipe};
 use super::modulus::PowerModulus;
 use super::residues::Residues;
-use super::worker::Worker;
-use crate::backend::products::Row;
+use super::scratch::Scratch;
+use crate::backend::operands::montgomery::Row;
 use zeroize::{Zeroize, Zeroizing};
 
 /// Powers of one base: entry `v` of window `j` is `base^(v 2^(w j))`. Wiped on drop.
@@ -59,8 +58,8 @@ impl Comb {
         let windows = exponent_bits.div_ceil(window) as usize;
         let (size, width) = (modulus.rows(), modulus.format.width);
         let mut table = vec![0; (windows * size) << window];
-        let mut worker = Worker::new(modulus, 1);
-        let mut full = Worker::new(modulus, LANES);
+        let mut scratch = Scratch::new(modulus, 1);
+        let mut full = Scratch::new(modulus, LANES);
         let mut base = base.group(0, 0).to_vec();
         // Eight windows at a time, one a lane.
         for (at, windows) in table.chunks_mut((LANES * size) << window).enumerate() {
@@ -68,7 +67,7 @@ impl Comb {
             let mut step = modulus.one.clone();
             for lane in 0..count {
                 if at + lane > 0 {
-                    (0..window).for_each(|_| worker.square(&mut base));
+                    (0..window).for_each(|_| scratch.square(&mut base));
                 }
                 copy_lane(width, &mut step, lane, &base, 0);
             }
@@ -132,7 +131,7 @@ impl Comb {
         }
         let mut powers = Residues::ones(&self.modulus, rows, columns);
         let entries = self.modulus.rows() << self.window;
-        powers.for_each_group(|worker, row, index, group| {
+        powers.for_each_group(|scratch, row, index, group| {
             let first = row * columns + index * LANES;
             let exponents =
                 &exponents[first * words..(first + (columns - index * LANES).min(LANES)) * words];
@@ -143,10 +142,10 @@ impl Comb {
                     *at = window(exponent, step * self.window as usize, self.window);
                 }
                 if step == 0 {
-                    reads.group(worker, group, table, &at);
+                    reads.group(scratch, group, table, &at);
                 } else {
-                    reads.group(worker, &mut factor, table, &at);
-                    worker.mul(group, &factor);
+                    reads.group(scratch, &mut factor, table, &at);
+                    scratch.mul(group, &factor);
                 }
             }
             wipe(&mut factor);
@@ -162,7 +161,7 @@ impl Comb {
         // 8, 4, 2 and 2 for one to four.
         let shares = 1 << (LANES / count).ilog2();
         let steps = (self.table.len() / entries).div_ceil(shares);
-        let mut worker = Worker::new(&self.modulus, LANES);
+        let mut scratch = Scratch::new(&self.modulus, LANES);
         let (mut powers, mut factor) = (self.modulus.one.clone(), self.modulus.one.clone());
         let mut limbs = Zeroizing::new(vec![0; size]);
         for step in 0..steps {
@@ -184,7 +183,7 @@ impl Comb {
                     set_lane(width, &mut factor, share * count + at, limbs.iter().copied());
                 }
             }
-            worker.mul(&mut powers, &factor);
+            scratch.mul(&mut powers, &factor);
         }
         let mut half = shares / 2;
         while half > 0 {
@@ -192,7 +191,7 @@ impl Comb {
             for lane in 0..half * count {
                 copy_lane(width, &mut factor, lane, &powers, lane + half * count);
             }
-            worker.mul(&mut powers, &factor);
+            scratch.mul(&mut powers, &factor);
             half /= 2;
         }
         wipe(&mut factor);
@@ -211,11 +210,11 @@ enum Reads {
 
 impl Reads {
     /// `out = table[index]` lane by lane, from a table of single residues.
-    fn group(self, worker: &Worker<'_>, out: &mut [Row], table: &[u64], index: &[u64; LANES]) {
+    fn group(self, scratch: &Scratch<'_>, out: &mut [Row], table: &[u64], index: &[u64; LANES]) {
         match self {
-            Reads::All => worker.select_single(out, table, index),
+            Reads::All => scratch.select_single(out, table, index),
             Reads::Needed => {
-                let width = worker.width();
+                let width = scratch.width();
                 for (lane, &index) in index.iter().enumerate() {
                     let entry = &table[index as usize * out.len()..][..out.len()];
                     set_lane(width, out, lane, entry.iter().copied());

@@ -1,6 +1,6 @@
 //! Numbers as 64-bit words and as a back-end's limbs: one enters, the other leaves. Time depends on lengths only.
 
-use crate::backend::dispatch::LimbFormat;
+use crate::backend::operands::montgomery::LimbFormat;
 
 /// The number in `words` as `out.len()` limbs, as the back-end stores them.
 pub(super) fn to_limbs(format: &LimbFormat, words: &[u64], out: &mut [u64]) {

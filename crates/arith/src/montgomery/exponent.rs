@@ -1,11 +1,10 @@
 //! Residues and exponents enter, powers leave, in a time that depends on the exponents' length alone.
 
-use super::LANES;
 use super::digits::window;
-use super::group::wipe;
+use super::group::{LANES, wipe};
 use super::residues::Residues;
-use super::worker::Worker;
-use crate::backend::products::Row;
+use super::scratch::Scratch;
+use crate::backend::operands::montgomery::Row;
 
 /// Bits that one multiplication takes of an exponent, balancing the table against the multiplications saved.
 fn window_bits(exponent_bits: usize) -> u32 {
@@ -55,21 +54,21 @@ impl Residues {
         let mut powers = self.clone();
         let one = &self.modulus().one;
         let bits = window_bits(exponent_bits);
-        powers.for_each_group(|worker, row, index, group| {
+        powers.for_each_group(|scratch, row, index, group| {
             let lanes = self.lanes(index);
-            let mut table = table_of_powers(worker, one, group, bits);
+            let mut table = table_of_powers(scratch, one, group, bits);
             let mut factor = vec![Row::default(); group.len()];
             group.copy_from_slice(one);
             for step in (0..exponent_bits.div_ceil(bits as usize)).rev() {
                 if (step + 1) * (bits as usize) < exponent_bits {
-                    (0..bits).for_each(|_| worker.square(group));
+                    (0..bits).for_each(|_| scratch.square(group));
                 }
                 let mut entry = [0; LANES];
                 for (lane, entry) in entry.iter_mut().enumerate().take(lanes) {
                     *entry = digit(row, index * LANES + lane, step * bits as usize, bits);
                 }
-                worker.select(&mut factor, &table, &entry);
-                worker.mul(group, &factor);
+                scratch.select(&mut factor, &table, &entry);
+                scratch.mul(group, &factor);
             }
             wipe(&mut table);
             wipe(&mut factor);
@@ -79,12 +78,12 @@ impl Residues {
 }
 
 /// `x^0` to `x^(2^bits - 1)`, one group after the other.
-fn table_of_powers(worker: &mut Worker<'_>, one: &[Row], x: &[Row], bits: u32) -> Vec<Row> {
+fn table_of_powers(scratch: &mut Scratch<'_>, one: &[Row], x: &[Row], bits: u32) -> Vec<Row> {
     let mut table = Vec::with_capacity(x.len() << bits);
     table.extend_from_slice(one);
     let mut power = one.to_vec();
     for _ in 1..1 << bits {
-        worker.mul(&mut power, x);
+        scratch.mul(&mut power, x);
         table.extend_from_slice(&power);
     }
     wipe(&mut power);

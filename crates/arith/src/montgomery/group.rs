@@ -1,8 +1,10 @@
 //! The limbs of one residue enter a group of eight, or leave it: where lanes lie in rows.
 
-use super::LANES;
-use crate::backend::products::Row;
+use crate::backend::operands::montgomery::Row;
 use zeroize::Zeroize;
+
+/// Residues that the kernels work on side by side.
+pub const LANES: usize = 8;
 
 /// Overwrites rows with zeros that the compiler may not leave out.
 pub(super) fn wipe(rows: &mut [Row]) {

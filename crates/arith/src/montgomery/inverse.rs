@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use crypto_bigint::{BoxedUint, Odd};
 
-use super::LANES;
 use super::digits::sub_masked;
-use super::group::copy_lane;
+use super::group::{LANES, copy_lane};
 use super::modulus::PowerModulus;
 use super::residues::Residues;
-use super::worker::Worker;
-use crate::backend::products::Row;
+use super::scratch::Scratch;
+use crate::backend::operands::montgomery::Row;
 use crate::error::ArithError;
 
 impl Residues {
@@ -33,13 +32,13 @@ impl Residues {
                 .for_each(|lane| copy_lane(modulus.format.width, &mut rows, lane, &modulus.one, 0));
             rows
         };
-        let mut worker = Worker::new(modulus, LANES);
+        let mut scratch = Scratch::new(modulus, LANES);
         // Products of all groups up to each, lane by lane.
         let mut upto: Vec<Vec<Row>> = Vec::with_capacity(groups);
         for at in 0..groups {
             let mut product = group(at);
             if let Some(before) = upto.last() {
-                worker.mul(&mut product, before);
+                scratch.mul(&mut product, before);
             }
             upto.push(product);
         }
@@ -54,8 +53,8 @@ impl Residues {
             let place = &mut data[at * size..(at + 1) * size];
             place.copy_from_slice(&rest);
             if at > 0 {
-                worker.mul(place, &upto[at - 1]);
-                worker.mul(&mut rest, &group(at));
+                scratch.mul(place, &upto[at - 1]);
+                scratch.mul(&mut rest, &group(at));
             }
         }
         Ok(out)
@@ -77,7 +76,7 @@ fn inverse_of_lanes(
     modulus: &Arc<PowerModulus>,
     group: &[Row],
 ) -> Result<Option<Vec<Row>>, ArithError> {
-    let mut worker = Worker::new(modulus, 1);
+    let mut scratch = Scratch::new(modulus, 1);
     let single = |lane: usize| {
         let mut rows = modulus.one.clone();
         copy_lane(modulus.format.width, &mut rows, 0, group, lane);
@@ -86,7 +85,7 @@ fn inverse_of_lanes(
     let mut upto = vec![single(0)];
     for lane in 1..LANES {
         let mut product = single(lane);
-        worker.mul(&mut product, &upto[lane - 1]);
+        scratch.mul(&mut product, &upto[lane - 1]);
         upto.push(product);
     }
     let Some(mut rest) = inverse_of_one(modulus, &upto[LANES - 1])? else {
@@ -98,9 +97,9 @@ fn inverse_of_lanes(
             copy_lane(modulus.format.width, &mut inverses, 0, &rest, 0);
         } else {
             let mut inverse = rest.clone();
-            worker.mul(&mut inverse, &upto[lane - 1]);
+            scratch.mul(&mut inverse, &upto[lane - 1]);
             copy_lane(modulus.format.width, &mut inverses, lane, &inverse, 0);
-            worker.mul(&mut rest, &single(lane));
+            scratch.mul(&mut rest, &single(lane));
         }
     }
     Ok(Some(inverses))

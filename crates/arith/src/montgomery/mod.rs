@@ -4,7 +4,6 @@
 //! eighths of one modulo any other number of that length. [`Residues`] is a table of elements in Montgomery form.
 //! Names ending in `_vartime` take a time that depends on their arguments; everything else only on lengths.
 
-mod along;
 mod comb;
 mod digits;
 mod exponent;
@@ -12,13 +11,13 @@ mod group;
 mod inverse;
 mod modulus;
 mod multi;
+mod recode;
 mod residues;
+mod scratch;
+mod single_column;
 mod wide;
-mod worker;
 
 pub use comb::Comb;
+pub use group::LANES;
 pub use modulus::{MAX_BITS, MAX_DIGITS, MIN_BITS, PowerModulus};
 pub use residues::Residues;
-
-/// Residues that the kernels work on side by side.
-pub const LANES: usize = 8;

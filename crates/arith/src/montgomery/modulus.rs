@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::digits::{add_assign, bit_length, less, sub_masked, to_limbs};
 use super::group::{spread, wipe};
 use crate::backend::Backend;
-use crate::backend::dispatch::{self, LimbFormat};
-use crate::backend::products::{Reduction, Row};
+use crate::backend::dispatch;
+use crate::backend::operands::montgomery::{LimbFormat, Reduction, Row};
 use crate::error::ArithError;
 use crypto_bigint::{BoxedUint, NonZero};
 use zeroize::Zeroize;
@@ -73,7 +73,7 @@ impl PowerModulus {
         }
         let modulus = modulus[..(bits as usize).div_ceil(64)].to_vec();
         let backend = Backend::current();
-        let format = dispatch::limb_format(backend);
+        let format = dispatch::montgomery::limb_format(backend);
         let limbs = ((bits + SLACK).div_ceil(format.radix) as usize).next_multiple_of(format.tile);
 
         let mut n = vec![0; limbs];

@@ -6,12 +6,11 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
-use super::LANES;
 use super::digits::{settle, to_limbs, to_words};
-use super::group::{copy_lane, lane, set_lane, spread, wipe};
+use super::group::{LANES, copy_lane, lane, set_lane, spread, wipe};
 use super::modulus::PowerModulus;
-use super::worker::Worker;
-use crate::backend::products::Row;
+use super::scratch::Scratch;
+use crate::backend::operands::montgomery::Row;
 use crate::error::ArithError;
 
 /// Elements of `Z/n^k`, `rows x columns`. Eight columns of a row are worked on at once, so a single row of many columns
@@ -58,10 +57,11 @@ impl Residues {
         }
         let mut table = Residues::ones(modulus, rows, columns);
         let limbs = modulus.reduction.limbs;
-        table.for_each_group(|worker, row, index, group| {
+        table.for_each_group(|scratch, row, index, group| {
             let first = row * columns + index * LANES;
             let mut stored = Zeroizing::new(vec![0; group.len()]);
-            for (lane, element) in words[first * size..].chunks(size).take(worker.lanes).enumerate()
+            for (lane, element) in
+                words[first * size..].chunks(size).take(scratch.lanes).enumerate()
             {
                 for (digit, stored) in element.chunks(modulus.words()).zip(stored.chunks_mut(limbs))
                 {
@@ -69,7 +69,7 @@ impl Residues {
                 }
                 set_lane(modulus.format.width, group, lane, stored.iter().copied());
             }
-            worker.mul(group, &modulus.into);
+            scratch.mul(group, &modulus.into);
         });
         Ok(table)
     }
@@ -90,11 +90,11 @@ impl Residues {
             .zip(self.data.par_chunks(per_row * modulus.rows()))
             .for_each(|(out, row)| {
                 out.par_chunks_mut(LANES * size).zip(row.par_chunks(modulus.rows())).for_each_init(
-                    || (Worker::new(modulus, LANES), Digits::new(modulus)),
-                    |(worker, digits), (out, group)| {
-                        worker.lanes = out.len() / size;
+                    || (Scratch::new(modulus, LANES), Digits::new(modulus)),
+                    |(scratch, digits), (out, group)| {
+                        scratch.lanes = out.len() / size;
                         digits.group.copy_from_slice(group);
-                        worker.mul(&mut digits.group, &one);
+                        scratch.mul(&mut digits.group, &one);
                         digits.write(modulus, out);
                     },
                 );
@@ -164,16 +164,16 @@ impl Residues {
     /// `work` on every group, with its row, its index in the row and kernels for its lanes.
     pub(super) fn for_each_group(
         &mut self,
-        work: impl Fn(&mut Worker<'_>, usize, usize, &mut [Row]) + Sync,
+        work: impl Fn(&mut Scratch<'_>, usize, usize, &mut [Row]) + Sync,
     ) {
         let (per_row, columns) = (self.groups_a_row(), self.columns);
         let modulus = &self.modulus;
         self.data.par_chunks_mut(modulus.rows()).enumerate().for_each_init(
-            || Worker::new(modulus, LANES),
-            |worker, (at, group)| {
+            || Scratch::new(modulus, LANES),
+            |scratch, (at, group)| {
                 let (row, index) = (at / per_row, at % per_row);
-                worker.lanes = (columns - index * LANES).min(LANES);
-                work(worker, row, index, group);
+                scratch.lanes = (columns - index * LANES).min(LANES);
+                work(scratch, row, index, group);
             },
         );
     }
@@ -188,30 +188,30 @@ impl Residues {
         let (rows, columns) = (other.rows, other.columns);
         if rows == 1 && columns == 1 {
             let single = other.spread(0, 0);
-            self.for_each_group(|worker, _, _, group| worker.mul(group, &single));
+            self.for_each_group(|scratch, _, _, group| scratch.mul(group, &single));
             return;
         }
         let fits = columns == self.columns && (rows == self.rows || rows == 1);
         assert!(fits, "{rows} x {columns} residues do not fit {} x {}", self.rows, self.columns);
-        self.for_each_group(|worker, row, index, group| {
-            worker.mul(group, other.group(if rows == 1 { 0 } else { row }, index));
+        self.for_each_group(|scratch, row, index, group| {
+            scratch.mul(group, other.group(if rows == 1 { 0 } else { row }, index));
         });
     }
 
     /// Squares every element.
     pub fn square_assign(&mut self) {
-        self.for_each_group(|worker, _, _, group| worker.square(group));
+        self.for_each_group(|scratch, _, _, group| scratch.square(group));
     }
 
     /// The products of the columns: one row. One where there are no rows.
     pub fn product(&self) -> Residues {
         let mut product = Residues::ones(&self.modulus, 1, self.columns);
-        product.for_each_group(|worker, _, index, group| {
+        product.for_each_group(|scratch, _, index, group| {
             for row in 0..self.rows {
                 if row == 0 {
                     group.copy_from_slice(self.group(0, index));
                 } else {
-                    worker.mul(group, self.group(row, index));
+                    scratch.mul(group, self.group(row, index));
                 }
             }
         });

@@ -7,12 +7,11 @@
 
 use rayon::prelude::*;
 
-use super::LANES;
 use super::digits::window;
-use super::group::copy_lane;
+use super::group::{LANES, copy_lane};
 use super::residues::Residues;
-use super::worker::Worker;
-use crate::backend::products::Row;
+use super::scratch::Scratch;
+use crate::backend::operands::montgomery::Row;
 use crate::error::ArithError;
 
 /// Widest digit that is considered.
@@ -88,7 +87,7 @@ impl Schedule {
     /// The product over the rows of `bases`, from `first` on, lane by lane.
     fn run(
         &self,
-        worker: &mut Worker<'_>,
+        scratch: &mut Scratch<'_>,
         bases: &Residues,
         inverses: Option<&Residues>,
         (first, index): (usize, usize),
@@ -106,7 +105,7 @@ impl Schedule {
                 let mut power = base.to_vec();
                 for _ in 2..entries {
                     tables.extend_from_slice(&power);
-                    worker.mul(&mut power, base);
+                    scratch.mul(&mut power, base);
                 }
                 tables.extend_from_slice(&power);
             }
@@ -131,15 +130,15 @@ impl Schedule {
             };
             match &mut product {
                 Some(product) => {
-                    (*position..reached).for_each(|_| worker.square(product));
-                    worker.mul(product, factor);
+                    (*position..reached).for_each(|_| scratch.square(product));
+                    scratch.mul(product, factor);
                 }
                 None => product = Some(factor.to_vec()),
             }
             reached = *position;
         }
         let mut product = product.unwrap_or_else(|| modulus.one.clone());
-        (0..reached).for_each(|_| worker.square(&mut product));
+        (0..reached).for_each(|_| scratch.square(&mut product));
         product
     }
 }
@@ -238,11 +237,11 @@ impl Residues {
             None
         };
         let mut out = Residues::ones(self.modulus(), 1, self.columns());
-        out.for_each_group(|worker, _, index, group| {
+        out.for_each_group(|scratch, _, index, group| {
             for (at, schedule) in schedules.iter().enumerate() {
                 let first = at * BATCH;
-                let product = schedule.run(worker, self, inverses.as_ref(), (first, index));
-                worker.mul(group, &product);
+                let product = schedule.run(scratch, self, inverses.as_ref(), (first, index));
+                scratch.mul(group, &product);
             }
         });
         Ok(out)

@@ -1,18 +1,18 @@
 //! Residues in one basis enter, residues in another leave, one word at a time.
 
-use crate::basis::{BasisConversion, FRACTION_BITS, MAX_SOURCES};
+use crate::backend::operands::basis::{ConversionTable, FRACTION_BITS, MAX_SOURCES};
 
 /// Coefficients whose `y_i` are kept while the targets read them: 16 KiB at most.
 const TILE: usize = 64;
 
-pub(crate) fn convert(c: &BasisConversion, from: &[&[u64]], to: &mut [&mut [u64]]) {
+pub(crate) fn convert(c: &ConversionTable, from: &[&[u64]], to: &mut [&mut [u64]]) {
     convert_from(0, c, from, to);
 }
 
 /// [`convert`] from coefficient `start` on.
 pub(crate) fn convert_from(
     start: usize,
-    c: &BasisConversion,
+    c: &ConversionTable,
     from: &[&[u64]],
     to: &mut [&mut [u64]],
 ) {

@@ -2,20 +2,22 @@
 //!
 //! Limbs lie in `[-2^59, 2^59)`. A column sums at most 511 products, each at most `2^118`, in 128 bits.
 
-pub(crate) const WIDTH: usize = 1;
-pub(crate) const RADIX: u32 = 60;
-pub(crate) const TILE: usize = 2;
+const WIDTH: usize = 1;
+const RADIX: u32 = 60;
+const TILE: usize = 2;
+pub(crate) const FORMAT: LimbFormat =
+    LimbFormat { radix: RADIX, width: WIDTH, tile: TILE, signed: true, encode, decode };
 
 type V = i64;
 type Acc = i128;
 
 /// How a limb is stored.
-pub(crate) fn encode(limb: i64) -> u64 {
+fn encode(limb: i64) -> u64 {
     limb as u64
 }
 
 /// [`encode`], undone.
-pub(crate) fn decode(word: u64) -> i64 {
+fn decode(word: u64) -> i64 {
     word as i64
 }
 
@@ -123,4 +125,4 @@ fn keep(limbs: &mut Limbs, chosen: u64) {
     limbs[0] = chosen;
 }
 
-crate::backend::products::montgomery_products!();
+crate::backend::shared::montgomery::montgomery_products!();

@@ -1,14 +1,35 @@
 //! Residues and a table of roots enter, the transform in a lazy range leaves. Harvey's butterflies, one word at a time.
 
+use crate::backend::operands::ntt::NttPlan;
 use crate::modulus::{Modulus, Shoup};
-use crate::ntt::NttTable;
+
+/// Powers of psi in tree order, each with its quotient.
+#[derive(Clone, Debug)]
+pub(crate) struct Roots {
+    forward: Vec<Shoup>,
+    inverse: Vec<Shoup>,
+    /// `N^-1`, or `(2N)^-1` before an unfolding, and that times the twiddle of the last inverse stage, which absorbs the
+    /// scaling.
+    scale: Shoup,
+    scaled_last: Shoup,
+}
+
+pub(crate) fn roots(plan: &NttPlan) -> Roots {
+    let (forward, inverse) = plan.powers();
+    let (q, scale) = (&plan.modulus, plan.scale());
+    Roots {
+        scaled_last: q.shoup(q.mul(scale, inverse[1])),
+        scale: q.shoup(scale),
+        forward: forward.into_iter().map(|w| q.shoup(w)).collect(),
+        inverse: inverse.into_iter().map(|w| q.shoup(w)).collect(),
+    }
+}
 
 /// `[0, 4q)` to `[0, 4q)` if `LAZY`, else to `[0, q)`.
-pub(crate) fn forward<const LAZY: bool>(table: &NttTable, data: &mut [u64]) {
-    let roots = table.integer_roots();
-    let modulus = table.modulus();
+pub(crate) fn forward<const LAZY: bool>(plan: &NttPlan, roots: &Roots, data: &mut [u64]) {
+    let modulus = &plan.modulus;
     let double = 2 * modulus.value();
-    if let Some(fold) = table.fold() {
+    if let Some(fold) = &plan.fold {
         fold_halves(modulus, data, &fold.forward);
     }
     let (mut blocks, mut half) = (1, data.len() / 2);
@@ -31,9 +52,8 @@ pub(crate) fn forward<const LAZY: bool>(table: &NttTable, data: &mut [u64]) {
 }
 
 /// `[0, 2q)` to `[0, 2q)` if `LAZY`, else to `[0, q)`, scaled by `N^-1`.
-pub(crate) fn inverse<const LAZY: bool>(table: &NttTable, data: &mut [u64]) {
-    let roots = table.integer_roots();
-    let modulus = table.modulus();
+pub(crate) fn inverse<const LAZY: bool>(plan: &NttPlan, roots: &Roots, data: &mut [u64]) {
+    let modulus = &plan.modulus;
     let double = 2 * modulus.value();
     let (mut blocks, mut half) = (data.len() / 2, 1);
     while blocks > 1 {
@@ -55,11 +75,11 @@ pub(crate) fn inverse<const LAZY: bool>(table: &NttTable, data: &mut [u64]) {
         *x = modulus.mul_shoup_lazy(sum, &roots.scale);
         *y = modulus.mul_shoup_lazy(difference, &roots.scaled_last);
     }
-    if let Some(fold) = table.fold() {
+    if let Some(fold) = &plan.fold {
         fold_halves(modulus, data, &fold.inverse);
         data[0] += data[0];
     }
-    if !LAZY || table.fold().is_some() {
+    if !LAZY || plan.fold.is_some() {
         canonical(modulus, data);
     }
 }

@@ -1,7 +1,7 @@
 //! Rows of residues and signed weights enter, weighted sums in `[0, q)` leave, one word at a time.
 
+use crate::backend::operands::pcmm::Weights;
 use crate::modulus::Modulus;
-use crate::pcmm::Weights;
 
 /// Coefficients whose sums are kept at a time: 1 KiB.
 const SPAN: usize = 64;

@@ -1,7 +1,7 @@
 //! Packed 50-bit residues enter, words or sums of products leave.
 
+use crate::backend::operands::ring::{GROUP, STRIP, STRIP_BYTES};
 use crate::modulus::Modulus;
-use crate::ring::{GROUP, STRIP, STRIP_BYTES};
 
 const MASK: u64 = (1 << 50) - 1;
 

@@ -1,0 +1,9 @@
+//! Operands of the kernels: tables, layouts and constants that every back-end reads, defined below all of them.
+
+pub(crate) mod basis;
+pub(crate) mod matmul;
+pub(crate) mod montgomery;
+pub(crate) mod ntt;
+pub(crate) mod pcmm;
+pub(crate) mod ring;
+pub(crate) mod sample;

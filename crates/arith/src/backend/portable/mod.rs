@@ -1,0 +1,12 @@
+//! Portable back-end: slices enter, results leave, by plain Rust; the reference that the others equal bit for bit.
+
+pub(crate) mod basis;
+pub(crate) mod convert;
+pub(crate) mod matmul;
+pub(crate) mod montgomery;
+pub(crate) mod ntt;
+pub(crate) mod pcmm;
+pub(crate) mod poly;
+pub(crate) mod ring;
+pub(crate) mod sample;
+pub(crate) mod switch;

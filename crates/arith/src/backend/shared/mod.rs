@@ -1,0 +1,10 @@
+//! Shapes of the vector kernels: what a back-end of any width fills in with its own vectors and instructions.
+
+pub(crate) mod convert;
+pub(crate) mod fma_limbs;
+pub(crate) mod matmul;
+pub(crate) mod montgomery;
+pub(crate) mod ntt;
+pub(crate) mod pcmm;
+pub(crate) mod poly;
+pub(crate) mod roots;

@@ -1,0 +1,144 @@
+//! The pointwise kernels over a back-end's `lanes`, written like the transforms: residues as doubles, exact products.
+
+macro_rules! double_pointwise {
+    ($features:literal) => {
+        use super::lanes::*;
+        use crate::backend::portable;
+        use crate::modulus::KERNEL_BITS;
+        use crate::modulus::{Modulus, Shoup};
+
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn constants(m: &Modulus) -> Constants {
+            let q = m.value() as f64;
+            Constants::new(q, 1.0 / q)
+        }
+
+        #[target_feature(enable = $features)]
+        pub(crate) fn add_assign(a: &mut [u64], b: &[u64], m: &Modulus) {
+            portable::poly::add_assign(a, b, m);
+        }
+
+        #[target_feature(enable = $features)]
+        pub(crate) fn sub_assign(a: &mut [u64], b: &[u64], m: &Modulus) {
+            portable::poly::sub_assign(a, b, m);
+        }
+
+        #[target_feature(enable = $features)]
+        pub(crate) fn neg_assign(a: &mut [u64], m: &Modulus) {
+            portable::poly::neg_assign(a, m);
+        }
+
+        #[target_feature(enable = $features)]
+        pub(crate) fn mul(out: &mut [u64], a: &[u64], b: &[u64], m: &Modulus) {
+            if m.value() >> KERNEL_BITS != 0 {
+                return portable::poly::mul(out, a, b, m);
+            }
+            let c = constants(m);
+            let (z, z_rest) = out.as_chunks_mut::<LANES>();
+            let ((x, x_rest), (y, y_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+            for ((z, x), y) in z.iter_mut().zip(x).zip(y) {
+                store_residues(&c, z, multiply(&c, load_residues(x), load_residues(y)));
+            }
+            portable::poly::mul(z_rest, x_rest, y_rest, m);
+        }
+
+        #[target_feature(enable = $features)]
+        pub(crate) fn mul_assign(a: &mut [u64], b: &[u64], m: &Modulus) {
+            if m.value() >> KERNEL_BITS != 0 {
+                return portable::poly::mul_assign(a, b, m);
+            }
+            let c = constants(m);
+            let ((x, x_rest), (y, y_rest)) = (a.as_chunks_mut::<LANES>(), b.as_chunks::<LANES>());
+            for (x, y) in x.iter_mut().zip(y) {
+                store_residues(&c, x, multiply(&c, load_residues(x), load_residues(y)));
+            }
+            portable::poly::mul_assign(x_rest, y_rest, m);
+        }
+
+        #[target_feature(enable = $features)]
+        pub(crate) fn mul_add_assign(acc: &mut [u64], a: &[u64], b: &[u64], m: &Modulus) {
+            if m.value() >> KERNEL_BITS != 0 {
+                return portable::poly::mul_add_assign(acc, a, b, m);
+            }
+            let c = constants(m);
+            let (z, z_rest) = acc.as_chunks_mut::<LANES>();
+            let ((x, x_rest), (y, y_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+            for ((z, x), y) in z.iter_mut().zip(x).zip(y) {
+                let product = multiply(&c, load_residues(x), load_residues(y));
+                store_residues(&c, z, reduce(&c, add(load_residues(z), product)));
+            }
+            portable::poly::mul_add_assign(z_rest, x_rest, y_rest, m);
+        }
+
+        #[target_feature(enable = $features)]
+        pub(crate) fn scalar_mul_assign(a: &mut [u64], s: &Shoup, m: &Modulus) {
+            if m.value() >> KERNEL_BITS != 0 {
+                return portable::poly::scalar_mul_assign(a, s, m);
+            }
+            let c = constants(m);
+            let root = m.to_centered(s.value) as f64;
+            let w = spread(root, root / m.value() as f64);
+            let (x, rest) = a.as_chunks_mut::<LANES>();
+            for x in x {
+                store_residues(&c, x, mul_root(&c, load_residues(x), w));
+            }
+            portable::poly::scalar_mul_assign(rest, s, m);
+        }
+
+        #[target_feature(enable = $features)]
+        pub(crate) fn sub_scale_assign(a: &mut [u64], b: &[u64], s: &Shoup, m: &Modulus) {
+            if m.value() >> KERNEL_BITS != 0 {
+                return portable::poly::sub_scale_assign(a, b, s, m);
+            }
+            let c = constants(m);
+            let root = m.to_centered(s.value) as f64;
+            let w = spread(root, root / m.value() as f64);
+            let ((x, x_rest), (y, y_rest)) = (a.as_chunks_mut::<LANES>(), b.as_chunks::<LANES>());
+            for (x, y) in x.iter_mut().zip(y) {
+                let difference = sub(load_residues(x), load_residues(y));
+                store_residues(&c, x, mul_root(&c, difference, w));
+            }
+            portable::poly::sub_scale_assign(x_rest, y_rest, s, m);
+        }
+
+        /// The difference is below `3/2 2^50`, so its product's quotient is off by less than `0.15` before it is rounded.
+        #[target_feature(enable = $features)]
+        pub(crate) fn sub_centred_scale_assign(
+            a: &mut [u64],
+            b: &[u64],
+            from: &Modulus,
+            s: &Shoup,
+            m: &Modulus,
+        ) {
+            if m.value() >> KERNEL_BITS != 0 {
+                return portable::poly::sub_centred_scale_assign(a, b, from, s, m);
+            }
+            let (c, source) = (constants(m), constants(from));
+            let root = m.to_centered(s.value) as f64;
+            let w = spread(root, root / m.value() as f64);
+            let ((x, x_rest), (y, y_rest)) = (a.as_chunks_mut::<LANES>(), b.as_chunks::<LANES>());
+            for (x, y) in x.iter_mut().zip(y) {
+                let difference = sub(load_residues(x), reduce(&source, load_residues(y)));
+                store_residues(&c, x, mul_root(&c, difference, w));
+            }
+            portable::poly::sub_centred_scale_assign(x_rest, y_rest, from, s, m);
+        }
+
+        /// A residue is odd halves away from a tie by more than its quotient is wrong, so `reduce` centres exactly.
+        #[target_feature(enable = $features)]
+        pub(crate) fn recentre_to(out: &mut [u64], poly: &[u64], from: &Modulus, to: &Modulus) {
+            if to.value() >> KERNEL_BITS != 0 {
+                return portable::poly::recentre_to(out, poly, from, to);
+            }
+            let (c, source) = (constants(to), constants(from));
+            let (z, z_rest) = out.as_chunks_mut::<LANES>();
+            let (x, x_rest) = poly.as_chunks::<LANES>();
+            for (z, x) in z.iter_mut().zip(x) {
+                store_residues(&c, z, reduce(&c, reduce(&source, load_residues(x))));
+            }
+            portable::poly::recentre_to(z_rest, x_rest, from, to);
+        }
+    };
+}
+pub(crate) use double_pointwise;

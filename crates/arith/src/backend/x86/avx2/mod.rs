@@ -1,0 +1,18 @@
+//! AVX2 back-end: slices enter, results leave, by AVX2 and FMA.
+
+pub(crate) mod basis;
+pub(crate) mod convert;
+mod lanes;
+pub(crate) mod matmul;
+pub(crate) mod montgomery;
+pub(crate) mod ntt;
+pub(crate) mod pcmm;
+pub(crate) mod poly;
+pub(crate) mod ring;
+pub(crate) mod sample;
+pub(crate) mod switch;
+
+/// Whether this processor has every feature that the kernels are compiled with.
+pub(crate) fn is_available() -> bool {
+    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
+}

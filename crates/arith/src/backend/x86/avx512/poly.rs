@@ -1,0 +1,72 @@
+//! Residues in `[0, q)` enter, residues in `[0, q)` leave, eight at a time.
+
+use core::arch::x86_64::*;
+
+use super::lazy_reduction::LazyReduction;
+
+crate::backend::shared::poly::double_pointwise!("avx2,fma,avx512f,avx512dq,avx512bw,avx512vl");
+
+/// Terms after which a sum of 52-bit halves could pass 64 bits.
+const TERMS: usize = 4096;
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn words(p: &[u64], at: usize) -> __m512i {
+    let p = &p[at..at + 8];
+    // SAFETY: the slice is eight readable words.
+    unsafe { _mm512_loadu_si512(p.as_ptr().cast()) }
+}
+
+/// Vectors that go through the terms together: a cache line of every factor at a time would defeat the prefetcher.
+const VECTORS: usize = 4;
+
+/// `out = sum_j a_j b_j` with one reduction in 4096 terms.
+#[target_feature(enable = "avx512f,avx512dq,avx512ifma")]
+pub(crate) fn dot(out: &mut [u64], a: &[&[u64]], b: &[&[u64]], m: &Modulus) {
+    if m.value() >> KERNEL_BITS != 0 {
+        return portable::poly::dot(out, a, b, m);
+    }
+    let lazy = LazyReduction::new(m);
+    let wide = out.len() / (VECTORS * LANES) * (VECTORS * LANES);
+    for at in (0..wide).step_by(VECTORS * LANES) {
+        dot_vectors::<VECTORS>(&lazy, out, a, b, at);
+    }
+    let whole = out.len() / LANES * LANES;
+    for at in (wide..whole).step_by(LANES) {
+        dot_vectors::<1>(&lazy, out, a, b, at);
+    }
+    portable::poly::dot_from(whole, out, a, b, m);
+}
+
+/// `N` vectors of the sum from index `at` on.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn dot_vectors<const N: usize>(
+    lazy: &LazyReduction,
+    out: &mut [u64],
+    a: &[&[u64]],
+    b: &[&[u64]],
+    at: usize,
+) {
+    let target = &mut out[at..at + N * LANES];
+    target.fill(0);
+    for (a, b) in a.chunks(TERMS - 1).zip(b.chunks(TERMS - 1)) {
+        // What earlier terms left is a residue: it enters as one more low half.
+        let zero = _mm512_setzero_si512();
+        let (mut low, mut high) = ([zero; N], [zero; N]);
+        for (i, low) in low.iter_mut().enumerate() {
+            *low = words(target, i * LANES);
+        }
+        for (a, b) in a.iter().zip(b) {
+            let (a, b) = (&a[at..at + N * LANES], &b[at..at + N * LANES]);
+            for i in 0..N {
+                let (x, y) = (words(a, i * LANES), words(b, i * LANES));
+                low[i] = _mm512_madd52lo_epu64(low[i], x, y);
+                high[i] = _mm512_madd52hi_epu64(high[i], x, y);
+            }
+        }
+        for (i, target) in target.chunks_exact_mut(LANES).enumerate() {
+            lazy.store(low[i], high[i], target);
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! x86-64 back-ends: AVX2, AVX-512 F and AVX-512 with IFMA and VBMI. Instruction choice: docs/avx512-notes.md.
+#![allow(unsafe_code)]
+
+pub(crate) mod avx2;
+pub(crate) mod avx512;
+pub(crate) mod avx512f;
+mod prefetch;
