@@ -1,94 +1,346 @@
-"""The benches' JSON files enter, the README's tables leave, each between two comments. `make bench` runs it last."""
+"""The benches' stored results enter; the tables of README.md and docs/benchmarks.md leave, each between two comments.
+
+`make bench` runs it last. Nothing is typed: figures, and the machine they come from, are read from benches/results/.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from ciphervec.lab.bench import additive_report, lookup_report, report
+from ciphervec.lab.bench.report import number, size
 from ciphervec.lab.bench.serving import faults_report, throughput_report
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benches" / "results"
-SEARCH = ("search-1-query.json", "search-64-queries.json", "search-tenseal.json")
 ADDITIVE = ("paillier-2048", "paillier-3072", "damgard-jurik-3072", "okamoto-uchiyama-3072", "elgamal")
 FAULTS = ("kill", "flips", "full-disk", "soak")
-MISSING = "Run `make bench` to fill this in."
+CKKS_OPS = ("encrypt", "decrypt", "multiply_relinearize", "rescale", "rotate")
+MACHINE = re.compile(r"threads?, (.+? \(\w+ back-end\))")
+
+Record = dict[str, Any]
 
 
-def search() -> str:
-    """A table for each result file that is there, then what an encrypted peer took."""
-    parts = []
-    for name in SEARCH:
-        path = RESULTS / name
-        if not path.exists():
-            continue
-        records = json.loads(path.read_text())
-        if "tenseal" in name:
-            parts += report.peer_sentences(records)
-        else:
-            parts.append(report.markdown(records).strip())
-    return "\n\n".join(parts) or MISSING
+def records(stem: str) -> list[Record]:
+    """A stored result."""
+    found: list[Record] = json.loads((RESULTS / f"{stem}.json").read_text(encoding="utf-8"))
+    return found
+
+
+def one(stem: str, **wanted: object) -> Record:
+    """The first record with these values."""
+    return next(record for record in records(stem) if wanted.items() <= record.items())
+
+
+def machine(*stems: str) -> str:
+    """Where these were measured, as the Markdown beside them says. Raises ValueError where that is not one machine."""
+    found = set()
+    for stem in stems:
+        said = MACHINE.search((RESULTS / f"{stem}.md").read_text(encoding="utf-8").partition("\n")[0])
+        found.add(said[1] if said else f"{stem}.md, which does not say")
+    if len(found) != 1:
+        raise ValueError(f"one table cannot hold figures of {', '.join(sorted(found))}")
+    return found.pop()
+
+
+def table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]], *, right: bool = True) -> str:
+    """In Markdown; all columns but the first to the right, or to the left."""
+    lines = [heads, ("---", *("---:" if right else "---" for _ in heads[1:])), *rows]
+    return "\n".join("|" + "|".join(line) + "|" for line in lines)
+
+
+# README.md ----------------------------------------------------------------------------------------
+
+
+def figures() -> str:
+    """What a stranger asks first: ours, and beside it what the same run measured of another way."""
+    faiss = one("search-1-query", mode="faiss IndexFlatIP")
+    plain = f"{number(faiss['ms_total'])} ms, FAISS on plain vectors"
+    found = {mode: one("search-1-query", mode=mode) for mode in ("sealed", "sealed-query", "sealed-index")}
+    rows = [
+        (f"search of {mine['rows']:,} × {mine['dim']}, `{mode}`", f"{number(mine['ms_total'])} ms", plain)
+        for mode, mine in found.items()
+    ]
+    peer = one("search-tenseal", compares_with="sealed-query")
+    rows.append(
+        (
+            f"search of {peer['rows']:,} × {peer['dim']}, `sealed-query`",
+            f"{number(peer['ms_ours'])} ms",
+            f"{number(peer['ms_total'])} ms, TenSEAL",
+        )
+    )
+    dot = one("paillier-2048", op="dot", layout="elements-alone", peer="lightphe")
+    rows.append(
+        (
+            f"plain times encrypted vector of {dot['dim']}, Paillier, {dot['bits']} bits",
+            f"{number(dot['ms'])} ms",
+            f"{number(dot['peer_ms'])} ms, LightPHE",
+        )
+    )
+    ours = one("ckks-similarity", library="ciphervec", metric="cosine", layout="coefficients")
+    theirs = one("ckks-similarity", library="TenSEAL", metric="cosine", layout="slots")
+    rows.append(
+        (
+            f"cosine of two encrypted vectors of {ours['dimension']:,}",
+            f"{number(ours['computation_ms_average'])} ms",
+            f"{number(theirs['computation_ms_average'])} ms, TenSEAL",
+        )
+    )
+    text, published = (text_record(strategy) for strategy in ("histogram", "ive"))
+    rows.append(
+        (
+            "a text classified encrypted, at the server",
+            f"{number(text['ms_per_document'])} ms",
+            f"{number(published['ms_per_document'])} ms, [a published method](docs/benchmarks.md#private-lookup) remade",
+        )
+    )
+    server = records("server")[0]
+    rows.append(
+        (
+            f"`ciphervec serve`, {server['rows']:,} × {server['dim']}, {server['threads']} cores, "
+            f"{server['clients']} clients",
+            f"{number(server['qps'])} queries/s",
+            f"{number(server['in_process_qps'])}/s in one process, one after another",
+        )
+    )
+    where = machine("search-1-query", "search-tenseal", "paillier-2048", "ckks-similarity", "ive-pel")
+    return (
+        f"{where}, one thread but for the server. Both columns are of the same run.\n\n"
+        f"{table(('', 'ciphervec', 'beside it'), rows)}"
+    )
+
+
+def text_record(strategy: str) -> Record:
+    """Of encrypted classification."""
+    texts = [record for record in records("ive-pel") if "documents" in record]
+    return next(record for record in texts if record["strategy"] == strategy)
+
+
+def choices() -> str:
+    """Which mode or scheme is for what, who sees what, and what is stored and sent."""
+    modes = {
+        mode: one("search-1-query", mode=mode, precision="standard")
+        for mode in ("sealed", "sealed-index", "sealed-query", "open")
+    }
+    sizes = {
+        mode: f"{size(mine['bytes_per_vector'])}; {size(mine['query_bytes'])}, {size(mine['response_bytes'])}"
+        for mode, mine in modes.items()
+    }
+    gallery = one("paillier-3072", op="encrypt", layout="lanes")
+    pair = one("ckks-similarity", library="ciphervec", metric="cosine", layout="coefficients")
+    text = text_record("histogram")
+    rows = [
+        (
+            "anything private",
+            "[`sealed`](docs/sealed.md), the default",
+            "encrypted",
+            "encrypted",
+            "sizes, times, equality in fields you filter by",
+            sizes["sealed"],
+        ),
+        (
+            "data at rest, questions that are no secret; **never biometrics**, where the question is the template",
+            "[`sealed-index`](docs/sealed.md)",
+            "encrypted",
+            "plain",
+            "also every question",
+            sizes["sealed-index"],
+        ),
+        (
+            "private questions to a public corpus",
+            "[`sealed-query`](docs/sealed.md)",
+            "plain",
+            "encrypted",
+            "the vectors",
+            sizes["sealed-query"],
+        ),
+        ("a baseline", "`open`", "plain", "plain", "everything", sizes["open"]),
+        (
+            "a public key that anybody encrypts with; exact sums",
+            "[`paillier` and kin](docs/additive.md)",
+            "encrypted",
+            "plain",
+            "every question",
+            f"{size(gallery['bytes'])} in a gallery",
+        ),
+        (
+            "two encrypted vectors, compared by a machine without a key",
+            "[`ckks`](docs/ckks-similarity.md)",
+            "encrypted",
+            "encrypted",
+            "sizes, operations",
+            f"{size(pair['vector_bytes'])}; {size(pair['result_bytes'])} a result, of {pair['dimension']:,} numbers",
+        ),
+        (
+            "private indices into a server's tables; texts classified encrypted",
+            "[`lookup`](docs/lookup.md), [`text`](docs/text.md)",
+            "plain",
+            "encrypted",
+            "how many documents",
+            f"{size(text['bytes_per_document'])} up for a text",
+        ),
+    ]
+    mine = modes["sealed"]
+    heads = ("for", "use", "vectors", "questions", "the server learns", "a vector; up, down")
+    return (
+        f"{table(heads, rows, right=False)}\n\n"
+        f"Sizes: {mine['dim']} numbers a vector; up and down for one question to {mine['rows']:,} rows."
+    )
+
+
+# docs/benchmarks.md -------------------------------------------------------------------------------
+
+
+def search(stem: str) -> Callable[[], str]:
+    """Every mode, beside the plain ones."""
+    return lambda: report.markdown(records(stem)).strip()
+
+
+def tenseal() -> str:
+    return "\n\n".join(report.peer_sentences(records("search-tenseal")))
 
 
 def additive() -> str:
     """One table for the additively homomorphic schemes, and a link to the whole of each."""
-    paths = [path for name in ADDITIVE if (path := RESULTS / f"{name}.json").exists()]
-    if not paths:
-        return MISSING
-    links = [f"[{path.stem}]({path.with_suffix('.md').relative_to(ROOT).as_posix()})" for path in paths]
-    return f"{additive_report.summary([json.loads(p.read_text()) for p in paths])}\n\nAll of it: {', '.join(links)}."
+    links = [f"[{stem}](../benches/results/{stem}.md)" for stem in ADDITIVE]
+    summary = additive_report.summary([records(stem) for stem in ADDITIVE])
+    return f"{machine(*ADDITIVE)}. {summary}\n\nAll of it: {', '.join(links)}."
+
+
+def similarity() -> str:
+    """Cosines of two encrypted vectors, way by way."""
+    rows = [
+        (
+            f"{record['library']}, {record['layout']}",
+            *(number(record[f"{step}_ms_average"]) for step in ("encryption", "computation", "decryption")),
+            number(record["error_maximum"]),
+            *(size(record[f"{what}_bytes"]) for what in ("vector", "result", "key")),
+        )
+        for record in records("ckks-similarity")
+        if record["metric"] == "cosine"
+    ]
+    heads = (
+        "",
+        "encrypt, ms",
+        "compute, ms",
+        "decrypt, ms",
+        "error at most",
+        "a vector",
+        "a result",
+        "the server's keys",
+    )
+    first = records("ckks-similarity")[0]
+    return (
+        f"Cosines of two encrypted vectors of {first['dimension']:,} numbers, one thread, {machine('ckks-similarity')}; "
+        f"averages, all in the same run.\n\n{table(heads, rows)}"
+    )
+
+
+def ckks() -> str:
+    """A few operations with all primes left, size by size."""
+    found: dict[tuple[int, ...], dict[str, float]] = {}
+    for record in records("ckks"):
+        if record["level"] == record["primes"] - 1 and record["op"] in CKKS_OPS:
+            shape = record["log_n"], record["primes"], record["special_primes"], record["dnum"]
+            found.setdefault(shape, {})[record["op"]] = record["ms"]
+    rows = [
+        (f"2^{log_n}", str(primes), str(special), str(dnum), *(number(times[op]) for op in CKKS_OPS))
+        for (log_n, primes, special, dnum), times in found.items()
+    ]
+    heads = ("N", "primes", "special", "digits", *(op.replace("_", ", ") for op in CKKS_OPS))
+    return f"CKKS, milliseconds with all primes left, one thread, {machine('ckks')}.\n\n{table(heads, rows)}"
 
 
 def lookup() -> str:
     """The strategies of private lookup."""
-    path = RESULTS / "lookup.json"
-    return lookup_report.summary(json.loads(path.read_text())) if path.exists() else MISSING
+    return lookup_report.summary(records("lookup"), machine("lookup"))
 
 
 def server() -> str:
     """The server under load."""
-    path = RESULTS / "server.json"
-    return throughput_report.summary(json.loads(path.read_text())[0]) if path.exists() else MISSING
+    return throughput_report.summary(records("server")[0])
+
+
+def sizing() -> str:
+    """What a machine carries with all rows in memory, and with a budget of less."""
+    both = records("server")[0], records("server-budget")[0]
+
+    def row(name: str, cell: Callable[[Record], str]) -> tuple[str, ...]:
+        return (name, *(cell(record) for record in both))
+
+    first = both[0]
+    rows = [
+        row(f"queries a second, {first['clients']} clients", lambda r: number(r["qps"])),
+        row("latency, median and 99%", lambda r: f"{number(r['p50_ms'])} and {number(r['p99_ms'])} ms"),
+        row(
+            f"vectors added a second, every {first['batch']:,} synced",
+            lambda r: f"{r['ingest_vectors_per_s']:,.0f}",
+        ),
+        row(
+            "both at once: queries, vectors added a second",
+            lambda r: f"{number(r['mixed_qps'])}, {r['mixed_ingest_vectors_per_s']:,.0f}",
+        ),
+        row(
+            "from starting the program, Python included, to the first answer",
+            lambda r: f"{r['restart_ms'] / 1e3:.1f} s for {size(r['stored_bytes'])}",
+        ),
+        row(
+            "memory of the server in the end",
+            lambda r: f"{r['rss_mb']:,.0f} MB, for {size(r['stored_bytes'])} stored",
+        ),
+    ]
+    return table(("", "in memory", "budget of half"), rows)
 
 
 def faults() -> str:
     """The server broken on purpose."""
-    paths = [path for name in FAULTS if (path := RESULTS / f"faults-{name}.json").exists()]
-    return faults_report.summary([json.loads(path.read_text())[0] for path in paths]) if paths else MISSING
+    return faults_report.summary([records(f"faults-{name}")[0] for name in FAULTS])
 
 
-SECTIONS = {
-    "bench-additive": additive,
-    "bench-lookup": lookup,
-    "bench-server": server,
-    "bench-faults": faults,
-    "bench": search,
+SECTIONS: dict[str, dict[str, Callable[[], str]]] = {
+    "README.md": {"figures": figures, "choices": choices},
+    "docs/benchmarks.md": {
+        "search-1-query": search("search-1-query"),
+        "search-64-queries": search("search-64-queries"),
+        "search-tenseal": tenseal,
+        "additive": additive,
+        "similarity": similarity,
+        "ckks": ckks,
+        "lookup": lookup,
+        "server": server,
+        "faults": faults,
+    },
+    "docs/deployment.md": {"sizing": sizing},
 }
+"""By document: what fills the place between `<!-- results:NAME -->` and `<!-- results:end -->`."""
 
 
-def filled(text: str) -> str:
-    """The README with every table between the comments of its name. Raises ValueError where there are none."""
-    for name, table in SECTIONS.items():
-        begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
-        if begin not in text or end not in text:
-            raise ValueError(f"README.md has no {begin} … {end}")
-        before, _, rest = text.partition(begin)
-        _, _, after = rest.partition(end)
-        text = f"{before}{begin}\n{table()}\n{end}{after}"
+def filled(document: str, text: str) -> str:
+    """The document with every table in its place. Raises ValueError where one has none."""
+    for name, section in SECTIONS[document].items():
+        begin, end = f"<!-- results:{name} -->", "<!-- results:end -->"
+        before, found, rest = text.partition(begin)
+        _, closed, after = rest.partition(end)
+        if not found or not closed:
+            raise ValueError(f"{document} has no {begin} … {end}")
+        text = f"{before}{begin}\n{section()}\n{end}{after}"
     return text
 
 
 def main() -> int:
-    readme = ROOT / "README.md"
-    try:
-        text = filled(readme.read_text(encoding="utf-8"))
-    except ValueError as error:
-        print(error, file=sys.stderr)
-        return 1
-    readme.write_text(text, encoding="utf-8")
-    print("README.md holds the figures of benches/results/")
+    for document in SECTIONS:
+        path = ROOT / document
+        try:
+            path.write_text(filled(document, path.read_text(encoding="utf-8")), encoding="utf-8")
+        except (FileNotFoundError, ValueError) as error:
+            print(f"{error}; `make bench` writes what is missing", file=sys.stderr)
+            return 1
+        print(f"{document} holds the figures of benches/results/")
     return 0
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from ciphervec.bench import additive_report, ckks_report, lookup_report, report
 from ciphervec.cli import app
 from ciphervec.cli.bench_plot import picture_of, read
-from ciphervec.reproduce import ckks_similarity_report, ive_pel_report
+from ciphervec.lab.bench import additive_report, ckks_report, lookup_report, report
+from ciphervec.lab.reproduce import ckks_similarity_report, ive_pel_report
 
 RESULTS = Path(__file__).resolve().parents[2] / "benches" / "results"
 STORED = sorted(one for one in RESULTS.glob("*.json") if not one.stem.startswith(("faults", "server")))

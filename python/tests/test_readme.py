@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
 DOCUMENTS = [
     "README.md",
     "docs/api.md",
@@ -72,10 +75,42 @@ def test_links_of_the_documents_lead_somewhere() -> None:
     dead = [
         f"{document.relative_to(ROOT)}: {target}"
         for document in documents
-        for target in re.findall(r"\]\(([^)#]+)", document.read_text(encoding="utf-8"))
-        if not target.startswith("http") and not (document.parent / target).exists()
+        for target in LINK.findall(FENCE.sub("", document.read_text(encoding="utf-8")))
+        if not target.startswith("http") and not leads_somewhere(document, target)
     ]
     assert not dead
+
+
+def leads_somewhere(document: Path, target: str) -> bool:
+    """A file, and where the link has an anchor, a heading of that file."""
+    name, _, anchor = target.partition("#")
+    path = document.parent / name if name else document
+    return path.exists() and (not anchor or anchor in anchors(path))
+
+
+def anchors(path: Path) -> set[str]:
+    """What GitHub makes of headings: lower case, no punctuation, a hyphen for a space."""
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", path.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_dead_links_are_noticed(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# Two words: here\n\n```python\n# no heading\n```\n")
+    assert leads_somewhere(page, "page.md") and leads_somewhere(page, "#two-words-here")
+    assert not leads_somewhere(page, "pages.md")
+    assert not leads_somewhere(page, "page.md#no-heading")
+
+
+def test_the_readme_is_read_in_three_minutes() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 900
+
+
+def test_every_page_is_listed_by_reader() -> None:
+    listed = LINK.findall((ROOT / "docs" / "README.md").read_text(encoding="utf-8"))
+    pages = [page.name for page in (ROOT / "docs").glob("*.md") if page.name != "README.md"]
+    assert len(pages) >= 20
+    assert [page for page in pages if page not in listed] == []
 
 
 def test_files_that_the_documents_name_exist() -> None:
@@ -100,11 +135,22 @@ def test_the_exit_codes_of_the_manual_are_those_of_the_program() -> None:
     assert [(int(code), says) for code, says in rows] == [(int(code), code.says) for code in EXIT_CODES]
 
 
-def test_the_measured_table_is_what_the_bench_wrote() -> None:
+def load_results() -> ModuleType:
     sys.path.insert(0, str(ROOT / "tools"))
     try:
-        import results
+        return importlib.import_module("results")
     finally:
         sys.path.pop(0)
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert results.filled(text) == text, "run python tools/results.py"
+
+
+def test_the_measured_tables_are_what_the_benches_wrote() -> None:
+    results = load_results()
+    assert {"README.md", "docs/benchmarks.md"} <= set(results.SECTIONS)
+    for document in results.SECTIONS:
+        text = (ROOT / document).read_text(encoding="utf-8")
+        assert results.filled(document, text) == text, "run python tools/results.py"
+
+
+def test_a_document_without_a_place_for_a_table_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"README\.md has no .*results:figures"):
+        load_results().filled("README.md", "# A page\n")

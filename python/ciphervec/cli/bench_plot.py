@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from ..bench import additive_report, ckks_report, lookup_report, report
-from ..bench.serving import soak, throughput_report
 from ..errors import InvalidInput
-from ..reproduce import ckks_similarity_report, ive_pel_report, precompute_report, similarity_report
+from ..lab.bench import additive_report, ckks_report, lookup_report, report
+from ..lab.bench.serving import soak, throughput_report
+from ..lab.reproduce import ckks_similarity_report, ive_pel_report, precompute_report, similarity_report
 from .terminal import aside, command, screen
 
 Record = dict[str, Any]

@@ -74,7 +74,7 @@ def demo(
     demo_report.times(screen, runs, plain, len(texts))
     screen.print(
         f"At {len(texts):,} rows an encrypted question's fixed cost, its expansion, weighs more than the scan.\n"
-        "The README has the times for 200,000 rows, and `ciphervec bench search` has yours.\n",
+        "docs/benchmarks.md has the times for 200,000 rows, and `ciphervec bench search` has yours.\n",
         style="dim",
     )
     screen.print(f"Another key on the same folder: {refusal}\n", highlight=False)

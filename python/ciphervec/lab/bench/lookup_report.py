@@ -62,11 +62,11 @@ def table(records: Sequence[Record]) -> str:
     return "\n".join([body[0], "|---|" + "---:|" * (len(HEADS) - 1), *body[1:]])
 
 
-def summary(records: Sequence[Record]) -> str:
-    """The README's table, with what all records share in a sentence."""
-    one, where = records[0], machine.describe()
+def summary(records: Sequence[Record], where: str) -> str:
+    """The table, with what all records share and where they were measured in a sentence."""
+    one = records[0]
     return (
-        f"{one['codebooks']} tables of {one['p']:,} rows of {one['dim']} numbers, full batches, one thread, {where['cpu']}; "
+        f"{one['codebooks']} tables of {one['p']:,} rows of {one['dim']} numbers, full batches, one thread, {where}; "
         f"everything is for one token, keys aside.\n\n{table(records)}"
     )
 

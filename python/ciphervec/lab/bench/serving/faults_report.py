@@ -1,4 +1,4 @@
-"""Records of fault runs enter; a sentence for each, and the README's list of them, leave. Nothing here is secret."""
+"""Records of fault runs enter; a sentence for each, and a list of them leave. Nothing here is secret."""
 
 from __future__ import annotations
 
