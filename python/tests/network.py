@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 import httpx
 
 from ciphervec import HttpClient
-from ciphervec.http import session as links
-from ciphervec.http.session import Link
+from ciphervec.http import session as sessions
+from ciphervec.http.session import Session
 from ciphervec.http.transport import Direct
 
 D = 16
@@ -85,7 +85,7 @@ def halve(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Res
 
 
 class Line:
-    """A link to a handler, and the pauses it made."""
+    """A session with a handler, and the pauses it made."""
 
     def __init__(self, handler: Handler, *, timeout: float = 100.0, retries: int = 4) -> None:
         self.requests: list[httpx.Request] = []
@@ -100,10 +100,10 @@ class Line:
 
         transport = Direct(True, False, httpx.MockTransport(kept))
         transport.sleep = self.pauses.append  # type: ignore[method-assign]
-        self.link = Link(transport, "http://localhost", None, timeout, retries)
+        self.session = Session(transport, "http://localhost", None, timeout, retries)
 
-    def get(self) -> links.Reply:
-        return self.link.call("GET", "/v1", "cannot ask")
+    def get(self) -> sessions.Reply:
+        return self.session.call("GET", "/v1", "cannot ask")
 
 
 def answers(*given: httpx.Response | Exception) -> Handler:

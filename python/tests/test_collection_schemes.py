@@ -31,7 +31,7 @@ from ciphervec import (
 )
 from ciphervec.collections import segments
 from ciphervec.collections.folder_store import FolderDatabase
-from ciphervec.collections.write_batch import Change
+from ciphervec.collections.write_batch import WriteBatch
 
 D = 16
 LANGS = ("en", "de", "fr")
@@ -282,7 +282,7 @@ def folder(keys: Keys, tmp_path: Path, rows: np.ndarray) -> Path:
 def attach(folder: Path, **blobs: bytes) -> None:
     """What an attacker with the folder could write: whole, checksummed attachments."""
     store = FolderDatabase(folder, read_only=False).open("books")
-    store.commit(Change(attachments={name.replace("_", "-"): blob for name, blob in blobs.items()}))
+    store.commit(WriteBatch(attachments={name.replace("_", "-"): blob for name, blob in blobs.items()}))
     store.close()
 
 
@@ -345,7 +345,7 @@ def test_a_description_names_its_scheme(keys: Keys, folder: Path) -> None:
     assert described["format"] == 2 and described["scheme"] == "elgamal"
     for change in ({"scheme": "paillier"}, {"scheme": "sealed"}, {"format": 1}, {"scheme": None}):
         writer = FolderDatabase(folder, read_only=False).open("books")
-        writer.commit(Change(meta=json.dumps({**described, **change}).encode()))
+        writer.commit(WriteBatch(meta=json.dumps({**described, **change}).encode()))
         writer.close()
         with PersistentClient(folder, keys=keys) as client, pytest.raises(CorruptData, match="damaged"):
             client.get_collection("books")

@@ -1,4 +1,4 @@
-"""Change frames byte by byte, and several clients that commit to one collection of a real server."""
+"""Frames of write batches byte by byte, and several clients that commit to one collection of a real server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ciphervec import Conflict, DuplicateId, _native
 from ciphervec.collections import segments
-from ciphervec.collections.write_batch import Change, NewSegment
+from ciphervec.collections.write_batch import NewSegment, WriteBatch
 from ciphervec.http.frame import Upload, encode
 from network import D, Faulty, Make
 
@@ -33,7 +33,7 @@ def decode(frame: bytes) -> tuple[dict[str, Any], bytes]:
 
 
 def test_a_frame_is_these_bytes() -> None:
-    change = Change(
+    change = WriteBatch(
         add=[NewSegment(SEGMENT, 3, {"rows": b"abcd", "tags": b""})],
         remove=[bytes(16)],
         delete_rows={SEGMENT: [0, 2]},
@@ -68,7 +68,7 @@ def test_a_frame_holds_what_went_in(
     random: Any,
 ) -> None:
     unique = dict(segments)
-    change = Change(
+    change = WriteBatch(
         add=[NewSegment(one, len(parts), parts) for one, parts in unique.items()],
         meta=meta,
         attachments=attachments,

@@ -122,7 +122,7 @@ def test_something_else_than_a_ciphervec_server_is_named() -> None:
         line.get()
     line = Line(lambda request: httpx.Response(200, html="<p>"))
     with pytest.raises(ServerError, match="something else than JSON"):
-        line.link.json(line.get(), "cannot ask")
+        line.session.json(line.get(), "cannot ask")
 
 
 def test_an_untrusted_certificate_is_not_tried_again() -> None:

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from ciphervec import InvalidInput, ServerError
-from ciphervec.http import session as links
+from ciphervec.http import session as sessions
 from ciphervec.http import store as stores
 from network import Cut, D, Faulty, Line, Make, answers, lose
 
@@ -30,24 +30,24 @@ def test_a_download_goes_on_where_it_was_cut() -> None:
         return httpx.Response(206, content=data[start:], headers={"content-range": f"bytes {start}-199/200"})
 
     line = Line(handler, retries=0 + 1)
-    assert line.link.fetch("/v1/b", 200, "cannot read") == data
+    assert line.session.fetch("/v1/b", 200, "cannot read") == data
     assert asked == [None, *[f"bytes={start}-" for start in range(30, 200, 30)]]
 
 
 def test_a_download_has_the_length_that_was_announced() -> None:
     line = Line(lambda request: httpx.Response(200, content=b"1234"))
     with pytest.raises(ServerError, match="5 bytes expected, 4 came"):
-        line.link.fetch("/v1/b", 5, "cannot read")
+        line.session.fetch("/v1/b", 5, "cannot read")
     with pytest.raises(ServerError, match="longer than the 3 bytes expected"):
-        line.link.fetch("/v1/b", 3, "cannot read")
+        line.session.fetch("/v1/b", 3, "cannot read")
     assert len(line.requests) == 2
     wrong = {"content-range": "bytes 0-3/5"}
     line = Line(
         answers(httpx.Response(200, stream=Cut(b"1")), httpx.Response(206, content=b"1234", headers=wrong))
     )
     with pytest.raises(ServerError, match="another range"):
-        line.link.fetch("/v1/b", 5, "cannot read")
-    assert Line(answers(httpx.Response(404))).link.fetch("/v1/b", 3, "cannot read") is None
+        line.session.fetch("/v1/b", 5, "cannot read")
+    assert Line(answers(httpx.Response(404))).session.fetch("/v1/b", 3, "cannot read") is None
 
 
 class Uploads:
@@ -93,12 +93,12 @@ class Uploads:
 def test_an_upload_survives_what_happens_on_the_way(
     faults: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(links, "PIECE", 300_000)
+    monkeypatch.setattr(sessions, "PIECE", 300_000)
     data = bytes(range(256)) * 8_000
     there = Uploads(**faults)
     line = Line(there)
     steps: list[int] = []
-    upload = line.link.upload("/v1/u", data, "cannot upload", steps.append)
+    upload = line.session.upload("/v1/u", data, "cannot upload", steps.append)
     assert bytes(there.held[upload]) == data
     assert steps[-1] == len(data) and all(0 < step <= len(data) for step in steps)
     assert len(there.held) == (2 if faults.get("forgets") else 1)
@@ -106,17 +106,17 @@ def test_an_upload_survives_what_happens_on_the_way(
 
 def test_an_upload_that_cannot_succeed_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ServerError, match="loses uploads"):
-        Line(Uploads(forgets=set(range(9)))).link.upload("/v1/u", b"x" * 99, "cannot upload", print)
+        Line(Uploads(forgets=set(range(9)))).session.upload("/v1/u", b"x" * 99, "cannot upload", print)
     with pytest.raises(InvalidInput, match="too large"):
-        Line(Uploads(most=10)).link.upload("/v1/u", b"x" * 99_999, "cannot upload", print)
+        Line(Uploads(most=10)).session.upload("/v1/u", b"x" * 99_999, "cannot upload", print)
     stuck = answers(
         httpx.Response(201, json={"upload": "0" * 32}),
         *[httpx.Response(409, headers={"upload-offset": "0"})] * 9,
     )
     with pytest.raises(ServerError, match="stays at byte 0"):
-        Line(stuck).link.upload("/v1/u", b"x" * 99, "cannot upload", print)
+        Line(stuck).session.upload("/v1/u", b"x" * 99, "cannot upload", print)
     with pytest.raises(ServerError, match=r"named an upload '\.\./x'"):
-        Line(answers(httpx.Response(201, json={"upload": "../x"}))).link.upload(
+        Line(answers(httpx.Response(201, json={"upload": "../x"}))).session.upload(
             "/v1/u", b"x", "cannot", print
         )
 
@@ -125,7 +125,7 @@ def test_large_changes_are_uploaded_in_pieces(
     make: Make, vectors: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stores, "INLINE", 20_000)
-    monkeypatch.setattr(links, "PIECE", 30_000)
+    monkeypatch.setattr(sessions, "PIECE", 30_000)
     rows = vectors(3_000, D)
     network = Faulty()
     steps: list[tuple[int, int]] = []

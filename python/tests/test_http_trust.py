@@ -14,7 +14,7 @@ import pytest
 
 import ciphervec
 from ciphervec import CorruptData, Keys, PinMismatch, RollbackDetected, ServerError, StorageError, WrongKey
-from ciphervec.collections.write_batch import Change, NewSegment
+from ciphervec.collections.write_batch import NewSegment, WriteBatch
 from ciphervec.http.state import read_state
 from ciphervec.http.trust import Lineage, Trust, user_folder
 from network import D, Faulty, Make, only
@@ -38,7 +38,7 @@ def test_a_state_is_read() -> None:
     state = read_state(STATE, "books", "here")
     assert (state.version, state.head, state.meta) == (3, "ab" * 32, b"meta")
     assert state.segments[SEGMENT] == (SEGMENT, 4, {"rows": 9, "sidecar": 5}, [1, 3])
-    change = Change(
+    change = WriteBatch(
         add=[NewSegment(bytes(16), 1, {"rows": b"123"})],
         delete_rows={SEGMENT: [0]},
         attachments={"evaluation": b"e"},
@@ -51,7 +51,7 @@ def test_a_state_is_read() -> None:
         b"meta",
         {"evaluation": 1},
     )
-    assert SEGMENT not in after.after(Change(remove=[SEGMENT]), 5, "00" * 32).segments
+    assert SEGMENT not in after.after(WriteBatch(remove=[SEGMENT]), 5, "00" * 32).segments
     assert state.segments[SEGMENT].deleted == [1, 3], "the old state is as it was"
 
 

@@ -10,17 +10,15 @@ import hashlib
 import math
 import struct
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._native import Ciphertexts
 from ..errors import CorruptData, InvalidInput, UnsupportedVersion, WrongKey
 from . import fixed_point
+from .evaluator import Evaluator
 from .fixed_point import as_numbers, factors, largest, negated, product, round_to, to_words, width_of
-
-if TYPE_CHECKING:
-    from .keys import PublicKey
 
 MAGIC = b"CVEA"
 VERSION = 1
@@ -51,7 +49,7 @@ class EncryptedArray:
     # Plain arrays on the left of an operator leave it to this class.
     __array_ufunc__ = None
 
-    def __init__(self, public: PublicKey, table: Ciphertexts, numbers: Numbers, *, fresh: bool) -> None:
+    def __init__(self, public: Evaluator, table: Ciphertexts, numbers: Numbers, *, fresh: bool) -> None:
         """Not for callers: use `encrypt`, or `array_from_bytes` of a public key."""
         self._public, self._table, self._numbers, self._fresh = public, table, numbers, fresh
 
@@ -61,7 +59,7 @@ class EncryptedArray:
         return self._numbers.shape
 
     @property
-    def public(self) -> PublicKey:
+    def public(self) -> Evaluator:
         """The key it is encrypted under."""
         return self._public
 
@@ -307,7 +305,7 @@ class EncryptedArray:
         digest = hashlib.blake2b(body, digest_size=32).digest()
         return _PREFIX.pack(MAGIC, VERSION, digest) + body
 
-    def __reduce__(self) -> tuple[Callable[..., EncryptedArray], tuple[PublicKey, bytes]]:
+    def __reduce__(self) -> tuple[Callable[..., EncryptedArray], tuple[Evaluator, bytes]]:
         return _unpickle, (self._public, self.to_bytes())
 
     def __repr__(self) -> str:
@@ -316,11 +314,11 @@ class EncryptedArray:
         return f"<ciphervec.EncryptedArray, {shape}, {kind}, {self._public.scheme} key {self.key_id}>"
 
 
-def _unpickle(public: PublicKey, data: bytes) -> EncryptedArray:
+def _unpickle(public: Evaluator, data: bytes) -> EncryptedArray:
     return read_array(public, data)
 
 
-def read_array(public: PublicKey, data: bytes) -> EncryptedArray:
+def read_array(public: Evaluator, data: bytes) -> EncryptedArray:
     """What `to_bytes` wrote. Raises CorruptData, UnsupportedVersion or WrongKey."""
     body = _checked(data)
     axes, floats, fraction, bits, error = _HEAD.unpack_from(body)

@@ -6,7 +6,7 @@ Only the key owner decrypts. Rows are normalised and rounded on the way in; how 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +15,7 @@ import ciphervec._native as _native
 
 from ..errors import InvalidInput, WrongKey
 from ..ingest.arrays import vectors as checked_vectors
-
-if TYPE_CHECKING:
-    from .keys import PublicKey
+from .evaluator import Evaluator
 
 LAYOUTS = ("elements", "lanes", "horizontal")
 PRECISIONS = ("standard", "small", "high")
@@ -52,7 +50,7 @@ class EncryptedVectors:
     __slots__ = ("_inner", "_public")
     __array_ufunc__ = None
 
-    def __init__(self, public: PublicKey, inner: _native.EncryptedVectors) -> None:
+    def __init__(self, public: Evaluator, inner: _native.EncryptedVectors) -> None:
         """Not for callers: use `encrypt_vectors`, or `vectors_from_bytes` of a public key."""
         self._public, self._inner = public, inner
 
@@ -85,7 +83,7 @@ class EncryptedVectors:
         return self._inner.ciphertexts
 
     @property
-    def public(self) -> PublicKey:
+    def public(self) -> Evaluator:
         """The key they are encrypted under."""
         return self._public
 
@@ -133,7 +131,7 @@ class EncryptedVectors:
         """The rows for `vectors_from_bytes` of the public key. Norms are not among them: they stay here."""
         return self._inner.to_bytes(self._public._native)
 
-    def __reduce__(self) -> tuple[Any, tuple[PublicKey, bytes]]:
+    def __reduce__(self) -> tuple[Any, tuple[Evaluator, bytes]]:
         return read_vectors, (self._public, self.to_bytes())
 
     def __repr__(self) -> str:
@@ -150,7 +148,7 @@ class EncryptedScores:
 
     def __init__(
         self,
-        public: PublicKey,
+        public: Evaluator,
         inner: _native.EncryptedScores,
         norms: Doubles = _NONE,
         probe_norms: Doubles = _NONE,
@@ -186,7 +184,7 @@ class EncryptedScores:
         """The scores for `scores_from_bytes` of the public key."""
         return self._inner.to_bytes(self._public._native)
 
-    def __reduce__(self) -> tuple[Any, tuple[PublicKey, bytes]]:
+    def __reduce__(self) -> tuple[Any, tuple[Evaluator, bytes]]:
         return read_scores, (self._public, self.to_bytes())
 
     def __repr__(self) -> str:
@@ -223,12 +221,12 @@ class EncryptedScores:
         return found[0], found[1]
 
 
-def read_vectors(public: PublicKey, data: bytes) -> EncryptedVectors:
+def read_vectors(public: Evaluator, data: bytes) -> EncryptedVectors:
     """What `to_bytes` of encrypted vectors wrote. Raises CorruptData, UnsupportedVersion or WrongKey."""
     return EncryptedVectors(public, _native.EncryptedVectors.from_bytes(public._native, data))
 
 
-def read_scores(public: PublicKey, data: bytes) -> EncryptedScores:
+def read_scores(public: Evaluator, data: bytes) -> EncryptedScores:
     """What `to_bytes` of encrypted scores wrote. Raises CorruptData, UnsupportedVersion or WrongKey."""
     inner = _native.EncryptedScores.from_bytes(public._native, data)
     return EncryptedScores(public, inner, flat=inner.probes == 1)

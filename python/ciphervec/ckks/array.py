@@ -7,7 +7,7 @@ serve is refused before anything is computed, with the next thing to do: never a
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +15,7 @@ import numpy.typing as npt
 import ciphervec._native as _native
 
 from ..errors import InvalidInput
-
-if TYPE_CHECKING:
-    from .context import Context, PublicContext
+from .base import BaseContext
 
 Doubles = npt.NDArray[np.float64]
 
@@ -67,7 +65,7 @@ class CkksArray:
     # Plain arrays on the left of an operator leave it to this class.
     __array_ufunc__ = None
 
-    def __init__(self, context: Context | PublicContext, inner: _native.CkksArray) -> None:
+    def __init__(self, context: BaseContext, inner: _native.CkksArray) -> None:
         """Not for callers: use `encrypt` or `array_from_bytes` of a context."""
         self._context, self._inner = context, inner
 
@@ -113,7 +111,7 @@ class CkksArray:
         return self._inner.error
 
     @property
-    def context(self) -> Context | PublicContext:
+    def context(self) -> BaseContext:
         """What it was made by."""
         return self._context
 

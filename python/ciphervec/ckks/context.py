@@ -1,8 +1,4 @@
-"""CKKS: vectors that are both encrypted are compared, added and multiplied. Floats enter encrypted, floats leave.
-
-A `Context` is the key owner's: it encrypts and decrypts. `context.public()` is what a server gets: it computes and reads
-nothing. Results are approximate, and say how far they are off.
-"""
+"""Contexts of CKKS: vectors enter and leave encrypted, at the key owner's; encrypted ones are computed on, at a server's."""
 
 from __future__ import annotations
 
@@ -18,82 +14,14 @@ import ciphervec._native as _native
 from ..errors import CorruptData, InvalidInput, UnsupportedVersion, WrongKey
 from ..ingest.files import StrPath
 from .array import CkksArray, as_interval, as_rows
-
-__all__ = ["CkksArray", "Context", "PublicContext", "depth_for", "load"]
+from .base import BaseContext
 
 MAGIC = b"CVCK"
 VERSION = 1
 _HEAD = struct.Struct("<4sII")
 
 
-class _Half:
-    """What the owner's and the server's context share: sizes, security, reading arrays, what they are for."""
-
-    __slots__ = ("_server",)
-    _server: _native.CkksServer
-
-    @property
-    def key_id(self) -> str:
-        """The public name of the key, in hexadecimal. Everything encrypted under it carries it."""
-        return self._server.key_id
-
-    @property
-    def degree(self) -> int:
-        """The ring degree N: coefficients of a ciphertext."""
-        return self._server.degree
-
-    @property
-    def slots(self) -> int:
-        """Numbers that a ciphertext has room for in layout "slots"."""
-        return self._server.slots
-
-    @property
-    def depth(self) -> int:
-        """How many products in a row a fresh array has room for."""
-        return self._server.levels
-
-    @property
-    def operation(self) -> str | None:
-        """What the parameters were chosen for by `for_similarity`; None after `for_depth`."""
-        purpose = self._server.purpose
-        return purpose[0] if purpose else None
-
-    @property
-    def layout(self) -> str:
-        """How arrays lie unless `encrypt` is told otherwise."""
-        purpose = self._server.purpose
-        return purpose[1] if purpose else "slots"
-
-    @property
-    def error_bound(self) -> float | None:
-        """What the error of the planned result, before any root, stays within (six standard deviations)."""
-        purpose = self._server.purpose
-        return purpose[3] if purpose else None
-
-    def key_sizes(self) -> dict[str, int]:
-        """Bytes of the evaluation keys that a server gets: relinearisation, rotations, and the sum."""
-        relinearise, rotations = self._server.key_bytes()
-        return {"relinearise": relinearise, "rotations": rotations, "total": relinearise + rotations}
-
-    def explain(self) -> str:
-        """What was chosen and why, in words."""
-        return self._server.explain()
-
-    def security(self) -> dict[str, Any]:
-        """Bits of security and the table they are from, the assumption, and `post_quantum`."""
-        return self._server.security()
-
-    def _options(
-        self, layout: str | None, role: str, spread: str, normalise: bool | None
-    ) -> tuple[tuple[str, str, str], bool, float | None]:
-        """How `encrypt` lays out rows: what it was told, or else what the parameters were chosen for."""
-        purpose = self._server.purpose
-        scaled = (purpose is not None and purpose[0] == "cosine") if normalise is None else bool(normalise)
-        magnitude = purpose[2] if purpose and not scaled else None
-        return (layout or self.layout, role, spread), scaled, magnitude
-
-
-class PublicContext(_Half):
+class PublicContext(BaseContext):
     """What a server gets: parameters and evaluation keys. Computes on arrays, can't decrypt them.
 
     Encrypts too where the owner sent a public key: `context.public(encryption=True)`.
@@ -168,7 +96,7 @@ class PublicContext(_Half):
         return f"<ciphervec.ckks.PublicContext, {what}, degree {self.degree}, key {self.key_id}>"
 
 
-class Context(_Half):
+class Context(BaseContext):
     """The key owner's context: a secret key and parameters. Encrypts, computes and decrypts.
 
     Save it with a passphrase; losing it loses the data. It is never printed, can't be pickled, and `public()` is what others

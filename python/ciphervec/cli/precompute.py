@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from .. import errors
+import ciphervec.errors as errors
+
 from ..additive import keys as additive
 from ..additive.noise_pool import NoisePool
 from .terminal import Json, PassphraseFile, command, passphrase, print_json, progress, screen

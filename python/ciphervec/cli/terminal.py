@@ -17,8 +17,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 import ciphervec._native as _native
+import ciphervec.errors as errors
 
-from .. import errors
 from ..collections.keys import Keys
 
 P = ParamSpec("P")

@@ -33,7 +33,7 @@ from .results import (
 )
 from .rotation import rotate_keys
 from .segments import Segments
-from .server_backend import LocalHalf
+from .server_backend import LocalBackend
 from .spec import Description
 from .store import CollectionStore, Progress
 from .write_batch import RECORDS, ROWS, SIDECAR, TAGS, WRAP
@@ -109,12 +109,12 @@ class Collection:
         """The half that searches, without a key. Loaded by the first use. Raises InvalidInput when it is not in this
         process."""
         with self._open():
-            half = self._segments.server
-            if not isinstance(half, LocalHalf):
+            backend = self._segments.server
+            if not isinstance(backend, LocalBackend):
                 raise InvalidInput(
                     f"the server's half of collection {self.name!r} is not in this process; query() asks it."
                 )
-            return half.index
+            return backend.index
 
     def add(
         self,

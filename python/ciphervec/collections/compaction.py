@@ -1,4 +1,4 @@
-"""Worn segments, and those of writers, leave; full ones of the owner's come. Each step is one commit. Key owner's side."""
+"""Compaction: worn segments and those of writers enter, full ones of the owner's leave, a commit each. Key owner's side."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..errors import InvalidInput
 from .batch import Batch
 from .segments import Segments
 from .store import Progress
-from .write_batch import WRAP, Change, StoredSegment
+from .write_batch import WRAP, StoredSegment, WriteBatch
 
 
 def optimize(segments: Segments, progress: Progress | None = None) -> None:
@@ -40,14 +40,14 @@ def discard(segments: Segments, segment_ids: Sequence[bytes]) -> int:
             raise InvalidInput(
                 f"segment {segment_id.hex()} is none that a writer sealed; nothing was removed. info() lists those."
             )
-    segments.commit(Change(remove=list(wanted)), ())
+    segments.commit(WriteBatch(remove=list(wanted)), ())
     segments.reload()  # rows whose ids these had taken over are back
     return sum(written[one].rows - len(written[one].deleted) for one in wanted)
 
 
 def reseal(segments: Segments, taken: Sequence[StoredSegment]) -> None:
     """Put one new segment in the place of these, in one commit."""
-    change = Change(remove=[segment.id for segment in taken])
+    change = WriteBatch(remove=[segment.id for segment in taken])
     batches = list(segments.live(taken))
     ids = [name for batch in batches for name in batch.ids]
     if ids:

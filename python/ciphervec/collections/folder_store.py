@@ -16,9 +16,9 @@ import ciphervec._native as _native
 from .._native import IndexSpec
 from ..errors import CorruptData, StorageError
 from ..ingest.files import storage_errors, sync_folder
-from .server_backend import LocalHalf, ServerHalf
+from .server_backend import LocalBackend, ServerBackend
 from .store import NAME, CollectionStore, Progress, exists, not_found
-from .write_batch import ROWS, TAGS, Change, StoredSegment
+from .write_batch import ROWS, TAGS, StoredSegment, WriteBatch
 
 _ABANDONED_AFTER = 3600.0  # seconds
 
@@ -43,7 +43,7 @@ class FolderStore:
     def segments(self) -> list[StoredSegment]:
         return [StoredSegment(*entry) for entry in self._store.segments()]
 
-    def commit(self, change: Change) -> None:
+    def commit(self, change: WriteBatch) -> None:
         self._store.commit(
             add=list(change.add),
             remove=change.remove,
@@ -58,8 +58,8 @@ class FolderStore:
     def prefetch(self, segment_ids: Sequence[bytes], blob: str) -> None:
         pass
 
-    def server(self, spec: IndexSpec) -> ServerHalf:
-        return LocalHalf(spec, self)
+    def server(self, spec: IndexSpec) -> ServerBackend:
+        return LocalBackend(spec, self)
 
     def load_into(self, server: _native.ServerIndex, segment_id: bytes, *, tagged: bool) -> None:
         server.add_from(self._store, segment_id, ROWS, self.read(segment_id, TAGS) if tagged else None)
@@ -122,7 +122,7 @@ class FolderDatabase:
         draft = self._root / f".new-{secrets.token_hex(8)}"
         try:
             store = FolderStore(_native.Store.create(os.fspath(draft), meta), os.fspath(draft))
-            store.commit(Change(attachments=dict(attachments)))
+            store.commit(WriteBatch(attachments=dict(attachments)))
             store.close()
             with storage_errors(f"cannot create {self._root / name}"):
                 draft.rename(self._root / name)

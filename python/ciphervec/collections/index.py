@@ -160,7 +160,7 @@ class Index:
     def to_bytes(self) -> bytes:
         """Everything sealed, and nothing secret: the spec, the segments, their sidecars, the evaluation
         keys, the sealed key pair of a scheme that has one."""
-        return index_file.pack(index_file.Halves(self._key_id, self._server, self._parts, self._key_pair))
+        return index_file.pack(index_file.IndexParts(self._key_id, self._server, self._parts, self._key_pair))
 
     @classmethod
     def from_bytes(cls, data: bytes, secret_keys: Keys | None = None) -> Index:
@@ -168,10 +168,10 @@ class Index:
 
         Raises CorruptData, UnsupportedVersion or WrongKey.
         """
-        halves = index_file.unpack(data)
+        parts = index_file.unpack(data)
         index = cls.__new__(cls)
-        index._key_id, index._server, index._parts, index._key_pair = halves
-        index._spec = halves.server.spec
+        index._key_id, index._server, index._parts, index._key_pair = parts
+        index._spec = parts.server.spec
         index._secret_keys, index._owner = None, None
         if secret_keys is not None or index._spec.mode == "open":
             index._unlock(secret_keys)

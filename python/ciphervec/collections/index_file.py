@@ -1,4 +1,4 @@
-"""A sealed index enters as its parts and leaves as one checked block of bytes, and back. No key: either side.
+"""Index file: a sealed index enters as its parts and leaves as one checked block of bytes, and back. Without a key.
 
 Layout, little-endian: magic `CVIX`, version u32, BLAKE2b-256 of the rest, header length u64, header (JSON:
 key id, the size of the server's half, per segment the size of its sidecar and its deleted rows, the size of the
@@ -30,7 +30,7 @@ class Part(NamedTuple):
     deleted: list[int]
 
 
-class Halves(NamedTuple):
+class IndexParts(NamedTuple):
     """An index taken apart: the key id, the server's half, the owner's parts in the order of the server's segments,
     and the sealed key pair, empty where the scheme has none."""
 
@@ -40,21 +40,21 @@ class Halves(NamedTuple):
     key_pair: bytes
 
 
-def pack(halves: Halves) -> bytes:
-    """One block of bytes from the halves of an index."""
-    half = halves.server.to_bytes()
-    segments = [{"sidecar": len(part.sidecar), "deleted": sorted(part.deleted)} for part in halves.parts]
-    sizes = {"server": len(half), "segments": segments, "key_pair": len(halves.key_pair)}
-    header = json.dumps({"key_id": halves.key_id, **sizes}, separators=(",", ":")).encode()
-    blobs = [header, half, *(part.sidecar for part in halves.parts), halves.key_pair]
+def pack(index: IndexParts) -> bytes:
+    """One block of bytes from the parts of an index."""
+    server = index.server.to_bytes()
+    segments = [{"sidecar": len(part.sidecar), "deleted": sorted(part.deleted)} for part in index.parts]
+    sizes = {"server": len(server), "segments": segments, "key_pair": len(index.key_pair)}
+    header = json.dumps({"key_id": index.key_id, **sizes}, separators=(",", ":")).encode()
+    blobs = [header, server, *(part.sidecar for part in index.parts), index.key_pair]
     digest = _digest(len(header))
     for blob in blobs:
         digest.update(blob)
     return b"".join([_PREFIX.pack(MAGIC, VERSION, digest.digest(), len(header)), *blobs])
 
 
-def unpack(data: bytes) -> Halves:
-    """The halves of an index from its bytes. Raises CorruptData or UnsupportedVersion."""
+def unpack(data: bytes) -> IndexParts:
+    """The parts of an index from its bytes. Raises CorruptData or UnsupportedVersion."""
     body, header_size = _checked(data)
     try:
         return _read(body, header_size)
@@ -86,7 +86,7 @@ def _digest(header_size: int) -> hashlib.blake2b:
     return hashlib.blake2b(struct.pack("<Q", header_size), digest_size=32)
 
 
-def _read(body: memoryview, header_size: int) -> Halves:
+def _read(body: memoryview, header_size: int) -> IndexParts:
     header: dict[str, Any] = json.loads(bytes(body[:header_size]))
     reader = _Reader(body, header_size)
     server = _native.ServerIndex.from_bytes(reader.take(header["server"]))
@@ -96,7 +96,7 @@ def _read(body: memoryview, header_size: int) -> Halves:
     ]
     key_pair = reader.take(header.get("key_pair", 0))
     reader.finish()
-    return Halves(str(header["key_id"]), server, parts, key_pair)
+    return IndexParts(str(header["key_id"]), server, parts, key_pair)
 
 
 class _Reader:

@@ -8,9 +8,9 @@ from typing import Any
 import ciphervec._native as _native
 
 from .._native import IndexSpec
-from .server_backend import LocalHalf, ServerHalf
+from .server_backend import LocalBackend, ServerBackend
 from .store import CollectionStore, Progress, exists, not_found
-from .write_batch import ROWS, TAGS, Change, StoredSegment
+from .write_batch import ROWS, TAGS, StoredSegment, WriteBatch
 
 
 class MemoryStore:
@@ -37,7 +37,7 @@ class MemoryStore:
     def segments(self) -> list[StoredSegment]:
         return list(self._segments.values())
 
-    def commit(self, change: Change) -> None:
+    def commit(self, change: WriteBatch) -> None:
         for segment_id in change.remove:
             for name in self._segments.pop(segment_id).blobs:
                 self._blobs.pop((segment_id, name), None)
@@ -56,8 +56,8 @@ class MemoryStore:
     def prefetch(self, segment_ids: Sequence[bytes], blob: str) -> None:
         pass
 
-    def server(self, spec: IndexSpec) -> ServerHalf:
-        return LocalHalf(spec, self)
+    def server(self, spec: IndexSpec) -> ServerBackend:
+        return LocalBackend(spec, self)
 
     def read(self, segment_id: bytes, blob: str) -> bytes:
         return self._blobs[segment_id, blob]

@@ -18,7 +18,7 @@ from .owner import Owner
 from .segments import Segments
 from .spec import Rotation
 from .store import Progress
-from .write_batch import EVALUATION, KEY_PAIR, Change, StoredSegment
+from .write_batch import EVALUATION, KEY_PAIR, StoredSegment, WriteBatch
 
 
 def rotate_keys(segments: Segments, keys: Keys, overlap: bool, progress: Progress | None) -> None:
@@ -58,7 +58,7 @@ def _begin(segments: Segments, keys: Keys, overlap: bool) -> None:
         rotation=rotation,
     )
     evaluation = following.evaluation_at(described.epoch).to_bytes()
-    segments.send(Change(meta=described.to_bytes(following), attachments={EVALUATION: evaluation}))
+    segments.send(WriteBatch(meta=described.to_bytes(following), attachments={EVALUATION: evaluation}))
     segments.take(described, keys)
 
 
@@ -91,7 +91,7 @@ def _end(segments: Segments) -> None:
     while left := _left(segments):  # from writers with old cards, meanwhile
         _one(segments, left[0].id)
     described = replace(segments.description, rotation=None)
-    segments.send(Change(meta=described.to_bytes(segments.owner)))
+    segments.send(WriteBatch(meta=described.to_bytes(segments.owner)))
     segments.take(described, segments.held())
 
 
@@ -108,7 +108,7 @@ def _at_once(segments: Segments, keys: Keys, progress: Progress | None) -> None:
     following = Owner(keys, present.spec, epoch=present.epoch)
     following.generate_key_pair()
     described = replace(present, key_id=keys.key_id)
-    change = Change(
+    change = WriteBatch(
         remove=[one.id for one in segments.entries()],
         meta=described.to_bytes(following),
         attachments={

@@ -26,7 +26,7 @@ from .batch import Batch
 from .keys import Keys
 from .matches import Matches
 from .owner import Owner
-from .server_backend import Answer, ServerHalf
+from .server_backend import Answer, ServerBackend
 from .spec import Description
 from .store import CollectionStore, Progress
 from .write_batch import (
@@ -37,9 +37,9 @@ from .write_batch import (
     SIDECAR,
     TAGS,
     WRAP,
-    Change,
     NewSegment,
     StoredSegment,
+    WriteBatch,
 )
 
 SEGMENT_ROWS = 65_536
@@ -81,7 +81,7 @@ class Segments:
     def _load(self) -> None:
         self.owner = self.description.owner(self._keys)
         self._open_key_pair()
-        self._server: ServerHalf | None = None
+        self._server: ServerBackend | None = None
         self._records: dict[bytes, _native.RecordBatch] = {}
         self._tags: dict[bytes, _native.FilterTags] = {}
         self._deleted: dict[bytes, list[int]] = {}  # of every segment that is attached
@@ -225,7 +225,7 @@ class Segments:
         return step()
 
     @property
-    def server(self) -> ServerHalf:
+    def server(self) -> ServerBackend:
         """The server's half, holding every committed segment."""
         if self._server is None:
             self._server = self.store.server(self.description.spec)
@@ -247,13 +247,13 @@ class Segments:
                 if progress is not None:
                     progress(start + len(part.ids), total)
             batch.sealed = sealed
-        change = Change(add=list(batch.sealed))
+        change = WriteBatch(add=list(batch.sealed))
         self.drop_rows(change, replaced)
         self.commit(change, replaced)
 
     def delete(self, ids: Sequence[Id]) -> None:
         """Drop the rows of these ids. Raises UnknownId; nothing is deleted then."""
-        change = Change()
+        change = WriteBatch()
         self.drop_rows(change, ids)
         self.commit(change, ids)
 
@@ -268,7 +268,7 @@ class Segments:
         owner = self.owner
         evaluation = owner.evaluation_at(description.epoch).to_bytes()
         meta = description.to_bytes(owner)
-        self.send(Change(meta=meta, attachments={EVALUATION: evaluation}))
+        self.send(WriteBatch(meta=meta, attachments={EVALUATION: evaluation}))
         self._in_step = True
         over = self.description.epoch
         self.description, owner.epoch = description, description.epoch
@@ -433,7 +433,7 @@ class Segments:
             if metadata and (value := metadata.get(name, _ABSENT)) is not _ABSENT and _scalar(value)
         ]
 
-    def drop_rows(self, change: Change, ids: Sequence[Id]) -> None:
+    def drop_rows(self, change: WriteBatch, ids: Sequence[Id]) -> None:
         """Add the deletion of these ids to `change`, and that of rows whose id another segment has taken over: they would
         come back when the later row goes. A segment left without rows is removed altogether."""
         dropped: dict[bytes, list[int]] = {}
@@ -448,7 +448,7 @@ class Segments:
             else:
                 change.delete_rows[segment.id] = sorted(rows)
 
-    def commit(self, change: Change, dropped: Sequence[Id]) -> None:
+    def commit(self, change: WriteBatch, dropped: Sequence[Id]) -> None:
         """Commit `change`, in which the rows of the ids in `dropped` go, and take it in."""
         if not (change.add or change.remove or change.delete_rows):
             return
@@ -469,7 +469,7 @@ class Segments:
             self._server.follow(change)
         self._in_step = True
 
-    def send(self, change: Change) -> None:
+    def send(self, change: WriteBatch) -> None:
         """Commit to the store. Out of step from here on, until the caller has taken the change in as well."""
         self._in_step = False
         try:

@@ -1,4 +1,4 @@
-"""Query bytes enter, encrypted answers leave: the server's half as a collection sees it, wherever it runs. No key."""
+"""Server back end: query bytes enter, encrypted answers leave, wherever it runs. Without a key."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 import ciphervec._native as _native
 
 from .._native import IndexSpec
-from .write_batch import EVALUATION, TAGS, Change, StoredSegment
+from .write_batch import EVALUATION, TAGS, StoredSegment, WriteBatch
 
 
 class Answer(NamedTuple):
@@ -17,7 +17,7 @@ class Answer(NamedTuple):
     version: int
 
 
-class ServerHalf(Protocol):
+class ServerBackend(Protocol):
     """What answers queries: an index in this process, or a server across a network."""
 
     remote: bool
@@ -32,7 +32,7 @@ class ServerHalf(Protocol):
         """The sealed rows of one segment."""
         ...
 
-    def follow(self, change: Change) -> None:
+    def follow(self, change: WriteBatch) -> None:
         """Take in what was committed."""
         ...
 
@@ -62,7 +62,7 @@ class LocalStore(Protocol):
         ...
 
 
-class LocalHalf:
+class LocalBackend:
     """A `ServerIndex` in this process, kept in step with its store."""
 
     remote = False
@@ -81,7 +81,7 @@ class LocalHalf:
     def segment(self, segment_id: bytes) -> bytes:
         return self.index.segment(segment_id)
 
-    def follow(self, change: Change) -> None:
+    def follow(self, change: WriteBatch) -> None:
         for segment_id in change.remove:
             self.index.remove(segment_id)
         for new in change.add:

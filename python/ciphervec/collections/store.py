@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 from .._native import IndexSpec
 from ..errors import CollectionExists, CollectionNotFound, CorruptData, InvalidInput
-from .server_backend import ServerHalf
-from .write_batch import Change, StoredSegment
+from .server_backend import ServerBackend
+from .write_batch import StoredSegment, WriteBatch
 
 Progress = Callable[[int, int], object]
 """Called with (done, total) after each step of long work."""
@@ -40,7 +40,7 @@ class CollectionStore(Protocol):
         """The committed segments, oldest first."""
         ...
 
-    def commit(self, change: Change) -> None:
+    def commit(self, change: WriteBatch) -> None:
         """Make `change` durable, all or nothing. Raises StorageError; the old state is intact then.
 
         Where others write too, raises Conflict when they were first, and CommitUncertain when the answer got lost.
@@ -55,7 +55,7 @@ class CollectionStore(Protocol):
         """Several `read`s of this blob follow: a chance to have them fetched at once."""
         ...
 
-    def server(self, spec: IndexSpec) -> ServerHalf:
+    def server(self, spec: IndexSpec) -> ServerBackend:
         """The half that searches what is stored here."""
         ...
 

@@ -1,4 +1,4 @@
-"""What one commit does to a collection enters and leaves as plain data: segments, blobs, deleted rows. No key: either side."""
+"""Write batch: what one commit does enters and leaves as plain data: segments, blobs, deleted rows. Either side."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class NewSegment(NamedTuple):
 
 
 @dataclass
-class Change:
+class WriteBatch:
     """What one commit does. All of it becomes durable, or none."""
 
     add: list[NewSegment] = field(default_factory=list)

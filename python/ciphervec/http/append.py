@@ -9,11 +9,11 @@ from __future__ import annotations
 import ssl
 from collections.abc import Iterator, Sequence
 
-from ..collections.write_batch import Change, NewSegment
+from ..collections.write_batch import NewSegment, WriteBatch
 from .address import base_url, by_proxy, token_of
 from .client import verification
 from .frame import encode
-from .session import Link
+from .session import Session
 from .store import INLINE
 from .transport_types import Transport
 
@@ -41,14 +41,14 @@ def append(
         carrier: Transport = Direct(context, False, None, proxies=by_proxy(base))
     else:
         carrier = transport
-    link = Link(carrier, base, token_of(token), _TIMEOUT, _RETRIES)
+    session = Session(carrier, base, token_of(token), _TIMEOUT, _RETRIES)
     try:
         for number, part in enumerate(_parts(segments)):
-            link.call(
+            session.call(
                 "POST",
                 f"/v1/collections/{name}/commits",
                 f"cannot add to {name!r}",
-                body=encode(Change(add=part)),
+                body=encode(WriteBatch(add=part)),
                 headers={"Content-Type": "application/octet-stream", "Idempotency-Key": f"{key}-{number}"},
             )
     finally:

@@ -20,7 +20,7 @@ from ..errors import CiphervecError, Conflict, InvalidInput, PinMismatch
 from ..ingest.files import StrPath
 from .address import base_url, by_proxy, token_of
 from .database import HttpDatabase
-from .session import Link
+from .session import Session
 from .store import Fetch, HttpStore
 from .trust import Lineage, user_folder
 
@@ -115,8 +115,8 @@ class HttpClient(Client):
             raise InvalidInput(f"fetch must be 'segments' or 'collection', got {fetch!r}.")
         folder = user_folder() if state is True else None if state is None else Path(os.fspath(state))
         self._url = url
-        self._link = Link(transport, url, token_of(token), timeout, retries)
-        self._remote = HttpDatabase(self._link, folder, cache_bytes, fetch)
+        self._session = Session(transport, url, token_of(token), timeout, retries)
+        self._remote = HttpDatabase(self._session, folder, cache_bytes, fetch)
         self._remote.on_upload = on_upload
         self._start(self._remote, keys)
         self._remote.lineage = partial(_lineage, keys)
@@ -152,7 +152,7 @@ class HttpClient(Client):
     def close(self) -> None:
         """Close every collection and the connections."""
         super().close()
-        self._link.transport.close()
+        self._session.transport.close()
 
     def _collection(self, name: str, store: CollectionStore, description: Description) -> Collection:
         if not isinstance(store, HttpStore):

@@ -7,11 +7,11 @@ from functools import partial
 from pathlib import Path
 
 from ..collections.store import CollectionStore, Progress, check_name
-from ..collections.write_batch import Change
+from ..collections.write_batch import WriteBatch
 from ..errors import CollectionExists, CollectionNotFound, ServerError
 from .cache import BlobCache
 from .frame import encode
-from .session import Link
+from .session import Session
 from .state import State, read_state
 from .store import Fetch, HttpStore
 from .trust import Lineage, Trust
@@ -20,8 +20,8 @@ from .trust import Lineage, Trust
 class HttpDatabase:
     """The collections of one server, as far as the token may see them."""
 
-    def __init__(self, link: Link, folder: Path | None, cache_bytes: int, fetch: Fetch) -> None:
-        self._link = link
+    def __init__(self, session: Session, folder: Path | None, cache_bytes: int, fetch: Fetch) -> None:
+        self._session = session
         self._folder = folder
         self._cache = BlobCache(folder, cache_bytes)
         self._fetch = fetch
@@ -35,7 +35,7 @@ class HttpDatabase:
     def rows(self) -> dict[str, tuple[int, int]]:
         """Rows and bytes of every collection."""
         doing = "cannot list the collections"
-        content = self._link.json(self._link.call("GET", "/v1/collections", doing), doing)
+        content = self._session.json(self._session.call("GET", "/v1/collections", doing), doing)
         try:
             return {
                 check_name(one["name"]): (int(one.get("rows", 0)), int(one.get("bytes", 0)))
@@ -43,8 +43,8 @@ class HttpDatabase:
             }
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ServerError(
-                f"{doing}: {self._link.url} answered in a way that is not understood ({error!r}). Check the versions on both "
-                "sides."
+                f"{doing}: {self._session.url} answered in a way that is not understood ({error!r}). "
+                "Check the versions on both sides."
             ) from None
 
     def check_new(self, name: str) -> None:
@@ -53,12 +53,12 @@ class HttpDatabase:
 
     def create(self, name: str, meta: bytes, attachments: Mapping[str, bytes]) -> CollectionStore:
         doing = f"cannot create {name!r}"
-        frame = encode(Change(meta=meta, attachments=dict(attachments)))
+        frame = encode(WriteBatch(meta=meta, attachments=dict(attachments)))
         headers = {"Content-Type": "application/octet-stream"}
-        reply = self._link.call("PUT", _path(name), doing, body=frame, headers=headers, ok=(201, 409))
+        reply = self._session.call("PUT", _path(name), doing, body=frame, headers=headers, ok=(201, 409))
         state: State | None = None
         if reply.status == 201:
-            state = read_state(self._link.json(reply, doing), name, self._link.url)
+            state = read_state(self._session.json(reply, doing), name, self._session.url)
         elif reply.failed:  # the answer to an attempt that succeeded may have got lost
             state = self._state(name)
         # No two descriptions are the same.
@@ -73,17 +73,17 @@ class HttpDatabase:
         state = self._state(name)
         if state is None:
             raise CollectionNotFound(
-                f"no collection {name!r} on {self._link.url} that this token may see; there are: "
+                f"no collection {name!r} on {self._session.url} that this token may see; there are: "
                 f"{', '.join(map(repr, self.names()[:10])) or 'none'}. Use create_collection to make it."
             )
         return self._store(name, trust, state)
 
     def drop(self, name: str, release: Callable[[], object]) -> None:
         doing = f"cannot delete {name!r}"
-        reply = self._link.call("DELETE", _path(name), doing, ok=(204, 404))
+        reply = self._session.call("DELETE", _path(name), doing, ok=(204, 404))
         if reply.status == 404 and not reply.failed:
             raise CollectionNotFound(
-                f"no collection {name!r} on {self._link.url} that this token may delete; the verb admin is needed."
+                f"no collection {name!r} on {self._session.url} that this token may delete; the verb admin is needed."
             )
         release()
         self._trust(name).start()
@@ -94,23 +94,23 @@ class HttpDatabase:
 
     def _state(self, name: str) -> State | None:
         doing = f"cannot open {name!r}"
-        reply = self._link.call("GET", _path(name), doing, ok=(200, 404))
+        reply = self._session.call("GET", _path(name), doing, ok=(200, 404))
         if reply.status == 404:
             return None
-        return read_state(self._link.json(reply, doing), name, self._link.url)
+        return read_state(self._session.json(reply, doing), name, self._session.url)
 
     def _store(self, name: str, trust: Trust, state: State) -> HttpStore:
         lineage = partial(self.lineage, name)
         return HttpStore(
-            self._link, name, trust, self._cache, self._fetch, state, lambda: self.on_upload, lineage
+            self._session, name, trust, self._cache, self._fetch, state, lambda: self.on_upload, lineage
         )
 
     def _trust(self, name: str) -> Trust:
-        return Trust(self._folder, self._link.url, name)
+        return Trust(self._folder, self._session.url, name)
 
     def _exists(self, name: str) -> CollectionExists:
         return CollectionExists(
-            f"the collection {name!r} exists already on {self._link.url}. Use get_collection, get_or_create_collection, or "
+            f"the collection {name!r} exists already on {self._session.url}. Use get_collection, get_or_create_collection, or "
             "another name."
         )
 

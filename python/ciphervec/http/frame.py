@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ..collections.write_batch import Change
+from ..collections.write_batch import WriteBatch
 
 MAGIC = b"CVCHANGE"
 VERSION = 1
@@ -28,7 +28,7 @@ class Upload(NamedTuple):
     blake3: bytes
 
 
-def blobs(change: Change) -> Iterator[tuple[Place, bytes]]:
+def blobs(change: WriteBatch) -> Iterator[tuple[Place, bytes]]:
     """Every blob of a change, in the order in which a frame has them."""
     for new in change.add:
         for name, data in new.blobs.items():
@@ -39,7 +39,7 @@ def blobs(change: Change) -> Iterator[tuple[Place, bytes]]:
         yield (b"", name), data
 
 
-def encode(change: Change, uploads: Mapping[Place, Upload] | None = None) -> bytes:
+def encode(change: WriteBatch, uploads: Mapping[Place, Upload] | None = None) -> bytes:
     """The frame. Blobs named in `uploads` are taken from there by the server."""
     uploaded = uploads or {}
 

@@ -1,4 +1,4 @@
-"""Paths and bodies enter; answers of a server leave, after as many attempts as it takes. Key owner's side.
+"""Session: paths and bodies enter; answers of a server leave, after as many attempts as it takes. Key owner's side.
 
 A request is sent again after a lost connection and after 429, 502, 503 and 504. All of them may be: a commit carries a key by
 which the server knows it again, and the others change nothing twice.
@@ -33,7 +33,7 @@ class Unanswered(ServerError):  # noqa: N818
         self.sent = sent
 
 
-class Link:
+class Session:
     """A server, a token, and how patient to be."""
 
     def __init__(

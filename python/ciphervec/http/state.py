@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ..collections.write_batch import Change, StoredSegment
+from ..collections.write_batch import StoredSegment, WriteBatch
 from ..errors import ServerError
 
 _ID = re.compile(r"[0-9a-f]{32}")
@@ -25,7 +25,7 @@ class State(NamedTuple):
     segments: dict[bytes, StoredSegment]
     attachments: dict[str, int]
 
-    def after(self, change: Change, version: int, head: str) -> State:
+    def after(self, change: WriteBatch, version: int, head: str) -> State:
         """The state that a commit on top of this one leaves."""
         segments = dict(self.segments)
         for segment_id in change.remove:

@@ -17,12 +17,12 @@ import ciphervec._native as _native
 from .._native import IndexSpec
 from ..collections.server_backend import Answer
 from ..collections.store import Progress
-from ..collections.write_batch import EVALUATION, KEY_PAIR, RECORDS, ROWS, Change, StoredSegment
+from ..collections.write_batch import EVALUATION, KEY_PAIR, RECORDS, ROWS, StoredSegment, WriteBatch
 from ..errors import CollectionNotFound, CommitUncertain, Conflict, CorruptData, ServerError
 from .cache import BlobCache
 from .frame import Place, Upload, blobs, encode
 from .problem import Reply, error_of
-from .session import MAX_ANSWER, Link, Unanswered
+from .session import MAX_ANSWER, Session, Unanswered
 from .state import State, committed, public_parameters, read_state
 from .trust import EPOCH, KEY_ID, MASKS, Lineage, Trust
 
@@ -45,7 +45,7 @@ class HttpStore:
 
     def __init__(
         self,
-        link: Link,
+        session: Session,
         name: str,
         trust: Trust,
         cache: BlobCache,
@@ -56,7 +56,7 @@ class HttpStore:
     ) -> None:
         """`lineage` opens a description with the keys that the client was given. Raises RollbackDetected or PinMismatch when
         `state` is not what the server has shown before."""
-        self._link = link
+        self._session = session
         self._name = name
         self._path = f"/v1/collections/{name}"
         self._trust = trust
@@ -99,7 +99,7 @@ class HttpStore:
         """Whether the server has another state by now."""
         return self._newer() is not None
 
-    def commit(self, change: Change) -> None:
+    def commit(self, change: WriteBatch) -> None:
         doing = f"cannot commit to {self._name!r}"
         since = self._trust.version
         again = bool(self._uploads)
@@ -118,12 +118,12 @@ class HttpStore:
             )
         self._uploads = {}
         if reply.status != 200:
-            raise error_of(reply, doing, self._link.url)
-        version, head = committed(self._link.json(reply, doing), self._link.url)
+            raise error_of(reply, doing, self._session.url)
+        version, head = committed(self._session.json(reply, doing), self._session.url)
         if version != self._state.version + 1:
             raise CommitUncertain(
-                f"{doing}: {self._link.url} made version {version} of a change to version {self._state.version}. Look at what "
-                "is there, and ask its operator."
+                f"{doing}: {self._session.url} made version {version} of a change to version "
+                f"{self._state.version}. Look at what is there, and ask its operator."
             )
         self._trust.see(version, head, since)
         self._repin(change)
@@ -145,15 +145,15 @@ class HttpStore:
         doing = f"cannot read {blob} of {self._name!r}"
         if length is None:
             raise CollectionNotFound(
-                f"{doing}: {self._link.url} does not show them. A token with the verb read is needed, at least the first "
+                f"{doing}: {self._session.url} does not show them. A token with the verb read is needed, at least the first "
                 "time; what was read once is kept in the state folder."
             )
-        data = self._link.fetch(f"{self._path}/segments/{segment_id.hex()}/{blob}", length, doing)
+        data = self._session.fetch(f"{self._path}/segments/{segment_id.hex()}/{blob}", length, doing)
         if data is None:
             if self.moved():
                 raise Conflict(f"{doing}: it changes faster than it can be read. Try again.")
             raise CorruptData(
-                f"{doing}: {self._link.url} lists segment {segment_id.hex()} but has no {blob} of it. Ask its operator to "
+                f"{doing}: {self._session.url} lists segment {segment_id.hex()} but has no {blob} of it. Ask its operator to "
                 "verify the collection, and use a token with the verb read."
             )
         self._cache.put(address, data)
@@ -173,19 +173,21 @@ class HttpStore:
         length = self._state.attachments.get(name)
         if length is None:
             raise CorruptData(
-                f"{doing}: {self._link.url} has none. Use a token with the verb read, or ask its operator."
+                f"{doing}: {self._session.url} has none. Use a token with the verb read, or ask its operator."
             )
-        data = self._link.fetch(f"{self._path}/attachments/{name}", length, doing)
+        data = self._session.fetch(f"{self._path}/attachments/{name}", length, doing)
         if data is None:
             if self.moved():
                 raise Conflict(f"{doing}: it changes faster than it can be read. Try again.")
-            raise CorruptData(f"{doing}: {self._link.url} lists it but does not give it. Ask its operator.")
+            raise CorruptData(
+                f"{doing}: {self._session.url} lists it but does not give it. Ask its operator."
+            )
         return data
 
     def verify(self, progress: Progress | None) -> dict[str, Any]:
         """By the server, which reads everything it has; the token needs the verb admin."""
         doing = f"cannot verify {self._name!r}"
-        report = self._link.json(self._link.call("POST", f"{self._path}/verify", doing), doing)
+        report = self._session.json(self._session.call("POST", f"{self._path}/verify", doing), doing)
         try:
             faults = [
                 f"{fault['file']}, byte {fault['offset']:,}: damaged on the server"
@@ -193,7 +195,9 @@ class HttpStore:
             ]
             counts = {name: int(report[name]) for name in ("files", "bytes", "strays")}
         except (KeyError, TypeError, ValueError) as error:
-            raise ServerError(f"{doing}: {self._link.url} reports in an unknown way ({error!r}).") from None
+            raise ServerError(
+                f"{doing}: {self._session.url} reports in an unknown way ({error!r})."
+            ) from None
         if faults:
             more = [f"and {len(faults) - 20} more"] if len(faults) > 20 else []
             raise CorruptData("\n".join([*faults[:20], *more]))
@@ -207,16 +211,16 @@ class HttpStore:
         A server that cannot, because it is older, deletes in its own time: a UserWarning says so. Asking twice does no
         harm."""
         doing = f"cannot purge {self._name!r}"
-        reply = self._link.call("POST", f"{self._path}/purge", doing, ok=(204, 404, 405))
+        reply = self._session.call("POST", f"{self._path}/purge", doing, ok=(204, 404, 405))
         if reply.status != 204:
             warnings.warn(
-                f"{doing}: {self._link.url} does not know how. The change itself is done, but the sealed bytes of what was "
+                f"{doing}: {self._session.url} does not know how. The change itself is done, but the sealed bytes of what was "
                 "removed may stay there until its operator compacts the collection. Upgrade the server.",
                 stacklevel=4,  # whoever called optimize or rotate_keys
             )
 
-    def server(self, spec: IndexSpec) -> RemoteHalf:
-        return RemoteHalf(self._link, self._path, self._name, self)
+    def server(self, spec: IndexSpec) -> RemoteBackend:
+        return RemoteBackend(self._session, self._path, self._name, self)
 
     def close(self) -> None:
         """A server has no lock to let go of."""
@@ -238,7 +242,7 @@ class HttpStore:
         """Pin the seed of the public masks, by which a collection is known again under other keys. Raises PinMismatch."""
         self._trust.pin({MASKS: _native.blake3(seed).hex()})
 
-    def _repin(self, change: Change) -> None:
+    def _repin(self, change: WriteBatch) -> None:
         """The owner has changed the keys from here."""
         values = {} if change.meta is None else public_parameters(change.meta)
         if KEY_PAIR in change.attachments:
@@ -247,10 +251,10 @@ class HttpStore:
         if any(self._trust.pinned(name) not in (None, value) for name, value in values.items()):
             self._trust.repin(values)
 
-    def _epoch_of(self, change: Change) -> int:
+    def _epoch_of(self, change: WriteBatch) -> int:
         return int(json.loads(self.meta() if change.meta is None else change.meta)["epoch"])
 
-    def _send(self, change: Change, inline: int, doing: str) -> Reply:
+    def _send(self, change: WriteBatch, inline: int, doing: str) -> Reply:
         self._upload(change, inline, doing)
         headers = {
             "Content-Type": _OCTETS,
@@ -259,7 +263,7 @@ class HttpStore:
             "Idempotency-Key": secrets.token_hex(16),
         }
         try:
-            return self._link.call(
+            return self._session.call(
                 "POST",
                 f"{self._path}/commits",
                 doing,
@@ -274,7 +278,7 @@ class HttpStore:
                 f"{error} The change may have been committed, all of it, or not: look for its ids, or upsert."
             ) from None
 
-    def _upload(self, change: Change, inline: int, doing: str) -> None:
+    def _upload(self, change: WriteBatch, inline: int, doing: str) -> None:
         """Upload the largest blobs until what is left fits into a frame."""
         parts = list(blobs(change))
         places = {place for place, _ in parts}
@@ -293,7 +297,7 @@ class HttpStore:
                 if report is not None:
                     report(before + offset, total)
 
-            upload = self._link.upload(f"{self._path}/uploads", data, doing, step)
+            upload = self._session.upload(f"{self._path}/uploads", data, doing, step)
             self._uploads[place] = Upload(upload, _native.blake3(data))
             left -= len(data)
             sent += len(data)
@@ -302,10 +306,10 @@ class HttpStore:
         """The server's state, or None when it is the one known here."""
         doing = f"cannot read {self._name!r}"
         match = {"If-None-Match": f'"{self._state.head}"'}
-        reply = self._link.call("GET", self._path, doing, headers=match, ok=(200, 304))
+        reply = self._session.call("GET", self._path, doing, headers=match, ok=(200, 304))
         if reply.status == 304:
             return None
-        return read_state(self._link.json(reply, doing), self._name, self._link.url)
+        return read_state(self._session.json(reply, doing), self._name, self._session.url)
 
     def _check(self, state: State, since: int | None) -> None:
         self._trust.see(state.version, state.head, since)
@@ -318,16 +322,16 @@ class HttpStore:
             self._trust.pin({KEY_ID: shown})
 
     def _address(self, segment_id: bytes, blob: str) -> str:
-        return f"{self._link.url}\n{self._name}\n{segment_id.hex()}\n{blob}"
+        return f"{self._session.url}\n{self._name}\n{segment_id.hex()}\n{blob}"
 
 
-class RemoteHalf:
-    """A server across a network, as `ServerHalf` has it."""
+class RemoteBackend:
+    """A server across a network, as `ServerBackend` has it."""
 
     remote = True
 
-    def __init__(self, link: Link, path: str, name: str, store: HttpStore) -> None:
-        self._link = link
+    def __init__(self, session: Session, path: str, name: str, store: HttpStore) -> None:
+        self._session = session
         self._path = path
         self._name = name
         self._store = store
@@ -336,7 +340,7 @@ class RemoteHalf:
         doing = f"cannot query {self._name!r}"
         since = self._store.trust.version
         headers = {"Content-Type": _OCTETS}
-        reply = self._link.call(
+        reply = self._session.call(
             "POST",
             f"{self._path}/query",
             doing,
@@ -349,11 +353,11 @@ class RemoteHalf:
             # Perhaps it does not suit the latest state: a new epoch of the query key, or larger segments.
             if self._store.moved():
                 raise Conflict(f"{doing}: it changes faster than a query takes. Ask again.")
-            raise error_of(reply, doing, self._link.url)
+            raise error_of(reply, doing, self._session.url)
         says = reply.headers.get("ciphervec-version", "")
         number = int(says) if says.isascii() and says.isdigit() and len(says) < 16 else -1
         version, head = committed(
-            {"version": number, "head": reply.headers.get("ciphervec-head")}, self._link.url
+            {"version": number, "head": reply.headers.get("ciphervec-head")}, self._session.url
         )
         self._store.trust.see(version, head, since)
         return Answer(reply.body, version)
@@ -361,7 +365,7 @@ class RemoteHalf:
     def segment(self, segment_id: bytes) -> bytes:
         return self._store.read(segment_id, ROWS)
 
-    def follow(self, change: Change) -> None:
+    def follow(self, change: WriteBatch) -> None:
         """The server has it already."""
 
     def rekey(self, evaluation: bytes, over: int) -> None:

@@ -1,4 +1,4 @@
-"""What passes between a client and whatever carries its requests: one of them, or none that came. Key owner's side."""
+"""Transport types: requests enter whatever carries them; replies leave, or none that came. Key owner's side."""
 
 from __future__ import annotations
 

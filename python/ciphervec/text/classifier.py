@@ -15,7 +15,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from .. import lookup
+import ciphervec.lookup as lookup
+
 from ..codebooks.codebook import Codebook, Progress, StrPath, counted
 from ..codebooks.kmeans import Codes, Floats
 from ..errors import CorruptData, InvalidInput

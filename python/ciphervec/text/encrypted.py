@@ -8,7 +8,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from .. import lookup
+import ciphervec.lookup as lookup
+
 from ..codebooks.kmeans import Codes
 from ..errors import CorruptData, InvalidInput
 from ..ingest import archive

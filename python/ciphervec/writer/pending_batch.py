@@ -1,4 +1,4 @@
-"""Segments that a writer sealed enter; bytes to carry about, or one commit to a server, leave. No key; the writer's side.
+"""Pending batch: segments a writer sealed enter; bytes to carry about, or one commit, leave. Writer's side, without a key.
 
 The bytes are those of a commit as a server takes it, so that any program that can send a file can deliver them.
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..collections.write_batch import Change, NewSegment
+from ..collections.write_batch import NewSegment, WriteBatch
 from ..errors import CorruptData, InvalidInput, UnsupportedVersion
 from ..ingest.files import StrPath
 
@@ -40,9 +40,9 @@ class WrittenBatch:
         """Bytes of all blobs."""
         return sum(len(data) for new in self.segments for data in new.blobs.values())
 
-    def change(self) -> Change:
+    def change(self) -> WriteBatch:
         """As a store's commit takes it."""
-        return Change(add=list(self.segments))
+        return WriteBatch(add=list(self.segments))
 
     def to_bytes(self) -> bytes:
         """The body of `POST /v1/collections/{name}/commits`."""

@@ -15,7 +15,7 @@ from .._native import IndexSpec, WriterCard
 from ..collections.batch import Batch
 from ..collections.segments import KEY_PAIR_ROWS, SEGMENT_ROWS
 from ..collections.store import Progress, check_name
-from ..collections.write_batch import Change, NewSegment
+from ..collections.write_batch import NewSegment, WriteBatch
 from ..errors import CollectionNotFound, CorruptData, InvalidInput, PinMismatch, StorageError, WrongKey
 from ..ingest.arrays import Id, Vectors
 from ..ingest.files import StrPath
@@ -135,7 +135,7 @@ class Writer:
         try:
             self._check_meta(store.meta)
             present = {segment[0] for segment in store.segments()}
-            change = Change(add=[new for new in batch.segments if new.id not in present])
+            change = WriteBatch(add=[new for new in batch.segments if new.id not in present])
             if change.add:
                 store.commit(add=list(change.add))
         finally:

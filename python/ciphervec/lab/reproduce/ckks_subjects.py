@@ -13,7 +13,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ...ckks import context as ckks
+import ciphervec.ckks as ckks
+
 from ..bench.data import Doubles
 from .tenseal import SETTINGS, TensealVectors
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 import ciphervec._native as _native
+import ciphervec.lookup as private
 
-from ... import lookup as private
 from ...codebooks.codebook import Codebook
 from ...errors import InvalidInput
 from ..bench import lookup, machine
