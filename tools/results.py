@@ -111,7 +111,7 @@ def figures() -> str:
     where = machine("search-1-query", "search-tenseal", "paillier-2048", "ckks-similarity", "ive-pel")
     return (
         f"{where}, one thread but for the server. Both columns are of the same run.\n\n"
-        f"{table(('', 'ciphervec', 'beside it'), rows)}"
+        f"{table((' ', 'ciphervec', 'beside it'), rows)}"
     )
 
 
@@ -294,7 +294,7 @@ def sizing() -> str:
             lambda r: f"{r['rss_mb']:,.0f} MB, for {size(r['stored_bytes'])} stored",
         ),
     ]
-    return table(("", "in memory", "budget of half"), rows)
+    return table((" ", "in memory", "budget of half"), rows)
 
 
 def faults() -> str:

@@ -126,6 +126,24 @@ def test_files_that_the_documents_name_exist() -> None:
     assert not missing
 
 
+def test_sources_that_the_documents_name_by_their_end_exist() -> None:
+    """`search/rank.rs`, or `rank.rs` alone, is the end of some file's path."""
+    sources = {
+        f"/{path.relative_to(ROOT).as_posix()}"
+        for folder in ("crates", "python", "tools", "fuzz", "examples", "benches")
+        for ending in ("rs", "py")
+        for path in (ROOT / folder).rglob(f"*.{ending}")
+    }
+    documents = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+    missing = [
+        f"{document.relative_to(ROOT)}: {name}"
+        for document in documents
+        for name in re.findall(r"`([\w./-]+\.(?:rs|py))`", document.read_text(encoding="utf-8"))
+        if not any(source.endswith(f"/{name}") for source in sources)
+    ]
+    assert not missing
+
+
 def test_the_exit_codes_of_the_manual_are_those_of_the_program() -> None:
     from ciphervec.cli.terminal import EXIT_CODES
 
