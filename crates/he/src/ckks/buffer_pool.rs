@@ -13,15 +13,15 @@ const LINE: usize = 8;
 const HUGE: usize = (2 << 20) / size_of::<u64>();
 
 /// Buffers that wait for their next use, the one that came back last at the end.
-pub(super) struct Pool {
+pub(super) struct BufferPool {
     free: Mutex<Vec<Vec<u64>>>,
     limit: usize,
 }
 
-impl Pool {
+impl BufferPool {
     /// A pool that keeps at most `limit` words, those used last.
     pub fn new(limit: usize) -> Arc<Self> {
-        Arc::new(Pool { free: Mutex::new(Vec::new()), limit })
+        Arc::new(BufferPool { free: Mutex::new(Vec::new()), limit })
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Vec<u64>>> {
@@ -29,7 +29,7 @@ impl Pool {
     }
 
     /// `length` words with whatever was in them last.
-    pub fn take(self: &Arc<Self>, length: usize) -> Words {
+    pub fn take(self: &Arc<Self>, length: usize) -> Buffer {
         let mut free = self.lock();
         let (alignment, whole) = shape(length);
         // Not more than twice what is needed, or small requests would hold the large buffers.
@@ -45,11 +45,11 @@ impl Pool {
             words
         });
         let start = words.as_ptr().align_offset(alignment * size_of::<u64>()).min(alignment);
-        Words { words, start, length, pool: self.clone() }
+        Buffer { words, start, length, pool: self.clone() }
     }
 
     /// `length` zero words.
-    pub fn zeroed(self: &Arc<Self>, length: usize) -> Words {
+    pub fn zeroed(self: &Arc<Self>, length: usize) -> Buffer {
         let mut words = self.take(length);
         words.fill(0);
         words
@@ -62,21 +62,21 @@ fn shape(length: usize) -> (usize, usize) {
 }
 
 /// A borrowed buffer.
-pub(super) struct Words {
+pub(super) struct Buffer {
     words: Vec<u64>,
     start: usize,
     length: usize,
-    pool: Arc<Pool>,
+    pool: Arc<BufferPool>,
 }
 
-impl Words {
+impl Buffer {
     /// Forgets the words from `length` on.
     pub fn truncate(&mut self, length: usize) {
         self.length = self.length.min(length);
     }
 }
 
-impl Clone for Words {
+impl Clone for Buffer {
     fn clone(&self) -> Self {
         let mut copy = self.pool.take(self.length);
         copy.copy_from_slice(self);
@@ -84,7 +84,7 @@ impl Clone for Words {
     }
 }
 
-impl Deref for Words {
+impl Deref for Buffer {
     type Target = [u64];
 
     fn deref(&self) -> &[u64] {
@@ -92,13 +92,13 @@ impl Deref for Words {
     }
 }
 
-impl DerefMut for Words {
+impl DerefMut for Buffer {
     fn deref_mut(&mut self) -> &mut [u64] {
         &mut self.words[self.start..self.start + self.length]
     }
 }
 
-impl Drop for Words {
+impl Drop for Buffer {
     fn drop(&mut self) {
         let words = core::mem::take(&mut self.words);
         if words.len() > self.pool.limit {
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn buffers_are_aligned_reused_and_bounded() {
-        let pool = Pool::new(10_000);
+        let pool = BufferPool::new(10_000);
         let first = pool.take(1000);
         assert_eq!((first.len(), first.as_ptr() as usize % 64), (1000, 0));
         let address = first.as_ptr();
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn the_oldest_buffers_make_room() {
-        let pool = Pool::new(10_000);
+        let pool = BufferPool::new(10_000);
         drop([pool.take(4000), pool.take(4001), pool.take(4002)]);
         let lengths: Vec<usize> = pool.lock().iter().map(|words| words.len() - LINE).collect();
         assert_eq!(lengths, [4001, 4002]);
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn the_buffer_that_came_back_last_is_the_next() {
-        let pool = Pool::new(10_000);
+        let pool = BufferPool::new(10_000);
         let [first, second] = [pool.take(1000), pool.take(1000)];
         let last = second.as_ptr();
         drop(first);

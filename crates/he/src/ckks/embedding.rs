@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use super::Complex;
 use super::fft::Fft;
-use super::roots_of_unity::unit;
+use super::roots_of_unity::root_of_unity;
 
 /// Plans of all sizes up to one, each made when it is first used.
 #[derive(Debug)]
@@ -142,7 +142,7 @@ impl Halving {
     /// holds `M = 2m` and `2m + 1`, and it lies at `j` with `5^j = 1 + 4m mod 4n`.
     fn new(slots: usize) -> Self {
         let n = slots / 2;
-        let log_turn = slots.trailing_zeros() + 2;
+        let log_order = slots.trailing_zeros() + 2;
         let powers =
             |count: usize| (0..count).scan(1u64, |p, _| Some((*p, *p = p.wrapping_mul(5)).0));
         let mut at = vec![0u32; n];
@@ -156,8 +156,8 @@ impl Halving {
             })
             .collect();
         Halving {
-            first: (0..n as u64).map(|k| unit(k, log_turn)).collect(),
-            third: (0..n as u64).map(|k| unit(3 * k, log_turn)).collect(),
+            first: (0..n as u64).map(|k| root_of_unity(k, log_order)).collect(),
+            third: (0..n as u64).map(|k| root_of_unity(3 * k, log_order)).collect(),
             place,
         }
     }
@@ -171,15 +171,15 @@ impl Halving {
     /// `v = exp(iπ/4) z_(k+n)`.
     fn fold(&self, a: &[f64]) -> Vec<f64> {
         let n = self.first.len();
-        let eighth = unit(1, 3);
+        let eighth = root_of_unity(1, 3);
         let mut out = vec![0.0; 2 * n];
         let (re, im) = out.split_at_mut(n);
         for k in 0..n {
             let u = Complex::new(a[k], if k == 0 { 0.0 } else { -a[2 * n - k] });
             let v = Complex::new(a[n + k], -a[n - k]) * eighth;
             let (sum, difference) = (u + v, u - v);
-            let turned = Complex::new(-difference.im, difference.re);
-            let z = sum * self.first[k].conj() + turned * self.third[k];
+            let times_i = Complex::new(-difference.im, difference.re);
+            let z = sum * self.first[k].conj() + times_i * self.third[k];
             (re[k], im[k]) = (z.re, z.im);
         }
         out
@@ -198,8 +198,8 @@ impl Halving {
             let (p, q) = (re[n - k], im[n - k]);
             let less = Complex::new(x - q, y - p);
             let more = Complex::new(x + q, y + p);
-            let turned = Complex::new(more.im, -more.re);
-            let z = less * self.first[k] + turned * self.third[k].conj();
+            let times_minus_i = Complex::new(more.im, -more.re);
+            let z = less * self.first[k] + times_minus_i * self.third[k].conj();
             a[k] = 0.25 * z.re;
             a[2 * n - k] = -0.25 * z.im;
         }

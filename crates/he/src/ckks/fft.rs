@@ -9,7 +9,7 @@
 //! bit-reversed order, once, and the other half runs over neighbouring `r` with neighbouring roots. So every inner loop
 //! is over consecutive doubles, real parts apart from imaginary ones, and the slots come out in order.
 
-use super::roots_of_unity::unit;
+use super::roots_of_unity::root_of_unity;
 
 /// Neighbouring runs of real or imaginary parts.
 type Runs<'a, const R: usize> = [&'a mut [f64]; R];
@@ -38,9 +38,9 @@ impl Roots {
             let power = 5u64.wrapping_pow(order(i) as u32);
             // exp(iπ 5^r / 2^(level + 2)); one level further down; and three times that angle.
             let roots = [
-                unit(power, level + 3),
-                unit(power, level + 4),
-                unit(power.wrapping_mul(3), level + 4),
+                root_of_unity(power, level + 3),
+                root_of_unity(power, level + 4),
+                root_of_unity(power.wrapping_mul(3), level + 4),
             ];
             for (parts, z) in parts.as_chunks_mut::<2>().0.iter_mut().zip(roots) {
                 parts[0].push(z.re);
@@ -169,7 +169,7 @@ fn quarters(run: &mut [f64]) -> Runs<'_, 4> {
 
 /// The level that an odd number leaves over: the root of the tree, whose own root is `exp(iπ/4)`.
 fn first_level<const BACK: bool>(re: &mut [f64], im: &mut [f64]) {
-    let root = unit(1, 3);
+    let root = root_of_unity(1, 3);
     let ([x0, x1], [y0, y1]) = (halves(re), halves(im));
     for ((x0, y0), (x1, y1)) in x0.iter_mut().zip(y0).zip(x1.iter_mut().zip(y1)) {
         if BACK {

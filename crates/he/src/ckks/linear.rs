@@ -74,16 +74,16 @@ impl LinearTransform {
         let mut groups: BTreeMap<usize, Vec<_>> = BTreeMap::new();
         for (k, diagonal) in kept {
             let (giant, baby) = (k - k % step, k % step);
-            let mut turned = diagonal.clone();
-            turned.rotate_right(giant);
-            let largest = turned.iter().map(|value| value.norm()).fold(0.0, f64::max);
+            let mut rotated = diagonal.clone();
+            rotated.rotate_right(giant);
+            let largest = rotated.iter().map(|value| value.norm()).fold(0.0, f64::max);
             let encoding = Encoding {
                 level: Some(level),
                 slots: Some(slots),
                 magnitude: Some(largest),
                 scale: None,
             };
-            let plaintext = Plaintext::encode_complex_with(params, &turned, &encoding)?;
+            let plaintext = Plaintext::encode_complex_with(params, &rotated, &encoding)?;
             groups.entry(giant).or_default().push((baby, plaintext));
         }
         Ok(LinearTransform { params: params.clone(), level, slots, norm, groups })

@@ -8,7 +8,7 @@ use ciphervec_arith::{is_prime, ntt_primes};
 const SPREAD: f64 = 1.0 / 16.0;
 
 /// The primes of a parameter set and the scale of every level.
-pub(super) struct Chain {
+pub(super) struct ModulusChain {
     /// q_0 … q_L.
     pub primes: Vec<u64>,
     /// The special primes.
@@ -22,7 +22,7 @@ pub(super) struct Chain {
 /// From the top down every prime is the free one closest to Δ²/2^s: since Δ_{l−1} = Δ_l²/q_l, it takes back what the
 /// scale has drifted from 2^s, and the next scale is off by this prime's distance only (docs/ckks.md, section 3). With
 /// `last_bits` the prime of level 1 has that many instead, which leaves another scale at level 0.
-pub(super) fn chain(spec: &ParamsSpec, last_bits: Option<u32>) -> Result<Chain> {
+pub(super) fn modulus_chain(spec: &ParamsSpec, last_bits: Option<u32>) -> Result<ModulusChain> {
     let order = spec.ring.root_order(spec.log_degree);
     let half = (order / 2) as usize;
     let base = ntt_primes(spec.base_bits, half, 1)?;
@@ -49,7 +49,7 @@ pub(super) fn chain(spec: &ParamsSpec, last_bits: Option<u32>) -> Result<Chain> 
     primes.extend(base);
     primes.reverse();
     scales.reverse();
-    Ok(Chain { primes, special, scales })
+    Ok(ModulusChain { primes, special, scales })
 }
 
 /// The prime closest to `target` that is 1 modulo `order`, below 2^50 and not taken.
@@ -89,7 +89,7 @@ mod tests {
                 digits: 3,
                 security: Security::Classical128,
             };
-            let chain = chain(&spec, None).unwrap();
+            let chain = modulus_chain(&spec, None).unwrap();
             let order = ring.root_order(log_degree);
             let mut all = [chain.primes.clone(), chain.special.clone()].concat();
             assert!(all.iter().all(|&q| q < 1 << 50 && q % order == 1 && is_prime(q)));

@@ -1,10 +1,10 @@
 //! A checked parameter set with everything computed from it once. A description enters; primes, transforms and constants
 //! leave. Both sides.
 
-use super::buffer_pool::Pool;
+use super::buffer_pool::BufferPool;
 use super::depth;
 use super::embedding::{Embedding, RealEmbedding};
-use super::modulus_chain::chain;
+use super::modulus_chain::modulus_chain;
 use super::spec::{LOG_DEGREES, ParamsSpec, Ring};
 use crate::additive::SecurityStatement;
 use crate::error::{Error, Result};
@@ -49,7 +49,7 @@ pub struct Params {
     mod_down_and_rescale: Vec<BasisConversion>,
     automorphisms: Mutex<BTreeMap<u64, Arc<[u32]>>>,
     slots: OnceLock<Slots>,
-    pub(super) pool: Arc<Pool>,
+    pub(super) pool: Arc<BufferPool>,
 }
 
 impl Params {
@@ -129,7 +129,7 @@ impl Params {
             let slack = spec.levels as u32 + 1;
             params::check(degree, asked.saturating_sub(slack), spec.security)?;
         }
-        let chain = chain(&spec, last_bits)?;
+        let chain = modulus_chain(&spec, last_bits)?;
         let all: Vec<u64> = chain.primes.iter().chain(&chain.special).copied().collect();
         let log_modulus: f64 = all.iter().map(|&q| (q as f64).log2()).sum();
         if !insecure {
@@ -195,7 +195,7 @@ impl Params {
             scales: chain.scales,
             automorphisms: Mutex::default(),
             slots: OnceLock::new(),
-            pool: Pool::new(POOLED_POLYS * tables.len() * degree),
+            pool: BufferPool::new(POOLED_POLYS * tables.len() * degree),
             tables,
             spec,
         }))

@@ -1,6 +1,6 @@
 //! Polynomials over a chain of primes. Residues enter and leave, in the form that the type names. Both sides.
 
-use super::buffer_pool::Words;
+use super::buffer_pool::Buffer;
 use super::params::Params;
 use ciphervec_arith::{Modulus, NttTable, poly};
 use core::marker::PhantomData;
@@ -19,7 +19,7 @@ pub struct Coefficient;
 pub struct Poly<F> {
     params: Arc<Params>,
     level: usize,
-    words: Words,
+    words: Buffer,
     form: PhantomData<F>,
 }
 
@@ -72,7 +72,7 @@ impl<F: Sync> Poly<F> {
     }
 
     /// The first limbs of a buffer, up to those of `level`.
-    pub(super) fn from_words(params: &Arc<Params>, level: usize, mut words: Words) -> Self {
+    pub(super) fn from_words(params: &Arc<Params>, level: usize, mut words: Buffer) -> Self {
         words.truncate((level + 1) * params.degree());
         Poly { params: params.clone(), level, words, form: PhantomData }
     }

@@ -13,12 +13,12 @@ const FRACTION: u32 = 62;
 /// Terms of the series: at most π/4, the next one is below 2^-75.
 const TERMS: u64 = 11;
 
-/// `exp(2πi numerator / 2^log_turn)`, each part off by at most half a unit in the last place of 1 and 2^-59.
+/// `exp(2πi numerator / 2^log_order)`, each part off by at most half a unit in the last place of 1 and 2^-59.
 ///
-/// `log_turn` is at most 28; whole turns in the numerator do not matter.
-pub(crate) fn unit(numerator: u64, log_turn: u32) -> Complex {
+/// `log_order` is at most 28; whole turns in the numerator do not matter.
+pub(crate) fn root_of_unity(numerator: u64, log_order: u32) -> Complex {
     // Which eighth of a turn, and how far into it, in 2^-32 of it.
-    let place = numerator.unbounded_shl(64 - log_turn) >> 29;
+    let place = numerator.unbounded_shl(64 - log_order) >> 29;
     let (octant, rest) = (place >> 32, place & 0xffff_ffff);
     // Odd eighths are walked from their far end, so that the angle stays at most π/4.
     let rest = if octant % 2 == 1 { (1 << 32) - rest } else { rest };
@@ -75,10 +75,10 @@ mod tests {
             (half, -half),
         ];
         for (k, (re, im)) in (0..).zip(expected) {
-            assert_eq!(unit(k, 3), Complex::new(re, im), "{k}/8");
+            assert_eq!(root_of_unity(k, 3), Complex::new(re, im), "{k}/8");
         }
-        assert_eq!(unit(5, 0), Complex::new(1.0, 0.0));
-        assert_eq!(unit(1, 1), Complex::new(-1.0, 0.0));
+        assert_eq!(root_of_unity(5, 0), Complex::new(1.0, 0.0));
+        assert_eq!(root_of_unity(1, 1), Complex::new(-1.0, 0.0));
     }
 
     #[test]
@@ -89,7 +89,7 @@ mod tests {
                 // The library's error of one unit, and its argument's: up to 2π, so 2^-51.
                 let angle = std::f64::consts::TAU * numerator as f64 / f64::from(1u32 << log);
                 let (sine, cosine) = angle.sin_cos();
-                let z = unit(numerator, log);
+                let z = root_of_unity(numerator, log);
                 assert!((z.re - cosine).abs() < 2e-15, "cos of {numerator}/2^{log}");
                 assert!((z.im - sine).abs() < 2e-15, "sin of {numerator}/2^{log}");
                 assert!((z.norm_sqr() - 1.0).abs() < 4.5e-16);

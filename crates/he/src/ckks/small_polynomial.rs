@@ -9,31 +9,33 @@ use std::sync::Arc;
 use zeroize::{Zeroize, Zeroizing};
 
 /// A polynomial of small integers.
-pub(super) enum Small {
+pub(super) enum SmallPolynomial {
     Ternary(Zeroizing<Vec<i8>>),
     Gaussian(Zeroizing<Vec<i64>>),
 }
 
-impl Small {
+impl SmallPolynomial {
     /// Uniform in {−1, 0, 1}.
     pub fn ternary(degree: usize, seed: &[u8; 32], stream: u64) -> Self {
         let mut values = Zeroizing::new(vec![0; degree]);
         Stream::new(seed, stream).ternary(&mut values);
-        Small::Ternary(values)
+        SmallPolynomial::Ternary(values)
     }
 
     /// Discrete Gaussian with σ = 3.2.
     pub fn gaussian(degree: usize, seed: &[u8; 32], stream: u64) -> Self {
         let mut values = Zeroizing::new(vec![0i32; degree]);
         Stream::new(seed, stream).gaussian(&mut values);
-        Small::Gaussian(Zeroizing::new(values.iter().map(|&value| i64::from(value)).collect()))
+        SmallPolynomial::Gaussian(Zeroizing::new(
+            values.iter().map(|&value| i64::from(value)).collect(),
+        ))
     }
 
     /// Its residues.
     pub fn lift(&self, out: &mut [u64], m: &Modulus) {
         match self {
-            Small::Ternary(values) => convert::lift_ternary(out, values, m),
-            Small::Gaussian(values) => convert::lift(out, values, m),
+            SmallPolynomial::Ternary(values) => convert::lift_ternary(out, values, m),
+            SmallPolynomial::Gaussian(values) => convert::lift(out, values, m),
         }
     }
 

@@ -6,7 +6,7 @@ use crate::biguint;
 use crate::error::{Error, Result};
 use crate::factoring::crt::{Crt, Half, HalfNoise, Joiner};
 use crate::factoring::multiplier::Multiplier;
-use crate::factoring::secret::{Primes, check_primes, generate_primes, subgroup_root};
+use crate::factoring::secret_primes::{Primes, check_primes, generate_primes, subgroup_root};
 use crate::factoring::{Ciphertexts, FactoringKey, Group, NoiseSource, signed};
 use crate::primes;
 use crate::wire::{self, Kind, Reader};

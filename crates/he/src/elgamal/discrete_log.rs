@@ -16,7 +16,7 @@ use rayon::prelude::*;
 use zeroize::Zeroizing;
 
 use super::MESSAGE_BITS;
-use super::base::message_point;
+use super::base_point::message_point;
 use super::ciphertexts::range;
 use crate::additive::Messages;
 use crate::error::{Error, Result};

@@ -9,7 +9,7 @@ use subtle::{Choice, ConditionallyNegatable, ConditionallySelectable};
 use zeroize::Zeroizing;
 
 use super::addition_chain::{AdditionChain, Points};
-use super::base::{message_point, random_scalar};
+use super::base_point::{message_point, random_scalar};
 use super::ciphertexts::range;
 use super::{Ciphertexts, MESSAGE_BITS, PublicKey};
 use crate::additive::{Evaluate, Messages, Table, check_factors};
@@ -245,7 +245,7 @@ fn wide_sums(table: &[Points<2>], columns: usize, factors: &Messages) -> Vec<Poi
 mod owner {
     use super::*;
     use crate::additive::Decrypt;
-    use crate::elgamal::base::scalar;
+    use crate::elgamal::base_point::scalar;
     use crate::elgamal::{DiscreteLog, SecretKey};
 
     impl Decrypt for SecretKey {

@@ -126,7 +126,7 @@ impl SecretKey {
     /// [`Error::Randomness`] if the generator fails.
     pub fn generate() -> Result<Self> {
         loop {
-            let scalar = super::base::random_scalar()?;
+            let scalar = super::base_point::random_scalar()?;
             if *scalar != Scalar::ZERO {
                 return Ok(SecretKey::new(scalar));
             }

@@ -10,7 +10,7 @@
 //! see there.
 
 mod addition_chain;
-mod base;
+mod base_point;
 mod ciphertexts;
 #[cfg(feature = "client")]
 mod discrete_log;

@@ -17,7 +17,7 @@ use rayon::prelude::*;
 use zeroize::{Zeroize, Zeroizing};
 
 use super::addition_chain::Points;
-use super::base::{random_scalar, scalar};
+use super::base_point::{random_scalar, scalar};
 use super::ciphertexts::{check_header, point, range, shape};
 use super::evaluate::{short, sums};
 use super::{Ciphertexts, DiscreteLog};

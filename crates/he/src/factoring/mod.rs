@@ -14,7 +14,7 @@ pub(crate) mod multiplier;
 pub(crate) mod noise;
 mod noise_pool;
 #[cfg(feature = "client")]
-pub(crate) mod secret;
+pub(crate) mod secret_primes;
 pub(crate) mod strength;
 
 pub use ciphertexts::Ciphertexts;
@@ -23,5 +23,5 @@ pub use evaluate::{FactoringKey, NoiseSource};
 pub use group::Group;
 pub use noise_pool::{NoisePool, Pooled};
 #[cfg(feature = "client")]
-pub(crate) use secret::signed;
+pub(crate) use secret_primes::signed;
 pub use strength::{DEFAULT_BITS, MAX_BITS, MIN_BITS};

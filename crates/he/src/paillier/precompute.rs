@@ -9,7 +9,7 @@ use super::Noise;
 use crate::biguint;
 use crate::error::{Error, Result};
 use crate::factoring::crt::Joiner;
-use crate::factoring::secret::{Primes, check_primes, generate_primes, subgroup_root};
+use crate::factoring::secret_primes::{Primes, check_primes, generate_primes, subgroup_root};
 use crate::factoring::strength;
 use crate::primes;
 use crypto_bigint::BoxedUint;

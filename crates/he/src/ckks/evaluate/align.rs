@@ -3,7 +3,7 @@
 //! No step loses a level that the lower operand has not lost already (docs/ckks.md, section 3.2).
 
 use super::super::ciphertext::Ciphertext;
-use super::super::keyswitch;
+use super::super::key_switch;
 use super::super::noise::Noise;
 use super::super::params::Params;
 use super::super::plaintext::residue;
@@ -204,7 +204,7 @@ impl Evaluator {
             });
         }
         let prime = self.params.prime(a.level()).value() as f64;
-        let parts = keyswitch::rescale(a.parts());
+        let parts = key_switch::rescale(a.parts());
         let rounding = Noise::rounding(self.params.expansion(), a.degree());
         let noise = a.noise().times(1.0 / prime).plus(rounding);
         Ok(a.with_parts(parts, a.scale() / prime, noise, a.magnitude()))

@@ -2,7 +2,7 @@
 
 use super::super::Complex;
 use super::super::ciphertext::Ciphertext;
-use super::super::keyswitch::{Switch, Then};
+use super::super::key_switch::{KeySwitch, PostProcess};
 use super::super::noise::Noise;
 use super::super::plaintext::{Encoding, Plaintext};
 use super::super::poly::{Ntt, Poly};
@@ -134,7 +134,7 @@ impl Evaluator {
         let keys = self.keys_for(a, "relinearisation", "KeyPlan::relinearise")?;
         let key = keys.relinearisation(a.level())?;
         let plus = [Some(c0), Some(c1)];
-        let parts = Switch { input: c2, key, plus, then: Then::Keep }.run();
+        let parts = KeySwitch { input: c2, key, plus, post: PostProcess::Keep }.run();
         let noise = a.noise().plus(self.switch_noise(a.level()));
         Ok(a.with_parts(parts, a.scale(), noise, a.magnitude()))
     }
@@ -163,7 +163,7 @@ impl Evaluator {
         let level = a.level();
         let key = keys.relinearisation(level)?;
         let plus = [Some(c0), Some(c1)];
-        let parts = Switch { input: c2, key, plus, then: Then::Rescale }.run();
+        let parts = KeySwitch { input: c2, key, plus, post: PostProcess::Rescale }.run();
         let prime = self.params.prime(level).value() as f64;
         let noise = a.noise().plus(self.switch_noise(level)).times(1.0 / prime);
         let noise = noise.plus(Noise::rounding(self.params.expansion(), 1));

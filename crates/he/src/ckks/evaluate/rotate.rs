@@ -1,8 +1,8 @@
 //! Rotations and conjugation. A ciphertext enters; the same numbers in other slots leave. Server side.
 
 use super::super::ciphertext::Ciphertext;
+use super::super::key_switch::{DecomposedPoly, KeySwitch, PostProcess};
 use super::super::keys::KeySwitchKey;
-use super::super::keyswitch::{Digits, Switch, Then};
 use super::Evaluator;
 use super::multiply::{halves, linear};
 use crate::error::{Error, Result};
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 #[derive(Clone)]
 pub struct Decomposed {
     ciphertext: Ciphertext,
-    digits: Digits,
+    digits: DecomposedPoly,
 }
 
 impl Decomposed {
@@ -39,7 +39,7 @@ impl Evaluator {
             return Ok(a.clone());
         }
         let (element, key) = self.rotation_key(a, steps)?;
-        self.turn(a, element, key, None)
+        self.apply_automorphism(a, element, key, None)
     }
 
     /// The complex conjugate of every slot.
@@ -58,7 +58,7 @@ impl Evaluator {
         }
         let keys = self.keys_for(a, "conjugation", "KeyPlan::conjugate")?;
         let (element, key) = keys.conjugation(a.level())?;
-        self.turn(a, element, key, None)
+        self.apply_automorphism(a, element, key, None)
     }
 
     /// Cuts c_1 into digits once, for [`Self::rotate_hoisted`].
@@ -69,7 +69,7 @@ impl Evaluator {
         self.check(a)?;
         linear("a ciphertext to rotate", a)?;
         let [_, linear] = halves(a)?;
-        Ok(Decomposed { digits: Digits::new(linear), ciphertext: a.clone() })
+        Ok(Decomposed { digits: DecomposedPoly::new(linear), ciphertext: a.clone() })
     }
 
     /// [`Self::rotate`] by each of `steps`, from one decomposition.
@@ -83,7 +83,7 @@ impl Evaluator {
                 return Ok(ciphertext.clone());
             }
             let (element, key) = self.rotation_key(ciphertext, steps)?;
-            self.turn(ciphertext, element, key, Some(&a.digits))
+            self.apply_automorphism(ciphertext, element, key, Some(&a.digits))
         };
         steps.iter().map(rotate).collect()
     }
@@ -114,23 +114,23 @@ impl Evaluator {
     }
 
     /// `(c_0 + d_0)(X^g), d_1(X^g)` with d what the key makes of c_1 (docs/ckks.md, section 4.4), whose digits may be at hand.
-    fn turn(
+    fn apply_automorphism(
         &self,
         a: &Ciphertext,
         element: u64,
         key: &KeySwitchKey,
-        digits: Option<&Digits>,
+        digits: Option<&DecomposedPoly>,
     ) -> Result<Ciphertext> {
         let [constant, linear] = halves(a)?;
         let permutation = self.params.automorphism(element);
-        let switch = Switch {
+        let switch = KeySwitch {
             input: linear,
             key,
             plus: [Some(constant), None],
-            then: Then::Permute(&permutation),
+            post: PostProcess::Permute(&permutation),
         };
         let parts = match digits {
-            Some(digits) => switch.run_with(digits),
+            Some(digits) => switch.run_decomposed(digits),
             None => switch.run(),
         };
         let noise = a.noise().plus(self.switch_noise(a.level()));

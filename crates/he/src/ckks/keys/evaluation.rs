@@ -1,7 +1,7 @@
 //! Evaluation keys: what a server needs to multiply and rotate. A plan enters at the owner; keys leave for the server.
 
 use super::super::params::Params;
-use super::key_switch::KeySwitchKey;
+use super::key_switch_key::KeySwitchKey;
 use super::plan::{FIXED_BYTES, KeyPlan, conjugation_element, rotation_element};
 use crate::error::{Error, Result};
 use crate::wire::{self, Header, KeyId, Kind, Scheme};
@@ -124,7 +124,7 @@ impl EvaluationKeys {
         level: usize,
     ) -> Result<(u64, &KeySwitchKey)> {
         let repeats = (self.params.max_slots() / slots) as i64;
-        let alike = (0..repeats).map(|turn| steps + turn * slots as i64);
+        let alike = (0..repeats).map(|repeat| steps + repeat * slots as i64);
         let elements = alike.map(|steps| rotation_element(&self.params, steps));
         let found = elements.filter_map(|element| Some((element, self.keys.get(&element)?)));
         let mut detail = None;

@@ -3,7 +3,7 @@
 #[cfg(feature = "client")]
 mod budget;
 mod evaluation;
-mod key_switch;
+mod key_switch_key;
 mod plan;
 mod public;
 #[cfg(feature = "client")]
@@ -12,7 +12,7 @@ mod secret;
 #[cfg(feature = "client")]
 pub use budget::{Budget, PublishPolicy};
 pub use evaluation::EvaluationKeys;
-pub(super) use key_switch::KeySwitchKey;
+pub(super) use key_switch_key::KeySwitchKey;
 pub use plan::KeyPlan;
 pub use public::PublicKey;
 #[cfg(feature = "client")]

@@ -3,7 +3,7 @@
 use super::super::params::Params;
 use super::super::plaintext::check_level;
 use super::super::spec::Ring;
-use super::key_switch::KeySwitchKey;
+use super::key_switch_key::KeySwitchKey;
 use crate::error::{Error, Result};
 use std::collections::BTreeSet;
 

@@ -7,7 +7,7 @@ use super::super::params::Params;
 use super::super::plaintext::Plaintext;
 use super::super::poly::{Ntt, Poly};
 use super::super::serialize::{limb_bytes, open, pack_limb, unpack_limb};
-use super::super::small_polynomial::{SecretPoly, Small};
+use super::super::small_polynomial::{SecretPoly, SmallPolynomial};
 use crate::error::Result;
 use crate::wire::{Header, KeyId, Kind, Scheme};
 use std::sync::Arc;
@@ -49,9 +49,9 @@ impl PublicKey {
         params.check_same("a plaintext", plaintext.params())?;
         let (level, degree) = (plaintext.level(), params.degree());
         let seed = entropy.seed()?;
-        let factor = Small::ternary(degree, &seed, 0).values(params, level);
+        let factor = SmallPolynomial::ternary(degree, &seed, 0).values(params, level);
         let part = |key: &Poly<Ntt>, stream| {
-            let noise = Small::gaussian(degree, &seed, stream);
+            let noise = SmallPolynomial::gaussian(degree, &seed, stream);
             let mut part: SecretPoly = noise.values(params, level);
             part.mul_add_assign(&factor, key);
             part.release()

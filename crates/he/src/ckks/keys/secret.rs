@@ -7,10 +7,10 @@ use super::super::params::Params;
 use super::super::plaintext::Plaintext;
 use super::super::poly::{Ntt, Poly, each};
 use super::super::serialize::open;
-use super::super::small_polynomial::{SecretPoly, Small};
+use super::super::small_polynomial::{SecretPoly, SmallPolynomial};
 use super::budget::Budget;
 use super::evaluation::EvaluationKeys;
-use super::key_switch::KeySwitchKey;
+use super::key_switch_key::KeySwitchKey;
 use super::plan::{KeyPlan, inverse_element};
 use super::public::PublicKey;
 use crate::error::{Error, Result};
@@ -41,7 +41,7 @@ impl SecretKey {
     /// The key of a seed: derive the seed from a master key, or keep it as the key itself.
     pub fn from_seed(params: &Arc<Params>, seed: &[u8; 32]) -> Self {
         let degree = params.degree();
-        let secret = Small::ternary(degree, seed, 0);
+        let secret = SmallPolynomial::ternary(degree, seed, 0);
         let mut values = Zeroizing::new(vec![0; params.tables().len() * degree]);
         each(&mut values, degree, |index, limb| {
             let table = &params.tables()[index];
@@ -132,7 +132,7 @@ impl SecretKey {
     fn hide(&self, linear: &Poly<Ntt>, entropy: &mut Entropy) -> Result<SecretPoly> {
         let params = &self.params;
         let noise_seed = entropy.seed()?;
-        let noise = Small::gaussian(params.degree(), &noise_seed, 0);
+        let noise = SmallPolynomial::gaussian(params.degree(), &noise_seed, 0);
         let mut out = SecretPoly::new(Poly::scratch(params, linear.level()));
         out.for_limbs(|index, table, limb| {
             let m = table.modulus();
@@ -225,13 +225,13 @@ impl SecretKey {
         for element in plan.galois_elements(params) {
             // c_1 s becomes d_0 + d_1 s(X^(1/g)); then X ↦ X^g takes all to s (docs/ckks.md, section 4.4).
             let permutation = params.automorphism(inverse_element(params, element));
-            let mut turned = Zeroizing::new(vec![0; self.values.len()]);
-            each(&mut turned, params.degree(), |index, limb| {
+            let mut permuted = Zeroizing::new(vec![0; self.values.len()]);
+            each(&mut permuted, params.degree(), |index, limb| {
                 poly::permute(limb, self.limb(index), &permutation);
             });
             keys.insert(
                 element,
-                KeySwitchKey::generate(params, level, &turned, &self.values, entropy)?,
+                KeySwitchKey::generate(params, level, &permuted, &self.values, entropy)?,
             );
         }
         Ok(keys)

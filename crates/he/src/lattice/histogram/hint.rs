@@ -74,15 +74,15 @@ impl Hint {
 fn output(scheme: &Histogram, masks: &Masks, weights: &[i64]) -> Vec<u32> {
     let modulus = scheme.table.modulus();
     let mut sum = vec![0u64; DEGREE];
-    let (mut turned, mut values) = (vec![0i64; DEGREE], vec![0u64; DEGREE]);
+    let (mut reversed, mut values) = (vec![0i64; DEGREE], vec![0u64; DEGREE]);
     for (mask, weights) in masks.polys.iter().zip(weights.chunks(DEGREE)) {
         // w(1/X), where X^-i = −X^(N−i).
-        turned.fill(0);
-        turned[0] = weights[0];
+        reversed.fill(0);
+        reversed[0] = weights[0];
         for (i, weight) in weights.iter().enumerate().skip(1) {
-            turned[DEGREE - i] = -weight;
+            reversed[DEGREE - i] = -weight;
         }
-        convert::lift(&mut values, &turned, modulus);
+        convert::lift(&mut values, &reversed, modulus);
         scheme.table.forward(&mut values);
         poly::mul_add_assign(&mut sum, mask, &values, modulus);
     }

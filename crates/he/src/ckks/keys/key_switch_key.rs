@@ -4,7 +4,7 @@
 //! digit and 0 modulo the others: then Σ_i [c]_i (b_i + a_i s) ≈ P c s' for the digits [c]_i of any c (docs/ckks.md, section 4).
 //! A key for a level holds the limbs of that level and the special ones; it serves all levels below.
 
-use super::super::buffer_pool::Words;
+use super::super::buffer_pool::Buffer;
 use super::super::params::Params;
 #[cfg(feature = "client")]
 use super::super::poly::each_pair;
@@ -15,8 +15,8 @@ use ciphervec_arith::NttTable;
 use ciphervec_arith::sample::Stream;
 #[cfg(feature = "client")]
 use {
-    super::super::entropy::Entropy, super::super::small_polynomial::Small, ciphervec_arith::poly,
-    zeroize::Zeroizing,
+    super::super::entropy::Entropy, super::super::small_polynomial::SmallPolynomial,
+    ciphervec_arith::poly, zeroize::Zeroizing,
 };
 
 /// Both components of every digit.
@@ -24,7 +24,7 @@ pub(in super::super) struct KeySwitchKey {
     level: usize,
     seed: [u8; 32],
     /// b_i and a_i, the limbs of the level and then the special ones.
-    digits: Vec<[Words; 2]>,
+    digits: Vec<[Buffer; 2]>,
 }
 
 /// The place of limb `index` of a key for `level` among all primes.
@@ -84,7 +84,7 @@ impl KeySwitchKey {
             prime * degree..(prime + 1) * degree
         };
         let digits = (0..params.digits(level)).map(|digit| {
-            let noise = Small::gaussian(degree, &noise_seed, digit as u64);
+            let noise = SmallPolynomial::gaussian(degree, &noise_seed, digit as u64);
             let mut b = params.pool.take((level + 1 + params.special_tables().len()) * degree);
             let mut a = Self::expand(params, level, &seed, digit);
             let range = params.digit_range(level, digit);
@@ -109,7 +109,7 @@ impl KeySwitchKey {
     }
 
     /// a of one digit: public and uniform, so its seed stands for it.
-    fn expand(params: &Params, level: usize, seed: &[u8; 32], digit: usize) -> Words {
+    fn expand(params: &Params, level: usize, seed: &[u8; 32], digit: usize) -> Buffer {
         let degree = params.degree();
         let mut a = params.pool.take((level + 1 + params.special_tables().len()) * degree);
         super::super::poly::each(&mut a, degree, |index, limb| {

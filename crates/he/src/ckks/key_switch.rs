@@ -4,7 +4,7 @@
 //! Hybrid key switching (Han & Ki 2019, IACR ePrint 2019/688): the input is cut into digits of a few primes, each digit is
 //! extended to all primes, multiplied with its part of the key modulo Q P, and the sum is divided by P (docs/ckks.md, section 4).
 
-use super::buffer_pool::Words;
+use super::buffer_pool::Buffer;
 use super::keys::KeySwitchKey;
 use super::params::Params;
 use super::poly::{Ntt, Poly, each};
@@ -14,9 +14,9 @@ use rayon::prelude::*;
 /// The digits of a polynomial, extended to all primes of its level and the special ones, in NTT form: what several rotations
 /// of one ciphertext share. Modulo its own primes a digit is the polynomial itself, which is not repeated here.
 #[derive(Clone)]
-pub(super) struct Digits {
+pub(super) struct DecomposedPoly {
     /// `[prime][digit]`.
-    extended: Words,
+    extended: Buffer,
 }
 
 /// Limbs of an extended polynomial at `level`.
@@ -29,7 +29,7 @@ fn table(params: &Params, level: usize, index: usize) -> &NttTable {
     if index <= level { params.table(index) } else { &params.special_tables()[index - level - 1] }
 }
 
-impl Digits {
+impl DecomposedPoly {
     /// Cuts a polynomial into digits and transforms them.
     pub fn new(input: &Poly<Ntt>) -> Self {
         let mut extended = extend(input);
@@ -37,7 +37,7 @@ impl Digits {
         each(&mut extended, params.digits(level) * params.degree(), |index, limbs| {
             transform(params, level, index, limbs);
         });
-        Digits { extended }
+        DecomposedPoly { extended }
     }
 
     /// The digits modulo each prime, ready for their products.
@@ -55,7 +55,7 @@ enum Row<'a> {
 }
 
 /// What follows the division of a key switch.
-pub(super) enum Then<'a> {
+pub(super) enum PostProcess<'a> {
     /// Nothing.
     Keep,
     /// The automorphism that permutes values like this.
@@ -66,15 +66,15 @@ pub(super) enum Then<'a> {
 
 /// A key switch: `plus` + [`input` under the key]. For each prime the products are summed, divided and added while they are in the
 /// cache.
-pub(super) struct Switch<'a> {
+pub(super) struct KeySwitch<'a> {
     pub input: &'a Poly<Ntt>,
     pub key: &'a KeySwitchKey,
     pub plus: [Option<&'a Poly<Ntt>>; 2],
-    pub then: Then<'a>,
+    pub post: PostProcess<'a>,
 }
 
 /// The digits of a polynomial modulo all other primes, in coefficient form: `[prime][digit]`.
-fn extend(input: &Poly<Ntt>) -> Words {
+fn extend(input: &Poly<Ntt>) -> Buffer {
     let (params, level) = (input.params(), input.level());
     let (degree, count) = (params.degree(), params.digits(level));
     let coefficients = input.coefficients();
@@ -134,7 +134,7 @@ fn dot(
     poly::dot_pair(first, second, &digits, &zeroth, &linear, m);
 }
 
-impl Switch<'_> {
+impl KeySwitch<'_> {
     /// Both parts of the result.
     pub fn run(&self) -> Vec<Poly<Ntt>> {
         let mut extended = extend(self.input);
@@ -143,7 +143,7 @@ impl Switch<'_> {
     }
 
     /// The same from digits that were cut and transformed before.
-    pub fn run_with(&self, digits: &Digits) -> Vec<Poly<Ntt>> {
+    pub fn run_decomposed(&self, digits: &DecomposedPoly) -> Vec<Poly<Ntt>> {
         let rows = digits.rows(self.row_length());
         self.divide(rows)
     }
@@ -158,8 +158,8 @@ impl Switch<'_> {
     fn divide(&self, mut rows: Vec<Row<'_>>) -> Vec<Poly<Ntt>> {
         let (params, level) = (self.input.params(), self.input.level());
         let degree = params.degree();
-        let (kept, conversion) = match self.then {
-            Then::Rescale => (level, params.mod_down_and_rescale(level)),
+        let (kept, conversion) = match self.post {
+            PostProcess::Rescale => (level, params.mod_down_and_rescale(level)),
             _ => (level + 1, params.mod_down(level)),
         };
         let (above, below) = (rows.split_off(kept), rows);
@@ -203,7 +203,7 @@ impl Switch<'_> {
             }
         };
         dot(self.input, self.key, index, row, sums.each_mut().map(|sum| &mut **sum));
-        if !matches!(self.then, Then::Rescale) || index > level {
+        if !matches!(self.post, PostProcess::Rescale) || index > level {
             return;
         }
         let m = params.prime(index);
@@ -221,22 +221,22 @@ impl Switch<'_> {
         let params = self.input.params();
         let m = params.prime(index);
         let inverse = params.special_inverses()[index].value;
-        match self.then {
-            Then::Permute(permutation) => {
+        match self.post {
+            PostProcess::Permute(permutation) => {
                 poly::sub_scale_assign(sum, remainder, &m.shoup(inverse), m);
                 if let Some(plus) = self.plus[half] {
                     poly::add_assign(sum, plus.limb(index), m);
                 }
                 poly::permute(remainder, sum, permutation);
             }
-            Then::Keep => {
+            PostProcess::Keep => {
                 // (x - r) / P as (r - x) (-1/P), which leaves the result in the place of r.
                 poly::sub_scale_assign(remainder, sum, &m.shoup(m.neg(inverse)), m);
                 if let Some(plus) = self.plus[half] {
                     poly::add_assign(remainder, plus.limb(index), m);
                 }
             }
-            Then::Rescale => {
+            PostProcess::Rescale => {
                 let prime = params.prime_inverses(self.input.level())[index].value;
                 let negated = m.shoup(m.neg(m.mul(inverse, prime)));
                 poly::sub_scale_assign(remainder, sum, &negated, m);
@@ -248,7 +248,7 @@ impl Switch<'_> {
 /// Runs `work` on the digits modulo each prime and the limbs of two polynomials, on other threads as well where there are any.
 fn each_row(
     rows: Vec<Row<'_>>,
-    [first, second]: [&mut Words; 2],
+    [first, second]: [&mut Buffer; 2],
     degree: usize,
     work: impl Fn(usize, Row<'_>, [&mut [u64]; 2]) + Send + Sync,
 ) {
@@ -272,7 +272,7 @@ pub(super) fn rescale(parts: &[Poly<Ntt>]) -> Vec<Poly<Ntt>> {
         params.table(level).inverse(&mut last);
         last
     });
-    let last: Vec<Words> = last.collect();
+    let last: Vec<Buffer> = last.collect();
     let mut out: Vec<Poly<Ntt>> = parts.iter().map(|_| Poly::scratch(params, level - 1)).collect();
     // Prime by prime: all parts share the roots of its transform, which at degree 2^15 are as large as two limbs.
     let mut rows: Vec<Vec<&mut [u64]>> = (0..level).map(|_| Vec::new()).collect();
