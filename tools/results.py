@@ -225,7 +225,7 @@ def similarity() -> str:
         if record["metric"] == "cosine"
     ]
     heads = (
-        "",
+        " ",
         "encrypt, ms",
         "compute, ms",
         "decrypt, ms",
