@@ -1,5 +1,6 @@
-//! What a key switch does beside transforms, at degree 2^15: conversions between bases, inner products with keys,
-//! permutations. Beside each the bytes it moves and the time that its multiplications alone would take.
+//! Key-switch bench: what it does beside transforms, at degree 2^15: conversions between bases,
+//! inner products with keys, permutations. Beside each the bytes it moves and the time that its
+//! multiplications alone would take.
 
 mod roofline;
 
@@ -17,8 +18,8 @@ fn random(m: &Modulus, stream: u64) -> Vec<u64> {
     out
 }
 
-/// 52-bit multiply-adds of a coefficient in a conversion: four for every source, two for every factor of a target (one
-/// factor belongs to the multiple of Q) and two for its reduction.
+/// 52-bit multiply-adds of a coefficient in a conversion: four for every source, two for every
+/// factor of a target (one factor belongs to the multiple of Q) and two for its reduction.
 fn conversion_work(sources: usize, targets: usize) -> f64 {
     (4 * sources + targets * (2 * (sources + 1) + 2)) as f64
 }

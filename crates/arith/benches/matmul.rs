@@ -1,5 +1,5 @@
-//! Scans of 200,000 x 512 words and of the packed ring form, one thread; beside them the time that reading the matrix or
-//! the multiplications alone would take.
+//! Scan bench: 200,000 x 512 words and the packed ring form, one thread; beside them the time that
+//! reading the matrix or the multiplications alone would take.
 
 mod roofline;
 

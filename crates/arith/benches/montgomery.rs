@@ -1,8 +1,8 @@
-//! Products, powers and weighted products of multi-limb residues; beside them the arithmetic floor, and GMP and OpenSSL
-//! where this machine has them.
+//! Montgomery bench: products, powers and weighted products of multi-limb residues; beside them the
+//! arithmetic roofline, and GMP and OpenSSL where this machine has them.
 //!
-//! GMP is asked through Python's `gmpy2` (`mpz` products with reduction, `powmod`); OpenSSL by `openssl speed`, whose
-//! private RSA operation is two powers of half the length.
+//! GMP is asked through Python's `gmpy2` (`mpz` products with reduction, `powmod`); OpenSSL by
+//! `openssl speed`, whose private RSA operation is two powers of half the length.
 
 mod roofline;
 
@@ -13,7 +13,8 @@ use ciphervec_arith::Backend;
 use ciphervec_arith::montgomery::{Comb, LANES, PowerModulus, Residues};
 use criterion::{Criterion, criterion_group, criterion_main};
 
-/// Bits of `n` and its power: an RSA prime, a number as long as its square, the bases of Paillier at 2048 and 3072.
+/// Bits of `n` and its power: an RSA prime, a number as long as its square, the bases of Paillier
+/// at 2048 and 3072.
 const SHAPES: [(usize, usize); 5] = [(1024, 1), (1024, 2), (2048, 1), (2048, 2), (3072, 2)];
 
 fn setting(bits: usize, digits: usize) -> (Arc<PowerModulus>, Residues) {
@@ -42,7 +43,8 @@ fn kernels(c: &mut Criterion) {
     for backend in Backend::available() {
         let mut group = c.benchmark_group(format!("montgomery/{}", backend.name()));
         group.sample_size(10);
-        // A product of limbs takes two instructions with IFMA, three on the floating-point ports without.
+        // A product of limbs takes two instructions with IFMA, three on the floating-point ports
+        // without.
         let (operations, peak, why) = match backend {
             Backend::Avx512 => (2.0, peaks.ifma, "52-bit multiply-adds"),
             Backend::Avx512f => (5.0, peaks.fma, "operations on the vector ports"),
@@ -66,7 +68,8 @@ fn kernels(c: &mut Criterion) {
                     let exponent = vec![0x5555_5555_5555_5555; 16];
                     let seconds = roofline::best(3, || drop(x.pow(&exponent)));
                     println!(
-                        "power of {name}, 1024-bit exponent: {:.3} ms a number, eight at once; {:.3} ms alone",
+                        "power of {name}, 1024-bit exponent: {:.3} ms a number, eight at once; \
+                         {:.3} ms alone",
                         1e3 * seconds / LANES as f64,
                         1e3 * roofline::best(3, || drop(x.columns_in(0..1).pow(&exponent)))
                     );
@@ -80,7 +83,8 @@ fn kernels(c: &mut Criterion) {
                         1e-6 * comb.bytes() as f64
                     );
 
-                    let weights: Vec<i64> = (0..rows as i64).map(|i| i * 977 % 4096 - 2048).collect();
+                    let weights: Vec<i64> =
+                        (0..rows as i64).map(|i| i * 977 % 4096 - 2048).collect();
                     let seconds = roofline::best(3, || drop(table.multi_exp_vartime(&weights)));
                     println!(
                         "weighted product of {rows}, {name}: {:.3} ms, {:.2} products a row",

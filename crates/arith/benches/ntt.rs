@@ -1,4 +1,5 @@
-//! Transforms at every degree on every back-end; beside them the time that their multiplications alone would take.
+//! Transform bench: every degree on every back-end; beside each the time that its multiplications
+//! alone would take.
 
 mod roofline;
 

@@ -1,5 +1,5 @@
-//! Plaintext matrix times rows of residues, one thread; beside it what its multiply-adds alone would take in both ways of
-//! doing them, 52-bit integers and doubles.
+//! Plaintext matrix bench: a matrix times rows of residues, one thread; beside it what its
+//! multiply-adds alone would take in both ways of doing them, 52-bit integers and doubles.
 
 mod roofline;
 
@@ -18,7 +18,8 @@ fn products(c: &mut Criterion) {
     let peaks = roofline::peaks();
     let peak = peaks.ifma.max(peaks.fma).max(peaks.fma256);
     println!(
-        "one thread: {:.1} G 52-bit multiply-adds/s, {:.1} G double multiply-adds/s ({:.1} G four at a time)",
+        "one thread: {:.1} G 52-bit multiply-adds/s, {:.1} G double multiply-adds/s \
+         ({:.1} G four at a time)",
         1e-9 * peaks.ifma,
         1e-9 * peaks.fma,
         1e-9 * peaks.fma256
@@ -56,7 +57,8 @@ fn products(c: &mut Criterion) {
             }
             let seconds = roofline::best(10, &mut timed);
             println!(
-                "{rows} x {columns} x {length}, {bits} bits/{}: {:.1} G multiply-adds/s, {:.0}% of the better peak",
+                "{rows} x {columns} x {length}, {bits} bits/{}: {:.1} G multiply-adds/s, \
+                 {:.0}% of the better peak",
                 backend.name(),
                 1e-9 * products / seconds,
                 100.0 * products / seconds / peak

@@ -1,4 +1,5 @@
-//! Pointwise arithmetic on polynomials of degree 4096; beside it the time that moving the words through the cache takes.
+//! Pointwise bench: polynomials of degree 4096; beside each the time that moving the words through
+//! the cache takes.
 
 mod roofline;
 

@@ -1,4 +1,4 @@
-//! Samplers, 65,536 samples at a time; beside them the time that their keystream alone takes.
+//! Sampler bench: 65,536 samples at a time; beside them the time that their keystream alone takes.
 
 mod roofline;
 

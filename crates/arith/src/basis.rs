@@ -1,5 +1,5 @@
-//! Basis conversion: residues modulo the primes of one basis enter, residues of the same centred integers modulo another
-//! leave. Both sides run it.
+//! Basis conversion: residues in one basis enter, those of the same centred integers in another
+//! leave. Both sides.
 
 use crate::backend::dispatch;
 use crate::backend::operands::basis::{ConversionTable, Source, Target};
@@ -8,14 +8,15 @@ use crate::modulus::{KERNEL_BITS, Modulus};
 
 pub use crate::backend::operands::basis::MAX_SOURCES;
 
-/// Conversion of integers from one residue number system to another without leaving words, after Halevi, Polyakov and
-/// Shoup (eprint 2018/117, section 2.2).
+/// Conversion of integers from one residue number system to another without leaving words, after
+/// Halevi, Polyakov and Shoup (eprint 2018/117, section 2.2).
 ///
 /// With `Q` the product of the `k` source moduli, `x` the centred integer in `(-Q/2, Q/2)` and
-/// `y_i = x (Q/q_i)^-1 mod q_i`, a residue modulo a target `p` is `sum_i y_i (Q/q_i) - v Q mod p`, where
-/// `v = round(sum_i y_i / q_i)`. The fractions are integers with 51 bits after the point, so every back-end finds the
-/// same `v`. Where `|x| > Q (1/2 - k 2^-51)` it may be off by one: then the result stands for `x + Q` or `x - Q` rather
-/// than `x`, the same on every back-end, in all targets alike, and still congruent to `x` modulo `Q`.
+/// `y_i = x (Q/q_i)^-1 mod q_i`, a residue modulo a target `p` is `sum_i y_i (Q/q_i) - v Q mod p`,
+/// where `v = round(sum_i y_i / q_i)`. The fractions are integers with 51 bits after the point, so
+/// every back-end finds the same `v`. Where `|x| > Q (1/2 - k 2^-51)` it may be off by one: then
+/// the result stands for `x + Q` or `x - Q` rather than `x`, the same on every back-end, in all
+/// targets alike, and still congruent to `x` modulo `Q`.
 #[derive(Clone, Debug)]
 pub struct BasisConversion {
     table: ConversionTable,
@@ -25,8 +26,8 @@ impl BasisConversion {
     /// Prepares the conversion. A target may be one of the sources: it gets its own residues back.
     ///
     /// # Errors
-    /// [`ArithError::Basis`] unless there are 1 to [`MAX_SOURCES`] sources; [`ArithError::Modulus`] unless every modulus
-    /// is odd and below `2^50` and the sources are pairwise coprime.
+    /// [`ArithError::Basis`] unless there are 1 to [`MAX_SOURCES`] sources; [`ArithError::Modulus`]
+    /// unless every modulus is odd and below `2^50` and the sources are pairwise coprime.
     pub fn new(from: &[Modulus], to: &[Modulus]) -> Result<Self, ArithError> {
         if from.is_empty() || from.len() > MAX_SOURCES {
             return Err(ArithError::Basis { count: from.len(), expected: "1 to 32 source moduli" });
@@ -74,8 +75,9 @@ impl BasisConversion {
         self.table.targets.len()
     }
 
-    /// Coefficients in `[0, q_i)`, a slice for each source in order, become coefficients in `[0, p_j)`, a slice for each
-    /// target. Coefficients are independent of each other, so any range of them may be converted alone.
+    /// Coefficients in `[0, q_i)`, a slice for each source in order, become coefficients in
+    /// `[0, p_j)`, a slice for each target. Coefficients are independent of each other, so any
+    /// range of them may be converted alone.
     ///
     /// # Panics
     /// When the number of slices is not that of the moduli, or their lengths differ.

@@ -1,18 +1,20 @@
-//! Residues enter in one representation (canonical, centred, another modulus, 24 bits) and leave in another. Both sides.
+//! Representations: residues enter in one (canonical, centred, another modulus, 24 bits) and leave
+//! in another. Both sides.
 //!
 //! Every function is free of branches on its data and panics when its slices differ in length.
 
 use crate::backend::dispatch;
 use crate::modulus::Modulus;
 
-/// Residues in `[0, from)`, read as integers in `(-from/2, from/2)`, become residues in `[0, to)`; `to > from / 2`.
+/// Residues in `[0, from)`, read as integers in `(-from/2, from/2)`, become residues in `[0, to)`;
+/// `to > from / 2`.
 pub fn recentre(poly: &mut [u64], from: &Modulus, to: &Modulus) {
     assert!(to.value() > from.value() / 2, "expected moduli of about one size");
     dispatch::convert::recentre(poly, from.value(), to.value());
 }
 
-/// Residues in `[0, from)`, read as integers in `(-from/2, from/2)`, become residues in `[0, to)`, whatever the sizes of the
-/// moduli.
+/// Residues in `[0, from)`, read as integers in `(-from/2, from/2)`, become residues in `[0, to)`,
+/// whatever the sizes of the moduli.
 ///
 /// # Panics
 /// Also when `from` is even, or not below `2^50`.
@@ -46,8 +48,9 @@ pub fn lift_noisy(out: &mut [u64], values: &[i64], noise: &[i32], m: &Modulus) {
     dispatch::convert::lift_noisy(out, values, noise, m.value());
 }
 
-/// Modulus switching to 24 bits: `round(x 2^24 / q) mod 2^24` for residues `x` in `[0, q)`, `q < 2^51`. Within `2^-27` of
-/// a tie either neighbour may come out, the same one on every machine.
+/// Modulus switching to 24 bits: `round(x 2^24 / q) mod 2^24` for residues `x` in `[0, q)`,
+/// `q < 2^51`. Within `2^-27` of a tie either neighbour may come out, the same one on every
+/// machine.
 pub fn switch_down(out: &mut [u32], poly: &[u64], m: &Modulus) {
     assert_eq!(out.len(), poly.len(), "residues");
     assert!(m.value() >> 51 == 0, "expected a modulus below 2^51");

@@ -1,4 +1,4 @@
-//! A refused parameter enters, a sentence saying what was expected and what came leaves. Both sides.
+//! Errors: a refused parameter enters, what was expected and what came leaves. Both sides.
 
 /// Why a parameter was refused.
 #[non_exhaustive]
@@ -46,7 +46,8 @@ pub enum ArithError {
     },
     /// Fewer primes exist in the asked range than were asked for.
     #[error(
-        "expected {expected} primes of {bits} bits congruent to 1 modulo {congruence}, found {found}"
+        "expected {expected} primes of {bits} bits congruent to 1 modulo {congruence}, \
+         found {found}"
     )]
     Primes {
         /// Primes asked for.

@@ -1,7 +1,9 @@
-//! Residues, transforms, packed scans and samplers in; the same numbers on every machine out. Runs on both sides.
+//! Arithmetic: residues, transforms, packed scans and samplers in; the same numbers on every
+//! machine out. Both sides.
 //!
-//! Four back-ends (AVX-512, AVX-512 F, AVX2, portable) are compiled into every build and one is chosen at run time; see
-//! [`Backend`]. Whatever the choice, every function here returns the same bits.
+//! Four back-ends (AVX-512, AVX-512 F, AVX2, portable) are compiled into every build and one is
+//! chosen at run time; see [`Backend`]. Whatever the choice, every function here returns the same
+//! bits.
 #![deny(unsafe_code)]
 
 pub mod backend;

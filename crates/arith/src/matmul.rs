@@ -1,8 +1,10 @@
-//! A matrix of little-endian words in tiles and integer queries enter, wrapping inner products leave. The server's side.
+//! Word scan: a matrix of little-endian words in tiles and integer queries enter, wrapping inner
+//! products leave. The server's side.
 //!
-//! Tile layout: the rows (vectors) are grouped in tiles of [`TILE`]; the last tile has the remaining `w = rows % 64`.
-//! A tile is `[dim][w]` words, so dimension `i` of all its rows lies together and the matrix has exactly `rows dim`
-//! words. All kernels compute `y[v] = sum_i query[i] b_i[v]` modulo a power of two and run on the current rayon pool.
+//! Tile layout: the rows (vectors) are grouped in tiles of [`TILE`]; the last tile has the
+//! remaining `w = rows % 64`. A tile is `[dim][w]` words, so dimension `i` of all its rows lies
+//! together and the matrix has exactly `rows dim` words. All kernels compute
+//! `y[v] = sum_i query[i] b_i[v]` modulo a power of two and run on the current rayon pool.
 
 use rayon::prelude::*;
 
@@ -90,7 +92,8 @@ pub fn scan_u64(data: &[u8], rows: usize, dim: usize, query: &[i64], out: &mut [
     single(data, 8, dim, out, |tile, w, y| dispatch::matmul::tile_u64(backend, tile, w, query, y));
 }
 
-/// Queries packed for a back-end's register blocks: blocks of up to `block` queries, each `[dim][queries of the block]`.
+/// Queries packed for a back-end's register blocks: blocks of up to `block` queries, each
+/// `[dim][queries of the block]`.
 fn pack<Q: Copy>(queries: &[Q], dim: usize, block: usize) -> Vec<Q> {
     let mut packed = Vec::with_capacity(queries.len());
     for block in queries.chunks(block * dim.max(1)) {
@@ -101,7 +104,8 @@ fn pack<Q: Copy>(queries: &[Q], dim: usize, block: usize) -> Vec<Q> {
     packed
 }
 
-/// Every tile against all queries. `out` is `[query][row]`; a task owns the same rows of every query.
+/// Every tile against all queries. `out` is `[query][row]`; a task owns the same rows of every
+/// query.
 fn batch<T: Send + Default + Copy>(
     data: &[u8],
     stride: usize,

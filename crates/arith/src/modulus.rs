@@ -1,15 +1,17 @@
-//! A modulus enters, exact arithmetic on residues in `[0, q)` leaves, without branches on the residues. Both sides.
+//! Modulus: a number enters, exact arithmetic on residues in `[0, q)` leaves, without branches on
+//! them. Both sides.
 
 use crate::error::ArithError;
 
-/// Transforms, conversions and vector kernels take moduli below `2^50`: four times a residue fits the 52 bits of an integer
-/// multiply-add lane, and eight times the 53 bits of a double.
+/// Transforms, conversions and vector kernels take moduli below `2^50`: four times a residue fits
+/// the 52 bits of an integer multiply-add lane, and eight times the 53 bits of a double.
 pub const KERNEL_BITS: u32 = 50;
 
 /// A modulus `q` with `2 <= q < 2^62` and what Barrett reduction needs.
 ///
-/// Operations take residues in `[0, q)` unless they say otherwise. None branches on a residue, so they may be used
-/// on secrets; [`Modulus::inv`] and [`Modulus::pow`]'s exponent are the exceptions.
+/// Operations take residues in `[0, q)` unless they say otherwise. None branches on a residue, so
+/// they may be used on secrets; [`Modulus::inv`] and [`Modulus::pow`]'s exponent are the
+/// exceptions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Modulus {
     value: u64,
@@ -36,7 +38,8 @@ fn high(a: u64, b: u64) -> u64 {
     ((u128::from(a) * u128::from(b)) >> 64) as u64
 }
 
-/// `x` in `[0, 2q)` to `[0, q)`: when `x < q` the difference wraps to a huge number and the minimum keeps `x`.
+/// `x` in `[0, 2q)` to `[0, q)`: when `x < q` the difference wraps to a huge number and the minimum
+/// keeps `x`.
 #[inline(always)]
 fn once(x: u64, q: u64) -> u64 {
     x.min(x.wrapping_sub(q))
@@ -51,7 +54,8 @@ impl Modulus {
         if !(2..1 << 62).contains(&value) {
             return Err(ArithError::Modulus { value, expected: "2 <= q < 2^62" });
         }
-        // For q a power of two, `bits` counts the bits of q itself, so a product of residues still is below 2^(2 bits).
+        // For q a power of two, `bits` counts the bits of q itself, so a product of residues still
+        // is below 2^(2 bits).
         let bits = 64 - value.leading_zeros();
         Ok(Modulus {
             value,
@@ -77,7 +81,8 @@ impl Modulus {
     /// Any word to `[0, q)`.
     #[inline(always)]
     pub fn reduce(&self, x: u64) -> u64 {
-        // The quotient estimate is at most one too small: floor(2^64/q) is short by less than 1 and x < 2^64.
+        // The quotient estimate is at most one too small: floor(2^64/q) is short by less than 1 and
+        // x < 2^64.
         once(x.wrapping_sub(high(x, self.word).wrapping_mul(self.value)), self.value)
     }
 
@@ -110,7 +115,8 @@ impl Modulus {
     /// `a b`.
     #[inline(always)]
     pub fn mul(&self, a: u64, b: u64) -> u64 {
-        // Barrett: with k = bits, both truncations together lose less than 3, hence two conditional subtractions.
+        // Barrett: with k = bits, both truncations together lose less than 3, hence two conditional
+        // subtractions.
         let x = u128::from(a) * u128::from(b);
         let estimate = (u128::from((x >> (self.bits - 1)) as u64) * u128::from(self.barrett))
             >> (self.bits + 1);
@@ -160,7 +166,8 @@ impl Modulus {
         (a as i64).wrapping_sub(self.value as i64 & mask)
     }
 
-    /// What the kernels need to centre residues as doubles: no ties, and quotients that round right.
+    /// What the kernels need to centre residues as doubles: no ties, and quotients that round
+    /// right.
     ///
     /// # Panics
     /// When the modulus is even, or not below `2^50`.

@@ -1,5 +1,5 @@
-//! A polynomial modulo a prime enters, its values at primitive roots of unity leave: modulo `X^N + 1`, or in the subring of
-//! `X^2N + 1` that conjugation leaves fixed. Both sides.
+//! Number-theoretic transform: a polynomial enters, its values at primitive roots of unity leave.
+//! Both sides.
 
 use crate::backend::Backend;
 use crate::backend::dispatch::ntt as kernels;
@@ -15,13 +15,15 @@ pub const MAX_DEGREE: usize = 1 << 17;
 
 /// Roots of unity for one degree, one prime and one of two rings.
 ///
-/// [`NttTable::new`] serves polynomials modulo `X^N + 1`. With psi a primitive 2N-th root of unity and `rev` the reversal of
-/// log2(N) bits, the transform of `f` holds `f(psi^(2 rev(i) + 1))` at index `i`.
+/// [`NttTable::new`] serves polynomials modulo `X^N + 1`. With psi a primitive 2N-th root of unity
+/// and `rev` the reversal of log2(N) bits, the transform of `f` holds `f(psi^(2 rev(i) + 1))` at
+/// index `i`.
 ///
-/// [`NttTable::conjugate_invariant`] serves the polynomials `a_0 + sum_j a_j (X^j + X^-j)`, `1 <= j < N`, modulo
-/// `X^2N + 1`, given by their N coefficients `a_j`: the ring `Z[X + 1/X]` of Kim and Song (eprint 2018/952). Each takes the same
-/// value at a root and at its inverse, so that N values are all there are. With psi a primitive 4N-th root of unity the
-/// transform holds `f(psi^(4 rev(i) + 1))` at index `i`.
+/// [`NttTable::conjugate_invariant`] serves the polynomials `a_0 + sum_j a_j (X^j + X^-j)`,
+/// `1 <= j < N`, modulo `X^2N + 1`, given by their N coefficients `a_j`: the ring `Z[X + 1/X]` of
+/// Kim and Song (eprint 2018/952). Each takes the same value at a root and at its inverse, so that
+/// N values are all there are. With psi a primitive 4N-th root of unity the transform holds
+/// `f(psi^(4 rev(i) + 1))` at index `i`.
 ///
 /// Every back-end uses the same psi and the same order.
 #[derive(Clone, Debug)]
@@ -31,7 +33,8 @@ pub struct NttTable {
 }
 
 impl NttTable {
-    /// Finds the roots for a power-of-two degree in `2^10 ..= 2^17` and a prime `q < 2^50`, `q = 1 mod 2 degree`.
+    /// Finds the roots for a power-of-two degree in `2^10 ..= 2^17` and a prime `q < 2^50`,
+    /// `q = 1 mod 2 degree`.
     ///
     /// # Errors
     /// [`ArithError::Degree`] or [`ArithError::Modulus`] otherwise.
@@ -44,7 +47,8 @@ impl NttTable {
         )
     }
 
-    /// As [`NttTable::new`] for the conjugate-invariant ring of N coefficients, where `q = 1 mod 4 degree`.
+    /// As [`NttTable::new`] for the conjugate-invariant ring of N coefficients, where
+    /// `q = 1 mod 4 degree`.
     ///
     /// # Errors
     /// [`ArithError::Degree`] or [`ArithError::Modulus`] otherwise.
@@ -57,7 +61,8 @@ impl NttTable {
         Ok(table)
     }
 
-    /// The table of a transform whose root has this order, a multiple of the degree, without a fold.
+    /// The table of a transform whose root has this order, a multiple of the degree, without a
+    /// fold.
     fn with_order(
         degree: usize,
         modulus: u64,
@@ -93,7 +98,8 @@ impl NttTable {
         &self.plan.modulus
     }
 
-    /// The primitive root of unity psi that the transform uses, of order 2N, or 4N in the conjugate-invariant ring.
+    /// The primitive root of unity psi that the transform uses, of order 2N, or 4N in the
+    /// conjugate-invariant ring.
     pub fn root(&self) -> u64 {
         self.plan.root
     }
@@ -119,8 +125,8 @@ impl NttTable {
         self.inverse_with(Backend::current(), data);
     }
 
-    /// As [`NttTable::forward`], with input and output in `[0, 4q)`. Which representative comes out is not specified
-    /// and may differ between back-ends.
+    /// As [`NttTable::forward`], with input and output in `[0, 4q)`. Which representative comes out
+    /// is not specified and may differ between back-ends.
     ///
     /// # Panics
     /// When the length is not the degree.
@@ -128,8 +134,8 @@ impl NttTable {
         self.forward_lazy_with(Backend::current(), data);
     }
 
-    /// As [`NttTable::inverse`], with input and output in `[0, 2q)`. Which representative comes out is not specified
-    /// and may differ between back-ends.
+    /// As [`NttTable::inverse`], with input and output in `[0, 2q)`. Which representative comes out
+    /// is not specified and may differ between back-ends.
     ///
     /// # Panics
     /// When the length is not the degree.
@@ -173,8 +179,8 @@ impl NttTable {
         kernels::inverse::<true>(backend, &self.plan, &self.roots, data);
     }
 
-    /// For odd `galois = g` the permutation with `forward(f(X^g))[i] = forward(f)[perm[i]]`. In the conjugate-invariant ring
-    /// `g` counts modulo 4N, and `g` and `-g` are the same automorphism.
+    /// For odd `galois = g` the permutation with `forward(f(X^g))[i] = forward(f)[perm[i]]`. In the
+    /// conjugate-invariant ring `g` counts modulo 4N, and `g` and `-g` are the same automorphism.
     ///
     /// # Panics
     /// When `galois` is even: then `X -> X^g` is no automorphism.

@@ -1,8 +1,8 @@
-//! Plaintext matrix times ciphertexts: a matrix of small integers and rows of residues enter, their product modulo `q`
-//! leaves. The server's side.
+//! Plaintext matrix times ciphertexts: small integers and rows of residues enter, their product
+//! modulo `q` leaves. The server's side.
 //!
-//! With the polynomials of many ciphertexts as rows, in either form, weighted sums of ciphertexts are one integer matrix
-//! product for each prime and each part, without keys or rotations.
+//! With the polynomials of many ciphertexts as rows, in either form, weighted sums of ciphertexts
+//! are one integer matrix product for each prime and each part, without keys or rotations.
 
 use rayon::prelude::*;
 
@@ -11,7 +11,8 @@ use crate::modulus::Modulus;
 
 pub use crate::backend::operands::pcmm::{WEIGHT_BITS, Weights};
 
-/// Coefficients that a parallel task takes at least, so that it re-uses its copy of the weights often enough.
+/// Coefficients that a parallel task takes at least, so that it re-uses its copy of the weights
+/// often enough.
 const TASK: usize = 1024;
 
 /// `outputs[k][j] = Σ_i weights[k][i] inputs[i][j] mod q`, on the current rayon pool.

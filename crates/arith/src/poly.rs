@@ -1,6 +1,8 @@
-//! Polynomials as slices of residues in `[0, q)` enter, pointwise or coefficientwise results in `[0, q)` leave. Both sides.
+//! Polynomials: slices of residues in `[0, q)` enter, pointwise or coefficientwise results leave.
+//! Both sides.
 //!
-//! Every function panics when its slices differ in length, and takes residues below the modulus only.
+//! Every function panics when its slices differ in length, and takes residues below the modulus
+//! only.
 
 use crate::backend::dispatch;
 use crate::modulus::{Modulus, Shoup};
@@ -51,14 +53,16 @@ pub fn scalar_mul_assign(a: &mut [u64], s: u64, m: &Modulus) {
     dispatch::poly::scalar_mul_assign(a, &m.shoup(s), m);
 }
 
-/// `a = s (a - b)`, as after a division that leaves `b`: both modulo `m`, the factor prepared by [`Modulus::shoup`].
+/// `a = s (a - b)`, as after a division that leaves `b`: both modulo `m`, the factor prepared by
+/// [`Modulus::shoup`].
 pub fn sub_scale_assign(a: &mut [u64], b: &[u64], s: &Shoup, m: &Modulus) {
     same(a.len(), b.len());
     dispatch::poly::sub_scale_assign(a, b, s, m);
 }
 
-/// `a = s (a - b)` in coefficient form, where `b` holds residues modulo another prime `from`, read as integers in
-/// `(-from/2, from/2)`: with `s` the inverse of `from`, the division by one prime of a basis, rounded.
+/// `a = s (a - b)` in coefficient form, where `b` holds residues modulo another prime `from`, read
+/// as integers in `(-from/2, from/2)`: with `s` the inverse of `from`, the division by one prime of
+/// a basis, rounded.
 ///
 /// # Panics
 /// Also when `from` is even, or not below `2^50`.
@@ -68,7 +72,8 @@ pub fn sub_centred_scale_assign(a: &mut [u64], b: &[u64], from: &Modulus, s: &Sh
     dispatch::poly::sub_centred_scale_assign(a, b, from, s, m);
 }
 
-/// `out[i] = a[perm[i]]`, as [`crate::NttTable::automorphism_permutation`] describes an automorphism on values.
+/// `out[i] = a[perm[i]]`, as [`crate::NttTable::automorphism_permutation`] describes an
+/// automorphism on values.
 ///
 /// # Panics
 /// Also when an index is out of range.
@@ -130,8 +135,8 @@ pub fn dot(out: &mut [u64], a: &[&[u64]], b: &[&[u64]], m: &Modulus) {
     dispatch::poly::dot(out, a, b, m);
 }
 
-/// `out0 = sum_j digits_j keys0_j` and `out1 = sum_j digits_j keys1_j`, pointwise: both halves of a key switch in one pass
-/// over the digits, reduced late.
+/// `out0 = sum_j digits_j keys0_j` and `out1 = sum_j digits_j keys1_j`, pointwise: both halves of a
+/// key switch in one pass over the digits, reduced late.
 ///
 /// # Panics
 /// Also when the three lists hold different numbers of polynomials.
@@ -147,7 +152,8 @@ pub fn dot_pair(
     dispatch::switch::dot_pair(out0, out1, digits, keys0, keys1, m);
 }
 
-/// [`dot_pair`] of the digits permuted as [`permute`] would: a rotation of digits that were decomposed once.
+/// [`dot_pair`] of the digits permuted as [`permute`] would: a rotation of digits that were
+/// decomposed once.
 ///
 /// # Panics
 /// Also when an index is out of range.

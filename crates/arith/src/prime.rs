@@ -1,9 +1,11 @@
-//! A size and a degree enter, primes that carry a negacyclic transform leave. Both sides, on public numbers only.
+//! Primes: a size and a degree enter, primes that carry a negacyclic transform leave. Both sides,
+//! on public numbers only.
 
 use crate::error::ArithError;
 use crate::modulus::Modulus;
 
-/// The first twelve primes: as Miller-Rabin bases they decide every number below 3.3e24 (Sorenson and Webster).
+/// The first twelve primes: as Miller-Rabin bases they decide every number below 3.3e24 (Sorenson
+/// and Webster).
 const WITNESSES: [u64; 12] = [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37];
 
 /// Whether `n < 2^62` is prime; `false` at or above.
@@ -34,8 +36,8 @@ pub fn is_prime(n: u64) -> bool {
 /// The `count` largest primes below `2^bits` that are 1 modulo `2 degree`, descending.
 ///
 /// # Errors
-/// [`ArithError::Degree`] unless `degree` is a power of two up to `2^32`, [`ArithError::Modulus`] unless
-/// `2 <= bits <= 62`, [`ArithError::Primes`] when there are too few.
+/// [`ArithError::Degree`] unless `degree` is a power of two up to `2^32`, [`ArithError::Modulus`]
+/// unless `2 <= bits <= 62`, [`ArithError::Primes`] when there are too few.
 pub fn ntt_primes(bits: u32, degree: usize, count: usize) -> Result<Vec<u64>, ArithError> {
     if !degree.is_power_of_two() || degree > 1 << 32 {
         return Err(ArithError::Degree { degree, expected: "a power of two up to 2^32" });
@@ -68,7 +70,8 @@ pub fn ntt_primes(bits: u32, degree: usize, count: usize) -> Result<Vec<u64>, Ar
     Ok(primes)
 }
 
-/// An element of order exactly `2 degree` modulo the prime `q`, from the smallest base that gives one.
+/// An element of order exactly `2 degree` modulo the prime `q`, from the smallest base that gives
+/// one.
 pub(crate) fn primitive_root(modulus: &Modulus, degree: usize) -> Option<u64> {
     let order = 2 * degree as u64;
     let q = modulus.value();

@@ -1,22 +1,26 @@
-//! A strip of packed 50-bit residues and expanded queries enter, the two sums of every block leave. The server's side.
+//! Ring scan: a strip of packed 50-bit residues and expanded queries enter, the two sums of every
+//! block leave. The server's side.
 
 use crate::backend::dispatch;
 use crate::modulus::Modulus;
 
 pub use crate::backend::operands::ring::{GROUP, STRIP, STRIP_BYTES};
 
-/// Queries that share one pass over the data: at 128 nodes their strips take half of the second-level cache.
+/// Queries that share one pass over the data: at 128 nodes their strips take half of the
+/// second-level cache.
 const PASS: usize = 32;
 
-/// Where the strip of `node` of `block` starts among the bytes of one strip of coefficients: `[group of 4 blocks][node]
-/// [block of the group][50 bytes]`, the last group being as narrow as the blocks that are left.
+/// Where the strip of `node` of `block` starts among the bytes of one strip of coefficients:
+/// `[group of 4 blocks][node] [block of the group][50 bytes]`, the last group being as narrow as
+/// the blocks that are left.
 pub fn strip_offset(blocks: usize, nodes: usize, block: usize, node: usize) -> usize {
     let first = block - block % GROUP;
     let width = GROUP.min(blocks - first);
     (first * nodes + node * width + block - first) * STRIP_BYTES
 }
 
-/// Packs residues below `2^50`, eight to 50 bytes, little-endian bit order; higher bits are dropped.
+/// Packs residues below `2^50`, eight to 50 bytes, little-endian bit order; higher bits are
+/// dropped.
 ///
 /// # Panics
 /// When the number of coefficients is not a multiple of 8, or `out` has not 50 bytes for each 8.
@@ -36,11 +40,12 @@ pub fn unpack50(bytes: &[u8], out: &mut [u64]) {
     dispatch::ring::unpack50(bytes, out);
 }
 
-/// For one strip of coefficients, every query and every block, the sums over nodes of `D b'` and `D a'` modulo `q`.
+/// For one strip of coefficients, every query and every block, the sums over nodes of `D b'` and
+/// `D a'` modulo `q`.
 ///
-/// `data` is laid out by [`strip_offset`]; a query is `nodes` times 16 words in `[0, q)`: 8 of `b'`, then 8 of `a'`.
-/// `out_u` (for `b'`) and `out_v` (for `a'`) are `[query][block][8]` and come out in `[0, q)`. Serial: strips are the
-/// caller's unit of parallel work.
+/// `data` is laid out by [`strip_offset`]; a query is `nodes` times 16 words in `[0, q)`: 8 of
+/// `b'`, then 8 of `a'`. `out_u` (for `b'`) and `out_v` (for `a'`) are `[query][block][8]` and come
+/// out in `[0, q)`. Serial: strips are the caller's unit of parallel work.
 ///
 /// # Panics
 /// When `q >= 2^50`, there are more than 4096 nodes, or a length does not fit.

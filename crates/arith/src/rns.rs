@@ -1,10 +1,12 @@
-//! Residues modulo two primes enter, the centred integer they stand for, modulo 2^64, leaves. Key owner's side.
+//! Pair of primes: residues modulo two enter, the centred integer they stand for, modulo 2^64,
+//! leaves. Key owner's side.
 
 use crate::error::ArithError;
 use crate::modulus::{Modulus, Shoup};
 use crate::ntt::NttTable;
 
-/// Two NTT primes `p0`, `p1` as one modulus `p0 p1` below `2^100`, enough for an exact convolution that wraps mod 2^64.
+/// Two NTT primes `p0`, `p1` as one modulus `p0 p1` below `2^100`, enough for an exact convolution
+/// that wraps mod 2^64.
 #[derive(Clone, Debug)]
 pub struct RnsPair {
     p0: u64,
@@ -18,7 +20,8 @@ impl RnsPair {
     /// Pairs the primes of two transforms.
     ///
     /// # Errors
-    /// [`ArithError::Modulus`] when both tables have the same prime, [`ArithError::Degree`] when their degrees differ.
+    /// [`ArithError::Modulus`] when both tables have the same prime, [`ArithError::Degree`] when
+    /// their degrees differ.
     pub fn new(first: &NttTable, second: &NttTable) -> Result<Self, ArithError> {
         if first.degree() != second.degree() {
             return Err(ArithError::Degree {
@@ -39,7 +42,8 @@ impl RnsPair {
         })
     }
 
-    /// For each pair of canonical residues the integer `x` with `-p0 p1 / 2 < x < p0 p1 / 2`, as `x mod 2^64`.
+    /// For each pair of canonical residues the integer `x` with `-p0 p1 / 2 < x < p0 p1 / 2`, as
+    /// `x mod 2^64`.
     ///
     /// # Panics
     /// When the three lengths differ.
@@ -51,7 +55,8 @@ impl RnsPair {
         }
     }
 
-    /// Garner: `x = a + p0 t` with `t = (b - a) / p0 mod p1`, then the upper half of the range stands for negatives.
+    /// Garner: `x = a + p0 t` with `t = (b - a) / p0 mod p1`, then the upper half of the range
+    /// stands for negatives.
     #[inline(always)]
     fn lift(&self, a: u64, b: u64) -> u64 {
         let difference = self.second.sub(b, self.second.reduce(a));

@@ -1,9 +1,10 @@
-//! A 32-byte seed and a stream number enter, samples that are the same on every machine leave. Key owner's side (and
-//! public masks on both).
+//! Samplers: a 32-byte seed and a stream number enter, the same samples on every machine leave. Key
+//! owner's side (and public masks on both).
 //!
-//! A stream is the ChaCha20 keystream (RFC 8439, counter from 0) under the seed, with the stream number in little-endian
-//! order, padded with four zero bytes, as nonce. Each sampler reads the bytes it documents and no more, in order, so
-//! samples are a function of (seed, stream, sequence of calls).
+//! A stream is the ChaCha20 keystream (RFC 8439, counter from 0) under the seed, with the stream
+//! number in little-endian order, padded with four zero bytes, as nonce. Each sampler reads the
+//! bytes it documents and no more, in order, so samples are a function of (seed, stream, sequence
+//! of calls).
 
 use chacha20::ChaCha20;
 use chacha20::cipher::{KeyIvInit, StreamCipher, StreamCipherSeek};
@@ -18,7 +19,8 @@ pub use crate::backend::operands::sample::{GAUSSIAN_BOUND, GAUSSIAN_SIGMA};
 /// Words of keystream drawn at a time: 8 KiB, a quarter of a first-level cache.
 const CHUNK: usize = 1024;
 
-/// A keystream and the samplers that read it. Not cloneable: two readers of one stream would repeat noise.
+/// A keystream and the samplers that read it. Not cloneable: two readers of one stream would repeat
+/// noise.
 pub struct Stream {
     cipher: ChaCha20,
     key: Zeroizing<[u8; 32]>,
@@ -53,7 +55,8 @@ impl Stream {
         self.cipher.apply_keystream(&mut out[done..]);
     }
 
-    /// Fills the front of `out` with the back-end's own kernel, where it has one and `out` is long; returns how far.
+    /// Fills the front of `out` with the back-end's own kernel, where it has one and `out` is long;
+    /// returns how far.
     fn fill_wide(&mut self, out: &mut [u8]) -> usize {
         let position: u64 = self.cipher.current_pos();
         let head = (position.wrapping_neg() % BLOCK) as usize;
@@ -82,8 +85,9 @@ impl Stream {
         }
     }
 
-    /// Uniform residues in `[0, q)`. Each try reads 8 bytes as a little-endian word and keeps its low `ceil(log2 q)` bits
-    /// if they are below `q`. Time depends on how many tries fail, which says nothing about the residues kept.
+    /// Uniform residues in `[0, q)`. Each try reads 8 bytes as a little-endian word and keeps its
+    /// low `ceil(log2 q)` bits if they are below `q`. Time depends on how many tries fail, which
+    /// says nothing about the residues kept.
     pub fn uniform(&mut self, m: &Modulus, out: &mut [u64]) {
         let q = m.value();
         let mask = u64::MAX >> (q - 1).leading_zeros();
@@ -110,8 +114,9 @@ impl Stream {
         }
     }
 
-    /// Uniform ternary values. A byte below 243 gives five, its base-3 digits minus one from the least significant
-    /// on; other bytes are skipped, and so are the digits left of the last byte of a call.
+    /// Uniform ternary values. A byte below 243 gives five, its base-3 digits minus one from the
+    /// least significant on; other bytes are skipped, and so are the digits left of the last byte
+    /// of a call.
     pub fn ternary(&mut self, out: &mut [i8]) {
         let mut bytes = [0u8; CHUNK];
         let mut done = 0;
@@ -127,9 +132,9 @@ impl Stream {
         bytes.zeroize();
     }
 
-    /// Discrete Gaussian samples with sigma 3.2, `|e| <=` [`GAUSSIAN_BOUND`], in constant time. Each reads 8 bytes as a
-    /// little-endian word: the top bit is the sign, the magnitude is the number of `k` with the other 63 bits below
-    /// `2^63 P(|X| >= k)`.
+    /// Discrete Gaussian samples with sigma 3.2, `|e| <=` [`GAUSSIAN_BOUND`], in constant time.
+    /// Each reads 8 bytes as a little-endian word: the top bit is the sign, the magnitude is the
+    /// number of `k` with the other 63 bits below `2^63 P(|X| >= k)`.
     pub fn gaussian(&mut self, out: &mut [i32]) {
         let mut words = [0u64; CHUNK];
         for part in out.chunks_mut(CHUNK) {
@@ -141,7 +146,8 @@ impl Stream {
     }
 }
 
-/// The low base-3 digits of `byte`, minus one. Dividing by 3 as `(171 x) >> 9` is exact below 512 and takes constant time.
+/// The low base-3 digits of `byte`, minus one. Dividing by 3 as `(171 x) >> 9` is exact below 512
+/// and takes constant time.
 #[inline(always)]
 fn digits(byte: u8, out: &mut [i8]) {
     let mut rest = u32::from(byte);

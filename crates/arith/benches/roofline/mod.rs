@@ -1,4 +1,5 @@
-//! What this machine can do at best, measured in the run whose kernels it is compared with.
+//! Roofline: what this machine can do at best, measured in the run whose kernels it is compared
+//! with.
 #![allow(dead_code)] // Each bench uses its own part.
 
 use std::hint::black_box;
@@ -34,7 +35,8 @@ pub fn read_bandwidth() -> f64 {
     (8 * data.len()) as f64 / seconds
 }
 
-/// Operations a second and lane, from independent chains of one instruction; 0 where the processor lacks it.
+/// Operations a second and lane, from independent chains of one instruction; 0 where the processor
+/// lacks it.
 #[derive(Clone, Copy, Default)]
 pub struct Peaks {
     /// Double multiply-adds.

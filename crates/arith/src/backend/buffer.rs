@@ -1,4 +1,4 @@
-//! A length or bytes enter, a buffer that starts on a cache line leaves. Both sides.
+//! Aligned buffer: a length or bytes enter, memory that starts on a cache line leaves. Both sides.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -7,10 +7,12 @@ use super::pages;
 
 const LINE: usize = 64;
 
-/// Bytes whose first one lies on a 64-byte boundary, so that a 64-byte load never straddles two cache lines.
+/// Bytes whose first one lies on a 64-byte boundary, so that a 64-byte load never straddles two
+/// cache lines.
 #[derive(Default)]
 pub struct AlignedBytes {
-    /// Plain words, not lines: only memory of ordinary alignment comes from the system zeroed and untouched.
+    /// Plain words, not lines: only memory of ordinary alignment comes from the system zeroed and
+    /// untouched.
     words: Vec<u64>,
     start: usize,
     len: usize,
@@ -54,9 +56,9 @@ impl AlignedBytes {
     }
 }
 
-/// Asks the system to back a large buffer that nothing was written to yet with huge pages: a scan then misses the address
-/// translation cache 512 times less often, and first writes fault 512 times less often. A hint, without effect where the
-/// system has none.
+/// Asks the system to back a large buffer that nothing was written to yet with huge pages: a scan
+/// then misses the address translation cache 512 times less often, and first writes fault 512 times
+/// less often. A hint, without effect where the system has none.
 pub fn prefer_huge_pages(bytes: &mut [u8]) {
     pages::prefer_huge(bytes);
 }

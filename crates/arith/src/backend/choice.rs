@@ -1,4 +1,5 @@
-//! Back-end choice: the processor's features and `CIPHERVEC_BACKEND` enter, the back-end to run leaves. Both sides run it.
+//! Choice: the processor's features and `CIPHERVEC_BACKEND` enter, the back-end to run leaves. Both
+//! sides.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -39,7 +40,8 @@ macro_rules! define {
                         #[cfg(target_arch = $arch)]
                         Backend::$variant => super::$family::$name::is_available(),
                     )*
-                    #[allow(unreachable_patterns)] // Every row's, unless this target lacks its family.
+                    // Rows whose family this target lacks.
+                    #[allow(unreachable_patterns)]
                     _ => false,
                 }
             }
@@ -61,9 +63,9 @@ impl Drop for Restore {
 }
 
 impl Backend {
-    /// The back-end that kernels called from this thread use: the one forced by [`Backend::run`], or the one
-    /// `CIPHERVEC_BACKEND` names, or the best available. Read once a process; a bad name in the variable is
-    /// ignored here and reported by [`Backend::from_env`].
+    /// The back-end that kernels called from this thread use: the one forced by [`Backend::run`],
+    /// or the one `CIPHERVEC_BACKEND` names, or the best available. Read once a process; a bad name
+    /// in the variable is ignored here and reported by [`Backend::from_env`].
     pub fn current() -> Backend {
         static CHOSEN: OnceLock<Backend> = OnceLock::new();
         FORCED.with(Cell::get).unwrap_or_else(|| {
@@ -114,7 +116,8 @@ impl Backend {
         ALL.iter().copied().filter(|b| b.is_available()).collect()
     }
 
-    /// Runs `work` with every kernel it calls from this thread on this back-end; for tests and benches.
+    /// Runs `work` with every kernel it calls from this thread on this back-end; for tests and
+    /// benches.
     ///
     /// # Errors
     /// [`ArithError::Backend`] when this processor cannot run it.

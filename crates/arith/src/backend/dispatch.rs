@@ -1,7 +1,7 @@
-//! Dispatch: a back-end and a kernel's arguments enter, that back-end's kernel runs. Both sides run it.
+//! Dispatch: a back-end and a kernel's arguments enter, that back-end's kernel runs. Both sides.
 //!
-//! Every operation is listed once, with the signature that it has in the module of the same name of every back-end. Each
-//! becomes one match, whose arms are the rows of `table.rs`.
+//! Every operation is listed once, with the signature that it has in the module of the same name of
+//! every back-end. Each becomes one match, whose arms are the rows of `table.rs`.
 #![allow(unsafe_code)]
 
 use std::sync::OnceLock;
@@ -55,7 +55,10 @@ macro_rules! constant {
 
 /// Operations of a module, on the back-end that is current.
 macro_rules! on_current {
-    ($module:ident: $(fn $kernel:ident($($argument:ident: $kind:ty),* $(,)?) $(-> $result:ty)?;)*) => {
+    (
+        $module:ident:
+        $(fn $kernel:ident($($argument:ident: $kind:ty),* $(,)?) $(-> $result:ty)?;)*
+    ) => {
         $(
             pub(crate) fn $kernel($($argument: $kind),*) $(-> $result)? {
                 with_back_ends!(call (Backend::current(), $module $kernel ($($argument),*)))
@@ -250,7 +253,8 @@ pub(crate) mod ntt {
 
     macro_rules! define_roots {
         (() $($(#[$doc:meta])* $variant:ident, $name:ident, $family:ident, $arch:literal;)*) => {
-            /// A transform's roots as every back-end multiplies by them, each made when that back-end first runs it.
+            /// A transform's roots as every back-end multiplies by them, each made when that
+            /// back-end first runs it.
             #[derive(Clone, Debug, Default)]
             pub(crate) struct Roots {
                 portable: OnceLock<portable::ntt::Roots>,

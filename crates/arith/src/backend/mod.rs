@@ -1,8 +1,9 @@
-//! Back-ends: families of kernels for one instruction set each, of which one is chosen at run time. Both sides run it.
+//! Back-ends: families of kernels, one for an instruction set, chosen at run time. Both sides.
 //!
-//! `table.rs` lists the back-ends, `dispatch.rs` the operations. A back-end is a folder with a module for each kind of
-//! operation, as in `portable`; what it has no kernel for it re-exports from another. `shared` has the shapes that vector
-//! kernels of any width are written in, `operands` what kernels read.
+//! `table.rs` lists the back-ends, `dispatch.rs` the operations. A back-end is a folder with a
+//! module for each kind of operation, as in `portable`; what it has no kernel for it re-exports
+//! from another. `shared` has the shapes that vector kernels of any width are written in,
+//! `operands` what kernels read.
 
 pub mod buffer;
 mod choice;

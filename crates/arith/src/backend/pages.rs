@@ -1,4 +1,5 @@
-//! A large buffer enters, the system's advice to back it with huge pages leaves. Linux; elsewhere nothing happens.
+//! Huge pages: a large buffer enters, advice to back it with them leaves. Linux; elsewhere nothing
+//! happens.
 #![allow(unsafe_code)]
 
 /// Below this a huge page would be mostly air.
@@ -16,8 +17,8 @@ pub(crate) fn prefer_huge(bytes: &mut [u8]) {
     let skip = bytes.as_ptr().align_offset(PAGE);
     let Some(whole) = bytes.get_mut(skip..) else { return };
     let length = whole.len() / PAGE * PAGE;
-    // SAFETY: the range is whole pages inside a live, exclusively borrowed allocation, and this advice changes how they are
-    // backed, never what they hold.
+    // SAFETY: the range is whole pages inside a live, exclusively borrowed allocation, and this
+    // advice changes how they are backed, never what they hold.
     let _ = unsafe { libc::madvise(whole.as_mut_ptr().cast(), length, libc::MADV_HUGEPAGE) };
 }
 

@@ -1,18 +1,19 @@
-//! The table of back-ends: a row for each, from which their enum and every match over them are made.
+//! Table of back-ends: a row for each, from which their enum and every match over them are made.
 
-/// Hands the rows to `$then`, after `$arguments`. A row says what the back-end needs and is called in [`super::Backend`],
-/// the folder it lives in, which is its name too, the family's folder around that, and the `target_arch` that has the family.
+/// Hands the rows to `$then`, after `$arguments`. A row says what the back-end needs and is called
+/// in [`super::Backend`], the folder it lives in, which is its name too, the family's folder around
+/// that, and the `target_arch` that has the family.
 ///
-/// Slowest first: the last one that a processor can run is the one it uses. The portable back-end is not listed, since it
-/// is what is left when no row fits.
+/// Slowest first: the last one that a processor can run is the one it uses. The portable back-end
+/// is not listed, since it is what is left when no row fits.
 macro_rules! with_back_ends {
     ($then:ident $arguments:tt) => {
         $then! {
             $arguments
             /// x86-64 with AVX2 and FMA.
             Avx2, avx2, x86, "x86_64";
-            /// x86-64 with AVX-512 F but not all of the rest: multi-limb products in 512 bits, the other kernels as
-            /// with AVX2.
+            /// x86-64 with AVX-512 F but not all of the rest: multi-limb products in 512 bits, the
+            /// other kernels as with AVX2.
             Avx512f, avx512f, x86, "x86_64";
             /// x86-64 with AVX-512 F, DQ, BW, VL, IFMA and VBMI.
             Avx512, avx512, x86, "x86_64";

@@ -1,4 +1,5 @@
-//! Numbers modulo 2^255 − 19, five limbs of 51 bits. No branch depends on a value.
+//! Field of 2^255 − 19: elements enter and leave as five limbs of 51 bits. No branch depends on a
+//! value.
 
 use core::ops::{Add, Mul, Neg, Sub};
 
@@ -133,7 +134,8 @@ impl Field {
         ones250.square_times(5) * eleven
     }
 
-    /// Replaces every number by its inverse, at one inversion and three multiplications each. None may be zero.
+    /// Replaces every number by its inverse, at one inversion and three multiplications each. None
+    /// may be zero.
     pub fn invert_all(numbers: &mut [Field]) {
         let mut product = Field::ONE;
         let mut before = Vec::with_capacity(numbers.len());

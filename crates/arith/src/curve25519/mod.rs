@@ -1,8 +1,10 @@
-//! Affine points of edwards25519. Encodings of ristretto255 enter, coordinates to search among leave. Key owner's side.
+//! Points of edwards25519: ristretto255 encodings enter, affine coordinates to search among leave.
+//! Key owner's side.
 //!
-//! A group library keeps its coordinates to itself. A discrete logarithm is found by comparing millions of them, so
-//! here is what that takes and no more: one decoding, sums of points with the inversion shared by all of them, and
-//! [`Fan`], the x coordinates of many neighbours of a point at once. Keys and ciphertexts never come here.
+//! A group library keeps its coordinates to itself. A discrete logarithm is found by comparing
+//! millions of them, so here is what that takes and no more: one decoding, sums of points with the
+//! inversion shared by all of them, and [`Fan`], the x coordinates of many neighbours of a point at
+//! once. Keys and ciphertexts never come here.
 
 mod field;
 
@@ -21,8 +23,8 @@ impl Point {
     /// The neutral element.
     pub const IDENTITY: Point = Point { x: Field::ZERO, y: Field::ONE };
 
-    /// One of the four points that a canonical ristretto255 encoding stands for (RFC 9496, section 4.3.1); they
-    /// differ by points of order 4.
+    /// One of the four points that a canonical ristretto255 encoding stands for (RFC 9496, section
+    /// 4.3.1); they differ by points of order 4.
     pub fn from_ristretto(bytes: &[u8; 32]) -> Option<Point> {
         let s = Field::from_bytes(bytes).filter(|s| !s.is_negative())?;
         let square = s.square();
@@ -40,7 +42,8 @@ impl Point {
 
     /// Four times the point: the same for all the points that an encoding stands for.
     pub fn quadruple(self) -> Point {
-        // Doubling in projective coordinates, "dbl-2008-bbjlp" of the Explicit-Formulas Database at a = -1.
+        // Doubling in projective coordinates, "dbl-2008-bbjlp" of the Explicit-Formulas Database at
+        // a = -1.
         let (mut x, mut y, mut z) = (self.x, self.y, Field::ONE);
         for _ in 0..2 {
             let (xx, yy) = (x.square(), y.square());
@@ -92,7 +95,8 @@ impl Shift {
         Shift { at, dxy: Field::D * at.x * at.y }
     }
 
-    /// `k = d x₁ x₂ y₁ y₂`; `1 + k` and `1 − k` divide the coordinates of the sum. Neither is ever zero.
+    /// `k = d x₁ x₂ y₁ y₂`; `1 + k` and `1 − k` divide the coordinates of the sum. Neither is ever
+    /// zero.
     fn k(&self, xy: Field) -> Field {
         self.dxy * xy
     }
@@ -133,9 +137,11 @@ impl Fan {
         self.points[index - 1].0
     }
 
-    /// The x coordinates of `center ± 1 step`, `center ± 2 steps`, …: the sum and the difference of each multiple.
+    /// The x coordinates of `center ± 1 step`, `center ± 2 steps`, …: the sum and the difference of
+    /// each multiple.
     ///
-    /// Sum and difference share their denominators, `(1 + k)(1 − k)`, so a coordinate costs 5.5 multiplications.
+    /// Sum and difference share their denominators, `(1 + k)(1 − k)`, so a coordinate costs 5.5
+    /// multiplications.
     pub fn around(&self, center: Point, out: &mut Vec<(Field, Field)>) {
         let shift = Shift::new(center);
         let mut inverses: Vec<Field> =

@@ -1,4 +1,5 @@
-//! A base and a length of exponents enter, a table leaves that raises the base to any of them without a squaring.
+//! Fixed-base comb: a base enters, a table leaves that raises it to any exponent without a
+//! squaring. Both sides.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -33,8 +34,9 @@ impl Drop for Comb {
 }
 
 impl Comb {
-    /// Windows of five bits: four or six came out dearer on every back-end. Reading all 32 entries of a window makes a
-    /// power a tenth (512 bits) to two fifths (plain code) slower than reading the one that is needed.
+    /// Windows of five bits: four or six came out dearer on every back-end. Reading all 32 entries
+    /// of a window makes a power a tenth (512 bits) to two fifths (plain code) slower than reading
+    /// the one that is needed.
     pub const WINDOW: u32 = 5;
 
     /// The table for exponents below `2^exponent_bits`, with windows that suit [`Comb::pow`].
@@ -101,8 +103,9 @@ impl Comb {
         8 * self.table.len()
     }
 
-    /// The base to the power of `rows * columns` exponents, row after row, each [`Comb::exponent_words`] words. Every
-    /// read touches all entries of its window, so the time does not depend on the exponents.
+    /// The base to the power of `rows * columns` exponents, row after row, each
+    /// [`Comb::exponent_words`] words. Every read touches all entries of its window, so the time
+    /// does not depend on the exponents.
     ///
     /// # Panics
     /// For another number of words.
@@ -110,8 +113,8 @@ impl Comb {
         self.powers(rows, columns, exponents, Reads::All)
     }
 
-    /// The same, reading only the entries it needs: another process on the same processor can learn the exponents from
-    /// the cache lines that were touched.
+    /// The same, reading only the entries it needs: another process on the same processor can learn
+    /// the exponents from the cache lines that were touched.
     ///
     /// # Panics
     /// For another number of words.
@@ -153,7 +156,8 @@ impl Comb {
         powers
     }
 
-    /// Up to four powers as one row: the lanes share the windows of each, and what they gathered is multiplied last.
+    /// Up to four powers as one row: the lanes share the windows of each, and what they gathered is
+    /// multiplied last.
     fn few_powers(&self, count: usize, exponents: &[u64], reads: Reads) -> Residues {
         let (size, width) = (self.modulus.rows(), self.modulus.format.width);
         let words = self.exponent_words();
@@ -169,7 +173,8 @@ impl Comb {
                 for share in 0..shares {
                     let position = share * steps + step;
                     let Some(table) = self.table.chunks(entries).nth(position) else {
-                        // Windows past the last one are zero: their factor is the first entry of any window.
+                        // Windows past the last one are zero: their factor is the first entry of
+                        // any window.
                         set_lane(
                             width,
                             &mut factor,

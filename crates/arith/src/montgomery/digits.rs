@@ -1,4 +1,5 @@
-//! Numbers as 64-bit words and as a back-end's limbs: one enters, the other leaves. Time depends on lengths only.
+//! Radix conversion: numbers enter as 64-bit words and leave as a back-end's limbs, or the other
+//! way. Time depends on lengths only.
 
 use crate::backend::operands::montgomery::LimbFormat;
 
@@ -68,8 +69,8 @@ pub(super) fn sub_masked(a: &mut [u64], b: &[u64], mask: u64) -> u64 {
     borrow
 }
 
-/// Brings `value`, two's complement in `[-n, 2n)` with a word to spare, into `[0, n)`; what was added to or taken from
-/// the next digit for it: -1, 0 or 1. `spare` is as long as `value`.
+/// Brings `value`, two's complement in `[-n, 2n)` with a word to spare, into `[0, n)`; what was
+/// added to or taken from the next digit for it: -1, 0 or 1. `spare` is as long as `value`.
 pub(super) fn settle(value: &mut [u64], n: &[u64], spare: &mut [u64]) -> i64 {
     let negative = 0u64.wrapping_sub(value[value.len() - 1] >> 63);
     let mut carry = 0;

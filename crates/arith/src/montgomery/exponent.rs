@@ -1,4 +1,5 @@
-//! Residues and exponents enter, powers leave, in a time that depends on the exponents' length alone.
+//! Exponentiation: residues and exponents enter, powers leave, in a time that depends on lengths
+//! alone. Key owner's side.
 
 use super::digits::window;
 use super::group::{LANES, wipe};
@@ -6,7 +7,8 @@ use super::residues::Residues;
 use super::scratch::Scratch;
 use crate::backend::operands::montgomery::Row;
 
-/// Bits that one multiplication takes of an exponent, balancing the table against the multiplications saved.
+/// Bits that one multiplication takes of an exponent, balancing the table against the
+/// multiplications saved.
 fn window_bits(exponent_bits: usize) -> u32 {
     match exponent_bits {
         0..=64 => 3,
@@ -16,8 +18,8 @@ fn window_bits(exponent_bits: usize) -> u32 {
 }
 
 impl Residues {
-    /// Every element to the power of one exponent, given in words, least significant first. The time depends on the
-    /// number of words, not on their value.
+    /// Every element to the power of one exponent, given in words, least significant first. The
+    /// time depends on the number of words, not on their value.
     pub fn pow(&self, exponent: &[u64]) -> Residues {
         let (rows, columns) = (self.rows(), self.columns());
         if Residues::wastes_lanes(rows, columns) {
@@ -26,8 +28,8 @@ impl Residues {
         self.powers(64 * exponent.len(), |_, _, start, bits| window(exponent, start, bits))
     }
 
-    /// Every element to the power of an exponent of its own: `exponents` holds equally many words for each, row after
-    /// row. The time depends on the number of words, not on their value.
+    /// Every element to the power of an exponent of its own: `exponents` holds equally many words
+    /// for each, row after row. The time depends on the number of words, not on their value.
     ///
     /// # Panics
     /// If the words cannot be shared out equally.

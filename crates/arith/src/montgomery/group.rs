@@ -1,4 +1,4 @@
-//! The limbs of one residue enter a group of eight, or leave it: where lanes lie in rows.
+//! Lanes of a group: the limbs of one residue enter a group of eight, or leave it. Both sides.
 
 use crate::backend::operands::montgomery::Row;
 use zeroize::Zeroize;
@@ -11,7 +11,8 @@ pub(super) fn wipe(rows: &mut [Row]) {
     rows.iter_mut().for_each(|row| row.0.zeroize());
 }
 
-/// Where the limbs of one residue lie in a group of `rows` rows whose limbs come `width` side by side.
+/// Where the limbs of one residue lie in a group of `rows` rows whose limbs come `width` side by
+/// side.
 fn places(width: usize, rows: usize, lane: usize) -> impl Iterator<Item = usize> {
     let first = lane / width * width * rows + lane % width;
     (0..rows).map(move |row| first + row * width)

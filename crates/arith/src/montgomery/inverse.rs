@@ -1,4 +1,5 @@
-//! Residues enter, their inverses leave: one inversion for all of them, three multiplications for each.
+//! Batch inversion: residues enter, their inverses leave, by one inversion and three
+//! multiplications each. Both sides.
 
 use std::sync::Arc;
 
@@ -16,7 +17,8 @@ impl Residues {
     /// The inverse of every element (Montgomery's trick). The time depends on the elements.
     ///
     /// # Errors
-    /// [`ArithError::NotInvertible`] naming the first element, row after row, that shares a factor with `n`.
+    /// [`ArithError::NotInvertible`] naming the first element, row after row, that shares a factor
+    /// with `n`.
     pub fn inverse_vartime(&self) -> Result<Residues, ArithError> {
         let (modulus, columns) = (self.modulus(), self.columns());
         let groups = self.rows() * self.groups_a_row();
@@ -105,8 +107,8 @@ fn inverse_of_lanes(
     Ok(Some(inverses))
 }
 
-/// The inverse of the residue in lane 0: modulo `n` by the extended Euclidean algorithm, then doubling the digits that
-/// are right by Newton's `y (2 - x y)`.
+/// The inverse of the residue in lane 0: modulo `n` by the extended Euclidean algorithm, then
+/// doubling the digits that are right by Newton's `y (2 - x y)`.
 fn inverse_of_one(
     modulus: &Arc<PowerModulus>,
     group: &[Row],

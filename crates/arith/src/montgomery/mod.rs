@@ -1,8 +1,10 @@
-//! Multi-limb residues and exponents enter, their products and powers leave; eight residues at a time. Both sides.
+//! Montgomery arithmetic: multi-limb residues and exponents enter, products and powers leave, eight
+//! at a time. Both sides.
 //!
-//! [`PowerModulus`] is `Z/n^k` with elements as `k` digits in base `n`, which makes a product modulo `n^2` cost five
-//! eighths of one modulo any other number of that length. [`Residues`] is a table of elements in Montgomery form.
-//! Names ending in `_vartime` take a time that depends on their arguments; everything else only on lengths.
+//! [`PowerModulus`] is `Z/n^k` with elements as `k` digits in base `n`, which makes a product
+//! modulo `n^2` cost five eighths of one modulo any other number of that length. [`Residues`] is a
+//! table of elements in Montgomery form. Names ending in `_vartime` take a time that depends on
+//! their arguments; everything else only on lengths.
 
 mod comb;
 mod digits;
@@ -10,12 +12,12 @@ mod exponent;
 mod group;
 mod inverse;
 mod modulus;
-mod multi;
+mod multi_exp;
+mod multi_pow;
 mod recode;
 mod residues;
 mod scratch;
 mod single_column;
-mod wide;
 
 pub use comb::Comb;
 pub use group::LANES;

@@ -1,4 +1,5 @@
-//! An odd number and a power enter, everything that arithmetic modulo that power precomputes leaves.
+//! Power modulus: an odd number and a power enter, all that arithmetic modulo it precomputes
+//! leaves. Both sides.
 
 use std::sync::Arc;
 
@@ -17,12 +18,14 @@ pub const MIN_BITS: u32 = 64;
 pub const MAX_BITS: u32 = 12_288;
 /// Most digits of an element.
 pub const MAX_DIGITS: usize = 4;
-/// Bits by which the limbs are longer than the modulus, so that digits may stay unreduced between products.
+/// Bits by which the limbs are longer than the modulus, so that digits may stay unreduced between
+/// products.
 const SLACK: u32 = 10;
 
 /// Arithmetic in `Z/n^k` for odd `n`: elements are `k` digits in base `n`, least significant first.
 ///
-/// Bound to the back-end that was current when it was made. Wiped on drop: the modulus may be secret.
+/// Bound to the back-end that was current when it was made. Wiped on drop: the modulus may be
+/// secret.
 pub struct PowerModulus {
     pub(super) backend: Backend,
     pub(super) format: LimbFormat,
@@ -78,7 +81,8 @@ impl PowerModulus {
 
         let mut n = vec![0; limbs];
         to_limbs(&format, &modulus, &mut n);
-        // Newton's iteration: every step doubles the bits of 1/n, from the three that n itself gives.
+        // Newton's iteration: every step doubles the bits of 1/n, from the three that n itself
+        // gives.
         let mut inverse = modulus[0];
         for _ in 0..5 {
             inverse = inverse.wrapping_mul(2u64.wrapping_sub(modulus[0].wrapping_mul(inverse)));
@@ -166,8 +170,9 @@ fn twice(element: &mut [u64], n: &[u64]) {
     }
 }
 
-/// `c n - R` and `c (n - 1) - R` for `c = ceil(R / (n - 1))`, in limbs that are all at least the radix less one: each is
-/// lent a radix by the next, and the last of the debts is paid with the `R` that was left out.
+/// `c n - R` and `c (n - 1) - R` for `c = ceil(R / (n - 1))`, in limbs that are all at least the
+/// radix less one: each is lent a radix by the next, and the last of the debts is paid with the `R`
+/// that was left out.
 fn offsets(format: &LimbFormat, n: &[u64], limbs: usize) -> Option<[Vec<u64>; 2]> {
     let bits = format.radix as usize * limbs;
     let mut power = vec![0; bits / 64 + 1];

@@ -1,4 +1,5 @@
-//! Signed-digit recoding: small weights enter, the digits of all of them leave, of the width that costs least.
+//! Signed-digit recoding: small weights enter, their digits leave, of the width that costs least.
+//! The server's side.
 
 /// Widest digit that is considered.
 const MAX_WINDOW: u32 = 12;
@@ -42,7 +43,8 @@ fn signed_digit(rest: &mut u128, window: u32) -> i16 {
     digit
 }
 
-/// Digits that `largest` and anything below it need: `c` digits reach `2^(w-1) (1 + 2^w + ... + 2^(w(c-1)))`.
+/// Digits that `largest` and anything below it need: `c` digits reach
+/// `2^(w-1) (1 + 2^w + ... + 2^(w(c-1)))`.
 fn positions(largest: u64, window: u32) -> usize {
     let (mut reach, mut count) = (0u128, 0);
     while reach < u128::from(largest) {

@@ -1,4 +1,5 @@
-//! A table of elements of `Z/n^k` enters and leaves as base-`n` digits; in between it is held in Montgomery form.
+//! Residues: elements of `Z/n^k` enter and leave as base-`n` digits, and are held in Montgomery
+//! form. Both sides.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,8 +14,9 @@ use super::scratch::Scratch;
 use crate::backend::operands::montgomery::Row;
 use crate::error::ArithError;
 
-/// Elements of `Z/n^k`, `rows x columns`. Eight columns of a row are worked on at once, so a single row of many columns
-/// costs as much as it should and a single column eight times that. Wiped on drop.
+/// Elements of `Z/n^k`, `rows x columns`. Eight columns of a row are worked on at once, so a single
+/// row of many columns costs as much as it should and a single column eight times that. Wiped on
+/// drop.
 #[derive(Clone)]
 pub struct Residues {
     modulus: Arc<PowerModulus>,
@@ -40,7 +42,8 @@ impl Residues {
     /// Reads `rows * columns` elements, row after row, each [`PowerModulus::element_words`] words.
     ///
     /// # Errors
-    /// [`ArithError::Length`] for another number of words, [`ArithError::NotReduced`] for a digit of `n` or more.
+    /// [`ArithError::Length`] for another number of words, [`ArithError::NotReduced`] for a digit
+    /// of `n` or more.
     pub fn from_digits(
         modulus: &Arc<PowerModulus>,
         rows: usize,
@@ -110,7 +113,8 @@ impl Residues {
         Residues { modulus: Arc::clone(modulus), rows, columns, data }
     }
 
-    /// Whether nothing but ones was ever put in: ones that were computed may be represented otherwise.
+    /// Whether nothing but ones was ever put in: ones that were computed may be represented
+    /// otherwise.
     pub(super) fn is_one(&self) -> bool {
         let groups = self.data.chunks(self.modulus.rows());
         groups.flat_map(|group| group.iter().zip(&self.modulus.one)).all(|(a, b)| a.0 == b.0)
@@ -178,8 +182,8 @@ impl Residues {
         );
     }
 
-    /// Multiplies every element by the one in its place in `other`, which has the same shape, or one row that serves
-    /// every row, or one element that serves all.
+    /// Multiplies every element by the one in its place in `other`, which has the same shape, or
+    /// one row that serves every row, or one element that serves all.
     ///
     /// # Panics
     /// For any other shape, and for another modulus.
@@ -226,7 +230,8 @@ impl Residues {
         spread(width, &limbs)
     }
 
-    /// The table that holds at (`row`, `column`) what `source` says: another table's row and column.
+    /// The table that holds at (`row`, `column`) what `source` says: another table's row and
+    /// column.
     pub(super) fn gather<'a>(
         modulus: &Arc<PowerModulus>,
         rows: usize,

@@ -1,4 +1,5 @@
-//! Groups of eight residues enter, their products leave: the kernels with their scratch memory.
+//! Montgomery scratch: groups of eight residues enter, products leave; the kernels with their
+//! memory. Both sides.
 
 use super::group::wipe;
 use super::modulus::PowerModulus;

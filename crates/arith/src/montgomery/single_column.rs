@@ -1,8 +1,10 @@
-//! One column of residues and small signed weights enter, one product of powers leaves: the eight lanes share its work.
+//! Single-column multi-exponentiation: one column of residues and small signed weights enter, one
+//! product of powers leaves: the eight lanes share its work.
 //!
-//! A digit position and a sign are a stream: the residues whose weight has a digit of that sign there, each with its
-//! bucket. Streams do not depend on each other, so every lane takes one, or a part of one while there are fewer than
-//! eight. All lanes then close their buckets at once, and only `2 positions` results are left to be raised and joined.
+//! A digit position and a sign are a stream: the residues whose weight has a digit of that sign
+//! there, each with its bucket. Streams do not depend on each other, so every lane takes one, or a
+//! part of one while there are fewer than eight. All lanes then close their buckets at once, and
+//! only `2 positions` results are left to be raised and joined.
 
 use super::group::{LANES, copy_lane, lane, set_lane};
 use super::modulus::PowerModulus;
@@ -31,8 +33,9 @@ pub(super) fn recode(weights: &[i64]) -> Recoded {
 /// What one lane gathers, in order: a residue's index and its bucket, from 0.
 type Work = Vec<(usize, usize)>;
 
-/// The product of residue `i` to the power of weight `i` as two factors: lane 0 of the first is what positive digits
-/// gave, lane 0 of the second what negative ones gave. `residue` names a group and a lane for every index.
+/// The product of residue `i` to the power of weight `i` as two factors: lane 0 of the first is
+/// what positive digits gave, lane 0 of the second what negative ones gave. `residue` names a group
+/// and a lane for every index.
 pub(super) fn product_of_powers<'a>(
     modulus: &PowerModulus,
     recoded: &Recoded,
@@ -58,7 +61,8 @@ pub(super) fn product_of_powers<'a>(
         sums.push(close(&mut scratch, modulus, &buckets));
     }
 
-    // Horner over the positions, from the highest one on: lane 0 for the positive digits, lane 1 for the negative.
+    // Horner over the positions, from the highest one on: lane 0 for the positive digits, lane 1
+    // for the negative.
     scratch.lanes = 2;
     let mut product = modulus.one.clone();
     let mut factor = modulus.one.clone();
@@ -88,7 +92,8 @@ fn signs(digits: &[i16]) -> [Work; 2] {
     [of(1), of(-1)]
 }
 
-/// Every lane's buckets: `buckets` times the limbs of a residue, lane after lane; `None` for one that stayed empty.
+/// Every lane's buckets: `buckets` times the limbs of a residue, lane after lane; `None` for one
+/// that stayed empty.
 struct Buckets {
     limbs: Vec<u64>,
     used: Vec<bool>,

@@ -1,4 +1,4 @@
-//! The choice of a back-end, the aligned buffer, and scans on several threads.
+//! Back-end choice, the aligned buffer, and scans on several threads.
 
 use ciphervec_arith::backend::BACKEND_VARIABLE;
 use ciphervec_arith::matmul::{scan_u32, scan_u32_batch};

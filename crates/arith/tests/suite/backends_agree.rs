@@ -1,4 +1,5 @@
-//! Every kernel on every back-end this processor has, bit for bit against portable: odd sizes, edge values, random ones.
+//! Back-ends: every kernel on every one this processor has, bit for bit against portable: odd
+//! sizes, edge values, random ones.
 
 use ciphervec_arith::matmul::{
     STRIP, STRIP_BYTES, pack50, ring_scan_strip, scan_u24, scan_u24_batch, scan_u32,
@@ -111,7 +112,8 @@ fn centred_residues_of_another_modulus() {
     }
 }
 
-/// Permutations of `n` places: none, reversed, one that moves whole blocks of eight as automorphisms do, a mixed one.
+/// Permutations of `n` places: none, reversed, one that moves whole blocks of eight as
+/// automorphisms do, a mixed one.
 fn permutations(n: usize) -> Vec<Vec<u32>> {
     let blocks =
         |i: usize| if n.is_multiple_of(8) { (n - 8 - i / 8 * 8) + (3 * i + 5) % 8 } else { i };
@@ -291,7 +293,8 @@ fn ring_scans() {
         (1, 4096, 1),
     ] {
         let mut data = bytes(blocks * nodes * STRIP_BYTES, 31);
-        // The last block holds the largest packed value throughout: the sums then are as large as they can be.
+        // The last block holds the largest packed value throughout: the sums then are as large as
+        // they can be.
         let start = data.len() - if blocks > 0 { nodes * STRIP_BYTES } else { 0 };
         data[start..].fill(0xff);
         let queries: Vec<Vec<u64>> =
@@ -349,7 +352,11 @@ proptest! {
     }
 
     #[test]
-    fn scans(rows in 1usize..150, dim in 0usize..40, query in proptest::collection::vec(any::<i32>(), 40)) {
+    fn scans(
+        rows in 1usize..150,
+        dim in 0usize..40,
+        query in proptest::collection::vec(any::<i32>(), 40),
+    ) {
         agree("u32", || {
             let mut out = vec![0; rows];
             scan_u32(&bytes(4 * rows * dim, 41), rows, dim, &query[..dim], &mut out);

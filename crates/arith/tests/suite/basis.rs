@@ -1,4 +1,4 @@
-//! Conversions between bases against integers written out in words, on every back-end.
+//! Basis conversion against integers written out in words, on every back-end.
 
 use ciphervec_arith::{ArithError, Backend, BasisConversion, Modulus, Stream, ntt_primes};
 
@@ -65,7 +65,8 @@ fn numbers(product: &Natural, count: usize) -> Vec<(Natural, bool)> {
         let mut bytes = vec![0; 8 * largest.len()];
         stream.fill(&mut bytes);
         let words = bytes.as_chunks::<8>().0.iter().map(|&b| u64::from_le_bytes(b)).collect();
-        // A quarter of the words' range and less stays below half of the product wherever its top word is.
+        // A quarter of the words' range and less stays below half of the product wherever its top
+        // word is.
         let drop = 64 - product.last().map_or(0, |top| top.ilog2());
         let number = shifted_down(&words, drop + 2 + out.len() as u32 % 50);
         out.push((number, bytes[0] % 2 == 1));
@@ -142,7 +143,8 @@ fn doubtful_integers_stay_congruent_on_every_back_end_alike() {
         let mut out: Vec<&mut [u64]> = output.iter_mut().map(Vec::as_mut_slice).collect();
         backend.run(|| conversion.convert(&views, &mut out)).expect("available");
         for (i, (x, negative)) in numbers.iter().enumerate() {
-            // x, or x - Q for a positive and x + Q for a negative one: |x - Q| = Q - |x|, of the other sign.
+            // x, or x - Q for a positive and x + Q for a negative one: |x - Q| = Q - |x|, of the
+            // other sign.
             let other = minus(&product, x);
             let same = to.iter().zip(&output).all(|(&p, o)| o[i] == residue(x, *negative, p));
             let wrapped =

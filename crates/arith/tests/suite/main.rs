@@ -1,4 +1,5 @@
-//! Every test of this crate's interface in one binary: linked once, and run again on every back-end.
+//! Every test of this crate's interface in one binary: linked once, and run again on every
+//! back-end.
 
 mod backend;
 mod backends_agree;

@@ -1,4 +1,5 @@
-//! Modular arithmetic against 128-bit division, primes against known ones, pairs of primes against 128-bit integers.
+//! Modular arithmetic against 128-bit division, primes against known ones, pairs of primes against
+//! 128-bit integers.
 
 use ciphervec_arith::{ArithError, Modulus, NttTable, RnsPair, Stream, is_prime, ntt_primes};
 use proptest::prelude::*;
@@ -91,7 +92,8 @@ fn decides_primality() {
     for exponent in [13, 17, 19, 31, 61] {
         assert!(is_prime((1 << exponent) - 1));
     }
-    // 2^59 - 1 = 179951 * ..., strong pseudoprimes to the first bases (Pomerance, Selfridge, Wagstaff; Jaeschke).
+    // 2^59 - 1 = 179951 * ..., strong pseudoprimes to the first bases (Pomerance, Selfridge,
+    // Wagstaff; Jaeschke).
     for composite in [(1 << 59) - 1, 3_215_031_751, 3_474_749_660_383, 341_550_071_728_321] {
         assert!(!is_prime(composite), "{composite}");
     }
@@ -144,7 +146,13 @@ fn pairs_lift_to_the_centred_integer() {
 
 proptest! {
     #[test]
-    fn random_operands_agree_with_division(q in 2u64..1 << 62, a: u64, b: u64, wide: u128, exponent in 0u64..64) {
+    fn random_operands_agree_with_division(
+        q in 2u64..1 << 62,
+        a: u64,
+        b: u64,
+        wide: u128,
+        exponent in 0u64..64,
+    ) {
         let m = modulus(q);
         let (x, y) = (a % q, b % q);
         prop_assert_eq!(m.reduce(a), x);

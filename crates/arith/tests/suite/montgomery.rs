@@ -293,8 +293,8 @@ fn weighted_products_are_exact() {
     });
 }
 
-/// Exponents of several words: random ones, ones that runs of equal bits make awkward, zero and the largest, and more
-/// bases than one batch of tables holds.
+/// Exponents of several words: random ones, ones that runs of equal bits make awkward, zero and the
+/// largest, and more bases than one batch of tables holds.
 #[test]
 fn products_of_wide_powers_are_exact() {
     everywhere(&SMALL, |fast, slow, numbers| {

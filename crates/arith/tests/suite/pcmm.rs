@@ -73,8 +73,8 @@ fn every_shape() {
 
 #[test]
 fn every_width() {
-    // At each width the sums of doubles and of 52-bit halves come as near to their limits as they may; 31 bits cut residues
-    // in three, 22 are the last that cut them in two.
+    // At each width the sums of doubles and of 52-bit halves come as near to their limits as they
+    // may; 31 bits cut residues in three, 22 are the last that cut them in two.
     let narrow = [2, 3, 65_537, (1 << 40) - 87].map(|q| Modulus::new(q).expect("a modulus"));
     let wide = [(1 << 50) - 27, (1 << 50) + 1, (1 << 62) - 1].map(|q| Modulus::new(q).expect("q"));
     for m in narrow.iter().chain(&wide) {
@@ -86,7 +86,8 @@ fn every_width() {
 
 #[test]
 fn sums_at_their_limits() {
-    // (q - 1) w for the largest weights, 9000 times: the largest sums that a row can have, in both signs.
+    // (q - 1) w for the largest weights, 9000 times: the largest sums that a row can have, in both
+    // signs.
     let q = (1u64 << 50) - 27;
     let m = Modulus::new(q).expect("a modulus");
     let columns = 9000;

@@ -9,7 +9,8 @@ fn m() -> Modulus {
     Modulus::new(Q).expect("a modulus")
 }
 
-/// `a X^e` one step at a time: multiplying by X moves everything up and turns the top coefficient around.
+/// `a X^e` one step at a time: multiplying by X moves everything up and turns the top coefficient
+/// around.
 fn shifted(a: &[u64], steps: usize) -> Vec<u64> {
     let mut out = a.to_vec();
     for _ in 0..steps {

@@ -1,4 +1,5 @@
-//! Samplers against pinned vectors, their own definition in integers, and the distributions they claim.
+//! Samplers against pinned vectors, their own definition in integers, and the distributions they
+//! claim.
 
 use ciphervec_arith::sample::GAUSSIAN_SIGMA;
 use ciphervec_arith::{Backend, GAUSSIAN_BOUND, Modulus, Stream};
@@ -15,7 +16,8 @@ fn fingerprint(bytes: impl IntoIterator<Item = u8>) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// The ChaCha20 block function as RFC 8439 section 2.3 writes it, independent of the crate behind [`Stream`].
+/// The ChaCha20 block function as RFC 8439 section 2.3 writes it, independent of the crate behind
+/// [`Stream`].
 fn block(key: &[u8; 32], counter: u32, nonce: &[u8; 12]) -> [u8; 64] {
     let word = |b: &[u8]| u32::from_le_bytes([b[0], b[1], b[2], b[3]]);
     let mut state = [0u32; 16];
@@ -69,7 +71,8 @@ fn streams_are_chacha20() {
     }
 }
 
-/// Own vectors, pinned when the formats were laid down: if one moves, stored segments cannot be opened any more.
+/// Own vectors, pinned when the formats were laid down: if one moves, stored segments cannot be
+/// opened any more.
 #[test]
 fn vectors_stay_where_they_are() {
     let m = Modulus::new(1_125_899_906_826_241).expect("a modulus");
@@ -174,7 +177,8 @@ fn gaussian_has_its_distribution() {
     assert!(variance_error < 6.0 * 10.24 * (2.0 / n).sqrt(), "variance {variance}");
 }
 
-/// The tail: how often |e| >= k, against the exact probability, as far out as four million samples reach.
+/// The tail: how often |e| >= k, against the exact probability, as far out as four million samples
+/// reach.
 #[test]
 fn gaussian_has_its_tail() {
     const COUNT: usize = 1 << 22;

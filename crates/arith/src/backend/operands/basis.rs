@@ -1,4 +1,4 @@
-//! Basis conversion tables: moduli and factors enter, what each arithmetic multiplies by leaves.
+//! Basis tables: moduli and factors enter, what each arithmetic multiplies by leaves. Both sides.
 
 use crate::modulus::{Modulus, Shoup};
 
@@ -21,14 +21,16 @@ pub(crate) struct Source {
     pub modulus: Modulus,
     /// `(Q / q)^-1 mod q`.
     pub inverse: Shoup,
-    /// `52` less the bits of `q`: a residue shifted by it and the ratio below are factors of 52 bits.
+    /// `52` less the bits of `q`: a residue shifted by it and the ratio below are factors of 52
+    /// bits.
     pub shift: u32,
     /// `floor(2^(103 - shift) / q)`, below `2^52`.
     pub ratio: u64,
 }
 
-/// A modulus that is converted to. A factor for every source, and `-Q` as the factor of `v`, which the kernels treat as
-/// one more `y_i`. Here in the form of every arithmetic, whichever the target's back-ends compute in.
+/// A modulus that is converted to. A factor for every source, and `-Q` as the factor of `v`, which
+/// the kernels treat as one more `y_i`. Here in the form of every arithmetic, whichever the
+/// target's back-ends compute in.
 #[derive(Clone, Debug)]
 #[allow(dead_code)]
 pub(crate) struct Target {
@@ -73,7 +75,8 @@ impl Target {
     }
 }
 
-/// `p^-1 mod 2^64`: every Newton step doubles the number of right bits, and an odd number inverts itself modulo 8.
+/// `p^-1 mod 2^64`: every Newton step doubles the number of right bits, and an odd number inverts
+/// itself modulo 8.
 fn inverse_of_odd(p: u64) -> u64 {
     (0..5).fold(p, |x, _| x.wrapping_mul(2u64.wrapping_sub(p.wrapping_mul(x))))
 }

@@ -1,4 +1,4 @@
-//! Layout of a matrix of words: the rows of a tile.
+//! Word layout: how many rows of a matrix a tile has. The server's side.
 
 /// Rows in a full tile.
 pub const TILE: usize = 64;

@@ -1,4 +1,4 @@
-//! Operands of the kernels: tables, layouts and constants that every back-end reads, defined below all of them.
+//! Operands: tables, layouts and constants that every back-end reads, defined below all of them.
 
 pub(crate) mod basis;
 pub(crate) mod matmul;

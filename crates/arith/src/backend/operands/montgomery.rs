@@ -1,7 +1,7 @@
-//! Multi-limb numbers as Montgomery kernels hold them: rows of limbs, and what a product knows of its modulus.
+//! Limbs: multi-limb numbers and moduli as Montgomery kernels hold them. Both sides.
 
-/// 64 bytes of a group of eight residues. A group is as many rows as a residue has limbs; in it the limbs of the first
-/// `WIDTH` residues come first, `WIDTH` of one weight side by side.
+/// 64 bytes of a group of eight residues. A group is as many rows as a residue has limbs; in it the
+/// limbs of the first `WIDTH` residues come first, `WIDTH` of one weight side by side.
 #[derive(Clone, Copy, Debug, Default, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, align(64))]
 pub(crate) struct Row(pub [u64; 8]);
@@ -17,8 +17,9 @@ pub(crate) struct Reduction {
     pub modulus: Vec<u64>,
     /// `-1 / n` modulo the radix.
     pub inverse: u64,
-    /// What keeps `S_t - m_{t-1}` from falling below zero, limb by limb, for `t = 1` and for `t > 1`; empty for signed
-    /// limbs. The first is a multiple `c n`, which adds `c` to the digit above; the second is less by that `c`.
+    /// What keeps `S_t - m_{t-1}` from falling below zero, limb by limb, for `t = 1` and for
+    /// `t > 1`; empty for signed limbs. The first is a multiple `c n`, which adds `c` to the digit
+    /// above; the second is less by that `c`.
     pub offsets: [Vec<u64>; 2],
 }
 

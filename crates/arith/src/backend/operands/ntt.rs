@@ -1,4 +1,5 @@
-//! Transform plan: a degree, a prime and a root of unity enter, the powers that back-ends make their tables of leave.
+//! Transform plan: a degree, a prime and a root enter, the powers that tables are made of leave.
+//! Both sides.
 
 use crate::modulus::{Modulus, Shoup};
 
@@ -12,9 +13,10 @@ pub(crate) struct NttPlan {
     pub fold: Option<Fold>,
 }
 
-/// What leads between N conjugate-invariant coefficients and a residue modulo `X^N - i`, `i = psi^N`. That is the left one
-/// of the two parts into which `X^2N + 1` splits, and the other says nothing new. Since `X^-j = -X^(2N-j) = -i X^(N-j)`
-/// there, its coefficient `j` is `b_j = a_j - i a_(N-j)`, and `a_0` alone at 0; `b_j + i b_(N-j) = 2 a_j` on the way back.
+/// What leads between N conjugate-invariant coefficients and a residue modulo `X^N - i`,
+/// `i = psi^N`. That is the left one of the two parts into which `X^2N + 1` splits, and the other
+/// says nothing new. Since `X^-j = -X^(2N-j) = -i X^(N-j)` there, its coefficient `j` is
+/// `b_j = a_j - i a_(N-j)`, and `a_0` alone at 0; `b_j + i b_(N-j) = 2 a_j` on the way back.
 #[derive(Clone, Debug)]
 pub(crate) struct Fold {
     /// `-i`.
@@ -30,9 +32,9 @@ impl NttPlan {
         self.modulus.inv(doubling * self.degree as u64).unwrap_or(1)
     }
 
-    /// Powers of psi and of its inverse, in tree order: entry `k` in `[2^j, 2^(j+1))` is the twiddle of block `k - 2^j` of
-    /// stage `j`. The conjugate-invariant transform is the subtree of node 2 of one of twice the size: node
-    /// `k = 2^d + t` here is node `2^(d+1) + t` there.
+    /// Powers of psi and of its inverse, in tree order: entry `k` in `[2^j, 2^(j+1))` is the
+    /// twiddle of block `k - 2^j` of stage `j`. The conjugate-invariant transform is the subtree of
+    /// node 2 of one of twice the size: node `k = 2^d + t` here is node `2^(d+1) + t` there.
     pub(crate) fn powers(&self) -> (Vec<u64>, Vec<u64>) {
         let big = if self.fold.is_some() { 2 * self.degree } else { self.degree };
         let shift = u32::BITS - big.trailing_zeros();

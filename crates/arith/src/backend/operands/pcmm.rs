@@ -1,4 +1,4 @@
-//! Weights of a plaintext matrix: integers enter, a matrix that was checked once leaves. The server's side.
+//! Weights: integers enter, a plaintext matrix that was checked once leaves. The server's side.
 
 use crate::error::ArithError;
 
@@ -18,8 +18,8 @@ impl Weights {
     /// `values` are row-major: row `k` says how much of each input goes into output `k`.
     ///
     /// # Errors
-    /// [`ArithError::Length`] unless there are `rows columns` values, [`ArithError::Weight`] when one is not below `2^31` in
-    /// magnitude.
+    /// [`ArithError::Length`] unless there are `rows columns` values, [`ArithError::Weight`] when
+    /// one is not below `2^31` in magnitude.
     pub fn new(rows: usize, columns: usize, values: &[i64]) -> Result<Self, ArithError> {
         if rows.checked_mul(columns) != Some(values.len()) {
             let expected = rows.saturating_mul(columns);

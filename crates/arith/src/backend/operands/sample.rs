@@ -1,4 +1,4 @@
-//! Discrete Gaussian: the table of tail probabilities that samplers compare keystream words with.
+//! Discrete Gaussian: the tail probabilities that keystream words are compared with. Both sides.
 
 /// Largest magnitude of a sample: beyond it lies less than `2^-64` of the distribution.
 pub const GAUSSIAN_BOUND: i32 = 29;
@@ -6,9 +6,10 @@ pub const GAUSSIAN_BOUND: i32 = 29;
 /// Its standard deviation parameter.
 pub const GAUSSIAN_SIGMA: f64 = 3.2;
 
-/// `round(2^63 P(|X| >= k))` for `k = 1 ..= 29`, where `P(X = x)` is proportional to `exp(-x^2 / (2 3.2^2))` over the
-/// integers, computed with 80 decimal digits. The next entry would round to zero. The statistical distance between what
-/// these integers define and the exact distribution, half the sum of the absolute differences, is below `2^-60`.
+/// `round(2^63 P(|X| >= k))` for `k = 1 ..= 29`, where `P(X = x)` is proportional to
+/// `exp(-x^2 / (2 3.2^2))` over the integers, computed with 80 decimal digits. The next entry would
+/// round to zero. The statistical distance between what these integers define and the exact
+/// distribution, half the sum of the absolute differences, is below `2^-60`.
 pub(crate) const GAUSSIAN_TAIL: [u64; GAUSSIAN_BOUND as usize] = [
     0x700a_d4bf_9b5e_0da8,
     0x51a5_da2b_fd90_0092,
@@ -48,7 +49,8 @@ pub(crate) const WIDE: usize = 1024;
 mod tests {
     use super::*;
 
-    /// The table against the definition in double precision, whose own error is far below the bounds asked for.
+    /// The table against the definition in double precision, whose own error is far below the
+    /// bounds asked for.
     #[test]
     fn tail_table_is_the_distribution() {
         let weight = |x: i32| (-f64::from(x * x) / (2.0 * GAUSSIAN_SIGMA * GAUSSIAN_SIGMA)).exp();

@@ -1,4 +1,4 @@
-//! Residues in one basis enter, residues in another leave, one word at a time.
+//! Basis conversion: residues in one basis enter, in another leave, one word at a time.
 
 use crate::backend::operands::basis::{ConversionTable, FRACTION_BITS, MAX_SOURCES};
 

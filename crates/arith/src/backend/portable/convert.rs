@@ -1,11 +1,13 @@
-//! Residues enter in one representation and leave in another, one word at a time and without branches.
+//! Representations: residues enter in one and leave in another, one word at a time, without
+//! branches.
 //!
 //! All of them are inlined into the vector back-ends, where the compiler widens them by itself.
 
 /// 2^52 as bits and as a number: OR-ing an integer below 2^52 into the bits adds it to the number.
 const EXPONENT_52: u64 = 0x4330_0000_0000_0000;
 const TWO_52: f64 = 4_503_599_627_370_496.0;
-/// 1.5 · 2^52: adding it rounds a double below 2^51 to the nearest integer, which then stands in its low bits.
+/// 1.5 · 2^52: adding it rounds a double below 2^51 to the nearest integer, which then stands in
+/// its low bits.
 const ROUND: f64 = 6_755_399_441_055_744.0;
 
 #[inline(always)]
@@ -53,7 +55,8 @@ pub(crate) fn lift_noisy(out: &mut [u64], values: &[i64], noise: &[i32], modulus
 
 #[inline(always)]
 pub(crate) fn switch_down(out: &mut [u32], poly: &[u64], modulus: u64) {
-    // Both factors are exact, so the product is off by 2^-28 of a step at most, on every machine alike.
+    // Both factors are exact, so the product is off by 2^-28 of a step at most, on every machine
+    // alike.
     let scale = f64::from(1u32 << 24) / modulus as f64;
     for (out, &value) in out.iter_mut().zip(poly) {
         let exact = f64::from_bits(value | EXPONENT_52) - TWO_52;

@@ -1,4 +1,5 @@
-//! One tile of `[dim][w]` words and one query enter, `w` wrapping inner products leave.
+//! Word scan: a tile of `[dim][w]` words and queries enter, `w` wrapping inner products of each
+//! leave.
 
 pub(crate) fn tile_u32(tile: &[u8], w: usize, query: &[i32], out: &mut [u32]) {
     out.fill(0);
@@ -31,7 +32,8 @@ pub(crate) fn tile_u64(tile: &[u8], w: usize, query: &[i64], out: &mut [u64]) {
 /// Queries in a block: a row of the tile stays in the first-level cache for any number.
 pub(crate) const QUERIES: usize = 16;
 
-/// One tile and packed queries (blocks of up to `block`, each `[dim][queries of the block]`), one output slice a query.
+/// One tile and packed queries (blocks of up to `block`, each `[dim][queries of the block]`), one
+/// output slice a query.
 macro_rules! batch {
     ($name:ident, $bytes:literal, $query:ty, $word:ty, $wide:expr, $mask:expr) => {
         pub(crate) fn $name(

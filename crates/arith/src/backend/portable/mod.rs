@@ -1,4 +1,4 @@
-//! Portable back-end: slices enter, results leave, by plain Rust; the reference that the others equal bit for bit.
+//! Portable back-end: plain Rust, the reference that the others equal bit for bit. Both sides.
 
 pub(crate) mod basis;
 pub(crate) mod convert;

@@ -1,6 +1,8 @@
-//! Limbs of residues enter, their Montgomery products leave; one residue at a time, signed limbs in base `2^60`.
+//! Montgomery products: limbs of residues enter and leave, one residue at a time, signed, in base
+//! `2^60`.
 //!
-//! Limbs lie in `[-2^59, 2^59)`. A column sums at most 511 products, each at most `2^118`, in 128 bits.
+//! Limbs lie in `[-2^59, 2^59)`. A column sums at most 511 products, each at most `2^118`, in 128
+//! bits.
 
 const WIDTH: usize = 1;
 const RADIX: u32 = 60;

@@ -1,4 +1,4 @@
-//! Residues and a table of roots enter, the transform in a lazy range leaves. Harvey's butterflies, one word at a time.
+//! Transform: residues and roots enter, values leave. Harvey's butterflies, one word at a time.
 
 use crate::backend::operands::ntt::NttPlan;
 use crate::modulus::{Modulus, Shoup};
@@ -8,8 +8,8 @@ use crate::modulus::{Modulus, Shoup};
 pub(crate) struct Roots {
     forward: Vec<Shoup>,
     inverse: Vec<Shoup>,
-    /// `N^-1`, or `(2N)^-1` before an unfolding, and that times the twiddle of the last inverse stage, which absorbs the
-    /// scaling.
+    /// `N^-1`, or `(2N)^-1` before an unfolding, and that times the twiddle of the last inverse
+    /// stage, which absorbs the scaling.
     scale: Shoup,
     scaled_last: Shoup,
 }
@@ -84,7 +84,8 @@ pub(crate) fn inverse<const LAZY: bool>(plan: &NttPlan, roots: &Roots, data: &mu
     }
 }
 
-/// `x_j + w x_(N-j)` for `0 < j < N`, between a conjugate-invariant polynomial and its residue; `[0, 4q)` to `[0, 4q)`.
+/// `x_j + w x_(N-j)` for `0 < j < N`, between a conjugate-invariant polynomial and its residue;
+/// `[0, 4q)` to `[0, 4q)`.
 fn fold_halves(modulus: &Modulus, data: &mut [u64], w: &Shoup) {
     let half = data.len() / 2;
     let (low, high) = data.split_at_mut(half);

@@ -1,4 +1,5 @@
-//! Rows of residues and signed weights enter, weighted sums in `[0, q)` leave, one word at a time.
+//! Plaintext matrix: rows of residues and signed weights enter, weighted sums leave, one word at a
+//! time.
 
 use crate::backend::operands::pcmm::Weights;
 use crate::modulus::Modulus;

@@ -1,6 +1,7 @@
-//! Residues in `[0, q)` enter, residues in `[0, q)` leave, one word at a time.
+//! Pointwise arithmetic: residues in `[0, q)` enter and leave, one word at a time.
 //!
-//! The three without products are inlined into the vector back-ends, where the compiler widens them by itself.
+//! The three without products are inlined into the vector back-ends, where the compiler widens them
+//! by itself.
 
 use crate::modulus::{Modulus, Shoup};
 
@@ -74,7 +75,8 @@ pub(crate) fn recentre_to(out: &mut [u64], poly: &[u64], from: &Modulus, to: &Mo
     }
 }
 
-/// `out = sum_j a_j b_j`; fifteen products below `2^124` add up to less than `2^128`, then one reduction.
+/// `out = sum_j a_j b_j`; fifteen products below `2^124` add up to less than `2^128`, then one
+/// reduction.
 pub(crate) fn dot(out: &mut [u64], a: &[&[u64]], b: &[&[u64]], m: &Modulus) {
     dot_from(0, out, a, b, m);
 }

@@ -1,4 +1,4 @@
-//! Packed 50-bit residues enter, words or sums of products leave.
+//! Ring scan: packed 50-bit residues enter, words or sums of products leave.
 
 use crate::backend::operands::ring::{GROUP, STRIP, STRIP_BYTES};
 use crate::modulus::Modulus;
@@ -28,7 +28,8 @@ pub(crate) fn unpack50(bytes: &[u8], out: &mut [u64]) {
     }
 }
 
-/// Coefficient `i` starts at bit `50 i`; its 50 bits and up to 6 before them fit eight bytes, read so as to end inside.
+/// Coefficient `i` starts at bit `50 i`; its 50 bits and up to 6 before them fit eight bytes, read
+/// so as to end inside.
 #[inline(always)]
 fn coefficient(packed: &[u8; 50], i: usize) -> u64 {
     let start = (50 * i / 8).min(50 - 8);
@@ -37,8 +38,8 @@ fn coefficient(packed: &[u8; 50], i: usize) -> u64 {
     (u64::from_le_bytes(word) >> (50 * i - 8 * start)) & MASK
 }
 
-/// All queries over a group of blocks before the next. Products are below `2^100` and there are at most `2^12` of them, so
-/// 128 bits hold a sum.
+/// All queries over a group of blocks before the next. Products are below `2^100` and there are at
+/// most `2^12` of them, so 128 bits hold a sum.
 pub(crate) fn scan(
     data: &[u8],
     nodes: usize,

@@ -1,8 +1,9 @@
-//! Keystream words enter, samples leave, without branches on secrets.
+//! Samplers: keystream words enter, samples leave, without branches on secrets.
 
 use crate::backend::operands::sample::{GAUSSIAN_TAIL, WIDE};
 
-/// Masks each word and moves those below `q` to the front, in order; returns how many. Variable time in the rejected.
+/// Masks each word and moves those below `q` to the front, in order; returns how many. Variable
+/// time in the rejected.
 pub(crate) fn accept(words: &mut [u64], mask: u64, q: u64) -> usize {
     let mut kept = 0;
     for i in 0..words.len() {
@@ -17,7 +18,8 @@ pub(crate) fn accept(words: &mut [u64], mask: u64, q: u64) -> usize {
 pub(crate) fn gaussian(words: &[u64], out: &mut [i32]) {
     for (e, &word) in out.iter_mut().zip(words) {
         let uniform = word & (u64::MAX >> 1);
-        // Both numbers are below 2^63: the sign of the difference is the comparison, with no branch to tempt a compiler.
+        // Both numbers are below 2^63: the sign of the difference is the comparison, with no branch
+        // to tempt a compiler.
         let magnitude: i32 =
             GAUSSIAN_TAIL.iter().map(|&t| (uniform.wrapping_sub(t) >> 63) as i32).sum();
         let sign = -((word >> 63) as i32);
@@ -25,7 +27,8 @@ pub(crate) fn gaussian(words: &[u64], out: &mut [i32]) {
     }
 }
 
-/// Wide blocks of keystream by a kernel of the back-end's own, which this one does not have: the caller's cipher goes on.
+/// Wide blocks of keystream by a kernel of the back-end's own, which this one does not have: the
+/// caller's cipher goes on.
 pub(crate) fn keystream(_: &[u8; 32], _: &[u8; 12], _: u32, _: &mut [[u8; WIDE]]) -> bool {
     false
 }

@@ -1,4 +1,5 @@
-//! Digits and keys enter, the two sums of a key switch leave; permutations of values; one word at a time.
+//! Key switch: digits and keys enter, its two sums leave; permutations of values; one word at a
+//! time.
 
 use crate::modulus::Modulus;
 
@@ -31,8 +32,8 @@ pub(crate) fn dot_pair_permuted(
     dot_pair_from(0, (out0, out1), digits, (keys0, keys1), |i| perm[i] as usize, m);
 }
 
-/// Both sums for the coefficients from `start` on that the outputs have room for. `place` says where in the digits the
-/// `i`-th of them is read.
+/// Both sums for the coefficients from `start` on that the outputs have room for. `place` says
+/// where in the digits the `i`-th of them is read.
 #[inline(always)]
 pub(crate) fn dot_pair_from(
     start: usize,

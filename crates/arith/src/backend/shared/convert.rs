@@ -1,4 +1,4 @@
-//! The conversions of the portable back-end, compiled once more for a vector instruction set.
+//! Representations: the portable conversions, compiled once more for a vector instruction set.
 
 macro_rules! widened_conversions {
     ($features:literal) => {

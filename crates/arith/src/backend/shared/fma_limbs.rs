@@ -1,9 +1,10 @@
-//! Multi-limb lanes whose limbs are doubles: the same for every vector width.
+//! FMA limbs: multi-limb lanes whose limbs are doubles, the same for every vector width.
 //!
-//! Signed limbs in base `2^52`, in `[-2^51, 2^51)`, so a product is at most `2^102` and `1.5 2^103 + ab` has a unit in the
-//! last place of `2^51`: a fused multiply-add rounds `ab` to `h 2^51`, and a second one gives the rest, at most `2^50`,
-//! exactly. Both are taken as the integers that their bit patterns are, up to a constant per product that is subtracted
-//! once a column. docs/avx512-notes.md, "Multi-limb products", says why signed limbs are needed for that.
+//! Signed limbs in base `2^52`, in `[-2^51, 2^51)`, so a product is at most `2^102` and
+//! `1.5 2^103 + ab` has a unit in the last place of `2^51`: a fused multiply-add rounds `ab` to
+//! `h 2^51`, and a second one gives the rest, at most `2^50`, exactly. Both are taken as the
+//! integers that their bit patterns are, up to a constant per product that is subtracted once a
+//! column. docs/avx512-notes.md, "Multi-limb products", says why signed limbs are needed for that.
 //!
 //! A back-end brings its vectors and instructions under common names.
 

@@ -1,17 +1,20 @@
-//! A tile and packed queries enter, sums in registers over a block of vectors and queries leave. The shape of the batch
-//! kernels; a back-end brings its loads and its arithmetic.
+//! Batch scan: a tile and packed queries enter, sums in registers over a block of vectors and
+//! queries leave. A back-end brings its loads and its arithmetic.
 
-/// Dimensions of a tile that one round over the queries covers: a slab of 256 KiB of 4-byte words stays in the
-/// second-level cache while every block of queries passes over it.
+/// Dimensions of a tile that one round over the queries covers: a slab of 256 KiB of 4-byte words
+/// stays in the second-level cache while every block of queries passes over it.
 pub(crate) const SLAB: usize = 1024;
 
-/// For every slab of dimensions and every block of queries: `vectors x queries` accumulators, one load of each vector and
-/// one broadcast of each query word a dimension. `$vector(row, j)` is vector `j` of a row of `$bytes` bytes.
+/// For every slab of dimensions and every block of queries: `vectors x queries` accumulators, one
+/// load of each vector and one broadcast of each query word a dimension. `$vector(row, j)` is
+/// vector `j` of a row of `$bytes` bytes.
 macro_rules! blocked {
     (
-        $name:ident, $features:literal, $query:ty => $word:ty, row $bytes:literal, lanes $lanes:literal,
-        groups $groups:literal of $vectors:literal, queries $($count:literal)+,
-        $zero:expr, $prepare:expr, $vector:ident, $broadcast:ident, $multiply:ident, $add:ident, $accumulate:ident
+        $name:ident, $features:literal, $query:ty => $word:ty,
+        row $bytes:literal, lanes $lanes:literal, groups $groups:literal of $vectors:literal,
+        queries $($count:literal)+,
+        $zero:expr, $prepare:expr, $vector:ident,
+        $broadcast:ident, $multiply:ident, $add:ident, $accumulate:ident
     ) => {
         #[target_feature(enable = $features)]
         pub(crate) fn $name(

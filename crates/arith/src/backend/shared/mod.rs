@@ -1,4 +1,5 @@
-//! Shapes of the vector kernels: what a back-end of any width fills in with its own vectors and instructions.
+//! Shapes of vector kernels: what a back-end of any width fills in with its vectors and
+//! instructions.
 
 pub(crate) mod convert;
 pub(crate) mod fma_limbs;

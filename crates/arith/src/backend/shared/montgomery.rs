@@ -1,11 +1,13 @@
-//! The shape of the multi-limb Montgomery products: columns of tiles, the same for every vector width and arithmetic.
+//! Montgomery products: columns of tiles of limbs, the same for every vector width and arithmetic.
 //!
-//! A back-end's lanes module gives a vector of limbs, an accumulator for one column and few operations on them; the
-//! macro below writes product and square over them with that back-end's instructions enabled. An element of
-//! `Z/n^k` is `k` digits in base `n`, a digit `limbs` limbs. With `S_t` the sum of the products of digits `i + j = t`,
-//! Montgomery's reduction finds `m_t` with `S_t + m_t n = R z_t`, so `S_t` is `R z_t - m_t n`: `z_t` is digit `t` of the
-//! product divided by `R`, and `-m_t` belongs to `S_{t+1}`. That makes 3 products and 2 reductions of half the length
-//! for `n^2`, 5 `limbs^2` limb products instead of the 8 of a product modulo a number twice as long.
+//! A back-end's lanes module gives a vector of limbs, an accumulator for one column and few
+//! operations on them; the macro below writes product and square over them with that back-end's
+//! instructions enabled. An element of `Z/n^k` is `k` digits in base `n`, a digit `limbs` limbs.
+//! With `S_t` the sum of the products of digits `i + j = t`, Montgomery's reduction finds `m_t`
+//! with `S_t + m_t n = R z_t`, so `S_t` is `R z_t - m_t n`: `z_t` is digit `t` of the product
+//! divided by `R`, and `-m_t` belongs to `S_{t+1}`. That makes 3 products and 2 reductions of half
+//! the length for `n^2`, 5 `limbs^2` limb products instead of the 8 of a product modulo a number
+//! twice as long.
 
 /// `mul`, `square` and the table reads, for one lanes module.
 macro_rules! montgomery_products {
@@ -17,8 +19,8 @@ macro_rules! montgomery_products {
         /// Limbs of one weight, side by side as the lanes load them.
         type Limbs = [u64; WIDTH];
 
-        /// `out = a b / R` in the first `lanes` lanes. Digits of `a` and `b` in the lazy range of the lanes, those of
-        /// `out` again.
+        /// `out = a b / R` in the first `lanes` lanes. Digits of `a` and `b` in the lazy range of
+        /// the lanes, those of `out` again.
         $(#[$attribute])*
         pub(crate) fn mul(
             r: &Reduction,
@@ -64,7 +66,8 @@ macro_rules! montgomery_products {
             for t in 0..r.digits {
                 let mut spill = [[zero(); COLUMNS]; 8 / WIDTH];
                 for column in 0..2 * tiles {
-                    // The parts take turns, so that one's products cover the latency of the other's reduction.
+                    // The parts take turns, so that one's products cover the latency of the other's
+                    // reduction.
                     for (part, spill) in spill.iter_mut().take(parts).enumerate() {
                         let a = a[part * rows..(part + 1) * rows].as_chunks::<TILE>().0;
                         let b = b[part * rows..(part + 1) * rows].as_chunks::<TILE>().0;
@@ -75,7 +78,8 @@ macro_rules! montgomery_products {
                         } else {
                             digit_products(&mut acc, a, b, t, tiles, column)
                         };
-                        // Tiles of m whose limbs are known: all but the one that this column is about to give.
+                        // Tiles of m whose limbs are known: all but the one that this column is
+                        // about to give.
                         let last = column.min(tiles);
                         let first = (column + 1).saturating_sub(tiles).min(last);
                         let known = &m.as_chunks::<TILE>().0[first..last];
@@ -130,7 +134,8 @@ macro_rules! montgomery_products {
             next
         }
 
-        /// Montgomery digits for the `TILE` lowest columns, which become zero and pass their carries on.
+        /// Montgomery digits for the `TILE` lowest columns, which become zero and pass their
+        /// carries on.
         $(#[$attribute])*
         #[inline]
         fn reduce(acc: &mut Columns, modulus: &[u64; TILE], inverse: u64, m: &mut [Limbs]) {
@@ -162,7 +167,8 @@ macro_rules! montgomery_products {
             a.len()
         }
 
-        /// The sum of the products of digits `i + j = t` in one column of tiles; the number of tiles.
+        /// The sum of the products of digits `i + j = t` in one column of tiles; the number of
+        /// tiles.
         $(#[$attribute])*
         #[inline]
         fn digit_products(

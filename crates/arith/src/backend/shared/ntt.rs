@@ -1,12 +1,14 @@
-//! The shape of the vector transforms: passes over data and tree of roots, the same for every vector width and arithmetic.
+//! Transform: passes over data and tree of roots, the same for every vector width and arithmetic.
 //!
-//! A back-end's lanes module gives the vector type, its butterflies and few operations more; the macro below writes the
-//! transform over them with that back-end's instructions enabled, because a `#[target_feature]` cannot be a type parameter.
-//! Between the passes values lie in the buffer as the lanes hold them: integers in a lazy range (AVX-512) or doubles
-//! (AVX2). `settle` marks where the doubles must be reduced for their bounds to hold; docs/avx512-notes.md, "The
-//! transform", has the bounds.
+//! A back-end's lanes module gives the vector type, its butterflies and few operations more; the
+//! macro below writes the transform over them with that back-end's instructions enabled, because a
+//! `#[target_feature]` cannot be a type parameter. Between the passes values lie in the buffer as
+//! the lanes hold them: integers in a lazy range (AVX-512) or doubles (AVX2). `settle` marks where
+//! the doubles must be reduced for their bounds to hold; docs/avx512-notes.md, "The transform", has
+//! the bounds.
 
-/// How many of the `stages` left above the tail the next pass takes: two or three, never one at the end.
+/// How many of the `stages` left above the tail the next pass takes: two or three, never one at the
+/// end.
 pub(crate) const fn next_pass(stages: u32) -> u32 {
     if stages == 2 || stages == 4 { 2 } else { 3 }
 }
@@ -23,7 +25,8 @@ impl Form {
     pub(crate) const LAZY: u8 = 2;
 }
 
-/// Two stages on four vectors; the roots of the node and of its two children. `$first` is the butterfly of the first stage.
+/// Two stages on four vectors; the roots of the node and of its two children. `$first` is the
+/// butterfly of the first stage.
 macro_rules! forward4 {
     ($first:ident, $c:ident, $w:ident, $x:expr) => {{
         let [x0, x1, x2, x3] = $x;
@@ -36,7 +39,8 @@ macro_rules! forward4 {
 }
 pub(crate) use forward4;
 
-/// Three stages on eight vectors, stage by stage, so that four independent chains are always under way.
+/// Three stages on eight vectors, stage by stage, so that four independent chains are always under
+/// way.
 macro_rules! forward8 {
     ($first:ident, $c:ident, $w:ident, $x:expr) => {{
         let [x0, x1, x2, x3, x4, x5, x6, x7] = $x;
@@ -57,7 +61,8 @@ macro_rules! forward8 {
 }
 pub(crate) use forward8;
 
-/// Two of three stages back on eight vectors, the sums of four reduced so that one more addition fits.
+/// Two of three stages back on eight vectors, the sums of four reduced so that one more addition
+/// fits.
 macro_rules! inverse8_lower {
     ($c:ident, $w:ident, $x:expr) => {{
         let [x0, x1, x2, x3, x4, x5, x6, x7] = $x;
@@ -85,8 +90,8 @@ macro_rules! vector_transform {
 
         /// Vectors that the tail keeps in registers.
         const BLOCK: usize = 8;
-        /// Blocks between the one at hand and the one that is fetched: the roots of a block are twice as long as the block, and where
-        /// many primes take turns they come from memory.
+        /// Blocks between the one at hand and the one that is fetched: the roots of a block are
+        /// twice as long as the block, and where many primes take turns they come from memory.
         const AHEAD: usize = 8;
 
         pub(crate) type Roots = crate::backend::shared::roots::Roots<Root, { BLOCK * LANES }>;
@@ -129,8 +134,9 @@ macro_rules! vector_transform {
             }
         }
 
-        /// `x_j + w x_(N-j)` for `0 < j < N`, between a conjugate-invariant polynomial and its residue: `[0, 4q)` to `[0, 4q)`, or
-        /// `[0, q)` to `[0, q)` if `FINAL`. The second half is read from its end, vectors reversed.
+        /// `x_j + w x_(N-j)` for `0 < j < N`, between a conjugate-invariant polynomial and its
+        /// residue: `[0, 4q)` to `[0, 4q)`, or `[0, q)` to `[0, q)` if `FINAL`. The second half is
+        /// read from its end, vectors reversed.
         #[target_feature(enable = $features)]
         fn fold_halves<const FINAL: bool>(
             c: &Constants,
@@ -158,7 +164,8 @@ macro_rules! vector_transform {
             }
         }
 
-        /// One pass over a node, then its children one after the other, so that a large transform soon works in cache.
+        /// One pass over a node, then its children one after the other, so that a large transform
+        /// soon works in cache.
         #[target_feature(enable = $features)]
         fn descend<const FORM: u8>(
             c: &Constants,
@@ -169,7 +176,8 @@ macro_rules! vector_transform {
             depth: u32,
         ) {
             let taken = next_pass(stages);
-            // From 1 the bound grows to 3.2 and 6.2 in two passes, so the third reduces, and the tail always does.
+            // From 1 the bound grows to 3.2 and 6.2 in two passes, so the third reduces, and the
+            // tail always does.
             match (taken, depth == 2) {
                 (2, false) => forward_pass4::<FORM, false>(c, tree, data, node),
                 (2, true) => forward_pass4::<FORM, true>(c, tree, data, node),

@@ -1,12 +1,13 @@
-//! Weights and rows of residues enter, tiles for a kernel's registers leave, in an order that stays in the caches.
+//! Plaintext matrix: weights and rows of residues enter, tiles for a kernel's registers leave, in
+//! an order that stays in the caches.
 
 use bytemuck::Pod;
 
 use crate::backend::buffer::AlignedBytes;
 use crate::backend::operands::pcmm::Weights;
 
-/// Bytes of packed residues that all blocks of weights pass over before the next ones are packed: half of a usual
-/// second-level cache.
+/// Bytes of packed residues that all blocks of weights pass over before the next ones are packed:
+/// half of a usual second-level cache.
 const SLAB: usize = 512 << 10;
 /// Tiles in a slab when inputs are few: more would not use a block of weights better.
 const TILES: usize = 32;
@@ -24,11 +25,13 @@ pub(crate) struct Shape {
     pub block: usize,
 }
 
-/// Runs `tile(x, w, out)` over all tiles and blocks. `x` is `[input][words]` as `pack` makes them from `coefficients`
-/// residues, `w` is `[input][outputs of the block]` as `weight` makes them, `out` is `[output][coefficients]`.
+/// Runs `tile(x, w, out)` over all tiles and blocks. `x` is `[input][words]` as `pack` makes them
+/// from `coefficients` residues, `w` is `[input][outputs of the block]` as `weight` makes them,
+/// `out` is `[output][coefficients]`.
 ///
-/// A block of weights stays in the first-level cache for the tiles of a slab, a slab in the second-level cache for all
-/// blocks. Words are of eight bytes, and `words` of them end on a cache line if that many can.
+/// A block of weights stays in the first-level cache for the tiles of a slab, a slab in the
+/// second-level cache for all blocks. Words are of eight bytes, and `words` of them end on a cache
+/// line if that many can.
 pub(crate) fn walk<T: Pod>(
     shape: Shape,
     weights: &Weights,

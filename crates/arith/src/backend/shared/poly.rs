@@ -1,4 +1,4 @@
-//! The pointwise kernels over a back-end's `lanes`, written like the transforms: residues as doubles, exact products.
+//! Pointwise arithmetic: residues as doubles and exact products, over the lanes of a back-end.
 
 macro_rules! double_pointwise {
     ($features:literal) => {
@@ -102,7 +102,8 @@ macro_rules! double_pointwise {
             portable::poly::sub_scale_assign(x_rest, y_rest, s, m);
         }
 
-        /// The difference is below `3/2 2^50`, so its product's quotient is off by less than `0.15` before it is rounded.
+        /// The difference is below `3/2 2^50`, so its product's quotient is off by less than `0.15`
+        /// before it is rounded.
         #[target_feature(enable = $features)]
         pub(crate) fn sub_centred_scale_assign(
             a: &mut [u64],
@@ -125,7 +126,8 @@ macro_rules! double_pointwise {
             portable::poly::sub_centred_scale_assign(x_rest, y_rest, from, s, m);
         }
 
-        /// A residue is odd halves away from a tie by more than its quotient is wrong, so `reduce` centres exactly.
+        /// A residue is odd halves away from a tie by more than its quotient is wrong, so `reduce`
+        /// centres exactly.
         #[target_feature(enable = $features)]
         pub(crate) fn recentre_to(out: &mut [u64], poly: &[u64], from: &Modulus, to: &Modulus) {
             if to.value() >> KERNEL_BITS != 0 {

@@ -1,10 +1,10 @@
-//! Roots of a vector transform: powers of a root of unity enter, the trees that passes walk leave, and the nodes of one
+//! Roots: powers of a root of unity enter, the trees that passes walk leave, and the nodes of one
 //! step.
 
 use crate::backend::operands::ntt::NttPlan;
 
-/// Roots and what else a transform needs, as one back-end's numbers: a root and beside it its quotient by `q`.
-/// `L` is what a tail of that back-end covers.
+/// Roots and what else a transform needs, as one back-end's numbers: a root and beside it its
+/// quotient by `q`. `L` is what a tail of that back-end covers.
 #[derive(Clone, Debug)]
 pub(crate) struct Roots<T, const L: usize> {
     pub forward: Tree<T, L>,
@@ -17,8 +17,9 @@ pub(crate) struct Roots<T, const L: usize> {
     pub scaled_last: (T, T),
 }
 
-/// Roots in tree order: entry `k` splits node `k` into nodes `2k` and `2k + 1`; the whole transform is node 1. Here are the
-/// nodes that passes split; the subtrees below them, one for each tail, lie one after the other.
+/// Roots in tree order: entry `k` splits node `k` into nodes `2k` and `2k + 1`; the whole transform
+/// is node 1. Here are the nodes that passes split; the subtrees below them, one for each tail, lie
+/// one after the other.
 #[derive(Clone, Debug)]
 pub(crate) struct Tree<T, const L: usize> {
     pub root: Vec<T>,
@@ -26,8 +27,9 @@ pub(crate) struct Tree<T, const L: usize> {
     pub tails: Vec<Subtree<T, L>>,
 }
 
-/// The roots of a node of `L` values and of all below it, in tree order, its own at 1: one run of memory, which the
-/// processor fetches ahead by itself, and places known when the kernels are compiled.
+/// The roots of a node of `L` values and of all below it, in tree order, its own at 1: one run of
+/// memory, which the processor fetches ahead by itself, and places known when the kernels are
+/// compiled.
 #[derive(Clone, Debug)]
 pub(crate) struct Subtree<T, const L: usize> {
     pub root: [T; L],

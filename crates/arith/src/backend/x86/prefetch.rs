@@ -1,4 +1,4 @@
-//! What will soon be read enters, a hint to the processor to fetch it leaves.
+//! Prefetch: what will soon be read enters, a hint to the processor to fetch it leaves.
 #![allow(unsafe_code)]
 
 use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

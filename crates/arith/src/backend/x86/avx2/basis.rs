@@ -1,4 +1,4 @@
-//! Residues in one basis enter, residues in another leave, four at a time as doubles.
+//! Basis conversion: residues in one basis enter, in another leave, four at a time as doubles.
 
 use core::arch::x86_64::*;
 
@@ -10,7 +10,8 @@ use crate::backend::operands::basis::{ConversionTable, FRACTION_BITS, Source, Ta
 use crate::backend::portable;
 use crate::modulus::Modulus;
 
-/// Vectors of `y_i` and `v` that are kept while the targets read them: 16 KiB, half of the first-level cache.
+/// Vectors of `y_i` and `v` that are kept while the targets read them: 16 KiB, half of the
+/// first-level cache.
 const KEPT: usize = 512;
 /// Vectors whose sums are under way together, so that one hides the other's latency.
 const GROUP: usize = 4;

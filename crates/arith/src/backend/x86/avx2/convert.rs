@@ -1,4 +1,4 @@
-//! Residues enter in one representation and leave in another, four words at a time.
+//! Representations: residues enter in one and leave in another, four words at a time.
 
 use crate::backend::portable;
 

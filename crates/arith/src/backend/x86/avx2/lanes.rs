@@ -1,4 +1,4 @@
-//! Four residues as doubles: the operations that the transform is written in.
+//! Lanes: four residues as doubles, and the operations that the transform is written in.
 
 use core::arch::x86_64::*;
 
@@ -128,7 +128,8 @@ pub(crate) fn store_final(c: &Constants, to: &mut [u64; LANES], x: V) {
     store_residues(c, to, reduce(c, x));
 }
 
-/// `x y mod q` for two residues in `[0, q)`, up to `7/8 q`: the quotient is off by at most 3/8 before it is rounded.
+/// `x y mod q` for two residues in `[0, q)`, up to `7/8 q`: the quotient is off by at most 3/8
+/// before it is rounded.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 pub(crate) fn multiply(c: &Constants, x: V, y: V) -> V {
@@ -216,8 +217,8 @@ pub(crate) fn gather(a: V, b: V) -> (V, V) {
     exchange_parity(a, b)
 }
 
-/// Cooley-Tukey: `(x + w y, x - w y)`. This and the next ones are macros, not functions, to stay in registers: nothing
-/// forces a `#[target_feature]` function inline.
+/// Cooley-Tukey: `(x + w y, x - w y)`. This and the next ones are macros, not functions, to stay in
+/// registers: nothing forces a `#[target_feature]` function inline.
 macro_rules! split {
     ($c:ident, $x:expr, $y:expr, $w:expr) => {{
         let (x, t) = ($x, mul_root($c, $y, $w));
@@ -265,7 +266,8 @@ macro_rules! tail_split {
 }
 pub(crate) use tail_split;
 
-/// The same stages backwards, `$first` the butterfly of the first of them; the sums come out reduced, the differences are by their product.
+/// The same stages backwards, `$first` the butterfly of the first of them; the sums come out
+/// reduced, the differences are by their product.
 macro_rules! tail_join {
     ($first:ident, $c:ident, $tree:ident, $k:expr, $x:expr) => {{
         let [a0, b0, a1, b1, a2, b2, a3, b3] = $x;

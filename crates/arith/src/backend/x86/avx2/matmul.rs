@@ -1,4 +1,5 @@
-//! One tile of `[dim][w]` words and one query enter, wrapping inner products leave.
+//! Word scan: a tile of `[dim][w]` words and queries enter, wrapping inner products leave, eight at
+//! a time.
 
 use core::arch::x86_64::*;
 
@@ -38,8 +39,8 @@ pub(crate) fn tile_u32(tile: &[u8], w: usize, query: &[i32], out: &mut [u32]) {
     }
 }
 
-/// Eight 3-byte words from `24 j` in 4-byte lanes, the top byte zero. The upper half of the last vector would end 4 bytes
-/// after the row, so it starts 4 bytes early.
+/// Eight 3-byte words from `24 j` in 4-byte lanes, the top byte zero. The upper half of the last
+/// vector would end 4 bytes after the row, so it starts 4 bytes early.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn spread(row: &[u8; 192], j: usize) -> __m256i {
@@ -71,7 +72,8 @@ pub(crate) fn tile_u24(tile: &[u8], w: usize, query: &[i32], out: &mut [u32]) {
     }
 }
 
-/// `x q mod 2^64` for `q = (low half, high half)`: three 32-bit products, the two crossed ones in the upper half.
+/// `x q mod 2^64` for `q = (low half, high half)`: three 32-bit products, the two crossed ones in
+/// the upper half.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn multiply(x: __m256i, low: __m256i, high: __m256i) -> __m256i {
@@ -102,7 +104,8 @@ pub(crate) fn tile_u64(tile: &[u8], w: usize, query: &[i64], out: &mut [u64]) {
     }
 }
 
-/// Queries in a block: 2 vectors x 4 queries are 8 accumulators, which leaves half of the 16 registers to work with.
+/// Queries in a block: 2 vectors x 4 queries are 8 accumulators, which leaves half of the 16
+/// registers to work with.
 pub(crate) const QUERIES: usize = 4;
 
 #[inline]
@@ -145,14 +148,20 @@ fn multiply_u64(x: __m256i, q: __m256i) -> __m256i {
 }
 
 blocked!(
-    batch_u32, "avx2", i32 => u32, row 256, lanes 8, groups 4 of 2, queries 1 2 3 4,
-    _mm256_setzero_si256(), (), plain, _mm256_set1_epi32, _mm256_mullo_epi32, _mm256_add_epi32, accumulate_u32
+    batch_u32, "avx2", i32 => u32,
+    row 256, lanes 8, groups 4 of 2, queries 1 2 3 4,
+    _mm256_setzero_si256(), (), plain,
+    _mm256_set1_epi32, _mm256_mullo_epi32, _mm256_add_epi32, accumulate_u32
 );
 blocked!(
-    batch_u24, "avx2", i32 => u32, row 192, lanes 8, groups 4 of 2, queries 1 2 3 4,
-    _mm256_setzero_si256(), (), three, _mm256_set1_epi32, _mm256_mullo_epi32, _mm256_add_epi32, accumulate_u24
+    batch_u24, "avx2", i32 => u32,
+    row 192, lanes 8, groups 4 of 2, queries 1 2 3 4,
+    _mm256_setzero_si256(), (), three,
+    _mm256_set1_epi32, _mm256_mullo_epi32, _mm256_add_epi32, accumulate_u24
 );
 blocked!(
-    batch_u64, "avx2", i64 => u64, row 512, lanes 4, groups 8 of 2, queries 1 2 3 4,
-    _mm256_setzero_si256(), (), plain, _mm256_set1_epi64x, multiply_u64, _mm256_add_epi64, accumulate_u64
+    batch_u64, "avx2", i64 => u64,
+    row 512, lanes 4, groups 8 of 2, queries 1 2 3 4,
+    _mm256_setzero_si256(), (), plain,
+    _mm256_set1_epi64x, multiply_u64, _mm256_add_epi64, accumulate_u64
 );

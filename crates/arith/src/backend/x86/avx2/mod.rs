@@ -1,4 +1,4 @@
-//! AVX2 back-end: slices enter, results leave, by AVX2 and FMA.
+//! AVX2 back-end: slices enter, results leave, by AVX2 and FMA. Both sides.
 
 pub(crate) mod basis;
 pub(crate) mod convert;

@@ -1,4 +1,4 @@
-//! Limbs of residues enter, their Montgomery products leave; four at a time, as doubles.
+//! Montgomery products: limbs of residues enter and leave, four residues at a time, as doubles.
 
 use core::arch::x86_64::*;
 use core::arch::x86_64::{

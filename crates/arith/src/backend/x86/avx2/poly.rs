@@ -1,4 +1,4 @@
-//! Residues in `[0, q)` enter, residues in `[0, q)` leave, four at a time.
+//! Pointwise arithmetic: residues in `[0, q)` enter and leave, four at a time.
 
 crate::backend::shared::poly::double_pointwise!("avx2,fma");
 

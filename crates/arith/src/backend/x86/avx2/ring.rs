@@ -1,4 +1,4 @@
-//! Packed 50-bit residues and a query enter, the sums of products of every block leave; products of 25-bit halves.
+//! Ring scan: packed 50-bit residues and queries enter, every block's sums leave, by 25-bit halves.
 
 use core::arch::x86_64::*;
 
@@ -11,11 +11,13 @@ pub(crate) use crate::backend::portable::ring::pack50;
 /// Vectors of four residues in a strip.
 const VECTORS: usize = STRIP / 4;
 
-/// Four residues from the 25 bytes at `25 j`: each 16-byte half holds two of them; see the AVX-512 form for the shifts.
+/// Four residues from the 25 bytes at `25 j`: each 16-byte half holds two of them; see the AVX-512
+/// form for the shifts.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn unpack(strip: &[u8; STRIP_BYTES], j: usize) -> __m256i {
-    // The upper half of the last vector would end 3 bytes after the strip, so it starts 3 bytes early.
+    // The upper half of the last vector would end 3 bytes after the strip, so it starts 3 bytes
+    // early.
     let early = if j + 1 == VECTORS { 3 } else { 0 };
     let start = 25 * j;
     let (low, high) = (&strip[start..start + 16], &strip[start + 12 - early..start + 28 - early]);
@@ -73,8 +75,8 @@ pub(crate) fn unpack50(bytes: &[u8], out: &mut [u64]) {
     portable::ring::unpack50(rest, tail);
 }
 
-/// Sums of `d0 w0`, `d0 w1 + d1 w0` and `d1 w1` for `d = d0 + 2^25 d1`. The middle products are below `2^51`, so `2^12`
-/// of them stay below `2^63`.
+/// Sums of `d0 w0`, `d0 w1 + d1 w0` and `d1 w1` for `d = d0 + 2^25 d1`. The middle products are
+/// below `2^51`, so `2^12` of them stay below `2^63`.
 #[derive(Clone, Copy)]
 struct Sums {
     low: __m256i,
@@ -128,8 +130,8 @@ fn load(words: &[u64]) -> __m256i {
     unsafe { _mm256_loadu_si256(words.as_ptr().cast()) }
 }
 
-/// All queries over a group of blocks before the next, four coefficients of one block at a time: the group's strips stay in
-/// cache for all those rounds.
+/// All queries over a group of blocks before the next, four coefficients of one block at a time:
+/// the group's strips stay in cache for all those rounds.
 #[target_feature(enable = "avx2")]
 pub(crate) fn scan(
     data: &[u8],

@@ -1,4 +1,5 @@
-//! Keystream words enter, samples leave, four at a time and in constant time where the sample is secret.
+//! Samplers: keystream words enter, samples leave, four at a time, in constant time where they are
+//! secret.
 
 use core::arch::x86_64::*;
 
@@ -13,7 +14,8 @@ pub(crate) fn accept(words: &mut [u64], mask: u64, q: u64) -> usize {
     portable::sample::accept(words, mask, q)
 }
 
-/// One sample a word: 29 signed comparisons of 63-bit numbers, whose all-ones results count downwards.
+/// One sample a word: 29 signed comparisons of 63-bit numbers, whose all-ones results count
+/// downwards.
 #[target_feature(enable = "avx2")]
 pub(crate) fn gaussian(words: &[u64], out: &mut [i32]) {
     let (rows, rest) = words.as_chunks::<4>();

@@ -1,4 +1,4 @@
-//! Digits and keys enter, the two sums of a key switch leave; permutations of values; four at a time.
+//! Key switch: digits and keys enter, its two sums leave; permutations of values; four at a time.
 
 use super::lanes::{Constants, LANES, add, load_residues, multiply, reduce, store_residues};
 use super::poly::TERMS;
@@ -36,7 +36,8 @@ pub(crate) fn dot_pair_permuted(
     pairs::<true>((out0, out1), digits, (keys0, keys1), perm, m);
 }
 
-/// Both sums, the products as doubles, reduced once in eight terms; the digits are read where `perm` says if `PERMUTED`.
+/// Both sums, the products as doubles, reduced once in eight terms; the digits are read where
+/// `perm` says if `PERMUTED`.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 fn pairs<const PERMUTED: bool>(

@@ -1,4 +1,4 @@
-//! Residues in one basis enter, residues in another leave, eight words at a time by 52-bit multiply-adds.
+//! Basis conversion: residues in one basis enter, in another leave, by 52-bit multiply-adds.
 
 use core::arch::x86_64::*;
 
@@ -8,7 +8,8 @@ use super::ifma_butterflies::{
 use crate::backend::operands::basis::{ConversionTable, FRACTION_BITS, Source, Target};
 use crate::backend::portable;
 
-/// Vectors of `y_i` and `v` that are kept while the targets read them: 16 KiB, half of the first-level cache.
+/// Vectors of `y_i` and `v` that are kept while the targets read them: 16 KiB, half of the
+/// first-level cache.
 const KEPT: usize = 256;
 /// Vectors whose sums are under way together, so that one hides the other's latency.
 const GROUP: usize = 4;
@@ -79,8 +80,9 @@ fn sums<const STEPS: usize>(target: &Target, kept: &[[u64; LANES]], out: &mut [[
     }
 }
 
-/// `sum_i y_i w_i` and one Montgomery reduction. The sum's lower half loses `m p` with `m = low p^-1 mod 2^52`, which
-/// makes its 52 bits vanish without a carry; of the upper half the upper half of `m p` is left to subtract.
+/// `sum_i y_i w_i` and one Montgomery reduction. The sum's lower half loses `m p` with
+/// `m = low p^-1 mod 2^52`, which makes its 52 bits vanish without a carry; of the upper half the
+/// upper half of `m p` is left to subtract.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn sum<const STEPS: usize, const N: usize>(

@@ -1,4 +1,4 @@
-//! A key, a nonce and a block number enter, keystream leaves: sixteen ChaCha20 blocks at a time, one a lane.
+//! ChaCha20: a key, a nonce and a block number enter, keystream leaves, sixteen blocks at a time.
 
 use core::arch::x86_64::*;
 
@@ -18,7 +18,8 @@ macro_rules! quarter {
     };
 }
 
-/// Fills `out` with the keystream from block `counter` on; the caller sees to it that the counter does not wrap.
+/// Fills `out` with the keystream from block `counter` on; the caller sees to it that the counter
+/// does not wrap.
 #[target_feature(enable = "avx512f")]
 pub(crate) fn keystream(
     key: &[u8; 32],
@@ -61,7 +62,8 @@ pub(crate) fn keystream(
     true
 }
 
-/// Word `w` of block `l` is lane `l` of vector `w`: transposed by fours of words, then by fours of 16 bytes.
+/// Word `w` of block `l` is lane `l` of vector `w`: transposed by fours of words, then by fours of
+/// 16 bytes.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn store_blocks(x: &[__m512i; 16], out: &mut [u8; WIDE]) {

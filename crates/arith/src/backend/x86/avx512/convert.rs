@@ -1,4 +1,4 @@
-//! Residues enter in one representation and leave in another, eight words at a time.
+//! Representations: residues enter in one and leave in another, eight words at a time.
 
 use core::arch::x86_64::*;
 
@@ -33,7 +33,8 @@ pub(crate) fn pack24(out: &mut [u8], values: &[u32]) {
     portable::convert::pack24(tail, rest);
 }
 
-/// The way back: a masked load reads 48 bytes, one byte permutation opens the gaps, a mask clears them.
+/// The way back: a masked load reads 48 bytes, one byte permutation opens the gaps, a mask clears
+/// them.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
 pub(crate) fn unpack24(out: &mut [u32], bytes: &[u8]) {
     let open = index(|i| 3 * (i / 4) + i % 4);

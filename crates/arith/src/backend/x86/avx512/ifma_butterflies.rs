@@ -1,5 +1,5 @@
-//! Eight residues as integers below `4q < 2^52`: Harvey's butterflies on 52-bit multiply-adds, in which the transform is
-//! written.
+//! IFMA butterflies: eight residues as integers below `4q < 2^52`, and Harvey's butterflies on
+//! 52-bit multiply-adds, in which the transform is written.
 
 use core::arch::x86_64::*;
 
@@ -106,8 +106,9 @@ pub(crate) fn settle(_: &Constants, x: V) -> V {
     x
 }
 
-/// `x w mod q` in `[0, 2q)` for `x < 2^52`: Shoup's quotient is short by less than 2; the difference of the low halves is
-/// taken by adding a multiple of `2^52 - q` and dropping what passes 52 bits.
+/// `x w mod q` in `[0, 2q)` for `x < 2^52`: Shoup's quotient is short by less than 2; the
+/// difference of the low halves is taken by adding a multiple of `2^52 - q` and dropping what
+/// passes 52 bits.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(crate) fn mul_root(c: &Constants, x: V, w: (V, V)) -> V {
@@ -150,7 +151,8 @@ pub(crate) fn spread(root: u64, ratio: u64) -> (V, V) {
     (_mm512_set1_epi64(root as i64), _mm512_set1_epi64(ratio as i64))
 }
 
-/// The roots of two nodes, alternating over the lanes: a broadcasting load, no shuffle. So are the next ones.
+/// The roots of two nodes, alternating over the lanes: a broadcasting load, no shuffle. So are the
+/// next ones.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 pub(crate) fn two_nodes(from: &[u64; 2]) -> V {
@@ -192,8 +194,8 @@ pub(crate) fn separate(a: V, b: V) -> (V, V) {
     (_mm512_permutex2var_epi64(a, even, b), _mm512_permutex2var_epi64(a, odd, b))
 }
 
-/// Cooley-Tukey: `(x + w y, x - w y)`, `[0, 4q)` to `[0, 4q)`. This and the next ones are macros, not functions, to stay in
-/// registers: nothing forces a `#[target_feature]` function inline.
+/// Cooley-Tukey: `(x + w y, x - w y)`, `[0, 4q)` to `[0, 4q)`. This and the next ones are macros,
+/// not functions, to stay in registers: nothing forces a `#[target_feature]` function inline.
 macro_rules! split {
     ($c:ident, $x:expr, $y:expr, $w:expr) => {{
         let (x, t) = (halve($c, $x), mul_root($c, $y, $w));
@@ -229,9 +231,9 @@ macro_rules! join_residues {
 }
 pub(crate) use join_residues;
 
-/// The three stages inside four pairs of vectors, each pair holding two nodes, the first of them `k`. One shuffle before
-/// each stage brings partners to the same lane of the pair's two vectors, with roots repeating with period 2, 4 and 8; a
-/// fourth restores the order.
+/// The three stages inside four pairs of vectors, each pair holding two nodes, the first of them
+/// `k`. One shuffle before each stage brings partners to the same lane of the pair's two vectors,
+/// with roots repeating with period 2, 4 and 8; a fourth restores the order.
 macro_rules! tail_split {
     ($c:ident, $tree:ident, $k:expr, $x:expr) => {{
         let [a0, b0, a1, b1, a2, b2, a3, b3] = $x;
@@ -267,7 +269,8 @@ macro_rules! tail_split {
 }
 pub(crate) use tail_split;
 
-/// The same stages backwards, `$first` the butterfly of the first of them; the sums come out reduced, the differences are by their product.
+/// The same stages backwards, `$first` the butterfly of the first of them; the sums come out
+/// reduced, the differences are by their product.
 macro_rules! tail_join {
     ($first:ident, $c:ident, $tree:ident, $k:expr, $x:expr) => {{
         let [a0, b0, a1, b1, a2, b2, a3, b3] = $x;

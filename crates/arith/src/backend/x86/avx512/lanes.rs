@@ -1,4 +1,4 @@
-//! Eight residues as doubles: the operations that the pointwise kernels are written in.
+//! Lanes: eight residues as doubles, and the operations that the pointwise kernels are written in.
 
 use core::arch::x86_64::*;
 
@@ -32,7 +32,8 @@ pub(crate) fn load_residues(from: &[u64; LANES]) -> V {
     _mm512_cvtepu64_pd(unsafe { _mm512_loadu_si512(from.as_ptr().cast()) })
 }
 
-/// Doubles in `(-q, q)` to words in `[0, q)`: a negative one is huge as a word, so the minimum takes it plus `q`.
+/// Doubles in `(-q, q)` to words in `[0, q)`: a negative one is huge as a word, so the minimum
+/// takes it plus `q`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 pub(crate) fn store_residues(c: &Constants, to: &mut [u64; LANES], x: V) {
@@ -74,7 +75,8 @@ pub(crate) fn mul_root(c: &Constants, x: V, w: (V, V)) -> V {
     _mm512_add_pd(_mm512_fnmadd_pd(quotient, c.q, high), low)
 }
 
-/// `x y mod q` for two residues in `[0, q)`, up to `7/8 q`: the quotient is off by at most 3/8 before it is rounded.
+/// `x y mod q` for two residues in `[0, q)`, up to `7/8 q`: the quotient is off by at most 3/8
+/// before it is rounded.
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(crate) fn multiply(c: &Constants, x: V, y: V) -> V {

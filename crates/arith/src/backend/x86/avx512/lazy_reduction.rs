@@ -1,4 +1,4 @@
-//! Sums of 52-bit product halves enter, residues in `[0, q)` leave.
+//! Lazy reduction: sums of 52-bit product halves enter, residues in `[0, q)` leave.
 
 use core::arch::x86_64::*;
 
@@ -7,8 +7,9 @@ use crate::modulus::Modulus;
 /// Products below `2^100` whose upper halves add up to less than `2^52`.
 pub(crate) const FEW: usize = 15;
 
-/// The constants of one late reduction. With `R = 2^52`, a sum is `low + R high` where both halves are words; splitting
-/// them again at 52 bits leaves `l0 + R (l1 + h0) + R^2 h1`, each below `2^52`, and three fixed factors.
+/// The constants of one late reduction. With `R = 2^52`, a sum is `low + R high` where both halves
+/// are words; splitting them again at 52 bits leaves `l0 + R (l1 + h0) + R^2 h1`, each below
+/// `2^52`, and three fixed factors.
 pub(crate) struct LazyReduction {
     q: __m512i,
     /// `2^52 - q`: subtracting a multiple of `q` modulo `2^52` becomes an addition.
@@ -71,8 +72,9 @@ impl LazyReduction {
         sum
     }
 
-    /// The same for a sum of at most [`FEW`] products of residues below `2^50`: then what stands above the lower 52 bits
-    /// fits 52 bits itself, and one quotient serves both factors. It is short by less than 4.
+    /// The same for a sum of at most [`FEW`] products of residues below `2^50`: then what stands
+    /// above the lower 52 bits fits 52 bits itself, and one quotient serves both factors. It is
+    /// short by less than 4.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(crate) fn residue_of_few(&self, low: __m512i, high: __m512i) -> __m512i {

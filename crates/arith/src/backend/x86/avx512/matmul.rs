@@ -1,4 +1,5 @@
-//! One tile of `[dim][w]` words and one or several queries enter, wrapping inner products leave.
+//! Word scan: a tile of `[dim][w]` words and queries enter, wrapping inner products leave, sixteen
+//! at a time.
 
 use core::arch::x86_64::*;
 
@@ -38,7 +39,8 @@ pub(crate) fn tile_u32(tile: &[u8], w: usize, query: &[i32], out: &mut [u32]) {
     }
 }
 
-/// Sixteen 3-byte words spread over 4-byte lanes; whatever lands above them is multiples of `2^24` and drops out.
+/// Sixteen 3-byte words spread over 4-byte lanes; whatever lands above them is multiples of `2^24`
+/// and drops out.
 struct Spread {
     bytes: __m512i,
     last_bytes: __m512i,
@@ -56,8 +58,9 @@ impl Spread {
         Spread { bytes, last_bytes: _mm512_add_epi8(bytes, _mm512_set1_epi8(16)) }
     }
 
-    /// Vector `j` of the 192 bytes of a row. The last load ends at byte 192, so the fourth byte of its last lane would be
-    /// one past its register; the index wraps, and that byte drops out like the others.
+    /// Vector `j` of the 192 bytes of a row. The last load ends at byte 192, so the fourth byte of
+    /// its last lane would be one past its register; the index wraps, and that byte drops out like
+    /// the others.
     #[inline]
     #[target_feature(enable = "avx512f,avx512vbmi")]
     fn vector(&self, row: &[u8; 192], j: usize) -> __m512i {
@@ -104,7 +107,8 @@ pub(crate) fn tile_u64(tile: &[u8], w: usize, query: &[i64], out: &mut [u64]) {
     }
 }
 
-/// Queries in a block: 4 vectors x 6 queries are 24 accumulators, and 4 + 1 + 1 registers more make 30 of 32.
+/// Queries in a block: 4 vectors x 6 queries are 24 accumulators, and 4 + 1 + 1 registers more make
+/// 30 of 32.
 pub(crate) const QUERIES: usize = 6;
 
 #[inline]
@@ -141,14 +145,20 @@ fn three(spread: &Spread, row: &[u8; 192], j: usize) -> __m512i {
 }
 
 blocked!(
-    batch_u32, "avx512f", i32 => u32, row 256, lanes 16, groups 1 of 4, queries 1 2 3 4 5 6,
-    _mm512_setzero_si512(), (), plain, _mm512_set1_epi32, _mm512_mullo_epi32, _mm512_add_epi32, accumulate_u32
+    batch_u32, "avx512f", i32 => u32,
+    row 256, lanes 16, groups 1 of 4, queries 1 2 3 4 5 6,
+    _mm512_setzero_si512(), (), plain,
+    _mm512_set1_epi32, _mm512_mullo_epi32, _mm512_add_epi32, accumulate_u32
 );
 blocked!(
-    batch_u24, "avx512f,avx512bw,avx512vbmi", i32 => u32, row 192, lanes 16, groups 1 of 4, queries 1 2 3 4 5 6,
-    _mm512_setzero_si512(), Spread::new(), three, _mm512_set1_epi32, _mm512_mullo_epi32, _mm512_add_epi32, accumulate_u24
+    batch_u24, "avx512f,avx512bw,avx512vbmi", i32 => u32,
+    row 192, lanes 16, groups 1 of 4, queries 1 2 3 4 5 6,
+    _mm512_setzero_si512(), Spread::new(), three,
+    _mm512_set1_epi32, _mm512_mullo_epi32, _mm512_add_epi32, accumulate_u24
 );
 blocked!(
-    batch_u64, "avx512f,avx512dq", i64 => u64, row 512, lanes 8, groups 2 of 4, queries 1 2 3 4 5 6,
-    _mm512_setzero_si512(), (), plain, _mm512_set1_epi64, _mm512_mullo_epi64, _mm512_add_epi64, accumulate_u64
+    batch_u64, "avx512f,avx512dq", i64 => u64,
+    row 512, lanes 8, groups 2 of 4, queries 1 2 3 4 5 6,
+    _mm512_setzero_si512(), (), plain,
+    _mm512_set1_epi64, _mm512_mullo_epi64, _mm512_add_epi64, accumulate_u64
 );

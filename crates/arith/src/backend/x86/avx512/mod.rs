@@ -1,4 +1,5 @@
-//! AVX-512 back-end: slices enter, results leave, by AVX-512 F, DQ, BW, VL, IFMA and VBMI.
+//! AVX-512 back-end: slices enter, results leave, by AVX-512 F, DQ, BW, VL, IFMA and VBMI. Both
+//! sides.
 
 pub(crate) mod basis;
 mod chacha;

@@ -1,6 +1,7 @@
-//! Limbs of residues enter, their Montgomery products leave; eight at a time, limbs in base `2^52`, by AVX-512 IFMA.
+//! Montgomery products: limbs in base `2^52` enter and leave, eight residues at a time, by IFMA.
 //!
-//! Digits lie in `[0, 2n)`, limbs in `[0, 2^52)`. A column sums fewer than `2^12` low halves and as many high ones.
+//! Digits lie in `[0, 2n)`, limbs in `[0, 2^52)`. A column sums fewer than `2^12` low halves and as
+//! many high ones.
 
 use core::arch::x86_64::*;
 
@@ -151,4 +152,6 @@ fn keep(limbs: &mut Limbs, chosen: __m512i) {
     store(limbs, chosen);
 }
 
-crate::backend::shared::montgomery::montgomery_products!(#[target_feature(enable = "avx512f,avx512ifma")]);
+crate::backend::shared::montgomery::montgomery_products!(
+    #[target_feature(enable = "avx512f,avx512ifma")]
+);

@@ -1,4 +1,4 @@
-//! Rows of residues and signed weights enter, weighted sums in `[0, q)` leave, by 52-bit multiply-adds.
+//! Plaintext matrix: residues and signed weights enter, sums leave, by 52-bit multiply-adds.
 
 use core::arch::x86_64::*;
 
@@ -10,7 +10,8 @@ use crate::modulus::KERNEL_BITS;
 use crate::modulus::Modulus;
 
 const LANES: usize = 8;
-/// Vectors of a tile: 4 vectors × 3 outputs × 2 halves are 24 accumulators, for 4 loads and 3 broadcasts.
+/// Vectors of a tile: 4 vectors × 3 outputs × 2 halves are 24 accumulators, for 4 loads and 3
+/// broadcasts.
 const VECTORS: usize = 4;
 const OUTPUTS: usize = 3;
 /// Terms after which a sum of 52-bit halves and the residue before it could pass 64 bits.
@@ -25,8 +26,9 @@ fn load(words: &[u64; LANES]) -> __m512i {
     unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
 }
 
-/// One tile against `K` outputs. A weight is its residue, so nothing has a sign; the halves of a product are below
-/// `2^52`, and two instructions a product is what the accumulators' 64 bits ask for.
+/// One tile against `K` outputs. A weight is its residue, so nothing has a sign; the halves of a
+/// product are below `2^52`, and two instructions a product is what the accumulators' 64 bits ask
+/// for.
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn tile<const K: usize>(lazy: &LazyReduction, x: &[Line], w: &[[u64; K]], out: &mut [Line]) {
     let zero = _mm512_setzero_si512();

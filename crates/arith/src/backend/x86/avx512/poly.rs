@@ -1,4 +1,4 @@
-//! Residues in `[0, q)` enter, residues in `[0, q)` leave, eight at a time.
+//! Pointwise arithmetic: residues in `[0, q)` enter and leave, eight at a time.
 
 use core::arch::x86_64::*;
 
@@ -17,7 +17,8 @@ fn words(p: &[u64], at: usize) -> __m512i {
     unsafe { _mm512_loadu_si512(p.as_ptr().cast()) }
 }
 
-/// Vectors that go through the terms together: a cache line of every factor at a time would defeat the prefetcher.
+/// Vectors that go through the terms together: a cache line of every factor at a time would defeat
+/// the prefetcher.
 const VECTORS: usize = 4;
 
 /// `out = sum_j a_j b_j` with one reduction in 4096 terms.

@@ -1,4 +1,5 @@
-//! Packed 50-bit residues and queries enter, the sums of products of every block leave. IFMA throughout.
+//! Ring scan: packed 50-bit residues and queries enter, the sums of every block leave. IFMA
+//! throughout.
 
 use core::arch::x86_64::*;
 
@@ -9,16 +10,17 @@ use crate::modulus::Modulus;
 
 pub(crate) use crate::backend::portable::ring::pack50;
 
-/// How far ahead of the strips at hand the packed residues are fetched into the second-level cache: some memory latencies
-/// at full bandwidth. Fetching them into the first level would push the query out of it.
+/// How far ahead of the strips at hand the packed residues are fetched into the second-level cache:
+/// some memory latencies at full bandwidth. Fetching them into the first level would push the query
+/// out of it.
 const AHEAD: usize = 8192;
 /// Packed residues that wait in the second-level cache for the next query.
 const RUN_BYTES: usize = 256 << 10;
 /// The bytes of a strip among the 64 of a vector.
 const STRIP_MASK: __mmask64 = (1 << STRIP_BYTES) - 1;
 
-/// Eight residues from 50 bytes: a byte permutation brings coefficient `i` and up to 6 bits before it into lane `i`, a
-/// shift by 0, 2, 4 or 6 drops those, a mask what follows.
+/// Eight residues from 50 bytes: a byte permutation brings coefficient `i` and up to 6 bits before
+/// it into lane `i`, a shift by 0, 2, 4 or 6 drops those, a mask what follows.
 struct Unpack {
     bytes: __m512i,
     shift: __m512i,
@@ -87,7 +89,8 @@ pub(crate) fn scan(
     let (unpack, lazy) = (Unpack::new(), LazyReduction::new(m));
     let strips = data.as_chunks::<STRIP_BYTES>().0;
     let blocks = strips.len() / nodes;
-    // A run of groups fits the second-level cache beside the queries; within it a query's strip stays in the first.
+    // A run of groups fits the second-level cache beside the queries; within it a query's strip
+    // stays in the first.
     let run = (RUN_BYTES / (GROUP * nodes * STRIP_BYTES)).max(1) * GROUP;
     for (start, data) in strips.chunks(run * nodes).enumerate() {
         for (k, query) in queries.iter().enumerate() {
@@ -108,7 +111,8 @@ pub(crate) fn scan(
     }
 }
 
-/// One query over `WIDTH` blocks: low and high halves of U and V, sixteen accumulators for four blocks.
+/// One query over `WIDTH` blocks: low and high halves of U and V, sixteen accumulators for four
+/// blocks.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx512ifma,avx512vbmi")]
 fn scan_group<const WIDTH: usize, const FETCH: bool>(

@@ -1,4 +1,5 @@
-//! Keystream words enter, samples leave, eight at a time and in constant time where the sample is secret.
+//! Samplers: keystream words enter, samples leave, eight at a time, in constant time where they are
+//! secret.
 
 use core::arch::x86_64::*;
 
@@ -18,7 +19,8 @@ pub(crate) fn accept(words: &mut [u64], mask: u64, q: u64) -> usize {
         // SAFETY: the slice is eight readable words.
         let x = _mm512_and_si512(unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }, mask8);
         let below = _mm512_cmplt_epu64_mask(x, q8);
-        // At most as many words were kept as were read, so the whole vector may be stored: what lies behind is read.
+        // At most as many words were kept as were read, so the whole vector may be stored: what
+        // lies behind is read.
         let to = &mut words[kept..kept + 8];
         let packed = _mm512_maskz_compress_epi64(below, x);
         // SAFETY: the slice is eight writable words.

@@ -1,4 +1,5 @@
-//! Digits and keys enter, the two sums of a key switch leave; permutations of values; eight words at a time.
+//! Key switch: digits and keys enter, its two sums leave; permutations of values; eight words at a
+//! time.
 
 use core::arch::x86_64::*;
 use core::array;
@@ -14,8 +15,9 @@ const VECTORS: usize = 4;
 /// Their coefficients.
 type Group = [u64; VECTORS * LANES];
 
-/// Where the eight places of a vector come from, all of them in one aligned block: an automorphism moves the values in
-/// bit-reversed order so. One load and one shuffle then do what eight loads would.
+/// Where the eight places of a vector come from, all of them in one aligned block: an automorphism
+/// moves the values in bit-reversed order so. One load and one shuffle then do what eight loads
+/// would.
 #[derive(Clone, Copy)]
 struct Place {
     block: usize,

@@ -1,4 +1,5 @@
-//! AVX-512 F back-end: limbs enter, Montgomery products leave, without IFMA; all other kernels are those of AVX2.
+//! AVX-512 F back-end: Montgomery products in 512 bits without IFMA; the rest is AVX2's. Both
+//! sides.
 
 pub(crate) mod montgomery;
 

@@ -1,4 +1,4 @@
-//! Limbs of residues enter, their Montgomery products leave; eight at a time, as doubles. For processors without IFMA.
+//! Montgomery products: limbs of residues enter and leave, eight residues at a time, as doubles.
 
 use core::arch::x86_64::*;
 use core::arch::x86_64::{

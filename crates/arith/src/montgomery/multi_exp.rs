@@ -1,9 +1,10 @@
-//! Residues and small signed weights enter, the product of the powers leaves: buckets of equal digits, nothing raised
-//! alone.
+//! Multi-exponentiation by buckets: residues and small signed weights enter, the product of the
+//! powers leaves, with nothing raised alone. The server's side.
 //!
-//! Weights are written in signed digits of `w` bits. For every digit position the residues whose digit is `v` are
-//! multiplied into bucket `v`, those with digit `-v` into another, and `prod_v bucket_v^v` takes two multiplications a
-//! bucket by running products. What the negative digits gathered is inverted once, at the end.
+//! Weights are written in signed digits of `w` bits. For every digit position the residues whose
+//! digit is `v` are multiplied into bucket `v`, those with digit `-v` into another, and
+//! `prod_v bucket_v^v` takes two multiplications a bucket by running products. What the negative
+//! digits gathered is inverted once, at the end.
 
 use rayon::prelude::*;
 
@@ -23,12 +24,12 @@ fn recode_beside(weights: &[i64]) -> Recoded {
 }
 
 impl Residues {
-    /// For every column the product over the rows of element `i` to the power `weights[i]`: one row. The time depends
-    /// on the weights and, when some are negative, on the elements.
+    /// For every column the product over the rows of element `i` to the power `weights[i]`: one
+    /// row. The time depends on the weights and, when some are negative, on the elements.
     ///
     /// # Errors
-    /// [`ArithError::Length`] unless there is one weight a row; [`ArithError::NotInvertible`] when a column's negative
-    /// part has no inverse.
+    /// [`ArithError::Length`] unless there is one weight a row; [`ArithError::NotInvertible`] when
+    /// a column's negative part has no inverse.
     pub fn multi_exp_vartime(&self, weights: &[i64]) -> Result<Residues, ArithError> {
         if weights.len() != self.rows() {
             return Err(ArithError::Length { expected: self.rows(), actual: weights.len() });
@@ -76,10 +77,12 @@ impl Residues {
         sums
     }
 
-    /// For a single row the product over its columns of element `i` to the power `weights[i]`: one element.
+    /// For a single row the product over its columns of element `i` to the power `weights[i]`: one
+    /// element.
     ///
     /// # Errors
-    /// [`ArithError::Length`] unless there is one row, and one weight a column; [`ArithError::NotInvertible`].
+    /// [`ArithError::Length`] unless there is one row, and one weight a column;
+    /// [`ArithError::NotInvertible`].
     pub fn multi_exp_along_vartime(&self, weights: &[i64]) -> Result<Residues, ArithError> {
         if self.rows() != 1 || weights.len() != self.columns() {
             let expected = if self.rows() == 1 { self.columns() } else { 1 };

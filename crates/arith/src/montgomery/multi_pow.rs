@@ -1,9 +1,10 @@
-//! Residues and public exponents of many words enter, the product of the powers leaves: all of them share one chain of
-//! squarings.
+//! Multi-exponentiation by interleaving: residues and public exponents of many words enter, the
+//! product of the powers leaves: all of them share one chain of squarings.
 //!
-//! Exponents are written in signed digits of `w` bits, least significant first, where a digit starts at the first bit
-//! that is set in some lane: runs of zeros, and of the ones that a sign drags along, cost nothing. Every base has a table
-//! of small powers and, where a digit is negative, one of its inverse's.
+//! Exponents are written in signed digits of `w` bits, least significant first, where a digit
+//! starts at the first bit that is set in some lane: runs of zeros, and of the ones that a sign
+//! drags along, cost nothing. Every base has a table of small powers and, where a digit is
+//! negative, one of its inverse's.
 
 use rayon::prelude::*;
 
@@ -65,7 +66,8 @@ impl<'a> Exponents<'a> {
 }
 
 impl Schedule {
-    /// The schedule that takes fewest multiplications, for rows that have one exponent or one a lane.
+    /// The schedule that takes fewest multiplications, for rows that have one exponent or one a
+    /// lane.
     fn new(rows: &[Vec<(&[u64], bool)>]) -> Schedule {
         let schedule = |window: u32| {
             let mut steps = Vec::new();
@@ -170,13 +172,15 @@ fn recode(exponents: &[(&[u64], bool)], row: usize, bits: u32, steps: &mut Vec<S
 }
 
 impl Residues {
-    /// For every column the product over the rows of element `i` to the power of exponent `i`: one row. `exponents`
-    /// holds the absolute values, equally many words each, least significant first. The time depends on the exponents
-    /// and, when some digit of theirs is negative, on the elements.
+    /// For every column the product over the rows of element `i` to the power of exponent `i`: one
+    /// row. `exponents` holds the absolute values, equally many words each, least significant
+    /// first. The time depends on the exponents and, when some digit of theirs is negative, on the
+    /// elements.
     ///
     /// # Errors
-    /// [`ArithError::Length`] unless there are one exponent and one sign a row; [`ArithError::NotInvertible`] when an
-    /// inverse is wanted and an element has none, even if its own exponent is positive.
+    /// [`ArithError::Length`] unless there are one exponent and one sign a row;
+    /// [`ArithError::NotInvertible`] when an inverse is wanted and an element has none, even if its
+    /// own exponent is positive.
     pub fn multi_pow_vartime(
         &self,
         exponents: &[u64],
@@ -187,8 +191,8 @@ impl Residues {
         self.scheduled(&rows)
     }
 
-    /// For a single row the product over its columns of element `i` to the power of exponent `i`: one element. Exponents
-    /// as in [`Self::multi_pow_vartime`].
+    /// For a single row the product over its columns of element `i` to the power of exponent `i`:
+    /// one element. Exponents as in [`Self::multi_pow_vartime`].
     ///
     /// # Errors
     /// [`ArithError::Length`] unless there is one row, and one exponent and one sign a column;
@@ -202,7 +206,8 @@ impl Residues {
             return Err(ArithError::Length { expected: 1, actual: self.rows() });
         }
         let exponents = Exponents::new(exponents, negative, self.columns())?;
-        // As few lanes as cost no less than fewer: the squarings are the same for any number of bases in a lane.
+        // As few lanes as cost no less than fewer: the squarings are the same for any number of
+        // bases in a lane.
         let (modulus, lanes) = (self.modulus(), self.modulus().format.width);
         let rows = self.columns().div_ceil(lanes);
         let none = Residues::ones(modulus, 1, 1);
@@ -228,7 +233,8 @@ impl Residues {
         Ok(folded.scheduled(&rows)?.transposed().product())
     }
 
-    /// The product over the rows of every element to the power of its row's exponent, or of its lane's.
+    /// The product over the rows of every element to the power of its row's exponent, or of its
+    /// lane's.
     fn scheduled(&self, exponents: &[Vec<(&[u64], bool)>]) -> Result<Residues, ArithError> {
         let schedules: Vec<Schedule> = exponents.par_chunks(BATCH).map(Schedule::new).collect();
         let inverses = if schedules.iter().any(|schedule| schedule.signed) {
