@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import functools
+import inspect
 import ssl
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from collections.abc import Collection as Names
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, NoReturn, ParamSpec, TypeVar
 
 from .._native import IndexSpec
+from ..collections.client import Client
 from ..collections.collection import Collection
 from ..collections.keys import Keys
 from ..collections.owner import Owner
-from ..collections.results import GET_DEFAULT, GetResult, QueryResult
 from ..collections.store import Progress
-from ..ingest.arrays import Id, Vectors
+from ..ingest.arrays import Id
 from ..ingest.files import StrPath
 from .address import base_url, by_proxy
 from .client import CACHE_BYTES, HttpClient, verification
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     import httpx
 
 P = ParamSpec("P")
+S = TypeVar("S")
 T = TypeVar("T")
 _THREADS = 64
 
@@ -68,155 +70,112 @@ def _retrieve(work: asyncio.Future[Any]) -> None:
         work.exception()
 
 
-class AsyncHttpCollection:
-    """`HttpCollection` with coroutines for methods. Properties are the same; arguments and results too."""
+class _Twin:
+    """An object whose methods wait, and the threads in which they do."""
+
+    _blocking: Any
+    _runner: _Runner
+
+
+def _coroutine(
+    method: Callable[Concatenate[S, P], T],
+) -> Callable[Concatenate[_Twin, P], Coroutine[Any, Any, T]]:
+    """The method of this name of the blocking object as a coroutine: same arguments, defaults, text and result."""
+
+    @functools.wraps(method)
+    async def call(self: _Twin, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        blocking: Callable[P, T] = getattr(self._blocking, method.__name__)
+        return await self._runner.run(blocking, *args, **kwargs)
+
+    return call
+
+
+def _opening(
+    method: Callable[Concatenate[Client, P], Collection],
+) -> Callable[Concatenate[_Twin, P], Coroutine[Any, Any, AsyncHttpCollection]]:
+    """As `_coroutine`; the collection that comes is one of coroutines."""
+
+    @functools.wraps(method)
+    async def call(self: _Twin, /, *args: P.args, **kwargs: P.kwargs) -> AsyncHttpCollection:
+        blocking: Callable[P, Collection] = getattr(self._blocking, method.__name__)
+        return AsyncHttpCollection(await self._runner.run(blocking, *args, **kwargs), self._runner)
+
+    shown = inspect.signature(method).replace(return_annotation=AsyncHttpCollection.__name__)
+    setattr(call, "__signature__", shown)  # noqa: B010, no attribute of functions as mypy knows them
+    return call
+
+
+class AsyncHttpCollection(_Twin):
+    """`HttpCollection` with coroutines for methods. Properties are the same; arguments and results too.
+
+    `progress` is called in another thread. Several queries at once travel at once.
+    """
+
+    _blocking: Collection
 
     def __init__(self, collection: Collection, runner: _Runner) -> None:
         """Not for callers: use a client."""
-        self._collection = collection
-        self._run = runner.run
+        self._blocking = collection
+        self._runner = runner
 
     @property
     def spec(self) -> IndexSpec:
         """As `Collection.spec`."""
-        return self._collection.spec
+        return self._blocking.spec
 
     @property
     def name(self) -> str:
         """As `Collection.name`."""
-        return self._collection.name
+        return self._blocking.name
 
     @property
     def dimension(self) -> int:
         """As `Collection.dimension`."""
-        return self._collection.dimension
+        return self._blocking.dimension
 
     @property
     def metric(self) -> str:
         """As `Collection.metric`."""
-        return self._collection.metric
+        return self._blocking.metric
 
     @property
     def mode(self) -> str:
         """As `Collection.mode`."""
-        return self._collection.mode
+        return self._blocking.mode
 
     @property
     def scheme(self) -> str:
         """As `Collection.scheme`."""
-        return self._collection.scheme
+        return self._blocking.scheme
 
     @property
     def filterable(self) -> tuple[str, ...]:
         """As `Collection.filterable`."""
-        return self._collection.filterable
+        return self._blocking.filterable
 
     @property
     def owner(self) -> Owner:
         """As `Collection.owner`."""
-        return self._collection.owner
+        return self._blocking.owner
 
-    async def add(
-        self,
-        ids: Id | Iterable[Id],
-        embeddings: Vectors,
-        metadatas: object | None = None,
-        documents: object | None = None,
-        *,
-        progress: Progress | None = None,
-    ) -> None:
-        """As `Collection.add`; `progress` is called in another thread."""
-        await self._run(self._collection.add, ids, embeddings, metadatas, documents, progress=progress)
-
-    async def upsert(
-        self,
-        ids: Id | Iterable[Id],
-        embeddings: Vectors,
-        metadatas: object | None = None,
-        documents: object | None = None,
-        *,
-        progress: Progress | None = None,
-    ) -> None:
-        """As `Collection.upsert`; `progress` is called in another thread."""
-        await self._run(self._collection.upsert, ids, embeddings, metadatas, documents, progress=progress)
-
-    async def update(
-        self,
-        ids: Id | Iterable[Id],
-        embeddings: Vectors | None = None,
-        metadatas: object | None = None,
-        documents: object | None = None,
-    ) -> None:
-        """As `Collection.update`."""
-        await self._run(self._collection.update, ids, embeddings, metadatas, documents)
-
-    async def delete(
-        self, ids: Id | Iterable[Id] | None = None, where: Mapping[str, Any] | None = None
-    ) -> int:
-        """As `Collection.delete`."""
-        return await self._run(self._collection.delete, ids, where)
-
-    async def get(
-        self,
-        ids: Id | Iterable[Id] | None = None,
-        where: Mapping[str, Any] | None = None,
-        include: Names[str] = GET_DEFAULT,
-        *,
-        limit: int | None = None,
-        offset: int = 0,
-    ) -> GetResult:
-        """As `Collection.get`."""
-        return await self._run(self._collection.get, ids, where, include, limit=limit, offset=offset)
-
-    async def peek(self, limit: int = 10) -> GetResult:
-        """As `Collection.peek`."""
-        return await self._run(self._collection.peek, limit)
-
-    async def count(self) -> int:
-        """As `Collection.count`."""
-        return await self._run(self._collection.count)
+    add = _coroutine(Collection.add)
+    upsert = _coroutine(Collection.upsert)
+    update = _coroutine(Collection.update)
+    delete = _coroutine(Collection.delete)
+    get = _coroutine(Collection.get)
+    peek = _coroutine(Collection.peek)
+    count = _coroutine(Collection.count)
+    query = _coroutine(Collection.query)
+    optimize = _coroutine(Collection.optimize)
+    rotate_query_key = _coroutine(Collection.rotate_query_key)
+    refresh = _coroutine(Collection.refresh)
+    verify = _coroutine(Collection.verify)
+    info = _coroutine(Collection.info)
+    close = _coroutine(Collection.close)
 
     async def contains(self, id: Id) -> bool:
         """As `id in collection`."""
-        return await self._run(self._collection.__contains__, id)
-
-    async def query(
-        self,
-        query_embeddings: Vectors,
-        n_results: int | None = None,
-        where: Mapping[str, Any] | None = None,
-        include: Names[str] | None = None,
-        *,
-        within: float | None = None,
-    ) -> QueryResult:
-        """As `HttpCollection.query`. Several at once travel at once."""
-        return await self._run(
-            self._collection.query, query_embeddings, n_results, where, include, within=within
-        )
-
-    async def optimize(self, *, progress: Progress | None = None) -> None:
-        """As `Collection.optimize`; `progress` is called in another thread."""
-        await self._run(self._collection.optimize, progress=progress)
-
-    async def rotate_query_key(self) -> None:
-        """As `Collection.rotate_query_key`."""
-        await self._run(self._collection.rotate_query_key)
-
-    async def refresh(self) -> None:
-        """As `Collection.refresh`."""
-        await self._run(self._collection.refresh)
-
-    async def verify(self, *, progress: Progress | None = None) -> dict[str, Any]:
-        """As `Collection.verify`; the server does it, for a token with the verb admin."""
-        return await self._run(self._collection.verify, progress=progress)
-
-    async def info(self) -> dict[str, Any]:
-        """As `Collection.info`."""
-        return await self._run(self._collection.info)
-
-    async def close(self) -> None:
-        """As `Collection.close`."""
-        await self._run(self._collection.close)
+        return await self._runner.run(self._blocking.__contains__, id)
 
     async def __aenter__(self) -> AsyncHttpCollection:
         return self
@@ -256,8 +215,10 @@ class _LoopedClient(HttpClient):
                       timeout, retries, fetch, cache_bytes, on_upload)  # fmt: skip
 
 
-class AsyncHttpClient:
+class AsyncHttpClient(_Twin):
     """`HttpClient` with coroutines for methods, for `async with`. Many calls may be on their way at once."""
+
+    _blocking: HttpClient
 
     def __init__(
         self,
@@ -280,7 +241,7 @@ class AsyncHttpClient:
         """As `HttpClient`. `on_upload` is called in another thread. Raises InvalidInput."""
         base = base_url(url, insecure=insecure)
         certificates = verification(ca, verify, insecure)
-        self._client = _LoopedClient(
+        self._blocking = _LoopedClient(
             base, token, keys, state=state, certificates=certificates, timeout=timeout, retries=retries, http2=http2,
             fetch=fetch, cache_bytes=cache_bytes, on_upload=on_upload, transport=transport,
         )  # fmt: skip
@@ -289,76 +250,24 @@ class AsyncHttpClient:
     @property
     def url(self) -> str:
         """The server."""
-        return self._client.url
+        return self._blocking.url
 
     @property
     def keys(self) -> Keys | None:
         """The secret keys given."""
-        return self._client.keys
+        return self._blocking.keys
 
-    async def create_collection(
-        self,
-        name: str,
-        dimension: int,
-        metric: str = "cosine",
-        mode: str = "sealed",
-        precision: str = "standard",
-        filterable: Sequence[str] = (),
-        *,
-        scheme: str = "sealed",
-        bits: int | None = None,
-    ) -> AsyncHttpCollection:
-        """As `Client.create_collection`."""
-        return self._wrapped(
-            await self._runner.run(
-                self._client.create_collection, name, dimension, metric, mode, precision, filterable,
-                scheme=scheme, bits=bits,
-            )
-        )  # fmt: skip
-
-    async def get_collection(self, name: str) -> AsyncHttpCollection:
-        """As `Client.get_collection`."""
-        return self._wrapped(await self._runner.run(self._client.get_collection, name))
-
-    async def get_or_create_collection(
-        self,
-        name: str,
-        dimension: int,
-        metric: str = "cosine",
-        mode: str = "sealed",
-        precision: str = "standard",
-        filterable: Sequence[str] = (),
-        *,
-        scheme: str = "sealed",
-        bits: int | None = None,
-    ) -> AsyncHttpCollection:
-        """As `Client.get_or_create_collection`."""
-        return self._wrapped(
-            await self._runner.run(
-                self._client.get_or_create_collection, name, dimension, metric, mode, precision, filterable,
-                scheme=scheme, bits=bits,
-            )
-        )  # fmt: skip
-
-    async def list_collections(self) -> list[str]:
-        """As `Client.list_collections`."""
-        return await self._runner.run(self._client.list_collections)
-
-    async def delete_collection(self, name: str) -> None:
-        """As `Client.delete_collection`."""
-        await self._runner.run(self._client.delete_collection, name)
-
-    async def forget(self, name: str) -> None:
-        """As `HttpClient.forget`."""
-        await self._runner.run(self._client.forget, name)
+    create_collection = _opening(Client.create_collection)
+    get_collection = _opening(Client.get_collection)
+    get_or_create_collection = _opening(Client.get_or_create_collection)
+    list_collections = _coroutine(Client.list_collections)
+    delete_collection = _coroutine(Client.delete_collection)
+    forget = _coroutine(HttpClient.forget)
 
     async def close(self) -> None:
         """Wait for what is under way, then close every collection and the connections."""
         await self._runner.close()
-        await asyncio.get_running_loop().run_in_executor(None, self._client.close)
-
-    def _wrapped(self, collection: Collection) -> AsyncHttpCollection:
-        return AsyncHttpCollection(collection, self._runner)
+        await asyncio.get_running_loop().run_in_executor(None, self._blocking.close)
 
     async def __aenter__(self) -> AsyncHttpClient:
         return self
