@@ -2,34 +2,70 @@
 
 from __future__ import annotations
 
-import typer
+import importlib
+from typing import Any
 
-from .bench import bench_app
-from .bench_faults import faults_app
-from .bench_lookup import bench_lookup
-from .bench_plot import bench_plot
-from .bench_server import bench_server
-from .bench_text import bench_text
-from .codebook import codebook_app
-from .collections import add, create, query
-from .decrypt_service import service_app
-from .demo import demo
-from .key_upkeep import keys_app
-from .keygen import keygen
-from .precompute import precompute
-from .reproduce import reproduce_app
-from .reproduce_lookup import private_lookup
-from .serve import PASSED_ON, serve, token
+import typer
+from typer.core import TyperGroup
+from typer.main import get_group
+
 from .terminal import EXIT_CODES, version
-from .text import text_app
-from .text_encrypted import classify, serve_local
-from .upkeep import info, verify
-from .writer import writer_app
+
+# By the order of help: the module here, and its function or group of commands.
+COMMANDS = {
+    "keygen": ("keygen", "keygen"),
+    "create": ("collections", "create"),
+    "add": ("collections", "add"),
+    "query": ("collections", "query"),
+    "info": ("upkeep", "info"),
+    "verify": ("upkeep", "verify"),
+    "precompute": ("precompute", "precompute"),
+    "serve": ("serve", "serve"),
+    "token": ("serve", "token"),
+    "demo": ("demo", "demo"),
+    "bench": ("bench", "bench_app"),
+    "reproduce": ("reproduce", "reproduce_app"),
+    "codebook": ("codebook", "codebook_app"),
+    "writer": ("writer", "writer_app"),
+    "keys": ("key_upkeep", "keys_app"),
+    "decrypt-service": ("decrypt_service", "service_app"),
+    "text": ("text_encrypted", "text_app"),
+}
+
+
+class Commands(TyperGroup):
+    """Imports a command's module when it is asked for, so that `serve` does not wait for the benches."""
+
+    # Of click's types there are two, its own and the copy that newer versions of typer bring.
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        # A name that is not there is compared with all that are.
+        for name in [cmd_name] if cmd_name in COMMANDS else COMMANDS:
+            if name not in self.commands:
+                self.commands[name] = _load(name)
+        return self.commands.get(cmd_name)
+
+
+def _load(name: str) -> Any:
+    place, attribute = COMMANDS[name]
+    module = importlib.import_module(f"{__name__}.{place}")
+    found = getattr(module, attribute)
+    holder = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode="markdown")
+    holder.callback()(lambda: None)
+    if isinstance(found, typer.Typer):
+        holder.add_typer(found, name=name)
+    else:
+        holder.command(name, context_settings=getattr(module, "CONTEXT_SETTINGS", None))(found)
+    return get_group(holder).commands[name]
+
 
 _CODES = "\n".join(f"- {int(code)}: {code.says}" for code in EXIT_CODES)
 
 app = typer.Typer(
     name="ciphervec",
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,  # its tracebacks print local variables, and some of those are secret
@@ -65,33 +101,6 @@ def _root(
     ),
 ) -> None:
     """Search embeddings that stay encrypted."""
-
-
-app.command()(keygen)
-app.command()(create)
-app.command()(add)
-app.command()(query)
-app.command()(info)
-app.command()(verify)
-app.command()(precompute)
-app.command(context_settings=PASSED_ON)(serve)
-app.command(context_settings=PASSED_ON)(token)
-app.command()(demo)
-bench_app.command("lookup")(bench_lookup)
-bench_app.command("text")(bench_text)
-bench_app.command("server")(bench_server)
-bench_app.command("plot")(bench_plot)
-bench_app.add_typer(faults_app, name="faults")
-reproduce_app.command("ive-pel")(private_lookup)
-text_app.command()(classify)
-text_app.command()(serve_local)
-app.add_typer(bench_app, name="bench")
-app.add_typer(reproduce_app, name="reproduce")
-app.add_typer(codebook_app, name="codebook")
-app.add_typer(writer_app, name="writer")
-app.add_typer(keys_app, name="keys")
-app.add_typer(service_app, name="decrypt-service")
-app.add_typer(text_app, name="text")
 
 
 def main() -> None:

@@ -15,6 +15,11 @@ from ..lab.bench.additive import ELGAMAL_BITS, LAYOUTS, PRECISIONS, SCHEMES
 from ..lab.bench.additive_peers import LIGHTPHE_DIGITS, PEERS
 from ..lab.bench.search import Record, Settings, run
 from ..lab.bench.subject import VARIANTS
+from .bench_faults import faults_app
+from .bench_lookup import bench_lookup
+from .bench_plot import bench_plot
+from .bench_server import bench_server
+from .bench_text import bench_text
 from .measuring import (
     CsvFile,
     JsonFile,
@@ -337,3 +342,10 @@ def _precision(scheme: str, precision: str | None) -> str:
     if precision is None:
         return "small" if scheme == "elgamal" else "standard"
     return one_of(precision, PRECISIONS, "--precision")
+
+
+bench_app.command("lookup")(bench_lookup)
+bench_app.command("text")(bench_text)
+bench_app.command("server")(bench_server)
+bench_app.command("plot")(bench_plot)
+bench_app.add_typer(faults_app, name="faults")

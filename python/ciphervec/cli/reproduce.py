@@ -33,6 +33,7 @@ from .measuring import (
     whole_numbers,
     write,
 )
+from .reproduce_lookup import private_lookup
 from .tables import grid
 from .terminal import command, print_json, screen
 
@@ -280,3 +281,6 @@ def _peers(text: str, known: tuple[str, ...], installed: tuple[str, ...]) -> tup
     if text == "none":
         return ()
     return each_of(text, known, "--peer") or installed
+
+
+reproduce_app.command("ive-pel")(private_lookup)

@@ -8,7 +8,7 @@ import typer
 
 from .._native import run_server
 
-PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+CONTEXT_SETTINGS = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 """Click settings under which every word, `--help` too, goes to the native command."""
 
 

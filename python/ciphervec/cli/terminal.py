@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, ParamSpec
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 from rich.console import Console
@@ -19,7 +19,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 import ciphervec._native as _native
 import ciphervec.errors as errors
 
-from ..collections.keys import Keys
+if TYPE_CHECKING:
+    from ..collections.keys import Keys
+
 
 P = ParamSpec("P")
 
@@ -140,6 +142,8 @@ def passphrase(file: Path | None, prompt: str, *, confirm: bool = False) -> str:
 
 def load_keys(path: Path | None, passphrase_file: Path | None) -> Keys | None:
     """The key file's keys; None when no file was named, which mode `open` can do with."""
+    from ..collections.keys import Keys  # numpy is slow to import, and most commands have no keys
+
     if path is None:
         return None
     if not path.exists():

@@ -14,7 +14,7 @@ from ..text.local import STRATEGIES, Halves, Round
 from .measuring import one_of
 from .tables import grid
 from .terminal import Json, command, existing, print_json, screen, size
-from .text import LabelColumn, TextColumn
+from .text import LabelColumn, TextColumn, text_app
 from .texts import read_labelled, read_texts
 
 SHOWN = 20
@@ -132,3 +132,7 @@ def _short(text: str) -> str:
 
 def _margin(margin: Any) -> str:
     return f"{margin:+.4f}" if margin.ndim == 0 else " ".join(f"{one:+.3f}" for one in margin)
+
+
+text_app.command()(classify)
+text_app.command()(serve_local)
