@@ -1,7 +1,8 @@
-//! ElGamal on one thread: encryption, dot products of 512 dimensions with 12-bit weights, and logarithms.
+//! ElGamal on one thread: encryption, dot products of 512 dimensions with 12-bit weights, and
+//! logarithms.
 //!
-//! The floor of a dot product is its additions: 1.9 for each of 512 rows and two points a row, at the time that `addition`
-//! takes here.
+//! The floor of a dot product is its additions: 1.9 for each of 512 rows and two points a row, at
+//! the time that `addition` takes here.
 #![allow(missing_docs, reason = "criterion makes the entry point")]
 #![allow(clippy::unwrap_used, reason = "a bench fails by panicking")]
 

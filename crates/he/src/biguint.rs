@@ -1,7 +1,8 @@
-//! Long natural numbers enter, sums, products, digits and inverses leave. Set-up and single elements; both sides.
+//! Big integers: natural numbers of any length enter; sums, products, digits and inverses leave.
+//! Both sides.
 //!
-//! Thin names over [`crypto_bigint::BoxedUint`]. What is not called `_vartime` takes a time that depends on lengths,
-//! and on the value of a divisor, but on no other value.
+//! Thin names over [`crypto_bigint::BoxedUint`]. What is not called `_vartime` takes a time that
+//! depends on lengths, and on the value of a divisor, but on no other value.
 
 use crypto_bigint::{BoxedUint, ConcatenatingMul, Gcd, NonZero, Resize};
 use zeroize::Zeroize;
@@ -175,7 +176,8 @@ pub(crate) fn jacobi_vartime(value: &BoxedUint, modulus: &BoxedUint) -> i8 {
     if is_one(&bottom) { sign } else { 0 }
 }
 
-/// The lowest `count` digits of `value` in base `base`, each of `words` words, least significant first.
+/// The lowest `count` digits of `value` in base `base`, each of `words` words, least significant
+/// first.
 pub(crate) fn digits(value: &BoxedUint, base: &BoxedUint, count: usize, words: usize) -> Vec<u64> {
     let mut out = Vec::with_capacity(count * words);
     let mut rest = value.clone();

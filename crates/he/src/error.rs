@@ -1,4 +1,5 @@
-//! What can go wrong in a scheme. Every variant says what was expected and what came.
+//! Errors: what went wrong in a scheme enters; what was expected, what came and what to do leave.
+//! Both sides.
 
 use crate::id::KeyId;
 use ciphervec_arith::ArithError;
@@ -29,7 +30,8 @@ pub enum Error {
     },
     /// The bytes were written by a newer release.
     #[error(
-        "{what}: format version {actual} is newer than {supported}, the newest this release reads; upgrade ciphervec"
+        "{what}: format version {actual} is newer than {supported}, the newest this release \
+         reads; upgrade ciphervec"
     )]
     Version {
         /// The object that was being read.
@@ -49,7 +51,8 @@ pub enum Error {
     },
     /// The object belongs to another key.
     #[error(
-        "wrong key: {what} was made with key {actual}, you hold key {expected}; load the key file it was made with"
+        "wrong key: {what} was made with key {actual}, you hold key {expected}; load the key file \
+         it was made with"
     )]
     WrongKey {
         /// The object that was being read.
@@ -71,7 +74,8 @@ pub enum Error {
     },
     /// A modulus too wide for its ring.
     #[error(
-        "insecure parameters: log2 of the modulus is {log_modulus} at degree {degree}, the limit for {security} is {limit}"
+        "insecure parameters: log2 of the modulus is {log_modulus} at degree {degree}, the limit \
+         for {security} is {limit}"
     )]
     Insecure {
         /// Ring degree.
@@ -93,19 +97,23 @@ pub enum Error {
         /// What came.
         actual: String,
     },
-    /// A decrypted number exceeds the bound that its ciphertext was said to obey. No value is told: it would leak.
+    /// A decrypted number exceeds the bound that its ciphertext was said to obey. No value is told:
+    /// it would leak.
     #[error(
-        "decryption refused: a result exceeds its declared bound; use the precision and the dimension it was encrypted with"
+        "decryption refused: a result exceeds its declared bound; use the precision and the \
+         dimension it was encrypted with"
     )]
     Bound,
     /// A computation with a secret key did not pass its own check; what it gave was thrown away.
     #[error(
-        "a computation with the secret key failed its check and its result was discarded; try again, and test this machine's memory and processor if it happens twice"
+        "a computation with the secret key failed its check and its result was discarded; try \
+         again, and test this machine's memory and processor if it happens twice"
     )]
     Fault,
     /// Fewer precomputed noises are left than were asked for.
     #[error(
-        "the noise pool holds {left} elements, {asked} were asked for; fill it, or encrypt without a pool"
+        "the noise pool holds {left} elements, {asked} were asked for; fill it, or encrypt \
+         without a pool"
     )]
     Exhausted {
         /// Elements asked for.
@@ -115,7 +123,8 @@ pub enum Error {
     },
     /// An operation needs more levels than its operands have left.
     #[error(
-        "{operation} needs {needed}, {left} left; choose parameters for a greater depth or encrypt the operand again"
+        "{operation} needs {needed}, {left} left; choose parameters for a greater depth or \
+         encrypt the operand again"
     )]
     Level {
         /// The operation.

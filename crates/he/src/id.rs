@@ -1,4 +1,5 @@
-//! Names of keys and of parameter sets: a description enters, eight public bytes leave. Both sides.
+//! Identifiers of keys and of parameter sets: a description enters, eight public bytes leave. Both
+//! sides.
 
 /// The public name of a key: derived one-way from the master key.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]

@@ -1,4 +1,4 @@
-//! The master key and what is derived from it. 32 random bytes enter; one secret per purpose and context leaves. Owner only.
+//! Master key: 32 random bytes enter; one secret per purpose and context leaves. Owner only.
 
 use crate::error::Result;
 use crate::wire::KeyId;
@@ -6,7 +6,8 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 
 pub use crate::random::random_bytes;
 
-/// What a derived secret is for: one BLAKE3 context string each, so that no two uses ever share a key.
+/// What a derived secret is for: one BLAKE3 context string each, so that no two uses ever share a
+/// key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Purpose {
@@ -109,7 +110,8 @@ impl MasterKey {
         KeyId(id)
     }
 
-    /// BLAKE3 `derive_key` with the purpose's context over master ‖ parts, every part prefixed by its length.
+    /// BLAKE3 `derive_key` with the purpose's context over master ‖ parts, every part prefixed by
+    /// its length.
     pub fn derive(&self, purpose: Purpose, parts: &[&[u8]]) -> Secret {
         let mut hasher = blake3::Hasher::new_derive_key(purpose.context());
         hasher.update(self.0.expose());

@@ -1,7 +1,8 @@
-//! Homomorphic schemes of ciphervec. Integers enter, ciphertexts leave; the `client` feature holds everything secret.
+//! Homomorphic schemes of ciphervec: integers enter, ciphertexts leave; the `client` feature holds
+//! everything secret.
 //!
-//! The crate knows schemes, not search: what a vector, a metric or a collection is lives one level up.
-//! `docs/sealed.md` derives the formulas that the comments here cite.
+//! The crate knows schemes, not search: what a vector, a metric or a collection is lives one level
+//! up. `docs/sealed.md` derives the formulas that the comments here cite.
 #![forbid(unsafe_code)]
 
 pub mod additive;

@@ -1,11 +1,12 @@
-//! Parameter sets against the security table. A degree and a modulus enter; a refusal or a security statement leaves.
+//! Lattice security table: a degree and a modulus enter; a refusal or a security statement leaves.
+//! Both sides.
 
 use crate::error::{Error, Result};
 
 pub use crate::id::ParamId;
 
-/// Largest log2(Q·P) at uniform ternary secrets and σ = 3.2, by log2 of the ring degree from 10 to 17
-/// (community guidelines 2024, IACR ePrint 2024/463, Table 5.2).
+/// Largest log2(Q·P) at uniform ternary secrets and σ = 3.2, by log2 of the ring degree from 10 to
+/// 17 (community guidelines 2024, IACR ePrint 2024/463, Table 5.2).
 const CLASSICAL_128: [u32; 8] = [26, 53, 106, 214, 430, 868, 1747, 3523];
 const QUANTUM_128: [u32; 8] = [25, 50, 101, 203, 409, 825, 1663, 3348];
 
@@ -29,7 +30,8 @@ impl Security {
     }
 }
 
-/// What `security()` says of a key. Nobody's opinion: a row of a published table and a named assumption.
+/// What `security()` says of a key. Nobody's opinion: a row of a published table and a named
+/// assumption.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SecurityStatement {
     /// Bits against classical attacks; 0 where the table has no row as short.
@@ -38,14 +40,15 @@ pub struct SecurityStatement {
     pub table: &'static str,
     /// The assumption that semantic security rests on.
     pub assumption: &'static str,
-    /// Whether the assumption is believed to hold against quantum computers, and the parameters are within the table's column
-    /// for them where it has one.
+    /// Whether the assumption is believed to hold against quantum computers, and the parameters are
+    /// within the table's column for them where it has one.
     pub post_quantum: bool,
     /// Whether the key is for tests and reproductions of papers only.
     pub insecure: bool,
 }
 
-/// The widest modulus, in bits, that the table allows at `degree`, or `None` for a degree outside 2^10 … 2^17.
+/// The widest modulus, in bits, that the table allows at `degree`, or `None` for a degree outside
+/// 2^10 … 2^17.
 pub fn max_log_modulus(degree: usize, security: Security) -> Option<u32> {
     if !degree.is_power_of_two() {
         return None;

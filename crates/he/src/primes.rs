@@ -1,7 +1,8 @@
-//! A length and a condition enter, random primes leave; a modulus from outside enters, a refusal or nothing leaves.
+//! Random primes: a length and a condition enter, primes leave; a modulus from outside enters, a
+//! refusal or nothing leaves. Both sides.
 //!
-//! Primality is the strengthened Baillie–PSW test of crypto-primes. Candidates start at a fresh number of the
-//! operating system's generator each time.
+//! Primality is the strengthened Baillie–PSW test of crypto-primes. Candidates start at a fresh
+//! number of the operating system's generator each time.
 
 use crate::biguint;
 use crate::error::{Error, Result};
@@ -51,8 +52,9 @@ fn is_composite(odd: Odd<BoxedUint>) -> bool {
     MillerRabin::new(odd).test_base_two().is_composite()
 }
 
-/// Refuses a modulus that no key generation makes: even, not of exactly `bits` bits, prime, a square, or with a factor
-/// below 2^16. That it has exactly the promised factors only its owner can know.
+/// Refuses a modulus that no key generation makes: even, not of exactly `bits` bits, prime, a
+/// square, or with a factor below 2^16. That it has exactly the promised factors only its owner can
+/// know.
 ///
 /// # Errors
 /// [`Error::Malformed`] naming `what` and the reason.
@@ -120,7 +122,8 @@ pub(crate) fn is_prime(value: &BoxedUint) -> bool {
     crypto_primes::is_prime(Flavor::Any, value)
 }
 
-/// A random prime of exactly `bits` bits, congruent to 3 modulo 4, its two highest bits set, that `accept` accepts.
+/// A random prime of exactly `bits` bits, congruent to 3 modulo 4, its two highest bits set, that
+/// `accept` accepts.
 ///
 /// # Errors
 /// [`Error::Randomness`]; [`Error::Range`] for fewer than 32 bits.
@@ -146,8 +149,8 @@ pub(crate) fn random_prime(bits: u32, accept: impl Fn(&BoxedUint) -> bool) -> Re
     }
 }
 
-/// A random prime of exactly `bits` bits that is `2 order k + 1` for an odd `k`, so congruent to 3 modulo 4 and with
-/// a subgroup of prime `order`; its two highest bits set.
+/// A random prime of exactly `bits` bits that is `2 order k + 1` for an odd `k`, so congruent to 3
+/// modulo 4 and with a subgroup of prime `order`; its two highest bits set.
 ///
 /// # Errors
 /// [`Error::Randomness`]; [`Error::Range`] unless the order is shorter by 16 bits.

@@ -1,4 +1,5 @@
-//! Random bytes. Nothing enters, bytes of the operating system's generator leave. Both sides: a server re-randomises.
+//! Random bytes: nothing enters, bytes of the operating system's generator leave. Both sides: a
+//! server re-randomises.
 
 use crate::error::{Error, Result};
 

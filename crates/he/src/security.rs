@@ -1,11 +1,12 @@
-//! Security of an additively homomorphic key: a scheme and the length of a modulus enter, what it rests on leaves. Both sides.
+//! Security of an additively homomorphic key: a scheme and the length of a modulus enter, what it
+//! rests on leaves. Both sides.
 
 use crate::params::SecurityStatement;
 use crate::wire::Scheme;
 use crate::{damgard_jurik, elgamal, okamoto_uchiyama};
 
-/// What a key of `scheme` with a modulus of `bits` bits rests on, if it is made by the scheme's plain `generate`.
-/// `None` for schemes that are not additively homomorphic.
+/// What a key of `scheme` with a modulus of `bits` bits rests on, if it is made by the scheme's
+/// plain `generate`. `None` for schemes that are not additively homomorphic.
 pub fn statement(scheme: Scheme, bits: u32) -> Option<SecurityStatement> {
     match scheme {
         Scheme::Paillier | Scheme::DamgardJurik => {

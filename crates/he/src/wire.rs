@@ -1,4 +1,5 @@
-//! The frame around every serialised object. A kind and a payload enter; 64 header bytes and the payload leave, and back.
+//! Frame around every serialised object: a kind and a payload enter; 64 header bytes and the
+//! payload leave, and back. Both sides.
 //!
 //! | bytes | field |
 //! |---|---|
@@ -182,7 +183,8 @@ impl Header {
         bytes
     }
 
-    /// Writes the header into the first [`HEADER_LEN`] bytes of `frame`; the payload stands after it already.
+    /// Writes the header into the first [`HEADER_LEN`] bytes of `frame`; the payload stands after
+    /// it already.
     ///
     /// # Panics
     /// If `frame` is shorter than a header.
@@ -223,8 +225,8 @@ pub fn open(kind: Kind, bytes: &[u8]) -> Result<(Header, &[u8])> {
     Ok((header, payload))
 }
 
-/// Reads the start of a frame of `len` bytes that must hold `kind`: its header and what is there of its payload. The checksum
-/// is not looked at: `bytes` have been checked by other means.
+/// Reads the start of a frame of `len` bytes that must hold `kind`: its header and what is there of
+/// its payload. The checksum is not looked at: `bytes` have been checked by other means.
 ///
 /// # Errors
 /// As [`open`], but for damage to the payload.

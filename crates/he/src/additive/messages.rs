@@ -1,10 +1,11 @@
-//! Signed integers of one width, as two's complement words: what is encrypted, and what decryption gives back.
+//! Messages: signed integers of one width as two's-complement words; what is encrypted enters, what
+//! decryption gives leaves. Both sides.
 
 use core::fmt;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-/// Signed integers of `width` 64-bit words each, two's complement, little-endian, one after another. Wiped on
-/// drop.
+/// Signed integers of `width` 64-bit words each, two's complement, little-endian, one after
+/// another. Wiped on drop.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub struct Messages {
     width: usize,

@@ -1,8 +1,10 @@
-//! What the additively homomorphic schemes have in common. Messages are signed integers, ciphertexts come as tables.
+//! Additively homomorphic schemes: signed integers enter, tables of ciphertexts leave, by traits
+//! that every scheme implements. Both sides.
 //!
-//! Paillier, Damgård–Jurik, Okamoto–Uchiyama and exponential ElGamal implement the traits here; what a vector
-//! or a score is lives one level up. A table has rows and columns because that is how the schemes compute:
-//! [`Evaluate::weighted_sum_vartime`] gives every row one weight and works on all columns side by side.
+//! Paillier, Damgård–Jurik, Okamoto–Uchiyama and exponential ElGamal implement the traits here;
+//! what a vector or a score is lives one level up. A table has rows and columns because that is how
+//! the schemes compute: [`Evaluate::weighted_sum_vartime`] gives every row one weight and works on
+//! all columns side by side.
 
 mod messages;
 
@@ -26,7 +28,8 @@ pub trait Table: Clone + Send + Sync {
     /// Tables with the same number of rows and of one key, side by side.
     ///
     /// # Errors
-    /// [`crate::Error::Range`] when the rows differ or nothing is given; [`crate::Error::WrongKey`].
+    /// [`crate::Error::Range`] when the rows differ or nothing is given;
+    /// [`crate::Error::WrongKey`].
     fn beside(tables: &[&Self]) -> Result<Self>;
 
     /// Columns `range` of the table.
@@ -50,10 +53,12 @@ pub trait Evaluate: Send + Sync {
     /// Encrypts `rows * columns` messages, row after row, each with fresh noise.
     ///
     /// # Errors
-    /// [`crate::Error::Range`] for a message out of range or a wrong count; [`crate::Error::Randomness`].
+    /// [`crate::Error::Range`] for a message out of range or a wrong count;
+    /// [`crate::Error::Randomness`].
     fn encrypt(&self, rows: usize, columns: usize, messages: &Messages) -> Result<Self::Table>;
 
-    /// Multiplies every ciphertext by a fresh encryption of zero, so that it shows nothing of how it came about.
+    /// Multiplies every ciphertext by a fresh encryption of zero, so that it shows nothing of how
+    /// it came about.
     ///
     /// # Errors
     /// [`crate::Error::Randomness`].
@@ -68,24 +73,26 @@ pub trait Evaluate: Send + Sync {
     /// The negatives of the messages.
     ///
     /// # Errors
-    /// [`crate::Error::Malformed`] for a ciphertext that is not invertible, [`crate::Error::WrongKey`].
+    /// [`crate::Error::Malformed`] for a ciphertext that is not invertible,
+    /// [`crate::Error::WrongKey`].
     fn negate(&self, table: &Self::Table) -> Result<Self::Table>;
 
     /// Adds plain messages, one each, without fresh noise.
     ///
     /// # Errors
-    /// [`crate::Error::Range`] for a message out of range or a wrong count, [`crate::Error::WrongKey`].
+    /// [`crate::Error::Range`] for a message out of range or a wrong count,
+    /// [`crate::Error::WrongKey`].
     fn add_plain(&self, table: &Self::Table, messages: &Messages) -> Result<Self::Table>;
 
-    /// Multiplies every message by a plain factor of its own, without fresh noise. Timing depends on the widest
-    /// factor only.
+    /// Multiplies every message by a plain factor of its own, without fresh noise. Timing depends
+    /// on the widest factor only.
     ///
     /// # Errors
     /// [`crate::Error::Range`] for a wrong count, [`crate::Error::WrongKey`].
     fn multiply_plain(&self, table: &Self::Table, factors: &Messages) -> Result<Self::Table>;
 
-    /// Row `i` times `weights[i]`, summed over the rows: one row of results, without fresh noise. Timing depends
-    /// on the weights.
+    /// Row `i` times `weights[i]`, summed over the rows: one row of results, without fresh noise.
+    /// Timing depends on the weights.
     ///
     /// # Errors
     /// [`crate::Error::Range`] unless there is one weight a row, [`crate::Error::WrongKey`].
@@ -94,18 +101,20 @@ pub trait Evaluate: Send + Sync {
     /// The same for a table of one row, summed over its columns: a single ciphertext.
     ///
     /// # Errors
-    /// [`crate::Error::Range`] unless there is one row, and one weight a column; [`crate::Error::WrongKey`].
+    /// [`crate::Error::Range`] unless there is one row, and one weight a column;
+    /// [`crate::Error::WrongKey`].
     fn weighted_sum_along_vartime(
         &self,
         table: &Self::Table,
         weights: &[i64],
     ) -> Result<Self::Table>;
 
-    /// [`Self::weighted_sum_vartime`] with factors of any width: row `i` times factor `i`, summed over the rows.
+    /// [`Self::weighted_sum_vartime`] with factors of any width: row `i` times factor `i`, summed
+    /// over the rows.
     ///
     /// # Errors
-    /// [`crate::Error::Range`] unless there is one factor a row; [`crate::Error::Malformed`] for a ciphertext that is
-    /// not invertible, [`crate::Error::WrongKey`].
+    /// [`crate::Error::Range`] unless there is one factor a row; [`crate::Error::Malformed`] for a
+    /// ciphertext that is not invertible, [`crate::Error::WrongKey`].
     fn weighted_sum_wide_vartime(
         &self,
         table: &Self::Table,
@@ -124,8 +133,9 @@ pub trait Evaluate: Send + Sync {
     /// The same for a table of one row, summed over its columns: a single ciphertext.
     ///
     /// # Errors
-    /// [`crate::Error::Range`] unless there is one row, and one factor a column; [`crate::Error::Malformed`] for a
-    /// ciphertext that is not invertible, [`crate::Error::WrongKey`].
+    /// [`crate::Error::Range`] unless there is one row, and one factor a column;
+    /// [`crate::Error::Malformed`] for a ciphertext that is not invertible,
+    /// [`crate::Error::WrongKey`].
     fn weighted_sum_wide_along_vartime(
         &self,
         table: &Self::Table,
@@ -142,7 +152,8 @@ pub trait Evaluate: Send + Sync {
     /// Reads ciphertexts, refusing any that could not have come from this key.
     ///
     /// # Errors
-    /// [`crate::Error::Malformed`] and the other errors of [`crate::wire::open`]; [`crate::Error::WrongKey`].
+    /// [`crate::Error::Malformed`] and the other errors of [`crate::wire::open`];
+    /// [`crate::Error::WrongKey`].
     fn table_from_bytes(&self, bytes: &[u8]) -> Result<Self::Table>;
 }
 
@@ -181,7 +192,8 @@ pub trait Decrypt: Send + Sync {
     /// The messages, row after row, each known to be below `2^(bits - 1)` in absolute value.
     ///
     /// # Errors
-    /// [`crate::Error::Bound`] when a message is not: some declared bound was exceeded, or the ciphertext is
-    /// not what it claims to be. The error carries no value. [`crate::Error::WrongKey`].
+    /// [`crate::Error::Bound`] when a message is not: some declared bound was exceeded, or the
+    /// ciphertext is not what it claims to be. The error carries no value.
+    /// [`crate::Error::WrongKey`].
     fn decrypt(&self, table: &<Self::Public as Evaluate>::Table, bits: u32) -> Result<Messages>;
 }

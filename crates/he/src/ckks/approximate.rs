@@ -1,4 +1,5 @@
-//! A function on an interval enters, a polynomial close to it leaves. Both sides.
+//! Chebyshev interpolation: a function on an interval enters, a polynomial close to it leaves. Both
+//! sides.
 
 use core::f64::consts::PI;
 
@@ -9,14 +10,17 @@ use crate::error::{Error, Result};
 const MAX_DEGREE: usize = 1 << 12;
 
 impl Polynomial {
-    /// The polynomial of `degree` that equals `function` at the zeros of `T_(degree+1)` on `[low, high]`, in the Chebyshev basis.
+    /// The polynomial of `degree` that equals `function` at the zeros of `T_(degree+1)` on
+    /// `[low, high]`, in the Chebyshev basis.
     ///
-    /// For a function analytic inside the ellipse with foci `low` and `high` whose axes, in units of half the interval, add up
-    /// to `ρ > 1`, and of absolute value at most `M` there, the error on the interval is at most `4 M ρ^-degree / (ρ − 1)`
-    /// (Trefethen, Approximation Theory and Approximation Practice, theorem 8.2). [`Self::largest_error`] measures it.
+    /// For a function analytic inside the ellipse with foci `low` and `high` whose axes, in units
+    /// of half the interval, add up to `ρ > 1`, and of absolute value at most `M` there, the error
+    /// on the interval is at most `4 M ρ^-degree / (ρ − 1)` (Trefethen, Approximation Theory and
+    /// Approximation Practice, theorem 8.2). [`Self::largest_error`] measures it.
     ///
     /// # Errors
-    /// [`Error::Range`] unless `low < high`, both finite, for degrees over 4096, or where the function is not finite.
+    /// [`Error::Range`] unless `low < high`, both finite, for degrees over 4096, or where the
+    /// function is not finite.
     pub fn interpolate(
         function: impl Fn(f64) -> f64,
         low: f64,
@@ -44,9 +48,9 @@ impl Polynomial {
         Self::chebyshev(low, high, &(0..nodes).map(coefficient).collect::<Vec<_>>())
     }
 
-    /// The largest `|function − polynomial|` at 16 points between any two neighbouring nodes of an interpolation of this degree on
-    /// `[low, high]`, and at both ends. For smooth functions the error swings about once between nodes, so this is the
-    /// maximum but for a few per cent.
+    /// The largest `|function − polynomial|` at 16 points between any two neighbouring nodes of an
+    /// interpolation of this degree on `[low, high]`, and at both ends. For smooth functions the
+    /// error swings about once between nodes, so this is the maximum but for a few per cent.
     pub fn largest_error(&self, function: impl Fn(f64) -> f64, low: f64, high: f64) -> f64 {
         samples(low, high, self.degree())
             .map(|x| (function(x) - self.evaluate(x)).abs())

@@ -1,7 +1,9 @@
-//! Bilinear forms of two lists of ciphertexts. Ciphertexts and plain matrices enter, sums of weighted products leave. Server side.
+//! Bilinear forms: two lists of ciphertexts and plain matrices enter, sums of weighted products
+//! leave. Server only.
 //!
-//! `Σ_a x_a (c_a + Σ_b W_ab y_b)` is a matrix product with the second list and an inner product with the first. Both are taken a
-//! tile of coefficients at a time, for all matrices before the next tile: what lies between them never leaves the cache.
+//! `Σ_a x_a (c_a + Σ_b W_ab y_b)` is a matrix product with the second list and an inner product
+//! with the first. Both are taken a tile of coefficients at a time, for all matrices before the
+//! next tile: what lies between them never leaves the cache.
 
 use super::ciphertext::{Ciphertext, Meta};
 use super::evaluate::Evaluator;
@@ -14,7 +16,8 @@ use ciphervec_arith::{Modulus, pcmm, poly};
 use core::ops::Range;
 use rayon::prelude::*;
 
-/// Coefficients of a tile: both lists and the sums between them, of some 32 ciphertexts, in a second-level cache.
+/// Coefficients of a tile: both lists and the sums between them, of some 32 ciphertexts, in a
+/// second-level cache.
 const TILE: usize = 512;
 
 /// A matrix whose rows belong to the first list, with what is added to each row's sum.
@@ -29,12 +32,13 @@ pub struct BilinearForm {
 }
 
 impl Evaluator {
-    /// Adds `Σ_a x_a (c_a + Σ_b W_ab y_b)` for every form to `sums`, which may be empty: of degree 2, not rescaled. With one `x`
-    /// fewer than rows, the first row stands beside the number 1.
+    /// Adds `Σ_a x_a (c_a + Σ_b W_ab y_b)` for every form to `sums`, which may be empty: of degree
+    /// 2, not rescaled. With one `x` fewer than rows, the first row stands beside the number 1.
     ///
     /// # Errors
-    /// [`Error::Range`] for lists that do not fit the forms or the sums, operands of degree 2 or of different levels or scales;
-    /// [`Error::Level`] if the modulus has no room for a form; [`Error::WrongKey`], [`Error::Parameters`].
+    /// [`Error::Range`] for lists that do not fit the forms or the sums, operands of degree 2 or of
+    /// different levels or scales; [`Error::Level`] if the modulus has no room for a form;
+    /// [`Error::WrongKey`], [`Error::Parameters`].
     pub fn add_bilinear(
         &self,
         sums: &mut Vec<Ciphertext>,

@@ -1,7 +1,8 @@
-//! Buffers that outlive an operation. A length enters, aligned words leave, and come back when dropped. Both sides.
+//! Buffer pool: a length enters, aligned words leave and come back when dropped. Both sides.
 //!
-//! A polynomial of twelve primes at degree 2^15 is three megabytes. Fresh from the system each of its pages would be zeroed
-//! and mapped anew for every operation, which costs as much as a rotation. The pool belongs to a parameter set and goes with it.
+//! A polynomial of twelve primes at degree 2^15 is three megabytes. Fresh from the system each of
+//! its pages would be zeroed and mapped anew for every operation, which costs as much as a
+//! rotation. The pool belongs to a parameter set and goes with it.
 
 use ciphervec_arith::buffer::prefer_huge_pages;
 use core::ops::{Deref, DerefMut};

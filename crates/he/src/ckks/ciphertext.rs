@@ -1,4 +1,5 @@
-//! Ciphertexts and what travels with them: level, scale, slots, noise. Both sides.
+//! Ciphertexts: polynomials enter with what travels with them, level, scale, slots and noise. Both
+//! sides.
 
 use super::noise::Noise;
 use super::params::Params;
@@ -62,7 +63,8 @@ impl Ciphertext {
         &self.meta.noise
     }
 
-    /// log2 of the standard deviation of the error of a slot's real part: coefficient errors of many slots add up.
+    /// log2 of the standard deviation of the error of a slot's real part: coefficient errors of
+    /// many slots add up.
     pub fn error_bits(&self) -> f64 {
         let params = self.params();
         // Of a sparse ciphertext only the coefficients of its slots are read.
@@ -76,8 +78,8 @@ impl Ciphertext {
         self.meta.magnitude
     }
 
-    /// The same ciphertext with a bound that the caller knows to hold: the inner product of two unit vectors is at most 1,
-    /// whatever the bounds on their coordinates say.
+    /// The same ciphertext with a bound that the caller knows to hold: the inner product of two
+    /// unit vectors is at most 1, whatever the bounds on their coordinates say.
     ///
     /// # Errors
     /// [`Error::Range`] unless it is positive and finite.
@@ -93,7 +95,8 @@ impl Ciphertext {
         Ok(self)
     }
 
-    /// The same ciphertext read as one of `slots` slots: fewer if they are known to repeat, or more of what is repeated.
+    /// The same ciphertext read as one of `slots` slots: fewer if they are known to repeat, or more
+    /// of what is repeated.
     ///
     /// # Errors
     /// [`Error::Range`] unless it is a power of two that the ring has.
@@ -103,7 +106,8 @@ impl Ciphertext {
         Ok(self)
     }
 
-    /// The form that takes half the bytes, if c_1 is what `seed` expands to: for whoever kept the seed of a fresh ciphertext.
+    /// The form that takes half the bytes, if c_1 is what `seed` expands to: for whoever kept the
+    /// seed of a fresh ciphertext.
     pub fn seeded(&self, seed: &[u8; 32]) -> Option<SeededCiphertext> {
         let [constant, linear] = self.parts() else { return None };
         let fresh = *linear == mask(self.params(), self.level(), seed);

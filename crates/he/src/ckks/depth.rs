@@ -1,4 +1,5 @@
-//! The choice of parameters. A depth and a precision enter; the smallest set and the reasons for it leave. Both sides.
+//! Parameter choice: a depth and a precision enter; the smallest set and the reasons for it leave.
+//! Both sides.
 
 use super::noise::Noise;
 use super::spec::{LOG_DEGREES, MAX_DIGIT_PRIMES, ParamsSpec, Ring, SCALE_BITS};
@@ -33,9 +34,10 @@ pub(super) fn choose(
             continue;
         };
         let why = format!(
-            "{depth} levels at {precision_bits} bits of precision: an error of {noise_bits} bits in a slot at degree 2^{log_degree} \
-             asks for a scale of 2^{scale_bits}; log2(QP) = {bits} is under the limit of {limit} for {}, and no smaller \
-             ring has room for {depth} levels; {} digit(s) with {} special prime(s) take the fewest transforms",
+            "{depth} levels at {precision_bits} bits of precision: an error of {noise_bits} bits \
+             in a slot at degree 2^{log_degree} asks for a scale of 2^{scale_bits}; log2(QP) = \
+             {bits} is under the limit of {limit} for {}, and no smaller ring has room for \
+             {depth} levels; {} digit(s) with {} special prime(s) take the fewest transforms",
             security.as_str(),
             spec.digits,
             spec.special_primes,
@@ -61,15 +63,16 @@ pub(super) fn choose(
     })
 }
 
-/// log2 of the error in a slot, times the scale: a fresh ciphertext's, once more for every level, with a margin of a bit
-/// (docs/ckks.md, section 5).
+/// log2 of the error in a slot, times the scale: a fresh ciphertext's, once more for every level,
+/// with a margin of a bit (docs/ckks.md, section 5).
 fn noise_bits(ring: Ring, log_degree: u32, depth: usize) -> u32 {
     let delta = ring.expansion(log_degree);
     let slot = Noise::public_key(delta).std * delta.sqrt();
     (slot.log2() + ((depth + 1) as f64).log2() + 1.0).ceil() as u32
 }
 
-/// The number of digits that takes the fewest transforms among those under the limit, with log2(QP).
+/// The number of digits that takes the fewest transforms among those under the limit, with
+/// log2(QP).
 fn cheapest(
     ring: Ring,
     log_degree: u32,
@@ -110,7 +113,8 @@ fn cheapest(
 /// Transforms of a rotation at the top level (docs/ckks.md, section 4.3).
 pub(super) fn transforms(spec: &ParamsSpec) -> usize {
     let (primes, special) = (spec.primes(), spec.special_primes);
-    // Inverse ones of the input; forward ones of what each digit is extended to; then both sums, down from QP to Q.
+    // Inverse ones of the input; forward ones of what each digit is extended to; then both sums,
+    // down from QP to Q.
     let digits = primes.div_ceil(spec.digit_primes());
     primes + digits * (primes + special) - primes + 2 * (special + primes)
 }

@@ -1,10 +1,13 @@
-//! Slots enter, the real coefficients of the polynomial that has them as values leave, and back. Both sides.
+//! Canonical embedding: slots enter, the real coefficients of the polynomial that has them as
+//! values leave, and back. Both sides.
 //!
-//! The canonical embedding of Cheon, Kim, Kim and Song (IACR ePrint 2016/421), slots in the order in which rotations are
-//! automorphisms: slot `j` is the value at `ζ^(5^j)`, and `X -> X^(5^r)` rotates by `r`. Nothing is scaled or rounded here.
+//! The canonical embedding of Cheon, Kim, Kim and Song (IACR ePrint 2016/421), slots in the order
+//! in which rotations are automorphisms: slot `j` is the value at `ζ^(5^j)`, and `X -> X^(5^r)`
+//! rotates by `r`. Nothing is scaled or rounded here.
 //!
-//! Errors are those of a Fourier transform in doubles: in the Euclidean norm, about `2^-53 log2 N` of the vector's norm. A
-//! slot far below the largest one therefore has an error relative to the largest, not to itself.
+//! Errors are those of a Fourier transform in doubles: in the Euclidean norm, about `2^-53 log2 N`
+//! of the vector's norm. A slot far below the largest one therefore has an error relative to the
+//! largest, not to itself.
 
 use std::sync::OnceLock;
 
@@ -56,8 +59,8 @@ impl Embedding {
         self.degree / 2
     }
 
-    /// The `N` coefficients of the polynomial whose `N/2` values are `slots`, repeated where there are fewer: it then is one
-    /// in `X^(N/2n)` for `n` slots.
+    /// The `N` coefficients of the polynomial whose `N/2` values are `slots`, repeated where there
+    /// are fewer: it then is one in `X^(N/2n)` for `n` slots.
     ///
     /// # Panics
     /// When `slots` is not a power of two of at most `N/2`, or `out` not `N` long.
@@ -80,8 +83,8 @@ impl Embedding {
         spread(&polynomial, out);
     }
 
-    /// The values of a polynomial in as many slots as `out` has; of coefficients at other places than multiples of `N/2n` the
-    /// `n` slots say nothing, so those are not read.
+    /// The values of a polynomial in as many slots as `out` has; of coefficients at other places
+    /// than multiples of `N/2n` the `n` slots say nothing, so those are not read.
     ///
     /// # Panics
     /// When `out` is not a power of two of at most `N/2`, or `coefficients` not `N` long.
@@ -112,10 +115,12 @@ fn gathered(coefficients: &[f64], count: usize) -> Vec<f64> {
     coefficients.iter().step_by(coefficients.len() / count).copied().collect()
 }
 
-/// The embedding of the conjugate-invariant ring of degree `N` (Kim and Song, IACR ePrint 2018/952): `N` real slots.
+/// The embedding of the conjugate-invariant ring of degree `N` (Kim and Song, IACR ePrint
+/// 2018/952): `N` real slots.
 ///
-/// A polynomial is `a_0 + Σ a_k (X^k + X^-k)`, `0 < k < N`, modulo `X^(2N) + 1`; slot `j` is its value at `ψ^(5^j)`,
-/// `ψ = exp(iπ/2N)`. Those values are real, so two of them share one complex value of a transform of `N/2` points.
+/// A polynomial is `a_0 + Σ a_k (X^k + X^-k)`, `0 < k < N`, modulo `X^(2N) + 1`; slot `j` is its
+/// value at `ψ^(5^j)`, `ψ = exp(iπ/2N)`. Those values are real, so two of them share one complex
+/// value of a transform of `N/2` points.
 #[derive(Debug)]
 pub struct RealEmbedding {
     degree: usize,
@@ -138,8 +143,9 @@ struct Halving {
 impl Halving {
     /// For `slots = 2n` slots.
     ///
-    /// Slot `J` belongs to the point `W^M`, `W = exp(2πi/2n)`, with `5^J = 1 + 4M mod 8n`. Value `m` of the complex transform
-    /// holds `M = 2m` and `2m + 1`, and it lies at `j` with `5^j = 1 + 4m mod 4n`.
+    /// Slot `J` belongs to the point `W^M`, `W = exp(2πi/2n)`, with `5^J = 1 + 4M mod 8n`. Value
+    /// `m` of the complex transform holds `M = 2m` and `2m + 1`, and it lies at `j` with
+    /// `5^j = 1 + 4m mod 4n`.
     fn new(slots: usize) -> Self {
         let n = slots / 2;
         let log_order = slots.trailing_zeros() + 2;
@@ -162,12 +168,14 @@ impl Halving {
         }
     }
 
-    /// From `2n` coefficients to the `n` complex ones, real parts and then imaginary ones, whose transform holds the slots.
+    /// From `2n` coefficients to the `n` complex ones, real parts and then imaginary ones, whose
+    /// transform holds the slots.
     ///
-    /// In the ring of degree `4n` the polynomial has `A_k = a_k` and `A_(4n-k) = -a_k`; folded at `X^2n = i` it is
-    /// `Σ z_k Y^k` with `z_k = a_k - i a_(2n-k)`, `k < 2n`. Its values at `ψ W^M` are the real transform of
-    /// `t_k = ψ^k z_k`, and two real values in one are `g_k = (t_k + t_(k+n)) + i W^k (t_k - t_(k+n))`. With the factor
-    /// `ψ^-2k` that the points `ζ^(5^j)`, `ζ = ψ²`, ask for: `ψ^-k (u + v) + i ψ^3k (u - v)` for `u = z_k`,
+    /// In the ring of degree `4n` the polynomial has `A_k = a_k` and `A_(4n-k) = -a_k`; folded at
+    /// `X^2n = i` it is `Σ z_k Y^k` with `z_k = a_k - i a_(2n-k)`, `k < 2n`. Its values at `ψ W^M`
+    /// are the real transform of `t_k = ψ^k z_k`, and two real values in one are
+    /// `g_k = (t_k + t_(k+n)) + i W^k (t_k - t_(k+n))`. With the factor `ψ^-2k` that the points
+    /// `ζ^(5^j)`, `ζ = ψ²`, ask for: `ψ^-k (u + v) + i ψ^3k (u - v)` for `u = z_k`,
     /// `v = exp(iπ/4) z_(k+n)`.
     fn fold(&self, a: &[f64]) -> Vec<f64> {
         let n = self.first.len();
@@ -185,7 +193,8 @@ impl Halving {
         out
     }
 
-    /// The way back. With `c = conj(g_(n-k))`, both as the transform gives them: `4 z_k = ψ^k (g - ic) - i ψ^-3k (g + ic)`.
+    /// The way back. With `c = conj(g_(n-k))`, both as the transform gives them:
+    /// `4 z_k = ψ^k (g - ic) - i ψ^-3k (g + ic)`.
     fn unfold(&self, g: &[f64], a: &mut [f64]) {
         let n = self.first.len();
         let (re, im) = g.split_at(n);
@@ -229,7 +238,8 @@ impl RealEmbedding {
         self.halvings[slots.trailing_zeros() as usize].get_or_init(|| Halving::new(slots))
     }
 
-    /// The `N` coefficients of the polynomial whose values are `slots`, repeated where there are fewer than `N`.
+    /// The `N` coefficients of the polynomial whose values are `slots`, repeated where there are
+    /// fewer than `N`.
     ///
     /// # Panics
     /// When `slots` is not a power of two of at most `N`, or `out` not `N` long.
@@ -251,8 +261,8 @@ impl RealEmbedding {
         spread(&values, out);
     }
 
-    /// The values of a polynomial in as many slots as `out` has; coefficients at other places than multiples of `N/n` are
-    /// not read.
+    /// The values of a polynomial in as many slots as `out` has; coefficients at other places than
+    /// multiples of `N/n` are not read.
     ///
     /// # Panics
     /// When `out` is not a power of two of at most `N`, or `coefficients` not `N` long.

@@ -1,4 +1,5 @@
-//! Seeds of keys and ciphertexts. Nothing enters, 32 fresh bytes at a time leave. Both sides.
+//! Entropy: nothing enters, 32 fresh bytes at a time leave as seeds of keys and ciphertexts. Both
+//! sides.
 
 use crate::error::Result;
 use crate::random;

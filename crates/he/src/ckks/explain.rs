@@ -1,4 +1,5 @@
-//! Parameters in words: a parameter set enters; its sizes, security, precision and reasons leave. Both sides.
+//! Parameter description: a parameter set enters; its sizes, security, precision and reasons leave
+//! in words. Both sides.
 
 use super::depth::transforms;
 use super::noise::{Noise, TAIL_DEVIATIONS};
@@ -19,10 +20,10 @@ impl Params {
             format!("{}, limit {limit}", spec.security.as_str())
         };
         let mut text = format!(
-            "{} ring of degree 2^{} with {} slots; {} levels of {} bits on a base prime of {} bits, {} special \
-             prime(s) of {} bits; \
-             log2(QP) = {bits} ({security}); {} digit(s) of {} prime(s), {} transforms a rotation; a fresh ciphertext's error is \
-             about 2^{:.1} in a slot and below 2^{:.1}",
+            "{} ring of degree 2^{} with {} slots; {} levels of {} bits on a base prime of {} \
+             bits, {} special prime(s) of {} bits; log2(QP) = {bits} ({security}); {} digit(s) of \
+             {} prime(s), {} transforms a rotation; a fresh ciphertext's error is about 2^{:.1} \
+             in a slot and below 2^{:.1}",
             spec.ring.as_str(),
             spec.log_degree,
             self.max_slots(),

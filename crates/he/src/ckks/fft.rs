@@ -1,13 +1,16 @@
-//! Coefficients of a complex polynomial enter, its values at `ζ^(5^j)` leave, and back. Both sides.
+//! Fourier transform: coefficients of a complex polynomial enter, its values at `ζ^(5^j)` leave,
+//! and back. Both sides.
 //!
-//! With `n` a power of two and `ζ = exp(iπ/2n)`, the points `ζ^(5^j)`, `j < n`, are the roots of `Y^n - i`. A node at depth
-//! `d` of a binary tree holds the points with `j ≡ r mod 2^d`; it is the ring modulo `Y^(n/2^d) - w²` with
-//! `w = T_d[r] = exp(iπ 5^r / 2^(d+2))`, and splits into the rings modulo `Y^(n/2^(d+1)) ∓ w`. Two levels at a time:
-//! `T_(d+1)[r]² = T_d[r]`, and the right child's root is `-i` times the left one's (`+i` at the root of the tree).
+//! With `n` a power of two and `ζ = exp(iπ/2n)`, the points `ζ^(5^j)`, `j < n`, are the roots of
+//! `Y^n - i`. A node at depth `d` of a binary tree holds the points with `j ≡ r mod 2^d`; it is the
+//! ring modulo `Y^(n/2^d) - w²` with `w = T_d[r] = exp(iπ 5^r / 2^(d+2))`, and splits into the
+//! rings modulo `Y^(n/2^(d+1)) ∓ w`. Two levels at a time: `T_(d+1)[r]² = T_d[r]`, and the right
+//! child's root is `-i` times the left one's (`+i` at the root of the tree).
 //!
-//! The first half of the levels walks the coefficients in order: long runs, one root each. Then the array is put in
-//! bit-reversed order, once, and the other half runs over neighbouring `r` with neighbouring roots. So every inner loop
-//! is over consecutive doubles, real parts apart from imaginary ones, and the slots come out in order.
+//! The first half of the levels walks the coefficients in order: long runs, one root each. Then the
+//! array is put in bit-reversed order, once, and the other half runs over neighbouring `r` with
+//! neighbouring roots. So every inner loop is over consecutive doubles, real parts apart from
+//! imaginary ones, and the slots come out in order.
 
 use super::roots_of_unity::root_of_unity;
 
@@ -18,13 +21,15 @@ type Runs<'a, const R: usize> = [&'a mut [f64]; R];
 #[derive(Debug)]
 pub(crate) struct Fft {
     log: u32,
-    /// Roots of two levels each, `r` in bit-reversed order as the nodes lie, for the levels before the reversal.
+    /// Roots of two levels each, `r` in bit-reversed order as the nodes lie, for the levels before
+    /// the reversal.
     coarse: Vec<Roots>,
     /// The same with `r` in order, for the levels after it.
     fine: Vec<Roots>,
 }
 
-/// For every node of a level its root `w`, its left child's root `v`, and `wv`, real parts and imaginary parts apart.
+/// For every node of a level its root `w`, its left child's root `v`, and `wv`, real parts and
+/// imaginary parts apart.
 #[derive(Debug)]
 struct Roots {
     level: u32,
@@ -97,8 +102,8 @@ impl Fft {
         1 << self.log
     }
 
-    /// Values at the points, in `out`, of the polynomial in `work`; both hold `n` real parts, then `n` imaginary ones. `work`
-    /// is overwritten.
+    /// Values at the points, in `out`, of the polynomial in `work`; both hold `n` real parts, then
+    /// `n` imaginary ones. `work` is overwritten.
     pub(crate) fn forward(&self, work: &mut [f64], out: &mut [f64]) {
         let (re, im) = work.split_at_mut(self.len());
         if self.log % 2 == 1 {
@@ -110,7 +115,8 @@ impl Fft {
         self.fine.iter().for_each(|roots| walk_neighbours::<false>(re, im, roots));
     }
 
-    /// `n` times the polynomial, in `out`, whose values at the points are in `work`, which is overwritten.
+    /// `n` times the polynomial, in `out`, whose values at the points are in `work`, which is
+    /// overwritten.
     pub(crate) fn inverse(&self, work: &mut [f64], out: &mut [f64]) {
         let (re, im) = work.split_at_mut(self.len());
         self.fine.iter().rev().for_each(|roots| walk_neighbours::<true>(re, im, roots));
@@ -129,7 +135,8 @@ impl Fft {
     }
 }
 
-/// `to[i]` is `from` at `i` with its bits reversed, in blocks of 8 × 8 so that every cache line is used whole.
+/// `to[i]` is `from` at `i` with its bits reversed, in blocks of 8 × 8 so that every cache line is
+/// used whole.
 fn bit_reverse(from: &[f64], to: &mut [f64], log: u32) {
     const BITS: u32 = 3;
     const SIDE: usize = 1 << BITS;
@@ -203,10 +210,12 @@ fn walk_neighbours<const BACK: bool>(re: &mut [f64], im: &mut [f64], roots: &Roo
     }
 }
 
-/// Two levels over four runs a quarter of the node apart, one root for all (`NEIGHBOURS` false) or one for each place.
+/// Two levels over four runs a quarter of the node apart, one root for all (`NEIGHBOURS` false) or
+/// one for each place.
 ///
-/// Down: with `a ± c = x0 ± w x2` and `b ± e = v x1 ± wv x3` the values are `a ± b` in the places of `x0` and `x1`, and
-/// `c ∓ ie` in those of `x2` and `x3`, `±` for a `sign` of -1. Back: the same undone, without the quarter.
+/// Down: with `a ± c = x0 ± w x2` and `b ± e = v x1 ± wv x3` the values are `a ± b` in the places
+/// of `x0` and `x1`, and `c ∓ ie` in those of `x2` and `x3`, `±` for a `sign` of -1. Back: the same
+/// undone, without the quarter.
 #[inline(always)]
 fn sweep<const NEIGHBOURS: bool, const BACK: bool>(
     [x0, x1, x2, x3]: Runs<'_, 4>,

@@ -1,18 +1,22 @@
-//! Inverses and inverse square roots of encrypted numbers from a known interval. Server side.
+//! Inverse and inverse square root: encrypted numbers from a known interval enter, ciphertexts of
+//! theirs leave. Server only.
 //!
-//! A polynomial makes the start, iterations square its error. What counts is the residual, `e = 1 − xy` or `e = 1 − xy²`.
+//! A polynomial makes the start, iterations square its error. What counts is the residual,
+//! `e = 1 − xy` or `e = 1 − xy²`.
 //!
-//! **Inverse.** The start `p` has the residual `1 − x p(x) = T_(d+1)(u) / T_(d+1)(u_0)`, `u` running from −1 to 1 over the
-//! interval and `u_0 = u(0)`: of all polynomials of degree `d` none has a smaller largest residual, because that of any is 1 at 0.
-//! It is `δ = 1 / cosh((d + 1) arcosh|u_0|)`. Newton's step `y(2 − xy)` is `y(1 + e)` and takes `e` to `e²`: with `e` squared beside it,
-//! a step costs one level after one for the first `e`.
+//! **Inverse.** The start `p` has the residual `1 − x p(x) = T_(d+1)(u) / T_(d+1)(u_0)`, `u`
+//! running from −1 to 1 over the interval and `u_0 = u(0)`: of all polynomials of degree `d` none
+//! has a smaller largest residual, because that of any is 1 at 0. It is
+//! `δ = 1 / cosh((d + 1) arcosh|u_0|)`. Newton's step `y(2 − xy)` is `y(1 + e)` and takes `e` to
+//! `e²`: with `e` squared beside it, a step costs one level after one for the first `e`.
 //!
-//! **Inverse square root.** The start interpolates `x^(-1/2)`; its largest residual is found by sampling. Newton's step
-//! `y(3 − xy²)/2`, as `3/2 y − (x/2 y) y²`, costs two levels and takes `e` to `e²(3 + e)/4`, at most `e²` for `|e| ≤ 1`. The
-//! relative error `|1 − √x y| = |1 − √(1−e)|` is at most `|e|`.
+//! **Inverse square root.** The start interpolates `x^(-1/2)`; its largest residual is found by
+//! sampling. Newton's step `y(3 − xy²)/2`, as `3/2 y − (x/2 y) y²`, costs two levels and takes `e`
+//! to `e²(3 + e)/4`, at most `e²` for `|e| ≤ 1`. The relative error `|1 − √x y| = |1 − √(1−e)|` is
+//! at most `|e|`.
 //!
-//! Numbers outside of the interval give results that mean nothing, as for every polynomial; nothing on the server can see them.
-//! Only a declared magnitude below the interval is refused.
+//! Numbers outside of the interval give results that mean nothing, as for every polynomial; nothing
+//! on the server can see them. Only a declared magnitude below the interval is refused.
 
 use super::approximate::samples;
 use super::ciphertext::Ciphertext;
@@ -23,7 +27,8 @@ use crate::error::{Error, Result};
 /// Starts have degree `2^k − 1` with `k` up to this.
 const MOST_DEPTH: u32 = 8;
 const MOST_STEPS: usize = 6;
-/// Residuals from which iterations start: below this a Newton step of either kind squares them, with room for noise.
+/// Residuals from which iterations start: below this a Newton step of either kind squares them,
+/// with room for noise.
 const START: f64 = 0.9;
 
 /// A start and a number of steps.
@@ -36,7 +41,8 @@ struct Iteration {
 }
 
 impl Iteration {
-    /// The shallowest choice whose residual is at most `2^-bits`; of equally deep ones, that with the smallest start.
+    /// The shallowest choice whose residual is at most `2^-bits`; of equally deep ones, that with
+    /// the smallest start.
     fn new(
         [low, high]: [f64; 2],
         bits: u32,
@@ -108,10 +114,12 @@ impl Iteration {
 pub struct Inverse(Iteration);
 
 impl Inverse {
-    /// For numbers in `[low, high]`, to a relative error of `2^-bits` before noise, in the fewest levels.
+    /// For numbers in `[low, high]`, to a relative error of `2^-bits` before noise, in the fewest
+    /// levels.
     ///
     /// # Errors
-    /// [`Error::Range`] unless `0 < low < high`, both finite, or where a start of degree 255 is not good enough.
+    /// [`Error::Range`] unless `0 < low < high`, both finite, or where a start of degree 255 is not
+    /// good enough.
     pub fn new(low: f64, high: f64, bits: u32) -> Result<Self> {
         let center = (high + low) / (high - low);
         let start = |degree: usize| {
@@ -141,12 +149,14 @@ impl Inverse {
     }
 }
 
-/// How to take inverse square roots of numbers of an interval: for normalising vectors, of their squared norms.
+/// How to take inverse square roots of numbers of an interval: for normalising vectors, of their
+/// squared norms.
 #[derive(Clone, Debug)]
 pub struct InverseSquareRoot(Iteration);
 
 impl InverseSquareRoot {
-    /// For numbers in `[low, high]`, to a relative error of `2^-bits` before noise, in the fewest levels.
+    /// For numbers in `[low, high]`, to a relative error of `2^-bits` before noise, in the fewest
+    /// levels.
     ///
     /// # Errors
     /// As [`Inverse::new`].
@@ -177,8 +187,8 @@ impl Evaluator {
     /// `1/x` in every slot, [`Inverse::depth`] levels lower.
     ///
     /// # Errors
-    /// [`Error::Level`] if fewer levels are left, [`Error::MissingKey`] without the relinearisation key, [`Error::Range`] if the
-    /// declared magnitude of `x` is below the interval.
+    /// [`Error::Level`] if fewer levels are left, [`Error::MissingKey`] without the relinearisation
+    /// key, [`Error::Range`] if the declared magnitude of `x` is below the interval.
     pub fn inverse(&self, x: &Ciphertext, inverse: &Inverse) -> Result<Ciphertext> {
         let x = self.normalise(x)?;
         inverse.0.check(&x, inverse.depth())?;

@@ -1,8 +1,9 @@
-//! Key switching and rescaling. Polynomials and switching keys enter; polynomials under another key or of a lower level leave.
-//! Server side.
+//! Key switching and rescaling: polynomials and switching keys enter; polynomials under another key
+//! or of a lower level leave. Server only.
 //!
-//! Hybrid key switching (Han & Ki 2019, IACR ePrint 2019/688): the input is cut into digits of a few primes, each digit is
-//! extended to all primes, multiplied with its part of the key modulo Q P, and the sum is divided by P (docs/ckks.md, section 4).
+//! Hybrid key switching (Han & Ki 2019, IACR ePrint 2019/688): the input is cut into digits of a
+//! few primes, each digit is extended to all primes, multiplied with its part of the key modulo Q
+//! P, and the sum is divided by P (docs/ckks.md, section 4).
 
 use super::buffer_pool::Buffer;
 use super::keys::KeySwitchKey;
@@ -11,8 +12,9 @@ use super::poly::{Ntt, Poly, each};
 use ciphervec_arith::{NttTable, convert, poly};
 use rayon::prelude::*;
 
-/// The digits of a polynomial, extended to all primes of its level and the special ones, in NTT form: what several rotations
-/// of one ciphertext share. Modulo its own primes a digit is the polynomial itself, which is not repeated here.
+/// The digits of a polynomial, extended to all primes of its level and the special ones, in NTT
+/// form: what several rotations of one ciphertext share. Modulo its own primes a digit is the
+/// polynomial itself, which is not repeated here.
 #[derive(Clone)]
 pub(super) struct DecomposedPoly {
     /// `[prime][digit]`.
@@ -60,12 +62,13 @@ pub(super) enum PostProcess<'a> {
     Keep,
     /// The automorphism that permutes values like this.
     Permute(&'a [u32]),
-    /// Division by the last prime too: both leave one remainder, modulo P q_level, at the price of the first.
+    /// Division by the last prime too: both leave one remainder, modulo P q_level, at the price of
+    /// the first.
     Rescale,
 }
 
-/// A key switch: `plus` + [`input` under the key]. For each prime the products are summed, divided and added while they are in the
-/// cache.
+/// A key switch: `plus` + [`input` under the key]. For each prime the products are summed, divided
+/// and added while they are in the cache.
 pub(super) struct KeySwitch<'a> {
     pub input: &'a Poly<Ntt>,
     pub key: &'a KeySwitchKey,
@@ -154,7 +157,8 @@ impl KeySwitch<'_> {
         params.digits(self.input.level()) * params.degree()
     }
 
-    /// (x - [x]_D) / D modulo every prime that is left, for the sums x modulo Q P and D = P, or P q_level.
+    /// (x - [x]_D) / D modulo every prime that is left, for the sums x modulo Q P and D = P, or P
+    /// q_level.
     fn divide(&self, mut rows: Vec<Row<'_>>) -> Vec<Poly<Ntt>> {
         let (params, level) = (self.input.params(), self.input.level());
         let degree = params.degree();
@@ -192,7 +196,8 @@ impl KeySwitch<'_> {
         results.map(|words| Poly::from_words(params, kept - 1, words)).into()
     }
 
-    /// The sums of all digits times both halves of the key modulo one prime; before a rescaling P `plus` is part of them.
+    /// The sums of all digits times both halves of the key modulo one prime; before a rescaling P
+    /// `plus` is part of them.
     fn sum(&self, index: usize, row: Row<'_>, mut sums: [&mut [u64]; 2]) {
         let (params, level) = (self.input.params(), self.input.level());
         let row = match row {
@@ -245,7 +250,8 @@ impl KeySwitch<'_> {
     }
 }
 
-/// Runs `work` on the digits modulo each prime and the limbs of two polynomials, on other threads as well where there are any.
+/// Runs `work` on the digits modulo each prime and the limbs of two polynomials, on other threads
+/// as well where there are any.
 fn each_row(
     rows: Vec<Row<'_>>,
     [first, second]: [&mut Buffer; 2],
@@ -274,7 +280,8 @@ pub(super) fn rescale(parts: &[Poly<Ntt>]) -> Vec<Poly<Ntt>> {
     });
     let last: Vec<Buffer> = last.collect();
     let mut out: Vec<Poly<Ntt>> = parts.iter().map(|_| Poly::scratch(params, level - 1)).collect();
-    // Prime by prime: all parts share the roots of its transform, which at degree 2^15 are as large as two limbs.
+    // Prime by prime: all parts share the roots of its transform, which at degree 2^15 are as large
+    // as two limbs.
     let mut rows: Vec<Vec<&mut [u64]>> = (0..level).map(|_| Vec::new()).collect();
     for poly in &mut out {
         let limbs = poly.residues_mut().chunks_exact_mut(params.degree());

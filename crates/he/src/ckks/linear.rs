@@ -1,9 +1,10 @@
-//! Matrices times encrypted vectors. A ciphertext enters, its slots times a plain matrix leave. Server side.
+//! Linear transform: a ciphertext enters, its slots times a plain matrix leave. Server only.
 //!
-//! With `d_k` the k-th diagonal, `d_k[j] = M[j][j + k]` cyclically, the product is `Σ_k d_k · rot(x, k)` (Halevi and Shoup,
-//! IACR ePrint 2014/106). Writing `k = g + i` with giant steps `g` and baby steps `i` makes it
-//! `Σ_g rot(Σ_i rot(d_k, −g) · rot(x, i), g)`: baby rotations share one decomposition, and there is one giant rotation for each
-//! `g`, not one for each diagonal.
+//! With `d_k` the k-th diagonal, `d_k[j] = M[j][j + k]` cyclically, the product is
+//! `Σ_k d_k · rot(x, k)` (Halevi and Shoup, IACR ePrint 2014/106). Writing `k = g + i` with giant
+//! steps `g` and baby steps `i` makes it `Σ_g rot(Σ_i rot(d_k, −g) · rot(x, i), g)`: baby rotations
+//! share one decomposition, and there is one giant rotation for each `g`, not one for each
+//! diagonal.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,7 +19,8 @@ use super::poly::Poly;
 use crate::error::{Error, Result};
 use ciphervec_arith::poly;
 
-/// What a giant rotation costs in baby ones, which share their decomposition: about two thirds of the transforms.
+/// What a giant rotation costs in baby ones, which share their decomposition: about two thirds of
+/// the transforms.
 const GIANT: usize = 2;
 
 /// A square matrix over the slots, encoded for ciphertexts of one level.
@@ -34,12 +36,14 @@ pub struct LinearTransform {
 }
 
 impl LinearTransform {
-    /// The transform with these diagonals, `(k, d_k)` with `d_k[j] = M[j][j + k]` and `k` modulo the number of slots, encoded at
-    /// `level`, one of which it spends. Diagonals that are zero cost nothing.
+    /// The transform with these diagonals, `(k, d_k)` with `d_k[j] = M[j][j + k]` and `k` modulo
+    /// the number of slots, encoded at `level`, one of which it spends. Diagonals that are zero
+    /// cost nothing.
     ///
     /// # Errors
-    /// [`Error::Range`] for slots that the ring does not have, a diagonal of another length or given twice, none at all that is not
-    /// zero, or numbers that cannot be encoded; [`Error::Level`] for level 0.
+    /// [`Error::Range`] for slots that the ring does not have, a diagonal of another length or
+    /// given twice, none at all that is not zero, or numbers that cannot be encoded;
+    /// [`Error::Level`] for level 0.
     pub fn from_diagonals(
         params: &Arc<Params>,
         slots: usize,
@@ -89,7 +93,8 @@ impl LinearTransform {
         Ok(LinearTransform { params: params.clone(), level, slots, norm, groups })
     }
 
-    /// The transform by a matrix of real numbers, given as rows; rows and columns are padded to a power of two, the slots.
+    /// The transform by a matrix of real numbers, given as rows; rows and columns are padded to a
+    /// power of two, the slots.
     ///
     /// # Errors
     /// As [`Self::from_diagonals`], and [`Error::Range`] for rows of different lengths.
@@ -126,8 +131,8 @@ impl LinearTransform {
         steps.into_iter().filter(|&step| step != 0).map(|step| step as i64).collect()
     }
 
-    /// The rotations of a transform over `slots` slots with these diagonals, none of them zero: for an owner who makes the keys
-    /// for a matrix that is not known yet.
+    /// The rotations of a transform over `slots` slots with these diagonals, none of them zero: for
+    /// an owner who makes the keys for a matrix that is not known yet.
     pub fn rotations_of(slots: usize, diagonals: impl Iterator<Item = usize> + Clone) -> Vec<i64> {
         let step = step(diagonals.clone(), slots);
         let steps: BTreeSet<usize> = diagonals.flat_map(|k| [k - k % step, k % step]).collect();
@@ -153,12 +158,13 @@ fn step(diagonals: impl Iterator<Item = usize> + Clone, slots: usize) -> usize {
 }
 
 impl Evaluator {
-    /// The matrix of `transform` times the slots of `a`, rescaled: one level below that of the transform. An operand at a higher
-    /// level is brought down first.
+    /// The matrix of `transform` times the slots of `a`, rescaled: one level below that of the
+    /// transform. An operand at a higher level is brought down first.
     ///
     /// # Errors
-    /// [`Error::Level`] for an operand below the transform's level, [`Error::Range`] for another number of slots or degree 2,
-    /// [`Error::MissingKey`] for a rotation of [`LinearTransform::rotations`], [`Error::Parameters`], [`Error::WrongKey`].
+    /// [`Error::Level`] for an operand below the transform's level, [`Error::Range`] for another
+    /// number of slots or degree 2, [`Error::MissingKey`] for a rotation of
+    /// [`LinearTransform::rotations`], [`Error::Parameters`], [`Error::WrongKey`].
     pub fn transform(&self, a: &Ciphertext, transform: &LinearTransform) -> Result<Ciphertext> {
         self.params().check_same("a linear transform", &transform.params)?;
         if a.slots() != transform.slots {

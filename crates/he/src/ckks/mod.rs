@@ -1,8 +1,9 @@
-//! Leveled RNS-CKKS: approximate arithmetic on encrypted vectors of real or complex numbers.
+//! Leveled RNS-CKKS: real or complex numbers enter, approximate arithmetic runs on them encrypted,
+//! numbers leave. Both sides.
 //!
-//! Numbers enter at the owner, are encoded by the canonical embedding and encrypted; the server adds, multiplies and rotates;
-//! numbers leave at the owner, each off by an error that the ciphertext estimates. `docs/ckks.md` derives the formulas that
-//! the comments cite.
+//! Numbers are encoded by the canonical embedding and encrypted; the server adds, multiplies and
+//! rotates; numbers leave at the owner, each off by an error that the ciphertext estimates.
+//! `docs/ckks.md` derives the formulas that the comments cite.
 
 mod approximate;
 mod bilinear;

@@ -1,4 +1,4 @@
-//! The primes of a parameter set. Sizes enter; a chain whose scales stay where they are leaves. Both sides, public numbers only.
+//! Modulus chain: sizes enter; public primes whose scales stay where they are leave. Both sides.
 
 use super::spec::ParamsSpec;
 use crate::error::{Error, Result};
@@ -19,9 +19,10 @@ pub(super) struct ModulusChain {
 
 /// Picks primes congruent to 1 modulo the order of the ring's roots of unity, all different.
 ///
-/// From the top down every prime is the free one closest to Δ²/2^s: since Δ_{l−1} = Δ_l²/q_l, it takes back what the
-/// scale has drifted from 2^s, and the next scale is off by this prime's distance only (docs/ckks.md, section 3). With
-/// `last_bits` the prime of level 1 has that many instead, which leaves another scale at level 0.
+/// From the top down every prime is the free one closest to Δ²/2^s: since Δ_{l−1} = Δ_l²/q_l, it
+/// takes back what the scale has drifted from 2^s, and the next scale is off by this prime's
+/// distance only (docs/ckks.md, section 3). With `last_bits` the prime of level 1 has that many
+/// instead, which leaves another scale at level 0.
 pub(super) fn modulus_chain(spec: &ParamsSpec, last_bits: Option<u32>) -> Result<ModulusChain> {
     let order = spec.ring.root_order(spec.log_degree);
     let half = (order / 2) as usize;

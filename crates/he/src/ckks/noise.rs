@@ -1,19 +1,23 @@
-//! How far a ciphertext is off. Estimates of operands enter, the estimate of the result leaves. Both sides.
+//! Noise estimate: what is known of the operands' errors enters, the same of the result leaves.
+//! Both sides.
 //!
-//! Two figures travel with a ciphertext (docs/ckks.md, section 5): the standard deviation of a coefficient of the error, which
-//! takes errors for independent and is what one sees; and a bound on the error in every slot whatever the messages, which
-//! adds absolute values and is what a published result is flooded by.
+//! Two figures travel with a ciphertext (docs/ckks.md, section 5): the standard deviation of a
+//! coefficient of the error, which takes errors for independent and is what one sees; and a bound
+//! on the error in every slot whatever the messages, which adds absolute values and is what a
+//! published result is flooded by.
 
 use ciphervec_arith::sample::GAUSSIAN_SIGMA;
 
-/// √(2 · 65 · ln 2): a sub-Gaussian variable exceeds this many standard deviations with probability below 2⁻⁶⁴.
+/// √(2 · 65 · ln 2): a sub-Gaussian variable exceeds this many standard deviations with probability
+/// below 2⁻⁶⁴.
 pub(super) const TAIL_DEVIATIONS: f64 = 9.5;
 /// The variance of a ternary coefficient.
 const TERNARY: f64 = 2.0 / 3.0;
 /// The variance of a rounding error.
 const ROUNDING: f64 = 1.0 / 12.0;
 
-/// The error of a ciphertext, in units of its coefficients: divide by the scale for that of the numbers.
+/// The error of a ciphertext, in units of its coefficients: divide by the scale for that of the
+/// numbers.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Noise {
     /// The standard deviation of a coefficient, on average over messages.
@@ -58,7 +62,8 @@ impl Noise {
         let mut sum = rounding;
         let (mut square, mut bound) = (1.0, 1.0);
         for power in 1..=degree {
-            // Values of s are nearly Gaussian: their fourth moment is at most three times the square of their second.
+            // Values of s are nearly Gaussian: their fourth moment is at most three times the
+            // square of their second.
             square *= delta * TERNARY * power as f64;
             bound *= secret.bound;
             sum = sum
@@ -67,7 +72,8 @@ impl Noise {
         sum
     }
 
-    /// What switching keys adds: per digit of magnitude up to `digits[i]`/2 a product with a key's error, divided by P.
+    /// What switching keys adds: per digit of magnitude up to `digits[i]`/2 a product with a key's
+    /// error, divided by P.
     pub(super) fn key_switch(delta: f64, digits: impl Iterator<Item = f64>, special: f64) -> Self {
         let key = Noise::fresh(GAUSSIAN_SIGMA * GAUSSIAN_SIGMA, delta);
         let products = digits.map(|size| {
@@ -80,7 +86,8 @@ impl Noise {
 
     /// The noise of a sum.
     pub(super) fn plus(self, other: Noise) -> Self {
-        // Not `hypot`, whose last bit is not the same everywhere: the figure is part of what is serialised.
+        // Not `hypot`, whose last bit is not the same everywhere: the figure is part of what is
+        // serialised.
         let square = self.std * self.std + other.std * other.std;
         Noise { std: square.sqrt(), bound: self.bound + other.bound }
     }

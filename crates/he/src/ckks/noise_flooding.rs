@@ -1,9 +1,11 @@
-//! Results for others to see. A ciphertext enters; numbers flooded with noise leave, and the key counts them. Owner only.
+//! Noise flooding: a ciphertext enters; numbers that others may see leave, and the key counts them.
+//! Owner only.
 //!
-//! The exact error of a decryption is a linear equation in the secret key (Li & Micciancio 2021, IACR ePrint 2020/1533). Noise
-//! that dwarfs a bound on the error hides it: with `n` numbers of error at most B each, Gaussian noise of standard deviation
-//! σ = B √(n τ) 2^(s−1), and τ such results, what is seen is within statistical distance 2^−s of what could be computed
-//! without the ciphertext (docs/ckks.md, section 6).
+//! The exact error of a decryption is a linear equation in the secret key (Li & Micciancio 2021,
+//! IACR ePrint 2020/1533). Noise that dwarfs a bound on the error hides it: with `n` numbers of
+//! error at most B each, Gaussian noise of standard deviation σ = B √(n τ) 2^(s−1), and τ such
+//! results, what is seen is within statistical distance 2^−s of what could be computed without the
+//! ciphertext (docs/ckks.md, section 6).
 
 use super::Complex;
 use super::ciphertext::Ciphertext;
@@ -35,12 +37,13 @@ impl SecretKey {
         self.budget.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Decrypts the first `count` slots for others to see. The bound on the error is the ciphertext's own: it holds if it was
-    /// computed by who follows the protocol.
+    /// Decrypts the first `count` slots for others to see. The bound on the error is the
+    /// ciphertext's own: it holds if it was computed by who follows the protocol.
     ///
     /// # Errors
-    /// [`Error::Published`] when the policy's uses are used up; [`Error::Range`] for another policy than before, more values than
-    /// slots, or noise as large as the message; [`Error::WrongKey`], [`Error::Parameters`], [`Error::Randomness`].
+    /// [`Error::Published`] when the policy's uses are used up; [`Error::Range`] for another policy
+    /// than before, more values than slots, or noise as large as the message; [`Error::WrongKey`],
+    /// [`Error::Parameters`], [`Error::Randomness`].
     pub fn publish(
         &self,
         ciphertext: &Ciphertext,
@@ -68,7 +71,8 @@ impl SecretKey {
             return Err(Error::Range {
                 what: "the noise of a published result",
                 expected: format!(
-                    "below the magnitude {} (a larger scale, fewer values, fewer uses or fewer statistical bits make it smaller)",
+                    "below the magnitude {} (a larger scale, fewer values, fewer uses or fewer \
+                     statistical bits make it smaller)",
                     ciphertext.magnitude()
                 ),
                 actual: format!("{deviation:.3e}"),
@@ -88,8 +92,8 @@ impl SecretKey {
     }
 }
 
-/// Pairs of standard Gaussian numbers (Box & Muller), good to 53 bits. What they are added to is rounded to a grid far coarser
-/// than their last bits.
+/// Pairs of standard Gaussian numbers (Box & Muller), good to 53 bits. What they are added to is
+/// rounded to a grid far coarser than their last bits.
 fn gaussian(seed: &[u8; 32], count: usize) -> Vec<Complex> {
     let mut words = zeroize::Zeroizing::new(vec![0u64; 2 * count]);
     Stream::new(seed, 0).fill(bytemuck::cast_slice_mut(&mut words));

@@ -1,5 +1,5 @@
-//! A checked parameter set with everything computed from it once. A description enters; primes, transforms and constants
-//! leave. Both sides.
+//! Parameter set: a description enters; checked primes, transforms and constants leave, computed
+//! once. Both sides.
 
 use super::buffer_pool::BufferPool;
 use super::depth;
@@ -41,11 +41,13 @@ pub struct Params {
     prime_inverses: Vec<Vec<Shoup>>,
     /// P⁻¹ modulo q_j.
     special_inverses: Vec<Shoup>,
-    /// `[level][digit]`: from the primes of a digit to the other primes of the level and the special ones.
+    /// `[level][digit]`: from the primes of a digit to the other primes of the level and the
+    /// special ones.
     mod_up: Vec<Vec<BasisConversion>>,
     /// `[level]`: from the special primes to those of the level.
     mod_down: Vec<BasisConversion>,
-    /// `[level − 1]`: from the prime of the level and the special primes to those of the level below.
+    /// `[level − 1]`: from the prime of the level and the special primes to those of the level
+    /// below.
     mod_down_and_rescale: Vec<BasisConversion>,
     automorphisms: Mutex<BTreeMap<u64, Arc<[u32]>>>,
     slots: OnceLock<Slots>,
@@ -56,22 +58,25 @@ impl Params {
     /// Finds the primes and prepares the tables.
     ///
     /// # Errors
-    /// [`Error::Insecure`] if log2(QP), rounded up, is over the table's limit for the degree; [`Error::Range`] for sizes that
-    /// no transform serves, or a P narrower than a digit.
+    /// [`Error::Insecure`] if log2(QP), rounded up, is over the table's limit for the degree;
+    /// [`Error::Range`] for sizes that no transform serves, or a P narrower than a digit.
     pub fn new(spec: ParamsSpec) -> Result<Arc<Self>> {
         Self::build(spec, None, false, None)
     }
 
-    /// [`Self::new`] with a prime of `last_bits` at level 1, so that the scale at level 0 is 2^(2 scale − last): small, where
-    /// what comes last is a product with a plaintext matrix at level 0, which needs the room.
+    /// [`Self::new`] with a prime of `last_bits` at level 1, so that the scale at level 0 is 2^(2
+    /// scale − last): small, where what comes last is a product with a plaintext matrix at level 0,
+    /// which needs the room.
     ///
     /// # Errors
-    /// As [`Self::new`]; [`Error::Range`] without a level, or for a scale at level 0 outside of 10 to 49 bits.
+    /// As [`Self::new`]; [`Error::Range`] without a level, or for a scale at level 0 outside of 10
+    /// to 49 bits.
     pub fn with_last_prime(spec: ParamsSpec, last_bits: u32) -> Result<Arc<Self>> {
         Self::build(spec, Some(last_bits), false, None)
     }
 
-    /// The smallest ring for `depth` products in a row, whose results of magnitude 1 are right to `precision_bits` bits.
+    /// The smallest ring for `depth` products in a row, whose results of magnitude 1 are right to
+    /// `precision_bits` bits.
     ///
     /// # Errors
     /// [`Error::Range`] if no ring up to 2^17 or no prime below 2^50 is enough.
@@ -93,7 +98,8 @@ impl Params {
         Self::build(spec, None, false, Some(why))
     }
 
-    /// A set that the security table is not asked about, for tests. Its name starts with "insecure", which changes its id.
+    /// A set that the security table is not asked about, for tests. Its name starts with
+    /// "insecure", which changes its id.
     ///
     /// # Errors
     /// [`Error::Range`] as for [`Self::new`].
@@ -120,7 +126,8 @@ impl Params {
         let log_degrees = if insecure { super::spec::ALL_LOG_DEGREES } else { LOG_DEGREES };
         spec.check(log_degrees, last_bits)?;
         let degree = 1usize << spec.log_degree;
-        // Checked once on the sizes asked for, before any prime is looked for, and once on the primes themselves.
+        // Checked once on the sizes asked for, before any prime is looked for, and once on the
+        // primes themselves.
         let asked = spec.base_bits
             + spec.scale_bits * spec.levels as u32
             + last_bits.map_or(0, |last| last.saturating_sub(spec.scale_bits))
@@ -283,14 +290,16 @@ impl Params {
     pub fn security(&self) -> SecurityStatement {
         SecurityStatement {
             bits: if self.insecure { 0 } else { 128 },
-            table: "community guidelines 2024, IACR ePrint 2024/463, table 5.2, uniform ternary secret",
+            table: "community guidelines 2024, IACR ePrint 2024/463, table 5.2, uniform ternary \
+                secret",
             assumption: match self.spec.ring {
                 Ring::Standard => {
                     "ring learning with errors, and circular security of the evaluation keys"
                 }
                 Ring::ConjugateInvariant => {
-                    "ring learning with errors in the conjugate-invariant subring of degree N (Kim & Song 2018), taken to \
-                     be as hard as in dimension N of the table, and circular security of the evaluation keys"
+                    "ring learning with errors in the conjugate-invariant subring of degree N \
+                     (Kim & Song 2018), taken to be as hard as in dimension N of the table, and \
+                     circular security of the evaluation keys"
                 }
             },
             post_quantum: !self.insecure

@@ -1,7 +1,8 @@
-//! Plaintext matrix times ciphertexts. Ciphertexts and real weights enter, weighted sums of the ciphertexts leave. Server side.
+//! Plaintext-ciphertext matrix product: ciphertexts and real weights enter, weighted sums leave.
+//! Server only.
 //!
-//! The weights are the same in every slot, so a sum is one of integers times residues: no keys, no rotations, and nothing but a
-//! matrix product for every prime ([`ciphervec_arith::pcmm`]).
+//! The weights are the same in every slot, so a sum is one of integers times residues: no keys, no
+//! rotations, and nothing but a matrix product for every prime ([`ciphervec_arith::pcmm`]).
 
 use super::ciphertext::{Ciphertext, Meta};
 use super::evaluate::Evaluator;
@@ -18,12 +19,13 @@ pub struct PlainMatrix {
 }
 
 impl PlainMatrix {
-    /// Rounds `rows` to integers below `2^bits` in magnitude: what they are multiplied by first is a power of two, the scale, and
-    /// as large as that allows. A weight is off by at most half of its inverse. Up to 22 bits cost nothing on any processor.
+    /// Rounds `rows` to integers below `2^bits` in magnitude: what they are multiplied by first is
+    /// a power of two, the scale, and as large as that allows. A weight is off by at most half of
+    /// its inverse. Up to 22 bits cost nothing on any processor.
     ///
     /// # Errors
-    /// [`Error::Range`] for bits outside of 1 to 31, no numbers at all, rows of different lengths, numbers that are not finite,
-    /// or none but zeros.
+    /// [`Error::Range`] for bits outside of 1 to 31, no numbers at all, rows of different lengths,
+    /// numbers that are not finite, or none but zeros.
     pub fn new(rows: &[Vec<f64>], bits: u32) -> Result<Self> {
         if !(1..=WEIGHT_BITS).contains(&bits) {
             let expected = format!("from 1 to {WEIGHT_BITS}");
@@ -49,12 +51,12 @@ impl PlainMatrix {
         Self::with_scales(rows, &vec![scale; rows.len()])
     }
 
-    /// Rounds row `k` times `scales[k]` to integers: where one knows what the sums may reach, each can have all of the room that
-    /// the modulus leaves it.
+    /// Rounds row `k` times `scales[k]` to integers: where one knows what the sums may reach, each
+    /// can have all of the room that the modulus leaves it.
     ///
     /// # Errors
-    /// [`Error::Range`] for rows of different lengths or another number of scales, scales that are not positive and finite;
-    /// [`Error::Arith`] for a weight that is not below 2^31 then.
+    /// [`Error::Range`] for rows of different lengths or another number of scales, scales that are
+    /// not positive and finite; [`Error::Arith`] for a weight that is not below 2^31 then.
     pub fn with_scales(rows: &[Vec<f64>], scales: &[f64]) -> Result<Self> {
         let columns = rows.first().map_or(0, Vec::len);
         if let Some(row) = rows.iter().find(|row| row.len() != columns) {
@@ -113,14 +115,17 @@ impl PlainMatrix {
 }
 
 impl Evaluator {
-    /// `Σ_i matrix[k][i] inputs[i]` for every row `k`, at the inputs' level and their scale times the matrix's.
+    /// `Σ_i matrix[k][i] inputs[i]` for every row `k`, at the inputs' level and their scale times
+    /// the matrix's.
     ///
-    /// Nothing is rescaled: a result is ready to be decrypted, at whatever low level the inputs were. To go on with it,
-    /// [`Self::match_level`] with the level below takes it to the canonical scale, if weights have fewer bits than half a scale.
+    /// Nothing is rescaled: a result is ready to be decrypted, at whatever low level the inputs
+    /// were. To go on with it, [`Self::match_level`] with the level below takes it to the canonical
+    /// scale, if weights have fewer bits than half a scale.
     ///
     /// # Errors
-    /// [`Error::Range`] for another number of inputs than columns, or inputs that differ in level, scale, slots or degree;
-    /// [`Error::Level`] if the modulus has no room for the result; [`Error::Parameters`], [`Error::WrongKey`].
+    /// [`Error::Range`] for another number of inputs than columns, or inputs that differ in level,
+    /// scale, slots or degree; [`Error::Level`] if the modulus has no room for the result;
+    /// [`Error::Parameters`], [`Error::WrongKey`].
     pub fn matrix_product(
         &self,
         matrix: &PlainMatrix,
@@ -131,13 +136,14 @@ impl Evaluator {
         Ok(outputs)
     }
 
-    /// Adds [`Self::matrix_product`] to `outputs`, which may be empty: for sums over more inputs than are held at a time. With
-    /// `magnitudes`, bounds on the values of the whole sums that the caller knows, these are what has to fit the modulus: sums
-    /// of absolute values say more than is needed.
+    /// Adds [`Self::matrix_product`] to `outputs`, which may be empty: for sums over more inputs
+    /// than are held at a time. With `magnitudes`, bounds on the values of the whole sums that the
+    /// caller knows, these are what has to fit the modulus: sums of absolute values say more than
+    /// is needed.
     ///
     /// # Errors
-    /// As [`Self::matrix_product`]; [`Error::Range`] for another number of outputs or magnitudes than rows, or outputs of another
-    /// level, scale or degree.
+    /// As [`Self::matrix_product`]; [`Error::Range`] for another number of outputs or magnitudes
+    /// than rows, or outputs of another level, scale or degree.
     pub fn add_matrix_product(
         &self,
         outputs: &mut Vec<Ciphertext>,

@@ -1,4 +1,4 @@
-//! Encoding and decoding. Numbers enter, a polynomial whose slots they are leaves, and back. Both sides.
+//! Encoding: numbers enter, a polynomial whose slots they are leaves, and back. Both sides.
 
 use super::Complex;
 use super::noise::Noise;
@@ -16,10 +16,12 @@ pub struct Encoding {
     pub level: Option<usize>,
     /// The scale, that of the level by default.
     pub scale: Option<f64>,
-    /// A bound on the absolute value in every slot. It is public: it travels with what is computed from the plaintext. By
-    /// default the least power of two that serves, from 1 on; declare one where the size itself is a secret.
+    /// A bound on the absolute value in every slot. It is public: it travels with what is computed
+    /// from the plaintext. By default the least power of two that serves, from 1 on; declare one
+    /// where the size itself is a secret.
     pub magnitude: Option<f64>,
-    /// The number of slots, a power of two; by default the least that holds the values. The rest is zero.
+    /// The number of slots, a power of two; by default the least that holds the values. The rest is
+    /// zero.
     pub slots: Option<usize>,
 }
 
@@ -44,7 +46,8 @@ impl Plaintext {
     /// [`Self::encode`] as `encoding` says.
     ///
     /// # Errors
-    /// As [`Self::encode`], and for a level, scale or number of slots that the parameters do not have.
+    /// As [`Self::encode`], and for a level, scale or number of slots that the parameters do not
+    /// have.
     pub fn encode_with(params: &Arc<Params>, values: &[f64], encoding: &Encoding) -> Result<Self> {
         let plan = Plan::new(params, values.len(), encoding)?;
         let largest = largest(values.iter().map(|value| value.abs()))?;
@@ -90,8 +93,9 @@ impl Plaintext {
         }
     }
 
-    /// Encodes the polynomial with these coefficients themselves, times the scale: for layouts that use products of polynomials
-    /// rather than slots. Coefficient k of the conjugate-invariant ring belongs to `X^k + X^-k`.
+    /// Encodes the polynomial with these coefficients themselves, times the scale: for layouts that
+    /// use products of polynomials rather than slots. Coefficient k of the conjugate-invariant ring
+    /// belongs to `X^k + X^-k`.
     ///
     /// # Errors
     /// As [`Self::encode_with`], with the degree in place of the number of slots.
@@ -109,7 +113,8 @@ impl Plaintext {
         }
         let slots = Some(params.max_slots());
         let plan = Plan::new(params, 0, &Encoding { slots, ..*encoding })?;
-        // In a slot a polynomial is at most the sum of its coefficients, twice that in the second ring.
+        // In a slot a polynomial is at most the sum of its coefficients, twice that in the second
+        // ring.
         largest(coefficients.iter().map(|value| value.abs()))?;
         let sum: f64 = coefficients.iter().map(|value| value.abs()).sum();
         let weight = if params.ring() == Ring::Standard { 1.0 } else { 2.0 };
@@ -349,9 +354,10 @@ pub(super) fn residue(x: f64, m: &Modulus) -> u64 {
 
 /// The centred coefficients, expected to have `bits` bits.
 ///
-/// Dividing by one prime after the other leaves digits of a mixed radix, all centred, so a small coefficient of either sign has
-/// zeros for its last digits. So it is enough to look at as many primes as the coefficients need and one more: its digits are
-/// zero, but for a chance of one in 2^40, only if the others say it all. Where they are not, all primes are used.
+/// Dividing by one prime after the other leaves digits of a mixed radix, all centred, so a small
+/// coefficient of either sign has zeros for its last digits. So it is enough to look at as many
+/// primes as the coefficients need and one more: its digits are zero, but for a chance of one in
+/// 2^40, only if the others say it all. Where they are not, all primes are used.
 fn coefficients(values: &Poly<Ntt>, bits: f64) -> Vec<f64> {
     let params = values.params();
     let enough = (0..values.level()).find(|&level| params.log_modulus(level) > bits + 1.0);

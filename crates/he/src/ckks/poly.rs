@@ -1,4 +1,5 @@
-//! Polynomials over a chain of primes. Residues enter and leave, in the form that the type names. Both sides.
+//! RNS polynomial: residues over a chain of primes enter and leave, in the form that the type
+//! names. Both sides.
 
 use super::buffer_pool::Buffer;
 use super::params::Params;
@@ -196,7 +197,8 @@ impl Poly<Ntt> {
         out
     }
 
-    /// A copy in coefficient form, limb by limb, so that each is transformed while it is in the cache.
+    /// A copy in coefficient form, limb by limb, so that each is transformed while it is in the
+    /// cache.
     pub(super) fn coefficients(&self) -> Poly<Coefficient> {
         let mut out = Self::scratch(&self.params, self.level);
         out.for_limbs(|i, table, limb| {

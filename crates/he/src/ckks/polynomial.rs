@@ -1,11 +1,13 @@
-//! Polynomials of encrypted numbers. A ciphertext and coefficients enter, the value in every slot leaves. Server side.
+//! Polynomial evaluation: a ciphertext and coefficients enter, the value in every slot leaves.
+//! Server only.
 //!
-//! Depth is `⌈log2(degree + 1)⌉`, coefficients included, which is the least that products of two allow. A polynomial of
-//! degree `d ≥ 2^j` is `q B + r` with `B` of degree `2^j` from the basis: `q` may be one level less deep than the whole, `r` as deep.
-//! Below a block length a polynomial is a sum of basis elements times numbers (Paterson and Stockmeyer's baby steps), if those elements
-//! are shallow enough for the level that the numbers cost; only on the path of leading quotients they are not, and there the
-//! division goes on. Products and numbers times elements meet at the same scale, so a whole sum `Σ q B + block` is relinearised
-//! and rescaled once.
+//! Depth is `⌈log2(degree + 1)⌉`, coefficients included, which is the least that products of two
+//! allow. A polynomial of degree `d ≥ 2^j` is `q B + r` with `B` of degree `2^j` from the basis:
+//! `q` may be one level less deep than the whole, `r` as deep. Below a block length a polynomial is
+//! a sum of basis elements times numbers (Paterson and Stockmeyer's baby steps), if those elements
+//! are shallow enough for the level that the numbers cost; only on the path of leading quotients
+//! they are not, and there the division goes on. Products and numbers times elements meet at the
+//! same scale, so a whole sum `Σ q B + block` is relinearised and rescaled once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,11 +19,13 @@ use crate::error::{Error, Result};
 /// What the coefficients multiply.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Basis {
-    /// `x^k`. For low degrees: at high ones coefficients and powers cancel, and precision with them.
+    /// `x^k`. For low degrees: at high ones coefficients and powers cancel, and precision with
+    /// them.
     Power,
-    /// The Chebyshev polynomials `T_k(u)`, where `u` runs from −1 at `low` to 1 at `high`. Outside of that interval values grow
-    /// like the `degree`-th power of the distance: a slot outside of it, which nothing can detect, spoils that slot and, by
-    /// wrapping around the modulus, possibly all.
+    /// The Chebyshev polynomials `T_k(u)`, where `u` runs from −1 at `low` to 1 at `high`. Outside
+    /// of that interval values grow like the `degree`-th power of the distance: a slot outside of
+    /// it, which nothing can detect, spoils that slot and, by wrapping around the modulus, possibly
+    /// all.
     Chebyshev {
         /// The lower end of the interval.
         low: f64,
@@ -90,8 +94,8 @@ impl Polynomial {
         self.coefficients.len().saturating_sub(1)
     }
 
-    /// The levels that evaluation spends: `⌈log2(degree + 1)⌉`, and one for getting from `x` to `u` unless `2/(high − low)` is an
-    /// integer.
+    /// The levels that evaluation spends: `⌈log2(degree + 1)⌉`, and one for getting from `x` to `u`
+    /// unless `2/(high − low)` is an integer.
     pub fn depth(&self) -> usize {
         match self.degree() {
             0 => 0,
@@ -151,15 +155,17 @@ fn trimmed(coefficients: &[f64]) -> &[f64] {
     &coefficients[..length]
 }
 
-/// The block length, as a power of two, with the fewest products for a dense polynomial of this degree: elements of the
-/// basis, divisors, quotients, and the divisions that go on inside the leading block.
+/// The block length, as a power of two, with the fewest products for a dense polynomial of this
+/// degree: elements of the basis, divisors, quotients, and the divisions that go on inside the
+/// leading block.
 fn block_log(degree: usize) -> usize {
     let top = depth_of(degree + 1);
     let cost = |log: usize| (1 << log) + (top - log) + (degree >> log) + log;
     (1..=top.max(1)).min_by_key(|&log| cost(log.min(top))).unwrap_or(1)
 }
 
-/// `(q, r)` with `c = q B + r`, `B` the basis element of degree `m`, for `m` up to the degree and above half of it.
+/// `(q, r)` with `c = q B + r`, `B` the basis element of degree `m`, for `m` up to the degree and
+/// above half of it.
 fn divide(basis: Basis, c: &[f64], m: usize) -> (Vec<f64>, Vec<f64>) {
     let (low, high) = c.split_at(m);
     let (mut quotient, mut rest) = (high.to_vec(), low.to_vec());
@@ -174,11 +180,12 @@ fn divide(basis: Basis, c: &[f64], m: usize) -> (Vec<f64>, Vec<f64>) {
 }
 
 impl Evaluator {
-    /// `polynomial` of every slot, [`Polynomial::depth`] levels lower. What is pending in `x` is rescaled first.
+    /// `polynomial` of every slot, [`Polynomial::depth`] levels lower. What is pending in `x` is
+    /// rescaled first.
     ///
     /// # Errors
-    /// [`Error::Level`] if fewer levels are left, [`Error::MissingKey`] without the relinearisation key, [`Error::Range`] for
-    /// coefficients too large for the modulus.
+    /// [`Error::Level`] if fewer levels are left, [`Error::MissingKey`] without the relinearisation
+    /// key, [`Error::Range`] for coefficients too large for the modulus.
     pub fn polynomial(&self, x: &Ciphertext, polynomial: &Polynomial) -> Result<Ciphertext> {
         let x = self.normalise(x)?;
         let x = self.match_level(&x, x.level())?;
@@ -285,7 +292,8 @@ impl Elements<'_> {
         Ok(element)
     }
 
-    /// The value of a polynomial of degree 1 or more at `level`, before the rescale that the caller owes it.
+    /// The value of a polynomial of degree 1 or more at `level`, before the rescale that the caller
+    /// owes it.
     fn sum(&mut self, coefficients: &[f64], level: usize) -> Result<Ciphertext> {
         let evaluator = self.evaluator;
         let mut rest = trimmed(coefficients).to_vec();
@@ -304,7 +312,8 @@ impl Elements<'_> {
             rest = trimmed(&remainder).to_vec();
         }
         for (k, &factor) in rest.iter().enumerate().skip(1).filter(|(_, factor)| **factor != 0.0) {
-            // Whatever scale the element has up there, the product's is that of every product at this level.
+            // Whatever scale the element has up there, the product's is that of every product at
+            // this level.
             let element = evaluator.drop_to(&*self.get(k)?, level)?;
             let term = evaluator.multiply_scalar(&element, factor)?;
             total = Some(self.plus(total, term)?);

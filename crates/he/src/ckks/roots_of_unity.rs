@@ -1,7 +1,8 @@
-//! A fraction of a turn enters, its cosine and sine to the last bit of a double leave. Both sides.
+//! Roots of unity: a fraction of a turn enters, its cosine and sine to the last bit of a double
+//! leave. Both sides.
 //!
-//! Integers all the way to the last rounding, so that every platform gets the same doubles whatever its mathematical
-//! library does.
+//! Integers all the way to the last rounding, so that every platform gets the same doubles whatever
+//! its mathematical library does.
 
 use super::Complex;
 
@@ -13,7 +14,8 @@ const FRACTION: u32 = 62;
 /// Terms of the series: at most π/4, the next one is below 2^-75.
 const TERMS: u64 = 11;
 
-/// `exp(2πi numerator / 2^log_order)`, each part off by at most half a unit in the last place of 1 and 2^-59.
+/// `exp(2πi numerator / 2^log_order)`, each part off by at most half a unit in the last place of 1
+/// and 2^-59.
 ///
 /// `log_order` is at most 28; whole turns in the numerator do not matter.
 pub(crate) fn root_of_unity(numerator: u64, log_order: u32) -> Complex {

@@ -1,4 +1,5 @@
-//! Bytes of keys and ciphertexts. Residues enter packed to the bits of their prime and leave, and back. Both sides.
+//! Serialisation: residues of keys and ciphertexts enter, bytes packed to the bits of their prime
+//! leave, and back. Both sides.
 
 use super::ciphertext::{Ciphertext, Meta, SeededCiphertext};
 use super::noise::Noise;
@@ -13,7 +14,8 @@ use std::sync::Arc;
 
 /// Bytes of what precedes the residues of a ciphertext.
 const META_BYTES: usize = 2 + 4 + 4 + 4 * 8;
-/// Largest absolute value of log2 of a scale, an error or a magnitude that is read: beyond any modulus.
+/// Largest absolute value of log2 of a scale, an error or a magnitude that is read: beyond any
+/// modulus.
 const MAX_LOG: f64 = 4096.0;
 
 /// Bytes of one limb.
@@ -21,7 +23,8 @@ pub(super) fn limb_bytes(params: &Params, table: &NttTable) -> usize {
     params.degree() / 8 * table.modulus().bits() as usize
 }
 
-/// Appends residues at the number of bits of their prime, in little-endian bit order; degrees are multiples of 8.
+/// Appends residues at the number of bits of their prime, in little-endian bit order; degrees are
+/// multiples of 8.
 pub(super) fn pack_limb(limb: &[u64], m: &Modulus, out: &mut Vec<u8>) {
     let bits = m.bits();
     let (mut pending, mut count) = (0u128, 0);

@@ -1,4 +1,5 @@
-//! Small secret polynomials: noise and ternary secrets. A seed enters, residues leave; all is wiped after use. Both sides.
+//! Small polynomial: a seed enters, residues of noise or a ternary secret leave; all is wiped after
+//! use. Both sides.
 
 use super::params::Params;
 use super::poly::{Coefficient, Ntt, Poly};
@@ -47,7 +48,8 @@ impl SmallPolynomial {
     }
 }
 
-/// A polynomial whose buffer is wiped before it is used again, unless it is released as a part of a ciphertext.
+/// A polynomial whose buffer is wiped before it is used again, unless it is released as a part of a
+/// ciphertext.
 pub(super) struct SecretPoly(Poly<Ntt>);
 
 impl SecretPoly {

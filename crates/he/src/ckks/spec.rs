@@ -1,4 +1,5 @@
-//! What a user may choose: degree, prime sizes, levels, digits. A description enters; its checked limits and name leave. Both sides.
+//! Parameter specification: degree, prime sizes, levels and digits enter; their checked limits and
+//! name leave. Both sides.
 
 use crate::error::{Error, Result};
 use crate::params::{ParamId, Security};
@@ -24,7 +25,8 @@ pub(super) const MAX_DIGIT_PRIMES: usize = 16;
 pub enum Ring {
     /// `Z[X]/(X^N + 1)`: N/2 complex slots.
     Standard,
-    /// The subring of `Z[X]/(X^2N + 1)` fixed by `X ↦ 1/X`: N real slots (Kim & Song 2018, IACR ePrint 2018/952).
+    /// The subring of `Z[X]/(X^2N + 1)` fixed by `X ↦ 1/X`: N real slots (Kim & Song 2018, IACR
+    /// ePrint 2018/952).
     ConjugateInvariant,
 }
 
@@ -53,7 +55,8 @@ impl Ring {
         }
     }
 
-    /// δ of `docs/ckks.md`, section 5: the mean square of a value over the mean square of a coefficient.
+    /// δ of `docs/ckks.md`, section 5: the mean square of a value over the mean square of a
+    /// coefficient.
     pub(super) fn expansion(self, log_degree: u32) -> f64 {
         (self.root_order(log_degree) / 2) as f64
     }
@@ -66,13 +69,15 @@ pub struct ParamsSpec {
     pub log_degree: u32,
     /// The ring.
     pub ring: Ring,
-    /// Bits of the base prime, which alone is left at level 0: scale bits plus those of the largest result.
+    /// Bits of the base prime, which alone is left at level 0: scale bits plus those of the largest
+    /// result.
     pub base_bits: u32,
     /// log2 of the scale, and bits of the prime that each level takes.
     pub scale_bits: u32,
     /// Levels: how often a product can be rescaled.
     pub levels: usize,
-    /// Special primes, by which key switching divides. With none of them nothing can be relinearised or rotated.
+    /// Special primes, by which key switching divides. With none of them nothing can be
+    /// relinearised or rotated.
     pub special_primes: usize,
     /// Bits of a special prime.
     pub special_bits: u32,
@@ -93,7 +98,8 @@ impl ParamsSpec {
         self.primes().div_ceil(self.digits.max(1))
     }
 
-    /// Bits of the widest key-switching digit, with `last_bits` of the prime of level 1 if they are not those of the scale.
+    /// Bits of the widest key-switching digit, with `last_bits` of the prime of level 1 if they are
+    /// not those of the scale.
     fn digit_bits(&self, last_bits: Option<u32>) -> u32 {
         let others = self.digit_primes() as u32 - 1;
         let first = self.base_bits + others * self.scale_bits;
@@ -133,7 +139,8 @@ impl ParamsSpec {
             let left = (2 * self.scale_bits).saturating_sub(last);
             within("the scale at level 0", FINAL_SCALE_BITS, bits(left))?;
         }
-        // Key switching multiplies the noise by a digit and divides it by P (docs/ckks.md, section 4.2).
+        // Key switching multiplies the noise by a digit and divides it by P (docs/ckks.md, section
+        // 4.2).
         let digit = self.digit_bits(last_bits).max(self.scale_bits * self.digit_primes() as u32);
         let special = self.special_bits * self.special_primes as u32;
         // Without special primes there are no keys to switch, and more room for the rest.
@@ -151,7 +158,8 @@ impl ParamsSpec {
     pub(super) fn description(&self, insecure: bool, last_bits: Option<u32>) -> String {
         let last = last_bits.map(|bits| format!(" last={bits}")).unwrap_or_default();
         format!(
-            "{}ckks ring={} log N={} base={} scale={} levels={} special={}x{} digits={}{last} ternary sigma=3.2",
+            "{}ckks ring={} log N={} base={} scale={} levels={} special={}x{} digits={}{last} \
+             ternary sigma=3.2",
             if insecure { "insecure " } else { "" },
             self.ring.as_str(),
             self.log_degree,

@@ -1,4 +1,5 @@
-//! `(1 + n)^m` modulo `n^(s+1)`. Signed messages enter, digits in base `n` leave. Both sides.
+//! Message power `(1 + n)^m` modulo `n^(s+1)`: signed messages enter, digits in base `n` leave.
+//! Both sides.
 
 use crate::additive::Messages;
 use crate::biguint;
@@ -46,7 +47,8 @@ impl Binomial {
             return (*value).clone();
         }
         let one = biguint::small(1);
-        // m (m - 1) / 2, then that times (m - 2) / 3; each only modulo what its power of n leaves of n^s.
+        // m (m - 1) / 2, then that times (m - 2) / 3; each only modulo what its power of n leaves
+        // of n^s.
         let less = |by: u64, modulus: &BoxedUint| {
             let by = biguint::small(by);
             biguint::difference_mod(&biguint::reduced(m, modulus), &by, modulus)

@@ -1,7 +1,9 @@
-//! Damgård–Jurik: messages modulo `n^s`, ciphertexts modulo `n^(s+1)`, `s` from 1 to 3. Paillier is `s = 1`.
+//! Damgård–Jurik: messages modulo `n^s`, ciphertexts modulo `n^(s+1)`, `s` from 1 to 3. Paillier is
+//! `s = 1`.
 //!
-//! `c = (1 + n)^m * u` for an `n^s`-th residue `u` (Damgård, Jurik 2001, section 3; Damgård, Jurik, Nielsen 2010,
-//! section 4.2 for short exponents). [`PublicKey`] and [`SecretKey`] serve [`crate::paillier`] too.
+//! `c = (1 + n)^m * u` for an `n^s`-th residue `u` (Damgård, Jurik 2001, section 3; Damgård, Jurik,
+//! Nielsen 2010, section 4.2 for short exponents). [`PublicKey`] and [`SecretKey`] serve
+//! [`crate::paillier`] too.
 
 mod message;
 mod public;
@@ -20,8 +22,8 @@ pub use crate::factoring::{
 /// A key with messages modulo `n^s` and noise by short exponents.
 ///
 /// # Errors
-/// [`crate::Error::Range`] unless `bits` is a multiple of 64 from [`MIN_BITS`] to [`MAX_BITS`] and `s` is 1 to
-/// [`MAX_POWER`] with `bits * (s + 1)` at most 12,288; [`crate::Error::Randomness`].
+/// [`crate::Error::Range`] unless `bits` is a multiple of 64 from [`MIN_BITS`] to [`MAX_BITS`] and
+/// `s` is 1 to [`MAX_POWER`] with `bits * (s + 1)` at most 12,288; [`crate::Error::Randomness`].
 #[cfg(feature = "client")]
 pub fn generate(bits: u32, s: u32) -> crate::Result<SecretKey> {
     SecretKey::generate(bits, s, Noise::ShortExponent, false)

@@ -1,4 +1,4 @@
-//! The public key of Damgård–Jurik and Paillier. Messages enter, ciphertexts leave; both sides.
+//! Public key of Damgård–Jurik and Paillier: messages enter, ciphertexts leave. Both sides.
 
 use super::message::Binomial;
 use crate::additive::{Messages, SecurityStatement};
@@ -21,13 +21,15 @@ pub const MAX_POWER: u32 = 3;
 #[repr(u8)]
 #[non_exhaustive]
 pub enum Noise {
-    /// `r^(n^s)` for a uniform `r`: Paillier's scheme 1. Slow without the secret key, and without assumption beyond
-    /// the scheme's own.
+    /// `r^(n^s)` for a uniform `r`: Paillier's scheme 1. Slow without the secret key, and without
+    /// assumption beyond the scheme's own.
     Uniform = 0,
-    /// `h^(n^s r)` for `h = -x^2` and an `r` half as long as `n`: Damgård, Jurik and Nielsen. The default.
+    /// `h^(n^s r)` for `h = -x^2` and an `r` half as long as `n`: Damgård, Jurik and Nielsen. The
+    /// default.
     ShortExponent = 1,
-    /// `h^(n^s r)` for an `h` in a secret subgroup of order `alpha_p alpha_q`, two primes of 256 bits at 128 bits of
-    /// security: Paillier's scheme 3. `r` is 128 bits longer than the order, which makes it uniform modulo that.
+    /// `h^(n^s r)` for an `h` in a secret subgroup of order `alpha_p alpha_q`, two primes of 256
+    /// bits at 128 bits of security: Paillier's scheme 3. `r` is 128 bits longer than the order,
+    /// which makes it uniform modulo that.
     Subgroup = 2,
 }
 
@@ -47,7 +49,8 @@ impl Noise {
     }
 }
 
-/// Encrypts, adds, multiplies by plain numbers and re-randomises. Ciphertexts are [`crate::factoring::Ciphertexts`].
+/// Encrypts, adds, multiplies by plain numbers and re-randomises. Ciphertexts are
+/// [`crate::factoring::Ciphertexts`].
 pub struct PublicKey {
     group: Group,
     noise: Noise,
@@ -97,8 +100,9 @@ impl PublicKey {
     /// The key of another library: a modulus, big-endian; noise is uniform and `s` is 1.
     ///
     /// # Errors
-    /// [`Error::Range`] for a length that [`crate::paillier::generate`] refuses too, unless `insecure`;
-    /// [`Error::Malformed`] for a modulus that is even, prime, a square or has a small factor.
+    /// [`Error::Range`] for a length that [`crate::paillier::generate`] refuses too, unless
+    /// `insecure`; [`Error::Malformed`] for a modulus that is even, prime, a square or has a small
+    /// factor.
     pub fn from_modulus(n: &[u8], insecure: bool) -> Result<Self> {
         let n = biguint::from_big_endian(n);
         Self::checked(&n, n.bits_vartime(), 1, Noise::Uniform, &biguint::small(0), insecure)
@@ -135,7 +139,8 @@ impl PublicKey {
     /// Reads a key, checking all that can be checked without its secret.
     ///
     /// # Errors
-    /// [`Error::Malformed`] and the other errors of [`wire::open`]; [`Error::Range`] for an `insecure_` key.
+    /// [`Error::Malformed`] and the other errors of [`wire::open`]; [`Error::Range`] for an
+    /// `insecure_` key.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         Self::read(bytes, false)
     }
@@ -279,10 +284,12 @@ pub(crate) fn security(bits: u32, noise: Noise) -> SecurityStatement {
         match noise {
             Noise::Uniform => "decisional composite residuosity",
             Noise::ShortExponent => {
-                "decisional composite residuosity, and that powers of h = -x^2 by exponents half as long as n look like powers by any"
+                "decisional composite residuosity, and that powers of h = -x^2 by exponents half \
+                 as long as n look like powers by any"
             }
             Noise::Subgroup => {
-                "decisional partial discrete logarithm: composite residuosity within a secret subgroup (Paillier 1999, section 6)"
+                "decisional partial discrete logarithm: composite residuosity within a secret \
+                 subgroup (Paillier 1999, section 6)"
             }
         },
     )

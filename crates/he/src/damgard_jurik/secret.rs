@@ -1,4 +1,4 @@
-//! The secret key of Damgård–Jurik and Paillier. Ciphertexts enter, messages leave; owner only.
+//! Secret key of Damgård–Jurik and Paillier: ciphertexts enter, messages leave. Owner only.
 
 use super::public::{Noise, PublicKey, check_lengths};
 use crate::additive::{Decrypt, Evaluate, Messages};
@@ -79,7 +79,8 @@ impl Decryption {
         Ok(decryption)
     }
 
-    /// The logarithm of `1 + prime x` divided by the prime, modulo `prime^s`: `x - p x^2 / 2 + p^2 x^3 / 3`.
+    /// The logarithm of `1 + prime x` divided by the prime, modulo `prime^s`:
+    /// `x - p x^2 / 2 + p^2 x^3 / 3`.
     fn logarithm(&self, x: &BoxedUint) -> BoxedUint {
         let mut sum = biguint::resized(x, self.power.bits_precision());
         let mut power = sum.clone();
@@ -97,7 +98,8 @@ impl Decryption {
         sum
     }
 
-    /// The messages of `ciphertexts` modulo `prime^s`, and whether all of them could be ciphertexts of this key.
+    /// The messages of `ciphertexts` modulo `prime^s`, and whether all of them could be ciphertexts
+    /// of this key.
     fn decrypt(
         &self,
         half: &Half,
@@ -150,8 +152,8 @@ impl SecretKey {
     /// The key of another library, from its two primes, big-endian; noise is uniform and `s` is 1.
     ///
     /// # Errors
-    /// [`Error::Range`] for a length that [`crate::paillier::generate`] refuses too, unless `insecure`;
-    /// [`Error::Malformed`] for primes that cannot make a key.
+    /// [`Error::Range`] for a length that [`crate::paillier::generate`] refuses too, unless
+    /// `insecure`; [`Error::Malformed`] for primes that cannot make a key.
     pub fn from_primes(p: &[u8], q: &[u8], insecure: bool) -> Result<Self> {
         let primes = Primes::new(biguint::from_big_endian(p), biguint::from_big_endian(q), None);
         let bits = biguint::product(&primes.p, &primes.q).bits_vartime();
@@ -173,7 +175,8 @@ impl SecretKey {
             let noise = match noise {
                 Noise::Uniform => HalfNoise::Uniform(own),
                 _ => {
-                    // h^(n^s): the prime's own power reaches the subgroup, the other's only permutes it.
+                    // h^(n^s): the prime's own power reaches the subgroup, the other's only
+                    // permutes it.
                     let order = exponent(prime, at);
                     let rest = biguint::power_small(other, s, &order);
                     HalfNoise::Powers {
@@ -196,7 +199,8 @@ impl SecretKey {
     /// Reads a key, checking everything.
     ///
     /// # Errors
-    /// [`Error::Malformed`] and the other errors of [`wire::open`]; [`Error::Range`] for an `insecure_` key.
+    /// [`Error::Malformed`] and the other errors of [`wire::open`]; [`Error::Range`] for an
+    /// `insecure_` key.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         Self::read(bytes, false)
     }
@@ -244,7 +248,8 @@ impl SecretKey {
         self.public.security()
     }
 
-    /// The messages modulo `n^s`, or modulo the smaller prime's power where `bits` leaves it room to reveal an error.
+    /// The messages modulo `n^s`, or modulo the smaller prime's power where `bits` leaves it room
+    /// to reveal an error.
     fn decrypt_with(
         &self,
         table: &Ciphertexts,
@@ -267,7 +272,8 @@ impl SecretKey {
             return if sound { Ok((messages, &self.low.power)) } else { Err(Error::Bound) };
         }
         let limit = self.public.binomial().limit();
-        // A message that fills its space leaves no room to see an error, so one more ciphertext checks the others.
+        // A message that fills its space leaves no room to see an error, so one more ciphertext
+        // checks the others.
         let check = (bits + MARGIN > limit.bits()).then(|| self.combination(table)).transpose()?;
         if let Some(check) = &check {
             values.extend(self.integers(&check.ciphertext.residues.to_digits()));

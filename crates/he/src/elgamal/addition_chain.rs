@@ -1,14 +1,16 @@
-//! Weighted sums of points. Weights enter, a program of additions leaves, which runs on many columns. Server's side.
+//! Addition chain for weighted sums of points: weights enter, additions that run on many columns
+//! leave. Server only.
 //!
 //! Sorted by size, `w₁ ≥ w₂ ≥ … ≥ wₙ`, a sum is one of its prefixes,
 //!
 //! > Σ wᵢ Pᵢ = Σ (wᵢ − wᵢ₊₁) (P₁ + … + Pᵢ),
 //!
-//! and the gaps are far shorter than the weights: 512 weights of eleven bits have gaps of four on average, of which
-//! some twenty differ. Prefixes with the same gap are added up, and the same is done with what remains: a weighted
-//! sum of twenty. That makes two additions a row less the equal weights (a gap of zero needs none), 1.9 at 512 rows
-//! and 12 bits, where windows of signed digits with buckets need 2.1; it is the method of Bos and Coster (in: de Rooij,
-//! EUROCRYPT '94) done for all rows at once, and knows no window to choose. Signs cost nothing: a point is subtracted.
+//! and the gaps are far shorter than the weights: 512 weights of eleven bits have gaps of four on
+//! average, of which some twenty differ. Prefixes with the same gap are added up, and the same is
+//! done with what remains: a weighted sum of twenty. That makes two additions a row less the equal
+//! weights (a gap of zero needs none), 1.9 at 512 rows and 12 bits, where windows of signed digits
+//! with buckets need 2.1; it is the method of Bos and Coster (in: de Rooij, EUROCRYPT '94) done for
+//! all rows at once, and knows no window to choose. Signs cost nothing: a point is subtracted.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -16,7 +18,8 @@ use std::collections::HashMap;
 use curve25519_dalek::ristretto::RistrettoPoint;
 use curve25519_dalek::traits::Identity;
 
-/// Columns that take each step together: their rows lie side by side, and their registers stay in the cache.
+/// Columns that take each step together: their rows lie side by side, and their registers stay in
+/// the cache.
 const BLOCK: usize = 4;
 
 /// `N` points that are added component by component.
@@ -82,8 +85,8 @@ impl AdditionChain {
         self.steps.len() - self.steps.iter().filter(copies).count()
     }
 
-    /// Runs on the columns of `table`, which holds rows of `columns`; writes one sum a column. Columns from `first`
-    /// on, as many as `out` takes.
+    /// Runs on the columns of `table`, which holds rows of `columns`; writes one sum a column.
+    /// Columns from `first` on, as many as `out` takes.
     pub fn run<const N: usize>(
         &self,
         table: &[Points<N>],
@@ -197,8 +200,8 @@ impl Builder {
         sums.into_iter().map(term).collect()
     }
 
-    /// Doubles the point of the first weight and halves the weight until it is near the second; what is lost in
-    /// halving is a term of weight one.
+    /// Doubles the point of the first weight and halves the weight until it is near the second;
+    /// what is lost in halving is a term of weight one.
     fn halve(&mut self, terms: &mut Vec<Term>) {
         let first = terms[0];
         let target = 2 * terms[1].weight;

@@ -1,4 +1,5 @@
-//! Multiples of the base point by secrets. Scalars and short messages enter, points leave, in constant time.
+//! Multiples of the base point: secret scalars and short messages enter, points leave, in constant
+//! time. Both sides.
 
 use std::sync::OnceLock;
 
@@ -32,7 +33,8 @@ pub fn scalar(message: i64) -> Zeroizing<Scalar> {
     Zeroizing::new(*shifted - Scalar::from(1u64 << 63))
 }
 
-/// `message · G` for a message of [`MESSAGE_BITS`]: nine additions instead of the 64 of a full scalar.
+/// `message · G` for a message of [`MESSAGE_BITS`]: nine additions instead of the 64 of a full
+/// scalar.
 pub fn message_point(message: i64) -> RistrettoPoint {
     let table = TABLE.get_or_init(windows);
     let shifted = message.wrapping_add(1 << (MESSAGE_BITS - 1)) as u64;
@@ -50,8 +52,8 @@ static TABLE: OnceLock<Windows> = OnceLock::new();
 
 type Windows = Box<[[RistrettoPoint; 1 << WINDOW]; WINDOWS]>;
 
-/// `digit · 2^(4 w) · G` for every window `w`; the first also takes back the 2^(MESSAGE_BITS − 1) that makes messages
-/// positive.
+/// `digit · 2^(4 w) · G` for every window `w`; the first also takes back the 2^(MESSAGE_BITS − 1)
+/// that makes messages positive.
 fn windows() -> Windows {
     let mut step = RISTRETTO_BASEPOINT_POINT;
     let mut table = Box::new([[RistrettoPoint::identity(); 1 << WINDOW]; WINDOWS]);

@@ -1,4 +1,4 @@
-//! Tables of ciphertexts. Points enter, 64 bytes a ciphertext leave, and back. Both sides.
+//! Ciphertext table: points enter, 64 bytes a ciphertext leave, and back. Both sides.
 
 use std::ops::Range;
 
@@ -77,9 +77,9 @@ impl Ciphertexts {
         header.frame(&payload)
     }
 
-    /// Reads ciphertexts of the key `key`. Refuses points that are not encoded canonically and neutral elements: no
-    /// encryption has any, and a sum in which all noise cancels shows its message, so that it must be
-    /// re-randomised before it is sent.
+    /// Reads ciphertexts of the key `key`. Refuses points that are not encoded canonically and
+    /// neutral elements: no encryption has any, and a sum in which all noise cancels shows its
+    /// message, so that it must be re-randomised before it is sent.
     ///
     /// # Errors
     /// [`Error::Malformed`] and the other errors of [`wire::open`]; [`Error::WrongKey`].

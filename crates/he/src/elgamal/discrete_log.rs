@@ -1,11 +1,12 @@
-//! Discrete logarithms of short multiples of the base point. Points enter, integers leave. Key owner's side.
+//! Discrete logarithm: short multiples of the base point enter, integers leave. Owner only.
 //!
-//! Baby steps and giant steps, on x coordinates: `P` and `−P` share one, up to its sign, so a table of `1 … s` answers
-//! for `−s … s`. A giant step is a multiple of `2 s + 1`. The sum and the difference of two points share their
-//! denominators and a batch of both shares one inversion ([`Fan`]), so a step takes six field multiplications.
+//! Baby steps and giant steps, on x coordinates: `P` and `−P` share one, up to its sign, so a table
+//! of `1 … s` answers for `−s … s`. A giant step is a multiple of `2 s + 1`. The sum and the
+//! difference of two points share their denominators and a batch of both shares one inversion
+//! ([`Fan`]), so a step takes six field multiplications.
 //!
-//! An encoding of ristretto255 stands for four points that differ by points of order four. Four times any of them is
-//! one and the same point, and it is these that are compared.
+//! An encoding of ristretto255 stands for four points that differ by points of order four. Four
+//! times any of them is one and the same point, and it is these that are compared.
 
 use std::sync::OnceLock;
 
@@ -33,10 +34,11 @@ const _: () = assert!(SLOTS > BABY_STEPS + BABY_STEPS / 2 && BABY_STEPS < (1 << 
 /// A slot holds a step plus one in so many bits, and bits of its coordinate above.
 const INDEX_BITS: u32 = 17;
 
-/// The table of baby steps: half a megabyte, made once in some ten milliseconds, good for every key and every bound.
+/// The table of baby steps: half a megabyte, made once in some ten milliseconds, good for every key
+/// and every bound.
 ///
-/// A search looks at 513 giant steps at a time, nearest to zero first, which covers `|m| < 2^25` at once. So its time
-/// tells in which multiple of 2^26 the message lies, and nothing else about it.
+/// A search looks at 513 giant steps at a time, nearest to zero first, which covers `|m| < 2^25` at
+/// once. So its time tells in which multiple of 2^26 the message lies, and nothing else about it.
 pub struct DiscreteLog {
     slots: Vec<u32>,
     giants: Fan,
@@ -85,7 +87,8 @@ impl DiscreteLog {
             }
             centre = centre.plus(span);
         }
-        // The centre has gone one past the last: span · (CENTRES + 1) = (BABY_STEPS + REACH + 1) base.
+        // The centre has gone one past the last: span · (CENTRES + 1) = (BABY_STEPS + REACH + 1)
+        // base.
         let largest = centre.plus(babies.multiple(REACH).negated()).plus(base.negated());
         let giant = largest.plus(largest).plus(base);
         table.giants = Fan::new(giant, REACH);
@@ -142,7 +145,8 @@ impl DiscreteLog {
         None
     }
 
-    /// The message, if it is within 256 giant steps and a baby step of `centre`; `target` is it less the centre.
+    /// The message, if it is within 256 giant steps and a baby step of `centre`; `target` is it
+    /// less the centre.
     fn near(
         &self,
         point: &RistrettoPoint,
@@ -174,8 +178,8 @@ impl DiscreteLog {
     /// The logarithms of the points that `open` makes of `sealed`, on all threads of the pool.
     ///
     /// # Errors
-    /// [`Error::Bound`] if one is `2^(bits - 1)` or more in absolute value; [`Error::Range`] for more than
-    /// [`MESSAGE_BITS`].
+    /// [`Error::Bound`] if one is `2^(bits - 1)` or more in absolute value; [`Error::Range`] for
+    /// more than [`MESSAGE_BITS`].
     pub(super) fn of_all<T: Sync>(
         &self,
         sealed: &[T],

@@ -1,4 +1,5 @@
-//! What the public key does. Messages or ciphertexts enter, ciphertexts leave; and what the secret key adds to it.
+//! Evaluation: messages or ciphertexts enter, ciphertexts leave; and what the secret key adds to
+//! it. Both sides.
 
 use curve25519_dalek::Scalar;
 use curve25519_dalek::constants::RISTRETTO_BASEPOINT_TABLE;

@@ -1,4 +1,4 @@
-//! Keys. Nothing enters, a scalar and a point leave; bytes enter and leave.
+//! Keys: nothing enters, a scalar and a point leave; bytes enter and leave. Both sides.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};

@@ -1,13 +1,15 @@
-//! Exponential ElGamal on ristretto255. Short signed integers enter, pairs of points leave, and back.
+//! Exponential ElGamal on ristretto255: short signed integers enter, pairs of points leave, and
+//! back. Both sides.
 //!
-//! With `G` the base point, `x` the secret and `H = x G`, an encryption of `m` is `(r G, m G + r H)` for a fresh `r`:
-//! sums of ciphertexts are encryptions of sums. Decryption leaves `m G`, whose logarithm [`DiscreteLog`] finds as
-//! long as `m` is short, so messages and results are bounded by [`MESSAGE_BITS`].
+//! With `G` the base point, `x` the secret and `H = x G`, an encryption of `m` is
+//! `(r G, m G + r H)` for a fresh `r`: sums of ciphertexts are encryptions of sums. Decryption
+//! leaves `m G`, whose logarithm [`DiscreteLog`] finds as long as `m` is short, so messages and
+//! results are bounded by [`MESSAGE_BITS`].
 //!
-//! Secure under the decisional Diffie–Hellman assumption in a group of order 2^252 + …, 126 bits of classical
-//! security; not against quantum computers. Ciphertexts are small (64 bytes), keys smaller (32 bytes), and
-//! everything that depends on a secret takes the same time for all of its values, the search for logarithms aside:
-//! see there.
+//! Secure under the decisional Diffie–Hellman assumption in a group of order 2^252 + …, 126 bits of
+//! classical security; not against quantum computers. Ciphertexts are small (64 bytes), keys
+//! smaller (32 bytes), and everything that depends on a secret takes the same time for all of its
+//! values, the search for logarithms aside: see there.
 
 mod addition_chain;
 mod base_point;
@@ -27,7 +29,8 @@ pub(crate) use keys::SECURITY;
 #[cfg(feature = "client")]
 pub use keys::SecretKey;
 
-/// Messages `m` and results have `|m| < 2^(MESSAGE_BITS - 1)`: what a logarithm is found for in a tenth of a second.
+/// Messages `m` and results have `|m| < 2^(MESSAGE_BITS - 1)`: what a logarithm is found for in a
+/// tenth of a second.
 pub const MESSAGE_BITS: u32 = 36;
 
 /// What every frame of the scheme names as its parameters.

@@ -1,14 +1,16 @@
-//! Embeddings for an owner who knows the query: one noise for all dimensions. Integers enter, 32 bytes each leave.
+//! Shared noise: embeddings of an owner who knows the query enter, 32 bytes a dimension leave.
+//! Owner; sums at the server.
 //!
-//! Dimension `i` has a key `xᵢ` of its own, and an embedding `m` becomes `r G` and `mᵢ G + r xᵢ G` for all `i`, half
-//! the size and half the work of ordinary ciphertexts. A weighted sum `Σ wᵢ (mᵢ G + r xᵢ G)` is an ordinary
-//! ciphertext under the secret `Σ wᵢ xᵢ`, which the owner makes when the answer comes (Abdalla, Bourse, De Caro,
-//! Pointcheval, PKC 2015, section 3).
+//! Dimension `i` has a key `xᵢ` of its own, and an embedding `m` becomes `r G` and `mᵢ G + r xᵢ G`
+//! for all `i`, half the size and half the work of ordinary ciphertexts. A weighted sum
+//! `Σ wᵢ (mᵢ G + r xᵢ G)` is an ordinary ciphertext under the secret `Σ wᵢ xᵢ`, which the owner
+//! makes when the answer comes (Abdalla, Bourse, De Caro, Pointcheval, PKC 2015, section 3).
 //!
-//! **That secret belongs to its query and must never leave the owner**: it opens the sum for these weights in every
-//! embedding, and `d` independent ones give all `xᵢ` away. So there is no method that hands it out, and the owner
-//! must know the weights, in the same order. Nobody else can re-randomise sums, so whoever sees them and the
-//! embeddings can tell which weights were used: this form is for answers that go back to the owner alone.
+//! **That secret belongs to its query and must never leave the owner**: it opens the sum for these
+//! weights in every embedding, and `d` independent ones give all `xᵢ` away. So there is no method
+//! that hands it out, and the owner must know the weights, in the same order. Nobody else can
+//! re-randomise sums, so whoever sees them and the embeddings can tell which weights were used:
+//! this form is for answers that go back to the owner alone.
 
 use curve25519_dalek::Scalar;
 use curve25519_dalek::constants::RISTRETTO_BASEPOINT_TABLE;
@@ -107,11 +109,12 @@ impl SharedNoiseKey {
         })
     }
 
-    /// Decrypts what [`SharedNoiseTable::weighted_sum_vartime`] made with the same weights, of `|m| < 2^(bits - 1)`.
+    /// Decrypts what [`SharedNoiseTable::weighted_sum_vartime`] made with the same weights, of
+    /// `|m| < 2^(bits - 1)`.
     ///
     /// # Errors
-    /// [`Error::Bound`], also when the weights are others; [`Error::Range`] unless there is a weight a dimension;
-    /// [`Error::WrongKey`].
+    /// [`Error::Bound`], also when the weights are others; [`Error::Range`] unless there is a
+    /// weight a dimension; [`Error::WrongKey`].
     pub fn decrypt(&self, sums: &Ciphertexts, weights: &[i64], bits: u32) -> Result<Messages> {
         sums.check_key(self.id)?;
         check_weights(weights, self.dimension())?;
@@ -158,8 +161,8 @@ impl SharedNoiseTable {
         self.common.len()
     }
 
-    /// Row `i` times `weights[i]`, summed: one ciphertext an embedding, for [`SharedNoiseKey::decrypt`]. Timing depends on
-    /// the weights.
+    /// Row `i` times `weights[i]`, summed: one ciphertext an embedding, for
+    /// [`SharedNoiseKey::decrypt`]. Timing depends on the weights.
     ///
     /// # Errors
     /// [`Error::Range`] unless there is one weight a row.

@@ -1,4 +1,5 @@
-//! A table of ciphertexts of a scheme that rests on factoring. Both sides.
+//! Ciphertext table of a scheme that rests on factoring: group elements enter and leave by rows and
+//! columns. Both sides.
 
 use crate::additive::Table;
 use crate::error::{Error, Result};

@@ -1,7 +1,9 @@
-//! The two prime powers that make up the modulus: noise and messages computed modulo each, then joined. Owner only.
+//! Chinese remainders: noise and messages enter modulo either prime power, are computed there and
+//! leave joined. Owner only.
 //!
-//! What is joined from two halves betrays a factor of `n` when one of them is wrong (Boneh, DeMillo, Lipton 1997), so
-//! [`Crt::noise`] checks what it made against an independent computation of the product of all its elements.
+//! What is joined from two halves betrays a factor of `n` when one of them is wrong (Boneh,
+//! DeMillo, Lipton 1997), so [`Crt::noise`] checks what it made against an independent computation
+//! of the product of all its elements.
 
 use super::Group;
 use super::group::product_of_all;
@@ -75,9 +77,9 @@ impl Half {
         biguint::joined(digits, &self.prime, self.modulus.words())
     }
 
-    /// Digits of `count` noises modulo the prime power and, last, of their product computed another way: beside them,
-    /// where it often takes a lane that would be idle. `parities` are those that the exponents must have; if there are
-    /// none yet, those of the exponents drawn.
+    /// Digits of `count` noises modulo the prime power and, last, of their product computed another
+    /// way: beside them, where it often takes a lane that would be idle. `parities` are those that
+    /// the exponents must have; if there are none yet, those of the exponents drawn.
     fn noise(
         &self,
         count: usize,
@@ -192,8 +194,9 @@ impl Crt {
         Ok(Crt { low, high, joiner })
     }
 
-    /// Noise for a table: what the public key's full exponents would give, from exponents that are independent modulo
-    /// the primes but for the parity that both orders share. Checked before it is handed out.
+    /// Noise for a table: what the public key's full exponents would give, from exponents that are
+    /// independent modulo the primes but for the parity that both orders share. Checked before it
+    /// is handed out.
     ///
     /// # Errors
     /// [`Error::Fault`] when the check fails; [`Error::Randomness`].

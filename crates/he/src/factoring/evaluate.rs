@@ -1,4 +1,5 @@
-//! Tables of ciphertexts and plain numbers enter, tables leave: everything that needs no secret. Both sides.
+//! Evaluation: tables of ciphertexts and plain numbers enter, tables leave; nothing needs a secret.
+//! Both sides.
 
 use super::{Ciphertexts, Group};
 use crate::additive::{Evaluate, Messages, Table, check_factors};
@@ -80,7 +81,8 @@ impl<K: FactoringKey> Evaluate for K {
         group.check(table)?;
         let width = factors.width();
         Group::check_messages(table.rows(), table.columns(), factors, 64 * width as u32 + 1)?;
-        // Both a ciphertext and its inverse are at hand for every factor, so that signs do not show.
+        // Both a ciphertext and its inverse are at hand for every factor, so that signs do not
+        // show.
         let size = group.modulus.element_words();
         let mut bases = table.residues.to_digits();
         let inverses = inverse(&table.residues)?.to_digits();
@@ -184,7 +186,8 @@ fn not_invertible(error: ArithError) -> Error {
     }
 }
 
-/// The absolute values of the factors, [`Messages::width`] words each, and which of them are negative.
+/// The absolute values of the factors, [`Messages::width`] words each, and which of them are
+/// negative.
 fn magnitudes(factors: &Messages) -> (Vec<u64>, Vec<bool>) {
     let mut absolute = vec![0; factors.len() * factors.width()];
     let signs = absolute.chunks_exact_mut(factors.width()).enumerate();
@@ -192,7 +195,8 @@ fn magnitudes(factors: &Messages) -> (Vec<u64>, Vec<bool>) {
     (absolute, negative)
 }
 
-/// Writes `|value|` of a two's complement number, padded with zeros; all ones if it is negative, zero if not.
+/// Writes `|value|` of a two's complement number, padded with zeros; all ones if it is negative,
+/// zero if not.
 pub(crate) fn magnitude(value: &[u64], out: &mut [u64]) -> u64 {
     let sign = 0u64.wrapping_sub(value.last().map_or(0, |top| top >> 63));
     let mut carry = sign & 1;
@@ -204,7 +208,8 @@ pub(crate) fn magnitude(value: &[u64], out: &mut [u64]) -> u64 {
     sign
 }
 
-/// The residue of a two's complement number modulo `modulus`, which exceeds its absolute value, in as many words.
+/// The residue of a two's complement number modulo `modulus`, which exceeds its absolute value, in
+/// as many words.
 pub(crate) fn residue(value: &[u64], modulus: &[u64]) -> Zeroizing<Vec<u64>> {
     let mut absolute = Zeroizing::new(vec![0; modulus.len()]);
     let sign = magnitude(value, &mut absolute);

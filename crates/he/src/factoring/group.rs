@@ -1,4 +1,5 @@
-//! The group that ciphertexts of one key live in. Ciphertexts enter as bytes or as tables, checked; both sides.
+//! Ciphertext group of one key: ciphertexts enter as bytes or as tables and leave checked. Both
+//! sides.
 
 use super::Ciphertexts;
 use crate::additive::{Messages, Table};
@@ -107,8 +108,8 @@ impl Group {
         })
     }
 
-    /// Refuses a number of messages other than `rows * columns`, an empty table, and messages of more than `bits`
-    /// bits.
+    /// Refuses a number of messages other than `rows * columns`, an empty table, and messages of
+    /// more than `bits` bits.
     pub(crate) fn check_messages(
         rows: usize,
         columns: usize,
@@ -205,7 +206,8 @@ impl Group {
                 };
                 Error::malformed(WHAT, detail)
             })?;
-        // An element is a unit when its lowest digit is one modulo n: one product, one greatest common divisor.
+        // An element is a unit when its lowest digit is one modulo n: one product, one greatest
+        // common divisor.
         let words = self.modulus.words();
         let lowest: Vec<u64> = digits
             .chunks_exact(self.modulus.element_words())
@@ -220,7 +222,8 @@ impl Group {
         Ok(self.table(residues))
     }
 
-    /// A single ciphertext as the plain integer below `n^k`, big-endian, as other libraries write it.
+    /// A single ciphertext as the plain integer below `n^k`, big-endian, as other libraries write
+    /// it.
     ///
     /// # Errors
     /// [`Error::WrongKey`]; [`Error::Range`] unless the table is 1 x 1.

@@ -1,8 +1,12 @@
-//! What Paillier, Damgård–Jurik and Okamoto–Uchiyama share. A modulus and a way to draw noise enter; everything that
-//! [`crate::additive`] asks of a public key leaves, and the owner's half by Chinese remainders.
+//! Factoring schemes: a modulus and a way to draw noise enter; what [`crate::additive`] asks of a
+//! public key leaves.
 //!
-//! A ciphertext is an element of `Z/n^k`, held and stored as `k` digits in base `n`. It is a message's power of a
-//! generator times noise; the schemes differ in the generator, in `k`, and in how the noise is drawn.
+//! Paillier, Damgård–Jurik and Okamoto–Uchiyama share it, and the owner's half by Chinese
+//! remainders.
+//!
+//! A ciphertext is an element of `Z/n^k`, held and stored as `k` digits in base `n`. It is a
+//! message's power of a generator times noise; the schemes differ in the generator, in `k`, and in
+//! how the noise is drawn.
 
 mod ciphertexts;
 #[cfg(feature = "client")]

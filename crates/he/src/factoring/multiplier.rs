@@ -1,4 +1,5 @@
-//! One constant and one secret modulus; many numbers enter, their products with the constant leave. Owner only.
+//! Constant multiplier modulo a secret: numbers enter, their products with one constant leave.
+//! Owner only.
 
 use crate::biguint;
 use crypto_bigint::BoxedUint;

@@ -1,8 +1,9 @@
-//! A public key's noise: exponents or roots of the operating system's generator enter, encryptions of zero leave.
+//! Public-key noise: exponents or roots of the operating system's generator enter, encryptions of
+//! zero leave. Both sides.
 //!
-//! Three ways, all `n^s`-th residues modulo `n^(s+1)` for Damgård–Jurik (Paillier is `s = 1`), and the second one
-//! without that power for Okamoto–Uchiyama:
-//! uniform (`r^(n^s)` for a uniform `r`), and powers of one public base by a random exponent, from a table.
+//! Three ways, all `n^s`-th residues modulo `n^(s+1)` for Damgård–Jurik (Paillier is `s = 1`), and
+//! the second one without that power for Okamoto–Uchiyama: uniform (`r^(n^s)` for a uniform `r`),
+//! and powers of one public base by a random exponent, from a table.
 
 use super::Group;
 use crate::error::Result;

@@ -1,7 +1,9 @@
-//! Noise computed ahead. A key fills the pool at leisure; encryption takes each element once. Both sides.
+//! Noise pool: noise computed ahead enters at leisure, encryption takes each element once. Both
+//! sides.
 //!
-//! An element of the pool opens the ciphertext it goes into, so a pool is as secret as the messages, and one used
-//! twice shows the difference of two messages. There is no way to look at an element or to put one back.
+//! An element of the pool opens the ciphertext it goes into, so a pool is as secret as the
+//! messages, and one used twice shows the difference of two messages. There is no way to look at an
+//! element or to put one back.
 
 use super::{Ciphertexts, FactoringKey, Group, NoiseSource};
 use crate::additive::{Messages, Table};
@@ -90,8 +92,8 @@ impl NoisePool {
     /// Encrypts with noise of the pool.
     ///
     /// # Errors
-    /// [`Error::Exhausted`] when fewer elements are left than messages came: then none is used. [`Error::WrongKey`];
-    /// those of [`crate::additive::Evaluate::encrypt`].
+    /// [`Error::Exhausted`] when fewer elements are left than messages came: then none is used.
+    /// [`Error::WrongKey`]; those of [`crate::additive::Evaluate::encrypt`].
     pub fn encrypt(
         &self,
         key: &impl FactoringKey,
@@ -105,7 +107,8 @@ impl NoisePool {
         Ok(key.group().table(residues))
     }
 
-    /// As [`Self::encrypt`], with fresh noise of `key` for all messages when the pool does not reach.
+    /// As [`Self::encrypt`], with fresh noise of `key` for all messages when the pool does not
+    /// reach.
     ///
     /// # Errors
     /// As [`Self::encrypt`], but never [`Error::Exhausted`].
@@ -127,7 +130,8 @@ impl NoisePool {
     /// Re-randomises with noise of the pool.
     ///
     /// # Errors
-    /// [`Error::Exhausted`] when fewer elements are left than ciphertexts came; [`Error::WrongKey`].
+    /// [`Error::Exhausted`] when fewer elements are left than ciphertexts came;
+    /// [`Error::WrongKey`].
     pub fn rerandomise(&self, key: &impl FactoringKey, table: &mut Ciphertexts) -> Result<()> {
         self.check(key.group())?;
         key.group().check(table)?;
@@ -153,8 +157,8 @@ impl NoisePool {
         Ok(Residues::from_digits(&group.modulus, rows, columns, &taken)?)
     }
 
-    /// The pool, framed and **not encrypted**, for a file that encrypts it. The pool is gone: its elements are in the
-    /// bytes only.
+    /// The pool, framed and **not encrypted**, for a file that encrypts it. The pool is gone: its
+    /// elements are in the bytes only.
     pub fn into_bytes(self, key: &impl NoiseSource) -> Result<Zeroizing<Vec<u8>>> {
         let group = key.group();
         self.check(group)?;
@@ -218,9 +222,11 @@ impl NoisePool {
     }
 }
 
-/// A public key whose fresh noise comes from a pool: what [`crate::additive::Evaluate`] does with it takes no powers.
+/// A public key whose fresh noise comes from a pool: what [`crate::additive::Evaluate`] does with
+/// it takes no powers.
 ///
-/// Everything that needs noise gives [`Error::Exhausted`] when the pool does not reach, and uses none of it then.
+/// Everything that needs noise gives [`Error::Exhausted`] when the pool does not reach, and uses
+/// none of it then.
 #[derive(Clone, Copy, Debug)]
 pub struct Pooled<'a, K> {
     key: &'a K,

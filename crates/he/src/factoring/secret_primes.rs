@@ -1,4 +1,5 @@
-//! Two secret primes: drawn, checked, written and read. A length enters, primes leave; owner only.
+//! Secret primes: a length enters, two primes leave, drawn and checked, or written and read. Owner
+//! only.
 
 use super::strength;
 use crate::additive::Messages;
@@ -11,7 +12,8 @@ use zeroize::{Zeroize, Zeroizing};
 
 const WHAT: &str = "a secret key";
 
-/// The primes of `n = p q` with `p < q`, and the prime orders of subgroups modulo each where noise stays in those.
+/// The primes of `n = p q` with `p < q`, and the prime orders of subgroups modulo each where noise
+/// stays in those.
 pub(crate) struct Primes {
     pub(crate) p: BoxedUint,
     pub(crate) q: BoxedUint,
@@ -96,7 +98,8 @@ pub(crate) fn generate_primes(bits: u32, subgroup: bool) -> Result<Primes> {
     }
 }
 
-/// Refuses primes that cannot make a key of `bits` bits; `strict` asks for all that our own generation promises.
+/// Refuses primes that cannot make a key of `bits` bits; `strict` asks for all that our own
+/// generation promises.
 ///
 /// # Errors
 /// [`Error::Malformed`].

@@ -1,4 +1,4 @@
-//! The length of a modulus enters; the security it stands for, or a refusal, leaves. Both sides.
+//! Modulus strength: a length enters; the security it stands for, or a refusal, leaves. Both sides.
 
 use crate::additive::SecurityStatement;
 use crate::error::{Error, Result};
@@ -20,7 +20,8 @@ pub(crate) fn security_bits(bits: u32) -> u32 {
     TABLE.iter().find(|(length, _)| bits >= *length).map_or(0, |(_, security)| *security)
 }
 
-/// Length of the prime orders of a subgroup: twice the bits of security, and 256 at least for keys to be used.
+/// Length of the prime orders of a subgroup: twice the bits of security, and 256 at least for keys
+/// to be used.
 pub(crate) fn order_bits(bits: u32) -> u32 {
     match security_bits(bits) {
         0 => bits / 8,
@@ -33,7 +34,8 @@ pub(crate) fn order_bits(bits: u32) -> u32 {
 pub(crate) fn statement(bits: u32, assumption: &'static str) -> SecurityStatement {
     SecurityStatement {
         bits: security_bits(bits),
-        table: "NIST SP 800-57 part 1 revision 5, table 2: 1024, 2048, 3072, 7680 bits of the modulus",
+        table: "NIST SP 800-57 part 1 revision 5, table 2: 1024, 2048, 3072, 7680 bits of the \
+            modulus",
         assumption,
         post_quantum: false,
         insecure: bits < MIN_BITS,

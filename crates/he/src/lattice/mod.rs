@@ -1,7 +1,9 @@
-//! The sealed scheme: brute-force inner products on lattice ciphertexts at the speed of memory.
+//! Lattice scheme: integer vectors enter encrypted, exhaustive inner products run on them at the
+//! speed of memory, scores leave.
 //!
-//! [`compact`] serves encrypted vectors and plain queries, [`ring`] serves encrypted queries, [`counts`] weighted sums of
-//! encrypted counts. The pipelines, owner and server apart, are in `ARCHITECTURE.md`; the mathematics is in `docs/sealed.md`.
+//! [`compact`] serves encrypted vectors and plain queries, [`ring`] serves encrypted queries,
+//! [`histogram`] weighted sums of encrypted counts. The pipelines, owner and server apart, are in
+//! `ARCHITECTURE.md`; the mathematics is in `docs/sealed.md`.
 
 pub mod compact;
 pub mod histogram;
@@ -34,7 +36,8 @@ pub struct Scales {
 /// How far a decrypted score may be from the exact inner product of two unit vectors.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ErrorBound {
-    /// No error exceeds this, whatever the noise drawn: a bound on norms, and therefore far from what happens.
+    /// No error exceeds this, whatever the noise drawn: a bound on norms, and therefore far from
+    /// what happens.
     pub worst_case: f64,
     /// Exceeded with probability below 2⁻⁶⁴ per score: the sub-Gaussian tail of `typical`.
     pub tail: f64,
@@ -42,7 +45,8 @@ pub struct ErrorBound {
     pub typical: f64,
 }
 
-/// √(2 · 65 · ln 2): a sub-Gaussian variable exceeds this many standard deviations with probability below 2⁻⁶⁴.
+/// √(2 · 65 · ln 2): a sub-Gaussian variable exceeds this many standard deviations with probability
+/// below 2⁻⁶⁴.
 const TAIL_DEVIATIONS: f64 = 9.5;
 
 impl ErrorBound {

@@ -1,4 +1,5 @@
-//! Nonces of sealing calls. Fresh randomness and the plaintext enter, a segment id that never repeats leaves. Owner only.
+//! Nonce: fresh randomness and the plaintext enter, a segment id that never repeats leaves. Owner
+//! only.
 
 use super::{Plaintext, SegmentId};
 use crate::error::Result;
@@ -7,8 +8,8 @@ use zeroize::Zeroize;
 
 /// ν: the first 16 bytes of keyed BLAKE3 over 32 random bytes, the collection and the plaintext.
 ///
-/// Hedged: with a broken random generator two different plaintexts still never share a nonce, and equal plaintexts
-/// under an equal nonce give away their equality alone.
+/// Hedged: with a broken random generator two different plaintexts still never share a nonce, and
+/// equal plaintexts under an equal nonce give away their equality alone.
 ///
 /// # Errors
 /// If the operating system's generator fails.

@@ -1,4 +1,4 @@
-//! Where the integers to be sealed come from. Row numbers enter, quantised coordinates leave; both sides.
+//! Plaintext rows: row numbers enter, the quantised coordinates to be encrypted leave. Both sides.
 
 use core::ops::Range;
 
@@ -8,7 +8,8 @@ pub trait Plaintext: Sync {
     fn rows(&self) -> usize;
     /// Coordinates per row.
     fn dimension(&self) -> usize;
-    /// Bytes to leave free before the sealed words, so that a header can go there without a copy of the words.
+    /// Bytes to leave free before the sealed words, so that a header can go there without a copy of
+    /// the words.
     fn headroom(&self) -> usize {
         0
     }

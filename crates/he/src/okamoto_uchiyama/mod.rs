@@ -1,8 +1,9 @@
 //! Okamoto–Uchiyama: messages modulo a secret prime `p`, ciphertexts modulo `n = p^2 q`.
 //!
-//! `c = g^m * h^r` with `h = g^n` (Okamoto, Uchiyama 1998). Lengths are those of `n`: both primes have a third of them,
-//! so ciphertexts are as long as `n` and messages a third of that. Whoever learns the decryption of a number of `p` or
-//! more learns `p`; hence [`PublicKey`] takes messages 66 bits shorter than `p`, and decryption refuses longer ones.
+//! `c = g^m * h^r` with `h = g^n` (Okamoto, Uchiyama 1998). Lengths are those of `n`: both primes
+//! have a third of them, so ciphertexts are as long as `n` and messages a third of that. Whoever
+//! learns the decryption of a number of `p` or more learns `p`; hence [`PublicKey`] takes messages
+//! 66 bits shorter than `p`, and decryption refuses longer ones.
 
 mod public;
 #[cfg(feature = "client")]

@@ -1,4 +1,4 @@
-//! The public key of Okamoto–Uchiyama. Messages enter, ciphertexts leave; both sides.
+//! Public key of Okamoto–Uchiyama: messages enter, ciphertexts leave. Both sides.
 
 use crate::additive::{Messages, SecurityStatement};
 use crate::biguint;
@@ -13,8 +13,8 @@ use std::sync::OnceLock;
 use zeroize::Zeroizing;
 
 const WHAT: &str = "a public key";
-/// Bits by which messages are shorter than the secret prime: who decrypts a number of `p` or more learns `p`, and
-/// this far below it nobody meets a multiple of `p` by trying.
+/// Bits by which messages are shorter than the secret prime: who decrypts a number of `p` or more
+/// learns `p`, and this far below it nobody meets a multiple of `p` by trying.
 pub(crate) const MARGIN: u32 = 66;
 
 /// How long the exponents of the noise are.
@@ -24,8 +24,8 @@ pub(crate) const MARGIN: u32 = 66;
 pub enum Noise {
     /// As long as `n`: indistinguishable from uniform ones. The default.
     Full = 0,
-    /// A third of that, half as long as the order of `h`: three times as fast, on the further assumption that powers
-    /// by such exponents look like powers by any.
+    /// A third of that, half as long as the order of `h`: three times as fast, on the further
+    /// assumption that powers by such exponents look like powers by any.
     Short = 1,
 }
 
@@ -45,7 +45,8 @@ impl Noise {
     }
 }
 
-/// Encrypts, adds, multiplies by plain numbers and re-randomises. Ciphertexts are [`crate::factoring::Ciphertexts`].
+/// Encrypts, adds, multiplies by plain numbers and re-randomises. Ciphertexts are
+/// [`crate::factoring::Ciphertexts`].
 pub struct PublicKey {
     group: Group,
     noise: Noise,
@@ -57,7 +58,8 @@ pub struct PublicKey {
     wide: OnceLock<Signed>,
 }
 
-/// Powers of `g` by signed exponents of up to `bits` bits: `g^(m + 2^(bits - 1))` and what takes the shift back.
+/// Powers of `g` by signed exponents of up to `bits` bits: `g^(m + 2^(bits - 1))` and what takes
+/// the shift back.
 struct Signed {
     bits: u32,
     table: Comb,
@@ -131,7 +133,8 @@ impl PublicKey {
     /// Reads a key, checking all that can be checked without its secret.
     ///
     /// # Errors
-    /// [`Error::Malformed`] and the other errors of [`wire::open`]; [`Error::Range`] for an `insecure_` key.
+    /// [`Error::Malformed`] and the other errors of [`wire::open`]; [`Error::Range`] for an
+    /// `insecure_` key.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         Self::read(bytes, false)
     }
@@ -269,7 +272,8 @@ pub(crate) fn security(bits: u32, noise: Noise) -> SecurityStatement {
         match noise {
             Noise::Full => "the p-subgroup problem modulo n = p^2 q",
             Noise::Short => {
-                "the p-subgroup problem modulo n = p^2 q, and that powers of h by exponents a third as long as n look like powers by any"
+                "the p-subgroup problem modulo n = p^2 q, and that powers of h by exponents a \
+                 third as long as n look like powers by any"
             }
         },
     )

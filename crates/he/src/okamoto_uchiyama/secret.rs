@@ -1,4 +1,4 @@
-//! The secret key of Okamoto–Uchiyama. Ciphertexts enter, messages leave; owner only.
+//! Secret key of Okamoto–Uchiyama: ciphertexts enter, messages leave. Owner only.
 
 use super::public::{Noise, PublicKey, prime_bits};
 use crate::additive::{Decrypt, Evaluate, Messages};
@@ -24,7 +24,8 @@ pub struct SecretKey {
     crt: Crt,
     /// Multiplies by the inverse of the logarithm of `g` modulo `p`.
     scale: Multiplier,
-    /// Multiplies modulo `n` by the `e` with `1 + e = g` modulo `p^2` but for noise, and `e = 0` modulo `q`.
+    /// Multiplies modulo `n` by the `e` with `1 + e = g` modulo `p^2` but for noise, and `e = 0`
+    /// modulo `q`.
     generator: Multiplier,
 }
 
@@ -75,7 +76,8 @@ impl SecretKey {
             order: prime.wrapping_sub(&one),
         };
         let crt = Crt::new(Half::new(&q, 1, noise(&q))?, Half::new(&p, 2, noise(&p))?)?;
-        // g = w (1 + p l) with w of an order that divides p - 1, and g^(p - 1) = 1 - p l modulo p^2.
+        // g = w (1 + p l) with w of an order that divides p - 1, and g^(p - 1) = 1 - p l modulo
+        // p^2.
         let l = Zeroizing::new(biguint::difference_mod(&biguint::small(0), &log, &p));
         let high = Zeroizing::new(biguint::product(&p, &l));
         let join = Joiner::new(&crt.low.power, &crt.high.power)?;
@@ -93,7 +95,8 @@ impl SecretKey {
     /// Reads a key, checking everything.
     ///
     /// # Errors
-    /// [`Error::Malformed`] and the other errors of [`wire::open`]; [`Error::Range`] for an `insecure_` key.
+    /// [`Error::Malformed`] and the other errors of [`wire::open`]; [`Error::Range`] for an
+    /// `insecure_` key.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         Self::read(bytes, false)
     }
@@ -236,7 +239,8 @@ impl Decrypt for SecretKey {
         &self.public
     }
 
-    /// `g^m` differs from `1 + m e` by noise, which uniform exponents swallow: one multiplication in place of a power.
+    /// `g^m` differs from `1 + m e` by noise, which uniform exponents swallow: one multiplication
+    /// in place of a power.
     fn encrypt(&self, rows: usize, columns: usize, messages: &Messages) -> Result<Ciphertexts> {
         let bits = Evaluate::message_bits(&self.public);
         Group::check_messages(rows, columns, messages, bits)?;

@@ -1,9 +1,13 @@
-//! Paillier's schemes 1 and 3 as Ryšavá & Ricci measured them in 2022. Small messages enter, ciphertexts leave, with every
-//! precomputation on or off by itself. For remaking their tables; owner only.
+//! Precomputation in Paillier's schemes 1 and 3: small messages enter, ciphertexts leave. Owner
+//! only.
 //!
-//! Everything runs on plain long integers, one exponentiation after the other, as in their program: [`super::generate`]
-//! makes the keys to use. Two things differ. A precomputed noise is of full entropy and serves once, where the paper
-//! draws `r` from 1..100, which a hundred divisions open; and the `alpha` of scheme 3 is the product of two primes.
+//! As Ryšavá & Ricci measured them in 2022, every precomputation on or off by itself, for remaking
+//! their tables.
+//!
+//! Everything runs on plain long integers, one exponentiation after the other, as in their program:
+//! [`super::generate`] makes the keys to use. Two things differ. A precomputed noise is of full
+//! entropy and serves once, where the paper draws `r` from 1..100, which a hundred divisions open;
+//! and the `alpha` of scheme 3 is the product of two primes.
 
 use super::Noise;
 use crate::biguint;
@@ -61,11 +65,12 @@ impl core::fmt::Debug for PrecomputeKey {
 }
 
 impl PrecomputeKey {
-    /// A fresh key of scheme 1 ([`Noise::Uniform`]) or scheme 3 ([`Noise::Subgroup`]) with nothing computed ahead.
+    /// A fresh key of scheme 1 ([`Noise::Uniform`]) or scheme 3 ([`Noise::Subgroup`]) with nothing
+    /// computed ahead.
     ///
     /// # Errors
-    /// [`Error::Range`] for another noise, and for a length that [`super::generate`] refuses, unless `insecure`;
-    /// [`Error::Randomness`].
+    /// [`Error::Range`] for another noise, and for a length that [`super::generate`] refuses,
+    /// unless `insecure`; [`Error::Randomness`].
     pub fn generate(bits: u32, noise: Noise, insecure: bool) -> Result<Self> {
         strength::check_bits(bits, insecure)?;
         if noise == Noise::ShortExponent {
@@ -124,7 +129,8 @@ impl PrecomputeKey {
         })
     }
 
-    /// Computes ahead what `options` name, and drops everything else: powers of `messages`, and `noises` noises.
+    /// Computes ahead what `options` name, and drops everything else: powers of `messages`, and
+    /// `noises` noises.
     ///
     /// # Errors
     /// [`Error::Randomness`].
@@ -186,8 +192,8 @@ impl PrecomputeKey {
     /// Decrypts one ciphertext, big-endian.
     ///
     /// # Errors
-    /// [`Error::Malformed`] for one of `n^2` or more, or one that shares a factor with `n`; [`Error::Bound`] for a
-    /// message that is no 64-bit number.
+    /// [`Error::Malformed`] for one of `n^2` or more, or one that shares a factor with `n`;
+    /// [`Error::Bound`] for a message that is no 64-bit number.
     pub fn decrypt(&self, ciphertext: &[u8]) -> Result<u64> {
         let c = biguint::from_big_endian(ciphertext);
         if c >= self.squared()

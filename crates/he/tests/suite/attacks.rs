@@ -1,4 +1,5 @@
-//! Attacks on the sealed scheme: each succeeds on a weakened fixture and fails on what the product does.
+//! Attacks on the sealed scheme: each succeeds on a weakened fixture and fails on what the product
+//! does.
 
 use crate::rows::Rows;
 use ciphervec_arith::sample::Stream;
@@ -36,7 +37,8 @@ fn convolve(a: &[u64], b: &[u64]) -> Vec<u64> {
     out
 }
 
-/// The inverse modulo X^N + 1 and 2^64 of a polynomial with odd a(1): a^(2^m) = a(1) modulo 2, then Newton's lifting.
+/// The inverse modulo X^N + 1 and 2^64 of a polynomial with odd a(1): a^(2^m) = a(1) modulo 2, then
+/// Newton's lifting.
 fn invert(a: &[u64]) -> Vec<u64> {
     let n = a.len();
     let bits: Vec<u64> = a.iter().map(|x| x & 1).collect();
@@ -56,7 +58,8 @@ fn invert(a: &[u64]) -> Vec<u64> {
     inverse
 }
 
-/// One plain query over one block in mode `sealed-index`: what the server knows, and what it would learn from scores.
+/// One plain query over one block in mode `sealed-index`: what the server knows, and what it would
+/// learn from scores.
 struct Exposed {
     combined: Vec<u64>,
     sums: Vec<u64>,
@@ -100,7 +103,8 @@ fn expose() -> Exposed {
     }
 }
 
-/// a' · s = 2^5 (y − score): with exact scores one multiplication by the inverse of a' is the segment's secret.
+/// a' · s = 2^5 (y − score): with exact scores one multiplication by the inverse of a' is the
+/// segment's secret.
 fn recover(exposed: &Exposed, scores: &[f64]) -> Vec<i64> {
     let masked: Vec<u64> = exposed
         .sums
@@ -165,7 +169,8 @@ fn the_ring_form_repeats_no_nonce_either() {
     let layout = Layout::new(8, 0).unwrap();
     let (rows, _) = Rows::random_unit(20, 8, 1000.0, 3);
     let key = ring::SegmentKey::derive(&ring, &master, b"c", SegmentId([9; 16]), &layout, 20);
-    // Under one key the two ciphertexts differ by two noises: opened as a plain segment, their difference is tiny.
+    // Under one key the two ciphertexts differ by two noises: opened as a plain segment, their
+    // difference is tiny.
     let plain = |bytes: &[u8]| ring::unseal(&ring, &layout, None, bytes, 20).unwrap();
     let difference = |a: &[f64], b: &[f64]| {
         let q = ring.modulus();
@@ -183,7 +188,8 @@ fn the_ring_form_repeats_no_nonce_either() {
 
 #[test]
 fn unrounded_scores_give_the_query_key_away_and_rounded_ones_do_not() {
-    // One-dimensional rows fill all 4096 score positions of a block: score − U = t · V, coefficient by coefficient.
+    // One-dimensional rows fill all 4096 score positions of a block: score − U = t · V, coefficient
+    // by coefficient.
     let ring = Ring::new().unwrap();
     let q = ring.modulus();
     let table = ciphervec_arith::NttTable::new(ring::DEGREE, q.value()).unwrap();

@@ -1,4 +1,5 @@
-//! Attacks on the schemes that rest on factoring: each succeeds on a weakened fixture and fails on the product.
+//! Attacks on the schemes that rest on factoring: each succeeds on a weakened fixture and fails on
+//! the product.
 
 use ciphervec_he::Error;
 use ciphervec_he::additive::{Decrypt, Evaluate, Messages};
@@ -137,7 +138,8 @@ fn a_fault_in_one_half_factors_the_modulus_and_is_caught() {
         let factor = difference.gcd(&n);
         assert_eq!(factor.bits(), 256);
         assert!(bool::from(reduce(&n, &factor).is_zero()));
-        // Checked: by one prime alone, by the range, and by a random combination where the range is full.
+        // Checked: by one prime alone, by the range, and by a random combination where the range is
+        // full.
         let widest = Evaluate::message_bits(key.public());
         for bits in [40, 300, widest - 66] {
             assert!(matches!(key.hazmat_decrypt_faulty(&table, bits), Err(Error::Bound)), "{bits}");

@@ -1,4 +1,5 @@
-//! The embeddings against their definition, evaluated term by term in twice the precision of a double.
+//! The embeddings against their definition, evaluated term by term in twice the precision of a
+//! double.
 
 use ciphervec_he::ckks::{Complex, Embedding, RealEmbedding};
 
@@ -55,7 +56,8 @@ impl Point {
     }
 }
 
-/// `exp(2πi k / 2^log)` for all `k`: the quarter turn halved often enough by half-angle formulas, then its powers.
+/// `exp(2πi k / 2^log)` for all `k`: the quarter turn halved often enough by half-angle formulas,
+/// then its powers.
 fn circle(log: u32) -> Vec<Point> {
     let (one, half) = (Double::from(1.0), Double::from(0.5));
     let mut powers_of_two = vec![Point(Double::from(0.0), one)];
@@ -98,7 +100,8 @@ fn evaluate(coefficients: &[f64], slots: usize) -> Vec<Complex> {
         .collect()
 }
 
-/// The element of the ring of degree `2N` that a conjugate-invariant polynomial is: `a_0 + Σ a_k (X^k + X^-k)`.
+/// The element of the ring of degree `2N` that a conjugate-invariant polynomial is:
+/// `a_0 + Σ a_k (X^k + X^-k)`.
 fn unfolded(a: &[f64]) -> Vec<f64> {
     let n = a.len();
     let mut out = vec![0.0; 2 * n];
@@ -140,8 +143,9 @@ fn length(a: &[Complex]) -> f64 {
     norm(a.iter().flat_map(|a| [a.re, a.im]))
 }
 
-/// Relative error in the Euclidean norm: a level multiplies by a root (its own error and two roundings of products and one of
-/// sums, below 2.3 units each way round) and adds (one unit): below 4 · 2^-53 a level, and four more for folding.
+/// Relative error in the Euclidean norm: a level multiplies by a root (its own error and two
+/// roundings of products and one of sums, below 2.3 units each way round) and adds (one unit):
+/// below 4 · 2^-53 a level, and four more for folding.
 fn bound(degree: usize) -> f64 {
     4.0 * f64::from(degree.trailing_zeros() + 4) * 2f64.powi(-53)
 }
@@ -254,7 +258,8 @@ fn automorphisms_rotate() {
 fn there_and_back() {
     for log in [12, 15, 16, 17] {
         let degree = 1usize << log;
-        // One slot of 2^40 among small ones: their errors are relative to it, and no worse than that.
+        // One slot of 2^40 among small ones: their errors are relative to it, and no worse than
+        // that.
         for huge in [1.0, 2f64.powi(40)] {
             let mut values = pairs(&numbers(degree, 19));
             values[degree / 3] = Complex::new(huge, -huge);

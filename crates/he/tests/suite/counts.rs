@@ -1,4 +1,4 @@
-//! The count form end to end, against exact sums of integers.
+//! The histogram scheme end to end, against exact sums of integers.
 
 use crate::rows::Rows;
 use ciphervec_arith::ntt_primes;
@@ -79,7 +79,8 @@ fn the_hint_is_the_transposed_product() {
     }
 }
 
-/// The same document twice, and two documents of one call: other words each time, and none that tell a count.
+/// The same document twice, and two documents of one call: other words each time, and none that
+/// tell a count.
 #[test]
 fn equal_documents_are_sealed_under_different_secrets() {
     let scheme = Histogram::new(4).unwrap();

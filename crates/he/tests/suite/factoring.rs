@@ -1,4 +1,5 @@
-//! Paillier, Damgård–Jurik and Okamoto–Uchiyama against formulas written out with plain long integers.
+//! Paillier, Damgård–Jurik and Okamoto–Uchiyama against formulas written out with plain long
+//! integers.
 
 use ciphervec_he::additive::{Decrypt, Evaluate, Messages, Table};
 use ciphervec_he::damgard_jurik;
@@ -127,7 +128,8 @@ fn ciphertexts_are_what_the_formula_says() {
                 assert_eq!(values(&key.decrypt(&table, 64).unwrap()), [m]);
                 assert_eq!(number(&group.to_integer(&table).unwrap()), c);
             }
-            // And back: what is encrypted is the message's power times an n^s-th residue, one that the order kills.
+            // And back: what is encrypted is the message's power times an n^s-th residue, one that
+            // the order kills.
             let table = key.public().encrypt(1, 1, &Messages::from_i64(&[m])).unwrap();
             let found = number(&group.to_integer(&table).unwrap());
             let inverse = modulus.pow(&generator, &limit.signed(-m));
@@ -186,7 +188,8 @@ fn the_homomorphisms_hold() {
         let row = x.transposed().columns_in(0..1).unwrap().transposed();
         let sum = public.weighted_sum_along_vartime(&row, &[1000, 1, -1]).unwrap();
         assert_eq!(decrypted(&sum), [5000 - 7 - (1 << 30)]);
-        // 2^64 − 1 and −2^64: on the wide path nothing fits a word, and the sum of each column still does.
+        // 2^64 − 1 and −2^64: on the wide path nothing fits a word, and the sum of each column
+        // still does.
         let mut wide = Messages::zeros(2, 2);
         wide.row_mut(0).copy_from_slice(&[u64::MAX, 0]);
         wide.row_mut(1).copy_from_slice(&[0, u64::MAX]);

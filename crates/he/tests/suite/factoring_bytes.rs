@@ -24,7 +24,8 @@ fn forged(bytes: &[u8], public_len: Option<usize>) -> Vec<u8> {
     bytes
 }
 
-/// Every flipped bit is an error as it is; with a checksum that fits, an error or the object whose bytes these are.
+/// Every flipped bit is an error as it is; with a checksum that fits, an error or the object whose
+/// bytes these are.
 fn flip_all(
     bytes: &[u8],
     public_len: Option<usize>,
@@ -137,7 +138,8 @@ fn ciphertexts_out_of_range_or_not_units_are_refused() {
     assert!(refused(&with_digit(&bytes, 0, &[0; 32])).contains("shares a factor"));
     // A zero in the second digit is an encryption without a message, and fine.
     assert!(public.table_from_bytes(&with_digit(&bytes, 1, &[0; 32])).is_ok());
-    // Counts that the bytes do not hold, up to products that overflow; nothing is allocated for them.
+    // Counts that the bytes do not hold, up to products that overflow; nothing is allocated for
+    // them.
     for (rows, columns) in [(0u32, 4u32), (3, 0), (4, 3 + 1), (u32::MAX, u32::MAX), (12, u32::MAX)]
     {
         let mut changed = bytes.clone();

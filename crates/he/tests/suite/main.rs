@@ -1,4 +1,5 @@
-//! Every test of this crate's interface in one binary: linked once, and run again on every back-end.
+//! Every test of this crate's interface in one binary: linked once, and run again on every
+//! back-end.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[cfg(feature = "hazmat")]

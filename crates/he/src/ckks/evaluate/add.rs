@@ -1,4 +1,5 @@
-//! Sums and differences. Two operands enter, their sum leaves; level and scale are brought together first. Server side.
+//! Addition: two operands enter, are brought to one level and scale, and their sum or difference
+//! leaves. Server only.
 
 use super::super::ciphertext::Ciphertext;
 use super::super::plaintext::{Encoding, Plaintext};
@@ -10,8 +11,8 @@ impl Evaluator {
     /// `a + b`, of degree 1 or 2, level and scale brought together as [`Self::explain_add`] says.
     ///
     /// # Errors
-    /// [`Error::Scale`] for scales at one level that only a level more could bring together; [`Error::WrongKey`],
-    /// [`Error::Parameters`] for operands that do not belong together.
+    /// [`Error::Scale`] for scales at one level that only a level more could bring together;
+    /// [`Error::WrongKey`], [`Error::Parameters`] for operands that do not belong together.
     pub fn add(&self, a: &Ciphertext, b: &Ciphertext) -> Result<Ciphertext> {
         let [a, b] = self.meet("addition", a, b)?;
         Ok(self.combine(a.into_owned(), &b, Poly::add_assign, false))
@@ -60,7 +61,8 @@ impl Evaluator {
     /// `a + plaintext`, whose level is at least that of `a` and whose scale is the same.
     ///
     /// # Errors
-    /// [`Error::Scale`] for another scale, [`Error::Range`] for a lower level, [`Error::Parameters`].
+    /// [`Error::Scale`] for another scale, [`Error::Range`] for a lower level,
+    /// [`Error::Parameters`].
     pub fn add_plain(&self, a: &Ciphertext, plaintext: &Plaintext) -> Result<Ciphertext> {
         self.check_plain(a, plaintext)?;
         check_scale("addition", a, plaintext)?;
@@ -81,7 +83,8 @@ impl Evaluator {
         Ok(with_plain(result, plaintext))
     }
 
-    /// `a + values`, encoded at the level and the scale of `a`; a shorter vector than the slots is continued with zeros.
+    /// `a + values`, encoded at the level and the scale of `a`; a shorter vector than the slots is
+    /// continued with zeros.
     ///
     /// # Errors
     /// Those of [`Plaintext::encode`].

@@ -1,4 +1,5 @@
-//! Bringing operands together. Two levels and two scales enter; the steps that make them one, in words and in deed, leave.
+//! Alignment: two levels and two scales enter; the steps that make them one, in words and in deed,
+//! leave. Server only.
 //!
 //! No step loses a level that the lower operand has not lost already (docs/ckks.md, section 3.2).
 
@@ -13,7 +14,8 @@ use std::borrow::Cow;
 
 /// Scales that differ by less, relative to them, are one: the result is off by no more.
 const SAME: f64 = 1.0 / (1u64 << 42) as f64;
-/// How far a ratio of scales may be from an integer, relative to it, for that integer to stand for it.
+/// How far a ratio of scales may be from an integer, relative to it, for that integer to stand for
+/// it.
 const NEARLY: f64 = 1.0 / (1u64 << 34) as f64;
 
 /// One step that an operand is taken through.
@@ -230,7 +232,8 @@ impl Evaluator {
     /// The same numbers at a lower level and at its canonical scale.
     ///
     /// # Errors
-    /// [`Error::Range`] for a level above its own, [`Error::Scale`] if it is at that level with another scale.
+    /// [`Error::Range`] for a level above its own, [`Error::Scale`] if it is at that level with
+    /// another scale.
     pub fn match_level(&self, a: &Ciphertext, level: usize) -> Result<Ciphertext> {
         let mut path = Path::new(Place::of(a));
         let place = Place { level, scale: self.params.scale(level.min(self.params.max_level())) };

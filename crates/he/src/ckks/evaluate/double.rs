@@ -1,7 +1,8 @@
-//! Twice a product, less something. Ciphertexts enter; `2 a b − 1` or `2 a b − c` leaves, of degree 2. Server side.
+//! Doubled product: ciphertexts enter; `2 a b − 1` or `2 a b − c` leaves, of degree 2. Server only.
 //!
-//! The step of every recurrence for cosines, T_{m+n} = 2 T_m T_n − T_{|m−n|}. As one operation it writes each residue once, where
-//! a product, a factor 2 and a difference copy whole ciphertexts between them.
+//! The step of every recurrence for cosines, T_{m+n} = 2 T_m T_n − T_{|m−n|}. As one operation it
+//! writes each residue once, where a product, a factor 2 and a difference copy whole ciphertexts
+//! between them.
 
 use super::super::ciphertext::Ciphertext;
 use super::super::plaintext::residue;
@@ -15,12 +16,13 @@ use ciphervec_arith::poly;
 const NEARLY: f64 = 1.0 / (1u64 << 34) as f64;
 
 impl Evaluator {
-    /// `2 a b − c`, or `2 a b − 1` without a `c`: of degree 2 and not rescaled, as [`Self::multiply`]. `c` may be of a higher level
-    /// than the factors are multiplied at; it is brought to the product's scale by an integer.
+    /// `2 a b − c`, or `2 a b − 1` without a `c`: of degree 2 and not rescaled, as
+    /// [`Self::multiply`]. `c` may be of a higher level than the factors are multiplied at; it is
+    /// brought to the product's scale by an integer.
     ///
     /// # Errors
-    /// As [`Self::multiply`]; [`Error::Range`] for a `c` of degree 2 or a lower level, [`Error::Scale`] for one whose scale no
-    /// integer takes to the product's.
+    /// As [`Self::multiply`]; [`Error::Range`] for a `c` of degree 2 or a lower level,
+    /// [`Error::Scale`] for one whose scale no integer takes to the product's.
     pub fn double_product(
         &self,
         a: &Ciphertext,

@@ -1,4 +1,4 @@
-//! Computing on ciphertexts. Ciphertexts and evaluation keys enter, ciphertexts leave. Server side.
+//! Evaluator: ciphertexts and evaluation keys enter, ciphertexts leave. Server only.
 
 mod add;
 mod align;

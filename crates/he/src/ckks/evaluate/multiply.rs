@@ -1,4 +1,5 @@
-//! Products. Two operands enter, a product of degree 2 leaves; relinearisation is a step of its own. Server side.
+//! Multiplication: two operands enter, a product of degree 2 leaves; relinearisation is a step of
+//! its own. Server only.
 
 use super::super::Complex;
 use super::super::ciphertext::Ciphertext;
@@ -12,11 +13,12 @@ use ciphervec_arith::poly;
 use std::borrow::Cow;
 
 impl Evaluator {
-    /// `a b`, of degree 2 and at the product of the scales: sums of such products are relinearised and rescaled once. Operands
-    /// are brought to one level as [`Self::explain_multiply`] says.
+    /// `a b`, of degree 2 and at the product of the scales: sums of such products are relinearised
+    /// and rescaled once. Operands are brought to one level as [`Self::explain_multiply`] says.
     ///
     /// # Errors
-    /// [`Error::Level`] if no level is left, [`Error::Range`] for operands of degree 2, [`Error::WrongKey`], [`Error::Parameters`].
+    /// [`Error::Level`] if no level is left, [`Error::Range`] for operands of degree 2,
+    /// [`Error::WrongKey`], [`Error::Parameters`].
     pub fn multiply(&self, a: &Ciphertext, b: &Ciphertext) -> Result<Ciphertext> {
         linear("a factor", a)?;
         linear("a factor", b)?;
@@ -42,12 +44,14 @@ impl Evaluator {
         Ok(self.multiplied(&a, &a, parts))
     }
 
-    /// `Σ_i a_i b_i`, of degree 2 and not rescaled: products are summed before they are reduced. All `a` are of one level and scale,
-    /// and so are all `b`; `magnitude` is a bound on the sum that the caller knows, which is what has to fit the modulus.
+    /// `Σ_i a_i b_i`, of degree 2 and not rescaled: products are summed before they are reduced.
+    /// All `a` are of one level and scale, and so are all `b`; `magnitude` is a bound on the sum
+    /// that the caller knows, which is what has to fit the modulus.
     ///
     /// # Errors
-    /// [`Error::Range`] for no pairs, unequal numbers, operands of degree 2 or of different levels or scales; [`Error::Level`] if the
-    /// modulus has no room for the sum; [`Error::WrongKey`], [`Error::Parameters`].
+    /// [`Error::Range`] for no pairs, unequal numbers, operands of degree 2 or of different levels
+    /// or scales; [`Error::Level`] if the modulus has no room for the sum; [`Error::WrongKey`],
+    /// [`Error::Parameters`].
     pub fn inner_product(
         &self,
         a: &[Ciphertext],
@@ -89,7 +93,8 @@ impl Evaluator {
                 left: format!("{room:.0} bits at level {} are", first.level()),
             });
         }
-        // (a_0 + a_1 s)(b_0 + b_1 s), part by part: pairs of indices whose products belong together.
+        // (a_0 + a_1 s)(b_0 + b_1 s), part by part: pairs of indices whose products belong
+        // together.
         let part = |indices: &[[usize; 2]]| {
             let mut out = Poly::scratch(&self.params, first.level());
             out.for_limbs(|i, table, limb| {
@@ -126,7 +131,8 @@ impl Evaluator {
     /// Back to degree 1; a ciphertext of degree 1 as it is.
     ///
     /// # Errors
-    /// [`Error::MissingKey`] without the relinearisation key, [`Error::WrongKey`], [`Error::Parameters`].
+    /// [`Error::MissingKey`] without the relinearisation key, [`Error::WrongKey`],
+    /// [`Error::Parameters`].
     pub fn relinearise(&self, a: &Ciphertext) -> Result<Ciphertext> {
         let [c0, c1, c2] = a.parts() else {
             return Ok(a.clone());
@@ -170,11 +176,13 @@ impl Evaluator {
         Ok(a.with_parts(parts, a.scale() / prime, noise, a.magnitude()))
     }
 
-    /// `a` times a plaintext, slot by slot, at the product of the scales. A plaintext at the canonical scale of the level makes
-    /// a product whose rescale lands on the canonical scale below.
+    /// `a` times a plaintext, slot by slot, at the product of the scales. A plaintext at the
+    /// canonical scale of the level makes a product whose rescale lands on the canonical scale
+    /// below.
     ///
     /// # Errors
-    /// [`Error::Level`] if no level is left, [`Error::Range`] for a plaintext of a lower level, [`Error::Parameters`].
+    /// [`Error::Level`] if no level is left, [`Error::Range`] for a plaintext of a lower level,
+    /// [`Error::Parameters`].
     pub fn multiply_plain(&self, a: &Ciphertext, plaintext: &Plaintext) -> Result<Ciphertext> {
         self.check_plain(a, plaintext)?;
         self.check_room("a product with a plaintext", a, plaintext.scale())?;
@@ -195,7 +203,8 @@ impl Evaluator {
         Ok(product)
     }
 
-    /// `a` times `values`, slot by slot, encoded at the scale whose product rescales to a canonical one.
+    /// `a` times `values`, slot by slot, encoded at the scale whose product rescales to a canonical
+    /// one.
     ///
     /// # Errors
     /// As [`Self::multiply_plain`], and those of [`Plaintext::encode`].
@@ -233,7 +242,8 @@ impl Evaluator {
         Ok(Encoding { level: Some(a.level()), scale, slots: Some(a.slots()), magnitude: None })
     }
 
-    /// The scale of a factor whose product with `a` rescales to the canonical scale of the level below.
+    /// The scale of a factor whose product with `a` rescales to the canonical scale of the level
+    /// below.
     pub fn factor_scale(&self, a: &Ciphertext) -> Result<f64> {
         let Some(below) = a.level().checked_sub(1) else {
             return Err(no_level("a product"));

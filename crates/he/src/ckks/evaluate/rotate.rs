@@ -1,4 +1,5 @@
-//! Rotations and conjugation. A ciphertext enters; the same numbers in other slots leave. Server side.
+//! Rotation and conjugation: a ciphertext enters, the same numbers in other slots leave. Server
+//! only.
 
 use super::super::ciphertext::Ciphertext;
 use super::super::key_switch::{DecomposedPoly, KeySwitch, PostProcess};
@@ -31,8 +32,8 @@ impl Evaluator {
     /// Slot j of the result is slot j + `steps` of `a`, cyclically in its slots.
     ///
     /// # Errors
-    /// [`Error::MissingKey`] without a key for this rotation, [`Error::Range`] for a ciphertext of degree 2, [`Error::WrongKey`],
-    /// [`Error::Parameters`].
+    /// [`Error::MissingKey`] without a key for this rotation, [`Error::Range`] for a ciphertext of
+    /// degree 2, [`Error::WrongKey`], [`Error::Parameters`].
     pub fn rotate(&self, a: &Ciphertext, steps: i64) -> Result<Ciphertext> {
         linear("a ciphertext to rotate", a)?;
         if steps.rem_euclid(a.slots() as i64) == 0 {
@@ -45,7 +46,8 @@ impl Evaluator {
     /// The complex conjugate of every slot.
     ///
     /// # Errors
-    /// [`Error::MissingKey`] without the conjugation key; [`Error::Range`] in the conjugate-invariant ring and for degree 2.
+    /// [`Error::MissingKey`] without the conjugation key; [`Error::Range`] in the
+    /// conjugate-invariant ring and for degree 2.
     pub fn conjugate(&self, a: &Ciphertext) -> Result<Ciphertext> {
         linear("a ciphertext to conjugate", a)?;
         if self.params.max_slots() == self.params.degree() {
@@ -91,7 +93,8 @@ impl Evaluator {
     /// In every slot the sum over `count` slots from it on, cyclically: log2(`count`) rotations.
     ///
     /// # Errors
-    /// [`Error::Range`] unless `count` is a power of two up to the number of slots; those of [`Self::rotate`].
+    /// [`Error::Range`] unless `count` is a power of two up to the number of slots; those of
+    /// [`Self::rotate`].
     pub fn inner_sum(&self, a: &Ciphertext, count: usize) -> Result<Ciphertext> {
         if !count.is_power_of_two() || count > a.slots() {
             return Err(Error::Range {
@@ -113,7 +116,8 @@ impl Evaluator {
         keys.rotation(steps, a.slots(), a.level())
     }
 
-    /// `(c_0 + d_0)(X^g), d_1(X^g)` with d what the key makes of c_1 (docs/ckks.md, section 4.4), whose digits may be at hand.
+    /// `(c_0 + d_0)(X^g), d_1(X^g)` with d what the key makes of c_1 (docs/ckks.md, section 4.4),
+    /// whose digits may be at hand.
     fn apply_automorphism(
         &self,
         a: &Ciphertext,

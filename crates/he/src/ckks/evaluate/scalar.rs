@@ -1,7 +1,9 @@
-//! Numbers that are the same in every slot. A ciphertext and a number enter, a ciphertext leaves. Server side.
+//! Scalar operations: a ciphertext and a number that is the same in every slot enter, a ciphertext
+//! leaves. Server only.
 //!
-//! `X^(N/2)` is i in every slot, so a + b i with integers a and b is the polynomial a + b X^(N/2): such factors and all summands
-//! cost no level. The transform holds `X^(N/2)` as I in its first half and −I in its second, I² = −1.
+//! `X^(N/2)` is i in every slot, so a + b i with integers a and b is the polynomial a + b X^(N/2):
+//! such factors and all summands cost no level. The transform holds `X^(N/2)` as I in its first
+//! half and −I in its second, I² = −1.
 
 use super::super::Complex;
 use super::super::ciphertext::Ciphertext;
@@ -58,7 +60,8 @@ impl Evaluator {
     /// `a + number` in every slot; no level is spent.
     ///
     /// # Errors
-    /// [`Error::Range`] for a number that is not finite, too large for the modulus, or not real in the conjugate-invariant ring.
+    /// [`Error::Range`] for a number that is not finite, too large for the modulus, or not real in
+    /// the conjugate-invariant ring.
     pub fn add_scalar(&self, a: &Ciphertext, number: impl Into<Complex>) -> Result<Ciphertext> {
         let number = number.into();
         self.check(a)?;
@@ -75,7 +78,8 @@ impl Evaluator {
         Ok(result.with_estimates(a.scale(), noise, magnitude))
     }
 
-    /// `a` times a number, at the scale whose rescale is canonical: a level is spent when it is rescaled.
+    /// `a` times a number, at the scale whose rescale is canonical: a level is spent when it is
+    /// rescaled.
     ///
     /// # Errors
     /// [`Error::Level`] if no level is left; [`Error::Range`] as for [`Self::add_scalar`].
@@ -125,7 +129,8 @@ impl Evaluator {
     /// `a` times the Gaussian integer `re + im i`; no level is spent.
     ///
     /// # Errors
-    /// As [`Self::multiply_integer`]; [`Error::Range`] for an imaginary part in the conjugate-invariant ring.
+    /// As [`Self::multiply_integer`]; [`Error::Range`] for an imaginary part in the
+    /// conjugate-invariant ring.
     pub fn multiply_gaussian(&self, a: &Ciphertext, re: i64, im: i64) -> Result<Ciphertext> {
         self.check(a)?;
         let factor = Complex::new(re as f64, im as f64);

@@ -1,9 +1,11 @@
-//! Publication budget of a secret key: a policy enters, results are counted until it is used up. Owner only.
+//! Publication budget of a secret key: a policy enters, results are counted until it is used up.
+//! Owner only.
 
 use crate::error::{Error, Result};
 use crate::wire::Reader;
 
-/// How much a key may publish, and how well it is to be hidden. A key keeps the first policy it is used with.
+/// How much a key may publish, and how well it is to be hidden. A key keeps the first policy it is
+/// used with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PublishPolicy {
     /// τ: results that the key will ever publish.

@@ -1,4 +1,5 @@
-//! Evaluation keys: what a server needs to multiply and rotate. A plan enters at the owner; keys leave for the server.
+//! Evaluation keys: a plan's keys enter from the owner; what the server multiplies and rotates with
+//! leaves. Both sides.
 
 use super::super::params::Params;
 use super::key_switch_key::KeySwitchKey;
@@ -115,8 +116,8 @@ impl EvaluationKeys {
         Ok((element, key))
     }
 
-    /// The key that rotates `slots` slots by `steps`, for a ciphertext at `level`. As fewer slots repeat, any key that
-    /// rotates by the same number modulo their number will do.
+    /// The key that rotates `slots` slots by `steps`, for a ciphertext at `level`. As fewer slots
+    /// repeat, any key that rotates by the same number modulo their number will do.
     pub(in super::super) fn rotation(
         &self,
         steps: i64,
@@ -180,7 +181,8 @@ impl EvaluationKeys {
     /// Reads what [`Self::to_bytes`] wrote.
     ///
     /// # Errors
-    /// Damaged or foreign bytes, other parameters, elements that are not of this ring or not in order.
+    /// Damaged or foreign bytes, other parameters, elements that are not of this ring or not in
+    /// order.
     pub fn from_bytes(params: &Arc<Params>, bytes: &[u8]) -> Result<Self> {
         let (header, mut reader) =
             super::super::serialize::open(params, Kind::EvaluationKeys, bytes)?;

@@ -1,8 +1,10 @@
-//! A key-switching key. Two secrets enter at the owner; what lets a server pass from one to the other leaves.
+//! Key-switching key: two secrets enter at the owner; what lets a server pass from one to the other
+//! leaves. Both sides.
 //!
-//! Digit i of the key is (b_i, a_i) modulo Q P with b_i = −a_i s + e_i + P g_i s', where g_i is 1 modulo the primes of the
-//! digit and 0 modulo the others: then Σ_i [c]_i (b_i + a_i s) ≈ P c s' for the digits [c]_i of any c (docs/ckks.md, section 4).
-//! A key for a level holds the limbs of that level and the special ones; it serves all levels below.
+//! Digit i of the key is (b_i, a_i) modulo Q P with b_i = −a_i s + e_i + P g_i s', where g_i is 1
+//! modulo the primes of the digit and 0 modulo the others: then Σ_i [c]_i (b_i + a_i s) ≈ P c s'
+//! for the digits [c]_i of any c (docs/ckks.md, section 4). A key for a level holds the limbs of
+//! that level and the special ones; it serves all levels below.
 
 use super::super::buffer_pool::Buffer;
 use super::super::params::Params;

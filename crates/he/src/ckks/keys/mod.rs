@@ -1,4 +1,5 @@
-//! Keys: the owner's secret, the public key that encrypts, and the evaluation keys that a server computes with.
+//! Keys: a seed enters; the owner's secret, the public key that encrypts and the server's
+//! evaluation keys leave.
 
 #[cfg(feature = "client")]
 mod budget;

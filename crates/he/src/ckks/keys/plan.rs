@@ -1,4 +1,5 @@
-//! Which evaluation keys a computation needs. Operations enter; a list of keys and their size leave. Both sides.
+//! Key plan: operations enter; the list of evaluation keys that they need and its size leave. Both
+//! sides.
 
 use super::super::params::Params;
 use super::super::plaintext::check_level;
@@ -131,7 +132,8 @@ pub(in super::super) fn conjugation_element(params: &Params) -> u64 {
 /// The inverse of an odd number modulo the order of the roots, a power of two.
 #[cfg(feature = "client")]
 pub(super) fn inverse_element(params: &Params, element: u64) -> u64 {
-    // Every Newton step doubles the number of right bits, and an odd number inverts itself modulo 8.
+    // Every Newton step doubles the number of right bits, and an odd number inverts itself modulo
+    // 8.
     let newton = |x: u64, _| x.wrapping_mul(2u64.wrapping_sub(element.wrapping_mul(x)));
     let order = params.ring().root_order(params.spec().log_degree);
     (0..5).fold(element, newton) % order

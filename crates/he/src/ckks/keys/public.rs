@@ -1,4 +1,5 @@
-//! The public key. Plaintexts enter at anybody, ciphertexts that only the owner reads leave.
+//! Public key: plaintexts enter at anybody, ciphertexts that only the owner reads leave. Both
+//! sides.
 
 use super::super::ciphertext::{Ciphertext, Meta, mask};
 use super::super::entropy::Entropy;
@@ -35,7 +36,8 @@ impl PublicKey {
     /// Encrypts.
     ///
     /// # Errors
-    /// [`crate::Error::Parameters`] for a plaintext of other parameters, [`crate::Error::Randomness`].
+    /// [`crate::Error::Parameters`] for a plaintext of other parameters,
+    /// [`crate::Error::Randomness`].
     pub fn encrypt(&self, plaintext: &Plaintext) -> Result<Ciphertext> {
         self.encrypt_with(plaintext, &mut Entropy::system())
     }

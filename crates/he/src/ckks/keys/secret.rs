@@ -1,4 +1,4 @@
-//! The secret key. A seed enters; encryption, decryption and every other key leave. Owner only.
+//! Secret key: a seed enters; encryption, decryption and every other key leave. Owner only.
 
 use super::super::ciphertext::{Ciphertext, Meta, SeededCiphertext, mask};
 use super::super::entropy::Entropy;
@@ -146,8 +146,9 @@ impl SecretKey {
         Ok(out)
     }
 
-    /// c_0 + c_1 s (+ c_2 s²): the message with its exact error, for the owner alone. Whoever is shown it along with the
-    /// ciphertext has a linear equation in s; [`Self::publish`] is for results that others see.
+    /// c_0 + c_1 s (+ c_2 s²): the message with its exact error, for the owner alone. Whoever is
+    /// shown it along with the ciphertext has a linear equation in s; [`Self::publish`] is for
+    /// results that others see.
     ///
     /// # Errors
     /// [`Error::WrongKey`] or [`Error::Parameters`].
@@ -198,7 +199,8 @@ impl SecretKey {
     /// The evaluation keys that `plan` lists, each with a seed of its own.
     ///
     /// # Errors
-    /// [`Error::Range`] for a level or an operation that the parameters do not have, [`Error::Randomness`].
+    /// [`Error::Range`] for a level or an operation that the parameters do not have,
+    /// [`Error::Randomness`].
     pub fn evaluation_keys(&self, plan: &KeyPlan) -> Result<EvaluationKeys> {
         self.evaluation_keys_with(plan, &mut Entropy::system())
     }
@@ -223,7 +225,8 @@ impl SecretKey {
             keys.insert(0, KeySwitchKey::generate(params, level, &self.values, &square, entropy)?);
         }
         for element in plan.galois_elements(params) {
-            // c_1 s becomes d_0 + d_1 s(X^(1/g)); then X ↦ X^g takes all to s (docs/ckks.md, section 4.4).
+            // c_1 s becomes d_0 + d_1 s(X^(1/g)); then X ↦ X^g takes all to s (docs/ckks.md,
+            // section 4.4).
             let permutation = params.automorphism(inverse_element(params, element));
             let mut permuted = Zeroizing::new(vec![0; self.values.len()]);
             each(&mut permuted, params.degree(), |index, limb| {

@@ -1,4 +1,5 @@
-//! Error bounds of the compact form. A dimension and scales enter; how far a score may be off leaves.
+//! Error bound of the compact form: a dimension and scales enter, how far a score may be off
+//! leaves. Both sides.
 
 use super::Width;
 use crate::lattice::{ErrorBound, Scales};
@@ -7,8 +8,8 @@ use ciphervec_arith::sample::{GAUSSIAN_BOUND, GAUSSIAN_SIGMA};
 impl Width {
     /// The error of a score of two unit vectors (`docs/sealed.md`, section 1.3).
     ///
-    /// With X = Δx·x + ξ, q' = Δq·q + η, |ξ| ≤ ½/2^drop and |η| ≤ ½ from quantising, ε = e/2^drop + ρ from noise and stored
-    /// rounding:
+    /// With X = Δx·x + ξ, q' = Δq·q + η, |ξ| ≤ ½/2^drop and |η| ≤ ½ from quantising, ε = e/2^drop +
+    /// ρ from noise and stored rounding:
     ///
     /// ```text
     /// Σ q'_i (X_i + ε_i) − ΔqΔx Σ q_i x_i = Δx Σ η x + Δq Σ q ξ + Σ η ξ + Σ q' ε
@@ -30,8 +31,8 @@ impl Width {
         ErrorBound::new(worst / unit, variance.sqrt() / unit)
     }
 
-    /// The error of Σ ±1 · x with sign vectors and integer queries, in units of one agreeing bit: below 1 means that the
-    /// inner product, whose parity is known, is decoded exactly.
+    /// The error of Σ ±1 · x with sign vectors and integer queries, in units of one agreeing bit:
+    /// below 1 means that the inner product, whose parity is known, is decoded exactly.
     pub fn sign_error_bound(self, dimension: usize, scales: Scales) -> ErrorBound {
         let d = dimension as f64;
         let drop = f64::exp2(f64::from(self.dropped_bits()));

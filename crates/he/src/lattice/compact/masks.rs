@@ -1,4 +1,5 @@
-//! The public masks a_1 … a_d of one collection. A 32-byte seed enters; polynomials and their combinations leave. Owner only in use, public in nature.
+//! Public masks a_1 … a_d of one collection: a 32-byte seed enters, polynomials and their
+//! combinations leave. Used by the owner only.
 
 use super::Compact;
 use ciphervec_arith::buffer::AlignedBytes;
@@ -11,7 +12,8 @@ use std::sync::OnceLock;
 
 /// Dimensions per slab: a slab is the unit that is expanded, cached and multiplied at once.
 const SLAB: usize = 64;
-/// Slabs are kept between calls while all of them fit here; beyond that they are expanded again for every call.
+/// Slabs are kept between calls while all of them fit here; beyond that they are expanded again for
+/// every call.
 const CACHE_BYTES: usize = 128 << 20;
 
 /// Masks, expanded from their seed when first needed.

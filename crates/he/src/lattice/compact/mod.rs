@@ -1,7 +1,9 @@
-//! Compact form: encrypted vectors, plain queries, four bytes a dimension (`docs/sealed.md`, section 1).
+//! Compact form: rows enter encrypted, queries plain, inner products leave, at four bytes a
+//! dimension (`docs/sealed.md`, section 1).
 //!
-//! LWE over `Z[X]/(X^N + 1)` modulo a power of two. Vector v of a block sits in coefficient v; dimension i is masked by
-//! the public polynomial a_i times the block's secret; only the rounded top bits are stored:
+//! LWE over `Z[X]/(X^N + 1)` modulo a power of two. Vector v of a block sits in coefficient v;
+//! dimension i is masked by the public polynomial a_i times the block's secret; only the rounded
+//! top bits are stored:
 //!
 //! ```text
 //! b_i[v] = round(((a_i · s)[v] + e + round(2^drop Δx x_i)  mod 2^Q) / 2^drop)

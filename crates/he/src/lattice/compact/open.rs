@@ -1,4 +1,5 @@
-//! Opening in the compact form. A server's sums and a segment's key enter; inner products leave. Owner only.
+//! Decryption in the compact form: a server's sums and a segment's key enter, inner products leave.
+//! Owner only.
 
 use super::masks::Masks;
 use super::{Compact, Width, serialize};
@@ -10,7 +11,8 @@ use ciphervec_arith::{convert, poly};
 use rayon::prelude::*;
 use zeroize::Zeroize;
 
-/// The secrets of a segment, one ternary polynomial per block, in NTT form for each prime. Wiped on drop.
+/// The secrets of a segment, one ternary polynomial per block, in NTT form for each prime. Wiped on
+/// drop.
 pub struct SegmentKey {
     blocks: Vec<Vec<Vec<u64>>>,
 }
@@ -117,11 +119,12 @@ impl Compact {
     }
 }
 
-/// Removes the masks from the server's sums of one query over one segment: the inner products Σ_i q_i x_i, in units of
-/// one step of the stored words, with the noise still in the fraction.
+/// Removes the masks from the server's sums of one query over one segment: the inner products Σ_i
+/// q_i x_i, in units of one step of the stored words, with the noise still in the fraction.
 ///
-/// `combined` is the query's row of [`Masks::combine`], `sums` the server's little-endian words, one per row.
-/// These are exact decryptions: they must be rounded before anyone but the key owner sees them (`docs/sealed.md`, section 4).
+/// `combined` is the query's row of [`Masks::combine`], `sums` the server's little-endian words,
+/// one per row. These are exact decryptions: they must be rounded before anyone but the key owner
+/// sees them (`docs/sealed.md`, section 4).
 pub fn unmask(scheme: &Compact, key: &SegmentKey, combined: &[u64], sums: &[u8], out: &mut [f64]) {
     let degree = scheme.width().degree();
     let residues = scheme.residues(combined);
@@ -151,7 +154,8 @@ fn centre<const WIDTH: usize>(width: Width, product: &[u64], sums: &[u8], out: &
     }
 }
 
-/// Decrypts the rows themselves: quantised coordinates with their noise, row-major `rows × dimension`.
+/// Decrypts the rows themselves: quantised coordinates with their noise, row-major
+/// `rows × dimension`.
 pub fn unseal(
     scheme: &Compact,
     masks: &Masks,

@@ -1,4 +1,5 @@
-//! Parameters of the compact form: a word width enters, its checked ring, scales and transform tables leave. Both sides.
+//! Parameters of the compact form: a word width enters, its checked ring, scales and transform
+//! tables leave. Both sides.
 
 #[cfg(feature = "client")]
 use crate::error::Result;
@@ -70,9 +71,11 @@ impl Width {
         Scales { vector: scale, query: scale }
     }
 
-    /// Scales for ±1 vectors of `dimension` bits: integer queries, so that the inner product is exact.
+    /// Scales for ±1 vectors of `dimension` bits: integer queries, so that the inner product is
+    /// exact.
     pub fn sign_scales(self, dimension: usize) -> Scales {
-        // 2^45 is more than enough to be exact, and integers of that size are exact in a double too.
+        // 2^45 is more than enough to be exact, and integers of that size are exact in a double
+        // too.
         let capacity = (0.93 * f64::exp2(f64::from(self.word_bits()) - 1.0)).min(f64::exp2(45.0));
         Scales { vector: (capacity / dimension as f64).floor(), query: 1.0 }
     }
@@ -98,8 +101,8 @@ impl Width {
         if self == Width::Wide { 2 } else { 1 }
     }
 
-    /// What a unit vector is multiplied by before it is sealed: Δx in units of a stored step, 2^drop finer, so that the
-    /// rounding of the stored words is the only one.
+    /// What a unit vector is multiplied by before it is sealed: Δx in units of a stored step,
+    /// 2^drop finer, so that the rounding of the stored words is the only one.
     pub fn plaintext_scale(self, scales: Scales) -> f64 {
         scales.vector * f64::exp2(f64::from(self.dropped_bits()))
     }
@@ -113,7 +116,8 @@ impl Width {
     }
 }
 
-/// A checked parameter set of the compact form with its transform tables. A server needs none: it adds words.
+/// A checked parameter set of the compact form with its transform tables. A server needs none: it
+/// adds words.
 #[cfg(feature = "client")]
 pub struct Compact {
     pub(super) width: Width,
@@ -130,7 +134,8 @@ impl Compact {
     pub fn new(width: Width) -> Result<Self> {
         let degree = width.degree();
         params::check(degree, width.ciphertext_modulus_bits(), Security::Classical128)?;
-        // |a · s| < 2^Q · N: below half a 50-bit prime at Q = 37, below half of two of them at Q = 64.
+        // |a · s| < 2^Q · N: below half a 50-bit prime at Q = 37, below half of
+        // two of them at Q = 64.
         let primes = ciphervec_arith::ntt_primes(50, degree, width.primes())?;
         let tables = primes
             .iter()

@@ -1,11 +1,14 @@
-//! Sealed words and a list of rows enter, the words of those rows leave, and back: no key is needed. Any side.
+//! Row removal: sealed words and a list of rows enter, the words of those rows leave, and back; no
+//! key is needed. Both sides.
 //!
-//! A row's words are masked by its number in the segment alone, so that taking other rows out changes nothing about them.
+//! A row's words are masked by its number in the segment alone, so that taking other rows out
+//! changes nothing about them.
 
 use super::Width;
 use ciphervec_arith::matmul::TILE;
 
-/// The words of the rows that `keep` names, in their order, as tiles of `dimension` dimensions; `keep` has an entry a row.
+/// The words of the rows that `keep` names, in their order, as tiles of `dimension` dimensions;
+/// `keep` has an entry a row.
 pub fn prune(width: Width, words: &[u8], dimension: usize, keep: &[bool], out: &mut [u8]) {
     let places = (0..keep.len()).filter(|&row| keep[row]).enumerate();
     let kept = keep.iter().filter(|keep| **keep).count();
@@ -25,7 +28,8 @@ pub fn spread(width: Width, words: &[u8], dimension: usize, keep: &[bool]) -> Ve
     out
 }
 
-/// Sums of the kept rows, one list a query, as [`super::scan`] gives them, with sums of zero where a row was taken out.
+/// Sums of the kept rows, one list a query, as [`super::scan`] gives them, with sums of zero where
+/// a row was taken out.
 pub fn spread_sums(width: Width, sums: &[u8], keep: &[bool], out: &mut Vec<u8>) {
     let bytes = width.word_bytes();
     let kept = keep.iter().filter(|keep| **keep).count();

@@ -1,11 +1,14 @@
-//! Inner products of the compact form: stored words and plain queries enter, sums of words leave. Server only.
+//! Inner products of the compact form: stored words and plain queries enter, sums of words leave.
+//! Server only.
 
 use super::{Width, serialize};
 use ciphervec_arith::matmul;
 
-/// The server's product: `y_v = Σ_i q_i b_i[v]` for every query and every row, query-major little-endian words.
+/// The server's product: `y_v = Σ_i q_i b_i[v]` for every query and every row, query-major
+/// little-endian words.
 ///
-/// `words` holds `rows` vectors in tile layout ([`matmul`]); queries are `count` rows of `dimension` integers.
+/// `words` holds `rows` vectors in tile layout ([`matmul`]); queries are `count` rows of
+/// `dimension` integers.
 pub fn scan(
     width: Width,
     words: &[u8],

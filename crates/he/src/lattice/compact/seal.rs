@@ -1,4 +1,5 @@
-//! Sealing in the compact form. Quantised rows and a segment's key enter; stored words leave. Owner only.
+//! Encryption in the compact form: quantised rows and a segment's key enter, stored words leave.
+//! Owner only.
 
 use super::masks::Masks;
 use super::open::SegmentKey;
@@ -13,8 +14,9 @@ use rayon::prelude::*;
 use std::ops::Range;
 use zeroize::{Zeroize, Zeroizing};
 
-/// Seals every row of `plaintext`, scaled by [`super::Width::plaintext_scale`], under a nonce that is drawn here and never again: the nonce, which names the segment, and
-/// words in tile layout, as [`super::scan`] reads them, behind the plaintext's headroom.
+/// Seals every row of `plaintext`, scaled by [`super::Width::plaintext_scale`], under a nonce that
+/// is drawn here and never again: the nonce, which names the segment, and words in tile layout, as
+/// [`super::scan`] reads them, behind the plaintext's headroom.
 ///
 /// The noise comes from the operating system's generator and is independent of the nonce.
 ///
@@ -32,8 +34,8 @@ pub fn seal(
     Ok((id, seal_under(scheme, masks, &key, plaintext)?))
 }
 
-/// Seals under a key whose nonce somebody chose: two calls with one key give the difference of their rows away. For the
-/// attack tests alone.
+/// Seals under a key whose nonce somebody chose: two calls with one key give the difference of
+/// their rows away. For the attack tests alone.
 ///
 /// # Errors
 /// If the operating system's generator fails.

@@ -1,4 +1,5 @@
-//! Stored words of 24, 32 and 64 bits, little-endian. Integers enter, bytes leave, and back; both sides.
+//! Stored words: integers of 24, 32 and 64 bits enter, little-endian bytes leave, and back. Both
+//! sides.
 
 use super::Width;
 

@@ -1,4 +1,5 @@
-//! The public masks of a client and what they weigh in a sum. A seed and weights enter; a hint leaves. Both sides.
+//! Hint: a client's mask seed and the server's weights enter, what the masks weigh in each sum
+//! leaves. Both sides.
 
 use super::{DEGREE, HINT_BITS, Histogram};
 use ciphervec_arith::sample::Stream;
@@ -35,7 +36,8 @@ impl Masks {
     }
 }
 
-/// What the secret of a document is multiplied by to give the masks of its sums: [`DEGREE`] numbers an output.
+/// What the secret of a document is multiplied by to give the masks of its sums: [`DEGREE`] numbers
+/// an output.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hint {
     /// Output-major, the top [`HINT_BITS`] bits.

@@ -1,15 +1,18 @@
-//! Count form: one encrypted vector of counts a document, plain weights, four to six bytes a count (`docs/lookup.md`).
+//! Histogram scheme: one vector of counts a document enters encrypted, plain weights beside it,
+//! sums leave (`docs/lookup.md`).
 //!
-//! LWE over `Z[X]/(X^N + 1)` modulo a 50-bit prime q. Counts sit in coefficients; polynomial m of a document is masked by
-//! the public a_m times the document's own secret s, and switched down to a power of two before the counts are added:
+//! LWE over `Z[X]/(X^N + 1)` modulo a 50-bit prime q. Counts sit in coefficients; polynomial m of a
+//! document is masked by the public a_m times the document's own secret s, and switched down to a
+//! power of two before the counts are added:
 //!
 //! ```text
 //! b_m = round(2^W/q · (a_m s + e_m  mod q)) + x_m   mod 2^W
 //! ```
 //!
-//! A weighted sum of coefficients is one number, and its mask is the inner product of s with a vector that depends on the
-//! masks and the weights alone: `Σ_i w_i (a s)_i = Σ_j h_j s_j`, `h = a(X) w(1/X)` read backwards. All documents share
-//! it, so a server makes this *hint* once, and is left with integer weights times words.
+//! A weighted sum of coefficients is one number, and its mask is the inner product of s with a
+//! vector that depends on the masks and the weights alone: `Σ_i w_i (a s)_i = Σ_j h_j s_j`,
+//! `h = a(X) w(1/X)` read backwards. All documents share it, so a server makes this *hint* once,
+//! and is left with integer weights times words.
 
 mod hint;
 #[cfg(feature = "client")]

@@ -1,4 +1,5 @@
-//! Opening in the count form. A server's sums and its hint enter; weighted sums of counts leave. Owner only.
+//! Decryption in the histogram scheme: a server's sums and its hint enter, weighted sums of counts
+//! leave. Owner only.
 
 use super::seal::secrets;
 use super::{DEGREE, HINT_BITS, Hint, Histogram};
@@ -25,8 +26,8 @@ impl<'a> Opener<'a> {
         Opener { scheme, secrets: secrets(scheme, master, binding, id) }
     }
 
-    /// Removes the masks from sums as [`Histogram::scan`] gives them: `Σ_i w_i x_i` for every document and output,
-    /// document-major, the noise still in it.
+    /// Removes the masks from sums as [`Histogram::scan`] gives them: `Σ_i w_i x_i` for every
+    /// document and output, document-major, the noise still in it.
     ///
     /// These are exact decryptions: they must be rounded before anyone but the key owner sees them.
     ///

@@ -1,4 +1,5 @@
-//! Parameters of the histogram scheme: a word length enters, its checked ring, noise and transform tables leave. Both sides.
+//! Parameters of the histogram scheme: a word length enters, its checked ring, noise and transform
+//! tables leave. Both sides.
 
 use crate::error::{Error, Result};
 use crate::params::{self, ParamId, Security};
@@ -14,7 +15,7 @@ pub const HINT_BITS: u32 = 32;
 /// Bytes of a stored word, least and most.
 pub const WORD_BYTES: core::ops::RangeInclusive<usize> = 4..=6;
 
-/// A checked parameter set of the count form with its transform tables. Both sides.
+/// A checked parameter set of the histogram scheme with its transform tables. Both sides.
 pub struct Histogram {
     pub(super) word_bytes: usize,
     pub(super) table: NttTable,
@@ -30,7 +31,8 @@ impl Histogram {
     /// Builds the tables for words of `word_bytes`.
     ///
     /// # Errors
-    /// [`Error::Range`] for words of another length, [`Error::Insecure`] if the modulus were too wide for the degree.
+    /// [`Error::Range`] for words of another length, [`Error::Insecure`] if the modulus were too
+    /// wide for the degree.
     pub fn new(word_bytes: usize) -> Result<Self> {
         if !WORD_BYTES.contains(&word_bytes) {
             let expected = format!("from {} to {}", WORD_BYTES.start(), WORD_BYTES.end());
@@ -71,15 +73,16 @@ impl Histogram {
         rows * dimension * self.word_bytes
     }
 
-    /// The standard deviation of the noise of one word: the Gaussian one switched down, rounding, and what switching in
-    /// doubles adds, at most 2^-4 of a step.
+    /// The standard deviation of the noise of one word: the Gaussian one switched down, rounding,
+    /// and what switching in doubles adds, at most 2^-4 of a step.
     pub fn word_noise(&self) -> f64 {
         let gaussian = GAUSSIAN_SIGMA * self.switch();
         (gaussian * gaussian + 1.0 / 12.0 + f64::exp2(-8.0)).sqrt()
     }
 
-    /// The standard deviation of the noise of `Σ_i w_i b_i` after its mask is removed, in steps of a word: that of the words
-    /// and that of the rounded hint, for weights of Euclidean length `norm`.
+    /// The standard deviation of the noise of `Σ_i w_i b_i` after its mask is removed, in steps of
+    /// a word: that of the words and that of the rounded hint, for weights of Euclidean length
+    /// `norm`.
     pub fn sum_noise(&self, norm: f64) -> f64 {
         let step = f64::exp2(f64::from(self.word_bits()) - f64::from(HINT_BITS));
         // A ternary coefficient is 1 in mean square two times out of three.

@@ -1,12 +1,13 @@
-//! Weighted sums of histograms: stored words and plain weights enter, sums of words leave. Server only.
+//! Weighted sums of histograms: stored words and plain weights enter, sums of words leave. Server
+//! only.
 
 use super::Histogram;
 use ciphervec_arith::matmul::{self, TILE};
 use rayon::prelude::*;
 
 impl Histogram {
-    /// The server's product: `y_v = Σ_i w_i b_i[v] mod 2^W` for every row of `dimension` weights and every document,
-    /// output-major, as words of 8 bytes.
+    /// The server's product: `y_v = Σ_i w_i b_i[v] mod 2^W` for every row of `dimension` weights
+    /// and every document, output-major, as words of 8 bytes.
     ///
     /// `words` holds `rows` documents in tile layout ([`matmul`]) of words of [`Self::word_bytes`].
     ///

@@ -1,4 +1,5 @@
-//! Sealing in the count form. Documents as integer counts enter; a nonce and stored words leave. Owner only.
+//! Encryption in the histogram scheme: documents as integer counts enter, a nonce and stored words
+//! leave. Owner only.
 
 use super::{DEGREE, Histogram, Masks};
 use crate::error::Result;
@@ -10,11 +11,11 @@ use ciphervec_arith::{convert, poly};
 use rayon::prelude::*;
 use zeroize::{Zeroize, Zeroizing};
 
-/// Seals every row of `plaintext`, integers below half of 2^W, under a nonce that is drawn here and never again. The words
-/// stand in tile layout, as [`Histogram::scan`] reads them.
+/// Seals every row of `plaintext`, integers below half of 2^W, under a nonce that is drawn here and
+/// never again. The words stand in tile layout, as [`Histogram::scan`] reads them.
 ///
-/// Every document has a secret of its own. The noise comes from the operating system's generator and is independent of the
-/// nonce.
+/// Every document has a secret of its own. The noise comes from the operating system's generator
+/// and is independent of the nonce.
 ///
 /// # Errors
 /// If the operating system's generator fails.

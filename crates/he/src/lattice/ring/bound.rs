@@ -1,4 +1,5 @@
-//! Error bounds of the ring form. A layout and scales enter; how far a score may be off leaves.
+//! Error bound of the ring form: a layout and scales enter, how far a score may be off leaves. Both
+//! sides.
 
 use super::galois::{DIGIT_BITS, FINE_LEVELS};
 use super::{DEGREE, Layout, PRIME_BITS, RESPONSE_BITS, Ring};
@@ -17,8 +18,9 @@ pub enum Vectors {
 impl Ring {
     /// The error of a score of two unit vectors (`docs/sealed.md`, section 2.4).
     ///
-    /// With Σ_r (Δx D_r + e_r)(2^k Δq q_r + e'_r): σ² of e times ‖q‖², the tree's noise times the energy of all the
-    /// vectors of a block, the product of both noises, quantisation on both sides, and the 24-bit answer.
+    /// With Σ_r (Δx D_r + e_r)(2^k Δq q_r + e'_r): σ² of e times ‖q‖², the tree's noise times the
+    /// energy of all the vectors of a block, the product of both noises, quantisation on both
+    /// sides, and the 24-bit answer.
     pub fn error_bound(layout: &Layout, vectors: Vectors, scales: Scales) -> ErrorBound {
         let (n, d) = (DEGREE as f64, layout.dimension() as f64);
         let growth = f64::exp2(f64::from(layout.level()));
@@ -31,14 +33,15 @@ impl Ring {
             Vectors::Sealed => (GAUSSIAN_SIGMA, bound),
             Vectors::Plain => (0.0, 0.0),
         };
-        // A key switch: Σ digit · e / P, plus rounding times (1, t). A whole residue as digit, |digit| ≤ q/2 and q ≈ P, shows;
-        // digits of 25 bits do not.
+        // A key switch: Σ digit · e / P, plus rounding times (1, t). A whole residue as digit,
+        // |digit| ≤ q/2 and q ≈ P, shows; digits of 25 bits do not.
         let (rounding, rounding_max) = ((1.0 + n * 2.0 / 3.0) / 12.0, (1.0 + n) / 2.0);
         let (whole, whole_max) = (n * GAUSSIAN_SIGMA.powi(2) / 12.0, n * bound / 2.0);
         let small = f64::exp2(f64::from(DIGIT_BITS) - f64::from(PRIME_BITS));
         let (mut switch_variance, mut switch_max) = (0.0, 0.0);
         for level in 0..layout.level() {
-            // Step j is followed by k − 1 − j more, each of which doubles its noise like the message.
+            // Step j is followed by k − 1 − j more, each of which doubles its noise like the
+            // message.
             let weight = f64::exp2(-1.0 - f64::from(level));
             let fine = level < FINE_LEVELS;
             let energy = if fine { 8.0 * whole * small * small } else { whole };

@@ -1,13 +1,16 @@
-//! Buffers that outlive a query. A length enters, words of unspecified content leave, and come back when dropped. Server only.
+//! Buffer pool: a length enters, words of unspecified content leave and come back when dropped.
+//! Server only.
 //!
-//! A query's tree and sums are some twenty megabytes; fresh from the system each of their pages would be zeroed and mapped
-//! anew for every query, which costs as much as scanning. Only public ciphertexts ever lie here.
+//! A query's tree and sums are some twenty megabytes; fresh from the system each of their pages
+//! would be zeroed and mapped anew for every query, which costs as much as scanning. Only public
+//! ciphertexts ever lie here.
 
 use ciphervec_arith::buffer::prefer_huge_pages;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Words kept between queries: ten megabytes for each of eight ring queries in flight, and one tree that grows.
+/// Words kept between queries: ten megabytes for each of eight ring queries in flight, and one tree
+/// that grows.
 const KEPT_WORDS: usize = 14 << 20;
 
 static POOL: Mutex<Vec<Vec<u64>>> = Mutex::new(Vec::new());

@@ -1,7 +1,9 @@
-//! The query tree. A query's ciphertexts and the evaluation keys enter; the nodes of the wanted levels leave, in scan order. Server only.
+//! Query expansion: a query's ciphertexts and the evaluation keys enter; the tree's nodes leave, in
+//! scan order. Server only.
 //!
-//! A step maps c to (c + τ(c), X^(2^k) (c − τ(c))), τ: X ↦ X^(N/2^k + 1): even and odd multiples of X^(−2^k) part ways, messages
-//! double, and so does the average energy of the noise (‖e + τe‖² + ‖e − τe‖² = 4‖e‖²).
+//! A step maps c to (c + τ(c), X^(2^k) (c − τ(c))), τ: X ↦ X^(N/2^k + 1): even and odd multiples of
+//! X^(−2^k) part ways, messages double, and so does the average energy of the noise (‖e + τe‖² + ‖e
+//! − τe‖² = 4‖e‖²).
 
 use super::buffer_pool::Buffer;
 use super::galois::Scratch;
@@ -13,7 +15,8 @@ use rayon::prelude::*;
 /// Words of a node: both components.
 const NODE: usize = 2 * DEGREE;
 
-/// The nodes of one query at one level, in the order the scan reads them: `[strip][node][8 of c0, 8 of c1]`.
+/// The nodes of one query at one level, in the order the scan reads them:
+/// `[strip][node][8 of c0, 8 of c1]`.
 pub struct Expanded {
     layout: Layout,
     strips: Buffer,
@@ -51,7 +54,8 @@ impl Expanded {
     }
 }
 
-/// The tree of one piece, grown in place: node r of a level stays where it is and its sibling r + 2^level moves in behind.
+/// The tree of one piece, grown in place: node r of a level stays where it is and its sibling r +
+/// 2^level moves in behind.
 struct Tree {
     words: Buffer,
     dims: usize,
@@ -90,7 +94,8 @@ impl Tree {
     }
 }
 
-/// Expands the pieces of one query down to the deepest of `layouts` and keeps every level asked for.
+/// Expands the pieces of one query down to the deepest of `layouts` and keeps every level asked
+/// for.
 ///
 /// # Errors
 /// If the keys reach less deep than a layout asks, or a layout is for another dimension.

@@ -1,8 +1,10 @@
-//! Evaluation keys: what the server needs to expand a query. One key switch per tree level enters the wire; the server applies them.
+//! Galois keys: one key switch a tree level enters from the owner, the server expands queries with
+//! them. Both sides.
 //!
-//! A key for X ↦ X^g and digit i is (b, a) modulo q·P with b = −a t + e + P·B^i·t(X^g): hybrid key switching with one special
-//! prime. Noise of an early step is doubled by every later one, so the first steps, which are few, take two digits of 25
-//! bits; the many later ones take a whole residue as their only digit.
+//! A key for X ↦ X^g and digit i is (b, a) modulo q·P with b = −a t + e + P·B^i·t(X^g): hybrid key
+//! switching with one special prime. Noise of an early step is doubled by every later one, so the
+//! first steps, which are few, take two digits of 25 bits; the many later ones take a whole residue
+//! as their only digit.
 
 use super::{DEGREE, Layout, POLY_BYTES, Ring, pack_poly, unpack_poly};
 #[cfg(feature = "client")]
@@ -52,7 +54,8 @@ pub struct Binding {
     pub mask_seed: [u8; 32],
 }
 
-/// The Galois keys of one collection and one epoch. Public to the server, useless for reading anything.
+/// The Galois keys of one collection and one epoch. Public to the server, useless for reading
+/// anything.
 pub struct EvaluationKeys {
     key: KeyId,
     binding: Binding,
@@ -151,7 +154,8 @@ impl EvaluationKeys {
         self.levels.len() as u8
     }
 
-    /// The frame: index id, mask seed, epoch, number of levels, then per level and digit a seed and two packed polynomials.
+    /// The frame: index id, mask seed, epoch, number of levels, then per level and digit a seed and
+    /// two packed polynomials.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut payload = Vec::with_capacity(
             48 + (self.levels.len() + FINE_LEVELS as usize) * (32 + 2 * POLY_BYTES),
@@ -176,7 +180,8 @@ impl EvaluationKeys {
     /// Reads what [`Self::to_bytes`] wrote, for vectors of `dimension`.
     ///
     /// # Errors
-    /// Damaged or foreign bytes, other parameters, another number of levels than `dimension` asks for.
+    /// Damaged or foreign bytes, other parameters, another number of levels than `dimension` asks
+    /// for.
     pub fn from_bytes(ring: &Ring, bytes: &[u8], dimension: usize) -> Result<Self> {
         let (header, payload) = wire::open(Kind::EvaluationKeys, bytes)?;
         let what = Kind::EvaluationKeys.as_str();
@@ -213,7 +218,8 @@ impl EvaluationKeys {
         Ok(EvaluationKeys { key: header.key, binding, epoch, levels })
     }
 
-    /// One step of the tree: `even` is (c0, c1), replaced by c + τ(c); `odd`, if wanted, becomes X^(2^level) (c − τ(c)).
+    /// One step of the tree: `even` is (c0, c1), replaced by c + τ(c); `odd`, if wanted, becomes
+    /// X^(2^level) (c − τ(c)).
     pub(super) fn split(
         &self,
         ring: &Ring,
@@ -242,7 +248,8 @@ impl EvaluationKeys {
                     poly::mul_add_assign(high, digit_high, key_high, p);
                 }
             }
-            // Key switching divides by P: subtract the value modulo P, then multiply by P⁻¹ modulo q.
+            // Key switching divides by P: subtract the value modulo P, then multiply by P⁻¹ modulo
+            // q.
             ring.special.inverse(high);
             convert::recentre(high, p, q);
             ring.ciphertext.forward(high);
@@ -263,7 +270,8 @@ impl EvaluationKeys {
     }
 }
 
-/// A polynomial modulo q (NTT form, overwritten) as digits, each modulo q and modulo P in NTT form: Σ_i B^i digit_i.
+/// A polynomial modulo q (NTT form, overwritten) as digits, each modulo q and modulo P in NTT form:
+/// Σ_i B^i digit_i.
 fn decompose(ring: &Ring, poly: &mut [u64], digits: &mut [[Vec<u64>; 2]]) {
     let (q, p) = (&ring.ciphertext, &ring.special);
     if let [[low, high]] = digits {

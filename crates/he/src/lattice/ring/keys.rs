@@ -1,4 +1,5 @@
-//! Secrets of the ring form. A master key enters; ternary polynomials in NTT form leave. Owner only.
+//! Secrets of the ring form: a master key enters, ternary polynomials in NTT form leave. Owner
+//! only.
 
 use super::{DEGREE, Layout, Ring};
 use crate::keys::{MasterKey, Purpose};

@@ -1,4 +1,5 @@
-//! Where a coordinate of a vector lies in a segment. A dimension and a level enter; block, node and exponent leave. Both sides.
+//! Layout of a segment: a dimension and a level enter; block, node and exponent of a coordinate
+//! leave. Both sides.
 
 use super::{DEGREE, MAX_LEVEL, POLY_BYTES};
 use crate::error::{Error, Result};
@@ -7,10 +8,11 @@ use core::ops::Range;
 
 /// The packing of vectors of one dimension at one level of the query tree.
 ///
-/// A vector longer than N is cut into equal chunks, each with a tree of its own. Within a chunk, dimension i = 2^k u + r
-/// of vector v sits in polynomial r at exponent pos(v) + 2^k u, and the score of v comes out at
-/// pos(v) = (v mod 2^k) + 2^k g ⌊v / 2^k⌋, g = ⌈chunk / 2^k⌉. No padding of the dimension to a power of two is needed:
-/// windows of 2^k g exponents of two vectors with equal v mod 2^k never meet modulo N.
+/// A vector longer than N is cut into equal chunks, each with a tree of its own. Within a chunk,
+/// dimension i = 2^k u + r of vector v sits in polynomial r at exponent pos(v) + 2^k u, and the
+/// score of v comes out at pos(v) = (v mod 2^k) + 2^k g ⌊v / 2^k⌋, g = ⌈chunk / 2^k⌉. No padding of
+/// the dimension to a power of two is needed: windows of 2^k g exponents of two vectors with equal
+/// v mod 2^k never meet modulo N.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Layout {
     dimension: usize,
@@ -44,8 +46,8 @@ impl Layout {
         Ok(Layout { dimension, level, stride: chunk_len.next_multiple_of(1 << level) })
     }
 
-    /// The deepest useful level: one dimension a polynomial, and at most 4096 nodes over all pieces, which is what the
-    /// scan's 64-bit sums hold without a reduction.
+    /// The deepest useful level: one dimension a polynomial, and at most 4096 nodes over all
+    /// pieces, which is what the scan's 64-bit sums hold without a reduction.
     pub fn top_level(dimension: usize) -> u8 {
         let chunks = dimension.div_ceil(DEGREE).max(1);
         let chunk = dimension.div_ceil(chunks);
@@ -149,8 +151,8 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    /// Positions and windows against a direct enumeration: no two coordinates of a block share a place, and no foreign
-    /// coordinate lands on a score position modulo X^N + 1.
+    /// Positions and windows against a direct enumeration: no two coordinates of a block share a
+    /// place, and no foreign coordinate lands on a score position modulo X^N + 1.
     #[test]
     fn windows_never_meet() {
         for dimension in [1, 2, 3, 7, 100, 300, 512, 768, 1000, 2500, 4095, 4096] {
@@ -172,7 +174,8 @@ mod tests {
                         }
                     }
                 }
-                // Same class v mod 2^k: |pos(v') − pos(v)| and window offsets never coincide modulo N.
+                // Same class v mod 2^k: |pos(v') − pos(v)| and window offsets never coincide modulo
+                // N.
                 let class: Vec<usize> =
                     (0..vectors).step_by(step).map(|v| layout.position(v)).collect();
                 let reach = (layout.chunk_len().div_ceil(step) - 1) * step;

@@ -1,5 +1,5 @@
-//! The public masks a_r, shared by all segments of a collection. A 32-byte seed enters; polynomials in NTT form and their
-//! products with a query leave. Both sides.
+//! Public masks a_r, shared by all segments of a collection: a 32-byte seed enters; polynomials in
+//! NTT form and their products with a query leave. Both sides.
 
 use super::expand::Expanded;
 use super::scan::products;
@@ -70,7 +70,8 @@ impl Masks {
     }
 }
 
-/// (Σ a_r c0_r, Σ a_r c1_r) of one query at one level, NTT form: what the owner multiplies by a block's secret.
+/// (Σ a_r c0_r, Σ a_r c1_r) of one query at one level, NTT form: what the owner multiplies by a
+/// block's secret.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MaskSums {
     pub(super) constant: Vec<u64>,
@@ -81,7 +82,8 @@ impl MaskSums {
     /// Bytes of one serialised pair.
     pub const BYTES: usize = 2 * POLY_BYTES;
 
-    /// The server's sums for expanded queries of one level: the masks are scanned like one block of a segment.
+    /// The server's sums for expanded queries of one level: the masks are scanned like one block of
+    /// a segment.
     pub fn compute(
         ring: &Ring,
         masks: &Masks,

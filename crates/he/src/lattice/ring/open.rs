@@ -1,4 +1,4 @@
-//! Opening in the ring form. An answer and the secrets enter; inner products leave. Owner only.
+//! Decryption in the ring form: an answer and the secrets enter, inner products leave. Owner only.
 
 use super::{
     DEGREE, Layout, MaskSums, Masks, POLY_BYTES, QueryKey, RESPONSE_BITS, Ring, SegmentKey,
@@ -32,7 +32,8 @@ impl Drop for Scratch {
     }
 }
 
-/// What one query's answers at one level are opened with: t and, for sealed vectors, Σ a_r c0_r + t Σ a_r c1_r.
+/// What one query's answers at one level are opened with: t and, for sealed vectors, Σ a_r c0_r + t
+/// Σ a_r c1_r.
 pub struct QueryOpener<'a> {
     ring: &'a Ring,
     key: &'a QueryKey,
@@ -50,10 +51,11 @@ impl<'a> QueryOpener<'a> {
         QueryOpener { ring, key, masked }
     }
 
-    /// U + t V + s (Σ a_r c0_r + t Σ a_r c1_r) at the score positions: inner products times 2^k, noise included.
+    /// U + t V + s (Σ a_r c0_r + t Σ a_r c1_r) at the score positions: inner products times 2^k,
+    /// noise included.
     ///
-    /// `answer` has [`super::answer_len`] bytes. These are exact decryptions: they must be rounded before anyone but the
-    /// key owner sees them (`docs/sealed.md`, section 4).
+    /// `answer` has [`super::answer_len`] bytes. These are exact decryptions: they must be rounded
+    /// before anyone but the key owner sees them (`docs/sealed.md`, section 4).
     pub fn open(
         &self,
         layout: &Layout,
@@ -87,7 +89,8 @@ impl<'a> QueryOpener<'a> {
     }
 }
 
-/// Decrypts the rows themselves, with their noise, row-major: `masks` and `key` for a sealed segment, neither for a plain one.
+/// Decrypts the rows themselves, with their noise, row-major: `masks` and `key` for a sealed
+/// segment, neither for a plain one.
 ///
 /// # Errors
 /// If `data` holds a residue at or above q.

@@ -1,4 +1,5 @@
-//! Parameters of the ring form: nothing enters, checked moduli and transform tables leave. Both sides.
+//! Parameters of the ring form: nothing enters, checked moduli and transform tables leave. Both
+//! sides.
 
 use crate::error::{Error, Result};
 use crate::lattice::Scales;
@@ -19,7 +20,8 @@ pub const POLY_BYTES: usize = DEGREE * PRIME_BITS as usize / 8;
 /// Bits of a response coefficient after modulus switching.
 pub const RESPONSE_BITS: u32 = 24;
 
-/// How much of q/2 a perfect match may fill: the rest is headroom for noise, so that ±1 never wraps.
+/// How much of q/2 a perfect match may fill: the rest is headroom for noise, so that ±1 never
+/// wraps.
 const FILL: f64 = 0.93;
 
 /// The parameter set of the ring form with its transform tables.
@@ -69,7 +71,8 @@ impl Ring {
         self.ciphertext.modulus()
     }
 
-    /// Refuses packed polynomials with a residue at or above q, as untrusted segments must be before they are scanned.
+    /// Refuses packed polynomials with a residue at or above q, as untrusted segments must be
+    /// before they are scanned.
     ///
     /// # Errors
     /// [`Error::Malformed`] naming the residue.
@@ -94,7 +97,8 @@ impl Ring {
         )
     }
 
-    /// Scales for unit vectors under a query that serves levels up to `top_level`: 2^k Δq Δx ≤ 0.93 q/2.
+    /// Scales for unit vectors under a query that serves levels up to `top_level`: 2^k Δq Δx ≤ 0.93
+    /// q/2.
     ///
     /// `vector` is fixed when a segment is sealed; the query takes what is left.
     pub fn scales(&self, vector: f64, top_level: u8) -> Scales {

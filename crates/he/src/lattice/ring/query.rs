@@ -1,4 +1,5 @@
-//! Query ciphertexts. Quantised queries enter at the owner; 25.6 KB a piece leave for the server.
+//! Query ciphertext: quantised queries enter at the owner, 25.6 KB a piece leave for the server.
+//! Both sides.
 
 #[cfg(feature = "client")]
 use super::Layout;
@@ -25,8 +26,9 @@ impl Ciphertext {
     /// Bytes of one serialised piece; the shared seed comes on top.
     pub const BYTES: usize = POLY_BYTES;
 
-    /// Encrypts the pieces of `query` (length `layout.dimension()`): piece j masks with stream `first_stream + j` of `seed`,
-    /// which must never serve twice, and draws its noise from the same streams of `noise_seed`.
+    /// Encrypts the pieces of `query` (length `layout.dimension()`): piece j masks with stream
+    /// `first_stream + j` of `seed`, which must never serve twice, and draws its noise from the
+    /// same streams of `noise_seed`.
     #[cfg(feature = "client")]
     pub fn encrypt(
         ring: &Ring,

@@ -1,4 +1,5 @@
-//! Answers of the ring form. U and V enter; 24-bit coefficients leave: V whole, U only where a score stands. Server only, and its inverse at the owner.
+//! Response of the ring form: U and V enter; 24-bit coefficients leave, V whole and U only where a
+//! score stands. Server; read by the owner.
 
 use super::{DEGREE, Layout, RESPONSE_BITS, Ring, Sums};
 use ciphervec_arith::convert;
@@ -7,12 +8,14 @@ use rayon::prelude::*;
 
 const WIDTH: usize = RESPONSE_BITS as usize / 8;
 
-/// Bytes of the answer of one query over `rows` vectors: per block N coefficients of V, then one of U a vector.
+/// Bytes of the answer of one query over `rows` vectors: per block N coefficients of V, then one of
+/// U a vector.
 pub fn answer_len(layout: &Layout, rows: usize) -> usize {
     (layout.blocks(rows) * DEGREE + rows) * WIDTH
 }
 
-/// Writes some `blocks` of the answer of one query over one segment; `out`, the whole answer, has [`answer_len`] bytes.
+/// Writes some `blocks` of the answer of one query over one segment; `out`, the whole answer, has
+/// [`answer_len`] bytes.
 pub fn write_answer(
     ring: &Ring,
     layout: &Layout,

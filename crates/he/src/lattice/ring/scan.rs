@@ -1,8 +1,9 @@
-//! The scan. Packed segments and expanded queries enter; U and V of every block leave, in coefficients. Server only.
+//! Scan: packed segments and expanded queries enter; U and V of every block leave, in coefficients.
+//! Server only.
 //!
-//! Within a thread's share of the blocks, strips of 8 coefficients are the outer loop and blocks the inner one, and data is
-//! stored strip-major: a strip of the query (16 KB at 128 nodes) stays in the first-level cache while the database streams
-//! past once, however many queries wait.
+//! Within a thread's share of the blocks, strips of 8 coefficients are the outer loop and blocks
+//! the inner one, and data is stored strip-major: a strip of the query (16 KB at 128 nodes) stays
+//! in the first-level cache while the database streams past once, however many queries wait.
 
 use super::buffer_pool::Buffer;
 use super::{DEGREE, Expanded, Layout, Ring};
@@ -10,8 +11,8 @@ use ciphervec_arith::matmul::{self, GROUP, STRIP, STRIP_BYTES};
 use core::ops::Range;
 use rayon::prelude::*;
 
-/// Words from one block's sums to the next: a line more than N, so that equal coefficients of many blocks, which are written
-/// together, do not all fall into one set of the caches.
+/// Words from one block's sums to the next: a line more than N, so that equal coefficients of many
+/// blocks, which are written together, do not all fall into one set of the caches.
 const STRIDE: usize = DEGREE + 8;
 
 /// U and V of one query over one segment.
@@ -36,9 +37,10 @@ impl Sums {
     }
 }
 
-/// Multiplies some `blocks` of `rows` packed vectors with every query at once. `data` is what [`super::pack`] or
-/// [`super::seal`] made for `layout`, `queries` are expanded for the same layout; the blocks are one of
-/// [`Layout::ranges`], so that sums stay small however large a segment is.
+/// Multiplies some `blocks` of `rows` packed vectors with every query at once. `data` is what
+/// [`super::pack`] or [`super::seal`] made for `layout`, `queries` are expanded for the same
+/// layout; the blocks are one of [`Layout::ranges`], so that sums stay small however large a
+/// segment is.
 ///
 /// # Panics
 /// If `data` does not have the length of `rows` vectors in `layout`, or a query has another layout.
@@ -92,8 +94,8 @@ pub(super) fn products(
     sums
 }
 
-/// Strips whose sums are gathered before they go where their polynomials are: whole runs of lines at a time, or each line would
-/// open a memory page of its own.
+/// Strips whose sums are gathered before they go where their polynomials are: whole runs of lines
+/// at a time, or each line would open a memory page of its own.
 const BATCH: usize = 8;
 
 type Share<'a> = Vec<(&'a mut [u64], &'a mut [u64])>;

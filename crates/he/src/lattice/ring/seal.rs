@@ -1,4 +1,5 @@
-//! Packing and sealing in the ring form. Quantised rows enter; packed polynomials leave, strip-major. Owner (seal), both sides (pack).
+//! Packing and encryption in the ring form: quantised rows enter, packed polynomials leave,
+//! strip-major. Owner (seal), both sides (pack).
 
 use super::{DEGREE, Layout, POLY_BYTES, Ring};
 #[cfg(feature = "client")]
@@ -18,7 +19,8 @@ use ciphervec_arith::{poly, sample::Stream};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
-/// Blocks that are built at once before they are dealt out to their strips: whole groups, some for every thread.
+/// Blocks that are built at once before they are dealt out to their strips: whole groups, some for
+/// every thread.
 fn batch() -> usize {
     (2 * rayon::current_num_threads()).next_multiple_of(matmul::GROUP)
 }
@@ -54,8 +56,8 @@ pub fn pack(ring: &Ring, layout: &Layout, plaintext: &impl Plaintext) -> Aligned
     })
 }
 
-/// Seals every row under a nonce that is drawn here and never again, b_r = −a_r s + e + D_r: the nonce, which names the
-/// segment, and packed polynomials.
+/// Seals every row under a nonce that is drawn here and never again, b_r = −a_r s + e + D_r: the
+/// nonce, which names the segment, and packed polynomials.
 ///
 /// The noise comes from the operating system's generator and is independent of the nonce.
 ///
@@ -75,8 +77,8 @@ pub fn seal(
     Ok((id, seal_under(ring, masks, &key, layout, plaintext)?))
 }
 
-/// Seals under a key whose nonce somebody chose: two calls with one key give the difference of their rows away. For the
-/// attack tests alone.
+/// Seals under a key whose nonce somebody chose: two calls with one key give the difference of
+/// their rows away. For the attack tests alone.
 ///
 /// # Errors
 /// If the operating system's generator fails.
@@ -110,7 +112,8 @@ fn seal_under(
     }))
 }
 
-/// The common walk: for every block and node the coefficients of D_r, `finish`ed into a residue polynomial and packed.
+/// The common walk: for every block and node the coefficients of D_r, `finish`ed into a residue
+/// polynomial and packed.
 fn build(
     layout: &Layout,
     plaintext: &impl Plaintext,

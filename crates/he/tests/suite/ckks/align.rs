@@ -1,4 +1,5 @@
-//! Levels and scales: operands of any two levels meet, what was done is said, and what cannot be done is an error.
+//! Levels and scales: operands of any two levels meet, what was done is said, and what cannot be
+//! done is an error.
 
 use super::support::{Owner, RINGS, numbers, zip};
 use ciphervec_he::Error;

@@ -1,4 +1,5 @@
-//! The attack of Li and Micciancio (IACR ePrint 2020/1533): exact results give the key away, published ones do not.
+//! The attack of Li and Micciancio (IACR ePrint 2020/1533): exact results give the key away,
+//! published ones do not.
 
 use super::support::Owner;
 use ciphervec_arith::sample::Stream;
@@ -60,7 +61,8 @@ fn a_decryption_gives_the_key_away_and_a_published_result_does_not() {
 
     let policy = PublishPolicy { uses: 4, statistical_bits: 20 };
     let published = owner.key.publish(&ciphertext, slots, policy).unwrap();
-    // A third of a ternary secret is guessed by saying zero; residues of noise hit −1, 0 or 1 never.
+    // A third of a ternary secret is guessed by saying zero; residues of noise hit −1, 0 or 1
+    // never.
     assert_eq!(agreement(&recover(&owner.params, &ciphertext, &published.values)), 0);
     // The numbers are still there: 8 standard deviations and the rounding.
     for (published_value, value) in published.values.iter().zip(&values) {

@@ -114,7 +114,8 @@ fn everything_reads_back_and_is_as_long_as_it_says() {
     }
 }
 
-/// Formats of released versions never change: if this fails, the version must be raised and the old reader kept.
+/// Formats of released versions never change: if this fails, the version must be raised and the old
+/// reader kept.
 #[test]
 fn bytes_from_fixed_seeds_do_not_move() {
     for (ring, expected) in RINGS.into_iter().zip(HASHES) {
@@ -148,12 +149,14 @@ const HASHES: [[&str; 6]; 2] = [
 fn hostile_bytes_are_refused() {
     let objects = objects(Ring::Standard);
     for (name, bytes, decode) in objects.all() {
-        // Every flipped bit of the front, where all fields stand, and cuts and additions at the end.
+        // Every flipped bit of the front, where all fields stand, and cuts and additions at the
+        // end.
         for bit in (0..bytes.len().min(160) * 8).step_by(3) {
             let mut damaged = bytes.to_vec();
             damaged[bit / 8] ^= 1 << (bit % 8);
             assert!(!decode(&damaged), "{name}, bit {bit}");
-            // With a checksum that fits, all that is accepted is canonical: the decoder writes it back.
+            // With a checksum that fits, all that is accepted is canonical: the decoder writes it
+            // back.
             if bit >= 64 * 8 {
                 refit(&mut damaged);
                 let _ = decode(&damaged);

@@ -1,4 +1,5 @@
-//! Matrices, polynomials and inverses of encrypted numbers against double precision; the levels that each of them spends.
+//! Matrices, polynomials and inverses of encrypted numbers against double precision; the levels
+//! that each of them spends.
 
 use super::support::{Owner, RINGS, numbers, rotated};
 use ciphervec_he::Error;
@@ -6,7 +7,8 @@ use ciphervec_he::ckks::{
     Ciphertext, Complex, Inverse, InverseSquareRoot, KeyPlan, LinearTransform, Polynomial, Ring,
 };
 
-/// Decrypts and compares: `allowed` for what the method itself is off by, and the ciphertext's own bound and estimate.
+/// Decrypts and compares: `allowed` for what the method itself is off by, and the ciphertext's own
+/// bound and estimate.
 fn close(owner: &Owner, what: &str, actual: &Ciphertext, expected: &[Complex], allowed: f64) {
     let bound = actual.noise().bound / actual.scale() + allowed;
     let values = owner.key.decrypt(actual).unwrap().decode_complex();

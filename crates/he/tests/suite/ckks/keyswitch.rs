@@ -1,5 +1,6 @@
-//! Key switching against its definition: ciphertexts are decrypted by schoolbook products with the ternary secret, modulo every
-//! prime, and what a switch adds must be one small integer polynomial modulo all of them.
+//! Key switching against its definition: ciphertexts are decrypted by schoolbook products with the
+//! ternary secret, modulo every prime, and what a switch adds must be one small integer polynomial
+//! modulo all of them.
 
 use super::support::{Owner, RINGS, numbers, spec};
 use ciphervec_arith::Modulus;
@@ -116,7 +117,8 @@ fn a_rotated_ciphertext_decrypts_to_the_automorphic_image() {
     ];
     for (image, galois) in images {
         let turn = |poly: &[u64]| {
-            // Signs are the same modulo every prime, so any modulus above all residues serves; they are centred after.
+            // Signs are the same modulo every prime, so any modulus above all residues serves; they
+            // are centred after.
             let mut out = vec![0u64; poly.len()];
             for (i, &x) in poly.iter().enumerate() {
                 let exponent = (i as u64 * galois % order) as usize;

@@ -1,5 +1,5 @@
-//! Every operation at every level of a chain, in both rings, against double precision; each result's error is compared with
-//! the ciphertext's own estimate and bound.
+//! Every operation at every level of a chain, in both rings, against double precision; each
+//! result's error is compared with the ciphertext's own estimate and bound.
 
 use super::support::{Owner, RINGS, numbers, rotated, zip};
 use ciphervec_he::ckks::{BilinearForm, Complex, Encoding, KeyPlan, PlainMatrix, Plaintext, Ring};

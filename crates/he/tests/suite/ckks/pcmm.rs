@@ -1,4 +1,5 @@
-//! Plaintext matrices times ciphertexts against double precision, at every level, for ciphertexts of degree 1 and 2.
+//! Plaintext matrices times ciphertexts against double precision, at every level, for ciphertexts
+//! of degree 1 and 2.
 
 use super::support::{Owner, RINGS, numbers, zip};
 use ciphervec_he::Error;
@@ -56,7 +57,8 @@ fn sums_are_weighted_at_every_level() {
     }
 }
 
-/// Within the bound, and within four bits of the estimate: that takes all magnitudes for the declared ones.
+/// Within the bound, and within four bits of the estimate: that takes all magnitudes for the
+/// declared ones.
 fn check(owner: &Owner, actual: &Ciphertext, expected: &[Complex]) {
     let values = owner.key.decrypt(actual).unwrap().decode_complex();
     let errors: Vec<f64> = values.iter().zip(expected).map(|(a, b)| (*a - *b).norm()).collect();
@@ -123,8 +125,8 @@ fn sums_can_be_continued_and_use_all_of_the_room() {
         assert!((output.magnitude() / whole.magnitude() - 1.0).abs() < 1e-9);
         check(&owner, output, &product(row, &x));
     }
-    // At level 0 the modulus has 50 bits, of which the scale takes 40: what the sums of absolute values might reach is refused,
-    // what they are known to reach is not.
+    // At level 0 the modulus has 50 bits, of which the scale takes 40: what the sums of absolute
+    // values might reach is refused, what they are known to reach is not.
     let ground: Vec<Ciphertext> = x.iter().map(|x| owner.encrypt(x, 0)).collect();
     let narrow = PlainMatrix::with_scales(&values, &[128.0; 4]).unwrap();
     assert!(matches!(evaluator.matrix_product(&narrow, &ground), Err(Error::Level { .. })));

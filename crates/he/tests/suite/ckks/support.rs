@@ -45,8 +45,9 @@ impl Owner {
         self.key.encrypt(&plaintext).unwrap()
     }
 
-    /// Decrypts, compares with `expected`, and sees that the error is what the ciphertext says it is: the estimate of the
-    /// standard deviation is exceeded by at most two bits, and the bound by nothing.
+    /// Decrypts, compares with `expected`, and sees that the error is what the ciphertext says it
+    /// is: the estimate of the standard deviation is exceeded by at most two bits, and the bound by
+    /// nothing.
     pub fn check(&self, what: &str, ciphertext: &Ciphertext, expected: &[Complex]) {
         let actual = self.key.decrypt(ciphertext).unwrap().decode_complex();
         assert_eq!(actual.len(), expected.len(), "{what}: slots");
