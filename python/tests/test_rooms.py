@@ -1,0 +1,200 @@
+"""The package's rooms, read from its source: who imports whom, on how many floors, and what the run-time leaves alone."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+import ciphervec
+
+PACKAGE = Path(ciphervec.__file__).parent
+MOST_ROOMS, MOST_FLOORS = 14, 7
+# The package's face and its program; everything else at the top is a room.
+FACES = {"__init__", "__main__", "_native"}
+Graph = dict[str, set[str]]
+
+
+def modules(package: Path) -> dict[str, Path]:
+    """Dotted name below the package, "__init__" for its own, to file."""
+    found = {}
+    for path in package.rglob("*.py"):
+        parts = path.relative_to(package).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" and parts[1:] else parts)] = path
+    return found
+
+
+def imports(package: Path) -> Graph:
+    """Every import of every file, those inside functions and those for type checkers too."""
+    files = modules(package)
+    return {name: set(imported(package, files, name)) - {name} for name in files}
+
+
+def imported(package: Path, files: Mapping[str, Path], name: str) -> Iterator[str]:
+    """The files that one imports from; "__init__" where it takes a name from the package itself."""
+    for node in ast.walk(ast.parse(files[name].read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.split(".")[0] == package.name:
+                    # Without a name of its own, `import package.x` binds the package.
+                    inner = alias.name.partition(".")[2] if alias.asname else ""
+                    yield inner or "__init__"
+        elif isinstance(node, ast.ImportFrom):
+            base = absolute(package, files[name], node)
+            for alias in node.names if base is not None else ():
+                inner = f"{base}.{alias.name}".lstrip(".")
+                # A room imported from the package's __init__ is still an import of that.
+                if not base:
+                    yield "__init__" if name != "__init__" or inner not in files else inner
+                else:
+                    yield inner if inner in files else base
+
+
+def absolute(package: Path, file: Path, node: ast.ImportFrom) -> str | None:
+    """What `from ... import` names, below the package; None for other packages."""
+    if node.level == 0:
+        head, _, rest = (node.module or "").partition(".")
+        return rest if head == package.name else None
+    folder = file.relative_to(package).parent.parts
+    kept = folder[: len(folder) - (node.level - 1)]
+    return ".".join([*kept, *(node.module.split(".") if node.module else [])])
+
+
+def circles(graph: Graph) -> list[list[str]]:
+    """Groups that reach each other, sorted."""
+    reach = {name: reached(graph, name) for name in graph}
+    groups = {tuple(sorted(b for b in graph if b in reach[a] and a in reach[b])) for a in graph}
+    return [list(group) for group in sorted(groups) if group]
+
+
+def reached(graph: Graph, start: str) -> set[str]:
+    """What can be reached in at least one step."""
+    seen: set[str] = set()
+    todo = list(graph.get(start, ()))
+    while todo:
+        name = todo.pop()
+        if name not in seen:
+            seen.add(name)
+            todo.extend(graph.get(name, ()))
+    return seen
+
+
+def rooms(package: Path) -> Graph:
+    """The same between the package's top-level modules and folders; the native module is the ground."""
+    graph: Graph = {}
+    for name, targets in imports(package).items():
+        room = name.split(".")[0]
+        others = {one.split(".")[0] for one in targets} - {room, "_native"}
+        graph.setdefault(room, set()).update(others)
+    return graph
+
+
+def floors(graph: Graph) -> int:
+    """The longest way down, counted in rooms. The graph has no circle."""
+    heights: dict[str, int] = {}
+
+    def height(name: str) -> int:
+        if name not in heights:
+            heights[name] = 1 + max((height(one) for one in graph.get(name, ())), default=0)
+        return heights[name]
+
+    return max(map(height, graph))
+
+
+def test_nothing_inside_imports_the_package_itself() -> None:
+    assert not [name for name, targets in imports(PACKAGE).items() if "__init__" in targets]
+
+
+def test_no_two_files_need_each_other() -> None:
+    assert circles(imports(PACKAGE)) == []
+
+
+def test_rooms_are_few_and_stand_on_few_floors() -> None:
+    graph = rooms(PACKAGE)
+    assert len(graph.keys() - FACES) <= MOST_ROOMS
+    assert circles(graph) == []
+    assert floors(graph) <= MOST_FLOORS
+
+
+def test_only_the_program_imports_the_lab() -> None:
+    """And it does so in a command's own module, which `cli` imports when the command is asked for."""
+    graph = imports(PACKAGE)
+    users = {name for name, targets in graph.items() if any(one.split(".")[0] == "lab" for one in targets)}
+    assert {name.split(".")[0] for name in users} == {"cli", "lab"}
+    assert "cli" not in users
+
+
+def test_what_the_run_time_imports() -> None:
+    """Every name of the package, every room but the lab, and the program without a command."""
+    inside = [name for name in modules(PACKAGE) if name.split(".")[0] not in {"lab", "cli", *FACES}]
+    code = f"""
+import importlib, sys
+import ciphervec
+assert "numpy" not in sys.modules, "numpy is slow to import, and an exception does not need it"
+for name in ciphervec.__all__:
+    getattr(ciphervec, name)
+for name in {inside!r}:
+    importlib.import_module("ciphervec." + name)
+import ciphervec.cli
+loaded = [name for name in sys.modules if name.startswith("ciphervec.lab")]
+assert not loaded, loaded
+"""
+    subprocess.run([sys.executable, "-W", "error::DeprecationWarning:ciphervec", "-c", code], check=True)
+
+
+def test_serving_waits_for_no_array() -> None:
+    code = "import sys, ciphervec.cli.serve; assert 'numpy' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_names_that_come_when_used_are_those_that_type_checkers_see() -> None:
+    tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
+    guarded = [node for node in tree.body if isinstance(node, ast.If)]
+    shown = {
+        alias.name: node.module
+        for block in guarded
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    lazy = {**ciphervec._MODULES, **ciphervec._NAMES}
+    assert shown.keys() == lazy.keys() & set(ciphervec.__all__)
+    for name, module in shown.items():
+        expected = ".".join(filter(None, [module, name if name in ciphervec._MODULES else ""]))
+        assert expected == lazy[name], name
+    assert set(ciphervec.__all__) <= set(dir(ciphervec))
+
+
+FAULTS = {
+    "the package by name": {"a.py": "from house import Thing\n", "__init__.py": "Thing = 1\n"},
+    "the package by dots": {"a/b.py": "def f():\n    from .. import Thing\n", "__init__.py": "Thing = 1\n"},
+    "the package by a room": {"a.py": "import house.b\n", "b.py": ""},
+    "a circle": {"a.py": "from .b import x\n", "b.py": "def f():\n    from . import a\n"},
+    "a circle for types": {
+        "r/a.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .b import B\n",
+        "r/b.py": "import house.r.a as a\n",
+    },
+    "rooms in a circle": {"r/a.py": "from ..s.a import x\n", "s/a.py": "", "s/b.py": "from ..r.a import y\n"},
+    "a tower": {f"f{i}.py": f"from .f{i + 1} import x\n" for i in range(8)} | {"f8.py": ""},
+    "too many rooms": {f"r{i}/a.py": "" for i in range(15)},
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_these_rules_see(fault: str, tmp_path: Path) -> None:
+    package = tmp_path / "house"
+    for name, text in {"__init__.py": "", **FAULTS[fault]}.items():
+        path = package / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        (path.parent / "__init__.py").touch()
+    files, between = imports(package), rooms(package)
+    crooked = any("__init__" in targets for targets in files.values())
+    round_about = circles(files) + circles(between)
+    too_high = not round_about and floors(between) > MOST_FLOORS
+    too_many = len(between.keys() - FACES) > MOST_ROOMS
+    assert [crooked, bool(round_about), too_high, too_many].count(True) >= 1
