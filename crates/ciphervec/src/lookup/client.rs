@@ -1,25 +1,28 @@
 //! The client's half. Indices enter, queries leave; answers enter, what was looked up leaves. Holds the keys.
 
 use super::documents::Documents;
-use super::recipe::Recipe;
-use super::spec::{Method, Spec};
-use super::{counting::Counting, tokens::Tokens};
+use super::histogram::client::HistogramClient;
+use super::serialize::{expect_params, expect_scheme, frame};
+use super::spec::{Instance, Spec};
+use super::tokens::client::TokensClient;
+use super::tokens::recipe::Recipe;
 use crate::error::Result;
 use ciphervec_he::keys::MasterKey;
-use ciphervec_he::wire::KeyId;
+use ciphervec_he::wire::{self, KeyId, Kind, Reader};
+use zeroize::Zeroizing;
 
 /// Who asks: a key of 32 bytes for one table, from which everything secret is derived.
 pub struct Client {
     spec: Spec,
     id: [u8; 16],
     master: MasterKey,
-    way: Way,
+    strategy: StrategyClient,
 }
 
 /// What the strategy encrypts with.
-enum Way {
-    Histogram(Box<Counting>),
-    Tokens(Box<Tokens>),
+enum StrategyClient {
+    Histogram(Box<HistogramClient>),
+    Tokens(Box<TokensClient>),
 }
 
 impl core::fmt::Debug for Client {
@@ -39,13 +42,15 @@ impl Client {
 
     pub(super) fn new(spec: Spec, master: MasterKey) -> Result<Self> {
         let id = spec.id();
-        let way = match Method::new(&spec.options, spec.shape)? {
-            Method::Histogram(scheme) => {
-                Way::Histogram(Box::new(Counting::new(&spec, &id, &master, scheme)))
+        let strategy = match Instance::new(&spec.options, spec.shape)? {
+            Instance::Histogram(scheme) => StrategyClient::Histogram(Box::new(
+                HistogramClient::new(&spec, &id, &master, scheme),
+            )),
+            Instance::Tokens(recipe) => {
+                StrategyClient::Tokens(Box::new(TokensClient::new(&id, &master, recipe)))
             }
-            Method::Tokens(recipe) => Way::Tokens(Box::new(Tokens::new(&id, &master, recipe))),
         };
-        Ok(Client { spec, id, master, way })
+        Ok(Client { spec, id, master, strategy })
     }
 
     /// What is looked up in.
@@ -55,9 +60,9 @@ impl Client {
 
     /// How indices are written, in strategies that look up token by token.
     pub fn recipe(&self) -> Option<&Recipe> {
-        match &self.way {
-            Way::Tokens(tokens) => Some(tokens.recipe()),
-            Way::Histogram(_) => None,
+        match &self.strategy {
+            StrategyClient::Tokens(tokens) => Some(tokens.recipe()),
+            StrategyClient::Histogram(_) => None,
         }
     }
 
@@ -82,9 +87,9 @@ impl Client {
     /// # Errors
     /// [`ciphervec_he::Error::Randomness`].
     pub fn keys(&self) -> Result<Option<Vec<u8>>> {
-        match &self.way {
-            Way::Tokens(tokens) => tokens.keys(),
-            Way::Histogram(_) => Ok(None),
+        match &self.strategy {
+            StrategyClient::Tokens(tokens) => tokens.keys(),
+            StrategyClient::Histogram(_) => Ok(None),
         }
     }
 
@@ -95,9 +100,11 @@ impl Client {
     /// [`ciphervec_he::Error::Randomness`].
     pub fn query(&self, documents: &Documents<'_>) -> Result<Vec<u8>> {
         documents.check(&self.spec)?;
-        match &self.way {
-            Way::Histogram(counting) => counting.query(&self.spec, &self.master, documents),
-            Way::Tokens(tokens) => tokens.query(&self.spec, self.key_id(), documents),
+        match &self.strategy {
+            StrategyClient::Histogram(histogram) => {
+                histogram.query(&self.spec, &self.master, documents)
+            }
+            StrategyClient::Tokens(tokens) => tokens.query(&self.spec, self.key_id(), documents),
         }
     }
 
@@ -110,17 +117,46 @@ impl Client {
     /// Damaged or malformed bytes; an answer for another key, another table or other settings;
     /// [`Error::Lookup`](crate::Error::Lookup) for one without a hint where none was kept.
     pub fn decode(&self, answer: &[u8]) -> Result<Vec<f64>> {
-        match &self.way {
-            Way::Histogram(counting) => counting.decode(&self.spec, &self.master, answer),
-            Way::Tokens(tokens) => tokens.decode(&self.spec, self.key_id(), answer),
+        match &self.strategy {
+            StrategyClient::Histogram(histogram) => {
+                histogram.decode(&self.spec, &self.master, answer)
+            }
+            StrategyClient::Tokens(tokens) => tokens.decode(&self.spec, self.key_id(), answer),
         }
     }
-}
 
-/// Refuses an answer to another key.
-pub(super) fn expect_key(expected: KeyId, actual: KeyId) -> Result<()> {
-    if expected == actual {
-        return Ok(());
+    /// The client, not encrypted, for a key file.
+    pub fn to_secret_bytes(&self) -> Zeroizing<Vec<u8>> {
+        let spec = self.spec().to_bytes();
+        // Room for all of it from the start: growing would leave a copy of the secret behind.
+        let mut payload = Zeroizing::new(Vec::with_capacity(32 + spec.len()));
+        payload.extend_from_slice(self.master().expose());
+        payload.extend_from_slice(&spec);
+        let key = self.master().key_id();
+        Zeroizing::new(frame(Kind::SecretKey, self.spec().params, key, &payload))
     }
-    Err(ciphervec_he::Error::WrongKey { what: "the answer", expected, actual }.into())
+
+    /// Reads what [`Self::to_secret_bytes`] wrote.
+    ///
+    /// # Errors
+    /// Damaged bytes, and the secret key of another scheme.
+    pub fn from_secret_bytes(bytes: &[u8]) -> Result<Self> {
+        let (header, payload) = wire::open(Kind::SecretKey, bytes)?;
+        let mut reader = Reader::new("the key of a lookup", payload);
+        expect_scheme(&header, &reader)?;
+        let secret = Zeroizing::new(reader.array()?);
+        let spec = Spec::from_bytes(reader.take(reader.remaining())?)?;
+        expect_params("the key of a lookup", &spec, &header)?;
+        let master = MasterKey::from_bytes(*secret);
+        if master.key_id() != header.key {
+            let (expected, actual) = (header.key, master.key_id());
+            return Err(ciphervec_he::Error::WrongKey {
+                what: "the key of a lookup",
+                expected,
+                actual,
+            }
+            .into());
+        }
+        Self::new(spec, master)
+    }
 }

@@ -1,6 +1,7 @@
 //! What is asked for. Indices of tokens, document after document, enter and are checked. Client side.
 
-use super::spec::{PADDING, Spec};
+use super::options::PADDING;
+use super::spec::Spec;
 use crate::error::{Error, Result};
 use core::ops::Range;
 

@@ -1,9 +1,10 @@
 //! The choice of a strategy. What is looked up, how often and what for enters; every strategy's cost, and the cheapest, leave. Both
 //! sides, public numbers only.
 
-use super::cost::{Operations, Speed};
-use super::recipe::{Recipe, Shape};
 use super::strategy::Strategy;
+use super::tokens::cost::{Operations, Speed};
+use super::tokens::design::Shape;
+use super::tokens::recipe::Recipe;
 use crate::error::{Error, Result};
 use ciphervec_he::ckks::Ring;
 use core::fmt::Write;

@@ -1,14 +1,18 @@
 //! The server's half. Tables enter at setup; then queries enter, which it cannot read, and answers leave.
 
-use super::embed::{Weights, embed};
-use super::messages::{Answer, Query, TokensAnswer, TokensQuery};
-use super::recipe::Recipe;
-use super::spec::{Method, Options, Spec};
+use super::histogram::messages::{HistogramAnswer, HistogramQuery};
+use super::options::Options;
+use super::serialize::{expect_params, expect_scheme, frame};
+use super::spec::{Instance, Spec};
 use super::table::Table;
+use super::tokens::embed::embed;
+use super::tokens::messages::{TokensAnswer, TokensQuery};
+use super::tokens::recipe::Recipe;
+use super::tokens::weights::Weights;
 use crate::error::{Error, Result};
 use ciphervec_he::ckks::{Ciphertext, EvaluationKeys, Evaluator};
 use ciphervec_he::lattice::histogram::{Hint, Histogram, Masks};
-use ciphervec_he::wire::KeyId;
+use ciphervec_he::wire::{self, KeyId, Kind, Reader};
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -40,17 +44,17 @@ impl Server {
     /// # Errors
     /// [`Error::Range`], [`Error::Lookup`] for options or numbers that do not go together.
     pub fn new(table: Table, options: Options) -> Result<Self> {
-        let (spec, method) = Spec::new(&table, options)?;
-        let prepared = match (method, &spec.scales) {
-            (Method::Histogram(scheme), Some(scales)) => {
+        let (spec, instance) = Spec::new(&table, options)?;
+        let prepared = match (instance, &spec.scales) {
+            (Instance::Histogram(scheme), Some(scales)) => {
                 Prepared::Histogram { scheme, weights: scales.weights(&table) }
             }
-            (Method::Tokens(recipe), _) => {
+            (Instance::Tokens(recipe), _) => {
                 let tables: Vec<&[f64]> = (0..table.tables()).map(|at| table.table(at)).collect();
                 let weights = Weights::new(&recipe, &tables)?;
                 Prepared::Tokens { recipe, weights, keys: RwLock::default() }
             }
-            (Method::Histogram(_), None) => return Err(other_strategy("setup")),
+            (Instance::Histogram(_), None) => return Err(other_strategy("setup")),
         };
         Ok(Server { spec, table, prepared })
     }
@@ -163,17 +167,58 @@ impl Server {
         query.ciphertexts.chunks_exact(entries * tables).map(batch).collect()
     }
 
+    /// The tables with their description, framed: not for clients.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let spec = self.spec().to_bytes();
+        let values = self.table().values();
+        let mut payload = Vec::with_capacity(4 + spec.len() + 8 * values.len());
+        payload.extend_from_slice(&(spec.len() as u32).to_le_bytes());
+        payload.extend_from_slice(&spec);
+        values.iter().for_each(|value| payload.extend_from_slice(&value.to_le_bytes()));
+        frame(Kind::Segment, self.spec().params, KeyId::default(), &payload)
+    }
+
+    /// Reads what [`Self::to_bytes`] wrote. Evaluation keys have to be registered again.
+    ///
+    /// # Errors
+    /// Damaged or malformed bytes, and tables that are not those of the description.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let (header, payload) = wire::open(Kind::Segment, bytes)?;
+        let mut reader = Reader::new("the tables of a lookup", payload);
+        expect_scheme(&header, &reader)?;
+        let length = reader.u32()? as usize;
+        let spec = Spec::from_bytes(reader.take(length)?)?;
+        expect_params("the tables of a lookup", &spec, &header)?;
+        let (tables, rows, columns) = spec.shape;
+        if header.key != KeyId::default() || reader.remaining() != 8 * tables * rows * columns {
+            let left = reader.remaining();
+            let detail = format!("{tables} × {rows} × {columns} numbers expected in {left} bytes");
+            return Err(reader.error(detail).into());
+        }
+        let values = reader.take(reader.remaining())?.as_chunks::<8>().0;
+        let values: Vec<f64> = values.iter().map(|value| f64::from_le_bytes(*value)).collect();
+        let table = Table::from_parts(values, spec.shape, spec.zero_row)?;
+        if table.digest() != spec.digest {
+            return Err(reader.error("these are not the tables of the description").into());
+        }
+        let server = Server::new(table, spec.options)?;
+        if *server.spec() != spec {
+            return Err(reader.error("these tables have another description").into());
+        }
+        Ok(server)
+    }
+
     /// The sums of documents.
     fn sums(&self, scheme: &Histogram, weights: &[i64], query: &[u8]) -> Result<Vec<u8>> {
-        let query = Query::from_bytes(&self.spec, scheme, query)?;
+        let query = HistogramQuery::from_bytes(&self.spec, scheme, query)?;
         let dimension = self.spec.dimension();
         let sums = scheme.scan(query.words, query.documents, dimension, weights);
         let hint = query.wants_hint.then(|| {
             let masks = Masks::new(scheme, &query.mask_seed, dimension);
             Hint::new(scheme, &masks, weights)
         });
-        let Query { key, nonce, documents, .. } = query;
-        Ok(Answer { key, nonce, documents, hint, sums }.to_bytes(&self.spec, scheme))
+        let HistogramQuery { key, nonce, documents, .. } = query;
+        Ok(HistogramAnswer { key, nonce, documents, hint, sums }.to_bytes(&self.spec, scheme))
     }
 }
 

@@ -6,11 +6,11 @@
 //! - tables, for whoever keeps them: `description's frame, its length before it as u32 | numbers f64 each`;
 //! - a secret key: `32 bytes | description's frame`.
 
-use super::histogram::Scales;
-use super::server::Server;
-use super::spec::{Method, Options, Pooling, Spec};
+use super::histogram::scales::HistogramScales;
+use super::options::{Options, Pooling};
+use super::spec::{Instance, Spec};
 use super::strategy::Strategy;
-use super::table::{MAX_COLUMNS, MAX_TABLE_ROWS, MAX_TABLES, Table};
+use super::table::{MAX_COLUMNS, MAX_TABLE_ROWS, MAX_TABLES};
 use crate::error::{Error, Result};
 use ciphervec_he::params::ParamId;
 use ciphervec_he::wire::{self, Header, KeyId, Kind, Reader, Scheme};
@@ -37,6 +37,14 @@ impl Spec {
             payload.extend_from_slice(&number.to_le_bytes());
         }
         frame(Kind::Spec, self.params, KeyId::default(), &payload)
+    }
+
+    /// The name of everything in this description: queries and answers carry it.
+    pub fn id(&self) -> [u8; 16] {
+        let digest = blake3::derive_key("ciphervec v1 lookup spec", &self.to_bytes());
+        let mut id = [0; 16];
+        id.copy_from_slice(&digest[..16]);
+        id
     }
 
     /// Reads what [`Self::to_bytes`] wrote.
@@ -80,102 +88,21 @@ impl Spec {
             true => options.word_bytes = usize::from(detail),
             false => options.precision_bits = u32::from(detail),
         }
-        let method = Method::new(&options, shape)?;
+        let instance = Instance::new(&options, shape)?;
         let most = if pooling == Pooling::Mean { 1.0 } else { limit as f64 };
-        let fits = match &method {
-            Method::Histogram(scheme) => count * most <= scheme.capacity(),
-            Method::Tokens(_) => [count, weight, unit] == [1.0; 3],
+        let fits = match &instance {
+            Instance::Histogram(scheme) => count * most <= scheme.capacity(),
+            Instance::Tokens(_) => [count, weight, unit] == [1.0; 3],
         };
         if !fits || zero_row && shape.1 < 2 {
             return Err(reader.error("sizes that fit each other expected").into());
         }
         reader.finish()?;
-        let scales = histogram.then_some(Scales { count, weight, unit, bound });
-        let params = method.param_id();
+        let scales = histogram.then_some(HistogramScales { count, weight, unit, bound });
+        let params = instance.param_id();
         let spec = Spec { shape, zero_row, digest, options, scales, bound, params };
         expect_params("the description of a lookup", &spec, &header)?;
         Ok(spec)
-    }
-}
-
-impl Server {
-    /// The tables with their description, framed: not for clients.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let spec = self.spec().to_bytes();
-        let values = self.table().values();
-        let mut payload = Vec::with_capacity(4 + spec.len() + 8 * values.len());
-        payload.extend_from_slice(&(spec.len() as u32).to_le_bytes());
-        payload.extend_from_slice(&spec);
-        values.iter().for_each(|value| payload.extend_from_slice(&value.to_le_bytes()));
-        frame(Kind::Segment, self.spec().params, KeyId::default(), &payload)
-    }
-
-    /// Reads what [`Self::to_bytes`] wrote. Evaluation keys have to be registered again.
-    ///
-    /// # Errors
-    /// Damaged or malformed bytes, and tables that are not those of the description.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let (header, payload) = wire::open(Kind::Segment, bytes)?;
-        let mut reader = Reader::new("the tables of a lookup", payload);
-        expect_scheme(&header, &reader)?;
-        let length = reader.u32()? as usize;
-        let spec = Spec::from_bytes(reader.take(length)?)?;
-        expect_params("the tables of a lookup", &spec, &header)?;
-        let (tables, rows, columns) = spec.shape;
-        if header.key != KeyId::default() || reader.remaining() != 8 * tables * rows * columns {
-            let left = reader.remaining();
-            let detail = format!("{tables} × {rows} × {columns} numbers expected in {left} bytes");
-            return Err(reader.error(detail).into());
-        }
-        let values = reader.take(reader.remaining())?.as_chunks::<8>().0;
-        let values: Vec<f64> = values.iter().map(|value| f64::from_le_bytes(*value)).collect();
-        let table = Table::from_parts(values, spec.shape, spec.zero_row)?;
-        if table.digest() != spec.digest {
-            return Err(reader.error("these are not the tables of the description").into());
-        }
-        let server = Server::new(table, spec.options)?;
-        if *server.spec() != spec {
-            return Err(reader.error("these tables have another description").into());
-        }
-        Ok(server)
-    }
-}
-
-#[cfg(feature = "client")]
-impl super::Client {
-    /// The client, not encrypted, for a key file.
-    pub fn to_secret_bytes(&self) -> zeroize::Zeroizing<Vec<u8>> {
-        let spec = self.spec().to_bytes();
-        // Room for all of it from the start: growing would leave a copy of the secret behind.
-        let mut payload = zeroize::Zeroizing::new(Vec::with_capacity(32 + spec.len()));
-        payload.extend_from_slice(self.master().expose());
-        payload.extend_from_slice(&spec);
-        let key = self.master().key_id();
-        zeroize::Zeroizing::new(frame(Kind::SecretKey, self.spec().params, key, &payload))
-    }
-
-    /// Reads what [`Self::to_secret_bytes`] wrote.
-    ///
-    /// # Errors
-    /// Damaged bytes, and the secret key of another scheme.
-    pub fn from_secret_bytes(bytes: &[u8]) -> Result<Self> {
-        let (header, payload) = wire::open(Kind::SecretKey, bytes)?;
-        let mut reader = Reader::new("the key of a lookup", payload);
-        expect_scheme(&header, &reader)?;
-        let secret = zeroize::Zeroizing::new(reader.array()?);
-        let spec = Spec::from_bytes(reader.take(reader.remaining())?)?;
-        expect_params("the key of a lookup", &spec, &header)?;
-        let master = ciphervec_he::keys::MasterKey::from_bytes(*secret);
-        if master.key_id() != header.key {
-            let (expected, actual) = (header.key, master.key_id());
-            return Err(ciphervec_he::Error::WrongKey {
-                what: "the key of a lookup",
-                expected,
-                actual,
-            }
-            .into());
-        }
-        Self::new(spec, master)
     }
 }
 
@@ -183,7 +110,7 @@ pub(super) fn header(kind: Kind, params: ParamId, key: KeyId) -> Header {
     Header { scheme: Scheme::Lookup, kind, params, key }
 }
 
-fn frame(kind: Kind, params: ParamId, key: KeyId, payload: &[u8]) -> Vec<u8> {
+pub(super) fn frame(kind: Kind, params: ParamId, key: KeyId, payload: &[u8]) -> Vec<u8> {
     header(kind, params, key).frame(payload)
 }
 
@@ -218,4 +145,13 @@ pub(super) fn expect_spec(operation: &'static str, spec: &Spec, found: [u8; 16])
     }
     let detail = "made for another table, or for other settings of this one; take the description that the server has now".into();
     Err(Error::Lookup { operation, detail })
+}
+
+/// Refuses an answer to another key.
+#[cfg(feature = "client")]
+pub(super) fn expect_key(expected: KeyId, actual: KeyId) -> Result<()> {
+    if expected == actual {
+        return Ok(());
+    }
+    Err(ciphervec_he::Error::WrongKey { what: "the answer", expected, actual }.into())
 }

@@ -1,12 +1,13 @@
 //! The client's half of strategies that look up token by token. Documents enter, ciphertexts leave; looked-up rows enter, what was
 //! to become of them leaves. Client side.
 
-use super::client::expect_key;
-use super::documents::Documents;
 use super::messages::{TokensAnswer, TokensQuery};
 use super::recipe::Recipe;
-use super::spec::{Pooling, Spec, row_of};
 use crate::error::{Error, Result};
+use crate::lookup::documents::Documents;
+use crate::lookup::options::{Pooling, row_of};
+use crate::lookup::serialize::expect_key;
+use crate::lookup::spec::Spec;
 use crate::protect::aead::{AeadKey, associated_data};
 use ciphervec_he::ckks::{Complex, Encoding, Plaintext, SecretKey};
 use ciphervec_he::keys::{MasterKey, Purpose, random_bytes};
@@ -16,7 +17,7 @@ use rayon::prelude::*;
 use zeroize::{Zeroize, Zeroizing};
 
 /// The keys of a client.
-pub(super) struct Tokens {
+pub(in crate::lookup) struct TokensClient {
     recipe: Recipe,
     secret: SecretKey,
     memo: AeadKey,
@@ -28,12 +29,12 @@ struct Memo {
     padding: Vec<bool>,
 }
 
-impl Tokens {
+impl TokensClient {
     pub fn new(id: &[u8; 16], master: &MasterKey, recipe: Recipe) -> Self {
         let seed = master.derive(Purpose::QueryKey, &[id]);
         let secret = SecretKey::from_seed(recipe.params(), seed.expose());
         let memo = AeadKey::new(*master.derive(Purpose::Aead, &[id]).expose());
-        Tokens { recipe, secret, memo }
+        TokensClient { recipe, secret, memo }
     }
 
     pub fn recipe(&self) -> &Recipe {

@@ -4,7 +4,7 @@
 //! α_j = exp(2πi J_j) with J_j = (−1)^j (2j + 1)/4p. Re α_j^k for k = 1 … p/2 and Im α_j^k for k = 1 … p/2 − 1 are, with the
 //! constant, the p rows of the discrete cosine transform: Im α_j^k = cos(π (p − k)(2j + 1)/2p).
 
-use super::basis::{Sink, settle};
+use super::sink::{Sink, settle};
 use crate::error::Result;
 use ciphervec_he::ckks::{Ciphertext, Complex, Evaluator};
 use core::f64::consts::PI;

@@ -3,9 +3,10 @@
 //! A document is one vector of ℓ·p counts, encrypted in the count form ([`ciphervec_he::lattice::histogram`]); its sum over the
 //! tables is the product of that vector with the ℓ·p rows. One server-side multiply-add a count, no keys, no levels.
 
-use super::spec::{Pooling, TAIL_DEVIATIONS};
-use super::table::Table;
 use crate::error::{Error, Result};
+use crate::lookup::options::Pooling;
+use crate::lookup::table::Table;
+use crate::lookup::tokens::bound::TAIL_DEVIATIONS;
 use ciphervec_he::lattice::histogram::Histogram;
 
 /// What counts and weights are multiplied by before they are rounded, and what that costs.
@@ -17,7 +18,7 @@ use ciphervec_he::lattice::histogram::Histogram;
 /// Σ w X − Δσ Σ W x = Δ Σ η x + σ Σ W ξ + Σ η ξ + Σ w ε
 /// ```
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Scales {
+pub struct HistogramScales {
     /// Δ, of the counts. A power of two.
     pub count: f64,
     /// σ, of the weights. A power of two.
@@ -57,7 +58,7 @@ impl Magnitudes {
     }
 }
 
-impl Scales {
+impl HistogramScales {
     /// The scales whose bound is least, for documents of up to `limit` tokens.
     ///
     /// # Errors
@@ -107,11 +108,11 @@ impl Scales {
         // The sum and what it is off by stay below half of a word's range.
         let fits = (largest * (most + rounded) + bound) * product;
         let half = f64::exp2(f64::from(scheme.word_bits()) - 1.0);
-        (fits < half).then_some(Scales { count, weight, unit, bound })
+        (fits < half).then_some(HistogramScales { count, weight, unit, bound })
     }
 
     /// w: the weights of every output, `d` rows of ℓ·p integers.
-    pub(super) fn weights(&self, table: &Table) -> Vec<i64> {
+    pub(in crate::lookup) fn weights(&self, table: &Table) -> Vec<i64> {
         let columns = table.columns();
         let dimension = table.tables() * table.rows();
         let mut weights = vec![0; columns * dimension];
@@ -126,7 +127,7 @@ impl Scales {
 
     /// The sum that an opened integer stands for, rounded to [`Self::unit`].
     #[cfg(feature = "client")]
-    pub(super) fn read(&self, opened: i64) -> f64 {
+    pub(in crate::lookup) fn read(&self, opened: i64) -> f64 {
         (opened as f64 / (self.count * self.weight) / self.unit).round_ties_even() * self.unit
     }
 }
@@ -142,7 +143,7 @@ mod tests {
         let bounds = [4, 5, 6].map(|bytes| {
             let scheme = Histogram::new(bytes).unwrap();
             let [sum, mean] = [Pooling::Sum, Pooling::Mean]
-                .map(|pooling| Scales::new(&scheme, &table, pooling, 128).unwrap());
+                .map(|pooling| HistogramScales::new(&scheme, &table, pooling, 128).unwrap());
             assert!(mean.bound < sum.bound && sum.unit >= sum.bound / 100.0);
             mean.bound
         });
@@ -153,8 +154,8 @@ mod tests {
     fn a_table_of_zeros_has_scales_and_absurd_numbers_have_none() {
         let scheme = Histogram::new(5).unwrap();
         let zeros = Table::new(&[0.0; 8], (2, 4, 1)).unwrap();
-        assert!(Scales::new(&scheme, &zeros, Pooling::Mean, 10).is_ok());
+        assert!(HistogramScales::new(&scheme, &zeros, Pooling::Mean, 10).is_ok());
         let huge = Table::new(&[1e300, 0.0], (1, 2, 1)).unwrap();
-        assert!(Scales::new(&scheme, &huge, Pooling::Mean, 10).is_err());
+        assert!(HistogramScales::new(&scheme, &huge, Pooling::Mean, 10).is_err());
     }
 }

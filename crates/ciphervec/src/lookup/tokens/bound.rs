@@ -5,13 +5,13 @@
 //! C_PCMM/Δ + (‖M‖₂/√d) L ε, and ‖M‖₂ ≤ C_T (√d + √p). Here ε and the roundings on the way are taken through each strategy's
 //! own recurrence, which gives the mean square error of a function in place of L ε.
 
-use super::basis::{Basis, Kind};
-use super::embed::WEIGHT_BITS;
-use super::indicator;
-use super::parameters::Candidate;
-use super::recipe::{Design, Recipe};
+use super::basis::{Basis, Kind, chebyshev, indicator};
+use super::candidate::Candidate;
+use super::design::Design;
 use ciphervec_he::ckks::Ring;
 
+/// A Gaussian exceeds this many standard deviations with probability below 2^-64.
+pub(in crate::lookup) const TAIL_DEVIATIONS: f64 = 9.5;
 /// σ, σ² of fresh noise with the rounding of the message, the variance of a rounding, and that of a ternary coefficient.
 const SIGMA: f64 = 3.2;
 const FRESH: f64 = SIGMA * SIGMA + 1.0 / 12.0;
@@ -23,12 +23,14 @@ const PEAK: f64 = 16.0;
 const LARGEST: f64 = 5.0;
 /// Room that a modulus has for the sign and the error.
 pub(super) const ROOM: f64 = 2.1;
+/// Most bits of a weight: what processors of all kinds multiply in one go.
+pub(super) const WEIGHT_BITS: u32 = 22;
 /// Digits up to which errors are taken through the recurrence number by number.
 const EXACT: usize = 64;
 /// The same for powers.
 const EXACT_POWERS: usize = 512;
 /// How many times the estimated error the bound is: estimates are averages over noise and indices.
-const MARGIN: f64 = 2.0;
+pub(super) const MARGIN: f64 = 2.0;
 
 /// Mean squares of errors, as multiples of what a fresh number and a rescale are off.
 #[derive(Clone, Copy)]
@@ -144,7 +146,7 @@ fn growth(basis: &Basis) -> Growth {
             let small = basis.size().min(EXACT);
             // Errors of T_n grow as n^1.5.
             let ratio = (basis.size() as f64 / small as f64).powi(3);
-            let growth = chebyshev(small);
+            let growth = chebyshev_growth(small);
             Growth { fresh: growth.fresh * ratio, rounding: growth.rounding * ratio }
         }
         Kind::Powers => {
@@ -152,14 +154,14 @@ fn growth(basis: &Basis) -> Growth {
             let small = half.min(EXACT_POWERS);
             // Errors of the k-th power grow as k.
             let ratio = (half as f64 / small as f64).powi(2);
-            let growth = powers(small);
+            let growth = powers_growth(small);
             Growth { fresh: growth.fresh * ratio, rounding: growth.rounding * ratio }
         }
     }
 }
 
 /// e_n = 2 (T_a e_b + T_b e_a) − e_1, the last for odd n = a + b only, plus the rounding of the step.
-fn chebyshev(size: usize) -> Growth {
+fn chebyshev_growth(size: usize) -> Growth {
     let (mut fresh, mut rounding) = (0.0, 0.0);
     for index in 0..size {
         // `[n − 1][source]`: source 0 is what enters, source n − 1 the step that made T_n.
@@ -168,7 +170,7 @@ fn chebyshev(size: usize) -> Growth {
             let [a, b] = [n.div_ceil(2), n / 2];
             let mut error = vec![0.0; size];
             if n > 1 {
-                let [value_a, value_b] = [a, b].map(|n| super::chebyshev::value(n, index, size));
+                let [value_a, value_b] = [a, b].map(|n| chebyshev::value(n, index, size));
                 let odd = f64::from(u8::from(n % 2 == 1));
                 for (source, error) in error.iter_mut().enumerate() {
                     *error = 2.0
@@ -187,7 +189,7 @@ fn chebyshev(size: usize) -> Growth {
 }
 
 /// e_k/α^k is the sum of those of the two halves of k, and the rounding of the step: no angle matters. Both parts are doubled.
-fn powers(half: usize) -> Growth {
+fn powers_growth(half: usize) -> Growth {
     let (mut fresh, mut rounding) = (0.0, 0.0);
     let mut errors: Vec<Vec<f64>> = Vec::with_capacity(half);
     for k in 1..=half {
@@ -205,27 +207,8 @@ fn powers(half: usize) -> Growth {
     Growth { fresh: fresh / count, rounding: rounding / count }
 }
 
-impl Recipe {
-    /// The root mean square error to expect of a looked-up number, over the root mean square of the table's numbers.
-    pub fn relative_error(&self) -> f64 {
-        let (design, params) = (self.design(), self.params());
-        let candidate = Candidate { spec: *params.spec(), last_bits: params.last_bits() };
-        Errors::new(&design, params.spec().log_degree).relative(&candidate)
-    }
-
-    /// What the root mean square error of looked-up rows stays below: the shape of Theorem 5.1, with the spectral norms of the
-    /// `tables` themselves in place of C_T (√d + √p). Tables are row-major, one row of numbers for each index.
-    pub fn bound(&self, tables: &[&[f64]]) -> f64 {
-        let shape = self.shape();
-        let per_column = (shape.columns as f64).sqrt();
-        let square: f64 =
-            tables.iter().map(|table| spectral_norm(table, shape.columns).powi(2)).sum();
-        MARGIN * self.relative_error() * square.sqrt() / per_column
-    }
-}
-
 /// ‖M‖₂ by power iteration, from below by less than a hundredth in all but contrived cases.
-fn spectral_norm(table: &[f64], columns: usize) -> f64 {
+pub(super) fn spectral_norm(table: &[f64], columns: usize) -> f64 {
     let mut vector: Vec<f64> = (0..columns).map(|i| 1.0 + (i % 7) as f64 / 8.0).collect();
     let mut norm = 0.0;
     for _ in 0..50 {
@@ -320,7 +303,7 @@ mod tests {
     fn fresh_errors_grow_as_derivatives_do() {
         let half = 16;
         let squares: f64 = (1..=half).map(|k| (k * k) as f64).sum();
-        assert!((powers(half).fresh - 4.0 * squares / half as f64).abs() < 1e-9);
+        assert!((powers_growth(half).fresh - 4.0 * squares / half as f64).abs() < 1e-9);
         for size in [3, 8, 32] {
             let mut expected = 0.0;
             for index in 0..size {
@@ -330,7 +313,7 @@ mod tests {
                 }
             }
             expected /= (size * (size - 1)) as f64;
-            let fresh = chebyshev(size).fresh;
+            let fresh = chebyshev_growth(size).fresh;
             assert!((fresh / expected - 1.0).abs() < 1e-9, "{size}: {fresh}, {expected}");
         }
     }

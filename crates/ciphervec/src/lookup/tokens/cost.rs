@@ -4,8 +4,8 @@
 //! Operations are counted by walking the strategies' own recurrences, level by level; a machine's speed is measured once in a
 //! process, on the arithmetic that all of it consists of.
 
-use super::basis::{Basis, Kind, ceil_log2};
-use super::indicator;
+use super::basis::sink::ceil_log2;
+use super::basis::{Basis, Kind, indicator};
 use super::recipe::Recipe;
 use crate::error::Result;
 use ciphervec_arith::pcmm::{self, Weights};

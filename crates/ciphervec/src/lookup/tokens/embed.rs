@@ -4,118 +4,15 @@
 //! has two digits, the products of their functions are either expanded, made once for all columns, or folded: for every column the
 //! functions of one digit meet the table first, and one inner product with those of the other is all that is multiplied.
 
-use super::basis::{Basis, Sink, settle};
-use super::bound::ROOM;
+use super::basis::Basis;
+use super::basis::sink::{Sink, settle};
 use super::recipe::Recipe;
+use super::weights::Weights;
 use crate::error::{Error, Result};
 use ciphervec_he::ckks::{BilinearForm, Ciphertext, Evaluator, PlainMatrix};
 
-/// Most bits of a weight: what processors of all kinds multiply in one go.
-pub(super) const WEIGHT_BITS: u32 = 22;
 /// Functions that are held at a time.
 const CHUNK: usize = 256;
-
-/// Tables, as weights of a recipe's functions.
-#[derive(Clone, Debug)]
-pub struct Weights {
-    columns: usize,
-    /// Functions of an index, the constant included.
-    functions: usize,
-    /// `[table][column][function]`.
-    values: Vec<Vec<f64>>,
-    /// By column: what weights are multiplied by, and what sums are at most.
-    scales: Vec<f64>,
-    magnitudes: Vec<f64>,
-}
-
-impl Weights {
-    /// Changes tables to the basis of `recipe`. A table is row-major, one row of numbers for each index.
-    ///
-    /// # Errors
-    /// [`Error::Range`] for no tables, other sizes than the recipe's, or numbers that are not finite.
-    pub fn new(recipe: &Recipe, tables: &[&[f64]]) -> Result<Self> {
-        let (rows, columns) = (recipe.shape().rows, recipe.shape().columns);
-        let range =
-            |what, expected: String, actual: String| Error::Range { what, expected, actual };
-        if tables.is_empty() {
-            return Err(range("the number of tables", "at least 1".into(), "0".into()));
-        }
-        for table in tables {
-            if table.len() != rows * columns {
-                let expected = format!("{rows} rows of {columns}");
-                return Err(range("the numbers of a table", expected, table.len().to_string()));
-            }
-            if let Some(value) = table.iter().find(|value| !value.is_finite()) {
-                return Err(range("the numbers of a table", "finite".into(), value.to_string()));
-            }
-        }
-        let values: Vec<Vec<f64>> =
-            tables.iter().map(|table| change_basis(recipe, table, columns)).collect();
-        let functions = values[0].len() / columns;
-        let largest = |column: usize| -> f64 {
-            let of = |table: &&[f64]| {
-                table.chunks_exact(columns).map(|row| row[column].abs()).fold(0.0, f64::max)
-            };
-            tables.iter().map(of).sum()
-        };
-        // A column of zeros has a size too.
-        let magnitudes: Vec<f64> =
-            (0..columns).map(|column| largest(column).max(f64::exp2(-60.0))).collect();
-        let params = recipe.params();
-        let level = recipe.design().sum_level();
-        let room = f64::exp2(params.log_modulus(level)) / (ROOM * params.scale(level));
-        let scale = |column: usize| {
-            let weights = values.iter().flat_map(|table| &table[column * functions..][..functions]);
-            let most = weights.fold(0.0f64, |most, weight| most.max(weight.abs()));
-            let fits =
-                f64::exp2(f64::from(WEIGHT_BITS)) / most.max(magnitudes[column] * f64::EPSILON);
-            let scale = fits.min(room / magnitudes[column]);
-            // What a rescale takes to a canonical scale is multiplied by an integer first, which must be large.
-            if recipe.shape().levels > 0 {
-                scale.min(params.scale(level).sqrt() / 4.0)
-            } else {
-                scale
-            }
-        };
-        let scales = (0..columns).map(scale).collect();
-        Ok(Weights { columns, functions, values, scales, magnitudes })
-    }
-
-    /// Tables.
-    pub fn tables(&self) -> usize {
-        self.values.len()
-    }
-
-    fn row(&self, table: usize, column: usize) -> &[f64] {
-        &self.values[table][column * self.functions..][..self.functions]
-    }
-
-    /// `matrix[column]` are the weights of `functions` in every column.
-    fn matrix(&self, table: usize, functions: &[usize]) -> Result<PlainMatrix> {
-        let pick = |column| {
-            let row = self.row(table, column);
-            functions.iter().map(|&function| row[function]).collect()
-        };
-        let rows: Vec<Vec<f64>> = (0..self.columns).map(pick).collect();
-        Ok(PlainMatrix::with_scales(&rows, &self.scales)?)
-    }
-}
-
-/// `[column][function]`: weights whose sums with the functions of an index are its row.
-fn change_basis(recipe: &Recipe, table: &[f64], columns: usize) -> Vec<f64> {
-    let indices: usize = recipe.bases().iter().map(Basis::size).product();
-    let mut values = table.to_vec();
-    values.resize(indices * columns, 0.0);
-    // Digit by digit, from the lowest on: what is after a digit is changed already.
-    let mut after = columns;
-    for basis in recipe.bases().iter().rev() {
-        let blocks = values.chunks_exact(basis.size() * after);
-        values = blocks.flat_map(|block| basis.weigh(block, after)).collect();
-        after *= basis.len() + 1;
-    }
-    let column = |column: usize| values.iter().skip(column).step_by(columns).copied();
-    (0..columns).flat_map(column).collect()
-}
 
 /// Looks up what `queries` name: one list of [`Recipe::entries`] ciphertexts for every table. The result has a ciphertext for every
 /// column, with the sum of the tables' rows in each slot; it is of degree 2 only where a recipe has no keys.

@@ -1,11 +1,11 @@
-//! The choice of parameters for a lookup. Its levels and precision enter, the smallest ring that serves leaves. Both sides, public
-//! numbers only.
+//! Candidate parameters of a lookup. A design and a degree enter, the sets to choose from leave. Both sides, public numbers
+//! only.
 
-use super::bound::Errors;
-use super::recipe::Design;
-use crate::error::{Error, Result};
+use super::basis::Basis;
+use super::design::Design;
+use crate::error::Result;
 use ciphervec_he::ckks::{Params, ParamsSpec, Ring};
-use ciphervec_he::params::{Security, max_log_modulus};
+use ciphervec_he::params::Security;
 use std::sync::Arc;
 
 /// Bits of the base prime and, at most, of any other.
@@ -27,7 +27,7 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    fn build(&self) -> Result<Arc<Params>> {
+    pub fn build(&self) -> Result<Arc<Params>> {
         Ok(match self.last_bits {
             Some(last) => Params::with_last_prime(self.spec, last)?,
             None => Params::new(self.spec)?,
@@ -35,7 +35,7 @@ impl Candidate {
     }
 
     /// Bits of Q P, rounded up for primes a little off.
-    fn bits(&self) -> u32 {
+    pub fn bits(&self) -> u32 {
         let spec = &self.spec;
         let special = spec.special_bits * spec.special_primes as u32;
         let chain = match self.last_bits {
@@ -52,7 +52,7 @@ impl Candidate {
     }
 
     /// What the key switches of a design take, in transforms: by this candidates are compared.
-    fn work(&self, switches: &[(usize, usize)]) -> f64 {
+    pub fn work(&self, switches: &[(usize, usize)]) -> f64 {
         let special = self.spec.special_primes;
         let one = |level: usize| {
             let primes = level + 1;
@@ -66,8 +66,8 @@ impl Candidate {
 }
 
 /// The sets for a ring of this degree, whatever their security and precision.
-fn candidates(design: &Design<'_>, log_degree: u32) -> impl Iterator<Item = Candidate> {
-    let ring = design.bases.first().map_or(Ring::ConjugateInvariant, |basis| basis.ring());
+pub(super) fn candidates(design: &Design<'_>, log_degree: u32) -> impl Iterator<Item = Candidate> {
+    let ring = design.bases.first().map_or(Ring::ConjugateInvariant, Basis::ring);
     let (levels, terminal) = (design.top_level(), design.sum_level() == 0);
     let switches = design.relinearises();
     let sets = move |scale_bits: u32, last_bits: Option<u32>| {
@@ -109,59 +109,4 @@ fn candidates(design: &Design<'_>, log_degree: u32) -> impl Iterator<Item = Cand
         .into_iter()
         .filter(move |(_, last)| last.is_none_or(|last| prime.contains(&last)))
         .flat_map(move |(scale, last)| sets(scale, last))
-}
-
-/// The set of the smallest ring that is secure and precise enough; among those, the one whose key switches take the least
-/// work, and then the most precise one.
-pub(super) fn choose(design: &Design<'_>) -> Result<Arc<Params>> {
-    // A margin for what estimates are off: 13 bits are an error below 10^-4.
-    let goal = 0.8 * f64::exp2(-f64::from(design.shape.precision_bits));
-    let switches = design.switches();
-    let mut best = f64::INFINITY;
-    for log_degree in 12..=17 {
-        let limit = max_log_modulus(1 << log_degree, Security::Classical128).unwrap_or(0);
-        let errors = Errors::new(design, log_degree);
-        let secure = candidates(design, log_degree).filter(|candidate| {
-            let spec = &candidate.spec;
-            candidate.bits() <= limit && spec.special_primes <= 16 && spec.digits <= spec.primes()
-        });
-        let rated = secure.map(|candidate| (errors.relative(&candidate), candidate));
-        let rated: Vec<(f64, Candidate)> = rated.collect();
-        best = rated.iter().map(|(error, _)| *error).fold(best, f64::min);
-        let precise = rated.into_iter().filter(|(error, _)| *error <= goal);
-        let found = precise.min_by(|(a, x), (b, y)| {
-            x.work(&switches).total_cmp(&y.work(&switches)).then(a.total_cmp(b))
-        });
-        if let Some((_, candidate)) = found {
-            return candidate.build();
-        }
-    }
-    Err(Error::Range {
-        what: "the bits of precision",
-        expected: match best {
-            best if best < 1.0 => format!("at most {:.0}", (-best.log2()).floor()),
-            _ => "of a table with fewer rows: no ring up to 2^17 has the levels".to_owned(),
-        },
-        actual: design.shape.precision_bits.to_string(),
-    })
-}
-
-/// The most precise set whatever the security table says.
-#[cfg(feature = "hazmat")]
-pub(super) fn insecure(design: &Design<'_>, log_degree: u32) -> Result<Arc<Params>> {
-    let errors = Errors::new(design, log_degree);
-    let found = candidates(design, log_degree)
-        .filter(|candidate| candidate.spec.special_primes <= 2)
-        .min_by(|a, b| errors.relative(a).total_cmp(&errors.relative(b)));
-    let Some(Candidate { spec, last_bits }) = found else {
-        return Err(Error::Range {
-            what: "the degree",
-            expected: "one that a set is found for".into(),
-            actual: format!("2^{log_degree}"),
-        });
-    };
-    Ok(match last_bits {
-        Some(last) => Params::insecure_with_last_prime(spec, last)?,
-        None => Params::insecure_new(spec)?,
-    })
 }

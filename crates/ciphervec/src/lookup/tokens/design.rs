@@ -1,12 +1,10 @@
-//! A strategy made concrete for a table's shape. A shape enters; parameters, keys, and how an index is written leave. Both
-//! sides, public numbers only.
+//! Design of a lookup: digits, their functions and levels. A strategy and a shape enter; what decides on parameters leaves.
+//! Both sides, public numbers only.
 
+use super::basis::sink::ceil_log2;
 use super::basis::{Basis, Kind};
-use super::parameters;
-use super::strategy::Strategy;
 use crate::error::{Error, Result};
-use ciphervec_he::ckks::{Complex, KeyPlan, Params};
-use std::sync::Arc;
+use crate::lookup::strategy::Strategy;
 
 /// Most bits of precision.
 const MAX_PRECISION: u32 = 24;
@@ -27,142 +25,6 @@ pub struct Shape {
     pub precision_bits: u32,
     /// Levels that results have left for more work; 0 for results that are decrypted next, or rotated and summed.
     pub levels: usize,
-}
-
-/// A strategy, made concrete for a shape.
-#[derive(Clone, Debug)]
-pub struct Recipe {
-    strategy: Strategy,
-    shape: Shape,
-    bases: Vec<Basis>,
-    folded: bool,
-    wide: bool,
-    params: Arc<Params>,
-}
-
-impl Recipe {
-    /// The recipe with the smallest secure ring that reaches the precision.
-    ///
-    /// # Errors
-    /// [`Error::Range`] for sizes out of bounds or a precision that no ring reaches; [`Error::Choice`] for
-    /// [`Strategy::Histogram`], which does not look up index by index.
-    pub fn new(strategy: Strategy, shape: Shape) -> Result<Self> {
-        let (bases, folded) = design(strategy, &shape)?;
-        let design = |wide| Design { shape, bases: &bases, folded, wide };
-        // One prime for the sums where its room is enough, two where precision asks for them.
-        let (params, wide) = match parameters::choose(&design(false)) {
-            Ok(params) => (params, false),
-            Err(_) => (parameters::choose(&design(true))?, true),
-        };
-        Ok(Recipe { strategy, shape, bases, folded, wide, params })
-    }
-
-    /// The recipe over a small ring that nothing vouches for, for tests.
-    ///
-    /// # Errors
-    /// As [`Self::new`].
-    #[cfg(feature = "hazmat")]
-    pub fn insecure_new(strategy: Strategy, shape: Shape, log_degree: u32) -> Result<Self> {
-        let (bases, folded) = design(strategy, &shape)?;
-        let design = Design { shape, bases: &bases, folded, wide: false };
-        let params = parameters::insecure(&design, log_degree)?;
-        Ok(Recipe { strategy, shape, bases, folded, wide: false, params })
-    }
-
-    /// The strategy.
-    pub fn strategy(&self) -> Strategy {
-        self.strategy
-    }
-
-    /// What it was made for.
-    pub fn shape(&self) -> &Shape {
-        &self.shape
-    }
-
-    /// The parameters: the ring, and all the levels that the server needs.
-    pub fn params(&self) -> &Arc<Params> {
-        &self.params
-    }
-
-    /// The keys that [`super::embed`] uses.
-    pub fn key_plan(&self) -> KeyPlan {
-        let design = self.design();
-        let mut plan = KeyPlan::new();
-        if design.relinearises() {
-            plan = plan.relinearise();
-        }
-        if design.conjugates() {
-            plan = plan.conjugate();
-        }
-        plan
-    }
-
-    /// Ciphertexts that a batch of indices takes: numbers that an index is written as.
-    pub fn entries(&self) -> usize {
-        self.bases.iter().map(Basis::entries).sum()
-    }
-
-    /// Writes an index: a slot of each of the ciphertexts.
-    ///
-    /// # Errors
-    /// [`Error::Range`] for an index that is not below the number of rows, or another number of entries.
-    pub fn write(&self, index: usize, out: &mut [Complex]) -> Result<()> {
-        let range = |what, expected, actual: usize| Error::Range {
-            what,
-            expected,
-            actual: actual.to_string(),
-        };
-        if index >= self.shape.rows {
-            return Err(range("an index", format!("below {}", self.shape.rows), index));
-        }
-        if out.len() != self.entries() {
-            let expected = self.entries().to_string();
-            return Err(range("the entries of an index", expected, out.len()));
-        }
-        let mut rest = out;
-        for (basis, digit) in self.bases.iter().zip(self.digits(index)) {
-            let (entries, after) = rest.split_at_mut(basis.entries());
-            basis.write(digit, entries);
-            rest = after;
-        }
-        Ok(())
-    }
-
-    /// Slots of a ciphertext: indices that are looked up at once.
-    pub fn batch(&self) -> usize {
-        self.params.max_slots()
-    }
-
-    /// Levels between a fresh query and its result.
-    pub fn depth(&self) -> usize {
-        self.params.max_level() - self.shape.levels
-    }
-
-    /// Whether the digits' functions meet the table before each other.
-    pub fn folded(&self) -> bool {
-        self.folded
-    }
-
-    pub(super) fn bases(&self) -> &[Basis] {
-        &self.bases
-    }
-
-    pub(super) fn design(&self) -> Design<'_> {
-        let Recipe { shape, bases, folded, wide, .. } = self;
-        Design { shape: *shape, bases, folded: *folded, wide: *wide }
-    }
-
-    /// The digits of an index, the most significant first.
-    pub(super) fn digits(&self, index: usize) -> Vec<usize> {
-        let mut rest = index;
-        let mut digits: Vec<usize> = Vec::with_capacity(self.bases.len());
-        for basis in self.bases.iter().rev() {
-            digits.push(rest % basis.size());
-            rest /= basis.size();
-        }
-        digits.reverse();
-        digits
-    }
 }
 
 /// What decides on parameters.
@@ -232,7 +94,7 @@ impl Design<'_> {
     }
 }
 
-fn design(strategy: Strategy, shape: &Shape) -> Result<(Vec<Basis>, bool)> {
+pub(super) fn design(strategy: Strategy, shape: &Shape) -> Result<(Vec<Basis>, bool)> {
     let within = |what, range: core::ops::RangeInclusive<usize>, value: usize| {
         if range.contains(&value) {
             return Ok(());
@@ -274,7 +136,7 @@ fn digits(shape: &Shape) -> Vec<usize> {
     if shape.columns > NEST_COLUMNS || shape.rows < NEST_ROWS {
         return vec![high, low];
     }
-    let depth = |size: usize| super::basis::ceil_log2(size - 1);
+    let depth = |size: usize| ceil_log2(size - 1);
     let most = depth(low);
     let mut best = (high + low, vec![high, low]);
     for low in 3..=low {

@@ -5,12 +5,12 @@
 //! elsewhere; r times y ← y², which keeps the 1 and brings the rest to e^−8; s times y ← 3y² − 2y³, which squares what is off.
 //! x = p would be a second −1 · −1: the client writes indices below p only.
 
-use super::basis::{Sink, ceil_log2, settle};
+use super::sink::{Sink, ceil_log2, settle};
 use crate::error::Result;
 use ciphervec_he::ckks::{Ciphertext, Evaluator};
 
 /// r and s: 2^r is 4p², so that what is not the index ends below e^−8 before the last steps.
-pub(super) fn steps(size: usize) -> (usize, usize) {
+pub(in crate::lookup::tokens) fn steps(size: usize) -> (usize, usize) {
     match ceil_log2(size) {
         log @ 0..=4 => (2 * log + 3, 1),
         log => (2 * log + 2, 2),

@@ -4,13 +4,13 @@
 //! (type II): independent, and but for scale orthogonal. T_{a+b} = 2 T_a T_b − T_{|a−b|} makes T_n from the two halves of n in
 //! ⌈log2 n⌉ levels, and slots stay real: nothing is conjugated.
 
-use super::basis::{Sink, settle};
+use super::sink::{Sink, settle};
 use crate::error::Result;
 use ciphervec_he::ckks::{Ciphertext, Evaluator};
 use core::f64::consts::PI;
 
 /// cos nθ_j among `size` nodes.
-pub(super) fn value(n: usize, index: usize, size: usize) -> f64 {
+pub(in crate::lookup::tokens) fn value(n: usize, index: usize, size: usize) -> f64 {
     // The angle modulo a turn, exactly.
     let quarter = n * (2 * index + 1) % (4 * size);
     (PI * quarter as f64 / (2 * size) as f64).cos()

@@ -1,10 +1,11 @@
 //! The client's half of strategy `histogram`. Documents enter, encrypted counts leave; sums enter, numbers leave. Client side.
 
-use super::client::expect_key;
-use super::documents::Documents;
-use super::messages::{Answer, Query};
-use super::spec::{Pooling, Spec, row_of};
+use super::messages::{HistogramAnswer, HistogramQuery};
 use crate::error::{Error, Result};
+use crate::lookup::documents::Documents;
+use crate::lookup::options::{Pooling, row_of};
+use crate::lookup::serialize::expect_key;
+use crate::lookup::spec::Spec;
 use ciphervec_he::keys::{MasterKey, Purpose};
 use ciphervec_he::lattice::Plaintext;
 use ciphervec_he::lattice::histogram::{self, Hint, Histogram, Masks, Opener};
@@ -13,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use zeroize::Zeroizing;
 
 /// The public part of a client's key: its masks, and what the server makes of them.
-pub(super) struct Counting {
+pub(in crate::lookup) struct HistogramClient {
     id: [u8; 16],
     scheme: Box<Histogram>,
     mask_seed: [u8; 32],
@@ -22,11 +23,11 @@ pub(super) struct Counting {
     hint: Mutex<Option<Arc<Hint>>>,
 }
 
-impl Counting {
+impl HistogramClient {
     pub fn new(spec: &Spec, id: &[u8; 16], master: &MasterKey, scheme: Box<Histogram>) -> Self {
         let mask_seed = *master.derive(Purpose::MaskSeed, &[id, &spec.params.0]).expose();
         let masks = Masks::new(&scheme, &mask_seed, spec.dimension());
-        Counting { id: *id, scheme, mask_seed, masks, hint: Mutex::new(None) }
+        HistogramClient { id: *id, scheme, mask_seed, masks, hint: Mutex::new(None) }
     }
 
     /// Every document under a secret of its own.
@@ -38,7 +39,7 @@ impl Counting {
     ) -> Result<Vec<u8>> {
         let counts = Histograms::new(spec, documents);
         let (nonce, words) = histogram::seal(&self.scheme, &self.masks, master, &self.id, &counts)?;
-        let query = Query {
+        let query = HistogramQuery {
             key: master.key_id(),
             nonce,
             mask_seed: self.mask_seed,
@@ -51,7 +52,7 @@ impl Counting {
 
     /// The sums of an answer, rounded.
     pub fn decode(&self, spec: &Spec, master: &MasterKey, answer: &[u8]) -> Result<Vec<f64>> {
-        let answer = Answer::from_bytes(spec, &self.scheme, answer)?;
+        let answer = HistogramAnswer::from_bytes(spec, &self.scheme, answer)?;
         expect_key(master.key_id(), answer.key)?;
         let hint = match answer.hint {
             Some(hint) => self.keep_hint(hint),

@@ -4,13 +4,15 @@
 //! Any row of a table is a weighted sum of as many linearly independent functions of the index as there are indices. Function 0
 //! is the constant 1, which nobody sends; the others are what [`Basis::generate`] makes.
 
-use super::{chebyshev, indicator, ive};
+pub(super) mod chebyshev;
+pub(super) mod indicator;
+mod ive;
+pub(super) mod sink;
+
+use self::sink::{Sink, ceil_log2, settle};
 use crate::error::Result;
 use ciphervec_he::ckks::{Ciphertext, Complex, Evaluator, Ring};
 use core::f64::consts::PI;
-
-/// Takes the functions as they are made: place and ciphertext.
-pub(super) type Sink<'a> = dyn FnMut(usize, Ciphertext) -> Result<()> + 'a;
 
 /// Which functions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -215,16 +217,6 @@ impl Basis {
         })?;
         Ok(list.into_iter().flatten().collect())
     }
-}
-
-/// The least k with 2^k at least `n`.
-pub(super) fn ceil_log2(n: usize) -> usize {
-    n.max(1).next_power_of_two().ilog2() as usize
-}
-
-/// The same numbers at `level` and its canonical scale.
-pub(super) fn settle(evaluator: &Evaluator, x: &Ciphertext, level: usize) -> Result<Ciphertext> {
-    if x.level() == level { Ok(x.clone()) } else { Ok(evaluator.match_level(x, level)?) }
 }
 
 #[cfg(test)]

@@ -1,0 +1,18 @@
+//! Strategies that look up token by token: encrypted indices enter, the encrypted rows that they name leave. Both sides.
+//!
+//! A [`design`] says which functions of an index are made and at which levels, [`parameters`] picks the smallest ring that
+//! [`bound`] finds precise enough, and a [`recipe`] is both; [`embed`](self::embed::embed) sums the functions with a table's
+//! [`weights`].
+
+mod basis;
+pub(super) mod bound;
+mod candidate;
+#[cfg(feature = "client")]
+pub(super) mod client;
+pub(super) mod cost;
+pub(super) mod design;
+pub(super) mod embed;
+pub(super) mod messages;
+mod parameters;
+pub(super) mod recipe;
+pub(super) mod weights;
