@@ -12,8 +12,6 @@ use super::operands::ntt::NttPlan;
 use super::operands::pcmm::Weights;
 use super::operands::sample::WIDE;
 use super::table::with_back_ends;
-#[cfg(target_arch = "x86_64")]
-use super::x86;
 use super::{Backend, portable};
 use crate::modulus::{Modulus, Shoup};
 
@@ -30,7 +28,9 @@ macro_rules! call {
                 #[cfg(target_arch = $arch)]
                 #[allow(unused_unsafe)] // A kernel that is the portable one is safe.
                 // SAFETY: the assertion saw every feature that the kernel is compiled with.
-                Backend::$variant => unsafe { $family::$name::$module::$kernel $arguments },
+                Backend::$variant => unsafe {
+                    crate::backend::$family::$name::$module::$kernel $arguments
+                },
             )*
             _ => portable::$module::$kernel $arguments,
         }
@@ -46,7 +46,7 @@ macro_rules! constant {
         match $backend {
             $(
                 #[cfg(target_arch = $arch)]
-                Backend::$variant => $family::$name::$module::$constant,
+                Backend::$variant => crate::backend::$family::$name::$module::$constant,
             )*
             _ => portable::$module::$constant,
         }
@@ -260,7 +260,7 @@ pub(crate) mod ntt {
                 portable: OnceLock<portable::ntt::Roots>,
                 $(
                     #[cfg(target_arch = $arch)]
-                    $name: OnceLock<$family::$name::ntt::Roots>,
+                    $name: OnceLock<crate::backend::$family::$name::ntt::Roots>,
                 )*
             }
         };
@@ -279,7 +279,7 @@ pub(crate) mod ntt {
                 $(
                     #[cfg(target_arch = $arch)]
                     Backend::$variant => {
-                        use $family::$name::ntt;
+                        use crate::backend::$family::$name::ntt;
                         let roots = $roots.$name.get_or_init(|| ntt::roots($plan));
                         #[allow(unused_unsafe)] // A kernel that is the portable one is safe.
                         // SAFETY: the assertion saw every feature that the kernel is compiled with.
