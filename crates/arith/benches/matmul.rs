@@ -3,10 +3,8 @@
 
 mod roofline;
 
-use ciphervec_arith::matmul::{
-    STRIP, STRIP_BYTES, ring_scan_strip, scan_u24, scan_u24_batch, scan_u32, scan_u32_batch,
-    scan_u64,
-};
+use ciphervec_arith::matmul::{scan_u24, scan_u24_batch, scan_u32, scan_u32_batch, scan_u64};
+use ciphervec_arith::ring::{STRIP, STRIP_BYTES, ring_scan_strip};
 use ciphervec_arith::{AlignedBytes, Backend, Modulus, Stream, ntt_primes};
 use criterion::{Criterion, criterion_group, criterion_main};
 

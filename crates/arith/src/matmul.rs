@@ -11,7 +11,6 @@ use rayon::prelude::*;
 use crate::backend::{Backend, dispatch};
 
 pub use crate::backend::operands::matmul::TILE;
-pub use crate::ring::{GROUP, STRIP, STRIP_BYTES, pack50, ring_scan_strip, strip_offset, unpack50};
 
 /// Tiles that one task takes at a time: enough to hide the hand-over, few enough to balance.
 const TASK_TILES: usize = 16;

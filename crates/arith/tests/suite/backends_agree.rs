@@ -2,9 +2,9 @@
 //! sizes, edge values, random ones.
 
 use ciphervec_arith::matmul::{
-    STRIP, STRIP_BYTES, pack50, ring_scan_strip, scan_u24, scan_u24_batch, scan_u32,
-    scan_u32_batch, scan_u64, scan_u64_batch, unpack50,
+    scan_u24, scan_u24_batch, scan_u32, scan_u32_batch, scan_u64, scan_u64_batch,
 };
+use ciphervec_arith::ring::{STRIP, STRIP_BYTES, pack50, ring_scan_strip, unpack50};
 use ciphervec_arith::{Backend, Modulus, NttTable, Stream, convert, ntt_primes, poly};
 use proptest::prelude::*;
 

@@ -9,7 +9,7 @@ use super::buffer_pool::Buffer;
 use super::galois::Scratch;
 use super::{Ciphertext, DEGREE, EvaluationKeys, Layout, Ring};
 use crate::error::{Error, Result};
-use ciphervec_arith::matmul::STRIP;
+use ciphervec_arith::ring::STRIP;
 use rayon::prelude::*;
 
 /// Words of a node: both components.

@@ -3,7 +3,7 @@
 
 use super::{DEGREE, MAX_LEVEL, POLY_BYTES};
 use crate::error::{Error, Result};
-use ciphervec_arith::matmul::STRIP;
+use ciphervec_arith::ring::STRIP;
 use core::ops::Range;
 
 /// The packing of vectors of one dimension at one level of the query tree.

@@ -7,7 +7,7 @@ use super::{DEGREE, Layout, MAX_LEVEL, POLY_BYTES, Ring, unpack_poly};
 use crate::error::Result;
 use crate::wire::Reader;
 use ciphervec_arith::AlignedBytes;
-use ciphervec_arith::matmul::{self, STRIP, STRIP_BYTES};
+use ciphervec_arith::ring::{self, STRIP, STRIP_BYTES};
 use ciphervec_arith::sample::Stream;
 use std::sync::OnceLock;
 
@@ -54,7 +54,7 @@ impl Masks {
                     self.expand(ring, node).as_chunks::<STRIP>().0.iter().enumerate()
                 {
                     let place = (strip * nodes + node) * STRIP_BYTES;
-                    matmul::pack50(residues, &mut data.as_mut_slice()[place..][..STRIP_BYTES]);
+                    ring::pack50(residues, &mut data.as_mut_slice()[place..][..STRIP_BYTES]);
                 }
             }
             data
@@ -106,8 +106,8 @@ impl MaskSums {
     /// If `out` has another length.
     pub fn write(&self, out: &mut [u8]) {
         let (constant, linear) = out.split_at_mut(POLY_BYTES);
-        matmul::pack50(&self.constant, constant);
-        matmul::pack50(&self.linear, linear);
+        ring::pack50(&self.constant, constant);
+        ring::pack50(&self.linear, linear);
     }
 
     /// Reads what [`Self::write`] wrote.

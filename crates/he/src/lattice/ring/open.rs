@@ -5,7 +5,7 @@ use super::{
     unpack_poly,
 };
 use crate::error::Result;
-use ciphervec_arith::matmul::{self, STRIP_BYTES};
+use ciphervec_arith::ring::{self, STRIP_BYTES};
 use ciphervec_arith::{convert, poly};
 use rayon::prelude::*;
 use zeroize::Zeroize;
@@ -108,7 +108,7 @@ pub fn unseal(
         |(block, plain)| {
             let mut packed = vec![0u8; POLY_BYTES];
             for (node, (chunk, residue)) in layout.node_list().enumerate() {
-                let place = matmul::strip_offset(blocks, nodes, block, node);
+                let place = ring::strip_offset(blocks, nodes, block, node);
                 for (strip, out) in packed.chunks_exact_mut(STRIP_BYTES).enumerate() {
                     let start = strip * blocks * nodes * STRIP_BYTES + place;
                     out.copy_from_slice(&data[start..][..STRIP_BYTES]);

@@ -4,9 +4,9 @@
 use crate::error::{Error, Result};
 use crate::lattice::Scales;
 use crate::params::{self, ParamId, Security};
-use ciphervec_arith::matmul;
 use ciphervec_arith::modulus::Modulus;
 use ciphervec_arith::ntt::NttTable;
+use ciphervec_arith::ring;
 use rayon::prelude::*;
 
 /// Ring degree N.
@@ -80,7 +80,7 @@ impl Ring {
         packed.par_chunks(POLY_BYTES).enumerate().try_for_each(|(index, bytes)| {
             let count = bytes.len() / (PRIME_BITS as usize) * 8;
             let mut poly = [0; DEGREE];
-            matmul::unpack50(bytes, &mut poly[..count]);
+            ring::unpack50(bytes, &mut poly[..count]);
             let bad = poly.iter().filter(|&&residue| residue >= self.modulus().value()).count();
             if bad == 0 {
                 return Ok(());
@@ -116,13 +116,13 @@ pub(super) fn galois_element(level: u8) -> u64 {
 pub(super) fn pack_poly(poly: &[u64], out: &mut Vec<u8>) {
     let start = out.len();
     out.resize(start + POLY_BYTES, 0);
-    matmul::pack50(poly, &mut out[start..]);
+    ring::pack50(poly, &mut out[start..]);
 }
 
 /// Unpacks [`POLY_BYTES`] bytes; residues at or above q are refused.
 pub(super) fn unpack_poly(what: &'static str, bytes: &[u8], modulus: &Modulus) -> Result<Vec<u64>> {
     let mut poly = vec![0; DEGREE];
-    matmul::unpack50(bytes, &mut poly);
+    ring::unpack50(bytes, &mut poly);
     match poly.iter().position(|&residue| residue >= modulus.value()) {
         None => Ok(poly),
         Some(index) => Err(Error::malformed(

@@ -7,7 +7,7 @@
 
 use super::buffer_pool::Buffer;
 use super::{DEGREE, Expanded, Layout, Ring};
-use ciphervec_arith::matmul::{self, GROUP, STRIP, STRIP_BYTES};
+use ciphervec_arith::ring::{self, GROUP, STRIP, STRIP_BYTES};
 use core::ops::Range;
 use rayon::prelude::*;
 
@@ -122,7 +122,7 @@ fn scan_share(
         for (strip, (u, v)) in strips.clone().zip(sums) {
             let data = &data[(strip * blocks + first) * block_strip..][..count * block_strip];
             let strips: Vec<&[u64]> = queries.iter().map(|query| query.strip(strip)).collect();
-            matmul::ring_scan_strip(data, count, nodes, &strips, ring.modulus(), u, v);
+            ring::ring_scan_strip(data, count, nodes, &strips, ring.modulus(), u, v);
         }
         for (query, (constant, linear)) in outputs.iter_mut().enumerate() {
             for (polys, sums) in [(constant, &u), (linear, &v)] {

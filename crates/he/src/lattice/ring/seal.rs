@@ -13,7 +13,7 @@ use crate::lattice::Plaintext;
 use crate::lattice::{SegmentId, nonce};
 use ciphervec_arith::buffer::AlignedBytes;
 use ciphervec_arith::convert;
-use ciphervec_arith::matmul::{self, STRIP_BYTES};
+use ciphervec_arith::ring::{self, STRIP_BYTES};
 #[cfg(feature = "client")]
 use ciphervec_arith::{poly, sample::Stream};
 use rayon::prelude::*;
@@ -22,7 +22,7 @@ use zeroize::Zeroizing;
 /// Blocks that are built at once before they are dealt out to their strips: whole groups, some for
 /// every thread.
 fn batch() -> usize {
-    (2 * rayon::current_num_threads()).next_multiple_of(matmul::GROUP)
+    (2 * rayon::current_num_threads()).next_multiple_of(ring::GROUP)
 }
 
 /// What one thread needs to build polynomials; wiped on drop.
@@ -133,7 +133,7 @@ fn build(
                 for ((node, (chunk, residue)), out) in layout.node_list().enumerate().zip(polys) {
                     place(layout, &values, chunk, residue, &mut work.coefficients);
                     finish(block, node, work);
-                    matmul::pack50(&work.poly, out);
+                    ring::pack50(&work.poly, out);
                 }
                 packed
             })
@@ -144,7 +144,7 @@ fn build(
             for node in 0..nodes {
                 for (offset, packed) in built.iter().enumerate() {
                     let from = node * POLY_BYTES + strip * STRIP_BYTES;
-                    let to = matmul::strip_offset(blocks, nodes, first + offset, node);
+                    let to = ring::strip_offset(blocks, nodes, first + offset, node);
                     out[to..][..STRIP_BYTES].copy_from_slice(&packed[from..][..STRIP_BYTES]);
                 }
             }
