@@ -105,9 +105,7 @@ impl MasterKey {
 
     /// The public name of this key.
     pub fn key_id(&self) -> KeyId {
-        let mut id = [0; 8];
-        id.copy_from_slice(&self.fingerprint()[..8]);
-        KeyId(id)
+        KeyId::of_hash(self.derive(Purpose::KeyId, &[]).expose())
     }
 
     /// BLAKE3 `derive_key` with the purpose's context over master ‖ parts, every part prefixed by

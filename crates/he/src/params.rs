@@ -10,6 +10,10 @@ pub use crate::id::ParamId;
 const CLASSICAL_128: [u32; 8] = [26, 53, 106, 214, 430, 868, 1747, 3523];
 const QUANTUM_128: [u32; 8] = [25, 50, 101, 203, 409, 825, 1663, 3348];
 
+/// √(2 · 65 · ln 2): a sub-Gaussian variable exceeds this many standard deviations with probability
+/// below 2⁻⁶⁴.
+pub(crate) const TAIL_DEVIATIONS: f64 = 9.5;
+
 /// A security level of the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]

@@ -2,9 +2,9 @@
 //! in words. Both sides.
 
 use super::depth::transforms;
-use super::noise::{Noise, TAIL_DEVIATIONS};
+use super::noise::Noise;
 use super::params::Params;
-use crate::params::max_log_modulus;
+use crate::params::{TAIL_DEVIATIONS, max_log_modulus};
 
 impl Params {
     /// The parameters in words: sizes, security, precision, and how they were chosen.

@@ -6,11 +6,9 @@
 //! on the error in every slot whatever the messages, which adds absolute values and is what a
 //! published result is flooded by.
 
+use crate::params::TAIL_DEVIATIONS;
 use ciphervec_arith::sample::GAUSSIAN_SIGMA;
 
-/// √(2 · 65 · ln 2): a sub-Gaussian variable exceeds this many standard deviations with probability
-/// below 2⁻⁶⁴.
-pub(super) const TAIL_DEVIATIONS: f64 = 9.5;
 /// The variance of a ternary coefficient.
 const TERNARY: f64 = 2.0 / 3.0;
 /// The variance of a rounding error.

@@ -39,6 +39,19 @@ impl Ring {
         }
     }
 
+    /// Refuses to conjugate where slots are real.
+    pub(super) fn check_conjugation(self) -> Result<()> {
+        match self {
+            Ring::Standard => Ok(()),
+            Ring::ConjugateInvariant => Err(Error::Range {
+                what: "conjugation",
+                expected: "in the standard ring: slots of the conjugate-invariant ring are real"
+                    .into(),
+                actual: self.as_str().into(),
+            }),
+        }
+    }
+
     /// log2 of the number of slots in degree 2^`log_degree`.
     pub(super) fn log_slots(self, log_degree: u32) -> u32 {
         match self {

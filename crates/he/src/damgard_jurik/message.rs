@@ -3,6 +3,7 @@
 
 use crate::additive::Messages;
 use crate::biguint;
+use crate::error::Result;
 use crate::factoring::Group;
 use ciphervec_arith::montgomery::Residues;
 use crypto_bigint::BoxedUint;
@@ -78,7 +79,7 @@ impl Binomial {
         rows: usize,
         columns: usize,
         messages: &Messages,
-    ) -> crate::Result<Residues> {
+    ) -> Result<Residues> {
         let (size, words) = (group.modulus.element_words(), group.modulus.words());
         let mut digits = Zeroizing::new(vec![0; size * messages.len()]);
         for (at, element) in digits.chunks_exact_mut(size).enumerate() {

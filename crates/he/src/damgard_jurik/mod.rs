@@ -15,6 +15,8 @@ pub use public::{MAX_POWER, Noise, PublicKey};
 #[cfg(feature = "client")]
 pub use secret::SecretKey;
 
+#[cfg(feature = "client")]
+use crate::error::Result;
 pub use crate::factoring::{
     Ciphertexts, DEFAULT_BITS, FactoringKey, MAX_BITS, MIN_BITS, NoisePool, NoiseSource,
 };
@@ -25,7 +27,7 @@ pub use crate::factoring::{
 /// [`crate::Error::Range`] unless `bits` is a multiple of 64 from [`MIN_BITS`] to [`MAX_BITS`] and
 /// `s` is 1 to [`MAX_POWER`] with `bits * (s + 1)` at most 12,288; [`crate::Error::Randomness`].
 #[cfg(feature = "client")]
-pub fn generate(bits: u32, s: u32) -> crate::Result<SecretKey> {
+pub fn generate(bits: u32, s: u32) -> Result<SecretKey> {
     SecretKey::generate(bits, s, Noise::ShortExponent, false)
 }
 
@@ -34,6 +36,6 @@ pub fn generate(bits: u32, s: u32) -> crate::Result<SecretKey> {
 /// # Errors
 /// As [`generate`], from 256 bits on.
 #[cfg(feature = "client")]
-pub fn insecure_generate(bits: u32, s: u32) -> crate::Result<SecretKey> {
+pub fn insecure_generate(bits: u32, s: u32) -> Result<SecretKey> {
     SecretKey::generate(bits, s, Noise::ShortExponent, true)
 }

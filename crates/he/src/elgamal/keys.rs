@@ -38,9 +38,7 @@ impl PublicKey {
     fn new(point: RistrettoPoint) -> Self {
         let encoded = point.compress().0;
         let digest = blake3::derive_key("ciphervec v1 elgamal key-id", &encoded);
-        let mut id = [0; 8];
-        id.copy_from_slice(&digest[..8]);
-        PublicKey { id: KeyId(id), encoded, point, multiples: Arc::default() }
+        PublicKey { id: KeyId::of_hash(&digest), encoded, point, multiples: Arc::default() }
     }
 
     /// The public name of the key.

@@ -56,8 +56,6 @@ impl SharedNoiseKey {
         let seed = Zeroizing::new(seed);
         let digest =
             Zeroizing::new(blake3::derive_key("ciphervec v1 elgamal shared key-id", &*seed));
-        let mut id = [0; 8];
-        id.copy_from_slice(&digest[..8]);
         let mut hasher = blake3::Hasher::new_derive_key("ciphervec v1 elgamal shared secrets");
         hasher.update(&*seed);
         let mut stream = hasher.finalize_xof();
@@ -69,7 +67,7 @@ impl SharedNoiseKey {
         }
         stream.zeroize();
         hasher.zeroize();
-        SharedNoiseKey { seed, id: KeyId(id), secrets }
+        SharedNoiseKey { seed, id: KeyId::of_hash(&digest), secrets }
     }
 
     /// The 32 secret bytes, for writing a key file.

@@ -36,13 +36,11 @@ impl Group {
     ) -> Result<Self> {
         let mut hasher = blake3::Hasher::new_derive_key("ciphervec v1 additive-key-id");
         hasher.update(&[scheme as u8]).update(payload);
-        let mut key = [0; 8];
-        key.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
         let n = biguint::trimmed(n);
         Ok(Group {
             scheme,
             params: ParamId::of(description),
-            key: KeyId(key),
+            key: KeyId::of_hash(hasher.finalize().as_bytes()),
             modulus: PowerModulus::new(n.as_words(), digits)?,
             single: PowerModulus::new(n.as_words(), 1)?,
             n,

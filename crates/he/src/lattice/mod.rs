@@ -14,13 +14,16 @@ pub mod ring;
 
 pub use plaintext::Plaintext;
 
+use crate::id::write_hex;
+use crate::params::TAIL_DEVIATIONS;
+
 /// The nonce ν of one sealing call, which is also the public name of the segment it made.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct SegmentId(pub [u8; 16]);
 
 impl core::fmt::Display for SegmentId {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        write_hex(f, &self.0)
     }
 }
 
@@ -44,10 +47,6 @@ pub struct ErrorBound {
     /// The standard deviation over the noise and over random vectors.
     pub typical: f64,
 }
-
-/// √(2 · 65 · ln 2): a sub-Gaussian variable exceeds this many standard deviations with probability
-/// below 2⁻⁶⁴.
-const TAIL_DEVIATIONS: f64 = 9.5;
 
 impl ErrorBound {
     fn new(worst_case: f64, typical: f64) -> Self {

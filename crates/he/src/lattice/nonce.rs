@@ -3,7 +3,8 @@
 
 use super::{Plaintext, SegmentId};
 use crate::error::Result;
-use crate::keys::{MasterKey, Purpose, random_bytes};
+use crate::keys::{MasterKey, Purpose};
+use crate::random::random_bytes;
 use zeroize::Zeroize;
 
 /// ν: the first 16 bytes of keyed BLAKE3 over 32 random bytes, the collection and the plaintext.

@@ -14,6 +14,8 @@ pub use public::{Noise, PublicKey};
 #[cfg(feature = "client")]
 pub use secret::SecretKey;
 
+#[cfg(feature = "client")]
+use crate::error::Result;
 pub use crate::factoring::{
     Ciphertexts, DEFAULT_BITS, FactoringKey, MAX_BITS, MIN_BITS, NoisePool, NoiseSource,
 };
@@ -24,7 +26,7 @@ pub use crate::factoring::{
 /// [`crate::Error::Range`] unless `bits` is a multiple of 64 from [`MIN_BITS`] to [`MAX_BITS`];
 /// [`crate::Error::Randomness`].
 #[cfg(feature = "client")]
-pub fn generate(bits: u32) -> crate::Result<SecretKey> {
+pub fn generate(bits: u32) -> Result<SecretKey> {
     SecretKey::generate(bits, Noise::Full, false)
 }
 
@@ -33,7 +35,7 @@ pub fn generate(bits: u32) -> crate::Result<SecretKey> {
 /// # Errors
 /// As [`generate`].
 #[cfg(feature = "client")]
-pub fn generate_with(bits: u32, noise: Noise) -> crate::Result<SecretKey> {
+pub fn generate_with(bits: u32, noise: Noise) -> Result<SecretKey> {
     SecretKey::generate(bits, noise, false)
 }
 
@@ -42,6 +44,6 @@ pub fn generate_with(bits: u32, noise: Noise) -> crate::Result<SecretKey> {
 /// # Errors
 /// As [`generate`], from 256 bits on.
 #[cfg(feature = "client")]
-pub fn insecure_generate(bits: u32, noise: Noise) -> crate::Result<SecretKey> {
+pub fn insecure_generate(bits: u32, noise: Noise) -> Result<SecretKey> {
     SecretKey::generate(bits, noise, true)
 }

@@ -50,14 +50,7 @@ impl Evaluator {
     /// conjugate-invariant ring and for degree 2.
     pub fn conjugate(&self, a: &Ciphertext) -> Result<Ciphertext> {
         linear("a ciphertext to conjugate", a)?;
-        if self.params.max_slots() == self.params.degree() {
-            return Err(Error::Range {
-                what: "conjugation",
-                expected: "in the standard ring: slots of the conjugate-invariant ring are real"
-                    .into(),
-                actual: self.params.ring().as_str().into(),
-            });
-        }
+        self.params.ring().check_conjugation()?;
         let keys = self.keys_for(a, "conjugation", "KeyPlan::conjugate")?;
         let (element, key) = keys.conjugation(a.level())?;
         self.apply_automorphism(a, element, key, None)

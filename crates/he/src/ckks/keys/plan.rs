@@ -3,7 +3,6 @@
 
 use super::super::params::Params;
 use super::super::plaintext::check_level;
-use super::super::spec::Ring;
 use super::key_switch_key::KeySwitchKey;
 use crate::error::{Error, Result};
 use std::collections::BTreeSet;
@@ -91,13 +90,8 @@ impl KeyPlan {
                 actual: "0".into(),
             });
         }
-        if self.conjugate && params.ring() != Ring::Standard {
-            return Err(Error::Range {
-                what: "conjugation",
-                expected: "in the standard ring: slots of the conjugate-invariant ring are real"
-                    .into(),
-                actual: params.ring().as_str().into(),
-            });
+        if self.conjugate {
+            params.ring().check_conjugation()?;
         }
         Ok(level)
     }

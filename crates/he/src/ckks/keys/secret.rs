@@ -50,12 +50,11 @@ impl SecretKey {
         });
         let mut hasher = blake3::Hasher::new_derive_key("ciphervec v1 ckks key-id");
         hasher.update(seed).update(&params.param_id().0);
-        let mut id = [0; 8];
-        id.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
+        let id = KeyId::of_hash(hasher.finalize().as_bytes());
         zeroize::Zeroize::zeroize(&mut hasher);
         SecretKey {
             params: params.clone(),
-            id: KeyId(id),
+            id,
             seed: Zeroizing::new(*seed),
             values,
             budget: Mutex::default(),

@@ -3,8 +3,9 @@
 
 use super::{DEGREE, Histogram, Masks};
 use crate::error::Result;
-use crate::keys::{MasterKey, Purpose, Secret, random_bytes};
+use crate::keys::{MasterKey, Purpose, Secret};
 use crate::lattice::{Plaintext, SegmentId, nonce};
+use crate::random::random_bytes;
 use ciphervec_arith::matmul::TILE;
 use ciphervec_arith::sample::Stream;
 use ciphervec_arith::{convert, poly};

@@ -11,7 +11,7 @@ use super::{DEGREE, Layout, POLY_BYTES, Ring, pack_poly, unpack_poly};
 use super::{QueryKey, params::galois_element};
 use crate::error::{Error, Result};
 #[cfg(feature = "client")]
-use crate::keys::random_bytes;
+use crate::random::random_bytes;
 use crate::wire::{self, Header, KeyId, Kind, Reader, Scheme};
 use ciphervec_arith::sample::Stream;
 use ciphervec_arith::{convert, poly};

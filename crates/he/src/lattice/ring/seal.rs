@@ -7,10 +7,12 @@ use super::{Masks, SegmentKey};
 #[cfg(feature = "client")]
 use crate::error::Result;
 #[cfg(feature = "client")]
-use crate::keys::{MasterKey, random_bytes};
+use crate::keys::MasterKey;
 use crate::lattice::Plaintext;
 #[cfg(feature = "client")]
 use crate::lattice::{SegmentId, nonce};
+#[cfg(feature = "client")]
+use crate::random::random_bytes;
 use ciphervec_arith::buffer::AlignedBytes;
 use ciphervec_arith::convert;
 use ciphervec_arith::ring::{self, STRIP_BYTES};

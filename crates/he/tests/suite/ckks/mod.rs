@@ -2,10 +2,10 @@
 
 mod align;
 mod attack;
-mod bytes;
 mod functions;
-mod keyswitch;
+mod key_switch;
 mod operations;
 mod params;
 mod pcmm;
+mod serialize;
 mod support;
