@@ -1,5 +1,4 @@
-//! Big integers: natural numbers of any length enter; sums, products, digits and inverses leave.
-//! Both sides.
+//! Big integers: naturals of any length enter, sums, products and inverses leave. Both sides.
 //!
 //! Thin names over [`crypto_bigint::BoxedUint`]. What is not called `_vartime` takes a time that
 //! depends on lengths, and on the value of a divisor, but on no other value.

@@ -1,5 +1,4 @@
-//! Errors: what went wrong in a scheme enters; what was expected, what came and what to do leave.
-//! Both sides.
+//! Errors: what went wrong enters; what was expected and what came leave. Both sides.
 
 use crate::id::KeyId;
 use ciphervec_arith::ArithError;

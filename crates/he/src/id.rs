@@ -1,5 +1,4 @@
-//! Identifiers of keys and of parameter sets: a description enters, eight public bytes leave. Both
-//! sides.
+//! Identifiers of keys and parameter sets: a hash enters, eight public bytes leave. Both sides.
 
 fn leading(hash: &[u8; 32]) -> [u8; 8] {
     let mut id = [0; 8];

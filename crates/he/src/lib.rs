@@ -1,5 +1,6 @@
-//! Homomorphic schemes of ciphervec: integers enter, ciphertexts leave; the `client` feature holds
-//! everything secret.
+//! Homomorphic schemes: integers and reals enter, ciphertexts leave. Both sides.
+//!
+//! The `client` feature holds everything secret.
 //!
 //! The crate knows schemes, not search: what a vector, a metric or a collection is lives one level
 //! up. `docs/sealed.md` derives the formulas that the comments here cite.

@@ -1,5 +1,4 @@
-//! Lattice security table: a degree and a modulus enter; a refusal or a security statement leaves.
-//! Both sides.
+//! Lattice security: degree and modulus enter, a refusal or a statement leaves. Both sides.
 
 use crate::error::{Error, Result};
 

@@ -1,5 +1,6 @@
-//! Random primes: a length and a condition enter, primes leave; a modulus from outside enters, a
-//! refusal or nothing leaves. Both sides.
+//! Primes: a length and a condition enter, random primes leave. Both sides.
+//!
+//! A modulus from outside enters too; a refusal or nothing leaves.
 //!
 //! Primality is the strengthened Baillie–PSW test of crypto-primes. Candidates start at a fresh
 //! number of the operating system's generator each time.

@@ -1,5 +1,6 @@
-//! Random bytes: nothing enters, bytes of the operating system's generator leave. Both sides: a
-//! server re-randomises.
+//! Random bytes: nothing enters, bytes of the system's generator leave. Both sides.
+//!
+//! A server re-randomises, and so needs them as well.
 
 use crate::error::{Error, Result};
 

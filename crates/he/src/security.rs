@@ -1,5 +1,4 @@
-//! Security of an additively homomorphic key: a scheme and the length of a modulus enter, what it
-//! rests on leaves. Both sides.
+//! Security of additive keys: a scheme and a length enter, what they rest on leaves. Both sides.
 
 use crate::params::SecurityStatement;
 use crate::wire::Scheme;

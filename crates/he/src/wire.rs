@@ -1,5 +1,4 @@
-//! Frame around every serialised object: a kind and a payload enter; 64 header bytes and the
-//! payload leave, and back. Both sides.
+//! Frame: a kind and a payload enter, 64 header bytes and the payload leave, and back. Both sides.
 //!
 //! | bytes | field |
 //! |---|---|

@@ -1,5 +1,4 @@
-//! Messages: signed integers of one width as two's-complement words; what is encrypted enters, what
-//! decryption gives leaves. Both sides.
+//! Messages: signed integers of one width enter and leave as two's-complement words. Both sides.
 
 use core::fmt;
 use zeroize::{Zeroize, ZeroizeOnDrop};

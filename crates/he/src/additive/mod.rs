@@ -1,5 +1,4 @@
-//! Additively homomorphic schemes: signed integers enter, tables of ciphertexts leave, by traits
-//! that every scheme implements. Both sides.
+//! Additively homomorphic schemes: signed integers enter, tables of ciphertexts leave. Both sides.
 //!
 //! Paillier, Damgård–Jurik, Okamoto–Uchiyama and exponential ElGamal implement the traits here;
 //! what a vector or a score is lives one level up. A table has rows and columns because that is how

@@ -1,5 +1,4 @@
-//! Chebyshev interpolation: a function on an interval enters, a polynomial close to it leaves. Both
-//! sides.
+//! Chebyshev interpolation: a function enters, a polynomial close to it leaves. Both sides.
 
 use core::f64::consts::PI;
 

@@ -1,5 +1,4 @@
-//! Ciphertexts: polynomials enter with what travels with them, level, scale, slots and noise. Both
-//! sides.
+//! Ciphertexts: polynomials enter, with level, scale, slots and noise they leave. Both sides.
 
 use super::noise::Noise;
 use super::params::Params;

@@ -1,5 +1,4 @@
-//! Parameter choice: a depth and a precision enter; the smallest set and the reasons for it leave.
-//! Both sides.
+//! Parameter choice: a depth and a precision enter, the smallest set and why leave. Both sides.
 
 use super::noise::Noise;
 use super::spec::{LOG_DEGREES, MAX_DIGIT_PRIMES, ParamsSpec, Ring, SCALE_BITS};

@@ -1,5 +1,4 @@
-//! Canonical embedding: slots enter, the real coefficients of the polynomial that has them as
-//! values leave, and back. Both sides.
+//! Canonical embedding: slots enter, real coefficients with those values leave. Both sides.
 //!
 //! The canonical embedding of Cheon, Kim, Kim and Song (IACR ePrint 2016/421), slots in the order
 //! in which rotations are automorphisms: slot `j` is the value at `ζ^(5^j)`, and `X -> X^(5^r)`

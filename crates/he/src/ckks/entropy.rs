@@ -1,5 +1,4 @@
-//! Entropy: nothing enters, 32 fresh bytes at a time leave as seeds of keys and ciphertexts. Both
-//! sides.
+//! Entropy: nothing enters, 32-byte seeds of keys and ciphertexts leave. Both sides.
 
 use crate::error::Result;
 use crate::random;

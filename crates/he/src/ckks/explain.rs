@@ -1,5 +1,4 @@
-//! Parameter description: a parameter set enters; its sizes, security, precision and reasons leave
-//! in words. Both sides.
+//! Parameter description: a parameter set enters, its sizes and reasons leave. Both sides.
 
 use super::depth::transforms;
 use super::noise::Noise;

@@ -1,5 +1,4 @@
-//! Inverse and inverse square root: encrypted numbers from a known interval enter, ciphertexts of
-//! theirs leave. Server only.
+//! Inverses and inverse square roots: encrypted numbers of an interval enter, theirs leave. Server.
 //!
 //! A polynomial makes the start, iterations square its error. What counts is the residual,
 //! `e = 1 − xy` or `e = 1 − xy²`.

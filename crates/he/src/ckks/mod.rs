@@ -1,5 +1,4 @@
-//! Leveled RNS-CKKS: real or complex numbers enter, approximate arithmetic runs on them encrypted,
-//! numbers leave. Both sides.
+//! Leveled RNS-CKKS: real or complex numbers enter, approximate results leave. Both sides.
 //!
 //! Numbers are encoded by the canonical embedding and encrypted; the server adds, multiplies and
 //! rotates; numbers leave at the owner, each off by an error that the ciphertext estimates.

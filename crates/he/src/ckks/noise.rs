@@ -1,5 +1,4 @@
-//! Noise estimate: what is known of the operands' errors enters, the same of the result leaves.
-//! Both sides.
+//! Noise estimate: errors of the operands enter, the error of the result leaves. Both sides.
 //!
 //! Two figures travel with a ciphertext (docs/ckks.md, section 5): the standard deviation of a
 //! coefficient of the error, which takes errors for independent and is what one sees; and a bound

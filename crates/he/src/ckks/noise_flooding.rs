@@ -1,5 +1,4 @@
-//! Noise flooding: a ciphertext enters; numbers that others may see leave, and the key counts them.
-//! Owner only.
+//! Noise flooding: a ciphertext enters, numbers that others may see leave. Owner only.
 //!
 //! The exact error of a decryption is a linear equation in the secret key (Li & Micciancio 2021,
 //! IACR ePrint 2020/1533). Noise that dwarfs a bound on the error hides it: with `n` numbers of

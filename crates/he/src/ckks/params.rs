@@ -1,5 +1,4 @@
-//! Parameter set: a description enters; checked primes, transforms and constants leave, computed
-//! once. Both sides.
+//! Parameter set: a description enters, primes, transforms and constants leave. Both sides.
 
 use super::buffer_pool::BufferPool;
 use super::depth;

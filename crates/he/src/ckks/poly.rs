@@ -1,5 +1,4 @@
-//! RNS polynomial: residues over a chain of primes enter and leave, in the form that the type
-//! names. Both sides.
+//! RNS polynomial: residues over a chain of primes enter and leave, as typed. Both sides.
 
 use super::buffer_pool::Buffer;
 use super::params::Params;

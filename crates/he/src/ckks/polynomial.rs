@@ -1,5 +1,4 @@
-//! Polynomial evaluation: a ciphertext and coefficients enter, the value in every slot leaves.
-//! Server only.
+//! Polynomial evaluation: a ciphertext enters, the value in every slot leaves. Server only.
 //!
 //! Depth is `⌈log2(degree + 1)⌉`, coefficients included, which is the least that products of two
 //! allow. A polynomial of degree `d ≥ 2^j` is `q B + r` with `B` of degree `2^j` from the basis:

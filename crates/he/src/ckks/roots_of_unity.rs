@@ -1,5 +1,4 @@
-//! Roots of unity: a fraction of a turn enters, its cosine and sine to the last bit of a double
-//! leave. Both sides.
+//! Roots of unity: a fraction of a turn enters, its cosine and sine leave. Both sides.
 //!
 //! Integers all the way to the last rounding, so that every platform gets the same doubles whatever
 //! its mathematical library does.

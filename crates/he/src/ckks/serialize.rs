@@ -1,5 +1,4 @@
-//! Serialisation: residues of keys and ciphertexts enter, bytes packed to the bits of their prime
-//! leave, and back. Both sides.
+//! Serialisation: residues enter, bytes packed to the bits of their prime leave. Both sides.
 
 use super::ciphertext::{Ciphertext, Meta, SeededCiphertext};
 use super::noise::Noise;

@@ -1,5 +1,6 @@
-//! Small polynomial: a seed enters, residues of noise or a ternary secret leave; all is wiped after
-//! use. Both sides.
+//! Small polynomial: a seed enters, residues of noise or a ternary secret leave. Both sides.
+//!
+//! All is wiped after use.
 
 use super::params::Params;
 use super::poly::{Coefficient, Ntt, Poly};

@@ -1,5 +1,4 @@
-//! Parameter specification: degree, prime sizes, levels and digits enter; their checked limits and
-//! name leave. Both sides.
+//! Parameter specification: sizes enter, their checked limits and name leave. Both sides.
 
 use crate::error::{Error, Result};
 use crate::params::{ParamId, Security};

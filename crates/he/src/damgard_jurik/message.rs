@@ -1,5 +1,4 @@
-//! Message power `(1 + n)^m` modulo `n^(s+1)`: signed messages enter, digits in base `n` leave.
-//! Both sides.
+//! Message power `(1 + n)^m` mod `n^(s+1)`: messages enter, digits leave. Both sides.
 
 use crate::additive::Messages;
 use crate::biguint;

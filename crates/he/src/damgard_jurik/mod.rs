@@ -1,5 +1,6 @@
-//! Damgård–Jurik: messages modulo `n^s`, ciphertexts modulo `n^(s+1)`, `s` from 1 to 3. Paillier is
-//! `s = 1`.
+//! Damgård–Jurik: messages modulo `n^s` enter, ciphertexts modulo `n^(s+1)` leave. Both sides.
+//!
+//! `s` is 1 to 3; Paillier is `s = 1`.
 //!
 //! `c = (1 + n)^m * u` for an `n^s`-th residue `u` (Damgård, Jurik 2001, section 3; Damgård, Jurik,
 //! Nielsen 2010, section 4.2 for short exponents). [`PublicKey`] and [`SecretKey`] serve

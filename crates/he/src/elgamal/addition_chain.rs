@@ -1,5 +1,6 @@
-//! Addition chain for weighted sums of points: weights enter, additions that run on many columns
-//! leave. Server only.
+//! Addition chain: weights enter, additions that make a sum of points leave. Server only.
+//!
+//! One chain runs on many columns.
 //!
 //! Sorted by size, `w₁ ≥ w₂ ≥ … ≥ wₙ`, a sum is one of its prefixes,
 //!

@@ -1,5 +1,4 @@
-//! Multiples of the base point: secret scalars and short messages enter, points leave, in constant
-//! time. Both sides.
+//! Base point: scalars and short messages enter, its multiples leave, in constant time. Both sides.
 
 use std::sync::OnceLock;
 

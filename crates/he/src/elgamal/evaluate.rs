@@ -1,5 +1,6 @@
-//! Evaluation: messages or ciphertexts enter, ciphertexts leave; and what the secret key adds to
-//! it. Both sides.
+//! Evaluation: messages or ciphertexts enter, ciphertexts leave. Both sides.
+//!
+//! What the public key does, and what the secret key adds to it.
 
 use curve25519_dalek::Scalar;
 use curve25519_dalek::constants::RISTRETTO_BASEPOINT_TABLE;

@@ -1,5 +1,4 @@
-//! Shared noise: embeddings of an owner who knows the query enter, 32 bytes a dimension leave.
-//! Owner; sums at the server.
+//! Shared noise: embeddings enter, 32 bytes a dimension leave. Owner; sums at the server.
 //!
 //! Dimension `i` has a key `xᵢ` of its own, and an embedding `m` becomes `r G` and `mᵢ G + r xᵢ G`
 //! for all `i`, half the size and half the work of ordinary ciphertexts. A weighted sum

@@ -1,5 +1,4 @@
-//! Ciphertext table of a scheme that rests on factoring: group elements enter and leave by rows and
-//! columns. Both sides.
+//! Ciphertext table of a factoring scheme: group elements enter and leave. Both sides.
 
 use crate::additive::Table;
 use crate::error::{Error, Result};

@@ -1,5 +1,4 @@
-//! Chinese remainders: noise and messages enter modulo either prime power, are computed there and
-//! leave joined. Owner only.
+//! Chinese remainders: residues modulo two prime powers enter, joined they leave. Owner only.
 //!
 //! What is joined from two halves betrays a factor of `n` when one of them is wrong (Boneh,
 //! DeMillo, Lipton 1997), so [`Crt::noise`] checks what it made against an independent computation

@@ -1,5 +1,4 @@
-//! Evaluation: tables of ciphertexts and plain numbers enter, tables leave; nothing needs a secret.
-//! Both sides.
+//! Evaluation: tables of ciphertexts and plain numbers enter, tables leave. Both sides.
 
 use super::{Ciphertexts, Group};
 use crate::additive::{Evaluate, Messages, Table, check_factors};

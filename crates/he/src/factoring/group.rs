@@ -1,5 +1,4 @@
-//! Ciphertext group of one key: ciphertexts enter as bytes or as tables and leave checked. Both
-//! sides.
+//! Ciphertext group: bytes or tables of one key enter, checked ones leave. Both sides.
 
 use super::Ciphertexts;
 use crate::additive::{Messages, Table};

@@ -1,5 +1,4 @@
-//! Factoring schemes: a modulus and a way to draw noise enter; what [`crate::additive`] asks of a
-//! public key leaves.
+//! Factoring schemes: a modulus and a way to draw noise enter, what a public key does leaves.
 //!
 //! Paillier, Damgård–Jurik and Okamoto–Uchiyama share it, and the owner's half by Chinese
 //! remainders.

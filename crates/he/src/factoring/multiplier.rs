@@ -1,5 +1,6 @@
-//! Constant multiplier modulo a secret: numbers enter, their products with one constant leave.
-//! Owner only.
+//! Constant multiplier: numbers enter, products with a constant leave. Owner only.
+//!
+//! The modulus is secret.
 
 use crate::biguint;
 use crypto_bigint::BoxedUint;

@@ -1,5 +1,4 @@
-//! Public-key noise: exponents or roots of the operating system's generator enter, encryptions of
-//! zero leave. Both sides.
+//! Noise: random exponents or roots enter, encryptions of zero leave. Both sides.
 //!
 //! Three ways, all `n^s`-th residues modulo `n^(s+1)` for Damgård–Jurik (Paillier is `s = 1`), and
 //! the second one without that power for Okamoto–Uchiyama: uniform (`r^(n^s)` for a uniform `r`),

@@ -1,5 +1,4 @@
-//! Noise pool: noise computed ahead enters at leisure, encryption takes each element once. Both
-//! sides.
+//! Noise pool: noise computed ahead enters, each element leaves once. Both sides.
 //!
 //! An element of the pool opens the ciphertext it goes into, so a pool is as secret as the
 //! messages, and one used twice shows the difference of two messages. There is no way to look at an

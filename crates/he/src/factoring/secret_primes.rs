@@ -1,5 +1,4 @@
-//! Secret primes: a length enters, two primes leave, drawn and checked, or written and read. Owner
-//! only.
+//! Secret primes: a length or bytes enter, two checked primes leave. Owner only.
 
 use super::strength;
 use crate::additive::Messages;

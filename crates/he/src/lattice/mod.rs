@@ -1,5 +1,4 @@
-//! Lattice scheme: integer vectors enter encrypted, exhaustive inner products run on them at the
-//! speed of memory, scores leave.
+//! Lattice scheme: encrypted integer vectors enter, inner products leave. Both sides.
 //!
 //! [`compact`] serves encrypted vectors and plain queries, [`ring`] serves encrypted queries,
 //! [`histogram`] weighted sums of encrypted counts. The pipelines, owner and server apart, are in

@@ -1,5 +1,4 @@
-//! Nonce: fresh randomness and the plaintext enter, a segment id that never repeats leaves. Owner
-//! only.
+//! Nonce: randomness and the plaintext enter, an id that never repeats leaves. Owner only.
 
 use super::{Plaintext, SegmentId};
 use crate::error::Result;

@@ -1,4 +1,4 @@
-//! Plaintext rows: row numbers enter, the quantised coordinates to be encrypted leave. Both sides.
+//! Plaintext rows: row numbers enter, the coordinates to be encrypted leave. Both sides.
 
 use core::ops::Range;
 

@@ -1,5 +1,6 @@
-//! Paillier: messages modulo `n`, ciphertexts modulo `n^2`, with the noise of schemes 1 and 3 and
-//! with short exponents.
+//! Paillier: messages modulo `n` enter, ciphertexts modulo `n^2` leave. Both sides.
+//!
+//! With the noise of schemes 1 and 3 and with short exponents.
 //!
 //! `c = (1 + n)^m * u` for an `n`-th residue `u` (Paillier 1999, sections 4 and 6, for
 //! `g = 1 + n`). The keys are those of [`crate::damgard_jurik`] with `s = 1`.

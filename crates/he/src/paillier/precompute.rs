@@ -1,5 +1,4 @@
-//! Precomputation in Paillier's schemes 1 and 3: small messages enter, ciphertexts leave. Owner
-//! only.
+//! Precomputation, schemes 1 and 3: small messages enter, ciphertexts leave. Owner only.
 //!
 //! As Ryšavá & Ricci measured them in 2022, every precomputation on or off by itself, for remaking
 //! their tables.

@@ -1,5 +1,4 @@
-//! Addition: two operands enter, are brought to one level and scale, and their sum or difference
-//! leaves. Server only.
+//! Addition: two operands enter and are aligned, their sum or difference leaves. Server only.
 
 use super::super::ciphertext::Ciphertext;
 use super::super::plaintext::{Encoding, Plaintext};

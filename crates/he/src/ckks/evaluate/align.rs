@@ -1,5 +1,4 @@
-//! Alignment: two levels and two scales enter; the steps that make them one, in words and in deed,
-//! leave. Server only.
+//! Alignment: two levels and scales enter, the steps that make them one leave. Server only.
 //!
 //! No step loses a level that the lower operand has not lost already (docs/ckks.md, section 3.2).
 

@@ -1,5 +1,6 @@
-//! Multiplication: two operands enter, a product of degree 2 leaves; relinearisation is a step of
-//! its own. Server only.
+//! Multiplication and relinearisation: two operands enter, their product leaves. Server only.
+//!
+//! A product is of degree 2; relinearisation is a step of its own.
 
 use super::super::Complex;
 use super::super::ciphertext::Ciphertext;

@@ -1,5 +1,4 @@
-//! Rotation and conjugation: a ciphertext enters, the same numbers in other slots leave. Server
-//! only.
+//! Rotation: a ciphertext enters, the same numbers in other slots leave. Server only.
 
 use super::super::ciphertext::Ciphertext;
 use super::super::key_switch::{DecomposedPoly, KeySwitch, PostProcess};

@@ -1,5 +1,4 @@
-//! Publication budget of a secret key: a policy enters, results are counted until it is used up.
-//! Owner only.
+//! Publication budget: a policy enters, results are counted until it is used up. Owner only.
 
 use crate::error::{Error, Result};
 use crate::wire::Reader;

@@ -1,5 +1,4 @@
-//! Evaluation keys: a plan's keys enter from the owner; what the server multiplies and rotates with
-//! leaves. Both sides.
+//! Evaluation keys: enter from the owner; what multiplies and rotates leaves. Both sides.
 
 use super::super::params::Params;
 use super::key_switch_key::KeySwitchKey;

@@ -1,5 +1,4 @@
-//! Keys: a seed enters; the owner's secret, the public key that encrypts and the server's
-//! evaluation keys leave.
+//! Keys: a seed enters; secret, public and evaluation keys leave. Both sides.
 
 #[cfg(feature = "client")]
 mod budget;

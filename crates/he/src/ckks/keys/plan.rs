@@ -1,5 +1,4 @@
-//! Key plan: operations enter; the list of evaluation keys that they need and its size leave. Both
-//! sides.
+//! Key plan: operations enter, the list of evaluation keys they need leaves. Both sides.
 
 use super::super::params::Params;
 use super::super::plaintext::check_level;

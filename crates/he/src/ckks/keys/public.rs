@@ -1,5 +1,4 @@
-//! Public key: plaintexts enter at anybody, ciphertexts that only the owner reads leave. Both
-//! sides.
+//! Public key: plaintexts enter, ciphertexts that only the owner reads leave. Both sides.
 
 use super::super::ciphertext::{Ciphertext, Meta, mask};
 use super::super::entropy::Entropy;

@@ -1,5 +1,4 @@
-//! Error bound of the compact form: a dimension and scales enter, how far a score may be off
-//! leaves. Both sides.
+//! Error bound, compact form: dimension and scales enter, a bound leaves. Both sides.
 
 use super::Width;
 use crate::lattice::{ErrorBound, Scales};

@@ -1,5 +1,6 @@
-//! Public masks a_1 … a_d of one collection: a 32-byte seed enters, polynomials and their
-//! combinations leave. Used by the owner only.
+//! Public masks a_1 … a_d: a seed enters, polynomials and combinations leave. Used by the owner.
+//!
+//! Public in nature; only the owner needs them.
 
 use super::Compact;
 use ciphervec_arith::buffer::AlignedBytes;

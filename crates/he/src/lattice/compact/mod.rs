@@ -1,5 +1,6 @@
-//! Compact form: rows enter encrypted, queries plain, inner products leave, at four bytes a
-//! dimension (`docs/sealed.md`, section 1).
+//! Compact form: encrypted rows and plain queries enter, inner products leave. Both sides.
+//!
+//! Four bytes a dimension (`docs/sealed.md`, section 1).
 //!
 //! LWE over `Z[X]/(X^N + 1)` modulo a power of two. Vector v of a block sits in coefficient v;
 //! dimension i is masked by the public polynomial a_i times the block's secret; only the rounded

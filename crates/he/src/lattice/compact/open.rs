@@ -1,5 +1,4 @@
-//! Decryption in the compact form: a server's sums and a segment's key enter, inner products leave.
-//! Owner only.
+//! Decryption, compact form: sums and a segment's key enter, inner products leave. Owner only.
 
 use super::masks::Masks;
 use super::{Compact, Width, serialize};

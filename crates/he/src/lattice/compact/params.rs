@@ -1,5 +1,4 @@
-//! Parameters of the compact form: a word width enters, its checked ring, scales and transform
-//! tables leave. Both sides.
+//! Parameters, compact form: a word width enters, ring and scales leave. Both sides.
 
 #[cfg(feature = "client")]
 use crate::error::Result;

@@ -1,5 +1,4 @@
-//! Row removal: sealed words and a list of rows enter, the words of those rows leave, and back; no
-//! key is needed. Both sides.
+//! Row removal: words and a list of rows enter, words of those rows leave, and back. Both sides.
 //!
 //! A row's words are masked by its number in the segment alone, so that taking other rows out
 //! changes nothing about them.

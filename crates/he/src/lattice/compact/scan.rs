@@ -1,5 +1,4 @@
-//! Inner products of the compact form: stored words and plain queries enter, sums of words leave.
-//! Server only.
+//! Scan, compact form: stored words and plain queries enter, sums of words leave. Server only.
 
 use super::{Width, serialize};
 use ciphervec_arith::matmul;

@@ -1,5 +1,4 @@
-//! Encryption in the compact form: quantised rows and a segment's key enter, stored words leave.
-//! Owner only.
+//! Encryption, compact form: rows and a segment's key enter, stored words leave. Owner only.
 
 use super::masks::Masks;
 use super::open::SegmentKey;

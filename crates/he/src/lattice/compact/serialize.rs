@@ -1,5 +1,4 @@
-//! Stored words: integers of 24, 32 and 64 bits enter, little-endian bytes leave, and back. Both
-//! sides.
+//! Stored words: integers of 24, 32 or 64 bits enter, bytes leave, and back. Both sides.
 
 use super::Width;
 

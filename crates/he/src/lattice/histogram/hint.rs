@@ -1,5 +1,4 @@
-//! Hint: a client's mask seed and the server's weights enter, what the masks weigh in each sum
-//! leaves. Both sides.
+//! Hint: a mask seed and weights enter, what masks weigh in each sum leaves. Both sides.
 
 use super::{DEGREE, HINT_BITS, Histogram};
 use ciphervec_arith::sample::Stream;

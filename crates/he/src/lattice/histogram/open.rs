@@ -1,5 +1,4 @@
-//! Decryption in the histogram scheme: a server's sums and its hint enter, weighted sums of counts
-//! leave. Owner only.
+//! Decryption, histogram scheme: sums and a hint enter, sums of counts leave. Owner only.
 
 use super::seal::secrets;
 use super::{DEGREE, HINT_BITS, Hint, Histogram};

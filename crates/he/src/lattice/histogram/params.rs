@@ -1,5 +1,4 @@
-//! Parameters of the histogram scheme: a word length enters, its checked ring, noise and transform
-//! tables leave. Both sides.
+//! Parameters, histogram scheme: a word length enters, ring and noise leave. Both sides.
 
 use crate::error::{Error, Result};
 use crate::params::{self, ParamId, Security};

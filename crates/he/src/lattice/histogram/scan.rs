@@ -1,5 +1,4 @@
-//! Weighted sums of histograms: stored words and plain weights enter, sums of words leave. Server
-//! only.
+//! Scan, histogram scheme: stored words and weights enter, sums of words leave. Server only.
 
 use super::Histogram;
 use ciphervec_arith::matmul::{self, TILE};

@@ -1,5 +1,4 @@
-//! Encryption in the histogram scheme: documents as integer counts enter, a nonce and stored words
-//! leave. Owner only.
+//! Encryption, histogram scheme: counts enter, a nonce and stored words leave. Owner only.
 
 use super::{DEGREE, Histogram, Masks};
 use crate::error::Result;

@@ -1,5 +1,4 @@
-//! Error bound of the ring form: a layout and scales enter, how far a score may be off leaves. Both
-//! sides.
+//! Error bound, ring form: a layout and scales enter, a bound leaves. Both sides.
 
 use super::galois::{DIGIT_BITS, FINE_LEVELS};
 use super::{DEGREE, Layout, PRIME_BITS, RESPONSE_BITS, Ring};

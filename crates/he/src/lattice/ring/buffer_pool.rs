@@ -1,5 +1,4 @@
-//! Buffer pool: a length enters, words of unspecified content leave and come back when dropped.
-//! Server only.
+//! Buffer pool: a length enters, words leave and come back when dropped. Server only.
 //!
 //! A query's tree and sums are some twenty megabytes; fresh from the system each of their pages
 //! would be zeroed and mapped anew for every query, which costs as much as scanning. Only public

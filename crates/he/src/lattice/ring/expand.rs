@@ -1,5 +1,4 @@
-//! Query expansion: a query's ciphertexts and the evaluation keys enter; the tree's nodes leave, in
-//! scan order. Server only.
+//! Query expansion: a query and evaluation keys enter, the tree's nodes leave. Server only.
 //!
 //! A step maps c to (c + τ(c), X^(2^k) (c − τ(c))), τ: X ↦ X^(N/2^k + 1): even and odd multiples of
 //! X^(−2^k) part ways, messages double, and so does the average energy of the noise (‖e + τe‖² + ‖e

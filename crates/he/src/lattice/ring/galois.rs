@@ -1,5 +1,4 @@
-//! Galois keys: one key switch a tree level enters from the owner, the server expands queries with
-//! them. Both sides.
+//! Galois keys: enter from the owner, one a tree level; expanded queries leave. Both sides.
 //!
 //! A key for X ↦ X^g and digit i is (b, a) modulo q·P with b = −a t + e + P·B^i·t(X^g): hybrid key
 //! switching with one special prime. Noise of an early step is doubled by every later one, so the

@@ -1,5 +1,4 @@
-//! Secrets of the ring form: a master key enters, ternary polynomials in NTT form leave. Owner
-//! only.
+//! Secrets, ring form: a master key enters, ternary polynomials leave. Owner only.
 
 use super::{DEGREE, Layout, Ring};
 use crate::keys::{MasterKey, Purpose};

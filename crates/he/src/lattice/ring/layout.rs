@@ -1,5 +1,4 @@
-//! Layout of a segment: a dimension and a level enter; block, node and exponent of a coordinate
-//! leave. Both sides.
+//! Layout: dimension and level enter, the place of a coordinate leaves. Both sides.
 
 use super::{DEGREE, MAX_LEVEL, POLY_BYTES};
 use crate::error::{Error, Result};

@@ -1,5 +1,4 @@
-//! Public masks a_r, shared by all segments of a collection: a 32-byte seed enters; polynomials in
-//! NTT form and their products with a query leave. Both sides.
+//! Public masks a_r: a seed enters, polynomials and products with a query leave. Both sides.
 
 use super::expand::Expanded;
 use super::scan::products;

@@ -1,5 +1,6 @@
-//! Ring form: queries enter encrypted, vectors encrypted or plain, scores leave, at 6.25 bytes a
-//! dimension (`docs/sealed.md`, section 2).
+//! Ring form: encrypted queries and encrypted or plain rows enter, scores leave. Both sides.
+//!
+//! 6.25 bytes a dimension (`docs/sealed.md`, section 2).
 //!
 //! Everything lives in `Z_q[X]/(X^4096 + 1)`, in NTT form. One query ciphertext is expanded into a
 //! tree whose node r at level k carries the dimensions i ≡ r (mod 2^k); a segment is packed for one

@@ -1,4 +1,4 @@
-//! Decryption in the ring form: an answer and the secrets enter, inner products leave. Owner only.
+//! Decryption, ring form: an answer and the secrets enter, inner products leave. Owner only.
 
 use super::{
     DEGREE, Layout, MaskSums, Masks, POLY_BYTES, QueryKey, RESPONSE_BITS, Ring, SegmentKey,

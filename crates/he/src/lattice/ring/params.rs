@@ -1,5 +1,4 @@
-//! Parameters of the ring form: nothing enters, checked moduli and transform tables leave. Both
-//! sides.
+//! Parameters, ring form: nothing enters, moduli and transforms leave. Both sides.
 
 use crate::error::{Error, Result};
 use crate::lattice::Scales;

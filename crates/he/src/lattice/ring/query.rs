@@ -1,5 +1,4 @@
-//! Query ciphertext: quantised queries enter at the owner, 25.6 KB a piece leave for the server.
-//! Both sides.
+//! Query ciphertext: quantised queries enter, 25.6 KB a piece leave. Owner to server.
 
 #[cfg(feature = "client")]
 use super::Layout;

@@ -1,5 +1,6 @@
-//! Response of the ring form: U and V enter; 24-bit coefficients leave, V whole and U only where a
-//! score stands. Server; read by the owner.
+//! Response, ring form: U and V enter, 24-bit coefficients leave. Server to owner.
+//!
+//! V leaves whole, U only where a score stands.
 
 use super::{DEGREE, Layout, RESPONSE_BITS, Ring, Sums};
 use ciphervec_arith::convert;

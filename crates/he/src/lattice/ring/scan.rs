@@ -1,5 +1,4 @@
-//! Scan: packed segments and expanded queries enter; U and V of every block leave, in coefficients.
-//! Server only.
+//! Scan, ring form: packed segments and queries enter, U and V of blocks leave. Server only.
 //!
 //! Within a thread's share of the blocks, strips of 8 coefficients are the outer loop and blocks
 //! the inner one, and data is stored strip-major: a strip of the query (16 KB at 128 nodes) stays

@@ -1,5 +1,6 @@
-//! Packing and encryption in the ring form: quantised rows enter, packed polynomials leave,
-//! strip-major. Owner (seal), both sides (pack).
+//! Encryption and packing, ring form: rows enter, packed polynomials leave. Both sides.
+//!
+//! Polynomials lie strip-major. Encryption is the owner's; packing plain rows, either side's.
 
 use super::{DEGREE, Layout, POLY_BYTES, Ring};
 #[cfg(feature = "client")]
