@@ -19,6 +19,7 @@ from ..ingest.arrays import FloatArray, Id, Vectors
 from ..ingest.where import Where
 from .batch import Batch
 from .compaction import adopt, discard, optimize
+from .inventory import inventory
 from .keys import Keys
 from .matches import Matches
 from .owner import Owner
@@ -36,7 +37,6 @@ from .segments import Segments
 from .server_backend import LocalBackend
 from .spec import Description
 from .store import CollectionStore, Progress
-from .write_batch import RECORDS, ROWS, SIDECAR, TAGS, WRAP
 
 
 class Collection:
@@ -379,50 +379,7 @@ class Collection:
         rows whose id was added again later, to be deleted with the next change. `refused`: writers' segments that don't
         open and are passed over. `rotation`: the keys it comes from and goes to, while it is under way."""
         with self._open():
-            entries = self._segments.entries()
-            sizes = {
-                name: sum(s.blobs.get(name, 0) for s in entries)
-                for name in (ROWS, SIDECAR, RECORDS, TAGS, WRAP)
-            }
-            owner, description = self._segments.owner, self._segments.description
-            refused = set(owner.refused())
-            stored = sum(segment.rows for segment in entries)
-            unread = sum(s.rows - len(s.deleted) for s in entries if s.id in refused)
-            writers: dict[str, int] = {}
-            for segment in entries:
-                if (writer := owner.writer_of(segment.id)) is not None:
-                    writers[writer] = writers.get(writer, 0) + segment.rows - len(segment.deleted)
-            rotation = description.rotation
-            return {
-                "name": self.name,
-                "dimension": self.dimension,
-                "metric": self.metric,
-                "mode": self.mode,
-                "precision": self.spec.precision,
-                "scheme": self.scheme,
-                "bits": self.spec.bits,
-                "filterable": list(self.filterable),
-                "key_id": description.key_id,
-                "epoch": description.epoch,
-                "rotation": None
-                if rotation is None
-                else {"from": rotation.previous_id, "to": description.key_id},
-                "count": len(owner),
-                "deleted": stored - len(owner) - unread,
-                "segments": len(entries),
-                "writers": writers,
-                "written_segments": {
-                    segment.id.hex(): writer
-                    for segment in entries
-                    if (writer := owner.writer_of(segment.id)) is not None
-                },
-                "shadowed": len(owner.shadowed()),
-                "refused": [segment.hex() for segment in owner.refused()],
-                "bytes": sizes,
-                "bytes_total": sum(sizes.values()),
-                "bytes_per_vector": (sizes[ROWS] + sizes[SIDECAR]) / stored if stored else 0.0,
-                "security": self.spec.security(),
-            }
+            return inventory(self._segments)
 
     def close(self) -> None:
         """Release the folder for another writer. The collection can't be used afterwards; closing twice is

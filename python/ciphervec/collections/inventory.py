@@ -1,0 +1,54 @@
+"""Inventory: a collection's segments enter; counts, sizes and what protects them leave. Runs on the
+key owner's side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .segments import Segments
+from .write_batch import RECORDS, ROWS, SIDECAR, TAGS, WRAP
+
+
+def inventory(segments: Segments) -> dict[str, Any]:
+    """What `Collection.info` says. The caller holds the lock."""
+    entries = segments.entries()
+    sizes = {
+        name: sum(s.blobs.get(name, 0) for s in entries) for name in (ROWS, SIDECAR, RECORDS, TAGS, WRAP)
+    }
+    owner, description, spec = segments.owner, segments.description, segments.owner.spec
+    refused = set(owner.refused())
+    stored = sum(segment.rows for segment in entries)
+    unread = sum(s.rows - len(s.deleted) for s in entries if s.id in refused)
+    writers: dict[str, int] = {}
+    for segment in entries:
+        if (writer := owner.writer_of(segment.id)) is not None:
+            writers[writer] = writers.get(writer, 0) + segment.rows - len(segment.deleted)
+    rotation = description.rotation
+    return {
+        "name": spec.collection,
+        "dimension": spec.dimension,
+        "metric": spec.metric,
+        "mode": spec.mode,
+        "precision": spec.precision,
+        "scheme": spec.scheme,
+        "bits": spec.bits,
+        "filterable": list(description.filterable),
+        "key_id": description.key_id,
+        "epoch": description.epoch,
+        "rotation": None if rotation is None else {"from": rotation.previous_id, "to": description.key_id},
+        "count": len(owner),
+        "deleted": stored - len(owner) - unread,
+        "segments": len(entries),
+        "writers": writers,
+        "written_segments": {
+            segment.id.hex(): writer
+            for segment in entries
+            if (writer := owner.writer_of(segment.id)) is not None
+        },
+        "shadowed": len(owner.shadowed()),
+        "refused": [segment.hex() for segment in owner.refused()],
+        "bytes": sizes,
+        "bytes_total": sum(sizes.values()),
+        "bytes_per_vector": (sizes[ROWS] + sizes[SIDECAR]) / stored if stored else 0.0,
+        "security": spec.security(),
+    }
