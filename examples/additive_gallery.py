@@ -2,9 +2,9 @@
 
     python examples/additive_gallery.py
 
-Stations enroll people with the public key alone. A server keeps what they send and compares it with probes that it may
-see (an access log, a product photo; not somebody's face: whoever sees a genuine probe has the template). The key owner
-turns the encrypted scores into match or no match.
+Stations enroll people with the public key alone. A server keeps what they send and compares it with
+probes that it may see (an access log, a product photo; not somebody's face: whoever sees a genuine
+probe has the template). The key owner turns the encrypted scores into match or no match.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ def main() -> None:
     print(f"cosines within {error:.0e} of float64")
     print(f"matches: {found.tolist()}, as in the clear: {np.flatnonzero(exact >= THRESHOLD).tolist()}")
 
-    # A collection keeps such a gallery with ids and metadata, under a key pair of its own, and ranks.
+    # A collection keeps such a gallery with ids and metadata, under a key pair of its own, and
+    # ranks.
     shelf = Client().create_collection("items", DIMENSION, mode="sealed-index", scheme="paillier", bits=2048)
     shelf.add([f"item-{i}" for i in range(ITEMS)], items)
     print(f"closest in a collection: {shelf.query(probe, n_results=1)['ids'][0][0]}")

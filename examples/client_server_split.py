@@ -1,4 +1,5 @@
-"""Two processes with a pipe between them: the owner holds the keys, the server holds the index. Prints every byte count.
+"""Two processes with a pipe between them: the owner holds the keys, the server holds the index.
+Prints every byte count.
 
     python examples/client_server_split.py
 

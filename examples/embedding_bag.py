@@ -2,9 +2,10 @@
 
     python examples/embedding_bag.py
 
-A visitor has one value for each of eight categorical features (country, device, hour, ...) and a bag of items that they looked
-at lately. A model of a click has an embedding for every value and every item, summed over all of them, and a linear layer on
-top. The server has the tables and must not learn anything about the visitor.
+A visitor has one value for each of eight categorical features (country, device, hour, ...) and a
+bag of items that they looked at lately. A model of a click has an embedding for every value and
+every item, summed over all of them, and a linear layer on top. The server has the tables and must
+not learn anything about the visitor.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ def main() -> None:
     clicked = signal + random.standard_normal(VISITORS) > 0
     tables, bag, layer = train(features, viewed, clicked)
 
-    # The server. A linear layer on sums of embeddings is one number a row: it is multiplied into the tables.
+    # The server. A linear layer on sums of embeddings is one number a row: it is multiplied into
+    # the tables.
     by_feature = lookup.setup(tables @ layer[:, None], pooling="sum", limit=1)
     by_item = lookup.setup(bag @ layer[:, None], pooling="mean", limit=VIEWED)
     # One that hands out the embeddings themselves, each of them: a row of every table, summed.

@@ -1,9 +1,11 @@
-"""Two clinics compare records that a third machine must not see: both vectors of every pair are encrypted.
+"""Two clinics compare records that a third machine must not see: both vectors of every pair are
+encrypted.
 
     python examples/encrypted_pairs.py
 
-The key owner gives the clinics a key that encrypts and the machine one that computes. The machine returns encrypted
-similarities; only the key owner reads them. The three ways to lay out a vector are compared by bytes, keys and error.
+The key owner gives the clinics a key that encrypts and the machine one that computes. The machine
+returns encrypted similarities; only the key owner reads them. The three ways to lay out a vector
+are compared by bytes, keys and error.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ def main() -> None:
     for layout in ("slots", "coefficients", "single"):
         owner = ckks.Context.for_similarity("cosine", dimension=DIMENSION, layout=layout)
 
-        # The clinics: the public key alone. In layout "coefficients" each fills one side of the products.
+        # The clinics: the public key alone. In layout "coefficients" each fills one side of the
+        # products.
         station = ckks.PublicContext.from_bytes(owner.public(encryption=True).to_bytes())
         sent = [
             station.encrypt(first, role="left").to_bytes(),

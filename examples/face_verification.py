@@ -1,10 +1,12 @@
-"""1:1 verification, as with faces: "I am person 17" is accepted if the probe is close enough to the sealed template.
+"""1:1 verification, as with faces: "I am person 17" is accepted if the probe is close enough to the
+sealed template.
 
     python examples/face_verification.py
 
-A face network maps pictures of one person to nearby unit vectors. Here such vectors are drawn instead of computed, so that
-the example runs anywhere: a direction per person, and noise around it for every picture. The server holds sealed templates
-and answers sealed probes; it learns neither a face, nor who was claimed, nor the outcome.
+A face network maps pictures of one person to nearby unit vectors. Here such vectors are drawn
+instead of computed, so that the example runs anywhere: a direction per person, and noise around it
+for every picture. The server holds sealed templates and answers sealed probes; it learns neither a
+face, nor who was claimed, nor the outcome.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""A server in a process of its own, and the key owner in this one: add, query, and look at what the server has.
+"""A server in a process of its own, and the key owner in this one: add, query, and look at what the
+server has.
 
     python examples/http_quickstart.py
 
-The server listens on a free port of this machine, without TLS and tokens; `ciphervec serve --help` has both.
+The server listens on a free port of this machine, without TLS and tokens; `ciphervec serve --help`
+has both.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
-"""1:N identification on real data: whose handwriting sample is this? The 1,797 digits that come with scikit-learn.
+"""1:N identification on real data: whose handwriting sample is this? The 1,797 digits that come
+with scikit-learn.
 
     python examples/identification_digits.py
 
-Two thirds of the digits are sealed, with their labels as encrypted metadata; every other digit is named by its nearest sealed
-neighbours, and the result is compared with scikit-learn's own nearest neighbours in the clear.
+Two thirds of the digits are sealed, with their labels as encrypted metadata; every other digit is
+named by its nearest sealed neighbours, and the result is compared with scikit-learn's own nearest
+neighbours in the clear.
 """
 
 from __future__ import annotations

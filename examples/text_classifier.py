@@ -1,10 +1,12 @@
-"""Is a paragraph about networks or about windows on a screen? A classifier whose halves can be kept apart.
+"""Is a paragraph about networks or about windows on a screen? A classifier whose halves can be kept
+apart.
 
     python examples/text_classifier.py
 
-It learns from the docstrings of Python's standard library. Whole modules are kept out of training, so that it can't win by
-recognising a module's phrases. The client's half turns a text into codes, the server's half is a small table, and what the two
-give together is what the undivided classifier says. Here everything is in the clear.
+It learns from the docstrings of Python's standard library. Whole modules are kept out of training,
+so that it can't win by recognising a module's phrases. The client's half turns a text into codes,
+the server's half is a small table, and what the two give together is what the undivided classifier
+says. Here everything is in the clear.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ UNSEEN = {"network": "http smtplib socketserver wsgiref", "windows": "tkinter"}
 
 
 def labelled(modules: dict[str, str], passages: list[corpus.Passage]) -> tuple[list[str], list[str]]:
-    """The paragraphs of these modules and their labels. A paragraph's own name would give the label away."""
+    """The paragraphs of these modules and their labels. A paragraph's own name would give the label
+    away."""
     label = {module: name for name, listed in modules.items() for module in listed.split()}
     found = [(p.text, label.get(p.name.partition(".")[0])) for p in passages]
     return [text for text, name in found if name], [name for _, name in found if name]

@@ -1,11 +1,13 @@
-"""Two towers: a gallery of faces in a cloud, a camera with a plain probe, and the key owner who says match or no match.
+"""Two towers: a gallery of faces in a cloud, a camera with a plain probe, and the key owner who
+says match or no match.
 
     python examples/two_tower.py
 
-Four programs on this machine, with nothing but HTTP between them. The cloud (`ciphervec serve`) holds vectors that it cannot
-read, and a front that vouches for its answers. An enrolment desk adds people with a writer's card and can read none. The
-key owner runs the decrypt service: the keys, a threshold, a budget of queries. The camera has a token and no key; it learns
-one bit a query. `docs/two-tower.md` says who learns what.
+Four programs on this machine, with nothing but HTTP between them. The cloud (`ciphervec serve`)
+holds vectors that it cannot read, and a front that vouches for its answers. An enrolment desk adds
+people with a writer's card and can read none. The key owner runs the decrypt service: the keys, a
+threshold, a budget of queries. The camera has a token and no key; it learns one bit a query.
+`docs/two-tower.md` says who learns what.
 """
 
 from __future__ import annotations

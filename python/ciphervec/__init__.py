@@ -1,5 +1,5 @@
-"""Search embeddings that stay encrypted: vectors are sealed by their owner and searched by a machine that
-never sees them."""
+"""Search embeddings that stay encrypted: vectors are sealed by their owner and searched by a
+machine that never sees them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`python -m ciphervec` enters, the program runs: for machines where scripts are not on the PATH."""
+"""`python -m ciphervec` enters, the program runs: for machines where scripts are not on the
+PATH."""
 
 from .cli import main
 

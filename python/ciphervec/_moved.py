@@ -1,6 +1,8 @@
-"""Moved modules: a module's path of release 0.1 enters; the module leaves, with a DeprecationWarning. Either side.
+"""Moved modules: a module's path of release 0.1 enters; the module leaves, with a
+DeprecationWarning. Either side.
 
-The old paths keep importing for one minor version. The names that `ciphervec` itself exports have not moved.
+The old paths keep importing for one minor version. The names that `ciphervec` itself exports have
+not moved.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""What went wrong enters as a message; what leaves is an exception the caller can tell apart. Both sides
-raise these.
+"""Errors: what went wrong enters as a message; what leaves is an exception the caller can tell
+apart. Both sides raise these.
 
-Every message says what was expected, what came, and the next step. `CiphervecError` catches them all; each
-class also derives from the built-in exception that a caller who has never heard of ciphervec would catch.
+Every message says what was expected, what came, and the next step. `CiphervecError` catches them
+all; each class also derives from the built-in exception that a caller who has never heard of
+ciphervec would catch.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ class CorruptData(CiphervecError):  # noqa: N818
 
 
 class BoundExceeded(CiphervecError, ArithmeticError):  # noqa: N818
-    """A decrypted number is larger than its ciphertext may hold. It is not shown: that could give the key away."""
+    """A decrypted number is larger than its ciphertext may hold. It is not shown: that could give
+    the key away."""
 
 
 class UnsupportedVersion(CorruptData):
@@ -61,8 +63,8 @@ class PoolExhausted(CiphervecError, ValueError):  # noqa: N818
 
 
 class StorageError(CiphervecError, OSError):
-    """The file system refused: full disk, read-only folder, failed fsync. What was committed before is
-    intact."""
+    """The file system refused: full disk, read-only folder, failed fsync. What was committed before
+    is intact."""
 
     def __str__(self) -> str:
         return str(self.args[0]) if self.args else ""
@@ -73,7 +75,8 @@ class AuthenticationError(CiphervecError, PermissionError):
 
 
 class ServerError(CiphervecError, ConnectionError):
-    """A server could not be reached, is overloaded, or failed. What was committed before is intact."""
+    """A server could not be reached, is overloaded, or failed. What was committed before is
+    intact."""
 
 
 class Conflict(ServerError):  # noqa: N818
@@ -81,17 +84,18 @@ class Conflict(ServerError):  # noqa: N818
 
 
 class CommitUncertain(ServerError):  # noqa: N818
-    """The connection was lost before the server said whether it had committed. All of the change is there, or nothing."""
+    """The connection was lost before the server said whether it had committed. All of the change is
+    there, or nothing."""
 
 
 class RollbackDetected(CiphervecError):  # noqa: N818
-    """A server shows an older state of a collection than it has shown before, or another history. Nothing was taken
-    from it."""
+    """A server shows an older state of a collection than it has shown before, or another history.
+    Nothing was taken from it."""
 
 
 class PinMismatch(CiphervecError):  # noqa: N818
-    """A collection's public parameters are not those that were pinned when it was first used. Nothing was taken from
-    it."""
+    """A collection's public parameters are not those that were pinned when it was first used.
+    Nothing was taken from it."""
 
 
 __all__ = [

@@ -1,7 +1,8 @@
-"""Private lookup: encrypted indices enter at a server with plain tables, encrypted sums of their rows leave for the client.
+"""Private lookup: encrypted indices enter at a server with plain tables, encrypted sums of their
+rows leave for the client.
 
-A `Server` is set up with tables; a `Client` needs nothing but the server's description. Between the two there are only bytes:
-`client.query(indices)`, `server.embed(query)`, `client.decode(answer)`.
+A `Server` is set up with tables; a `Client` needs nothing but the server's description. Between the
+two there are only bytes: `client.query(indices)`, `server.embed(query)`, `client.decode(answer)`.
 """
 
 from __future__ import annotations
@@ -90,14 +91,16 @@ def setup(
 ) -> Server:
     """Prepare tables to be looked up in, at the server.
 
-    `table` is (p, d), (ℓ, p, d) or a Codebook: an index names a row of each of the ℓ tables, whose sum is looked up. With
-    `pooling` "sum" or "mean" the client gets that of a document's rows, up to `limit` of them; with "none" every row.
-    Strategies are "histogram", where rows are pooled, "ive_digits", "ive", "one_hot", "one_hot_digits" and "indicator";
-    docs/lookup.md says when each fits. "auto" takes the one that `explain` calls the cheapest for `batch` tokens at once.
+    `table` is (p, d), (ℓ, p, d) or a Codebook: an index names a row of each of the ℓ tables, whose
+    sum is looked up. With `pooling` "sum" or "mean" the client gets that of a document's rows, up
+    to `limit` of them; with "none" every row. Strategies are "histogram", where rows are pooled,
+    "ive_digits", "ive", "one_hot", "one_hot_digits" and "indicator"; docs/lookup.md says when each
+    fits. "auto" takes the one that `explain` calls the cheapest for `batch` tokens at once.
 
-    `padding` adds a row of zeros to every table, so that padding is zero for a server that goes on computing; a client's own
-    results have it as zero anyway. `precision_bits` is what a looked-up row's error is below its size; in strategy "histogram"
-    `word_bytes`, 4 to 6, are the bytes of an encrypted count, and the bound on the error follows. Raises InvalidInput.
+    `padding` adds a row of zeros to every table, so that padding is zero for a server that goes on
+    computing; a client's own results have it as zero anyway. `precision_bits` is what a looked-up
+    row's error is below its size; in strategy "histogram" `word_bytes`, 4 to 6, are the bytes of an
+    encrypted count, and the bound on the error follows. Raises InvalidInput.
     """
     tables = _tables(table)
     if strategy == "auto":
@@ -123,10 +126,11 @@ def explain(
     precision_bits: int = 14,
     batch: int = 4096,
 ) -> str:
-    """What every strategy would cost on this machine for `batch` tokens at once, and which one "auto" takes, as text.
+    """What every strategy would cost on this machine for `batch` tokens at once, and which one
+    "auto" takes, as text.
 
-    `table` is as for `setup`, or its shape (ℓ, p, d). Times are estimates from a measurement of some milliseconds, made once a
-    process. Raises InvalidInput.
+    `table` is as for `setup`, or its shape (ℓ, p, d). Times are estimates from a measurement of
+    some milliseconds, made once a process. Raises InvalidInput.
     """
     sizes = table if isinstance(table, tuple) else _tables(table).shape
     return _plan(sizes, pooling, limit, padding, precision_bits, batch)[1]
@@ -143,9 +147,11 @@ def _plan(
 
 
 class Server(_Half):
-    """Tables that clients look up in. It learns how many documents or tokens a query has room for, and nothing of them.
+    """Tables that clients look up in. It learns how many documents or tokens a query has room for,
+    and nothing of them.
 
-    It hides its tables from nobody who may ask: as many well-chosen queries as a table has rows give all of them away.
+    It hides its tables from nobody who may ask: as many well-chosen queries as a table has rows
+    give all of them away.
     """
 
     __slots__ = ("_native",)
@@ -161,18 +167,21 @@ class Server(_Half):
         return self._native.description()
 
     def register(self, keys: bytes) -> str:
-        """Keep what a client's `keys()` gave, in strategies that need it, until `forget`. Returns the name of the keys.
+        """Keep what a client's `keys()` gave, in strategies that need it, until `forget`. Returns
+        the name of the keys.
 
         Raises InvalidInput, CorruptData or UnsupportedVersion.
         """
         return self._native.register(_bytes(keys, "keys"))
 
     def forget(self, name: str) -> bool:
-        """Drop the keys of a client that is gone, by the name that `register` gave. Whether there were any."""
+        """Drop the keys of a client that is gone, by the name that `register` gave. Whether there
+        were any."""
         return self._native.forget(str(name))
 
     def embed(self, query: bytes) -> bytes:
-        """The answer to a query. Raises InvalidInput for one of another table, CorruptData or UnsupportedVersion."""
+        """The answer to a query. Raises InvalidInput for one of another table, CorruptData or
+        UnsupportedVersion."""
         return self._native.embed(_bytes(query, "query"))
 
     def to_bytes(self) -> bytes:
@@ -181,7 +190,8 @@ class Server(_Half):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Server:
-        """Raises CorruptData for anything but what `to_bytes` gives, UnsupportedVersion for that of a newer release."""
+        """Raises CorruptData for anything but what `to_bytes` gives, UnsupportedVersion for that of
+        a newer release."""
         return cls(_native.LookupServer.from_bytes(_bytes(data, "data")))
 
 
@@ -191,7 +201,8 @@ class Client(_Half):
     __slots__ = ("_native",)
 
     def __init__(self, native: _native.LookupClient) -> None:
-        """Not for callers: use `Client.generate(description)` or `Client.load(path, passphrase=...)`."""
+        """Not for callers: use `Client.generate(description)` or
+        `Client.load(path, passphrase=...)`."""
         if not isinstance(native, _native.LookupClient):
             raise InvalidInput(
                 "use Client.generate(description) for a new key or Client.load(path, passphrase=...) for a saved one."
@@ -200,7 +211,8 @@ class Client(_Half):
 
     @classmethod
     def generate(cls, description: bytes) -> Client:
-        """A fresh key. Raises CorruptData or UnsupportedVersion for anything but a server's description."""
+        """A fresh key. Raises CorruptData or UnsupportedVersion for anything but a server's
+        description."""
         return cls(_native.LookupClient.generate(_bytes(description, "description")))
 
     @property
@@ -209,7 +221,8 @@ class Client(_Half):
         return self._native.key_id
 
     def keys(self) -> bytes | None:
-        """Evaluation keys for `server.register`, made anew at each call; None where the strategy needs none. Not secret."""
+        """Evaluation keys for `server.register`, made anew at each call; None where the strategy
+        needs none. Not secret."""
         return self._native.keys()
 
     def query(
@@ -217,9 +230,10 @@ class Client(_Half):
     ) -> bytes:
         """Tokens, encrypted.
 
-        `indices` is (tokens, ℓ) integers, or (tokens,) for a single table; `PADDING` in all tables is no token. Where rows are
-        pooled, documents are `offsets[i] : offsets[i + 1]`, or `indices` is (documents, tokens, ℓ) or a list of one array a
-        document. A document without tokens is zero, and must be allowed. Raises InvalidInput: an index that the tables don't
+        `indices` is (tokens, ℓ) integers, or (tokens,) for a single table; `PADDING` in all tables
+        is no token. Where rows are pooled, documents are `offsets[i] : offsets[i + 1]`, or
+        `indices` is (documents, tokens, ℓ) or a list of one array a document. A document without
+        tokens is zero, and must be allowed. Raises InvalidInput: an index that the tables don't
         have, a document over the limit, an empty one.
         """
         tokens, ends = _documents(indices, offsets, self.shape[0], self.pooling)
@@ -231,11 +245,13 @@ class Client(_Half):
         return self._native.query(tokens, ends)
 
     def decode(self, answer: bytes) -> Floats:
-        """(documents, d), or (tokens, d) where nothing is pooled. Raises WrongKey, InvalidInput, CorruptData."""
+        """(documents, d), or (tokens, d) where nothing is pooled. Raises WrongKey, InvalidInput,
+        CorruptData."""
         return self._native.decode(_bytes(answer, "answer"))
 
     def save(self, path: StrPath, passphrase: str | None = None, *, allow_plaintext: bool = False) -> None:
-        """Write key and description to a new file, encrypted under `passphrase`, or in clear if that is asked for.
+        """Write key and description to a new file, encrypted under `passphrase`, or in clear if
+        that is asked for.
 
         Raises InvalidInput or StorageError; an existing file is never overwritten.
         """
@@ -243,7 +259,8 @@ class Client(_Half):
 
     @classmethod
     def load(cls, path: StrPath, passphrase: str | None = None) -> Client:
-        """Read a file that `save` wrote. Raises WrongKey, CorruptData, StorageError, InvalidInput."""
+        """Read a file that `save` wrote. Raises WrongKey, CorruptData, StorageError,
+        InvalidInput."""
         return cls(_native.LookupClient.load(os.fspath(path), passphrase))
 
     def __reduce__(self) -> NoReturn:

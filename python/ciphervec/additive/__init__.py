@@ -1,4 +1,5 @@
-"""Additively homomorphic encryption: numbers and vectors enter encrypted, their sums leave. A module for each scheme."""
+"""Additively homomorphic encryption: numbers and vectors enter encrypted, their sums leave. A
+module for each scheme."""
 
 from __future__ import annotations
 

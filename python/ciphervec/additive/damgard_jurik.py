@@ -35,8 +35,8 @@ _SCHEMES = (
 def generate(bits: int = 3072, s: int = 2, *, insecure: bool = False) -> KeyPair:
     """A fresh pair with a modulus of exactly `bits` and messages modulo n^s, s from 1 to 3.
 
-    3072 bits are 128 bits of security, 2048 are 112; shorter keys are for tests and papers and need `insecure=True`.
-    Raises InvalidInput.
+    3072 bits are 128 bits of security, 2048 are 112; shorter keys are for tests and papers and need
+    `insecure=True`. Raises InvalidInput.
     """
     return KeyPair(_native.AdditiveSecretKey.generate("damgard-jurik", bits, s, insecure=insecure))
 
@@ -44,8 +44,8 @@ def generate(bits: int = 3072, s: int = 2, *, insecure: bool = False) -> KeyPair
 def load(path: StrPath, passphrase: str | None = None, *, insecure: bool = False) -> KeyPair:
     """Read a pair from a file that `save` wrote.
 
-    Raises WrongKey when the passphrase does not open it, CorruptData when the file was altered or is no key file,
-    StorageError when it cannot be read, InvalidInput for the key of another scheme.
+    Raises WrongKey when the passphrase does not open it, CorruptData when the file was altered or
+    is no key file, StorageError when it cannot be read, InvalidInput for the key of another scheme.
     """
     return keys.load(path, passphrase, insecure=insecure, schemes=_SCHEMES)
 

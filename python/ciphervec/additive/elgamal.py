@@ -1,8 +1,9 @@
-"""Exponential ElGamal on ristretto255: ciphertexts of 64 bytes. Small numbers enter encrypted, sums leave.
+"""Exponential ElGamal on ristretto255: ciphertexts of 64 bytes. Small numbers enter encrypted, sums
+leave.
 
-Decryption looks for a discrete logarithm, so integers are below 2^35: declare how many bits your numbers need, as in
-`encrypt(x, bits=10)`. Results up to 2^25 take a tenth of a millisecond, the largest a tenth of a second. Vectors are
-compared in layout "elements" alone.
+Decryption looks for a discrete logarithm, so integers are below 2^35: declare how many bits your
+numbers need, as in `encrypt(x, bits=10)`. Results up to 2^25 take a tenth of a millisecond, the
+largest a tenth of a second. Vectors are compared in layout "elements" alone.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ def generate() -> KeyPair:
 def load(path: StrPath, passphrase: str | None = None) -> KeyPair:
     """Read a pair from a file that `save` wrote.
 
-    Raises WrongKey when the passphrase does not open it, CorruptData when the file was altered or is no key file,
-    StorageError when it cannot be read, InvalidInput for the key of another scheme.
+    Raises WrongKey when the passphrase does not open it, CorruptData when the file was altered or
+    is no key file, StorageError when it cannot be read, InvalidInput for the key of another scheme.
     """
     # Whatever is wrong with the key of another scheme, it is not its length.
     return keys.load(path, passphrase, insecure=True, schemes=_SCHEMES)

@@ -1,7 +1,8 @@
-"""Encrypted numbers: what the public key encrypts, what is computed on without a key, what the key owner decrypts.
+"""Encrypted numbers: what the public key encrypts, what is computed on without a key, what the key
+owner decrypts.
 
-Every array knows a bound on its integers. Operations compute the bound of their result, and one that could not be
-decrypted exactly is refused before anything is computed: never a wrong number.
+Every array knows a bound on its integers. Operations compute the bound of their result, and one
+that could not be decrypted exactly is refused before anything is computed: never a wrong number.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ _MAX_FRACTION = 1 << 16
 
 
 class Numbers(NamedTuple):
-    """What a table of ciphertexts stands for: numbers m · 2^-fraction with |m| <= bound, up to error."""
+    """What a table of ciphertexts stands for: numbers m · 2^-fraction with |m| <= bound, up to
+    error."""
 
     shape: tuple[int, ...]
     fraction: int
@@ -41,8 +43,9 @@ class Numbers(NamedTuple):
 class EncryptedArray:
     """Encrypted integers or fixed-point floats: a scalar, a vector or a matrix.
 
-    Made by `encrypt` of a public key or of the owner's keys. `+`, `-`, `*` take other arrays of the same key
-    (`*` does not), plain numbers and plain arrays; `@` takes a plain vector or matrix. Immutable.
+    Made by `encrypt` of a public key or of the owner's keys. `+`, `-`, `*` take other arrays of the
+    same key (`*` does not), plain numbers and plain arrays; `@` takes a plain vector or matrix.
+    Immutable.
     """
 
     __slots__ = ("_fresh", "_numbers", "_public", "_table")
@@ -80,7 +83,8 @@ class EncryptedArray:
 
     @property
     def error(self) -> float:
-        """The largest difference between a decrypted number and the exact one, beyond float64's own rounding."""
+        """The largest difference between a decrypted number and the exact one, beyond float64's own
+        rounding."""
         return self._numbers.error
 
     def __len__(self) -> int:
@@ -109,8 +113,6 @@ class EncryptedArray:
             table = table.transposed()
         return EncryptedArray(self._public, table, self._numbers._replace(shape=shape), fresh=self._fresh)
 
-    # Arithmetic ----------------------------------------------------------------------------------
-
     def __add__(self, other: Any) -> EncryptedArray:
         if isinstance(other, EncryptedArray):
             return self._add_encrypted(other)
@@ -130,8 +132,8 @@ class EncryptedArray:
         return (-self).__add__(other)
 
     def __mul__(self, other: Any) -> EncryptedArray:
-        """Times plain numbers, one for all or one each. Integers are exact; floats have 53 binary digits where the
-        scheme has room for them."""
+        """Times plain numbers, one for all or one each. Integers are exact; floats have 53 binary
+        digits where the scheme has room for them."""
         if isinstance(other, EncryptedArray):
             raise InvalidInput(
                 "two ciphertexts can't be multiplied under an additively homomorphic scheme; "
@@ -155,8 +157,9 @@ class EncryptedArray:
     def __matmul__(self, other: Any) -> EncryptedArray:
         """The dot product of each row with a plain vector, or with each column of a plain matrix.
 
-        Weights are rounded to 53 binary digits of the largest, fewer where the scheme has less room; `error` says
-        what that costs. For similarities of embeddings, `encrypt_vectors` is far faster.
+        Weights are rounded to 53 binary digits of the largest, fewer where the scheme has less
+        room; `error` says what that costs. For similarities of embeddings, `encrypt_vectors` is far
+        faster.
         """
         if isinstance(other, EncryptedArray):
             raise InvalidInput("the right side of @ must be plain.")
@@ -199,11 +202,10 @@ class EncryptedArray:
         table = self._public._native.rerandomise(self._table)
         return EncryptedArray(self._public, table, self._numbers, fresh=True)
 
-    # Inside --------------------------------------------------------------------------------------
-
     @property
     def _flat(self) -> bool:
-        """Whether all ciphertexts lie in one row; a matrix lies with a column for every row of it."""
+        """Whether all ciphertexts lie in one row; a matrix lies with a column for every row of
+        it."""
         return len(self.shape) < 2
 
     def _size(self) -> float:
@@ -286,13 +288,12 @@ class EncryptedArray:
         numbers = fixed_point.to_floats(np.asarray(arranged), self.fraction_bits)
         return float(numbers) if not shape else np.ascontiguousarray(numbers)
 
-    # Bytes ---------------------------------------------------------------------------------------
-
     def to_bytes(self, *, rerandomise: bool = True) -> bytes:
         """The array for `array_from_bytes` of the public key.
 
         What was computed is re-randomised first, so that nobody can tell how it came about;
-        `rerandomise=False` leaves that out. The shape, the fraction bits, `bits` and `error` are in clear.
+        `rerandomise=False` leaves that out. The shape, the fraction bits, `bits` and `error` are in
+        clear.
         """
         if rerandomise and not self._fresh:
             return self.rerandomise().to_bytes()

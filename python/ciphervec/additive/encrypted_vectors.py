@@ -1,6 +1,8 @@
-"""Encrypted embeddings and their encrypted scores. Rows enter, a server compares them with plain probes, scores leave.
+"""Encrypted embeddings and their encrypted scores. Rows enter, a server compares them with plain
+probes, scores leave.
 
-Only the key owner decrypts. Rows are normalised and rounded on the way in; how finely is the precision.
+Only the key owner decrypts. Rows are normalised and rounded on the way in; how finely is the
+precision.
 """
 
 from __future__ import annotations
@@ -40,11 +42,12 @@ def as_rows(value: Any, metric: str, what: str) -> Doubles:
 
 
 class EncryptedVectors:
-    """A gallery: rows of one dimension under one key. `gallery @ probe` gives encrypted scores. Immutable.
+    """A gallery: rows of one dimension under one key. `gallery @ probe` gives encrypted scores.
+    Immutable.
 
-    Made by `encrypt_vectors`. Whoever holds it and the public key computes scores and learns neither the rows nor
-    the scores; the probe is plain to that machine, so this is not for biometrics on a server that must not see
-    probes.
+    Made by `encrypt_vectors`. Whoever holds it and the public key computes scores and learns
+    neither the rows nor the scores; the probe is plain to that machine, so this is not for
+    biometrics on a server that must not see probes.
     """
 
     __slots__ = ("_inner", "_public")
@@ -100,8 +103,8 @@ class EncryptedVectors:
     def scores(self, probes: Any, *, rerandomise: bool = True) -> EncryptedScores:
         """The encrypted scores of every row with a plain probe, or with each of several.
 
-        Results are re-randomised, so that they show nothing of the probe to the key owner beyond the scores;
-        `rerandomise=False` is for owners who compute for themselves.
+        Results are re-randomised, so that they show nothing of the probe to the key owner beyond
+        the scores; `rerandomise=False` is for owners who compute for themselves.
         """
         flat = np.ndim(probes) == 1
         rows = as_rows(probes, self.metric, "probes")
@@ -128,7 +131,8 @@ class EncryptedVectors:
         )
 
     def to_bytes(self) -> bytes:
-        """The rows for `vectors_from_bytes` of the public key. Norms are not among them: they stay here."""
+        """The rows for `vectors_from_bytes` of the public key. Norms are not among them: they stay
+        here."""
         return self._inner.to_bytes(self._public._native)
 
     def __reduce__(self) -> tuple[Any, tuple[Evaluator, bytes]]:
@@ -142,7 +146,8 @@ class EncryptedVectors:
 
 
 class EncryptedScores:
-    """Encrypted similarities, a row for each probe and a column for each vector. The key owner decrypts them."""
+    """Encrypted similarities, a row for each probe and a column for each vector. The key owner
+    decrypts them."""
 
     __slots__ = ("_flat", "_inner", "_norms", "_probe_norms", "_public")
 
@@ -222,12 +227,14 @@ class EncryptedScores:
 
 
 def read_vectors(public: Evaluator, data: bytes) -> EncryptedVectors:
-    """What `to_bytes` of encrypted vectors wrote. Raises CorruptData, UnsupportedVersion or WrongKey."""
+    """What `to_bytes` of encrypted vectors wrote. Raises CorruptData, UnsupportedVersion or
+    WrongKey."""
     return EncryptedVectors(public, _native.EncryptedVectors.from_bytes(public._native, data))
 
 
 def read_scores(public: Evaluator, data: bytes) -> EncryptedScores:
-    """What `to_bytes` of encrypted scores wrote. Raises CorruptData, UnsupportedVersion or WrongKey."""
+    """What `to_bytes` of encrypted scores wrote. Raises CorruptData, UnsupportedVersion or
+    WrongKey."""
     inner = _native.EncryptedScores.from_bytes(public._native, data)
     return EncryptedScores(public, inner, flat=inner.probes == 1)
 

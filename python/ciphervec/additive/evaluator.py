@@ -1,4 +1,5 @@
-"""Evaluator: a public key's native half enters; what computing on its ciphertexts takes leaves. Without a secret."""
+"""Evaluator: a public key's native half enters; what computing on its ciphertexts takes leaves.
+Without a secret."""
 
 from __future__ import annotations
 
@@ -14,14 +15,16 @@ _DIGITS = 53
 
 
 class Evaluator:
-    """What an encrypted array knows of its key: enough to compute. A `PublicKey` is one that encrypts as well."""
+    """What an encrypted array knows of its key: enough to compute. A `PublicKey` is one that
+    encrypts as well."""
 
     __slots__ = ("_digits", "_fraction", "_native")
 
     def __init__(self, native: _native.AdditivePublicKey) -> None:
         """Not for callers: use a `PublicKey`."""
         self._native = native
-        # Half of a message is for the numbers, half for what is computed of them; a third of a number is its integer.
+        # Half of a message is for the numbers, half for what is computed of them; a third of a
+        # number is its integer.
         room = 2 * self._default_bits // 3
         self._fraction, self._digits = min(_FRACTION, room), min(_DIGITS, room)
 
@@ -50,8 +53,8 @@ class Evaluator:
         return self._native.message_bits
 
     def security(self) -> dict[str, Any]:
-        """What the key rests on: bits of security and the table they are from, the assumption, `post_quantum`, and
-        `insecure` for keys that are for tests and papers only."""
+        """What the key rests on: bits of security and the table they are from, the assumption,
+        `post_quantum`, and `insecure` for keys that are for tests and papers only."""
         return self._native.security()
 
     def to_bytes(self) -> bytes:

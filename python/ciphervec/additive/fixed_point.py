@@ -1,7 +1,8 @@
-"""Numbers enter, integers of one scale leave, and back. Both sides of the additively homomorphic schemes.
+"""Fixed-point numbers: numbers enter, integers of one scale leave, and back. Both sides of the
+additively homomorphic schemes.
 
-A number x is stored as the integer m = x · 2^f, rounded, with one f for a whole array. What travels in clear beside
-a ciphertext is f and a bound on |m|: neither depends on the numbers.
+A number x is stored as the integer m = x · 2^f, rounded, with one f for a whole array. What travels
+in clear beside a ciphertext is f and a bound on |m|: neither depends on the numbers.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ _WHOLE = 2.0**62
 
 
 def as_numbers(value: Any, what: str) -> npt.NDArray[Any]:
-    """An array of int64, of Python ints, or of finite float64, with at most two axes. Raises InvalidInput."""
+    """An array of int64, of Python ints, or of finite float64, with at most two axes. Raises
+    InvalidInput."""
     if isinstance(value, str | bytes | bytearray):
         raise InvalidInput(f"{what} must be a number or an array of numbers, got {type(value).__name__}.")
     if isinstance(value, np.ma.MaskedArray):
@@ -101,7 +103,8 @@ class Factors:
 
 
 def factors(numbers: npt.NDArray[Any], digits: int) -> Factors:
-    """Integers of at most `digits` bits for floats, as few as are exact; integers stay what they are."""
+    """Integers of at most `digits` bits for floats, as few as are exact; integers stay what they
+    are."""
     if numbers.dtype != np.float64:
         return Factors(numbers, 0, 0.0)
     peak = float(np.abs(numbers).max())

@@ -1,5 +1,5 @@
-"""Keys of the additively homomorphic schemes: numbers and vectors enter and leave encrypted. What all the modules
-`paillier`, `damgard_jurik`, `okamoto_uchiyama` and `elgamal` share."""
+"""Keys of the additively homomorphic schemes: numbers and vectors enter and leave encrypted. What
+all the modules `paillier`, `damgard_jurik`, `okamoto_uchiyama` and `elgamal` share."""
 
 from __future__ import annotations
 
@@ -41,22 +41,25 @@ class PublicKey(Evaluator):
     def from_bytes(cls, data: bytes, *, insecure: bool = False) -> PublicKey:
         """A key that was sent, checked as far as that goes without its secret.
 
-        Short keys are refused unless `insecure=True`. Raises CorruptData, UnsupportedVersion or InvalidInput.
+        Short keys are refused unless `insecure=True`. Raises CorruptData, UnsupportedVersion or
+        InvalidInput.
         """
         return cls(_native.AdditivePublicKey.from_bytes(_as_bytes(data), insecure=insecure))
 
     def encrypt(self, x: Any, *, bits: int | None = None, fraction_bits: int | None = None) -> EncryptedArray:
         """Encrypts a number, a vector or a matrix, with a ciphertext for each number.
 
-        Integers are exact. Floats are rounded to multiples of 2^-fraction_bits (64 bits, or as many as the scheme
-        has room for). `bits` bounds the integers that result, |x · 2^fraction_bits| < 2^bits: it is public, half a
-        message unless given, and what is not needed here is room for computing. Raises InvalidInput.
+        Integers are exact. Floats are rounded to multiples of 2^-fraction_bits (64 bits, or as many
+        as the scheme has room for). `bits` bounds the integers that result, |x · 2^fraction_bits| <
+        2^bits: it is public, half a message unless given, and what is not needed here is room for
+        computing. Raises InvalidInput.
         """
         table, numbers = _sealed(self, self._native.encrypt, x, bits, fraction_bits)
         return EncryptedArray(self, table, numbers, fresh=True)
 
     def array_from_bytes(self, data: bytes) -> EncryptedArray:
-        """What `to_bytes` of an encrypted array wrote. Raises CorruptData, UnsupportedVersion or WrongKey."""
+        """What `to_bytes` of an encrypted array wrote. Raises CorruptData, UnsupportedVersion or
+        WrongKey."""
         return read_array(self, _as_bytes(data))
 
     def encrypt_vectors(
@@ -64,22 +67,24 @@ class PublicKey(Evaluator):
     ) -> EncryptedVectors:
         """Encrypts embeddings for similarities with plain probes: an (n, d) array, or one vector.
 
-        `layout`: "elements" has a ciphertext for each coordinate; "lanes" has coordinate i of many rows in one,
-        the smallest and fastest for galleries; "horizontal" has many coordinates of one row in one, for small
-        single embeddings. `precision`: a cosine is off by less than 10^-12 (high, always), 10^-4 (standard, to
-        4.4 standard deviations) or 10^-3 (small, to 7). `error_bound` has what is exceeded with probability below
-        2^-64. Raises InvalidInput.
+        `layout`: "elements" has a ciphertext for each coordinate; "lanes" has coordinate i of many
+        rows in one, the smallest and fastest for galleries; "horizontal" has many coordinates of
+        one row in one, for small single embeddings. `precision`: a cosine is off by less than
+        10^-12 (high, always), 10^-4 (standard, to 4.4 standard deviations) or 10^-3 (small, to 7).
+        `error_bound` has what is exceeded with probability below 2^-64. Raises InvalidInput.
         """
         checked = as_rows(rows, metric, "rows")
         inner = _native.EncryptedVectors.encrypt(self._native, checked, metric, precision, layout)
         return EncryptedVectors(self, inner)
 
     def vectors_from_bytes(self, data: bytes) -> EncryptedVectors:
-        """What `to_bytes` of encrypted vectors wrote. Raises CorruptData, UnsupportedVersion or WrongKey."""
+        """What `to_bytes` of encrypted vectors wrote. Raises CorruptData, UnsupportedVersion or
+        WrongKey."""
         return read_vectors(self, _as_bytes(data))
 
     def scores_from_bytes(self, data: bytes) -> EncryptedScores:
-        """What `to_bytes` of encrypted scores wrote. Raises CorruptData, UnsupportedVersion or WrongKey."""
+        """What `to_bytes` of encrypted scores wrote. Raises CorruptData, UnsupportedVersion or
+        WrongKey."""
         return read_scores(self, _as_bytes(data))
 
     def lanes(self, precision: str = "standard", *, dimension: int = 512, metric: str = "cosine") -> int:
@@ -100,8 +105,8 @@ def _read_public(data: bytes, insecure: bool) -> PublicKey:
 class KeyPair:
     """The key owner's pair: decrypts, and encrypts faster than the public key can.
 
-    Save it with a passphrase; losing it loses the data. It is never printed, can't be pickled, and `public` is what
-    others get.
+    Save it with a passphrase; losing it loses the data. It is never printed, can't be pickled, and
+    `public` is what others get.
     """
 
     __slots__ = ("_native", "_public")
@@ -159,13 +164,14 @@ class KeyPair:
     ) -> Any:
         """The numbers: an int or a float for a scalar, else an array of the encrypted one's shape.
 
-        Scores are the metric's values: cosines, inner products, distances, numbers of differing bits. Inner
-        products and distances need the lengths of the rows and of the probes before they were normalised, which are
-        known where both were encrypted and compared, and are given as `norms` and `probe_norms` elsewhere. Raw
-        scores are for the key owner: who may ask for some hundred of them recovers a vector.
+        Scores are the metric's values: cosines, inner products, distances, numbers of differing
+        bits. Inner products and distances need the lengths of the rows and of the probes before
+        they were normalised, which are known where both were encrypted and compared, and are given
+        as `norms` and `probe_norms` elsewhere. Raw scores are for the key owner: who may ask for
+        some hundred of them recovers a vector.
 
-        Raises WrongKey for another key, and BoundExceeded, without a value, for a number that its ciphertext cannot
-        honestly hold.
+        Raises WrongKey for another key, and BoundExceeded, without a value, for a number that its
+        ciphertext cannot honestly hold.
         """
         if isinstance(sealed, EncryptedScores):
             check_key("the scores", sealed.key_id, self.key_id)
@@ -185,17 +191,18 @@ class KeyPair:
         norms: npt.ArrayLike | None = None,
         probe_norms: npt.ArrayLike | None = None,
     ) -> npt.NDArray[np.bool_]:
-        """Match or no match, all that third parties should get: whether each score is at least `threshold` (cosine,
-        ip) or at most (l2, hamming)."""
+        """Match or no match, all that third parties should get: whether each score is at least
+        `threshold` (cosine, ip) or at most (l2, hamming)."""
         check_key("the scores", scores.key_id, self.key_id)
         return scores._matches(self._native, threshold, norms, probe_norms)
 
     def save(self, path: StrPath, passphrase: str | None = None, *, allow_plaintext: bool = False) -> None:
-        """Write the pair to a new file, readable by its owner only, encrypted under `passphrase` (scrypt, then
-        AEAD).
+        """Write the pair to a new file, readable by its owner only, encrypted under `passphrase`
+        (scrypt, then AEAD).
 
         Without a passphrase the key lies in the file in clear; that must be asked for with
-        `allow_plaintext=True`. An existing file is never overwritten. Raises InvalidInput or StorageError.
+        `allow_plaintext=True`. An existing file is never overwritten. Raises InvalidInput or
+        StorageError.
         """
         self._native.save(os.fspath(path), passphrase, allow_plaintext=allow_plaintext)
 

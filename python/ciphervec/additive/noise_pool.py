@@ -1,8 +1,9 @@
-"""Noise computed ahead for one key of the factoring schemes: counts enter, and encryption that takes microseconds leaves.
-Key owner's side.
+"""Noise pool: noise computed ahead for one key of the factoring schemes: counts enter, and
+encryption that takes microseconds leaves. Key owner's side.
 
-Nearly all the time of an encryption goes into its noise, which does not depend on the message. A pool draws it at
-leisure. Every element is used once: used twice, it would show the difference of two messages.
+Nearly all the time of an encryption goes into its noise, which does not depend on the message. A
+pool draws it at leisure. Every element is used once: used twice, it would show the difference of
+two messages.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ class NoisePool:
         return self._keys.key_id
 
     def fill(self, count: int, *, progress: Progress | None = None) -> None:
-        """Draw `count` elements more; `progress(done, count)` is called on the way. Raises InvalidInput."""
+        """Draw `count` elements more; `progress(done, count)` is called on the way. Raises
+        InvalidInput."""
         count = arrays.count(count, "count")
         for done in range(0, count, _BATCH):
             self._native.fill(min(_BATCH, count - done))
@@ -81,19 +83,21 @@ class NoisePool:
         return EncryptedVectors(self._keys.public, inner)
 
     def save(self, path: StrPath) -> None:
-        """Write the pool to a new file, encrypted under the secret key, and empty it: an element is in one place.
+        """Write the pool to a new file, encrypted under the secret key, and empty it: an element is
+        in one place.
 
-        Don't back such files up; they can be made again, and a copy that is used too shows what was encrypted. Raises
-        StorageError, also when there is such a file already.
+        Don't back such files up; they can be made again, and a copy that is used too shows what was
+        encrypted. Raises StorageError, also when there is such a file already.
         """
         self._native.save(os.fspath(path))
 
     @classmethod
     def claim(cls, path: StrPath, keys: KeyPair) -> NoisePool:
-        """Take a pool out of its file, which is gone then, so that no other process uses the same noise.
+        """Take a pool out of its file, which is gone then, so that no other process uses the same
+        noise.
 
-        Raises StorageError when there is none or another process was faster, WrongKey, CorruptData; the file stays
-        then.
+        Raises StorageError when there is none or another process was faster, WrongKey, CorruptData;
+        the file stays then.
         """
         pool = cls(keys)
         pool._native = _native.NoisePool.claim(os.fspath(path), keys._native)

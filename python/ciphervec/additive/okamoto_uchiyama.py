@@ -1,7 +1,8 @@
-"""Okamoto–Uchiyama: ciphertexts as long as n, messages a third of that. Numbers enter encrypted, sums leave.
+"""Okamoto–Uchiyama: ciphertexts as long as n, messages a third of that. Numbers enter encrypted,
+sums leave.
 
-n = p²q, and `bits` is its length. Decrypting a number of p or more would give p away, so every result is checked
-against its bound before it is released.
+n = p²q, and `bits` is its length. Decrypting a number of p or more would give p away, so every
+result is checked against its bound before it is released.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ _SCHEMES = ("okamoto-uchiyama",)
 def generate(bits: int = 3072, *, noise: str = "full", insecure: bool = False) -> KeyPair:
     """A fresh pair with a modulus n of exactly `bits`.
 
-    `noise` is how long its exponents are: "full", as in the paper, or "short", a third of that and three times as
-    fast. 3072 bits are 128 bits of security, 2048 are 112; shorter keys are for tests and papers and need
-    `insecure=True`. Raises InvalidInput.
+    `noise` is how long its exponents are: "full", as in the paper, or "short", a third of that and
+    three times as fast. 3072 bits are 128 bits of security, 2048 are 112; shorter keys are for
+    tests and papers and need `insecure=True`. Raises InvalidInput.
     """
     return KeyPair(
         _native.AdditiveSecretKey.generate("okamoto-uchiyama", bits, noise=noise, insecure=insecure)
@@ -45,8 +46,8 @@ def generate(bits: int = 3072, *, noise: str = "full", insecure: bool = False) -
 def load(path: StrPath, passphrase: str | None = None, *, insecure: bool = False) -> KeyPair:
     """Read a pair from a file that `save` wrote.
 
-    Raises WrongKey when the passphrase does not open it, CorruptData when the file was altered or is no key file,
-    StorageError when it cannot be read, InvalidInput for the key of another scheme.
+    Raises WrongKey when the passphrase does not open it, CorruptData when the file was altered or
+    is no key file, StorageError when it cannot be read, InvalidInput for the key of another scheme.
     """
     return keys.load(path, passphrase, insecure=insecure, schemes=_SCHEMES)
 

@@ -1,7 +1,8 @@
-"""Paillier: additively homomorphic numbers and vectors of any size. Numbers enter encrypted, sums leave.
+"""Paillier: additively homomorphic numbers and vectors of any size. Numbers enter encrypted, sums
+leave.
 
-Messages are as long as n, ciphertexts twice that. 3072 bits, the default, are 128 bits of security; 2048, which has to
-be asked for, 112.
+Messages are as long as n, ciphertexts twice that. 3072 bits, the default, are 128 bits of security;
+2048, which has to be asked for, 112.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ _SCHEMES = ("paillier",)
 def generate(bits: int = 3072, *, noise: str = "short", insecure: bool = False) -> KeyPair:
     """A fresh pair with a modulus of exactly `bits`.
 
-    `noise` is how ciphertexts are randomised: "short" (Damgård, Jurik and Nielsen: powers of one base by exponents half
-    as long as n; the fastest with the public key), "uniform" (Paillier's scheme 1) or "subgroup" (his scheme 3).
-    Keys below 2048 bits are for tests and papers and need `insecure=True`. Raises InvalidInput.
+    `noise` is how ciphertexts are randomised: "short" (Damgård, Jurik and Nielsen: powers of one
+    base by exponents half as long as n; the fastest with the public key), "uniform" (Paillier's
+    scheme 1) or "subgroup" (his scheme 3). Keys below 2048 bits are for tests and papers and need
+    `insecure=True`. Raises InvalidInput.
     """
     return KeyPair(_native.AdditiveSecretKey.generate("paillier", bits, noise=noise, insecure=insecure))
 
@@ -43,8 +45,8 @@ def generate(bits: int = 3072, *, noise: str = "short", insecure: bool = False) 
 def load(path: StrPath, passphrase: str | None = None, *, insecure: bool = False) -> KeyPair:
     """Read a pair from a file that `save` wrote.
 
-    Raises WrongKey when the passphrase does not open it, CorruptData when the file was altered or is no key file,
-    StorageError when it cannot be read, InvalidInput for the key of another scheme.
+    Raises WrongKey when the passphrase does not open it, CorruptData when the file was altered or
+    is no key file, StorageError when it cannot be read, InvalidInput for the key of another scheme.
     """
     return keys.load(path, passphrase, insecure=insecure, schemes=_SCHEMES)
 

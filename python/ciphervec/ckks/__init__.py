@@ -1,7 +1,8 @@
-"""CKKS: vectors that are both encrypted are compared, added and multiplied. Floats enter encrypted, floats leave.
+"""CKKS: vectors that are both encrypted are compared, added and multiplied. Floats enter encrypted,
+floats leave.
 
-A `Context` is the key owner's: it encrypts and decrypts. `context.public()` is what a server gets: it computes and reads
-nothing. Results are approximate, and say how far they are off.
+A `Context` is the key owner's: it encrypts and decrypts. `context.public()` is what a server gets:
+it computes and reads nothing. Results are approximate, and say how far they are off.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Vectors under CKKS: what a context encrypts, what is computed on without a key, what the key owner decrypts.
+"""Vectors under CKKS: what a context encrypts, what is computed on without a key, what the key
+owner decrypts.
 
-Both operands of every operation may be encrypted. An operation that the parameters, the layout or the keys at hand do not
-serve is refused before anything is computed, with the next thing to do: never a wrong number.
+Both operands of every operation may be encrypted. An operation that the parameters, the layout or
+the keys at hand do not serve is refused before anything is computed, with the next thing to do:
+never a wrong number.
 """
 
 from __future__ import annotations
@@ -57,8 +59,9 @@ def as_interval(interval: Any, precision_bits: Any) -> tuple[float, float, int]:
 class CkksArray:
     """One encrypted vector, many of them, or the encrypted scores that came of them. Immutable.
 
-    Made by `encrypt` of a context. `+`, `-`, `*` work number by number, `@` is `dot`. Every operand may be another array of
-    the same context or plain numbers. Results are for the key owner: they show a plain operand to whoever decrypts.
+    Made by `encrypt` of a context. `+`, `-`, `*` work number by number, `@` is `dot`. Every operand
+    may be another array of the same context or plain numbers. Results are for the key owner: they
+    show a plain operand to whoever decrypts.
     """
 
     __slots__ = ("_context", "_inner")
@@ -82,7 +85,8 @@ class CkksArray:
 
     @property
     def role(self) -> str:
-        """Which sides of a product it can stand on in layout "coefficients": left, right or both."""
+        """Which sides of a product it can stand on in layout "coefficients": left, right or
+        both."""
         return self._inner.role
 
     @property
@@ -102,7 +106,8 @@ class CkksArray:
 
     @property
     def capacity(self) -> int:
-        """How many vectors share a ciphertext, or as many ciphertexts as one takes in layout "single"."""
+        """How many vectors share a ciphertext, or as many ciphertexts as one takes in layout
+        "single"."""
         return self._inner.capacity
 
     @property
@@ -124,8 +129,6 @@ class CkksArray:
         if not self.shape:
             raise TypeError("an encrypted scalar has no length")
         return self.shape[0]
-
-    # Arithmetic ----------------------------------------------------------------------------------
 
     def __add__(self, other: Any) -> CkksArray:
         return self._combined("add", other)
@@ -151,10 +154,9 @@ class CkksArray:
         """`dot`."""
         return self.dot(other)
 
-    # Similarities --------------------------------------------------------------------------------
-
     def dot(self, other: Any) -> CkksArray:
-        """The dot product of each vector with the one beside it in `other`, or with a single one. Costs a level."""
+        """The dot product of each vector with the one beside it in `other`, or with a single one.
+        Costs a level."""
         return self._combined("dot", other)
 
     def cosine(
@@ -162,9 +164,10 @@ class CkksArray:
     ) -> CkksArray:
         """The cosine of vectors that were encrypted with `normalise=True`. Costs a level.
 
-        With `lengths=(low, high)` vectors may have any length from `low` to `high` and are normalised while encrypted, to
-        `precision_bits`; outside of the interval the result means nothing. `ckks.depth_for` says how many levels that takes.
-        A plain `other` may have any length. Raises InvalidInput, for encrypted vectors that were not normalised too.
+        With `lengths=(low, high)` vectors may have any length from `low` to `high` and are
+        normalised while encrypted, to `precision_bits`; outside of the interval the result means
+        nothing. `ckks.depth_for` says how many levels that takes. A plain `other` may have any
+        length. Raises InvalidInput, for encrypted vectors that were not normalised too.
         """
         return self._combined("cosine", other, lengths, precision_bits)
 
@@ -175,10 +178,12 @@ class CkksArray:
     def distance(
         self, other: Any, *, within: tuple[float, float] | None = None, precision_bits: int = 16
     ) -> CkksArray:
-        """The Euclidean distance: the squared one, of which the key owner takes the root while decrypting.
+        """The Euclidean distance: the squared one, of which the key owner takes the root while
+        decrypting.
 
-        With `within=(low, high)`, an interval that the distance lies in, the root is taken while it is encrypted, so that
-        the distance can be computed on; outside of it the result means nothing.
+        With `within=(low, high)`, an interval that the distance lies in, the root is taken while it
+        is encrypted, so that the distance can be computed on; outside of it the result means
+        nothing.
         """
         return self._combined("distance", other, within, precision_bits)
 
@@ -187,10 +192,9 @@ class CkksArray:
         return self._made(self._server.sum(self._inner))
 
     def rotate(self, k: int) -> CkksArray:
-        """A vector turned left by k places; in layout "slots", with a dimension that is a power of two."""
+        """A vector turned left by k places; in layout "slots", with a dimension that is a power of
+        two."""
         return self._made(self._server.rotate(self._inner, int(k)))
-
-    # Inside --------------------------------------------------------------------------------------
 
     @property
     def _server(self) -> _native.CkksServer:
@@ -229,10 +233,9 @@ class CkksArray:
             return np.ascontiguousarray(rows.T), True
         return rows, batch
 
-    # Bytes ---------------------------------------------------------------------------------------
-
     def to_bytes(self) -> bytes:
-        """The array for `array_from_bytes` of the context, or of the public one. Shape and layout are in clear."""
+        """The array for `array_from_bytes` of the context, or of the public one. Shape and layout
+        are in clear."""
         return self._inner.to_bytes()
 
     def __reduce__(self) -> NoReturn:

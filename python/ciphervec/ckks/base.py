@@ -1,4 +1,5 @@
-"""What both contexts of CKKS are: a native server's parameters and keys enter; sizes, security and plans leave. No secret."""
+"""Base context of CKKS: what both contexts of CKKS are: a native server's parameters and keys
+enter; sizes, security and plans leave. No secret."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ import ciphervec._native as _native
 
 
 class BaseContext:
-    """What the owner's and the server's context share: sizes, security, reading arrays, what they are for."""
+    """What the owner's and the server's context share: sizes, security, reading arrays, what they
+    are for."""
 
     __slots__ = ("_server",)
     _server: _native.CkksServer
@@ -47,12 +49,14 @@ class BaseContext:
 
     @property
     def error_bound(self) -> float | None:
-        """What the error of the planned result, before any root, stays within (six standard deviations)."""
+        """What the error of the planned result, before any root, stays within (six standard
+        deviations)."""
         purpose = self._server.purpose
         return purpose[3] if purpose else None
 
     def key_sizes(self) -> dict[str, int]:
-        """Bytes of the evaluation keys that a server gets: relinearisation, rotations, and the sum."""
+        """Bytes of the evaluation keys that a server gets: relinearisation, rotations, and the
+        sum."""
         relinearise, rotations = self._server.key_bytes()
         return {"relinearise": relinearise, "rotations": rotations, "total": relinearise + rotations}
 
@@ -67,7 +71,8 @@ class BaseContext:
     def _options(
         self, layout: str | None, role: str, spread: str, normalise: bool | None
     ) -> tuple[tuple[str, str, str], bool, float | None]:
-        """How `encrypt` lays out rows: what it was told, or else what the parameters were chosen for."""
+        """How `encrypt` lays out rows: what it was told, or else what the parameters were chosen
+        for."""
         purpose = self._server.purpose
         scaled = (purpose is not None and purpose[0] == "cosine") if normalise is None else bool(normalise)
         magnitude = purpose[2] if purpose and not scaled else None

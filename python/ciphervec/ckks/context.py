@@ -1,4 +1,5 @@
-"""Contexts of CKKS: vectors enter and leave encrypted, at the key owner's; encrypted ones are computed on, at a server's."""
+"""Contexts of CKKS: vectors enter and leave encrypted, at the key owner's; encrypted ones are
+computed on, at a server's."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ class PublicContext(BaseContext):
         return CkksArray(self, inner)
 
     def array_from_bytes(self, data: bytes) -> CkksArray:
-        """What `to_bytes` of an array wrote. Raises CorruptData, UnsupportedVersion, WrongKey or InvalidInput."""
+        """What `to_bytes` of an array wrote. Raises CorruptData, UnsupportedVersion, WrongKey or
+        InvalidInput."""
         return CkksArray(self, self._server.array_from_bytes(_as_bytes(data)))
 
     def to_bytes(self) -> bytes:
@@ -68,7 +70,8 @@ class PublicContext(BaseContext):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> PublicContext:
-        """What `to_bytes` wrote. Raises CorruptData, UnsupportedVersion, WrongKey or InvalidInput."""
+        """What `to_bytes` wrote. Raises CorruptData, UnsupportedVersion, WrongKey or
+        InvalidInput."""
         data = _as_bytes(data)
         if len(data) < _HEAD.size:
             raise CorruptData(f"a context has at least {_HEAD.size} bytes, got {len(data)}. It is truncated.")
@@ -99,8 +102,8 @@ class PublicContext(BaseContext):
 class Context(BaseContext):
     """The key owner's context: a secret key and parameters. Encrypts, computes and decrypts.
 
-    Save it with a passphrase; losing it loses the data. It is never printed, can't be pickled, and `public()` is what others
-    get.
+    Save it with a passphrase; losing it loses the data. It is never printed, can't be pickled, and
+    `public()` is what others get.
     """
 
     __slots__ = ("_owner",)
@@ -126,9 +129,10 @@ class Context(BaseContext):
     ) -> Context:
         """Parameters and keys for one similarity and nothing else: the smallest that serve.
 
-        `operation`: "dot", "cosine", "squared_distance" or "distance". `magnitude` bounds the coordinates (cosines need
-        none). A result is off by less than 2^-precision_bits of the largest possible one. `plain=True` when one of the two
-        vectors is plain on the server. `quantum=True` takes the table's row for quantum attacks. Raises InvalidInput.
+        `operation`: "dot", "cosine", "squared_distance" or "distance". `magnitude` bounds the
+        coordinates (cosines need none). A result is off by less than 2^-precision_bits of the
+        largest possible one. `plain=True` when one of the two vectors is plain on the server.
+        `quantum=True` takes the table's row for quantum attacks. Raises InvalidInput.
         """
         owner = _native.CkksOwner.for_similarity(
             operation,
@@ -152,11 +156,13 @@ class Context(BaseContext):
         sums: int = 0,
         quantum: bool = False,
     ) -> Context:
-        """The smallest parameters for `depth` products in a row, with results of size 1 right to `precision_bits`.
+        """The smallest parameters for `depth` products in a row, with results of size 1 right to
+        `precision_bits`.
 
-        There is a key for products. Keys for rotations are made as asked for: `rotations` for `rotate`, and `sums=d` for
-        dot products and sums of d-dimensional vectors in layout "slots". `ring`: "real" has N slots, and layouts "slots" and
-        "single"; "standard" has N/2, and every layout. Raises InvalidInput.
+        There is a key for products. Keys for rotations are made as asked for: `rotations` for
+        `rotate`, and `sums=d` for dot products and sums of d-dimensional vectors in layout "slots".
+        `ring`: "real" has N slots, and layouts "slots" and "single"; "standard" has N/2, and every
+        layout. Raises InvalidInput.
         """
         owner = _native.CkksOwner.for_depth(
             _whole(depth, "depth"),
@@ -184,7 +190,8 @@ class Context(BaseContext):
         sums: int = 0,
         quantum: bool = False,
     ) -> Context:
-        """Parameters of one's own: log2 of the degree, bits of the primes, levels, digits of key switching.
+        """Parameters of one's own: log2 of the degree, bits of the primes, levels, digits of key
+        switching.
 
         Checked against the security table as all are. Raises InvalidInput.
         """
@@ -207,7 +214,8 @@ class Context(BaseContext):
         return cls(owner)
 
     def public(self, *, encryption: bool = False) -> PublicContext:
-        """What a server gets: parameters and evaluation keys; with `encryption=True` a public key too."""
+        """What a server gets: parameters and evaluation keys; with `encryption=True` a public key
+        too."""
         return PublicContext(self._server, self._owner.public_key() if encryption else None)
 
     def encrypt(
@@ -221,11 +229,12 @@ class Context(BaseContext):
     ) -> CkksArray:
         """Encrypts a vector or an (n, d) array of them.
 
-        `layout`: "slots" computes everything and needs keys for rotations; "coefficients" takes dot products and distances
-        without any key; "single" has a ciphertext for each coordinate, whose slots are the vectors. In layout
-        "coefficients" `role` "left" or "right" says on which side of a product the vectors stand, at half the size of
-        "both"; `spread="gallery"` packs as many as fit, to be compared with single vectors. `normalise` scales vectors to
-        length 1 first; contexts for cosines do unless told otherwise. Raises InvalidInput.
+        `layout`: "slots" computes everything and needs keys for rotations; "coefficients" takes dot
+        products and distances without any key; "single" has a ciphertext for each coordinate, whose
+        slots are the vectors. In layout "coefficients" `role` "left" or "right" says on which side
+        of a product the vectors stand, at half the size of "both"; `spread="gallery"` packs as many
+        as fit, to be compared with single vectors. `normalise` scales vectors to length 1 first;
+        contexts for cosines do unless told otherwise. Raises InvalidInput.
         """
         rows, batch = as_rows(x, "what is encrypted")
         names, scaled, magnitude = self._options(layout, role, spread, normalise)
@@ -233,13 +242,15 @@ class Context(BaseContext):
         return CkksArray(self, inner)
 
     def array_from_bytes(self, data: bytes) -> CkksArray:
-        """What `to_bytes` of an array wrote. Raises CorruptData, UnsupportedVersion, WrongKey or InvalidInput."""
+        """What `to_bytes` of an array wrote. Raises CorruptData, UnsupportedVersion, WrongKey or
+        InvalidInput."""
         return CkksArray(self, self._server.array_from_bytes(_as_bytes(data)))
 
     def decrypt(self, array: CkksArray) -> Any:
         """The numbers: a float for a scalar, else an array of the encrypted one's shape.
 
-        For the key owner: who sees many of these exact results learns the key from their errors. Raises WrongKey.
+        For the key owner: who sees many of these exact results learns the key from their errors.
+        Raises WrongKey.
         """
         if not isinstance(array, CkksArray):
             raise InvalidInput(f"decrypt takes an encrypted array, got {type(array).__name__}.")
@@ -251,11 +262,13 @@ class Context(BaseContext):
         return _shaped(self._owner.decrypt(array._inner), array.shape)
 
     def publish(self, array: CkksArray, *, uses: int = 1024, statistical_bits: int = 30) -> Any:
-        """As `decrypt`, for others to see: flooded with noise that hides the exact error, and rounded.
+        """As `decrypt`, for others to see: flooded with noise that hides the exact error, and
+        rounded.
 
-        A key publishes `uses` ciphertexts in its life, counted; together they give away less than 2^-statistical_bits. Save
-        the context again afterwards. In layouts "slots" and "single". Raises InvalidInput, where the noise would drown the
-        numbers too, WrongKey, or PoolExhausted when the key has no use left.
+        A key publishes `uses` ciphertexts in its life, counted; together they give away less than
+        2^-statistical_bits. Save the context again afterwards. In layouts "slots" and "single".
+        Raises InvalidInput, where the noise would drown the numbers too, WrongKey, or PoolExhausted
+        when the key has no use left.
         """
         if not isinstance(array, CkksArray):
             raise InvalidInput(f"publish takes an encrypted array, got {type(array).__name__}.")
@@ -263,11 +276,12 @@ class Context(BaseContext):
         return _shaped(self._owner.publish(array._inner, uses, bits), array.shape)
 
     def save(self, path: StrPath, passphrase: str | None = None, *, allow_plaintext: bool = False) -> None:
-        """Write the context, secret key included, to a new file, readable by its owner only, encrypted under
-        `passphrase` (scrypt, then AEAD).
+        """Write the context, secret key included, to a new file, readable by its owner only,
+        encrypted under `passphrase` (scrypt, then AEAD).
 
-        Without a passphrase the key lies in the file in clear; that must be asked for with `allow_plaintext=True`. An
-        existing file is never overwritten. Raises InvalidInput or StorageError.
+        Without a passphrase the key lies in the file in clear; that must be asked for with
+        `allow_plaintext=True`. An existing file is never overwritten. Raises InvalidInput or
+        StorageError.
         """
         self._owner.save(os.fspath(path), passphrase, allow_plaintext=allow_plaintext)
 
@@ -275,8 +289,8 @@ class Context(BaseContext):
     def load(cls, path: StrPath, passphrase: str | None = None) -> Context:
         """Read what `save` wrote. Evaluation keys are made anew.
 
-        Raises WrongKey when the passphrase does not open it, CorruptData when the file was altered or is no such file,
-        StorageError when it cannot be read.
+        Raises WrongKey when the passphrase does not open it, CorruptData when the file was altered
+        or is no such file, StorageError when it cannot be read.
         """
         return cls(_native.CkksOwner.load(os.fspath(path), passphrase))
 
@@ -300,7 +314,8 @@ class Context(BaseContext):
 def depth_for(
     operation: str, *, lengths: tuple[float, float], precision_bits: int = 16, batch: bool = False
 ) -> int:
-    """How many levels `cosine(..., lengths=...)` or `distance(..., within=...)` takes: the depth of a context for it.
+    """How many levels `cosine(..., lengths=...)` or `distance(..., within=...)` takes: the depth of
+    a context for it.
 
     `batch=True` where several vectors share a ciphertext in layout "slots". Raises InvalidInput.
     """

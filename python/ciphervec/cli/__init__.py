@@ -1,4 +1,5 @@
-"""Command lines enter; tables or JSON and an exit code leave. Runs on the key owner's side, but for `verify` and `info`."""
+"""Command line: command lines enter; tables or JSON and an exit code leave. Runs on the key owner's
+side, but for `verify` and `info`."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ COMMANDS = {
 
 
 class Commands(TyperGroup):
-    """Imports a command's module when it is asked for, so that `serve` does not wait for the benches."""
+    """Imports a command's module when it is asked for, so that `serve` does not wait for the
+    benches."""
 
     # Of click's types there are two, its own and the copy that newer versions of typer bring.
     def list_commands(self, ctx: Any) -> list[str]:

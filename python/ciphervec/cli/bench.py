@@ -1,4 +1,5 @@
-"""A size enters; measured tables, files and a plot leave. The bench plays owner and server in one process."""
+"""Commands `bench`: a size enters; measured tables, files and a plot leave. The bench plays owner
+and server in one process."""
 
 from __future__ import annotations
 
@@ -66,7 +67,8 @@ def search(
 ) -> None:
     """Search time of every mode against faiss-cpu's flat index on the same vectors.
 
-    Random unit vectors; truth in float64. Ours and the peers take turns, so that a machine that drifts drifts for all.
+    Random unit vectors; truth in float64. Ours and the peers take turns, so that a machine that
+    drifts drifts for all.
 
     **Examples**
 
@@ -157,10 +159,12 @@ def paillier(
     markdown_file: MarkdownFile = None,
     plot_file: PlotFile = None,
 ) -> None:
-    """Similarities under Paillier, Damgård–Jurik, Okamoto–Uchiyama or ElGamal, beside LightPHE and phe.
+    """Similarities under Paillier, Damgård–Jurik, Okamoto–Uchiyama or ElGamal, beside LightPHE and
+    phe.
 
-    One thread, random unit vectors, truth in float64. Ours and the peers take turns. Peers whose scheme's name starts a
-    record's `scheme` ("lightphe paillier") are their own figures; all other records are ours, one for each peer.
+    One thread, random unit vectors, truth in float64. Ours and the peers take turns. Peers whose
+    scheme's name starts a record's `scheme` ("lightphe paillier") are their own figures; all other
+    records are ours, one for each peer.
 
     **Examples**
 
@@ -225,9 +229,9 @@ def ckks(
 ) -> None:
     """CKKS operation by operation: milliseconds and the error of every result.
 
-    One thread, timed inside the native module, at the highest level and at level 3. Sizes that are over the security
-    table's limit at their degree are refused, and the largest that fits is measured in their place. Records whose `op`
-    starts with a peer's name are its own.
+    One thread, timed inside the native module, at the highest level and at level 3. Sizes that are
+    over the security table's limit at their degree are refused, and the largest that fits is
+    measured in their place. Records whose `op` starts with a peer's name are its own.
 
     **Examples**
 
@@ -310,7 +314,8 @@ def show(records: list[Record]) -> None:
 
 
 def variants(modes: str) -> tuple[tuple[str, str], ...]:
-    """'sealed,sealed-index:small' to (mode, precision) pairs. Raises InvalidInput naming the known ones."""
+    """'sealed,sealed-index:small' to (mode, precision) pairs. Raises InvalidInput naming the known
+    ones."""
     if not modes:
         return tuple(VARIANTS)
     chosen = []

@@ -1,4 +1,5 @@
-"""The command line of `bench faults`. Turns, samples or minutes enter; what broke, or that nothing did, leaves."""
+"""Commands `bench faults`: turns, samples or minutes enter; what broke, or that nothing did,
+leaves."""
 
 from __future__ import annotations
 
@@ -35,9 +36,11 @@ def kill_loop(
     folder: Folder = None,
     json_file: JsonFile = None,
 ) -> None:
-    """`kill -9` in the middle of commits, again and again, against a ledger of what was acknowledged.
+    """`kill -9` in the middle of commits, again and again, against a ledger of what was
+    acknowledged.
 
-    Nothing acknowledged may be lost, nothing may appear that was never written, and a batch is there whole or not at all.
+    Nothing acknowledged may be lost, nothing may appear that was never written, and a batch is
+    there whole or not at all.
 
     **Example**
 
@@ -83,7 +86,8 @@ def full_disk(
     megabytes: Annotated[int, typer.Option(help="Of the file system that is filled.")] = 24,
     json_file: JsonFile = None,
 ) -> None:
-    """A file system that runs full: a clean refusal, answers meanwhile, and recovery without repair.
+    """A file system that runs full: a clean refusal, answers meanwhile, and recovery without
+    repair.
 
     Needs Linux with `unshare` and `nsenter`.
 

@@ -1,4 +1,4 @@
-"""The command line of `bench lookup`. Options enter; a table, files and a plot leave."""
+"""Command `bench lookup`: options enter; a table, files and a plot leave."""
 
 from __future__ import annotations
 
@@ -39,9 +39,11 @@ def bench_lookup(
     markdown_file: MarkdownFile = None,
     plot_file: PlotFile = None,
 ) -> None:
-    """Private lookup of full batches: milliseconds a token, bytes, depth and error of every strategy.
+    """Private lookup of full batches: milliseconds a token, bytes, depth and error of every
+    strategy.
 
-    Random tables; times do not depend on what is in them. The server's halves only, timed inside the native module.
+    Random tables; times do not depend on what is in them. The server's halves only, timed inside
+    the native module.
 
     **Examples**
 

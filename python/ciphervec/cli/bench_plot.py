@@ -1,4 +1,5 @@
-"""The command line of `bench plot`. JSON files that a bench or a study wrote enter; a picture of each leaves."""
+"""Command `bench plot`: JSON files that a bench or a study wrote enter; a picture of each
+leaves."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from .terminal import aside, command, screen
 Record = dict[str, Any]
 Plot = Callable[[Sequence[Record], Path], None]
 
-# By the keys that a record of such a file has: which command wrote it, and what draws it. The first that fits.
+# By the keys that a record of such a file has: which command wrote it, and what draws it. The first
+# that fits.
 KINDS: dict[str, tuple[frozenset[str], Plot]] = {
     "bench search": (frozenset({"recall_at_10"}), report.plot),
     "bench paillier": (frozenset({"peer_ms", "abs_error"}), additive_report.plot),
@@ -43,8 +45,8 @@ def bench_plot(
 ) -> None:
     """Draw the pictures of runs that are over, and nothing is measured again.
 
-    Every command that measures draws the same with --plot while it is at it. A file of sentences only, such as that of `bench
-    faults kill`, has no picture and is passed over.
+    Every command that measures draws the same with --plot while it is at it. A file of sentences
+    only, such as that of `bench faults kill`, has no picture and is passed over.
 
     **Examples**
 

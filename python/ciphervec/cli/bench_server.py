@@ -1,4 +1,4 @@
-"""The command line of `bench server`. Options enter; a table, files and a plot leave."""
+"""Command `bench server`: options enter; a table, files and a plot leave."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def bench_server(
 ) -> None:
     """A server under load: queries and ingest by concurrent clients, then a restart.
 
-    Starts `ciphervec serve` on a free port of loopback and measures it in turns with the same scan in one process. Needs about
-    three times the vectors' sealed size in memory.
+    Starts `ciphervec serve` on a free port of loopback and measures it in turns with the same scan
+    in one process. Needs about three times the vectors' sealed size in memory.
 
     **Examples**
 

@@ -1,4 +1,5 @@
-"""Labelled texts enter; how encrypted classification of them did leaves. Plays trainer, client and server in one process."""
+"""Command `bench text`: labelled texts enter; how encrypted classification of them did leaves.
+Plays trainer, client and server in one process."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ def bench_text(
     json_file: JsonFile = None,
     csv_file: CsvFile = None,
 ) -> None:
-    """Encrypted text classification: the server's time and the query's bytes a document, labels against the plain ones.
+    """Encrypted text classification: the server's time and the query's bytes a document, labels
+    against the plain ones.
 
     **Examples**
 

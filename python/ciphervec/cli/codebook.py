@@ -1,4 +1,5 @@
-"""An embedding matrix enters; a codebook file and a table of what it lost leave. Runs where the matrix is; no key."""
+"""Commands `codebook`: an embedding matrix enters; a codebook file and a table of what it lost
+leave. Runs where the matrix is; no key."""
 
 from __future__ import annotations
 
@@ -65,8 +66,8 @@ def train(
 ) -> None:
     """Compress a matrix into tables and codes, and say what it lost.
 
-    A row of the matrix becomes one code a table. For private lookup the client keeps the codes and encrypts them; the server
-    keeps the tables only.
+    A row of the matrix becomes one code a table. For private lookup the client keeps the codes and
+    encrypts them; the server keeps the tables only.
 
     **Examples**
 

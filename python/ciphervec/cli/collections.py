@@ -1,4 +1,5 @@
-"""Folders or servers, files of vectors and questions enter; sealed collections and ranked hits leave. The key owner's side."""
+"""Commands on collections: folders or servers, files of vectors and questions enter; sealed
+collections and ranked hits leave. The key owner's side."""
 
 from __future__ import annotations
 
@@ -109,8 +110,8 @@ def add(
 ) -> None:
     """Seal the vectors of a file and store them, all or none.
 
-    Columns other than the vector, `id` and `document` become metadata, which is stored encrypted. Without ids the rows
-    are numbered on from the highest number there.
+    Columns other than the vector, `id` and `document` become metadata, which is stored encrypted.
+    Without ids the rows are numbered on from the highest number there.
 
     **Examples**
 
@@ -171,8 +172,9 @@ def query(
 ) -> None:
     """Find the rows closest to each query vector.
 
-    Distances: 1 − cosine, 1 − inner product, squared Euclidean, or differing bits. Lower is closer. From a server come ids
-    and distances; `--documents` fetches documents and metadata too, which shows it which segments the hits are in.
+    Distances: 1 − cosine, 1 − inner product, squared Euclidean, or differing bits. Lower is closer.
+    From a server come ids and distances; `--documents` fetches documents and metadata too, which
+    shows it which segments the hits are in.
 
     **Examples**
 

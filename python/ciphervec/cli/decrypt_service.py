@@ -1,4 +1,5 @@
-"""Key files, folders and names enter; a running decrypt service, and who may ask it, leave. The key owner's side."""
+"""Commands `decrypt-service`: key files, folders and names enter; a running decrypt service, and
+who may ask it, leave. The key owner's side."""
 
 from __future__ import annotations
 

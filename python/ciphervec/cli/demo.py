@@ -1,4 +1,5 @@
-"""Nothing enters but the standard library's own docstrings; an encrypted search of them leaves. Plays both sides."""
+"""Command `demo`: nothing enters but the standard library's own docstrings; an encrypted search of
+them leaves. Plays both sides."""
 
 from __future__ import annotations
 
@@ -28,8 +29,9 @@ def demo(
 ) -> None:
     """Search the docstrings of Python's standard library, encrypted, in every trust mode.
 
-    Some ten thousand real passages are embedded, sealed, saved in a folder, opened again and searched. The hits stand
-    beside the plaintext ranking; then come what the server saw, the bytes, the times, and how to do the same yourself.
+    Some ten thousand real passages are embedded, sealed, saved in a folder, opened again and
+    searched. The hits stand beside the plaintext ranking; then come what the server saw, the bytes,
+    the times, and how to do the same yourself.
 
     **Examples**
 

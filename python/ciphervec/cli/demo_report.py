@@ -1,4 +1,5 @@
-"""What the demo found enters; tables a person reads leave, in colour or on a dumb terminal."""
+"""Demo's report: what the demo found enters; tables a person reads leave, in colour or on a dumb
+terminal."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ def answers(
     plain: PlainRun,
     runs: Sequence[ModeRun],
 ) -> None:
-    """A block a question: the plaintext ranking, and every mode's score for the hit at the same rank."""
+    """A block a question: the plaintext ranking, and every mode's score for the hit at the same
+    rank."""
     columns = ["plain", *(run.mode for run in runs)]
     widths = [max(len(name), 6) + 2 for name in columns]
     room = max(SHORTEST_NAME, min(console.width, 110) - 4 - sum(widths))
@@ -49,7 +51,8 @@ def answers(
 
 
 def cell(run: ModeRun, question: int, rank: int, want: int, width: int) -> Text:
-    """A score in green where the hit is the plaintext one, else the row that came instead, in red."""
+    """A score in green where the hit is the plaintext one, else the row that came instead, in
+    red."""
     hit = run.answers[question][rank]
     if hit.row == want:
         return Text(f"{hit.score:>{width}.4f}", style="green")

@@ -1,4 +1,5 @@
-"""Key files enter; a collection under new keys, or a key file destroyed, leaves. The key owner's side."""
+"""Commands `keys`: key files enter; a collection under new keys, or a key file destroyed, leaves.
+The key owner's side."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ def rotate(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Seal a collection again under new keys. Interrupted, the same command goes on where it stopped.
+    """Seal a collection again under new keys. Interrupted, the same command goes on where it
+    stopped.
 
     **Examples**
 
@@ -80,7 +82,8 @@ def shred_file(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Destroy a key file: overwritten, then removed. What is sealed under it is lost for good, unless there is a copy.
+    """Destroy a key file: overwritten, then removed. What is sealed under it is lost for good,
+    unless there is a copy.
 
     **Examples**
 

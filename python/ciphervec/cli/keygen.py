@@ -1,4 +1,5 @@
-"""A path and a passphrase enter; a key file leaves. The key owner's side, and the only command that makes a secret."""
+"""Command `keygen`: a path and a passphrase enter; a key file leaves. The key owner's side, and the
+only command that makes a secret."""
 
 from __future__ import annotations
 
@@ -62,7 +63,8 @@ def keygen(
 ) -> None:
     """Make a secret key.
 
-    Everything you add is sealed under it. Keep a copy: without it the data is gone, and nobody can get it back.
+    Everything you add is sealed under it. Keep a copy: without it the data is gone, and nobody can
+    get it back.
 
     **Examples**
 

@@ -1,4 +1,5 @@
-"""Steps and options enter, a bar and checked settings leave. Shared by the commands that measure."""
+"""Measurements' options: steps and options enter, a bar and checked settings leave. Shared by the
+commands that measure."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ PlotFile = Annotated[Path | None, typer.Option("--plot", help="Write a PNG here.
 def watching(total: int) -> Iterator[tuple[Callable[[str], None], Callable[[], None]]]:
     """Yields what to call with a message, and what to call after a step.
 
-    Where there is no terminal, a line for each thing that is new: a message up to its count in brackets.
+    Where there is no terminal, a line for each thing that is new: a message up to its count in
+    brackets.
     """
     if not aside.is_terminal:
         told: set[str] = set()
@@ -76,7 +78,8 @@ def each_of(value: str, known: tuple[str, ...], option: str) -> tuple[str, ...]:
 
 
 def whole_numbers(text: str, least: int, option: str, example: str) -> tuple[int, ...]:
-    """'128,512' to (128, 512), none twice. Raises InvalidInput for what is no number, too small, or nothing."""
+    """'128,512' to (128, 512), none twice. Raises InvalidInput for what is no number, too small, or
+    nothing."""
     try:
         found = tuple(dict.fromkeys(int(part) for part in text.split(",") if part.strip()))
     except ValueError:

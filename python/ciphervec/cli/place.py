@@ -1,4 +1,5 @@
-"""A folder or a server's URL enters, with a token from a file; a client of either leaves. For commands on collections."""
+"""Places: a folder or a server's URL enters, with a token from a file; a client of either leaves.
+For commands on collections."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ class Access:
     insecure: bool = False
 
     def token(self) -> str | None:
-        """From the file; None leaves it to the environment. Never from an argument, which others can see."""
+        """From the file; None leaves it to the environment. Never from an argument, which others
+        can see."""
         if self.token_file is None:
             return None
         lines = self.token_file.read_text().splitlines()

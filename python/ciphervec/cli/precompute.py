@@ -1,4 +1,5 @@
-"""A key pair and a count enter; a file of noise for that many encryptions leaves. Key owner's side."""
+"""Command `precompute`: a key pair and a count enter; a file of noise for that many encryptions
+leaves. Key owner's side."""
 
 from __future__ import annotations
 
@@ -33,8 +34,9 @@ def precompute(
 ) -> None:
     """Draw noise ahead, so that encrypting takes microseconds.
 
-    Each element is used once. The file is encrypted under the secret key, and claimed whole by the program that uses it:
-    `NoisePool.claim(path, keys)`. Don't back it up: a copy that is used too shows what was encrypted.
+    Each element is used once. The file is encrypted under the secret key, and claimed whole by the
+    program that uses it: `NoisePool.claim(path, keys)`. Don't back it up: a copy that is used too
+    shows what was encrypted.
 
     **Examples**
 

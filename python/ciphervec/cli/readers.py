@@ -1,5 +1,5 @@
-"""A .npy, .npz, .parquet, .csv or .txt file enters; ids, vectors, metadata and documents leave. The key owner's side, or a
-writer's.
+"""Readers: a .npy, .npz, .parquet, .csv or .txt file enters; ids, vectors, metadata and documents
+leave. The key owner's side, or a writer's.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ class Table:
         return len(self.embeddings)
 
     def names(self, file: Path | None) -> list[Id] | None:
-        """The ids that --ids gives, or else those of the file itself; None where neither has any. Raises InvalidInput."""
+        """The ids that --ids gives, or else those of the file itself; None where neither has any.
+        Raises InvalidInput."""
         if file is None:
             return self.ids
         names = read_ids(file)
@@ -81,12 +82,14 @@ def read(path: Path, columns: Columns) -> Table:
 
 
 def read_npy(path: Path, columns: Columns) -> Table:
-    """An (n, d) array, or (d,) for a single vector. Mapped, not read: the vectors need not fit in memory twice."""
+    """An (n, d) array, or (d,) for a single vector. Mapped, not read: the vectors need not fit in
+    memory twice."""
     return Table(_matrix(_load(path, mmap=True), str(path)))
 
 
 def read_npz(path: Path, columns: Columns) -> Table:
-    """`embedding` or `embeddings` and, if there are any, `ids` and `documents`; the only array under whatever name."""
+    """`embedding` or `embeddings` and, if there are any, `ids` and `documents`; the only array
+    under whatever name."""
     with _load(path, mmap=False) as archive:
         names = archive.files
         vectors = _first(names, columns.embedding, columns.embedding + "s") or (
@@ -108,7 +111,8 @@ def read_npz(path: Path, columns: Columns) -> Table:
 
 
 def read_parquet(path: Path, columns: Columns) -> Table:
-    """A column of lists of numbers; `id` and `document` if they are there; every other column is metadata."""
+    """A column of lists of numbers; `id` and `document` if they are there; every other column is
+    metadata."""
     try:
         from pyarrow import parquet
         from pyarrow.lib import ArrowException
@@ -133,9 +137,11 @@ def read_parquet(path: Path, columns: Columns) -> Table:
 
 
 def read_csv(path: Path, columns: Columns) -> Table:
-    """A header line; then `embedding` as a JSON list and the rest as metadata, or one number a column.
+    """A header line; then `embedding` as a JSON list and the rest as metadata, or one number a
+    column.
 
-    Without an `embedding` column, every column but `id` and `document` is one number of the vector, in order.
+    Without an `embedding` column, every column but `id` and `document` is one number of the vector,
+    in order.
     """
     with path.open(newline="", encoding="utf-8-sig") as file:
         reader = csv.DictReader(file)
@@ -159,7 +165,8 @@ def read_csv(path: Path, columns: Columns) -> Table:
 
 
 def read_words(path: Path, columns: Columns) -> Table:
-    """GloVe's text form: a word and its numbers a line, divided by spaces; words are the ids. A word may hold spaces itself.
+    """GloVe's text form: a word and its numbers a line, divided by spaces; words are the ids. A
+    word may hold spaces itself.
 
     A first line of two whole numbers, as word2vec writes, is passed over.
     """

@@ -1,4 +1,5 @@
-"""A paper's name enters; its tables leave, remade on this machine with the printed figures beside. Plays owner and server."""
+"""Commands `reproduce`: a paper's name enters; its tables leave, remade on this machine with the
+printed figures beside. Plays owner and server."""
 
 from __future__ import annotations
 
@@ -101,8 +102,9 @@ def similarity(
 ) -> None:
     """Table 5 of Serengil & Ozpinar 2025: rates, loss and sizes of encrypted similarities.
 
-    Ours, LightPHE and TenSEAL on the same unit-normalised embeddings of real images, one thread. All of it with LightPHE
-    takes about half an hour, most of it LightPHE's; --peer-dim 128 makes that a few minutes.
+    Ours, LightPHE and TenSEAL on the same unit-normalised embeddings of real images, one thread.
+    All of it with LightPHE takes about half an hour, most of it LightPHE's; --peer-dim 128 makes
+    that a few minutes.
 
     **Examples**
 
@@ -160,10 +162,12 @@ def precompute(
     markdown_file: MarkdownFile = None,
     plot_file: Annotated[Path | None, typer.Option("--plot", help="Write Figure 3 here, a PNG.")] = None,
 ) -> None:
-    """Tables I and II and Figure 3 of Ryšavá & Ricci 2022: what each of Paillier's precomputations saves.
+    """Tables I and II and Figure 3 of Ryšavá & Ricci 2022: what each of Paillier's precomputations
+    saves.
 
-    Scheme 1 and Scheme 3, one thread: plain, with noise, with messages, with both precomputed; then each technique alone.
-    As in the paper, one plain exponentiation after the other. With the paper's numbers it takes about twenty minutes.
+    Scheme 1 and Scheme 3, one thread: plain, with noise, with messages, with both precomputed; then
+    each technique alone. As in the paper, one plain exponentiation after the other. With the
+    paper's numbers it takes about twenty minutes.
 
     **Examples**
 
@@ -235,11 +239,12 @@ def encrypted_similarity(
     markdown_file: MarkdownFile = None,
     plot_file: Annotated[Path | None, typer.Option("--plot", help="Write the charts here, a PNG.")] = None,
 ) -> None:
-    """Tables 1 to 3 of Ibraheem & Nahas 2024: cosine and Euclidean similarity of two encrypted vectors under CKKS.
+    """Tables 1 to 3 of Ibraheem & Nahas 2024: cosine and Euclidean similarity of two encrypted
+    vectors under CKKS.
 
-    Ours in three layouts and TenSEAL at the study's parameters, on the same pairs in turn, one thread: errors, time of each
-    step, ciphertexts and bytes. With the study's 100 repetitions it takes some minutes, and TenSEAL's unpacked vectors
-    3 GB of memory.
+    Ours in three layouts and TenSEAL at the study's parameters, on the same pairs in turn, one
+    thread: errors, time of each step, ciphertexts and bytes. With the study's 100 repetitions it
+    takes some minutes, and TenSEAL's unpacked vectors 3 GB of memory.
 
     **Examples**
 

@@ -1,4 +1,4 @@
-"""The command line of `reproduce ive-pel`. Options enter; the study's tables, files and a plot leave."""
+"""Command `reproduce ive-pel`: options enter; the study's tables, files and a plot leave."""
 
 from __future__ import annotations
 
@@ -79,10 +79,11 @@ def private_lookup(
     markdown_file: MarkdownFile = None,
     plot_file: PlotFile = None,
 ) -> None:
-    """Tables 3, 5 and 6 of Jang et al. 2026: private embedding lookup, and encrypted classification on top of it.
+    """Tables 3, 5 and 6 of Jang et al. 2026: private embedding lookup, and encrypted classification
+    on top of it.
 
-    One thread, random tables of the study's shapes; the printed figures are beside ours. All of it takes most of an hour,
-    nearly all for the indicators.
+    One thread, random tables of the study's shapes; the printed figures are beside ours. All of it
+    takes most of an hour, nearly all for the indicators.
 
     **Examples**
 

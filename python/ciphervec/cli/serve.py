@@ -1,4 +1,5 @@
-"""Words of a command line enter, an exit code leaves: the server's commands, whose own help and options are the native ones."""
+"""Commands `serve` and `token`: words of a command line enter, an exit code leaves: the server's
+commands, whose own help and options are the native ones."""
 
 from __future__ import annotations
 
@@ -13,12 +14,14 @@ CONTEXT_SETTINGS = {"allow_extra_args": True, "ignore_unknown_options": True, "h
 
 
 def serve(context: typer.Context) -> None:
-    """Serve encrypted collections over HTTP; the server holds no key. See `ciphervec serve --help`."""
+    """Serve encrypted collections over HTTP; the server holds no key. See `ciphervec serve
+    --help`."""
     _run("serve", context.args)
 
 
 def token(context: typer.Context) -> None:
-    """Make, list and revoke the tokens that a server asks clients for. See `ciphervec token --help`."""
+    """Make, list and revoke the tokens that a server asks clients for. See
+    `ciphervec token --help`."""
     _run("token", context.args)
 
 

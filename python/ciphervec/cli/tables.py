@@ -1,4 +1,5 @@
-"""Tables for a terminal: heads and rows enter; lines that nothing folds leave, in colour or on a dumb terminal."""
+"""Tables for a terminal: heads and rows enter; lines that nothing folds leave, in colour or on a
+dumb terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from rich.text import Text
 def grid(
     console: Console, title: str, heads: list[str], rows: Sequence[Sequence[str | Text]], *, left: int
 ) -> None:
-    """Columns as wide as they must be, so that nothing is folded at 80; the first `left` of them to the left."""
+    """Columns as wide as they must be, so that nothing is folded at 80; the first `left` of them to
+    the left."""
     widths = [max(len(row[i]) for row in [heads, *rows]) for i in range(len(heads))]
     console.print(Text(title, style="bold cyan"))
     for number, row in enumerate([heads, *rows]):

@@ -1,4 +1,5 @@
-"""Results and errors enter; what a person or a program reads leaves. Shared by every command."""
+"""Terminal: results and errors enter; what a person or a program reads leaves. Shared by every
+command."""
 
 from __future__ import annotations
 
@@ -92,7 +93,8 @@ def exit_code(error: BaseException) -> ExitCode:
 
 
 def command(function: Callable[P, None]) -> Callable[P, None]:
-    """Turn the errors ciphervec raises on purpose, and those of files, into a message and an exit code."""
+    """Turn the errors ciphervec raises on purpose, and those of files, into a message and an exit
+    code."""
 
     @functools.wraps(function)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -124,7 +126,8 @@ def version(asked: bool) -> None:
 
 
 def passphrase(file: Path | None, prompt: str, *, confirm: bool = False) -> str:
-    """From a file, from the environment, or from the keyboard. Never from an argument, which others can see."""
+    """From a file, from the environment, or from the keyboard. Never from an argument, which others
+    can see."""
     if file is not None:
         lines = file.read_text().splitlines()
         return lines[0] if lines else ""
@@ -182,7 +185,8 @@ class Steps:
 
 @contextmanager
 def progress(what: str, total: int, *, quiet: bool) -> Iterator[Steps]:
-    """A bar on standard error, where it is out of the way of results; gone when the work is done."""
+    """A bar on standard error, where it is out of the way of results; gone when the work is
+    done."""
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),

@@ -1,4 +1,5 @@
-"""Labelled texts enter; a classifier's file and how well it does leave. The side that has the texts; no key."""
+"""Commands `text`: labelled texts enter; a classifier's file and how well it does leave. The side
+that has the texts; no key."""
 
 from __future__ import annotations
 
@@ -61,8 +62,8 @@ def train(
 ) -> None:
     """Train a classifier from scratch, and measure it on texts it has not seen.
 
-    Its embeddings are sums of a few table rows, so that a server can work on encrypted codes. The table shows what that costs:
-    the same model with a vector for every token stands beside it.
+    Its embeddings are sums of a few table rows, so that a server can work on encrypted codes. The
+    table shows what that costs: the same model with a vector for every token stands beside it.
 
     **Examples**
 

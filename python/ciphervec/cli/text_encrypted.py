@@ -1,4 +1,5 @@
-"""Texts enter and labels leave, classified while they are encrypted. Plays both halves, with nothing but bytes between them."""
+"""Commands `text classify` and `text serve-local`: texts enter and labels leave, classified while
+they are encrypted. Plays both halves, with nothing but bytes between them."""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ def classify(
 ) -> None:
     """Classify texts that the server's half can't read.
 
-    With a label column it says how often the encrypted labels are right, and whether they are those of the plain classifier.
+    With a label column it says how often the encrypted labels are right, and whether they are those
+    of the plain classifier.
 
     **Examples**
 
@@ -97,7 +99,8 @@ def classify(
 
 @command
 def serve_local(model: Model, strategy: Strategy = "histogram") -> None:
-    """Read texts from standard input, a line each, and classify every one encrypted; both halves in this process.
+    """Read texts from standard input, a line each, and classify every one encrypted; both halves in
+    this process.
 
     **Examples**
 

@@ -1,4 +1,5 @@
-"""A CSV file or a folder of labelled texts enters; texts and labels leave. The side that trains or has labels."""
+"""Text readers: a CSV file or a folder of labelled texts enters; texts and labels leave. The side
+that trains or has labels."""
 
 from __future__ import annotations
 
@@ -24,9 +25,11 @@ class Labelled:
 
 
 def read_labelled(path: Path, text_columns: str, label_column: str) -> Labelled:
-    """A folder with a folder of .txt files a class, or a CSV file with a header, also as .csv.gz or .csv.zst.
+    """A folder with a folder of .txt files a class, or a CSV file with a header, also as .csv.gz or
+    .csv.zst.
 
-    `text_columns` may name several, comma-separated; their texts are joined in that order. Raises InvalidInput.
+    `text_columns` may name several, comma-separated; their texts are joined in that order. Raises
+    InvalidInput.
     """
     existing(path, "file or folder")
     found = _folder(path) if path.is_dir() else _csv(path, text_columns, label_column)
@@ -36,7 +39,8 @@ def read_labelled(path: Path, text_columns: str, label_column: str) -> Labelled:
 
 
 def read_texts(path: Path, text_columns: str) -> list[str]:
-    """Texts without labels: a CSV file's columns, a folder's .txt files, or the lines of a .txt file. Raises InvalidInput."""
+    """Texts without labels: a CSV file's columns, a folder's .txt files, or the lines of a .txt
+    file. Raises InvalidInput."""
     existing(path, "file or folder")
     if path.is_dir():
         return [file.read_text(encoding="utf-8", errors="replace") for file in sorted(path.rglob("*.txt"))]

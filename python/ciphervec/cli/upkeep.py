@@ -1,4 +1,5 @@
-"""A database folder, or a server's URL, enters; what it holds and whether it is sound leaves. Needs no key."""
+"""Commands `info` and `verify`: a database folder, or a server's URL, enters; what it holds and
+whether it is sound leaves. Needs no key."""
 
 from __future__ import annotations
 

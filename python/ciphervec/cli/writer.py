@@ -1,4 +1,5 @@
-"""A card leaves the owner; rows enter at a writer and sealed segments leave. `card` needs the keys, `add` has none."""
+"""Commands `writer`: a card leaves the owner; rows enter at a writer and sealed segments leave.
+`card` needs the keys, `add` has none."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ def card(
     ] = "writer",
     as_json: Json = False,
 ) -> None:
-    """Write a card for a device that may add rows and read none. Tell it the fingerprint by another way.
+    """Write a card for a device that may add rows and read none. Tell it the fingerprint by another
+    way.
 
     **Examples**
 
@@ -83,7 +85,8 @@ def add(
 ) -> None:
     """Seal the vectors of a file for the owner of the card, and add them.
 
-    Ids have to be given: what is there already is not known here, and of two rows with one id the later counts.
+    Ids have to be given: what is there already is not known here, and of two rows with one id the
+    later counts.
 
     **Examples**
 
@@ -115,7 +118,8 @@ def send(
     ca: Authority = None,
     as_json: Json = False,
 ) -> None:
-    """Send what was sealed before, as after an error, or for a device that has no connection itself."""
+    """Send what was sealed before, as after an error, or for a device that has no connection
+    itself."""
     sealer, began = Writer(card, fingerprint=fingerprint), time.perf_counter()
     sealed = read_batch(batch)
     _send(sealer, place, sealed, Access(token_file, ca))

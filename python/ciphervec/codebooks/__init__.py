@@ -1,1 +1,2 @@
-"""How codebooks are learned: a matrix enters, codes and tables leave. Runs where the matrix is, before any encryption."""
+"""Codebooks and how they are learned: a matrix enters, codes and tables leave. Runs where the
+matrix is, before any encryption."""

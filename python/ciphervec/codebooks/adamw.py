@@ -1,4 +1,5 @@
-"""Parameters and their gradients enter, better parameters leave. Plain arithmetic of whoever trains; nothing here is secret."""
+"""AdamW optimiser: parameters and their gradients enter, better parameters leave. Plain arithmetic
+of whoever trains; nothing here is secret."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
 
 
 class AdamW:
-    """Adam with decoupled weight decay (Loshchilov & Hutter 2019), in place on named float32 arrays."""
+    """Adam with decoupled weight decay (Loshchilov & Hutter 2019), in place on named float32
+    arrays."""
 
     def __init__(
         self, parameters: Mapping[str, Floats], learning_rate: float, weight_decay: float = 0.0
@@ -30,7 +32,8 @@ class AdamW:
     def step(
         self, gradients: Mapping[str, Floats], rows: Mapping[str, npt.NDArray[np.integer]] | None = None
     ) -> None:
-        """One step. A parameter named in `rows` has a gradient for those distinct rows only; the others rest, moments too."""
+        """One step. A parameter named in `rows` has a gradient for those distinct rows only; the
+        others rest, moments too."""
         self._steps += 1
         rate = self.learning_rate * (1 - _BETA2**self._steps) ** 0.5 / (1 - _BETA1**self._steps)
         for name, gradient in gradients.items():

@@ -1,8 +1,10 @@
-"""An embedding matrix enters; a few small tables and each row's codes leave, and a file of them. Runs where the matrix is.
+"""Codebook: an embedding matrix enters; a few small tables and each row's codes leave, and a file
+of them. Runs where the matrix is.
 
-Row i of the matrix becomes `sum(tables[j][codes[i, j]] for j)`. A client keeps the codes and encrypts them; a server keeps the
-tables, which are n / (tables · rows) times smaller than the matrix. Nothing is reserved here: the all-zero row that stands for
-padding and unknown tokens is added where encrypted lookup is set up.
+Row i of the matrix becomes `sum(tables[j][codes[i, j]] for j)`. A client keeps the codes and
+encrypts them; a server keeps the tables, which are n / (tables · rows) times smaller than the
+matrix. Nothing is reserved here: the all-zero row that stands for padding and unknown tokens is
+added where encrypted lookup is set up.
 """
 
 from __future__ import annotations
@@ -40,8 +42,9 @@ _KIND = "codebook"
 class Distortion:
     """How far a reconstruction is from the matrix.
 
-    `rms`: root mean squared error of an entry, in the matrix's unit. `relative`: |X − X̂| / |X|, Frobenius norms. `cosine`: mean
-    cosine of a row and its reconstruction, over rows that have a direction.
+    `rms`: root mean squared error of an entry, in the matrix's unit. `relative`: |X − X̂| / |X|,
+    Frobenius norms. `cosine`: mean cosine of a row and its reconstruction, over rows that have a
+    direction.
     """
 
     rms: float
@@ -55,7 +58,8 @@ class Codebook:
     def __init__(
         self, codes: npt.ArrayLike, tables: npt.ArrayLike, *, history: tuple[float, ...] = ()
     ) -> None:
-        """Raises InvalidInput for shapes that don't fit, a code without a row, and numbers that are not finite."""
+        """Raises InvalidInput for shapes that don't fit, a code without a row, and numbers that are
+        not finite."""
         self._codes, self._tables = _codes(codes), _tables(tables)
         count, rows, _ = self._tables.shape
         if self._codes.shape[1] != count:
@@ -67,7 +71,8 @@ class Codebook:
                 f"codes must be below {rows}, the rows of a table; the largest is {self._codes.max()}."
             )
         self.history = history
-        """While it was trained by `gumbel`, the relative error of held-out rows after each epoch."""
+        """While it was trained by `gumbel`, the relative error of held-out rows after each
+        epoch."""
 
     @property
     def codes(self) -> Codes:
@@ -98,7 +103,8 @@ class Codebook:
         return reconstruct(self._codes[at], self._tables)
 
     def error(self, matrix: npt.ArrayLike) -> Distortion:
-        """How far the reconstruction is from (n, d) `matrix`. Raises InvalidInput for another shape."""
+        """How far the reconstruction is from (n, d) `matrix`. Raises InvalidInput for another
+        shape."""
         return distortion(_matrix(matrix, (len(self), self._tables.shape[2])), self.reconstruct())
 
     def save(self, path: StrPath) -> None:
@@ -116,7 +122,8 @@ class Codebook:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Codebook:
-        """Raises CorruptData for anything but what `to_bytes` gives, UnsupportedVersion for that of a newer release."""
+        """Raises CorruptData for anything but what `to_bytes` gives, UnsupportedVersion for that of
+        a newer release."""
         _, members = archive.unpack(data, _KIND, VERSION, ("codes", "tables"))
         try:
             return cls(members["codes"], members["tables"])
@@ -138,10 +145,11 @@ class Codebook:
     ) -> Codebook:
         """Compress an (n, d) matrix into `tables` tables of `rows` rows.
 
-        `method` is `residual` or `product` k-means, or `gumbel`, which learns codes by gradient descent (Shu & Nakayama 2018).
-        `epochs` is how long: Lloyd's rounds of a table, or passes over the matrix; `refine_rounds` turns of least squares and
-        reassignment follow. `progress(done, total)` is called on the way. The same seed on the same machine gives the same
-        codebook. Raises InvalidInput.
+        `method` is `residual` or `product` k-means, or `gumbel`, which learns codes by gradient
+        descent (Shu & Nakayama 2018). `epochs` is how long: Lloyd's rounds of a table, or passes
+        over the matrix; `refine_rounds` turns of least squares and reassignment follow.
+        `progress(done, total)` is called on the way. The same seed on the same machine gives the
+        same codebook. Raises InvalidInput.
         """
         array, size, count = _matrix(matrix), arrays.count(rows, "rows"), arrays.count(tables, "tables")
         if method not in METHODS:

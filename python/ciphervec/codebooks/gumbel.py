@@ -1,8 +1,10 @@
-"""Rows enter; codes and tables learned by gradient descent leave. Runs where the matrix is, before anything is encrypted.
+"""Gumbel-softmax codebook: rows enter; codes and tables learned by gradient descent leave. Runs
+where the matrix is, before anything is encrypted.
 
-The code learning of Shu & Nakayama 2018 (section 4): an encoder of one hidden layer proposes a distribution over each
-table's rows, a Gumbel-softmax sample of it stands in for the one-hot choice, and the decoder adds the tables' rows. Gradients
-are written out; a test compares them with finite differences.
+The code learning of Shu & Nakayama 2018 (section 4): an encoder of one hidden layer proposes a
+distribution over each table's rows, a Gumbel-softmax sample of it stands in for the one-hot choice,
+and the decoder adds the tables' rows. Gradients are written out; a test compares them with finite
+differences.
 
     h = tanh(x A + a)    α = softplus(h C + c)    y = softmax((log α + g) / τ) a table    x̂ = Σ y T    loss = ½ |x̂ − x|²
 """
@@ -25,7 +27,8 @@ Parameters: TypeAlias = dict[str, Values]
 
 _BLOCK = 2048
 _WIDEST = 1024
-# Below it softplus is its argument's exponential to float32's precision, and log α the argument itself.
+# Below it softplus is its argument's exponential to float32's precision, and log α the argument
+# itself.
 _LEAST = -60.0
 
 
@@ -33,8 +36,8 @@ _LEAST = -60.0
 class Settings:
     """How long and how fast. `temperature` goes geometrically from the first value to the second.
 
-    Shu & Nakayama train with Adam at a rate of 1e-4 and batches of 128, at temperature 1; ours is faster and cools down, which
-    brings the samples nearer to the hard choice that is kept.
+    Shu & Nakayama train with Adam at a rate of 1e-4 and batches of 128, at temperature 1; ours is
+    faster and cools down, which brings the samples nearer to the hard choice that is kept.
     """
 
     epochs: int = 60
@@ -53,9 +56,11 @@ def learn(
     random: np.random.Generator,
     step: Callable[[], None],
 ) -> tuple[Codes, Floats, list[float]]:
-    """Codes (n, tables), tables (tables, size, d), and after each epoch the relative error of held-out rows with hard codes.
+    """Codes (n, tables), tables (tables, size, d), and after each epoch the relative error of
+    held-out rows with hard codes.
 
-    Of all epochs that with the lowest held-out error is kept; training ends when it has not fallen for `patience` of them.
+    Of all epochs that with the lowest held-out error is kept; training ends when it has not fallen
+    for `patience` of them.
     """
     scale = float(np.sqrt(np.square(rows, dtype=np.float64).mean())) or 1.0
     scaled = (rows / np.float32(scale)).astype(np.float32)
@@ -92,7 +97,8 @@ def learn(
 
 
 def initial(dimension: int, size: int, tables: int, random: np.random.Generator) -> dict[str, Floats]:
-    """Random parameters for rows whose entries are around 1. Half as many hidden units as all tables have rows."""
+    """Random parameters for rows whose entries are around 1. Half as many hidden units as all
+    tables have rows."""
     hidden = max(1, min(_WIDEST, tables * size // 2))
 
     def normal(*shape: int, deviation: float) -> Floats:
@@ -111,7 +117,8 @@ def initial(dimension: int, size: int, tables: int, random: np.random.Generator)
 def loss(
     parameters: Parameters, rows: Values, noise: Values, temperature: float
 ) -> tuple[float, dict[str, Floats]]:
-    """Half the squared error, a mean over `rows`, and its gradients. `noise`: (n, tables, size), Gumbel distributed."""
+    """Half the squared error, a mean over `rows`, and its gradients. `noise`: (n, tables, size),
+    Gumbel distributed."""
     tables = parameters["tables"]
     count, size, dimension = tables.shape
     flat = tables.reshape(count * size, dimension)

@@ -1,7 +1,9 @@
-"""Rows enter; codes and tables by k-means leave, one table after the other. Runs where the matrix is, before any encryption.
+"""k-means: rows enter; codes and tables by k-means leave, one table after the other. Runs where the
+matrix is, before any encryption.
 
-*Residual*: each table holds the centroids of what the tables before it left over. *Product*: the dimensions are divided into
-blocks and each table holds the centroids of its block, zero elsewhere (Jégou, Douze, Schmid 2011).
+*Residual*: each table holds the centroids of what the tables before it left over. *Product*: the
+dimensions are divided into blocks and each table holds the centroids of its block, zero elsewhere
+(Jégou, Douze, Schmid 2011).
 """
 
 from __future__ import annotations
@@ -18,16 +20,19 @@ Step: TypeAlias = Callable[[], None]
 
 # Rows whose distances to every centroid are in memory at once: 2,048 × 1,024 float32 are 8 MB.
 _BLOCK = 2048
-# Rows for each seed; drawing seeds from all of 400,000 would take longer than the rounds that follow.
+# Rows for each seed; drawing seeds from all of 400,000 would take longer than the rounds that
+# follow.
 _SEED_ROWS = 32
 SAMPLE_ROWS = 128
-"""Rows for each row of a table that tables are learned from; of a larger matrix the others are only coded."""
+"""Rows for each row of a table that tables are learned from; of a larger matrix the others are only
+coded."""
 
 
 def residual(
     rows: Floats, size: int, tables: int, rounds: int, random: np.random.Generator, step: Step
 ) -> tuple[Codes, Floats]:
-    """Codes (n, tables) and tables (tables, size, d). `step` is called after every round of each table."""
+    """Codes (n, tables) and tables (tables, size, d). `step` is called after every round of each
+    table."""
     left = rows.copy()
     codes = np.empty((len(rows), tables), np.uint16)
     learned = np.empty((tables, size, rows.shape[1]), np.float32)
@@ -55,7 +60,8 @@ def kmeans(
 ) -> tuple[Codes, Floats]:
     """Lloyd's rounds from a k-means++ start; the code of each row and the (size, d) centroids.
 
-    The rounds are over a sample of a large matrix. A centroid that no row is nearest to moves to a row that is served worst.
+    The rounds are over a sample of a large matrix. A centroid that no row is nearest to moves to a
+    row that is served worst.
     """
     everything, rows = rows, sample(rows, SAMPLE_ROWS * size, random)
     centroids = seeds(sample(rows, _SEED_ROWS * size, random), size, random)
@@ -81,13 +87,15 @@ def sample(rows: Floats, most: int, random: np.random.Generator) -> Floats:
 
 
 def seeds(rows: Floats, size: int, random: np.random.Generator) -> Floats:
-    """k-means++ (Arthur & Vassilvitskii 2007): a further seed is a row, its weight its squared distance to the seeds so far."""
+    """k-means++ (Arthur & Vassilvitskii 2007): a further seed is a row, its weight its squared
+    distance to the seeds so far."""
     chosen = np.empty((size, rows.shape[1]), np.float32)
     chosen[0] = rows[random.integers(len(rows))]
     closest = np.square(rows - chosen[0]).sum(axis=1, dtype=np.float64)
     for number in range(1, size):
         total = np.cumsum(closest)
-        # All rows are seeds already: the draw is uniform, and the copies find themselves empty later.
+        # All rows are seeds already: the draw is uniform, and the copies find themselves empty
+        # later.
         at = (
             np.searchsorted(total, random.random() * total[-1], side="right")
             if total[-1] > 0

@@ -1,8 +1,10 @@
-"""Rows, codes and tables enter; codes and tables that are closer leave. Runs where the matrix is, before anything is encrypted.
+"""Codebook refinement: rows, codes and tables enter; codes and tables that are closer leave. Runs
+where the matrix is, before anything is encrypted.
 
-A sum of table rows can be improved whatever found it, by turns: with the codes fixed the best tables are a least-squares
-problem, and with the tables fixed each row's codes are chosen again one table at a time, the others held (Babenko & Lempitsky
-2014). No turn makes the squared error larger. Of a large matrix the turns are over a sample.
+A sum of table rows can be improved whatever found it, by turns: with the codes fixed the best
+tables are a least-squares problem, and with the tables fixed each row's codes are chosen again one
+table at a time, the others held (Babenko & Lempitsky 2014). No turn makes the squared error larger.
+Of a large matrix the turns are over a sample.
 """
 
 from __future__ import annotations
@@ -12,15 +14,16 @@ import numpy.typing as npt
 
 from .kmeans import SAMPLE_ROWS, Codes, Floats, Step, nearest, row_sums
 
-# Of the mean count of a table's rows. The normal equations are singular (a constant can move from one table to the next);
-# it keeps what they leave open, and unused rows, where they are.
+# Of the mean count of a table's rows. The normal equations are singular (a constant can move from
+# one table to the next); it keeps what they leave open, and unused rows, where they are.
 _RIDGE = 1e-4
 
 
 def refine(
     rows: Floats, codes: Codes, tables: Floats, rounds: int, random: np.random.Generator, step: Step
 ) -> tuple[Codes, Floats]:
-    """`rounds` turns of least squares and reassignment, then least squares once more. `step` is called after each turn."""
+    """`rounds` turns of least squares and reassignment, then least squares once more. `step` is
+    called after each turn."""
     if not rounds:
         return codes, tables
     most = SAMPLE_ROWS * tables.shape[1]
@@ -46,7 +49,8 @@ def reconstruct(codes: Codes, tables: Floats) -> Floats:
 def fit_tables(rows: Floats, codes: Codes, tables: Floats) -> Floats:
     """The tables that minimise the squared error for these codes, by a step from `tables`.
 
-    Solves (HᵀH + λI) Δ = Hᵀ(X − H·tables), H being the (n, tables·size) matrix of ones at the codes.
+    Solves (HᵀH + λI) Δ = Hᵀ(X − H·tables), H being the (n, tables·size) matrix of ones at the
+    codes.
     """
     count, size, dimension = tables.shape
     left = rows - reconstruct(codes, tables)

@@ -1,4 +1,5 @@
-"""Rows as a caller passes them enter; a checked batch leaves. Runs on the key owner's side, and on a writer's."""
+"""Batch: rows as a caller passes them enter; a checked batch leaves. Runs on the key owner's side,
+and on a writer's."""
 
 from __future__ import annotations
 
@@ -31,8 +32,8 @@ class Batch:
         metadatas: object | None,
         documents: object | None,
     ) -> Batch:
-        """Rows for a collection of this kind, as `Collection.add` takes them. Raises InvalidInput, or DuplicateId when an id
-        repeats."""
+        """Rows for a collection of this kind, as `Collection.add` takes them. Raises InvalidInput,
+        or DuplicateId when an id repeats."""
         names = arrays.ids(ids)
         rows = arrays.vectors(embeddings, spec.dimension, spec.metric)
         arrays.same_length(len(names), rows, "embeddings")

@@ -1,4 +1,5 @@
-"""A folder or memory, and the owner's keys, enter; collections leave. Runs on the key owner's side."""
+"""Client: a folder or memory, and the owner's keys, enter; collections leave. Runs on the key
+owner's side."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ from .store import CollectionStore, Database, check_name
 
 
 class Client:
-    """Collections in memory: they end with the process. `PersistentClient` keeps them in a folder."""
+    """Collections in memory: they end with the process. `PersistentClient` keeps them in a
+    folder."""
 
     _kind: type[Collection] = Collection
 
@@ -61,14 +63,16 @@ class Client:
     ) -> Collection:
         """Make an empty collection.
 
-        `dimension` is 1 to 16,384. `metric`: cosine, ip, l2, hamming. `mode` says what the server sees:
-        sealed (neither vectors nor queries), sealed-query (the vectors), sealed-index (the queries), open
-        (all). `precision`: standard; small (3 bytes a number) or wide (8) in sealed-index. `filterable` names
-        metadata fields on which the server may test equality; it learns which rows have equal values there.
+        `dimension` is 1 to 16,384. `metric`: cosine, ip, l2, hamming. `mode` says what the server
+        sees: sealed (neither vectors nor queries), sealed-query (the vectors), sealed-index (the
+        queries), open (all). `precision`: standard; small (3 bytes a number) or wide (8) in
+        sealed-index. `filterable` names metadata fields on which the server may test equality; it
+        learns which rows have equal values there.
 
-        `scheme`: sealed does every mode; paillier, damgard-jurik, okamoto-uchiyama and elgamal do sealed-index,
-        under a key pair of the collection's own with a modulus of `bits` (3072 unless given; elgamal has none),
-        which is kept beside the vectors, encrypted. Raises CollectionExists, InvalidInput, StorageError.
+        `scheme`: sealed does every mode; paillier, damgard-jurik, okamoto-uchiyama and elgamal do
+        sealed-index, under a key pair of the collection's own with a modulus of `bits` (3072 unless
+        given; elgamal has none), which is kept beside the vectors, encrypted. Raises
+        CollectionExists, InvalidInput, StorageError.
         """
         with self._lock:
             description = Description.new(
@@ -82,9 +86,9 @@ class Client:
     def get_collection(self, name: str) -> Collection:
         """Open a collection that is there; asked for twice, it is the same object.
 
-        Raises CollectionNotFound, WrongKey (by key id, before anything is decrypted), StoreLocked when
-        another process is writing to it, CorruptData, InvalidInput when it is sealed and the client has no
-        keys.
+        Raises CollectionNotFound, WrongKey (by key id, before anything is decrypted), StoreLocked
+        when another process is writing to it, CorruptData, InvalidInput when it is sealed and the
+        client has no keys.
         """
         with self._lock:
             opened = self._opened.get(check_name(name))
@@ -109,7 +113,8 @@ class Client:
         scheme: str = "sealed",
         bits: int | None = None,
     ) -> Collection:
-        """Open the collection, or make it. Raises InvalidInput when it is there with other choices."""
+        """Open the collection, or make it. Raises InvalidInput when it is there with other
+        choices."""
         with self._lock:
             wanted = Description.new(
                 name, dimension, metric, mode, precision, filterable, self._keys, scheme, bits
@@ -131,7 +136,8 @@ class Client:
         return self._database.names()
 
     def delete_collection(self, name: str) -> None:
-        """Delete a collection and everything in it. Raises CollectionNotFound, StoreLocked, StorageError."""
+        """Delete a collection and everything in it. Raises CollectionNotFound, StoreLocked,
+        StorageError."""
         with self._lock:
             opened = self._opened.get(check_name(name))
             self._database.drop(name, (lambda: None) if opened is None else lambda: opened._shut("deleted"))
@@ -167,10 +173,11 @@ class PersistentClient(Client):
     """Collections in a folder: every method that returned has been written and synced to disk."""
 
     def __init__(self, path: StrPath, keys: Keys | None = None, *, read_only: bool = False) -> None:
-        """`path` is made if it isn't there. `keys` may be left out only for collections in mode `open`.
+        """`path` is made if it isn't there. `keys` may be left out only for collections in mode
+        `open`.
 
-        One process writes to a collection at a time. With `read_only=True` nothing is locked or written.
-        Raises StorageError when the folder can't be used.
+        One process writes to a collection at a time. With `read_only=True` nothing is locked or
+        written. Raises StorageError when the folder can't be used.
         """
         self._path = os.fspath(path)
         self._start(FolderDatabase(self._path, read_only=read_only), keys)

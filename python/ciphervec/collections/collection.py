@@ -1,5 +1,5 @@
-"""Ids, vectors, metadata and questions enter; sealed commits and ranked answers leave. Runs on the key
-owner's side."""
+"""Collection: ids, vectors, metadata and questions enter; sealed commits and ranked answers leave.
+Runs on the key owner's side."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ from .store import CollectionStore, Progress
 class Collection:
     """Named vectors with their metadata and documents, all sealed before they are stored.
 
-    Clients make these: `client.create_collection`, `get_collection`, `get_or_create_collection`. Vectors are
-    float32 or float64 arrays of shape (n, dimension); ids are strings or integers. Every method that changes
-    something is one atomic commit: once it returns, the change is durable, and if it raises, nothing has
-    changed. Safe to share between threads.
+    Clients make these: `client.create_collection`, `get_collection`, `get_or_create_collection`.
+    Vectors are float32 or float64 arrays of shape (n, dimension); ids are strings or integers.
+    Every method that changes something is one atomic commit: once it returns, the change is
+    durable, and if it raises, nothing has changed. Safe to share between threads.
     """
 
     _query_default: tuple[str, ...] = QUERY_DEFAULT
@@ -66,7 +66,8 @@ class Collection:
 
     @property
     def spec(self) -> IndexSpec:
-        """Name, dimension, metric, mode, precision and scheme, as `Keys.evaluation` and `ServerIndex` take them."""
+        """Name, dimension, metric, mode, precision and scheme, as `Keys.evaluation` and
+        `ServerIndex` take them."""
         return self._segments.description.spec
 
     @property
@@ -106,8 +107,8 @@ class Collection:
 
     @property
     def server(self) -> _native.ServerIndex:
-        """The half that searches, without a key. Loaded by the first use. Raises InvalidInput when it is not in this
-        process."""
+        """The half that searches, without a key. Loaded by the first use. Raises InvalidInput when
+        it is not in this process."""
         with self._open():
             backend = self._segments.server
             if not isinstance(backend, LocalBackend):
@@ -127,10 +128,10 @@ class Collection:
     ) -> None:
         """Seal and store n new rows.
 
-        `embeddings` has shape (n, dimension); `metadatas` (dicts of JSON values) and `documents` (strings)
-        have n entries, None where a row has none. `progress(done, total)` is called while rows are sealed.
-        Raises DuplicateId when an id repeats or is already here, InvalidInput, StorageError; nothing is added
-        then.
+        `embeddings` has shape (n, dimension); `metadatas` (dicts of JSON values) and `documents`
+        (strings) have n entries, None where a row has none. `progress(done, total)` is called while
+        rows are sealed. Raises DuplicateId when an id repeats or is already here, InvalidInput,
+        StorageError; nothing is added then.
         """
         with self._open(write=True):
             batch = Batch.of(self.spec, ids, embeddings, metadatas, documents)
@@ -150,7 +151,8 @@ class Collection:
         *,
         progress: Progress | None = None,
     ) -> None:
-        """As `add`, but a row whose id is already here is replaced: vector, metadata and document."""
+        """As `add`, but a row whose id is already here is replaced: vector, metadata and
+        document."""
         with self._open(write=True):
             batch = Batch.of(self.spec, ids, embeddings, metadatas, documents)
 
@@ -167,12 +169,12 @@ class Collection:
         metadatas: object | None = None,
         documents: object | None = None,
     ) -> None:
-        """Change rows that are here: given metadata fields are laid over the old ones, documents and vectors
-        replace.
+        """Change rows that are here: given metadata fields are laid over the old ones, documents
+        and vectors replace.
 
-        Without `embeddings` the vectors are unsealed and sealed again under a new nonce, which can cost them
-        the last digit of the seal's precision. Raises UnknownId, DuplicateId, InvalidInput; nothing is
-        changed then.
+        Without `embeddings` the vectors are unsealed and sealed again under a new nonce, which can
+        cost them the last digit of the seal's precision. Raises UnknownId, DuplicateId,
+        InvalidInput; nothing is changed then.
         """
         with self._open(write=True):
             self._segments.current()
@@ -192,10 +194,11 @@ class Collection:
             self._segments.in_turn(change)
 
     def delete(self, ids: Id | Iterable[Id] | None = None, where: Mapping[str, Any] | None = None) -> int:
-        """Delete the rows with these ids, or those that pass the filter, or both at once; returns how many.
+        """Delete the rows with these ids, or those that pass the filter, or both at once; returns
+        how many.
 
-        The sealed rows leave the disk with the next `optimize`. Raises UnknownId when one of `ids` is not
-        here; nothing is deleted then.
+        The sealed rows leave the disk with the next `optimize`. Raises UnknownId when one of `ids`
+        is not here; nothing is deleted then.
         """
         with self._open(write=True):
             if ids is None and where is None:
@@ -223,11 +226,12 @@ class Collection:
         limit: int | None = None,
         offset: int = 0,
     ) -> GetResult:
-        """Rows by id (in the order asked; ids that are not here are left out), by filter, or all of them.
+        """Rows by id (in the order asked; ids that are not here are left out), by filter, or all of
+        them.
 
-        `include` may name `metadatas`, `documents` and `embeddings`: those are unsealed, float32 (n,
-        dimension), to within the precision of the seal, and at unit length under metric cosine. `limit` and
-        `offset` cut the list.
+        `include` may name `metadatas`, `documents` and `embeddings`: those are unsealed, float32
+        (n, dimension), to within the precision of the seal, and at unit length under metric cosine.
+        `limit` and `offset` cut the list.
         """
         with self._open():
             self._segments.current()
@@ -259,18 +263,20 @@ class Collection:
         *,
         within: float | None = None,
     ) -> QueryResult:
-        """The rows closest to each of n queries, shape (n, dimension) or (dimension,), closest first.
+        """The rows closest to each of n queries, shape (n, dimension) or (dimension,), closest
+        first.
 
-        `n_results` is 10 unless given; fewer come back when fewer are here. `within` keeps the rows at a
-        distance of at most that, all of them unless `n_results` is given too. `where` keeps the rows whose
-        metadata passes: equality on `filterable` fields is tested by the server on keyed hashes, anything
-        else here after decryption. `include` is distances, scores, metadatas and documents unless given; distances
-        and scores where the collection is on a server, see `HttpClient`.
+        `n_results` is 10 unless given; fewer come back when fewer are here. `within` keeps the rows
+        at a distance of at most that, all of them unless `n_results` is given too. `where` keeps
+        the rows whose metadata passes: equality on `filterable` fields is tested by the server on
+        keyed hashes, anything else here after decryption. `include` is distances, scores, metadatas
+        and documents unless given; distances and scores where the collection is on a server, see
+        `HttpClient`.
 
-        Returns `ids`, and per `include`: `distances` (lower is closer: 1 − cosine, 1 − inner product, squared
-        Euclidean, or differing bits), `scores` (higher is closer: cosine, inner product, or minus the
-        distance), `metadatas`, `documents`, `embeddings`. Scores are rounded as `Owner.open` says. Raises
-        InvalidInput.
+        Returns `ids`, and per `include`: `distances` (lower is closer: 1 − cosine, 1 − inner
+        product, squared Euclidean, or differing bits), `scores` (higher is closer: cosine, inner
+        product, or minus the distance), `metadatas`, `documents`, `embeddings`. Scores are rounded
+        as `Owner.open` says. Raises InvalidInput.
         """
         with self._open():
             parts = check_include(self._query_default if include is None else include, QUERY_INCLUDE)
@@ -293,52 +299,58 @@ class Collection:
             )
 
     def evaluate(self, query: bytes) -> bytes:
-        """The encrypted answer of the server's half to query bytes that somebody else made, see `Probe`. Opens nothing.
-        Raises InvalidInput or CorruptData for other bytes."""
+        """The encrypted answer of the server's half to query bytes that somebody else made, see
+        `Probe`. Opens nothing. Raises InvalidInput or CorruptData for other bytes."""
         with self._open():
             return self._segments.in_turn(lambda: self._segments.server.evaluate(query).data)
 
     def optimize(self, *, progress: Progress | None = None) -> None:
-        """Merge small segments and drop deleted rows, by unsealing and sealing again under a new nonce.
+        """Merge small segments and drop deleted rows, by unsealing and sealing again under a new
+        nonce.
 
-        Each merge is one commit: killed half-way, the collection is whole. `progress(done, total)` counts
-        rows.
+        Each merge is one commit: killed half-way, the collection is whole. `progress(done, total)`
+        counts rows.
         """
         with self._open(write=True):
             optimize(self._segments, progress)
 
     def writer_card(self, writer: str = "writer") -> WriterCard:
-        """A card for somebody who may add rows and read none, see `Writer`. It holds no secret, but whoever has it, and is
-        let in by the store, can add rows that the owner takes for the writer's. Tell the writer its `fingerprint` by
-        another way. The same name gives the same card. Raises InvalidInput in mode `open`."""
+        """A card for somebody who may add rows and read none, see `Writer`. It holds no secret, but
+        whoever has it, and is let in by the store, can add rows that the owner takes for the
+        writer's. Tell the writer its `fingerprint` by another way. The same name gives the same
+        card. Raises InvalidInput in mode `open`."""
         with self._open():
             return self._segments.owner.writer_card(writer, self.filterable)
 
     def adopt(self, *, progress: Progress | None = None) -> int:
-        """Seal the rows that writers added again as the owner's own, which makes their filter tags; returns how many.
+        """Seal the rows that writers added again as the owner's own, which makes their filter tags;
+        returns how many.
 
-        Until then their rows are found and read like others, a filter on them is applied here, and where two have an id
-        the row committed last counts. `optimize` does this too.
+        Until then their rows are found and read like others, a filter on them is applied here, and
+        where two have an id the row committed last counts. `optimize` does this too.
         """
         with self._open(write=True):
             return adopt(self._segments, progress)
 
     def discard(self, segments: Iterable[str]) -> int:
-        """Remove segments that writers sealed, by the ids that `info()` lists: those that don't open, or should not have
-        come. Returns the rows removed. Raises InvalidInput for other segments; nothing is removed then."""
+        """Remove segments that writers sealed, by the ids that `info()` lists: those that don't
+        open, or should not have come. Returns the rows removed. Raises InvalidInput for other
+        segments; nothing is removed then."""
         with self._open(write=True):
             wanted = [_segment_id(one) for one in segments]
             return self._segments.in_turn(lambda: discard(self._segments, wanted))
 
     def rotate_keys(self, keys: Keys, *, overlap: bool = False, progress: Progress | None = None) -> None:
-        """Seal everything again under new keys, each segment under a new nonce and in a commit of its own.
+        """Seal everything again under new keys, each segment under a new nonce and in a commit of
+        its own.
 
-        Interrupted, it goes on with the next call, to which only the new keys have to be given: from the first commit on
-        they open the whole collection. The old ones open it meanwhile only with `overlap`, which stores the new keys
-        encrypted under the old until the end; leave it out if the old ones may be known to others. Afterwards the old
-        keys are refused, writers need new cards, and the client must be opened with the new keys. Under the additively
-        homomorphic schemes all is one commit, with a new key pair. `progress(done, total)` counts rows. Raises
-        InvalidInput when a rotation to other keys is under way.
+        Interrupted, it goes on with the next call, to which only the new keys have to be given:
+        from the first commit on they open the whole collection. The old ones open it meanwhile only
+        with `overlap`, which stores the new keys encrypted under the old until the end; leave it
+        out if the old ones may be known to others. Afterwards the old keys are refused, writers
+        need new cards, and the client must be opened with the new keys. Under the additively
+        homomorphic schemes all is one commit, with a new key pair. `progress(done, total)` counts
+        rows. Raises InvalidInput when a rotation to other keys is under way.
         """
         with self._open(write=True):
             if not isinstance(keys, Keys):
@@ -348,17 +360,19 @@ class Collection:
             rotate_keys(self._segments, keys, overlap, progress)
 
     def rotate_query_key(self) -> None:
-        """Begin the next epoch: a new query key, so that one leaked epoch opens no other. Vectors stay as
-        they are. Raises InvalidInput under the additively homomorphic schemes, whose queries are plain."""
+        """Begin the next epoch: a new query key, so that one leaked epoch opens no other. Vectors
+        stay as they are. Raises InvalidInput under the additively homomorphic schemes, whose
+        queries are plain."""
         with self._open(write=True):
             self._segments.in_turn(self._segments.rotate)
 
     def refresh(self) -> None:
-        """See what another process has committed since this collection was opened with `read_only=True`, or what other
-        clients of its server have.
+        """See what another process has committed since this collection was opened with
+        `read_only=True`, or what other clients of its server have.
 
-        A reader of a folder stays at the commit it found; once the writer has optimized, blocks of that commit may be
-        gone (CorruptData says so). For the writer of a folder, who is always current, this does nothing.
+        A reader of a folder stays at the commit it found; once the writer has optimized, blocks of
+        that commit may be gone (CorruptData says so). For the writer of a folder, who is always
+        current, this does nothing.
         """
         with self._open():
             self._segments.refresh()
@@ -366,7 +380,8 @@ class Collection:
     def verify(self, *, progress: Progress | None = None) -> dict[str, Any]:
         """Read and check every stored block; `progress(done, total)` counts bytes.
 
-        Returns the `files` and `bytes` checked. Raises CorruptData naming the file and offset of every fault.
+        Returns the `files` and `bytes` checked. Raises CorruptData naming the file and offset of
+        every fault.
         """
         with self._open():
             return self._store.verify(progress)
@@ -375,15 +390,16 @@ class Collection:
         """What is stored and what protects it: sizes in bytes, counts, the key id, `security` as
         `IndexSpec.security`.
 
-        `writers`: rows by the name of the writer, until they are adopted; `written_segments`: their segments. `shadowed`:
-        rows whose id was added again later, to be deleted with the next change. `refused`: writers' segments that don't
-        open and are passed over. `rotation`: the keys it comes from and goes to, while it is under way."""
+        `writers`: rows by the name of the writer, until they are adopted; `written_segments`: their
+        segments. `shadowed`: rows whose id was added again later, to be deleted with the next
+        change. `refused`: writers' segments that don't open and are passed over. `rotation`: the
+        keys it comes from and goes to, while it is under way."""
         with self._open():
             return inventory(self._segments)
 
     def close(self) -> None:
-        """Release the folder for another writer. The collection can't be used afterwards; closing twice is
-        fine."""
+        """Release the folder for another writer. The collection can't be used afterwards; closing
+        twice is fine."""
         with self._lock:
             if not self._closed:
                 self._shut("closed")

@@ -1,4 +1,5 @@
-"""Compaction: worn segments and those of writers enter, full ones of the owner's leave, a commit each. Key owner's side."""
+"""Compaction: worn segments and those of writers enter, full ones of the owner's leave, a commit
+each. Key owner's side."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from .write_batch import WRAP, StoredSegment, WriteBatch
 
 
 def optimize(segments: Segments, progress: Progress | None = None) -> None:
-    """Merge small segments and those with deleted rows into full ones, and seal those of writers again."""
+    """Merge small segments and those with deleted rows into full ones, and seal those of writers
+    again."""
     _merge_all(segments, [segment.id for segment in _worn(segments)], progress)
     segments.store.purge()
 
@@ -31,8 +33,8 @@ def adopt(segments: Segments, progress: Progress | None = None) -> int:
 
 
 def discard(segments: Segments, segment_ids: Sequence[bytes]) -> int:
-    """Remove whole segments that a writer sealed, readable or not; returns their rows. Raises InvalidInput for
-    others."""
+    """Remove whole segments that a writer sealed, readable or not; returns their rows. Raises
+    InvalidInput for others."""
     wanted = dict.fromkeys(segment_ids)
     written = {one.id: one for one in segments.entries() if WRAP in one.blobs}
     for segment_id in wanted:
@@ -59,7 +61,8 @@ def reseal(segments: Segments, taken: Sequence[StoredSegment]) -> None:
 
 
 def _worn(segments: Segments) -> list[StoredSegment]:
-    """Segments worth sealing again: with deleted rows, or small when there are several small ones, or a writer's."""
+    """Segments worth sealing again: with deleted rows, or small when there are several small ones,
+    or a writer's."""
     owner = segments.owner
     refused = set(owner.refused())
     entries = [segment for segment in segments.entries() if segment.id not in refused]
@@ -84,8 +87,8 @@ def _merge_all(segments: Segments, worn: Sequence[bytes], progress: Progress | N
 
 
 def _merge(segments: Segments, worn: Sequence[bytes]) -> Sequence[bytes]:
-    """Seal the first of these segments again, as many as make a full one; returns which. Others may have removed some of
-    them already."""
+    """Seal the first of these segments again, as many as make a full one; returns which. Others may
+    have removed some of them already."""
     entries = {segment.id: segment for segment in segments.entries()}
     first: list[bytes] = []
     taken: list[StoredSegment] = []

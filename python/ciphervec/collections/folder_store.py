@@ -1,4 +1,5 @@
-"""Store in a folder: sealed blobs enter in atomic commits and leave checked. Holds no key: the server's side."""
+"""Store in a folder: sealed blobs enter in atomic commits and leave checked. Holds no key: the
+server's side."""
 
 from __future__ import annotations
 
@@ -118,7 +119,8 @@ class FolderDatabase:
 
     def create(self, name: str, meta: bytes, attachments: Mapping[str, bytes]) -> CollectionStore:
         self.check_new(name)
-        # Built beside its place and renamed into it: a kill leaves a dot folder, never half a collection.
+        # Built beside its place and renamed into it: a kill leaves a dot folder, never half a
+        # collection.
         draft = self._root / f".new-{secrets.token_hex(8)}"
         try:
             store = FolderStore(_native.Store.create(os.fspath(draft), meta), os.fspath(draft))
@@ -157,7 +159,8 @@ class FolderDatabase:
         for left in self._root.glob(".trash-*"):
             shutil.rmtree(left, ignore_errors=True)
         for draft in self._root.glob(".new-*"):
-            # Another process may be making a collection right now; that takes seconds, and then it is gone.
+            # Another process may be making a collection right now; that takes seconds, and then it
+            # is gone.
             with contextlib.suppress(FileNotFoundError):
                 if time.time() - draft.stat().st_mtime > _ABANDONED_AFTER:
                     shutil.rmtree(draft, ignore_errors=True)

@@ -1,5 +1,5 @@
-"""Labels and vectors enter, ranked labels leave: a bare index without documents. Both halves, joined in one
-process.
+"""Index: labels and vectors enter, ranked labels leave: a bare index without documents. Both
+halves, joined in one process.
 
 index = Index(ndim=256, metric="cosine") index.add(keys=[1, 2, 3], vectors=rows)         # `keys` are the
 labels, as in other vector indexes matches = index.search(question, count=10) index.save("rows.cvix")
@@ -31,7 +31,8 @@ from .spec import check_key, index_spec
 
 
 class Index:
-    """Sealed vectors under labels. `owner` and `server` are its two halves, for a network between them."""
+    """Sealed vectors under labels. `owner` and `server` are its two halves, for a network between
+    them."""
 
     def __init__(
         self,
@@ -48,9 +49,10 @@ class Index:
         """An empty index; without `secret_keys`, fresh ones are made. Keep them:
         `index.secret_keys.save(...)`.
 
-        `ndim` is 1 to 16,384; `metric`: cosine, ip, l2, hamming; `mode`: sealed, sealed-query, sealed-index,
-        open; `precision`: standard, or small and wide in sealed-index. `name` is bound into every key. `scheme` and
-        `bits` are as of `create_collection`. Raises InvalidInput.
+        `ndim` is 1 to 16,384; `metric`: cosine, ip, l2, hamming; `mode`: sealed, sealed-query,
+        sealed-index, open; `precision`: standard, or small and wide in sealed-index. `name` is
+        bound into every key. `scheme` and `bits` are as of `create_collection`. Raises
+        InvalidInput.
         """
         spec = index_spec(name, ndim, metric, mode, precision, scheme, bits)
         if secret_keys is None and mode != "open":
@@ -102,8 +104,8 @@ class Index:
         return self._server
 
     def add(self, keys: Id | Iterable[Id] | None, vectors: Vectors) -> list[Id]:
-        """Seal n vectors, shape (n, ndim) or (ndim,), under n labels (None: the next integers); returns the
-        labels.
+        """Seal n vectors, shape (n, ndim) or (ndim,), under n labels (None: the next integers);
+        returns the labels.
 
         Raises DuplicateId or InvalidInput; nothing is added then.
         """
@@ -122,10 +124,11 @@ class Index:
     def search(
         self, vectors: Vectors, count: int | None = 10, *, within: float | None = None
     ) -> Matches | list[Matches]:
-        """The closest labels: `Matches` for one vector of shape (ndim,), a list of them for shape (n, ndim).
+        """The closest labels: `Matches` for one vector of shape (ndim,), a list of them for shape
+        (n, ndim).
 
-        At most `count` each (None: no limit), and with `within` only those at a distance of at most that.
-        Fewer come back when the index holds fewer. Raises InvalidInput.
+        At most `count` each (None: no limit), and with `within` only those at a distance of at most
+        that. Fewer come back when the index holds fewer. Raises InvalidInput.
         """
         rows = arrays.vectors(vectors, self.ndim, self.metric, what="vectors")
         found = self.search_batch(rows, count, within=within)
@@ -158,8 +161,8 @@ class Index:
         return labels, self.owner.rescale(labels, np.concatenate(rows))
 
     def to_bytes(self) -> bytes:
-        """Everything sealed, and nothing secret: the spec, the segments, their sidecars, the evaluation
-        keys, the sealed key pair of a scheme that has one."""
+        """Everything sealed, and nothing secret: the spec, the segments, their sidecars, the
+        evaluation keys, the sealed key pair of a scheme that has one."""
         return index_file.pack(index_file.IndexParts(self._key_id, self._server, self._parts, self._key_pair))
 
     @classmethod

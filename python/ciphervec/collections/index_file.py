@@ -1,9 +1,10 @@
-"""Index file: a sealed index enters as its parts and leaves as one checked block of bytes, and back. Without a key.
+"""Index file: a sealed index enters as its parts and leaves as one checked block of bytes, and
+back. Without a key.
 
-Layout, little-endian: magic `CVIX`, version u32, BLAKE2b-256 of the rest, header length u64, header (JSON:
-key id, the size of the server's half, per segment the size of its sidecar and its deleted rows, the size of the
-sealed key pair), the server's half as `ServerIndex.to_bytes` writes it, the sidecars, the sealed key pair of the
-schemes that have one. Version 1 knew no key pairs.
+Layout, little-endian: magic `CVIX`, version u32, BLAKE2b-256 of the rest, header length u64, header
+(JSON: key id, the size of the server's half, per segment the size of its sidecar and its deleted
+rows, the size of the sealed key pair), the server's half as `ServerIndex.to_bytes` writes it, the
+sidecars, the sealed key pair of the schemes that have one. Version 1 knew no key pairs.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ class Part(NamedTuple):
 
 
 class IndexParts(NamedTuple):
-    """An index taken apart: the key id, the server's half, the owner's parts in the order of the server's segments,
-    and the sealed key pair, empty where the scheme has none."""
+    """An index taken apart: the key id, the server's half, the owner's parts in the order of the
+    server's segments, and the sealed key pair, empty where the scheme has none."""
 
     key_id: str
     server: _native.ServerIndex

@@ -1,5 +1,5 @@
-"""The secret 32 bytes enter and leave as a passphrase-protected file; what a server needs leaves in clear.
-Owner only."""
+"""Secret keys: the secret 32 bytes enter and leave as a passphrase-protected file; what a server
+needs leaves in clear. Owner only."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class HasSpec(Protocol):
 class Keys:
     """The key owner's secret: 32 random bytes from which every other key is derived.
 
-    Make one with `Keys.generate()`, keep it with `save`, get it back with `load`. Losing it loses the data;
-    there is no recovery. It never goes to a server, is never printed, and can't be pickled or copied into
-    another process.
+    Make one with `Keys.generate()`, keep it with `save`, get it back with `load`. Losing it loses
+    the data; there is no recovery. It never goes to a server, is never printed, and can't be
+    pickled or copied into another process.
     """
 
     __slots__ = ("_native",)
@@ -51,18 +51,19 @@ class Keys:
     def load(cls, path: StrPath, passphrase: str | None = None) -> Keys:
         """Read a key file written by `save`.
 
-        Raises WrongKey when the passphrase does not open it, CorruptData when the file was altered or is not
-        a key file, StorageError when it cannot be read, InvalidInput when it has a passphrase and none is
-        given.
+        Raises WrongKey when the passphrase does not open it, CorruptData when the file was altered
+        or is not a key file, StorageError when it cannot be read, InvalidInput when it has a
+        passphrase and none is given.
         """
         return cls(_native.Keys.load(os.fspath(path), passphrase))
 
     def save(self, path: StrPath, passphrase: str | None = None, *, allow_plaintext: bool = False) -> None:
-        """Write the key to a new file, readable by its owner only, encrypted under `passphrase` (scrypt, then
-        AEAD).
+        """Write the key to a new file, readable by its owner only, encrypted under `passphrase`
+        (scrypt, then AEAD).
 
         Without a passphrase the key lies in the file in clear; that must be asked for with
-        `allow_plaintext=True`. An existing file is never overwritten. Raises InvalidInput or StorageError.
+        `allow_plaintext=True`. An existing file is never overwritten. Raises InvalidInput or
+        StorageError.
         """
         _native_save(self._native, os.fspath(path), passphrase, allow_plaintext)
 
@@ -74,10 +75,10 @@ class Keys:
     def evaluation(self, collection: HasSpec | IndexSpec, *, epoch: int = 0) -> EvaluationKeys:
         """What a server needs to answer encrypted queries to `collection`; none of it is secret.
 
-        Send `.to_bytes()` (at most 1.5 MB) and give it to `ServerIndex.set_evaluation_keys`. Empty in the
-        modes whose queries are not encrypted. A query key lives for one `epoch`; a new epoch needs new
-        evaluation keys. Under the additively homomorphic schemes they are the public key, which the owner has:
-        `collection.owner.evaluation()`.
+        Send `.to_bytes()` (at most 1.5 MB) and give it to `ServerIndex.set_evaluation_keys`. Empty
+        in the modes whose queries are not encrypted. A query key lives for one `epoch`; a new epoch
+        needs new evaluation keys. Under the additively homomorphic schemes they are the public key,
+        which the owner has: `collection.owner.evaluation()`.
         """
         spec = collection if isinstance(collection, IndexSpec) else getattr(collection, "spec", None)
         if not isinstance(spec, IndexSpec):
@@ -99,7 +100,8 @@ class Keys:
         return self
 
     def __deepcopy__(self, memo: dict[int, object]) -> Keys:
-        # scikit-learn clones an estimator by deep-copying its parameters; the secret is not duplicated.
+        # scikit-learn clones an estimator by deep-copying its parameters; the secret is not
+        # duplicated.
         return self
 
     def __reduce__(self) -> NoReturn:
@@ -129,9 +131,10 @@ _ID_BYTES = 8
 def shred(path: StrPath, confirm: str | None) -> str:
     """Destroy a key file: overwrite it with random bytes on the disk, then remove it; the key's id.
 
-    `confirm` is that id, typed out. What is sealed under the key is lost with the last copy of the file; copies in backups,
-    in snapshots of a file system, or in blocks that a flash disk has set aside are not reached from here. Raises
-    InvalidInput without the right `confirm`, CorruptData when it is no key file, StorageError.
+    `confirm` is that id, typed out. What is sealed under the key is lost with the last copy of the
+    file; copies in backups, in snapshots of a file system, or in blocks that a flash disk has set
+    aside are not reached from here. Raises InvalidInput without the right `confirm`, CorruptData
+    when it is no key file, StorageError.
     """
     file_path, name = Path(path), os.fspath(path)
     try:
@@ -162,7 +165,8 @@ _PUBLIC = bytes(32)
 
 
 def native_for(keys: Keys | None, spec: IndexSpec) -> _native.Keys:
-    """The native key that seals under `spec`. Mode `open` hides nothing, so its key is a published constant.
+    """The native key that seals under `spec`. Mode `open` hides nothing, so its key is a published
+    constant.
 
     Raises InvalidInput with the next step when a sealed mode is asked for without keys.
     """

@@ -1,5 +1,5 @@
-"""A metric's raw scores enter; distances, scores and the answer to one query leave. Runs on the key owner's
-side.
+"""Matches: a metric's raw scores enter; distances, scores and the answer to one query leave. Runs
+on the key owner's side.
 
 | metric    | distance (lower is closer)      | score (higher is closer)  |
 |-----------|---------------------------------|---------------------------|
@@ -26,8 +26,8 @@ METRICS = ("cosine", "ip", "l2", "hamming")
 class Matches:
     """The answer to one query, closest first. Ties are broken by the order of insertion.
 
-    `ids` is a list of k ids, `distances` and `scores` are float64 arrays of shape (k,); the module's table
-    says what they are under each metric.
+    `ids` is a list of k ids, `distances` and `scores` are float64 arrays of shape (k,); the
+    module's table says what they are under each metric.
     """
 
     ids: list[Id]
@@ -58,10 +58,12 @@ class Matches:
 
 
 def of_raw(metric: str, ids: list[Id], raw: ScoreArray) -> Matches:
-    """Read the native scores: the similarity under cosine and ip, the distance under l2 and hamming.
+    """Read the native scores: the similarity under cosine and ip, the distance under l2 and
+    hamming.
 
-    Rows are chosen and ranked at full precision and reported rounded. Under ip and l2 the lengths scale the
-    rounding, so neighbours closer than it could stand in the wrong order; they are put in the reported one.
+    Rows are chosen and ranked at full precision and reported rounded. Under ip and l2 the lengths
+    scale the rounding, so neighbours closer than it could stand in the wrong order; they are put in
+    the reported one.
     """
     similar = metric in ("cosine", "ip")
     if metric == "cosine":

@@ -1,4 +1,5 @@
-"""Store in memory: sealed blobs enter in commits and leave until the process ends. Holds no key: the server's side."""
+"""Store in memory: sealed blobs enter in commits and leave until the process ends. Holds no key:
+the server's side."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""An array to fit and arrays to ask about enter; distances and row numbers leave, as scikit-learn's
-neighbours do.
+"""Nearest neighbours: an array to fit and arrays to ask about enter; distances and row numbers
+leave, as scikit-learn's neighbours do.
 
-Works without scikit-learn installed, and inside its pipelines, `clone` and grid searches when it is. Owner's
-side.
+Works without scikit-learn installed, and inside its pipelines, `clone` and grid searches when it
+is. Owner's side.
 """
 
 from __future__ import annotations
@@ -36,12 +36,13 @@ _Self = TypeVar("_Self", bound="EncryptedNearestNeighbors")
 
 
 class EncryptedNearestNeighbors:
-    """`sklearn.neighbors.NearestNeighbors` whose fitted data and queries are encrypted while they are
-    searched.
+    """`sklearn.neighbors.NearestNeighbors` whose fitted data and queries are encrypted while they
+    are searched.
 
-    Distances are scikit-learn's: `cosine` 1 − cos, `euclidean` (or `l2`) the root, `sqeuclidean` its square,
-    `hamming` the fraction of differing bits; `ip` is 1 − q·x. They carry the seal's error, about 1e-5 in
-    cosine. Fitted attributes: `index_` (an `Index`), `keys_`, `n_features_in_`, `n_samples_fit_`.
+    Distances are scikit-learn's: `cosine` 1 − cos, `euclidean` (or `l2`) the root, `sqeuclidean`
+    its square, `hamming` the fraction of differing bits; `ip` is 1 − q·x. They carry the seal's
+    error, about 1e-5 in cosine. Fitted attributes: `index_` (an `Index`), `keys_`,
+    `n_features_in_`, `n_samples_fit_`.
     """
 
     def __init__(
@@ -55,8 +56,8 @@ class EncryptedNearestNeighbors:
         scheme: str = "sealed",
         bits: int | None = None,
     ) -> None:
-        """`keys=None` makes fresh secret keys in `fit`. `scheme` and `bits` are as of `Client.create_collection`.
-        Parameters are checked in `fit`."""
+        """`keys=None` makes fresh secret keys in `fit`. `scheme` and `bits` are as of
+        `Client.create_collection`. Parameters are checked in `fit`."""
         self.n_neighbors = n_neighbors
         self.radius = radius
         self.metric = metric
@@ -92,9 +93,11 @@ class EncryptedNearestNeighbors:
     def kneighbors(
         self, X: Vectors | None = None, n_neighbors: int | None = None, return_distance: bool = True
     ) -> tuple[Distances, Rows] | Rows:
-        """The nearest fitted rows of each row of X: distances and row numbers, both (n, k), nearest first.
+        """The nearest fitted rows of each row of X: distances and row numbers, both (n, k), nearest
+        first.
 
-        Without X, of each fitted row, itself left out. Raises InvalidInput when k is more than there is.
+        Without X, of each fitted row, itself left out. Raises InvalidInput when k is more than
+        there is.
         """
         k = arrays.count(self.n_neighbors if n_neighbors is None else n_neighbors, "n_neighbors")
         most = len(self._index()) - (X is None)
@@ -114,10 +117,11 @@ class EncryptedNearestNeighbors:
         return_distance: bool = True,
         sort_results: bool = False,
     ) -> tuple[ObjectArray, ObjectArray] | ObjectArray:
-        """Every fitted row within `radius` of each row of X: object arrays (n,) of distances and of row
-        numbers.
+        """Every fitted row within `radius` of each row of X: object arrays (n,) of distances and of
+        row numbers.
 
-        They come nearest first whatever `sort_results` says. Without X, of each fitted row, itself left out.
+        They come nearest first whatever `sort_results` says. Without X, of each fitted row, itself
+        left out.
         """
         limit = arrays.finite(self.radius if radius is None else radius, "radius")
         found = self._search(X, None, self._within(limit))
@@ -131,7 +135,8 @@ class EncryptedNearestNeighbors:
         return {name: getattr(self, name) for name in _PARAMETERS}
 
     def set_params(self: _Self, **params: Any) -> _Self:
-        """Change the constructor's arguments; takes effect with the next `fit`. Raises InvalidInput."""
+        """Change the constructor's arguments; takes effect with the next `fit`. Raises
+        InvalidInput."""
         for name, value in params.items():
             if name not in _PARAMETERS:
                 raise InvalidInput(f"no parameter {name!r}; there are {', '.join(_PARAMETERS)}.")

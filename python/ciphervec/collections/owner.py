@@ -1,8 +1,8 @@
-"""Vectors enter, sealed segments and queries leave; encrypted answers enter, matches leave. The key owner's
-half.
+"""Key owner: vectors enter, sealed segments and queries leave; encrypted answers enter, matches
+leave. The key owner's half.
 
-The other half is `ServerIndex`, which never sees a key. Everything between the two is bytes, so that anything
-that carries bytes can stand between them:
+The other half is `ServerIndex`, which never sees a key. Everything between the two is bytes, so
+that anything that carries bytes can stand between them:
 
     owner, server = Owner(keys, spec), ServerIndex(spec)
     server.set_evaluation_keys(owner.evaluation().to_bytes())
@@ -30,13 +30,14 @@ from .matches import Matches, of_raw, raw_threshold
 
 
 def has_key_pair(spec: IndexSpec) -> bool:
-    """Whether indexes of this description have a key pair each, as under the additively homomorphic schemes."""
+    """Whether indexes of this description have a key pair each, as under the additively homomorphic
+    schemes."""
     return spec.scheme != "sealed"
 
 
 class SealedQuery:
-    """One batch of queries: `to_bytes()` goes to the server, the secrets that open the answer stay in this
-    object."""
+    """One batch of queries: `to_bytes()` goes to the server, the secrets that open the answer stay
+    in this object."""
 
     def __init__(self, owner: Owner, native: _native.SealedQuery) -> None:
         """Not for callers: `Owner.query` makes these."""
@@ -54,8 +55,8 @@ class SealedQuery:
         return self._native.rows
 
     def to_bytes(self) -> bytes:
-        """What `ServerIndex.evaluate` takes. In modes `sealed` and `sealed-query` it shows the server
-        nothing."""
+        """What `ServerIndex.evaluate` takes. In modes `sealed` and `sealed-query` it shows the
+        server nothing."""
         return self._native.to_bytes()
 
     def open(
@@ -66,7 +67,8 @@ class SealedQuery:
         within: float | None = None,
         allow: Sequence[Id] | None = None,
     ) -> list[Matches]:
-        """Decrypt the server's answer: one `Matches` per query. As `Owner.open(query, response, ...)`."""
+        """Decrypt the server's answer: one `Matches` per query. As
+        `Owner.open(query, response, ...)`."""
         return self._owner.open(self, response, count, within=within, allow=allow)
 
     def timings(self) -> dict[str, float]:
@@ -83,8 +85,8 @@ class SealedQuery:
 class Owner:
     """The half that holds the keys: seals vectors, asks, and opens answers.
 
-    It remembers the ids and norms of what it sealed. On another machine, or after a restart, hand it the
-    sealed sidecars again with `attach`.
+    It remembers the ids and norms of what it sealed. On another machine, or after a restart, hand
+    it the sealed sidecars again with `attach`.
     """
 
     def __init__(
@@ -96,9 +98,9 @@ class Owner:
         mask_seed: bytes | None = None,
         previous: Keys | None = None,
     ) -> None:
-        """`keys` may be None in mode `open` only. An index that was given new keys keeps the `mask_seed` it began with;
-        while that is under way, `previous` are the keys that some segments are still sealed under. Raises
-        InvalidInput."""
+        """`keys` may be None in mode `open` only. An index that was given new keys keeps the
+        `mask_seed` it began with; while that is under way, `previous` are the keys that some
+        segments are still sealed under. Raises InvalidInput."""
         if not isinstance(spec, IndexSpec):
             raise InvalidInput(f"spec must be an IndexSpec, got {type(spec).__name__}.")
         self._keys = native_for(keys, spec)
@@ -121,15 +123,18 @@ class Owner:
 
     @property
     def has_key_pair(self) -> bool:
-        """Whether the scheme is one with a key pair for each index, which is generated or opened before use."""
+        """Whether the scheme is one with a key pair for each index, which is generated or opened
+        before use."""
         return has_key_pair(self._spec)
 
     def generate_key_pair(self) -> None:
-        """Make the key pair of a new index, once: some seconds for long keys. Raises InvalidInput."""
+        """Make the key pair of a new index, once: some seconds for long keys. Raises
+        InvalidInput."""
         self._native.generate_key_pair()
 
     def sealed_key_pair(self) -> bytes:
-        """The key pair, encrypted under the owner's key and bound to this index: to be kept beside it."""
+        """The key pair, encrypted under the owner's key and bound to this index: to be kept beside
+        it."""
         return self._native.sealed_key_pair()
 
     def open_key_pair(self, sealed: bytes) -> None:
@@ -137,8 +142,8 @@ class Owner:
         self._native.open_key_pair(sealed)
 
     def evaluation(self) -> EvaluationKeys:
-        """What the server needs for this epoch's queries, see `Keys.evaluation`; the public key, if the index has a
-        key pair."""
+        """What the server needs for this epoch's queries, see `Keys.evaluation`; the public key, if
+        the index has a key pair."""
         return self.evaluation_at(self.epoch)
 
     def evaluation_at(self, epoch: int) -> EvaluationKeys:
@@ -151,8 +156,8 @@ class Owner:
         return self._native.mask_seed
 
     def writer_card(self, writer: str, filterable: Sequence[str] = ()) -> WriterCard:
-        """What the writer of this name needs in order to seal for this index, see `Writer`. The same name gives the same
-        card."""
+        """What the writer of this name needs in order to seal for this index, see `Writer`. The
+        same name gives the same card."""
         return self._native.writer_card(writer, list(filterable))
 
     def knows_card(self, card: WriterCard) -> bool:
@@ -160,7 +165,8 @@ class Owner:
         return self._native.knows_card(card)
 
     def seal_keys(self, keys: Keys) -> bytes:
-        """Other keys, encrypted under this owner's and bound to this index: for the time of a rotation."""
+        """Other keys, encrypted under this owner's and bound to this index: for the time of a
+        rotation."""
         return self._native.seal_keys(keys._native)
 
     def open_keys(self, sealed: bytes) -> Keys:
@@ -172,11 +178,13 @@ class Owner:
         return self._native.seal_records(segment_id, ids, payloads)
 
     def open_record(self, segment_id: bytes, records: RecordBatch, row: int, id: Id) -> bytes:
-        """Decrypt one payload. Raises CorruptData when it was sealed for another place, or changed."""
+        """Decrypt one payload. Raises CorruptData when it was sealed for another place, or
+        changed."""
         return self._native.open_record(segment_id, records, row, id, self._catalogue)
 
     def filter_tag(self, field: str, value: bytes) -> bytes:
-        """The keyed hash under which the server can test `field == value` without learning either."""
+        """The keyed hash under which the server can test `field == value` without learning
+        either."""
         return self._native.filter_tag(field, value)
 
     def row_ids(self) -> dict[bytes, list[Id | None]]:
@@ -193,10 +201,11 @@ class Owner:
     ) -> SealedSegment:
         """Seal n ids and an (n, d) array into a new immutable segment under a fresh nonce.
 
-        `.segment` is for the server; `.sidecar` (ids and norms, encrypted) is for the owner, wherever it is
-        kept. Unless `attach=False`, the rows count as stored from now on: queries expect the server to have
-        them. When more segments follow, `expected` rows in all let each be packed for the whole. Raises
-        InvalidInput, or DuplicateId when an id repeats or is already attached; nothing is sealed then.
+        `.segment` is for the server; `.sidecar` (ids and norms, encrypted) is for the owner,
+        wherever it is kept. Unless `attach=False`, the rows count as stored from now on: queries
+        expect the server to have them. When more segments follow, `expected` rows in all let each
+        be packed for the whole. Raises InvalidInput, or DuplicateId when an id repeats or is
+        already attached; nothing is sealed then.
         """
         names = arrays.ids(ids)
         rows = arrays.vectors(embeddings, self._spec.dimension, self._spec.metric)
@@ -232,10 +241,11 @@ class Owner:
         *,
         wrap: bytes | None = None,
     ) -> None:
-        """Take in the sidecar of a segment that the server holds; with its `wrap`, if a writer sealed it. Raises WrongKey
-        or CorruptData.
+        """Take in the sidecar of a segment that the server holds; with its `wrap`, if a writer
+        sealed it. Raises WrongKey or CorruptData.
 
-        Ids that are known already are taken over from a writer's segment, and by one: the row attached last counts.
+        Ids that are known already are taken over from a writer's segment, and by one: the row
+        attached last counts.
         """
         self._catalogue.add(self._native, segment_id, sidecar, deleted_rows, wrap)
 
@@ -248,7 +258,8 @@ class Owner:
         return self._catalogue.refused()
 
     def shadowed(self) -> list[tuple[bytes, int]]:
-        """The (segment id, row) places whose id a segment attached later has taken over, until `settle`."""
+        """The (segment id, row) places whose id a segment attached later has taken over, until
+        `settle`."""
         return self._catalogue.shadowed()
 
     def settle(self) -> None:
@@ -261,7 +272,8 @@ class Owner:
         return None if origin is None else origin[1]
 
     def is_own(self, segment_id: bytes) -> bool:
-        """Whether a segment is sealed under the owner's present key, and not by a writer or before a rotation."""
+        """Whether a segment is sealed under the owner's present key, and not by a writer or before
+        a rotation."""
         origin = self._catalogue.origin(segment_id)
         return origin is not None and origin[0] == "owner"
 
@@ -272,8 +284,8 @@ class Owner:
     def forget(self, ids: Id | Iterable[Id]) -> list[tuple[bytes, int]]:
         """Leave these rows out of every answer from now on; returns their (segment id, row) places.
 
-        The server still holds the sealed rows, and does not learn which they are. Raises UnknownId; nothing
-        changes.
+        The server still holds the sealed rows, and does not learn which they are. Raises UnknownId;
+        nothing changes.
         """
         names = arrays.ids(ids)
         self.places(names)
@@ -294,8 +306,8 @@ class Owner:
     def query(self, embeddings: Vectors, *, tags: Sequence[bytes] = ()) -> SealedQuery:
         """Seal a (d,) or (n, d) array of queries, n up to 4,096, for the segments attached now.
 
-        With `tags` (see `filter_tag`) the server answers for the rows that carry all of them. Raises
-        InvalidInput.
+        With `tags` (see `filter_tag`) the server answers for the rows that carry all of them.
+        Raises InvalidInput.
         """
         rows = arrays.vectors(embeddings, self._spec.dimension, self._spec.metric, what="query_embeddings")
         if len(rows) == 0:
@@ -303,9 +315,9 @@ class Owner:
         return SealedQuery(self, self._native.query(rows, self._catalogue, self.epoch, tags))
 
     def read_query(self, query: bytes) -> SealedQuery:
-        """Take in the bytes of a plain query that somebody else made (see `Probe`), in order to open its answer. Raises
-        InvalidInput or CorruptData for probes that are not unit vectors, filter tags, and modes or metrics that probes
-        don't have."""
+        """Take in the bytes of a plain query that somebody else made (see `Probe`), in order to
+        open its answer. Raises InvalidInput or CorruptData for probes that are not unit vectors,
+        filter tags, and modes or metrics that probes don't have."""
         return SealedQuery(self, self._native.read_query(query))
 
     def open(
@@ -318,13 +330,14 @@ class Owner:
         allow: Sequence[Id] | None = None,
         newer: Sequence[bytes] = (),
     ) -> list[Matches]:
-        """Decrypt and rank the server's answer: one `Matches` per query, at most `count` each (None: no
-        limit).
+        """Decrypt and rank the server's answer: one `Matches` per query, at most `count` each
+        (None: no limit).
 
-        `within` keeps the rows at a distance of at most that, `allow` the ids it names. The answer covers every segment
-        attached, except that those in `newer`, attached since it was asked for, may be missing. Scores are rounded after
-        ranking, to 2⁻¹⁶ (wide precision 2⁻³⁰; under the additively homomorphic schemes 2⁻¹⁸, small 2⁻¹⁴, wide
-        2⁻⁴⁴). Raises CorruptData when the answer is not one to this query.
+        `within` keeps the rows at a distance of at most that, `allow` the ids it names. The answer
+        covers every segment attached, except that those in `newer`, attached since it was asked
+        for, may be missing. Scores are rounded after ranking, to 2⁻¹⁶ (wide precision 2⁻³⁰; under
+        the additively homomorphic schemes 2⁻¹⁸, small 2⁻¹⁴, wide 2⁻⁴⁴). Raises CorruptData when the
+        answer is not one to this query.
         """
         if count is not None:
             count = arrays.count(count, "count")
@@ -337,17 +350,17 @@ class Owner:
         return [of_raw(self._spec.metric, names, raw) for names, raw in found]
 
     def unseal(self, segment: bytes, rows: Sequence[int] | None = None) -> FloatArray:
-        """The rows of a segment, or those numbered, at unit length, to within the precision of the seal: float32
-        (n, d).
+        """The rows of a segment, or those numbered, at unit length, to within the precision of the
+        seal: float32 (n, d).
 
-        Deleted rows included; under `hamming` exactly -1 and +1. `rescale` gives them their lengths again.
-        Raises WrongKey or CorruptData.
+        Deleted rows included; under `hamming` exactly -1 and +1. `rescale` gives them their lengths
+        again. Raises WrongKey or CorruptData.
         """
         return self._native.unseal(segment, self._catalogue, rows)
 
     def rescale(self, ids: Sequence[Id], directions: FloatArray) -> FloatArray:
-        """Unsealed rows of these ids with the lengths they came with, which `ip` and `l2` keep; else unit
-        length."""
+        """Unsealed rows of these ids with the lengths they came with, which `ip` and `l2` keep;
+        else unit length."""
         if self._spec.metric == "hamming":
             return directions
         lengths = np.sqrt(np.einsum("ij,ij->i", directions, directions, dtype=np.float64))

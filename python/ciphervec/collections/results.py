@@ -1,5 +1,5 @@
-"""Matches and opened records enter; dicts in the shape of the vector stores leave. Runs on the key owner's
-side."""
+"""Results: matches and opened records enter; dicts in the shape of the vector stores leave. Runs on
+the key owner's side."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""New keys enter; the same rows under them leave, segment by segment, in commits that a killed process can go on from. Key
-owner's side.
+"""Key rotation: new keys enter; the same rows under them leave, segment by segment, in commits that
+a killed process can go on from. Key owner's side.
 
-The first commit makes the new keys those of the collection and keeps the old ones beside, encrypted under the new. From
-then on the new keys open everything. Each further commit puts one segment under them, and the last forgets the old keys. The
-public masks stay, so that one index on the server holds segments of both.
+The first commit makes the new keys those of the collection and keeps the old ones beside, encrypted
+under the new. From then on the new keys open everything. Each further commit puts one segment under
+them, and the last forgets the old keys. The public masks stay, so that one index on the server
+holds segments of both.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Checked rows enter; sealed segments, answers and opened records leave. Keeps owner, store and server in
-step.
+"""Segments: checked rows enter; sealed segments, answers and opened records leave. Keeps owner,
+store and server in step.
 
-Order of every change: seal, commit to the store, and only then let the owner and the server know. A commit
-that fails leaves all three as they were.
+Order of every change: seal, commit to the store, and only then let the owner and the server know. A
+commit that fails leaves all three as they were.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ T = TypeVar("T")
 
 
 def attachments(owner: Owner) -> dict[str, bytes]:
-    """What a new collection keeps beside its segments. Makes the key pair of the schemes that have one."""
+    """What a new collection keeps beside its segments. Makes the key pair of the schemes that have
+    one."""
     if not owner.has_key_pair:
         return {EVALUATION: owner.evaluation().to_bytes()}
     owner.generate_key_pair()
@@ -101,8 +102,8 @@ class Segments:
             self._deleted[segment.id] = segment.deleted
 
     def _attach_written(self, segment: StoredSegment, sidecar: bytes, wrap: bytes) -> None:
-        """A writer's segment. One that does not open, because its writer holds an old card or is none, must not stop the
-        owner from reading the others."""
+        """A writer's segment. One that does not open, because its writer holds an old card or is
+        none, must not stop the owner from reading the others."""
         before = len(self.owner.shadowed())
         try:
             self.owner.attach(segment.id, sidecar, segment.deleted, wrap=wrap)
@@ -112,7 +113,8 @@ class Segments:
             self._losses += 1
 
     def _open_key_pair(self) -> None:
-        """What opens is what the owner sealed; the public key beside it, which anybody could write, must be its half."""
+        """What opens is what the owner sealed; the public key beside it, which anybody could write,
+        must be its half."""
         if not self.owner.has_key_pair:
             return
         self.owner.open_key_pair(self.store.attachment(KEY_PAIR))
@@ -123,7 +125,8 @@ class Segments:
             )
 
     def refresh(self) -> None:
-        """Take in what others have committed since: sidecars of new segments, deletions, the epoch."""
+        """Take in what others have committed since: sidecars of new segments, deletions, the
+        epoch."""
         if not self.store.refresh():
             return
         self._in_step = False
@@ -138,7 +141,8 @@ class Segments:
         self._in_step = True
 
     def current(self) -> None:
-        """Refresh what others may have changed, before it is read here without asking the server."""
+        """Refresh what others may have changed, before it is read here without asking the
+        server."""
         if self.store.shared:
             self.refresh()
 
@@ -168,8 +172,8 @@ class Segments:
             yield Batch(names, self.owner.rescale(names, rows), records)
 
     def settle(self) -> None:
-        """Read everything again if the last change was interrupted between its commit and its end, by
-        Ctrl-C say."""
+        """Read everything again if the last change was interrupted between its commit and its end,
+        by Ctrl-C say."""
         if not self._in_step:
             self.store.refresh()
             self._describe()
@@ -213,8 +217,8 @@ class Segments:
         self._losses += 1
 
     def in_turn(self, step: Callable[[], T]) -> T:
-        """Run `step`, which reads the present state and may commit; again on the latest one when others were first.
-        Raises Conflict when they are first every time."""
+        """Run `step`, which reads the present state and may commit; again on the latest one when
+        others were first. Raises Conflict when they are first every time."""
         for turn in range(TURNS - 1):
             try:
                 return step()
@@ -283,8 +287,9 @@ class Segments:
             return []
         if where is not None or len(self.owner) == 0:
             self.current()
-        # What the server can't test by tags is tested here first, on metadata opened here: also of segments that have no
-        # tags under the present key, because a writer sealed them, who can't make any, or the keys are changing.
+        # What the server can't test by tags is tested here first, on metadata opened here: also of
+        # segments that have no tags under the present key, because a writer sealed them, who can't
+        # make any, or the keys are changing.
         tagged = where is None or all(map(self._has_tags, self.entries()))
         allow = None if where is None or (where.complete and tagged) else self.matching(where)
         if len(self.owner) == 0 or allow == []:
@@ -304,7 +309,8 @@ class Segments:
         within: float | None,
         allow: Sequence[Id] | None,
     ) -> list[Matches]:
-        """One message to the server and back. Raises Conflict when the collection has changed too much meanwhile."""
+        """One message to the server and back. Raises Conflict when the collection has changed too
+        much meanwhile."""
         query = self.owner.query(rows, tags=tags)
         known, losses = set(self._deleted), self._losses
         answer = self._answer(query.to_bytes())
@@ -312,8 +318,8 @@ class Segments:
             self.refresh()
         newer: list[bytes] = []
         if answer.version != self.store.version:
-            # Segments that came after the answer can't be in it. Rows that left may have come back in one of those:
-            # then the answer is neither the old state's nor the new one's.
+            # Segments that came after the answer can't be in it. Rows that left may have come back
+            # in one of those: then the answer is neither the old state's nor the new one's.
             if self._losses != losses:
                 raise Conflict(
                     f"collection {self.description.spec.collection!r} changes faster than a query takes. Ask again."
@@ -340,7 +346,8 @@ class Segments:
             self.lock.acquire()
 
     def matching(self, where: Where) -> list[Id]:
-        """The ids that pass the filter, in the order of insertion: by keyed tags first, then by metadata."""
+        """The ids that pass the filter, in the order of insertion: by keyed tags first, then by
+        metadata."""
         wanted = self._wanted(where)
         rows_of = self.owner.row_ids()
         found: list[Id] = []
@@ -434,8 +441,9 @@ class Segments:
         ]
 
     def drop_rows(self, change: WriteBatch, ids: Sequence[Id]) -> None:
-        """Add the deletion of these ids to `change`, and that of rows whose id another segment has taken over: they would
-        come back when the later row goes. A segment left without rows is removed altogether."""
+        """Add the deletion of these ids to `change`, and that of rows whose id another segment has
+        taken over: they would come back when the later row goes. A segment left without rows is
+        removed altogether."""
         dropped: dict[bytes, list[int]] = {}
         for segment_id, row in [*self.owner.places(ids), *self.owner.shadowed()]:
             dropped.setdefault(segment_id, []).append(row)
@@ -470,7 +478,8 @@ class Segments:
         self._in_step = True
 
     def send(self, change: WriteBatch) -> None:
-        """Commit to the store. Out of step from here on, until the caller has taken the change in as well."""
+        """Commit to the store. Out of step from here on, until the caller has taken the change in
+        as well."""
         self._in_step = False
         try:
             self.store.commit(change)

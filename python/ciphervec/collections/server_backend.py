@@ -21,11 +21,12 @@ class ServerBackend(Protocol):
     """What answers queries: an index in this process, or a server across a network."""
 
     remote: bool
-    """Whether waiting for it leaves this process idle, so that other threads may go on meanwhile."""
+    """Whether waiting for it leaves this process idle, so that other threads may go on
+    meanwhile."""
 
     def evaluate(self, query: bytes) -> Answer:
-        """Answer one message of queries over every committed segment. Raises Conflict when the server has moved on
-        to a state that this query does not suit."""
+        """Answer one message of queries over every committed segment. Raises Conflict when the
+        server has moved on to a state that this query does not suit."""
         ...
 
     def segment(self, segment_id: bytes) -> bytes:

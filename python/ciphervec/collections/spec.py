@@ -1,8 +1,9 @@
-"""What a collection is enters; the description that lies beside its segments leaves, and back. Key owner's
-side.
+"""Description: what a collection is enters; the description that lies beside its segments leaves,
+and back. Key owner's side.
 
-In clear: the index spec, the scheme, the key id, the epoch. Sealed: the names of the filterable fields, and the seed of
-the public masks once the keys have changed. While they are changing, each key in a form that the other opens.
+In clear: the index spec, the scheme, the key id, the epoch. Sealed: the names of the filterable
+fields, and the seed of the public masks once the keys have changed. While they are changing, each
+key in a form that the other opens.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from .owner import Owner
 from .store import check_name, corrupt_meta
 
 FORMAT = 3
-"""Format 1 knew the scheme `sealed` alone and did not name it, format 2 no change of keys. Written is the oldest that says
-what there is to say."""
+"""Format 1 knew the scheme `sealed` alone and did not name it, format 2 no change of keys. Written
+is the oldest that says what there is to say."""
 MODES = ("sealed", "sealed-query", "sealed-index", "open")
 PRECISIONS = ("standard", "small", "wide")
 SCHEMES = ("sealed", "paillier", "damgard-jurik", "okamoto-uchiyama", "elgamal")
@@ -141,8 +142,8 @@ class Description:
         return json.dumps(content).encode()
 
     def owner(self, keys: Keys | None) -> Owner:
-        """The owner of a collection so described. `keys` may be the ones before a rotation that is under way, where
-        both work. Raises WrongKey, CorruptData."""
+        """The owner of a collection so described. `keys` may be the ones before a rotation that is
+        under way, where both work. Raises WrongKey, CorruptData."""
         rotation = self.rotation
         if rotation is None:
             owner = Owner(keys, self.spec, epoch=self.epoch, mask_seed=self.mask_seed)
@@ -160,8 +161,8 @@ class Description:
     def from_bytes(cls, data: bytes, name: str, keys: Keys | None) -> Description:
         """Read it back, checking the key before anything is opened.
 
-        Raises WrongKey, CorruptData, UnsupportedVersion, or InvalidInput when a sealed collection gets no
-        keys.
+        Raises WrongKey, CorruptData, UnsupportedVersion, or InvalidInput when a sealed collection
+        gets no keys.
         """
         try:
             content = json.loads(data)

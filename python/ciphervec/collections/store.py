@@ -1,6 +1,8 @@
-"""Stores: sealed blobs enter in atomic commits and leave checked, wherever they lie. Holds no key: the server's side.
+"""Stores: sealed blobs enter in atomic commits and leave checked, wherever they lie. Holds no key:
+the server's side.
 
-A collection is a set of immutable segments, each with named blobs, the rows deleted from it, and a small description.
+A collection is a set of immutable segments, each with named blobs, the rows deleted from it, and a
+small description.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ class CollectionStore(Protocol):
     def commit(self, change: WriteBatch) -> None:
         """Make `change` durable, all or nothing. Raises StorageError; the old state is intact then.
 
-        Where others write too, raises Conflict when they were first, and CommitUncertain when the answer got lost.
+        Where others write too, raises Conflict when they were first, and CommitUncertain when the
+        answer got lost.
         """
         ...
 
@@ -64,8 +67,8 @@ class CollectionStore(Protocol):
         ...
 
     def verify(self, progress: Progress | None) -> dict[str, Any]:
-        """Read and check every block; `files` and `bytes` read. Raises CorruptData naming every fault's
-        place."""
+        """Read and check every block; `files` and `bytes` read. Raises CorruptData naming every
+        fault's place."""
         ...
 
     def refresh(self) -> bool:
@@ -101,7 +104,8 @@ class Database(Protocol):
         ...
 
     def drop(self, name: str, release: Callable[[], object]) -> None:
-        """Delete a collection, calling `release` to let go of it first. Raises CollectionNotFound."""
+        """Delete a collection, calling `release` to let go of it first. Raises
+        CollectionNotFound."""
         ...
 
 

@@ -1,4 +1,5 @@
-"""Write batch: what one commit does enters and leaves as plain data: segments, blobs, deleted rows. Either side."""
+"""Write batch: what one commit does enters and leaves as plain data: segments, blobs, deleted rows.
+Either side."""
 
 from __future__ import annotations
 
@@ -6,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 ROWS, SIDECAR, RECORDS, TAGS, WRAP = "rows", "sidecar", "records", "tags", "wrap"
-"""The blobs of a segment: sealed vectors, ids and norms, metadata and documents, filter tags; and, in one that a writer
-sealed, its key, wrapped to the owner."""
+"""The blobs of a segment: sealed vectors, ids and norms, metadata and documents, filter tags; and,
+in one that a writer sealed, its key, wrapped to the owner."""
 
 EVALUATION, KEY_PAIR = "evaluation", "key-pair"
-"""What a collection keeps beside its segments: the server's keys, and the owner's key pair, sealed."""
+"""What a collection keeps beside its segments: the server's keys, and the owner's key pair,
+sealed."""
 
 
 class StoredSegment(NamedTuple):

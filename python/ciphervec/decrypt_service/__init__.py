@@ -1,7 +1,9 @@
-"""The key owner's decrypt service: an edge device's query and a cloud's encrypted answer enter, match or no match leaves.
+"""Decrypt service of the key owner: an edge device's query and a cloud's encrypted answer enter,
+match or no match leaves.
 
-It alone has the keys. The threshold is the owner's, every principal has a budget of queries that is charged before anything
-is opened, and what it opens must be the cloud's answer to that very query: see `docs/two-tower.md`.
+It alone has the keys. The threshold is the owner's, every principal has a budget of queries that is
+charged before anything is opened, and what it opens must be the cloud's answer to that very query:
+see `docs/two-tower.md`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""HTTP requests enter, match or no match leaves: the service as a Starlette application. Key owner's side.
+"""Web application: HTTP requests enter, match or no match leaves: the service as a Starlette
+application. Key owner's side.
 
-`POST /v1/match/{collection}` with a bearer token and the bytes of `message.Request`; `GET /healthz` without. Errors say as
-little as they can: a token that does not count, and a collection that is not the principal's, each have one answer.
+`POST /v1/match/{collection}` with a bearer token and the bytes of `message.Request`; `GET /healthz`
+without. Errors say as little as they can: a token that does not count, and a collection that is not
+the principal's, each have one answer.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ from .matcher import Matcher, Outcome, Refused
 from .message import Request
 
 MAX_BODY = 64 << 20
-"""Bytes of a request unless said otherwise: an answer has 3 to 8 a row, more under the Paillier family."""
+"""Bytes of a request unless said otherwise: an answer has 3 to 8 a row, more under the Paillier
+family."""
 BODY_SECONDS = 30.0
 """A sender slower than that is cut off."""
 

@@ -1,4 +1,5 @@
-"""What was asked and what came of it enters; a line of JSON leaves. Never vectors, ids, scores or tokens. Key owner's side."""
+"""Audit log: what was asked and what came of it enters; a line of JSON leaves. Never vectors, ids,
+scores or tokens. Key owner's side."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ class Audit:
         self.note(event="opened")
 
     def note(self, **what: Any) -> None:
-        """Append a line with the time. Raises StorageError: what can't be recorded is not answered."""
+        """Append a line with the time. Raises StorageError: what can't be recorded is not
+        answered."""
         if self._path is None:
             return
         line = json.dumps({"time": round(time.time(), 3), **what}, ensure_ascii=False) + "\n"

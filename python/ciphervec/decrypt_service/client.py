@@ -1,4 +1,5 @@
-"""A query and the cloud's answer enter, go to the decrypt service, and match or no match leaves. The edge's side, no key."""
+"""Match client: a query and the cloud's answer enter, go to the decrypt service, and match or no
+match leaves. The edge's side, no key."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ _MAX_ANSWER = 1 << 20
 
 
 class Match(NamedTuple):
-    """What the service says about each query of a batch. `ids` and `scores` need capabilities that few have."""
+    """What the service says about each query of a batch. `ids` and `scores` need capabilities that
+    few have."""
 
     matched: list[bool]
     ids: list[Id | None] | None = None
@@ -40,7 +42,8 @@ class MatchClient:
     """Asks a decrypt service. Its standard library client needs nothing installed."""
 
     def __init__(self, url: str, token: str, *, ca: StrPath | None = None, timeout: float = 30.0) -> None:
-        """`url` begins with https://, or http:// on this machine; `ca` is a file of certificates. Raises InvalidInput."""
+        """`url` begins with https://, or http:// on this machine; `ca` is a file of certificates.
+        Raises InvalidInput."""
         self._parts = urlsplit(base_url(url, insecure=False))
         if not token:
             raise InvalidInput("a decrypt service answers nobody without a token; the key owner makes them.")
@@ -49,9 +52,10 @@ class MatchClient:
         self._context = ssl.create_default_context(cafile=None if ca is None else os.fspath(ca))
 
     def match(self, collection: str, query: bytes, answer: bytes = b"", receipt: bytes = b"") -> Match:
-        """Whether the collection holds rows close to the queries, by the owner's threshold. `answer` and `receipt` are the
-        cloud's, where the service does not ask it itself. Never sent twice: each attempt costs budget. Raises
-        AuthenticationError, CollectionNotFound, BudgetExhausted, ServerError."""
+        """Whether the collection holds rows close to the queries, by the owner's threshold.
+        `answer` and `receipt` are the cloud's, where the service does not ask it itself. Never sent
+        twice: each attempt costs budget. Raises AuthenticationError, CollectionNotFound,
+        BudgetExhausted, ServerError."""
         body = Request(query, answer, receipt).to_bytes()
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/octet-stream"}
         connection = self._connection()

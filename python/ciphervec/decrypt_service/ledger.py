@@ -1,7 +1,9 @@
-"""Tokens and numbers of queries enter; who it is, and whether that many are left, leave. One SQLite file, at the key owner.
+"""Query budget: tokens and numbers of queries enter; who it is, and whether that many are left,
+leave. One SQLite file, at the key owner.
 
-Durable and shared: a budget is charged in a transaction that has reached the disk before anything is opened, so neither a
-restart nor a second process gives a query away. Of a token the file holds a hash.
+Durable and shared: a budget is charged in a transaction that has reached the disk before anything
+is opened, so neither a restart nor a second process gives a query away. Of a token the file holds a
+hash.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from ..ingest.arrays import count
 from ..ingest.files import StrPath
 
 CAPABILITIES = ("match", "identify", "scores")
-"""Match or no match; the id of what matched; its score as well, which lets who asks recover templates."""
+"""Match or no match; the id of what matched; its score as well, which lets who asks recover
+templates."""
 
 PREFIX = "cvd1_"
 _SCHEMA = """
@@ -73,7 +76,8 @@ class Principal:
 
 
 class Ledger:
-    """The principals of a decrypt service and what they have used. Safe for threads and processes."""
+    """The principals of a decrypt service and what they have used. Safe for threads and
+    processes."""
 
     def __init__(self, path: StrPath, *, clock: Callable[[], float] = time.time) -> None:
         """`path` is made if it isn't there, readable by its owner alone. Raises StorageError."""
@@ -99,8 +103,8 @@ class Ledger:
         may: Collection[str] = ("match",),
         expires_in: float | None = None,
     ) -> tuple[Principal, str]:
-        """A new principal and its token, which is shown this once. `budget` queries in `period` seconds, `lifetime` in all.
-        Raises InvalidInput."""
+        """A new principal and its token, which is shown this once. `budget` queries in `period`
+        seconds, `lifetime` in all. Raises InvalidInput."""
         known = tuple(one for one in CAPABILITIES if one in may)
         if len(known) != len(set(may)) or not known:
             raise InvalidInput(
@@ -147,7 +151,8 @@ class Ledger:
             file.execute("UPDATE principals SET revoked = ? WHERE id = ?", (int(self._clock()), id))
 
     def authenticate(self, token: str) -> Principal:
-        """Whose token it is. Raises Unknown, always with the same words, for any that does not count now."""
+        """Whose token it is. Raises Unknown, always with the same words, for any that does not
+        count now."""
         digest = _digest(token)
         with self._transaction(write=False) as file:
             row = file.execute("SELECT * FROM principals WHERE digest = ?", (digest,)).fetchone()
@@ -159,8 +164,8 @@ class Ledger:
         return principal
 
     def charge(self, id: str, queries: int) -> int:
-        """Take `queries` off a principal's budget, durably, or nothing at all; what is left of it in this period. Raises
-        Exhausted, Unknown."""
+        """Take `queries` off a principal's budget, durably, or nothing at all; what is left of it
+        in this period. Raises Exhausted, Unknown."""
         wanted = count(queries, "queries")
         now = int(self._clock())
         with self._transaction() as file:

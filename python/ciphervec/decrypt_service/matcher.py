@@ -1,4 +1,5 @@
-"""A plain query and an encrypted answer enter; match or no match leaves. Holds the keys: runs at the key owner alone."""
+"""Matcher: a plain query and an encrypted answer enter; match or no match leaves. Holds the keys:
+runs at the key owner alone."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ Cloud = Callable[[bytes], bytes]
 
 
 class Refused(CiphervecError):  # noqa: N818
-    """The query or the answer was not accepted. The words are always the same: why would tell too much."""
+    """The query or the answer was not accepted. The words are always the same: why would tell too
+    much."""
 
     def __init__(self) -> None:
         super().__init__("the query or the answer was refused.")
@@ -36,7 +38,8 @@ class Outcome:
 
 
 class Matcher:
-    """Opens answers about one collection, and tells whether the closest row is within the owner's threshold."""
+    """Opens answers about one collection, and tells whether the closest row is within the owner's
+    threshold."""
 
     def __init__(
         self,
@@ -49,9 +52,10 @@ class Matcher:
     ) -> None:
         """`within`: a row at a distance of at most that matches (1 − cosine, or differing bits).
 
-        Answers come either from the cloud itself, which the service asks (`cloud`; the collection's own server half unless
-        given), or by way of the edge, with the cloud's `receipts`: an answer that the edge could have altered is not
-        opened, since a threshold on scores that somebody can shift is a way to read them. Raises InvalidInput.
+        Answers come either from the cloud itself, which the service asks (`cloud`; the collection's
+        own server half unless given), or by way of the edge, with the cloud's `receipts`: an answer
+        that the edge could have altered is not opened, since a threshold on scores that somebody
+        can shift is a way to read them. Raises InvalidInput.
         """
         if collection.mode != "sealed-index" or collection.metric not in ("cosine", "hamming"):
             raise InvalidInput(
@@ -88,8 +92,8 @@ class Matcher:
         return read
 
     def match(self, query: SealedQuery, answer: bytes = b"", receipt: bytes = b"") -> list[Outcome]:
-        """One outcome for each query. To be called after the budget was charged. Raises Refused; CiphervecError when the
-        cloud can't be asked."""
+        """One outcome for each query. To be called after the budget was charged. Raises Refused;
+        CiphervecError when the cloud can't be asked."""
         data = query.to_bytes()
         if self._cloud is not None:
             if answer or receipt:
@@ -107,7 +111,8 @@ class Matcher:
             return owner.open(query, answer, None, within=self._within)
         except CiphervecError:
             pass
-        # The collection may have moved on since it was read here; then the answer opens with the latest sidecars.
+        # The collection may have moved on since it was read here; then the answer opens with the
+        # latest sidecars.
         try:
             self._collection.refresh()
             return self._collection.owner.open(query, answer, None, within=self._within)

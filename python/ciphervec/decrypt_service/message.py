@@ -1,6 +1,8 @@
-"""What an edge device posts enters and leaves as bytes: its query, the cloud's answer, the receipt. Both sides, no key.
+"""Match request: what an edge device posts enters and leaves as bytes: its query, the cloud's
+answer, the receipt. Both sides, no key.
 
-`CVMATCHQ | version u32 | query length u32 | receipt length u32 | answer length u64 | query | receipt | answer`, little-endian.
+`CVMATCHQ | version u32 | query length u32 | receipt length u32 | answer length u64 | query | receipt | answer`,
+little-endian.
 """
 
 from __future__ import annotations

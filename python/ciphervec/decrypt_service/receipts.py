@@ -1,8 +1,10 @@
-"""The cloud's word for an answer enters and leaves: this answer was computed on this query, just now. Cloud and key owner.
+"""Receipts: the cloud's word for an answer enters and leaves: this answer was computed on this
+query, just now. Cloud and key owner.
 
-Encrypted scores can be shifted by whoever carries them, and a threshold on shifted scores gives the scores away. So an answer
-that comes by way of the edge needs a receipt that the edge cannot make: a keyed hash under a key that cloud and owner share.
-It opens nothing, and who has it can at worst vouch for answers that it altered.
+Encrypted scores can be shifted by whoever carries them, and a threshold on shifted scores gives the
+scores away. So an answer that comes by way of the edge needs a receipt that the edge cannot make: a
+keyed hash under a key that cloud and owner share. It opens nothing, and who has it can at worst
+vouch for answers that it altered.
 
 `issued u64, seconds, little-endian | keyed BLAKE2b-256 of the collection, the time, and the hashes of query and answer`.
 """
@@ -28,8 +30,8 @@ class Receipts:
     """Makes receipts in the cloud and checks them at the owner, under one shared key."""
 
     def __init__(self, key: bytes, *, max_age: float = 60.0) -> None:
-        """`key` has 32 bytes, see `generate_key`. Receipts count for `max_age` seconds, and that much early, because clocks
-        differ. Raises InvalidInput."""
+        """`key` has 32 bytes, see `generate_key`. Receipts count for `max_age` seconds, and that
+        much early, because clocks differ. Raises InvalidInput."""
         if len(key) != KEY_BYTES:
             raise InvalidInput("a receipt key has 32 bytes; make one with Receipts.generate_key().")
         self._key = key

@@ -1,4 +1,5 @@
-"""An application and an address enter; requests are served until the process ends. Key owner's side."""
+"""Service process: an application and an address enter; requests are served until the process ends.
+Key owner's side."""
 
 from __future__ import annotations
 
@@ -42,8 +43,8 @@ def serve(
     certificate: StrPath | None = None,
     key: StrPath | None = None,
 ) -> None:
-    """Serve until a signal ends the process; requests under way are finished. Prints `listening on …` to stderr when
-    ready. Port 0 takes a free one. Raises InvalidInput, OSError."""
+    """Serve until a signal ends the process; requests under way are finished. Prints
+    `listening on …` to stderr when ready. Port 0 takes a free one. Raises InvalidInput, OSError."""
     try:
         import uvicorn
     except ModuleNotFoundError as error:

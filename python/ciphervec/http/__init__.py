@@ -1,4 +1,5 @@
-"""The client of a ciphervec server: vectors and questions are sealed here, and only bytes without a key in them travel."""
+"""HTTP client: vectors and questions are sealed here, and only bytes without a key in them
+travel."""
 
 from __future__ import annotations
 

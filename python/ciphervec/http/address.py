@@ -1,4 +1,5 @@
-"""What a caller says about a server enters: its URL, a token. A checked base URL and a token that never shows itself leave."""
+"""Server address: what a caller says about a server enters: its URL, a token. A checked base URL
+and a token that never shows itself leave."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ class Token:
 
 
 def token_of(given: str | None) -> Token | None:
-    """The token given, else that of the environment variable CIPHERVEC_TOKEN, else none. Raises InvalidInput."""
+    """The token given, else that of the environment variable CIPHERVEC_TOKEN, else none. Raises
+    InvalidInput."""
     text = os.environ.get(TOKEN_VARIABLE) if given is None else given
     return None if not text else Token(text.strip())
 
@@ -53,8 +55,8 @@ def is_url(text: str) -> bool:
 
 
 def base_url(url: str, *, insecure: bool) -> str:
-    """Scheme, host and path without a slash at the end. Raises InvalidInput, also on plain HTTP to another machine unless
-    `insecure`."""
+    """Scheme, host and path without a slash at the end. Raises InvalidInput, also on plain HTTP to
+    another machine unless `insecure`."""
     if not is_url(str(url)):
         raise InvalidInput(
             f"the URL of a server starts with https:// (or http:// on this machine); got {url!r}."
@@ -79,7 +81,8 @@ def base_url(url: str, *, insecure: bool) -> str:
 
 
 def by_proxy(base: str) -> bool:
-    """Whether a proxy that the environment names may be used: not for plain HTTP on this machine, which would leave it."""
+    """Whether a proxy that the environment names may be used: not for plain HTTP on this machine,
+    which would leave it."""
     parts = urlsplit(base)
     return parts.scheme != "http" or not is_loopback(parts.hostname or "")
 

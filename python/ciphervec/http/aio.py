@@ -1,8 +1,9 @@
-"""The client of a server for programs on an event loop: the same methods as coroutines. Key owner's side.
+"""Asynchronous client: calls on an event loop enter, awaited results leave; the blocking client's
+methods as coroutines. Key owner's side.
 
-Sealing, opening and waiting happen in threads, requests on an event loop of the client's own, so the caller's loop only waits.
-A call that is cancelled closes its request; what it was doing ends at the next step. A commit on its way when that happens is
-made, all of it, or not.
+Sealing, opening and waiting happen in threads, requests on an event loop of the client's own, so
+the caller's loop only waits. A call that is cancelled closes its request; what it was doing ends at
+the next step. A commit on its way when that happens is made, all of it, or not.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ class _Runner:
         self._pool = ThreadPoolExecutor(_THREADS, "ciphervec")
 
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call `function` in a thread. Cancelled, it returns at once and the thread ends at its next step."""
+        """Call `function` in a thread. Cancelled, it returns at once and the thread ends at its
+        next step."""
         from .transport import CALL, Call
 
         call = Call()
@@ -80,7 +82,8 @@ class _Twin:
 def _coroutine(
     method: Callable[Concatenate[S, P], T],
 ) -> Callable[Concatenate[_Twin, P], Coroutine[Any, Any, T]]:
-    """The method of this name of the blocking object as a coroutine: same arguments, defaults, text and result."""
+    """The method of this name of the blocking object as a coroutine: same arguments, defaults, text
+    and result."""
 
     @functools.wraps(method)
     async def call(self: _Twin, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -106,7 +109,8 @@ def _opening(
 
 
 class AsyncHttpCollection(_Twin):
-    """`HttpCollection` with coroutines for methods. Properties are the same; arguments and results too.
+    """`HttpCollection` with coroutines for methods. Properties are the same; arguments and results
+    too.
 
     `progress` is called in another thread. Several queries at once travel at once.
     """
@@ -216,7 +220,8 @@ class _LoopedClient(HttpClient):
 
 
 class AsyncHttpClient(_Twin):
-    """`HttpClient` with coroutines for methods, for `async with`. Many calls may be on their way at once."""
+    """`HttpClient` with coroutines for methods, for `async with`. Many calls may be on their way at
+    once."""
 
     _blocking: HttpClient
 

@@ -1,7 +1,9 @@
-"""Sealed segments enter and go to a server in commits, with a token that may do nothing else. The writer's side, no key.
+"""Append: sealed segments enter and go to a server in commits, with a token that may do nothing
+else. The writer's side, no key.
 
-A commit is at most as large as one request may be, so that a large batch takes several: each is whole or absent, and sent
-again it is known by its key. Nothing of the collection is read: segments are only added, whatever else it holds by now.
+A commit is at most as large as one request may be, so that a large batch takes several: each is
+whole or absent, and sent again it is known by its key. Nothing of the collection is read: segments
+are only added, whatever else it holds by now.
 """
 
 from __future__ import annotations
@@ -31,8 +33,8 @@ def append(
     ca: str | None,
     transport: Transport | None = None,
 ) -> None:
-    """Add segments to the collection `name`; `key` makes a second attempt the same commits. Raises AuthenticationError,
-    CollectionNotFound, ServerError, InvalidInput."""
+    """Add segments to the collection `name`; `key` makes a second attempt the same commits. Raises
+    AuthenticationError, CollectionNotFound, ServerError, InvalidInput."""
     base = base_url(url, insecure=False)
     context: ssl.SSLContext | bool = verification(ca, True, False)
     if transport is None:

@@ -1,7 +1,8 @@
-"""Sealed blobs of segments enter as they came; the same bytes leave without asking the server again. Key owner's side.
+"""Blob cache: sealed blobs of segments enter as they came; the same bytes leave without asking the
+server again. Key owner's side.
 
-A segment never changes, so its id and a blob's name are the blob's address for ever. What lies here is what the server holds
-as well: encrypted, and authenticated when it is opened.
+A segment never changes, so its id and a blob's name are the blob's address for ever. What lies here
+is what the server holds as well: encrypted, and authenticated when it is opened.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ _MEMORY_LIMIT = 256 << 20
 
 
 class BlobCache:
-    """At most `limit` bytes of blobs, the ones unused for longest leaving first; in a folder, or in memory."""
+    """At most `limit` bytes of blobs, the ones unused for longest leaving first; in a folder, or in
+    memory."""
 
     def __init__(self, folder: Path | None, limit: int) -> None:
         """`folder` None keeps them in memory, at most 256 MiB of them."""
@@ -52,7 +54,8 @@ class BlobCache:
         return data
 
     def put(self, address: str, data: bytes) -> None:
-        """Keep a blob, unless it would take more than an eighth of the room. A full disk only costs the saving."""
+        """Keep a blob, unless it would take more than an eighth of the room. A full disk only costs
+        the saving."""
         if len(data) > self._limit // 8:
             return
         with self._lock, contextlib.suppress(OSError):
@@ -81,7 +84,8 @@ class BlobCache:
             self._held -= len(self._memory.popitem(last=False)[1])
 
     def _make_room(self, folder: Path) -> int:
-        """Count what is there, and remove the oldest until a tenth of the room is free; bytes left."""
+        """Count what is there, and remove the oldest until a tenth of the room is free; bytes
+        left."""
         found = []
         for entry in os.scandir(folder):
             with contextlib.suppress(FileNotFoundError):  # another process makes room too

@@ -1,4 +1,5 @@
-"""A server's URL, a token and the owner's keys enter; collections leave. Runs on the key owner's side."""
+"""HTTP client: a server's URL, a token and the owner's keys enter; collections leave. Runs on the
+key owner's side."""
 
 from __future__ import annotations
 
@@ -32,29 +33,33 @@ if TYPE_CHECKING:
 CACHE_BYTES = 1 << 30
 
 _ATTEMPTS = 8
-# Of a frame of evaluation keys: index id, mask seed and epoch, which the owner derives; see docs/formats.md.
+# Of a frame of evaluation keys: index id, mask seed and epoch, which the owner derives; see
+# docs/formats.md.
 _DERIVED = slice(64, 108)
 
 
 class HttpCollection(Collection):
     """A collection on a server: the methods of `Collection`, with these differences.
 
-    `query` returns ids, distances and scores unless `include` says otherwise. Metadata and documents lie encrypted on the
-    server, and reading them shows it which segments the rows are in, so they come by whole segments and are kept;
-    `HttpClient(fetch="collection")` reads everybody's at once, which shows nothing but that some are read. `get`, `peek`,
-    `update`, and filters on fields that are not `filterable` read them too; `include=["embeddings"]` and `update` without
+    `query` returns ids, distances and scores unless `include` says otherwise. Metadata and
+    documents lie encrypted on the server, and reading them shows it which segments the rows are in,
+    so they come by whole segments and are kept; `HttpClient(fetch="collection")` reads everybody's
+    at once, which shows nothing but that some are read. `get`, `peek`, `update`, and filters on
+    fields that are not `filterable` read them too; `include=["embeddings"]` and `update` without
     vectors read the sealed vectors of whole segments.
 
-    Others may write at the same time. A change that meets theirs is derived again from the latest state, which can find
-    what was not there before: `add` raises DuplicateId then. After CommitUncertain all of a change is there, or nothing.
-    `optimize` reads and writes everything it merges.
+    Others may write at the same time. A change that meets theirs is derived again from the latest
+    state, which can find what was not there before: `add` raises DuplicateId then. After
+    CommitUncertain all of a change is there, or nothing. `optimize` reads and writes everything it
+    merges.
     """
 
     _query_default = ("distances", "scores")
 
 
 class HttpClient(Client):
-    """Collections on a ciphervec server, which holds no key. The methods are those of `PersistentClient`."""
+    """Collections on a ciphervec server, which holds no key. The methods are those of
+    `PersistentClient`."""
 
     _kind = HttpCollection
 
@@ -78,18 +83,21 @@ class HttpClient(Client):
     ) -> None:
         """`url` begins with https://, or http:// for a server on this machine. Nothing is sent yet.
 
-        `token` is from `ciphervec token create`; the environment variable CIPHERVEC_TOKEN stands in for it. `keys` may be
-        left out only for collections in mode `open`.
+        `token` is from `ciphervec token create`; the environment variable CIPHERVEC_TOKEN stands in
+        for it. `keys` may be left out only for collections in mode `open`.
 
-        `state` is a folder in which the client remembers each collection's public parameters (pinned on first use) and
-        latest version (so that a server that rolls back is found out), and keeps sealed blobs, `cache_bytes` of them.
-        Unless given it is in the user's data folder (or CIPHERVEC_STATE); None remembers nothing between processes.
+        `state` is a folder in which the client remembers each collection's public parameters
+        (pinned on first use) and latest version (so that a server that rolls back is found out),
+        and keeps sealed blobs, `cache_bytes` of them. Unless given it is in the user's data folder
+        (or CIPHERVEC_STATE); None remembers nothing between processes.
 
-        `ca`: a .pem file of the authorities to trust instead of the usual ones; `verify`: an SSLContext, for anything else.
-        `insecure=True` allows plain HTTP to another machine, and `verify=False`. `timeout` is seconds for one request, or
-        one piece of an upload, with all its attempts; `retries` how many follow the first after a lost connection.
-        `http2` needs the package h2. `fetch`: see `HttpCollection`. `on_upload(sent, total)` counts the bytes of large
-        changes as they are acknowledged. `transport` replaces httpx's own, for tests. Raises InvalidInput.
+        `ca`: a .pem file of the authorities to trust instead of the usual ones; `verify`: an
+        SSLContext, for anything else. `insecure=True` allows plain HTTP to another machine, and
+        `verify=False`. `timeout` is seconds for one request, or one piece of an upload, with all
+        its attempts; `retries` how many follow the first after a lost connection. `http2` needs the
+        package h2. `fetch`: see `HttpCollection`. `on_upload(sent, total)` counts the bytes of
+        large changes as they are acknowledged. `transport` replaces httpx's own, for tests. Raises
+        InvalidInput.
         """
         base = base_url(url, insecure=insecure)
         from . import transport as carriers
@@ -141,8 +149,8 @@ class HttpClient(Client):
         self._remote.on_upload = progress
 
     def forget(self, name: str) -> None:
-        """Drop what was pinned and seen of a collection, to accept one that was restored or made anew on purpose. The next
-        `get_collection` trusts what the server shows."""
+        """Drop what was pinned and seen of a collection, to accept one that was restored or made
+        anew on purpose. The next `get_collection` trusts what the server shows."""
         with self._lock:
             opened = self._opened.get(name)
             if opened is not None:
@@ -177,8 +185,8 @@ class HttpClient(Client):
 
 
 def _lineage(keys: Keys | None, name: str, meta: bytes) -> Lineage | None:
-    """What a description says under these keys; None if it doesn't open, or under a scheme whose collections keep nothing
-    when their keys change."""
+    """What a description says under these keys; None if it doesn't open, or under a scheme whose
+    collections keep nothing when their keys change."""
     try:
         description = Description.from_bytes(meta, name, keys)
         owner = description.owner(keys)
@@ -190,8 +198,9 @@ def _lineage(keys: Keys | None, name: str, meta: bytes) -> Lineage | None:
 
 
 def _check_evaluation(name: str, owner: Owner, data: bytes) -> None:
-    """The keys that queries are answered with must be ones that this owner could have made: same index, masks, epoch. Those
-    of a scheme with key pairs are compared whole when the collection opens."""
+    """The keys that queries are answered with must be ones that this owner could have made: same
+    index, masks, epoch. Those of a scheme with key pairs are compared whole when the collection
+    opens."""
     if owner.has_key_pair:
         return
     ours = owner.evaluation().to_bytes()

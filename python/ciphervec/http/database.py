@@ -1,4 +1,5 @@
-"""Names of collections enter; their stores on a server leave. Key owner's side, without the keys."""
+"""Remote database: names of collections enter; their stores on a server leave. Key owner's side,
+without the keys."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""A change enters; the bytes of one commit over HTTP leave. Runs on the key owner's side; all of it is sealed already.
+"""Commit frame: a change enters; the bytes of one commit over HTTP leave. Runs on the key owner's
+side; all of it is sealed already.
 
-`CVCHANGE | version u32 | JSON length u32 | JSON | blobs back to back`, numbers little-endian. The blobs stand in the order in
-which the JSON names them: those of new segments, the description, the attachments. A blob that was uploaded beforehand has
-no bytes here but a hash.
+`CVCHANGE | version u32 | JSON length u32 | JSON | blobs back to back`, numbers little-endian. The
+blobs stand in the order in which the JSON names them: those of new segments, the description, the
+attachments. A blob that was uploaded beforehand has no bytes here but a hash.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ MAGIC = b"CVCHANGE"
 VERSION = 1
 
 Place = tuple[bytes, str]
-"""A blob's segment id and name; an empty id for an attachment, and for the description with an empty name."""
+"""A blob's segment id and name; an empty id for an attachment, and for the description with an
+empty name."""
 
 
 class Upload(NamedTuple):
-    """An upload that holds a blob: its id, 32 hexadecimal digits, and the BLAKE3 hash of all of it."""
+    """An upload that holds a blob: its id, 32 hexadecimal digits, and the BLAKE3 hash of all of
+    it."""
 
     id: str
     blake3: bytes

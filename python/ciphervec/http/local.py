@@ -1,4 +1,5 @@
-"""A folder enters; a server of it in a child process on this machine leaves: for tests, examples and trying things out."""
+"""Local server: a folder enters; a server of it in a child process on this machine leaves: for
+tests, examples and trying things out."""
 
 from __future__ import annotations
 
@@ -33,9 +34,10 @@ class LocalServer:
         wait: float = 30.0,
         prefix: Sequence[str] = (),
     ) -> None:
-        """`data` is made if it isn't there; `arguments` are further ones of `ciphervec serve`; `prefix` stands before it, a
-        program that runs another one under a limit say. Returns when the server is ready. Raises ServerError with its last
-        words when it isn't within `wait` seconds."""
+        """`data` is made if it isn't there; `arguments` are further ones of `ciphervec serve`;
+        `prefix` stands before it, a program that runs another one under a limit say. Returns when
+        the server is ready. Raises ServerError with its last words when it isn't within `wait`
+        seconds."""
         self._last: deque[str] = deque(maxlen=50)
         self._ready = threading.Event()
         self.url = ""
@@ -74,8 +76,8 @@ class LocalServer:
         return self._process.pid
 
     def stop(self) -> None:
-        """Ask it to end and wait until it has. A server that is stopped loses nothing that it acknowledged; nor does one that
-        is killed."""
+        """Ask it to end and wait until it has. A server that is stopped loses nothing that it
+        acknowledged; nor does one that is killed."""
         if self._process.poll() is None:
             if os.name == "nt":
                 self._process.terminate()

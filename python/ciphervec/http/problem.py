@@ -1,4 +1,5 @@
-"""An HTTP answer that is not the one hoped for enters; the exception that a caller would catch leaves. Key owner's side."""
+"""Problem details: an HTTP answer that is not the one hoped for enters; the exception that a caller
+would catch leaves. Key owner's side."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ _LONGEST = 600  # characters of a server's words that are repeated
 
 
 class Reply(NamedTuple):
-    """An answer: status, headers by lower-case name, body, and how many attempts failed before it."""
+    """An answer: status, headers by lower-case name, body, and how many attempts failed before
+    it."""
 
     status: int
     headers: dict[str, str]
@@ -39,7 +41,8 @@ def words(reply: Reply) -> str:
 
 
 def error_of(reply: Reply, doing: str, server: str) -> CiphervecError:
-    """The exception for an answer that nobody expected. `doing` starts the message: "cannot read 'faces'"."""
+    """The exception for an answer that nobody expected. `doing` starts the message: "cannot read
+    'faces'"."""
     says = words(reply)
     status = reply.status
     if status == 401:

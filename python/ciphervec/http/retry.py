@@ -1,7 +1,9 @@
-"""Failed attempts enter; pauses leave, or the decision that it was enough. Key owner's side.
+"""Retry policy: failed attempts enter; pauses leave, or the decision that it was enough. Key
+owner's side.
 
-The pause before attempt k is uniform between 0 and min(5 s, 0.2 s · 2^k), so that clients who failed together don't come back
-together. Where the server says how long to wait (Retry-After), that is waited at least.
+The pause before attempt k is uniform between 0 and min(5 s, 0.2 s · 2^k), so that clients who
+failed together don't come back together. Where the server says how long to wait (Retry-After), that
+is waited at least.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ _FIRST, _LONGEST = 0.2, 5.0  # seconds
 
 
 class Attempts:
-    """The attempts of one request: `retries` of them after the first, and `timeout` seconds for all together."""
+    """The attempts of one request: `retries` of them after the first, and `timeout` seconds for all
+    together."""
 
     def __init__(self, timeout: float, retries: int, sleep: Callable[[float], None]) -> None:
         self._timeout = timeout
@@ -35,8 +38,9 @@ class Attempts:
         return max(0.05, self._ends - time.monotonic())
 
     def again(self, wait: float | None = None) -> bool:
-        """Count a failure and wait; False when there is no attempt left. A server that says how long to `wait` is busy, not
-        broken: those attempts end with the time, not with their number."""
+        """Count a failure and wait; False when there is no attempt left. A server that says how
+        long to `wait` is busy, not broken: those attempts end with the time, not with their
+        number."""
         self.failed += 1
         pause = random.uniform(0, min(_LONGEST, _FIRST * 2**self.failed))  # noqa: S311, no secret
         if wait is not None:
@@ -55,7 +59,8 @@ class Attempts:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that `Retry-After` asks for, as a number or a date; None without it, or when it is neither."""
+    """Seconds that `Retry-After` asks for, as a number or a date; None without it, or when it is
+    neither."""
     text = headers.get("retry-after", "").strip()
     if text.isascii() and text.isdigit():
         return float(min(int(text[:9]), 86_400))

@@ -1,7 +1,8 @@
-"""Session: paths and bodies enter; answers of a server leave, after as many attempts as it takes. Key owner's side.
+"""Session: paths and bodies enter; answers of a server leave, after as many attempts as it takes.
+Key owner's side.
 
-A request is sent again after a lost connection and after 429, 502, 503 and 504. All of them may be: a commit carries a key by
-which the server knows it again, and the others change nothing twice.
+A request is sent again after a lost connection and after 429, 502, 503 and 504. All of them may be:
+a commit carries a key by which the server knows it again, and the others change nothing twice.
 """
 
 from __future__ import annotations
@@ -56,10 +57,11 @@ class Session:
         ok: tuple[int, ...] = (200,),
         limit: int = MAX_JSON,
     ) -> Reply:
-        """Send a request until it is answered. Statuses other than `ok` are raised as the exceptions of `error_of`.
+        """Send a request until it is answered. Statuses other than `ok` are raised as the
+        exceptions of `error_of`.
 
-        `doing` starts the message of an error: "cannot read 'faces'". Raises Unanswered, a ServerError, when no answer
-        came in time.
+        `doing` starts the message of an error: "cannot read 'faces'". Raises Unanswered, a
+        ServerError, when no answer came in time.
         """
         attempts = self._attempts()
         request = self._request(method, path, body, headers)
@@ -100,8 +102,8 @@ class Session:
         return content
 
     def fetch(self, path: str, length: int, doing: str) -> bytes | None:
-        """A blob of that many bytes; None where there is none. What arrived before a connection was lost is not fetched
-        again. Raises ServerError."""
+        """A blob of that many bytes; None where there is none. What arrived before a connection was
+        lost is not fetched again. Raises ServerError."""
         attempts = self._attempts()
         into = bytearray()
         while True:
@@ -135,9 +137,11 @@ class Session:
                 raise failure from None
 
     def upload(self, path: str, data: bytes, doing: str, step: Callable[[int], object]) -> str:
-        """Bring a blob to the server piece by piece, each acknowledged; the upload's id. `step(sent)` is called after each.
+        """Bring a blob to the server piece by piece, each acknowledged; the upload's id.
+        `step(sent)` is called after each.
 
-        After a lost connection it goes on where the server says it is. Raises ServerError, StorageError.
+        After a lost connection it goes on where the server says it is. Raises ServerError,
+        StorageError.
         """
         for _ in range(3):  # a server that restarted may have forgotten the upload
             upload = self._new_upload(path, len(data), doing)

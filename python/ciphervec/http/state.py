@@ -1,4 +1,5 @@
-"""A server's description of a collection enters as JSON; its checked parts leave. Key owner's side, which trusts none of it."""
+"""Collection state: a server's description of a collection enters as JSON; its checked parts leave.
+Key owner's side, which trusts none of it."""
 
 from __future__ import annotations
 
@@ -65,7 +66,8 @@ def read_state(content: Mapping[str, Any], name: str, server: str) -> State:
 
 
 def committed(content: Mapping[str, Any], server: str) -> tuple[int, str]:
-    """Version and head in the answer to a commit, or in the headers of another. Raises ServerError."""
+    """Version and head in the answer to a commit, or in the headers of another. Raises
+    ServerError."""
     try:
         return _count(content["version"]), _matching(_HEAD, content["head"])
     except (KeyError, TypeError, ValueError) as error:
@@ -75,8 +77,8 @@ def committed(content: Mapping[str, Any], server: str) -> tuple[int, str]:
 
 
 def public_parameters(meta: bytes) -> dict[str, str]:
-    """What is pinned of a description: it never changes, but for the keys when the owner gives it others. Nothing, if the
-    description does not parse; it is refused elsewhere then."""
+    """What is pinned of a description: it never changes, but for the keys when the owner gives it
+    others. Nothing, if the description does not parse; it is refused elsewhere then."""
     try:
         content = json.loads(meta)
         parameters = {"spec": content["spec"], "key id": content["key_id"]}

@@ -1,5 +1,5 @@
-"""Changes of one collection enter and go to a server; its sealed blobs leave, from the cache where they are there. Key
-owner's side, without the keys.
+"""Remote store: changes of one collection enter and go to a server; its sealed blobs leave, from
+the cache where they are there. Key owner's side, without the keys.
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ from .state import State, committed, public_parameters, read_state
 from .trust import EPOCH, KEY_ID, MASKS, Lineage, Trust
 
 Fetch = Literal["segments", "collection"]
-"""What is read when the metadata or document of a row is needed: the records of its whole segment, or everybody's."""
+"""What is read when the metadata or document of a row is needed: the records of its whole segment,
+or everybody's."""
 
 INLINE = 24 << 20
-"""Bytes of blobs that go in the frame of a commit; the largest ones beyond that are uploaded first."""
+"""Bytes of blobs that go in the frame of a commit; the largest ones beyond that are uploaded
+first."""
 
 _LEAST_INLINE = 256 << 10
 _AT_ONCE = 8
@@ -38,7 +40,8 @@ _OCTETS = "application/octet-stream"
 
 
 class HttpStore:
-    """One collection on a server, as `CollectionStore` has it. Its state is that of the latest answer."""
+    """One collection on a server, as `CollectionStore` has it. Its state is that of the latest
+    answer."""
 
     read_only = False
     shared = True
@@ -54,8 +57,8 @@ class HttpStore:
         on_upload: Callable[[], Progress | None],
         lineage: Callable[[bytes], Lineage | None],
     ) -> None:
-        """`lineage` opens a description with the keys that the client was given. Raises RollbackDetected or PinMismatch when
-        `state` is not what the server has shown before."""
+        """`lineage` opens a description with the keys that the client was given. Raises
+        RollbackDetected or PinMismatch when `state` is not what the server has shown before."""
         self._session = session
         self._name = name
         self._path = f"/v1/collections/{name}"
@@ -207,9 +210,9 @@ class HttpStore:
         return counts
 
     def purge(self) -> None:
-        """Has the server delete what only earlier states refer to, dead bytes within its packs included; snapshots keep theirs.
-        A server that cannot, because it is older, deletes in its own time: a UserWarning says so. Asking twice does no
-        harm."""
+        """Has the server delete what only earlier states refer to, dead bytes within its packs
+        included; snapshots keep theirs. A server that cannot, because it is older, deletes in its
+        own time: a UserWarning says so. Asking twice does no harm."""
         doing = f"cannot purge {self._name!r}"
         reply = self._session.call("POST", f"{self._path}/purge", doing, ok=(204, 404, 405))
         if reply.status != 204:
@@ -226,8 +229,8 @@ class HttpStore:
         """A server has no lock to let go of."""
 
     def pin_evaluation(self, epoch: int, check: Callable[[bytes], object]) -> None:
-        """Pin the hash of this epoch's evaluation keys, and of the sealed key pair, after `check` on the keys when they are
-        first seen. Raises PinMismatch."""
+        """Pin the hash of this epoch's evaluation keys, and of the sealed key pair, after `check`
+        on the keys when they are first seen. Raises PinMismatch."""
         pin = f"{EPOCH}{epoch}"
         if EVALUATION not in self._state.attachments or self._trust.pinned(pin) is not None:
             return
@@ -239,7 +242,8 @@ class HttpStore:
         self._trust.pin(pins)
 
     def pin_masks(self, seed: bytes) -> None:
-        """Pin the seed of the public masks, by which a collection is known again under other keys. Raises PinMismatch."""
+        """Pin the seed of the public masks, by which a collection is known again under other keys.
+        Raises PinMismatch."""
         self._trust.pin({MASKS: _native.blake3(seed).hex()})
 
     def _repin(self, change: WriteBatch) -> None:
@@ -350,7 +354,8 @@ class RemoteBackend:
             limit=MAX_ANSWER,
         )
         if reply.status != 200:
-            # Perhaps it does not suit the latest state: a new epoch of the query key, or larger segments.
+            # Perhaps it does not suit the latest state: a new epoch of the query key, or larger
+            # segments.
             if self._store.moved():
                 raise Conflict(f"{doing}: it changes faster than a query takes. Ask again.")
             raise error_of(reply, doing, self._session.url)

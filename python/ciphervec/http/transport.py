@@ -1,7 +1,8 @@
-"""Requests enter, answers leave, one attempt each: the only file that knows httpx. Key owner's side.
+"""Transport over httpx: requests enter, answers leave, one attempt each: the only file that knows
+httpx. Key owner's side.
 
-`Direct` sends from the calling thread. `Looped` sends from an event loop in a thread of its own, so that a request can be
-cancelled from outside while a thread waits for it.
+`Direct` sends from the calling thread. `Looped` sends from an event loop in a thread of its own, so
+that a request can be cancelled from outside while a thread waits for it.
 """
 
 from __future__ import annotations

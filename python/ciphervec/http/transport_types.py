@@ -1,4 +1,5 @@
-"""Transport types: requests enter whatever carries them; replies leave, or none that came. Key owner's side."""
+"""Transport types: requests enter whatever carries them; replies leave, or none that came. Key
+owner's side."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ class Request(NamedTuple):
 
 
 class Lost(Exception):  # noqa: N818, caught in this package and never shown
-    """No answer, or a part of one. `sent` says whether the server may have seen the request, `final` that trying again
-    is pointless."""
+    """No answer, or a part of one. `sent` says whether the server may have seen the request,
+    `final` that trying again is pointless."""
 
     def __init__(self, says: str, *, sent: bool, final: bool = False) -> None:
         super().__init__(says)
@@ -30,8 +31,8 @@ class Transport(Protocol):
     """What carries requests."""
 
     def send(self, request: Request, seconds: float, limit: int, into: bytearray | None = None) -> Reply:
-        """One attempt. The body of a 200 or 206 goes to `into` if given, which keeps what came when the rest gets lost.
-        Raises Lost, also for a body longer than `limit`."""
+        """One attempt. The body of a 200 or 206 goes to `into` if given, which keeps what came when
+        the rest gets lost. Raises Lost, also for a body longer than `limit`."""
         ...
 
     def sleep(self, seconds: float) -> None:

@@ -1,8 +1,10 @@
-"""What a server says about a collection enters; it leaves if it agrees with what the server said before. Key owner's side.
+"""Trust on first use: what a server says about a collection enters; it leaves if it agrees with
+what the server said before. Key owner's side.
 
-Two things are remembered for each server and collection: the public parameters, pinned when they are first seen, and a
-watermark, the latest version with its head. A head is a hash that names the whole history before it, so an older version, or
-the same version under another head, is a server that lost or rolled back commits, or shows different clients different ones.
+Two things are remembered for each server and collection: the public parameters, pinned when they
+are first seen, and a watermark, the latest version with its head. A head is a hash that names the
+whole history before it, so an older version, or the same version under another head, is a server
+that lost or rolled back commits, or shows different clients different ones.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ _HEADS = 256  # versions whose heads are remembered while a process runs
 
 
 def user_folder() -> Path:
-    """Where state is kept unless the caller says where: CIPHERVEC_STATE, else a folder among the user's data."""
+    """Where state is kept unless the caller says where: CIPHERVEC_STATE, else a folder among the
+    user's data."""
     named = os.environ.get(STATE_VARIABLE)
     if named:
         return Path(named)
@@ -57,7 +60,8 @@ class Trust:
     """Pins and watermark of one collection of one server; in a file, or in memory only."""
 
     def __init__(self, folder: Path | None, server: str, collection: str) -> None:
-        """`folder` is the state folder; None keeps everything in memory. Raises CorruptData or StorageError."""
+        """`folder` is the state folder; None keeps everything in memory. Raises CorruptData or
+        StorageError."""
         self._server, self._collection = server, collection
         self._path: Path | None = None
         if folder is not None:
@@ -85,8 +89,8 @@ class Trust:
                 self._merge(stored)
 
     def see(self, version: int, head: str, since: int | None = None) -> None:
-        """The server shows this version. `since` is the latest one known when it was asked, if that is not the present one:
-        answers may overtake each other. Raises RollbackDetected."""
+        """The server shows this version. `since` is the latest one known when it was asked, if that
+        is not the present one: answers may overtake each other. Raises RollbackDetected."""
         with self._lock:
             floor = self._version if since is None else min(since, self._version)
             if version < floor:
@@ -109,7 +113,8 @@ class Trust:
                 self._write()
 
     def pin(self, values: Mapping[str, str]) -> None:
-        """Hold the server to these values from now on. Raises PinMismatch when it has shown others."""
+        """Hold the server to these values from now on. Raises PinMismatch when it has shown
+        others."""
         with self._lock:
             for name, value in values.items():
                 pinned = self._pins.get(name)
@@ -132,17 +137,21 @@ class Trust:
             self._write()
 
     def follow(self, shown: str, lineage: Lineage | None) -> None:
-        """The server shows a description under the keys `shown`, and others were pinned. It may be that another client of the
-        owner has changed them: then the pin moves on, and a UserWarning says so. Otherwise raises PinMismatch.
+        """The server shows a description under the keys `shown`, and others were pinned. It may be
+        that another client of the owner has changed them: then the pin moves on, and a UserWarning
+        says so. Otherwise raises PinMismatch.
 
-        `lineage` is what the description says when opened under the keys that this client was given, None if it doesn't
-        open. Its settings are sealed, so whoever wrote them held those keys, and the user vouches for the keys by passing
-        them. That alone could be any collection of theirs. But the settings of one whose keys have changed name the seed of
-        its public masks, which `rotate_keys` hands on and which is derived from the keys that it began with: a server can't
-        make one up, nor take it from a collection that was made under the new keys, so the same seed means that their
-        holder declared this collection to be the one pinned here. What a server could still do is show an old description,
-        under a number of its choice. Keys that were left are therefore not gone back to, and the epoch has to have grown,
-        as it does with every change of keys. The rest of the description, and the watermark, are checked as always.
+        `lineage` is what the description says when opened under the keys that this client was
+        given, None if it doesn't open. Its settings are sealed, so whoever wrote them held those
+        keys, and the user vouches for the keys by passing them. That alone could be any collection
+        of theirs. But the settings of one whose keys have changed name the seed of its public
+        masks, which `rotate_keys` hands on and which is derived from the keys that it began with: a
+        server can't make one up, nor take it from a collection that was made under the new keys, so
+        the same seed means that their holder declared this collection to be the one pinned here.
+        What a server could still do is show an old description, under a number of its choice. Keys
+        that were left are therefore not gone back to, and the epoch has to have grown, as it does
+        with every change of keys. The rest of the description, and the watermark, are checked as
+        always.
         """
         with self._lock:
             pinned = self._pins.get(KEY_ID)

@@ -1,1 +1,2 @@
-"""What callers and files bring, checked before anything is sealed: arrays, ids, records, conditions, archives. Either side."""
+"""Ingest: what callers and files bring enters; arrays, ids, records and filters leave, checked.
+Either side."""

@@ -1,8 +1,9 @@
-"""Named arrays enter and leave as one checked .npz file, without pickle. No key: either side.
+"""Archive: named arrays enter and leave as one checked .npz file, without pickle. No key: either
+side.
 
-Any program that reads NumPy's format reads such a file. Ours reads only what it would write itself: stored members,
-little-endian, C order, sizes that fit the bytes that are there. So a hostile file can't have it allocate more than its own
-size, or run anything.
+Any program that reads NumPy's format reads such a file. Ours reads only what it would write itself:
+stored members, little-endian, C order, sizes that fit the bytes that are there. So a hostile file
+can't have it allocate more than its own size, or run anything.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ _DESCRIPTION = re.compile(
 
 
 def pack(kind: str, version: int, header: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
-    """An .npz of uint8, uint16 or float32 arrays whose `header.json` says what it is. The same input, the same bytes."""
+    """An .npz of uint8, uint16 or float32 arrays whose `header.json` says what it is. The same
+    input, the same bytes."""
     content = json.dumps({"kind": kind, "version": version, **header}, ensure_ascii=False, sort_keys=True)
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
@@ -50,7 +52,8 @@ def pack(kind: str, version: int, header: Mapping[str, Any], arrays: Mapping[str
 def unpack(
     data: bytes, kind: str, version: int, names: tuple[str, ...]
 ) -> tuple[dict[str, Any], dict[str, Array]]:
-    """The header and exactly the arrays of `names`. Raises CorruptData, or UnsupportedVersion for a newer file."""
+    """The header and exactly the arrays of `names`. Raises CorruptData, or UnsupportedVersion for a
+    newer file."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = _members(archive, len(data))
@@ -67,7 +70,8 @@ def unpack(
 
 
 def _members(archive: zipfile.ZipFile, size: int) -> dict[str, bytes]:
-    """Every member's bytes, none compressed, none twice, all of them together no larger than the file."""
+    """Every member's bytes, none compressed, none twice, all of them together no larger than the
+    file."""
     listed = archive.infolist()
     stored = all(one.compress_type == zipfile.ZIP_STORED and not one.flag_bits & 1 for one in listed)
     if not stored or sum(one.file_size for one in listed) > size:

@@ -1,5 +1,5 @@
-"""Whatever the caller calls vectors, ids or a count enters; checked, contiguous arrays leave. Runs on the
-key owner's side."""
+"""Arrays: whatever the caller calls vectors, ids or a count enters; checked, contiguous arrays
+leave. Runs on the key owner's side."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ Id: TypeAlias = str | int
 FloatArray: TypeAlias = npt.NDArray[np.float32]
 ScoreArray: TypeAlias = npt.NDArray[np.float64]
 Vectors: TypeAlias = npt.ArrayLike
-"""An (n, d) or (d,) array of float32 or float64, nested lists of numbers, or anything with `__array__`."""
+"""An (n, d) or (d,) array of float32 or float64, nested lists of numbers, or anything with
+`__array__`."""
 
 MAX_DIMENSION = 16_384
 MAX_ID_BYTES = 65_535
@@ -27,10 +28,10 @@ _FLOAT32_MAX = float(np.finfo(np.float32).max)
 def vectors(value: Vectors, dimension: int, metric: str, *, what: str = "embeddings") -> FloatArray:
     """Check `value` and return it as a C-contiguous float32 array of shape (n, dimension).
 
-    Strides, byte order and float64 are accepted. A single vector of shape (dimension,) is one row. Under
-    `hamming` rows may be bool, 0/1, -1/+1, or uint8 packed by `np.packbits` with shape (n, ceil(dimension /
-    8)); they leave as -1/+1. Raises InvalidInput, naming the first offending row, on a wrong shape or dtype,
-    NaN, infinity, or a zero vector under `cosine`.
+    Strides, byte order and float64 are accepted. A single vector of shape (dimension,) is one row.
+    Under `hamming` rows may be bool, 0/1, -1/+1, or uint8 packed by `np.packbits` with shape (n,
+    ceil(dimension / 8)); they leave as -1/+1. Raises InvalidInput, naming the first offending row,
+    on a wrong shape or dtype, NaN, infinity, or a zero vector under `cosine`.
     """
     array = _as_array(value, what)
     if array.ndim == 1:
@@ -152,8 +153,8 @@ def _signs(bits: npt.NDArray[Any]) -> FloatArray:
 def ids(value: Id | Iterable[Id], *, what: str = "ids") -> list[Id]:
     """Check one id or several and return them as a list of str and int, in order.
 
-    Strings are 1 to 65,535 bytes of UTF-8; integers fit in 64 signed bits (NumPy's are taken as int). `1` and
-    `"1"` are different ids. Raises InvalidInput.
+    Strings are 1 to 65,535 bytes of UTF-8; integers fit in 64 signed bits (NumPy's are taken as
+    int). `1` and `"1"` are different ids. Raises InvalidInput.
     """
     if isinstance(value, str | int | np.integer):
         value = [value]

@@ -1,4 +1,5 @@
-"""Whole files: bytes enter, and a reader finds the old ones or the new ones; bytes leave. Both sides."""
+"""Whole files: bytes enter, and a reader finds the old ones or the new ones; bytes leave. Both
+sides."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A row's metadata and document enter; the JSON bytes that get sealed leave, and back. Runs on the key
-owner's side."""
+"""Records: a row's metadata and document enter; the JSON bytes that get sealed leave, and back.
+Runs on the key owner's side."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Record(NamedTuple):
     document: str | None = None
 
     def merged(self, metadata: dict[str, Any] | None, document: str | None) -> Record:
-        """This record with `metadata` laid over its own fields and `document`, if given, in place of its
-        own."""
+        """This record with `metadata` laid over its own fields and `document`, if given, in place
+        of its own."""
         fields = self.metadata
         if metadata is not None:
             fields = {**(fields or {}), **metadata}
@@ -60,7 +60,8 @@ class Record(NamedTuple):
 def check(
     ids: Sequence[Id], metadatas: object | None, documents: object | None
 ) -> list[tuple[dict[str, Any] | None, str | None]]:
-    """Pair every id with its checked metadata and document. Raises InvalidInput naming the offending row."""
+    """Pair every id with its checked metadata and document. Raises InvalidInput naming the
+    offending row."""
     metadata_rows = _rows(metadatas, Mapping, "metadatas")
     document_rows = _rows(documents, str, "documents")
     same_length(len(ids), metadata_rows, "metadatas")

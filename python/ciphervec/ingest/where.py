@@ -1,5 +1,5 @@
-"""A `where` filter enters; a test on metadata and the equalities the server can check by tag leave. Owner's
-side.
+"""Filters: a `where` filter enters; a test on metadata and the equalities the server can check by
+tag leave. Owner's side.
 
 Grammar, as in the vector stores: `{"lang": "en"}` or `{"lang": {"$eq": "en"}}`; `$ne $gt $gte $lt $lte $in
 $nin`; several fields in one dict, or `{"$and": [...]}`, must all hold; `{"$or": [...]}` needs one. A missing
@@ -21,10 +21,11 @@ _MISSING = object()
 
 
 class Where:
-    """A checked filter, split into what goes to the server as keyed tags and what the owner tests itself.
+    """A checked filter, split into what goes to the server as keyed tags and what the owner tests
+    itself.
 
-    `tags` are the (field, canonical value) pairs that must all hold on `filterable` fields. `complete` says
-    that they are the whole filter, so that no metadata needs to be opened.
+    `tags` are the (field, canonical value) pairs that must all hold on `filterable` fields.
+    `complete` says that they are the whole filter, so that no metadata needs to be opened.
     """
 
     def __init__(self, where: Mapping[str, Any], filterable: Collection[str]) -> None:
@@ -57,8 +58,8 @@ class Where:
 
 
 def canonical(value: Any) -> bytes:
-    """Bytes that are equal exactly when two scalars are equal under `$eq`. Raises InvalidInput for a list
-    or dict."""
+    """Bytes that are equal exactly when two scalars are equal under `$eq`. Raises InvalidInput for
+    a list or dict."""
     value = plain(value)
     if value is None:
         return b"n"

@@ -1,1 +1,2 @@
-"""Lab: measurements, papers' tables measured again, and the demo. Only `ciphervec.cli` imports it."""
+"""Lab: measurements, papers' tables measured again, and the demo. Only `ciphervec.cli` imports
+it."""

@@ -1,4 +1,5 @@
-"""Texts enter, classes leave: a fastText-style classifier on sums of table rows, in the clear or encrypted. Both sides."""
+"""Text classification: texts enter, classes leave: a fastText-style classifier on sums of table
+rows, in the clear or encrypted. Both sides."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Texts and labels enter, a classifier leaves; then texts enter and labels leave, in the clear. Plays both sides.
+"""Text classifier: texts and labels enter, a classifier leaves; then texts enter and labels leave,
+in the clear. Plays both sides.
 
-The two halves stay apart for the encrypted form: `encoder` and the vocabulary's codes are what a client needs, `folded()` is
-what a server holds, and the margin of a document is the mean over its tokens of the folded rows its codes name, plus a bias.
+The two halves stay apart for the encrypted form: `encoder` and the vocabulary's codes are what a
+client needs, `folded()` is what a server holds, and the margin of a document is the mean over its
+tokens of the folded rows its codes name, plus a bias.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ _MEMBERS = ("codes", "tables", "weights", "bias", "vocabulary")
 
 
 class Folded(NamedTuple):
-    """The server's half: `tables` (tables, rows, outputs) float64 and `bias` (outputs,). One output for two classes."""
+    """The server's half: `tables` (tables, rows, outputs) float64 and `bias` (outputs,). One output
+    for two classes."""
 
     tables: npt.NDArray[np.float64]
     bias: npt.NDArray[np.float64]
@@ -48,7 +51,8 @@ class Folded(NamedTuple):
 
 @dataclass(frozen=True)
 class DocumentCodes:
-    """What a client would encrypt: `self[i]` is (k, tables) uint16, the table rows of each of document i's k tokens.
+    """What a client would encrypt: `self[i]` is (k, tables) uint16, the table rows of each of
+    document i's k tokens.
 
     `documents` says what was cut off, what was empty, and how many tokens were unknown.
     """
@@ -77,7 +81,8 @@ class Classifier:
         classes: Sequence[Label],
         fitted: Fitted | None = None,
     ) -> None:
-        """The codebook has a row for each token number; `weights` is (classes, d), `bias` (classes,). Raises InvalidInput."""
+        """The codebook has a row for each token number; `weights` is (classes, d), `bias`
+        (classes,). Raises InvalidInput."""
         dimension = codebook.tables.shape[2]
         if len(codebook) != len(encoder.vocabulary):
             raise InvalidInput(f"{len(encoder.vocabulary)} tokens need as many codes, got {len(codebook)}.")
@@ -114,10 +119,10 @@ class Classifier:
     ) -> Classifier:
         """Learn from texts and their labels, strings or integers.
 
-        A document is its first `tokens` tokens, single words or with `ngrams=2` adjacent pairs too. The `vocabulary` most
-        frequent ones seen `min_count` times are known. Their embeddings of `dim` numbers are sums of a row from each of
-        `tables` tables of `rows` rows. `settings` has the rest. The same seed on the same machine gives the same classifier.
-        Raises InvalidInput.
+        A document is its first `tokens` tokens, single words or with `ngrams=2` adjacent pairs too.
+        The `vocabulary` most frequent ones seen `min_count` times are known. Their embeddings of
+        `dim` numbers are sums of a row from each of `tables` tables of `rows` rows. `settings` has
+        the rest. The same seed on the same machine gives the same classifier. Raises InvalidInput.
         """
         listed, names, targets = _labelled(texts, labels)
         sizes = replace(
@@ -165,7 +170,8 @@ class Classifier:
     def server_half(
         self, strategy: str = "histogram", *, precision_bits: int = 14, word_bytes: int = 5
     ) -> Server:
-        """What classifies encrypted texts: the folded tables under a strategy of `lookup.setup`. Raises InvalidInput."""
+        """What classifies encrypted texts: the folded tables under a strategy of `lookup.setup`.
+        Raises InvalidInput."""
         tables = lookup.setup(
             self._folded.tables,
             strategy,
@@ -181,11 +187,13 @@ class Classifier:
         return Reader(self.encoder, self.codebook.codes, self.classes, self._folded.bias)
 
     def client(self, server: Server) -> Client:
-        """A client of `server` with a fresh key; its evaluation keys, if it needs any, are not registered yet."""
+        """A client of `server` with a fresh key; its evaluation keys, if it needs any, are not
+        registered yet."""
         return Client.generate(self.reader(), server.description())
 
     def margins(self, texts: Iterable[str]) -> npt.NDArray[np.float64]:
-        """(n,) for two classes, positive where the second is likelier; else (n, classes) scores. Raises InvalidInput.
+        """(n,) for two classes, positive where the second is likelier; else (n, classes) scores.
+        Raises InvalidInput.
 
         A document without tokens gets the bias alone.
         """
@@ -197,7 +205,8 @@ class Classifier:
         return [self.classes[number] for number in self._called(self._margins(self.codes(texts)))]
 
     def evaluate(self, texts: Iterable[str], labels: Iterable[Label], *, compressed: bool = True) -> Metrics:
-        """How well labels are predicted; by the uncompressed model if not `compressed`. Raises InvalidInput."""
+        """How well labels are predicted; by the uncompressed model if not `compressed`. Raises
+        InvalidInput."""
         listed, wanted = checked(texts), list(labels)
         arrays.same_length(len(listed), wanted, "labels")
         numbers = {name: number for number, name in enumerate(self.classes)}
@@ -226,7 +235,8 @@ class Classifier:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Classifier:
-        """Raises CorruptData for anything but what `to_bytes` gives, UnsupportedVersion for that of a newer release."""
+        """Raises CorruptData for anything but what `to_bytes` gives, UnsupportedVersion for that of
+        a newer release."""
         header, members = archive.unpack(data, _KIND, VERSION, _MEMBERS)
         try:
             words = Vocabulary.from_bytes(members["vocabulary"].tobytes())

@@ -1,4 +1,5 @@
-"""Texts enter, numbers of tokens leave, and what was cut off or unknown. The client's side."""
+"""Encoder: texts enter, numbers of tokens leave, and what was cut off or unknown. The client's
+side."""
 
 from __future__ import annotations
 
@@ -71,7 +72,8 @@ class Documents:
 
 @dataclass(frozen=True)
 class Encoder:
-    """How a classifier reads: its vocabulary, single words or pairs too, and how many tokens of a document."""
+    """How a classifier reads: its vocabulary, single words or pairs too, and how many tokens of a
+    document."""
 
     vocabulary: Vocabulary
     ngrams: int
@@ -97,7 +99,8 @@ def checked(texts: Iterable[str]) -> list[str]:
 
 
 def segment_sums(rows: npt.NDArray[Scalar], offsets: Numbers) -> npt.NDArray[Scalar]:
-    """(n, d): the sum of `rows[offsets[i] : offsets[i + 1]]` for each i; zero for an empty stretch."""
+    """(n, d): the sum of `rows[offsets[i] : offsets[i + 1]]` for each i; zero for an empty
+    stretch."""
     sums = np.zeros((len(offsets) - 1, *rows.shape[1:]), rows.dtype)
     filled = np.diff(offsets) > 0
     if filled.any():

@@ -1,4 +1,5 @@
-"""Texts enter encrypted at a server with a classifier's tables, labels leave at the client. Two halves, bytes between them."""
+"""Encrypted classification: texts enter encrypted at a server with a classifier's tables, labels
+leave at the client. Two halves, bytes between them."""
 
 from __future__ import annotations
 
@@ -24,14 +25,16 @@ _READER, _TABLES = "reader of texts", "server of texts"
 
 
 class Answers(NamedTuple):
-    """The likeliest class of each document; margins, (n,) for two classes and positive for the second, else (n, classes)."""
+    """The likeliest class of each document; margins, (n,) for two classes and positive for the
+    second, else (n, classes)."""
 
     labels: list[Label]
     margins: Floats
 
 
 class Reader:
-    """What a client needs of a classifier: how texts become codes, the names of the classes, and the bias. Public.
+    """What a client needs of a classifier: how texts become codes, the names of the classes, and
+    the bias. Public.
 
     The tables stay with the server.
     """
@@ -46,7 +49,8 @@ class Reader:
         self.encoder, self._codes, self.classes, self.bias = encoder, codes, tuple(classes), bias
 
     def codes(self, texts: Iterable[str]) -> tuple[npt.NDArray[np.int64], Documents]:
-        """The codes of all tokens, and where documents begin and what was cut off. Raises InvalidInput."""
+        """The codes of all tokens, and where documents begin and what was cut off. Raises
+        InvalidInput."""
         documents = self.encoder.encode(texts)
         return self._codes[documents.numbers].astype(np.int64), documents
 
@@ -71,7 +75,8 @@ class Reader:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Reader:
-        """Raises CorruptData for anything but what `to_bytes` gives, UnsupportedVersion for that of a newer release."""
+        """Raises CorruptData for anything but what `to_bytes` gives, UnsupportedVersion for that of
+        a newer release."""
         header, members = archive.unpack(data, _READER, VERSION, ("codes", "vocabulary"))
         try:
             words = Vocabulary.from_bytes(members["vocabulary"].tobytes())
@@ -91,7 +96,8 @@ class Reader:
 
 
 class Server:
-    """A classifier's tables. Classifies texts that it cannot read, and learns not even the label."""
+    """A classifier's tables. Classifies texts that it cannot read, and learns not even the
+    label."""
 
     __slots__ = ("lookup",)
 
@@ -106,11 +112,13 @@ class Server:
         return self.lookup.description()
 
     def register(self, keys: bytes) -> str:
-        """Keep a client's evaluation keys, in strategies that need them. Raises InvalidInput, CorruptData."""
+        """Keep a client's evaluation keys, in strategies that need them. Raises InvalidInput,
+        CorruptData."""
         return self.lookup.register(keys)
 
     def classify(self, texts: bytes) -> bytes:
-        """Encrypted margins for what a client's `encrypt` gave. Raises InvalidInput, CorruptData, UnsupportedVersion."""
+        """Encrypted margins for what a client's `encrypt` gave. Raises InvalidInput, CorruptData,
+        UnsupportedVersion."""
         return self.lookup.embed(texts)
 
     def to_bytes(self) -> bytes:
@@ -119,7 +127,8 @@ class Server:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Server:
-        """Raises CorruptData for anything but what `to_bytes` gives, UnsupportedVersion for that of a newer release."""
+        """Raises CorruptData for anything but what `to_bytes` gives, UnsupportedVersion for that of
+        a newer release."""
         return cls(lookup.Server.from_bytes(data))
 
     def __repr__(self) -> str:
@@ -132,7 +141,8 @@ class Client:
     __slots__ = ("lookup", "reader")
 
     def __init__(self, reader: Reader, key: lookup.Client) -> None:
-        """A client whose key was kept with `client.lookup.save`; for a new one, `Client.generate`. Raises InvalidInput."""
+        """A client whose key was kept with `client.lookup.save`; for a new one, `Client.generate`.
+        Raises InvalidInput."""
         tables, _, outputs = key.shape
         if (tables, outputs) != (reader._codes.shape[1], len(reader.bias)) or key.pooling != "mean":
             raise InvalidInput("the key was made for other tables than those of this classifier.")
@@ -140,7 +150,8 @@ class Client:
 
     @classmethod
     def generate(cls, reader: Reader | bytes, description: bytes) -> Client:
-        """A fresh key for the tables that a server described. Raises InvalidInput, CorruptData, UnsupportedVersion."""
+        """A fresh key for the tables that a server described. Raises InvalidInput, CorruptData,
+        UnsupportedVersion."""
         found = reader if isinstance(reader, Reader) else Reader.from_bytes(reader)
         return cls(found, lookup.Client.generate(description))
 
@@ -150,17 +161,19 @@ class Client:
 
     @property
     def error_bound(self) -> float:
-        """A label is that of the plain classifier wherever the plain margin exceeds this: of more than two classes, where the
-        two largest scores differ by more than twice this."""
+        """A label is that of the plain classifier wherever the plain margin exceeds this: of more
+        than two classes, where the two largest scores differ by more than twice this."""
         return self.lookup.error_bound
 
     def encrypt(self, texts: Iterable[str]) -> bytes:
-        """Texts, encrypted. What is cut off, empty or unknown: `client.reader.codes(texts)`. Raises InvalidInput."""
+        """Texts, encrypted. What is cut off, empty or unknown: `client.reader.codes(texts)`. Raises
+        InvalidInput."""
         codes, documents = self.reader.codes(texts)
         return self.lookup.query(codes, documents.offsets, allow_empty=True)
 
     def decode(self, answer: bytes) -> Answers:
-        """Labels and margins. A text without tokens has the bias as its margin. Raises WrongKey, InvalidInput, CorruptData."""
+        """Labels and margins. A text without tokens has the bias as its margin. Raises WrongKey,
+        InvalidInput, CorruptData."""
         return self.reader.answers(self.lookup.decode(answer))
 
     def __reduce__(self) -> Any:

@@ -1,4 +1,5 @@
-"""Texts enter and answers leave with what they took: both halves in one process, nothing but bytes between them."""
+"""Classification in one process: texts enter and answers leave with what they took: both halves in
+one process, nothing but bytes between them."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ class Round:
 
 @dataclass(frozen=True)
 class Halves:
-    """A server with the tables, a client that has never seen them, and the classifier that both are halves of."""
+    """A server with the tables, a client that has never seen them, and the classifier that both are
+    halves of."""
 
     model: Classifier
     server: Server
@@ -34,7 +36,8 @@ class Halves:
 
     @classmethod
     def of(cls, model: Classifier, strategy: str) -> Halves:
-        """Sends what a deployment would: the reader and the description one way, evaluation keys the other.
+        """Sends what a deployment would: the reader and the description one way, evaluation keys
+        the other.
 
         Raises InvalidInput.
         """

@@ -1,7 +1,8 @@
-"""Token counts and labels of a batch enter; the loss and its gradients leave. Runs where the texts are, before any encryption.
+"""Losses of the text model: token counts and labels of a batch enter; the loss and its gradients
+leave. Runs where the texts are, before any encryption.
 
-A document is the mean of its tokens' embeddings, a class score is linear in it (Joulin et al. 2017, fastText). Three forms of
-embedding, for the three stages of training:
+A document is the mean of its tokens' embeddings, a class score is linear in it (Joulin et al. 2017,
+fastText). Three forms of embedding, for the three stages of training:
 
     free       e = v                                                     a vector a token
     relaxed    e = Σ q_j,  q_j = softmax((r_j T_jᵀ − |T_j|²/2) / τ) T_j,      a mixture of each table's rows, the nearer to what
@@ -9,8 +10,8 @@ embedding, for the three stages of training:
     coded      e = Σ T_j[c_j]                                            one row of each table; the codes c stay as they are
 
 As τ falls to 0 the relaxed form becomes the coded one, with the codes of residual quantisation.
-`counts` is (documents, tokens) and each row sums to one, or to zero for an empty document. Gradients are written out; a test
-compares them with finite differences.
+`counts` is (documents, tokens) and each row sums to one, or to zero for an empty document.
+Gradients are written out; a test compares them with finite differences.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ Gradients: TypeAlias = dict[str, npt.NDArray[np.float32]]
 
 
 class Mixture(NamedTuple):
-    """Embeddings (tokens, d); of each table what is left (tokens, d) and how much each row weighs (tokens, rows)."""
+    """Embeddings (tokens, d); of each table what is left (tokens, d) and how much each row weighs
+    (tokens, rows)."""
 
     embeddings: Values
     left: list[Values]
@@ -36,7 +38,8 @@ class Mixture(NamedTuple):
 
 
 def free_loss(parameters: Parameters, counts: Values, targets: Numbers) -> tuple[float, Gradients]:
-    """Mean cross-entropy. Parameters: `vectors` of the tokens in `counts`, `weights` (classes, d), `bias`."""
+    """Mean cross-entropy. Parameters: `vectors` of the tokens in `counts`, `weights` (classes, d),
+    `bias`."""
     value, gradients, gradients["vectors"] = _classify(parameters, counts, targets, parameters["vectors"])
     return value, gradients
 
@@ -44,7 +47,8 @@ def free_loss(parameters: Parameters, counts: Values, targets: Numbers) -> tuple
 def relaxed_loss(
     parameters: Parameters, counts: Values, targets: Numbers, temperature: float
 ) -> tuple[float, Gradients]:
-    """As `free_loss`; also `tables` (tables, rows, d). `temperature` is in the unit of a squared distance."""
+    """As `free_loss`; also `tables` (tables, rows, d). `temperature` is in the unit of a squared
+    distance."""
     vectors, tables = parameters["vectors"], parameters["tables"]
     mixture = mix(vectors, tables, temperature)
     value, gradients, d_embeddings = _classify(parameters, counts, targets, mixture.embeddings)
@@ -65,7 +69,8 @@ def relaxed_loss(
 
 
 def coded_loss(parameters: Parameters, counts: Values, targets: Numbers) -> tuple[float, Gradients]:
-    """As `free_loss` without vectors; `counts` is (documents, tables · rows), of each row of `tables` in the document."""
+    """As `free_loss` without vectors; `counts` is (documents, tables · rows), of each row of
+    `tables` in the document."""
     tables = parameters["tables"]
     flat = tables.reshape(-1, tables.shape[2])
     value, gradients, d_rows = _classify(parameters, counts, targets, flat)
@@ -109,7 +114,8 @@ def _classify(
 
 
 def token_counts(documents: Documents) -> tuple[Numbers, npt.NDArray[np.float32]]:
-    """The distinct tokens of a batch, ascending, and what share of each document each is: (documents, tokens)."""
+    """The distinct tokens of a batch, ascending, and what share of each document each is:
+    (documents, tokens)."""
     present, columns = np.unique(documents.numbers, return_inverse=True)
     return present, _shares(documents, columns[:, None], len(present))
 

@@ -1,7 +1,7 @@
-"""A text enters, its tokens leave. The client's side: the server never sees either.
+"""Tokeniser: a text enters, its tokens leave. The client's side: the server never sees either.
 
-The preprocessing of arXiv 2606.03191, appendix D: HTML entities unescaped, lower case, runs of the letters a to z; digits,
-punctuation and other scripts are dropped.
+The preprocessing of arXiv 2606.03191, appendix D: HTML entities unescaped, lower case, runs of the
+letters a to z; digits, punctuation and other scripts are dropped.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ _WORD = re.compile("[a-z]+")
 
 
 def tokenize(text: str, ngrams: int = 1) -> list[str]:
-    """Words in order. With `ngrams=2` each word is followed by the pair that it ends, written with a space.
+    """Words in order. With `ngrams=2` each word is followed by the pair that it ends, written with
+    a space.
 
-    Pairs stand among the words, so that a limit on the tokens of a document cuts both at the same place.
+    Pairs stand among the words, so that a limit on the tokens of a document cuts both at the same
+    place.
     """
     words = _WORD.findall(html.unescape(text).lower())
     if ngrams == 1:

@@ -1,4 +1,5 @@
-"""Token numbers and labels enter; codes, tables and a linear classifier leave. Runs where the texts are, before any encryption.
+"""Training: token numbers and labels enter; codes, tables and a linear classifier leave. Runs where
+the texts are, before any encryption.
 
 Three stages, each from where the last one ended:
 
@@ -8,9 +9,10 @@ Three stages, each from where the last one ended:
    rows for good.
 3. *coded*: with the codes fixed, tables and classifier once more, to repair what the hardening broke.
 
-arXiv 2606.03191, appendix D, trains a relaxed model alone, from random tables and a free distribution for every token;
-docs/text.md has the comparison. Every stage keeps its start or the epoch with the lowest loss on validation documents, by
-hard codes, and ends when that has not fallen for `patience` epochs.
+arXiv 2606.03191, appendix D, trains a relaxed model alone, from random tables and a free
+distribution for every token; docs/text.md has the comparison. Every stage keeps its start or the
+epoch with the lowest loss on validation documents, by hard codes, and ends when that has not fallen
+for `patience` epochs.
 """
 
 from __future__ import annotations
@@ -36,11 +38,13 @@ _FEWEST_STEPS = 32
 
 @dataclass(frozen=True)
 class Settings:
-    """Sizes and lengths of training. Optimiser and first learning rate are those of the paper for Enron-Spam.
+    """Sizes and lengths of training. Optimiser and first learning rate are those of the paper for
+    Enron-Spam.
 
-    The later stages start near their goal and take smaller steps. `temperature`, in units of the mean squared distance of a
-    vector to its quantised form, goes geometrically from the first value to the second. `batch` documents make a step; fewer
-    where there are so few that an epoch would have under 32 steps.
+    The later stages start near their goal and take smaller steps. `temperature`, in units of the
+    mean squared distance of a vector to its quantised form, goes geometrically from the first value
+    to the second. `batch` documents make a step; fewer where there are so few that an epoch would
+    have under 32 steps.
     """
 
     rows: int = 256
@@ -65,7 +69,8 @@ class Settings:
 
 @dataclass(frozen=True)
 class Uncompressed:
-    """The plaintext fastText model: `vectors` (tokens, d), `weights` (classes, d), `bias` (classes,)."""
+    """The plaintext fastText model: `vectors` (tokens, d), `weights` (classes, d), `bias`
+    (classes,)."""
 
     vectors: Floats
     weights: Floats
@@ -76,7 +81,8 @@ class Uncompressed:
 class Fitted:
     """What training leaves.
 
-    `losses` has for each stage the mean cross-entropy of the validation documents before its first epoch and after each.
+    `losses` has for each stage the mean cross-entropy of the validation documents before its first
+    epoch and after each.
     """
 
     codes: Codes
@@ -101,7 +107,8 @@ def fit(
 
 
 def split(targets: Numbers, share: float, random: Random) -> tuple[Numbers, Numbers]:
-    """Documents held out and kept, of every class the same share. A class of one document is in both."""
+    """Documents held out and kept, of every class the same share. A class of one document is in
+    both."""
     held, kept = [], []
     for target in np.unique(targets):
         rows = random.permutation(np.flatnonzero(targets == target))
@@ -206,7 +213,8 @@ class _Run:
         )
 
     def _validate(self, loss: Callable[[Documents, Numbers], float]) -> float:
-        """The mean loss of the validation documents, a batch at a time: all their counts at once could take gigabytes."""
+        """The mean loss of the validation documents, a batch at a time: all their counts at once
+        could take gigabytes."""
         total = 0.0
         for start in range(0, len(self.validation), self.settings.batch):
             rows = np.arange(start, min(start + self.settings.batch, len(self.validation)))

@@ -1,4 +1,5 @@
-"""Tokens of training texts enter, a numbered list of them leaves; then tokens enter and numbers leave. The client's side."""
+"""Vocabulary: tokens of training texts enter, a numbered list of them leaves; then tokens enter and
+numbers leave. The client's side."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from ..errors import InvalidInput
 
 UNKNOWN = 0
-"""The number of every token that is not in the list. It has an embedding of its own, learned from the rare tokens left out."""
+"""The number of every token that is not in the list. It has an embedding of its own, learned from
+the rare tokens left out."""
 
 MAX_TOKENS = (1 << 24) - 1
 _TOKEN = re.compile("[a-z]+(?: [a-z]+)?")
@@ -19,7 +21,8 @@ class Vocabulary:
     """Distinct tokens, numbered from 1; 0 is every other token."""
 
     def __init__(self, tokens: Sequence[str]) -> None:
-        """Raises InvalidInput for a token that `tokenize` doesn't make, or one that occurs twice."""
+        """Raises InvalidInput for a token that `tokenize` doesn't make, or one that occurs
+        twice."""
         strange = next((one for one in tokens if not _TOKEN.fullmatch(one)), None)
         if strange is not None:
             raise InvalidInput(f"a token is one or two words of the letters a to z, got {strange!r}.")
@@ -32,7 +35,8 @@ class Vocabulary:
 
     @classmethod
     def build(cls, documents: Iterable[Sequence[str]], size: int, min_count: int) -> Vocabulary:
-        """The `size` most frequent tokens of those seen `min_count` times; equals in alphabetical order."""
+        """The `size` most frequent tokens of those seen `min_count` times; equals in alphabetical
+        order."""
         counts = Counter(token for document in documents for token in document)
         kept = [token for token, count in counts.items() if count >= min_count]
         return cls(sorted(kept, key=lambda token: (-counts[token], token))[:size])

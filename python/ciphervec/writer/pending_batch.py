@@ -1,6 +1,8 @@
-"""Pending batch: segments a writer sealed enter; bytes to carry about, or one commit, leave. Writer's side, without a key.
+"""Pending batch: segments a writer sealed enter; bytes to carry about, or one commit, leave.
+Writer's side, without a key.
 
-The bytes are those of a commit as a server takes it, so that any program that can send a file can deliver them.
+The bytes are those of a commit as a server takes it, so that any program that can send a file can
+deliver them.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class WrittenBatch:
-    """Sealed rows, ready to be added to their collection by `Writer.send`, or by whoever may write there."""
+    """Sealed rows, ready to be added to their collection by `Writer.send`, or by whoever may write
+    there."""
 
     segments: list[NewSegment]
     key: str = field(default_factory=lambda: uuid.uuid4().hex)
@@ -100,8 +103,8 @@ def read_batch(path: StrPath) -> WrittenBatch:
 
 
 def post(url: str, name: str, batch: WrittenBatch, token: str | None, ca: StrPath | None) -> None:
-    """Add a batch to a collection on a server, to which the token may be one that only writes. Raises
-    AuthenticationError, CollectionNotFound, ServerError."""
+    """Add a batch to a collection on a server, to which the token may be one that only writes.
+    Raises AuthenticationError, CollectionNotFound, ServerError."""
     try:
         from ..http.append import append
     except ModuleNotFoundError as error:

@@ -1,4 +1,5 @@
-"""A card and rows enter; sealed segments leave that nobody here can open. Runs on the writer's side, without a secret."""
+"""Writer: a card and rows enter; sealed segments leave that nobody here can open. Runs on the
+writer's side, without a secret."""
 
 from __future__ import annotations
 
@@ -32,15 +33,17 @@ class Writer:
         writer = Writer(card, fingerprint="…")          # the device
         writer.add_to("db", ids, embeddings)            # or a server: add_to("https://…", …, token=…)
 
-    Every segment is sealed under a key that is drawn for it, wrapped to the owner (HPKE with X-Wing, ML-KEM-768 and
-    X25519) and forgotten. A stolen device exposes what it is sealing at that moment and nothing it sealed before. It can
-    not make filter tags, which are keyed: the owner makes them with `adopt` or `optimize`.
+    Every segment is sealed under a key that is drawn for it, wrapped to the owner (HPKE with
+    X-Wing, ML-KEM-768 and X25519) and forgotten. A stolen device exposes what it is sealing at that
+    moment and nothing it sealed before. It can not make filter tags, which are keyed: the owner
+    makes them with `adopt` or `optimize`.
     """
 
     def __init__(self, card: WriterCard | bytes | StrPath, *, fingerprint: str | None = None) -> None:
-        """`card` as an object, as its bytes, or the path of a file that holds them. With `fingerprint`, from the owner and
-        not from where the card came, another card is refused: one whose public key is somebody else's would send
-        everything to them. Raises PinMismatch, CorruptData, UnsupportedVersion, StorageError."""
+        """`card` as an object, as its bytes, or the path of a file that holds them. With
+        `fingerprint`, from the owner and not from where the card came, another card is refused: one
+        whose public key is somebody else's would send everything to them. Raises PinMismatch,
+        CorruptData, UnsupportedVersion, StorageError."""
         self._card = read_card(card)
         if fingerprint is not None and fingerprint != self._card.fingerprint:
             raise PinMismatch(
@@ -70,9 +73,9 @@ class Writer:
     ) -> WrittenBatch:
         """Seal n rows, as `Collection.add` takes them, and keep nothing.
 
-        To send them again after a failure, send the same batch again: sealed anew they would be other segments. Raises
-        InvalidInput, or DuplicateId when an id repeats; ids that are in the collection already are not known here, and
-        the row that is committed last counts.
+        To send them again after a failure, send the same batch again: sealed anew they would be
+        other segments. Raises InvalidInput, or DuplicateId when an id repeats; ids that are in the
+        collection already are not known here, and the row that is committed last counts.
         """
         batch = Batch.of(self.spec, ids, embeddings, metadatas, documents)
         names, rows = batch.ids, batch.rows
@@ -111,12 +114,14 @@ class Writer:
     def send(
         self, place: StrPath, batch: WrittenBatch, *, token: str | None = None, ca: StrPath | None = None
     ) -> None:
-        """Add a sealed batch to the collection: to a folder in one commit, to a server in commits of at most 24 MB.
+        """Add a sealed batch to the collection: to a folder in one commit, to a server in commits
+        of at most 24 MB.
 
-        `place` is a database's folder, or the URL of a server, for which a token with the verb `write` is enough, and
-        `ca` a file of certificates if its own is not from a public authority. A batch that is there already is not added
-        twice, so that after an error it can be sent again. Raises CollectionNotFound, WrongKey when the collection is
-        not the card's any more, StoreLocked, StorageError, AuthenticationError, ServerError.
+        `place` is a database's folder, or the URL of a server, for which a token with the verb
+        `write` is enough, and `ca` a file of certificates if its own is not from a public
+        authority. A batch that is there already is not added twice, so that after an error it can
+        be sent again. Raises CollectionNotFound, WrongKey when the collection is not the card's any
+        more, StoreLocked, StorageError, AuthenticationError, ServerError.
         """
         if is_url(place):
             post(str(place), check_name(self.spec.collection), batch, token, ca)
@@ -162,15 +167,16 @@ class Writer:
 
 
 def _segment_rows(spec: IndexSpec) -> int:
-    """So few that a segment goes into one request: a vector takes at most 8 bytes a number, 64 under ElGamal, and the ring
-    form pads to a power of two."""
+    """So few that a segment goes into one request: a vector takes at most 8 bytes a number, 64
+    under ElGamal, and the ring form pads to a power of two."""
     padded = 1 << (spec.dimension - 1).bit_length()
     most = SEGMENT_ROWS if spec.scheme == "sealed" else KEY_PAIR_ROWS
     return max(64, min(most, _SEGMENT_BYTES // (padded * (64 if spec.scheme == "elgamal" else 8))))
 
 
 def read_card(card: WriterCard | bytes | StrPath) -> WriterCard:
-    """A card as an object, as its bytes, or from the file at this path. Raises CorruptData, StorageError."""
+    """A card as an object, as its bytes, or from the file at this path. Raises CorruptData,
+    StorageError."""
     if isinstance(card, WriterCard):
         return card
     if isinstance(card, bytes):

@@ -1,1 +1,2 @@
-"""A size enters, measured records leave: searches beside a plaintext one, the Paillier family beside its peers, in one run."""
+"""Benches: a size enters, measured records leave: searches beside a plaintext one, the Paillier
+family beside its peers, in one run."""

@@ -1,4 +1,5 @@
-"""A scheme and a key size enter, encrypted vectors and scores leave. The bench plays the key owner and the server in turn."""
+"""Subjects of `bench paillier`: a scheme and a key size enter, encrypted vectors and scores leave.
+The bench plays the key owner and the server in turn."""
 
 from __future__ import annotations
 
@@ -45,11 +46,13 @@ class Subject(Protocol):
         ...
 
     def pooled(self, rows: Doubles, layout: str, runs: int) -> Callable[[], Any] | None:
-        """`encrypt` from a pool that is filled now for so many runs; None where the scheme has no pools."""
+        """`encrypt` from a pool that is filled now for so many runs; None where the scheme has no
+        pools."""
         ...
 
     def score(self, sealed: Any, probe: Doubles, *, rerandomise: bool = True) -> Any:
-        """The encrypted similarities of all rows with one plain vector, by default as a server hands them out."""
+        """The encrypted similarities of all rows with one plain vector, by default as a server
+        hands them out."""
         ...
 
     def decrypt(self, answer: Any) -> Doubles:

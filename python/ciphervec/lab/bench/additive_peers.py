@@ -1,4 +1,5 @@
-"""A vector enters an additively homomorphic peer, ciphertexts and scores leave. Each in its best documented use."""
+"""Additively homomorphic peers: a vector enters an additively homomorphic peer, ciphertexts and
+scores leave. Each in its best documented use."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ import numpy as np
 from ...errors import InvalidInput
 from .data import Doubles
 
-# Decimal digits behind the point. 19 is what Serengil & Ozpinar 2025, code snippet 1, use for similarities.
+# Decimal digits behind the point. 19 is what Serengil & Ozpinar 2025, code snippet 1, use for
+# similarities.
 LIGHTPHE_DIGITS = 19
 LIGHTPHE_NAMES = {
     "paillier": "Paillier",
@@ -59,14 +61,16 @@ class AdditivePeer(Protocol):
 
 
 def minmax(vector: Doubles) -> Doubles:
-    """Min-max normalised and then of unit length: how Serengil & Ozpinar 2025 make embeddings non-negative."""
+    """Min-max normalised and then of unit length: how Serengil & Ozpinar 2025 make embeddings
+    non-negative."""
     low, high = float(vector.min()), float(vector.max())
     scaled = (vector - low) / (high - low) if high > low else np.ones_like(vector)
     return np.asarray(scaled / np.linalg.norm(scaled), dtype=np.float64)
 
 
 class LightPhe:
-    """LightPHE as it is: lists of non-negative floats, encrypted by a pool of processes that shares one core here."""
+    """LightPHE as it is: lists of non-negative floats, encrypted by a pool of processes that shares
+    one core here."""
 
     name = "lightphe"
 
@@ -85,7 +89,8 @@ class LightPhe:
 
     @property
     def key_size(self) -> int:
-        """LightPHE's own number: for Okamoto-Uchiyama n = p²q with p and q of half of it, so that |n| is 3/2 of it."""
+        """LightPHE's own number: for Okamoto-Uchiyama n = p²q with p and q of half of it, so that
+        |n| is 3/2 of it."""
         return 2 * round(self.bits / 3) if self.scheme == "okamoto-uchiyama" else self.bits
 
     def keygen(self) -> Any:
@@ -123,7 +128,8 @@ class LightPhe:
 
 
 class Phe:
-    """python-paillier on gmpy2, floats of full precision: the exponents of a product's terms are aligned one by one."""
+    """python-paillier on gmpy2, floats of full precision: the exponents of a product's terms are
+    aligned one by one."""
 
     name = "phe"
     scheme = "paillier"
@@ -169,7 +175,8 @@ class Phe:
 
 
 class PheGrid(Phe):
-    """The same with both sides on a grid of 2^-32, so that no exponent has to be aligned: its fastest way."""
+    """The same with both sides on a grid of 2^-32, so that no exponent has to be aligned: its
+    fastest way."""
 
     name = "phe, grid 2^-32"
     precision = PHE_GRID

@@ -1,4 +1,5 @@
-"""The records of `bench paillier` enter; a table for a terminal, a Markdown file and a plot leave. Nothing here is secret."""
+"""Report of `bench paillier`: the records of `bench paillier` enter; a table for a terminal, a
+Markdown file and a plot leave. Nothing here is secret."""
 
 from __future__ import annotations
 
@@ -115,7 +116,8 @@ SUMMARY = {
 
 
 def summary(runs: list[list[Record]], peer: str = "lightphe") -> str:
-    """A line for each run's records: milliseconds, the ratio to `peer`, and what an embedding takes in a gallery.
+    """A line for each run's records: milliseconds, the ratio to `peer`, and what an embedding takes
+    in a gallery.
 
     `runs`: the records of one JSON file each, of equal dimension.
     """

@@ -1,4 +1,5 @@
-"""Settings enter, records leave: CKKS operation by operation, timed inside the native module, on one thread."""
+"""CKKS bench: settings enter, records leave: CKKS operation by operation, timed inside the native
+module, on one thread."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ class Settings:
 
 @dataclass(frozen=True)
 class Size:
-    """One parameter set. `dnum` is how many digits there are, which may be fewer than were asked for."""
+    """One parameter set. `dnum` is how many digits there are, which may be fewer than were asked
+    for."""
 
     log_n: int
     primes: int
@@ -79,7 +81,8 @@ class Subject(Protocol):
 
 @dataclass
 class Outcome:
-    """The records, ours and a peer's own, what was measured, and what a reader has to know beside it."""
+    """The records, ours and a peer's own, what was measured, and what a reader has to know beside
+    it."""
 
     records: list[Record]
     settings: Settings
@@ -100,7 +103,8 @@ def run(
     step: Callable[[], None] = lambda: None,
     make: Make = make_subject,
 ) -> Outcome:
-    """Every operation at both levels of every size, then the peers. Raises RuntimeError for a wrong result."""
+    """Every operation at both levels of every size, then the peers. Raises RuntimeError for a wrong
+    result."""
     chosen, notes = sizes(settings)
     records: list[Record] = []
     with machine.threads(1), one_core():
@@ -147,11 +151,9 @@ def record(op: str, size: Size, level: int, measured: tuple[list[float], float])
     return dict(zip(KEYS, values, strict=True))
 
 
-# Sizes -----------------------------------------------------------------------------------------------
-
-
 def sizes(settings: Settings) -> tuple[list[Size], list[str]]:
-    """The parameter sets asked for; where one is too wide for its degree, the largest that fits, and a note."""
+    """The parameter sets asked for; where one is too wide for its degree, the largest that fits,
+    and a note."""
     chosen: list[Size] = []
     notes: list[str] = []
     for log_n in settings.log_ns:
@@ -170,7 +172,8 @@ def sizes(settings: Settings) -> tuple[list[Size], list[str]]:
 
 
 def shape(log_n: int, primes: int, dnum: int, special: int | None = None) -> Size:
-    """As many special primes as a digit has, unless said; as many digits as that cuts the primes into."""
+    """As many special primes as a digit has, unless said; as many digits as that cuts the primes
+    into."""
     digit = math.ceil(primes / min(dnum, primes))
     return Size(log_n, primes, digit if special is None else special, math.ceil(primes / digit))
 
@@ -188,9 +191,6 @@ def largest(log_n: int, primes: int, dnum: int) -> Size:
 def width(size: Size) -> tuple[int, int]:
     """Bits of the modulus, special primes included, and the security table's limit."""
     return _native.CkksBench.bits(size.log_n, size.primes, size.special)
-
-
-# Peers -----------------------------------------------------------------------------------------------
 
 
 def peer_sizes(settings: Settings, chosen: Sequence[Size]) -> list[Size]:

@@ -1,4 +1,5 @@
-"""The records of `bench ckks` enter; tables for a terminal, a Markdown file and a plot leave. Nothing here is secret."""
+"""Report of `bench ckks`: the records of `bench ckks` enter; tables for a terminal, a Markdown file
+and a plot leave. Nothing here is secret."""
 
 from __future__ import annotations
 
@@ -70,7 +71,8 @@ def theirs(records: Sequence[Record], one: Record) -> Record | None:
 
 
 def table(outcome: Outcome, records: list[Record]) -> tuple[list[str], list[list[str]]]:
-    """Heads and lines of one size: each operation at each level, with TenSEAL's time and its ratio to ours if it ran."""
+    """Heads and lines of one size: each operation at each level, with TenSEAL's time and its ratio
+    to ours if it ran."""
     levels = list(dict.fromkeys(one["level"] for one in records))
     peer = any(theirs(outcome.records, one) for one in records)
     heads = ["operation"]
@@ -130,7 +132,8 @@ def write_markdown(outcome: Outcome, path: Path) -> None:
 
 
 def plot(measured: Sequence[Record], path: Path) -> None:
-    """Every operation at the highest level on a logarithmic axis: a mark for each size, hollow ones for TenSEAL."""
+    """Every operation at the highest level on a logarithmic axis: a mark for each size, hollow ones
+    for TenSEAL."""
     plt = pyplot()
     operations = [op for op in OPS if any(one["op"] == op for one in measured)]
     figure, axes = plt.subplots(figsize=(9, 0.36 * len(operations) + 2.0))

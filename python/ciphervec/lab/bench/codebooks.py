@@ -1,4 +1,5 @@
-"""Codebooks of one matrix enter; what each lost, a table and a picture leave. Runs where the matrix is."""
+"""Codebook comparison: codebooks of one matrix enter; what each lost, a table and a picture leave.
+Runs where the matrix is."""
 
 from __future__ import annotations
 
@@ -15,13 +16,15 @@ from .plotting import pyplot, save
 if TYPE_CHECKING:
     from ...codebooks.codebook import Codebook, Distortion
 
-# Rows whose neighbours are compared, and how many neighbours: a downstream check that needs no labels.
+# Rows whose neighbours are compared, and how many neighbours: a downstream check that needs no
+# labels.
 _ASKED, _NEIGHBOURS = 500, 10
 
 
 @dataclass(frozen=True)
 class Result:
-    """One method on one matrix. `neighbours`: the share of the ten nearest rows by cosine that stay among the ten nearest."""
+    """One method on one matrix. `neighbours`: the share of the ten nearest rows by cosine that stay
+    among the ten nearest."""
 
     method: str
     codebook: Codebook
@@ -47,7 +50,8 @@ def result(method: str, codebook: Codebook, matrix: Floats, seconds: float) -> R
 
 
 def neighbours(matrix: Floats, other: Floats) -> float:
-    """The share of each row's nearest rows in `matrix` that are its nearest in `other` too, over evenly spaced rows."""
+    """The share of each row's nearest rows in `matrix` that are its nearest in `other` too, over
+    evenly spaced rows."""
     asked = np.unique(np.linspace(0, len(matrix) - 1, min(_ASKED, len(matrix))).astype(np.int64))
     count = min(_NEIGHBOURS, len(matrix) - 1)
     if count < 1:
@@ -105,7 +109,8 @@ def write_markdown(results: Sequence[Result], shape: tuple[int, ...], path: Path
 
 
 def plot(results: Sequence[Result], shape: tuple[int, ...], path: Path) -> None:
-    """Relative error of each method, and the held-out error of those that are trained by gradient descent, by epoch."""
+    """Relative error of each method, and the held-out error of those that are trained by gradient
+    descent, by epoch."""
     plt = pyplot()
     trained = [one for one in results if one.codebook.history]
     figure, panels = plt.subplots(1, 1 + bool(trained), figsize=(5 + 4.5 * bool(trained), 3.4), squeeze=False)

@@ -1,4 +1,5 @@
-"""A size and a seed enter; unit vectors, queries and their float64 truth leave. Nothing here is secret."""
+"""Synthetic data: a size and a seed enter; unit vectors, queries and their float64 truth leave.
+Nothing here is secret."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ class Data:
 
 
 def generate(rows: int, dim: int, queries: int, seed: int = 0) -> Data:
-    """Uniform on the sphere: no structure for a search to use, and neighbours so close that small errors show."""
+    """Uniform on the sphere: no structure for a search to use, and neighbours so close that small
+    errors show."""
     random = np.random.default_rng(seed)
     vectors = np.empty((rows, dim), dtype=np.float32)
     for start in range(0, rows, CHUNK):

@@ -1,4 +1,5 @@
-"""Settings enter, records leave: private lookup of full batches, strategy by strategy, timed inside the native module."""
+"""Lookup bench: settings enter, records leave: private lookup of full batches, strategy by
+strategy, timed inside the native module."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ class Subject(Protocol):
         """What is public, and what the planner expected."""
 
     def time_functions(self, repeats: int, most: int | None) -> tuple[list[float], int]:
-        """Milliseconds of making the functions of a batch, or `most` of each table's, and how many those were."""
+        """Milliseconds of making the functions of a batch, or `most` of each table's, and how many
+        those were."""
 
     def time_lookup(self, repeats: int) -> tuple[list[float], float]:
         """Milliseconds of the whole lookup of a batch, and its relative root-mean-square error."""
@@ -125,7 +127,8 @@ def steps(settings: Settings) -> int:
 
 
 def measure(strategy: str, subject: Subject, settings: Settings, notify: Notify) -> tuple[Record, str]:
-    """The medians of a strategy; where indicators would take too long, a sample of them, and a note that says so."""
+    """The medians of a strategy; where indicators would take too long, a sample of them, and a note
+    that says so."""
     facts = subject.facts
     batch, note = int(facts["batch"]), ""
     notify(f"{strategy}: making functions of {batch:,} indices")

@@ -1,4 +1,5 @@
-"""The records of `bench lookup` enter; a table for a terminal and a Markdown file, and a plot leave. Nothing here is secret."""
+"""Report of `bench lookup`: the records of `bench lookup` enter; a table for a terminal and a
+Markdown file, and a plot leave. Nothing here is secret."""
 
 from __future__ import annotations
 
@@ -84,7 +85,8 @@ def write_markdown(outcome: Outcome, path: Path) -> None:
 
 
 def plot(records: Sequence[Record], path: Path) -> None:
-    """Milliseconds a token of every strategy: functions and products side by side, as the scale is logarithmic."""
+    """Milliseconds a token of every strategy: functions and products side by side, as the scale is
+    logarithmic."""
     plt = pyplot()
     figure, axes = plt.subplots(figsize=(7.5, 0.7 * len(records) + 1.4), layout="constrained")
     names = [f"{one['strategy']}\n{number(one['ms_per_token'])} ms" for one in records]

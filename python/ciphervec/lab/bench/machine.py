@@ -1,4 +1,5 @@
-"""Nothing enters; the machine's name, the versions used and the memory of this process leave. Either side."""
+"""Machine: nothing enters; the machine's name, the versions used and the memory of this process
+leave. Either side."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ def cpu_name() -> str:
 
 @contextlib.contextmanager
 def threads(count: int) -> Iterator[None]:
-    """The same number of threads for ciphervec, NumPy's BLAS and every OpenMP peer loaded so far."""
+    """The same number of threads for ciphervec, NumPy's BLAS and every OpenMP peer loaded so
+    far."""
     from threadpoolctl import threadpool_limits
 
     before = _native.get_threads()
@@ -58,7 +60,8 @@ def threads(count: int) -> Iterator[None]:
 
 
 class PeakMemory:
-    """How far this process's memory rises above where it stood, in bytes. None where the system does not tell."""
+    """How far this process's memory rises above where it stood, in bytes. None where the system
+    does not tell."""
 
     def __enter__(self) -> PeakMemory:
         self.rise: int | None = None
@@ -67,7 +70,8 @@ class PeakMemory:
             ctypes.CDLL(None).malloc_trim(0)
         self._start = _status("VmRSS")
         with contextlib.suppress(OSError):
-            # "5" makes the kernel forget the highest resident size seen so far (proc(5), clear_refs).
+            # "5" makes the kernel forget the highest resident size seen so far (proc(5),
+            # clear_refs).
             Path("/proc/self/clear_refs").write_text("5")
             return self
         self._start = None

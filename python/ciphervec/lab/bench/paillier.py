@@ -1,4 +1,5 @@
-"""Settings enter, records leave: the Paillier family on vectors, beside LightPHE and phe at the same key size in one run."""
+"""Paillier bench: settings enter, records leave: the Paillier family on vectors, beside LightPHE
+and phe at the same key size in one run."""
 
 from __future__ import annotations
 
@@ -58,7 +59,8 @@ class Outcome:
 
 @dataclass
 class Variant:
-    """One of our ways of an operation: what to time, how many it makes, and what its result says."""
+    """One of our ways of an operation: what to time, how many it makes, and what its result
+    says."""
 
     layout: str
     run: Callable[[], Any]
@@ -73,7 +75,8 @@ def run(
     step: Callable[[], None] = lambda: None,
     subject: Subject | None = None,
 ) -> Outcome:
-    """Measure every operation, on one thread. Peers get the same vectors, or non-negative ones where they need them."""
+    """Measure every operation, on one thread. Peers get the same vectors, or non-negative ones
+    where they need them."""
     with machine.threads(1), one_core() as pinned:
         notify(f"making a {settings.bits}-bit {settings.scheme} key")
         ours = subject or build(settings.scheme, settings.bits, settings.s, settings.precision)
@@ -104,7 +107,8 @@ def make_peers(settings: Settings, notify: Notify) -> list[AdditivePeer]:
 
 
 class Bench:
-    """The vectors, both sides' ciphertexts of them, and the times: an operation works on what the one before it made."""
+    """The vectors, both sides' ciphertexts of them, and the times: an operation works on what the
+    one before it made."""
 
     def __init__(
         self, settings: Settings, ours: Subject, peers: Sequence[AdditivePeer], notify: Notify
@@ -159,14 +163,13 @@ class Bench:
             "ratio": None,
         }
 
-    # Ours ---------------------------------------------------------------------------------------
-
     def keygen(self) -> list[Variant]:
         """A new pair each time; the bytes are the public key's."""
         return [Variant("", self.ours.keygen, size=lambda _: self.ours.key_sizes()[1])]
 
     def encrypt(self) -> list[Variant]:
-        """By the key owner, by somebody with the public key, and from a filled pool: one embedding, in lanes the gallery."""
+        """By the key owner, by somebody with the public key, and from a filled pool: one embedding,
+        in lanes the gallery."""
         variants = []
         for layout in self.layouts:
             self.notify(f"encrypt, {layout}: what is scored later")
@@ -191,7 +194,8 @@ class Bench:
         return Variant(name, run, count, lambda sealed: -(-self.ours.size(sealed) // count))
 
     def dot(self) -> list[Variant]:
-        """Several embeddings with one probe at once, and one alone. Lanes have none: they score galleries."""
+        """Several embeddings with one probe at once, and one alone. Lanes have none: they score
+        galleries."""
         return [
             self.scoring(name, count, rerandomise=rerandomise)
             for layout in self.layouts
@@ -243,8 +247,6 @@ class Bench:
         """Largest absolute error against float64."""
         return float(np.abs(np.ravel(scores)[:count] - self.exact[:count]).max())
 
-    # Peers --------------------------------------------------------------------------------------
-
     def peer_call(self, op: str, peer: AdditivePeer) -> Callable[[], Any] | None:
         """What to time; None for a gallery, which a peer scores by one dot product a vector."""
         vector, probe = self.peer_vectors(peer)
@@ -265,7 +267,8 @@ class Bench:
         return peer.prepare(self.rows[0, : self.peer_dim]), peer.prepare(self.probe[: self.peer_dim])
 
     def compared(self, op: str) -> list[tuple[str, float]]:
-        """Each peer's label and its time for the same: scaled to all dimensions, and then the label says so."""
+        """Each peer's label and its time for the same: scaled to all dimensions, and then the label
+        says so."""
         timed = "dot" if op == "gallery_score" else op
         scaled = timed in ("encrypt", "dot") and self.peer_dim < self.settings.dim
         label = f"{ESTIMATED}{self.peer_dim} dimensions" if scaled else ""
@@ -273,7 +276,8 @@ class Bench:
         return [(peer.name + label, factor * self.times[peer.name, timed].ms) for peer in self.peers]
 
     def peer_records(self, peer: AdditivePeer) -> list[Record]:
-        """A peer's own figures, at the dimensions it was measured at; their scheme starts with its name."""
+        """A peer's own figures, at the dimensions it was measured at; their scheme starts with its
+        name."""
         vector, probe = self.peer_vectors(peer)
         timing = {op: self.times[peer.name, op] for op in OPS if (peer.name, op) in self.times}
         error = abs(timing["decrypt"].result - float(vector @ probe))

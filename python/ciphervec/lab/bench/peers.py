@@ -1,4 +1,5 @@
-"""The same vectors and queries enter a plaintext or encrypted peer; its times leave. Each peer in its best documented use."""
+"""Search peers: the same vectors and queries enter a plaintext or encrypted peer; its times leave.
+Each peer in its best documented use."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ class Peer(Protocol):
 
 
 class Faiss:
-    """faiss-cpu's exact inner-product index in float32: the plaintext scan that every ratio refers to."""
+    """faiss-cpu's exact inner-product index in float32: the plaintext scan that every ratio refers
+    to."""
 
     name = "faiss IndexFlatIP"
 
@@ -46,7 +48,8 @@ class Faiss:
 
 
 class NumpyProduct:
-    """A float32 matrix product by BLAS and a partial sort: often the faster plaintext search for a batch."""
+    """A float32 matrix product by BLAS and a partial sort: often the faster plaintext search for a
+    batch."""
 
     name = "numpy product, top-k"
 
@@ -74,7 +77,8 @@ class TensealTimes:
 
 
 class Tenseal:
-    """CKKS at N = 8192 with moduli of 60, 40 and 60 bits: one multiplication, the fastest of its documented settings."""
+    """CKKS at N = 8192 with moduli of 60, 40 and 60 bits: one multiplication, the fastest of its
+    documented settings."""
 
     name = "TenSEAL"
 
@@ -92,7 +96,8 @@ class Tenseal:
         )
         self.context.global_scale = 2.0**40
         self.context.generate_galois_keys()
-        # One product and no more: its scale of 2^80 fits the modulus, so the rescale can be left out.
+        # One product and no more: its scale of 2^80 fits the modulus, so the rescale can be left
+        # out.
         self.context.auto_rescale = False
         self.slots = 4096
         # Plain matrices are encoded once, outside of the clock, as an index would be.
@@ -125,7 +130,8 @@ class Tenseal:
         )
 
     def encrypted_index(self, query: Floats) -> TensealTimes:
-        """A batched `CKKSTensor.mm`: encrypted vectors, plain query. Encrypts them on the first call, not timed."""
+        """A batched `CKKSTensor.mm`: encrypted vectors, plain query. Encrypts them on the first
+        call, not timed."""
         tenseal, seal_seconds = self.tenseal, 0.0
         if not self.sealed:
             began = time.perf_counter()

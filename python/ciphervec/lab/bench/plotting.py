@@ -1,4 +1,5 @@
-"""A figure enters, a picture file leaves; no display is needed. Nothing here is secret."""
+"""Pictures: a figure enters, a picture file leaves; no display is needed. Nothing here is
+secret."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ def pyplot() -> Any:
 
 
 def save(plt: Any, figure: Any, path: Path) -> None:
-    """Writes and closes a figure. Raises InvalidInput for a file name that ends in no picture format."""
+    """Writes and closes a figure. Raises InvalidInput for a file name that ends in no picture
+    format."""
     path.parent.mkdir(parents=True, exist_ok=True)
     known = figure.canvas.get_supported_filetypes()
     if path.suffix.removeprefix(".").lower() not in known:

@@ -1,4 +1,5 @@
-"""Records enter; JSON, CSV, a Markdown table and a plot leave. Neither side: nothing here is secret or sealed."""
+"""Report of `bench search`: records enter; JSON, CSV, a Markdown table and a plot leave. Neither
+side: nothing here is secret or sealed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A degree and a number of primes enter, times of SEAL's CKKS operations leave: TenSEAL's own way down, `tenseal.sealapi`."""
+"""SEAL peer: a degree and a number of primes enter, times of SEAL's CKKS operations leave:
+TenSEAL's own way down, `tenseal.sealapi`."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ ROTATION = 3
 
 
 class Seal:
-    """Keys of one parameter set: primes as wide as ours, the one special prime that SEAL has, a digit for each prime."""
+    """Keys of one parameter set: primes as wide as ours, the one special prime that SEAL has, a
+    digit for each prime."""
 
     MAX_LOG_N = 15
     OPS = (
@@ -62,7 +64,8 @@ class Seal:
         return found
 
     def time(self, op: str, level: int, repeats: int) -> tuple[list[float], float]:
-        """As ours. A slow operation stops once it has used its seconds; it has run once by then, after a warm-up."""
+        """As ours. A slow operation stops once it has used its seconds; it has run once by then,
+        after a warm-up."""
         run, expected = self.job(op, level)
         runs: list[float] = []
         result, began = run(), time.perf_counter()

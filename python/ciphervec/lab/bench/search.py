@@ -1,4 +1,5 @@
-"""Settings enter, one record per mode leaves. Ours and the peers take turns, so that a machine that drifts drifts for all."""
+"""Search bench: settings enter, one record per mode leaves. Ours and the peers take turns, so that
+a machine that drifts drifts for all."""
 
 from __future__ import annotations
 
@@ -76,7 +77,8 @@ def run(settings: Settings, notify: Notify = lambda message: None) -> list[Recor
 def alternate(
     settings: Settings, data: Data, subject: Subject, peers: Iterable[Peer]
 ) -> tuple[list[Answer], dict[str, list[float]]]:
-    """One run of each peer, one of ours, and again; every run has queries of its own. The first round warms up."""
+    """One run of each peer, one of ours, and again; every run has queries of its own. The first
+    round warms up."""
     answers: list[Answer] = []
     times: dict[str, list[float]] = {peer.name: [] for peer in peers}
     for repeat in range(-1, settings.repeats):
@@ -188,7 +190,8 @@ def describe_plain(
 
 
 def compare_tenseal(settings: Settings, data: Data, notify: Notify, records: list[Record]) -> list[Record]:
-    """Both of TenSEAL's ways, beside ours on the same rows: `times_slower_than_ours` is the ratio."""
+    """Both of TenSEAL's ways, beside ours on the same rows: `times_slower_than_ours` is the
+    ratio."""
     notify("TenSEAL: encoding the vectors")
     peer = Tenseal(data.vectors, settings.threads)
     compared = []

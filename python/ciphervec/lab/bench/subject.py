@@ -1,4 +1,5 @@
-"""Vectors enter, one sealed collection with both halves of a query leaves. The bench plays owner and server in turn."""
+"""Subject of `bench search`: vectors enter, one sealed collection with both halves of a query
+leaves. The bench plays owner and server in turn."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ VARIANTS: list[tuple[str, str]] = [
 
 @dataclass
 class Answer:
-    """What one batch of queries gave and cost. Times are milliseconds of wall clock around each call."""
+    """What one batch of queries gave and cost. Times are milliseconds of wall clock around each
+    call."""
 
     ids: list[list[int]]
     scores: list[Scores]
@@ -50,7 +52,8 @@ class Answer:
 
 @dataclass
 class Subject:
-    """A sealed copy of the vectors: the owner's half and the server's half, with bytes between them."""
+    """A sealed copy of the vectors: the owner's half and the server's half, with bytes between
+    them."""
 
     mode: str
     precision: str
@@ -90,7 +93,8 @@ class Subject:
 
 
 def build(vectors: Floats, mode: str, precision: str, keys: Keys | None = None) -> Subject:
-    """Seal `vectors` as one segment and hand it, with the evaluation keys if the mode has any, to a server."""
+    """Seal `vectors` as one segment and hand it, with the evaluation keys if the mode has any, to a
+    server."""
     keys = keys or Keys.generate()
     spec = IndexSpec("bench", int(vectors.shape[1]), "cosine", mode, precision)
     owner, server = Owner(keys, spec), ServerIndex(spec)
@@ -100,7 +104,8 @@ def build(vectors: Floats, mode: str, precision: str, keys: Keys | None = None) 
         server.set_evaluation_keys(evaluation)
         key_bytes = len(evaluation)
     ids = list(range(len(vectors)))
-    # Once on a small piece first: NTT tables and masks are made on the first call and belong to no vector.
+    # Once on a small piece first: NTT tables and masks are made on the first call and belong to no
+    # vector.
     owner.seal(ids[:256], vectors[:256], attach=False)
     seconds = []
     for repeat in range(SEALINGS):

@@ -1,4 +1,5 @@
-"""Labelled texts and a classifier enter, a record a strategy leaves: encrypted classification beside plain."""
+"""Text bench: labelled texts and a classifier enter, a record a strategy leaves: encrypted
+classification beside plain."""
 
 from __future__ import annotations
 
@@ -38,8 +39,8 @@ def run(
 ) -> tuple[list[Record], list[str]]:
     """A record a strategy, and a sentence with what the client does and what else travels.
 
-    `ms_per_document` is the server's median time over the number of documents, all of them in one query;
-    `bytes_per_document` is that query's.
+    `ms_per_document` is the server's median time over the number of documents, all of them in one
+    query; `bytes_per_document` is that query's.
     """
     plain = [str(one) for one in model.predict(texts)]
     count = len(texts)

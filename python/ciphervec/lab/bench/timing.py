@@ -1,4 +1,5 @@
-"""Things to time enter, medians leave. Ours and the peers take turns, so that a machine that drifts drifts for all."""
+"""Timing: things to time enter, medians leave. Ours and the peers take turns, so that a machine
+that drifts drifts for all."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ class Timing:
 
 
 def take_turns(jobs: Sequence[Job], repeats: int, notify: Notify = lambda message: None) -> dict[str, Timing]:
-    """`repeats` runs of each job in turn. The first round warms up and is dropped, unless it used up a job's budget."""
+    """`repeats` runs of each job in turn. The first round warms up and is dropped, unless it used
+    up a job's budget."""
     timings = {job.name: Timing(job.per) for job in jobs}
     spent = dict.fromkeys(timings, 0.0)
     for round_number in range(repeats + 1):
@@ -60,14 +62,16 @@ def take_turns(jobs: Sequence[Job], repeats: int, notify: Notify = lambda messag
 
 
 def settle() -> None:
-    """Waits for processes that a job started and left to end, so that their end is not on the next job's clock."""
+    """Waits for processes that a job started and left to end, so that their end is not on the next
+    job's clock."""
     for child in multiprocessing.active_children():
         child.join(timeout=5)
 
 
 @contextlib.contextmanager
 def one_core() -> Iterator[bool]:
-    """Keeps this process and its children on one core, where the system can: a pool of processes is then one thread's work.
+    """Keeps this process and its children on one core, where the system can: a pool of processes is
+    then one thread's work.
 
     Yields whether it did.
     """

@@ -1,1 +1,2 @@
-"""The standard library's docstrings enter, a search over their encrypted embeddings leaves. Both sides run here."""
+"""Demo: the standard library's docstrings enter, a search over their encrypted embeddings leaves.
+Both sides run here."""

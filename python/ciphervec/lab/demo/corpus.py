@@ -1,4 +1,5 @@
-"""Python's own standard library enters, its documentation in passages leaves. The key owner's side; no network."""
+"""Corpus: Python's own standard library enters, its documentation in passages leaves. The key
+owner's side; no network."""
 
 from __future__ import annotations
 
@@ -64,7 +65,8 @@ def passages(
 
 
 def docstrings(file: Path, root: Path) -> Iterator[tuple[str, str]]:
-    """(dotted name, docstring) of a module, its classes and its functions. A file Python can't parse has none."""
+    """(dotted name, docstring) of a module, its classes and its functions. A file Python can't
+    parse has none."""
     parts = list(file.relative_to(root).with_suffix("").parts)
     if parts[-1] == "__init__":
         parts.pop()

@@ -1,4 +1,5 @@
-"""Texts enter, unit vectors leave. The key owner's side: the server never sees a text or an embedding model's input."""
+"""Embedding: texts enter, unit vectors leave. The key owner's side: the server never sees a text or
+an embedding model's input."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ Vectors = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Embedder:
-    """A fitted model: what it is called, the corpus it was fitted on, and how it embeds a question."""
+    """A fitted model: what it is called, the corpus it was fitted on, and how it embeds a
+    question."""
 
     name: str
     vectors: Vectors
@@ -27,7 +29,8 @@ class Embedder:
 
 
 def fit(texts: Sequence[str], dimension: int = DIMENSION) -> Embedder:
-    """A sentence-transformers model when one is on this machine, else TF-IDF reduced by a truncated SVD."""
+    """A sentence-transformers model when one is on this machine, else TF-IDF reduced by a truncated
+    SVD."""
     return sentence_transformer(texts) or tfidf(texts, dimension)
 
 
@@ -48,7 +51,8 @@ def sentence_transformer(texts: Sequence[str], model: str = LOCAL_MODEL) -> Embe
 
 
 def tfidf(texts: Sequence[str], dimension: int = DIMENSION) -> Embedder:
-    """Word and word-pair weights, reduced to `dimension` by an SVD with a fixed seed: the same every time."""
+    """Word and word-pair weights, reduced to `dimension` by an SVD with a fixed seed: the same
+    every time."""
     try:
         from sklearn.decomposition import TruncatedSVD
         from sklearn.feature_extraction.text import TfidfVectorizer
@@ -76,7 +80,8 @@ def tfidf(texts: Sequence[str], dimension: int = DIMENSION) -> Embedder:
 
 
 def unit(vectors: npt.NDArray[np.floating]) -> Vectors:
-    """Rows of length one. A text without a known word points along the first axis instead of nowhere."""
+    """Rows of length one. A text without a known word points along the first axis instead of
+    nowhere."""
     rows = np.array(vectors, dtype=np.float32)
     lengths = np.linalg.norm(rows, axis=1)
     empty = lengths < 1e-6

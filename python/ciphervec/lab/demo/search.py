@@ -1,4 +1,5 @@
-"""Passages and questions enter; what each trust mode answered, cost and showed its server leaves. Plays both sides."""
+"""Demo's search: passages and questions enter; what each trust mode answered, cost and showed its
+server leaves. Plays both sides."""
 
 from __future__ import annotations
 

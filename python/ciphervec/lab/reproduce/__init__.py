@@ -1,1 +1,2 @@
-"""A paper's tables enter as printed, the same tables measured here leave. Nothing secret outlives a run."""
+"""Reproductions: a paper's tables enter as printed, the same tables measured here leave. Nothing
+secret outlives a run."""

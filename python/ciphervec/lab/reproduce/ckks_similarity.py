@@ -1,7 +1,8 @@
-"""Settings enter; the study of Ibraheem & Nahas 2024 leaves, remade by ours and TenSEAL, its printed figures beside.
+"""CKKS similarity study: settings enter; the study of Ibraheem & Nahas 2024 leaves, remade by ours
+and TenSEAL, its printed figures beside.
 
-Pairs of vectors, both encrypted, are compared by cosine and by Euclidean distance, packed into slots, into coefficients
-and not packed at all, on one thread.
+Pairs of vectors, both encrypted, are compared by cosine and by Euclidean distance, packed into
+slots, into coefficients and not packed at all, on one thread.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ class Settings:
 
 @dataclass
 class Outcome:
-    """A record for each way of each metric on each set of vectors, and what a reader has to know beside them."""
+    """A record for each way of each metric on each set of vectors, and what a reader has to know
+    beside them."""
 
     records: list[Record]
     settings: Settings
@@ -103,7 +105,8 @@ class Runs:
 
 
 def make_subjects(source: Source, metric: str, settings: Settings) -> tuple[list[Subject], list[str]]:
-    """Ours in every layout and precision asked for, then TenSEAL's two ways; and what was refused, and why.
+    """Ours in every layout and precision asked for, then TenSEAL's two ways; and what was refused,
+    and why.
 
     Raises InvalidInput if no layout has any of the precisions.
     """
@@ -170,7 +173,8 @@ def repeat(
     notify: Notify,
     step: Callable[[], None],
 ) -> list[Runs]:
-    """The protocol: generate, encrypt both, compute, decrypt, compare. The first round of quick ones warms up."""
+    """The protocol: generate, encrypt both, compute, decrypt, compare. The first round of quick
+    ones warms up."""
     found = [
         Runs(subject, None if subject.library == "ciphervec" else settings.peer_seconds)
         for subject in subjects
@@ -225,7 +229,8 @@ def way_of(subject: Subject) -> str:
 
 
 def record(source: Source, metric: str, runs: Runs) -> Record:
-    """One way's figures, the study's under names that start with `printed_`, and every repetition's in lists."""
+    """One way's figures, the study's under names that start with `printed_`, and every repetition's
+    in lists."""
     subject, sizes = runs.subject, runs.sizes
     made: Record = {
         "data": source.name,

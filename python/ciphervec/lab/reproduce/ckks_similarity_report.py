@@ -1,4 +1,5 @@
-"""The records of `reproduce ckks-similarity` enter; tables with a column as printed, files and charts leave."""
+"""Report of the CKKS similarity study: the records of `reproduce ckks-similarity` enter; tables
+with a column as printed, files and charts leave."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ def ways(records: Sequence[Record]) -> list[str]:
 def lines(
     outcome: Outcome, rows: dict[str, str], show: Callable[[Any], str], printed: Callable[[Record, str], Any]
 ) -> list[list[str]]:
-    """For each set of vectors and metric a line for each of `rows`: the printed figure, then that of every way."""
+    """For each set of vectors and metric a line for each of `rows`: the printed figure, then that
+    of every way."""
     found: dict[tuple[str, str, str], dict[str, str]] = {}
     for one in outcome.records:
         for key, name in rows.items():
@@ -92,7 +94,8 @@ def packing(outcome: Outcome) -> Table:
 
 
 def libraries(records: Sequence[Record]) -> dict[str, dict[tuple[str, str], tuple[float, float]]]:
-    """Average computation with and without packing: the study's, then that of each library that was measured with both."""
+    """Average computation with and without packing: the study's, then that of each library that was
+    measured with both."""
     found: dict[str, dict[tuple[str, str], dict[bool, float]]] = {PAPER: {}}
     for one in records:
         label = one["data"], one["metric"]
@@ -166,7 +169,8 @@ def write_markdown(outcome: Outcome, path: Path) -> None:
 
 
 def plot(records: Sequence[Record], path: Path) -> None:
-    """Bars of errors, of the time of each step and of packing, and lines of the computation over the repetitions."""
+    """Bars of errors, of the time of each step and of packing, and lines of the computation over
+    the repetitions."""
     plt = pyplot()
     figure, ((errors, times), (packed, repeated)) = plt.subplots(2, 2, figsize=(13, 9))
     colours = palette(records)
@@ -235,7 +239,8 @@ def packed_bars(
 def errors_of(
     records: Sequence[Record], groups: list[tuple[str, str]], statistic: str = "average"
 ) -> dict[str, list[float]]:
-    """The printed errors, then those of every way, a value for each group; 0 where there is none."""
+    """The printed errors, then those of every way, a value for each group; 0 where there is
+    none."""
     found: dict[str, list[float]] = {name: [0.0] * len(groups) for name in [PAPER, *ways(records)]}
     for one in records:
         at = groups.index((one["data"], one["metric"]))

@@ -1,7 +1,8 @@
-"""A metric, a layout and a dimension enter; ours and TenSEAL leave as one thing: encrypt, compute, decrypt, sizes.
+"""Subjects of the CKKS similarity study: a metric, a layout and a dimension enter; ours and TenSEAL
+leave as one thing: encrypt, compute, decrypt, sizes.
 
-Vectors for cosines are scaled to length 1 by whoever encrypts, in both libraries; the root of a distance is taken after
-decryption, in both.
+Vectors for cosines are scaled to length 1 by whoever encrypts, in both libraries; the root of a
+distance is taken after decryption, in both.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ import ciphervec.ckks as ckks
 from ..bench.data import Doubles
 from .tenseal import SETTINGS, TensealVectors
 
-# How a pair can lie in ciphertexts; the first is the study's SIMD, the last what it is compared with.
+# How a pair can lie in ciphertexts; the first is the study's SIMD, the last what it is compared
+# with.
 LAYOUTS = ("slots", "coefficients", "single")
 NOT_SIMD = "single"
 
@@ -28,7 +30,8 @@ SAMPLE = 8
 
 @dataclass(frozen=True)
 class Sizes:
-    """What is sent: ciphertexts of one vector and their bytes, those of a result, evaluation keys."""
+    """What is sent: ciphertexts of one vector and their bytes, those of a result, evaluation
+    keys."""
 
     ciphertexts: int
     vector_bytes: int

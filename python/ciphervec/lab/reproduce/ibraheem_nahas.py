@@ -1,7 +1,8 @@
-"""The tables of Ibraheem & Nahas 2024 as printed: cosines and Euclidean distances of encrypted vectors by TenSEAL.
+"""The tables of Ibraheem & Nahas 2024 as printed: cosines and Euclidean distances of encrypted
+vectors by TenSEAL.
 
-Privacy-Preserving Similarity Computation Using the CKKS Fully Homomorphic Encryption Scheme, section 5.3. Errors are
-absolute, of one similarity; times are seconds on an Intel Core i7-10750H.
+Privacy-Preserving Similarity Computation Using the CKKS Fully Homomorphic Encryption Scheme,
+section 5.3. Errors are absolute, of one similarity; times are seconds on an Intel Core i7-10750H.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""A dimension, or a .npy file, enters; unit vectors of real images leave. Nothing here is secret."""
+"""Image vectors: a dimension, or a .npy file, enters; unit vectors of real images leave. Nothing
+here is secret."""
 
 from __future__ import annotations
 
@@ -27,11 +28,12 @@ class Vectors:
 
 
 def digits(dim: int, seed: int = 0) -> Vectors:
-    """Handwritten digits of scikit-learn, centred, turned into `dim` dimensions and scaled to unit length.
+    """Handwritten digits of scikit-learn, centred, turned into `dim` dimensions and scaled to unit
+    length.
 
-    The 64 pixels, less their mean over the data, are multiplied by a matrix with orthonormal columns (of a QR
-    decomposition of Gaussian numbers, seeded): for `dim` >= 64 every angle between two images stays what it was, and
-    every dimension is filled. Below 64 it is a projection.
+    The 64 pixels, less their mean over the data, are multiplied by a matrix with orthonormal
+    columns (of a QR decomposition of Gaussian numbers, seeded): for `dim` >= 64 every angle between
+    two images stays what it was, and every dimension is filled. Below 64 it is a projection.
     """
     try:
         from sklearn.datasets import load_digits
@@ -51,7 +53,8 @@ def digits(dim: int, seed: int = 0) -> Vectors:
 
 
 def load(path: Path) -> Vectors:
-    """Rows of a .npy file, scaled to unit length. Raises InvalidInput for anything that is not a table of numbers."""
+    """Rows of a .npy file, scaled to unit length. Raises InvalidInput for anything that is not a
+    table of numbers."""
     raw = load_raw(path)
     return Vectors(unit(raw.rows), raw.origin)
 

@@ -1,6 +1,8 @@
-"""Settings enter; the study of Jang et al. 2026 leaves, remade: private embedding lookup, its printed figures beside.
+"""Embedding lookup study: settings enter; the study of Jang et al. 2026 leaves, remade: private
+embedding lookup, its printed figures beside.
 
-Tables 3 and 6 on random tables of the study's shapes, as times do not depend on what is in them; Table 5 on given texts.
+Tables 3 and 6 on random tables of the study's shapes, as times do not depend on what is in them;
+Table 5 on given texts.
 """
 
 from __future__ import annotations
@@ -59,7 +61,8 @@ class Settings:
 
 @dataclass
 class Outcome:
-    """A record for each strategy, shape and number of rows, and what a reader has to know beside them."""
+    """A record for each strategy, shape and number of rows, and what a reader has to know beside
+    them."""
 
     records: list[Record]
     settings: Settings
@@ -117,7 +120,8 @@ def run(
 
 
 def quality(embeddings: Vectors, rows: int, settings: Settings) -> Record:
-    """What compression to tables of `rows` rows loses of real embeddings, and what looking some up encrypted adds."""
+    """What compression to tables of `rows` rows loses of real embeddings, and what looking some up
+    encrypted adds."""
     book = Codebook.train(embeddings.rows, rows, CODEBOOKS)
     lost = book.error(embeddings.rows)
     server = private.setup(book, QUALITY_STRATEGY, precision_bits=settings.precision_bits)
@@ -138,7 +142,8 @@ def quality(embeddings: Vectors, rows: int, settings: Settings) -> Record:
 
 
 def small_batch(rows: int, settings: Settings) -> Record:
-    """Table 6 for one number of rows: as many of the study's 128 tokens as one of our ciphertexts has slots for."""
+    """Table 6 for one number of rows: as many of the study's 128 tokens as one of our ciphertexts
+    has slots for."""
     dim = SHAPES[SMALL_BATCH_SHAPE]
     batch = SMALL_BATCH_TOKENS
     while True:

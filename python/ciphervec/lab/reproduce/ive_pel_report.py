@@ -1,4 +1,5 @@
-"""The records of `reproduce ive-pel` enter; tables with the figures as printed, and plots of time against rows, leave."""
+"""Report of the embedding lookup study: the records of `reproduce ive-pel` enter; tables with the
+figures as printed, and plots of time against rows, leave."""
 
 from __future__ import annotations
 

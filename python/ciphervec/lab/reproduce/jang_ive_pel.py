@@ -1,7 +1,9 @@
-"""The tables of Jang et al. 2026 as printed: private embedding lookup by independent vectors and by indicators.
+"""The tables of Jang et al. 2026 as printed: private embedding lookup by independent vectors and by
+indicators.
 
-Private Embedding Lookup with Encrypted Compact Queries under Fully Homomorphic Encryption (IVE-PEL), arXiv 2606.03191, sections
-6 and E. Times are of one thread of an Intel Xeon Gold 6542Y. Their methods are `ive` and `indicator` here.
+Private Embedding Lookup with Encrypted Compact Queries under Fully Homomorphic Encryption
+(IVE-PEL), arXiv 2606.03191, sections 6 and E. Times are of one thread of an Intel Xeon Gold 6542Y.
+Their methods are `ive` and `indicator` here.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ class Lookup:
 
 @dataclass(frozen=True)
 class SmallBatch:
-    """A line of Table 6: seconds for 128 tokens, the vectors, the matrix-vector products and both."""
+    """A line of Table 6: seconds for 128 tokens, the vectors, the matrix-vector products and
+    both."""
 
     functions: float
     product: float

@@ -1,4 +1,5 @@
-"""A scheme's name and a length enter; the package's own Paillier leaves, with every precomputation on or off."""
+"""Paillier's precomputations: a scheme's name and a length enter; the package's own Paillier
+leaves, with every precomputation on or off."""
 
 from __future__ import annotations
 

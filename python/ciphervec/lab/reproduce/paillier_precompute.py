@@ -1,7 +1,9 @@
-"""Settings enter; Tables I and II and Figure 3 of Ryšavá & Ricci 2022 leave, remade with each precomputation timed alone.
+"""Precomputation study: settings enter; Tables I and II and Figure 3 of Ryšavá & Ricci 2022 leave,
+remade with each precomputation timed alone.
 
-The paper draws its noise from a table of r in 1..100, which a hundred trial divisions open. Here a precomputed noise is
-n-th powers of full entropy, each used once, so a run makes as many as it needs beforehand, outside of the clock.
+The paper draws its noise from a table of r in 1..100, which a hundred trial divisions open. Here a
+precomputed noise is n-th powers of full entropy, each used once, so a run makes as many as it needs
+beforehand, outside of the clock.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ class Scheme(Protocol):
     """A key of Scheme 1 or 3 with every precomputation on or off."""
 
     def prepare(self, messages: Sequence[int], noises: int, using: frozenset[str]) -> None:
-        """Makes the tables that `using` names: of these messages, and of that many noises, each for one use."""
+        """Makes the tables that `using` names: of these messages, and of that many noises, each for
+        one use."""
         ...
 
     def encrypt(self, message: int) -> Any:
@@ -56,7 +59,8 @@ Make = Callable[[str, int], Scheme]
 
 @dataclass(frozen=True)
 class Settings:
-    """What `ciphervec reproduce paillier-precompute` was asked for; the paper's own numbers unless said."""
+    """What `ciphervec reproduce paillier-precompute` was asked for; the paper's own numbers unless
+    said."""
 
     bits: int = BITS
     messages: int = MESSAGES
@@ -134,7 +138,8 @@ def run(
 
 
 def measure(subject: Scheme, settings: Settings, options: Sequence[frozenset[str]]) -> list[Run]:
-    """Encrypts and decrypts every message in every iteration, the options in turn; the first iteration warms up."""
+    """Encrypts and decrypts every message in every iteration, the options in turn; the first
+    iteration warms up."""
     runs = [Run([], []) for _ in options]
     for iteration in range(settings.iterations + 1):
         for using, one in zip(options, runs, strict=True):
@@ -175,7 +180,8 @@ def mode_record(scheme: str, mode: str, one: Run) -> Record:
 
 
 def saving(scheme: str, name: str, subject: Scheme, settings: Settings) -> Record:
-    """A line of Table II: everything else as in the plain mode, this technique off and on in turn."""
+    """A line of Table II: everything else as in the plain mode, this technique off and on in
+    turn."""
     technique = TECHNIQUES[name]
     without, with_it = measure(subject, settings, [IN_THE_KEY - {technique}, IN_THE_KEY | {technique}])
     encryption = differences(without.encryption, with_it.encryption)
@@ -192,7 +198,8 @@ def saving(scheme: str, name: str, subject: Scheme, settings: Settings) -> Recor
 
 
 def differences(without: list[list[float]], with_it: list[list[float]]) -> list[float]:
-    """Of each message in each iteration, which ran one soon after the other: what drifts drops out."""
+    """Of each message in each iteration, which ran one soon after the other: what drifts drops
+    out."""
     pairs = zip(without, with_it, strict=True)
     return [slow - fast for lines in pairs for slow, fast in zip(*lines, strict=True)]
 

@@ -1,7 +1,8 @@
-"""Settings enter; Table 5 of Serengil & Ozpinar 2025 leaves, remade by ours, LightPHE and TenSEAL, as printed beside.
+"""Similarity study: settings enter; Table 5 of Serengil & Ozpinar 2025 leaves, remade by ours,
+LightPHE and TenSEAL, as printed beside.
 
-Similarities of unit-normalised embeddings of real images, one thread. 80-bit keys are made here because the table has
-them; they are insecure, and every record says so.
+Similarities of unit-normalised embeddings of real images, one thread. 80-bit keys are made here
+because the table has them; they are insecure, and every record says so.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ PEERS = ("lightphe", "tenseal")
 BITS = {80: 1024, 112: 2048, 128: 3072}
 INSECURE = 80
 
-# How our vectors are encrypted: like the paper's first, then with the default precision, then packed.
+# How our vectors are encrypted: like the paper's first, then with the default precision, then
+# packed.
 WAYS = (("elements", "high"), ("elements", "standard"), ("lanes", "standard"))
 PAIRS = 8
 
@@ -63,7 +65,8 @@ class Settings:
 
 @dataclass
 class Outcome:
-    """Records of every cell, the same quantities for each, and what a reader has to know beside them."""
+    """Records of every cell, the same quantities for each, and what a reader has to know beside
+    them."""
 
     records: list[Record]
     settings: Settings
@@ -123,7 +126,8 @@ def run(
 
 
 class Cell:
-    """One scheme at one security level: the keys of both sides, and LightPHE's times, which every dimension can use."""
+    """One scheme at one security level: the keys of both sides, and LightPHE's times, which every
+    dimension can use."""
 
     def __init__(self, settings: Settings, scheme: str, security: int, notify: Notify, make: Make) -> None:
         self.settings, self.scheme, self.security, self.notify = settings, scheme, security, notify
@@ -176,7 +180,8 @@ class Cell:
         }
 
     def lightphe(self, peer: AdditivePeer, vectors: Vectors) -> Record:
-        """LightPHE on min-max normalised vectors; on `peer_dim` of the dimensions, scaled, where there are more."""
+        """LightPHE on min-max normalised vectors; on `peer_dim` of the dimensions, scaled, where
+        there are more."""
         dim = min(vectors.dim, self.settings.peer_dim)
         if dim not in self.peer_times:
             rows, probe = gallery(vectors, 1)
@@ -229,7 +234,8 @@ class PeerTimes:
 def time_peer(
     peer: AdditivePeer | TensealVectors, vector: Doubles, probe: Doubles, settings: Settings, notify: Notify
 ) -> PeerTimes:
-    """Encryption, product and decryption of one vector, each as often as `peer_seconds` allow, once at least."""
+    """Encryption, product and decryption of one vector, each as often as `peer_seconds` allow, once
+    at least."""
     if isinstance(peer, TensealVectors):
         x, y = vector, probe
     else:
@@ -276,18 +282,21 @@ def tenseal_record(
 
 
 def rates(times: dict[str, Timing], factor: float = 1.0) -> Record:
-    """Iterations a second; `factor` more dimensions make encryption and products that much slower."""
+    """Iterations a second; `factor` more dimensions make encryption and products that much
+    slower."""
     scale = {"encrypt": factor, "homomorphic": factor, "decrypt": 1.0}
     return {name: 1e3 / (times[name].ms * scale[name]) for name in scale}
 
 
 def printed(row: Row | None) -> Record:
-    """The paper's columns, in its units, under names that start with `printed_`; sizes are MB there, bytes here."""
+    """The paper's columns, in its units, under names that start with `printed_`; sizes are MB
+    there, bytes here."""
     return {f"printed_{name}": None if row is None else getattr(row, name) for name in QUANTITIES}
 
 
 def gallery(vectors: Vectors, count: int) -> tuple[Doubles, Doubles]:
-    """`count` rows, from the start again where there are fewer, and the last one to compare them with."""
+    """`count` rows, from the start again where there are fewer, and the last one to compare them
+    with."""
     return vectors.rows[np.arange(count) % (len(vectors.rows) - 1)], vectors.rows[-1]
 
 

@@ -1,4 +1,5 @@
-"""The records of `reproduce paillier-precompute` enter; two tables with the printed figures in a column and Figure 3 leave."""
+"""Report of the precomputation study: the records of `reproduce paillier-precompute` enter; two
+tables with the printed figures in a column and Figure 3 leave."""
 
 from __future__ import annotations
 

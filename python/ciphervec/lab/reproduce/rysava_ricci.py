@@ -1,7 +1,9 @@
-"""Tables I and II of Ryšavá & Ricci 2022 as printed: what each precomputation saves under Paillier, in milliseconds.
+"""Tables I and II of Ryšavá & Ricci 2022 as printed: what each precomputation saves under Paillier,
+in milliseconds.
 
-Paillier Cryptosystem Optimisations for Homomorphic Computation, section 3: |n| = 2048, an i7-4510U at 2.0 GHz, ten
-messages, a hundred encryptions of each. Figure 3 plots those hundred encryptions and prints no numbers.
+Paillier Cryptosystem Optimisations for Homomorphic Computation, section 3: |n| = 2048, an i7-4510U
+at 2.0 GHz, ten messages, a hundred encryptions of each. Figure 3 plots those hundred encryptions
+and prints no numbers.
 """
 
 from __future__ import annotations
@@ -40,8 +42,9 @@ TABLE_I = {
     ("Scheme 3", "Both"): Times(0.025454, 2.521757, 2.547211),
 }
 
-# Saved ms: (Scheme 1, Scheme 3). The paper gives one figure for both schemes in the last three lines.
-# Its noise line is larger than a whole plain encryption of Table I; both are kept as printed.
+# Saved ms: (Scheme 1, Scheme 3). The paper gives one figure for both schemes in the last three
+# lines. Its noise line is larger than a whole plain encryption of Table I; both are kept as
+# printed.
 TABLE_II = {
     "Noise pre-computation": (3.286700, 3.660420),
     "μ pre-computation": (2.544364, 3.100727),

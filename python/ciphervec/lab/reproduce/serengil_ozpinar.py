@@ -1,7 +1,9 @@
-"""Table 5 of Serengil & Ozpinar 2025 as printed: similarities under partially homomorphic schemes and under TenSEAL.
+"""Table 5 of Serengil & Ozpinar 2025 as printed: similarities under partially homomorphic schemes
+and under TenSEAL.
 
-Encrypted Vector Similarity Computations Using Partially Homomorphic Encryption: Applications and Performance
-Analysis, section 5. Rates are iterations a second, sizes are MB, loss is the absolute error of one similarity.
+Encrypted Vector Similarity Computations Using Partially Homomorphic Encryption: Applications and
+Performance Analysis, section 5. Rates are iterations a second, sizes are MB, loss is the absolute
+error of one similarity.
 """
 
 from __future__ import annotations
@@ -69,7 +71,8 @@ CRYPTOSYSTEMS = {
 
 
 def find(cryptosystem: str, security: int, ndim: int) -> Row | None:
-    """The printed line, or None where the paper has none: it stops at 112 bits for the additively homomorphic schemes."""
+    """The printed line, or None where the paper has none: it stops at 112 bits for the additively
+    homomorphic schemes."""
     return next(
         (
             row

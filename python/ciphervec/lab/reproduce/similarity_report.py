@@ -1,4 +1,5 @@
-"""The records of `reproduce phe-similarity` enter; tables with a column as printed, files and a plot leave."""
+"""Report of the similarity study: the records of `reproduce phe-similarity` enter; tables with a
+column as printed, files and a plot leave."""
 
 from __future__ import annotations
 
@@ -98,7 +99,8 @@ def write_markdown(outcome: Outcome, path: Path) -> None:
 
 
 def plot(records: Sequence[Record], path: Path) -> None:
-    """Rates against dimensions on logarithmic axes: a panel for each operation and scheme, a line for each way."""
+    """Rates against dimensions on logarithmic axes: a panel for each operation and scheme, a line
+    for each way."""
     plt = pyplot()
     schemes = list(dict.fromkeys(one["cryptosystem"] for one in records if one["library"] != "TenSEAL"))
     operations = ("encrypt", "homomorphic", "decrypt")

@@ -1,4 +1,5 @@
-"""A setting of Table 5 and a vector enter, TenSEAL's ciphertexts and scores leave: the table's other side."""
+"""TenSEAL subject: a setting of Table 5 and a vector enter, TenSEAL's ciphertexts and scores leave:
+the table's other side."""
 
 from __future__ import annotations
 
@@ -21,8 +22,9 @@ class Setting:
     scale: int
 
 
-# 2^14 with 422 bits: a product is rescaled by the last 43-bit prime, and the scale has to match that one, or every
-# score comes out wrong by the ratio of the two. The paper does not print its primes.
+# 2^14 with 422 bits: a product is rescaled by the last 43-bit prime, and the scale has to match
+# that one, or every score comes out wrong by the ratio of the two. The paper does not print its
+# primes.
 SETTINGS = (
     Setting(TENSEAL_13, 8192, (60, 40, 40, 60), 40),
     Setting(TENSEAL_14, 16384, (60, 44, 43, 43, 43, 43, 43, 43, 60), 43),
@@ -67,7 +69,8 @@ class TensealVectors:
         return self.sizes
 
     def measure_keys(self) -> tuple[int, int]:
-        """The secret key alone, and what the server needs: public, relinearisation and Galois keys."""
+        """The secret key alone, and what the server needs: public, relinearisation and Galois
+        keys."""
         parts = {"save_public_key": False, "save_galois_keys": False, "save_relin_keys": False}
         with_secret = len(self.context.serialize(save_secret_key=True, **parts))
         without = len(self.context.serialize(save_secret_key=False, **parts))

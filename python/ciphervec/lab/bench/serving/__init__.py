@@ -1,1 +1,1 @@
-"""What `ciphervec bench server` and `bench faults` run."""
+"""Server benches: what `ciphervec bench server` and `bench faults` run."""

@@ -1,4 +1,5 @@
-"""Flipped bits and a full disk enter; a record leaves if all was noticed and nothing lost. Plays the failing disk."""
+"""Damage run: flipped bits and a full disk enter; a record leaves if all was noticed and nothing
+lost. Plays the failing disk."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ def flips(
     seed: int = 0,
     folder: Path | None = None,
 ) -> dict[str, Any]:
-    """Flips one bit at a time in every file of a collection: `samples` bytes of a long file, all of a short one.
+    """Flips one bit at a time in every file of a collection: `samples` bytes of a long file, all of
+    a short one.
 
     Raises UndetectedError for the first that opening and `verify` let pass.
     """
@@ -72,7 +74,8 @@ def flips(
 
 
 def full_disk(megabytes: int, notify: Callable[[str], None], *, seed: int = 0) -> dict[str, Any]:
-    """Fills a small file system through the server, frees some of it, goes on, and restarts. Raises CiphervecError.
+    """Fills a small file system through the server, frees some of it, goes on, and restarts. Raises
+    CiphervecError.
 
     Needs Linux and the right to mount in a namespace of its own; `mountable()` tells.
     """
@@ -91,7 +94,8 @@ def full_disk(megabytes: int, notify: Callable[[str], None], *, seed: int = 0) -
                 stored = collection.count()
                 notify(f"full at {stored:,} rows: {refused}")
                 _expect(collection, stored)
-                # The state before the last is kept as well: room comes with the commit after a deletion.
+                # The state before the last is kept as well: room comes with the commit after a
+                # deletion.
                 gone = stored * 3 // 4
                 collection.delete(list(range(gone)))
                 collection.add([1 << 40], vector(1 << 40)[None, :])
@@ -182,7 +186,8 @@ def _expect(collection: Any, rows: int) -> None:
 
 @contextlib.contextmanager
 def _mounted(folder: Path, megabytes: int) -> Iterator[list[str]]:
-    """A file system of that size on `folder`, seen by commands that are started with the prefix yielded."""
+    """A file system of that size on `folder`, seen by commands that are started with the prefix
+    yielded."""
     script = f'mount -t tmpfs -o size={megabytes}m none "$0" && echo mounted && exec sleep 86400'
     user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
     holder = subprocess.Popen(  # noqa: S603, a fixed command

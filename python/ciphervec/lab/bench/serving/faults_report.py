@@ -1,4 +1,5 @@
-"""Records of fault runs enter; a sentence for each, and a list of them leave. Nothing here is secret."""
+"""Report of `bench faults`: records of fault runs enter; a sentence for each, and a list of them
+leave. Nothing here is secret."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A number of turns enters; how a server that is killed again and again keeps its word leaves. Plays clients and power cuts."""
+"""Kill run: a number of turns enters; how a server that is killed again and again keeps its word
+leaves. Plays clients and power cuts."""
 
 from __future__ import annotations
 
@@ -42,10 +43,11 @@ class Settings:
 
 
 def run(settings: Settings, notify: Callable[[str], None], step: Callable[[], None]) -> dict[str, Any]:
-    """Starts a server, lets writers work, kills it, starts it again and holds what is there against the ledger.
+    """Starts a server, lets writers work, kills it, starts it again and holds what is there against
+    the ledger.
 
-    Raises LedgerError at the first broken promise, which is also a server that does not come back or cannot read what it
-    acknowledged: a record that is returned is that of a run without any.
+    Raises LedgerError at the first broken promise, which is also a server that does not come back
+    or cannot read what it acknowledged: a record that is returned is that of a run without any.
     """
     chance = random.Random(settings.seed)  # noqa: S311, when to kill is no secret
     ledger, keys = Ledger(), Keys.generate()
@@ -94,7 +96,8 @@ def _client(server: LocalServer, keys: Keys) -> HttpClient:
 
 @dataclass
 class _Seen:
-    """What the comparisons met: batches unknown at a kill, how many of them were done, queries whose answer was right."""
+    """What the comparisons met: batches unknown at a kill, how many of them were done, queries
+    whose answer was right."""
 
     unknown: int = 0
     done: int = 0
@@ -156,7 +159,8 @@ def _work_until_killed(
     ]
     for thread in threads:
         thread.start()
-    # By what was acknowledged, so that a slow machine makes progress too; then somewhere inside a commit.
+    # By what was acknowledged, so that a slow machine makes progress too; then somewhere inside a
+    # commit.
     for _ in range(chance.randint(0, settings.commits)):
         while not acknowledged.acquire(timeout=0.1) and any(thread.is_alive() for thread in threads):
             pass
@@ -179,8 +183,8 @@ def _write(
     stop: threading.Event,
     acknowledged: threading.Semaphore,
 ) -> None:
-    """Adds, deletes and merges until the server is gone, and lets it compact. Ids are this writer's own, `mine` of earlier
-    turns, so that no two writers collide."""
+    """Adds, deletes and merges until the server is gone, and lets it compact. Ids are this writer's
+    own, `mine` of earlier turns, so that no two writers collide."""
     while not stop.is_set():
         choice = chance.random()
         if len(mine) > 1 and choice < (0.6 if len(ledger.present) > KEEP else 0.25):

@@ -1,4 +1,5 @@
-"""What a client attempted and what was acknowledged enter; what a store may hold leaves. Plays the client of a fault run."""
+"""Ledger of a fault run: what a client attempted and what was acknowledged enter; what a store may
+hold leaves. Plays the client of a fault run."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from ....errors import CiphervecError
 
 
 class LedgerError(CiphervecError):
-    """The store lost something acknowledged, or shows something that nobody wrote or only half of a batch."""
+    """The store lost something acknowledged, or shows something that nobody wrote or only half of a
+    batch."""
 
 
 @dataclass
@@ -33,7 +35,8 @@ class Settled(NamedTuple):
 class Ledger:
     """Ids that must be there, and batches whose fate nobody knows.
 
-    Acknowledged is a subset of recovered, recovered is a subset of attempted, and a batch is all or nothing.
+    Acknowledged is a subset of recovered, recovered is a subset of attempted, and a batch is all or
+    nothing.
     """
 
     present: set[int] = field(default_factory=set)
@@ -60,7 +63,8 @@ class Ledger:
             self._settle(attempt, done=False)
 
     def check(self, found: Collection[int]) -> Settled:
-        """Compares with the ids a store shows once nothing is in flight, and takes them over. Raises LedgerError."""
+        """Compares with the ids a store shows once nothing is in flight, and takes them over.
+        Raises LedgerError."""
         there = set(found)
         with self._lock:
             uncertain: set[int] = set()

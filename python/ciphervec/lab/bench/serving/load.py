@@ -1,7 +1,8 @@
-"""Query bytes and an address enter; latencies, failures and some answers leave. Plays many clients on one machine.
+"""Load generator: query bytes and an address enter; latencies, failures and some answers leave.
+Plays many clients on one machine.
 
-The clients send queries that were made beforehand and read the answers without opening them, so that what is measured is the
-server. Some answers are kept, for the caller to open and check.
+The clients send queries that were made beforehand and read the answers without opening them, so
+that what is measured is the server. Some answers are kept, for the caller to open and check.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ class Load:
         return float(np.percentile(np.asarray(self.latencies), share) * 1e3) if self.latencies else 0.0
 
     def percentiles(self) -> list[float]:
-        """Milliseconds within which 0, 1 … 100 percent of the answers came; nothing where there were none."""
+        """Milliseconds within which 0, 1 … 100 percent of the answers came; nothing where there
+        were none."""
         if not self.latencies:
             return []
         return [float(value) for value in np.percentile(np.asarray(self.latencies), range(101)) * 1e3]
@@ -64,7 +66,8 @@ class Target:
 
     @classmethod
     def of(cls, url: str, collection: str) -> Target:
-        """The collection of a server at a plain address of this machine, http://127.0.0.1:8707 say."""
+        """The collection of a server at a plain address of this machine, http://127.0.0.1:8707
+        say."""
         host, _, port = url.removeprefix("http://").rpartition(":")
         return cls(host.strip("[]"), int(port), collection)
 
@@ -88,7 +91,8 @@ class Target:
 
 
 def ask_for(target: Target, queries: Sequence[bytes], clients: int, seconds: float) -> Load:
-    """`clients` threads ask one query after another, each on a connection of its own, until the time is up."""
+    """`clients` threads ask one query after another, each on a connection of its own, until the
+    time is up."""
     loads = [Load() for _ in range(clients)]
     begin = threading.Barrier(clients + 1)
     stop = threading.Event()

@@ -1,4 +1,5 @@
-"""Minutes enter; how a server's memory and latency move under steady work leaves. Plays the clients of an ordinary day."""
+"""Soak run: minutes enter; how a server's memory and latency move under steady work leaves. Plays
+the clients of an ordinary day."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ def steps(settings: Settings) -> int:
 
 
 def run(settings: Settings, notify: Callable[[str], None], step: Callable[[], None]) -> Record:
-    """Clients ask without a pause while a writer adds, deletes and merges; the number of rows stays about the same."""
+    """Clients ask without a pause while a writer adds, deletes and merges; the number of rows stays
+    about the same."""
     keys, samples, errors = Keys.generate(), list[Sample](), list[str]()
     data = generate(settings.rows, settings.dim, 64).vectors
     with (
@@ -116,7 +118,8 @@ def run(settings: Settings, notify: Callable[[str], None], step: Callable[[], No
 
 
 def drift(values: list[float]) -> float:
-    """By what share the last quarter's median lies over the second quarter's; the first warms up."""
+    """By what share the last quarter's median lies over the second quarter's; the first warms
+    up."""
     quarter = max(1, len(values) // 4)
     before, after = np.median(values[quarter : 2 * quarter] or values[:1]), np.median(values[-quarter:])
     return float(after / before - 1) if before else 0.0

@@ -1,8 +1,9 @@
-"""A size enters; what a server on this machine does under load leaves: queries, ingest, both at once, and a restart.
+"""Server bench: a size enters; what a server on this machine does under load leaves: queries,
+ingest, both at once, and a restart.
 
-The server is `ciphervec serve` in a process of its own, the clients are threads of this one. The rate within a process is
-measured in turns with the rate over HTTP, on the same committed segments and with as many threads, so that a machine that
-drifts drifts for both.
+The server is `ciphervec serve` in a process of its own, the clients are threads of this one. The
+rate within a process is measured in turns with the rate over HTTP, on the same committed segments
+and with as many threads, so that a machine that drifts drifts for both.
 """
 
 from __future__ import annotations
@@ -68,7 +69,8 @@ class Outcome:
 
 
 def run(settings: Settings, notify: Callable[[str], None], step: Callable[[], None]) -> Outcome:
-    """All of it, in a temporary folder unless one is named. `step` is called `steps(settings)` times."""
+    """All of it, in a temporary folder unless one is named. `step` is called `steps(settings)`
+    times."""
     with tempfile.TemporaryDirectory(prefix="ciphervec-bench-", dir=settings.folder) as folder:
         return _Run(settings, Path(folder), notify, step).all()
 
@@ -109,7 +111,8 @@ class _Run:
                 self.notify("queries and ingest at once")
                 mixed, mixed_ingest = self._mixed(collection, target, bodies)
                 wrong += self._check_after(collection)
-                # A sealed query made before the ingest does not reach segments that are packed more densely.
+                # A sealed query made before the ingest does not reach segments that are packed more
+                # densely.
                 last = collection.owner.query(self.questions[:1]).to_bytes()
                 self.step()
             memory = machine.resident(server.pid)
@@ -153,7 +156,8 @@ class _Run:
         return HttpClient(server.url, keys=self.keys, state=None)
 
     def _ingest(self, collection: Any) -> float:
-        """Vectors a second, sealing included: every batch is one commit, synced to disk before it is answered."""
+        """Vectors a second, sealing included: every batch is one commit, synced to disk before it
+        is answered."""
         self.notify(f"adding {self.settings.rows:,} vectors, {self.settings.batch:,} a commit")
         began = time.perf_counter()
         for start in range(0, self.settings.rows, self.settings.batch):
@@ -163,7 +167,8 @@ class _Run:
         return self.settings.rows / (time.perf_counter() - began)
 
     def _turns(self, target: Target, bodies: Sequence[bytes]) -> tuple[Load, float, float]:
-        """Over HTTP, one query after another here, and batches of as many as there are clients here; in turns."""
+        """Over HTTP, one query after another here, and batches of as many as there are clients
+        here; in turns."""
         before = _native.get_threads()
         _native.set_threads(self.settings.cores)
         try:
@@ -230,7 +235,8 @@ class _Run:
         return wrong
 
     def _check_after(self, collection: Any) -> list[str]:
-        """Answers taken while segments arrive know fewer of them than the owner does by now: so it asks again."""
+        """Answers taken while segments arrive know fewer of them than the owner does by now: so it
+        asks again."""
         found = collection.query(self.questions, 1)["ids"]
         return [
             f"after the ingest, query {which} finds {ids[0]}, not {wanted}"
@@ -239,7 +245,8 @@ class _Run:
         ]
 
     def _restart(self, options: Sequence[str], body: bytes) -> float:
-        """Milliseconds from starting the program to the first answer, with the files in the page cache."""
+        """Milliseconds from starting the program to the first answer, with the files in the page
+        cache."""
         began = time.perf_counter()
         with LocalServer(self.folder / "data", options) as server:
             target = Target.of(server.url, NAME)

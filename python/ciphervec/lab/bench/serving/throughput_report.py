@@ -1,4 +1,5 @@
-"""The record of `bench server` enters; a table for a terminal and a Markdown file, and a plot leave. Nothing here is secret."""
+"""Report of `bench server`: the record of `bench server` enters; a table for a terminal and a
+Markdown file, and a plot leave. Nothing here is secret."""
 
 from __future__ import annotations
 
