@@ -1,4 +1,5 @@
-"""A handler or the real server enters; a network that loses, changes and delays what passes leaves. For tests of HTTP."""
+"""A handler or the real server enters; a network that loses, changes and delays what passes leaves.
+For tests of HTTP."""
 
 from __future__ import annotations
 
@@ -19,11 +20,9 @@ Fault = Callable[[httpx.Request, Callable[[], httpx.Response]], httpx.Response]
 Handler = Callable[[httpx.Request], httpx.Response]
 
 
-# Before the real server ---------------------------------------------------------------------------
-
-
 class Faulty(httpx.BaseTransport):
-    """The network to the real server. `fault(request, go)` may call `go()` for the answer, change it, or lose it."""
+    """The network to the real server. `fault(request, go)` may call `go()` for the answer, change
+    it, or lose it."""
 
     def __init__(self) -> None:
         self.inner = httpx.HTTPTransport()
@@ -79,9 +78,6 @@ class Half(httpx.SyncByteStream):
 def halve(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
     answer = go()
     return httpx.Response(answer.status_code, headers=answer.headers, stream=Half(answer.content))
-
-
-# Without a server ---------------------------------------------------------------------------------
 
 
 class Line:

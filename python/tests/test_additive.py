@@ -51,9 +51,6 @@ def small() -> Any:
     return PAIRS["paillier"]()
 
 
-# Scalars ------------------------------------------------------------------------------------------
-
-
 def test_integers_follow_pythons(pair: Any) -> None:
     for a, b in [(0, 0), (1, -1), (-60_000, 59_999), (12_345, -131_000)]:
         x, y = pair.encrypt(a), pair.public.encrypt(b)
@@ -110,9 +107,6 @@ def test_integers_and_floats_mix(small: Any) -> None:
     assert small.decrypt(real - 1) == -0.5
     assert small.decrypt(small.encrypt(1e200)) == 1e200 if small.bits > 2000 else True
     assert small.decrypt(small.encrypt(5, fraction_bits=3)) == 5.0
-
-
-# Arrays -------------------------------------------------------------------------------------------
 
 
 def test_arrays_keep_their_shape_and_type(pair: Any, rng: np.random.Generator) -> None:
@@ -173,9 +167,6 @@ def test_big_integers_come_back_as_python_ints(small: Any) -> None:
     values = [2**200, -(2**199), 7]
     found = small.decrypt(small.encrypt(values) * 2**20)
     assert found.dtype == object and list(found) == [one * 2**20 for one in values]
-
-
-# Bounds -------------------------------------------------------------------------------------------
 
 
 def test_what_might_overflow_is_refused_beforehand(pair: Any) -> None:
@@ -256,9 +247,6 @@ def test_shapes_and_ciphertexts_that_do_not_fit(small: Any) -> None:
             compute()
     with pytest.raises(TypeError):
         len(small.encrypt(1))
-
-
-# Keys ---------------------------------------------------------------------------------------------
 
 
 def test_another_key_is_refused(pair: Any) -> None:
@@ -358,9 +346,6 @@ def test_security_is_stated(pair: Any) -> None:
     assert elgamal.generate().security()["bits"] == 126
 
 
-# Bytes --------------------------------------------------------------------------------------------
-
-
 def test_arrays_travel(pair: Any) -> None:
     x = pair.encrypt([[1.5, -2.0, 3.25], [0.0, 1.0, -0.125]])
     for sealed in (x, x * 2, x[1], pair.encrypt(7), pair.encrypt([1, -2]) @ [3, 4]):
@@ -450,8 +435,6 @@ def test_forged_heads_are_refused(small: Any) -> None:
             small.public.array_from_bytes(forge(**bad))
 
 
-# Vectors ------------------------------------------------------------------------------------------
-
 ERROR = {"small": 1e-3, "standard": 1e-4, "high": 1e-12}
 
 
@@ -536,9 +519,6 @@ def test_bad_vectors_are_named(small: Any) -> None:
             sealed @ probe
     with pytest.raises(WrongKey):
         PAIRS["paillier"]().decrypt(sealed @ [1.0, 0.0])
-
-
-# phe ----------------------------------------------------------------------------------------------
 
 
 def test_phe_computes_the_same() -> None:

@@ -1,4 +1,5 @@
-"""Archives enter, whole, damaged and hostile; what does not come out whole is refused, and nothing else is raised."""
+"""Archives enter, whole, damaged and hostile; what does not come out whole is refused, and nothing
+else is raised."""
 
 from __future__ import annotations
 
@@ -224,7 +225,8 @@ def test_a_classifier_whose_parts_do_not_fit_is_refused(saved: bytes, name: str,
 
 
 def test_files_of_version_1_load_for_ever() -> None:
-    """Known answers: numbers with few binary digits, worked out by hand, so that no rounding is in them."""
+    """Known answers: numbers with few binary digits, worked out by hand, so that no rounding is in
+    them."""
     folder = Path(__file__).resolve().parents[2] / "vectors" / "v1" / "learned"
     if not folder.exists():
         pytest.skip("needs the repository, not only the wheel")

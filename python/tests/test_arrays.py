@@ -1,4 +1,5 @@
-"""Vectors, ids and numbers as callers give them: what is accepted, what is refused, and in which words."""
+"""Vectors, ids and numbers as callers give them: what is accepted, what is refused, and in which
+words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Small benches and made-up records enter; the arithmetic, the columns and the files are checked."""
+"""Small benches and made-up records enter; the arithmetic, the columns and the files are
+checked."""
 
 from __future__ import annotations
 

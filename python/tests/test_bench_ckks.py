@@ -1,4 +1,5 @@
-"""A make-believe scheme, small real rings and a peer enter; records, sizes, tables and the command are checked."""
+"""A make-believe scheme, small real rings and a peer enter; records, sizes, tables and the command
+are checked."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from ciphervec.lab.bench.ckks import KEYS, OPS, Settings, Size
 
 
 class Clocked:
-    """Three made-up runs of every operation; how long they are says which operation and level it was."""
+    """Three made-up runs of every operation; how long they are says which operation and level it
+    was."""
 
     def __init__(self, size: Size, ring: str) -> None:
         self.size = size
@@ -42,7 +44,8 @@ def test_every_record_has_the_issued_keys_and_no_other() -> None:
 
 @pytest.mark.parametrize(
     ("log_n", "dnum", "fits"),
-    # Bits: 50 for the base and each special prime, 49 for the others and 1 for their sum; the limits are 214, 430, 868.
+    # Bits: 50 for the base and each special prime, 49 for the others and 1 for their sum; the
+    # limits are 214, 430, 868.
     [(13, 3, (3, 1, 3)), (13, 6, (3, 1, 3)), (14, 3, (6, 2, 3)), (14, 6, (6, 1, 6)), (15, 3, (12, 4, 3))],
 )
 def test_a_size_over_the_limit_is_refused_and_the_largest_that_fits_is_measured(
@@ -92,8 +95,9 @@ def test_every_operation_is_right_and_timed(real: bool, level: int) -> None:
             continue
         runs, error = subject.time(op, level, 3)
         assert len(runs) == 3 and min(runs) > 0
-        # Noise of 3.2 a coefficient is sqrt(8N/3) times that after the public key's products, sqrt(2N) times that in a slot
-        # of the second ring, and 2.2e-10 at scale 2^49; 2^-28 is 17 of these.
+        # Noise of 3.2 a coefficient is sqrt(8N/3) times that after the public key's products,
+        # sqrt(2N) times that in a slot of the second ring, and 2.2e-10 at scale 2^49; 2^-28 is 17
+        # of these.
         assert error == 0 if op.startswith("ntt") else 0 < error < 2.0**-28, op
 
 

@@ -1,4 +1,5 @@
-"""Make-believe strategies and small real ones enter; records, tables, plots and both commands are checked."""
+"""Make-believe strategies and small real ones enter; records, tables, plots and both commands are
+checked."""
 
 from __future__ import annotations
 
@@ -117,7 +118,8 @@ def test_the_command_says_what_the_planner_saw(tmp_path: Path) -> None:
 
 
 def test_the_printed_tables_are_those_of_the_paper() -> None:
-    # Totals are sums to the printed digits, and ratios are those that the text names (section 1 and section E).
+    # Totals are sums to the printed digits, and ratios are those that the text names (section 1 and
+    # section E).
     for printed in LOOKUP.values():
         assert printed.total == pytest.approx(printed.functions + printed.product, abs=1e-3)
     for (rows, _method), small in SMALL_BATCH.items():

@@ -1,4 +1,5 @@
-"""A make-believe scheme, made-up times and small real peers enter; records, ratios, tables and the command are checked."""
+"""A make-believe scheme, made-up times and small real peers enter; records, ratios, tables and the
+command are checked."""
 
 from __future__ import annotations
 

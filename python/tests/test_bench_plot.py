@@ -1,4 +1,5 @@
-"""Stored records enter `bench plot`; the picture that the measuring command draws, and CSV, leave. Nothing is measured."""
+"""Stored records enter `bench plot`; the picture that the measuring command draws, and CSV, leave.
+Nothing is measured."""
 
 from __future__ import annotations
 

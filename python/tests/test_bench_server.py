@@ -1,5 +1,5 @@
-"""Small loads and a few faults enter, through the commands; records with the promised keys leave. A promise that is broken on
-purpose ends each run in an error.
+"""Small loads and a few faults enter, through the commands; records with the promised keys leave. A
+promise that is broken on purpose ends each run in an error.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ def test_killed_again_and_again_it_keeps_its_word(tmp_path: Path) -> None:
     (record,) = json.loads(out.read_text())
     assert record["turns"] == 12
     assert record["acknowledged_commits"] > 12, "the server must be killed while it works"
-    # Two writers are cut short in every turn; merging, which no ledger has, is the only other thing they may be doing.
+    # Two writers are cut short in every turn; merging, which no ledger has, is the only other thing
+    # they may be doing.
     assert 12 < record["unknown_batches"] <= 24
     assert 0 <= record["unknown_done_share"] <= 1
     # Three vectors after every kill but those before which nothing was stored.
@@ -63,7 +64,8 @@ def test_killed_again_and_again_it_keeps_its_word(tmp_path: Path) -> None:
 
 
 class Power:
-    """Between a kill and the next start: keeps a copy of the data folder once, and harms the folder later."""
+    """Between a kill and the next start: keeps a copy of the data folder once, and harms the folder
+    later."""
 
     def __init__(self, harm: Callable[[Path, Path], None]) -> None:
         self.harm, self.starts = harm, 0
@@ -79,7 +81,8 @@ class Power:
 
 
 def lose_a_file(data: Path, _: Path) -> None:
-    """The largest file that the store misses: others are of batches that were never acknowledged."""
+    """The largest file that the store misses: others are of batches that were never
+    acknowledged."""
     root = data / kill.NAME
     for file in sorted((root / "blobs").iterdir(), key=lambda one: -one.stat().st_size):
         away = file.rename(data.with_name("away"))

@@ -1,4 +1,5 @@
-"""Similarities and arithmetic of encrypted vectors against NumPy, in every layout, and all that is refused."""
+"""Similarities and arithmetic of encrypted vectors against NumPy, in every layout, and all that is
+refused."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def exact(operation: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def tolerance(ctx: ckks.Context, expected: np.ndarray) -> np.ndarray:
-    """What the context says an error stays within; a root's error is that of its square over the root."""
+    """What the context says an error stays within; a root's error is that of its square over the
+    root."""
     bound = ctx.error_bound
     assert bound is not None
     return bound / expected if ctx.operation == "distance" else np.full_like(expected, bound)
@@ -53,9 +55,6 @@ def general() -> Any:
 @pytest.fixture(scope="module")
 def keyless() -> Any:
     return ckks.Context.for_similarity("dot", dimension=32, layout="coefficients")
-
-
-# Similarities -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("shape", [(40,), (1, 40), (9, 40)])
@@ -154,9 +153,6 @@ def test_scores_are_computed_on(keyless: ckks.Context) -> None:
         scores + np.ones((6, 2))
 
 
-# Arithmetic ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("layout", ["slots", "single"])
 @pytest.mark.parametrize("shape", [(16,), (5, 16)])
 def test_arithmetic_follows_numpy(general: ckks.Context, layout: str, shape: tuple[int, ...]) -> None:
@@ -244,9 +240,6 @@ def test_lengths_of_a_known_interval_need_no_normalising() -> None:
         a.cosine(b, lengths=(0.2, 5), precision_bits=24)
 
 
-# What a server gets -------------------------------------------------------------------------------
-
-
 def test_owner_and_server_meet_through_bytes(planned: ckks.Context) -> None:
     operation = planned.operation
     assert operation is not None
@@ -296,9 +289,6 @@ def test_explain_and_security_say_what_was_chosen(planned: ckks.Context) -> None
     says = planned.security()
     assert says["bits"] == 128 and says["post_quantum"] and not says["insecure"]
     assert "learning with errors" in says["assumption"]
-
-
-# The secret ---------------------------------------------------------------------------------------
 
 
 def test_a_context_comes_back_from_its_file(planned: ckks.Context, tmp_path: Path) -> None:
@@ -358,9 +348,6 @@ def test_published_numbers_are_flooded_and_counted(general: ckks.Context) -> Non
 def test_no_publishing_where_the_flood_does_not_reach(keyless: ckks.Context) -> None:
     with pytest.raises(InvalidInput, match="layout slots or single"):
         keyless.publish(keyless.encrypt(np.ones(32)))
-
-
-# What is refused ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -499,9 +486,6 @@ def test_constructors_are_not_for_callers() -> None:
             kind(b"key")  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         _native.CkksOwner()
-
-
-# Peers --------------------------------------------------------------------------------------------
 
 
 def test_results_agree_with_tenseal() -> None:

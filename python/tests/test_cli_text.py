@@ -1,4 +1,5 @@
-"""Command lines of `codebook` and `text` enter as a person types them; output, files and exit codes are checked."""
+"""Command lines of `codebook` and `text` enter as a person types them; output, files and exit codes
+are checked."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ def program(tmp_path: Path) -> Program:
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
-    """A CSV of 80 short texts, two columns of text and one of labels, with quotes and line breaks inside."""
+    """A CSV of 80 short texts, two columns of text and one of labels, with quotes and line breaks
+    inside."""
     random = np.random.default_rng(5)
     path = tmp_path / "texts.csv"
     with path.open("w", newline="", encoding="utf-8") as file:

@@ -1,4 +1,5 @@
-"""Matrices enter, codebooks leave; every step is compared with an independent computation of the same thing."""
+"""Matrices enter, codebooks leave; every step is compared with an independent computation of the
+same thing."""
 
 from __future__ import annotations
 
@@ -169,7 +170,8 @@ def test_gradients_of_the_gumbel_softmax_are_finite_differences(rng: np.random.G
 
 
 def test_adamw_takes_the_steps_of_its_paper(rng: np.random.Generator) -> None:
-    """Against the update written for one number, in float64 (Loshchilov & Hutter 2019, algorithm 2)."""
+    """Against the update written for one number, in float64 (Loshchilov & Hutter 2019, algorithm
+    2)."""
     value = rng.standard_normal(3).astype(np.float32)
     gradients = rng.standard_normal((6, 3)).astype(np.float32)
     want = value.astype(np.float64)
@@ -324,7 +326,8 @@ def test_neighbours_and_use_of_rows(rng: np.random.Generator) -> None:
 
 
 def test_words_keep_their_neighbours(load_data: Load) -> None:
-    """GloVe, 4 tables of 64 rows: of the ten nearest words more stay than by product k-means without refining."""
+    """GloVe, 4 tables of 64 rows: of the ten nearest words more stay than by product k-means
+    without refining."""
     words = load_data("glove6B_50d_9163.npz")["vectors"][:3000]
     plain = Codebook.train(words, 64, 4, "product", epochs=8, refine_rounds=0)
     refined = Codebook.train(words, 64, 4, "residual", epochs=8)

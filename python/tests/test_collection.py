@@ -1,4 +1,5 @@
-"""Collections as a user meets them: adding, changing, deleting, asking, filtering, and everything that is refused."""
+"""Collections as a user meets them: adding, changing, deleting, asking, filtering, and everything
+that is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A collection under threads, forks, interrupts and refusals: nothing lost, nothing stuck, nothing half done."""
+"""A collection under threads, forks, interrupts and refusals: nothing lost, nothing stuck, nothing
+half done."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ def filled(client: Client, rows: np.ndarray) -> Collection:
 
 
 def test_threads_share_a_collection(client: Client, vectors: Any) -> None:
-    """Adds, changes and queries from six threads at once: nothing lost, nothing stuck, every answer whole."""
+    """Adds, changes and queries from six threads at once: nothing lost, nothing stuck, every answer
+    whole."""
     collection = client.create_collection("shared", 8)
     rows = vectors(120, 8)
 
@@ -79,7 +81,8 @@ def _search_and_exit(collection: Collection, rows: np.ndarray) -> None:
 def test_an_interrupt_after_the_commit_leaves_the_collection_right(
     filled: Collection, vectors: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ctrl-C between the commit and the bookkeeping: the rows are stored, and the next call sees them."""
+    """Ctrl-C between the commit and the bookkeeping: the rows are stored, and the next call sees
+    them."""
 
     def interrupt(*_: object) -> None:
         monkeypatch.undo()

@@ -1,4 +1,5 @@
-"""A collection against a dictionary: random sequences of every change, each answer compared with the plain one."""
+"""A collection against a dictionary: random sequences of every change, each answer compared with
+the plain one."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ IDS = st.one_of(st.integers(0, 9), st.sampled_from(["0", "1", "a", "b", "c"]))
 BATCHES = st.lists(IDS, max_size=5)
 COLOURS = st.sampled_from(["red", "green", None])
 KEYS = Keys.generate()
-# 2e-4 at unit length; rows and queries of six Gaussian numbers are shorter than 6, and l2 counts the product twice.
+# 2e-4 at unit length; rows and queries of six Gaussian numbers are shorter than 6, and l2 counts
+# the product twice.
 ERROR = {"cosine": 2e-4, "ip": 2e-4 * 36, "l2": 2e-4 * 72}
 
 

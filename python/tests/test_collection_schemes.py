@@ -1,4 +1,5 @@
-"""Collections under the additively homomorphic schemes: every verb, persistence, damage, and scores against float64."""
+"""Collections under the additively homomorphic schemes: every verb, persistence, damage, and scores
+against float64."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ LANGS = ("en", "de", "fr")
 
 
 class Choice(NamedTuple):
-    """One scheme, and the largest error of a cosine that its precision allows with probability below 2^-64."""
+    """One scheme, and the largest error of a cosine that its precision allows with probability
+    below 2^-64."""
 
     scheme: str
     bits: int | None
@@ -46,7 +48,8 @@ class Choice(NamedTuple):
     error: float
 
 
-# √(…) of docs/additive.md, times 9.5: the deviations at standard and small are at most 2.23e-5 and 1.39e-4.
+# √(…) of docs/additive.md, times 9.5: the deviations at standard and small are at most 2.23e-5 and
+# 1.39e-4.
 STANDARD, SMALL, WIDE = 9.5 * 2.23e-5, 9.5 * 1.39e-4, 1e-12
 CHOICES = (
     Choice("paillier", 2048, "standard", STANDARD),
@@ -352,7 +355,8 @@ def test_a_description_names_its_scheme(keys: Keys, folder: Path) -> None:
 
 
 def test_the_halves_apart(choice: Choice, keys: Keys, rows: np.ndarray) -> None:
-    """The server's half gets bytes and a public key; the owner's starts again from what it sealed."""
+    """The server's half gets bytes and a public key; the owner's starts again from what it
+    sealed."""
     spec = IndexSpec("split", D, "cosine", "sealed-index", choice.precision, choice.scheme, choice.bits)
     owner, server = Owner(keys, spec), ServerIndex(IndexSpec.from_bytes(spec.to_bytes()))
     with pytest.raises(InvalidInput, match="key pair of its own"):

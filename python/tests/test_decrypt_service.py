@@ -1,4 +1,5 @@
-"""The decrypt service: thresholds and budgets that hold, answers bound to queries, one answer to everything refused."""
+"""The decrypt service: thresholds and budgets that hold, answers bound to queries, one answer to
+everything refused."""
 
 from __future__ import annotations
 
@@ -141,8 +142,8 @@ def test_an_answer_counts_only_with_its_query_and_unchanged(parties: Parties, ro
 def test_a_cloud_that_vouches_for_another_querys_answer_is_noticed(
     tmp_path: Path, keys: Keys, vectors: Rows
 ) -> None:
-    """The masks do not cancel then: scores beyond any cosine come out, of about one row in eight. This is no more than
-    a second line: a receipt or the service's own request is what binds."""
+    """The masks do not cancel then: scores beyond any cosine come out, of about one row in eight.
+    This is no more than a second line: a receipt or the service's own request is what binds."""
     rows = vectors(400, D)
     parties = Parties(tmp_path, gallery(keys, rows))
     for i in range(5):
@@ -344,7 +345,8 @@ def test_a_real_process_serves_an_edge(tmp_path: Path, keys: Keys, rows: np.ndar
         service.communicate(timeout=20)
 
 
-# What scores and thresholds give away: an attack that succeeds without a budget and fails within one.
+# What scores and thresholds give away: an attack that succeeds without a budget and fails within
+# one.
 
 
 def recovered_from_scores(ask: Callable[[np.ndarray], float], d: int, rng: np.random.Generator) -> np.ndarray:
@@ -358,8 +360,9 @@ def recovered_from_scores(ask: Callable[[np.ndarray], float], d: int, rng: np.ra
 def recovered_from_matches(
     ask: Callable[[np.ndarray], bool], genuine: np.ndarray, queries: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """From one probe that matches: walk along great circles to where the match ends, by bisection. All points of that
-    border have the same cosine with the template, so it lies where their hyperplanes meet."""
+    """From one probe that matches: walk along great circles to where the match ends, by bisection.
+    All points of that border have the same cosine with the template, so it lies where their
+    hyperplanes meet."""
     center = genuine / np.linalg.norm(genuine)
     border: list[np.ndarray] = []
     left = queries
@@ -389,8 +392,8 @@ def recovered_from_matches(
 def test_score_recovery_curve_with_and_without_a_budget(
     tmp_path: Path, keys: Keys, rng: np.random.Generator, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Scores: d of them give the template. Matches: a few hundred do. A budget of 20 leaves the thief with what it
-    already had. docs/two-tower.md prints the curve."""
+    """Scores: d of them give the template. Matches: a few hundred do. A budget of 20 leaves the
+    thief with what it already had. docs/two-tower.md prints the curve."""
     template = rng.normal(size=D)
     template /= np.linalg.norm(template)
     collection = gallery(keys, template[None].astype(np.float32))

@@ -1,4 +1,5 @@
-"""A small standard library and the real one enter; the passages, the embedding and the demo's answers are checked."""
+"""A small standard library and the real one enter; the passages, the embedding and the demo's
+answers are checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The owner's half and the server's half with nothing but bytes between them; keys; damaged and foreign bytes."""
+"""The owner's half and the server's half with nothing but bytes between them; keys; damaged and
+foreign bytes."""
 
 from __future__ import annotations
 
@@ -134,7 +135,8 @@ def test_secrets_do_not_travel(keys: Keys, vectors: Any) -> None:
 
 
 def test_a_segment_is_new_each_time_it_is_sealed(keys: Keys, vectors: Any) -> None:
-    """The same rows twice: other nonce, other bytes. Equal bytes would give differences of vectors away."""
+    """The same rows twice: other nonce, other bytes. Equal bytes would give differences of vectors
+    away."""
     rows = vectors(10, 16)
     for mode in ("sealed-index", "sealed"):
         owner, _ = halves(keys, mode)
@@ -215,7 +217,8 @@ def test_evaluation_keys_are_small_and_say_so(keys: Keys) -> None:
 
 
 def damaged(data: bytes) -> list[tuple[str, bytes]]:
-    """Cuts everywhere in small objects and at many places in large ones, extra bytes, and flipped bits."""
+    """Cuts everywhere in small objects and at many places in large ones, extra bytes, and flipped
+    bits."""
     step = max(1, len(data) // 60)
     cuts = [(f"cut at {n}", data[:n]) for n in range(0, len(data), step)]
     flips = []

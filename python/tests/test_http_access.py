@@ -1,4 +1,5 @@
-"""Addresses, tokens and certificates enter; what they open, and what is refused, leaves. Also from the command line."""
+"""Addresses, tokens and certificates enter; what they open, and what is refused, leaves. Also from
+the command line."""
 
 from __future__ import annotations
 
@@ -30,9 +31,6 @@ from ciphervec.http.address import Token, base_url, is_url
 from network import D
 
 TOKEN = "cv1_" + "t" * 43
-
-
-# Addresses and tokens -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -127,9 +125,6 @@ def test_a_token_shows_itself_nowhere(
         assert bad not in str(refused.value)
 
 
-# A server with tokens, and with TLS ---------------------------------------------------------------
-
-
 def program(*arguments: object) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "ciphervec", *map(str, arguments)], capture_output=True, text=True, timeout=60
@@ -201,9 +196,6 @@ def test_tls_is_verified(tmp_path: Path, keys: Keys, rows: np.ndarray) -> None:
                 books = client.get_or_create_collection("books", D)
                 books.upsert("a", rows[0])
                 assert books.query(rows[0], 1)["ids"] == [["a"]]
-
-
-# On the command line ------------------------------------------------------------------------------
 
 
 def test_the_commands_take_a_url(

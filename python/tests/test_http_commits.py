@@ -1,4 +1,5 @@
-"""Frames of write batches byte by byte, and several clients that commit to one collection of a real server."""
+"""Frames of write batches byte by byte, and several clients that commit to one collection of a real
+server."""
 
 from __future__ import annotations
 
@@ -20,9 +21,6 @@ from ciphervec.http.frame import Upload, encode
 from network import D, Faulty, Make
 
 SEGMENT = bytes(range(16))
-
-
-# Frames -------------------------------------------------------------------------------------------
 
 
 def decode(frame: bytes) -> tuple[dict[str, Any], bytes]:
@@ -103,13 +101,11 @@ def test_a_frame_holds_what_went_in(
 
 
 def test_blake3_is_blake3() -> None:
-    # From the BLAKE3 specification's test vectors: the empty input, and bytes 0 to 250 again and again.
+    # From the BLAKE3 specification's test vectors: the empty input, and bytes 0 to 250 again and
+    # again.
     assert _native.blake3(b"").hex() == "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262"
     pattern = bytes(i % 251 for i in range(1024))
     assert _native.blake3(pattern).hex() == "42214739f095a406f3fc83deb889744ac00df831c10daa55189b5d121c855af7"
-
-
-# Several clients ----------------------------------------------------------------------------------
 
 
 def test_writers_who_meet_both_succeed(make: Make, rows: np.ndarray) -> None:
@@ -145,7 +141,8 @@ def test_updates_of_one_row_do_not_lose_each_other(make: Make, rows: np.ndarray)
 
 
 def test_a_commit_that_meets_another_sends_the_same_sealed_bytes(make: Make, rows: np.ndarray) -> None:
-    """A nonce seals once: a second attempt must not seal other bytes under it, nor need new ones."""
+    """A nonce seals once: a second attempt must not seal other bytes under it, nor need new
+    ones."""
     network = Faulty()
     frames: list[bytes] = []
 

@@ -1,4 +1,5 @@
-"""Many threads, or one event loop, over HTTP: nothing is lost, nothing blocks, and what is cancelled ends."""
+"""Many threads, or one event loop, over HTTP: nothing is lost, nothing blocks, and what is
+cancelled ends."""
 
 from __future__ import annotations
 
@@ -16,11 +17,10 @@ import ciphervec
 from ciphervec import AsyncHttpClient, CollectionNotFound, DuplicateId, Keys
 from network import D, Make
 
-# Threads ------------------------------------------------------------------------------------------
-
 
 def test_queries_and_commits_of_many_threads(make: Make, rows: np.ndarray) -> None:
-    """Whatever a query meets on the way, the rows that were there all along are found, and every commit counts."""
+    """Whatever a query meets on the way, the rows that were there all along are found, and every
+    commit counts."""
     first = make().create_collection("books", D)
     first.add([f"kept{i}" for i in range(20)], rows[:20])
     failures: list[BaseException] = []
@@ -69,9 +69,6 @@ def test_a_collection_is_made_once(make: Make, rows: np.ndarray) -> None:
     assert clients[0].list_collections() == ["books"]
     made[0].add("a", rows[0])
     assert all(one.query(rows[0], 1)["ids"] == [["a"]] for one in made)
-
-
-# On an event loop ---------------------------------------------------------------------------------
 
 
 def test_the_asynchronous_client_does_the_same(server_url: str, keys: Keys, rows: np.ndarray) -> None:

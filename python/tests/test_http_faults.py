@@ -1,4 +1,5 @@
-"""Answers that are made up, get lost on the way, or come from a server that was killed: what the client makes of them."""
+"""Answers that are made up, get lost on the way, or come from a server that was killed: what the
+client makes of them."""
 
 from __future__ import annotations
 
@@ -29,8 +30,6 @@ from ciphervec.http import LocalServer
 from ciphervec.http.retry import retry_after
 from ciphervec.http.session import Unanswered
 from network import D, Fault, Faulty, Line, Make, answers, halve, lose, only, storm
-
-# Attempts at a made-up server ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504])
@@ -76,9 +75,6 @@ def test_retry_after_is_seconds_or_a_date() -> None:
     assert retry_after({"retry-after": past}) == 0.0
     assert retry_after({}) is None and retry_after({"retry-after": "later"}) is None
     assert retry_after({"retry-after": "9" * 40}) == 86_400.0
-
-
-# Its answers --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -132,9 +128,6 @@ def test_an_untrusted_certificate_is_not_tried_again() -> None:
     with pytest.raises(ServerError, match=r"certificate is not trusted.*ca='its.pem'"):
         line.get()
     assert len(line.requests) == 1
-
-
-# On the way to a real server ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("fault", [lose, storm, halve])
@@ -201,9 +194,6 @@ def test_a_busy_server_ends_in_an_error(make: Make, rows: np.ndarray) -> None:
     network.fault = None
     collection.add("a", rows[0])
     assert collection.count() == 1, "refused, so not uncertain"
-
-
-# Servers that restart -----------------------------------------------------------------------------
 
 
 def test_a_killed_server_comes_back_with_everything(tmp_path: Path, keys: Keys, rows: np.ndarray) -> None:

@@ -1,4 +1,5 @@
-"""Rows that are deleted, and segments that are sealed again, enter; what is left of them on a server leaves: nothing."""
+"""Rows that are deleted, and segments that are sealed again, enter; what is left of them on a
+server leaves: nothing."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ def test_what_was_deleted_leaves_the_servers_disk(
                 httpx.post(f"{server.url}/v1/collections/books/compact", trust_env=False).status_code == 200
             )
         before = files_of(data)
-        # Sealed rows and records of every segment, as the server keeps them: none of them may be left afterwards.
+        # Sealed rows and records of every segment, as the server keeps them: none of them may be
+        # left afterwards.
         store = client.database.open("books")
         sealed = [store.read(one.id, blob) for one in store.segments() for blob in ("rows", "records")]
         assert all(any(blob in content for content in before.values()) for blob in sealed)

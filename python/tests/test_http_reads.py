@@ -1,4 +1,5 @@
-"""Answers, sidecars and documents over HTTP against a real server: every mode, read once, as sealed in the cache as there."""
+"""Answers, sidecars and documents over HTTP against a real server: every mode, read once, as sealed
+in the cache as there."""
 
 from __future__ import annotations
 
@@ -18,9 +19,6 @@ from ciphervec.http.cache import BlobCache
 from network import D, Faulty, Make
 
 MODES = ("open", "sealed-index", "sealed-query", "sealed")
-
-
-# Trust modes --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -72,9 +70,6 @@ def test_the_wrong_key_is_found_before_anything_is_read(make: Make, rows: np.nda
     assert sent.paths("/sidecar") == 0
     with pytest.raises(InvalidInput, match="needs keys"):
         make(keys=None).get_collection("books")
-
-
-# Cache and fetch ----------------------------------------------------------------------------------
 
 
 def test_sidecars_are_fetched_once(make: Make, rows: np.ndarray, tmp_path: Path) -> None:

@@ -51,7 +51,8 @@ def test_a_download_has_the_length_that_was_announced() -> None:
 
 
 class Uploads:
-    """The server's side of uploads, with faults: attempts counted from 0 at which something goes wrong."""
+    """The server's side of uploads, with faults: attempts counted from 0 at which something goes
+    wrong."""
 
     def __init__(
         self, *, lost: set[int] = frozenset(), most: int = 1 << 30, forgets: set[int] = frozenset()

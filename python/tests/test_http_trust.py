@@ -1,4 +1,5 @@
-"""Servers that lie: states that are none, versions that go back, parameters that change; and where that is remembered."""
+"""Servers that lie: states that are none, versions that go back, parameters that change; and where
+that is remembered."""
 
 from __future__ import annotations
 
@@ -21,8 +22,6 @@ from network import D, Faulty, Make, only
 
 SEGMENT = bytes(range(16))
 
-
-# What a server says -------------------------------------------------------------------------------
 
 STATE = {
     "name": "books",
@@ -81,8 +80,6 @@ def test_a_state_that_is_none_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ServerError, match="describes collection 'books' in a way"):
         read_state({**STATE, **wrong}, "books", "here")
 
-
-# Trust --------------------------------------------------------------------------------------------
 
 A, B, C = "aa" * 32, "bb" * 32, "cc" * 32
 
@@ -243,9 +240,6 @@ def test_the_state_folder_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert user_folder().name == "ciphervec" and user_folder().is_absolute()
 
 
-# Against a real server ----------------------------------------------------------------------------
-
-
 def test_a_server_that_rolls_back_is_found_out(make: Make, rows: np.ndarray, tmp_path: Path) -> None:
     network = Faulty()
     client = make(state=tmp_path / "kept", transport=network)
@@ -349,7 +343,8 @@ def test_altered_blobs_never_pass(make: Make, rows: np.ndarray, blob: str) -> No
 
 
 def test_a_forged_change_of_keys_is_refused(make: Make, rows: np.ndarray, tmp_path: Path) -> None:
-    """The server writes what it likes into the description; the client was given the new keys, whose id is no secret."""
+    """The server writes what it likes into the description; the client was given the new keys,
+    whose id is no secret."""
     new = Keys.generate()
     owner = make()
     books = owner.create_collection("books", D)

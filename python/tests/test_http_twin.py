@@ -1,4 +1,5 @@
-"""The asynchronous client against the blocking one it is made from: the same methods, arguments, defaults and text."""
+"""The asynchronous client against the blocking one it is made from: the same methods, arguments,
+defaults and text."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ import pytest
 from ciphervec import AsyncHttpClient, Collection, HttpClient
 from ciphervec.http import AsyncHttpCollection, HttpCollection
 
-# An asynchronous program does these with the blocking client: they are the owner's rare work, or `async with` does it.
+# An asynchronous program does these with the blocking client: they are the owner's rare work, or
+# `async with` does it.
 LEFT_OUT = {
     "adopt",
     "database",

@@ -1,4 +1,5 @@
-"""Writers and new keys over a real server on loopback: what is added with a token that only writes is found by the owner."""
+"""Writers and new keys over a real server on loopback: what is added with a token that only writes
+is found by the owner."""
 
 from __future__ import annotations
 

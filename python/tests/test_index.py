@@ -1,4 +1,5 @@
-"""The bare index and the scikit-learn estimator: labels in, labels out, and everything but the keys as bytes."""
+"""The bare index and the scikit-learn estimator: labels in, labels out, and everything but the keys
+as bytes."""
 
 from __future__ import annotations
 

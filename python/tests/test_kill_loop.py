@@ -1,7 +1,9 @@
-"""A writer is killed at random moments, forty times over one folder; what it acknowledged must all be there.
+"""A writer is killed at random moments, forty times over one folder; what it acknowledged must all
+be there.
 
-The child writes each change to a ledger twice: before it starts ("try") and after the call returned ("ack").
-After every kill: acknowledged ⊆ found ⊆ attempted, each change whole or absent, and the folder verifies.
+The child writes each change to a ledger twice: before it starts ("try") and after the call returned
+("ack"). After every kill: acknowledged ⊆ found ⊆ attempted, each change whole or absent, and the
+folder verifies.
 """
 
 from __future__ import annotations
@@ -84,7 +86,8 @@ def test_killed_at_any_moment_every_acknowledged_change_is_there(tmp_path: Path)
             time.sleep(moments.uniform(0.0, 0.35))  # may fall into the creation of the collection
         else:
             assert child.stdout.readline() == b"ready\n", child.stderr.read().decode()
-            # By what it has said, so that a slow disk makes progress too; then somewhere inside a change.
+            # By what it has said, so that a slow disk makes progress too; then somewhere inside a
+            # change.
             for _ in range(moments.randrange(0, 20)):
                 assert child.stdout.readline(), child.stderr.read().decode()
             time.sleep(moments.uniform(0.0, 0.02))

@@ -1,4 +1,5 @@
-"""Attempts and acknowledgements enter; what a store may hold afterwards is checked against an enumeration of all its states."""
+"""Attempts and acknowledgements enter; what a store may hold afterwards is checked against an
+enumeration of all its states."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from ciphervec.lab.bench.serving.soak import drift
 
 
 def a_ledger() -> Ledger:
-    """1 to 3 are there for sure, 4 was deleted, 5 and 6 are being added, 2 and 3 are being deleted."""
+    """1 to 3 are there for sure, 4 was deleted, 5 and 6 are being added, 2 and 3 are being
+    deleted."""
     ledger = Ledger()
     ledger.acknowledge(ledger.begin([1, 2, 3, 4], adds=True))
     ledger.acknowledge(ledger.begin([4], adds=False))

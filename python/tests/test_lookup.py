@@ -86,7 +86,8 @@ def test_what_auto_would_take_is_explained() -> None:
     told = lookup.explain((4, 256, 1), pooling="mean", limit=128, batch=1000)
     for strategy in ("one_hot", "one_hot_digits", "indicator", "ive", "ive_digits"):
         assert f"\n{strategy} " in told
-    # One multiply-add a count against a ciphertext a row or products of them: no machine sees it otherwise.
+    # One multiply-add a count against a ciphertext a row or products of them: no machine sees it
+    # otherwise.
     assert any(line.startswith("histogram ") and "<- chosen" in line for line in told.splitlines())
     with pytest.raises(InvalidInput, match="batch"):
         lookup.explain((1, 4, 1), batch=0)

@@ -1,4 +1,5 @@
-"""Two migration pages enter: both libraries' blocks run in order, and what is said of the other library is looked up in it."""
+"""Two migration pages enter: both libraries' blocks run in order, and what is said of the other
+library is looked up in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Module paths of release 0.1: they keep importing, say where the module is now, and are written down."""
+"""Module paths of release 0.1: they keep importing, say where the module is now, and are written
+down."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The folder: what survives a restart, who may open it, and what happens when its bytes or its disk go bad."""
+"""The folder: what survives a restart, who may open it, and what happens when its bytes or its disk
+go bad."""
 
 from __future__ import annotations
 
@@ -242,7 +243,8 @@ def _read_only(base: Path, keys: Keys, rows: np.ndarray) -> None:
 
 
 def test_flipped_and_missing_bytes_are_found_and_never_answered_from(tmp_path: Path, vectors: Any) -> None:
-    """One bit in every file in turn: opening, verifying or asking names it; no wrong answer leaves."""
+    """One bit in every file in turn: opening, verifying or asking names it; no wrong answer
+    leaves."""
     keys = Keys.generate()
     rows = vectors(20, 8)
     fill(tmp_path / "good", keys, rows)
@@ -273,7 +275,8 @@ def test_flipped_and_missing_bytes_are_found_and_never_answered_from(tmp_path: P
                 assert str(error)
                 found += 1
                 continue
-            # Only what no answer depends on (the manifest before the last) may be harmed without an error.
+            # Only what no answer depends on (the manifest before the last) may be harmed without an
+            # error.
             assert answer["ids"] == right["ids"]
     assert found >= 3 * len(blobs(tmp_path / "good")) - 3
 
@@ -313,7 +316,8 @@ def test_a_renamed_folder_is_refused(tmp_path: Path, vectors: Any) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a file size limit")
 def test_a_disk_that_takes_no_more_bytes_loses_nothing(tmp_path: Path, vectors: Any) -> None:
-    """The child may write files of 64 KiB at most, which stands in for a full disk: every commit has to fail cleanly."""
+    """The child may write files of 64 KiB at most, which stands in for a full disk: every commit
+    has to fail cleanly."""
     keys = Keys.generate()
     rows = vectors(40, 64)
     fill(tmp_path / "db", keys, rows)

@@ -1,4 +1,5 @@
-"""The documents' own snippets enter and run, in order, in one folder; what a reader copies has been run."""
+"""The documents' own snippets enter and run, in order, in one folder; what a reader copies has been
+run."""
 
 from __future__ import annotations
 

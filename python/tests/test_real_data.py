@@ -1,4 +1,5 @@
-"""Real embeddings: faces, words and image descriptors, searched encrypted and compared with float64."""
+"""Real embeddings: faces, words and image descriptors, searched encrypted and compared with
+float64."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ def recall(found: list[list[object]], best: np.ndarray) -> float:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_faces_are_told_apart_exactly_as_in_the_clear(load_data: Load, keys: Keys, mode: str) -> None:
-    """Identification: the first half of each person's photographs enrolled, the second half asked about."""
+    """Identification: the first half of each person's photographs enrolled, the second half asked
+    about."""
     data = load_data("faces_facenet128_ids0_15.npz")
     faces, people = data["embeddings"], data["identity"]
     order = np.argsort(people, kind="stable")
@@ -48,7 +50,8 @@ def test_faces_are_told_apart_exactly_as_in_the_clear(load_data: Load, keys: Key
 
 @pytest.mark.parametrize("mode", ["sealed-query", "sealed"])
 def test_one_to_one_verification_decides_as_in_the_clear(load_data: Load, keys: Keys, mode: str) -> None:
-    """One template per person; every decision whose margin exceeds the stated error has to be the plaintext's."""
+    """One template per person; every decision whose margin exceeds the stated error has to be the
+    plaintext's."""
     data = load_data("faces_facenet128_ids0_15.npz")
     faces, people = data["embeddings"], data["identity"]
     threshold = 0.5

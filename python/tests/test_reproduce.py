@@ -1,4 +1,5 @@
-"""Printed figures, a make-believe scheme and small real peers enter; tables, arithmetic and the commands are checked."""
+"""Printed figures, a make-believe scheme and small real peers enter; tables, arithmetic and the
+commands are checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Printed figures, a make-believe library and small real ones enter; tables, charts and the command are checked."""
+"""Printed figures, a make-believe library and small real ones enter; tables, charts and the command
+are checked."""
 
 from __future__ import annotations
 

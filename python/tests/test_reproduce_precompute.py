@@ -1,4 +1,5 @@
-"""A scheme with a clock of its own enters; what each precomputation saves is known beforehand, and the tables must say it."""
+"""A scheme with a clock of its own enters; what each precomputation saves is known beforehand, and
+the tables must say it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The package's rooms, read from its source: who imports whom, on how many floors, and what the run-time leaves alone."""
+"""The package's rooms, read from its source: who imports whom, on how many floors, and what the
+run-time leaves alone."""
 
 from __future__ import annotations
 
@@ -84,7 +85,8 @@ def reached(graph: Graph, start: str) -> set[str]:
 
 
 def rooms(package: Path) -> Graph:
-    """The same between the package's top-level modules and folders; the native module is the ground."""
+    """The same between the package's top-level modules and folders; the native module is the
+    ground."""
     graph: Graph = {}
     for name, targets in imports(package).items():
         room = name.split(".")[0]
@@ -121,7 +123,8 @@ def test_rooms_are_few_and_stand_on_few_floors() -> None:
 
 
 def test_only_the_program_imports_the_lab() -> None:
-    """And it does so in a command's own module, which `cli` imports when the command is asked for."""
+    """And it does so in a command's own module, which `cli` imports when the command is asked
+    for."""
     graph = imports(PACKAGE)
     users = {name for name, targets in graph.items() if any(one.split(".")[0] == "lab" for one in targets)}
     assert {name.split(".")[0] for name in users} == {"cli", "lab"}

@@ -1,4 +1,5 @@
-"""New keys for a collection: everything under them, nothing lost, resumable after a kill at any commit; old keys refused."""
+"""New keys for a collection: everything under them, nothing lost, resumable after a kill at any
+commit; old keys refused."""
 
 from __future__ import annotations
 
@@ -119,7 +120,8 @@ class Stop(Exception):  # noqa: N818
 def test_interrupted_after_each_commit_the_next_call_finishes(
     tmp_path: Path, keys: Keys, vectors: Rows, mode: str, overlap: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One begins, four segments, one ends: six commits, and a process that dies after each of them."""
+    """One begins, four segments, one ends: six commits, and a process that dies after each of
+    them."""
     rows = vectors(16, 8)
     filled(tmp_path / "db", keys, rows, mode)
     new = Keys.generate()
@@ -179,7 +181,8 @@ def collection_is_done(client: Client, new: Keys) -> bool:
 def test_what_happens_to_a_collection_meanwhile_is_kept(
     tmp_path: Path, keys: Keys, vectors: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between two halves of a rotation rows are added, replaced and deleted, and a writer with an old card adds."""
+    """Between two halves of a rotation rows are added, replaced and deleted, and a writer with an
+    old card adds."""
     rows = vectors(24, 8)
     card = filled(tmp_path / "db", keys, rows)
     new = Keys.generate()

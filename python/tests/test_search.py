@@ -1,4 +1,5 @@
-"""Answers against the float64 oracle: every metric, mode and precision, from one dimension to the largest."""
+"""Answers against the float64 oracle: every metric, mode and precision, from one dimension to the
+largest."""
 
 from __future__ import annotations
 
@@ -192,7 +193,8 @@ def test_recall_on_random_vectors(
 ) -> None:
     """Random unit vectors are the hard case: the tenth and eleventh neighbour are a few 1e-4 apart.
 
-    Of 1,000 neighbours three may be missed: the promise is 0.999 (small 0.99), and the noise is drawn anew.
+    Of 1,000 neighbours three may be missed: the promise is 0.999 (small 0.99), and the noise is
+    drawn anew.
     """
     rows, queries = rng.normal(size=(4000, 128)), rng.normal(size=(100, 128))
     index = build(keys, rows, "cosine", mode, precision)

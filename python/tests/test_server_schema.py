@@ -1,4 +1,5 @@
-"""The server against its own OpenAPI document: requests made up from the schemas enter, only what is documented leaves."""
+"""The server against its own OpenAPI document: requests made up from the schemas enter, only what
+is documented leaves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The check of the Rust crates' floors: what is a use, what is a circle, and that this repository has none."""
+"""The check of the Rust crates' floors: what is a use, what is a circle, and that this repository
+has none."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def structure(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
 
 @pytest.fixture
 def plant(tmp_path: Path) -> Plant:
-    """Writes a crate of those files under `src`; every module of `lib.rs` has to be declared in it."""
+    """Writes a crate of those files under `src`; every module of `lib.rs` has to be declared in
+    it."""
 
     def write(files: dict[str, str]) -> Path:
         (tmp_path / "Cargo.toml").write_text('[package]\nname = "small-crate"\n')

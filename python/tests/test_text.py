@@ -1,4 +1,5 @@
-"""Texts enter, classes leave; losses against finite differences, the folded halves against the whole, and real corpora."""
+"""Texts enter, classes leave; losses against finite differences, the folded halves against the
+whole, and real corpora."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ NETWORK, WINDOWS = ("asyncio", "email", "http", "urllib", "xmlrpc"), ("idlelib",
 
 @pytest.fixture(scope="session")
 def docstrings() -> tuple[list[str], list[str]]:
-    """Paragraphs of the standard library about networks and about windows on a screen, in a fixed shuffled order."""
+    """Paragraphs of the standard library about networks and about windows on a screen, in a fixed
+    shuffled order."""
     label = {**dict.fromkeys(NETWORK, "network"), **dict.fromkeys(WINDOWS, "windows")}
     found = [(p.text, label.get(p.name.partition(".")[0])) for p in corpus.passages()]
     pairs = [(text, name) for text, name in found if name]
@@ -46,7 +48,8 @@ def classifier(docstrings: tuple[list[str], list[str]]) -> Classifier:
 
 @pytest.fixture
 def read_corpus(data_folder: Path) -> Corpus:
-    """The records of a `.csv.zst` of the data folder, or a skip where the file or a reader of zstd is not there."""
+    """The records of a `.csv.zst` of the data folder, or a skip where the file or a reader of zstd
+    is not there."""
 
     def read(name: str) -> list[dict[str, str]]:
         pyarrow = pytest.importorskip("pyarrow")
@@ -209,7 +212,8 @@ def test_a_split_holds_out_the_same_share_of_every_class(rng: np.random.Generato
 def test_the_folded_halves_give_the_margin_of_the_whole(
     classifier: Classifier, docstrings: tuple[list[str], list[str]]
 ) -> None:
-    """Tokens looked up, summed, averaged and classified one by one in float64, as the definition says it."""
+    """Tokens looked up, summed, averaged and classified one by one in float64, as the definition
+    says it."""
     texts = [*docstrings[0][1200:1260], "", "zzzzqx", "socket " * 100]
     tables, bias = classifier.folded()
     assert tables.shape == (2, 16, 1)
@@ -352,8 +356,9 @@ def test_metrics_of_small_cases_by_hand() -> None:
     assert measure(np.array([1, 1]), np.array([1, 0]), np.array([1.0, -1.0]), 2).roc_auc is None
 
 
-# Real corpora. Accuracies are those measured when the tests were written, less three standard deviations of a share over as
-# many documents; the compressed model may lose as much again on the documents where the two differ.
+# Real corpora. Accuracies are those measured when the tests were written, less three standard
+# deviations of a share over as many documents; the compressed model may lose as much again on the
+# documents where the two differ.
 
 
 def compare(

@@ -1,4 +1,5 @@
-"""Encrypted texts get the labels of plain ones wherever the plain margin exceeds the stated bound."""
+"""Encrypted texts get the labels of plain ones wherever the plain margin exceeds the stated
+bound."""
 
 from __future__ import annotations
 
@@ -129,7 +130,8 @@ def test_parts_that_do_not_fit_are_refused(model: Classifier) -> None:
 
 
 def test_encrypted_mails_are_called_what_plain_ones_are(data_folder: Path) -> None:
-    """Enron-Spam, as much of it as is there; the plain classifier's accuracy on it is tested beside its training."""
+    """Enron-Spam, as much of it as is there; the plain classifier's accuracy on it is tested beside
+    its training."""
     path = data_folder / "enron_spam_pre_parts1_5.csv.zst"
     pyarrow = pytest.importorskip("pyarrow")
     if not path.is_file():

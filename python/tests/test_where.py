@@ -1,4 +1,5 @@
-"""Filters against an independent reading of the same grammar, and the records they are tested on."""
+"""Filters against an independent reading of the same grammar, and the records they are tested
+on."""
 
 from __future__ import annotations
 

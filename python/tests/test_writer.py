@@ -1,4 +1,5 @@
-"""Writers add, owners read: modes, schemes, ids that meet, filters before their tags are there, segments that don't open."""
+"""Writers add, owners read: modes, schemes, ids that meet, filters before their tags are there,
+segments that don't open."""
 
 from __future__ import annotations
 
@@ -246,7 +247,8 @@ def test_a_batch_travels_as_bytes(keys: Keys, tmp_path: Path, vectors: Rows) -> 
 
 
 def test_a_thief_of_writer_and_folder_finds_no_plaintext(keys: Keys, tmp_path: Path, vectors: Rows) -> None:
-    """Neither documents nor ids nor coordinates lie in what the writer holds or leaves; nor in its memory's objects."""
+    """Neither documents nor ids nor coordinates lie in what the writer holds or leaves; nor in its
+    memory's objects."""
     rows = vectors(4, 8)
     with PersistentClient(tmp_path / "db", keys=keys) as client:
         card = client.create_collection("doors", 8, mode="sealed-index").writer_card()
