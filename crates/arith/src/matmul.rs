@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use crate::backend::{Backend, dispatch};
 
-pub use crate::backend::operands::matmul::TILE;
+pub use crate::backend::operands::layout::TILE;
 
 /// Tiles that one task takes at a time: enough to hide the hand-over, few enough to balance.
 const TASK_TILES: usize = 16;

@@ -4,7 +4,7 @@
 use crate::backend::dispatch;
 use crate::modulus::Modulus;
 
-pub use crate::backend::operands::ring::{GROUP, STRIP, STRIP_BYTES};
+pub use crate::backend::operands::layout::{GROUP, STRIP, STRIP_BYTES};
 
 /// Queries that share one pass over the data: at 128 nodes their strips take half of the
 /// second-level cache.

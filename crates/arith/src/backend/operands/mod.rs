@@ -1,9 +1,8 @@
 //! Operands: tables, layouts and constants that every back-end reads, defined below all of them.
 
 pub(crate) mod basis;
-pub(crate) mod matmul;
+pub(crate) mod layout;
 pub(crate) mod montgomery;
 pub(crate) mod ntt;
 pub(crate) mod pcmm;
-pub(crate) mod ring;
 pub(crate) mod sample;

@@ -1,6 +1,6 @@
 //! Ring scan: packed 50-bit residues enter, words or sums of products leave.
 
-use crate::backend::operands::ring::{GROUP, STRIP, STRIP_BYTES};
+use crate::backend::operands::layout::{GROUP, STRIP, STRIP_BYTES};
 use crate::modulus::Modulus;
 
 const MASK: u64 = (1 << 50) - 1;

@@ -8,4 +8,5 @@ pub(crate) mod montgomery;
 pub(crate) mod ntt;
 pub(crate) mod pcmm;
 pub(crate) mod poly;
+pub(crate) mod radix;
 pub(crate) mod roots;

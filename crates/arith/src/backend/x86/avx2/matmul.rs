@@ -3,7 +3,7 @@
 
 use core::arch::x86_64::*;
 
-use crate::backend::operands::matmul::TILE;
+use crate::backend::operands::layout::TILE;
 use crate::backend::portable;
 use crate::backend::shared::matmul::{SLAB, blocked};
 

@@ -2,7 +2,7 @@
 
 use core::arch::x86_64::*;
 
-use crate::backend::operands::ring::{GROUP, STRIP, STRIP_BYTES};
+use crate::backend::operands::layout::{GROUP, STRIP, STRIP_BYTES};
 use crate::backend::portable;
 use crate::modulus::Modulus;
 

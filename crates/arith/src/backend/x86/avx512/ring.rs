@@ -4,7 +4,7 @@
 use core::arch::x86_64::*;
 
 use super::lazy_reduction::LazyReduction;
-use crate::backend::operands::ring::{GROUP, STRIP, STRIP_BYTES};
+use crate::backend::operands::layout::{GROUP, STRIP, STRIP_BYTES};
 use crate::backend::portable;
 use crate::modulus::Modulus;
 

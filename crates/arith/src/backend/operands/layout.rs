@@ -1,4 +1,7 @@
-//! Ring layout: strips of packed 50-bit residues, and blocks scanned together. Both sides.
+//! Layouts: tiles of a matrix of words, and strips of packed 50-bit residues. Both sides.
+
+/// Rows of a matrix of words in a full tile.
+pub const TILE: usize = 64;
 
 /// Coefficients in a strip: so few that at 128 nodes a query's strip (16 KiB) stays in the
 /// first-level cache while the packed residues stream past it.
