@@ -1,22 +1,29 @@
-# Two commands are enough: `make demo` and `make test`. `make ci` is exactly what CI runs.
-# Every step is listed in tools/steps.py; `make help` prints them.
+# Two commands are enough: `make demo` and `make test`; `make check` is for between two edits. `make ci` is exactly what
+# CI runs. Every step is listed in tools/steps.py; `make help` prints them.
 
 PYTHON ?= python3
 STEPS = $(PYTHON) tools/steps.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test ci bench faults pictures lint wheel lock clean
+.PHONY: help demo check test release ci bench faults pictures lint wheel lock clean
 
 help: ## What each command does
 	@$(STEPS) help
 
-demo: ## Create .venv, build a release wheel, search the standard library's docstrings encrypted
+demo: ## Create .venv, build a wheel quickly, search the standard library's docstrings encrypted
 	@$(STEPS) demo
+
+check: ## The quick ones: lints, types, Rust unit tests, the core of the Python tests
+	@$(STEPS) check
 
 test: ## The same set-up, then every test, lint, type check, example and README snippet
 	@$(STEPS) test
 
-ci: test ## Exactly CI
+release: ## Build what ships, the release wheel, and run the core of the Python tests on it
+	@$(STEPS) release
+
+# A suite too long for `make test` gets a target of its own, and stands here.
+ci: test release ## Exactly CI
 
 bench: ## Remake benches/results/* and the documents' tables on this machine
 	@$(STEPS) bench

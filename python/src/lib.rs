@@ -26,6 +26,7 @@ mod runtime;
 mod scheme;
 mod secret_file;
 mod segment;
+#[cfg(feature = "server")]
 mod serve;
 mod server;
 mod spec;
@@ -78,6 +79,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(runtime::available_backends, module)?)?;
     module.add_function(wrap_pyfunction!(runtime::get_threads, module)?)?;
     module.add_function(wrap_pyfunction!(runtime::set_threads, module)?)?;
+    #[cfg(feature = "server")]
     module.add_function(wrap_pyfunction!(serve::run_server, module)?)?;
     Ok(())
 }

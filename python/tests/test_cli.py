@@ -356,3 +356,19 @@ def test_help_teaches_by_example(program: Program) -> None:
     for code in ExitCode:
         assert code.says in " ".join(top.split())
     assert ciphervec.__version__ in program("--version").stdout
+
+
+def test_a_build_without_the_server_says_how_to_get_it(tmp_path: Path) -> None:
+    script = (
+        "import sys, ciphervec._native as native; del native.run_server; from ciphervec.cli import main; "
+        "sys.argv[0] = 'ciphervec'; main()"
+    )
+    for command in ("serve", "token"):
+        done = subprocess.run(
+            [sys.executable, "-c", script, command], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert done.returncode not in (ExitCode.DONE, ExitCode.FAILED)
+        assert "Traceback" not in done.stderr
+        said = " ".join(done.stderr.split())
+        assert f"`ciphervec {command}` needs the server" in said
+        assert "`make wheel`" in said

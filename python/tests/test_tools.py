@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -25,8 +26,10 @@ def tools(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, ModuleType]]:
     import steps
 
     yield {"licences": licences, "steps": steps}
-    for name in ("licences", "steps"):
-        sys.modules.pop(name, None)
+    for name in [
+        name for name in sys.modules if name in ("licences", "steps") or name.split(".")[0] == "actions"
+    ]:
+        sys.modules.pop(name)
 
 
 @pytest.mark.parametrize(
@@ -55,10 +58,15 @@ def test_every_target_of_the_makefile_has_steps(tools: dict[str, ModuleType]) ->
     assert called == set(tools["steps"].TARGETS) | {"help"}
 
 
-def test_ci_is_make_test(tools: dict[str, ModuleType]) -> None:
-    assert (ROOT / ".ci" / "run").read_text().splitlines()[-1] == "exec make test"
-    names = [step.name for step in tools["steps"].TARGETS["test"]]
-    assert len(set(names)) == len(names)
+def test_ci_is_make_test_and_the_longer_suites(tools: dict[str, ModuleType]) -> None:
+    assert (ROOT / ".ci" / "run").read_text().splitlines()[-1] == "exec make ci"
+    (suites,) = re.findall(r"^ci: ([\w ]+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert suites.split()[:2] == ["test", "release"]
+    targets = tools["steps"].TARGETS
+    assert set(suites.split()) <= set(targets)
+    for target in targets.values():
+        assert len({step.name for step in target}) == len(target)
+    names = [step.name for step in targets["test"]]
     assert {"rustfmt", "clippy", "cargo-test", "pytest", "ruff", "mypy", "stubtest", "licences"} <= set(names)
 
 
@@ -91,6 +99,64 @@ def test_a_failing_step_ends_the_run_and_names_itself(
     assert ran == ["three"]
 
 
+def test_a_step_beside_the_next_is_told_after_it_and_ends_the_run_too(
+    tools: dict[str, ModuleType], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps, base = tools["steps"], sys.modules["actions.base"]
+    met = threading.Barrier(2, timeout=30)
+
+    def slow() -> None:
+        base.say("from beside")
+        met.wait()
+
+    def fail() -> None:
+        raise steps.StepFailedError("the reason")
+
+    def front() -> None:
+        met.wait()
+        base.say("from the front")
+
+    plan = [
+        steps.Step("slow", "waits", slow, beside=True),
+        steps.Step("bad", "fails", fail, beside=True),
+        steps.Step("front", "runs", front),
+        steps.Step("never", "never runs", fail),
+    ]
+    monkeypatch.setitem(steps.TARGETS, "test", plan)
+    assert steps.run("test", None) == 1
+    output = capsys.readouterr()
+    told = [line for line in output.out.splitlines() if line]
+    assert [line for line in told if line.startswith("from")] == ["from the front", "from beside"]
+    assert any(line.startswith("[1/4] slow: ok") for line in told)
+    assert "[2/4] bad: FAILED" in output.err
+    assert "never" not in output.out + output.err
+
+
+def test_actions_run_together_and_print_one_after_the_other(
+    tools: dict[str, ModuleType], capfd: pytest.CaptureFixture[str]
+) -> None:
+    base = sys.modules["actions.base"]
+    met = threading.Barrier(2, timeout=30)
+
+    def first() -> None:
+        met.wait()
+        print("first")
+
+    def second() -> None:
+        base.call([sys.executable, "-c", "print('from a command')"])
+        base.say("second")
+        met.wait()
+
+    def fails() -> None:
+        raise base.StepFailedError("the reason")
+
+    base.together(first, second)
+    assert capfd.readouterr().out.splitlines() == ["first", "from a command", "second"]
+    with pytest.raises(base.StepFailedError, match="the reason"):
+        base.together(lambda: base.say("still runs"), fails)
+    assert capfd.readouterr().out == "still runs\n"
+
+
 def test_the_lock_file_pins_everything_and_names_no_host() -> None:
     lines = [line for line in (ROOT / "requirements-dev.txt").read_text().splitlines() if line]
     assert all(re.match(r"[a-z0-9._-]+==[\w.]+( ; .+)?$", line) for line in lines), lines
@@ -102,5 +168,5 @@ def test_the_lock_file_pins_everything_and_names_no_host() -> None:
 def test_help_lists_the_commands() -> None:
     done = subprocess.run([sys.executable, str(ROOT / "tools" / "steps.py")], capture_output=True, text=True)
     assert done.returncode == 0
-    for target in ("demo", "test", "ci", "bench"):
+    for target in ("demo", "check", "test", "release", "ci", "bench"):
         assert f"make {target}" in done.stdout

@@ -7,18 +7,23 @@ import sys
 
 import typer
 
-from .._native import run_server
+import ciphervec._native as _native
+
+from ..errors import CiphervecError
+from .terminal import command
 
 CONTEXT_SETTINGS = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 """Click settings under which every word, `--help` too, goes to the native command."""
 
 
+@command
 def serve(context: typer.Context) -> None:
     """Serve encrypted collections over HTTP; the server holds no key. See `ciphervec serve
     --help`."""
     _run("serve", context.args)
 
 
+@command
 def token(context: typer.Context) -> None:
     """Make, list and revoke the tokens that a server asks clients for. See
     `ciphervec token --help`."""
@@ -26,5 +31,11 @@ def token(context: typer.Context) -> None:
 
 
 def _run(name: str, words: list[str]) -> None:
+    run_server = getattr(_native, "run_server", None)
+    if run_server is None:
+        raise CiphervecError(
+            f"`ciphervec {name}` needs the server, and this ciphervec was built without it, as `make demo` does. "
+            "`make wheel` in the repository builds one with it and installs it in .venv"
+        )
     sys.stdout.flush()
     raise typer.Exit(run_server(["ciphervec", name, *words]))

@@ -1,0 +1,81 @@
+"""What is measured, and where its records go: benches/results/, and the documents' tables made of them."""
+
+from __future__ import annotations
+
+from .base import PYTHON, ROOT, Action, StepFailedError, StepSkippedError, call, quiet
+from .python import program
+from .setup import install
+
+RESULTS = ROOT / "benches" / "results"
+BENCH_COMMON = ["--rows", "200000", "--dim", "512", "--threads", "1"]
+PEERS = {"tenseal": ["tenseal"], "lightphe": ["lightphe"], "phe": ["phe", "gmpy2"]}
+ADDITIVE = {
+    "paillier-2048": ("lightphe,phe", "--bits 2048"),
+    "paillier-3072": ("lightphe,phe", "--peer-dim 64"),
+    "paillier-3072-high": ("lightphe,phe", "--peer-dim 64 --precision high"),
+    "damgard-jurik-3072": ("lightphe", "--peer-dim 32 --scheme damgard-jurik"),
+    "okamoto-uchiyama-3072": ("lightphe", "--peer-dim 64 --scheme okamoto-uchiyama"),
+    "elgamal": ("", "--scheme elgamal"),
+}
+"""Result files of the Paillier family: peers that have the scheme, and what `bench paillier` is asked for."""
+
+
+def results(stem: str, *arguments: str) -> Action:
+    base = str(RESULTS / stem)
+    return program("bench", *arguments, "--json", f"{base}.json", "--markdown", f"{base}.md")
+
+
+def reproduce(study: str, *arguments: str) -> Action:
+    base = str(RESULTS / study)
+    return program("reproduce", study, *arguments, "--json", f"{base}.json", "--markdown", f"{base}.md")
+
+
+def fault(kind: str, *arguments: str) -> Action:
+    return program("bench", "faults", kind, *arguments, "--json", str(RESULTS / f"faults-{kind}.json"))
+
+
+def bench(stem: str, *arguments: str) -> Action:
+    return results(stem, "search", *arguments)
+
+
+def install_peers() -> None:
+    """Each on its own, since one without a wheel for this Python should not keep the others away."""
+    failed = []
+    for name, packages in PEERS.items():
+        try:
+            install(f"peer-{name}", packages)
+        except StepFailedError:
+            failed.append(name)
+    if failed:
+        raise StepSkippedError(f"no wheel for this Python of {', '.join(failed)}")
+
+
+def installed(name: str) -> bool:
+    return quiet([str(PYTHON), "-c", f"import {name}"]).returncode == 0
+
+
+def bench_tenseal() -> None:
+    if not installed("tenseal"):
+        raise StepSkippedError("TenSEAL is not installed")
+    bench("search-tenseal", "--rows", "10000", "--dim", "512", "--threads", "1", "--peer", "tenseal")()
+
+
+def bench_additive(stem: str) -> Action:
+    """A scheme of the Paillier family, beside those of its peers that are installed."""
+
+    def action() -> None:
+        peers, arguments = ADDITIVE[stem]
+        present = ",".join(name for name in peers.split(",") if name and installed(name))
+        peer = ["--peer", present] if present else []
+        results(stem, "paillier", "--dim", "512", *arguments.split(), *peer)()
+
+    return action
+
+
+def pictures() -> None:
+    """Drawn from what is stored; nothing is measured again."""
+    program("bench", "plot", *map(str, sorted(RESULTS.glob("*.json"))), "--csv")()
+
+
+def fill_tables() -> None:
+    call([str(PYTHON), "tools/results.py"])

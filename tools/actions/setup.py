@@ -1,0 +1,117 @@
+"""A bare machine enters; `.venv` with the pinned tools and a wheel of this tree leaves."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sys
+
+from .base import PYTHON, ROOT, VENV, Action, Command, StepFailedError, call, quiet, say, together
+
+LOCK = ROOT / "requirements-dev.txt"
+WHEELS = ROOT / "dist"
+BUILD_PACKAGES = ["maturin"]
+DEMO_PACKAGES = ["httpx", "numpy", "rich", "typer", "scikit-learn"]
+
+RELEASE = ["--release"]
+"""What ships."""
+DEMO = ["--profile", "demo", "--no-default-features"]
+"""A third of the crates, hardly optimised where it doesn't matter: `make demo` is about the first three minutes."""
+TEST = ["--profile", "dev"]
+"""What the Rust tests are compiled like: both need the same 250 crates, and take them from the same folder. Its overflow
+and debug assertions are on. The release wheel has a target of its own, `make release`, which CI runs too."""
+
+
+def look_at_machine() -> None:
+    if sys.version_info < (3, 10):  # noqa: UP036, an older one gets this far
+        raise StepFailedError(
+            f"Python 3.10 or newer is needed and this is {sys.version.split()[0]}; "
+            "name another one with `make PYTHON=/path/to/python3 ...`"
+        )
+    if shutil.which("cargo") is None:
+        raise StepFailedError(
+            "no `cargo` on the PATH; install a Rust toolchain with rustup and open a new shell"
+        )
+    rust = quiet(["cargo", "--version"]).stdout.strip()
+    say(f"Python {sys.version.split()[0]}, {rust}, {os.cpu_count()} cores")
+
+
+def fetch_crates() -> None:
+    """The sources of this machine's crates. Whoever is offline and needs one hears of it from the build."""
+    host = [line for line in quiet(["rustc", "-vV"]).stdout.splitlines() if line.startswith("host: ")]
+    target = ["--target", host[0].removeprefix("host: ")] if host else []
+    quiet(["cargo", "fetch", "--locked", *target])
+
+
+def make_venv() -> None:
+    wanted = "{}.{}".format(*sys.version_info[:2])
+    if PYTHON.exists():
+        has = quiet([str(PYTHON), "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]).stdout.strip()
+        if has == wanted:
+            say(f".venv is there (Python {has})")
+            return
+        shutil.rmtree(VENV)
+    result = quiet([sys.executable, "-m", "venv", str(VENV)])
+    if result.returncode != 0:
+        shutil.rmtree(VENV, ignore_errors=True)
+        raise StepFailedError(
+            "this Python cannot make a virtual environment (on Debian and Ubuntu: "
+            f"apt install python3-venv)\n{result.stdout}{result.stderr}"
+        )
+
+
+def install(stamp: str, arguments: Command) -> None:
+    """pip install, skipped when the lock file and the arguments are those of the last time."""
+    mark = VENV / f".{stamp}"
+    state = hashlib.sha256(LOCK.read_bytes() + "\0".join(arguments).encode()).hexdigest()
+    if mark.exists() and mark.read_text() == state:
+        say(f"already installed: {' '.join(arguments)}")
+        return
+    call([str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check", "--no-input",
+          "--progress-bar", "off", *arguments])  # fmt: skip
+    mark.write_text(state)
+
+
+def install_build_tools() -> None:
+    """What cargo is called by; the rest is installed while it works."""
+    make_venv()
+    install("build-tools", ["--constraint", str(LOCK), *BUILD_PACKAGES])
+
+
+def install_demo_tools() -> None:
+    install("demo-tools", ["--constraint", str(LOCK), *DEMO_PACKAGES])
+
+
+def install_test_tools() -> None:
+    install("test-tools", ["--requirement", str(LOCK)])
+
+
+def begin() -> None:
+    together(install_build_tools, fetch_crates)
+
+
+def wheel(options: Command, tools: Action = lambda: None) -> Action:
+    """Builds a wheel while `tools` installs what else is needed, and installs it."""
+
+    def action() -> None:
+        for old in WHEELS.glob("ciphervec-*.whl"):
+            old.unlink()
+        build = [str(PYTHON), "-m", "maturin", "build", *options, "--locked", "--out", str(WHEELS),
+                 "--interpreter", str(PYTHON)]  # fmt: skip
+        together(lambda: call(build), tools)
+        wheels = list(WHEELS.glob("ciphervec-*.whl"))
+        if len(wheels) != 1 or "-abi3-" not in wheels[0].name:
+            raise StepFailedError(f"expected one abi3 wheel in {WHEELS}, found {[w.name for w in wheels]}")
+        call([str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet",
+              "--no-deps", "--force-reinstall", str(wheels[0])])  # fmt: skip
+        say(f"{wheels[0].name}, {wheels[0].stat().st_size / 1e6:.1f} MB, installed in .venv")
+
+    return action
+
+
+def lock() -> None:
+    install("uv", ["uv"])
+    call([str(PYTHON), "-m", "uv", "pip", "compile", "pyproject.toml", "--all-extras", "--group", "dev",
+          "--universal", "--upgrade", "--python-version", "3.10", "--no-header", "--no-annotate",
+          "--no-emit-index-url", "--no-emit-find-links", "--output-file", str(LOCK)])  # fmt: skip
