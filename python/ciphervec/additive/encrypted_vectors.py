@@ -17,6 +17,7 @@ import ciphervec._native as _native
 
 from ..errors import InvalidInput, WrongKey
 from ..ingest.arrays import vectors as checked_vectors
+from ..ingest.metrics import METRICS
 from .evaluator import Evaluator
 
 LAYOUTS = ("elements", "lanes", "horizontal")
@@ -31,7 +32,7 @@ def as_rows(value: Any, metric: str, what: str) -> Doubles:
         array = np.asarray(value)
         if array.ndim == 1:
             array = array[None, :]
-        if array.ndim == 2 and array.size and metric == "hamming":
+        if array.ndim == 2 and array.size and metric in METRICS and METRICS[metric].bits:
             array = checked_vectors(array, array.shape[1], metric, what=what)
         rows = np.ascontiguousarray(array, dtype=np.float64)
     except (ValueError, TypeError) as error:
@@ -207,7 +208,7 @@ class EncryptedScores:
 
     def _lengths(self, norms: Any, probe_norms: Any) -> tuple[Doubles, Doubles]:
         """The norms that inner products and distances need: those given, or those known here."""
-        if self.metric in ("cosine", "hamming"):
+        if not METRICS[self.metric].sized:
             return _NONE, _NONE
         given = (
             ("norms", norms, self._norms, self._inner.rows),

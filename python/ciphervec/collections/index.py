@@ -1,9 +1,10 @@
 """Index: labels and vectors enter, ranked labels leave: a bare index without documents. Both
 halves, joined in one process.
 
-index = Index(ndim=256, metric="cosine") index.add(keys=[1, 2, 3], vectors=rows)         # `keys` are the
-labels, as in other vector indexes matches = index.search(question, count=10) index.save("rows.cvix")
-# sealed; index.secret_keys.save(...) keeps the key
+    index = Index(ndim=256, metric="cosine")
+    index.add(keys=[1, 2, 3], vectors=rows)  # `keys` are the labels, as in other vector indexes
+    matches = index.search(question, count=10)
+    index.save("rows.cvix")  # sealed; index.secret_keys.save(...) keeps the key
 """
 
 from __future__ import annotations

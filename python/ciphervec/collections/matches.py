@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..ingest.arrays import Id, ScoreArray
-
-METRICS = ("cosine", "ip", "l2", "hamming")
+from ..ingest.metrics import METRICS
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,10 +64,10 @@ def of_raw(metric: str, ids: list[Id], raw: ScoreArray) -> Matches:
     scale the rounding, so neighbours closer than it could stand in the wrong order; they are put in
     the reported one.
     """
-    similar = metric in ("cosine", "ip")
-    if metric == "cosine":
+    kind = METRICS[metric]
+    if kind.directed:
         raw = np.clip(raw, -1, 1)  # a perfect match may decode one rounding step beyond
-    distances, scores = (1.0 - raw, raw) if similar else (raw, -raw)
+    distances, scores = (1.0 - raw, raw) if kind.similar else (raw, -raw)
     if np.any(distances[1:] < distances[:-1]):
         order = np.argsort(distances, kind="stable")
         ids, distances, scores = [ids[i] for i in order], distances[order], scores[order]
@@ -77,4 +76,4 @@ def of_raw(metric: str, ids: list[Id], raw: ScoreArray) -> Matches:
 
 def raw_threshold(metric: str, within: float) -> float:
     """The native threshold that keeps the rows at a distance of at most `within`."""
-    return 1.0 - within if metric in ("cosine", "ip") else within
+    return 1.0 - within if METRICS[metric].similar else within

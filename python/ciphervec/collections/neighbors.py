@@ -15,6 +15,7 @@ import numpy.typing as npt
 from ..errors import InvalidInput
 from ..ingest import arrays
 from ..ingest.arrays import Vectors
+from ..ingest.metrics import METRICS, Metric
 from .index import Index
 from .keys import Keys
 from .matches import Matches
@@ -23,14 +24,9 @@ Distances = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.intp]
 ObjectArray = npt.NDArray[np.object_]
 
-_METRICS = {
-    "cosine": "cosine",
-    "euclidean": "l2",
-    "l2": "l2",
-    "sqeuclidean": "l2",
-    "hamming": "hamming",
-    "ip": "ip",
-}
+# scikit-learn's names for one of ours, of which it takes the root, and for its square.
+_METRICS = {name: name for name in METRICS} | {"euclidean": "l2", "sqeuclidean": "l2"}
+_ROOTS = ("euclidean", "l2")
 _PARAMETERS = ("n_neighbors", "radius", "metric", "mode", "precision", "keys", "scheme", "bits")
 _Self = TypeVar("_Self", bound="EncryptedNearestNeighbors")
 
@@ -164,16 +160,20 @@ class EncryptedNearestNeighbors:
         found = index.search_batch(rows, count, within=within)
         return [_without(matches, label) for matches, label in zip(found, labels, strict=True)]
 
+    @property
+    def _kind(self) -> Metric:
+        return METRICS[_METRICS[self.metric]]
+
     def _within(self, radius: float) -> float:
-        if self.metric in ("euclidean", "l2"):
+        if self.metric in _ROOTS:
             return radius * abs(radius)
-        return radius * self._index().ndim if self.metric == "hamming" else radius
+        return radius * self._index().ndim if self._kind.bits else radius
 
     def _distances(self, matches: Matches) -> Distances:
-        distances = np.maximum(matches.distances.astype(np.float64), 0 if self.metric != "ip" else -np.inf)
-        if self.metric in ("euclidean", "l2"):
+        distances = np.maximum(matches.distances.astype(np.float64), -np.inf if self._kind.below_zero else 0)
+        if self.metric in _ROOTS:
             return np.sqrt(distances)
-        return distances / self._index().ndim if self.metric == "hamming" else distances
+        return distances / self._index().ndim if self._kind.bits else distances
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "index_")

@@ -25,6 +25,7 @@ from .._native import EvaluationKeys, IndexSpec, RecordBatch, SealedSegment, Wri
 from ..errors import DuplicateId, InvalidInput, UnknownId
 from ..ingest import arrays
 from ..ingest.arrays import FloatArray, Id, Vectors
+from ..ingest.metrics import METRICS
 from .keys import Keys, native_for
 from .matches import Matches, of_raw, raw_threshold
 
@@ -361,7 +362,7 @@ class Owner:
     def rescale(self, ids: Sequence[Id], directions: FloatArray) -> FloatArray:
         """Unsealed rows of these ids with the lengths they came with, which `ip` and `l2` keep;
         else unit length."""
-        if self._spec.metric == "hamming":
+        if METRICS[self._spec.metric].bits:
             return directions
         lengths = np.sqrt(np.einsum("ij,ij->i", directions, directions, dtype=np.float64))
         norms = self._catalogue.norms(ids)

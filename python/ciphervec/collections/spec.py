@@ -19,8 +19,8 @@ import ciphervec._native as _native
 from .._native import IndexSpec
 from ..errors import CorruptData, InvalidInput, UnsupportedVersion, WrongKey
 from ..ingest.arrays import count
+from ..ingest.metrics import METRICS
 from .keys import Keys, native_for
-from .matches import METRICS
 from .owner import Owner
 from .store import check_name, corrupt_meta
 

@@ -12,6 +12,7 @@ from ..collections.matches import Matches
 from ..collections.owner import SealedQuery
 from ..errors import CiphervecError, InvalidInput
 from ..ingest.arrays import Id, finite
+from ..ingest.metrics import METRICS
 from .receipts import Receipts
 
 Cloud = Callable[[bytes], bytes]
@@ -57,7 +58,7 @@ class Matcher:
         that the edge could have altered is not opened, since a threshold on scores that somebody
         can shift is a way to read them. Raises InvalidInput.
         """
-        if collection.mode != "sealed-index" or collection.metric not in ("cosine", "hamming"):
+        if collection.mode != "sealed-index" or METRICS[collection.metric].sized:
             raise InvalidInput(
                 "a decrypt service is for collections of mode 'sealed-index' and metric cosine or hamming, whose probes are "
                 f"plain; {collection.name!r} has {collection.mode!r} and {collection.metric!r}."

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import DuplicateId, InvalidInput
+from .metrics import METRICS
 
 Id: TypeAlias = str | int
 FloatArray: TypeAlias = npt.NDArray[np.float32]
@@ -42,7 +43,7 @@ def vectors(value: Vectors, dimension: int, metric: str, *, what: str = "embeddi
         raise InvalidInput(
             f"{what} must have shape (n, {dimension}), got {_shape(array)}. Pass one row per vector."
         )
-    if metric == "hamming":
+    if METRICS[metric].bits:
         return _bits(array, dimension, what)
     if array.shape[1] != dimension:
         raise InvalidInput(
@@ -91,12 +92,12 @@ def _floats(array: npt.NDArray[Any], metric: str, what: str) -> FloatArray:
         value = array[row, column]
         reason = "beyond float32's range" if np.isfinite(value) else "not a finite number"
         raise InvalidInput(f"{what}[{row}, {column}] is {value}, {reason}. Remove or repair that row.")
-    if metric == "cosine":
+    if METRICS[metric].directed:
         nonzero = (rows != 0).any(axis=1)
         if not nonzero.all():
             row = int(np.argmin(nonzero))
             raise InvalidInput(
-                f"{what}[{row}] is the zero vector, which has no direction for metric='cosine'. "
+                f"{what}[{row}] is the zero vector, which has no direction for metric={metric!r}. "
                 "Remove it, or use metric='l2' or 'ip'."
             )
     return rows
