@@ -18,8 +18,8 @@ CONTEXT_SETTINGS = {"allow_extra_args": True, "ignore_unknown_options": True, "h
 
 @command
 def serve(context: typer.Context) -> None:
-    """Serve encrypted collections over HTTP; the server holds no key. See `ciphervec serve
-    --help`."""
+    """Serve encrypted collections over HTTP; the server holds no key. See
+    `ciphervec serve --help`."""
     _run("serve", context.args)
 
 

@@ -1,4 +1,5 @@
-"""Metrics: a metric's name enters; what its vectors are and how its scores read leaves. Either side.
+"""Metrics: a metric's name enters; what its vectors are and how its scores read leaves. Either
+side.
 
 A new metric is a row here: whatever treats metrics differently asks for one of these properties.
 """
@@ -23,7 +24,8 @@ class Metric:
 
     @property
     def directed(self) -> bool:
-        """Whether nothing but the direction counts: a zero vector has none, and scores are cosines."""
+        """Whether nothing but the direction counts: a zero vector has none, and scores are
+        cosines."""
         return self.similar and not self.sized
 
     @property
