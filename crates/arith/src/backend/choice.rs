@@ -38,7 +38,7 @@ macro_rules! define {
                     Backend::Portable => true,
                     $(
                         #[cfg(target_arch = $arch)]
-                        Backend::$variant => crate::backend::$family::$name::is_available(),
+                        Backend::$variant => super::$family::$name::is_available(),
                     )*
                     // Rows whose family this target lacks.
                     #[allow(unreachable_patterns)]

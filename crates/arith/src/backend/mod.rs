@@ -3,11 +3,12 @@
 //! `table.rs` lists the back-ends, `dispatch.rs` the operations. A back-end is a folder with a
 //! module for each kind of operation, as in `portable`; what it has no kernel for it re-exports
 //! from another. `shared` has the shapes that vector kernels of any width are written in,
-//! `operands` what kernels read.
+//! `montgomery_products` the one that plain kernels have too, and `operands` what kernels read.
 
 pub mod buffer;
 mod choice;
 pub(crate) mod dispatch;
+pub(crate) mod montgomery_products;
 pub(crate) mod operands;
 mod pages;
 pub(crate) mod portable;

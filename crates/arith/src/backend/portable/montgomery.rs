@@ -127,4 +127,4 @@ fn keep(limbs: &mut Limbs, chosen: u64) {
     limbs[0] = chosen;
 }
 
-crate::backend::shared::montgomery::montgomery_products!();
+crate::backend::montgomery_products::montgomery_products!();

@@ -4,7 +4,6 @@
 pub(crate) mod convert;
 pub(crate) mod fma_limbs;
 pub(crate) mod matmul;
-pub(crate) mod montgomery;
 pub(crate) mod ntt;
 pub(crate) mod pcmm;
 pub(crate) mod poly;

@@ -53,4 +53,4 @@ fn merge(chosen: Words, mask: Words, x: Words) -> Words {
 }
 
 crate::backend::shared::fma_limbs::fma_limbs!("avx2,fma");
-crate::backend::shared::montgomery::montgomery_products!(#[target_feature(enable = "avx2,fma")]);
+crate::backend::montgomery_products::montgomery_products!(#[target_feature(enable = "avx2,fma")]);

@@ -152,6 +152,6 @@ fn keep(limbs: &mut Limbs, chosen: __m512i) {
     store(limbs, chosen);
 }
 
-crate::backend::shared::montgomery::montgomery_products!(
+crate::backend::montgomery_products::montgomery_products!(
     #[target_feature(enable = "avx512f,avx512ifma")]
 );

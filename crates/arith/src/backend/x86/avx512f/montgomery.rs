@@ -50,4 +50,4 @@ fn merge(chosen: Words, mask: __mmask8, x: Words) -> Words {
 }
 
 crate::backend::shared::fma_limbs::fma_limbs!("avx512f");
-crate::backend::shared::montgomery::montgomery_products!(#[target_feature(enable = "avx512f")]);
+crate::backend::montgomery_products::montgomery_products!(#[target_feature(enable = "avx512f")]);
