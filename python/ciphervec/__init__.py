@@ -95,20 +95,22 @@ _NAMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    found: Any
-    if name in _NAMES:
-        found = getattr(importlib.import_module(f"{__name__}.{_NAMES[name]}"), name)
-    elif name in _MODULES:
-        found = importlib.import_module(f"{__name__}.{_MODULES[name]}")
-    elif name in _moved.MOVED:
-        new = f"{__name__}.{_moved.MOVED[name]}"
-        _moved.warn(f"{__name__}.{name}", new, 2)
-        return importlib.import_module(new)
-    else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = found
-    return found
+if not TYPE_CHECKING:  # to whom every name would be there
+
+    def __getattr__(name: str) -> Any:
+        found: Any
+        if name in _NAMES:
+            found = getattr(importlib.import_module(f"{__name__}.{_NAMES[name]}"), name)
+        elif name in _MODULES:
+            found = importlib.import_module(f"{__name__}.{_MODULES[name]}")
+        elif name in _moved.MOVED:
+            new = f"{__name__}.{_moved.MOVED[name]}"
+            _moved.warn(f"{__name__}.{name}", new, 2)
+            return importlib.import_module(new)
+        else:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> list[str]:
