@@ -1,4 +1,5 @@
-//! A response of an index under an additively homomorphic scheme, as its owner reads it: any bytes enter, nothing but a finding leaves.
+//! A response of an index under an additively homomorphic scheme, as its owner reads it: any bytes
+//! enter, nothing but a finding leaves.
 #![no_main]
 
 use ciphervec_fuzz::{ELGAMAL_INDEX, edited};

@@ -1,4 +1,5 @@
-//! A segment of an index under an additively homomorphic scheme, as a server reads it: any bytes enter, nothing but a finding leaves.
+//! A segment of an index under an additively homomorphic scheme, as a server reads it: any bytes
+//! enter, nothing but a finding leaves.
 #![no_main]
 
 use ciphervec_fuzz::{ELGAMAL_INDEX, edited};

@@ -1,4 +1,5 @@
-//! A query of mode `sealed-index`, as a server reads it: any bytes enter, nothing but a finding leaves.
+//! A query of mode `sealed-index`, as a server reads it: any bytes enter, nothing but a finding
+//! leaves.
 #![no_main]
 
 use ciphervec_fuzz::{SEALED_INDEX, edited};

@@ -1,4 +1,5 @@
-//! A response of mode `sealed-index`, as its owner reads it: any bytes enter, nothing but a finding leaves.
+//! A response of mode `sealed-index`, as its owner reads it: any bytes enter, nothing but a finding
+//! leaves.
 #![no_main]
 
 use ciphervec_fuzz::{SEALED_INDEX, edited};

@@ -1,4 +1,5 @@
-//! ElGamal embeddings with shared noise, read and compared: any bytes enter, nothing but a finding leaves.
+//! ElGamal embeddings with shared noise, read and compared: any bytes enter, nothing but a finding
+//! leaves.
 #![no_main]
 
 use ciphervec_fuzz::{ELGAMAL, edited};

@@ -1,4 +1,5 @@
-//! A table of ciphertexts of the same schemes, read and decrypted: any bytes enter, nothing but a finding leaves.
+//! A table of ciphertexts of the same schemes, read and decrypted: any bytes enter, nothing but a
+//! finding leaves.
 #![no_main]
 
 use ciphervec_fuzz::{FACTORING, edited};

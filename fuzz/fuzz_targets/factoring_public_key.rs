@@ -1,4 +1,5 @@
-//! A public key of Paillier, Damgård–Jurik or Okamoto–Uchiyama: any bytes enter, nothing but a finding leaves.
+//! A public key of Paillier, Damgård–Jurik or Okamoto–Uchiyama: any bytes enter, nothing but a
+//! finding leaves.
 #![no_main]
 
 use ciphervec_fuzz::{FACTORING, edited};

@@ -1,4 +1,5 @@
-//! A secret key of the same schemes, as a key file holds it: any bytes enter, nothing but a finding leaves.
+//! A secret key of the same schemes, as a key file holds it: any bytes enter, nothing but a finding
+//! leaves.
 #![no_main]
 
 use ciphervec_fuzz::{FACTORING, edited};

@@ -1,4 +1,5 @@
-//! The owner of encrypted pairs, as a key file holds it: any bytes enter, nothing but a finding leaves.
+//! The owner of encrypted pairs, as a key file holds it: any bytes enter, nothing but a finding
+//! leaves.
 #![no_main]
 
 use ciphervec_fuzz::{PAIRS, edited};

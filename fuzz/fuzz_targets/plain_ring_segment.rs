@@ -1,4 +1,5 @@
-//! A segment of mode `sealed-query`, as a server reads it: any bytes enter, nothing but a finding leaves.
+//! A segment of mode `sealed-query`, as a server reads it: any bytes enter, nothing but a finding
+//! leaves.
 #![no_main]
 
 use ciphervec_fuzz::{SEALED_QUERY, edited};

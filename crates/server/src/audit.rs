@@ -1,4 +1,4 @@
-//! Who did what enters; one JSON line leaves. The server's side. Never a token, never a body.
+//! Audit log: who did what enters; one JSON line leaves, never a token or a body. Server side.
 
 use serde::Serialize;
 use std::fs::File;

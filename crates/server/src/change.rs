@@ -1,10 +1,11 @@
-//! The bytes of a change frame enter in pieces of any size; a checked change leaves. The server's side, pure: no I/O.
+//! Change frame: its bytes enter in pieces of any size, a checked change leaves. Server side.
 //!
-//! `CVCHANGE | version u32 | JSON length u32 | JSON | blobs back to back`. Every length is compared with what the body may hold
-//! before anything is allocated for it, and memory grows with the bytes that came, not with those that were promised.
+//! `CVCHANGE | version u32 | JSON length u32 | JSON | blobs back to back`. Every length is compared
+//! with what the body may hold before anything is allocated for it, and memory grows with the bytes
+//! that came, not with those that were promised.
 
 use crate::hex;
-use crate::lists::{Few, Object, RowLists};
+use crate::json_limits::{Few, Object, RowLists};
 use ciphervec::store::{Change, NewSegment, SegmentId};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
@@ -187,7 +188,8 @@ impl Frame {
         self.uploads().fold(0, |sum, upload| sum.saturating_add(upload.length))
     }
 
-    /// The change, with what `read` returns for every upload; its length and BLAKE3 are compared with those the frame names.
+    /// The change, with what `read` returns for every upload; its length and BLAKE3 are compared
+    /// with those the frame names.
     ///
     /// # Errors
     /// Those of `read`; [`ChangeError::Content`] where an upload is not what the frame names.
@@ -434,7 +436,8 @@ impl Decoder {
     }
 }
 
-/// Appends to a buffer that will hold `length` bytes, without reserving more than about twice what came.
+/// Appends to a buffer that will hold `length` bytes, without reserving more than about twice what
+/// came.
 fn append(buffer: &mut Vec<u8>, bytes: &[u8], length: usize) {
     let free = buffer.capacity() - buffer.len();
     if free < bytes.len() {
@@ -445,5 +448,4 @@ fn append(buffer: &mut Vec<u8>, bytes: &[u8], length: usize) {
 }
 
 #[cfg(test)]
-#[path = "change_tests.rs"]
 mod tests;

@@ -1,8 +1,8 @@
-//! A command line enters; a running server, or a changed token file, and an exit code leave. The server's side.
+//! Command line: words enter; a server, or a new token file, and an exit code leave. Server side.
 
+use crate::auth::tokens::{self, TokenEntry, TokenRequest, Verb};
 use crate::config::{ServeOptions, TOKENS, data_folder, duration};
 use crate::serve;
-use crate::tokens::{self, TokenEntry, TokenRequest, Verb};
 use clap::{Args, Parser, Subcommand};
 use jiff::{SignedDuration, Timestamp};
 use std::ffi::OsString;
@@ -129,8 +129,8 @@ fn lifetime(text: &str) -> Result<Lifetime, String> {
     SignedDuration::try_from(duration).map(Lifetime::For).map_err(|error| error.to_string())
 }
 
-/// Runs a command line, the program's name first, and returns its exit code: 0, 2 for a wrong command line, 1 for what
-/// went wrong.
+/// Runs a command line, the program's name first, and returns its exit code: 0, 2 for a wrong
+/// command line, 1 for what went wrong.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let command = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli.command,

@@ -1,4 +1,4 @@
-//! Words of the operator enter; checked options leave. The server's side.
+//! Options: the operator's words enter, checked options leave. Server side.
 
 use clap::{Args, ValueEnum};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -17,8 +17,8 @@ pub enum LogFormat {
 /// What `serve` is told.
 #[derive(Args, Clone, Debug)]
 pub struct ServeOptions {
-    /// Where the collections are: a folder, or a bucket with an optional prefix as s3://bucket/prefix. Credentials of a
-    /// bucket come from the usual AWS_* variables.
+    /// Where the collections are: a folder, or a bucket with an optional prefix as
+    /// s3://bucket/prefix. Credentials of a bucket come from the usual AWS_* variables.
     #[arg(long, env = "CIPHERVEC_DATA", value_name = "DIR|s3://…")]
     pub data: String,
     /// Address and port. Port 0 takes a free one. Off loopback TLS and a token are needed.
@@ -63,7 +63,8 @@ pub struct ServeOptions {
     /// How long a sender may pause within a request.
     #[arg(long, env = "CIPHERVEC_PATIENCE", default_value = "15s", value_parser = duration)]
     pub patience: Duration,
-    /// Folder for unfinished uploads. Left out: .uploads in a data folder, or the system's temporary folder.
+    /// Folder for unfinished uploads. Left out: .uploads in a data folder, or the system's
+    /// temporary folder.
     #[arg(long, env = "CIPHERVEC_SPOOL", value_name = "DIR")]
     pub spool: Option<PathBuf>,
     /// Where audit lines are appended, as JSON. Left out: they go to the log.

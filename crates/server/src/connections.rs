@@ -1,4 +1,4 @@
-//! Connections enter; as many as agreed are served. The server's side.
+//! Connection limit: connections enter, as many as agreed are served. Server side.
 
 use crate::metrics::{Counting, Metrics};
 use axum_server::accept::Accept;
@@ -53,7 +53,8 @@ impl<S> Accept<TcpStream, S> for Admission {
     }
 }
 
-/// A connection that counts as one for as long as it is open, and that is not open for longer than its peer reads.
+/// A connection that counts as one for as long as it is open, and that is not open for longer than
+/// its peer reads.
 pub struct Admitted {
     stream: TcpStream,
     /// When to give up on a peer that takes no bytes.

@@ -1,4 +1,4 @@
-//! Lower-case hex digits enter, bytes leave, and back. The server's side.
+//! Hex: lower-case digits enter, bytes leave, and back. Server side.
 
 /// Bytes of exactly `2 * N` lower-case hex digits.
 pub fn parse<const N: usize>(text: &str) -> Option<[u8; N]> {

@@ -1,4 +1,4 @@
-//! A command line enters, an exit code leaves: the program `ciphervec-server`. The server's side.
+//! Program `ciphervec-server`: a command line enters, an exit code leaves. Server side.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

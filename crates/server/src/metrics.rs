@@ -1,4 +1,4 @@
-//! What happened enters; Prometheus text leaves. The server's side.
+//! Metrics: what happened enters, Prometheus text leaves. Server side.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;

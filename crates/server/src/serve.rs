@@ -1,9 +1,9 @@
-//! Options enter; a server that listens until it is told to stop leaves. The server's side.
+//! Listener: options enter; a server that answers until it is told to stop leaves. Server side.
 
-use crate::app::{self, App};
+use crate::auth::tokens;
 use crate::config::{LogFormat, ServeOptions};
 use crate::connections::Admission;
-use crate::tokens;
+use crate::http::{self, App};
 use axum_server::Handle;
 use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use hyper_util::rt::TokioTimer;
@@ -130,7 +130,7 @@ async fn run(
     #[cfg(unix)]
     let reloading = tokio::spawn(reload(app.clone(), tls.clone(), options.clone()));
     let admission = Admission::new(options.connections, app.metrics.clone());
-    let router = app::router(&app).into_make_service();
+    let router = http::router(&app).into_make_service();
     let mut server =
         axum_server::from_tcp(listener).map_err(|error| error.to_string())?.handle(handle);
     server
@@ -172,7 +172,8 @@ async fn announce(app: Arc<App>, handle: Handle<SocketAddr>, scheme: &str) {
     let _ = writeln!(std::io::stderr(), "listening on {scheme}://{address}");
 }
 
-/// Waits for the signal to stop, lets requests in flight end, and gives up on them when a second one comes.
+/// Waits for the signal to stop, lets requests in flight end, and gives up on them when a second
+/// one comes.
 async fn stop(app: Arc<App>, handle: Handle<SocketAddr>, drain: Duration) {
     signalled().await;
     tracing::info!(seconds = drain.as_secs(), "stopping: requests in flight may end");

@@ -2,7 +2,7 @@
 
 use crate::support::http::{Site, documented, edit_token, make_token};
 use axum::body::Body;
-use ciphervec_server::tokens::{self, Verb};
+use ciphervec_server::auth::tokens::{self, Verb};
 use std::collections::BTreeMap;
 
 /// Who may use an endpoint. A new endpoint without a row here fails the test.

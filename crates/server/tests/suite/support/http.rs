@@ -9,9 +9,9 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use ciphervec::store::Change;
-use ciphervec_server::app::{self, App};
+use ciphervec_server::auth::tokens::{self, NewToken, TokenRequest, Verb};
 use ciphervec_server::config::ServeOptions;
-use ciphervec_server::tokens::{self, NewToken, TokenRequest, Verb};
+use ciphervec_server::http::{self, App};
 use clap::{Args, Command, FromArgMatches};
 use http_body_util::BodyExt;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ impl Site {
 
     pub fn on(folder: tempfile::TempDir, extra: &[&str]) -> Self {
         let app = App::open(&options(&folder.path().join("db"), extra)).unwrap();
-        Site { folder, router: app::router(&app), app }
+        Site { folder, router: http::router(&app), app }
     }
 
     pub fn data(&self) -> PathBuf {
@@ -156,7 +156,7 @@ pub fn edit_token(tokens_file: &Path, id: &str, field: &str, value: &str) {
 /// Every endpoint of the OpenAPI document: `(method, path)`.
 pub fn documented() -> Vec<(String, String)> {
     let document: serde_json::Value =
-        serde_json::from_str(&ciphervec_server::openapi::json()).unwrap();
+        serde_json::from_str(&ciphervec_server::http::openapi_json()).unwrap();
     let paths = document["paths"].as_object().unwrap().iter();
     let endpoints = paths.flat_map(|(path, item)| {
         let methods = item.as_object().unwrap().keys().filter(|key| *key != "parameters");

@@ -1,0 +1,74 @@
+//! Access rule: an endpoint's need and a token's entry enter, yes or no leaves. Server side.
+
+use super::tokens::{TokenEntry, Verb};
+use std::sync::Arc;
+
+/// What an endpoint needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Nothing.
+    Public,
+    /// Any valid token; the handler shows what that one may see.
+    Token,
+    /// The verb metrics, or admin everywhere.
+    Metrics,
+    /// One of these verbs on the collection in the path.
+    Collection(&'static [Verb]),
+}
+
+impl Access {
+    /// The verb that an audit line names.
+    pub fn verb(self) -> &'static str {
+        match self {
+            Access::Public | Access::Token => "-",
+            Access::Metrics => Verb::Metrics.as_str(),
+            Access::Collection(verbs) => verbs.first().map_or("-", |verb| verb.as_str()),
+        }
+    }
+}
+
+/// Who sent a request; without a token file anyone, who may do everything.
+#[derive(Clone)]
+pub struct Principal(Option<Arc<TokenEntry>>);
+
+impl Principal {
+    /// Whoever that token was made for.
+    pub fn of(entry: Arc<TokenEntry>) -> Self {
+        Principal(Some(entry))
+    }
+
+    /// Anyone.
+    pub fn anyone() -> Self {
+        Principal(None)
+    }
+
+    /// The entry of the token, where one is asked for.
+    pub fn token(&self) -> Option<&TokenEntry> {
+        self.0.as_deref()
+    }
+
+    /// The token's id; `-` where none is asked for.
+    pub fn id(&self) -> &str {
+        self.token().map_or("-", |entry| &entry.id)
+    }
+
+    /// Whether it may do `verb` on that collection.
+    pub fn allows(&self, verb: Verb, collection: &str) -> bool {
+        self.token().is_none_or(|entry| entry.allows(verb, collection))
+    }
+
+    /// Whether it may do anything at all with that collection.
+    pub fn knows(&self, collection: &str) -> bool {
+        let verbs = [Verb::Read, Verb::Query, Verb::Write, Verb::Admin];
+        verbs.iter().any(|&verb| self.allows(verb, collection))
+    }
+
+    /// Whether it may use an endpoint that needs `access` on that collection.
+    pub fn meets(&self, access: Access, collection: &str) -> bool {
+        match access {
+            Access::Public | Access::Token => true,
+            Access::Metrics => self.token().is_none_or(TokenEntry::allows_metrics),
+            Access::Collection(verbs) => verbs.iter().any(|&verb| self.allows(verb, collection)),
+        }
+    }
+}

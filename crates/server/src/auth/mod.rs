@@ -1,0 +1,9 @@
+//! Authorisation: a bearer token enters, who sent it and what that one may do leaves. Server side;
+//! knows no HTTP.
+
+mod access;
+mod in_flight;
+pub mod tokens;
+
+pub use access::{Access, Principal};
+pub use in_flight::{InFlight, InFlightGuard};

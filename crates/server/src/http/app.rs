@@ -1,0 +1,166 @@
+//! Server state: options enter, what all requests share leaves. Server side.
+
+use super::body::{Buffers, Incoming};
+use super::problem::Problem;
+use crate::audit::Audit;
+use crate::auth::InFlight;
+use crate::auth::tokens::TokenFile;
+use crate::config::ServeOptions;
+use crate::metrics::Metrics;
+use crate::storage::{
+    Collection, Database, DatabaseError, DatabaseOptions, UploadLimits, Uploads, valid_name,
+};
+use axum::extract::Request;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+
+/// Storage operations at once, queries not among them.
+const OPERATIONS: usize = 64;
+
+/// What one request may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes of a body.
+    pub max_body: u64,
+    /// Bytes of an upload, and of those that one commit names.
+    pub max_upload: u64,
+    /// Requests in flight of one token.
+    pub per_token: usize,
+    /// How long a sender may pause.
+    pub patience: Duration,
+}
+
+/// Everything that requests share.
+pub struct App {
+    /// The collections.
+    pub database: Arc<Database>,
+    /// What a request may take.
+    pub limits: Limits,
+    /// The tokens; none where everyone may do everything.
+    pub tokens: Option<TokenFile>,
+    /// Requests in flight of each token.
+    pub in_flight: Arc<InFlight>,
+    /// Who did what.
+    pub audit: Audit,
+    /// What happened.
+    pub metrics: Arc<Metrics>,
+    /// Unfinished uploads.
+    pub uploads: Arc<Uploads>,
+    /// Memory for bodies.
+    pub buffers: Buffers,
+    operations: Arc<Semaphore>,
+    draining: AtomicBool,
+}
+
+impl App {
+    /// Opens everything that the options name.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub fn open(options: &ServeOptions) -> Result<Arc<Self>, String> {
+        let metrics = Arc::new(Metrics::new());
+        let tokens = match options.token_file() {
+            None => None,
+            Some(path) => Some(TokenFile::open(&path).map_err(|error| error.to_string())?),
+        };
+        let audit = Audit::open(options.audit.as_deref())
+            .map_err(|error| format!("cannot open the audit file: {error}; check --audit"))?;
+        let database = Database::open(&DatabaseOptions {
+            url: options.data.clone(),
+            memory_budget: options.memory_budget,
+            threads: options.threads,
+            queue: options.queue,
+        })
+        .map_err(|error| error.to_string())?;
+        let upload_limits = UploadLimits {
+            largest: options.max_upload,
+            quota: options.upload_quota,
+            lifetime: options.upload_lifetime,
+        };
+        let spool = options.spool_folder();
+        let uploads = Uploads::open(&spool, upload_limits, metrics.clone()).map_err(|error| {
+            format!(
+                "cannot use {} for uploads: {error}; name another folder with --spool",
+                spool.display()
+            )
+        })?;
+        // Room for one commit of uploads and for the bodies of a few other requests.
+        let room = options.max_upload.saturating_add(options.max_body.saturating_mul(8));
+        Ok(Arc::new(App {
+            database,
+            limits: Limits {
+                max_body: options.max_body,
+                max_upload: options.max_upload,
+                per_token: options.per_token,
+                patience: options.patience,
+            },
+            tokens,
+            in_flight: Arc::default(),
+            audit,
+            uploads: Arc::new(uploads),
+            buffers: Buffers::new(room, metrics.clone()),
+            metrics,
+            operations: Arc::new(Semaphore::new(OPERATIONS)),
+            draining: AtomicBool::new(false),
+        }))
+    }
+
+    /// From now on nothing new should be sent here.
+    pub fn drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether requests should be sent here.
+    pub fn ready(&self) -> bool {
+        !self.draining.load(Ordering::Relaxed) && self.database.ready()
+    }
+
+    /// The body of a request, within the limits of all.
+    ///
+    /// # Errors
+    /// 413 if it says that it is larger.
+    pub fn incoming(&self, request: Request) -> Result<Incoming, Problem> {
+        let Limits { max_body, patience, .. } = self.limits;
+        Incoming::new(request, max_body, patience, self.metrics.clone())
+    }
+
+    /// Runs what reads or writes files, away from the threads that serve connections.
+    ///
+    /// # Errors
+    /// Those of `work`; 503 if too much of it is under way.
+    pub async fn blocking<T: Send + 'static, E: Into<Problem> + Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, E> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let Ok(permit) = self.operations.clone().try_acquire_owned() else {
+            self.metrics.reject("operations");
+            return Err(Problem::busy("too many operations are under way", Duration::from_secs(1)));
+        };
+        let done = tokio::task::spawn_blocking(move || {
+            // It goes on, and is counted, even if whoever waits for it leaves.
+            let _permit = permit;
+            work()
+        });
+        match done.await {
+            Ok(outcome) => outcome.map_err(Into::into),
+            Err(error) => {
+                tracing::error!(%error, "a storage operation panicked");
+                Err(Problem::internal())
+            }
+        }
+    }
+
+    /// The collection of that name.
+    ///
+    /// # Errors
+    /// 404, and those of opening it.
+    pub async fn collection(&self, name: &str) -> Result<Arc<Collection>, Problem> {
+        if !valid_name(name) {
+            return Err(Problem::not_found());
+        }
+        let (database, name) = (self.database.clone(), name.to_owned());
+        self.blocking::<_, DatabaseError>(move || database.get(&name)).await
+    }
+}

@@ -1,0 +1,106 @@
+//! Endpoint table: a row says who answers, what a token needs, what audit calls it. Server side.
+//!
+//! The handler's own `#[utoipa::path]` has method and path. The router, the OpenAPI document and
+//! the authorisation tests are made from the rows: a new endpoint is a handler and a row.
+
+use super::app::App;
+use super::handlers::{blobs, collections, commits, query, service, upkeep, uploads};
+use crate::auth::Access;
+use crate::auth::tokens::Verb;
+use axum::routing::{MethodFilter, MethodRouter, on};
+use std::sync::Arc;
+use utoipa::OpenApi;
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::{OpenApi as Document, PathItem};
+
+const READ: Access = Access::Collection(&[Verb::Read]);
+const READ_OR_QUERY: Access = Access::Collection(&[Verb::Read, Verb::Query]);
+const QUERY: Access = Access::Collection(&[Verb::Query]);
+const WRITE: Access = Access::Collection(&[Verb::Write]);
+const ADMIN: Access = Access::Collection(&[Verb::Admin]);
+
+/// One endpoint.
+pub struct Endpoint {
+    /// The path, parameters in braces.
+    pub path: String,
+    /// What a token must allow.
+    pub access: Access,
+    /// What it does, for audit lines.
+    pub action: &'static str,
+    /// The handler.
+    pub handler: MethodRouter<Arc<App>>,
+    /// Its operation and the schemas that this names, nothing else.
+    pub document: Document,
+}
+
+impl Endpoint {
+    fn new(
+        access: Access,
+        action: &'static str,
+        mut document: Document,
+        route: impl FnOnce(MethodFilter) -> MethodRouter<Arc<App>>,
+    ) -> Self {
+        let described = document.paths.paths.iter_mut().next();
+        let described = described.and_then(|(path, item)| {
+            let (method, _) = operation(item)?;
+            Some((method, path.clone()))
+        });
+        // The derived document of one handler has its one path; the router refuses an empty one.
+        let (method, path) = described.unwrap_or((MethodFilter::GET, String::new()));
+        Endpoint { path, access, action, handler: route(method), document }
+    }
+}
+
+/// The one operation of a path that was described for one handler.
+pub fn operation(item: &mut PathItem) -> Option<(MethodFilter, &mut Operation)> {
+    let operations = [
+        (MethodFilter::GET, &mut item.get),
+        (MethodFilter::PUT, &mut item.put),
+        (MethodFilter::POST, &mut item.post),
+        (MethodFilter::PATCH, &mut item.patch),
+        (MethodFilter::DELETE, &mut item.delete),
+    ];
+    operations.into_iter().find_map(|(method, one)| Some((method, one.as_mut()?)))
+}
+
+macro_rules! table {
+    ($($($handler:ident)::+ => $access:expr, $action:literal;)*) => {
+        vec![$({
+            #[derive(OpenApi)]
+            #[openapi(paths($($handler)::+))]
+            struct One;
+
+            Endpoint::new($access, $action, One::openapi(), |method| on(method, $($handler)::+))
+        }),*]
+    };
+}
+
+/// Every endpoint.
+pub fn endpoints() -> Vec<Endpoint> {
+    table! {
+        service::health => Access::Public, "health";
+        service::ready => Access::Public, "ready";
+        service::metrics => Access::Metrics, "metrics";
+        service::document => Access::Public, "document";
+        service::about => Access::Public, "about";
+        collections::list => Access::Token, "list";
+        collections::create => ADMIN, "create";
+        collections::describe => READ_OR_QUERY, "describe";
+        collections::remove => ADMIN, "drop";
+        commits::commit => WRITE, "commit";
+        query::query => QUERY, "query";
+        blobs::attachment => READ, "attachment";
+        blobs::segment => READ, "blob";
+        uploads::create => WRITE, "upload";
+        uploads::progress => WRITE, "upload-progress";
+        uploads::append => WRITE, "upload-piece";
+        uploads::remove => WRITE, "upload-delete";
+        upkeep::compact => ADMIN, "compact";
+        upkeep::purge => WRITE, "purge";
+        upkeep::verify => ADMIN, "verify";
+        upkeep::list => ADMIN, "snapshots";
+        upkeep::take => ADMIN, "snapshot";
+        upkeep::drop_snapshot => ADMIN, "snapshot-drop";
+        upkeep::restore => ADMIN, "restore";
+    }
+}

@@ -1,0 +1,164 @@
+//! Authorisation gate: requests enter; those whose token allows them go on. Server side.
+//!
+//! Every endpoint names what it needs in one table, and this middleware stands before each of them:
+//! a handler cannot forget it.
+
+use super::app::App;
+use super::body::{self, Meter};
+use super::host_check;
+use super::middleware::RequestId;
+use super::problem::Problem;
+use crate::audit::Line;
+use crate::auth::tokens::Lookup;
+use crate::auth::{Access, InFlightGuard, Principal};
+use crate::metrics::Counting;
+use axum::extract::{FromRequestParts, RawPathParams, Request, State};
+use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What an audit line says instead of a status where the client left before its answer.
+const LEFT: u16 = 499;
+
+/// What stands before one endpoint.
+#[derive(Clone)]
+pub struct Gate {
+    /// The server.
+    pub app: Arc<App>,
+    /// What the endpoint needs.
+    pub access: Access,
+    /// What it does, for audit lines.
+    pub action: &'static str,
+}
+
+/// Lets a request through, or answers it.
+pub async fn check(State(gate): State<Gate>, request: Request, next: Next) -> Response {
+    let _counting = Counting::new(&gate.app.metrics.in_flight);
+    if gate.access == Access::Public {
+        return next.run(request).await;
+    }
+    let (mut parts, body) = request.into_parts();
+    let params = RawPathParams::from_request_parts(&mut parts, &()).await;
+    let collection = match &params {
+        Err(_) => None,
+        Ok(params) => {
+            params.iter().find(|(key, _)| *key == "name").map(|(_, value)| value.to_owned())
+        }
+    };
+    let collection = collection.unwrap_or_default();
+    let id = parts.extensions.get::<RequestId>().cloned().unwrap_or_default();
+    let meter = parts.extensions.get::<Arc<Meter>>().cloned().unwrap_or_default();
+    let principal = gate.principal(&parts);
+    let mut record = Record {
+        gate: gate.clone(),
+        id,
+        token: principal.as_ref().map_or("-", Principal::id).to_owned(),
+        collection: collection.clone(),
+        meter,
+        outcome: "left",
+        status: LEFT,
+        sent: 0,
+    };
+    let admitted = principal.and_then(|principal| {
+        if params.is_err() || !principal.meets(gate.access, &collection) {
+            return Err(Problem::not_found());
+        }
+        Ok((gate.enter(&principal)?, principal))
+    });
+    let (response, denied) = match admitted {
+        Ok((_guard, principal)) => {
+            parts.extensions.insert(principal);
+            (next.run(Request::from_parts(parts, body)).await, false)
+        }
+        Err(problem) => {
+            // Strangers get to send less than those who will be back in a second.
+            let known = problem.status() == StatusCode::TOO_MANY_REQUESTS;
+            let limit = if known { gate.app.limits.max_body } else { 64 << 10 };
+            body::drain(body, limit, Duration::from_secs(5)).await;
+            (problem.into_response(), true)
+        }
+    };
+    let status = response.status();
+    let failed = status.is_client_error() || status.is_server_error();
+    record.outcome = match (denied, failed) {
+        (true, _) => "denied",
+        (false, true) => "failed",
+        (false, false) => "allowed",
+    };
+    record.status = status.as_u16();
+    record.sent = body::sent(&response);
+    response
+}
+
+/// What an audit line will say; it is written when this is dropped, also when the client leaves
+/// before its answer.
+struct Record {
+    gate: Gate,
+    id: RequestId,
+    token: String,
+    collection: String,
+    meter: Arc<Meter>,
+    outcome: &'static str,
+    status: u16,
+    sent: u64,
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        self.gate.app.audit.write(&Line {
+            time: jiff::Timestamp::now(),
+            request: self.id.as_str(),
+            token: &self.token,
+            verb: self.gate.access.verb(),
+            action: self.gate.action,
+            collection: &self.collection,
+            outcome: self.outcome,
+            status: self.status,
+            received: self.meter.received(),
+            sent: self.sent,
+        });
+    }
+}
+
+impl Gate {
+    fn principal(&self, parts: &Parts) -> Result<Principal, Problem> {
+        let Some(tokens) = &self.app.tokens else {
+            host_check::check(parts)?;
+            return Ok(Principal::anyone());
+        };
+        let mut values = parts.headers.get_all(header::AUTHORIZATION).iter();
+        let presented = match (values.next(), values.next()) {
+            (Some(value), None) => value.to_str().ok().and_then(bearer),
+            _ => None,
+        };
+        match tokens.find(presented.unwrap_or_default()) {
+            Lookup::Known(entry) => Ok(Principal::of(entry)),
+            Lookup::Unknown => Err(Problem::unauthorized()),
+            Lookup::Unreadable => {
+                Err(Problem::busy("the token file cannot be read", Duration::from_secs(5)))
+            }
+        }
+    }
+
+    fn enter(&self, principal: &Principal) -> Result<Option<InFlightGuard>, Problem> {
+        let Some(entry) = principal.token() else { return Ok(None) };
+        let limit = self.app.limits.per_token;
+        let guard = self.app.in_flight.enter(&entry.id, limit);
+        guard.map(Some).ok_or_else(|| {
+            self.app.metrics.reject("token");
+            let says = format!("this token has {limit} requests in flight already");
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-many-requests", says)
+                .hint("wait for answers, or use another token for the other half of the work")
+                .retry_after(Duration::from_secs(1))
+        })
+    }
+}
+
+/// The token of `Bearer <token>`.
+fn bearer(value: &str) -> Option<&str> {
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token)
+}

@@ -1,0 +1,139 @@
+//! Blob endpoints: a name and a range enter, stored bytes leave, every block checked. Server side.
+
+use crate::hex;
+use crate::http::app::App;
+use crate::http::body;
+use crate::http::headers;
+use crate::http::problem::{Problem, ProblemDetails};
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header as names};
+use axum::response::Response;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// An attachment of the collection as a whole.
+#[utoipa::path(get, path = "/v1/collections/{name}/attachments/{attachment}", tag = "blobs",
+    operation_id = "attachment",
+    params(("name" = String, Path), ("attachment" = String, Path),
+           ("Range" = Option<String>, Header, description = "One range of bytes.")),
+    responses((status = 200, description = "All of it.", body = Vec<u8>, content_type = "application/octet-stream"),
+              (status = 206, description = "The range.", body = Vec<u8>, content_type = "application/octet-stream"),
+              (status = 416, description = "No such range.", body = ProblemDetails, content_type = "application/problem+json")))]
+pub async fn attachment(
+    State(app): State<Arc<App>>,
+    Path((name, attachment)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let collection = app.collection(&name).await?;
+    let bytes = app.blocking(move || collection.attachment(&attachment)).await?;
+    cut(&headers, bytes)
+}
+
+/// A blob of a segment: `rows`, `sidecar`, `records` or `tags`.
+#[utoipa::path(get, path = "/v1/collections/{name}/segments/{segment}/{blob}", tag = "blobs",
+    operation_id = "blob",
+    params(("name" = String, Path), ("segment" = String, Path, description = "32 hex digits."),
+           ("blob" = String, Path),
+           ("Range" = Option<String>, Header, description = "One range of bytes.")),
+    responses((status = 200, description = "All of it.", body = Vec<u8>, content_type = "application/octet-stream"),
+              (status = 206, description = "The range.", body = Vec<u8>, content_type = "application/octet-stream"),
+              (status = 416, description = "No such range.", body = ProblemDetails, content_type = "application/problem+json")))]
+pub async fn segment(
+    State(app): State<Arc<App>>,
+    Path((name, segment, blob)): Path<(String, String, String)>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let collection = app.collection(&name).await?;
+    let id = hex::parse::<16>(&segment).ok_or_else(Problem::not_found)?;
+    let bytes = app.blocking(move || collection.blob(&id, &blob)).await?;
+    cut(&headers, bytes)
+}
+
+fn cut(headers: &HeaderMap, bytes: Bytes) -> Result<Response, Problem> {
+    let length = bytes.len();
+    let asked = match headers::one(headers, &names::RANGE)? {
+        None => Asked::All,
+        Some(range) => parse(range, length),
+    };
+    let (status, part, range) = match asked {
+        Asked::All => (StatusCode::OK, bytes, None),
+        Asked::Part(range) => {
+            let says = format!("bytes {}-{}/{length}", range.start, range.end - 1);
+            (StatusCode::PARTIAL_CONTENT, bytes.slice(range), Some(says))
+        }
+        Asked::Nothing => {
+            let says = format!("bytes */{length}");
+            let range = HeaderValue::from_str(&says).map_err(|_| Problem::internal())?;
+            let says = format!("the range lies outside of {length} bytes");
+            return Err(Problem::new(StatusCode::RANGE_NOT_SATISFIABLE, "range", says)
+                .header(names::CONTENT_RANGE, range));
+        }
+    };
+    let part_length = HeaderValue::from(part.len());
+    let mut response = Response::new(body::pieces(part));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(names::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+    headers.insert(names::CONTENT_LENGTH, part_length);
+    headers.insert(names::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    if let Some(range) = range {
+        let range = HeaderValue::from_str(&range).map_err(|_| Problem::internal())?;
+        headers.insert(names::CONTENT_RANGE, range);
+    }
+    Ok(response)
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Asked {
+    All,
+    Part(Range<usize>),
+    Nothing,
+}
+
+/// RFC 9110, section 14: what is no range of bytes is ignored, and so are several ranges at once.
+fn parse(range: &str, length: usize) -> Asked {
+    let Some((first, last)) = range.strip_prefix("bytes=").and_then(|range| range.split_once('-'))
+    else {
+        return Asked::All;
+    };
+    let number = |text: &str| {
+        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        // One that overflows lies beyond every blob.
+        digits.then(|| text.parse::<usize>().unwrap_or(usize::MAX))
+    };
+    let range = match (number(first), number(last)) {
+        (Some(first), Some(last)) if first <= last => first..last.saturating_add(1).min(length),
+        (Some(first), None) if last.is_empty() => first..length,
+        (None, Some(count)) if first.is_empty() => length - count.min(length)..length,
+        _ => return Asked::All,
+    };
+    if range.is_empty() { Asked::Nothing } else { Asked::Part(range) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_those_of_the_standard() {
+        for (range, expected) in [
+            ("bytes=0-3", Asked::Part(0..4)),
+            ("bytes=8-", Asked::Part(8..10)),
+            ("bytes=8-99", Asked::Part(8..10)),
+            ("bytes=-3", Asked::Part(7..10)),
+            ("bytes=-99", Asked::Part(0..10)),
+            ("bytes=0-99999999999999999999999", Asked::Part(0..10)),
+            ("bytes=10-", Asked::Nothing),
+            ("bytes=-0", Asked::Nothing),
+            ("bytes=99999999999999999999999-", Asked::Nothing),
+            ("bytes=3-1", Asked::All),
+            ("bytes=0-1,3-4", Asked::All),
+            ("bytes=-", Asked::All),
+            ("bytes=+1-2", Asked::All),
+            ("lines=0-1", Asked::All),
+        ] {
+            assert_eq!(parse(range, 10), expected, "{range}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Commit endpoint: a change frame enters, the new version leaves. Server side.
+
+use crate::auth::Principal;
+use crate::change::{Decoder, Frame, UploadRef};
+use crate::hex;
+use crate::http::app::App;
+use crate::http::body::{Incoming, Share};
+use crate::http::headers;
+use crate::http::idempotency;
+use crate::http::problem::{Problem, ProblemDetails};
+use crate::storage::DatabaseError;
+use crate::storage::{Pieces, Purpose};
+use axum::Json;
+use axum::extract::{Extension, Path, Request, State};
+use axum::http::header as names;
+use ciphervec::store::Committed;
+use serde::Serialize;
+use std::sync::Arc;
+use std::time::Instant;
+use utoipa::ToSchema;
+
+/// What a commit made.
+#[derive(Serialize, ToSchema)]
+pub struct CommitAnswer {
+    /// The number of the commit.
+    version: u64,
+    /// Hash of the new manifest: 64 hex digits.
+    #[schema(pattern = "^[0-9a-f]{64}$")]
+    head: String,
+    /// Whether it had been made before, under the same Idempotency-Key.
+    replayed: bool,
+}
+
+/// Reads a change frame as it arrives, and hashes it if asked to.
+///
+/// # Errors
+/// 400 for what is no change frame, and those of the body.
+pub async fn read_frame(
+    app: &App,
+    mut body: Incoming,
+    share: &mut Share,
+    hashed: bool,
+) -> Result<(Frame, blake3::Hasher), Problem> {
+    let mut decoder = Decoder::new(app.limits.max_body, body.length());
+    let mut hasher = blake3::Hasher::new();
+    while let Some(bytes) = body.next().await? {
+        share.grow(bytes.len() as u64)?;
+        if hashed {
+            hasher.update(&bytes);
+        }
+        decoder.push(&bytes)?;
+    }
+    Ok((decoder.finish()?, hasher))
+}
+
+/// Applies a change frame: all of it durably, or nothing.
+#[utoipa::path(post, path = "/v1/collections/{name}/commits", tag = "collections", operation_id = "commit",
+    request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "A change frame."),
+    params(("name" = String, Path),
+           ("If-Match" = Option<String>, Header, description = "Commit only on top of this ETag."),
+           ("Idempotency-Key" = Option<String>, Header,
+            description = "1 to 128 visible ASCII characters: the same key with the same bytes is one commit.")),
+    responses((status = 200, description = "It is durable.", body = CommitAnswer),
+              (status = 409, description = "An upload that it names is not finished.", body = ProblemDetails,
+                  content_type = "application/problem+json"),
+              (status = 412, description = "The collection is at another head.", body = ProblemDetails,
+                  content_type = "application/problem+json"),
+              (status = 422, description = "The key was used for another change.", body = ProblemDetails,
+                  content_type = "application/problem+json")))]
+pub async fn commit(
+    State(app): State<Arc<App>>,
+    Extension(principal): Extension<Principal>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Result<Json<CommitAnswer>, Problem> {
+    let expect = expected_head(headers::one(request.headers(), &names::IF_MATCH)?)?;
+    let key = idempotency::key(request.headers())?;
+    let collection = app.collection(&name).await?;
+    let mut share = app.buffers.share();
+    let body = app.incoming(request)?;
+    let (frame, hasher) = read_frame(&app, body, &mut share, key.is_some()).await?;
+    let key = key.map(|key| idempotency::commit_key(key, &hasher));
+    let uploaded = frame.uploaded_bytes();
+    if uploaded > app.limits.max_upload {
+        let says =
+            format!("uploads of {uploaded} bytes, one commit takes {}", app.limits.max_upload);
+        return Err(Problem::too_large(says).hint("commit fewer segments at once"));
+    }
+    share.grow(uploaded)?;
+    let purpose = Purpose { collection: name, token: principal.id().to_owned() };
+    let (uploads, metrics) = (app.uploads.clone(), app.metrics.clone());
+    let committed = app.blocking(move || {
+        // It goes on when the client leaves, and so does what it holds.
+        let _share = share;
+        // The uploads of a commit are gone when its answer is lost and it is sent again.
+        if let Some(before) = collection.committed(key)? {
+            return Ok::<_, Problem>(before);
+        }
+        let used: Vec<_> = frame.uploads().map(|upload| upload.upload).collect();
+        let read =
+            |upload: &UploadRef| uploads.read(&upload.upload, &purpose).map_err(Problem::from);
+        let change = frame.into_change(read)?;
+        let start = Instant::now();
+        let committed = collection.commit(change, expect, key).map_err(explain)?;
+        metrics.commit(start.elapsed());
+        for upload in used {
+            // One that has expired in the meantime is gone as it should be.
+            let _ = uploads.delete(&upload, &purpose);
+        }
+        Ok(committed)
+    });
+    let Committed { version, head, replayed } = committed.await?;
+    Ok(Json(CommitAnswer { version, head: hex::show(&head), replayed }))
+}
+
+/// A segment that is not there makes the change wrong, not the path.
+fn explain(error: DatabaseError) -> Problem {
+    match error {
+        DatabaseError::NotFound(says) => Problem::bad_request(says)
+            .hint("read the collection again and rebuild the change on it"),
+        error => error.into(),
+    }
+}
+
+/// The head of `"<head>"`; none for `*`, which any state matches.
+fn expected_head(value: Option<&str>) -> Result<Option<[u8; 32]>, Problem> {
+    let Some(value) = value.filter(|value| *value != "*") else { return Ok(None) };
+    let head = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
+    let head = head.and_then(hex::parse::<32>);
+    head.map(Some).ok_or_else(|| {
+        Problem::bad_request("If-Match must be the ETag of a state: 64 hex digits in quotes")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn if_match_is_an_etag_or_anything() {
+        let head = [0xab; 32];
+        let quoted = format!("\"{}\"", hex::show(&head));
+        assert!(matches!(expected_head(Some(&quoted)), Ok(Some(found)) if found == head));
+        assert!(matches!(expected_head(None), Ok(None)));
+        assert!(matches!(expected_head(Some("*")), Ok(None)));
+        for bad in ["", "\"\"", &hex::show(&head), "W/\"ab\"", &quoted.to_uppercase()] {
+            assert!(expected_head(Some(bad)).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Handlers: what answers each endpoint of the table, by subject. Server side.
+
+pub mod blobs;
+pub mod collections;
+pub mod commits;
+pub mod query;
+pub mod service;
+pub mod upkeep;
+pub mod uploads;

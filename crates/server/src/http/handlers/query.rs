@@ -1,0 +1,55 @@
+//! Query endpoint: a sealed query enters, a sealed answer leaves. Server side.
+
+use crate::hex;
+use crate::http::app::App;
+use crate::http::body;
+use crate::http::problem::Problem;
+use crate::metrics::Counting;
+use crate::storage::Collection;
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderName, HeaderValue, header as names};
+use axum::response::Response;
+use std::sync::Arc;
+use std::time::Duration;
+
+const VERSION_HEADER: HeaderName = HeaderName::from_static("ciphervec-version");
+const HEAD_HEADER: HeaderName = HeaderName::from_static("ciphervec-head");
+const TIMING_HEADER: HeaderName = HeaderName::from_static("server-timing");
+
+/// Answers a sealed query over every segment. A client that leaves takes its query out of the
+/// queue.
+#[utoipa::path(post, path = "/v1/collections/{name}/query", tag = "collections", operation_id = "query",
+    request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "A query frame."),
+    params(("name" = String, Path)),
+    responses((status = 200, description = "A response frame, which only the key owner can open.", body = Vec<u8>,
+               content_type = "application/octet-stream",
+               headers(("Ciphervec-Version" = u64, description = "The version that was searched."),
+                       ("Ciphervec-Head" = String, description = "Its head."),
+                       ("Server-Timing" = String, description = "Milliseconds: queue, scan.")))))]
+pub async fn query(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let collection = app.collection(&name).await?;
+    let mut share = app.buffers.share();
+    let body = app.incoming(request)?;
+    let query = body.all(&mut share).await?;
+    let _counting = Counting::new(&app.metrics.queries);
+    let answer = Collection::query(&collection, query).await?;
+    let [queue, scan] = [answer.timings.queue, answer.timings.scan];
+    let duration = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
+    app.metrics.query(duration(queue), duration(scan), answer.degraded);
+    let length = answer.bytes.len();
+    let timing = format!("queue;dur={:.3}, scan;dur={:.3}", queue * 1e3, scan * 1e3);
+    let mut response = Response::new(body::pieces(answer.bytes));
+    let headers = response.headers_mut();
+    let octets = HeaderValue::from_static("application/octet-stream");
+    headers.insert(names::CONTENT_TYPE, octets);
+    headers.insert(names::CONTENT_LENGTH, HeaderValue::from(length));
+    headers.insert(VERSION_HEADER, HeaderValue::from(answer.version));
+    for (name, text) in [(HEAD_HEADER, hex::show(&answer.head)), (TIMING_HEADER, timing)] {
+        headers.insert(name, HeaderValue::from_str(&text).map_err(|_| Problem::internal())?);
+    }
+    Ok(response)
+}

@@ -1,0 +1,134 @@
+//! Upload endpoints: large blobs enter in pieces, progress leaves. Server side.
+
+use crate::auth::Principal;
+use crate::hex;
+use crate::http::app::App;
+use crate::http::headers;
+use crate::http::problem::{OFFSET_HEADER, Problem, ProblemDetails};
+use crate::storage::{Progress, Purpose, UploadId};
+use axum::Json;
+use axum::extract::{Extension, Path, Request, State};
+use axum::http::{HeaderValue, StatusCode, header as names};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// What is to be uploaded.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UploadRequest {
+    /// Bytes in all.
+    #[schema(minimum = 1)]
+    length: u64,
+}
+
+/// How far an upload is.
+#[derive(Serialize, ToSchema)]
+pub struct UploadState {
+    /// Its name: 32 hex digits.
+    #[schema(pattern = "^[0-9a-f]{32}$")]
+    upload: String,
+    /// Bytes that have come: the next piece starts here.
+    offset: u64,
+    /// Bytes in all.
+    length: u64,
+    /// When it is forgotten if nothing comes, RFC 3339.
+    #[schema(format = "date-time")]
+    expires: String,
+}
+
+impl From<Progress> for UploadState {
+    fn from(progress: Progress) -> Self {
+        let Progress { id, offset, length, expires } = progress;
+        UploadState { upload: hex::show(&id), offset, length, expires: expires.to_string() }
+    }
+}
+
+fn purpose(name: String, principal: &Principal) -> Purpose {
+    Purpose { collection: name, token: principal.id().to_owned() }
+}
+
+fn id(text: &str) -> Result<UploadId, Problem> {
+    hex::parse(text).ok_or_else(Problem::not_found)
+}
+
+/// Starts an upload, for the token that asks and the collection that it names.
+#[utoipa::path(post, path = "/v1/collections/{name}/uploads", tag = "uploads", operation_id = "upload",
+    request_body = UploadRequest,
+    params(("name" = String, Path)),
+    responses((status = 201, description = "Send pieces.", body = UploadState,
+               headers(("Location" = String, description = "Where pieces go.")))))]
+pub async fn create(
+    State(app): State<Arc<App>>,
+    Extension(principal): Extension<Principal>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Result<Response, Problem> {
+    // The collection must be there: an upload for another is disk space for nothing.
+    app.collection(&name).await?;
+    let body = app.incoming(request)?;
+    let UploadRequest { length } = body.json("{\"length\": bytes in all}").await?;
+    let purpose = purpose(name.clone(), &principal);
+    let uploads = app.uploads.clone();
+    let progress = app.blocking(move || uploads.create(purpose, length)).await?;
+    let location = format!("/v1/collections/{name}/uploads/{}", hex::show(&progress.id));
+    let location = HeaderValue::from_str(&location).map_err(|_| Problem::internal())?;
+    let body = Json(UploadState::from(progress));
+    Ok((StatusCode::CREATED, [(names::LOCATION, location)], body).into_response())
+}
+
+/// How far an upload is: where to go on after a break.
+#[utoipa::path(get, path = "/v1/collections/{name}/uploads/{upload}", tag = "uploads",
+    operation_id = "upload_progress",
+    params(("name" = String, Path), ("upload" = String, Path)),
+    responses((status = 200, description = "Where it is.", body = UploadState)))]
+pub async fn progress(
+    State(app): State<Arc<App>>,
+    Extension(principal): Extension<Principal>,
+    Path((name, upload)): Path<(String, String)>,
+) -> Result<Json<UploadState>, Problem> {
+    let progress = app.uploads.progress(&id(&upload)?, &purpose(name, &principal))?;
+    Ok(Json(progress.into()))
+}
+
+/// Appends a piece. What came of a piece that broke off stays: ask for the offset and go on there.
+#[utoipa::path(patch, path = "/v1/collections/{name}/uploads/{upload}", tag = "uploads",
+    operation_id = "upload_piece",
+    request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "The piece."),
+    params(("name" = String, Path), ("upload" = String, Path),
+           ("Upload-Offset" = u64, Header, description = "Where the piece starts.")),
+    responses((status = 204, description = "It is there.",
+                  headers(("Upload-Offset" = u64, description = "Where the next piece starts."))),
+              (status = 409, description = "It does not start where the upload is.", body = ProblemDetails,
+                  content_type = "application/problem+json",
+                  headers(("Upload-Offset" = u64, description = "Where the upload is.")))))]
+pub async fn append(
+    State(app): State<Arc<App>>,
+    Extension(principal): Extension<Principal>,
+    Path((name, upload)): Path<(String, String)>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let offset = headers::one(request.headers(), &OFFSET_HEADER)?;
+    let offset = offset.and_then(|offset| offset.parse::<u64>().ok()).ok_or_else(|| {
+        Problem::bad_request("the header Upload-Offset must say where the piece starts, in bytes")
+    })?;
+    let piece = app.incoming(request)?;
+    let purpose = purpose(name, &principal);
+    let offset = app.uploads.append(&id(&upload)?, &purpose, offset, piece).await?;
+    Ok((StatusCode::NO_CONTENT, [(OFFSET_HEADER, HeaderValue::from(offset))]).into_response())
+}
+
+/// Forgets an upload.
+#[utoipa::path(delete, path = "/v1/collections/{name}/uploads/{upload}", tag = "uploads",
+    operation_id = "upload_delete",
+    params(("name" = String, Path), ("upload" = String, Path)),
+    responses((status = 204, description = "It is gone.")))]
+pub async fn remove(
+    State(app): State<Arc<App>>,
+    Extension(principal): Extension<Principal>,
+    Path((name, upload)): Path<(String, String)>,
+) -> Result<StatusCode, Problem> {
+    app.uploads.delete(&id(&upload)?, &purpose(name, &principal))?;
+    Ok(StatusCode::NO_CONTENT)
+}

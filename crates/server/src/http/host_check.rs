@@ -1,0 +1,49 @@
+//! Host check: a request without a token enters; whether this machine meant it leaves. Server side.
+//!
+//! Without tokens whoever reaches the port may do everything, and only programs of this machine
+//! reach a loopback port. A browser is one of them, and runs the scripts of strangers: such a page
+//! can send requests to a local port, and, by giving its own name the address 127.0.0.1 (DNS
+//! rebinding), read the answers as well. Both are told by headers that no script can set.
+
+use crate::http::problem::Problem;
+use axum::http::header::{HOST, ORIGIN};
+use axum::http::request::Parts;
+use axum::http::uri::Authority;
+use axum::http::{HeaderName, StatusCode, Uri};
+use std::net::IpAddr;
+
+/// Lets through what was sent to, and from, a name that only this machine has.
+///
+/// # Errors
+/// 403 for another `Host`, another `Origin`, or headers that name none.
+pub(crate) fn check(parts: &Parts) -> Result<(), Problem> {
+    let meant = match parts.uri.authority() {
+        Some(authority) => is_local(authority.host()),
+        None => each(parts, &HOST, |host| {
+            host.parse::<Authority>().is_ok_and(|authority| is_local(authority.host()))
+        }),
+    };
+    let ours = each(parts, &ORIGIN, |origin| {
+        origin.parse::<Uri>().is_ok_and(|origin| origin.host().is_some_and(is_local))
+    });
+    if meant && ours {
+        return Ok(());
+    }
+    let header = if meant { "Origin" } else { "Host" };
+    let says = format!(
+        "without tokens only requests to localhost are answered: the header {header} names another host"
+    );
+    Err(Problem::new(StatusCode::FORBIDDEN, "foreign-request", says).hint(
+        "ask by http://127.0.0.1 or localhost; behind a proxy make tokens: ciphervec token create",
+    ))
+}
+
+fn each(parts: &Parts, name: &HeaderName, is_fine: impl Fn(&str) -> bool) -> bool {
+    parts.headers.get_all(name).iter().all(|value| value.to_str().is_ok_and(&is_fine))
+}
+
+fn is_local(host: &str) -> bool {
+    let literal = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    let address = literal.parse::<IpAddr>();
+    host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
+}

@@ -1,0 +1,19 @@
+//! HTTP: requests enter; every endpoint's answers, problems and OpenAPI description leave. Server
+//! side.
+
+mod app;
+mod body;
+mod endpoints;
+mod gate;
+mod handlers;
+mod headers;
+mod host_check;
+mod idempotency;
+mod middleware;
+mod openapi;
+mod problem;
+mod router;
+
+pub use app::{App, Limits};
+pub use openapi::openapi_json;
+pub use router::router;

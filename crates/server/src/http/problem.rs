@@ -1,0 +1,236 @@
+//! Problem details: errors enter, `application/problem+json` with no secret leaves. Server side.
+
+use crate::change::ChangeError;
+use crate::hex;
+use crate::storage::{DatabaseError, UploadError};
+use axum::body::Body;
+use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
+use axum::response::IntoResponse;
+use serde::Serialize;
+use std::time::Duration;
+use utoipa::ToSchema;
+
+/// The media type of every error.
+pub const MEDIA_TYPE: &str = "application/problem+json";
+
+/// The header that says how much of an upload is there.
+pub const OFFSET_HEADER: HeaderName = HeaderName::from_static("upload-offset");
+
+/// An error as RFC 9457 has it: what happened, and what to do next.
+#[derive(Serialize, ToSchema)]
+pub struct ProblemDetails<'a> {
+    /// Stable name of the kind of error, `urn:ciphervec:` and one of the kinds in the
+    /// documentation.
+    #[serde(rename = "type")]
+    kind: String,
+    /// The kind in words.
+    title: String,
+    /// The HTTP status.
+    #[schema(minimum = 400, maximum = 599)]
+    status: u16,
+    /// This occurrence of it.
+    detail: &'a str,
+    /// What to do next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    hint: Option<&'a str>,
+    /// The collection's version now, where a commit expected another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    version: Option<u64>,
+    /// The collection's head now, where a commit expected another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    head: Option<String>,
+}
+
+/// An error on its way to a client.
+#[derive(Debug)]
+pub struct Problem {
+    status: StatusCode,
+    kind: &'static str,
+    detail: String,
+    hint: Option<String>,
+    /// Version and head of the collection now.
+    current: Option<Box<(u64, [u8; 32])>>,
+    headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl Problem {
+    /// An error of that status and kind.
+    pub fn new(status: StatusCode, kind: &'static str, detail: impl Into<String>) -> Self {
+        let detail = detail.into();
+        Problem { status, kind, detail, hint: None, current: None, headers: Vec::new() }
+    }
+
+    /// The same with what to do next.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same with another header.
+    #[must_use]
+    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+
+    /// The same with when to try again, in whole seconds rounded up.
+    #[must_use]
+    pub fn retry_after(self, pause: Duration) -> Self {
+        let seconds = pause.as_secs() + u64::from(pause.subsec_nanos() > 0);
+        self.header(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)))
+    }
+
+    /// The status.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// 400.
+    pub fn bad_request(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "bad-request", detail)
+    }
+
+    /// 401: the same for every token that is no good, so that nothing is learnt about which are.
+    pub fn unauthorized() -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", "a valid token is needed")
+            .hint("send the header \"Authorization: Bearer cv1_…\"; the operator makes one with: ciphervec token create")
+            .header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+    }
+
+    /// 404: the same for what is not there and for what the token may not see.
+    pub fn not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not-found", "not there, or not for this token").hint(
+            "check the name, and the collections and verbs of the token: ciphervec token list",
+        )
+    }
+
+    /// 413.
+    pub fn too_large(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail)
+            .hint("send large blobs as uploads, in pieces, or split the request")
+    }
+
+    /// 503: more work than the server takes on at once.
+    pub fn busy(detail: &str, pause: Duration) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail)
+            .hint("wait as long as Retry-After says and send the same request again")
+            .retry_after(pause)
+    }
+
+    /// 507.
+    pub fn full(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::INSUFFICIENT_STORAGE, "full", detail)
+            .hint("free some space on the server, then send the request again")
+    }
+
+    /// 500: the cause is in the server's log, under the request's id.
+    pub fn internal() -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the server failed")
+            .hint("the operator finds the cause in the log under the X-Request-Id of this answer")
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response<Body> {
+        let details = ProblemDetails {
+            kind: format!("urn:ciphervec:{}", self.kind),
+            title: self.kind.replace('-', " "),
+            status: self.status.as_u16(),
+            detail: &self.detail,
+            hint: self.hint.as_deref(),
+            version: self.current.as_ref().map(|current| current.0),
+            head: self.current.as_ref().map(|current| hex::show(&current.1)),
+        };
+        // A struct of strings and numbers always serialises.
+        let body = serde_json::to_vec(&details).unwrap_or_default();
+        let mut response = Response::new(Body::from(body));
+        *response.status_mut() = self.status;
+        response.headers_mut().extend(self.headers);
+        let media_type = HeaderValue::from_static(MEDIA_TYPE);
+        response.headers_mut().insert(header::CONTENT_TYPE, media_type);
+        response
+    }
+}
+
+impl From<ChangeError> for Problem {
+    fn from(error: ChangeError) -> Self {
+        match error {
+            ChangeError::TooLarge { .. } => Self::too_large(error.to_string()),
+            _ => Self::bad_request(error.to_string())
+                .hint("docs/http-api.md describes the change frame"),
+        }
+    }
+}
+
+impl From<DatabaseError> for Problem {
+    fn from(error: DatabaseError) -> Self {
+        let says = error.public();
+        match &error {
+            DatabaseError::NotFound(_) => Self::not_found(),
+            DatabaseError::Exists(_) => Self::new(StatusCode::CONFLICT, "exists", says)
+                .hint("choose another name, or open what is there"),
+            DatabaseError::Conflict { version, head, .. } => {
+                let mut problem = Self::new(StatusCode::PRECONDITION_FAILED, "conflict", says)
+                    .hint("read the collection again, rebuild the change on it, and commit with its ETag");
+                problem.current = Some(Box::new((*version, *head)));
+                problem
+            }
+            DatabaseError::KeyReused => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "key-reused", says).hint(
+                    "a retry sends the same bytes; another change takes another Idempotency-Key",
+                )
+            }
+            DatabaseError::Invalid(_) => Self::bad_request(says),
+            DatabaseError::Unsupported(_) => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "unsupported", says)
+            }
+            DatabaseError::Busy { retry_after } => Self::busy(&says, *retry_after),
+            DatabaseError::Full(_) => {
+                tracing::error!(%error, "no space left");
+                Self::full(says)
+            }
+            DatabaseError::Poisoned(_) | DatabaseError::Locked(_) => {
+                tracing::error!(%error, "a collection takes no writes");
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "stopped", says)
+                    .hint("wait as long as Retry-After says; if it stays, the operator finds the cause in the log")
+                    .retry_after(Duration::from_secs(5))
+            }
+            _ => {
+                tracing::error!(%error, "storage failed");
+                Self::internal()
+            }
+        }
+    }
+}
+
+impl From<UploadError> for Problem {
+    fn from(error: UploadError) -> Self {
+        let says = error.to_string();
+        match &error {
+            UploadError::NotFound => Self::not_found(),
+            UploadError::TooLarge { .. } => Self::too_large(says).hint("seal smaller segments"),
+            UploadError::Quota { .. } => Self::full(says).hint(
+                "finish or delete uploads, wait until they expire, or have the operator raise --upload-quota",
+            ),
+            UploadError::Offset { offset, .. } => {
+                Self::new(StatusCode::CONFLICT, "upload-offset", says)
+                    .hint("go on from the Upload-Offset of this answer")
+                    .header(OFFSET_HEADER, HeaderValue::from(*offset))
+            }
+            UploadError::Beyond { .. } => Self::bad_request(says),
+            UploadError::Full(error) => {
+                tracing::error!(%error, "an upload could not be stored");
+                Self::full("no space left for uploads; nothing was changed")
+            }
+            UploadError::Io(error) => {
+                tracing::error!(%error, "an upload could not be stored");
+                Self::internal()
+            }
+            UploadError::Random => Self::internal(),
+        }
+    }
+}

@@ -1,0 +1,473 @@
+//! Collection: changes and queries enter, durable states and sealed answers leave. Server side.
+//!
+//! Readers hold one committed state behind an `Arc` and never wait for a commit; commits wait for
+//! each other.
+
+mod loaded;
+mod upkeep;
+
+pub use upkeep::{Compaction, Report, Statistics};
+
+use super::cache::Cache;
+use super::check;
+use super::description::Description;
+use super::error::DatabaseError;
+use super::scan_queue::{Answer, QueryTimings, ScanQueue, Searchable};
+use bytes::Bytes;
+use ciphervec::store::{
+    self, Change, CommitKey, Committed, Manifest, SegmentId, Store, StoreError,
+};
+use loaded::LoadedState;
+use rayon::ThreadPool;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// One committed state; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct State {
+    /// Version, meta, segments with their rows, deleted rows and blobs, attachments.
+    pub manifest: Arc<Manifest>,
+    /// Its hash.
+    pub head: [u8; 32],
+}
+
+/// Where a collection lies.
+#[derive(Clone, Debug)]
+pub(crate) enum Home {
+    /// A folder, with one writer.
+    Folder(PathBuf),
+    /// A part of a bucket, which other servers may write to.
+    Bucket(Arc<dyn store::Medium>),
+}
+
+impl Home {
+    pub fn open(&self) -> Result<Store, StoreError> {
+        match self {
+            Self::Folder(path) => Store::open(path),
+            Self::Bucket(medium) => Store::open_on(Arc::clone(medium)),
+        }
+    }
+
+    fn open_read_only(&self) -> Result<Store, StoreError> {
+        match self {
+            Self::Folder(path) => Store::open_read_only(path),
+            Self::Bucket(medium) => Store::open_read_only_on(Arc::clone(medium)),
+        }
+    }
+}
+
+/// What other writers of a shared place have done is seen this much later at most.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// Attempts at a commit that other writers of a shared place get in the way of.
+const ATTEMPTS: u32 = 32;
+
+/// What the collections of a database share.
+pub(crate) struct Engine {
+    pub pool: Arc<ThreadPool>,
+    pub queue: ScanQueue,
+    pub cache: Arc<Cache>,
+}
+
+/// Bytes that the answers of one pass may take together; a single query whose answer takes more is
+/// refused.
+const MOST_ANSWERED: u64 = 1 << 30;
+
+/// What was loaded is not loaded again for so long: where collections push each other out of
+/// memory, that would be all that is ever done.
+const LOAD_EVERY: Duration = Duration::from_secs(30);
+
+/// Whether rows are on their way into memory, and of which state they were last.
+#[derive(Default)]
+struct Loading {
+    busy: bool,
+    done: Option<([u8; 32], Instant)>,
+}
+
+/// One open collection.
+pub struct Collection {
+    name: String,
+    home: Home,
+    engine: Arc<Engine>,
+    /// None after a failure that left unknown what is on disk, until it is opened anew.
+    writer: Mutex<Option<Store>>,
+    held: RwLock<Arc<LoadedState>>,
+    closed: AtomicBool,
+    degraded: AtomicBool,
+    loading: Mutex<Loading>,
+    /// When other writers of a shared place were last looked for.
+    looked: Mutex<Instant>,
+    used: Mutex<Instant>,
+}
+
+impl Collection {
+    /// Opens what lies at `home`.
+    pub(crate) fn open(
+        name: &str,
+        home: Home,
+        engine: &Arc<Engine>,
+    ) -> Result<Arc<Self>, DatabaseError> {
+        let store = home.open()?;
+        let held = engine.pool.install(|| LoadedState::load(store.view(), &engine.cache))?;
+        Ok(Arc::new(Self {
+            name: name.to_owned(),
+            home,
+            looked: Mutex::new(Instant::now()),
+            used: Mutex::new(Instant::now()),
+            engine: Arc::clone(engine),
+            writer: Mutex::new(Some(store)),
+            held: RwLock::new(Arc::new(held)),
+            closed: AtomicBool::new(false),
+            degraded: AtomicBool::new(false),
+            loading: Mutex::default(),
+        }))
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Notes that somebody asked for it.
+    pub(crate) fn touch(&self) {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// For how long nobody has asked for it.
+    pub(crate) fn idle(&self) -> Duration {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    }
+
+    fn held(&self) -> Arc<LoadedState> {
+        Arc::clone(&self.held.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn show(&self, held: LoadedState) {
+        *self.held.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(held);
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Option<Store>> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The present state.
+    pub fn state(&self) -> State {
+        self.catch_up();
+        let held = self.held();
+        State { manifest: Arc::clone(held.view.manifest()), head: held.view.head() }
+    }
+
+    /// Moves on to what other writers of a shared place have committed, if nobody has looked for a
+    /// while.
+    fn catch_up(&self) {
+        let Home::Bucket(_) = self.home else { return };
+        {
+            let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
+            if looked.elapsed() < LOOK_EVERY {
+                return;
+            }
+            *looked = Instant::now();
+        }
+        // Whoever commits at this moment looks by itself. What cannot be read now is read by
+        // whoever needs it.
+        if let Ok(mut writer) = self.writer.try_lock()
+            && let Ok(store) = self.open_writer(&mut writer)
+            && let Err(error) = self.refresh(store)
+        {
+            tracing::warn!(collection = self.name, %error, "the bucket could not be looked at");
+        }
+    }
+
+    /// Brings a writer, and what is shown, to the newest state of a shared place.
+    fn refresh(&self, store: &mut Store) -> Result<(), DatabaseError> {
+        self.engine.pool.install(|| store.refresh())?;
+        if store.head() != self.held().view.head() {
+            self.show(
+                self.engine.pool.install(|| LoadedState::load(store.view(), &self.engine.cache))?,
+            );
+        }
+        Ok(())
+    }
+
+    /// What the owner's description says in the clear.
+    pub fn description(&self) -> Description {
+        self.held().description.clone()
+    }
+
+    /// Applies all of `change` durably, or nothing of it. With `expect`, only on top of that head;
+    /// with `key`, once however often it is sent.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Conflict`], [`DatabaseError::KeyReused`], [`DatabaseError::Invalid`] for
+    /// what could not be searched or applied, [`DatabaseError::NotFound`] for segments and
+    /// attachments that are not there, [`DatabaseError::Full`], [`DatabaseError::Io`];
+    /// [`DatabaseError::Poisoned`] when it is unknown whether the change is durable.
+    pub fn commit(
+        &self,
+        change: Change,
+        expect: Option<[u8; 32]>,
+        key: Option<CommitKey>,
+    ) -> Result<Committed, DatabaseError> {
+        // Most of the work is done before any other commit has to wait for it. A change that was
+        // made before is not looked at again: what it removed is not there any more.
+        if let Some(done) = self.committed(key)? {
+            return Ok(done);
+        }
+        let held = self.held();
+        let checked =
+            self.engine.pool.install(|| check::change(&held.index, &held.description, &change))?;
+        let mut writer = self.writer();
+        let mut attempt = 0;
+        let committed = loop {
+            let store = self.open_writer(&mut writer)?;
+            if let Some(key) = &key
+                && let Some(done) = store.committed(key)?
+            {
+                return Ok(done);
+            }
+            if expect.is_some_and(|head| head != store.head()) {
+                let (version, head) = (store.version(), store.head());
+                return Err(DatabaseError::Conflict { expected: expect, version, head });
+            }
+            attempt += 1;
+            match store.commit_keyed(&change, key) {
+                // Another server was faster: its commit comes first, this one is looked at again on
+                // top of it.
+                Err(StoreError::Conflict { .. }) if store.is_shared() && attempt < ATTEMPTS => {
+                    self.refresh(store)?;
+                }
+                done => break settle(&mut writer, done)?,
+            }
+        };
+        let view = self.open_writer(&mut writer)?.view();
+        self.show(self.held().next(view, &change.remove, checked, &self.engine.cache)?);
+        Ok(committed)
+    }
+
+    /// What an earlier commit under that key made, if there was one.
+    ///
+    /// # Errors
+    /// [`DatabaseError::KeyReused`]; as [`Collection::commit`] where the store has to be opened
+    /// anew to know.
+    pub fn committed(&self, key: Option<CommitKey>) -> Result<Option<Committed>, DatabaseError> {
+        let Some(key) = key else { return Ok(None) };
+        Ok(self.open_writer(&mut self.writer())?.committed(&key)?)
+    }
+
+    /// The writer, opened anew after a failure that left unknown what is on disk.
+    fn open_writer<'a>(
+        &self,
+        writer: &'a mut Option<Store>,
+    ) -> Result<&'a mut Store, DatabaseError> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(DatabaseError::NotFound(format!(
+                "the collection {:?} was closed",
+                self.name
+            )));
+        }
+        match writer {
+            Some(store) => Ok(store),
+            None => {
+                let store = self.home.open()?;
+                self.show(
+                    self.engine
+                        .pool
+                        .install(|| LoadedState::load(store.view(), &self.engine.cache))?,
+                );
+                Ok(writer.insert(store))
+            }
+        }
+    }
+
+    /// One blob of a segment, every block checked.
+    ///
+    /// # Errors
+    /// [`DatabaseError::NotFound`], [`DatabaseError::Corrupt`], [`DatabaseError::Io`].
+    pub fn blob(&self, segment: &SegmentId, name: &str) -> Result<Bytes, DatabaseError> {
+        self.read(|view| view.read(segment, name)).map(Bytes::from_owner)
+    }
+
+    /// Reads from the present state; again, if its files went because there is a newer one.
+    fn read<T: Send>(
+        &self,
+        read: impl Fn(&store::View) -> Result<T, StoreError> + Sync,
+    ) -> Result<T, DatabaseError> {
+        let mut view = self.held().view.clone();
+        loop {
+            match self.engine.pool.install(|| read(&view)) {
+                Err(StoreError::Missing { .. }) if self.held().view.head() != view.head() => {
+                    view = self.held().view.clone();
+                }
+                done => return Ok(done?),
+            }
+        }
+    }
+
+    /// One attachment, every block checked.
+    ///
+    /// # Errors
+    /// As [`Collection::blob`].
+    pub fn attachment(&self, name: &str) -> Result<Bytes, DatabaseError> {
+        self.read(|view| view.attachment(name)).map(Into::into)
+    }
+
+    /// Answers a sealed query over all segments. Dropping the future takes the query out of the
+    /// queue.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Busy`] when too many wait, [`DatabaseError::Invalid`] for bytes that are no
+    /// query of this collection, [`DatabaseError::Corrupt`] and [`DatabaseError::Io`] when a
+    /// segment cannot be read.
+    pub async fn query(self: &Arc<Self>, query: Bytes) -> Result<Answer, DatabaseError> {
+        let answer = self.engine.queue.enter(self.clone(), query)?;
+        answer.await.unwrap_or_else(|_| Err(DatabaseError::Io("the scan thread ended".to_owned())))
+    }
+
+    fn answer_from(
+        &self,
+        held: &LoadedState,
+        queries: &[&[u8]],
+    ) -> Vec<Result<Answer, ciphervec::Error>> {
+        let (version, head) = (held.view.manifest().version, held.view.head());
+        let cache = &self.engine.cache;
+        let before = cache.streamed();
+        let pushed_out = self.has_been_loaded(head) && held.index.missing().next().is_some();
+        let mut answers = Vec::with_capacity(queries.len());
+        let mut rest = queries;
+        while !rest.is_empty() {
+            let mut total = 0;
+            let fits = rest.iter().take_while(|query| {
+                // What does not parse is refused below, in a few bytes.
+                total += held.index.answer_len(query).unwrap_or(0);
+                total <= MOST_ANSWERED
+            });
+            let fits = fits.count();
+            let (group, later) = rest.split_at(fits.max(1));
+            rest = later;
+            if fits == 0 {
+                answers.push(Err(ciphervec::Error::Range {
+                    what: "the length of an answer",
+                    expected: format!("at most {MOST_ANSWERED} bytes; send fewer queries at once"),
+                    actual: total.to_string(),
+                }));
+                continue;
+            }
+            cache.begin(!self.fits(held));
+            answers.extend(held.index.evaluate_many(group).into_iter().map(|evaluation| {
+                let (bytes, timings) = (evaluation?.bytes.into(), QueryTimings::default());
+                Ok(Answer { bytes, version, head, timings, degraded: false })
+            }));
+        }
+        let degraded = pushed_out || cache.streamed() > before;
+        if degraded && !self.degraded.swap(degraded, Ordering::Relaxed) {
+            tracing::warn!(
+                collection = self.name,
+                bytes = held.index.bytes(),
+                budget = cache.budget(),
+                "the collection does not fit the memory budget: queries read from the store, slower; raise --memory-budget"
+            );
+        }
+        self.degraded.store(degraded, Ordering::Relaxed);
+        answers.iter_mut().flatten().for_each(|answer| answer.degraded = degraded);
+        answers
+    }
+
+    /// Whether all of it may be in memory at once.
+    fn fits(&self, held: &LoadedState) -> bool {
+        held.index.bytes() as u64 <= self.engine.cache.budget()
+    }
+
+    fn loading(&self) -> MutexGuard<'_, Loading> {
+        self.loading.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether all of that state was brought into memory once: what is missing has made room for
+    /// others since.
+    fn has_been_loaded(&self, head: [u8; 32]) -> bool {
+        self.loading().done.is_some_and(|(of, _)| of == head)
+    }
+
+    /// Loads what is not in memory while queries are answered from the store. One segment at a
+    /// time: the passes come between.
+    fn load_behind(self: &Arc<Self>) {
+        {
+            let mut loading = self.loading();
+            let head = self.held().view.head();
+            let lately = |(of, at): (_, Instant)| of == head && at.elapsed() < LOAD_EVERY;
+            if loading.busy || loading.done.is_some_and(lately) {
+                return;
+            }
+            loading.busy = true;
+        }
+        let collection = Arc::clone(self);
+        let load = move || {
+            let held = collection.held();
+            for source in held.index.missing() {
+                if collection.closed.load(Ordering::Acquire) {
+                    break;
+                }
+                collection.engine.pool.install(|| source.load(&held.index));
+            }
+            let done = Some((held.view.head(), Instant::now()));
+            *collection.loading() = Loading { busy: false, done };
+        };
+        if let Err(error) = thread::Builder::new().name("ciphervec-load".to_owned()).spawn(load) {
+            self.loading().busy = false;
+            tracing::warn!(collection = self.name, %error, "no thread to load it: queries read from the store");
+        }
+    }
+
+    /// Gives the lock back; queries that hold the state are still answered.
+    pub(crate) fn close(&self) {
+        let mut writer = self.writer();
+        self.closed.store(true, Ordering::Release);
+        *writer = None;
+    }
+}
+
+impl Searchable for Collection {
+    fn answer(self: Arc<Self>, queries: &[&[u8]]) -> Vec<Result<Answer, DatabaseError>> {
+        self.catch_up();
+        let mut held = self.held();
+        loop {
+            let answers = self.answer_from(&held, queries);
+            let gone = |answer: &Result<Answer, ciphervec::Error>| {
+                matches!(answer, Err(ciphervec::Error::Store(StoreError::Missing { .. })))
+            };
+            let newest = self.held();
+            // Files go when no state names them any more: whoever still read the old one asks the
+            // new one.
+            if answers.iter().any(gone) && newest.view.head() != held.view.head() {
+                held = newest;
+                continue;
+            }
+            if self.fits(&held) && held.index.missing().next().is_some() {
+                self.load_behind();
+            }
+            return answers.into_iter().map(|answer| answer.map_err(refused)).collect();
+        }
+    }
+}
+
+/// After a failure that leaves unknown what is on disk, the writer goes: the next use opens the
+/// folder and finds out.
+fn settle<T>(writer: &mut Option<Store>, done: Result<T, StoreError>) -> Result<T, DatabaseError> {
+    let unknown = matches!(
+        done,
+        Err(StoreError::Sync { .. } | StoreError::Poisoned { .. } | StoreError::Conflict { .. })
+    );
+    if unknown {
+        *writer = None;
+    }
+    done.map_err(Into::into)
+}
+
+/// An error of a query is the query's, unless the store is to blame.
+fn refused(error: ciphervec::Error) -> DatabaseError {
+    match error {
+        ciphervec::Error::Store(error) => error.into(),
+        other => DatabaseError::Invalid(other.to_string()),
+    }
+}

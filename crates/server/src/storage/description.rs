@@ -1,0 +1,116 @@
+//! Description: the bytes beside the segments enter, what is public leaves. Server side.
+//!
+//! The description is the owner's JSON: the index spec, the scheme, the key id and the epoch in
+//! clear, everything else sealed.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use ciphervec::IndexSpec;
+use serde::Deserialize;
+
+/// Newest format of the description; format 1 knew one scheme and did not name it.
+const FORMAT: u64 = 3;
+
+/// What a server reads of a description.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Description {
+    /// The public parameters of the index.
+    pub spec: IndexSpec,
+    /// The epoch of the query key.
+    pub epoch: u32,
+    /// The public name of the key that the collection is sealed under.
+    pub key_id: String,
+}
+
+#[derive(Deserialize)]
+struct Content {
+    format: u64,
+    spec: String,
+    scheme: Option<String>,
+    key_id: String,
+    epoch: u32,
+}
+
+impl Description {
+    /// Reads what the owner's client wrote.
+    ///
+    /// # Errors
+    /// A sentence that says what does not fit.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+        let content: Content = serde_json::from_slice(bytes)
+            .map_err(|error| format!("the description is not the JSON of a collection: {error}"))?;
+        if content.format == 0 || content.format > FORMAT {
+            return Err(format!(
+                "the description has format {}, this server reads 1 to {FORMAT}; upgrade it",
+                content.format
+            ));
+        }
+        let spec = STANDARD
+            .decode(&content.spec)
+            .map_err(|error| format!("the spec in the description is not base64: {error}"))?;
+        let spec = IndexSpec::from_bytes(&spec)
+            .map_err(|error| format!("the spec in the description: {error}"))?;
+        let named = content.scheme.as_deref();
+        let named = if content.format == 1 { named.or(Some("sealed")) } else { named };
+        if named != Some(spec.scheme().as_str()) {
+            return Err(format!(
+                "the description names the scheme {:?}, its spec {:?}",
+                named.unwrap_or(""),
+                spec.scheme().as_str()
+            ));
+        }
+        Ok(Self { spec, epoch: content.epoch, key_id: content.key_id })
+    }
+
+    /// Whether the server needs the attachment `evaluation` to answer.
+    pub fn needs_evaluation(&self) -> bool {
+        self.spec.mode().encrypts_queries() || self.spec.scheme().is_additive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ciphervec::{Metric, Mode, Precision};
+
+    fn written(format: u64, scheme: &str) -> Vec<u8> {
+        let spec = IndexSpec::new("faces", 8, Metric::Cosine, Mode::Sealed, Precision::Standard)
+            .expect("a spec");
+        let spec = STANDARD.encode(spec.to_bytes());
+        let scheme = if format == 1 { String::new() } else { format!("\"scheme\":\"{scheme}\",") };
+        format!(
+            "{{\"format\":{format},\"spec\":\"{spec}\",{scheme}\"key_id\":\"ab\",\"epoch\":3,\"settings\":\"\"}}"
+        )
+        .into_bytes()
+    }
+
+    #[test]
+    fn both_formats_are_read() {
+        for format in [1, 2, 3] {
+            let read = Description::from_bytes(&written(format, "sealed")).expect("reads");
+            assert_eq!((read.spec.collection(), read.epoch), ("faces", 3));
+            assert!(read.needs_evaluation());
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_says_so() {
+        for (bytes, word) in [
+            (written(4, "sealed"), "format 4"),
+            (written(2, "paillier"), "paillier"),
+            (b"[]".to_vec(), "JSON"),
+            (written(2, "sealed").iter().map(|&b| if b == b'=' { b'!' } else { b }).collect(), ""),
+        ] {
+            if word.is_empty() {
+                continue;
+            }
+            let error = Description::from_bytes(&bytes).expect_err("refused");
+            assert!(error.contains(word), "{error}");
+        }
+        let spec = STANDARD.encode([0u8; 90]);
+        let bytes = format!(
+            "{{\"format\":2,\"spec\":\"{spec}\",\"scheme\":\"sealed\",\"key_id\":\"\",\"epoch\":0}}"
+        );
+        assert!(Description::from_bytes(bytes.as_bytes()).expect_err("refused").contains("spec"));
+    }
+}

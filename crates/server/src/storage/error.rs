@@ -1,0 +1,114 @@
+//! Storage error: what store or index refused enters, what a caller can act on leaves. Server side.
+
+use ciphervec::store::StoreError;
+use std::time::Duration;
+
+/// Why the database did not do what it was asked. Texts may name files and are for the log;
+/// [`DatabaseError::public`] is for those who asked.
+#[non_exhaustive]
+#[derive(thiserror::Error, Debug)]
+pub enum DatabaseError {
+    /// No such collection, segment, blob, attachment or snapshot.
+    #[error("{0}")]
+    NotFound(String),
+    /// A collection or snapshot of that name is there.
+    #[error("{0} exists already; choose another name, or drop it first")]
+    Exists(String),
+    /// The collection is not in the state that the caller expects.
+    #[error(
+        "the collection is at version {version} (head {}), not at the head expected; read it again, then retry",
+        hex(head)
+    )]
+    Conflict {
+        /// The head that the caller named, if one did.
+        expected: Option<[u8; 32]>,
+        /// The version there is.
+        version: u64,
+        /// The head there is.
+        head: [u8; 32],
+    },
+    /// An idempotency key that was used for another change.
+    #[error("this idempotency key was used for another change; take a fresh key for each change")]
+    KeyReused,
+    /// A request that cannot be served as it is.
+    #[error("{0}")]
+    Invalid(String),
+    /// Too many queries wait.
+    #[error("too many queries are waiting; try again in {} s", retry_after.as_secs().max(1))]
+    Busy {
+        /// When there may be room.
+        retry_after: Duration,
+    },
+    /// No room on the disk.
+    #[error("no space left: {0}; nothing was changed, make room and try again")]
+    Full(String),
+    /// Stored bytes are not what was committed.
+    #[error("{0}")]
+    Corrupt(String),
+    /// Written by a later release, or a thing that this kind of store cannot do.
+    #[error("{0}")]
+    Unsupported(String),
+    /// The system refused an operation.
+    #[error("{0}")]
+    Io(String),
+    /// Another process writes the collection.
+    #[error("{0}")]
+    Locked(String),
+    /// Whether the last change is on disk is unknown; the collection reopens itself on the next
+    /// use.
+    #[error("{0}")]
+    Poisoned(String),
+}
+
+impl DatabaseError {
+    /// What may be told to a stranger: no path, no system's answer.
+    pub fn public(&self) -> String {
+        match self {
+            Self::Full(_) => "no space left; nothing was changed".into(),
+            Self::Corrupt(_) => {
+                "stored bytes are damaged; the log names the file, restore it from a copy".into()
+            }
+            Self::Locked(_) => "another process has the collection open for writing".into(),
+            Self::Io(_) => "the store refused an operation; the log says which".into(),
+            Self::Poisoned(_) => {
+                "whether the change is durable is unknown; read the collection again, then retry with the same \
+                 idempotency key"
+                    .into()
+            }
+            told => told.to_string(),
+        }
+    }
+}
+
+impl From<StoreError> for DatabaseError {
+    fn from(error: StoreError) -> Self {
+        let text = error.to_string();
+        match error {
+            StoreError::NotFound { .. } => Self::NotFound(text),
+            StoreError::UnknownSegment { id, .. } => Self::NotFound(format!(
+                "no segment {id}; it was removed, or is another collection's"
+            )),
+            StoreError::UnknownBlob { name, .. } => {
+                Self::NotFound(format!("no blob or attachment {name:?}"))
+            }
+            StoreError::AlreadyExists { .. } => Self::Exists(text),
+            StoreError::SnapshotExists { name, .. } => {
+                Self::Exists(format!("the snapshot {name:?}"))
+            }
+            StoreError::KeyReused { .. } => Self::KeyReused,
+            StoreError::InvalidChange { .. } => Self::Invalid(text),
+            StoreError::Full { .. } => Self::Full(text),
+            StoreError::Corrupt { .. } | StoreError::Missing { .. } => Self::Corrupt(text),
+            StoreError::Unsupported { .. } => Self::Unsupported(text),
+            StoreError::Locked { .. } => Self::Locked(text),
+            StoreError::Poisoned { .. } | StoreError::Sync { .. } | StoreError::Conflict { .. } => {
+                Self::Poisoned(text)
+            }
+            _ => Self::Io(text),
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,19 @@
+//! Storage: changes and sealed queries enter, durable states and sealed answers leave. Server side;
+//! knows no HTTP.
+
+mod blob_names;
+mod bucket;
+mod cache;
+mod check;
+mod collection;
+mod database;
+mod description;
+mod error;
+mod scan_queue;
+mod uploads;
+
+pub use collection::{Collection, Compaction, Report, State, Statistics};
+pub use database::{Database, DatabaseOptions, check_name, valid_name};
+pub use error::DatabaseError;
+pub use scan_queue::{Answer, QueryTimings};
+pub use uploads::{Pieces, Progress, Purpose, UploadError, UploadId, UploadLimits, Uploads};
