@@ -1,6 +1,7 @@
 //! Command line: words enter; a server, or a new token file, and an exit code leave. Server side.
 
-use crate::auth::tokens::{self, TokenEntry, TokenRequest, Verb};
+use crate::auth::Verb;
+use crate::auth::tokens::{self, TokenEntry, TokenRequest};
 use crate::config::{ServeOptions, TOKENS, data_folder, duration};
 use crate::serve;
 use clap::{Args, Parser, Subcommand};

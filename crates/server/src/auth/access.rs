@@ -1,6 +1,7 @@
 //! Access rule: an endpoint's need and a token's entry enter, yes or no leaves. Server side.
 
-use super::tokens::{TokenEntry, Verb};
+use super::tokens::TokenEntry;
+use super::verb::Verb;
 use std::sync::Arc;
 
 /// What an endpoint needs.

@@ -4,6 +4,8 @@
 mod access;
 mod in_flight;
 pub mod tokens;
+mod verb;
 
 pub use access::{Access, Principal};
 pub use in_flight::{InFlight, InFlightGuard};
+pub use verb::Verb;

@@ -4,6 +4,7 @@
 //! hash only, so that who reads the file cannot use it. It is replaced in one step and read again
 //! as soon as it changes: a revoked token stops at the next request.
 
+use super::verb::Verb;
 use crate::hex;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -16,42 +17,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::SystemTime;
 use subtle::ConstantTimeEq;
-use utoipa::ToSchema;
 use zeroize::Zeroizing;
 
 const PREFIX: &str = "cv1_";
 const FORMAT: u32 = 1;
 /// How far ahead of ours the clock may be that made a token.
 const SKEW: SignedDuration = SignedDuration::from_mins(5);
-
-/// What a token may do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, clap::ValueEnum, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Verb {
-    /// Read a collection's state and blobs.
-    Read,
-    /// Ask questions, and read the collection's description.
-    Query,
-    /// Commit changes and upload blobs.
-    Write,
-    /// Create, drop, compact, verify, snapshot and restore; every other verb too.
-    Admin,
-    /// Read the metrics.
-    Metrics,
-}
-
-impl Verb {
-    /// Its name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Verb::Read => "read",
-            Verb::Query => "query",
-            Verb::Write => "write",
-            Verb::Admin => "admin",
-            Verb::Metrics => "metrics",
-        }
-    }
-}
 
 /// One line of the token file: everything but the token.
 #[derive(Clone, Serialize, Deserialize, Debug, PartialEq, Eq)]
@@ -131,7 +102,10 @@ pub enum TokenError {
         source: io::Error,
     },
     /// Not a token file.
-    #[error("{} is not a token file of this release: {detail}; restore it, or make a new one with: ciphervec token create", path.display())]
+    #[error(
+        "{} is not a token file of this release: {detail}; restore it, or make a new one with: \
+         ciphervec token create", path.display()
+    )]
     Content {
         /// The file.
         path: PathBuf,

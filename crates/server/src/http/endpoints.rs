@@ -5,8 +5,7 @@
 
 use super::app::App;
 use super::handlers::{blobs, collections, commits, query, service, upkeep, uploads};
-use crate::auth::Access;
-use crate::auth::tokens::Verb;
+use crate::auth::{Access, Verb};
 use axum::routing::{MethodFilter, MethodRouter, on};
 use std::sync::Arc;
 use utoipa::OpenApi;

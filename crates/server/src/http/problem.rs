@@ -97,7 +97,10 @@ impl Problem {
     /// 401: the same for every token that is no good, so that nothing is learnt about which are.
     pub fn unauthorized() -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "unauthorized", "a valid token is needed")
-            .hint("send the header \"Authorization: Bearer cv1_…\"; the operator makes one with: ciphervec token create")
+            .hint(
+                "send the header \"Authorization: Bearer cv1_…\"; the operator makes one with: \
+                 ciphervec token create",
+            )
             .header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
     }
 

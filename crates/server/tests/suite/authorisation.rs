@@ -1,8 +1,9 @@
-//! Every endpoint of the OpenAPI document times every sort of token: who is let in, and how the others are told.
+//! Every endpoint of the OpenAPI document times every sort of token: who is let in, and how the
+//! others are told.
 
 use crate::support::http::{Site, documented, edit_token, make_token};
 use axum::body::Body;
-use ciphervec_server::auth::tokens::{self, Verb};
+use ciphervec_server::auth::{Verb, tokens};
 use std::collections::BTreeMap;
 
 /// Who may use an endpoint. A new endpoint without a row here fails the test.

@@ -1,4 +1,5 @@
-//! Collections in a bucket: in memory, and over the S3 protocol with a stand-in that loses replies. Two writers never lose a commit.
+//! Collections in a bucket: in memory, and over the S3 protocol with a stand-in that loses replies.
+//! Two writers never lose a commit.
 
 use crate::support::{Client, id_of, runtime};
 use axum::body::Body;

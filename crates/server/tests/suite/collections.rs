@@ -1,4 +1,5 @@
-//! Collections in a folder, without HTTP: what is acknowledged is searched, and found again after a restart.
+//! Collections in a folder, without HTTP: what is acknowledged is searched, and found again after a
+//! restart.
 
 use crate::support::{Client, KINDS, id_of, open, open_with, runtime};
 use ciphervec::store::Change;

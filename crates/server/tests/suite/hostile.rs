@@ -6,7 +6,7 @@ use axum::body::{Body, Bytes};
 use ciphervec::search::Writer;
 use ciphervec::store::{Change, NewSegment};
 use ciphervec::{Id, Mode, Precision, Scheme};
-use ciphervec_server::auth::tokens::Verb;
+use ciphervec_server::auth::Verb;
 use std::time::Duration;
 
 async fn filled(kind: (Mode, Precision, Scheme), extra: &[&str]) -> (Site, Client) {

@@ -1,4 +1,5 @@
-//! The protocol as a client uses it: create, commit, query, read, upload, replay. Answers are opened by an owner.
+//! The protocol as a client uses it: create, commit, query, read, upload, replay. Answers are
+//! opened by an owner.
 
 use crate::support::http::{Reply, Site, frame, raw_frame};
 use crate::support::{Client, KINDS, id_of};

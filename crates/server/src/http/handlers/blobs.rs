@@ -19,7 +19,8 @@ use std::sync::Arc;
            ("Range" = Option<String>, Header, description = "One range of bytes.")),
     responses((status = 200, description = "All of it.", body = Vec<u8>, content_type = "application/octet-stream"),
               (status = 206, description = "The range.", body = Vec<u8>, content_type = "application/octet-stream"),
-              (status = 416, description = "No such range.", body = ProblemDetails, content_type = "application/problem+json")))]
+              (status = 416, description = "No such range.", body = ProblemDetails,
+               content_type = "application/problem+json")))]
 pub async fn attachment(
     State(app): State<Arc<App>>,
     Path((name, attachment)): Path<(String, String)>,
@@ -38,7 +39,8 @@ pub async fn attachment(
            ("Range" = Option<String>, Header, description = "One range of bytes.")),
     responses((status = 200, description = "All of it.", body = Vec<u8>, content_type = "application/octet-stream"),
               (status = 206, description = "The range.", body = Vec<u8>, content_type = "application/octet-stream"),
-              (status = 416, description = "No such range.", body = ProblemDetails, content_type = "application/problem+json")))]
+              (status = 416, description = "No such range.", body = ProblemDetails,
+               content_type = "application/problem+json")))]
 pub async fn segment(
     State(app): State<Arc<App>>,
     Path((name, segment, blob)): Path<(String, String, String)>,

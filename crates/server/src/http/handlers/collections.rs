@@ -1,7 +1,6 @@
 //! Collection endpoints: list, create, describe and drop. Server side.
 
-use crate::auth::Principal;
-use crate::auth::tokens::Verb;
+use crate::auth::{Principal, Verb};
 use crate::change;
 use crate::hex;
 use crate::http::app::App;

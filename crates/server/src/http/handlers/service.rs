@@ -55,7 +55,8 @@ pub async fn health() -> Json<Health> {
 /// Whether requests should be sent here: not while it starts or drains.
 #[utoipa::path(get, path = "/readyz", tag = "service", operation_id = "ready",
     responses((status = 200, description = "Send requests.", body = Health),
-              (status = 503, description = "Send none.", body = ProblemDetails, content_type = "application/problem+json")))]
+              (status = 503, description = "Send none.", body = ProblemDetails,
+               content_type = "application/problem+json")))]
 pub async fn ready(State(app): State<Arc<App>>) -> Response {
     if app.ready() {
         return Json(Health { status: "ok" }).into_response();

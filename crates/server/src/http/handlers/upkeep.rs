@@ -1,7 +1,6 @@
 //! Upkeep endpoints: verification, compaction and snapshots for the operator. Server side.
 
-use crate::auth::Principal;
-use crate::auth::tokens::Verb;
+use crate::auth::{Principal, Verb};
 use crate::hex;
 use crate::http::app::App;
 use crate::http::handlers::collections::{self, CollectionState};

@@ -366,7 +366,8 @@ impl Collection {
                 collection = self.name,
                 bytes = held.index.bytes(),
                 budget = cache.budget(),
-                "the collection does not fit the memory budget: queries read from the store, slower; raise --memory-budget"
+                "the collection does not fit the memory budget: queries read from the store, slower; \
+                 raise --memory-budget"
             );
         }
         self.degraded.store(degraded, Ordering::Relaxed);

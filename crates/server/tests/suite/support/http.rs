@@ -1,4 +1,5 @@
-//! Requests of a test enter, checked answers leave: every error is a problem, every answer says the version of the interface.
+//! Requests of a test enter, checked answers leave: every error is a problem, every answer says the
+//! version of the interface.
 #![allow(
     clippy::unwrap_used,
     dead_code,
@@ -9,7 +10,8 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use ciphervec::store::Change;
-use ciphervec_server::auth::tokens::{self, NewToken, TokenRequest, Verb};
+use ciphervec_server::auth::Verb;
+use ciphervec_server::auth::tokens::{self, NewToken, TokenRequest};
 use ciphervec_server::config::ServeOptions;
 use ciphervec_server::http::{self, App};
 use clap::{Args, Command, FromArgMatches};

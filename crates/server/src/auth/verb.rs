@@ -1,0 +1,33 @@
+//! Verb: what a token may do, by the name that token files and command lines use. Server side.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// What a token may do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, clap::ValueEnum, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Verb {
+    /// Read a collection's state and blobs.
+    Read,
+    /// Ask questions, and read the collection's description.
+    Query,
+    /// Commit changes and upload blobs.
+    Write,
+    /// Create, drop, compact, verify, snapshot and restore; every other verb too.
+    Admin,
+    /// Read the metrics.
+    Metrics,
+}
+
+impl Verb {
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Verb::Read => "read",
+            Verb::Query => "query",
+            Verb::Write => "write",
+            Verb::Admin => "admin",
+            Verb::Metrics => "metrics",
+        }
+    }
+}
