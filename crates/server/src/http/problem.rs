@@ -19,8 +19,7 @@ pub const OFFSET_HEADER: HeaderName = HeaderName::from_static("upload-offset");
 /// An error as RFC 9457 has it: what happened, and what to do next.
 #[derive(Serialize, ToSchema)]
 pub struct ProblemDetails<'a> {
-    /// Stable name of the kind of error, `urn:ciphervec:` and one of the kinds in the
-    /// documentation.
+    /// Stable name of the kind of error, `urn:ciphervec:` and one of the kinds in the documentation.
     #[serde(rename = "type")]
     kind: String,
     /// The kind in words.

@@ -91,8 +91,7 @@ pub struct CollectionStatistics {
     bytes: u64,
     /// Bytes in the server's memory.
     resident: u64,
-    /// Whether it is larger than the server's memory budget, so that queries read segments from the
-    /// store.
+    /// Whether it is larger than the server's memory budget, so that queries read segments from the store.
     degraded: bool,
 }
 

@@ -16,8 +16,7 @@ const VERSION_HEADER: HeaderName = HeaderName::from_static("ciphervec-version");
 const HEAD_HEADER: HeaderName = HeaderName::from_static("ciphervec-head");
 const TIMING_HEADER: HeaderName = HeaderName::from_static("server-timing");
 
-/// Answers a sealed query over every segment. A client that leaves takes its query out of the
-/// queue.
+/// Answers a sealed query over every segment. A client that leaves takes its query out of the queue.
 #[utoipa::path(post, path = "/v1/collections/{name}/query", tag = "collections", operation_id = "query",
     request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "A query frame."),
     params(("name" = String, Path)),

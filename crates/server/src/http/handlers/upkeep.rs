@@ -84,8 +84,8 @@ pub struct Compaction {
     bytes_moved: u64,
 }
 
-/// Takes deleted rows out of segments in the compact form, moves small files together and drops
-/// segments without live rows. No key is needed.
+/// Takes deleted rows out of segments in the compact form, moves small files together and drops segments without live rows. No
+/// key is needed.
 #[utoipa::path(post, path = "/v1/collections/{name}/compact", tag = "upkeep", operation_id = "compact",
     params(("name" = String, Path)),
     responses((status = 200, description = "What was done.", body = Compaction)))]
@@ -100,8 +100,8 @@ pub async fn compact(
     Ok(Json(Compaction { rows_dropped, segments_dropped, files_before, files_after, bytes_moved }))
 }
 
-/// Deletes what neither the present state nor a snapshot refers to, so that what was removed is
-/// gone. Whoever may remove may have it gone.
+/// Deletes what neither the present state nor a snapshot refers to, so that what was removed is gone. Whoever may remove may
+/// have it gone.
 #[utoipa::path(post, path = "/v1/collections/{name}/purge", tag = "upkeep", operation_id = "purge",
     params(("name" = String, Path)),
     responses((status = 204, description = "It is gone.")))]
