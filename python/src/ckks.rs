@@ -1,6 +1,8 @@
 //! CKKS for Python: the server and who encrypts for it. Rows of doubles and bytes enter, arrays and bytes leave.
 
-use ciphervec::similarity::ckks::{EncryptedArray, Lengths, Options, Rows, Server, encrypt_for};
+use ciphervec::similarity::ckks::{
+    EncryptOptions, EncryptedArray, Lengths, PlainRows, Server, encrypt_for,
+};
 use ciphervec_he::ckks::PublicKey;
 use numpy::{PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
@@ -19,12 +21,12 @@ pub fn work<T: Send>(py: Python<'_>, work: impl FnOnce() -> Outcome<T> + Send) -
 }
 
 /// The rows of a C-contiguous array.
-pub fn rows<'a>(array: &'a PyReadonlyArray2<'_, f64>, batch: bool) -> PyResult<Rows<'a>> {
+pub fn rows<'a>(array: &'a PyReadonlyArray2<'_, f64>, batch: bool) -> PyResult<PlainRows<'a>> {
     let shape = array.shape();
     let values = array.as_slice().map_err(|_| {
         InvalidInput::new_err("rows must be C-contiguous; use numpy.ascontiguousarray")
     })?;
-    let rows = Rows::new(values, shape[0], shape[1]).map_err(Raise::raise)?;
+    let rows = PlainRows::new(values, shape[0], shape[1]).map_err(Raise::raise)?;
     Ok(if batch { rows.as_batch() } else { rows })
 }
 
@@ -33,9 +35,9 @@ pub fn options(
     (layout, role, spread): (&str, &str, &str),
     normalise: bool,
     magnitude: Option<f64>,
-) -> Outcome<Options> {
+) -> Outcome<EncryptOptions> {
     let (layout, role, spread) = (layout.parse()?, role.parse()?, spread.parse()?);
-    Ok(Options { layout, role, spread, normalise, magnitude })
+    Ok(EncryptOptions { layout, role, spread, normalize: normalise, magnitude })
 }
 
 /// Who computes: parameters and evaluation keys.

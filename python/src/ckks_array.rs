@@ -1,6 +1,6 @@
 //! Vectors under CKKS, for Python: what is known about them without a key, and their bytes.
 
-use ciphervec::similarity::ckks::{EncryptedArray, Finish};
+use ciphervec::similarity::ckks::{EncryptedArray, PostProcessing};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -57,7 +57,7 @@ impl PyCkksArray {
     /// Whether the owner takes a root of the decrypted numbers.
     #[getter]
     fn root(&self) -> bool {
-        self.0.finish() == Finish::Root
+        self.0.post_processing() == PostProcessing::Root
     }
 
     #[getter]

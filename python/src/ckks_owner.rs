@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ciphervec::similarity::ckks::{KeyList, Operation, Owner, Plan, Request};
+use ciphervec::similarity::ckks::{Client, KeyList, Operation, Plan, PlanRequest};
 use ciphervec_he::ckks::{Params, ParamsSpec, PublishPolicy, Ring};
 use ciphervec_he::params::Security;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2};
@@ -31,7 +31,7 @@ fn ring(name: &str) -> PyResult<Ring> {
 
 /// Who holds the secret key.
 #[pyclass(name = "CkksOwner", module = "ciphervec._native", frozen)]
-pub struct PyCkksOwner(Arc<Owner>);
+pub struct PyCkksOwner(Arc<Client>);
 
 #[pymethods]
 impl PyCkksOwner {
@@ -53,7 +53,7 @@ impl PyCkksOwner {
             let operation: Operation = operation.parse()?;
             let layout = layout.parse()?;
             let security = security(quantum);
-            let request = Request {
+            let request = PlanRequest {
                 operation,
                 layout,
                 dimension,
@@ -62,7 +62,7 @@ impl PyCkksOwner {
                 plain,
                 security,
             };
-            Owner::for_plan(&Plan::new(request)?)
+            Client::for_plan(&Plan::new(request)?)
         };
         work(py, make).map(|owner| Self(Arc::new(owner)))
     }
@@ -224,13 +224,13 @@ impl PyCkksOwner {
             let rotations = rotations.into_iter().collect();
             let list = KeyList { relinearise: Some(level), rotations, rotation_level: level };
             let width = sums.min(params.max_slots()).next_power_of_two();
-            Owner::generate(&params, list.sums(width))
+            Client::generate(&params, list.sums(width))
         };
         work(py, make).map(|owner| Self(Arc::new(owner)))
     }
 
     fn read(py: Python<'_>, secret: &[u8], label: [u8; 16]) -> PyResult<Self> {
-        let owner = work(py, || Owner::from_secret_bytes(secret))?;
+        let owner = work(py, || Client::from_secret_bytes(secret))?;
         secret_file::check_label(label, owner.label())?;
         Ok(Self(Arc::new(owner)))
     }

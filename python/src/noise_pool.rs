@@ -95,7 +95,7 @@ impl PyNoisePool {
         self.with(|pool| {
             on_factoring!(&*self.secret, key => {
                 let seal = || -> Result<_, ciphervec::Error> {
-                    let vectors = Vectors::quantise(&spec, rows)?;
+                    let vectors = Vectors::quantize(&spec, rows)?;
                     let pooled = Pooled::new(key.public(), pool)?;
                     let gallery = EncryptedVectors::encrypt(&spec, &pooled, &vectors)?;
                     Ok(PyEncryptedVectors::factoring(gallery, vectors.norms().to_vec()))

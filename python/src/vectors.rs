@@ -2,7 +2,8 @@
 
 use ciphervec::Metric;
 use ciphervec::similarity::additive::{
-    EncryptedScores, EncryptedVectors, Finish, Layout, Precision, Probes, Scores, Spec, Vectors,
+    EncryptedScores, EncryptedVectors, GridPrecision, Layout, Probes, Rerandomization, Scores,
+    VectorSpec, Vectors,
 };
 use ciphervec_he::additive::{Decrypt, Evaluate};
 use ciphervec_he::{Error as SchemeError, elgamal, factoring};
@@ -83,7 +84,7 @@ impl Gallery {
         on!(Gallery, self, vectors => vectors.key_id())
     }
 
-    fn spec(&self) -> &Spec {
+    fn spec(&self) -> &VectorSpec {
         on!(Gallery, self, vectors => vectors.spec())
     }
 
@@ -102,7 +103,7 @@ impl Answer {
         on!(Answer, self, scores => scores.key_id())
     }
 
-    fn spec(&self) -> &Spec {
+    fn spec(&self) -> &VectorSpec {
         on!(Answer, self, scores => scores.spec())
     }
 
@@ -126,12 +127,12 @@ fn work<T: Send>(py: Python<'_>, work: impl FnOnce() -> Outcome<T> + Send) -> Py
     py.detach(|| runtime::run(work)).map_err(Raise::raise)
 }
 
-pub fn spec(dimension: usize, metric: &str, precision: &str, layout: &str) -> PyResult<Spec> {
+pub fn spec(dimension: usize, metric: &str, precision: &str, layout: &str) -> PyResult<VectorSpec> {
     let metric: Metric = metric.parse().map_err(Raise::raise)?;
-    let precision: Precision = precision.parse().map_err(Raise::raise)?;
+    let precision: GridPrecision = precision.parse().map_err(Raise::raise)?;
     let layout: Layout = layout.parse().map_err(Raise::raise)?;
     let dimension = u32::try_from(dimension).unwrap_or(u32::MAX);
-    Spec::new(dimension, metric, precision, layout).map_err(Raise::raise)
+    VectorSpec::new(dimension, metric, precision, layout).map_err(Raise::raise)
 }
 
 /// The numbers of a C-contiguous array, row after row.
@@ -179,7 +180,7 @@ impl PyEncryptedVectors {
         let spec = spec(rows.shape()[1], metric, precision, layout)?;
         let rows = numbers(&rows)?;
         work(py, || {
-            let vectors = Vectors::quantise(&spec, rows)?;
+            let vectors = Vectors::quantize(&spec, rows)?;
             let gallery = on_public!(&key.0, key => {
                 Home::gallery(EncryptedVectors::encrypt(&spec, key, &vectors)?)
             });
@@ -201,7 +202,7 @@ impl PyEncryptedVectors {
         let spec = spec(rows.shape()[1], metric, precision, layout)?;
         let rows = numbers(&rows)?;
         work(py, || {
-            let vectors = Vectors::quantise(&spec, rows)?;
+            let vectors = Vectors::quantize(&spec, rows)?;
             let gallery = on_secret!(&*keys.0, keys => {
                 Home::gallery(EncryptedVectors::encrypt_as_owner(&spec, keys, &vectors)?)
             });
@@ -274,11 +275,11 @@ impl PyEncryptedVectors {
             )));
         }
         let rows = numbers(&probes)?;
-        let finish = if bare { Finish::Bare } else { Finish::Fresh };
+        let rerandomization = if bare { Rerandomization::Bare } else { Rerandomization::Fresh };
         let (answer, norms) = work(py, || {
-            let probes = Probes::quantise(&spec, rows)?;
+            let probes = Probes::quantize(&spec, rows)?;
             let answer = on_public!(&key.0, key => {
-                Home::answer(self.gallery.of(key)?.score_with(key, &probes, finish)?)
+                Home::answer(self.gallery.of(key)?.score_with(key, &probes, rerandomization)?)
             });
             Ok((answer, probes.norms().to_vec()))
         })?;

@@ -77,7 +77,7 @@ pub enum Error {
     },
     /// Encrypted vectors that an operation cannot take.
     #[error("{operation}: {detail}")]
-    Pairs {
+    CkksSimilarity {
         /// The operation.
         operation: &'static str,
         /// What was expected, what came, and what to do.

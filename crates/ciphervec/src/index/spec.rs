@@ -183,16 +183,21 @@ impl IndexSpec {
     }
 
     /// Vectors of this index as an additively homomorphic scheme takes them.
-    pub(crate) fn similarity(&self, layout: similarity::Layout) -> Result<similarity::Spec> {
-        similarity::Spec::new(self.dimension, self.metric, self.similarity_precision(), layout)
+    pub(crate) fn similarity(&self, layout: similarity::Layout) -> Result<similarity::VectorSpec> {
+        similarity::VectorSpec::new(
+            self.dimension,
+            self.metric,
+            self.similarity_precision(),
+            layout,
+        )
     }
 
     /// What an additively homomorphic scheme calls the precision.
-    pub(crate) fn similarity_precision(&self) -> similarity::Precision {
+    pub(crate) fn similarity_precision(&self) -> similarity::GridPrecision {
         match self.precision {
-            Precision::Standard => similarity::Precision::Standard,
-            Precision::Small => similarity::Precision::Small,
-            Precision::Wide => similarity::Precision::High,
+            Precision::Standard => similarity::GridPrecision::Standard,
+            Precision::Small => similarity::GridPrecision::Small,
+            Precision::Wide => similarity::GridPrecision::High,
         }
     }
 

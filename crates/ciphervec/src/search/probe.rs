@@ -61,7 +61,7 @@ impl Probe {
         let mut body = Vec::new();
         if self.spec.scheme().is_additive() {
             let similarity = self.spec.similarity(Layout::Elements)?;
-            body = Probes::quantise(&similarity, rows)?.to_bytes();
+            body = Probes::quantize(&similarity, rows)?.to_bytes();
         } else {
             let scale = scales(&self.spec, None, 0).query;
             append_integers(self.spec.precision(), &checked.quantise(scale).values(), &mut body);

@@ -96,7 +96,7 @@ impl Owner {
         let key = match (&self.engine, ring) {
             (Engine::Additive(_), _) => {
                 let rounded =
-                    Probes::quantise(&self.spec().similarity(similarity::Layout::Elements)?, rows)?;
+                    Probes::quantize(&self.spec().similarity(similarity::Layout::Elements)?, rows)?;
                 body = rounded.to_bytes();
                 probes = Some(rounded);
                 self.key_pair()?.key_id()

@@ -29,12 +29,12 @@ pub struct BlobRef {
     /// BLAKE3 over the length and the hashes of the blocks.
     pub root: [u8; 32],
     /// Where it lies.
-    pub place: Place,
+    pub place: BlobPlace,
 }
 
 /// Where a blob lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum BlobPlace {
     /// In a file of its own, named by its root.
     File,
     /// In a pack, at an offset.
@@ -50,7 +50,7 @@ pub enum Place {
 pub(super) const PACK: &str = "pack-";
 const ALIGNMENT: u64 = HEADER as u64;
 
-impl Place {
+impl BlobPlace {
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         match self {
             Self::File => out.push(0),
@@ -94,7 +94,7 @@ impl BlobRef {
     fn from_hashes(length: u64, hashes: &[u8]) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("ciphervec v1 blob root");
         hasher.update(&length.to_le_bytes()).update(hashes);
-        Self { length, root: hasher.finalize().into(), place: Place::File }
+        Self { length, root: hasher.finalize().into(), place: BlobPlace::File }
     }
 
     /// Blocks in the payload.
@@ -111,15 +111,15 @@ impl BlobRef {
     /// The file that the blob lies in.
     pub(super) fn file(&self) -> String {
         match &self.place {
-            Place::File => format!("{BLOBS}/{}", hex(&self.root)),
-            Place::Pack { pack, .. } => pack_file(pack),
+            BlobPlace::File => format!("{BLOBS}/{}", hex(&self.root)),
+            BlobPlace::Pack { pack, .. } => pack_file(pack),
         }
     }
 
     fn start(&self) -> u64 {
         match self.place {
-            Place::File => 0,
-            Place::Pack { slot, .. } => u64::from(slot) * ALIGNMENT,
+            BlobPlace::File => 0,
+            BlobPlace::Pack { slot, .. } => u64::from(slot) * ALIGNMENT,
         }
     }
 
@@ -161,7 +161,7 @@ pub(super) fn write_pack(
         frames.push((blob.header(), *payload, tail));
         let slot = u32::try_from(offset / ALIGNMENT)
             .map_err(|_| StoreError::invalid("bytes of a pack", "below 2^38", offset))?;
-        blobs.push(BlobRef { place: Place::Pack { pack, slot }, ..blob });
+        blobs.push(BlobRef { place: BlobPlace::Pack { pack, slot }, ..blob });
         offset = next;
     }
     let parts: Vec<&[u8]> = frames
@@ -185,7 +185,7 @@ impl<'a> Opened<'a> {
         let name = blob.file();
         let path = medium.path(&name);
         let opened = Self { medium, name, path, blob: *blob };
-        if blob.place == Place::File {
+        if blob.place == BlobPlace::File {
             let length = medium.length(&opened.name)?.ok_or_else(|| opened.missing())?;
             let expected = blob.file_length();
             if length != expected {

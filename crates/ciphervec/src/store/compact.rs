@@ -5,7 +5,7 @@
 //! new packs. Segments all of whose rows were deleted go.
 
 use super::SegmentId;
-use super::blob::{self, BlobRef, Place};
+use super::blob::{self, BlobPlace, BlobRef};
 use super::error::StoreError;
 use super::folder::Store;
 use super::keyed::Committed;
@@ -136,7 +136,7 @@ impl Store {
             .collect();
         let mut packs: BTreeMap<[u8; 16], u64> = BTreeMap::new();
         for blob in &blobs {
-            if let Place::Pack { pack, .. } = blob.place {
+            if let BlobPlace::Pack { pack, .. } = blob.place {
                 *packs.entry(pack).or_default() += blob.file_length().next_multiple_of(64);
             }
         }
@@ -152,12 +152,14 @@ impl Store {
                 small.insert(pack);
             }
         }
-        let alone = |blob: &&BlobRef| blob.place == Place::File && blob.file_length() < SMALL;
+        let alone = |blob: &&BlobRef| blob.place == BlobPlace::File && blob.file_length() < SMALL;
         // One small file is no better off in a pack of its own.
         let few = !gather || small.len() + blobs.iter().filter(alone).count() < 2;
         let moves = |blob: &BlobRef| match blob.place {
-            Place::File => !few && alone(&blob),
-            Place::Pack { pack, .. } => wasteful.contains(&pack) || !few && small.contains(&pack),
+            BlobPlace::File => !few && alone(&blob),
+            BlobPlace::Pack { pack, .. } => {
+                wasteful.contains(&pack) || !few && small.contains(&pack)
+            }
         };
         Ok(blobs.into_iter().filter(moves).collect())
     }
@@ -167,7 +169,7 @@ impl Store {
         &self,
         moving: &[BlobRef],
         written: &mut Vec<BlobRef>,
-    ) -> Result<HashMap<BlobRef, Place>, StoreError> {
+    ) -> Result<HashMap<BlobRef, BlobPlace>, StoreError> {
         let mut places = HashMap::new();
         let mut rest = moving;
         while !rest.is_empty() {

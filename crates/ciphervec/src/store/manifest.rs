@@ -9,7 +9,7 @@
 //! whether the collection was dropped. A state that has none of these is written as format 1, so that every state has
 //! one encoding and older releases read all that they can.
 
-use super::blob::{BlobRef, Place};
+use super::blob::{BlobPlace, BlobRef};
 use super::keyed::{self, CommitKey, Keyed};
 use super::rows::RowSet;
 use super::{SegmentId, error::StoreError};
@@ -109,7 +109,7 @@ impl Manifest {
 
     /// The format that this state is written in: the oldest that can say all of it.
     fn format(&self) -> u32 {
-        let packed = self.references().any(|blob| blob.place != Place::File);
+        let packed = self.references().any(|blob| blob.place != BlobPlace::File);
         let newer = packed || self.dropped || !self.keyed.is_empty() || !self.snapshots.is_empty();
         if newer { 2 } else { 1 }
     }
@@ -315,7 +315,7 @@ fn read_blobs(reader: &mut Reader<'_>, format: u32) -> Result<Vec<NamedBlob>, De
             return Err(reader.field("name", at, "larger than the name before it", name));
         }
         let (length, root) = (reader.u64()?, reader.array()?);
-        let place = if format > 1 { Place::read(reader)? } else { Place::File };
+        let place = if format > 1 { BlobPlace::read(reader)? } else { BlobPlace::File };
         let blob = BlobRef { length, root, place };
         blobs.push((name.into(), blob));
     }
@@ -356,8 +356,11 @@ mod tests {
     use super::*;
 
     fn sample() -> Manifest {
-        let blob =
-            |byte| BlobRef { length: u64::from(byte) * 1000, root: [byte; 32], place: Place::File };
+        let blob = |byte| BlobRef {
+            length: u64::from(byte) * 1000,
+            root: [byte; 32],
+            place: BlobPlace::File,
+        };
         let segment = |id, added, deleted| SegmentEntry {
             id: [id; 16],
             rows: 100,
@@ -381,14 +384,14 @@ mod tests {
     /// All that format 2 adds.
     fn newer() -> Manifest {
         let mut newer = sample();
-        newer.attachments[0].1.place = Place::Pack { pack: [7; 16], slot: 65 };
+        newer.attachments[0].1.place = BlobPlace::Pack { pack: [7; 16], slot: 65 };
         let commit = |key, version| Keyed {
             key: CommitKey { key: [key; 16], digest: [key + 1; 16] },
             version,
             head: if version == 9 { [0; 32] } else { [key; 32] },
         };
         newer.keyed = vec![commit(1, 4), commit(20, 9)];
-        let place = Place::File;
+        let place = BlobPlace::File;
         newer.snapshots = vec![("monday".into(), BlobRef { length: 900, root: [8; 32], place })];
         newer
     }

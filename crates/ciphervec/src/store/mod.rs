@@ -35,7 +35,7 @@ mod crash_tests;
 #[cfg(test)]
 mod upkeep_tests;
 
-pub use blob::{BLOCK, BlobRef, Place};
+pub use blob::{BLOCK, BlobPlace, BlobRef};
 pub use compact::Compacted;
 pub use error::StoreError;
 pub use folder::Store;

@@ -2,16 +2,16 @@
 
 use crate::decode::{DecodeError, Reader};
 
-/// A set of rows of one segment, held as it is stored: the rows themselves while that is shorter, else a bitmap.
+/// A set of rows of one segment, representation as it is stored: the rows themselves while that is shorter, else a bitmap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowSet {
     rows: u32,
     count: u32,
-    held: Held,
+    representation: Representation,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Held {
+enum Representation {
     Sorted(Vec<u32>),
     /// A boxed slice, so that the whole is no larger than a vector.
     Bits(Box<[u8]>),
@@ -20,7 +20,7 @@ enum Held {
 impl RowSet {
     /// The empty set of rows below `rows`.
     pub fn new(rows: u32) -> Self {
-        Self { rows, count: 0, held: Held::Sorted(Vec::new()) }
+        Self { rows, count: 0, representation: Representation::Sorted(Vec::new()) }
     }
 
     /// The set of the given rows; those not below `rows` are left out.
@@ -37,15 +37,15 @@ impl RowSet {
         if row >= self.rows {
             return false;
         }
-        let fresh = match &mut self.held {
-            Held::Sorted(sorted) => {
+        let fresh = match &mut self.representation {
+            Representation::Sorted(sorted) => {
                 let place = sorted.binary_search(&row);
                 if let Err(at) = place {
                     sorted.insert(at, row);
                 }
                 place.is_err()
             }
-            Held::Bits(bits) => {
+            Representation::Bits(bits) => {
                 let (byte, bit) = (row as usize / 8, 1 << (row % 8));
                 let fresh = bits[byte] & bit == 0;
                 bits[byte] |= bit;
@@ -59,20 +59,20 @@ impl RowSet {
 
     /// Turns a list that grew longer than the bitmap into the bitmap.
     fn switch(&mut self) {
-        if let Held::Sorted(sorted) = &self.held
+        if let Representation::Sorted(sorted) = &self.representation
             && !listed(self.count, self.rows)
         {
             let mut bits = vec![0; bitmap_bytes(self.rows)];
             sorted.iter().for_each(|&row| bits[row as usize / 8] |= 1 << (row % 8));
-            self.held = Held::Bits(bits.into());
+            self.representation = Representation::Bits(bits.into());
         }
     }
 
     /// Whether the row is in the set.
     pub fn contains(&self, row: u32) -> bool {
-        match &self.held {
-            Held::Sorted(sorted) => sorted.binary_search(&row).is_ok(),
-            Held::Bits(bits) => {
+        match &self.representation {
+            Representation::Sorted(sorted) => sorted.binary_search(&row).is_ok(),
+            Representation::Bits(bits) => {
                 bits.get(row as usize / 8).is_some_and(|byte| byte & (1 << (row % 8)) != 0)
             }
         }
@@ -90,9 +90,9 @@ impl RowSet {
 
     /// The rows, ascending.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        let (sorted, bits): (&[u32], &[u8]) = match &self.held {
-            Held::Sorted(sorted) => (sorted, &[]),
-            Held::Bits(bits) => (&[], bits),
+        let (sorted, bits): (&[u32], &[u8]) = match &self.representation {
+            Representation::Sorted(sorted) => (sorted, &[]),
+            Representation::Bits(bits) => (&[], bits),
         };
         let members = |(&byte, index): (&u8, u32)| {
             (0..8).filter(move |bit| byte & (1 << bit) != 0).map(move |bit| index * 8 + bit)
@@ -104,11 +104,11 @@ impl RowSet {
     /// follows from the count alone, so every set has one encoding.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.count.to_le_bytes());
-        match &self.held {
-            Held::Sorted(sorted) => {
+        match &self.representation {
+            Representation::Sorted(sorted) => {
                 sorted.iter().for_each(|row| out.extend_from_slice(&row.to_le_bytes()))
             }
-            Held::Bits(bits) => out.extend_from_slice(bits),
+            Representation::Bits(bits) => out.extend_from_slice(bits),
         }
     }
 
@@ -131,7 +131,7 @@ impl RowSet {
                 least = row + 1;
                 sorted.push(row);
             }
-            return Ok(Self { rows, count, held: Held::Sorted(sorted) });
+            return Ok(Self { rows, count, representation: Representation::Sorted(sorted) });
         }
         let at = reader.offset();
         let bits = reader.take(bitmap_bytes(rows))?;
@@ -146,7 +146,7 @@ impl RowSet {
                 found,
             ));
         }
-        Ok(Self { rows, count, held: Held::Bits(bits.into()) })
+        Ok(Self { rows, count, representation: Representation::Bits(bits.into()) })
     }
 }
 

@@ -3,7 +3,7 @@
 use super::crash_tests::{State, fresh, scratch, segment};
 use super::disk::Step;
 use super::failpoint::{self, Fault};
-use super::{Change, CommitKey, Committed, KEYS_KEPT, Place, Store, StoreError};
+use super::{BlobPlace, Change, CommitKey, Committed, KEYS_KEPT, Store, StoreError};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::ErrorKind;
@@ -122,7 +122,8 @@ fn upkeep_keeps_what_it_should() {
         step(&mut store, at).expect("a step");
         assert_eq!(&State::read(&store).expect("read"), expected, "step {at}");
         if at == 3 {
-            let packed = store.view().manifest().references().all(|blob| blob.place != Place::File);
+            let packed =
+                store.view().manifest().references().all(|blob| blob.place != BlobPlace::File);
             let names = store.view().manifest().references().count();
             // Two segments of two blobs and the attachment in one pack; the snapshot stays alone.
             assert!(!packed && names == 6, "{names}");
@@ -342,7 +343,7 @@ fn every_flipped_bit_of_a_pack_is_found() {
     // Padding between members is nobody's.
     let mut named = vec![false; whole.len()];
     for blob in store.view().manifest().references() {
-        let Place::Pack { slot, .. } = blob.place else { panic!("a blob outside the pack") };
+        let BlobPlace::Pack { slot, .. } = blob.place else { panic!("a blob outside the pack") };
         named[slot as usize * 64..][..blob.file_length() as usize].fill(true);
     }
     for at in (0..whole.len()).filter(|&at| named[at]) {

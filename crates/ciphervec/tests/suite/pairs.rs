@@ -1,17 +1,18 @@
 //! Similarities of encrypted vectors against float64, in every layout, within the error that the plan stated.
 
 use ciphervec::similarity::ckks::{
-    EncryptedArray, Finish, KeyList, Layout, Lengths, Operation, Options, Owner, Plan, Request,
-    Role, Rows, Server, Spread,
+    ArrayLayout, Client, EncryptOptions, EncryptedArray, KeyList, Lengths, Operation, PlainRows,
+    Plan, PlanRequest, PostProcessing, Role, Server, Spread,
 };
 use ciphervec::{Error, Result};
 use ciphervec_he::ckks::{Params, ParamsSpec, Ring};
 use ciphervec_he::params::Security;
 
-const LAYOUTS: [Layout; 3] = [Layout::Slots, Layout::Coefficients, Layout::Single];
+const LAYOUTS: [ArrayLayout; 3] =
+    [ArrayLayout::Slots, ArrayLayout::Coefficients, ArrayLayout::Single];
 
-fn request(operation: Operation, layout: Layout, dimension: usize) -> Request {
-    Request {
+fn request(operation: Operation, layout: ArrayLayout, dimension: usize) -> PlanRequest {
+    PlanRequest {
         operation,
         layout,
         dimension,
@@ -22,8 +23,8 @@ fn request(operation: Operation, layout: Layout, dimension: usize) -> Request {
     }
 }
 
-fn owner(operation: Operation, layout: Layout, dimension: usize) -> Owner {
-    Owner::for_plan(&Plan::new(request(operation, layout, dimension)).unwrap()).unwrap()
+fn owner(operation: Operation, layout: ArrayLayout, dimension: usize) -> Client {
+    Client::for_plan(&Plan::new(request(operation, layout, dimension)).unwrap()).unwrap()
 }
 
 /// Numbers in ±1 from a congruential generator: the same on every machine.
@@ -37,12 +38,17 @@ fn numbers(count: usize, seed: u64) -> Vec<f64> {
     (0..count).map(|_| next()).collect()
 }
 
-fn rows(values: &[f64], dimension: usize) -> Rows<'_> {
-    Rows::new(values, values.len() / dimension, dimension).unwrap()
+fn rows(values: &[f64], dimension: usize) -> PlainRows<'_> {
+    PlainRows::new(values, values.len() / dimension, dimension).unwrap()
 }
 
-fn options(layout: Layout, normalise: bool) -> Options {
-    Options { layout, normalise, magnitude: Some(1.0), ..Options::default() }
+fn options(layout: ArrayLayout, normalise: bool) -> EncryptOptions {
+    EncryptOptions {
+        layout,
+        normalize: normalise,
+        magnitude: Some(1.0),
+        ..EncryptOptions::default()
+    }
 }
 
 fn exact(operation: Operation, x: &[f64], y: &[f64]) -> f64 {
@@ -74,7 +80,7 @@ fn compare_plain(
     server: &Server,
     operation: Operation,
     x: &EncryptedArray,
-    y: &Rows<'_>,
+    y: &PlainRows<'_>,
 ) -> Result<EncryptedArray> {
     match operation {
         Operation::Dot => server.dot_plain(x, y),
@@ -111,7 +117,7 @@ fn every_similarity_in_every_layout_stays_within_the_stated_error() {
             for (count, dimension) in [(1, 24), (7, 100)] {
                 let plan = Plan::new(request(operation, layout, dimension)).unwrap();
                 assert!(plan.error() <= plan.request().largest() * f64::exp2(-20.0));
-                let owner = Owner::for_plan(&plan).unwrap();
+                let owner = Client::for_plan(&plan).unwrap();
                 let server = owner.server();
                 let (x, y) = (numbers(count * dimension, 1), numbers(count * dimension, 2));
                 let how = options(layout, operation == Operation::Cosine);
@@ -140,7 +146,7 @@ fn a_single_vector_meets_a_batch() {
         let how = options(layout, false);
         let one = owner.encrypt(&rows(&x, dimension), &how).unwrap();
         for spread in [Spread::Pairs, Spread::Gallery] {
-            let many = Options { spread, ..how };
+            let many = EncryptOptions { spread, ..how };
             let many = owner.encrypt(&rows(&y, dimension), &many).unwrap();
             for answer in [
                 server.dot(&one, &many),
@@ -157,15 +163,17 @@ fn a_single_vector_meets_a_batch() {
 
 #[test]
 fn a_gallery_packs_densest_and_takes_single_vectors_only() {
-    let owner = owner(Operation::Dot, Layout::Coefficients, 128);
+    let owner = owner(Operation::Dot, ArrayLayout::Coefficients, 128);
     let values = numbers(40 * 128, 5);
-    let how = options(Layout::Coefficients, false);
+    let how = options(ArrayLayout::Coefficients, false);
     let encrypt = |spread| {
-        owner.encrypt(&rows(&values, 128), &Options { spread, role: Role::Right, ..how }).unwrap()
+        owner
+            .encrypt(&rows(&values, 128), &EncryptOptions { spread, role: Role::Right, ..how })
+            .unwrap()
     };
     let (gallery, pairs) = (encrypt(Spread::Gallery), encrypt(Spread::Pairs));
     assert_eq!((gallery.ciphertexts(), pairs.ciphertexts()), (2, 5));
-    let left = Options { role: Role::Left, spread: Spread::Gallery, ..how };
+    let left = EncryptOptions { role: Role::Left, spread: Spread::Gallery, ..how };
     let left = owner.encrypt(&rows(&values, 128), &left).unwrap();
     let text = owner.server().dot(&left, &gallery).unwrap_err().to_string();
     assert!(text.contains("spread pairs"), "{text}");
@@ -173,10 +181,10 @@ fn a_gallery_packs_densest_and_takes_single_vectors_only() {
 
 #[test]
 fn the_dot_product_of_coefficients_needs_no_key_and_meets_its_error() {
-    let plan = Plan::new(request(Operation::Dot, Layout::Coefficients, 2048)).unwrap();
+    let plan = Plan::new(request(Operation::Dot, ArrayLayout::Coefficients, 2048)).unwrap();
     assert_eq!((plan.params().degree(), plan.keys().products().keys(plan.params())), (4096, 0));
     assert_eq!(plan.keys().turns().keys(plan.params()), 0);
-    let plan = Plan::new(request(Operation::Dot, Layout::Slots, 2048)).unwrap();
+    let plan = Plan::new(request(Operation::Dot, ArrayLayout::Slots, 2048)).unwrap();
     let (products, rotations) = plan.keys().bytes(plan.params()).unwrap();
     assert!(products + rotations <= 5_000_000, "{products} + {rotations}");
 }
@@ -185,7 +193,7 @@ fn the_dot_product_of_coefficients_needs_no_key_and_meets_its_error() {
 #[test]
 fn stated_errors_are_close_to_those_seen() {
     for layout in LAYOUTS {
-        let (dimension, count) = (if layout == Layout::Single { 64 } else { 512 }, 40);
+        let (dimension, count) = (if layout == ArrayLayout::Single { 64 } else { 512 }, 40);
         let owner = owner(Operation::Dot, layout, dimension);
         let stated = owner.request().unwrap().error_under(owner.server().params());
         let (x, y) = (numbers(count * dimension, 6), numbers(count * dimension, 7));
@@ -227,17 +235,17 @@ fn arithmetic_follows_float64() {
     let params = Params::new(spec).unwrap();
     let list = KeyList { relinearise: Some(2), rotation_level: 2, ..KeyList::default() };
     let list = KeyList { rotations: [3, -1].into(), ..list }.sums(16);
-    let owner = Owner::generate(&params, list).unwrap();
+    let owner = Client::generate(&params, list).unwrap();
     let server = owner.server();
     let (x, y) = (numbers(48, 8), numbers(48, 9));
     let zip =
         |f: fn(f64, f64) -> f64| -> Vec<f64> { x.iter().zip(&y).map(|(x, y)| f(*x, *y)).collect() };
-    for layout in [Layout::Slots, Layout::Single] {
+    for layout in [ArrayLayout::Slots, ArrayLayout::Single] {
         let encrypt =
             |values: &[f64]| owner.encrypt(&rows(values, 16), &options(layout, false)).unwrap();
         let (a, b) = (encrypt(&x), encrypt(&y));
-        let half = Rows::new(&[0.5], 1, 1).unwrap();
-        let three = Rows::new(&[3.0], 1, 1).unwrap();
+        let half = PlainRows::new(&[0.5], 1, 1).unwrap();
+        let three = PlainRows::new(&[3.0], 1, 1).unwrap();
         let product = server.multiply(&a, &b).unwrap();
         for (found, expected) in [
             (server.add(&a, &b), zip(|x, y| x + y)),
@@ -260,7 +268,7 @@ fn arithmetic_follows_float64() {
         assert_eq!(server.multiply_plain(&a, &three).unwrap().level(), 2);
         assert_eq!(product.level(), 1);
     }
-    let one = owner.encrypt(&rows(&x[..16], 16), &options(Layout::Slots, false)).unwrap();
+    let one = owner.encrypt(&rows(&x[..16], 16), &options(ArrayLayout::Slots, false)).unwrap();
     for by in [3i64, -1] {
         let found = owner.decrypt(&server.rotate(&one, by).unwrap()).unwrap();
         for (at, found) in found.iter().enumerate() {
@@ -280,7 +288,7 @@ fn lengths_of_a_known_interval_need_no_owner() {
     let params = params.unwrap();
     let level = params.max_level();
     let list = KeyList { relinearise: Some(level), rotation_level: level, ..KeyList::default() };
-    let owner = Owner::generate(&params, list.sums(8)).unwrap();
+    let owner = Client::generate(&params, list.sums(8)).unwrap();
     let server = owner.server();
     // Coordinates up to 0.55 leave eight of them shorter than 2; the first makes them longer than 0.5.
     let vectors = |count: usize, seed| -> Vec<f64> {
@@ -288,14 +296,14 @@ fn lengths_of_a_known_interval_need_no_owner() {
         random.iter().enumerate().map(|(i, x)| if i % 8 == 0 { 0.55 } else { 0.55 * x }).collect()
     };
     for (layout, count, left) in [
-        (Layout::Slots, 1, depth - lengths.cosine_depth(false)),
-        (Layout::Slots, 6, 0),
-        (Layout::Single, 5, depth - lengths.cosine_depth(false)),
+        (ArrayLayout::Slots, 1, depth - lengths.cosine_depth(false)),
+        (ArrayLayout::Slots, 6, 0),
+        (ArrayLayout::Single, 5, depth - lengths.cosine_depth(false)),
     ] {
         let (x, mut y) = (vectors(count, 20), vectors(count, 21));
         // Distances are in the interval as well.
         y.iter_mut().step_by(8).for_each(|first| *first = -*first);
-        let how = Options { layout, ..Options::default() };
+        let how = EncryptOptions { layout, ..EncryptOptions::default() };
         let encrypt = |values: &[f64]| owner.encrypt(&rows(values, 8), &how).unwrap();
         let (a, b) = (encrypt(&x), encrypt(&y));
         let bound = f64::exp2(-12.0);
@@ -309,7 +317,7 @@ fn lengths_of_a_known_interval_need_no_owner() {
             server.distance_within_plain(&a, &rows(&y, 8), &lengths),
         ] {
             let answer = answer.unwrap();
-            assert_eq!(answer.finish(), Finish::Plain);
+            assert_eq!(answer.post_processing(), PostProcessing::Plain);
             check(Operation::Distance, &owner.decrypt(&answer).unwrap(), &x, &y, 8, bound);
         }
     }
@@ -343,10 +351,10 @@ fn bytes_round_trip_and_server_and_owner_meet_through_them() {
 
 #[test]
 fn an_owner_comes_back_from_its_bytes() {
-    let owner = owner(Operation::Cosine, Layout::Slots, 33);
+    let owner = owner(Operation::Cosine, ArrayLayout::Slots, 33);
     let x = numbers(33, 12);
-    let array = owner.encrypt(&rows(&x, 33), &options(Layout::Slots, true)).unwrap();
-    let again = Owner::from_secret_bytes(&owner.to_secret_bytes()).unwrap();
+    let array = owner.encrypt(&rows(&x, 33), &options(ArrayLayout::Slots, true)).unwrap();
+    let again = Client::from_secret_bytes(&owner.to_secret_bytes()).unwrap();
     assert_eq!(again.label(), owner.label());
     assert_eq!(again.request(), owner.request());
     assert_eq!(again.list(), owner.list());
@@ -358,11 +366,11 @@ fn an_owner_comes_back_from_its_bytes() {
 
 #[test]
 fn what_does_not_go_together_is_refused_with_the_next_step() {
-    let owner_a = owner(Operation::Dot, Layout::Coefficients, 32);
-    let owner_b = owner(Operation::Dot, Layout::Coefficients, 32);
+    let owner_a = owner(Operation::Dot, ArrayLayout::Coefficients, 32);
+    let owner_b = owner(Operation::Dot, ArrayLayout::Coefficients, 32);
     let x = numbers(32, 13);
-    let coefficients = options(Layout::Coefficients, false);
-    let with = |owner: &Owner, how: Options| owner.encrypt(&rows(&x, 32), &how).unwrap();
+    let coefficients = options(ArrayLayout::Coefficients, false);
+    let with = |owner: &Client, how: EncryptOptions| owner.encrypt(&rows(&x, 32), &how).unwrap();
     let (a, b) = (with(&owner_a, coefficients), with(&owner_b, coefficients));
     let server = owner_a.server();
     assert!(matches!(server.dot(&a, &b), Err(Error::Scheme(ciphervec_he::Error::WrongKey { .. }))));
@@ -374,7 +382,7 @@ fn what_does_not_go_together_is_refused_with_the_next_step() {
         let text = result.unwrap_err().to_string();
         assert!(text.contains(word), "{text}");
     };
-    let left = with(&owner_a, Options { role: Role::Left, ..coefficients });
+    let left = with(&owner_a, EncryptOptions { role: Role::Left, ..coefficients });
     says(server.dot(&left, &left), "role both");
     says(server.squared_distance(&left, &left), "role both");
     says(server.multiply(&a, &a), "take dot");
@@ -385,14 +393,16 @@ fn what_does_not_go_together_is_refused_with_the_next_step() {
     let product = server.dot(&a, &a).unwrap();
     says(server.dot(&product, &a), "one dimension");
     says(owner_a.encrypt(&rows(&[2.0], 1), &coefficients), "magnitude");
-    let zero = Rows::new(&[0.0; 32], 1, 32).unwrap();
-    says(owner_a.encrypt(&zero, &options(Layout::Coefficients, true)), "zero vector");
+    let zero = PlainRows::new(&[0.0; 32], 1, 32).unwrap();
+    says(owner_a.encrypt(&zero, &options(ArrayLayout::Coefficients, true)), "zero vector");
     let long = numbers(5000, 14);
     says(owner_a.encrypt(&rows(&long, 5000), &coefficients), "1 to 4096");
-    assert!(Rows::new(&[1.0, f64::NAN], 1, 2).unwrap_err().to_string().contains("coordinate 1"));
+    assert!(
+        PlainRows::new(&[1.0, f64::NAN], 1, 2).unwrap_err().to_string().contains("coordinate 1")
+    );
 
-    let slots = owner(Operation::Dot, Layout::Slots, 32);
-    let array = with(&slots, options(Layout::Slots, false));
+    let slots = owner(Operation::Dot, ArrayLayout::Slots, 32);
+    let array = with(&slots, options(ArrayLayout::Slots, false));
     let product = slots.server().dot(&array, &array).unwrap();
     says(slots.server().multiply(&product, &product), "level");
     // Keys for sums are of the level below a product: a fresh vector's sum is refused by name.
@@ -401,27 +411,28 @@ fn what_does_not_go_together_is_refused_with_the_next_step() {
 
 #[test]
 fn plans_out_of_reach_say_what_is_within() {
-    let refused = |request: Request| Plan::new(request).unwrap_err().to_string();
-    let base = request(Operation::Dot, Layout::Slots, 2048);
-    let text = refused(Request { precision_bits: 40, ..base });
+    let refused = |request: PlanRequest| Plan::new(request).unwrap_err().to_string();
+    let base = request(Operation::Dot, ArrayLayout::Slots, 2048);
+    let text = refused(PlanRequest { precision_bits: 40, ..base });
     assert!(text.contains("at most") && text.contains("40 bits"), "{text}");
-    assert!(refused(Request { dimension: 0, ..base }).contains("dimension"));
-    assert!(refused(Request { magnitude: f64::NAN, ..base }).contains("magnitude"));
+    assert!(refused(PlanRequest { dimension: 0, ..base }).contains("dimension"));
+    assert!(refused(PlanRequest { magnitude: f64::NAN, ..base }).contains("magnitude"));
     let plan = Plan::new(base).unwrap();
     let text = plan.explain().unwrap();
     for word in ["dot", "2048", "slots", "degree 2^13", "128-bit classical security", "bytes"] {
         assert!(text.contains(word), "{word}: {text}");
     }
     // The quantum row of the table is narrower.
-    let quantum = Request { security: Security::Quantum128, ..base };
-    let quantum = Plan::new(Request { layout: Layout::Coefficients, ..quantum }).unwrap();
+    let quantum = PlanRequest { security: Security::Quantum128, ..base };
+    let quantum = Plan::new(PlanRequest { layout: ArrayLayout::Coefficients, ..quantum }).unwrap();
     assert!(quantum.params().log_key_modulus() <= 101);
 }
 
 #[test]
 fn damaged_bytes_are_refused() {
-    let owner = owner(Operation::Dot, Layout::Coefficients, 8);
-    let array = owner.encrypt(&rows(&numbers(8, 15), 8), &options(Layout::Coefficients, false));
+    let owner = owner(Operation::Dot, ArrayLayout::Coefficients, 8);
+    let array =
+        owner.encrypt(&rows(&numbers(8, 15), 8), &options(ArrayLayout::Coefficients, false));
     let bytes = array.unwrap().to_bytes();
     let read = |bytes: &[u8]| EncryptedArray::from_bytes(owner.server(), bytes);
     assert!(read(&bytes).is_ok());

@@ -8,7 +8,8 @@ use ciphervec::Metric;
 use ciphervec::protect::keyfile::{self, MIN_LOG_N, Protection};
 use ciphervec::protect::noise_pool;
 use ciphervec::similarity::additive::{
-    EncryptedScores, EncryptedVectors, Finish, Layout, Precision, Probes, Spec, Vectors,
+    EncryptedScores, EncryptedVectors, GridPrecision, Layout, Probes, Rerandomization, VectorSpec,
+    Vectors,
 };
 use ciphervec_he::additive::{Decrypt, Evaluate, Messages, Table};
 use ciphervec_he::elgamal::shared_noise::{SharedNoiseKey, SharedNoiseTable};
@@ -184,7 +185,7 @@ where
 /// What is compared: so many vectors with two probes.
 struct Case {
     metric: Metric,
-    precision: Precision,
+    precision: GridPrecision,
     layout: Layout,
     vectors: usize,
 }
@@ -199,7 +200,7 @@ impl Case {
     }
 
     /// The metric's values from the definitions, probe after probe, and how far from them an answer may be.
-    fn truth(&self, spec: &Spec) -> Vec<(f64, f64)> {
+    fn truth(&self, spec: &VectorSpec) -> Vec<(f64, f64)> {
         let dot = |x: &[f64], q: &[f64]| x.iter().zip(q).map(|(x, q)| x * q).sum::<f64>();
         let bound = spec.error_bound().worst_case;
         let (rows, probes) = (self.rows(self.vectors, 1), self.rows(PROBES, 3));
@@ -232,15 +233,17 @@ fn check_vectors<K: Stored>(folder: &Folder, key: &K, case: &Case) -> Outcome {
     let name = format!("{}-{}-{}", layout.as_str(), precision.as_str(), metric.as_str());
     let file = |what: &str| format!("{name}/{what}");
     let public = key.public();
-    let spec = Spec::new(DIMENSION as u32, metric, precision, layout)?;
-    let rows = Vectors::quantise(&spec, &case.rows(vectors, 1))?;
-    let asked = Probes::quantise(&spec, &case.rows(PROBES, 3))?;
+    let spec = VectorSpec::new(DIMENSION as u32, metric, precision, layout)?;
+    let rows = Vectors::quantize(&spec, &case.rows(vectors, 1))?;
+    let asked = Probes::quantize(&spec, &case.rows(PROBES, 3))?;
     if folder.writing {
         let encrypted = EncryptedVectors::encrypt(&spec, public, &rows)?;
         folder.put(&file("vectors"), &encrypted.to_bytes(public)?)?;
         folder.put(&file("probes"), &asked.to_bytes())?;
-        for (what, finish) in [("scores", Finish::Fresh), ("bare-scores", Finish::Bare)] {
-            let scores = encrypted.score_with(public, &asked, finish)?;
+        for (what, rerandomization) in
+            [("scores", Rerandomization::Fresh), ("bare-scores", Rerandomization::Bare)]
+        {
+            let scores = encrypted.score_with(public, &asked, rerandomization)?;
             folder.put(&file(what), &scores.to_bytes(public)?)?;
         }
     }
@@ -252,7 +255,7 @@ fn check_vectors<K: Stored>(folder: &Folder, key: &K, case: &Case) -> Outcome {
     let probes = Probes::from_bytes(&bytes)?;
     assert_eq!((probes.to_bytes(), probes.len()), (bytes, PROBES), "{name}");
 
-    let bare = encrypted.score_with(public, &probes, Finish::Bare)?.to_bytes(public)?;
+    let bare = encrypted.score_with(public, &probes, Rerandomization::Bare)?.to_bytes(public)?;
     assert_eq!(bare, folder.get(&file("bare-scores"))?, "{name}: the server's answer moved");
     let truth = case.truth(&spec);
     for bytes in [bare, folder.get(&file("scores"))?] {
@@ -273,14 +276,14 @@ fn version_1_of_paillier_opens_as_it_did() -> Outcome {
     check_pool(&folder, &key)?;
     let lanes = Case {
         metric: Metric::Cosine,
-        precision: Precision::Standard,
+        precision: GridPrecision::Standard,
         layout: Layout::Lanes,
         vectors: 17, // two blocks, the second one not full
     };
     check_vectors(&folder, &key, &lanes)?;
     let horizontal = Case {
         metric: Metric::L2,
-        precision: Precision::Small,
+        precision: GridPrecision::Small,
         layout: Layout::Horizontal,
         vectors: 3,
     };
@@ -320,7 +323,7 @@ fn version_1_of_damgard_jurik_opens_as_it_did() -> Outcome {
     check_pool(&folder, &key)?;
     let lanes = Case {
         metric: Metric::InnerProduct,
-        precision: Precision::High,
+        precision: GridPrecision::High,
         layout: Layout::Lanes,
         vectors: 6, // two blocks, the second one not full
     };
@@ -335,7 +338,7 @@ fn version_1_of_okamoto_uchiyama_opens_as_it_did() -> Outcome {
     check_pool(&folder, &key)?;
     let elements = Case {
         metric: Metric::Cosine,
-        precision: Precision::Standard,
+        precision: GridPrecision::Standard,
         layout: Layout::Elements,
         vectors: 1,
     };
@@ -352,7 +355,7 @@ fn version_1_of_elgamal_opens_as_it_did() -> Outcome {
     let key = check_keys(&folder, elgamal::SecretKey::generate, 24)?;
     let elements = Case {
         metric: Metric::Hamming,
-        precision: Precision::Small,
+        precision: GridPrecision::Small,
         layout: Layout::Elements,
         vectors: 3,
     };

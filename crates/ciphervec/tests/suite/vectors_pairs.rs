@@ -4,13 +4,14 @@
 
 use ciphervec::protect::keyfile::{self, Protection};
 use ciphervec::similarity::ckks::{
-    EncryptedArray, Layout, Operation, Options, Owner, Plan, Request, Role, Rows, Server,
+    ArrayLayout, Client, EncryptOptions, EncryptedArray, Operation, PlainRows, Plan, PlanRequest,
+    Role, Server,
 };
 use ciphervec_he::params::Security;
 use std::path::PathBuf;
 
-const LAYOUTS: [(&str, Layout); 2] =
-    [("coefficients", Layout::Coefficients), ("slots", Layout::Slots)];
+const LAYOUTS: [(&str, ArrayLayout); 2] =
+    [("coefficients", ArrayLayout::Coefficients), ("slots", ArrayLayout::Slots)];
 const X: [f64; 6] = [0.5, -1.0, 0.25, 0.0, 0.75, -0.5];
 const Y: [f64; 6] = [1.0, 0.5, 0.5, -0.25, 1.0, 1.0];
 /// The dot products of the two rows.
@@ -20,9 +21,9 @@ fn folder(name: &str) -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/v1/ckks-pairs")).join(name)
 }
 
-fn write(name: &str, layout: Layout) {
-    let owner = Owner::for_plan(
-        &Plan::new(Request {
+fn write(name: &str, layout: ArrayLayout) {
+    let owner = Client::for_plan(
+        &Plan::new(PlanRequest {
             operation: Operation::Dot,
             layout,
             dimension: 3,
@@ -39,8 +40,9 @@ fn write(name: &str, layout: Layout) {
         std::fs::write(folder(name).join(file), bytes).unwrap();
     };
     let encrypt = |values: &[f64], role| {
-        let options = Options { layout, role, magnitude: Some(1.0), ..Options::default() };
-        owner.encrypt(&Rows::new(values, 2, 3).unwrap(), &options).unwrap()
+        let options =
+            EncryptOptions { layout, role, magnitude: Some(1.0), ..EncryptOptions::default() };
+        owner.encrypt(&PlainRows::new(values, 2, 3).unwrap(), &options).unwrap()
     };
     let (x, y) = (encrypt(&X, Role::Left), encrypt(&Y, Role::Right));
     let key = owner.to_secret_bytes();
@@ -60,7 +62,7 @@ fn version_1_opens_and_computes_as_it_did() {
         }
         let get = |file: &str| std::fs::read(folder(name).join(file)).unwrap();
         let (secret, label) = keyfile::decode_secret(&get("plain.key"), None).unwrap();
-        let owner = Owner::from_secret_bytes(&secret).unwrap();
+        let owner = Client::from_secret_bytes(&secret).unwrap();
         assert_eq!(owner.label(), label);
         assert_eq!(owner.request().unwrap().layout, layout);
         let server = Server::from_bytes(&get("server")).unwrap();

@@ -8,7 +8,7 @@ use crate::decode::Reader;
 use crate::error::{Error, Result};
 use crate::protect::aead::{self, AeadKey, OVERHEAD};
 use crate::similarity::additive::{
-    EncryptedScores, EncryptedVectors, Layout, Probes, Spec, Vectors,
+    EncryptedScores, EncryptedVectors, Layout, Probes, VectorSpec, Vectors,
 };
 use crate::{IndexSpec, Scheme};
 use ciphervec_he::additive::{Decrypt, Evaluate};
@@ -154,7 +154,7 @@ impl<D: Decrypt> KeyPair for Pair<D> {
     fn encrypt(&self, spec: &IndexSpec, rows: &[f32]) -> Result<Vec<u8>> {
         let count = rows.len() / spec.dimension();
         let spec = layout(spec, count, self.keys.public().message_bits())?;
-        let vectors = Vectors::quantise(&spec, rows)?;
+        let vectors = Vectors::quantize(&spec, rows)?;
         EncryptedVectors::encrypt_as_owner(&spec, &self.keys, &vectors)?
             .to_bytes(self.keys.public())
     }
@@ -195,11 +195,11 @@ impl<D: Decrypt> KeyPair for Pair<D> {
 }
 
 /// Lanes for galleries, horizontal for a few rows, elements where a message holds one number only.
-pub(super) fn layout(spec: &IndexSpec, rows: usize, message_bits: u32) -> Result<Spec> {
+pub(super) fn layout(spec: &IndexSpec, rows: usize, message_bits: u32) -> Result<VectorSpec> {
     if spec.scheme() == Scheme::ElGamal {
         return spec.similarity(Layout::Elements);
     }
-    let ciphertexts = |layout| -> Result<(Spec, usize)> {
+    let ciphertexts = |layout| -> Result<(VectorSpec, usize)> {
         let spec = spec.similarity(layout)?;
         let packing = spec.packing(message_bits)?;
         Ok((spec, packing.rows() * packing.blocks(rows)))

@@ -30,7 +30,7 @@ pub(in crate::search) fn encryptor(
 fn under<P: Evaluate + 'static>(spec: IndexSpec, public: P) -> Box<Encrypt<'static>> {
     Box::new(move |rows| {
         let layout = layout(&spec, rows.len() / spec.dimension(), public.message_bits())?;
-        let vectors = Vectors::quantise(&layout, rows)?;
+        let vectors = Vectors::quantize(&layout, rows)?;
         EncryptedVectors::encrypt(&layout, &public, &vectors)?.to_bytes(&public)
     })
 }

@@ -1,7 +1,7 @@
 //! Scores without a secret. Encrypted vectors and plain probes enter, encrypted scores leave. Server side.
 
 use super::layout::{Layout, MASK_BITS, Packing};
-use super::quantise::Probes;
+use super::quantize::Probes;
 use super::scores::EncryptedScores;
 use super::slots;
 use super::vectors::EncryptedVectors;
@@ -13,7 +13,7 @@ use zeroize::Zeroize;
 
 /// What happens to results before they leave.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Finish {
+pub enum Rerandomization {
     /// Fresh noise on every result, so that it shows nothing of how it came about; what lies beside a horizontal
     /// score is hidden under random numbers.
     #[default]
@@ -34,7 +34,7 @@ impl<T: Table> EncryptedVectors<T> {
         public: &P,
         probes: &Probes,
     ) -> Result<EncryptedScores<T>> {
-        self.score_with(public, probes, Finish::Fresh)
+        self.score_with(public, probes, Rerandomization::Fresh)
     }
 
     /// The same with a choice of what happens to results before they leave.
@@ -45,7 +45,7 @@ impl<T: Table> EncryptedVectors<T> {
         &self,
         public: &P,
         probes: &Probes,
-        finish: Finish,
+        rerandomization: Rerandomization,
     ) -> Result<EncryptedScores<T>> {
         self.expect_key(public)?;
         self.spec.expect_grid("probes", probes.grid())?;
@@ -55,7 +55,7 @@ impl<T: Table> EncryptedVectors<T> {
             .map(|probe| self.sum(public, probes.weights(probe)))
             .collect::<ciphervec_he::Result<Vec<T>>>()?;
         let mut table = beside(sums)?;
-        if finish == Finish::Fresh {
+        if rerandomization == Rerandomization::Fresh {
             if let Some(masks) = masks(&self.packing, table.columns())? {
                 table = public.add_plain(&table, &masks)?;
             }
@@ -173,15 +173,17 @@ fn random_bits(words: &mut [u64], range: core::ops::Range<usize>) -> Result<()> 
 mod tests {
     use super::*;
     use crate::Metric;
-    use crate::similarity::additive::{Precision, Spec};
+    use crate::similarity::additive::{GridPrecision, VectorSpec};
 
     /// Masks change nothing but what they hide, fill it, and leave the score where it is, give or take one.
     #[test]
     fn masks_hide_the_neighbours_and_only_them() {
-        for (precision, bits) in
-            [(Precision::Standard, 2047), (Precision::High, 2047), (Precision::Small, 617)]
-        {
-            let spec = Spec::new(512, Metric::Cosine, precision, Layout::Horizontal).unwrap();
+        for (precision, bits) in [
+            (GridPrecision::Standard, 2047),
+            (GridPrecision::High, 2047),
+            (GridPrecision::Small, 617),
+        ] {
+            let spec = VectorSpec::new(512, Metric::Cosine, precision, Layout::Horizontal).unwrap();
             let packing = spec.packing(bits).unwrap();
             let (middle, width) = (packing.middle(), packing.slot_bits());
             let masks = masks(&packing, 64).unwrap().unwrap();
@@ -213,7 +215,8 @@ mod tests {
         for (layout, dimension) in
             [(Layout::Elements, 8), (Layout::Lanes, 8), (Layout::Horizontal, 1)]
         {
-            let spec = Spec::new(dimension, Metric::Cosine, Precision::Standard, layout).unwrap();
+            let spec = VectorSpec::new(dimension, Metric::Cosine, GridPrecision::Standard, layout)
+                .unwrap();
             assert!(masks(&spec.packing(2047).unwrap(), 3).unwrap().is_none());
         }
     }

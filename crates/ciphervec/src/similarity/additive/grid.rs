@@ -1,7 +1,7 @@
 //! The integers behind a score: what bounds them, and how far a score may be off. A dimension, a metric and a precision
 //! enter; bounds leave. Both sides.
 
-use super::precision::{Precision, Scales};
+use super::precision::{GridPrecision, GridScales};
 use crate::Metric;
 use ciphervec_he::lattice::ErrorBound;
 use core::ops::RangeInclusive;
@@ -20,12 +20,12 @@ const SIGN_WEIGHT: u64 = 2;
 pub(crate) struct Grid {
     dimension: u32,
     metric: Metric,
-    precision: Precision,
+    precision: GridPrecision,
 }
 
 impl Grid {
     /// The caller has checked the dimension.
-    pub const fn new(dimension: u32, metric: Metric, precision: Precision) -> Self {
+    pub const fn new(dimension: u32, metric: Metric, precision: GridPrecision) -> Self {
         Grid { dimension, metric, precision }
     }
 
@@ -37,7 +37,7 @@ impl Grid {
         self.metric
     }
 
-    pub fn precision(&self) -> Precision {
+    pub fn precision(&self) -> GridPrecision {
         self.precision
     }
 
@@ -46,7 +46,7 @@ impl Grid {
         self.metric == Metric::Hamming
     }
 
-    pub fn scales(&self) -> Scales {
+    pub fn scales(&self) -> GridScales {
         self.precision.scales()
     }
 
@@ -145,7 +145,8 @@ mod tests {
     use super::*;
     use crate::index::spec::MAX_DIMENSION;
 
-    const PRECISIONS: [Precision; 3] = [Precision::Small, Precision::Standard, Precision::High];
+    const PRECISIONS: [GridPrecision; 3] =
+        [GridPrecision::Small, GridPrecision::Standard, GridPrecision::High];
 
     #[test]
     fn scores_keep_their_bits_at_every_dimension() {
@@ -163,19 +164,19 @@ mod tests {
     fn the_promised_errors_are_kept() {
         for dimension in [1, 2, 3, 128, 512, 4096, MAX_DIMENSION] {
             let bound = |p| Grid::new(dimension, Metric::L2, p).error_bound();
-            assert!(bound(Precision::High).worst_case <= 1e-12, "{dimension}");
-            assert!(4.4 * bound(Precision::Standard).typical <= 1e-4, "{dimension}");
-            assert!(7.2 * bound(Precision::Small).typical <= 1e-3, "{dimension}");
+            assert!(bound(GridPrecision::High).worst_case <= 1e-12, "{dimension}");
+            assert!(4.4 * bound(GridPrecision::Standard).typical <= 1e-4, "{dimension}");
+            assert!(7.2 * bound(GridPrecision::Small).typical <= 1e-3, "{dimension}");
         }
         // At the dimension 512, by hand: √512/2 = 11.314, 1/65000 + 1/13312 = 9.0505e-5.
-        let bound = Grid::new(512, Metric::Cosine, Precision::Standard).error_bound();
+        let bound = Grid::new(512, Metric::Cosine, GridPrecision::Standard).error_bound();
         assert!((bound.worst_case - 1.0259e-3).abs() < 1e-6, "{bound:?}");
         assert!((bound.typical - 2.2164e-5).abs() < 1e-8, "{bound:?}");
     }
 
     #[test]
     fn signs_are_exact_and_short() {
-        let grid = Grid::new(512, Metric::Hamming, Precision::Standard);
+        let grid = Grid::new(512, Metric::Hamming, GridPrecision::Standard);
         assert_eq!((grid.score_bound(), grid.score_bits()), (1024, 12));
         assert_eq!((grid.vector_square(), grid.probe_square()), (512, 2048));
         assert_eq!(grid.error_bound().worst_case, 0.0);

@@ -185,15 +185,20 @@ impl Packing {
 mod tests {
     use super::*;
     use crate::Metric;
-    use crate::similarity::additive::Precision;
+    use crate::similarity::additive::GridPrecision;
 
-    fn packing(layout: Layout, dimension: u32, precision: Precision, bits: u32) -> Result<Packing> {
+    fn packing(
+        layout: Layout,
+        dimension: u32,
+        precision: GridPrecision,
+        bits: u32,
+    ) -> Result<Packing> {
         Packing::new(layout, &Grid::new(dimension, Metric::Cosine, precision), bits)
     }
 
     #[test]
     fn slots_a_ciphertext() {
-        use Precision::{High, Small, Standard};
+        use GridPrecision::{High, Small, Standard};
         // Paillier at 2,048 and 3,072 bits, Okamoto–Uchiyama with |n| = 2,048, Damgård–Jurik with s = 2.
         for (bits, lanes) in [(2047, 63), (3071, 95), (617, 19), (512, 16), (4095, 127)] {
             assert_eq!(packing(Layout::Lanes, 512, Standard, bits).unwrap().lanes(), lanes);
@@ -214,15 +219,15 @@ mod tests {
         let refused = |layout, precision, bits| {
             packing(layout, 512, precision, bits).unwrap_err().to_string()
         };
-        assert!(packing(Layout::Elements, 512, Precision::Standard, 31).is_ok());
-        let text = refused(Layout::Elements, Precision::Standard, 30);
+        assert!(packing(Layout::Elements, 512, GridPrecision::Standard, 31).is_ok());
+        let text = refused(Layout::Elements, GridPrecision::Standard, 30);
         assert!(text.contains("at least 31 bits") && text.contains("30 bits"), "{text}");
-        assert!(packing(Layout::Elements, 512, Precision::Small, 25).is_ok());
-        let text = refused(Layout::Lanes, Precision::Small, 32);
+        assert!(packing(Layout::Elements, 512, GridPrecision::Small, 25).is_ok());
+        let text = refused(Layout::Lanes, GridPrecision::Small, 32);
         assert!(text.contains("layout elements"), "{text}");
-        let text = refused(Layout::Horizontal, Precision::Small, 60);
+        let text = refused(Layout::Horizontal, GridPrecision::Small, 60);
         assert!(text.contains("layout elements"), "{text}");
-        assert!(packing(Layout::Horizontal, 512, Precision::High, 3 * 96 + 92).is_ok());
-        assert!(packing(Layout::Horizontal, 512, Precision::High, 3 * 96 + 91).is_err());
+        assert!(packing(Layout::Horizontal, 512, GridPrecision::High, 3 * 96 + 92).is_ok());
+        assert!(packing(Layout::Horizontal, 512, GridPrecision::High, 3 * 96 + 91).is_err());
     }
 }

@@ -5,27 +5,27 @@
 //! opens those as `Scores`, and tells others whether there was a match. Everything here is generic over
 //! [`ciphervec_he::additive`]; `docs/additive.md` derives the bounds and says which layout is for what.
 
-mod bytes;
 mod evaluate;
 mod grid;
 mod layout;
 #[cfg(feature = "client")]
 mod open;
 mod precision;
-mod quantise;
+mod quantize;
 #[cfg(feature = "client")]
 mod rows;
 mod scores;
+mod serialize;
 mod slots;
 mod spec;
 mod vectors;
 
-pub use evaluate::Finish;
+pub use evaluate::Rerandomization;
 pub use layout::{Layout, Packing};
 #[cfg(feature = "client")]
 pub use open::Scores;
-pub use precision::Precision;
-pub use quantise::{Probes, Vectors};
+pub use precision::GridPrecision;
+pub use quantize::{Probes, Vectors};
 pub use scores::EncryptedScores;
-pub use spec::Spec;
+pub use spec::VectorSpec;
 pub use vectors::EncryptedVectors;

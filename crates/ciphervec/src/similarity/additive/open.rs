@@ -4,7 +4,7 @@
 use super::layout::Layout;
 use super::scores::EncryptedScores;
 use super::slots;
-use super::spec::Spec;
+use super::spec::VectorSpec;
 use super::vectors::expect_key;
 use crate::error::{Error, Result};
 use ciphervec_he::additive::{Decrypt, Evaluate, Table};
@@ -12,7 +12,7 @@ use ciphervec_he::additive::{Decrypt, Evaluate, Table};
 /// Scores in the clear, for the key owner: someone who may ask for 50 to 200 of them recovers a template. Others get
 /// [`Scores::matches`].
 pub struct Scores {
-    spec: Spec,
+    spec: VectorSpec,
     probes: usize,
     cosines: Vec<f64>,
 }

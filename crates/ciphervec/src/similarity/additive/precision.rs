@@ -13,10 +13,10 @@ use core::str::FromStr;
 ///
 /// Weights are those of a vector of 512 coordinates of about one size, without their sign. The error of `high` is
 /// never exceeded; those of `small` and `standard` are 7.2 and 4.5 standard deviations away for the least
-/// favourable probe ([`super::Spec::error_bound`]).
+/// favourable probe ([`super::VectorSpec::error_bound`]).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[repr(u8)]
-pub enum Precision {
+pub enum GridPrecision {
     /// Within 10⁻⁴, to 4.4 standard deviations: the default.
     #[default]
     Standard = 0,
@@ -28,7 +28,7 @@ pub enum Precision {
 
 /// What unit vectors are multiplied by before they are rounded to integers.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Scales {
+pub(crate) struct GridScales {
     /// X, of the encrypted vectors.
     pub vector: u64,
     /// The least and the largest Q of a probe.
@@ -39,15 +39,16 @@ pub(crate) struct Scales {
     pub step: f64,
 }
 
-impl Precision {
-    const ALL: [Precision; 3] = [Precision::Standard, Precision::Small, Precision::High];
+impl GridPrecision {
+    const ALL: [GridPrecision; 3] =
+        [GridPrecision::Standard, GridPrecision::Small, GridPrecision::High];
 
     /// The name used in every API.
     pub fn as_str(self) -> &'static str {
         match self {
-            Precision::Standard => "standard",
-            Precision::Small => "small",
-            Precision::High => "high",
+            GridPrecision::Standard => "standard",
+            GridPrecision::Small => "small",
+            GridPrecision::High => "high",
         }
     }
 
@@ -56,20 +57,23 @@ impl Precision {
     }
 
     /// The scales, just under what keeps (X + √d/2)(Q + √d/2) below 2^24, 2^30 and 2^94 at every dimension.
-    pub(crate) fn scales(self) -> Scales {
+    pub(crate) fn scales(self) -> GridScales {
         match self {
-            Precision::Small => {
-                Scales { vector: 4_000, probe: (2_560, 4_050), weight: 511, step: f64::exp2(-14.0) }
-            }
-            Precision::Standard => Scales {
+            GridPrecision::Small => GridScales {
+                vector: 4_000,
+                probe: (2_560, 4_050),
+                weight: 511,
+                step: f64::exp2(-14.0),
+            },
+            GridPrecision::Standard => GridScales {
                 vector: 65_000,
                 probe: (13_312, 16_384),
                 weight: 2_047,
                 step: f64::exp2(-18.0),
             },
-            Precision::High => {
+            GridPrecision::High => {
                 let scale = (1 << 47) - 128;
-                Scales {
+                GridScales {
                     vector: scale,
                     probe: (scale, scale),
                     weight: scale,
@@ -80,7 +84,7 @@ impl Precision {
     }
 }
 
-impl Scales {
+impl GridScales {
     /// Q for a unit probe whose largest coordinate is `peak` in absolute value.
     pub fn probe_scale(&self, peak: f64) -> u64 {
         let (least, most) = self.probe;
@@ -94,7 +98,7 @@ impl Scales {
     }
 }
 
-impl FromStr for Precision {
+impl FromStr for GridPrecision {
     type Err = crate::Error;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
@@ -111,24 +115,24 @@ mod tests {
 
     #[test]
     fn probes_get_the_largest_scale_that_saves_a_digit() {
-        let scales = Precision::Standard.scales();
+        let scales = GridPrecision::Standard.scales();
         assert_eq!(scales.probe_scale(0.01), 16_384);
         assert_eq!(scales.probe_scale(0.14), 14_621);
         assert_eq!(scales.probe_scale(0.15), 13_646);
         // No scale in range keeps these weights narrow: precision comes first then.
         assert_eq!(scales.probe_scale(0.16), 16_384);
         assert_eq!(scales.probe_scale(1.0), 16_384);
-        let scales = Precision::High.scales();
+        let scales = GridPrecision::High.scales();
         assert_eq!(scales.probe_scale(1.0), (1 << 47) - 128);
         assert_eq!(scales.probe_scale(0.1), (1 << 47) - 128);
     }
 
     #[test]
     fn names_and_bytes_go_there_and_back() {
-        for precision in Precision::ALL {
-            assert_eq!(precision.as_str().parse::<Precision>().unwrap(), precision);
-            assert_eq!(Precision::from_byte(precision as u8), Some(precision));
+        for precision in GridPrecision::ALL {
+            assert_eq!(precision.as_str().parse::<GridPrecision>().unwrap(), precision);
+            assert_eq!(GridPrecision::from_byte(precision as u8), Some(precision));
         }
-        assert!("exact".parse::<Precision>().is_err() && Precision::from_byte(3).is_none());
+        assert!("exact".parse::<GridPrecision>().is_err() && GridPrecision::from_byte(3).is_none());
     }
 }

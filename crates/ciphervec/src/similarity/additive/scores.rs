@@ -1,7 +1,7 @@
 //! Encrypted scores: what a server returns. Both sides.
 
 use super::layout::Packing;
-use super::spec::Spec;
+use super::spec::VectorSpec;
 use ciphervec_he::additive::Table;
 use ciphervec_he::wire::KeyId;
 
@@ -9,7 +9,7 @@ use ciphervec_he::wire::KeyId;
 /// block.
 #[derive(Clone)]
 pub struct EncryptedScores<T: Table> {
-    pub(super) spec: Spec,
+    pub(super) spec: VectorSpec,
     pub(super) packing: Packing,
     pub(super) key: KeyId,
     /// Vectors in each block.
@@ -21,7 +21,7 @@ pub struct EncryptedScores<T: Table> {
 
 impl<T: Table> EncryptedScores<T> {
     /// What was compared.
-    pub fn spec(&self) -> &Spec {
+    pub fn spec(&self) -> &VectorSpec {
         &self.spec
     }
 

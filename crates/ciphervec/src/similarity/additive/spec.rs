@@ -3,7 +3,7 @@
 
 use super::grid::Grid;
 use super::layout::{Layout, Packing};
-use super::precision::Precision;
+use super::precision::GridPrecision;
 use crate::Metric;
 use crate::error::{Error, Result};
 use crate::index::spec::MAX_DIMENSION;
@@ -12,12 +12,12 @@ use ciphervec_he::wire::Reader;
 
 /// What both sides know about vectors under an additively homomorphic scheme.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Spec {
+pub struct VectorSpec {
     grid: Grid,
     layout: Layout,
 }
 
-impl Spec {
+impl VectorSpec {
     /// A checked description.
     ///
     /// # Errors
@@ -25,7 +25,7 @@ impl Spec {
     pub fn new(
         dimension: u32,
         metric: Metric,
-        precision: Precision,
+        precision: GridPrecision,
         layout: Layout,
     ) -> Result<Self> {
         if dimension == 0 || dimension > MAX_DIMENSION {
@@ -35,7 +35,7 @@ impl Spec {
                 actual: dimension.to_string(),
             });
         }
-        Ok(Spec { grid: Grid::new(dimension, metric, precision), layout })
+        Ok(VectorSpec { grid: Grid::new(dimension, metric, precision), layout })
     }
 
     /// Coordinates a vector.
@@ -49,7 +49,7 @@ impl Spec {
     }
 
     /// The precision.
-    pub fn precision(&self) -> Precision {
+    pub fn precision(&self) -> GridPrecision {
         self.grid.precision()
     }
 
@@ -80,7 +80,7 @@ impl Spec {
     }
 
     pub(super) fn of(grid: Grid, layout: Layout) -> Self {
-        Spec { grid, layout }
+        VectorSpec { grid, layout }
     }
 
     pub(super) fn grid(&self) -> &Grid {
@@ -114,10 +114,10 @@ impl Spec {
         let dimension = reader.u32()?;
         let (metric, precision, layout) = (reader.u8()?, reader.u8()?, reader.u8()?);
         let unknown = |what: &str, value: u8| reader.error(format!("unknown {what} {value}"));
-        Spec::new(
+        VectorSpec::new(
             dimension,
             Metric::from_byte(metric).ok_or_else(|| unknown("metric", metric))?,
-            Precision::from_byte(precision).ok_or_else(|| unknown("precision", precision))?,
+            GridPrecision::from_byte(precision).ok_or_else(|| unknown("precision", precision))?,
             Layout::from_byte(layout).ok_or_else(|| unknown("layout", layout))?,
         )
     }

@@ -1,9 +1,9 @@
 //! Encrypted vectors: a table of ciphertexts and what it holds. Rounded vectors enter, galleries leave. Both sides.
 
 use super::layout::{Layout, Packing};
-use super::quantise::Vectors;
+use super::quantize::Vectors;
 use super::slots;
-use super::spec::Spec;
+use super::spec::VectorSpec;
 use crate::error::{Error, Result};
 #[cfg(feature = "client")]
 use ciphervec_he::additive::Decrypt;
@@ -17,7 +17,7 @@ use core::ops::Range;
 /// column a block; a single block lies in one row, because that is how the schemes sum a lone column fastest.
 #[derive(Clone)]
 pub struct EncryptedVectors<T: Table> {
-    pub(super) spec: Spec,
+    pub(super) spec: VectorSpec,
     pub(super) packing: Packing,
     pub(super) key: KeyId,
     /// Vectors in each block.
@@ -32,7 +32,7 @@ impl<T: Table> EncryptedVectors<T> {
     /// [`Error::Range`] when they were rounded for another description, or the scheme's messages are too short for
     /// the layout; [`ciphervec_he::Error::Randomness`].
     pub fn encrypt<P: Evaluate<Table = T>>(
-        spec: &Spec,
+        spec: &VectorSpec,
         public: &P,
         vectors: &Vectors,
     ) -> Result<Self> {
@@ -46,7 +46,7 @@ impl<T: Table> EncryptedVectors<T> {
     /// # Errors
     /// Those of [`Self::encrypt`].
     #[cfg(feature = "client")]
-    pub fn encrypt_as_owner<D>(spec: &Spec, keys: &D, vectors: &Vectors) -> Result<Self>
+    pub fn encrypt_as_owner<D>(spec: &VectorSpec, keys: &D, vectors: &Vectors) -> Result<Self>
     where
         D: Decrypt,
         D::Public: Evaluate<Table = T>,
@@ -57,7 +57,7 @@ impl<T: Table> EncryptedVectors<T> {
     }
 
     fn with<P: Evaluate<Table = T>>(
-        spec: &Spec,
+        spec: &VectorSpec,
         public: &P,
         vectors: &Vectors,
         encrypt: impl FnOnce(usize, usize, &Messages) -> ciphervec_he::Result<T>,
@@ -79,7 +79,7 @@ impl<T: Table> EncryptedVectors<T> {
     }
 
     /// What the vectors are.
-    pub fn spec(&self) -> &Spec {
+    pub fn spec(&self) -> &VectorSpec {
         &self.spec
     }
 

@@ -1,6 +1,6 @@
 //! Encrypted vectors, and where their numbers lie. Ciphertexts and a packing enter, an array leaves. Both sides.
 
-use super::layout::{Layout, Packing, Role};
+use super::layout::{ArrayLayout, ArrayPacking, Role};
 use crate::error::{Error, Result};
 use ciphervec_he::ckks::{Ciphertext, Params};
 use ciphervec_he::wire::KeyId;
@@ -18,7 +18,7 @@ pub(super) enum Side {
 /// What the key owner does with decrypted numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u8)]
-pub enum Finish {
+pub enum PostProcessing {
     /// Nothing.
     #[default]
     Plain = 0,
@@ -26,30 +26,34 @@ pub enum Finish {
     Root = 1,
 }
 
-impl Finish {
+impl PostProcessing {
     pub(super) fn from_byte(byte: u8) -> Option<Self> {
-        [Finish::Plain, Finish::Root].into_iter().find(|finish| *finish as u8 == byte)
+        [PostProcessing::Plain, PostProcessing::Root].into_iter().find(|one| *one as u8 == byte)
     }
 }
 
 /// Vectors of one length under one key, all in one layout; scores are vectors of length 1. Immutable.
 #[derive(Clone)]
 pub struct EncryptedArray {
-    pub(super) packing: Packing,
+    pub(super) packing: ArrayPacking,
     pub(super) left: Vec<Ciphertext>,
     /// Empty but in layout `coefficients`.
     pub(super) right: Vec<Ciphertext>,
     /// Whether every vector has length 1.
     pub(super) unit: bool,
-    pub(super) finish: Finish,
+    pub(super) post_processing: PostProcessing,
     /// Of fresh ciphertexts, left side first: with it they take half the bytes.
     pub(super) seeds: Vec<[u8; 32]>,
 }
 
 impl EncryptedArray {
-    pub(super) fn new(packing: Packing, left: Vec<Ciphertext>, right: Vec<Ciphertext>) -> Self {
-        let (unit, finish, seeds) = (false, Finish::Plain, Vec::new());
-        EncryptedArray { packing, left, right, unit, finish, seeds }
+    pub(super) fn new(
+        packing: ArrayPacking,
+        left: Vec<Ciphertext>,
+        right: Vec<Ciphertext>,
+    ) -> Self {
+        let (unit, post_processing, seeds) = (false, PostProcessing::Plain, Vec::new());
+        EncryptedArray { packing, left, right, unit, post_processing, seeds }
     }
 
     /// The same ciphertexts, said to hold vectors of length 1.
@@ -68,7 +72,7 @@ impl EncryptedArray {
     }
 
     /// Where they lie.
-    pub fn packing(&self) -> &Packing {
+    pub fn packing(&self) -> &ArrayPacking {
         &self.packing
     }
 
@@ -76,7 +80,7 @@ impl EncryptedArray {
     pub fn role(&self) -> Role {
         match (self.left.is_empty(), self.right.is_empty()) {
             (true, _) => Role::Right,
-            (_, true) if self.packing.layout == Layout::Coefficients => Role::Left,
+            (_, true) if self.packing.layout == ArrayLayout::Coefficients => Role::Left,
             _ => Role::Both,
         }
     }
@@ -87,8 +91,8 @@ impl EncryptedArray {
     }
 
     /// What the owner does with the decrypted numbers.
-    pub fn finish(&self) -> Finish {
-        self.finish
+    pub fn post_processing(&self) -> PostProcessing {
+        self.post_processing
     }
 
     /// How many there are, both sides together.
@@ -114,7 +118,7 @@ impl EncryptedArray {
     /// Standard deviation of the error of a number, from the noise estimates that travel with the ciphertexts.
     pub fn error_estimate(&self) -> f64 {
         let one = |cipher: &Ciphertext| match self.packing.layout {
-            Layout::Coefficients => cipher.noise().std / cipher.scale(),
+            ArrayLayout::Coefficients => cipher.noise().std / cipher.scale(),
             _ => cipher.error_bits().exp2(),
         };
         self.all().map(one).fold(0.0, f64::max)
@@ -130,9 +134,9 @@ impl EncryptedArray {
 
     /// Refuses what the owner has still to take a root of.
     pub(super) fn expect_plain(&self, operation: &'static str) -> Result<()> {
-        match self.finish {
-            Finish::Plain => Ok(()),
-            Finish::Root => Err(Error::Pairs {
+        match self.post_processing {
+            PostProcessing::Plain => Ok(()),
+            PostProcessing::Root => Err(Error::CkksSimilarity {
                 operation,
                 detail: "distances are squared until the key owner decrypts them, and can't be computed on; \
                          compute on squared_distance instead"
@@ -154,15 +158,16 @@ impl core::fmt::Debug for EncryptedArray {
 
 /// The slots, or the coefficients, of ciphertext `index` of one side.
 pub(super) fn arrange(
-    packing: &Packing,
+    packing: &ArrayPacking,
     side: Side,
     (index, degree): (usize, usize),
     value: impl Fn(usize, usize) -> f64,
 ) -> Vec<f64> {
-    let Packing { layout, rows, dimension, capacity, .. } = *packing;
-    let mut out = vec![0.0; if layout == Layout::Coefficients { degree } else { packing.slots() }];
+    let ArrayPacking { layout, rows, dimension, capacity, .. } = *packing;
+    let mut out =
+        vec![0.0; if layout == ArrayLayout::Coefficients { degree } else { packing.slots() }];
     let (block, only) = match layout {
-        Layout::Single => (index / dimension, Some(index % dimension)),
+        ArrayLayout::Single => (index / dimension, Some(index % dimension)),
         _ => (index, None),
     };
     let start = block * capacity;
@@ -171,11 +176,11 @@ pub(super) fn arrange(
         for i in only.map_or(0..dimension, |coordinate| coordinate..coordinate + 1) {
             let number = value(start + k, i);
             match (layout, side) {
-                (Layout::Single, _) => out[place] = number,
-                (Layout::Coefficients, Side::Right) if i > place => {
+                (ArrayLayout::Single, _) => out[place] = number,
+                (ArrayLayout::Coefficients, Side::Right) if i > place => {
                     out[degree + place - i] = -number;
                 }
-                (Layout::Coefficients, Side::Right) => out[place - i] = number,
+                (ArrayLayout::Coefficients, Side::Right) => out[place - i] = number,
                 _ => out[place + i] = number,
             }
         }
@@ -186,22 +191,22 @@ pub(super) fn arrange(
 /// Undoes [`arrange`]: `found(index)` are the slots or coefficients of ciphertext `index`; row after row leaves.
 #[cfg(feature = "client")]
 pub(super) fn collect(
-    packing: &Packing,
+    packing: &ArrayPacking,
     side: Side,
     found: &[Vec<f64>],
     degree: usize,
 ) -> Vec<f64> {
-    let Packing { layout, rows, dimension, capacity, .. } = *packing;
+    let ArrayPacking { layout, rows, dimension, capacity, .. } = *packing;
     let mut out = Vec::with_capacity(rows * dimension);
     for row in 0..rows {
         let (block, place) = (row / capacity, packing.place(row % capacity));
         for i in 0..dimension {
             out.push(match (layout, side) {
-                (Layout::Single, _) => found[block * dimension + i][place],
-                (Layout::Coefficients, Side::Right) if i > place => {
+                (ArrayLayout::Single, _) => found[block * dimension + i][place],
+                (ArrayLayout::Coefficients, Side::Right) if i > place => {
                     -found[block][degree + place - i]
                 }
-                (Layout::Coefficients, Side::Right) => found[block][place - i],
+                (ArrayLayout::Coefficients, Side::Right) => found[block][place - i],
                 _ => found[block][place + i],
             });
         }
@@ -218,13 +223,14 @@ mod tests {
     fn collecting_undoes_arranging() {
         let value = |row: usize, i: usize| (100 * row + i) as f64 + 1.0;
         for (layout, spread) in [
-            (Layout::Slots, Spread::Pairs),
-            (Layout::Coefficients, Spread::Pairs),
-            (Layout::Coefficients, Spread::Gallery),
-            (Layout::Single, Spread::Pairs),
+            (ArrayLayout::Slots, Spread::Pairs),
+            (ArrayLayout::Coefficients, Spread::Pairs),
+            (ArrayLayout::Coefficients, Spread::Gallery),
+            (ArrayLayout::Single, Spread::Pairs),
         ] {
             for (rows, dimension) in [(1, 1), (1, 7), (5, 3), (9, 8)] {
-                let packing = Packing::new(layout, spread, (rows, dimension), (64, 32)).unwrap();
+                let packing =
+                    ArrayPacking::new(layout, spread, (rows, dimension), (64, 32)).unwrap();
                 for side in [Side::Left, Side::Right] {
                     let all: Vec<Vec<f64>> = (0..packing.ciphertexts())
                         .map(|index| arrange(&packing, side, (index, 64), value))

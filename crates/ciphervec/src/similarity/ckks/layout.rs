@@ -12,7 +12,7 @@ use core::str::FromStr;
 /// How vectors are laid out in ciphertexts.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[repr(u8)]
-pub enum Layout {
+pub enum ArrayLayout {
     /// Coordinates in slots, as many vectors in a ciphertext as fit. Everything can be computed; sums over coordinates
     /// take rotations, and so Galois keys.
     #[default]
@@ -23,15 +23,16 @@ pub enum Layout {
     Single = 2,
 }
 
-impl Layout {
-    const ALL: [Layout; 3] = [Layout::Slots, Layout::Coefficients, Layout::Single];
+impl ArrayLayout {
+    const ALL: [ArrayLayout; 3] =
+        [ArrayLayout::Slots, ArrayLayout::Coefficients, ArrayLayout::Single];
 
     /// The name used in every API.
     pub fn as_str(self) -> &'static str {
         match self {
-            Layout::Slots => "slots",
-            Layout::Coefficients => "coefficients",
-            Layout::Single => "single",
+            ArrayLayout::Slots => "slots",
+            ArrayLayout::Coefficients => "coefficients",
+            ArrayLayout::Single => "single",
         }
     }
 
@@ -40,7 +41,7 @@ impl Layout {
     }
 }
 
-impl FromStr for Layout {
+impl FromStr for ArrayLayout {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
@@ -157,8 +158,8 @@ fn pairs_within(blocks: usize) -> usize {
 
 /// The shape of an array and where it lies under one parameter set.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Packing {
-    pub(super) layout: Layout,
+pub struct ArrayPacking {
+    pub(super) layout: ArrayLayout,
     pub(super) spread: Spread,
     pub(super) rows: usize,
     pub(super) dimension: usize,
@@ -175,21 +176,21 @@ pub struct Packing {
 /// Most rows of an array.
 pub const MAX_ROWS: usize = 1 << 24;
 
-impl Packing {
+impl ArrayPacking {
     /// Where `rows` vectors of `dimension` lie in ciphertexts of `degree` coefficients and `slots` slots.
     ///
     /// # Errors
     /// [`Error::Range`] for a shape of nothing, or for vectors that a ciphertext has no room for.
     pub fn new(
-        layout: Layout,
+        layout: ArrayLayout,
         spread: Spread,
         (rows, dimension): (usize, usize),
         (degree, slots): (usize, usize),
     ) -> Result<Self> {
         let room = match layout {
-            Layout::Slots => slots,
-            Layout::Coefficients => degree,
-            Layout::Single => MAX_DIMENSION as usize,
+            ArrayLayout::Slots => slots,
+            ArrayLayout::Coefficients => degree,
+            ArrayLayout::Single => MAX_DIMENSION as usize,
         };
         if rows == 0 || rows > MAX_ROWS {
             return Err(Error::Range {
@@ -209,39 +210,41 @@ impl Packing {
             });
         }
         let (stride, capacity) = match layout {
-            Layout::Slots => {
+            ArrayLayout::Slots => {
                 let width = dimension.next_power_of_two();
                 (width, slots / width)
             }
-            Layout::Coefficients if spread == Spread::Gallery => (dimension, degree / dimension),
-            Layout::Coefficients => (dimension, pairs_within(degree / dimension)),
-            Layout::Single => (1, slots),
+            ArrayLayout::Coefficients if spread == Spread::Gallery => {
+                (dimension, degree / dimension)
+            }
+            ArrayLayout::Coefficients => (dimension, pairs_within(degree / dimension)),
+            ArrayLayout::Single => (1, slots),
         };
-        let spread = if layout == Layout::Coefficients { spread } else { Spread::Pairs };
+        let spread = if layout == ArrayLayout::Coefficients { spread } else { Spread::Pairs };
         let batch = rows > 1;
-        Ok(Packing { layout, spread, rows, dimension, stride, capacity, batch, scores: false })
+        Ok(ArrayPacking { layout, spread, rows, dimension, stride, capacity, batch, scores: false })
     }
 
     /// The packing that bytes describe.
     pub(super) fn read(
-        (layout, spread): (Layout, Spread),
+        (layout, spread): (ArrayLayout, Spread),
         (rows, dimension, stride): (usize, usize, usize),
         (batch, scores): (bool, bool),
         ring: (usize, usize),
     ) -> Result<Self> {
         let places = if spread == Spread::Scores { Spread::Pairs } else { spread };
-        let whole = if layout == Layout::Single { dimension } else { stride };
-        let full = Packing::new(layout, places, (rows, whole), ring)?;
-        let packing = Packing { dimension, spread, batch, scores, ..full };
+        let whole = if layout == ArrayLayout::Single { dimension } else { stride };
+        let full = ArrayPacking::new(layout, places, (rows, whole), ring)?;
+        let packing = ArrayPacking { dimension, spread, batch, scores, ..full };
         let expected = match (scores, layout) {
             (true, _) => dimension == 1,
-            (false, Layout::Slots) => dimension.next_power_of_two() == stride,
+            (false, ArrayLayout::Slots) => dimension.next_power_of_two() == stride,
             (false, _) => dimension == whole && spread != Spread::Scores,
         };
         let fits = expected
             && full.stride == stride
             && (rows == 1 || batch)
-            && (full.spread == places || layout == Layout::Coefficients);
+            && (full.spread == places || layout == ArrayLayout::Coefficients);
         if fits {
             return Ok(packing);
         }
@@ -253,7 +256,7 @@ impl Packing {
     }
 
     /// The layout.
-    pub fn layout(&self) -> Layout {
+    pub fn layout(&self) -> ArrayLayout {
         self.layout
     }
 
@@ -290,7 +293,7 @@ impl Packing {
     /// Ciphertexts of one side.
     pub fn ciphertexts(&self) -> usize {
         match self.layout {
-            Layout::Single => self.dimension * self.blocks(),
+            ArrayLayout::Single => self.dimension * self.blocks(),
             _ => self.blocks(),
         }
     }
@@ -308,29 +311,29 @@ impl Packing {
     /// The slot or coefficient of row k of a block.
     pub(super) fn place(&self, k: usize) -> usize {
         match (self.layout, self.spread) {
-            (Layout::Coefficients, Spread::Pairs) => self.stride * apart(k),
-            (Layout::Coefficients, Spread::Scores) => self.stride * 2 * apart(k),
+            (ArrayLayout::Coefficients, Spread::Pairs) => self.stride * apart(k),
+            (ArrayLayout::Coefficients, Spread::Scores) => self.stride * 2 * apart(k),
             _ => self.stride * k,
         }
     }
 
     /// The same places with one number each: what a dot product of these rows gives.
-    pub(super) fn scores(&self) -> Packing {
+    pub(super) fn scores(&self) -> ArrayPacking {
         let spread = match (self.layout, self.spread) {
-            (Layout::Coefficients, Spread::Pairs) => Spread::Scores,
+            (ArrayLayout::Coefficients, Spread::Pairs) => Spread::Scores,
             (_, spread) => spread,
         };
-        Packing { spread, ..self.column() }
+        ArrayPacking { spread, ..self.column() }
     }
 
     /// One number a row, at the places of the rows.
-    pub(super) fn column(&self) -> Packing {
-        Packing { dimension: 1, scores: true, ..*self }
+    pub(super) fn column(&self) -> ArrayPacking {
+        ArrayPacking { dimension: 1, scores: true, ..*self }
     }
 
     /// The same as a batch, if either is one.
-    pub(super) fn batched(&self, batch: bool) -> Packing {
-        Packing { batch: self.batch || batch, ..*self }
+    pub(super) fn batched(&self, batch: bool) -> ArrayPacking {
+        ArrayPacking { batch: self.batch || batch, ..*self }
     }
 }
 
@@ -355,10 +358,12 @@ mod tests {
         for (degree, dimension) in [(64, 64), (64, 9), (64, 8), (96, 5), (128, 4)] {
             let ring = (degree, degree / 2);
             let full = |spread| {
-                let one = Packing::new(Layout::Coefficients, spread, (1, dimension), ring).unwrap();
-                Packing { rows: one.capacity, ..one }
+                let one =
+                    ArrayPacking::new(ArrayLayout::Coefficients, spread, (1, dimension), ring)
+                        .unwrap();
+                ArrayPacking { rows: one.capacity, ..one }
             };
-            let lone = Packing { rows: 1, ..full(Spread::Pairs) };
+            let lone = ArrayPacking { rows: 1, ..full(Spread::Pairs) };
             let cases = [
                 (full(Spread::Pairs), full(Spread::Pairs), full(Spread::Pairs).scores()),
                 (lone, full(Spread::Gallery), full(Spread::Gallery).scores()),
@@ -386,22 +391,27 @@ mod tests {
     #[test]
     fn capacities() {
         let of = |layout, spread, dimension| {
-            Packing::new(layout, spread, (1, dimension), (4096, 2048)).unwrap().capacity()
+            ArrayPacking::new(layout, spread, (1, dimension), (4096, 2048)).unwrap().capacity()
         };
-        assert_eq!(of(Layout::Slots, Spread::Pairs, 100), 16);
-        assert_eq!(of(Layout::Coefficients, Spread::Pairs, 2048), 1);
-        assert_eq!(of(Layout::Coefficients, Spread::Pairs, 128), 8);
-        assert_eq!(of(Layout::Coefficients, Spread::Gallery, 128), 32);
-        assert_eq!(of(Layout::Single, Spread::Pairs, 128), 2048);
+        assert_eq!(of(ArrayLayout::Slots, Spread::Pairs, 100), 16);
+        assert_eq!(of(ArrayLayout::Coefficients, Spread::Pairs, 2048), 1);
+        assert_eq!(of(ArrayLayout::Coefficients, Spread::Pairs, 128), 8);
+        assert_eq!(of(ArrayLayout::Coefficients, Spread::Gallery, 128), 32);
+        assert_eq!(of(ArrayLayout::Single, Spread::Pairs, 128), 2048);
     }
 
     #[test]
     fn too_long_a_vector_is_refused_with_the_room_there_is() {
-        let text = Packing::new(Layout::Slots, Spread::Pairs, (1, 2049), (4096, 2048))
+        let text = ArrayPacking::new(ArrayLayout::Slots, Spread::Pairs, (1, 2049), (4096, 2048))
             .unwrap_err()
             .to_string();
         assert!(text.contains("1 to 2048") && text.contains("2049"), "{text}");
-        assert!(Packing::new(Layout::Coefficients, Spread::Pairs, (1, 4096), (4096, 2048)).is_ok());
-        assert!(Packing::new(Layout::Slots, Spread::Pairs, (0, 4), (4096, 2048)).is_err());
+        assert!(
+            ArrayPacking::new(ArrayLayout::Coefficients, Spread::Pairs, (1, 4096), (4096, 2048))
+                .is_ok()
+        );
+        assert!(
+            ArrayPacking::new(ArrayLayout::Slots, Spread::Pairs, (0, 4), (4096, 2048)).is_err()
+        );
     }
 }

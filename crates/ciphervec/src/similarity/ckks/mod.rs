@@ -3,26 +3,26 @@
 //!
 //! A [`Plan`] picks the parameters and the keys for one similarity. The [`Owner`] encrypts vectors and decrypts results; a
 //! [`Server`] computes with what the owner sent it. Vectors lie in slots, in coefficients or one coordinate a ciphertext
-//! ([`Layout`]); `docs/ckks-similarity.md` says what each costs and derives the errors.
+//! ([`ArrayLayout`]); `docs/ckks-similarity.md` says what each costs and derives the errors.
 
 mod array;
-mod bytes;
+#[cfg(feature = "client")]
+mod client;
 mod keys;
 mod layout;
-mod normalise;
-#[cfg(feature = "client")]
-mod owner;
+mod normalize;
 mod plain;
 mod plan;
+mod serialize;
 mod server;
 mod similarity;
 
-pub use array::{EncryptedArray, Finish};
-pub use keys::KeyList;
-pub use layout::{Layout, MAX_ROWS, Packing, Role, Spread};
-pub use normalise::Lengths;
+pub use array::{EncryptedArray, PostProcessing};
 #[cfg(feature = "client")]
-pub use owner::{Options, Owner, encrypt_for};
-pub use plain::Rows;
-pub use plan::{Operation, Plan, Request};
+pub use client::{Client, EncryptOptions, encrypt_for};
+pub use keys::KeyList;
+pub use layout::{ArrayLayout, ArrayPacking, MAX_ROWS, Role, Spread};
+pub use normalize::Lengths;
+pub use plain::PlainRows;
+pub use plan::{Operation, Plan, PlanRequest};
 pub use server::Server;

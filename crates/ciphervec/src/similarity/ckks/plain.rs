@@ -1,21 +1,21 @@
 //! Plain vectors beside encrypted ones. Rows of doubles enter, plaintexts laid out like the ciphertexts leave. Both sides.
 
 use super::array::{EncryptedArray, Side, arrange};
-use super::layout::{Layout, Packing};
+use super::layout::{ArrayLayout, ArrayPacking};
 use crate::error::{Error, Result};
 use ciphervec_he::ckks::{Encoding, Params, Plaintext};
 use std::sync::Arc;
 
 /// Rows of numbers, borrowed. One row stands for as many as are needed, and one column for a whole row.
 #[derive(Clone, Copy, Debug)]
-pub struct Rows<'a> {
+pub struct PlainRows<'a> {
     values: &'a [f64],
     rows: usize,
     dimension: usize,
     batch: bool,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> PlainRows<'a> {
     /// `values` row after row.
     ///
     /// # Errors
@@ -29,7 +29,7 @@ impl<'a> Rows<'a> {
             });
         }
         if let Some(at) = values.iter().position(|value| !value.is_finite()) {
-            return Err(Error::Pairs {
+            return Err(Error::CkksSimilarity {
                 operation: "encoding",
                 detail: format!(
                     "finite numbers expected, row {}, coordinate {} is {}",
@@ -39,12 +39,12 @@ impl<'a> Rows<'a> {
                 ),
             });
         }
-        Ok(Rows { values, rows, dimension, batch: rows > 1 })
+        Ok(PlainRows { values, rows, dimension, batch: rows > 1 })
     }
 
     /// The same rows as a batch, be it of one.
     pub fn as_batch(self) -> Self {
-        Rows { batch: true, ..self }
+        PlainRows { batch: true, ..self }
     }
 
     /// Whether they are one.
@@ -52,7 +52,7 @@ impl<'a> Rows<'a> {
         self.batch
     }
 
-    /// Rows given.
+    /// PlainRows given.
     pub fn rows(&self) -> usize {
         self.rows
     }
@@ -77,7 +77,7 @@ impl<'a> Rows<'a> {
     ///
     /// # Errors
     /// [`Error::ZeroVector`] for a row without a direction.
-    pub fn normalised(&self) -> Result<Vec<f64>> {
+    pub fn normalized(&self) -> Result<Vec<f64>> {
         let mut out = Vec::with_capacity(self.values.len());
         for (index, row) in self.values.chunks_exact(self.dimension).enumerate() {
             // Scaled by the largest first, so that squares neither overflow nor vanish.
@@ -94,7 +94,7 @@ impl<'a> Rows<'a> {
     /// Refuses numbers beyond a declared bound.
     #[cfg(feature = "client")]
     pub(super) fn expect_within(&self, magnitude: f64) -> Result<()> {
-        // Rows scaled to length 1 may exceed it by a rounding.
+        // PlainRows scaled to length 1 may exceed it by a rounding.
         let limit = magnitude * (1.0 + 1e-9);
         match self.values.iter().find(|value| value.abs() > limit) {
             None => Ok(()),
@@ -109,12 +109,12 @@ impl<'a> Rows<'a> {
     }
 
     /// Refuses rows that do not stand for those of `packing`.
-    pub(super) fn expect(&self, operation: &'static str, packing: &Packing) -> Result<()> {
+    pub(super) fn expect(&self, operation: &'static str, packing: &ArrayPacking) -> Result<()> {
         let fits = |mine, theirs| mine == 1 || mine == theirs;
         if fits(self.rows, packing.rows) && fits(self.dimension, packing.dimension) {
             return Ok(());
         }
-        Err(Error::Pairs {
+        Err(Error::CkksSimilarity {
             operation,
             detail: format!(
                 "{} vectors of dimension {} met plain numbers of shape {} × {}",
@@ -127,13 +127,13 @@ impl<'a> Rows<'a> {
     pub(super) fn encode(
         &self,
         params: &Arc<Params>,
-        packing: &Packing,
+        packing: &ArrayPacking,
         side: Side,
         index: usize,
         options: &Encoding,
     ) -> Result<Plaintext> {
         let values = arrange(packing, side, (index, params.degree()), |row, i| self.get(row, i));
-        Ok(if packing.layout == Layout::Coefficients {
+        Ok(if packing.layout == ArrayLayout::Coefficients {
             Plaintext::encode_coefficients(params, &values, options)?
         } else {
             Plaintext::encode_with(params, &values, options)?

@@ -2,7 +2,7 @@
 //! and the error to expect leave. Both sides, public numbers only.
 
 use super::keys::KeyList;
-use super::layout::Layout;
+use super::layout::ArrayLayout;
 use crate::error::{Error, Result};
 use crate::index::spec::MAX_DIMENSION;
 use ciphervec_he::ckks::{Params, ParamsSpec, Ring};
@@ -69,11 +69,11 @@ impl FromStr for Operation {
 
 /// What parameters are wanted for.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Request {
+pub struct PlanRequest {
     /// What is computed.
     pub operation: Operation,
     /// How vectors lie.
-    pub layout: Layout,
+    pub layout: ArrayLayout,
     /// Coordinates of a vector.
     pub dimension: usize,
     /// Largest coordinate, in absolute value. Without a meaning for cosines.
@@ -86,7 +86,7 @@ pub struct Request {
     pub security: Security,
 }
 
-impl Request {
+impl PlanRequest {
     /// The largest length of a vector.
     pub fn norm(&self) -> f64 {
         match self.operation {
@@ -117,16 +117,16 @@ impl Request {
         let (largest, error) = (self.largest(), self.error(spec));
         let dimension = self.dimension;
         let how = match self.layout {
-            Layout::Slots => format!(
+            ArrayLayout::Slots => format!(
                 "multiply, {}rescale, {} rotations and sums",
                 if self.plain { "" } else { "relinearise, " },
                 self.width().trailing_zeros()
             ),
-            Layout::Coefficients => {
+            ArrayLayout::Coefficients => {
                 "one product of polynomials, with the dot product in a coefficient; not relinearised, so no evaluation key"
                     .to_owned()
             }
-            Layout::Single => format!(
+            ArrayLayout::Single => format!(
                 "{dimension} products, summed and rescaled once; not relinearised, so no evaluation key"
             ),
         };
@@ -177,13 +177,13 @@ impl Request {
 
     /// Whether results need switched keys.
     fn switches(&self) -> bool {
-        self.layout == Layout::Slots && (!self.plain || self.width() > 1)
+        self.layout == ArrayLayout::Slots && (!self.plain || self.width() > 1)
     }
 
     /// Embeddings are real, so slots are taken in the ring that has only real ones; coefficients need `X^N = −1`.
     fn ring(&self) -> Ring {
         match self.layout {
-            Layout::Coefficients => Ring::Standard,
+            ArrayLayout::Coefficients => Ring::Standard,
             _ => Ring::ConjugateInvariant,
         }
     }
@@ -191,7 +191,7 @@ impl Request {
     /// The widest scale that a ring has room for, if any.
     fn spec(&self, log_degree: u32) -> Option<ParamsSpec> {
         let room = match self.layout {
-            Layout::Single => true,
+            ArrayLayout::Single => true,
             _ => self.dimension <= 1 << log_degree,
         };
         let limit = max_log_modulus(1 << log_degree, self.security)?;
@@ -236,9 +236,9 @@ impl Request {
             ROUNDING * (0..=degree_of_key).map(|power| secret.powi(power)).sum::<f64>()
         };
         let variance = match self.layout {
-            Layout::Coefficients => fresh + 2.0 * rounding(2),
-            Layout::Single => expansion * (fresh + 2.0 * rounding(2)),
-            Layout::Slots => {
+            ArrayLayout::Coefficients => fresh + 2.0 * rounding(2),
+            ArrayLayout::Single => expansion * (fresh + 2.0 * rounding(2)),
+            ArrayLayout::Slots => {
                 // The product's rounding, then a rotation's error at every doubling; sums over w slots have w of each.
                 let switch = expansion * ROUNDING * GAUSSIAN + rounding(1);
                 expansion * (fresh + terms * (rounding(1) + switch))
@@ -255,7 +255,7 @@ impl Request {
 /// Parameters and keys for a request.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    request: Request,
+    request: PlanRequest,
     params: Arc<Params>,
     keys: KeyList,
     error: f64,
@@ -266,7 +266,7 @@ impl Plan {
     ///
     /// # Errors
     /// [`Error::Range`] for a request out of bounds, and for a precision that no ring of one product reaches.
-    pub fn new(request: Request) -> Result<Self> {
+    pub fn new(request: PlanRequest) -> Result<Self> {
         request.check()?;
         let goal = request.largest() * f64::exp2(-f64::from(request.precision_bits));
         let mut best = f64::INFINITY;
@@ -292,7 +292,7 @@ impl Plan {
     }
 
     /// What was asked for.
-    pub fn request(&self) -> &Request {
+    pub fn request(&self) -> &PlanRequest {
         &self.request
     }
 
@@ -322,7 +322,7 @@ impl Plan {
 }
 
 /// A relinearisation key for the product, rotation keys for the level below it.
-fn keys(request: &Request) -> KeyList {
+fn keys(request: &PlanRequest) -> KeyList {
     if !request.switches() {
         return KeyList::default();
     }

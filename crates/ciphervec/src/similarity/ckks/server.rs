@@ -1,9 +1,9 @@
 //! Arithmetic on encrypted vectors, number by number. Arrays and plain rows enter, arrays leave. Server side.
 
 use super::array::{EncryptedArray, Side};
-use super::layout::{Layout, Packing};
-use super::plain::{Rows, like};
-use super::plan::Request;
+use super::layout::{ArrayLayout, ArrayPacking};
+use super::plain::{PlainRows, like};
+use super::plan::PlanRequest;
 use crate::error::{Error, Result};
 use ciphervec_he::ckks::{Ciphertext, Encoding, EvaluationKeys, Evaluator, KeyPlan, Params};
 use ciphervec_he::wire::KeyId;
@@ -19,7 +19,7 @@ pub struct Server {
     pub(super) evaluator: Evaluator,
     pub(super) rotator: Evaluator,
     pub(super) key: KeyId,
-    pub(super) request: Option<Request>,
+    pub(super) request: Option<PlanRequest>,
 }
 
 impl Server {
@@ -38,12 +38,12 @@ impl Server {
     }
 
     /// The same server, told what its parameters were chosen for.
-    pub(super) fn described(self, request: Option<Request>) -> Self {
+    pub(super) fn described(self, request: Option<PlanRequest>) -> Self {
         Server { request, ..self }
     }
 
     /// What the parameters were chosen for, if for one operation.
-    pub fn request(&self) -> Option<&Request> {
+    pub fn request(&self) -> Option<&PlanRequest> {
         self.request.as_ref()
     }
 
@@ -75,7 +75,7 @@ impl Server {
     /// a + b, number by number. A single vector is added to every one of a batch, but not in layout `coefficients`.
     ///
     /// # Errors
-    /// [`Error::Pairs`] for other shapes or layouts; the scheme's errors.
+    /// [`Error::CkksSimilarity`] for other shapes or layouts; the scheme's errors.
     pub fn add(&self, a: &EncryptedArray, b: &EncryptedArray) -> Result<EncryptedArray> {
         self.together("addition", a, b, |a, b| Ok(self.evaluator.add(a, b)?))
     }
@@ -91,7 +91,7 @@ impl Server {
     /// −a.
     ///
     /// # Errors
-    /// [`Error::Pairs`] for distances; [`ciphervec_he::Error::WrongKey`].
+    /// [`Error::CkksSimilarity`] for distances; [`ciphervec_he::Error::WrongKey`].
     pub fn negate(&self, a: &EncryptedArray) -> Result<EncryptedArray> {
         let out = self.each("negation", a, |_, _, cipher| Ok(self.evaluator.negate(cipher)))?;
         Ok(out.of_unit_length(a.unit))
@@ -100,8 +100,8 @@ impl Server {
     /// a plus plain numbers.
     ///
     /// # Errors
-    /// [`Error::Pairs`] for plain numbers of another shape; the scheme's errors.
-    pub fn add_plain(&self, a: &EncryptedArray, plain: &Rows<'_>) -> Result<EncryptedArray> {
+    /// [`Error::CkksSimilarity`] for plain numbers of another shape; the scheme's errors.
+    pub fn add_plain(&self, a: &EncryptedArray, plain: &PlainRows<'_>) -> Result<EncryptedArray> {
         plain.expect("addition", &a.packing)?;
         let options = like(a);
         self.each("addition", a, |side, index, cipher| {
@@ -113,7 +113,7 @@ impl Server {
     /// a·b, number by number, relinearised and rescaled: one level.
     ///
     /// # Errors
-    /// [`Error::Pairs`] in layout `coefficients`; the scheme's errors, among them a missing relinearisation key.
+    /// [`Error::CkksSimilarity`] in layout `coefficients`; the scheme's errors, among them a missing relinearisation key.
     pub fn multiply(&self, a: &EncryptedArray, b: &EncryptedArray) -> Result<EncryptedArray> {
         slotwise("multiplication", &a.packing)?;
         self.together("multiplication", a, b, |a, b| Ok(self.evaluator.mul(a, b)?))
@@ -122,9 +122,13 @@ impl Server {
     /// a times plain numbers. Integers that stand for all numbers cost no level, everything else one.
     ///
     /// # Errors
-    /// [`Error::Pairs`] for plain numbers of another shape, and in layout `coefficients` for more than one number; the
+    /// [`Error::CkksSimilarity`] for plain numbers of another shape, and in layout `coefficients` for more than one number; the
     /// scheme's errors.
-    pub fn multiply_plain(&self, a: &EncryptedArray, plain: &Rows<'_>) -> Result<EncryptedArray> {
+    pub fn multiply_plain(
+        &self,
+        a: &EncryptedArray,
+        plain: &PlainRows<'_>,
+    ) -> Result<EncryptedArray> {
         plain.expect("multiplication", &a.packing)?;
         if let Some(factor) = plain.scalar() {
             return self.scale(a, factor);
@@ -139,8 +143,8 @@ impl Server {
     pub(super) fn times(
         &self,
         cipher: &Ciphertext,
-        plain: &Rows<'_>,
-        packing: &Packing,
+        plain: &PlainRows<'_>,
+        packing: &ArrayPacking,
         (side, index): (Side, usize),
     ) -> Result<Ciphertext> {
         Ok(self.evaluator.rescale(&self.times_lazy(cipher, plain, packing, (side, index))?)?)
@@ -150,8 +154,8 @@ impl Server {
     pub(super) fn times_lazy(
         &self,
         cipher: &Ciphertext,
-        plain: &Rows<'_>,
-        packing: &Packing,
+        plain: &PlainRows<'_>,
+        packing: &ArrayPacking,
         (side, index): (Side, usize),
     ) -> Result<Ciphertext> {
         let cipher = self.evaluator.normalise(cipher)?;
@@ -180,14 +184,14 @@ impl Server {
     /// Every vector turned: coordinate i becomes what coordinate i + `by` was, cyclically.
     ///
     /// # Errors
-    /// [`Error::Pairs`] unless the layout is `slots`, with one vector that fills its slots; a missing rotation key.
+    /// [`Error::CkksSimilarity`] unless the layout is `slots`, with one vector that fills its slots; a missing rotation key.
     pub fn rotate(&self, a: &EncryptedArray, by: i64) -> Result<EncryptedArray> {
         let packing = &a.packing;
-        if packing.layout != Layout::Slots
+        if packing.layout != ArrayLayout::Slots
             || packing.rows != 1
             || packing.slots() != packing.dimension
         {
-            return Err(Error::Pairs {
+            return Err(Error::CkksSimilarity {
                 operation: "rotation",
                 detail: format!(
                     "one vector in layout slots whose dimension is a power of two expected, got {} vectors of dimension {} \
@@ -246,7 +250,7 @@ impl Server {
         let left = side(a, b, &a.left, &b.left)?;
         let right = side(a, b, &a.right, &b.right)?;
         if left.is_empty() && right.is_empty() {
-            return Err(Error::Pairs {
+            return Err(Error::CkksSimilarity {
                 operation,
                 detail: "vectors for the left and for the right side of a product lie in different places; encrypt one \
                          of them with role both, or both with the same role"
@@ -273,9 +277,9 @@ pub(super) fn expect_key(expected: KeyId, actual: KeyId) -> Result<()> {
 }
 
 /// Refuses the layout whose products are not number by number.
-pub(super) fn slotwise(operation: &'static str, packing: &Packing) -> Result<()> {
-    if packing.layout == Layout::Coefficients {
-        return Err(Error::Pairs {
+pub(super) fn slotwise(operation: &'static str, packing: &ArrayPacking) -> Result<()> {
+    if packing.layout == ArrayLayout::Coefficients {
+        return Err(Error::CkksSimilarity {
             operation,
             detail: "products in layout coefficients are dot products; take dot, or layout slots or single".to_owned(),
         });
@@ -284,28 +288,32 @@ pub(super) fn slotwise(operation: &'static str, packing: &Packing) -> Result<()>
 }
 
 /// The packing of two arrays of one shape, or of one vector and many.
-pub(super) fn common(operation: &'static str, a: &Packing, b: &Packing) -> Result<Packing> {
+pub(super) fn common(
+    operation: &'static str,
+    a: &ArrayPacking,
+    b: &ArrayPacking,
+) -> Result<ArrayPacking> {
     let (small, large) = if a.rows <= b.rows { (a, b) } else { (b, a) };
     let batch = small.batch || large.batch;
     let (small, large) = (&small.batched(batch), &large.batched(batch));
-    let same = Packing { rows: large.rows, spread: large.spread, ..*small } == *large;
-    let repeats = small.rows == 1 && large.layout != Layout::Coefficients;
+    let same = ArrayPacking { rows: large.rows, spread: large.spread, ..*small } == *large;
+    let repeats = small.rows == 1 && large.layout != ArrayLayout::Coefficients;
     if same && (small.rows == large.rows && small.spread == large.spread || repeats) {
         return Ok(*large);
     }
-    let describe = |packing: &Packing| {
+    let describe = |packing: &ArrayPacking| {
         format!(
             "{} × {} ({}{})",
             packing.rows,
             packing.dimension,
             packing.layout.as_str(),
             match packing.layout {
-                Layout::Coefficients => format!(", {}", packing.spread.as_str()),
+                ArrayLayout::Coefficients => format!(", {}", packing.spread.as_str()),
                 _ => format!(", {} apart", packing.stride),
             }
         )
     };
-    Err(Error::Pairs {
+    Err(Error::CkksSimilarity {
         operation,
         detail: format!(
             "arrays of one shape and layout expected, got {} and {}",
@@ -317,15 +325,15 @@ pub(super) fn common(operation: &'static str, a: &Packing, b: &Packing) -> Resul
 
 /// Ciphertext `index` of an array that lies as `packing` does, or of a single vector that stands for every row.
 pub(super) fn spread<'a>(
-    packing: &Packing,
-    own: &Packing,
+    packing: &ArrayPacking,
+    own: &ArrayPacking,
     ciphers: &'a [Ciphertext],
     index: usize,
 ) -> Result<Cow<'a, Ciphertext>> {
     if own.rows == packing.rows {
         return Ok(Cow::Borrowed(&ciphers[index]));
     }
-    let index = if own.layout == Layout::Single { index % own.dimension } else { 0 };
+    let index = if own.layout == ArrayLayout::Single { index % own.dimension } else { 0 };
     // Slots of a sparse ciphertext repeat all over it: more of them are the same vector again.
     Ok(Cow::Owned(ciphers[index].clone().with_slots(packing.slots())?))
 }

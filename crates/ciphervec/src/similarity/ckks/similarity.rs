@@ -3,9 +3,9 @@
 //! Results are for the key owner. In layouts `slots` and `coefficients` the ciphertexts hold other sums of the owner's own
 //! vectors beside the scores, and a plain operand shows in them: nothing here hides a plain vector from the key owner.
 
-use super::array::{EncryptedArray, Finish, Side};
-use super::layout::{Layout, Packing, Spread};
-use super::plain::Rows;
+use super::array::{EncryptedArray, PostProcessing, Side};
+use super::layout::{ArrayLayout, ArrayPacking, Spread};
+use super::plain::PlainRows;
 use super::server::{Server, common, spread};
 use crate::error::{Error, Result};
 use ciphervec_he::ckks::Ciphertext;
@@ -15,18 +15,18 @@ impl Server {
     /// The dot product of each vector of `a` with the one beside it in `b`, or of all with a single one. One level.
     ///
     /// # Errors
-    /// [`Error::Pairs`] for shapes, layouts or roles that don't go together; the scheme's errors: no level left, a missing
+    /// [`Error::CkksSimilarity`] for shapes, layouts or roles that don't go together; the scheme's errors: no level left, a missing
     /// key, another context's ciphertexts.
     pub fn dot(&self, a: &EncryptedArray, b: &EncryptedArray) -> Result<EncryptedArray> {
         self.expect("dot", a)?;
         self.expect("dot", b)?;
         let scores = match a.packing.layout {
-            Layout::Coefficients => self.dot_coefficients(a, b)?,
-            Layout::Slots => {
+            ArrayLayout::Coefficients => self.dot_coefficients(a, b)?,
+            ArrayLayout::Slots => {
                 let products = self.multiply(a, b)?;
                 self.sum(&products)?
             }
-            Layout::Single => {
+            ArrayLayout::Single => {
                 let packing = common("dot", &a.packing, &b.packing)?;
                 let term = |index| {
                     let left = spread(&packing, &a.packing, &a.left, index)?;
@@ -43,18 +43,18 @@ impl Server {
     ///
     /// # Errors
     /// As [`Self::dot`].
-    pub fn dot_plain(&self, a: &EncryptedArray, plain: &Rows<'_>) -> Result<EncryptedArray> {
+    pub fn dot_plain(&self, a: &EncryptedArray, plain: &PlainRows<'_>) -> Result<EncryptedArray> {
         self.expect("dot", a)?;
         let rows = a.packing.rows.max(plain.rows());
-        let packing = Packing { rows, ..a.packing.batched(plain.is_batch()) };
+        let packing = ArrayPacking { rows, ..a.packing.batched(plain.is_batch()) };
         if a.packing.rows != 1 || plain.rows() == 1 {
             plain.expect("dot", &a.packing)?;
         } else {
             plain.expect("dot", &packing)?;
         }
         match a.packing.layout {
-            Layout::Coefficients => self.dot_plain_coefficients(a, plain),
-            Layout::Slots => {
+            ArrayLayout::Coefficients => self.dot_plain_coefficients(a, plain),
+            ArrayLayout::Slots => {
                 let product = |index| {
                     let cipher = spread(&packing, &a.packing, &a.left, index)?;
                     self.times(&cipher, plain, &packing, (Side::Left, index))
@@ -66,7 +66,7 @@ impl Server {
                     Vec::new(),
                 ))
             }
-            Layout::Single => {
+            ArrayLayout::Single => {
                 let term = |index| {
                     let cipher = spread(&packing, &a.packing, &a.left, index)?;
                     self.times_lazy(&cipher, plain, &packing, (Side::Left, index))
@@ -86,14 +86,16 @@ impl Server {
             _ if a.packing.dimension == 1 => {
                 Ok(EncryptedArray { packing: a.packing.column(), ..a.clone() })
             }
-            Layout::Coefficients => self.dot_plain_coefficients(a, &Rows::new(&[1.0], 1, 1)?),
-            Layout::Slots => {
+            ArrayLayout::Coefficients => {
+                self.dot_plain_coefficients(a, &PlainRows::new(&[1.0], 1, 1)?)
+            }
+            ArrayLayout::Slots => {
                 let width = a.packing.dimension.next_power_of_two();
                 let out = self
                     .each("sum", a, |_, _, cipher| Ok(self.rotator.inner_sum(cipher, width)?))?;
                 Ok(EncryptedArray { packing: a.packing.scores(), ..out })
             }
-            Layout::Single => self.total(&a.packing, |index| Ok(a.left[index].clone())),
+            ArrayLayout::Single => self.total(&a.packing, |index| Ok(a.left[index].clone())),
         }
     }
 
@@ -108,7 +110,7 @@ impl Server {
     ) -> Result<EncryptedArray> {
         if a.unit && b.unit {
             // |a|² + |b|² − 2 a·b, without a second side.
-            return self.minus_twice(&self.dot(a, b)?, &Rows::new(&[2.0], 1, 1)?);
+            return self.minus_twice(&self.dot(a, b)?, &PlainRows::new(&[2.0], 1, 1)?);
         }
         self.squared_norm(&self.sub(a, b)?)
     }
@@ -120,14 +122,14 @@ impl Server {
     pub fn squared_distance_plain(
         &self,
         a: &EncryptedArray,
-        plain: &Rows<'_>,
+        plain: &PlainRows<'_>,
     ) -> Result<EncryptedArray> {
         if !a.unit {
             return self.squared_norm(&self.sub_plain(a, plain)?);
         }
         let norm = |row| 1.0 + (0..a.dimension()).map(|i| plain.get(row, i).powi(2)).sum::<f64>();
         let norms: Vec<f64> = (0..plain.rows()).map(norm).collect();
-        self.minus_twice(&self.dot_plain(a, plain)?, &Rows::new(&norms, norms.len(), 1)?)
+        self.minus_twice(&self.dot_plain(a, plain)?, &PlainRows::new(&norms, norms.len(), 1)?)
     }
 
     /// Σ a_i². One level.
@@ -143,21 +145,28 @@ impl Server {
     /// # Errors
     /// As [`Self::squared_distance`].
     pub fn distance(&self, a: &EncryptedArray, b: &EncryptedArray) -> Result<EncryptedArray> {
-        Ok(EncryptedArray { finish: Finish::Root, ..self.squared_distance(a, b)? })
+        Ok(EncryptedArray { post_processing: PostProcessing::Root, ..self.squared_distance(a, b)? })
     }
 
     /// The same with plain vectors.
     ///
     /// # Errors
     /// As [`Self::squared_distance_plain`].
-    pub fn distance_plain(&self, a: &EncryptedArray, plain: &Rows<'_>) -> Result<EncryptedArray> {
-        Ok(EncryptedArray { finish: Finish::Root, ..self.squared_distance_plain(a, plain)? })
+    pub fn distance_plain(
+        &self,
+        a: &EncryptedArray,
+        plain: &PlainRows<'_>,
+    ) -> Result<EncryptedArray> {
+        Ok(EncryptedArray {
+            post_processing: PostProcessing::Root,
+            ..self.squared_distance_plain(a, plain)?
+        })
     }
 
     /// The cosine of vectors that were scaled to length 1 when they were encrypted: their dot product. One level.
     ///
     /// # Errors
-    /// As [`Self::dot`], and [`Error::Pairs`] for vectors of any length.
+    /// As [`Self::dot`], and [`Error::CkksSimilarity`] for vectors of any length.
     pub fn cosine(&self, a: &EncryptedArray, b: &EncryptedArray) -> Result<EncryptedArray> {
         expect_unit(a)?;
         expect_unit(b)?;
@@ -168,16 +177,24 @@ impl Server {
     ///
     /// # Errors
     /// As [`Self::dot_plain`], and [`Error::ZeroVector`].
-    pub fn cosine_plain(&self, a: &EncryptedArray, plain: &Rows<'_>) -> Result<EncryptedArray> {
+    pub fn cosine_plain(
+        &self,
+        a: &EncryptedArray,
+        plain: &PlainRows<'_>,
+    ) -> Result<EncryptedArray> {
         expect_unit(a)?;
-        let unit = plain.normalised()?;
-        let out = self.dot_plain(a, &Rows::new(&unit, plain.rows(), plain.dimension())?)?;
+        let unit = plain.normalized()?;
+        let out = self.dot_plain(a, &PlainRows::new(&unit, plain.rows(), plain.dimension())?)?;
         out.bounded(1.0)
     }
 
     /// `constant` − 2 `dot`.
-    fn minus_twice(&self, dot: &EncryptedArray, constant: &Rows<'_>) -> Result<EncryptedArray> {
-        let twice = self.multiply_plain(dot, &Rows::new(&[-2.0], 1, 1)?)?;
+    fn minus_twice(
+        &self,
+        dot: &EncryptedArray,
+        constant: &PlainRows<'_>,
+    ) -> Result<EncryptedArray> {
+        let twice = self.multiply_plain(dot, &PlainRows::new(&[-2.0], 1, 1)?)?;
         self.add_plain(&twice, constant)
     }
 
@@ -185,14 +202,14 @@ impl Server {
     ///
     /// # Errors
     /// As [`Self::add_plain`].
-    pub fn sub_plain(&self, a: &EncryptedArray, plain: &Rows<'_>) -> Result<EncryptedArray> {
+    pub fn sub_plain(&self, a: &EncryptedArray, plain: &PlainRows<'_>) -> Result<EncryptedArray> {
         self.negate(&self.add_plain(&self.negate(a)?, plain)?)
     }
 
     /// Sums over the ciphertexts of a layout with one for each coordinate, rescaled once.
     fn total(
         &self,
-        packing: &Packing,
+        packing: &ArrayPacking,
         term: impl Fn(usize) -> Result<Ciphertext> + Sync,
     ) -> Result<EncryptedArray> {
         let block = |block: usize| {
@@ -247,14 +264,14 @@ impl Server {
     fn dot_plain_coefficients(
         &self,
         a: &EncryptedArray,
-        plain: &Rows<'_>,
+        plain: &PlainRows<'_>,
     ) -> Result<EncryptedArray> {
         let (own, other) =
             if a.role().has_left() { (&a.left, Side::Right) } else { (&a.right, Side::Left) };
         let spread = if a.packing.rows == 1 { Spread::Gallery } else { a.packing.spread };
         let ring = (self.params.degree(), self.params.max_slots());
         let shape = (plain.rows(), a.packing.dimension);
-        let theirs = Packing::new(Layout::Coefficients, spread, shape, ring)?;
+        let theirs = ArrayPacking::new(ArrayLayout::Coefficients, spread, shape, ring)?;
         let theirs = theirs.batched(plain.is_batch());
         let packing = meeting(&a.packing, &theirs)?;
         let block = |index: usize| {
@@ -278,8 +295,8 @@ impl EncryptedArray {
 }
 
 /// Where the scores of two packings of layout `coefficients` lie.
-fn meeting(a: &Packing, b: &Packing) -> Result<Packing> {
-    let refuse = |detail: String| Error::Pairs { operation: "dot", detail };
+fn meeting(a: &ArrayPacking, b: &ArrayPacking) -> Result<ArrayPacking> {
+    let refuse = |detail: String| Error::CkksSimilarity { operation: "dot", detail };
     if a.layout != b.layout || a.dimension != b.dimension {
         return Err(refuse(format!(
             "vectors of one dimension and layout expected, got {} ({}) and {} ({})",
@@ -313,7 +330,7 @@ fn expect_unit(array: &EncryptedArray) -> Result<()> {
     if array.unit {
         return Ok(());
     }
-    Err(Error::Pairs {
+    Err(Error::CkksSimilarity {
         operation: "cosine",
         detail: "vectors scaled to length 1 expected: encrypt them with normalise=True, which costs nothing, or state the \
                  interval of their lengths to have them scaled while encrypted"
@@ -322,7 +339,7 @@ fn expect_unit(array: &EncryptedArray) -> Result<()> {
 }
 
 fn roles(operation: &'static str) -> Error {
-    Error::Pairs {
+    Error::CkksSimilarity {
         operation,
         detail: "one vector for the left side and one for the right side expected in layout coefficients; encrypt one of \
                  them with the other role, or with role both"

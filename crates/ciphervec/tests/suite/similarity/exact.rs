@@ -4,7 +4,7 @@ use super::plain::Plain;
 use super::rows::*;
 use ciphervec::Metric;
 use ciphervec::similarity::additive::{
-    EncryptedVectors, Finish, Layout, Precision, Probes, Vectors,
+    EncryptedVectors, GridPrecision, Layout, Probes, Rerandomization, Vectors,
 };
 use ciphervec_he::additive::Decrypt;
 
@@ -13,7 +13,7 @@ fn integers(
     scheme: &Plain,
     rows: &[f64],
     probes: &Probes,
-    like: &ciphervec::similarity::additive::Spec,
+    like: &ciphervec::similarity::additive::VectorSpec,
 ) -> Vec<i128> {
     let spec = spec(like.dimension(), like.metric(), like.precision(), Layout::Elements);
     let d = spec.dimension();
@@ -29,20 +29,20 @@ fn integers(
     scores
 }
 
-fn divisor(spec: &ciphervec::similarity::additive::Spec, scale: u64) -> f64 {
+fn divisor(spec: &ciphervec::similarity::additive::VectorSpec, scale: u64) -> f64 {
     let x = match spec.precision() {
-        Precision::Small => 4_000.0,
-        Precision::Standard => 65_000.0,
-        Precision::High => ((1u64 << 47) - 128) as f64,
+        GridPrecision::Small => 4_000.0,
+        GridPrecision::Standard => 65_000.0,
+        GridPrecision::High => ((1u64 << 47) - 128) as f64,
     };
     if spec.metric() == Metric::Hamming { 2.0 * spec.dimension() as f64 } else { x * scale as f64 }
 }
 
-fn step(precision: Precision) -> f64 {
+fn step(precision: GridPrecision) -> f64 {
     match precision {
-        Precision::Small => 2f64.powi(-14),
-        Precision::Standard => 2f64.powi(-18),
-        Precision::High => 2f64.powi(-44),
+        GridPrecision::Small => 2f64.powi(-14),
+        GridPrecision::Standard => 2f64.powi(-18),
+        GridPrecision::High => 2f64.powi(-44),
     }
 }
 
@@ -50,7 +50,7 @@ fn step(precision: Precision) -> f64 {
 fn check(
     scheme: &Plain,
     metric: Metric,
-    precision: Precision,
+    precision: GridPrecision,
     layout: Layout,
     dimension: usize,
     count: usize,
@@ -64,8 +64,8 @@ fn check(
     if metric == Metric::Hamming {
         probe_rows.iter_mut().for_each(|x| *x = x.signum());
     }
-    let vectors = Vectors::quantise(&spec, &gallery_rows).unwrap();
-    let probes = Probes::quantise(&spec, &probe_rows).unwrap();
+    let vectors = Vectors::quantize(&spec, &gallery_rows).unwrap();
+    let probes = Probes::quantize(&spec, &probe_rows).unwrap();
     let gallery = EncryptedVectors::encrypt_as_owner(&spec, scheme, &vectors).unwrap();
     assert_eq!(gallery.len(), count, "{name}");
     let scores = gallery.score(scheme, &probes).unwrap();
@@ -128,10 +128,10 @@ fn every_layout_metric_and_precision_on_small_and_odd_dimensions() {
 fn full_partial_and_overfull_blocks() {
     let scheme = Plain::new(2047);
     for (metric, precision, lanes) in [
-        (Metric::Cosine, Precision::Standard, 63),
-        (Metric::L2, Precision::High, 21),
-        (Metric::InnerProduct, Precision::Small, 78),
-        (Metric::Hamming, Precision::Standard, 255),
+        (Metric::Cosine, GridPrecision::Standard, 63),
+        (Metric::L2, GridPrecision::High, 21),
+        (Metric::InnerProduct, GridPrecision::Small, 78),
+        (Metric::Hamming, GridPrecision::Standard, 255),
     ] {
         let packing = spec(17, metric, precision, Layout::Lanes).packing(2047).unwrap();
         assert_eq!(packing.lanes(), lanes, "{metric:?} {precision:?}");
@@ -151,7 +151,7 @@ fn dimensions_of_real_embeddings() {
         }
     }
     for layout in LAYOUTS {
-        check(&scheme, Metric::Hamming, Precision::Standard, layout, 4096, 2);
+        check(&scheme, Metric::Hamming, GridPrecision::Standard, layout, 4096, 2);
     }
 }
 
@@ -161,13 +161,13 @@ fn messages_of_every_scheme() {
     for bits in [617, 3071, 4095] {
         let scheme = Plain::new(bits);
         for layout in LAYOUTS {
-            check(&scheme, Metric::Cosine, Precision::Standard, layout, 128, 23);
-            check(&scheme, Metric::Cosine, Precision::High, layout, 31, 8);
+            check(&scheme, Metric::Cosine, GridPrecision::Standard, layout, 128, 23);
+            check(&scheme, Metric::Cosine, GridPrecision::High, layout, 31, 8);
         }
     }
     // ElGamal decrypts small numbers only.
-    check(&Plain::new(25), Metric::Cosine, Precision::Small, Layout::Elements, 512, 3);
-    check(&Plain::new(31), Metric::Cosine, Precision::Standard, Layout::Elements, 512, 3);
+    check(&Plain::new(25), Metric::Cosine, GridPrecision::Small, Layout::Elements, 512, 3);
+    check(&Plain::new(31), Metric::Cosine, GridPrecision::Standard, Layout::Elements, 512, 3);
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn one_is_one() {
             let rows = [0.0, 0.0, 5e-7, 0.0, 1.0, -1.0, 1.0, 1.0];
             let gallery = encrypt(&spec, &scheme, &rows);
             let probes = [0.0, 0.0, 9e9, 0.0, 0.0, 0.0, -2.0, 0.0, 3.0, -3.0, 3.0, 3.0];
-            let scores = score(&scheme, &gallery, &probes, Finish::Fresh);
+            let scores = score(&scheme, &gallery, &probes, Rerandomization::Fresh);
             let cosines = scores.cosines();
             assert_eq!((cosines[0], cosines[1]), (1.0, 0.5), "{layout:?} {precision:?}");
             assert_eq!((cosines[2], cosines[3]), (-1.0, -0.5), "{layout:?} {precision:?}");
@@ -192,10 +192,11 @@ fn one_is_one() {
 fn zero_vectors_count_where_norms_carry_the_value() {
     let scheme = Plain::new(2047);
     for layout in LAYOUTS {
-        let spec = spec(3, Metric::L2, Precision::Standard, layout);
+        let spec = spec(3, Metric::L2, GridPrecision::Standard, layout);
         let rows = [0.0, 0.0, 0.0, 3.0, 0.0, 4.0];
         let gallery = encrypt(&spec, &scheme, &rows);
-        let scores = score(&scheme, &gallery, &[0.0, 0.0, 0.0, 0.0, 0.0, 8.0], Finish::Fresh);
+        let scores =
+            score(&scheme, &gallery, &[0.0, 0.0, 0.0, 0.0, 0.0, 8.0], Rerandomization::Fresh);
         let values = scores.values(&[0.0, 5.0], &[0.0, 8.0]).unwrap();
         assert_eq!(values[..3], [0.0, 25.0, 64.0], "{layout:?}");
         // 25 + 64 − 2 · 5 · 8 · 0.8
@@ -207,15 +208,17 @@ fn zero_vectors_count_where_norms_carry_the_value() {
 #[test]
 fn measured_errors_are_those_derived() {
     let scheme = Plain::new(2047);
-    for (precision, promised) in
-        [(Precision::Small, 1e-3), (Precision::Standard, 1e-4), (Precision::High, 1e-12)]
-    {
+    for (precision, promised) in [
+        (GridPrecision::Small, 1e-3),
+        (GridPrecision::Standard, 1e-4),
+        (GridPrecision::High, 1e-12),
+    ] {
         let spec = spec(512, Metric::Cosine, precision, Layout::Lanes);
         let mut random = Random(99);
         let mut draw = |count: usize| (0..count * 512).map(|_| random.normal()).collect::<Vec<_>>();
         let (gallery_rows, probe_rows) = (draw(60), draw(30));
         let gallery = encrypt(&spec, &scheme, &gallery_rows);
-        let scores = score(&scheme, &gallery, &probe_rows, Finish::Fresh);
+        let scores = score(&scheme, &gallery, &probe_rows, Rerandomization::Fresh);
         let errors = scores.cosines().iter().enumerate().map(|(index, found)| {
             let (row, probe) = (index % 60 * 512, index / 60 * 512);
             found - cosine(&gallery_rows[row..row + 512], &probe_rows[probe..probe + 512])

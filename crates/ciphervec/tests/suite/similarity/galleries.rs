@@ -4,7 +4,7 @@ use super::plain::{Plain, PlainTable};
 use super::rows::*;
 use ciphervec::Metric;
 use ciphervec::similarity::additive::{
-    EncryptedScores, EncryptedVectors, Finish, Layout, Precision, Probes, Vectors,
+    EncryptedScores, EncryptedVectors, GridPrecision, Layout, Probes, Rerandomization, Vectors,
 };
 use ciphervec_he::additive::Decrypt;
 
@@ -13,7 +13,7 @@ const D: usize = 24;
 /// The cosines of one probe against every vector in the gallery, row by row.
 fn cosines(scheme: &Plain, gallery: &EncryptedVectors<PlainTable>) -> Vec<f64> {
     let probe = rows(Metric::Cosine, D, 1, 5);
-    score(scheme, gallery, &probe, Finish::Fresh).cosines().to_vec()
+    score(scheme, gallery, &probe, Rerandomization::Fresh).cosines().to_vec()
 }
 
 fn same(layout: Layout, left: &[f64], right: &[f64]) {
@@ -28,7 +28,7 @@ fn same(layout: Layout, left: &[f64], right: &[f64]) {
 fn appended_galleries_score_as_their_parts() {
     let scheme = Plain::new(2047);
     for layout in LAYOUTS {
-        let spec = spec(D, Metric::Cosine, Precision::Standard, layout);
+        let spec = spec(D, Metric::Cosine, GridPrecision::Standard, layout);
         let parts: Vec<_> = [1, 70, 63, 2, 1]
             .iter()
             .enumerate()
@@ -51,7 +51,7 @@ fn appended_galleries_score_as_their_parts() {
 fn selected_blocks_score_as_before() {
     let scheme = Plain::new(2047);
     for layout in LAYOUTS {
-        let spec = spec(D, Metric::Cosine, Precision::Standard, layout);
+        let spec = spec(D, Metric::Cosine, GridPrecision::Standard, layout);
         let count = if layout == Layout::Lanes { 63 * 4 + 9 } else { 9 };
         let gallery = encrypt(&spec, &scheme, &rows(Metric::Cosine, D, count, 3));
         let all = cosines(&scheme, &gallery);
@@ -72,39 +72,39 @@ fn galleries_of_another_kind_are_not_mixed() {
     let scheme = Plain::new(2047);
     let other = Plain::with_key(2047, *b"otherkey");
     let rows = rows(Metric::Cosine, D, 2, 1);
-    let one = spec(D, Metric::Cosine, Precision::Standard, Layout::Elements);
+    let one = spec(D, Metric::Cosine, GridPrecision::Standard, Layout::Elements);
     let gallery = encrypt(&one, &scheme, &rows);
     for different in [
         encrypt(
-            &spec(D / 2, Metric::Cosine, Precision::Standard, Layout::Elements),
+            &spec(D / 2, Metric::Cosine, GridPrecision::Standard, Layout::Elements),
             &scheme,
             &rows,
         ),
-        encrypt(&spec(D, Metric::L2, Precision::Standard, Layout::Elements), &scheme, &rows),
-        encrypt(&spec(D, Metric::Cosine, Precision::High, Layout::Elements), &scheme, &rows),
-        encrypt(&spec(D, Metric::Cosine, Precision::Standard, Layout::Lanes), &scheme, &rows),
+        encrypt(&spec(D, Metric::L2, GridPrecision::Standard, Layout::Elements), &scheme, &rows),
+        encrypt(&spec(D, Metric::Cosine, GridPrecision::High, Layout::Elements), &scheme, &rows),
+        encrypt(&spec(D, Metric::Cosine, GridPrecision::Standard, Layout::Lanes), &scheme, &rows),
         encrypt(&one, &other, &rows),
     ] {
         assert!(EncryptedVectors::append(&[&gallery, &different]).is_err(), "{different:?}");
     }
     assert!(EncryptedVectors::<PlainTable>::append(&[]).is_err());
 
-    let probes = Probes::quantise(&one, &rows).unwrap();
+    let probes = Probes::quantize(&one, &rows).unwrap();
     let text = gallery.score(&other, &probes).unwrap_err().to_string();
     assert!(text.contains("wrong key"), "{text}");
     assert!(gallery.to_bytes(&other).is_err());
     let scores = gallery.score(&scheme, &probes).unwrap();
     assert!(scores.open(&other).is_err() && scores.to_bytes(&other).is_err());
-    let high = spec(D, Metric::Cosine, Precision::High, Layout::Elements);
-    let text = gallery.score(&scheme, &Probes::quantise(&high, &rows).unwrap()).unwrap_err();
+    let high = spec(D, Metric::Cosine, GridPrecision::High, Layout::Elements);
+    let text = gallery.score(&scheme, &Probes::quantize(&high, &rows).unwrap()).unwrap_err();
     assert!(text.to_string().contains("precision high"), "{text}");
     assert!(
-        EncryptedVectors::encrypt(&one, &scheme, &Vectors::quantise(&high, &rows).unwrap())
+        EncryptedVectors::encrypt(&one, &scheme, &Vectors::quantize(&high, &rows).unwrap())
             .is_err()
     );
     // Probes fit every layout of their kind.
     let lanes =
-        encrypt(&spec(D, Metric::Cosine, Precision::Standard, Layout::Lanes), &scheme, &rows);
+        encrypt(&spec(D, Metric::Cosine, GridPrecision::Standard, Layout::Lanes), &scheme, &rows);
     assert!(lanes.score(&scheme, &probes).is_ok());
 }
 
@@ -114,10 +114,10 @@ fn objects_go_through_bytes() {
     for layout in LAYOUTS {
         for metric in METRICS {
             for count in [1, 4, 300] {
-                let spec = spec(D, metric, Precision::Standard, layout);
-                let vectors = Vectors::quantise(&spec, &rows(metric, D, count, 1)).unwrap();
+                let spec = spec(D, metric, GridPrecision::Standard, layout);
+                let vectors = Vectors::quantize(&spec, &rows(metric, D, count, 1)).unwrap();
                 let gallery = EncryptedVectors::encrypt(&spec, &scheme, &vectors).unwrap();
-                let probes = Probes::quantise(&spec, &rows(metric, D, 2, 2)).unwrap();
+                let probes = Probes::quantize(&spec, &rows(metric, D, 2, 2)).unwrap();
                 let read =
                     EncryptedVectors::from_bytes(&scheme, &gallery.to_bytes(&scheme).unwrap())
                         .unwrap();
@@ -130,15 +130,16 @@ fn objects_go_through_bytes() {
                 let (direct, opened) =
                     (scores.open(&scheme).unwrap(), answer.open(&scheme).unwrap());
                 assert_eq!(direct.cosines(), opened.cosines());
-                let expected = score(&scheme, &gallery, &rows(metric, D, 2, 2), Finish::Fresh);
+                let expected =
+                    score(&scheme, &gallery, &rows(metric, D, 2, 2), Rerandomization::Fresh);
                 if layout != Layout::Horizontal {
                     assert_eq!(opened.cosines(), expected.cosines(), "{layout:?} {metric:?}");
                 }
             }
         }
     }
-    let high = spec(D, Metric::Cosine, Precision::High, Layout::Lanes);
-    let probes = Probes::quantise(&high, &rows(Metric::Cosine, D, 2, 2)).unwrap();
+    let high = spec(D, Metric::Cosine, GridPrecision::High, Layout::Lanes);
+    let probes = Probes::quantize(&high, &rows(Metric::Cosine, D, 2, 2)).unwrap();
     let sent = Probes::from_bytes(&probes.to_bytes()).unwrap();
     assert_eq!((sent.weights(1), sent.scales()), (probes.weights(1), probes.scales()));
 }
@@ -147,16 +148,16 @@ fn objects_go_through_bytes() {
 fn results_carry_fresh_noise_by_default() {
     let scheme = Plain::new(2047);
     for layout in LAYOUTS {
-        let spec = spec(D, Metric::Cosine, Precision::Standard, layout);
+        let spec = spec(D, Metric::Cosine, GridPrecision::Standard, layout);
         let gallery = encrypt(&spec, &scheme, &rows(Metric::Cosine, D, 3, 1));
-        let probes = Probes::quantise(&spec, &rows(Metric::Cosine, D, 2, 2)).unwrap();
-        let noise = |finish| {
-            let scores = gallery.score_with(&scheme, &probes, finish).unwrap();
+        let probes = Probes::quantize(&spec, &rows(Metric::Cosine, D, 2, 2)).unwrap();
+        let noise = |rerandomization| {
+            let scores = gallery.score_with(&scheme, &probes, rerandomization).unwrap();
             scores.table().ciphers.iter().map(|cipher| cipher.noise).collect::<Vec<_>>()
         };
-        let bare = noise(Finish::Bare);
-        assert_eq!(bare, noise(Finish::Bare), "{layout:?}");
-        let (first, second) = (noise(Finish::default()), noise(Finish::Fresh));
+        let bare = noise(Rerandomization::Bare);
+        assert_eq!(bare, noise(Rerandomization::Bare), "{layout:?}");
+        let (first, second) = (noise(Rerandomization::default()), noise(Rerandomization::Fresh));
         for index in 0..bare.len() {
             assert!(first[index] != bare[index] && first[index] != second[index], "{layout:?}");
         }
@@ -168,24 +169,24 @@ fn results_carry_fresh_noise_by_default() {
 #[test]
 fn horizontal_neighbours_are_hidden_by_default() {
     let scheme = Plain::new(2047);
-    let spec = spec(D, Metric::Cosine, Precision::Standard, Layout::Horizontal);
+    let spec = spec(D, Metric::Cosine, GridPrecision::Standard, Layout::Horizontal);
     let row = rows(Metric::Cosine, D, 1, 1);
     let gallery = encrypt(&spec, &scheme, &row);
-    let probes = Probes::quantise(&spec, &rows(Metric::Cosine, D, 1, 2)).unwrap();
-    let open = |finish| {
-        let scores = gallery.score_with(&scheme, &probes, finish).unwrap();
+    let probes = Probes::quantize(&spec, &rows(Metric::Cosine, D, 1, 2)).unwrap();
+    let open = |rerandomization| {
+        let scores = gallery.score_with(&scheme, &probes, rerandomization).unwrap();
         let messages = scheme.decrypt(scores.table(), 2047).unwrap();
         messages.row(0).to_vec()
     };
-    let elements = super::rows::spec(D, Metric::Cosine, Precision::Standard, Layout::Elements);
+    let elements = super::rows::spec(D, Metric::Cosine, GridPrecision::Standard, Layout::Elements);
     let table = encrypt(&elements, &scheme, &row);
     let x = scheme.decrypt(table.table(), 64).unwrap();
     let lowest = i128::from(x.to_i64(0).unwrap()) * i128::from(probes.weights(0)[D - 1]);
     let slot = |words: &[u64]| i128::from((words[0] << 32) as i64 >> 32);
-    let bare = open(Finish::Bare);
+    let bare = open(Rerandomization::Bare);
     assert_eq!(slot(&bare), lowest, "the lowest coefficient is x_0 q_(d-1)");
-    assert_eq!(bare, open(Finish::Bare));
-    let (first, second) = (open(Finish::Fresh), open(Finish::Fresh));
+    assert_eq!(bare, open(Rerandomization::Bare));
+    let (first, second) = (open(Rerandomization::Fresh), open(Rerandomization::Fresh));
     let middle = 32 * (D - 1);
     // 736 bits below the score, and all words above it.
     for word in (0..middle / 64).chain(middle / 64 + 2..23) {
@@ -198,12 +199,12 @@ fn thresholds_compare_what_is_reported() {
     let scheme = Plain::new(2047);
     for layout in LAYOUTS {
         for metric in METRICS {
-            let spec = spec(D, metric, Precision::Standard, layout);
+            let spec = spec(D, metric, GridPrecision::Standard, layout);
             let gallery_rows = rows(metric, D, 7, 1);
             let probe_rows = rows(metric, D, 2, 2);
-            let vectors = Vectors::quantise(&spec, &gallery_rows).unwrap();
+            let vectors = Vectors::quantize(&spec, &gallery_rows).unwrap();
             let gallery = EncryptedVectors::encrypt(&spec, &scheme, &vectors).unwrap();
-            let probes = Probes::quantise(&spec, &probe_rows).unwrap();
+            let probes = Probes::quantize(&spec, &probe_rows).unwrap();
             let scores = gallery.score(&scheme, &probes).unwrap().open(&scheme).unwrap();
             let values = scores.values(vectors.norms(), probes.norms()).unwrap();
             for &threshold in &values {

@@ -4,7 +4,7 @@ use super::plain::{Plain, PlainTable};
 use super::rows::*;
 use ciphervec::Metric;
 use ciphervec::similarity::additive::{
-    EncryptedScores, EncryptedVectors, Layout, Precision, Probes, Vectors,
+    EncryptedScores, EncryptedVectors, GridPrecision, Layout, Probes, Vectors,
 };
 use ciphervec_he::wire::{HEADER_LEN, VERSION};
 
@@ -34,10 +34,10 @@ fn samples(scheme: &Plain) -> Vec<Sample> {
     let mut samples = Vec::new();
     for layout in LAYOUTS {
         for count in [1, 3, 9] {
-            let spec = spec(3, Metric::Cosine, Precision::Small, layout);
-            let vectors = Vectors::quantise(&spec, &rows(Metric::Cosine, 3, count, 1)).unwrap();
+            let spec = spec(3, Metric::Cosine, GridPrecision::Small, layout);
+            let vectors = Vectors::quantize(&spec, &rows(Metric::Cosine, 3, count, 1)).unwrap();
             let gallery = EncryptedVectors::encrypt(&spec, scheme, &vectors).unwrap();
-            let probes = Probes::quantise(&spec, &rows(Metric::Cosine, 3, 2, 2)).unwrap();
+            let probes = Probes::quantize(&spec, &rows(Metric::Cosine, 3, 2, 2)).unwrap();
             let scores = gallery.score(scheme, &probes).unwrap();
             samples.push(Sample {
                 name: format!("{count} vectors, {layout:?}"),
@@ -65,7 +65,7 @@ fn samples(scheme: &Plain) -> Vec<Sample> {
     }
     for precision in PRECISIONS {
         let spec = spec(3, Metric::Cosine, precision, Layout::Elements);
-        let probes = Probes::quantise(&spec, &rows(Metric::Cosine, 3, 2, 2)).unwrap();
+        let probes = Probes::quantize(&spec, &rows(Metric::Cosine, 3, 2, 2)).unwrap();
         samples.push(Sample {
             name: format!("probes, {precision:?}"),
             bytes: probes.to_bytes(),

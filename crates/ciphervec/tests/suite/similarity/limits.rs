@@ -3,7 +3,7 @@
 use super::plain::{Plain, PlainTable};
 use super::rows::*;
 use ciphervec::similarity::additive::{
-    EncryptedVectors, Finish, Layout, Precision, Probes, Vectors,
+    EncryptedVectors, GridPrecision, Layout, Probes, Rerandomization, Vectors,
 };
 use ciphervec::{Error, Metric};
 use ciphervec_he::additive::{Evaluate, Messages, Table};
@@ -13,7 +13,7 @@ use ciphervec_he::additive::{Evaluate, Messages, Table};
 #[test]
 fn packed_weights_steal_a_template_from_the_bare_scheme_and_not_through_the_api() {
     let scheme = Plain::new(2047);
-    let spec = spec(3, Metric::Cosine, Precision::Standard, Layout::Elements);
+    let spec = spec(3, Metric::Cosine, GridPrecision::Standard, Layout::Elements);
     let row = [0.48, -0.6, 0.64];
     let gallery = encrypt(&spec, &scheme, &row);
 
@@ -44,7 +44,7 @@ fn weights_longer_than_a_unit_vector_are_refused() {
         for dimension in [2, 512] {
             let spec = spec(dimension, Metric::Cosine, precision, Layout::Elements);
             let one =
-                Probes::quantise(&spec, &[vec![1.0], vec![0.0; dimension - 1]].concat()).unwrap();
+                Probes::quantize(&spec, &[vec![1.0], vec![0.0; dimension - 1]].concat()).unwrap();
             let (largest, scale) = (one.weights(0)[0], one.scales()[0]);
             assert_eq!(largest as u64, scale);
             let text =
@@ -52,7 +52,7 @@ fn weights_longer_than_a_unit_vector_are_refused() {
             assert!(text.to_string().contains("squares"), "{text}");
         }
     }
-    let signs = spec(4, Metric::Hamming, Precision::Standard, Layout::Elements);
+    let signs = spec(4, Metric::Hamming, GridPrecision::Standard, Layout::Elements);
     assert!(Probes::from_weights(&signs, &[2, -2, 2, 2], &[2]).is_ok());
     assert!(Probes::from_weights(&signs, &[3, -2, 2, 0], &[2]).is_err());
     assert!(Probes::from_weights(&signs, &[2, -2, 2, 2], &[1]).is_err());
@@ -61,7 +61,7 @@ fn weights_longer_than_a_unit_vector_are_refused() {
 /// A gallery whose vectors are `factor` times too long: made by adding it to itself.
 fn too_long(
     scheme: &Plain,
-    spec: &ciphervec::similarity::additive::Spec,
+    spec: &ciphervec::similarity::additive::VectorSpec,
     rows: &[f64],
     doublings: u32,
 ) -> EncryptedVectors<PlainTable> {
@@ -86,7 +86,7 @@ fn overflow_is_an_error_and_never_a_number() {
         for precision in PRECISIONS {
             let spec = spec(2, Metric::Cosine, precision, layout);
             let rows = [[0.6, 0.8].as_slice(), &[1.0, 0.0], &[-0.8, 0.6]].concat();
-            let probes = Probes::quantise(&spec, &[0.6, 0.8, 0.0, -1.0]).unwrap();
+            let probes = Probes::quantize(&spec, &[0.6, 0.8, 0.0, -1.0]).unwrap();
             // Side by side, what leaves a slot by more than its guard bit reaches the neighbours.
             let doublings: &[u32] = if layout == Layout::Elements { &[1, 5, 20] } else { &[1] };
             for &doublings in doublings {
@@ -100,9 +100,9 @@ fn overflow_is_an_error_and_never_a_number() {
             }
         }
     }
-    let spec = spec(1, Metric::Cosine, Precision::Standard, Layout::Elements);
+    let spec = spec(1, Metric::Cosine, GridPrecision::Standard, Layout::Elements);
     let gallery = too_long(&scheme, &spec, &[1.0], 1);
-    let probes = Probes::quantise(&spec, &[-1.0]).unwrap();
+    let probes = Probes::quantize(&spec, &[-1.0]).unwrap();
     assert!(gallery.score(&scheme, &probes).unwrap().open(&scheme).is_err());
 }
 
@@ -113,9 +113,9 @@ fn residues_that_are_no_scores_are_refused() {
     for bits in [617, 2047] {
         let scheme = Plain::new(bits);
         for layout in LAYOUTS {
-            let spec = spec(64, Metric::Cosine, Precision::Standard, layout);
+            let spec = spec(64, Metric::Cosine, GridPrecision::Standard, layout);
             let gallery = encrypt(&spec, &scheme, &rows(Metric::Cosine, 64, 5, 1));
-            let probes = Probes::quantise(&spec, &rows(Metric::Cosine, 64, 1, 2)).unwrap();
+            let probes = Probes::quantize(&spec, &rows(Metric::Cosine, 64, 1, 2)).unwrap();
             for _ in 0..50 {
                 let scores = gallery.score(&scheme, &probes).unwrap();
                 let mut messages = Messages::zeros(bits as usize / 64 + 1, scores.ciphertexts());
@@ -146,17 +146,17 @@ fn schemes_of_small_messages_say_what_they_can_do() {
     let elgamal = Plain::new(26);
     let row = rows(Metric::Cosine, 8, 1, 1);
     for (layout, precision, word) in [
-        (Layout::Elements, Precision::Standard, "31 bits"),
-        (Layout::Elements, Precision::High, "95 bits"),
-        (Layout::Lanes, Precision::Small, "layout elements"),
-        (Layout::Horizontal, Precision::Small, "layout elements"),
+        (Layout::Elements, GridPrecision::Standard, "31 bits"),
+        (Layout::Elements, GridPrecision::High, "95 bits"),
+        (Layout::Lanes, GridPrecision::Small, "layout elements"),
+        (Layout::Horizontal, GridPrecision::Small, "layout elements"),
     ] {
         let spec = spec(8, Metric::Cosine, precision, layout);
-        let vectors = Vectors::quantise(&spec, &row).unwrap();
+        let vectors = Vectors::quantize(&spec, &row).unwrap();
         let text = EncryptedVectors::encrypt(&spec, &elgamal, &vectors).unwrap_err().to_string();
         assert!(text.contains(word) && text.contains("26 bits"), "{text}");
     }
-    let spec = spec(8, Metric::Cosine, Precision::Small, Layout::Elements);
+    let spec = spec(8, Metric::Cosine, GridPrecision::Small, Layout::Elements);
     let gallery = encrypt(&spec, &elgamal, &row);
-    assert_eq!(score(&elgamal, &gallery, &row, Finish::Fresh).cosines().len(), 1);
+    assert_eq!(score(&elgamal, &gallery, &row, Rerandomization::Fresh).cosines().len(), 1);
 }

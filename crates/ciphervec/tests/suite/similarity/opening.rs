@@ -3,22 +3,22 @@
 use super::hostile::fit;
 use super::plain::{Plain, PlainTable};
 use super::rows::*;
-use ciphervec::similarity::additive::{EncryptedVectors, Layout, Precision, Vectors};
+use ciphervec::similarity::additive::{EncryptedVectors, GridPrecision, Layout, Vectors};
 use ciphervec::{Error, Metric};
 use ciphervec_he::additive::{Decrypt, Evaluate};
 use ciphervec_he::paillier::Noise;
 use ciphervec_he::{damgard_jurik, elgamal, okamoto_uchiyama, paillier};
 
 /// X of each precision, as docs/additive.md has it.
-fn scale(precision: Precision) -> f64 {
+fn scale(precision: GridPrecision) -> f64 {
     match precision {
-        Precision::Small => 4_000.0,
-        Precision::Standard => 65_000.0,
-        Precision::High => 2f64.powi(47) - 128.0,
+        GridPrecision::Small => 4_000.0,
+        GridPrecision::Standard => 65_000.0,
+        GridPrecision::High => 2f64.powi(47) - 128.0,
     }
 }
 
-fn check(metric: Metric, precision: Precision, dimension: usize, rows: &[f64], opened: &[f64]) {
+fn check(metric: Metric, precision: GridPrecision, dimension: usize, rows: &[f64], opened: &[f64]) {
     assert_eq!(opened.len(), rows.len());
     if metric == Metric::Hamming {
         return assert_eq!(opened, rows);
@@ -69,12 +69,12 @@ fn every_layout_metric_and_precision() {
     }
 }
 
-fn real<K: Decrypt>(keys: &K, layouts: &[Layout], precision: Precision) {
+fn real<K: Decrypt>(keys: &K, layouts: &[Layout], precision: GridPrecision) {
     for &layout in layouts {
         for (metric, count) in [(Metric::Cosine, 1), (Metric::L2, 9), (Metric::Hamming, 3)] {
             let spec = spec(19, metric, precision, layout);
             let given = rows(metric, 19, count, 3);
-            let vectors = Vectors::quantise(&spec, &given).unwrap();
+            let vectors = Vectors::quantize(&spec, &given).unwrap();
             let gallery = EncryptedVectors::encrypt_as_owner(&spec, keys, &vectors).unwrap();
             let sent = gallery.to_bytes(keys.public()).unwrap();
             let stored = EncryptedVectors::from_bytes(keys.public(), &sent).unwrap();
@@ -86,11 +86,11 @@ fn real<K: Decrypt>(keys: &K, layouts: &[Layout], precision: Precision) {
 #[test]
 fn every_scheme() {
     let keys = paillier::insecure_generate(512, Noise::ShortExponent).unwrap();
-    real(&keys, &LAYOUTS, Precision::High);
-    real(&damgard_jurik::insecure_generate(256, 2).unwrap(), &LAYOUTS, Precision::Standard);
+    real(&keys, &LAYOUTS, GridPrecision::High);
+    real(&damgard_jurik::insecure_generate(256, 2).unwrap(), &LAYOUTS, GridPrecision::Standard);
     let keys = okamoto_uchiyama::insecure_generate(1536, okamoto_uchiyama::Noise::Short);
-    real(&keys.unwrap(), &LAYOUTS, Precision::Standard);
-    real(&elgamal::SecretKey::generate().unwrap(), &[Layout::Elements], Precision::Standard);
+    real(&keys.unwrap(), &LAYOUTS, GridPrecision::Standard);
+    real(&elgamal::SecretKey::generate().unwrap(), &[Layout::Elements], GridPrecision::Standard);
 }
 
 /// Bytes of one description read as those of another: the same ciphertexts, other bounds.
@@ -103,12 +103,12 @@ fn rows_that_no_vector_rounds_to_are_refused_without_a_value() {
     };
     let (dimension, metric_at, precision_at) = (12, 64 + 4, 64 + 5);
     let made = |metric| {
-        let spec = spec(dimension, metric, Precision::Standard, Layout::Elements);
+        let spec = spec(dimension, metric, GridPrecision::Standard, Layout::Elements);
         encrypt(&spec, &scheme, &rows(metric, dimension, 2, 1)).to_bytes(&scheme).unwrap()
     };
     let mut smaller = made(Metric::Cosine);
     assert!(!bound(&smaller));
-    smaller[precision_at] = Precision::Small as u8;
+    smaller[precision_at] = GridPrecision::Small as u8;
     fit(&mut smaller);
     assert!(bound(&smaller), "coordinates up to 65,000 are no row of precision small");
     let mut signs = made(Metric::Cosine);
@@ -116,7 +116,7 @@ fn rows_that_no_vector_rounds_to_are_refused_without_a_value() {
     fit(&mut signs);
     assert!(bound(&signs), "coordinates that are not ±1 are no row under hamming");
     // A lane beyond the last vector that is in use.
-    let spec = spec(dimension, Metric::Cosine, Precision::Standard, Layout::Lanes);
+    let spec = spec(dimension, Metric::Cosine, GridPrecision::Standard, Layout::Lanes);
     let given = rows(Metric::Cosine, dimension, 3, 1);
     let mut fewer = encrypt(&spec, &scheme, &given).to_bytes(&scheme).unwrap();
     assert!(!bound(&fewer));
@@ -128,7 +128,7 @@ fn rows_that_no_vector_rounds_to_are_refused_without_a_value() {
 #[test]
 fn other_keys_do_not_open() {
     let (scheme, other) = (Plain::new(2047), Plain::with_key(2047, *b"otherkey"));
-    let spec = spec(5, Metric::Cosine, Precision::Standard, Layout::Lanes);
+    let spec = spec(5, Metric::Cosine, GridPrecision::Standard, Layout::Lanes);
     let gallery = encrypt(&spec, &scheme, &rows(Metric::Cosine, 5, 3, 1));
     let refused = gallery.open(&other).unwrap_err();
     assert!(matches!(refused, Error::Scheme(ciphervec_he::Error::WrongKey { .. })), "{refused}");

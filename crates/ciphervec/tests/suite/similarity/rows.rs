@@ -2,7 +2,7 @@
 
 use ciphervec::Metric;
 use ciphervec::similarity::additive::{
-    EncryptedVectors, Finish, Layout, Precision, Probes, Scores, Spec, Vectors,
+    EncryptedVectors, GridPrecision, Layout, Probes, Rerandomization, Scores, VectorSpec, Vectors,
 };
 
 use super::plain::{Plain, PlainTable};
@@ -10,7 +10,8 @@ use super::plain::{Plain, PlainTable};
 pub const LAYOUTS: [Layout; 3] = [Layout::Elements, Layout::Lanes, Layout::Horizontal];
 pub const METRICS: [Metric; 4] =
     [Metric::Cosine, Metric::InnerProduct, Metric::L2, Metric::Hamming];
-pub const PRECISIONS: [Precision; 3] = [Precision::Small, Precision::Standard, Precision::High];
+pub const PRECISIONS: [GridPrecision; 3] =
+    [GridPrecision::Small, GridPrecision::Standard, GridPrecision::High];
 
 /// A generator that needs no seed from outside: splitmix64.
 pub struct Random(pub u64);
@@ -91,12 +92,17 @@ pub fn value(metric: Metric, a: &[f64], b: &[f64]) -> f64 {
     }
 }
 
-pub fn spec(dimension: usize, metric: Metric, precision: Precision, layout: Layout) -> Spec {
-    Spec::new(dimension as u32, metric, precision, layout).unwrap()
+pub fn spec(
+    dimension: usize,
+    metric: Metric,
+    precision: GridPrecision,
+    layout: Layout,
+) -> VectorSpec {
+    VectorSpec::new(dimension as u32, metric, precision, layout).unwrap()
 }
 
-pub fn encrypt(spec: &Spec, scheme: &Plain, rows: &[f64]) -> EncryptedVectors<PlainTable> {
-    let vectors = Vectors::quantise(spec, rows).unwrap();
+pub fn encrypt(spec: &VectorSpec, scheme: &Plain, rows: &[f64]) -> EncryptedVectors<PlainTable> {
+    let vectors = Vectors::quantize(spec, rows).unwrap();
     EncryptedVectors::encrypt(spec, scheme, &vectors).unwrap()
 }
 
@@ -104,8 +110,8 @@ pub fn score(
     scheme: &Plain,
     gallery: &EncryptedVectors<PlainTable>,
     probes: &[f64],
-    finish: Finish,
+    rerandomization: Rerandomization,
 ) -> Scores {
-    let probes = Probes::quantise(gallery.spec(), probes).unwrap();
-    gallery.score_with(scheme, &probes, finish).unwrap().open(scheme).unwrap()
+    let probes = Probes::quantize(gallery.spec(), probes).unwrap();
+    gallery.score_with(scheme, &probes, rerandomization).unwrap().open(scheme).unwrap()
 }

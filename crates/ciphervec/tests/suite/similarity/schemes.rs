@@ -4,7 +4,7 @@ use super::plain::Plain;
 use super::rows::*;
 use ciphervec::Metric;
 use ciphervec::similarity::additive::{
-    EncryptedScores, EncryptedVectors, Finish, Layout, Precision, Probes, Vectors,
+    EncryptedScores, EncryptedVectors, GridPrecision, Layout, Probes, Rerandomization, Vectors,
 };
 use ciphervec_he::additive::{Decrypt, Evaluate};
 use ciphervec_he::paillier::Noise;
@@ -13,7 +13,7 @@ use ciphervec_he::{damgard_jurik, elgamal, okamoto_uchiyama, paillier};
 const D: usize = 19;
 
 /// Encrypts on either side, scores, sends everything through bytes, and compares with plain integers.
-fn check<K: Decrypt>(keys: &K, layouts: &[Layout], precisions: &[Precision]) {
+fn check<K: Decrypt>(keys: &K, layouts: &[Layout], precisions: &[GridPrecision]) {
     let public = keys.public();
     let plain = Plain::new(public.message_bits());
     for &layout in layouts {
@@ -23,20 +23,22 @@ fn check<K: Decrypt>(keys: &K, layouts: &[Layout], precisions: &[Precision]) {
                 let spec = spec(D, metric, precision, layout);
                 let gallery_rows = rows(metric, D, count, 11);
                 let probe_rows = rows(metric, D, 2, 12);
-                let vectors = Vectors::quantise(&spec, &gallery_rows).unwrap();
-                let probes = Probes::quantise(&spec, &probe_rows).unwrap();
+                let vectors = Vectors::quantize(&spec, &gallery_rows).unwrap();
+                let probes = Probes::quantize(&spec, &probe_rows).unwrap();
                 let expected = score(
                     &plain,
                     &encrypt(&spec, &plain, &gallery_rows),
                     &probe_rows,
-                    Finish::Bare,
+                    Rerandomization::Bare,
                 );
                 let by_owner = EncryptedVectors::encrypt_as_owner(&spec, keys, &vectors).unwrap();
                 let by_public = EncryptedVectors::encrypt(&spec, public, &vectors).unwrap();
-                for (gallery, finish) in [(by_owner, Finish::Fresh), (by_public, Finish::Bare)] {
+                for (gallery, rerandomization) in
+                    [(by_owner, Rerandomization::Fresh), (by_public, Rerandomization::Bare)]
+                {
                     let sent = gallery.to_bytes(public).unwrap();
                     let stored = EncryptedVectors::from_bytes(public, &sent).unwrap();
-                    let answer = stored.score_with(public, &probes, finish).unwrap();
+                    let answer = stored.score_with(public, &probes, rerandomization).unwrap();
                     let sent = answer.to_bytes(public).unwrap();
                     let answer = EncryptedScores::from_bytes(public, &sent).unwrap();
                     let opened = answer.open(keys).unwrap();
@@ -67,36 +69,36 @@ fn check<K: Decrypt>(keys: &K, layouts: &[Layout], precisions: &[Precision]) {
 fn paillier() {
     for noise in [Noise::ShortExponent, Noise::Uniform, Noise::Subgroup] {
         let keys = paillier::insecure_generate(512, noise).unwrap();
-        check(&keys, &LAYOUTS, &[Precision::Standard]);
+        check(&keys, &LAYOUTS, &[GridPrecision::Standard]);
     }
     let keys = paillier::insecure_generate(512, Noise::ShortExponent).unwrap();
-    check(&keys, &LAYOUTS, &[Precision::Small, Precision::High]);
+    check(&keys, &LAYOUTS, &[GridPrecision::Small, GridPrecision::High]);
 }
 
 #[test]
 fn damgard_jurik() {
     check(&damgard_jurik::insecure_generate(256, 2).unwrap(), &LAYOUTS, &PRECISIONS);
-    check(&damgard_jurik::insecure_generate(256, 3).unwrap(), &LAYOUTS, &[Precision::High]);
+    check(&damgard_jurik::insecure_generate(256, 3).unwrap(), &LAYOUTS, &[GridPrecision::High]);
 }
 
 #[test]
 fn okamoto_uchiyama() {
     let keys = okamoto_uchiyama::insecure_generate(768, okamoto_uchiyama::Noise::Full).unwrap();
-    check(&keys, &LAYOUTS, &[Precision::Standard, Precision::Small]);
-    check(&keys, &[Layout::Elements], &[Precision::High]);
+    check(&keys, &LAYOUTS, &[GridPrecision::Standard, GridPrecision::Small]);
+    check(&keys, &[Layout::Elements], &[GridPrecision::High]);
 }
 
 #[test]
 fn elgamal() {
     let keys = elgamal::SecretKey::generate().unwrap();
-    check(&keys, &[Layout::Elements], &[Precision::Small, Precision::Standard]);
+    check(&keys, &[Layout::Elements], &[GridPrecision::Small, GridPrecision::Standard]);
     for (layout, precision) in [
-        (Layout::Elements, Precision::High),
-        (Layout::Lanes, Precision::Small),
-        (Layout::Horizontal, Precision::Small),
+        (Layout::Elements, GridPrecision::High),
+        (Layout::Lanes, GridPrecision::Small),
+        (Layout::Horizontal, GridPrecision::Small),
     ] {
         let spec = spec(D, Metric::Cosine, precision, layout);
-        let vectors = Vectors::quantise(&spec, &rows(Metric::Cosine, D, 1, 1)).unwrap();
+        let vectors = Vectors::quantize(&spec, &rows(Metric::Cosine, D, 1, 1)).unwrap();
         let error = EncryptedVectors::encrypt(&spec, keys.public(), &vectors).unwrap_err();
         assert!(error.to_string().contains("layout elements"), "{error}");
     }
@@ -108,10 +110,10 @@ fn keys_are_not_mixed() {
         paillier::insecure_generate(256, Noise::ShortExponent).unwrap(),
         paillier::insecure_generate(256, Noise::ShortExponent).unwrap(),
     );
-    let spec = spec(D, Metric::Cosine, Precision::Standard, Layout::Lanes);
+    let spec = spec(D, Metric::Cosine, GridPrecision::Standard, Layout::Lanes);
     let row = rows(Metric::Cosine, D, 1, 1);
-    let vectors = Vectors::quantise(&spec, &row).unwrap();
-    let probes = Probes::quantise(&spec, &row).unwrap();
+    let vectors = Vectors::quantize(&spec, &row).unwrap();
+    let probes = Probes::quantize(&spec, &row).unwrap();
     let gallery = EncryptedVectors::encrypt_as_owner(&spec, &one, &vectors).unwrap();
     let stranger = EncryptedVectors::encrypt_as_owner(&spec, &other, &vectors).unwrap();
     let bytes = gallery.to_bytes(one.public()).unwrap();

@@ -2,14 +2,15 @@
 
 use ciphervec::Error;
 use ciphervec::similarity::ckks::{
-    EncryptedArray, Layout, Operation, Options, Owner, Plan, Request, Role, Rows, Server,
+    ArrayLayout, Client, EncryptOptions, EncryptedArray, Operation, PlainRows, Plan, PlanRequest,
+    Role, Server,
 };
 use ciphervec_he::params::Security;
 use std::sync::LazyLock;
 
 /// One key, and what is computed under it.
 pub struct Pairs {
-    owner: Owner,
+    owner: Client,
     pub vectors: Vec<u8>,
     pub scores: Vec<u8>,
     pub server: Vec<u8>,
@@ -22,8 +23,8 @@ pub static PAIRS: LazyLock<Pairs> =
 
 impl Pairs {
     fn try_new() -> Result<Self, Error> {
-        let layout = Layout::Coefficients;
-        let owner = Owner::for_plan(&Plan::new(Request {
+        let layout = ArrayLayout::Coefficients;
+        let owner = Client::for_plan(&Plan::new(PlanRequest {
             operation: Operation::Dot,
             layout,
             dimension: 3,
@@ -32,8 +33,10 @@ impl Pairs {
             plain: false,
             security: Security::Classical128,
         })?)?;
-        let rows = Rows::new(&[0.5, -0.25, 1.0], 1, 3)?;
-        let side = |role| owner.encrypt(&rows, &Options { layout, role, ..Options::default() });
+        let rows = PlainRows::new(&[0.5, -0.25, 1.0], 1, 3)?;
+        let side = |role| {
+            owner.encrypt(&rows, &EncryptOptions { layout, role, ..EncryptOptions::default() })
+        };
         let left = side(Role::Left)?;
         let scores = owner.server().dot(&left, &side(Role::Right)?)?;
         Ok(Pairs {
@@ -68,7 +71,7 @@ impl Pairs {
 
     /// An owner, as a key file holds it.
     pub fn read_owner(&self, bytes: &[u8]) -> bool {
-        Owner::from_secret_bytes(bytes).is_ok_and(|owner| {
+        Client::from_secret_bytes(bytes).is_ok_and(|owner| {
             assert_eq!(*owner.to_secret_bytes(), *bytes);
             true
         })

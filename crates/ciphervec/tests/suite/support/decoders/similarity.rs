@@ -1,7 +1,7 @@
 //! Nothing enters, a small gallery, its scores and its probes leave, as bytes and with what reads them.
 
 use ciphervec::similarity::additive::{
-    EncryptedScores, EncryptedVectors, Layout, Precision, Probes, Spec, Vectors,
+    EncryptedScores, EncryptedVectors, GridPrecision, Layout, Probes, VectorSpec, Vectors,
 };
 use ciphervec::{Error, Metric};
 use ciphervec_he::additive::Decrypt;
@@ -23,11 +23,11 @@ pub static SIMILARITY: LazyLock<Similarity> =
 impl Similarity {
     fn try_new() -> Result<Self, Error> {
         let key = paillier::insecure_generate(256, Noise::Subgroup)?;
-        let spec = Spec::new(2, Metric::Cosine, Precision::Small, Layout::Lanes)?;
+        let spec = VectorSpec::new(2, Metric::Cosine, GridPrecision::Small, Layout::Lanes)?;
         let rows: Vec<f32> = (0..20).map(|at| at as f32 - 9.5).collect();
         let gallery =
-            EncryptedVectors::encrypt_as_owner(&spec, &key, &Vectors::quantise(&spec, &rows)?)?;
-        let probes = Probes::quantise(&spec, &rows[..4])?;
+            EncryptedVectors::encrypt_as_owner(&spec, &key, &Vectors::quantize(&spec, &rows)?)?;
+        let probes = Probes::quantize(&spec, &rows[..4])?;
         let scores = gallery.score(key.public(), &probes)?;
         Ok(Similarity {
             vectors: gallery.to_bytes(key.public())?,

@@ -10,10 +10,10 @@
 //! the description and the key, and a table of another shape is refused.
 
 use super::layout::{Layout, Packing};
-use super::precision::Precision;
-use super::quantise::Probes;
+use super::precision::GridPrecision;
+use super::quantize::Probes;
 use super::scores::EncryptedScores;
-use super::spec::Spec;
+use super::spec::VectorSpec;
 use super::vectors::{EncryptedVectors, expect_key};
 use crate::error::Result;
 use crate::message::MAX_QUERIES;
@@ -46,7 +46,7 @@ impl<T: Table> EncryptedVectors<T> {
         let what = Kind::EncryptedVectors.as_str();
         expect_key(what, public.key_id(), header.key)?;
         let mut reader = Reader::new(what, payload);
-        let spec = Spec::read(&mut reader)?;
+        let spec = VectorSpec::read(&mut reader)?;
         let packing = spec.packing(public.message_bits())?;
         let fill = read_blocks(&packing, &mut reader)?;
         let shape = match fill.len() {
@@ -82,7 +82,7 @@ impl<T: Table> EncryptedScores<T> {
         let what = Kind::Response.as_str();
         expect_key(what, public.key_id(), header.key)?;
         let mut reader = Reader::new(what, payload);
-        let spec = Spec::read(&mut reader)?;
+        let spec = VectorSpec::read(&mut reader)?;
         let packing = spec.packing(public.message_bits())?;
         let probes = read_probes(&mut reader)?;
         let fill = read_blocks(&packing, &mut reader)?;
@@ -106,7 +106,7 @@ impl Probes {
         for probe in 0..self.len() {
             for &weight in self.weights(probe) {
                 match self.spec().precision() {
-                    Precision::High => payload.extend_from_slice(&weight.to_le_bytes()),
+                    GridPrecision::High => payload.extend_from_slice(&weight.to_le_bytes()),
                     // No weight of the other precisions exceeds 2^14.
                     _ => payload.extend_from_slice(&(weight as i16).to_le_bytes()),
                 }
@@ -135,7 +135,7 @@ impl Probes {
         {
             return Err(reader.error("the header is not that of plain probes").into());
         }
-        let spec = Spec::read(&mut reader)?;
+        let spec = VectorSpec::read(&mut reader)?;
         if spec.layout() != Layout::Elements {
             return Err(reader.error("probes have no layout").into());
         }
@@ -143,7 +143,7 @@ impl Probes {
         let scales = read_scales(&mut reader, probes)?;
         let count = probes * spec.dimension();
         let weights: Vec<i64> = match spec.precision() {
-            Precision::High => {
+            GridPrecision::High => {
                 let words = reader.take(8 * count)?.as_chunks::<8>().0;
                 words.iter().map(|&word| i64::from_le_bytes(word)).collect()
             }

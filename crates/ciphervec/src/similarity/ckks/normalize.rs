@@ -6,8 +6,8 @@
 //! owner can tell.
 
 use super::array::EncryptedArray;
-use super::layout::Layout;
-use super::plain::Rows;
+use super::layout::ArrayLayout;
+use super::plain::PlainRows;
 use super::server::{Server, slotwise};
 use crate::error::Result;
 use ciphervec_he::ckks::InverseSquareRoot;
@@ -41,7 +41,7 @@ impl Server {
     /// The cosine of vectors of any lengths in an interval, each of `a` with the one beside it in `b`.
     ///
     /// # Errors
-    /// As [`Self::dot`]; [`crate::Error::Pairs`] in layout `coefficients`, and [`ciphervec_he::Error::Level`] with fewer levels
+    /// As [`Self::dot`]; [`crate::Error::CkksSimilarity`] in layout `coefficients`, and [`ciphervec_he::Error::Level`] with fewer levels
     /// than [`Lengths::cosine_depth`].
     pub fn cosine_within(
         &self,
@@ -60,12 +60,12 @@ impl Server {
     pub fn cosine_within_plain(
         &self,
         a: &EncryptedArray,
-        plain: &Rows<'_>,
+        plain: &PlainRows<'_>,
         lengths: &Lengths,
     ) -> Result<EncryptedArray> {
         slotwise("cosine", &a.packing)?;
-        let unit = plain.normalised()?;
-        let unit = Rows::new(&unit, plain.rows(), plain.dimension())?;
+        let unit = plain.normalized()?;
+        let unit = PlainRows::new(&unit, plain.rows(), plain.dimension())?;
         let unit = if plain.is_batch() { unit.as_batch() } else { unit };
         let dot = self.dot_plain(a, &unit)?;
         self.multiply(&dot, &self.inverse_lengths(a, lengths)?)?.bounded(1.0)
@@ -92,7 +92,7 @@ impl Server {
     pub fn distance_within_plain(
         &self,
         a: &EncryptedArray,
-        plain: &Rows<'_>,
+        plain: &PlainRows<'_>,
         lengths: &Lengths,
     ) -> Result<EncryptedArray> {
         slotwise("distance", &a.packing)?;
@@ -120,10 +120,10 @@ impl Server {
     /// rows, which a polynomial may throw beyond the modulus: that would spoil the scores too.
     fn alone(&self, scores: &EncryptedArray) -> Result<EncryptedArray> {
         let packing = &scores.packing;
-        if packing.layout != Layout::Slots || packing.slots() == packing.stride {
+        if packing.layout != ArrayLayout::Slots || packing.slots() == packing.stride {
             return Ok(scores.clone());
         }
-        let one = Rows::new(&[1.0], 1, 1)?;
+        let one = PlainRows::new(&[1.0], 1, 1)?;
         self.each("a mask", scores, |side, index, cipher| {
             self.times(cipher, &one, packing, (side, index))
         })

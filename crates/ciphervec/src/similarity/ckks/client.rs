@@ -1,11 +1,11 @@
 //! The key owner's half: rows of doubles enter encrypted, and what was computed of them leaves decrypted. Key owner's side only.
 
-use super::array::{EncryptedArray, Finish, Side, collect};
-use super::bytes::{put, read_params, read_request, take, write_request};
+use super::array::{EncryptedArray, PostProcessing, Side, collect};
 use super::keys::KeyList;
-use super::layout::{Layout, Packing, Role, Spread};
-use super::plain::Rows;
-use super::plan::{Plan, Request};
+use super::layout::{ArrayLayout, ArrayPacking, Role, Spread};
+use super::plain::PlainRows;
+use super::plan::{Plan, PlanRequest};
+use super::serialize::{put, read_params, read_request, take, write_request};
 use super::server::{Server, expect_key};
 use crate::error::{Error, Result};
 use ciphervec_he::ckks::{
@@ -18,34 +18,34 @@ use zeroize::Zeroizing;
 
 /// How rows are encrypted.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Options {
+pub struct EncryptOptions {
     /// Where coordinates lie.
-    pub layout: Layout,
+    pub layout: ArrayLayout,
     /// For which side of a product, in layout `coefficients`.
     pub role: Role,
     /// What the rows are compared with, in layout `coefficients`.
     pub spread: Spread,
     /// Whether rows are scaled to length 1 first.
-    pub normalise: bool,
+    pub normalize: bool,
     /// A bound on the absolute value of a coordinate. It is public; by default a power of two that fits the rows.
     pub magnitude: Option<f64>,
 }
 
 /// The key owner: a secret key, and the server's half that belongs to it.
-pub struct Owner {
+pub struct Client {
     secret: SecretKey,
     server: Server,
     list: KeyList,
-    request: Option<Request>,
+    request: Option<PlanRequest>,
 }
 
-impl core::fmt::Debug for Owner {
+impl core::fmt::Debug for Client {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "Owner({}, redacted)", self.server.key_id())
+        write!(f, "Client({}, redacted)", self.server.key_id())
     }
 }
 
-impl Owner {
+impl Client {
     /// A fresh key with the keys of a plan.
     ///
     /// # Errors
@@ -67,11 +67,15 @@ impl Owner {
     ///
     /// # Errors
     /// As [`Self::generate`].
-    pub fn with_secret(secret: SecretKey, list: KeyList, request: Option<Request>) -> Result<Self> {
+    pub fn with_secret(
+        secret: SecretKey,
+        list: KeyList,
+        request: Option<PlanRequest>,
+    ) -> Result<Self> {
         let products = Arc::new(secret.evaluation_keys(&list.products())?);
         let rotations = Arc::new(secret.evaluation_keys(&list.turns())?);
         let server = Server::new(products, rotations)?.described(request);
-        Ok(Owner { secret, server, list, request })
+        Ok(Client { secret, server, list, request })
     }
 
     /// The owner, not encrypted, for a key file: parameters, what they are for, which evaluation keys to make, the secret key.
@@ -129,7 +133,7 @@ impl Owner {
     }
 
     /// What the parameters were chosen for, if for one operation.
-    pub fn request(&self) -> Option<&Request> {
+    pub fn request(&self) -> Option<&PlanRequest> {
         self.request.as_ref()
     }
 
@@ -141,13 +145,17 @@ impl Owner {
         Ok(self.secret.public_key()?)
     }
 
-    /// Rows, encrypted.
+    /// PlainRows, encrypted.
     ///
     /// # Errors
-    /// Rows that a ciphertext has no room for, larger than was declared, or without a direction; see [`Error`].
+    /// PlainRows that a ciphertext has no room for, larger than was declared, or without a direction; see [`Error`].
     ///
     /// [`Error`]: crate::Error
-    pub fn encrypt(&self, rows: &Rows<'_>, options: &Options) -> Result<EncryptedArray> {
+    pub fn encrypt(
+        &self,
+        rows: &PlainRows<'_>,
+        options: &EncryptOptions,
+    ) -> Result<EncryptedArray> {
         encrypt(self.server.params(), rows, options, |plain| {
             let seeded = self.secret.encrypt_seeded(plain)?;
             Ok((Some(*seeded.seed()), seeded.expand()))
@@ -167,18 +175,18 @@ impl Owner {
     }
 }
 
-impl Owner {
+impl Client {
     /// The numbers of an array, flooded with noise and rounded, for others to see. Every ciphertext counts as one of the
     /// `policy.uses` results that the key ever publishes; save the owner again afterwards.
     ///
     /// # Errors
     /// [`ciphervec_he::Error::Published`] when they are used up; [`ciphervec_he::Error::Range`] where the noise would drown
-    /// the numbers; [`Error::Pairs`] in layout `coefficients`, whose other coefficients a flood over slots does not cover.
+    /// the numbers; [`Error::CkksSimilarity`] in layout `coefficients`, whose other coefficients a flood over slots does not cover.
     pub fn publish(&self, array: &EncryptedArray, policy: PublishPolicy) -> Result<Vec<f64>> {
         expect_key(self.server.key_id(), array.key_id())?;
         let packing = array.packing();
-        if packing.layout() == Layout::Coefficients {
-            return Err(Error::Pairs {
+        if packing.layout() == ArrayLayout::Coefficients {
+            return Err(Error::CkksSimilarity {
                 operation: "publish",
                 detail: "results in layout slots or single expected, got coefficients; decrypt is for the key owner alone"
                     .to_owned(),
@@ -186,7 +194,7 @@ impl Owner {
         }
         let last = packing.capacity().min(packing.rows()) - 1;
         let count = packing.place(last)
-            + if packing.layout() == Layout::Slots { packing.dimension() } else { 1 };
+            + if packing.layout() == ArrayLayout::Slots { packing.dimension() } else { 1 };
         // In order, so that a key whose uses run out has published the first results and no others.
         let open = |cipher: &Ciphertext| {
             let published = self.secret.publish(cipher, count, policy)?;
@@ -204,7 +212,7 @@ fn open_with(
     open: impl Fn(&Ciphertext) -> Result<Plaintext> + Sync,
 ) -> Result<Vec<f64>> {
     let packing = array.packing();
-    let coefficients = packing.layout() == Layout::Coefficients;
+    let coefficients = packing.layout() == ArrayLayout::Coefficients;
     let (side, ciphers) = match array.left.is_empty() {
         true => (Side::Right, &array.right),
         false => (Side::Left, &array.left),
@@ -220,48 +228,49 @@ fn open_with(
 
 /// What is left to do for the owner.
 fn finished(array: &EncryptedArray, mut numbers: Vec<f64>) -> Vec<f64> {
-    if array.finish() == Finish::Root {
+    if array.post_processing() == PostProcessing::Root {
         // The error of a distance near 0 may have left a square below it.
         numbers.iter_mut().for_each(|number| *number = number.max(0.0).sqrt());
     }
     numbers
 }
 
-/// Rows encrypted with the public key.
+/// PlainRows encrypted with the public key.
 ///
 /// # Errors
 /// As [`Owner::encrypt`].
 pub fn encrypt_for(
     public: &PublicKey,
-    rows: &Rows<'_>,
-    options: &Options,
+    rows: &PlainRows<'_>,
+    options: &EncryptOptions,
 ) -> Result<EncryptedArray> {
     encrypt(public.params(), rows, options, |plain| Ok((None, public.encrypt(plain)?)))
 }
 
 fn encrypt(
     params: &Arc<Params>,
-    rows: &Rows<'_>,
-    options: &Options,
+    rows: &PlainRows<'_>,
+    options: &EncryptOptions,
     seal: impl Fn(&Plaintext) -> Result<(Option<[u8; 32]>, Ciphertext)> + Sync,
 ) -> Result<EncryptedArray> {
     let ring = (params.degree(), params.max_slots());
     let shape = (rows.rows(), rows.dimension());
     let packing =
-        Packing::new(options.layout, options.spread, shape, ring)?.batched(rows.is_batch());
-    let scaled = if options.normalise { rows.normalised()? } else { Vec::new() };
-    let unit = if options.normalise { Some(Rows::new(&scaled, shape.0, shape.1)?) } else { None };
+        ArrayPacking::new(options.layout, options.spread, shape, ring)?.batched(rows.is_batch());
+    let scaled = if options.normalize { rows.normalized()? } else { Vec::new() };
+    let unit =
+        if options.normalize { Some(PlainRows::new(&scaled, shape.0, shape.1)?) } else { None };
     let rows = unit.as_ref().unwrap_or(rows);
-    let magnitude = if options.normalise { Some(1.0) } else { options.magnitude };
+    let magnitude = if options.normalize { Some(1.0) } else { options.magnitude };
     if let Some(limit) = magnitude {
         rows.expect_within(limit)?;
     }
-    let coefficients = options.layout == Layout::Coefficients;
+    let coefficients = options.layout == ArrayLayout::Coefficients;
     let encoding =
         Encoding { magnitude: magnitude.filter(|_| !coefficients), ..Encoding::default() };
     // On average over slots a polynomial is as large as its coefficients are long.
     let together = packing.capacity().min(shape.0) as f64;
-    let length = match (options.normalise, magnitude) {
+    let length = match (options.normalize, magnitude) {
         (true, _) => Some(together.sqrt()),
         (false, Some(limit)) => Some(limit * (together * shape.1 as f64).sqrt()),
         (false, None) => None,
@@ -290,5 +299,5 @@ fn encrypt(
     seeds.extend(more);
     let seeds = seeds.into_iter().flatten().collect();
     let array = EncryptedArray { seeds, ..EncryptedArray::new(packing, left, right) };
-    Ok(array.of_unit_length(options.normalise))
+    Ok(array.of_unit_length(options.normalize))
 }

@@ -6,9 +6,9 @@
 //!
 //! How many ciphertexts an array has follows from its shape and the parameters.
 
-use super::array::{EncryptedArray, Finish};
-use super::layout::{Layout, Packing, Spread};
-use super::plan::{Operation, Request};
+use super::array::{EncryptedArray, PostProcessing};
+use super::layout::{ArrayLayout, ArrayPacking, Spread};
+use super::plan::{Operation, PlanRequest};
 use super::server::{Server, expect_key};
 use crate::error::{Error, Result};
 use ciphervec_he::ckks::{Ciphertext, EvaluationKeys, Params};
@@ -32,7 +32,7 @@ impl EncryptedArray {
             packing.layout as u8,
             packing.spread as u8,
             flag(self.unit, UNIT)
-                | flag(self.finish == Finish::Root, ROOT)
+                | flag(self.post_processing == PostProcessing::Root, ROOT)
                 | flag(!self.left.is_empty(), LEFT)
                 | flag(!self.right.is_empty(), RIGHT)
                 | flag(packing.batch, BATCH)
@@ -67,7 +67,8 @@ impl EncryptedArray {
             }
             .into());
         }
-        let (layout, spread) = (Layout::from_byte(reader.u8()?), Spread::from_byte(reader.u8()?));
+        let (layout, spread) =
+            (ArrayLayout::from_byte(reader.u8()?), Spread::from_byte(reader.u8()?));
         let (Some(layout), Some(spread)) = (layout, spread) else {
             return Err(reader.error("a layout and a spread expected").into());
         };
@@ -76,9 +77,9 @@ impl EncryptedArray {
         let (rows, dimension, stride) = (number()?, number()?, number()?);
         let form = (flags & BATCH != 0, flags & SCORES != 0);
         let ring = (params.degree(), params.max_slots());
-        let packing = Packing::read((layout, spread), (rows, dimension, stride), form, ring)?;
+        let packing = ArrayPacking::read((layout, spread), (rows, dimension, stride), form, ring)?;
         let sides = usize::from(flags & LEFT != 0) + usize::from(flags & RIGHT != 0);
-        let coefficients = layout == Layout::Coefficients;
+        let coefficients = layout == ArrayLayout::Coefficients;
         if flags >= 64 || sides == 0 || (!coefficients && flags & RIGHT != 0) {
             return Err(reader.error(format!("flags {flags} do not exist in this layout")).into());
         }
@@ -98,9 +99,10 @@ impl EncryptedArray {
         };
         let (left, right) = (side(flags & LEFT != 0)?, side(flags & RIGHT != 0)?);
         reader.finish()?;
-        let finish = Finish::from_byte(u8::from(flags & ROOT != 0)).unwrap_or_default();
+        let post_processing =
+            PostProcessing::from_byte(u8::from(flags & ROOT != 0)).unwrap_or_default();
         let array = EncryptedArray::new(packing, left, right);
-        Ok(EncryptedArray { finish, ..array.of_unit_length(flags & UNIT != 0) })
+        Ok(EncryptedArray { post_processing, ..array.of_unit_length(flags & UNIT != 0) })
     }
 }
 
@@ -143,7 +145,7 @@ pub(super) fn read_params(header: &Header, reader: &mut Reader<'_>) -> Result<Ar
 }
 
 /// `operation u8, 255 for none | layout u8 | precision u8 | plain u8 | dimension u32 | magnitude f64 | security u8`.
-pub(super) fn write_request(request: Option<&Request>, out: &mut Vec<u8>) {
+pub(super) fn write_request(request: Option<&PlanRequest>, out: &mut Vec<u8>) {
     let Some(request) = request else {
         out.push(u8::MAX);
         return;
@@ -159,7 +161,7 @@ pub(super) fn write_request(request: Option<&Request>, out: &mut Vec<u8>) {
     out.push(u8::from(request.security == Security::Quantum128));
 }
 
-pub(super) fn read_request(reader: &mut Reader<'_>) -> Result<Option<Request>> {
+pub(super) fn read_request(reader: &mut Reader<'_>) -> Result<Option<PlanRequest>> {
     let operation = reader.u8()?;
     if operation == u8::MAX {
         return Ok(None);
@@ -172,12 +174,12 @@ pub(super) fn read_request(reader: &mut Reader<'_>) -> Result<Option<Request>> {
         1 => Some(Security::Quantum128),
         _ => None,
     };
-    let known = (Operation::from_byte(operation), Layout::from_byte(layout), security);
+    let known = (Operation::from_byte(operation), ArrayLayout::from_byte(layout), security);
     let (Some(operation), Some(layout), Some(security), 0..=1) = (known.0, known.1, known.2, plain)
     else {
         return Err(reader.error("an operation, a layout and a security level expected").into());
     };
-    let request = Request {
+    let request = PlanRequest {
         operation,
         layout,
         dimension,

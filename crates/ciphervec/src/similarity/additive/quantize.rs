@@ -2,7 +2,7 @@
 
 use super::grid::Grid;
 use super::layout::Layout;
-use super::spec::Spec;
+use super::spec::VectorSpec;
 use crate::error::{Error, Result};
 use crate::message::MAX_QUERIES;
 use zeroize::{Zeroize, ZeroizeOnDrop};
@@ -22,7 +22,7 @@ impl Vectors {
     /// # Errors
     /// [`Error::Dimension`]; [`Error::Coordinate`] for NaN, infinities and, under `hamming`, anything but ±1;
     /// [`Error::ZeroVector`] under `cosine`; [`Error::Range`] for a norm beyond double precision or no rows.
-    pub fn quantise<F: Copy + Into<f64>>(spec: &Spec, rows: &[F]) -> Result<Self> {
+    pub fn quantize<F: Copy + Into<f64>>(spec: &VectorSpec, rows: &[F]) -> Result<Self> {
         let grid = *spec.grid();
         let scale = grid.scales().vector;
         let mut vectors = Vectors { grid, values: Vec::with_capacity(rows.len()), norms: vec![] };
@@ -88,8 +88,8 @@ impl Probes {
     /// Normalises and rounds rows of `spec.dimension()` numbers each, every probe with a scale of its own.
     ///
     /// # Errors
-    /// Those of [`Vectors::quantise`].
-    pub fn quantise<F: Copy + Into<f64>>(spec: &Spec, rows: &[F]) -> Result<Self> {
+    /// Those of [`Vectors::quantize`].
+    pub fn quantize<F: Copy + Into<f64>>(spec: &VectorSpec, rows: &[F]) -> Result<Self> {
         let grid = *spec.grid();
         expect_few(rows.len() / grid.dimension())?;
         let mut probes = Probes {
@@ -121,7 +121,7 @@ impl Probes {
     /// # Errors
     /// [`Error::Dimension`] unless there are whole rows, one a scale; [`Error::Range`] for a scale, a weight or a
     /// norm out of bounds.
-    pub fn from_weights(spec: &Spec, weights: &[i64], scales: &[u64]) -> Result<Self> {
+    pub fn from_weights(spec: &VectorSpec, weights: &[i64], scales: &[u64]) -> Result<Self> {
         let grid = *spec.grid();
         let rows = split(&grid, weights)?;
         if rows.len() != scales.len() {
@@ -174,13 +174,13 @@ impl Probes {
 
     /// Whether they are rounded for vectors of this description, whatever the layout.
     #[cfg(feature = "client")]
-    pub(crate) fn fit(&self, spec: &Spec) -> bool {
+    pub(crate) fn fit(&self, spec: &VectorSpec) -> bool {
         self.grid == *spec.grid()
     }
 
     /// Their description; probes fit every layout.
-    pub(super) fn spec(&self) -> Spec {
-        Spec::of(self.grid, Layout::Elements)
+    pub(super) fn spec(&self) -> VectorSpec {
+        VectorSpec::of(self.grid, Layout::Elements)
     }
 }
 
@@ -325,56 +325,56 @@ fn sum_of_squares(values: &[f64]) -> f64 {
 mod tests {
     use super::*;
     use crate::Metric;
-    use crate::similarity::additive::Precision;
+    use crate::similarity::additive::GridPrecision;
     use proptest::prelude::*;
 
-    fn spec(dimension: u32, metric: Metric, precision: Precision) -> Spec {
-        Spec::new(dimension, metric, precision, Layout::Elements).unwrap()
+    fn spec(dimension: u32, metric: Metric, precision: GridPrecision) -> VectorSpec {
+        VectorSpec::new(dimension, metric, precision, Layout::Elements).unwrap()
     }
 
     #[test]
     fn one_direction_whatever_the_length() {
-        let spec = spec(3, Metric::L2, Precision::High);
+        let spec = spec(3, Metric::L2, GridPrecision::High);
         let row = [3.0f64, -4.0, 12.0];
-        let expected = Vectors::quantise(&spec, &row).unwrap();
+        let expected = Vectors::quantize(&spec, &row).unwrap();
         assert_eq!(expected.norms(), [13.0]);
         for power in [-1060, -500, -3, 70, 1000] {
             let factor = f64::exp2(f64::from(power));
             let scaled = row.map(|x| x * factor);
-            let vectors = Vectors::quantise(&spec, &scaled).unwrap();
+            let vectors = Vectors::quantize(&spec, &scaled).unwrap();
             assert_eq!(vectors.row(0), expected.row(0), "2^{power}");
             assert_eq!(vectors.norms(), [13.0 * factor]);
         }
         assert!(matches!(
-            Vectors::quantise(&spec, &[f64::MAX; 3]),
+            Vectors::quantize(&spec, &[f64::MAX; 3]),
             Err(Error::Range { what: "the norm of a vector", .. })
         ));
-        let zero = Vectors::quantise(&spec, &[0.0f32; 3]).unwrap();
+        let zero = Vectors::quantize(&spec, &[0.0f32; 3]).unwrap();
         assert_eq!((zero.row(0), zero.norms()), (&[0i64; 3][..], &[0.0][..]));
         assert_eq!(format!("{zero:?}"), "Vectors(1 of 3 dimensions, redacted)");
     }
 
     #[test]
     fn bad_rows_are_named() {
-        let cosine = spec(3, Metric::Cosine, Precision::Standard);
-        assert!(matches!(Vectors::quantise(&cosine, &[1.0; 4]), Err(Error::Dimension { .. })));
-        assert!(matches!(Probes::quantise::<f32>(&cosine, &[]), Err(Error::Range { .. })));
+        let cosine = spec(3, Metric::Cosine, GridPrecision::Standard);
+        assert!(matches!(Vectors::quantize(&cosine, &[1.0; 4]), Err(Error::Dimension { .. })));
+        assert!(matches!(Probes::quantize::<f32>(&cosine, &[]), Err(Error::Range { .. })));
         for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             assert!(matches!(
-                Probes::quantise(&cosine, &[1.0, 2.0, 3.0, 0.0, bad, 1.0]),
+                Probes::quantize(&cosine, &[1.0, 2.0, 3.0, 0.0, bad, 1.0]),
                 Err(Error::Coordinate { row: 1, coordinate: 1, .. })
             ));
         }
         assert!(matches!(
-            Vectors::quantise(&cosine, &[1.0, 0.0, 0.0, 0.0, 0.0, 0.0]),
+            Vectors::quantize(&cosine, &[1.0, 0.0, 0.0, 0.0, 0.0, 0.0]),
             Err(Error::ZeroVector { row: 1, .. })
         ));
-        let hamming = spec(2, Metric::Hamming, Precision::Standard);
+        let hamming = spec(2, Metric::Hamming, GridPrecision::Standard);
         assert!(matches!(
-            Vectors::quantise(&hamming, &[1.0, 0.5]),
+            Vectors::quantize(&hamming, &[1.0, 0.5]),
             Err(Error::Coordinate { coordinate: 1, .. })
         ));
-        let signs = Probes::quantise(&hamming, &[1.0f32, -1.0]).unwrap();
+        let signs = Probes::quantize(&hamming, &[1.0f32, -1.0]).unwrap();
         assert_eq!((signs.weights(0), signs.scales()), (&[2, -2][..], &[2][..]));
     }
 
@@ -387,16 +387,16 @@ mod tests {
             precision in 0u8..3,
             shape in 0u32..3,
         ) {
-            let precision = Precision::from_byte(precision).unwrap();
+            let precision = GridPrecision::from_byte(precision).unwrap();
             let spec = spec(seeds.len() as u32, Metric::L2, precision);
             let row: Vec<f64> = seeds.iter().enumerate().map(|(at, &seed)| match shape {
                 0 => f64::from(seed),
                 1 => f64::from(seed.signum()),
                 _ => f64::from(seed) * (-(at as f64)).exp(),
             }).collect();
-            let vectors = Vectors::quantise(&spec, &row).unwrap();
+            let vectors = Vectors::quantize(&spec, &row).unwrap();
             prop_assert!(square(vectors.row(0)) <= spec.grid().vector_square());
-            let probes = Probes::quantise(&spec, &row).unwrap();
+            let probes = Probes::quantize(&spec, &row).unwrap();
             prop_assert!(square(probes.weights(0)) <= spec.grid().probe_square());
             prop_assert!(Probes::from_weights(&spec, probes.weights(0), probes.scales()).is_ok());
             // Nothing is lost: every coordinate is within half a unit of where it belongs.
@@ -410,7 +410,7 @@ mod tests {
 
     #[test]
     fn weights_from_outside_are_bounded_on_both_sides() {
-        let spec = spec(4, Metric::Cosine, Precision::Standard);
+        let spec = spec(4, Metric::Cosine, GridPrecision::Standard);
         let check = |weights: &[i64], scale| Probes::from_weights(&spec, weights, &[scale]);
         assert!(check(&[16_384, 1, 0, 0], 16_384).is_ok());
         assert!(check(&[-16_384, 0, 0, 0], 13_312).is_ok());
