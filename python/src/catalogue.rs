@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use ciphervec::Id;
-use ciphervec::search::{Catalogue, Origin};
+use ciphervec::search::{Origin, SegmentDirectory};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
@@ -17,16 +17,16 @@ use crate::segment;
 type Place<'py> = (Bound<'py, PyBytes>, u32);
 
 /// Which id lies where.
-#[pyclass(name = "Catalogue", module = "ciphervec._native", frozen)]
-pub struct PyCatalogue(RwLock<Catalogue>);
+#[pyclass(name = "SegmentDirectory", module = "ciphervec._native", frozen)]
+pub struct PyCatalogue(RwLock<SegmentDirectory>);
 
 impl PyCatalogue {
     /// The catalogue, for as long as nobody changes it.
-    pub fn read(&self) -> RwLockReadGuard<'_, Catalogue> {
+    pub fn read(&self) -> RwLockReadGuard<'_, SegmentDirectory> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Catalogue> {
+    fn write(&self) -> RwLockWriteGuard<'_, SegmentDirectory> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -35,7 +35,7 @@ impl PyCatalogue {
 impl PyCatalogue {
     #[new]
     fn new() -> Self {
-        Self(RwLock::new(Catalogue::new()))
+        Self(RwLock::new(SegmentDirectory::new()))
     }
 
     #[pyo3(signature = (owner, segment_id, sidecar, deleted_rows = Vec::new(), wrap = None))]

@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ciphervec::SegmentId;
 use ciphervec::protect::records::{self, Place, RecordBatch};
-use ciphervec::search::{Ask, Custody, Hit, Owner, OwnerTimings, Query, Root};
+use ciphervec::search::{
+    Hit, Owner, OwnerTimings, Query, Retrieval, RotationState, SegmentRootKey,
+};
 use ciphervec_he::wire::{self, Kind};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray2};
 use pyo3::exceptions::PyTypeError;
@@ -28,7 +30,7 @@ type Answer<'py> = (Bound<'py, PyList>, Bound<'py, PyArray1<f64>>);
 pub struct PyOwner(pub Owner);
 
 /// The key that one segment's records are sealed under: the catalogue knows it where it is not the owner's own.
-fn root_of(catalogue: Option<&PyCatalogue>, segment: SegmentId) -> Option<Arc<Root>> {
+fn root_of(catalogue: Option<&PyCatalogue>, segment: SegmentId) -> Option<Arc<SegmentRootKey>> {
     catalogue.and_then(|catalogue| catalogue.read().root(segment).map(Arc::clone))
 }
 
@@ -43,8 +45,8 @@ impl PyOwner {
         mask_seed: Option<[u8; 32]>,
         previous: Option<&PyKeys>,
     ) -> PyResult<Self> {
-        let custody = Custody { mask_seed, previous: previous.map(|keys| &keys.0) };
-        py.detach(|| runtime::run(|| Owner::with_custody(&keys.0, spec.0.clone(), &custody)))
+        let custody = RotationState { mask_seed, previous: previous.map(|keys| &keys.0) };
+        py.detach(|| runtime::run(|| Owner::with_rotation(&keys.0, spec.0.clone(), &custody)))
             .map(Self)
             .map_err(Raise::raise)
     }
@@ -79,13 +81,13 @@ impl PyOwner {
         writer: &str,
         filterable: Vec<String>,
     ) -> PyResult<PyWriterCard> {
-        let card = py.detach(|| self.0.writer_card(writer, &filterable));
+        let card = py.detach(|| self.0.writer_credential(writer, &filterable));
         card.map(PyWriterCard).map_err(Raise::raise)
     }
 
     /// Whether this owner made the card as it is.
     fn knows_card(&self, card: &PyWriterCard) -> bool {
-        self.0.knows_card(&card.0)
+        self.0.knows_credential(&card.0)
     }
 
     #[getter]
@@ -196,8 +198,8 @@ impl PyOwner {
     ) -> PyResult<Vec<Answer<'py>>> {
         let newer: Vec<_> = newer.into_iter().map(SegmentId).collect();
         let ask = match (count, threshold) {
-            (_, Some(threshold)) => Ask::Within(threshold),
-            (Some(count), None) => Ask::TopK(count),
+            (_, Some(threshold)) => Retrieval::Range(threshold),
+            (Some(count), None) => Retrieval::TopK(count),
             (None, None) => {
                 return Err(InvalidInput::new_err("give a count, a threshold, or both"));
             }
@@ -267,7 +269,7 @@ impl PyOwner {
         let binding = self.0.spec().binding();
         let place = Place { collection: &binding, segment: &segment.0 };
         let root = root_of(catalogue, segment);
-        let aead = root.as_deref().map_or_else(|| self.0.aead(), Root::aead);
+        let aead = root.as_deref().map_or_else(|| self.0.aead(), SegmentRootKey::aead);
         let (Some(sealed), Ok(row)) = (records.ciphertext(row), u32::try_from(row)) else {
             return Err(CorruptData::new_err(format!(
                 "the sealed records of this segment have no row {row}"

@@ -1,10 +1,9 @@
-//! The owner's keys. A passphrase and a file enter, a master key leaves; evaluation keys leave for the server. Owner only.
+//! Keys: a passphrase and a file enter, a master key leaves. Owner only.
 
 use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;
 use crate::protect::keyfile::{self, Protection};
 use ciphervec_he::keys::{MasterKey, Purpose};
-use ciphervec_he::lattice::ring::{Binding, EvaluationKeys, QueryKey, Ring};
 use ciphervec_he::wire::KeyId;
 use std::path::Path;
 use std::sync::Arc;
@@ -72,21 +71,6 @@ impl Keys {
             });
         }
         Ok(keys)
-    }
-
-    /// What a server needs to answer encrypted queries of `epoch`: Galois keys for the modes that encrypt queries, `None`
-    /// for the others, whose server needs no key at all.
-    ///
-    /// # Errors
-    /// If the operating system's generator fails.
-    pub fn evaluation(&self, spec: &IndexSpec, epoch: u32) -> Result<Option<EvaluationKeys>> {
-        if !spec.mode().encrypts_queries() {
-            return Ok(None);
-        }
-        let ring = Ring::new()?;
-        let key = QueryKey::derive(&ring, &self.master, &spec.binding(), epoch);
-        let binding = Binding { index: spec.id(), mask_seed: self.mask_seed(spec) };
-        Ok(Some(EvaluationKeys::generate(&ring, &key, self.key_id(), binding, spec.dimension())?))
     }
 
     /// The seed of an index's public masks: derived by the owner, never taken from a server.

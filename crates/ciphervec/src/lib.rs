@@ -1,7 +1,7 @@
 //! Search embeddings that stay encrypted.
 //!
 //! The owner's half, behind the feature `client`, seals vectors, builds queries and opens answers:
-//! [`Keys`], [`search::Owner`], [`search::Catalogue`]. The server's half holds sealed segments
+//! [`Keys`], [`search::Owner`], [`search::SegmentDirectory`]. The server's half holds sealed segments
 //! and answers queries it cannot read: [`search::ServerIndex`]. Between the two there are only bytes.
 #![forbid(unsafe_code)]
 
@@ -11,12 +11,7 @@ pub mod index;
 #[cfg(feature = "client")]
 pub mod keys;
 pub mod lookup;
-mod message;
-#[cfg(feature = "client")]
-mod packing;
 pub mod protect;
-#[cfg(feature = "client")]
-mod quantize;
 pub mod search;
 pub mod similarity;
 pub mod store;
@@ -24,11 +19,12 @@ pub mod store;
 pub use ciphervec_he::lattice::{ErrorBound, SegmentId};
 pub use ciphervec_he::wire::KeyId;
 pub use error::{Error, Result};
+pub use index::form::Form;
 pub use index::metric::Metric;
 pub use index::mode::{Mode, Precision};
 pub use index::scheme::Scheme;
-pub use index::spec::{IndexSpec, SecurityStatement};
+pub use index::security::SecurityStatement;
+pub use index::spec::{IndexSpec, MAX_QUERIES};
 #[cfg(feature = "client")]
 pub use keys::Keys;
-pub use message::MAX_QUERIES;
 pub use protect::id::Id;

@@ -1,5 +1,6 @@
-//! How two vectors are compared. A cosine and two norms enter, the metric's value leaves. Owner side.
+//! Metric: a cosine and two norms enter, the metric's value leaves. Owner side.
 
+use crate::error::Error;
 use core::str::FromStr;
 
 /// A metric. Vectors are always sealed at unit length; the norms in the sidecar turn a cosine into the other values.
@@ -16,29 +17,80 @@ pub enum Metric {
     Hamming = 3,
 }
 
+/// What the rest of the crate has to know of a metric.
+struct Row {
+    metric: Metric,
+    name: &'static str,
+    higher_is_closer: bool,
+    vectors: Vectors,
+}
+
+/// Which vectors a metric compares, and what it needs of them beside their direction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Vectors {
+    /// Any but zero vectors, and nothing but their direction.
+    Directions,
+    /// Any, with their norms.
+    WithNorms,
+    /// Coordinates +1 and −1 only: all norms are √d, and values are whole numbers.
+    Signs,
+}
+
+/// One row a metric, in the order of their bytes; its value is an arm of [`Metric::value`], which must be inlined where
+/// every row of an index is ranked.
+const ROWS: [Row; 4] = {
+    const fn row(
+        metric: Metric,
+        name: &'static str,
+        higher_is_closer: bool,
+        vectors: Vectors,
+    ) -> Row {
+        Row { metric, name, higher_is_closer, vectors }
+    }
+    [
+        row(Metric::Cosine, "cosine", true, Vectors::Directions),
+        row(Metric::InnerProduct, "ip", true, Vectors::WithNorms),
+        row(Metric::L2, "l2", false, Vectors::WithNorms),
+        row(Metric::Hamming, "hamming", false, Vectors::Signs),
+    ]
+};
+
 impl Metric {
+    fn row(self) -> &'static Row {
+        &ROWS[self as usize]
+    }
+
     /// The name used in every API.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Metric::Cosine => "cosine",
-            Metric::InnerProduct => "ip",
-            Metric::L2 => "l2",
-            Metric::Hamming => "hamming",
-        }
+        self.row().name
     }
 
     pub(crate) fn from_byte(byte: u8) -> Option<Self> {
-        [Metric::Cosine, Metric::InnerProduct, Metric::L2, Metric::Hamming]
-            .into_iter()
-            .find(|m| *m as u8 == byte)
+        ROWS.get(usize::from(byte)).map(|row| row.metric)
     }
 
     /// Whether a higher value is a closer match.
     pub fn higher_is_closer(self) -> bool {
-        matches!(self, Metric::Cosine | Metric::InnerProduct)
+        self.row().higher_is_closer
     }
 
-    /// The metric's value from a cosine and both norms; under `Hamming` both norms are √d.
+    /// Whether vectors are of +1 and −1 only, and values are whole numbers.
+    pub(crate) fn compares_signs(self) -> bool {
+        self.row().vectors == Vectors::Signs
+    }
+
+    /// Whether values depend on the vectors' norms: sidecars then keep them.
+    #[cfg(feature = "client")]
+    pub(crate) fn needs_norms(self) -> bool {
+        self.row().vectors == Vectors::WithNorms
+    }
+
+    /// Whether a zero vector cannot be compared.
+    pub(crate) fn needs_direction(self) -> bool {
+        self.row().vectors == Vectors::Directions
+    }
+
+    /// The metric's value from a cosine and both norms; where [`Self::compares_signs`] both are √d.
     #[cfg(feature = "client")]
     #[inline]
     pub(crate) fn value(self, cosine: f64, row_norm: f64, query_norm: f64) -> f64 {
@@ -57,12 +109,27 @@ impl Metric {
 }
 
 impl FromStr for Metric {
-    type Err = crate::Error;
+    type Err = Error;
 
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        [Metric::Cosine, Metric::InnerProduct, Metric::L2, Metric::Hamming]
-            .into_iter()
-            .find(|metric| metric.as_str() == name)
-            .ok_or_else(|| crate::Error::choice("metric", "cosine, ip, l2 or hamming", name))
+    fn from_str(name: &str) -> Result<Self, Error> {
+        ROWS.iter()
+            .find(|row| row.name == name)
+            .map(|row| row.metric)
+            .ok_or_else(|| Error::choice("metric", "cosine, ip, l2 or hamming", name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_bytes_go_there_and_back() {
+        for (byte, row) in ROWS.iter().enumerate() {
+            assert_eq!(row.metric as usize, byte);
+            assert_eq!(Metric::from_byte(row.metric as u8), Some(row.metric));
+            assert_eq!(row.name.parse::<Metric>().unwrap(), row.metric);
+        }
+        assert!(Metric::from_byte(4).is_none() && "manhattan".parse::<Metric>().is_err());
     }
 }

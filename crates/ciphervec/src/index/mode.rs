@@ -1,6 +1,6 @@
-//! Who may see what. A name enters, a trust mode or a precision leaves. Both sides.
+//! Trust mode and precision: a name enters, who may see what or how fine leaves. Both sides.
 
-use ciphervec_he::lattice::compact::Width;
+use crate::error::Error;
 use core::str::FromStr;
 
 /// A trust mode: what the machine that searches can read (SECURITY.md).
@@ -47,11 +47,11 @@ impl Mode {
 }
 
 impl FromStr for Mode {
-    type Err = crate::Error;
+    type Err = Error;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
         Self::ALL.into_iter().find(|mode| mode.as_str() == name).ok_or_else(|| {
-            crate::Error::choice("mode", "sealed, sealed-index, sealed-query or open", name)
+            Error::choice("mode", "sealed, sealed-index, sealed-query or open", name)
         })
     }
 }
@@ -69,6 +69,9 @@ pub enum Precision {
 }
 
 impl Precision {
+    /// Every precision.
+    pub const ALL: [Precision; 3] = [Precision::Standard, Precision::Small, Precision::Wide];
+
     /// The name used in every API.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -79,28 +82,17 @@ impl Precision {
     }
 
     pub(crate) fn from_byte(byte: u8) -> Option<Self> {
-        [Precision::Standard, Precision::Small, Precision::Wide]
-            .into_iter()
-            .find(|p| *p as u8 == byte)
-    }
-
-    /// The compact form of this precision.
-    pub fn form(self) -> Width {
-        match self {
-            Precision::Standard => Width::Standard,
-            Precision::Small => Width::Small,
-            Precision::Wide => Width::Wide,
-        }
+        Self::ALL.into_iter().find(|precision| *precision as u8 == byte)
     }
 }
 
 impl FromStr for Precision {
-    type Err = crate::Error;
+    type Err = Error;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        [Precision::Standard, Precision::Small, Precision::Wide]
+        Self::ALL
             .into_iter()
             .find(|precision| precision.as_str() == name)
-            .ok_or_else(|| crate::Error::choice("precision", "standard, small or wide", name))
+            .ok_or_else(|| Error::choice("precision", "standard, small or wide", name))
     }
 }

@@ -1,17 +1,17 @@
-//! Which scheme an index is encrypted under. A name enters, a scheme leaves. Both sides.
+//! Scheme: a name enters, what an index is encrypted under leaves. Both sides.
 
 use crate::error::{Error, Result};
 use ciphervec_he::wire;
 use core::str::FromStr;
 
-/// The scheme of an index. [`Scheme::Sealed`] does every mode; the others compare encrypted vectors with plain queries,
+/// The scheme of an index. [`Scheme::Lattice`] does every mode; the others compare encrypted vectors with plain queries,
 /// mode `sealed-index`, under a key pair that belongs to the index.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[repr(u8)]
 pub enum Scheme {
     /// The linear lattice scheme of `docs/sealed.md`: the default.
     #[default]
-    Sealed = 0,
+    Lattice = 0,
     /// Paillier.
     Paillier = 1,
     /// Damgård–Jurik with s = 2.
@@ -22,50 +22,77 @@ pub enum Scheme {
     ElGamal = 4,
 }
 
+/// What the rest of the crate has to know of a scheme.
+struct Row {
+    scheme: Scheme,
+    name: &'static str,
+    /// What frames of an additively homomorphic scheme say.
+    wire: Option<wire::Scheme>,
+    /// Whether its keys have a modulus whose length is chosen.
+    has_modulus: bool,
+}
+
+/// One row a scheme, in the order of their bytes.
+const ROWS: [Row; 5] = {
+    const fn row(
+        scheme: Scheme,
+        name: &'static str,
+        wire: Option<wire::Scheme>,
+        has_modulus: bool,
+    ) -> Row {
+        Row { scheme, name, wire, has_modulus }
+    }
+    use wire::Scheme as Wire;
+    [
+        row(Scheme::Lattice, "lattice", None, false),
+        row(Scheme::Paillier, "paillier", Some(Wire::Paillier), true),
+        row(Scheme::DamgardJurik, "damgard-jurik", Some(Wire::DamgardJurik), true),
+        row(Scheme::OkamotoUchiyama, "okamoto-uchiyama", Some(Wire::OkamotoUchiyama), true),
+        row(Scheme::ElGamal, "elgamal", Some(Wire::ElGamal), false),
+    ]
+};
+
+/// What release 0.1 called the lattice scheme.
+const FORMER_LATTICE: &str = "sealed";
+
 impl Scheme {
     /// Every scheme.
-    pub const ALL: [Scheme; 5] = [
-        Scheme::Sealed,
-        Scheme::Paillier,
-        Scheme::DamgardJurik,
-        Scheme::OkamotoUchiyama,
-        Scheme::ElGamal,
-    ];
+    pub const ALL: [Scheme; ROWS.len()] = {
+        let mut all = [Scheme::Lattice; ROWS.len()];
+        let mut index = 0;
+        while index < ROWS.len() {
+            all[index] = ROWS[index].scheme;
+            index += 1;
+        }
+        all
+    };
+
+    fn row(self) -> &'static Row {
+        &ROWS[self as usize]
+    }
 
     /// The name used in every API.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Scheme::Sealed => "sealed",
-            Scheme::Paillier => "paillier",
-            Scheme::DamgardJurik => "damgard-jurik",
-            Scheme::OkamotoUchiyama => "okamoto-uchiyama",
-            Scheme::ElGamal => "elgamal",
-        }
+        self.row().name
     }
 
     /// Whether it is one of the additively homomorphic schemes.
     pub fn is_additive(self) -> bool {
-        self != Scheme::Sealed
+        self.row().wire.is_some()
     }
 
     /// Whether its keys have a modulus whose length is chosen.
     pub(crate) fn has_modulus(self) -> bool {
-        self.is_additive() && self != Scheme::ElGamal
+        self.row().has_modulus
     }
 
     pub(crate) fn from_byte(byte: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|scheme| *scheme as u8 == byte)
+        Self::ALL.get(usize::from(byte)).copied()
     }
 
     /// What frames of an additively homomorphic scheme say.
     pub(crate) fn wire(self) -> Option<wire::Scheme> {
-        match self {
-            Scheme::Sealed => None,
-            Scheme::Paillier => Some(wire::Scheme::Paillier),
-            Scheme::DamgardJurik => Some(wire::Scheme::DamgardJurik),
-            Scheme::OkamotoUchiyama => Some(wire::Scheme::OkamotoUchiyama),
-            Scheme::ElGamal => Some(wire::Scheme::ElGamal),
-        }
+        self.row().wire
     }
 }
 
@@ -73,8 +100,9 @@ impl FromStr for Scheme {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
+        let name = if name == FORMER_LATTICE { Scheme::Lattice.as_str() } else { name };
         Self::ALL.into_iter().find(|scheme| scheme.as_str() == name).ok_or_else(|| {
-            let known = "sealed, paillier, damgard-jurik, okamoto-uchiyama or elgamal";
+            let known = "lattice, paillier, damgard-jurik, okamoto-uchiyama or elgamal";
             Error::choice("scheme", known, name)
         })
     }
@@ -86,11 +114,13 @@ mod tests {
 
     #[test]
     fn names_and_bytes_go_there_and_back() {
-        for scheme in Scheme::ALL {
+        for (byte, scheme) in Scheme::ALL.into_iter().enumerate() {
+            assert_eq!(scheme as usize, byte);
             assert_eq!(scheme.as_str().parse::<Scheme>().unwrap(), scheme);
             assert_eq!(Scheme::from_byte(scheme as u8), Some(scheme));
             assert_eq!(scheme.wire().is_some(), scheme.is_additive());
         }
+        assert_eq!("sealed".parse::<Scheme>().unwrap(), Scheme::Lattice);
         assert!("rsa".parse::<Scheme>().is_err() && Scheme::from_byte(5).is_none());
     }
 }

@@ -1,24 +1,20 @@
-//! The public description of an index. Name, dimension, metric, mode, precision and scheme enter; a checked value leaves.
-//! Both sides.
+//! Index description: name, dimension, metric, mode, precision and scheme enter; a checked value leaves. Both sides.
 
 use crate::error::{Error, Result};
-use crate::similarity::additive as similarity;
-use crate::{Metric, Mode, Precision, Scheme};
-use ciphervec_he::factoring::{DEFAULT_BITS, MAX_BITS, MIN_BITS};
-use ciphervec_he::lattice::ring;
-use ciphervec_he::params::{self, ParamId, Security};
-use ciphervec_he::security;
+use crate::index::form::Form;
+use crate::index::metric::Metric;
+use crate::index::mode::{Mode, Precision};
+use crate::index::scheme::Scheme;
+use crate::index::security::SecurityStatement;
+use ciphervec_he::params::ParamId;
 use ciphervec_he::wire::{self, Header, KeyId, Kind, Reader};
 
 /// The largest dimension.
 pub const MAX_DIMENSION: u32 = 16_384;
+/// The most queries in one message.
+pub const MAX_QUERIES: u32 = 4096;
 /// The longest collection name in bytes.
 pub const MAX_NAME: usize = 512;
-
-/// The length of ElGamal's field.
-const ELGAMAL_BITS: u32 = 255;
-const SEALED_INDEX_LEAKAGE: &str =
-    "the queries; sizes, times, segments touched, equality of filterable fields";
 
 /// What both sides know about an index. Two indexes with equal descriptions share keys; any difference separates them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -26,33 +22,7 @@ pub struct IndexSpec {
     collection: String,
     dimension: u32,
     metric: Metric,
-    mode: Mode,
-    precision: Precision,
-    scheme: Scheme,
-    /// Length of the modulus of the index's key pair; 0 where there is none.
-    bits: u32,
-}
-
-/// What an index rests on.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SecurityStatement {
-    /// Classical security in bits, 0 for mode `open`.
-    pub bits: u32,
-    /// Ring degree; 0 under the additively homomorphic schemes.
-    pub degree: usize,
-    /// log2 of the widest modulus used, special primes included; of n, or of ElGamal's field.
-    pub log_modulus: u32,
-    /// The table's limit at this degree; 0 where the table is one of least lengths.
-    pub limit: u32,
-    /// The source of the limit.
-    pub table: &'static str,
-    /// The assumptions.
-    pub assumption: &'static str,
-    /// Whether the assumption is believed to hold against quantum computers, and the parameters are within the table's column
-    /// for them where it has one.
-    pub post_quantum: bool,
-    /// What the server learns.
-    pub leakage: &'static str,
+    form: Form,
 }
 
 impl IndexSpec {
@@ -82,64 +52,17 @@ impl IndexSpec {
                 actual: dimension.to_string(),
             });
         }
-        if precision != Precision::Standard && mode != Mode::SealedIndex {
-            return Err(Error::choice(
-                "precision",
-                "standard in every mode but sealed-index",
-                precision.as_str(),
-            ));
-        }
-        Ok(IndexSpec {
-            collection: collection.to_owned(),
-            dimension,
-            metric,
-            mode,
-            precision,
-            scheme: Scheme::Sealed,
-            bits: 0,
-        })
+        let form = Form::resolve(mode, precision, Scheme::Lattice, None)?;
+        Ok(IndexSpec { collection: collection.to_owned(), dimension, metric, form })
     }
 
-    /// The same index under `scheme`. `bits` is the length of the modulus of its key pair: [`DEFAULT_BITS`] unless given,
-    /// `None` for [`Scheme::Sealed`] and [`Scheme::ElGamal`], whose keys have one length.
+    /// The same index under `scheme`, with a key pair whose modulus has `bits` bits: [`Form::resolve`].
     ///
     /// # Errors
-    /// An additively homomorphic scheme in another mode than `sealed-index`; a precision that it does not have; a length
-    /// that its keys do not have.
+    /// Those of [`Form::resolve`].
     pub fn with_scheme(self, scheme: Scheme, bits: Option<u32>) -> Result<Self> {
-        if !scheme.has_modulus()
-            && let Some(bits) = bits
-        {
-            return Err(Error::Range {
-                what: "the length of the modulus",
-                expected: format!("left out: keys of {} have one length", scheme.as_str()),
-                actual: bits.to_string(),
-            });
-        }
-        if !scheme.is_additive() {
-            return Ok(IndexSpec { scheme, bits: 0, ..self });
-        }
-        if self.mode != Mode::SealedIndex {
-            return Err(Error::SchemeMode { scheme: scheme.as_str(), mode: self.mode.as_str() });
-        }
-        if scheme == Scheme::ElGamal && self.precision == Precision::Wide {
-            return Err(Error::choice(
-                "precision",
-                "standard or small under elgamal, which decrypts small numbers only",
-                self.precision.as_str(),
-            ));
-        }
-        let bits = if scheme.has_modulus() { bits.unwrap_or(DEFAULT_BITS) } else { 0 };
-        if scheme.has_modulus()
-            && !((MIN_BITS..=MAX_BITS).contains(&bits) && bits.is_multiple_of(64))
-        {
-            return Err(Error::Range {
-                what: "the length of the modulus",
-                expected: format!("a multiple of 64 in {MIN_BITS}..={MAX_BITS} bits"),
-                actual: bits.to_string(),
-            });
-        }
-        Ok(IndexSpec { scheme, bits, ..self })
+        let form = Form::resolve(self.mode(), self.precision(), scheme, bits)?;
+        Ok(IndexSpec { form, ..self })
     }
 
     /// The collection's name.
@@ -157,79 +80,39 @@ impl IndexSpec {
         self.metric
     }
 
+    /// What it does with rows and queries.
+    pub fn form(&self) -> &Form {
+        &self.form
+    }
+
     /// The trust mode.
     pub fn mode(&self) -> Mode {
-        self.mode
+        self.form.mode()
     }
 
     /// The precision.
     pub fn precision(&self) -> Precision {
-        self.precision
+        self.form.precision()
     }
 
-    /// Whether segments are in the compact form, where every row has words of its own.
-    pub fn is_compact(&self) -> bool {
-        self.mode() == Mode::SealedIndex && !self.scheme().is_additive()
-    }
-
-    /// The scheme; [`Scheme::Sealed`] in mode `open` too, which encrypts nothing.
+    /// The scheme; [`Scheme::Lattice`] in mode `open` too, which encrypts nothing.
     pub fn scheme(&self) -> Scheme {
-        self.scheme
+        self.form.scheme()
     }
 
     /// Length of the modulus of the index's key pair, `None` where there is none.
     pub fn bits(&self) -> Option<u32> {
-        self.scheme.has_modulus().then_some(self.bits)
-    }
-
-    /// Vectors of this index as an additively homomorphic scheme takes them.
-    pub(crate) fn similarity(&self, layout: similarity::Layout) -> Result<similarity::VectorSpec> {
-        similarity::VectorSpec::new(
-            self.dimension,
-            self.metric,
-            self.similarity_precision(),
-            layout,
-        )
-    }
-
-    /// What an additively homomorphic scheme calls the precision.
-    pub(crate) fn similarity_precision(&self) -> similarity::GridPrecision {
-        match self.precision {
-            Precision::Standard => similarity::GridPrecision::Standard,
-            Precision::Small => similarity::GridPrecision::Small,
-            Precision::Wide => similarity::GridPrecision::High,
-        }
-    }
-
-    pub(crate) fn wire_scheme(&self) -> wire::Scheme {
-        self.scheme.wire().unwrap_or(match self.mode {
-            Mode::Open => wire::Scheme::Plain,
-            Mode::SealedIndex => wire::Scheme::Compact,
-            Mode::SealedQuery | Mode::Sealed => wire::Scheme::Ring,
-        })
-    }
-
-    pub(crate) fn param_id(&self) -> ParamId {
-        if self.scheme.is_additive() {
-            let description =
-                format!("additive index: {}, {} bits", self.scheme.as_str(), self.bits);
-            return ParamId::of(&description);
-        }
-        match self.mode {
-            Mode::Open => ParamId::of("open: float32"),
-            Mode::SealedIndex => self.precision.form().param_id(),
-            Mode::SealedQuery | Mode::Sealed => ring::Ring::param_id(),
-        }
+        self.form.bits()
     }
 
     /// The bytes every secret of this index is bound to: `dimension u32 | metric | mode, and the scheme in the upper half of
     /// the byte | precision | under an additively homomorphic scheme, bits u32 | name`.
     pub fn binding(&self) -> Vec<u8> {
         let mut bytes = self.dimension.to_le_bytes().to_vec();
-        let mode = self.mode as u8 | (self.scheme as u8) << 4;
-        bytes.extend([self.metric as u8, mode, self.precision as u8]);
-        if self.scheme.is_additive() {
-            bytes.extend(self.bits.to_le_bytes());
+        let mode = self.mode() as u8 | (self.scheme() as u8) << 4;
+        bytes.extend([self.metric as u8, mode, self.precision() as u8]);
+        if self.scheme().is_additive() {
+            bytes.extend(self.bits().unwrap_or(0).to_le_bytes());
         }
         bytes.extend_from_slice(self.collection.as_bytes());
         bytes
@@ -308,52 +191,14 @@ impl IndexSpec {
 
     /// What this index rests on and what the server learns.
     pub fn security(&self) -> SecurityStatement {
-        if let Some(says) =
-            self.scheme.wire().and_then(|scheme| security::statement(scheme, self.bits))
-        {
-            return SecurityStatement {
-                bits: says.bits,
-                degree: 0,
-                log_modulus: self.bits().unwrap_or(ELGAMAL_BITS),
-                limit: 0,
-                table: says.table,
-                assumption: says.assumption,
-                post_quantum: says.post_quantum,
-                leakage: SEALED_INDEX_LEAKAGE,
-            };
-        }
-        let (degree, log_modulus) = match self.mode {
-            Mode::Open => (0, 0),
-            Mode::SealedIndex => {
-                let form = self.precision.form();
-                (form.degree(), form.ciphertext_modulus_bits())
-            }
-            Mode::SealedQuery | Mode::Sealed => (ring::DEGREE, 2 * ring::PRIME_BITS),
-        };
-        SecurityStatement {
-            bits: if self.mode == Mode::Open { 0 } else { 128 },
-            degree,
-            log_modulus,
-            limit: params::max_log_modulus(degree, Security::Classical128).unwrap_or(0),
-            table: "community guidelines 2024, IACR ePrint 2024/463, Table 5.2",
-            assumption: match self.mode {
-                Mode::Open => "none: nothing is encrypted",
-                Mode::SealedIndex => "ring LWE, uniform ternary secret, sigma 3.2",
-                Mode::SealedQuery | Mode::Sealed => {
-                    "ring LWE, uniform ternary secret, sigma 3.2; circular security for the Galois keys"
-                }
-            },
-            post_quantum: self.mode != Mode::Open
-                && params::max_log_modulus(degree, Security::Quantum128)
-                    .is_some_and(|limit| log_modulus <= limit),
-            leakage: match self.mode {
-                Mode::Open => "everything",
-                Mode::SealedIndex => SEALED_INDEX_LEAKAGE,
-                Mode::SealedQuery => {
-                    "the index; sizes and times. No database privacy: who may ask can reconstruct the index"
-                }
-                Mode::Sealed => "sizes, times, segments touched, equality of filterable fields",
-            },
-        }
+        SecurityStatement::of(&self.form)
+    }
+
+    pub(crate) fn wire_scheme(&self) -> wire::Scheme {
+        self.form.wire_scheme()
+    }
+
+    pub(crate) fn param_id(&self) -> ParamId {
+        self.form.param_id()
     }
 }

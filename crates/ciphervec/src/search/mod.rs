@@ -1,47 +1,50 @@
 //! The search pipeline: segments are sealed and indexed, queries are built, evaluated, opened and ranked.
 //!
-//! The owner's half ([`Owner`], [`Catalogue`]) and the server's half ([`ServerIndex`]) share nothing but bytes.
+//! The owner's half ([`Owner`], [`SegmentDirectory`]) and the server's half ([`ServerIndex`]) share nothing but bytes.
 
-mod additive;
 #[cfg(feature = "client")]
-mod card;
+mod credential;
 #[cfg(feature = "client")]
-mod catalogue;
+mod decrypt;
 #[cfg(feature = "client")]
-mod custody;
+mod directory;
+mod entry;
 mod evaluate;
-mod held;
+mod form;
+mod frame;
 mod index;
+#[cfg(feature = "client")]
+mod key_pair;
+mod message;
 #[cfg(feature = "client")]
 mod open;
 #[cfg(feature = "client")]
 mod owner;
-mod pass;
 #[cfg(feature = "client")]
 mod probe;
+#[cfg(feature = "client")]
+mod quantize;
 #[cfg(feature = "client")]
 mod query;
 #[cfg(feature = "client")]
 mod rank;
 #[cfg(feature = "client")]
-mod root;
+mod root_key;
+#[cfg(feature = "client")]
+mod rotation;
 #[cfg(feature = "client")]
 mod seal;
-#[cfg(feature = "client")]
-mod secrets;
 mod segment;
 mod wrap;
 #[cfg(feature = "client")]
 mod writer;
 
 #[cfg(feature = "client")]
-pub use card::WriterCard;
+pub use credential::WriterCredential;
 #[cfg(feature = "client")]
-pub use catalogue::{Catalogue, Origin, Selection};
-#[cfg(feature = "client")]
-pub use custody::Custody;
-pub use evaluate::{Evaluation, ServerTimings};
-pub use held::SegmentSource;
+pub use directory::{Origin, SegmentDirectory, Selection};
+pub use entry::{SegmentParser, SegmentSource};
+pub use form::{Evaluation, ServerTimings};
 pub use index::ServerIndex;
 #[cfg(feature = "client")]
 pub use open::{Opened, OwnerTimings};
@@ -52,13 +55,11 @@ pub use probe::Probe;
 #[cfg(feature = "client")]
 pub use query::Query;
 #[cfg(feature = "client")]
-pub use rank::{Ask, Hit};
+pub use rank::{Hit, Retrieval};
 #[cfg(feature = "client")]
-pub use root::Root;
+pub use root_key::{RotationState, SegmentRootKey};
 #[cfg(feature = "client")]
 pub use seal::SealedSegment;
-#[cfg(feature = "client")]
-pub(crate) use segment::HEADROOM;
 pub use segment::{Segment, SegmentHead};
 pub use wrap::{MAX_WRITER, PUBLIC_KEY, WrappedKey};
 #[cfg(feature = "client")]

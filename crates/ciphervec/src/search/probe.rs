@@ -1,18 +1,15 @@
-//! Plain queries without a key. Float rows and a public description enter, query bytes leave: what an edge device sends. The
-//! owner, who opens the answers for it, reads such bytes and believes none of them.
+//! Probes: float rows and a public description enter, plain query bytes leave: what a device without a key sends. The owner,
+//! who opens the answers for it, reads such bytes and believes none of them.
 
-use super::additive;
+use super::form::{self, not_probed};
+use super::message::QueryHead;
 use super::owner::Owner;
+use super::quantize::check;
 use super::query::Query;
-use super::seal::Engine;
+use crate::IndexSpec;
 use crate::error::{Error, Result};
-use crate::message::{MAX_QUERIES, QueryHead, append_integers, read_integers};
-use crate::quantize::{check, scales};
-use crate::similarity::additive::{Layout, Probes};
-use crate::{IndexSpec, Metric, Mode};
-use ciphervec_he::lattice::Scales;
+use crate::index::spec::MAX_QUERIES;
 use ciphervec_he::wire::{KeyId, Kind, Reader};
-use zeroize::Zeroizing;
 
 /// The widest error of any precision, many times over.
 const SLACK: f64 = 0.01;
@@ -30,19 +27,8 @@ impl Probe {
     /// # Errors
     /// A mode whose queries are not plain; a public key that is missing, superfluous, or not one of the scheme.
     pub fn new(spec: IndexSpec, public_key: Option<&[u8]>) -> Result<Self> {
-        if spec.mode() != Mode::SealedIndex {
-            let known = "sealed-index, whose queries are plain";
-            return Err(Error::choice("the mode to probe", known, spec.mode().as_str()));
-        }
-        let key = match (spec.scheme().is_additive(), public_key) {
-            (false, None) => KeyId::default(),
-            (true, Some(bytes)) => additive::read_public_key(&spec, bytes)?.key_id(),
-            (true, None) => return Err(Error::NoPublicKey),
-            (false, Some(_)) => {
-                let known = "an additively homomorphic one to have a public key";
-                return Err(Error::choice("scheme", known, spec.scheme().as_str()));
-            }
-        };
+        let form = form::of(&spec).plain_queries().ok_or_else(|| not_probed(&spec))?;
+        let key = form.key(&spec, public_key)?;
         Ok(Probe { spec, key })
     }
 
@@ -58,14 +44,8 @@ impl Probe {
     pub fn query(&self, rows: &[f32]) -> Result<Vec<u8>> {
         let checked = check(&self.spec, rows)?;
         let count = expect_some(checked.len())?;
-        let mut body = Vec::new();
-        if self.spec.scheme().is_additive() {
-            let similarity = self.spec.similarity(Layout::Elements)?;
-            body = Probes::quantize(&similarity, rows)?.to_bytes();
-        } else {
-            let scale = scales(&self.spec, None, 0).query;
-            append_integers(self.spec.precision(), &checked.quantise(scale).values(), &mut body);
-        }
+        let form = form::of(&self.spec).plain_queries().ok_or_else(|| not_probed(&self.spec))?;
+        let body = form.encode(&self.spec, &checked)?;
         let head = QueryHead { count, top_level: 0, epoch: 0, tags: Vec::new() };
         Ok(head.frame(&self.spec, self.key, &body))
     }
@@ -83,54 +63,23 @@ impl Owner {
     /// probes that no unit vector rounds to.
     pub fn read_query(&self, bytes: &[u8]) -> Result<Query> {
         let spec = self.spec();
-        if !matches!(spec.metric(), Metric::Cosine | Metric::Hamming) {
+        if spec.metric().needs_norms() {
             let known = "cosine or hamming: the norms of probes do not travel";
             return Err(Error::choice("the metric of a probe", known, spec.metric().as_str()));
         }
-        if spec.mode() != Mode::SealedIndex {
-            let known = "sealed-index, whose queries are plain";
-            return Err(Error::choice("the mode to probe", known, spec.mode().as_str()));
+        if form::of(spec).plain_queries().is_none() {
+            return Err(not_probed(spec));
         }
-        let (head, key, mut reader) = QueryHead::open(spec, bytes)?;
-        let what = Kind::Query.as_str();
+        let (head, key, body) = QueryHead::open(spec, bytes)?;
         if head.top_level != 0 || !head.tags.is_empty() {
-            return Err(reader.error("level 0 and no filter tags expected").into());
+            return Err(body.error("level 0 and no filter tags expected").into());
         }
         let count = expect_some(head.count as usize)?;
-        let (dimension, signs) = (spec.dimension(), spec.metric() == Metric::Hamming);
-        let mut scales = scales(spec, None, 0);
-        let (mut integers, mut probes) = (Zeroizing::new(Vec::new()), None);
-        let expected = if let Engine::Additive(_) = &self.engine {
-            let read = Probes::from_bytes(reader.take(reader.remaining())?)?;
-            let expected = spec.similarity(Layout::Elements)?;
-            if read.len() != count as usize || !read.fit(&expected) {
-                let detail = format!("{count} probes as the index describes them expected");
-                return Err(Reader::new(what, bytes).error(detail).into());
-            }
-            for (index, &scale) in read.scales().iter().enumerate() {
-                expect_unit(read.weights(index), scale as f64, signs.then_some(scale))?;
-            }
-            scales = Scales { vector: scales.vector, query: 1.0 };
-            probes = Some(read);
-            self.key_pair()?.key_id()
-        } else {
-            *integers = read_integers(spec, count, reader)?;
-            for row in integers.chunks_exact(dimension) {
-                expect_unit(row, scales.query, signs.then_some(1))?;
-            }
-            KeyId::default()
-        };
-        if key != expected {
-            return Err(ciphervec_he::Error::WrongKey { what, expected, actual: key }.into());
-        }
         Ok(Query {
             bytes: bytes.to_vec(),
             norms: vec![unit_norm(spec); count as usize],
-            scales,
-            epoch: head.epoch,
             filtered: false,
-            integers,
-            probes,
+            kept: self.form().read_queries(count, key, body)?,
             seconds: 0.0,
             foreign: true,
         })
@@ -149,7 +98,7 @@ pub(super) fn expect_cosines(query: &Query, cosines: &[f64]) -> Result<()> {
 
 /// What [`check`] finds for a probe before it is normalised: √d for signs, and 1 where the metric needs no norm.
 fn unit_norm(spec: &IndexSpec) -> f64 {
-    if spec.metric() == Metric::Hamming { (spec.dimension() as f64).sqrt() } else { 1.0 }
+    if spec.metric().compares_signs() { (spec.dimension() as f64).sqrt() } else { 1.0 }
 }
 
 fn expect_some(count: usize) -> Result<u32> {
@@ -159,27 +108,5 @@ fn expect_some(count: usize) -> Result<u32> {
             expected: format!("1 to {MAX_QUERIES}"),
             actual: count.to_string(),
         }
-    })
-}
-
-/// Refuses weights that are not a unit vector times `scale`, every coordinate rounded: their norm is within √d/2 of it. Signs
-/// are all of one `size`.
-fn expect_unit(weights: &[i64], scale: f64, size: Option<u64>) -> Result<()> {
-    let square: f64 = weights.iter().map(|&weight| (weight as f64).powi(2)).sum();
-    let slack = (weights.len() as f64).sqrt() / 2.0 + 1.0;
-    let fits = match size {
-        Some(size) => weights.iter().all(|weight| weight.unsigned_abs() == size),
-        None => (square.sqrt() - scale).abs() <= slack,
-    };
-    if fits {
-        return Ok(());
-    }
-    Err(Error::Range {
-        what: "the norm of a probe",
-        expected: match size {
-            Some(size) => format!("that of weights {size} and -{size}"),
-            None => format!("{scale:.0}, as of a unit vector, give or take {slack:.0}"),
-        },
-        actual: format!("{:.0}", square.sqrt()),
     })
 }

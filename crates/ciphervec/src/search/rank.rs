@@ -1,17 +1,17 @@
-//! Ranking: the closest rows, or all within a threshold. Scores enter, hits leave. Owner only.
+//! Ranking: scores enter; the closest rows, or all within a threshold, leave. Owner only.
 
-use super::catalogue::{Entry, Selection};
+use super::directory::{Entry, Selection};
 use crate::Metric;
 use crate::protect::id::Id;
 use ciphervec_he::lattice::SegmentId;
 
-/// What the owner wants to know.
+/// What the owner wants to know: top-k or range search.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Ask {
+pub enum Retrieval {
     /// The `k` closest records.
     TopK(usize),
     /// Every record whose value is at least (cosine, inner product) or at most (l2, hamming) this.
-    Within(f64),
+    Range(f64),
 }
 
 /// One record found.
@@ -39,7 +39,7 @@ struct Candidate {
 /// Collects candidates of one query over all segments.
 pub(super) struct Ranking<'a> {
     metric: Metric,
-    ask: Ask,
+    retrieval: Retrieval,
     step: f64,
     query_norm: f64,
     entries: &'a [Entry],
@@ -50,8 +50,22 @@ pub(super) struct Ranking<'a> {
 
 impl<'a> Ranking<'a> {
     /// `step` is what cosines are rounded to on their way out.
-    pub fn new(metric: Metric, ask: Ask, step: f64, query_norm: f64, entries: &'a [Entry]) -> Self {
-        Ranking { metric, ask, step, query_norm, entries, kept: Vec::new(), limit: f64::INFINITY }
+    pub fn new(
+        metric: Metric,
+        retrieval: Retrieval,
+        step: f64,
+        query_norm: f64,
+        entries: &'a [Entry],
+    ) -> Self {
+        Ranking {
+            metric,
+            retrieval,
+            step,
+            query_norm,
+            entries,
+            kept: Vec::new(),
+            limit: f64::INFINITY,
+        }
     }
 
     /// Looks at the cosines of one segment, in full precision.
@@ -64,18 +78,18 @@ impl<'a> Ranking<'a> {
     ) {
         let entry = &self.entries[index];
         for (row, &cosine) in cosines.iter().enumerate() {
-            let key = match self.ask {
+            let key = match self.retrieval {
                 // Whole bits tie too often to rank by: the cosine still knows better, or equally well.
-                Ask::TopK(_) if self.metric == Metric::Hamming => -cosine,
-                Ask::TopK(_) => {
+                Retrieval::TopK(_) if self.metric.compares_signs() => -cosine,
+                Retrieval::TopK(_) => {
                     self.sign(self.metric.value(cosine, entry.norm(row), self.query_norm))
                 }
                 // A threshold compares what is reported, so that no answer depends on digits that are not shown.
-                Ask::Within(_) => self.sign(self.value(cosine, entry.norm(row))),
+                Retrieval::Range(_) => self.sign(self.value(cosine, entry.norm(row))),
             };
-            let beyond = match self.ask {
-                Ask::TopK(_) => key >= self.limit,
-                Ask::Within(threshold) => key > self.sign(threshold),
+            let beyond = match self.retrieval {
+                Retrieval::TopK(_) => key >= self.limit,
+                Retrieval::Range(threshold) => key > self.sign(threshold),
             };
             if beyond
                 || entry.deleted[row]
@@ -85,7 +99,7 @@ impl<'a> Ranking<'a> {
                 continue;
             }
             self.kept.push(Candidate { key, cosine, entry: index as u32, row: row as u32 });
-            if let Ask::TopK(k) = self.ask
+            if let Retrieval::TopK(k) = self.retrieval
                 && self.kept.len() >= 2 * k.max(16)
             {
                 self.prune(k);
@@ -103,7 +117,7 @@ impl<'a> Ranking<'a> {
         let rounded =
             if self.step == 0.0 { cosine } else { (cosine / self.step).round() * self.step };
         // Sign vectors all have the norm √d, which their sidecar need not say.
-        let norm = if self.metric == Metric::Hamming { self.query_norm } else { norm };
+        let norm = if self.metric.compares_signs() { self.query_norm } else { norm };
         self.metric.value(rounded, norm, self.query_norm)
     }
 
@@ -121,7 +135,7 @@ impl<'a> Ranking<'a> {
 
     /// The hits, closest first; ties in the order of segments and rows.
     pub fn finish(mut self) -> Vec<Hit> {
-        if let Ask::TopK(k) = self.ask {
+        if let Retrieval::TopK(k) = self.retrieval {
             self.prune(k);
         }
         self.kept

@@ -9,9 +9,9 @@
 //! The HPKE `info` is `ciphervec v1 segment-key` and, each after its length, the frame's version, its scheme and parameters,
 //! the owner's key id, the index's binding, the segment's id and the writer's name: a wrap opens for one segment only.
 
+use super::message::{expect_params, header};
 use crate::IndexSpec;
 use crate::error::Result;
-use crate::message::{expect_params, header};
 use ciphervec_he::lattice::SegmentId;
 use ciphervec_he::wire::{self, KeyId, Kind, Reader};
 #[cfg(feature = "client")]

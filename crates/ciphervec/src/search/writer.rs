@@ -1,31 +1,28 @@
-//! A writer: rows and a card enter, segments that only the owner opens leave. It holds no secret between two calls.
+//! Writer: rows and a credential enter, segments that only the owner opens leave. It holds no secret between two calls.
 //!
 //! Every segment is sealed under 32 bytes drawn for it, which are wrapped to the owner and forgotten. Whoever takes the
 //! writer over learns what it is sealing at that moment and nothing that it sealed before.
 
-use super::additive;
-use super::card::WriterCard;
-use super::root::Root;
-use super::seal::{Encrypt, Engine, Means, SealedSegment, seal};
+use super::credential::WriterCredential;
+use super::form::{self, RowEncryptor};
+use super::root_key::SegmentRootKey;
+use super::seal::{SealedSegment, seal};
 use super::wrap::wrap;
 use crate::error::{Error, Result};
 use crate::protect::id::Id;
 use crate::protect::records::{Place, RecordBatch};
 use ciphervec_he::keys::MasterKey;
-use ciphervec_he::wire::KeyId;
 use std::sync::Arc;
 
 /// Seals for one index, and opens nothing.
 pub struct Writer {
-    card: WriterCard,
-    engine: Engine,
-    /// The key id of an additively homomorphic scheme, and what encrypts under it.
-    pair: Option<(KeyId, Box<Encrypt<'static>>)>,
+    credential: WriterCredential,
+    encryptor: Box<dyn RowEncryptor>,
 }
 
 impl core::fmt::Debug for Writer {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "Writer({:?})", self.card)
+        write!(f, "Writer({:?})", self.credential)
     }
 }
 
@@ -40,22 +37,19 @@ pub struct WrittenSegment {
 }
 
 impl Writer {
-    /// A writer for the index of `card`.
+    /// A writer for the index of `credential`.
     ///
     /// # Errors
-    /// If the card's parameters or its public key were refused.
-    pub fn new(card: WriterCard) -> Result<Self> {
-        let engine = Engine::new(&card.spec, card.mask_seed)?;
-        let pair = match &engine {
-            Engine::Additive(_) => Some(additive::encryptor(&card.spec, &card.index_key)?),
-            _ => None,
-        };
-        Ok(Writer { card, engine, pair })
+    /// If the credential's parameters or its public key were refused.
+    pub fn new(credential: WriterCredential) -> Result<Self> {
+        let spec = &credential.spec;
+        let encryptor = form::of(spec).writer(spec, credential.mask_seed, &credential.index_key)?;
+        Ok(Writer { credential, encryptor })
     }
 
-    /// The card.
-    pub fn card(&self) -> &WriterCard {
-        &self.card
+    /// The credential.
+    pub fn credential(&self) -> &WriterCredential {
+        &self.credential
     }
 
     /// Seals rows (row-major, `ids.len() × dimension`) under a key that is drawn now, wrapped and forgotten. `payloads`
@@ -79,14 +73,10 @@ impl Writer {
                 actual: payloads.len().to_string(),
             });
         }
-        let spec = &self.card.spec;
+        let spec = &self.credential.spec;
         let master = Arc::new(MasterKey::generate()?);
-        let root = Root::new(Arc::clone(&master), self.card.owner, spec);
-        let means = match &self.pair {
-            Some((key, encrypt)) => Means::Pair(encrypt.as_ref(), *key),
-            None => Means::Engine(&self.engine),
-        };
-        let sealed = seal(spec, &root, &means, rows, ids, expected_rows)?;
+        let root = SegmentRootKey::new(Arc::clone(&master), self.credential.owner, spec);
+        let sealed = seal(spec, &root, self.encryptor.as_ref(), rows, ids, expected_rows)?;
         let records = if payloads.iter().all(Vec::is_empty) {
             None
         } else {
@@ -95,8 +85,8 @@ impl Writer {
             let rows: Vec<(Id, Vec<u8>)> = ids.iter().cloned().zip(payloads).collect();
             Some(RecordBatch::seal(root.aead(), root.id_key(), place, &rows)?)
         };
-        let (owner, writer) = (self.card.owner, self.card.writer());
-        let wrap = wrap(spec, &self.card.pair, owner, writer, sealed.id, master.expose())?;
+        let (owner, writer) = (self.credential.owner, self.credential.writer());
+        let wrap = wrap(spec, &self.credential.pair, owner, writer, sealed.id, master.expose())?;
         Ok(WrittenSegment { sealed, records, wrap })
     }
 }

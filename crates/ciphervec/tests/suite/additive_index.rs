@@ -1,6 +1,6 @@
 //! Indexes under the additively homomorphic schemes, both halves: scores against float64, what is refused, what is bound.
 
-use ciphervec::search::{Ask, Catalogue, Owner, SealedSegment, ServerIndex};
+use ciphervec::search::{Owner, Retrieval, SealedSegment, SegmentDirectory, ServerIndex};
 use ciphervec::similarity::additive::EncryptedVectors;
 use ciphervec::{Error, Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme};
 use ciphervec_arith::AlignedBytes;
@@ -39,7 +39,7 @@ fn truth(metric: Metric, row: &[f32], query: &[f32]) -> f64 {
 struct Both {
     owner: Owner,
     server: ServerIndex,
-    catalogue: Catalogue,
+    catalogue: SegmentDirectory,
     next: i64,
 }
 
@@ -50,7 +50,7 @@ impl Both {
         owner.generate_key_pair().unwrap();
         let mut server = ServerIndex::new(spec).unwrap();
         assert_eq!(server.set_evaluation_keys(&owner.public_key().unwrap()).unwrap(), 0);
-        Both { owner, server, catalogue: Catalogue::new(), next: 0 }
+        Both { owner, server, catalogue: SegmentDirectory::new(), next: 0 }
     }
 
     fn seal(&mut self, rows: &[f32]) -> SealedSegment {
@@ -71,8 +71,10 @@ impl Both {
         assert_eq!(segment.byte_len(), sealed.segment.len());
         let back = self.owner.unseal(&sealed.segment, Some(&sealed.sidecar)).unwrap();
         let last = rows.len() / D - 1;
-        let some =
-            self.owner.unseal_rows(&sealed.segment, Some(&[last, 0]), &Catalogue::new()).unwrap();
+        let some = self
+            .owner
+            .unseal_rows(&sealed.segment, Some(&[last, 0]), &SegmentDirectory::new())
+            .unwrap();
         let all = self.owner.unseal(&sealed.segment, None).unwrap();
         assert_eq!(some, [&all[last * D..], &all[..D]].concat());
         for (row, back) in rows.chunks_exact(D).zip(back.chunks_exact(D)) {
@@ -84,7 +86,7 @@ impl Both {
         }
     }
 
-    fn ask(&self, queries: &[f32], ask: Ask) -> Vec<Vec<(i64, f64)>> {
+    fn ask(&self, queries: &[f32], ask: Retrieval) -> Vec<Vec<(i64, f64)>> {
         let query = self.owner.query(queries, &self.catalogue, 0, &[]).unwrap();
         let answer = self.server.evaluate(query.to_bytes()).unwrap();
         let opened = self.owner.open(&query, &answer.bytes, &self.catalogue, ask, None).unwrap();
@@ -115,7 +117,7 @@ fn ranks_like_float64(scheme: Scheme, precision: Precision, cosine_error: f64) {
         let (second, third) = rest.split_at(2 * D);
         [first, second, third].iter().for_each(|part| both.add(part));
         let queries = rows(metric, 2, 2);
-        let found = both.ask(&queries, Ask::TopK(73));
+        let found = both.ask(&queries, Retrieval::TopK(73));
         for (query, hits) in queries.chunks_exact(D).zip(found) {
             assert_eq!(hits.len(), 73);
             for &(id, value) in &hits {
@@ -234,7 +236,7 @@ fn other_keys_and_other_indexes_are_refused() {
     wrong_key(both.server.evaluate(query.to_bytes()).err().unwrap());
     let answer = stranger.server.evaluate(query.to_bytes()).unwrap();
     let query = both.owner.query(&question, &both.catalogue, 0, &[]).unwrap();
-    let opened = both.owner.open(&query, &answer.bytes, &both.catalogue, Ask::TopK(1), None);
+    let opened = both.owner.open(&query, &answer.bytes, &both.catalogue, Retrieval::TopK(1), None);
     wrong_key(opened.err().unwrap());
 
     // No key yet; a key of another scheme; one of another length.
@@ -292,9 +294,9 @@ fn choices_that_do_not_fit_are_refused_with_a_way_out() {
     let index = || plain(Mode::SealedIndex);
     assert_eq!(index().with_scheme(Scheme::Paillier, None).unwrap().bits(), Some(3072));
     assert_eq!(index().with_scheme(Scheme::ElGamal, None).unwrap().bits(), None);
-    assert_eq!(index().with_scheme(Scheme::Sealed, None).unwrap(), index());
+    assert_eq!(index().with_scheme(Scheme::Lattice, None).unwrap(), index());
     for (scheme, bits) in [
-        (Scheme::Sealed, 3072),
+        (Scheme::Lattice, 3072),
         (Scheme::ElGamal, 3072),
         (Scheme::Paillier, 1024),
         (Scheme::Paillier, 2049),

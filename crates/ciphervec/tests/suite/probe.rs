@@ -1,6 +1,6 @@
 //! Probes without a key ask, owners open the answers: equal to what the owner itself would have asked. Hostile weights are refused.
 
-use ciphervec::search::{Ask, Catalogue, Owner, Probe, Query, ServerIndex};
+use ciphervec::search::{Owner, Probe, Query, Retrieval, SegmentDirectory, ServerIndex};
 use ciphervec::{Error, Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme};
 use ciphervec_arith::AlignedBytes;
 use ciphervec_arith::sample::Stream;
@@ -16,7 +16,7 @@ fn random(rows: usize, seed: u8) -> Vec<f32> {
 struct Three {
     owner: Owner,
     server: ServerIndex,
-    catalogue: Catalogue,
+    catalogue: SegmentDirectory,
     probe: Probe,
 }
 
@@ -34,7 +34,7 @@ fn three(metric: Metric, precision: Precision, scheme: Scheme) -> Three {
     let rows = gallery(metric);
     let ids: Vec<Id> = (0..6).map(Id::Number).collect();
     let sealed = owner.seal(&rows, &ids).unwrap();
-    let mut catalogue = Catalogue::new();
+    let mut catalogue = SegmentDirectory::new();
     catalogue.add(&owner, sealed.id, &sealed.sidecar, &[]).unwrap();
     server.add(AlignedBytes::from_slice(&sealed.segment)).unwrap();
     let probe = Probe::new(spec, public.as_deref()).unwrap();
@@ -49,7 +49,7 @@ fn gallery(metric: Metric) -> Vec<f32> {
 impl Three {
     fn hits(&self, query: &Query) -> Vec<Vec<(Id, f64)>> {
         let response = self.server.evaluate(query.to_bytes()).unwrap();
-        let ask = Ask::TopK(6);
+        let ask = Retrieval::TopK(6);
         let opened = self.owner.open(query, &response.bytes, &self.catalogue, ask, None).unwrap();
         let pairs = |hits: &Vec<_>| {
             hits.iter().map(|hit: &ciphervec::search::Hit| (hit.id.clone(), hit.value)).collect()
@@ -62,9 +62,9 @@ impl Three {
 fn a_probe_asks_what_the_owner_would_ask() {
     for metric in [Metric::Cosine, Metric::Hamming] {
         for (precision, scheme) in [
-            (Precision::Standard, Scheme::Sealed),
-            (Precision::Small, Scheme::Sealed),
-            (Precision::Wide, Scheme::Sealed),
+            (Precision::Standard, Scheme::Lattice),
+            (Precision::Small, Scheme::Lattice),
+            (Precision::Wide, Scheme::Lattice),
             (Precision::Standard, Scheme::ElGamal),
         ] {
             let three = three(metric, precision, scheme);
@@ -94,7 +94,7 @@ fn forged(bytes: &[u8], edit: impl FnOnce(&mut [u8])) -> Vec<u8> {
 
 #[test]
 fn weights_that_no_unit_vector_has_are_refused() {
-    let three = three(Metric::Cosine, Precision::Standard, Scheme::Sealed);
+    let three = three(Metric::Cosine, Precision::Standard, Scheme::Lattice);
     let bytes = three.probe.query(&random(1, 1)).unwrap();
     assert_eq!(forged(&bytes, |_| ()), bytes);
     let weights = |values: [i32; DIMENSION]| {
@@ -114,7 +114,7 @@ fn weights_that_no_unit_vector_has_are_refused() {
         let error = three.owner.read_query(&weights(bad)).unwrap_err();
         assert!(matches!(error, Error::Range { what: "the norm of a probe", .. }), "{error}");
     }
-    let signs = self::three(Metric::Hamming, Precision::Standard, Scheme::Sealed);
+    let signs = self::three(Metric::Hamming, Precision::Standard, Scheme::Lattice);
     let bytes = signs.probe.query(&gallery(Metric::Hamming)[..DIMENSION]).unwrap();
     let unequal = forged(&bytes, |body| body[..4].copy_from_slice(&2i32.to_le_bytes()));
     let doubled = forged(&bytes, |body| {
@@ -129,13 +129,13 @@ fn weights_that_no_unit_vector_has_are_refused() {
 
 #[test]
 fn an_answer_to_another_query_is_refused() {
-    let three = three(Metric::Cosine, Precision::Standard, Scheme::Sealed);
+    let three = three(Metric::Cosine, Precision::Standard, Scheme::Lattice);
     // Six rows, of whose scores one in eight is out of range; so many answers that one is sure to be.
     let refused = (2..60).filter(|&seed| {
         let read = three.owner.read_query(&three.probe.query(&random(1, seed)).unwrap()).unwrap();
         let other = three.probe.query(&random(1, seed + 100)).unwrap();
         let answer = three.server.evaluate(&other).unwrap();
-        three.owner.open(&read, &answer.bytes, &three.catalogue, Ask::TopK(6), None).is_err()
+        three.owner.open(&read, &answer.bytes, &three.catalogue, Retrieval::TopK(6), None).is_err()
     });
     assert!((20..58).contains(&refused.count()));
 }

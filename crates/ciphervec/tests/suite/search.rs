@@ -1,6 +1,6 @@
 //! The whole pipeline through bytes, every mode and metric, against float64.
 
-use ciphervec::search::{Ask, Catalogue, Owner, ServerIndex};
+use ciphervec::search::{Owner, Retrieval, SegmentDirectory, ServerIndex};
 use ciphervec::{Error, Id, IndexSpec, Keys, Metric, Mode, Precision};
 use ciphervec_arith::AlignedBytes;
 use ciphervec_arith::sample::Stream;
@@ -39,7 +39,7 @@ fn truth(metric: Metric, x: &[f32], q: &[f32]) -> f64 {
 struct Both {
     owner: Owner,
     server: ServerIndex,
-    catalogue: Catalogue,
+    catalogue: SegmentDirectory,
     next: i64,
 }
 
@@ -61,7 +61,7 @@ impl Both {
         Both {
             owner: Owner::new(keys, spec).unwrap(),
             server,
-            catalogue: Catalogue::new(),
+            catalogue: SegmentDirectory::new(),
             next: 0,
         }
     }
@@ -75,7 +75,7 @@ impl Both {
         assert_eq!(self.server.add(sealed.segment).unwrap(), sealed.id);
     }
 
-    fn ask(&self, queries: &[f32], ask: Ask) -> Vec<Vec<(Id, f64)>> {
+    fn ask(&self, queries: &[f32], ask: Retrieval) -> Vec<Vec<(Id, f64)>> {
         let query = self.owner.query(queries, &self.catalogue, 3, &[]).unwrap();
         let answer = self.server.evaluate(query.to_bytes()).unwrap();
         let opened = self.owner.open(&query, &answer.bytes, &self.catalogue, ask, None).unwrap();
@@ -107,7 +107,7 @@ fn every_mode_and_metric_ranks_like_float64() {
                     _ => 2e-4,
                 };
                 for (query, hits) in
-                    queries.chunks_exact(dimension).zip(both.ask(&queries, Ask::TopK(908)))
+                    queries.chunks_exact(dimension).zip(both.ask(&queries, Retrieval::TopK(908)))
                 {
                     assert_eq!(hits.len(), 908);
                     let norm =
@@ -136,7 +136,7 @@ fn every_mode_and_metric_ranks_like_float64() {
                     let scale = keys.iter().fold(1.0f64, |a, b| a.max(b.abs()));
                     assert!(keys.windows(2).all(|pair| pair[0] <= pair[1] + 4.0 * step * scale));
                 }
-                let few = both.ask(&queries, Ask::TopK(10));
+                let few = both.ask(&queries, Retrieval::TopK(10));
                 assert!(few.iter().all(|hits| hits.len() == 10));
             }
         }
@@ -151,7 +151,9 @@ fn a_threshold_returns_all_within() {
         let rows = signs(500, 64, 1);
         both.add(&rows);
         let queries = signs(2, 64, 2);
-        for (query, hits) in queries.chunks_exact(64).zip(both.ask(&queries, Ask::Within(30.0))) {
+        for (query, hits) in
+            queries.chunks_exact(64).zip(both.ask(&queries, Retrieval::Range(30.0)))
+        {
             let expected = rows
                 .chunks_exact(64)
                 .filter(|row| truth(Metric::Hamming, row, query) <= 30.0)
@@ -170,7 +172,7 @@ fn recall_against_float64_is_complete() {
         let mut both = Both::new(&keys, Metric::Cosine, mode, precision, 64);
         rows.chunks(8000 * 64).for_each(|part| both.add(part));
         let mut found = 0;
-        for (query, hits) in queries.chunks_exact(64).zip(both.ask(&queries, Ask::TopK(10))) {
+        for (query, hits) in queries.chunks_exact(64).zip(both.ask(&queries, Retrieval::TopK(10))) {
             let mut order: Vec<(f64, i64)> = rows
                 .chunks_exact(64)
                 .enumerate()
@@ -194,18 +196,18 @@ fn deleted_and_filtered_rows_stay_out() {
         let mut both = Both::new(&keys, Metric::Cosine, mode, precision, 16);
         let rows = random(50, 16, 1);
         both.add(&rows);
-        let best = both.ask(&rows[..16], Ask::TopK(1))[0][0].0.clone();
+        let best = both.ask(&rows[..16], Retrieval::TopK(1))[0][0].0.clone();
         assert_eq!(best, Id::Number(0));
         assert!(both.catalogue.mark_deleted(&best).is_some());
         assert_eq!(both.catalogue.len(), 49);
-        assert!(both.ask(&rows[..16], Ask::TopK(50))[0].iter().all(|(id, _)| *id != best));
+        assert!(both.ask(&rows[..16], Retrieval::TopK(50))[0].iter().all(|(id, _)| *id != best));
         let allowed = [Id::Number(3), Id::Number(9), Id::Number(0)];
         let selection = both.catalogue.select(&allowed);
         let query = both.owner.query(&rows[..16], &both.catalogue, 3, &[]).unwrap();
         let answer = both.server.evaluate(query.to_bytes()).unwrap();
         let opened = both
             .owner
-            .open(&query, &answer.bytes, &both.catalogue, Ask::TopK(50), Some(&selection))
+            .open(&query, &answer.bytes, &both.catalogue, Retrieval::TopK(50), Some(&selection))
             .unwrap();
         let mut ids: Vec<&Id> = opened.hits[0].iter().map(|hit| &hit.id).collect();
         ids.sort();
@@ -233,8 +235,10 @@ fn server_side_filters_choose_rows_by_tag() {
         both.add(&random(5, 16, 3));
         let query = both.owner.query(&rows[..16], &both.catalogue, 3, &[red]).unwrap();
         let answer = both.server.evaluate(query.to_bytes()).unwrap();
-        let opened =
-            both.owner.open(&query, &answer.bytes, &both.catalogue, Ask::TopK(50), None).unwrap();
+        let opened = both
+            .owner
+            .open(&query, &answer.bytes, &both.catalogue, Retrieval::TopK(50), None)
+            .unwrap();
         assert_eq!(opened.hits[0].len(), 10);
         assert!(opened.hits[0].iter().all(|hit| matches!(hit.id, Id::Number(id) if id % 4 == 0)));
     }
@@ -292,7 +296,7 @@ fn wrong_keys_and_foreign_bytes_are_refused_before_any_work() {
             .seal(&random(5, 16, 2), &[1, 2, 3, 4, 5].map(|id| Id::Number(id + 100)))
             .unwrap();
         assert!(stranger.owner.unseal(&sealed.segment, Some(&sealed.sidecar)).is_err());
-        let mut catalogue = Catalogue::new();
+        let mut catalogue = SegmentDirectory::new();
         assert!(catalogue.add(&stranger.owner, sealed.id, &sealed.sidecar, &[]).is_err());
         let query = stranger.owner.query(&random(1, 16, 3), &both.catalogue, 3, &[]).unwrap();
         if mode.encrypts_queries() {
@@ -313,7 +317,8 @@ fn wrong_keys_and_foreign_bytes_are_refused_before_any_work() {
         // An answer that leaves out a segment the owner knows of, or names one it does not.
         let query = both.owner.query(&random(1, 16, 3), &both.catalogue, 3, &[]).unwrap();
         let answer = both.server.evaluate(query.to_bytes()).unwrap();
-        let opened = both.owner.open(&query, &answer.bytes, &both.catalogue, Ask::TopK(1), None);
+        let opened =
+            both.owner.open(&query, &answer.bytes, &both.catalogue, Retrieval::TopK(1), None);
         assert!(matches!(opened, Err(Error::Catalogue { .. })));
     }
 }
@@ -323,8 +328,8 @@ fn an_empty_index_answers_with_nothing() {
     let keys = Keys::generate().unwrap();
     for (mode, precision) in MODES {
         let both = Both::new(&keys, Metric::Cosine, mode, precision, 16);
-        assert_eq!(both.ask(&random(2, 16, 1), Ask::TopK(5)), vec![vec![], vec![]]);
-        assert_eq!(both.ask(&[], Ask::TopK(5)), Vec::<Vec<(Id, f64)>>::new());
+        assert_eq!(both.ask(&random(2, 16, 1), Retrieval::TopK(5)), vec![vec![], vec![]]);
+        assert_eq!(both.ask(&[], Retrieval::TopK(5)), Vec::<Vec<(Id, f64)>>::new());
         assert!(both.owner.seal(&[], &[]).is_err());
     }
 }

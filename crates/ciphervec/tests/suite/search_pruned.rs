@@ -1,6 +1,6 @@
 //! Segments without their deleted rows: what is left answers, bit for bit, as it did, and nothing else is accepted.
 
-use ciphervec::search::{Ask, Catalogue, Owner, Segment, SegmentHead, ServerIndex};
+use ciphervec::search::{Owner, Retrieval, Segment, SegmentDirectory, SegmentHead, ServerIndex};
 use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme};
 use ciphervec_arith::AlignedBytes;
 use proptest::prelude::*;
@@ -22,7 +22,7 @@ fn random(count: usize, seed: u64) -> Vec<f32> {
 
 struct Made {
     owner: Owner,
-    catalogue: Catalogue,
+    catalogue: SegmentDirectory,
     bytes: AlignedBytes,
 }
 
@@ -36,7 +36,7 @@ fn made(mode: Mode, precision: Precision, scheme: Scheme) -> Made {
     }
     let ids: Vec<Id> = (0..ROWS as i64).map(Id::Number).collect();
     let sealed = owner.seal(&random(ROWS * D, 1), &ids).unwrap();
-    let mut catalogue = Catalogue::new();
+    let mut catalogue = SegmentDirectory::new();
     catalogue.add(&owner, sealed.id, &sealed.sidecar, &[]).unwrap();
     Made { owner, catalogue, bytes: sealed.segment }
 }
@@ -67,12 +67,16 @@ proptest! {
         more in prop::collection::vec(prop::bool::weighted(0.2), ROWS),
         queries in 1usize..4,
     ) {
-        let mut made = made(Mode::SealedIndex, precision, Scheme::Sealed);
+        let mut made = made(Mode::SealedIndex, precision, Scheme::Lattice);
         let both: Vec<bool> = deleted.iter().zip(&more).map(|(a, b)| *a || *b).collect();
         prop_assume!(deleted.contains(&true) && both.contains(&false));
         let pruned = made.prune(&made.bytes, &deleted).unwrap();
         let kept = deleted.iter().filter(|deleted| !**deleted).count();
-        let width = precision.form().word_bytes();
+        let width = match precision {
+            Precision::Standard => 4,
+            Precision::Small => 3,
+            Precision::Wide => 8,
+        };
         prop_assert_eq!(pruned.len(), SegmentHead::LEN + 64 + kept * D * width);
         let head = SegmentHead::read(made.owner.spec(), &pruned).unwrap();
         prop_assert_eq!((head.rows as usize, head.kept as usize), (ROWS, kept));
@@ -92,7 +96,7 @@ proptest! {
         let few = server.evaluate(query.to_bytes()).unwrap().bytes;
         prop_assert_eq!(whole.len(), few.len(), "the length of an answer says nothing new");
         let open = |answer: &[u8]| {
-            made.owner.open(&query, answer, &made.catalogue, Ask::TopK(ROWS), None).unwrap().hits
+            made.owner.open(&query, answer, &made.catalogue, Retrieval::TopK(ROWS), None).unwrap().hits
         };
         let hits = open(&few);
         prop_assert_eq!(format!("{:?}", hits), format!("{:?}", open(&whole)));
@@ -113,12 +117,12 @@ proptest! {
 fn other_forms_keep_their_rows_and_so_does_a_segment_without_live_ones() {
     let deleted = vec![true; ROWS];
     let some: Vec<bool> = (0..ROWS).map(|row| row % 2 == 0).collect();
-    let compact = made(Mode::SealedIndex, Precision::Standard, Scheme::Sealed);
+    let compact = made(Mode::SealedIndex, Precision::Standard, Scheme::Lattice);
     assert!(compact.prune(&compact.bytes, &deleted).is_none());
     assert!(compact.prune(&compact.bytes, &[false; ROWS]).is_none());
     assert!(compact.prune(&compact.bytes, &some).is_some());
     for mode in [Mode::Sealed, Mode::SealedQuery] {
-        let ring = made(mode, Precision::Standard, Scheme::Sealed);
+        let ring = made(mode, Precision::Standard, Scheme::Lattice);
         assert!(ring.prune(&ring.bytes, &some).is_none());
     }
     let additive = made(Mode::SealedIndex, Precision::Standard, Scheme::ElGamal);
@@ -130,7 +134,7 @@ fn other_forms_keep_their_rows_and_so_does_a_segment_without_live_ones() {
 
 #[test]
 fn marks_of_pruned_segments_that_do_not_fit_are_refused() {
-    let made = made(Mode::SealedIndex, Precision::Standard, Scheme::Sealed);
+    let made = made(Mode::SealedIndex, Precision::Standard, Scheme::Lattice);
     let deleted: Vec<bool> = (0..ROWS).map(|row| row % 3 == 0).collect();
     let pruned = made.prune(&made.bytes, &deleted).unwrap();
     let at = |offset: usize| SegmentHead::LEN - 64 + offset;

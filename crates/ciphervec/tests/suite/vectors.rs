@@ -3,7 +3,7 @@
 //! A new format version gets a new folder beside the old one: `CIPHERVEC_WRITE_VECTORS=1 cargo test -p ciphervec --test suite vectors::`
 //! writes the folder of the current version if it is missing (vectors/SOURCES.md).
 
-use ciphervec::search::{Ask, Catalogue, Owner, ServerIndex};
+use ciphervec::search::{Owner, Retrieval, SegmentDirectory, ServerIndex};
 use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme, SegmentId};
 use ciphervec_arith::AlignedBytes;
 use std::path::PathBuf;
@@ -36,7 +36,7 @@ fn write(name: &str, mode: Mode, precision: Precision) {
     let owner = Owner::new(&keys, spec.clone()).unwrap();
     let mut server = ServerIndex::new(spec.clone()).unwrap();
     let sealed = owner.seal(&ROWS, &ids()).unwrap();
-    let mut catalogue = Catalogue::new();
+    let mut catalogue = SegmentDirectory::new();
     catalogue.add(&owner, sealed.id, &sealed.sidecar, &[]).unwrap();
     let put = |file: &str, bytes: &[u8]| {
         std::fs::create_dir_all(folder(name)).unwrap();
@@ -72,13 +72,14 @@ fn version_1_opens_and_answers_as_it_did() {
             assert_eq!(server.set_evaluation_keys(&get("evaluation-keys")).unwrap(), 5);
         }
         let id: SegmentId = server.add(AlignedBytes::from_slice(&get("segment"))).unwrap();
-        let mut catalogue = Catalogue::new();
+        let mut catalogue = SegmentDirectory::new();
         catalogue.add(&owner, id, &get("sidecar"), &[]).unwrap();
         let answer = server.evaluate(&get("query")).unwrap();
         assert_eq!(answer.bytes, get("response"), "{name}: the server's answer moved");
         // Opening needs the secrets and the scales of the query, which the rows determine.
         let query = owner.query(&QUERY, &catalogue, 5, &[]).unwrap();
-        let opened = owner.open(&query, &answer.bytes, &catalogue, Ask::TopK(3), None).unwrap();
+        let opened =
+            owner.open(&query, &answer.bytes, &catalogue, Retrieval::TopK(3), None).unwrap();
         let found: Vec<&Id> = opened.hits[0].iter().map(|hit| &hit.id).collect();
         let [one, two, three] = &ids();
         assert_eq!(found, [three, two, one], "{name}");
@@ -108,13 +109,17 @@ fn version_1_of_pruned_segments_opens_and_answers_as_it_did() {
         let id = server.add(AlignedBytes::from_slice(&get("pruned"))).unwrap();
         let answer = server.evaluate(&get("query")).unwrap().bytes;
         // The answer's last bytes are a word for each of the three rows.
-        let width = precision.form().word_bytes();
+        let width = match precision {
+            Precision::Standard => 4,
+            Precision::Small => 3,
+            Precision::Wide => 8,
+        };
         let mut expected = get("response")[64..].to_vec();
         let second = expected.len() - 2 * width;
         expected[second..second + width].fill(0);
         assert_eq!(answer[64..], expected, "{name}: the server's answer moved");
         let owner = Owner::new(&Keys::from_master(MASTER), spec).unwrap();
-        let mut catalogue = Catalogue::new();
+        let mut catalogue = SegmentDirectory::new();
         catalogue.add(&owner, id, &get("sidecar"), &[1]).unwrap();
         let rows = owner.unseal_rows(&get("pruned"), Some(&[0, 2]), &catalogue).unwrap();
         let unit = [[1.0, 0.0, 0.0], [-2.0 / 3.0, 1.0 / 3.0, 2.0 / 3.0]].concat();
@@ -135,7 +140,7 @@ fn write_additive(name: &str, scheme: Scheme, bits: Option<u32>) {
     let mut server = ServerIndex::new(spec.clone()).unwrap();
     server.set_evaluation_keys(&owner.public_key().unwrap()).unwrap();
     let sealed = owner.seal(&ROWS, &ids()).unwrap();
-    let mut catalogue = Catalogue::new();
+    let mut catalogue = SegmentDirectory::new();
     catalogue.add(&owner, sealed.id, &sealed.sidecar, &[]).unwrap();
     let query = owner.query(&QUERY, &catalogue, 0, &[]).unwrap();
     server.add(sealed.segment.clone()).unwrap();
@@ -171,7 +176,7 @@ fn version_1_of_additive_indexes_opens_and_answers_as_it_did() {
         let mut server = ServerIndex::new(spec.clone()).unwrap();
         server.set_evaluation_keys(&get("public-key")).unwrap();
         let id = server.add(AlignedBytes::from_slice(&get("segment"))).unwrap();
-        let mut catalogue = Catalogue::new();
+        let mut catalogue = SegmentDirectory::new();
         catalogue.add(&owner, id, &get("sidecar"), &[]).unwrap();
         // The query has no randomness in it.
         let query = owner.query(&QUERY, &catalogue, 0, &[]).unwrap();
@@ -179,7 +184,8 @@ fn version_1_of_additive_indexes_opens_and_answers_as_it_did() {
         let now = server.evaluate(&get("query")).unwrap().bytes;
         assert_ne!(now, get("response"), "{name}: the noise is not fresh");
         for response in [get("response"), now] {
-            let opened = owner.open(&query, &response, &catalogue, Ask::TopK(3), None).unwrap();
+            let opened =
+                owner.open(&query, &response, &catalogue, Retrieval::TopK(3), None).unwrap();
             let found: Vec<&Id> = opened.hits[0].iter().map(|hit| &hit.id).collect();
             let [one, two, three] = &ids();
             assert_eq!(found, [three, two, one], "{name}");

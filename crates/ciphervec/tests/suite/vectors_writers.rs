@@ -3,7 +3,9 @@
 //! `CIPHERVEC_WRITE_VECTORS=1 cargo test -p ciphervec --test suite vectors_writers::` writes them where they are missing.
 
 use ciphervec::protect::records::{Place, RecordBatch};
-use ciphervec::search::{Ask, Catalogue, Origin, Owner, ServerIndex, Writer, WriterCard};
+use ciphervec::search::{
+    Origin, Owner, Retrieval, SegmentDirectory, ServerIndex, Writer, WriterCredential,
+};
 use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Precision};
 use ciphervec_arith::AlignedBytes;
 use std::error::Error;
@@ -24,8 +26,8 @@ fn owner() -> Result<Owner, Box<dyn Error>> {
     Ok(Owner::new(&Keys::from_master(MASTER), spec)?)
 }
 
-fn card() -> Result<WriterCard, Box<dyn Error>> {
-    Ok(owner()?.writer_card("door 3", &["colour".to_owned(), "größe".to_owned()])?)
+fn card() -> Result<WriterCredential, Box<dyn Error>> {
+    Ok(owner()?.writer_credential("door 3", &["colour".to_owned(), "größe".to_owned()])?)
 }
 
 fn write(folder: &Path) -> Outcome {
@@ -49,19 +51,19 @@ fn version_1_of_a_writers_segment_opens_as_it_did() -> Outcome {
     let get = |name: &str| fs::read(folder.join(name));
     // Nothing in a card is drawn: the same owner writes the same one, today and in version 1.
     assert_eq!(card()?.to_bytes(), get("card")?);
-    let read = WriterCard::from_bytes(&get("card")?)?;
+    let read = WriterCredential::from_bytes(&get("card")?)?;
     assert_eq!((read.writer(), read.filterable().len()), ("door 3", 2));
     assert_eq!(read.fingerprint(), FINGERPRINT);
 
     let owner = owner()?;
     let mut server = ServerIndex::new(owner.spec().clone())?;
     let id = server.add(AlignedBytes::from_slice(&get("segment")?))?;
-    let mut catalogue = Catalogue::new();
+    let mut catalogue = SegmentDirectory::new();
     catalogue.add_written(&owner, id, &get("sidecar")?, &get("wrap")?, &[])?;
     assert_eq!(catalogue.origin(id), Some(&Origin::Writer("door 3".to_owned())));
     let query = owner.query(&ROWS[..3], &catalogue, 0, &[])?;
     let answer = server.evaluate(query.to_bytes())?;
-    let found = owner.open(&query, &answer.bytes, &catalogue, Ask::TopK(2), None)?;
+    let found = owner.open(&query, &answer.bytes, &catalogue, Retrieval::TopK(2), None)?;
     let hits: Vec<_> = found.hits.iter().flatten().map(|hit| (hit.id.clone(), hit.value)).collect();
     assert_eq!(hits.first().map(|hit| &hit.0), Some(&Id::from("one")));
     assert!(hits.first().is_some_and(|hit| hit.1.abs() < 1e-2));

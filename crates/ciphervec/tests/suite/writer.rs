@@ -2,8 +2,8 @@
 
 use ciphervec::protect::records::{Place, RecordBatch};
 use ciphervec::search::{
-    Ask, Catalogue, Custody, Origin, Owner, ServerIndex, WrappedKey, Writer, WriterCard,
-    WrittenSegment,
+    Origin, Owner, Retrieval, RotationState, SegmentDirectory, ServerIndex, WrappedKey, Writer,
+    WriterCredential, WrittenSegment,
 };
 use ciphervec::{Error, Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme};
 use ciphervec_arith::AlignedBytes;
@@ -36,12 +36,12 @@ fn spec(mode: Mode, precision: Precision, scheme: Scheme) -> IndexSpec {
 struct Owned {
     owner: Owner,
     server: ServerIndex,
-    catalogue: Catalogue,
+    catalogue: SegmentDirectory,
 }
 
 impl Owned {
-    fn new(keys: &Keys, spec: &IndexSpec, custody: &Custody<'_>) -> Self {
-        let owner = Owner::with_custody(keys, spec.clone(), custody).unwrap();
+    fn new(keys: &Keys, spec: &IndexSpec, custody: &RotationState<'_>) -> Self {
+        let owner = Owner::with_rotation(keys, spec.clone(), custody).unwrap();
         let mut server = ServerIndex::new(spec.clone()).unwrap();
         if spec.scheme().is_additive() {
             owner.generate_key_pair().unwrap();
@@ -49,13 +49,13 @@ impl Owned {
         } else if let Some(keys) = owner.evaluation(0).unwrap() {
             server.set_evaluation_keys(&keys.to_bytes()).unwrap();
         }
-        Owned { owner, server, catalogue: Catalogue::new() }
+        Owned { owner, server, catalogue: SegmentDirectory::new() }
     }
 
     fn writer(&self, name: &str) -> Writer {
-        let card = self.owner.writer_card(name, &["colour".to_owned()]).unwrap();
-        let read = WriterCard::from_bytes(&card.to_bytes()).unwrap();
-        assert!(read == card && self.owner.knows_card(&read));
+        let card = self.owner.writer_credential(name, &["colour".to_owned()]).unwrap();
+        let read = WriterCredential::from_bytes(&card.to_bytes()).unwrap();
+        assert!(read == card && self.owner.knows_credential(&read));
         Writer::new(read).unwrap()
     }
 
@@ -71,7 +71,7 @@ impl Owned {
     fn nearest(&self, query: &[f32]) -> Vec<(Id, f64)> {
         let query = self.owner.query(query, &self.catalogue, 0, &[]).unwrap();
         let response = self.server.evaluate(query.to_bytes()).unwrap();
-        let ask = Ask::TopK(100);
+        let ask = Retrieval::TopK(100);
         let opened = self.owner.open(&query, &response.bytes, &self.catalogue, ask, None).unwrap();
         opened.hits[0].iter().map(|hit| (hit.id.clone(), hit.value)).collect()
     }
@@ -86,7 +86,7 @@ fn written(writer: &Writer, seed: u8, names: core::ops::Range<i64>) -> WrittenSe
 /// The owner finds, unseals and reads what a writer sealed, beside its own rows.
 fn one_index(mode: Mode, precision: Precision, scheme: Scheme) {
     let (keys, spec) = (Keys::from_master([7; 32]), spec(mode, precision, scheme));
-    let mut both = Owned::new(&keys, &spec, &Custody::default());
+    let mut both = Owned::new(&keys, &spec, &RotationState::default());
     let own = both.owner.seal(&random(5, 1), &ids(0..5)).unwrap();
     both.catalogue.add(&both.owner, own.id, &own.sidecar, &[]).unwrap();
     both.server.add(own.segment).unwrap();
@@ -121,10 +121,10 @@ fn one_index(mode: Mode, precision: Precision, scheme: Scheme) {
 #[test]
 fn the_owner_opens_what_a_writer_sealed_in_every_mode() {
     for precision in [Precision::Standard, Precision::Small, Precision::Wide] {
-        one_index(Mode::SealedIndex, precision, Scheme::Sealed);
+        one_index(Mode::SealedIndex, precision, Scheme::Lattice);
     }
-    one_index(Mode::SealedQuery, Precision::Standard, Scheme::Sealed);
-    one_index(Mode::Sealed, Precision::Standard, Scheme::Sealed);
+    one_index(Mode::SealedQuery, Precision::Standard, Scheme::Lattice);
+    one_index(Mode::Sealed, Precision::Standard, Scheme::Lattice);
 }
 
 #[test]
@@ -137,8 +137,8 @@ fn and_under_the_additively_homomorphic_schemes() {
 
 #[test]
 fn the_newest_row_of_an_id_counts_and_the_older_ones_are_named() {
-    let spec = spec(Mode::SealedIndex, Precision::Standard, Scheme::Sealed);
-    let mut both = Owned::new(&Keys::from_master([7; 32]), &spec, &Custody::default());
+    let spec = spec(Mode::SealedIndex, Precision::Standard, Scheme::Lattice);
+    let mut both = Owned::new(&Keys::from_master([7; 32]), &spec, &RotationState::default());
     let own = both.owner.seal(&random(3, 1), &ids(0..3)).unwrap();
     both.catalogue.add(&both.owner, own.id, &own.sidecar, &[]).unwrap();
     both.server.add(AlignedBytes::from_slice(&own.segment)).unwrap();
@@ -171,19 +171,19 @@ fn the_newest_row_of_an_id_counts_and_the_older_ones_are_named() {
 #[test]
 fn a_segment_that_does_not_open_is_passed_over() {
     for (mode, scheme) in [
-        (Mode::SealedIndex, Scheme::Sealed),
-        (Mode::Sealed, Scheme::Sealed),
+        (Mode::SealedIndex, Scheme::Lattice),
+        (Mode::Sealed, Scheme::Lattice),
         (Mode::SealedIndex, Scheme::ElGamal),
     ] {
         let spec = spec(mode, Precision::Standard, scheme);
-        let mut both = Owned::new(&Keys::from_master([7; 32]), &spec, &Custody::default());
+        let mut both = Owned::new(&Keys::from_master([7; 32]), &spec, &RotationState::default());
         let writer = both.writer("door");
         let (good, bad) = (written(&writer, 1, 0..3), written(&writer, 2, 3..6));
         both.take(&good);
         both.server.add(AlignedBytes::from_slice(&bad.sealed.segment)).unwrap();
         let sidecar = &bad.sealed.sidecar;
         // The key of another segment, of another owner, and no key.
-        let stranger = Owned::new(&Keys::from_master([8; 32]), &spec, &Custody::default());
+        let stranger = Owned::new(&Keys::from_master([8; 32]), &spec, &RotationState::default());
         let theirs = written(&stranger.writer("door"), 2, 3..6).wrap;
         for wrap in [&good.wrap, &theirs, &bad.wrap[..9].to_vec()] {
             let added = both.catalogue.add_written(&both.owner, bad.sealed.id, sidecar, wrap, &[]);
@@ -200,12 +200,12 @@ fn a_segment_that_does_not_open_is_passed_over() {
 /// rows have nothing in common.
 #[test]
 fn a_stolen_writer_opens_nothing_that_it_sealed() {
-    let spec = spec(Mode::SealedIndex, Precision::Standard, Scheme::Sealed);
-    let mut both = Owned::new(&Keys::from_master([7; 32]), &spec, &Custody::default());
+    let spec = spec(Mode::SealedIndex, Precision::Standard, Scheme::Lattice);
+    let mut both = Owned::new(&Keys::from_master([7; 32]), &spec, &RotationState::default());
     let writer = both.writer("door");
     let (one, two) = (written(&writer, 1, 0..4), written(&writer, 1, 0..4));
     both.take(&one);
-    let card = writer.card().to_bytes();
+    let card = writer.credential().to_bytes();
     // Every 32 bytes that a thief can cut out of them, as the key of everything.
     let loot = [&card[..], &one.wrap, &one.sealed.sidecar, &one.records.clone().unwrap()];
     for bytes in loot {
@@ -213,7 +213,7 @@ fn a_stolen_writer_opens_nothing_that_it_sealed() {
             let thief = Owner::new(&Keys::from_master(guess), spec.clone()).unwrap();
             let known = WrappedKey::read(&spec, &one.wrap).unwrap();
             assert_ne!(thief.key_id(), known.owner);
-            let mut catalogue = Catalogue::new();
+            let mut catalogue = SegmentDirectory::new();
             let (id, sidecar) = (one.sealed.id, &one.sealed.sidecar);
             assert!(catalogue.add(&thief, id, sidecar, &[]).is_err());
             if bytes.len() < 400 {
@@ -236,29 +236,32 @@ fn a_stolen_writer_opens_nothing_that_it_sealed() {
 
 #[test]
 fn a_card_that_was_changed_is_known_by_its_mark_and_its_fingerprint() {
-    let spec = spec(Mode::Sealed, Precision::Standard, Scheme::Sealed);
-    let both = Owned::new(&Keys::from_master([7; 32]), &spec, &Custody::default());
-    let thief = Owned::new(&Keys::from_master([8; 32]), &spec, &Custody::default());
-    let card = both.owner.writer_card("door", &[]).unwrap();
-    assert_eq!(card, both.owner.writer_card("door", &[]).unwrap());
-    assert_ne!(card.fingerprint(), both.owner.writer_card("gate", &[]).unwrap().fingerprint());
+    let spec = spec(Mode::Sealed, Precision::Standard, Scheme::Lattice);
+    let both = Owned::new(&Keys::from_master([7; 32]), &spec, &RotationState::default());
+    let thief = Owned::new(&Keys::from_master([8; 32]), &spec, &RotationState::default());
+    let card = both.owner.writer_credential("door", &[]).unwrap();
+    assert_eq!(card, both.owner.writer_credential("door", &[]).unwrap());
+    assert_ne!(
+        card.fingerprint(),
+        both.owner.writer_credential("gate", &[]).unwrap().fingerprint()
+    );
     // The thief's pair in the owner's card, with a checksum that fits.
     let (mut mixed, theirs) =
-        (card.to_bytes(), thief.owner.writer_card("door", &[]).unwrap().to_bytes());
+        (card.to_bytes(), thief.owner.writer_credential("door", &[]).unwrap().to_bytes());
     let pair = 64 + 2 + 32..64 + 2 + 32 + 1216;
     mixed[pair.clone()].copy_from_slice(&theirs[pair]);
     let mut hasher = blake3::Hasher::new();
     hasher.update(&mixed[..32]).update(&mixed[64..]);
     mixed[32..64].copy_from_slice(hasher.finalize().as_bytes());
-    let mixed = WriterCard::from_bytes(&mixed).unwrap();
-    assert!(both.owner.knows_card(&card) && !both.owner.knows_card(&mixed));
+    let mixed = WriterCredential::from_bytes(&mixed).unwrap();
+    assert!(both.owner.knows_credential(&card) && !both.owner.knows_credential(&mixed));
     assert_ne!(mixed.fingerprint(), card.fingerprint());
     assert_eq!(card.fingerprint().len(), 32);
     let open = IndexSpec::new("plain", 4, Metric::Cosine, Mode::Open, Precision::Standard).unwrap();
     let owner = Owner::new(&Keys::from_master([7; 32]), open).unwrap();
-    assert!(matches!(owner.writer_card("door", &[]), Err(Error::Choice { .. })));
+    assert!(matches!(owner.writer_credential("door", &[]), Err(Error::Choice { .. })));
     for name in ["", &"x".repeat(65)] {
-        assert!(both.owner.writer_card(name, &[]).is_err());
+        assert!(both.owner.writer_credential(name, &[]).is_err());
     }
 }
 
@@ -266,13 +269,13 @@ fn a_card_that_was_changed_is_known_by_its_mark_and_its_fingerprint() {
 #[test]
 fn two_keys_in_one_index_while_it_rotates() {
     for mode in [Mode::SealedIndex, Mode::SealedQuery, Mode::Sealed] {
-        let spec = spec(mode, Precision::Standard, Scheme::Sealed);
+        let spec = spec(mode, Precision::Standard, Scheme::Lattice);
         let (old, new) = (Keys::from_master([7; 32]), Keys::from_master([8; 32]));
-        let before = Owned::new(&old, &spec, &Custody::default());
+        let before = Owned::new(&old, &spec, &RotationState::default());
         let first = before.owner.seal(&random(4, 1), &ids(0..4)).unwrap();
         let old_card = written(&before.writer("door"), 2, 4..7);
         let seed = *before.owner.mask_seed();
-        let custody = Custody { mask_seed: Some(seed), previous: Some(&old) };
+        let custody = RotationState { mask_seed: Some(seed), previous: Some(&old) };
         let mut both = Owned::new(&new, &spec, &custody);
         let second = both.owner.seal(&random(3, 3), &ids(7..10)).unwrap();
         for sealed in [&first, &second] {
@@ -290,9 +293,9 @@ fn two_keys_in_one_index_while_it_rotates() {
         let all = both.owner.unseal_rows(&first.segment, None, &both.catalogue).unwrap();
         assert_eq!(all.len(), 4 * DIMENSION);
         // Once it has ended the old key opens nothing of the new one's, and is not asked for.
-        let custody = Custody { mask_seed: Some(seed), previous: None };
+        let custody = RotationState { mask_seed: Some(seed), previous: None };
         let after = Owned::new(&new, &spec, &custody);
-        let mut catalogue = Catalogue::new();
+        let mut catalogue = SegmentDirectory::new();
         assert!(catalogue.add(&after.owner, first.id, &first.sidecar, &[]).is_err());
         let (id, sidecar) = (old_card.sealed.id, &old_card.sealed.sidecar);
         assert!(catalogue.add_written(&after.owner, id, sidecar, &old_card.wrap, &[]).is_err());

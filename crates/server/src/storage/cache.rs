@@ -9,7 +9,7 @@
 //! memory that a process has not used before is slow to get, on virtual machines several times
 //! slower than what the segments are read and checked at.
 
-use ciphervec::search::{Segment, SegmentSource, ServerIndex};
+use ciphervec::search::{Segment, SegmentParser, SegmentSource};
 use ciphervec::store::StoredBlob;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -150,7 +150,7 @@ impl CachedSegment {
         self
     }
 
-    fn read(&self, index: &ServerIndex) -> ciphervec::Result<Arc<Segment>> {
+    fn read(&self, index: &dyn SegmentParser) -> ciphervec::Result<Arc<Segment>> {
         Ok(Arc::new(index.parse_checked(self.blob.read()?)?))
     }
 
@@ -161,7 +161,7 @@ impl CachedSegment {
 }
 
 impl SegmentSource for CachedSegment {
-    fn segment(&self, index: &ServerIndex) -> ciphervec::Result<Arc<Segment>> {
+    fn segment(&self, index: &dyn SegmentParser) -> ciphervec::Result<Arc<Segment>> {
         if let Some(segment) = self.cache.get(self.key) {
             return Ok(segment);
         }
@@ -172,7 +172,7 @@ impl SegmentSource for CachedSegment {
         Ok(segment)
     }
 
-    fn load(&self, index: &ServerIndex) {
+    fn load(&self, index: &dyn SegmentParser) {
         if let Ok(segment) = self.read(index) {
             self.keep(&segment);
         }

@@ -16,7 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-const COMPACT: (Mode, Precision, Scheme) = (Mode::SealedIndex, Precision::Standard, Scheme::Sealed);
+const COMPACT: (Mode, Precision, Scheme) =
+    (Mode::SealedIndex, Precision::Standard, Scheme::Lattice);
 
 fn open(store: &Arc<dyn ObjectStore>) -> Arc<Database> {
     let url = "s3://bucket/some/prefix".to_owned();

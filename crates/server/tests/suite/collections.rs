@@ -7,7 +7,8 @@ use ciphervec::{Mode, Precision, Scheme};
 use ciphervec_server::{CommitKey, Committed, DatabaseError};
 use std::time::{Duration, Instant};
 
-const COMPACT: (Mode, Precision, Scheme) = (Mode::SealedIndex, Precision::Standard, Scheme::Sealed);
+const COMPACT: (Mode, Precision, Scheme) =
+    (Mode::SealedIndex, Precision::Standard, Scheme::Lattice);
 
 #[test]
 fn every_kind_of_collection_is_made_filled_searched_and_found_again() {

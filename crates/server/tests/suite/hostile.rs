@@ -22,8 +22,9 @@ async fn filled(kind: (Mode, Precision, Scheme), extra: &[&str]) -> (Site, Clien
     (site, client)
 }
 
-const COMPACT: (Mode, Precision, Scheme) = (Mode::SealedIndex, Precision::Standard, Scheme::Sealed);
-const RING: (Mode, Precision, Scheme) = (Mode::Sealed, Precision::Standard, Scheme::Sealed);
+const COMPACT: (Mode, Precision, Scheme) =
+    (Mode::SealedIndex, Precision::Standard, Scheme::Lattice);
+const RING: (Mode, Precision, Scheme) = (Mode::Sealed, Precision::Standard, Scheme::Lattice);
 
 async fn head(site: &Site) -> String {
     site.send("GET", "/v1/collections/faces", &[], Body::empty()).await.header("etag").to_owned()
@@ -98,7 +99,7 @@ async fn wrapped_keys_that_no_owner_could_open_are_not_acknowledged() {
     let (site, client) = filled(COMPACT, &[]).await;
     let before = head(&site).await;
     let seal = |client: &Client| {
-        let writer = Writer::new(client.owner.writer_card("door", &[]).unwrap()).unwrap();
+        let writer = Writer::new(client.owner.writer_credential("door", &[]).unwrap()).unwrap();
         let made =
             writer.seal(&support::random(2 * support::D, 9), &ids(2), Vec::new(), 2).unwrap();
         let blobs = vec![

@@ -8,10 +8,10 @@ use ciphervec::store::Change;
 use ciphervec::{Mode, Precision, Scheme};
 use ciphervec_server::hex;
 
-const KIND: (Mode, Precision, Scheme) = (Mode::SealedIndex, Precision::Standard, Scheme::Sealed);
+const KIND: (Mode, Precision, Scheme) = (Mode::SealedIndex, Precision::Standard, Scheme::Lattice);
 
 async fn create(site: &Site, client: &Client, kind: (Mode, Precision, Scheme)) -> Reply {
-    let compact = kind.0 == Mode::Open || kind == (Mode::SealedIndex, kind.1, Scheme::Sealed);
+    let compact = kind.0 == Mode::Open || kind == (Mode::SealedIndex, kind.1, Scheme::Lattice);
     let attachments = if compact { Vec::new() } else { client.attachments() };
     let change = Change { set_meta: Some(client.meta()), attachments, ..Change::default() };
     site.send("PUT", "/v1/collections/faces", &[], frame(&change)).await

@@ -43,7 +43,7 @@ impl Grid {
 
     /// Whether coordinates are ±1, taken as they are.
     pub fn signs(&self) -> bool {
-        self.metric == Metric::Hamming
+        self.metric.compares_signs()
     }
 
     pub fn scales(&self) -> GridScales {

@@ -109,21 +109,20 @@ impl Scores {
     /// # Errors
     /// [`Error::Range`] unless there is a norm a vector and one a probe, where the metric needs them.
     pub fn values(&self, norms: &[f64], probe_norms: &[f64]) -> Result<Vec<f64>> {
-        use crate::Metric;
         let metric = self.spec.metric();
-        if matches!(metric, Metric::InnerProduct | Metric::L2) {
+        if metric.needs_norms() {
             expect_count("the number of norms of vectors", self.vectors(), norms.len())?;
             expect_count("the number of norms of probes", self.probes, probe_norms.len())?;
         }
+        // Sign vectors all have the norm √d; where norms play no part any will do.
         let root = (self.spec.dimension() as f64).sqrt();
-        let values = self.cosines.iter().enumerate().map(|(index, &cosine)| match metric {
-            Metric::Cosine => cosine,
-            Metric::Hamming => metric.value(cosine, root, root),
-            Metric::InnerProduct | Metric::L2 => metric.value(
-                cosine,
-                norms[index % self.vectors()],
-                probe_norms[index / self.vectors()],
-            ),
+        let norm = |norms: &[f64], index: usize| match metric.needs_norms() {
+            true => norms[index],
+            false => root,
+        };
+        let values = self.cosines.iter().enumerate().map(|(index, &cosine)| {
+            let (row, probe) = (index % self.vectors(), index / self.vectors());
+            metric.value(cosine, norm(norms, row), norm(probe_norms, probe))
         });
         Ok(values.collect())
     }

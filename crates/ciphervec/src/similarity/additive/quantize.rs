@@ -4,7 +4,7 @@ use super::grid::Grid;
 use super::layout::Layout;
 use super::spec::VectorSpec;
 use crate::error::{Error, Result};
-use crate::message::MAX_QUERIES;
+use crate::index::spec::MAX_QUERIES;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 /// Vectors on the integer grid, ready to be encrypted. Wiped on drop.
@@ -277,7 +277,7 @@ impl Unit {
             coordinate("+1 or -1 under hamming", |x| x.abs() == 1.0)?;
         }
         let largest = values.iter().fold(0.0f64, |most, &x| most.max(x.into().abs()));
-        if largest == 0.0 && grid.metric() == crate::Metric::Cosine {
+        if largest == 0.0 && grid.metric().needs_direction() {
             return Err(Error::ZeroVector { row, metric: grid.metric().as_str() });
         }
         let divisor = if largest == 0.0 { 1.0 } else { largest };

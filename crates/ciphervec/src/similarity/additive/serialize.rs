@@ -16,7 +16,7 @@ use super::scores::EncryptedScores;
 use super::spec::VectorSpec;
 use super::vectors::{EncryptedVectors, expect_key};
 use crate::error::Result;
-use crate::message::MAX_QUERIES;
+use crate::index::spec::MAX_QUERIES;
 use ciphervec_he::additive::{Evaluate, Table};
 use ciphervec_he::params::ParamId;
 use ciphervec_he::wire::{self, Header, KeyId, Kind, Reader, Scheme};

@@ -4,6 +4,7 @@ use super::loaded::LoadedState;
 use super::{Collection, settle};
 use crate::storage::blob_names::ROWS;
 use crate::storage::error::DatabaseError;
+use ciphervec::search::Segment;
 use ciphervec::store::{self, Committed, Compacted, SnapshotEntry, Store, StoreError};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -99,7 +100,7 @@ impl Collection {
     /// and the additive schemes' ciphertexts do.
     fn prune(&self, share: f64) -> Result<u64, DatabaseError> {
         // Elsewhere every segment would be read for nothing.
-        if !self.held().index.spec().is_compact() {
+        if !Segment::can_be_pruned(self.held().index.spec()) {
             return Ok(0);
         }
         let mut dropped = 0;

@@ -4,7 +4,7 @@ pub mod http;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use ciphervec::search::{Ask, Catalogue, Owner};
+use ciphervec::search::{Owner, Retrieval, SegmentDirectory};
 use ciphervec::store::{Change, NewSegment, SegmentId};
 use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme};
 use ciphervec_server::{Database, DatabaseOptions};
@@ -15,12 +15,12 @@ pub const D: usize = 32;
 
 /// Every mode, and one additively homomorphic scheme.
 pub const KINDS: [(Mode, Precision, Scheme); 7] = [
-    (Mode::Open, Precision::Standard, Scheme::Sealed),
-    (Mode::SealedIndex, Precision::Standard, Scheme::Sealed),
-    (Mode::SealedIndex, Precision::Small, Scheme::Sealed),
-    (Mode::SealedIndex, Precision::Wide, Scheme::Sealed),
-    (Mode::SealedQuery, Precision::Standard, Scheme::Sealed),
-    (Mode::Sealed, Precision::Standard, Scheme::Sealed),
+    (Mode::Open, Precision::Standard, Scheme::Lattice),
+    (Mode::SealedIndex, Precision::Standard, Scheme::Lattice),
+    (Mode::SealedIndex, Precision::Small, Scheme::Lattice),
+    (Mode::SealedIndex, Precision::Wide, Scheme::Lattice),
+    (Mode::SealedQuery, Precision::Standard, Scheme::Lattice),
+    (Mode::Sealed, Precision::Standard, Scheme::Lattice),
     (Mode::SealedIndex, Precision::Standard, Scheme::ElGamal),
 ];
 
@@ -40,7 +40,7 @@ pub fn random(count: usize, seed: u64) -> Vec<f32> {
 pub struct Client {
     pub owner: Owner,
     pub keys: Keys,
-    pub catalogue: Catalogue,
+    pub catalogue: SegmentDirectory,
     next: i64,
 }
 
@@ -62,14 +62,14 @@ impl Client {
         if scheme.is_additive() {
             owner.generate_key_pair().unwrap();
         }
-        Self { owner, keys, catalogue: Catalogue::new(), next: 0 }
+        Self { owner, keys, catalogue: SegmentDirectory::new(), next: 0 }
     }
 
     /// Another process of the same owner.
     pub fn of(other: &Self) -> Self {
         let master = Keys::from_master([7; 32]);
         let owner = Owner::new(&master, other.owner.spec().clone()).unwrap();
-        Self { owner, keys: master, catalogue: Catalogue::new(), next: 0 }
+        Self { owner, keys: master, catalogue: SegmentDirectory::new(), next: 0 }
     }
 
     pub fn meta_at(&self, epoch: u32) -> Vec<u8> {
@@ -120,7 +120,7 @@ impl Client {
     }
 
     pub fn best(&self, query: &ciphervec::search::Query, answer: &[u8]) -> Vec<Vec<(Id, f64)>> {
-        let ask = Ask::TopK(5);
+        let ask = Retrieval::TopK(5);
         let opened = self.owner.open(query, answer, &self.catalogue, ask, None).unwrap();
         let named = |hits: Vec<ciphervec::search::Hit>| {
             hits.into_iter().map(|hit| (hit.id, hit.value)).collect()

@@ -1,6 +1,6 @@
 //! Nothing enters, both halves of a small index leave, with a valid object of every kind that travels between them.
 
-use ciphervec::search::{Ask, Catalogue, Owner, Query, ServerIndex};
+use ciphervec::search::{Owner, Query, Retrieval, SegmentDirectory, ServerIndex};
 use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme};
 use ciphervec_arith::AlignedBytes;
 use ciphervec_he::lattice::ring::{EvaluationKeys, Ring};
@@ -13,7 +13,7 @@ const ROWS: usize = 3;
 pub struct Halves {
     spec: IndexSpec,
     owner: Owner,
-    catalogue: Catalogue,
+    catalogue: SegmentDirectory,
     question: Query,
     holding: ServerIndex,
     /// Holds the evaluation keys and no segment.
@@ -37,7 +37,7 @@ static RING: LazyLock<Ring> = LazyLock::new(|| Ring::new().expect("the parameter
 
 impl Halves {
     fn new(mode: Mode) -> Self {
-        Self::of(mode, Scheme::Sealed).expect("a small index can be made")
+        Self::of(mode, Scheme::Lattice).expect("a small index can be made")
     }
 
     fn of(mode: Mode, scheme: Scheme) -> ciphervec::Result<Self> {
@@ -52,7 +52,7 @@ impl Halves {
         let rows: Vec<f32> = (0..ROWS * DIMENSION as usize).map(|at| (at as f32).sin()).collect();
         let ids: Vec<Id> = (0..ROWS as i64).map(Id::from).collect();
         let sealed = owner.seal(&rows, &ids)?;
-        let mut catalogue = Catalogue::new();
+        let mut catalogue = SegmentDirectory::new();
         catalogue.add(&owner, sealed.id, &sealed.sidecar, &[])?;
         let (mut holding, mut empty) =
             (ServerIndex::new(spec.clone())?, ServerIndex::new(spec.clone())?);
@@ -108,7 +108,8 @@ impl Halves {
 
     /// A response, as its owner reads it.
     pub fn read_response(&self, bytes: &[u8]) -> bool {
-        let opened = self.owner.open(&self.question, bytes, &self.catalogue, Ask::TopK(ROWS), None);
+        let opened =
+            self.owner.open(&self.question, bytes, &self.catalogue, Retrieval::TopK(ROWS), None);
         opened.is_ok_and(|opened| {
             assert!(opened.hits.len() == 1 && opened.hits[0].len() <= ROWS);
             true

@@ -1,71 +1,14 @@
-//! From float rows to integers. Rows and scales enter; checked norms and quantised coordinates leave. Owner side.
+//! Quantisation: float rows and a scale enter; checked norms and integer coordinates leave. Owner side.
 
+use crate::IndexSpec;
 use crate::error::{Error, Result};
-use crate::search::HEADROOM;
-use crate::{IndexSpec, Metric, Mode};
+use crate::search::segment::HEADROOM;
 use ciphervec_arith::AlignedBytes;
-use ciphervec_he::lattice::ring::Ring;
-use ciphervec_he::lattice::{Plaintext, Scales};
+use ciphervec_he::lattice::Plaintext;
 use core::ops::Range;
 
-/// log2 of Δx in the ring form: noise of the vectors and of the query weigh about the same at the bulk level.
-const SEALED_VECTOR_LOG_SCALE: f64 = 18.7;
-/// Plain vectors carry no noise, so that more of the modulus can go to the query.
-const PLAIN_VECTOR_LOG_SCALE: f64 = 16.0;
-
-/// The scale of unit vectors, fixed when they are sealed.
-///
-/// Under `hamming` the scale makes every coordinate ±c for an integer c, so that inner products stay exact.
-pub(crate) fn vector_scale(spec: &IndexSpec) -> f64 {
-    let root = (spec.dimension() as f64).sqrt();
-    let signs = spec.metric() == Metric::Hamming;
-    match spec.mode() {
-        Mode::Open => 1.0,
-        Mode::SealedIndex if signs => {
-            spec.precision().form().sign_scales(spec.dimension()).vector * root
-        }
-        Mode::SealedIndex => spec.precision().form().unit_scales().vector,
-        mode => {
-            let log_scale =
-                if mode == Mode::Sealed { SEALED_VECTOR_LOG_SCALE } else { PLAIN_VECTOR_LOG_SCALE };
-            if !signs {
-                return f64::exp2(log_scale);
-            }
-            // Whole bits at d dimensions need an error below 1/d: the vectors' noise must shrink with d.
-            let scale = f64::exp2(log_scale) * (spec.dimension() as f64 / 2048.0).max(1.0);
-            (scale / root).round().max(1.0) * root
-        }
-    }
-}
-
-/// What unit vectors are multiplied by when they are sealed: [`vector_scale`], in the compact form in finer units.
-pub(crate) fn plaintext_scale(spec: &IndexSpec) -> f64 {
-    let vector = vector_scale(spec);
-    match spec.mode() {
-        Mode::SealedIndex => spec.precision().form().plaintext_scale(Scales { vector, query: 1.0 }),
-        _ => vector,
-    }
-}
-
-/// Both scales of a query; `top_level` is the deepest level it serves (ring form only).
-pub(crate) fn scales(spec: &IndexSpec, ring: Option<&Ring>, top_level: u8) -> Scales {
-    let vector = vector_scale(spec);
-    let signs = spec.metric() == Metric::Hamming;
-    let root = (spec.dimension() as f64).sqrt();
-    let query = match (spec.mode(), ring) {
-        (Mode::SealedIndex, _) if signs => root,
-        (Mode::SealedIndex, _) => spec.precision().form().unit_scales().query,
-        (Mode::SealedQuery | Mode::Sealed, Some(ring)) => {
-            let query = ring.scales(vector, top_level).query;
-            if signs { (query / root).floor() * root } else { query }
-        }
-        _ => 1.0,
-    };
-    Scales { vector, query }
-}
-
 /// Rows that passed the checks, with their norms.
-pub(crate) struct Checked<'a> {
+pub(super) struct Checked<'a> {
     rows: &'a [f32],
     dimension: usize,
     /// Euclidean norm of each row.
@@ -76,7 +19,7 @@ pub(crate) struct Checked<'a> {
 ///
 /// # Errors
 /// [`Error::Dimension`], [`Error::Coordinate`], [`Error::ZeroVector`].
-pub(crate) fn check<'a>(spec: &IndexSpec, rows: &'a [f32]) -> Result<Checked<'a>> {
+pub(super) fn check<'a>(spec: &IndexSpec, rows: &'a [f32]) -> Result<Checked<'a>> {
     let dimension = spec.dimension();
     if !rows.len().is_multiple_of(dimension) {
         return Err(Error::Dimension {
@@ -98,11 +41,11 @@ pub(crate) fn check<'a>(spec: &IndexSpec, rows: &'a [f32]) -> Result<Checked<'a>
         if !squared.is_finite() {
             return Err(coordinate(row, values, "a finite number", |x| x.is_finite()));
         }
-        if spec.metric() == Metric::Hamming && values.iter().any(|x| x.abs() != 1.0) {
+        if spec.metric().compares_signs() && values.iter().any(|x| x.abs() != 1.0) {
             return Err(coordinate(row, values, "+1 or -1 under hamming", |x| x.abs() == 1.0));
         }
         let norm = squared.sqrt();
-        if norm == 0.0 && spec.metric() == Metric::Cosine {
+        if norm == 0.0 && spec.metric().needs_direction() {
             return Err(Error::ZeroVector { row, metric: spec.metric().as_str() });
         }
         if norm > f64::from(f32::MAX) {
@@ -133,6 +76,11 @@ impl<'a> Checked<'a> {
         self.norms.len()
     }
 
+    /// The rows as they were given, row-major.
+    pub fn as_given(&self) -> &'a [f32] {
+        self.rows
+    }
+
     /// Unit rows, as float32.
     pub fn unit(&self) -> Vec<f32> {
         let rows = self.rows.chunks_exact(self.dimension).zip(&self.norms);
@@ -153,10 +101,45 @@ impl<'a> Checked<'a> {
     }
 
     /// Unit rows times `scale`, to be rounded on demand.
-    pub fn quantise(&self, scale: f64) -> Quantised<'a> {
+    pub fn quantize(&self, scale: f64) -> Quantized<'a> {
         let factors = self.norms.iter().map(|&norm| inverse_norm(norm) * scale).collect();
-        Quantised { rows: self.rows, dimension: self.dimension, factors }
+        Quantized { rows: self.rows, dimension: self.dimension, factors }
     }
+}
+
+/// Decrypted coordinates as unit rows: signs exactly, others divided by the `scale` that vectors were multiplied by.
+pub(super) fn signs_or_units(
+    spec: &IndexSpec,
+    scale: f64,
+    values: impl Iterator<Item = f64>,
+) -> Vec<f32> {
+    if spec.metric().compares_signs() {
+        return values.map(|value| if value < 0.0 { -1.0 } else { 1.0 }).collect();
+    }
+    let inverse = 1.0 / scale;
+    values.map(|value| (value * inverse) as f32).collect()
+}
+
+/// Refuses weights that are not a unit vector times `scale`, every coordinate rounded: their norm is within √d/2 of it. Signs
+/// are all of one `size`.
+pub(super) fn expect_unit(weights: &[i64], scale: f64, size: Option<u64>) -> Result<()> {
+    let square: f64 = weights.iter().map(|&weight| (weight as f64).powi(2)).sum();
+    let slack = (weights.len() as f64).sqrt() / 2.0 + 1.0;
+    let fits = match size {
+        Some(size) => weights.iter().all(|weight| weight.unsigned_abs() == size),
+        None => (square.sqrt() - scale).abs() <= slack,
+    };
+    if fits {
+        return Ok(());
+    }
+    Err(Error::Range {
+        what: "the norm of a probe",
+        expected: match size {
+            Some(size) => format!("that of weights {size} and -{size}"),
+            None => format!("{scale:.0}, as of a unit vector, give or take {slack:.0}"),
+        },
+        actual: format!("{:.0}", square.sqrt()),
+    })
 }
 
 /// A zero vector (allowed where norms carry the value) stays zero.
@@ -165,7 +148,7 @@ fn inverse_norm(norm: f64) -> f64 {
 }
 
 /// Rows that are scaled and rounded when they are read: |value| ≤ Δ + ½ for a unit vector times Δ.
-pub(crate) struct Quantised<'a> {
+pub(super) struct Quantized<'a> {
     rows: &'a [f32],
     dimension: usize,
     factors: Vec<f64>,
@@ -174,7 +157,7 @@ pub(crate) struct Quantised<'a> {
 /// 1.5 · 2^52: adding it rounds a double of magnitude below 2^51 to the nearest integer, ties to even, without a branch.
 const ROUND: f64 = 6_755_399_441_055_744.0;
 
-impl Quantised<'_> {
+impl Quantized<'_> {
     /// Every coordinate of every row.
     pub fn values(&self) -> Vec<i64> {
         let mut values = vec![0; self.rows.len()];
@@ -185,7 +168,7 @@ impl Quantised<'_> {
     }
 }
 
-impl Plaintext for Quantised<'_> {
+impl Plaintext for Quantized<'_> {
     fn rows(&self) -> usize {
         self.factors.len()
     }
@@ -215,7 +198,7 @@ impl Plaintext for Quantised<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Precision;
+    use crate::{Metric, Mode, Precision};
 
     fn spec(metric: Metric, mode: Mode, dimension: u32) -> IndexSpec {
         IndexSpec::new("test", dimension, metric, mode, Precision::Standard).unwrap()
@@ -227,7 +210,7 @@ mod tests {
         for x in [0.0f32, 0.49, 0.5, 1.5, 2.5, -0.5, -1.5, 123_456.79, -99_999.5] {
             let rows = [x];
             let checked = check(&spec, &rows).unwrap();
-            let quantised = Quantised { rows: &rows, dimension: 1, factors: vec![1.0] };
+            let quantised = Quantized { rows: &rows, dimension: 1, factors: vec![1.0] };
             assert_eq!(quantised.values(), [f64::from(x).round_ties_even() as i64]);
             assert_eq!(checked.norms, [f64::from(x.abs())]);
         }
@@ -254,22 +237,5 @@ mod tests {
             Err(Error::Coordinate { coordinate: 2, .. })
         ));
         assert!(check(&cosine, &[f32::MAX; 3]).is_err());
-    }
-
-    #[test]
-    fn sign_vectors_quantise_to_one_integer() {
-        for mode in [Mode::SealedIndex, Mode::Sealed, Mode::SealedQuery] {
-            for dimension in [1, 7, 512, 16384] {
-                let spec = spec(Metric::Hamming, mode, dimension);
-                let rows: Vec<f32> =
-                    (0..dimension).map(|i| if i % 3 == 0 { 1.0 } else { -1.0 }).collect();
-                let values = check(&spec, &rows).unwrap().quantise(plaintext_scale(&spec)).values();
-                let unit = values[0];
-                assert!(
-                    unit >= 1 && values.iter().all(|value| value.abs() == unit),
-                    "{mode:?} {dimension}"
-                );
-            }
-        }
     }
 }

@@ -1,5 +1,4 @@
-//! What an index needs whose keys are changed: the masks it began with, and the keys before. Keys enter, sealed bytes leave,
-//! and back. Owner only.
+//! Rotation of keys: an owner's other keys enter, sealed bytes leave, and back. Owner only.
 
 use super::owner::Owner;
 use crate::error::Result;
@@ -8,16 +7,6 @@ use crate::protect::aead;
 use zeroize::Zeroizing;
 
 const WHAT: &str = "the keys of a rotation";
-
-/// What an index that changed its keys needs beside the present ones.
-#[derive(Default)]
-pub struct Custody<'a> {
-    /// The seed of the public masks where it is not the one that the keys derive: segments of one index share their
-    /// masks, and so they outlive the keys that the index began with.
-    pub mask_seed: Option<[u8; 32]>,
-    /// The keys that some segments are still sealed under.
-    pub previous: Option<&'a Keys>,
-}
 
 impl Owner {
     /// Encrypts `keys` under the owner's own, bound to the index: while a rotation lasts, who holds one key gets at the

@@ -1,14 +1,15 @@
-//! The key that one segment's secrets derive from: the owner's own, a writer's, or the one before a rotation. 32 secret
-//! bytes enter, the keys of sidecars and records leave. Owner and writer.
+//! Segment root key: 32 secret bytes enter, the keys that one segment's secrets derive from leave. It is the owner's own, a
+//! writer's, or the one before a rotation. Owner and writer.
 
 use crate::IndexSpec;
+use crate::keys::Keys;
 use crate::protect::aead::AeadKey;
 use ciphervec_he::keys::{MasterKey, Purpose, Secret};
 use ciphervec_he::wire::KeyId;
 use std::sync::Arc;
 
 /// A root key with what is derived from it for one index. `Debug` is redacted; wiped on drop.
-pub struct Root {
+pub struct SegmentRootKey {
     /// What segments under it say they are sealed with: a writer's segments name their owner's key.
     key: KeyId,
     master: Arc<MasterKey>,
@@ -16,18 +17,18 @@ pub struct Root {
     ids: Secret,
 }
 
-impl core::fmt::Debug for Root {
+impl core::fmt::Debug for SegmentRootKey {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "Root({}, redacted)", self.key)
+        write!(f, "SegmentRootKey({}, redacted)", self.key)
     }
 }
 
-impl Root {
+impl SegmentRootKey {
     pub(crate) fn new(master: Arc<MasterKey>, key: KeyId, spec: &IndexSpec) -> Self {
         let binding = spec.binding();
         let aead = AeadKey::new(*master.derive(Purpose::Aead, &[&binding]).expose());
         let ids = master.derive(Purpose::Id, &[&binding]);
-        Root { key, master, aead, ids }
+        SegmentRootKey { key, master, aead, ids }
     }
 
     /// The key of sidecars and records.
@@ -47,4 +48,14 @@ impl Root {
     pub(crate) fn master(&self) -> &MasterKey {
         &self.master
     }
+}
+
+/// What an index that changed its keys needs beside the present ones.
+#[derive(Default)]
+pub struct RotationState<'a> {
+    /// The seed of the public masks where it is not the one that the keys derive: segments of one index share their masks,
+    /// and so they outlive the keys that the index began with.
+    pub mask_seed: Option<[u8; 32]>,
+    /// The keys that some segments are still sealed under.
+    pub previous: Option<&'a Keys>,
 }

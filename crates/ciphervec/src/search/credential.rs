@@ -1,4 +1,4 @@
-//! A writer's card: the public things that sealing for an index takes. The owner writes it, a writer reads it; no secret is in
+//! Writer credential: the public things that sealing for an index takes. The owner writes it, a writer reads it; no secret is in
 //! it, and who has it can add vectors and open none.
 //!
 //! A frame of kind 12 under the owner's key id, with the payload `suite u16 | mask seed 32 | public key 1216 | index
@@ -8,17 +8,16 @@
 //! The mark is a keyed hash of everything before it: the owner knows its own cards by it. A writer cannot check it and pins
 //! the card's fingerprint instead, which the owner tells it by another way than the card's.
 
-use super::additive;
+use super::form;
+use super::message::{expect_params, header};
 use super::owner::Owner;
-use super::root::Root;
-use super::seal::Engine;
+use super::root_key::SegmentRootKey;
 use super::wrap::{
     MAX_WRITER, PUBLIC_KEY, SUITE, WrappedKey, WriterPair, check_public, expect_suite, take_short,
     writer_name,
 };
+use crate::IndexSpec;
 use crate::error::{Error, Result};
-use crate::message::{expect_params, header};
-use crate::{IndexSpec, Mode};
 use ciphervec_he::keys::{MasterKey, Purpose};
 use ciphervec_he::lattice::SegmentId;
 use ciphervec_he::wire::{self, HEADER_LEN, KeyId, Kind, Reader};
@@ -31,7 +30,7 @@ const MAX_FIELDS: usize = 1024;
 
 /// What a writer is given. `Debug` shows its fingerprint.
 #[derive(Clone, PartialEq, Eq)]
-pub struct WriterCard {
+pub struct WriterCredential {
     pub(super) spec: IndexSpec,
     pub(super) owner: KeyId,
     pub(super) mask_seed: [u8; 32],
@@ -42,13 +41,13 @@ pub struct WriterCard {
     mark: [u8; MARK],
 }
 
-impl core::fmt::Debug for WriterCard {
+impl core::fmt::Debug for WriterCredential {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "WriterCard({:?} for {:?}, {})", self.writer, self.spec, self.fingerprint())
+        write!(f, "WriterCredential({:?} for {:?}, {})", self.writer, self.spec, self.fingerprint())
     }
 }
 
-impl WriterCard {
+impl WriterCredential {
     /// The index it is for.
     pub fn spec(&self) -> &IndexSpec {
         &self.spec
@@ -96,7 +95,7 @@ impl WriterCard {
         let spec = IndexSpec::from_bytes(take_long(&mut reader)?)?;
         expect_params(&spec, WHAT, &header)?;
         let index_key = take_long(&mut reader)?.to_vec();
-        check_index_key(&spec, &index_key)?;
+        form::of(&spec).check_index_key(&spec, &index_key)?;
         let writer = take_short(&mut reader)?;
         let writer = writer_name(&reader, writer)?.to_owned();
         let fields = usize::from(u16::from_le_bytes(reader.array()?));
@@ -112,7 +111,7 @@ impl WriterCard {
         let mark = reader.array()?;
         reader.finish()?;
         let owner = header.key;
-        Ok(WriterCard { spec, owner, mask_seed, pair, index_key, writer, filterable, mark })
+        Ok(WriterCredential { spec, owner, mask_seed, pair, index_key, writer, filterable, mark })
     }
 
     /// Everything before the mark.
@@ -144,9 +143,13 @@ impl Owner {
     ///
     /// # Errors
     /// Mode `open`, where there is nothing to seal; a name or a field's name out of range; [`Error::NoKeyPair`].
-    pub fn writer_card(&self, writer: &str, filterable: &[String]) -> Result<WriterCard> {
+    pub fn writer_credential(
+        &self,
+        writer: &str,
+        filterable: &[String],
+    ) -> Result<WriterCredential> {
         let spec = self.spec();
-        if spec.mode() == Mode::Open {
+        if !form::of(spec).seals() {
             let known = "sealed, sealed-query or sealed-index to have writers: open seals nothing";
             return Err(Error::choice("mode", known, spec.mode().as_str()));
         }
@@ -165,12 +168,12 @@ impl Owner {
                 actual: filterable.len().to_string(),
             });
         }
-        let index_key = match &self.engine {
-            Engine::Additive(_) => self.public_key()?,
-            _ => Vec::new(),
+        let index_key = match self.form().key_pair() {
+            Some(pair) => pair.public_key()?,
+            None => Vec::new(),
         };
         let master = self.root().master();
-        let mut card = WriterCard {
+        let mut card = WriterCredential {
             spec: spec.clone(),
             owner: self.key_id(),
             mask_seed: *self.mask_seed(),
@@ -185,7 +188,7 @@ impl Owner {
     }
 
     /// Whether this owner made `card`, and none of it was changed since.
-    pub fn knows_card(&self, card: &WriterCard) -> bool {
+    pub fn knows_credential(&self, card: &WriterCredential) -> bool {
         let roots = [Some(self.root()), self.previous().map(Arc::as_ref)];
         roots.into_iter().flatten().any(|root| {
             // Hashes compare in constant time.
@@ -198,7 +201,11 @@ impl Owner {
     ///
     /// # Errors
     /// Damaged bytes; a wrap for another segment, index or owner.
-    pub(super) fn unwrap_key(&self, segment: SegmentId, wrap: &[u8]) -> Result<(Root, String)> {
+    pub(super) fn unwrap_key(
+        &self,
+        segment: SegmentId,
+        wrap: &[u8],
+    ) -> Result<(SegmentRootKey, String)> {
         let wrapped = WrappedKey::read(self.spec(), wrap)?;
         let expected = segment.to_string();
         if wrapped.segment != segment {
@@ -215,18 +222,8 @@ impl Owner {
         let pair = WriterPair::derive(root.master(), self.spec(), wrapped.writer);
         let key = pair.open(self.spec(), &wrapped)?;
         let master = Arc::new(MasterKey::from_bytes(*key));
-        Ok((Root::new(master, wrapped.owner, self.spec()), wrapped.writer.to_owned()))
+        Ok((SegmentRootKey::new(master, wrapped.owner, self.spec()), wrapped.writer.to_owned()))
     }
-}
-
-fn check_index_key(spec: &IndexSpec, bytes: &[u8]) -> Result<()> {
-    if spec.scheme().is_additive() {
-        return additive::read_public_key(spec, bytes).map(drop);
-    }
-    if bytes.is_empty() {
-        return Ok(());
-    }
-    Err(Reader::new(WHAT, bytes).error("the sealed scheme has no public key").into())
 }
 
 fn put_short(text: &str, out: &mut Vec<u8>) {

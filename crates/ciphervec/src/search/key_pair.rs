@@ -1,9 +1,8 @@
-//! The owner's key pair of an additively homomorphic scheme: made, sealed, opened. Its public half leaves. Owner only.
+//! Key pair of an index under an additively homomorphic scheme: made, sealed, opened; its public half leaves. Owner only.
 
-use super::key_pair::{self, KeyPair};
+use super::form::KeyPairSlot;
+use super::owner::Owner;
 use crate::error::{Error, Result};
-use crate::search::Owner;
-use crate::search::seal::Engine;
 
 impl Owner {
     /// Makes the key pair of a new index: some seconds, for long keys.
@@ -11,7 +10,7 @@ impl Owner {
     /// # Errors
     /// [`Error::KeyPairHeld`]; a scheme without a key pair; a length that the scheme does not have; no randomness.
     pub fn generate_key_pair(&self) -> Result<()> {
-        self.hold(key_pair::generate(self.spec())?)
+        self.key_pair()?.generate()
     }
 
     /// Takes in what [`Self::sealed_key_pair`] gave. What opens is what the owner sealed for this very index.
@@ -19,7 +18,7 @@ impl Owner {
     /// # Errors
     /// [`Error::Envelope`] for other bytes, another master key or another index; [`Error::KeyPairHeld`].
     pub fn open_key_pair(&self, sealed: &[u8]) -> Result<()> {
-        self.hold(key_pair::open(self.aead(), self.spec(), sealed)?)
+        self.key_pair()?.open(self.root(), sealed)
     }
 
     /// The key pair encrypted under the master key, to be kept beside the index.
@@ -27,7 +26,7 @@ impl Owner {
     /// # Errors
     /// [`Error::NoKeyPair`]; no randomness.
     pub fn sealed_key_pair(&self) -> Result<Vec<u8>> {
-        key_pair::seal(self.aead(), self.spec(), self.key_pair()?)
+        self.key_pair()?.seal(self.root())
     }
 
     /// The public key, framed: what [`crate::search::ServerIndex::set_evaluation_keys`] takes.
@@ -35,21 +34,13 @@ impl Owner {
     /// # Errors
     /// [`Error::NoKeyPair`].
     pub fn public_key(&self) -> Result<Vec<u8>> {
-        Ok(self.key_pair()?.public_key())
+        self.key_pair()?.public_key()
     }
 
-    /// The key pair of an additively homomorphic scheme.
-    pub(in crate::search) fn key_pair(&self) -> Result<&dyn KeyPair> {
-        match &self.engine {
-            Engine::Additive(pair) => pair.get().map(Box::as_ref).ok_or(Error::NoKeyPair),
-            _ => Err(key_pair::no_pair()),
-        }
-    }
-
-    fn hold(&self, made: Box<dyn KeyPair>) -> Result<()> {
-        match &self.engine {
-            Engine::Additive(pair) => pair.set(made).map_err(|_| Error::KeyPairHeld),
-            _ => Err(key_pair::no_pair()),
-        }
+    fn key_pair(&self) -> Result<&dyn KeyPairSlot> {
+        self.form().key_pair().ok_or_else(|| {
+            let known = "an additively homomorphic one to have a key pair";
+            Error::choice("scheme", known, self.spec().scheme().as_str())
+        })
     }
 }

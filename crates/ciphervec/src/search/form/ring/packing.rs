@@ -1,9 +1,10 @@
-//! Which level of the query tree a segment is packed for. A description and a row count enter, a layout leaves. Owner side.
+//! Packing: a description and a row count enter, the level of the query tree that a segment is packed for leaves. Owner side.
 
+use super::scale::scales;
+use crate::IndexSpec;
 use crate::error::Result;
-use crate::quantize::scales;
-use crate::{IndexSpec, Metric, Mode};
-use ciphervec_he::lattice::ring::{Layout, POLY_BYTES, Ring, Vectors};
+use crate::index::form::Rows;
+use ciphervec_he::lattice::ring::{self, Layout, POLY_BYTES, Ring, Vectors};
 
 /// Seconds one node of the query tree costs: a key switch of six transforms.
 const EXPAND_NODE: f64 = 35e-6;
@@ -14,16 +15,29 @@ const BLOCK: f64 = 35e-6;
 /// Seconds a byte of the answer costs: a ten-gigabit network.
 const ANSWER_BYTE: f64 = 1.0 / 1.25e9;
 
+/// The layout for `rows` of an index that will hold `expected`: the index's own once a block of it is full, and never one
+/// that would be mostly padding.
+pub fn layout(
+    spec: &IndexSpec,
+    kind: Rows,
+    ring: &Ring,
+    rows: usize,
+    expected: usize,
+) -> Result<Layout> {
+    let bulk = bulk_layout(spec, kind, ring, expected.max(rows))?;
+    if rows >= bulk.vectors_per_block() { Ok(bulk) } else { bulk_layout(spec, kind, ring, rows) }
+}
+
 /// The cheapest level for a segment of `rows` vectors: deeper trees cost expansion, shallower ones blocks and answers.
 ///
 /// For large segments this is about ½ log2(rows · dimension / N); a lone row gets level 0, one polynomial.
-pub(crate) fn bulk_layout(spec: &IndexSpec, ring: &Ring, rows: usize) -> Result<Layout> {
+fn bulk_layout(spec: &IndexSpec, kind: Rows, ring: &Ring, rows: usize) -> Result<Layout> {
     let dimension = spec.dimension();
     let mut best: Option<(f64, Layout)> = None;
-    for level in 0..=exact_level(spec, ring)? {
+    for level in 0..=exact_level(spec, kind, ring)? {
         let layout = Layout::new(dimension, level)?;
         let (blocks, nodes) = (layout.blocks(rows) as f64, layout.nodes() as f64);
-        let answer = ciphervec_he::lattice::ring::answer_len(&layout, rows) as f64;
+        let answer = ring::answer_len(&layout, rows) as f64;
         let cost = nodes * EXPAND_NODE
             + blocks * nodes * POLY_BYTES as f64 * SCAN_BYTE
             + blocks * BLOCK
@@ -38,19 +52,22 @@ pub(crate) fn bulk_layout(spec: &IndexSpec, ring: &Ring, rows: usize) -> Result<
     }
 }
 
-/// The deepest level at which this index may be packed: under `hamming` the error must stay below half a bit's distance.
-fn exact_level(spec: &IndexSpec, ring: &Ring) -> Result<u8> {
+/// The deepest level at which this index may be packed: for signs the error must stay below half a bit's distance.
+fn exact_level(spec: &IndexSpec, kind: Rows, ring: &Ring) -> Result<u8> {
     let top = Layout::top_level(spec.dimension());
-    if spec.metric() != Metric::Hamming {
+    if !spec.metric().compares_signs() {
         return Ok(top);
     }
-    let vectors = if spec.mode() == Mode::Sealed { Vectors::Sealed } else { Vectors::Plain };
+    let vectors = match kind {
+        Rows::Encrypted => Vectors::Sealed,
+        Rows::Plain => Vectors::Plain,
+    };
     let mut deepest = 0;
     for level in 1..=top {
         let bound = Ring::error_bound(
             &Layout::new(spec.dimension(), level)?,
             vectors,
-            scales(spec, Some(ring), level),
+            scales(spec, kind, ring, level),
         );
         // x·q = d·cos has steps of 2: exact while the error of d·cos is below 1.
         if bound.tail * spec.dimension() as f64 >= 1.0 {
@@ -64,14 +81,14 @@ fn exact_level(spec: &IndexSpec, ring: &Ring) -> Result<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Precision;
+    use crate::{Metric, Mode, Precision};
 
     #[test]
     fn levels_follow_the_size() {
         let ring = Ring::new().unwrap();
         let spec =
             IndexSpec::new("test", 512, Metric::Cosine, Mode::Sealed, Precision::Standard).unwrap();
-        let level = |rows| bulk_layout(&spec, &ring, rows).unwrap().level();
+        let level = |rows| bulk_layout(&spec, Rows::Encrypted, &ring, rows).unwrap().level();
         assert_eq!(level(1), 0);
         assert_eq!(level(200_000), 7);
         assert!(level(1000) >= 2 && level(1000) <= 6);
@@ -91,11 +108,11 @@ mod tests {
                 Precision::Standard,
             )
             .unwrap();
-            let layout = bulk_layout(&spec, &ring, 1_000_000).unwrap();
+            let layout = bulk_layout(&spec, Rows::Encrypted, &ring, 1_000_000).unwrap();
             let bound = Ring::error_bound(
                 &layout,
                 Vectors::Sealed,
-                scales(&spec, Some(&ring), layout.level()),
+                scales(&spec, Rows::Encrypted, &ring, layout.level()),
             );
             assert!(bound.tail * f64::from(dimension) < 1.0, "{dimension} {bound:?}");
         }

@@ -1,8 +1,8 @@
-//! What the owner remembers of every segment: ids, norms, deleted rows. Sidecars enter; places and names leave. Owner only.
+//! Segment directory: sidecars enter; which id lies where, its norm, and whether it is deleted leave. Owner only.
 
+use super::form::{Kept, OpenedSegment};
 use super::owner::Owner;
-use super::root::Root;
-use super::secrets::SegmentSecrets;
+use super::root_key::SegmentRootKey;
 use crate::error::{Error, Result};
 use crate::protect::id::Id;
 use crate::protect::sidecar::{Sidecar, associated_data};
@@ -15,9 +15,9 @@ pub(super) struct Entry {
     pub id: SegmentId,
     pub sidecar: Sidecar,
     pub deleted: Vec<bool>,
-    pub secrets: OnceLock<SegmentSecrets>,
+    pub secrets: OnceLock<Kept>,
     /// The key it is sealed under, where that is not the owner's.
-    root: Option<Arc<Root>>,
+    root: Option<Arc<SegmentRootKey>>,
     origin: Origin,
 }
 
@@ -33,9 +33,15 @@ pub enum Origin {
 }
 
 impl Entry {
-    /// The key it is sealed under.
-    pub fn root<'a>(&'a self, owner: &'a Owner) -> &'a Root {
-        self.root.as_deref().unwrap_or_else(|| owner.root())
+    /// The segment, to open answers about it.
+    pub fn opened<'a>(&'a self, owner: &'a Owner) -> OpenedSegment<'a> {
+        OpenedSegment {
+            id: self.id,
+            rows: self.deleted.len(),
+            level: self.sidecar.level,
+            root: self.root.as_deref().unwrap_or_else(|| owner.root()),
+            secrets: &self.secrets,
+        }
     }
 
     pub fn norm(&self, row: usize) -> f64 {
@@ -45,7 +51,7 @@ impl Entry {
 
 /// The owner's view of an index: which id lies where. Built from sidecars, which the server cannot read.
 #[derive(Default)]
-pub struct Catalogue {
+pub struct SegmentDirectory {
     entries: Vec<Entry>,
     places: HashMap<Id, (SegmentId, u32)>,
     /// Live rows whose id came again in a later segment: gone for every reader, not yet deleted where they lie.
@@ -65,8 +71,8 @@ impl Selection {
     }
 }
 
-impl Catalogue {
-    /// An empty catalogue.
+impl SegmentDirectory {
+    /// An empty directory.
     pub fn new() -> Self {
         Self::default()
     }
@@ -132,7 +138,7 @@ impl Catalogue {
         id: SegmentId,
         sidecar: Sidecar,
         deleted: &[u32],
-        root: Option<Arc<Root>>,
+        root: Option<Arc<SegmentRootKey>>,
         origin: Origin,
     ) -> Result<()> {
         if self.entry(id).is_some() {
@@ -221,7 +227,7 @@ impl Catalogue {
     }
 
     /// The key a segment is sealed under, where that is not the owner's own.
-    pub fn root(&self, id: SegmentId) -> Option<&Arc<Root>> {
+    pub fn root(&self, id: SegmentId) -> Option<&Arc<SegmentRootKey>> {
         self.entry(id).and_then(|entry| entry.root.as_ref())
     }
 

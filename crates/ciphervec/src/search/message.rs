@@ -1,4 +1,4 @@
-//! What travels between owner and server. Parts enter, framed bytes leave, and back. Both sides.
+//! Messages between owner and server: parts enter, framed bytes leave, and back. Both sides.
 //!
 //! A query: `index id 8 | count u32 | top level u8 | epoch u32 | tags u16 | tags 16 each | body`, the body being float32 rows
 //! (`open`), integers (`sealed-index`: 32 bits, 64 in the wide form) or a 32-byte seed and ciphertexts (ring form).
@@ -6,23 +6,20 @@
 //! A response: `index id 8 | count u32 | levels u8 | per level: level u8, mask sums a query | segments u32 | per segment:
 //! id 16, rows u32, level u8, filtered u8, bitmap if filtered, one answer a query`.
 
+use crate::IndexSpec;
 use crate::error::{Error, Result};
+use crate::index::spec::MAX_QUERIES;
 use crate::protect::filter::FilterTag;
-use crate::{IndexSpec, Mode, Precision};
 use ciphervec_he::lattice::SegmentId;
-use ciphervec_he::lattice::compact::Width;
-use ciphervec_he::lattice::ring::{self, Layout};
 use ciphervec_he::wire::{self, HEADER_LEN, Header, KeyId, Kind, Reader};
 use core::ops::Range;
 
-/// The most queries in one message.
-pub const MAX_QUERIES: u32 = 4096;
 /// The most filter tags in one message.
 const MAX_TAGS: u16 = 256;
 
 /// What a query says in the clear.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct QueryHead {
+pub(super) struct QueryHead {
     pub count: u32,
     pub top_level: u8,
     pub epoch: u32,
@@ -69,12 +66,12 @@ impl QueryHead {
     }
 }
 
-pub(crate) fn header(spec: &IndexSpec, kind: Kind, key: KeyId) -> Header {
+pub(super) fn header(spec: &IndexSpec, kind: Kind, key: KeyId) -> Header {
     Header { scheme: spec.wire_scheme(), kind, params: spec.param_id(), key }
 }
 
 /// Refuses a frame made under other parameters.
-pub(crate) fn expect_params(spec: &IndexSpec, what: &'static str, header: &Header) -> Result<()> {
+pub(super) fn expect_params(spec: &IndexSpec, what: &'static str, header: &Header) -> Result<()> {
     if header.params == spec.param_id() && header.scheme == spec.wire_scheme() {
         return Ok(());
     }
@@ -82,69 +79,8 @@ pub(crate) fn expect_params(spec: &IndexSpec, what: &'static str, header: &Heade
     Err(Error::Scheme(ciphervec_he::Error::Parameters { what, expected, actual }))
 }
 
-/// Integer queries of the compact form.
-#[cfg(feature = "client")]
-pub(crate) fn append_integers(precision: Precision, values: &[i64], out: &mut Vec<u8>) {
-    match precision {
-        Precision::Wide => {
-            values.iter().for_each(|value| out.extend_from_slice(&value.to_le_bytes()))
-        }
-        _ => values.iter().for_each(|value| out.extend_from_slice(&(*value as i32).to_le_bytes())),
-    }
-}
-
-/// Reads integer queries; the rest of the message must be exactly these.
-pub(crate) fn read_integers(
-    spec: &IndexSpec,
-    count: u32,
-    mut reader: Reader<'_>,
-) -> Result<Vec<i64>> {
-    let numbers = count as usize * spec.dimension();
-    let values = match spec.precision() {
-        Precision::Wide => reader
-            .take(numbers * 8)?
-            .as_chunks::<8>()
-            .0
-            .iter()
-            .map(|word| i64::from_le_bytes(*word))
-            .collect(),
-        _ => {
-            let words = reader.take(numbers * 4)?.as_chunks::<4>().0;
-            words.iter().map(|word| i64::from(i32::from_le_bytes(*word))).collect()
-        }
-    };
-    reader.finish()?;
-    Ok(values)
-}
-
-/// Reads float32 queries of mode `open`.
-pub(crate) fn read_floats(
-    spec: &IndexSpec,
-    count: u32,
-    mut reader: Reader<'_>,
-) -> Result<Vec<f32>> {
-    let words = reader.take(count as usize * spec.dimension() * 4)?.as_chunks::<4>().0;
-    let values: Vec<f32> = words.iter().map(|word| f32::from_le_bytes(*word)).collect();
-    if values.iter().any(|value| !value.is_finite()) {
-        return Err(reader.error("finite numbers expected").into());
-    }
-    reader.finish()?;
-    Ok(values)
-}
-
-/// Bytes of one query's answer over one segment.
-pub(crate) fn answer_len(spec: &IndexSpec, rows: usize, level: u8) -> Result<usize> {
-    Ok(match spec.mode() {
-        Mode::Open => rows * 4,
-        Mode::SealedIndex => rows * Width::word_bytes(spec.precision().form()),
-        Mode::SealedQuery | Mode::Sealed => {
-            ring::answer_len(&Layout::new(spec.dimension(), level)?, rows)
-        }
-    })
-}
-
 /// Builds a response in place, so that answers are written once.
-pub(crate) struct ResponseWriter {
+pub(super) struct ResponseWriter {
     bytes: Vec<u8>,
 }
 
@@ -201,7 +137,7 @@ impl ResponseWriter {
 }
 
 /// Reads a bitmap of rows; bits beyond the last row must be zero.
-pub(crate) fn read_bitmap(reader: &mut Reader<'_>, rows: usize) -> Result<Vec<bool>> {
+pub(super) fn read_bitmap(reader: &mut Reader<'_>, rows: usize) -> Result<Vec<bool>> {
     let bytes = reader.take(rows.div_ceil(8))?;
     if !rows.is_multiple_of(8) && bytes.last().is_some_and(|last| last >> (rows % 8) != 0) {
         return Err(reader.error("bits beyond the last row").into());

@@ -1,0 +1,47 @@
+//! Compact form: encrypted rows with words of their own, plain integer queries (`docs/sealed.md`, section 1). Both sides.
+
+#[cfg(feature = "client")]
+mod key_holder;
+mod prune;
+#[cfg(feature = "client")]
+mod queries;
+#[cfg(feature = "client")]
+mod scale;
+mod server;
+
+#[cfg(feature = "client")]
+use super::contract::{KeyHolderHalf, PlainQueries};
+use super::contract::{Pruner, SearchForm, ServerHalf};
+use crate::IndexSpec;
+use crate::error::Result;
+use ciphervec_he::lattice::compact::Width;
+use std::sync::Arc;
+
+impl SearchForm for Width {
+    fn words_len(&self, spec: &IndexSpec, rows: usize, _level: u8) -> Result<Option<usize>> {
+        Ok(Some(Width::words_len(*self, rows, spec.dimension())))
+    }
+
+    fn answer_len(&self, _spec: &IndexSpec, rows: usize, _level: u8) -> Result<Option<usize>> {
+        Ok(Some(rows * self.word_bytes()))
+    }
+
+    fn pruner(&self) -> Option<&dyn Pruner> {
+        Some(self)
+    }
+
+    fn server(&self, spec: &IndexSpec) -> Result<Arc<dyn ServerHalf>> {
+        Ok(Arc::new(server::CompactServer::new(spec.clone(), *self)))
+    }
+
+    #[cfg(feature = "client")]
+    fn plain_queries(&self) -> Option<&dyn PlainQueries> {
+        Some(self)
+    }
+
+    #[cfg(feature = "client")]
+    fn key_holder(&self, spec: &IndexSpec, mask_seed: [u8; 32]) -> Result<Box<dyn KeyHolderHalf>> {
+        let key_holder = key_holder::CompactKeyHolder::new(spec.clone(), *self, mask_seed)?;
+        Ok(Box::new(key_holder))
+    }
+}

@@ -1,0 +1,401 @@
+//! Contracts of a form: what the form-blind search asks of each, one for the key holder and one for the server. Both sides.
+//!
+//! A form is a folder beside this file and a row in [`super::of`]. Heads of segments, filters, ids, norms and ranking are
+//! the search's; words, ciphertexts, keys and scores are the form's.
+
+use crate::IndexSpec;
+use crate::error::{Error, Result};
+use crate::search::entry::{Chosen, SegmentReader};
+use crate::search::message::QueryHead;
+use crate::search::segment::{Segment, SegmentHead};
+use ciphervec_arith::AlignedBytes;
+use ciphervec_he::wire::{KeyId, Reader};
+use std::sync::Arc;
+#[cfg(feature = "client")]
+use {
+    crate::search::quantize::Checked, crate::search::root_key::SegmentRootKey,
+    ciphervec_he::lattice::SegmentId, ciphervec_he::lattice::ring::EvaluationKeys,
+    ciphervec_he::wire::Kind, std::any::Any, std::sync::OnceLock,
+};
+
+/// A form as an index's description names it: the layout that both halves agree on, and the way to either half.
+pub(in crate::search) trait SearchForm: Sync {
+    /// Whether anything is encrypted, and there is a key to seal under.
+    #[cfg(feature = "client")]
+    fn seals(&self) -> bool {
+        true
+    }
+
+    /// Whether rows are encrypted: heads of segments then name the key.
+    fn encrypts_rows(&self) -> bool {
+        true
+    }
+
+    /// Whether segments are packed for a level of the query tree.
+    fn has_levels(&self) -> bool {
+        false
+    }
+
+    /// Bytes of the words of `rows` rows; `None` where they are a frame, which checks its own length.
+    fn words_len(&self, spec: &IndexSpec, rows: usize, level: u8) -> Result<Option<usize>>;
+
+    /// Bytes of one query's answer over `rows` rows; `None` where the answers to all queries of a message say how long they
+    /// are.
+    fn answer_len(&self, spec: &IndexSpec, rows: usize, level: u8) -> Result<Option<usize>>;
+
+    /// What takes deleted rows out of a segment without a key, where the form can.
+    fn pruner(&self) -> Option<&dyn Pruner> {
+        None
+    }
+
+    /// The server's half of an index.
+    fn server(&self, spec: &IndexSpec) -> Result<Arc<dyn ServerHalf>>;
+
+    /// What needs no key at all because queries are plain, where they are.
+    #[cfg(feature = "client")]
+    fn plain_queries(&self) -> Option<&dyn PlainQueries> {
+        None
+    }
+
+    /// The key holder's half of an index, under the public masks of `mask_seed`.
+    #[cfg(feature = "client")]
+    fn key_holder(&self, spec: &IndexSpec, mask_seed: [u8; 32]) -> Result<Box<dyn KeyHolderHalf>>;
+
+    /// The half that encrypts rows and opens nothing; `index_key` is the public key of the index's key pair.
+    #[cfg(feature = "client")]
+    fn writer(
+        &self,
+        spec: &IndexSpec,
+        mask_seed: [u8; 32],
+        index_key: &[u8],
+    ) -> Result<Box<dyn RowEncryptor>> {
+        self.check_index_key(spec, index_key)?;
+        Ok(self.key_holder(spec, mask_seed)?)
+    }
+
+    /// Refuses bytes that are not the public key of an index; in most forms there is none.
+    #[cfg(feature = "client")]
+    fn check_index_key(&self, _spec: &IndexSpec, bytes: &[u8]) -> Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let what = Kind::PublicKey.as_str();
+        Err(Reader::new(what, bytes).error("the lattice scheme has no public key").into())
+    }
+}
+
+/// Takes rows out of segments whose rows have words of their own.
+pub(in crate::search) trait Pruner {
+    /// Bytes of the words of all rows, zeros for those that are not `kept`.
+    #[cfg(feature = "client")]
+    fn spread(&self, words: &[u8], dimension: usize, kept: &[bool]) -> Vec<u8>;
+
+    /// Copies the words of the rows to `keep` into `out`; `words` are of as many rows as `keep` has.
+    fn prune(&self, words: &[u8], dimension: usize, keep: &[bool], out: &mut [u8]);
+}
+
+/// One message of queries, read as far as it is the same in every form.
+pub(in crate::search) struct Request<'a> {
+    pub head: QueryHead,
+    /// The key that it names.
+    pub key: KeyId,
+    pub body: Reader<'a>,
+    pub chosen: Vec<Chosen<'a>>,
+}
+
+/// Where a server spent its time, in seconds.
+#[derive(Clone, Copy, Default, PartialEq, Debug)]
+pub struct ServerTimings {
+    /// Reading and expanding queries, mask sums included.
+    pub expand: f64,
+    /// The products.
+    pub scan: f64,
+    /// Modulus switching and writing the answer.
+    pub respond: f64,
+}
+
+/// An answer with what it took.
+pub struct Evaluation {
+    /// What goes back to the owner.
+    pub bytes: Vec<u8>,
+    /// Where the time went.
+    pub timings: ServerTimings,
+}
+
+/// The server's half of one index: evaluation keys enter, segments are read, requests are answered. It cannot name a secret
+/// key. Shared between the states of an index; a change gives another one.
+pub(in crate::search) trait ServerHalf: Send + Sync {
+    /// The half that has these evaluation keys as well, and their epoch. `held` is the key of the segments that are there.
+    ///
+    /// # Errors
+    /// Damaged bytes, another index or another key; a form that needs no keys.
+    fn with_keys(&self, bytes: &[u8], held: Option<KeyId>) -> Result<(Arc<dyn ServerHalf>, u32)>;
+
+    /// The half without the keys of an epoch; `None` if it has none.
+    fn without_epoch(&self, _epoch: u32) -> Option<Arc<dyn ServerHalf>> {
+        None
+    }
+
+    /// Reads the rows of a segment whose head has been.
+    ///
+    /// # Errors
+    /// Words or ciphertexts that the form does not have.
+    fn read_rows(&self, head: SegmentHead, bytes: AlignedBytes) -> Result<Segment>;
+
+    /// Answers requests that came together, each as if it had come alone.
+    ///
+    /// # Errors
+    /// A segment that could not be read; what is wrong with one request is its own answer.
+    fn score(
+        &self,
+        requests: Vec<Request<'_>>,
+        rows: &dyn SegmentReader,
+    ) -> Result<Vec<Result<Evaluation>>>;
+}
+
+/// The error of a form without evaluation keys.
+pub(in crate::search) fn no_keys(spec: &IndexSpec) -> Error {
+    Error::choice("mode", "sealed or sealed-query to hold evaluation keys", spec.mode().as_str())
+}
+
+/// Refuses another key than the expected one.
+pub(in crate::search) fn expect_key(
+    what: &'static str,
+    expected: KeyId,
+    actual: KeyId,
+) -> Result<()> {
+    if expected == actual {
+        return Ok(());
+    }
+    Err(ciphervec_he::Error::WrongKey { what, expected, actual }.into())
+}
+
+/// Rows of one segment, encrypted.
+#[cfg(feature = "client")]
+pub(in crate::search) struct EncryptedRows {
+    /// The nonce they were encrypted under, and the segment's name.
+    pub id: SegmentId,
+    /// The level they are packed for.
+    pub level: u8,
+    /// The key that the segment's head names.
+    pub key: KeyId,
+    /// Words behind [`crate::search::segment::HEADROOM`] free bytes.
+    pub words: AlignedBytes,
+}
+
+/// Queries of one message, encrypted or not.
+#[cfg(feature = "client")]
+pub(in crate::search) struct EncodedQueries {
+    pub body: Vec<u8>,
+    /// The key that the message names.
+    pub key: KeyId,
+    /// What opening the answer takes.
+    pub kept: Kept,
+}
+
+/// What encrypts rows: the key holder's half, or a writer's.
+#[cfg(feature = "client")]
+pub(in crate::search) trait RowEncryptor: Send + Sync {
+    /// Encrypts rows under `root`; the index will hold `expected_rows`, which chooses how they are packed.
+    ///
+    /// # Errors
+    /// A key pair that is missing; no randomness.
+    fn encrypt_rows(
+        &self,
+        root: &SegmentRootKey,
+        rows: &Checked<'_>,
+        expected_rows: usize,
+    ) -> Result<EncryptedRows>;
+}
+
+/// The key holder's half of one index: rows and queries enter encrypted, scores and rows leave decrypted.
+#[cfg(feature = "client")]
+pub(in crate::search) trait KeyHolderHalf: RowEncryptor {
+    /// The key that segments under `root` name.
+    fn segment_key(&self, root: &SegmentRootKey) -> Result<KeyId>;
+
+    /// The key that answers name.
+    fn response_key(&self, root: &SegmentRootKey) -> Result<KeyId>;
+
+    /// The step that cosines are rounded to before anyone sees them.
+    fn rounding(&self) -> f64;
+
+    /// Writes unit rows as queries that serve levels up to `top_level`.
+    ///
+    /// # Errors
+    /// A key pair that is missing; no randomness.
+    fn encode_queries(
+        &self,
+        root: &SegmentRootKey,
+        rows: &Checked<'_>,
+        top_level: u8,
+        epoch: u32,
+    ) -> Result<EncodedQueries>;
+
+    /// Takes in `count` plain queries that somebody else wrote, who named `key`.
+    ///
+    /// # Errors
+    /// Queries that no unit vector rounds to; another key.
+    fn read_queries(&self, count: u32, key: KeyId, body: Reader<'_>) -> Result<Kept>;
+
+    /// What one answer is opened with. `reader` stands where the answer says what belongs to all segments.
+    ///
+    /// # Errors
+    /// Damaged bytes; queries of another form.
+    fn open<'a>(
+        &'a self,
+        root: &'a SegmentRootKey,
+        queries: &'a Kept,
+        count: usize,
+        reader: &mut Reader<'_>,
+    ) -> Result<Box<dyn Opening + 'a>>;
+
+    /// Unit rows of a segment: those `wanted`, or all of them. `words` are of every row.
+    ///
+    /// # Errors
+    /// [`Error::Range`] for a row that is not there; words that do not decrypt.
+    fn decrypt_rows(
+        &self,
+        root: &SegmentRootKey,
+        head: &SegmentHead,
+        words: &[u8],
+        wanted: Option<&[usize]>,
+    ) -> Result<Vec<f32>>;
+
+    /// What a server needs to answer encrypted queries of `epoch`; `None` where queries are plain.
+    fn evaluation_keys(
+        &self,
+        _root: &SegmentRootKey,
+        _epoch: u32,
+    ) -> Result<Option<EvaluationKeys>> {
+        Ok(None)
+    }
+
+    /// Where the index's key pair is, or will be; `None` in forms without one.
+    fn key_pair(&self) -> Option<&dyn KeyPairSlot> {
+        None
+    }
+}
+
+/// Plain queries, which take no key to write.
+#[cfg(feature = "client")]
+pub(in crate::search) trait PlainQueries {
+    /// The key that they name.
+    ///
+    /// # Errors
+    /// A public key that is missing, superfluous, or not one of the index.
+    fn key(&self, spec: &IndexSpec, public_key: Option<&[u8]>) -> Result<KeyId>;
+
+    /// The body of a message.
+    ///
+    /// # Errors
+    /// Rows that the form cannot round.
+    fn encode(&self, spec: &IndexSpec, rows: &Checked<'_>) -> Result<Vec<u8>>;
+}
+
+/// The key pair of an index under an additively homomorphic scheme. It is set once.
+#[cfg(feature = "client")]
+pub(in crate::search) trait KeyPairSlot {
+    /// Makes it.
+    fn generate(&self) -> Result<()>;
+
+    /// Opens a sealed one.
+    fn open(&self, root: &SegmentRootKey, sealed: &[u8]) -> Result<()>;
+
+    /// Seals it.
+    fn seal(&self, root: &SegmentRootKey) -> Result<Vec<u8>>;
+
+    /// Its public half, framed.
+    fn public_key(&self) -> Result<Vec<u8>>;
+}
+
+/// Opens one answer, segment by segment.
+#[cfg(feature = "client")]
+pub(in crate::search) trait Opening {
+    /// Gives `visit` the number of each query with its cosines, in full precision, with every row of the segment.
+    ///
+    /// # Errors
+    /// Damaged answers, and those of `visit`.
+    fn cosines(
+        &self,
+        segment: &OpenedSegment<'_>,
+        answers: &[u8],
+        visit: &mut dyn FnMut(usize, &[f64]) -> Result<()>,
+    ) -> Result<()>;
+}
+
+/// A segment whose answers are opened.
+#[cfg(feature = "client")]
+pub(in crate::search) struct OpenedSegment<'a> {
+    pub id: SegmentId,
+    pub rows: usize,
+    pub level: u8,
+    pub root: &'a SegmentRootKey,
+    /// Its secrets, once a query has needed them. Wiped on drop.
+    pub secrets: &'a OnceLock<Kept>,
+}
+
+#[cfg(feature = "client")]
+impl OpenedSegment<'_> {
+    /// The segment's secrets, derived at the first query.
+    pub fn secrets<T: Send + Sync + 'static>(&self, derive: impl FnOnce() -> T) -> Result<&T> {
+        self.secrets.get_or_init(|| Kept::new(derive())).get()
+    }
+}
+
+/// What a form keeps between two calls, of a type that is its own business.
+#[cfg(feature = "client")]
+pub(in crate::search) struct Kept(Box<dyn Any + Send + Sync>);
+
+#[cfg(feature = "client")]
+impl Kept {
+    pub fn new(kept: impl Send + Sync + 'static) -> Self {
+        Kept(Box::new(kept))
+    }
+
+    /// What was kept.
+    ///
+    /// # Errors
+    /// If another form has kept it: a query opened by the owner of another index.
+    pub fn get<T: 'static>(&self) -> Result<&T> {
+        let what = Kind::Query.as_str();
+        let foreign = || Reader::new(what, &[]).error("it was made for an index of another form");
+        self.0.downcast_ref().ok_or_else(|| foreign().into())
+    }
+}
+
+/// Of all rows those `wanted`, in that order.
+#[cfg(feature = "client")]
+pub(in crate::search) fn select_rows(
+    all: Vec<f32>,
+    wanted: Option<&[usize]>,
+    dimension: usize,
+) -> Result<Vec<f32>> {
+    let Some(wanted) = wanted else { return Ok(all) };
+    let mut found = Vec::with_capacity(wanted.len() * dimension);
+    for &row in wanted {
+        let one = all.chunks_exact(dimension).nth(row).ok_or_else(|| Error::Range {
+            what: "a row to unseal",
+            expected: format!("below {}", all.len() / dimension),
+            actual: row.to_string(),
+        })?;
+        found.extend_from_slice(one);
+    }
+    Ok(found)
+}
+
+/// Reads past the mask sums of an answer in a form that has none.
+#[cfg(feature = "client")]
+pub(in crate::search) fn expect_no_sums(reader: &mut Reader<'_>) -> Result<()> {
+    match reader.u8()? {
+        0 => Ok(()),
+        _ => Err(reader.error("no mask sums expected").into()),
+    }
+}
+
+/// The error of a form whose queries are not plain.
+#[cfg(feature = "client")]
+pub(in crate::search) fn not_probed(spec: &IndexSpec) -> Error {
+    let known = "sealed-index, whose queries are plain";
+    Error::choice("the mode to probe", known, spec.mode().as_str())
+}

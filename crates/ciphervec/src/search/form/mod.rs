@@ -1,0 +1,29 @@
+//! Forms: how an index keeps rows and answers queries, one folder each with its two halves. Both sides.
+
+mod additive;
+mod batch;
+mod compact;
+mod contract;
+mod plain;
+mod ring;
+
+use contract::SearchForm;
+pub use contract::{Evaluation, ServerTimings};
+#[cfg(feature = "client")]
+pub(super) use contract::{
+    Kept, KeyHolderHalf, KeyPairSlot, OpenedSegment, RowEncryptor, expect_key, not_probed,
+};
+pub(super) use contract::{Request, ServerHalf};
+
+use crate::IndexSpec;
+use crate::index::form::Form;
+
+/// The form of an index: one row each.
+pub(super) fn of(spec: &IndexSpec) -> &dyn SearchForm {
+    match spec.form() {
+        Form::Plain => &plain::Plain,
+        Form::Compact(width) => width,
+        Form::Ring(rows) => rows,
+        Form::Additive(chosen) => chosen,
+    }
+}

@@ -1,0 +1,109 @@
+//! Plain rows and queries: float rows enter, unit rows as float32 words leave, and back. Owner only.
+
+use crate::IndexSpec;
+use crate::error::Result;
+use crate::search::form::contract::{
+    EncodedQueries, EncryptedRows, Kept, KeyHolderHalf, OpenedSegment, Opening, RowEncryptor,
+    expect_no_sums, not_probed, select_rows,
+};
+use crate::search::quantize::{Checked, signs_or_units};
+use crate::search::root_key::SegmentRootKey;
+use crate::search::segment::{HEADROOM, SegmentHead};
+use ciphervec_he::lattice::nonce;
+use ciphervec_he::wire::{KeyId, Reader};
+
+pub struct PlainKeyHolder {
+    spec: IndexSpec,
+}
+
+impl PlainKeyHolder {
+    pub fn new(spec: IndexSpec) -> Self {
+        PlainKeyHolder { spec }
+    }
+}
+
+impl RowEncryptor for PlainKeyHolder {
+    fn encrypt_rows(
+        &self,
+        root: &SegmentRootKey,
+        rows: &Checked<'_>,
+        _expected_rows: usize,
+    ) -> Result<EncryptedRows> {
+        let id = nonce::draw(root.master(), &self.spec.binding(), &rows.quantize(1.0))?;
+        let words = rows.unit_words(HEADROOM);
+        Ok(EncryptedRows { id, level: 0, key: KeyId::default(), words })
+    }
+}
+
+impl KeyHolderHalf for PlainKeyHolder {
+    fn segment_key(&self, _root: &SegmentRootKey) -> Result<KeyId> {
+        Ok(KeyId::default())
+    }
+
+    fn response_key(&self, _root: &SegmentRootKey) -> Result<KeyId> {
+        Ok(KeyId::default())
+    }
+
+    fn rounding(&self) -> f64 {
+        0.0
+    }
+
+    fn encode_queries(
+        &self,
+        _root: &SegmentRootKey,
+        rows: &Checked<'_>,
+        _top_level: u8,
+        _epoch: u32,
+    ) -> Result<EncodedQueries> {
+        let body = rows.unit().iter().flat_map(|value| value.to_le_bytes()).collect();
+        Ok(EncodedQueries { body, key: KeyId::default(), kept: Kept::new(()) })
+    }
+
+    fn read_queries(&self, _count: u32, _key: KeyId, _body: Reader<'_>) -> Result<Kept> {
+        Err(not_probed(&self.spec))
+    }
+
+    fn open<'a>(
+        &'a self,
+        _root: &'a SegmentRootKey,
+        queries: &'a Kept,
+        count: usize,
+        reader: &mut Reader<'_>,
+    ) -> Result<Box<dyn Opening + 'a>> {
+        queries.get::<()>()?;
+        expect_no_sums(reader)?;
+        Ok(Box::new(PlainScores { count }))
+    }
+
+    fn decrypt_rows(
+        &self,
+        _root: &SegmentRootKey,
+        _head: &SegmentHead,
+        words: &[u8],
+        wanted: Option<&[usize]>,
+    ) -> Result<Vec<f32>> {
+        let rows = signs_or_units(&self.spec, 1.0, floats(words));
+        select_rows(rows, wanted, self.spec.dimension())
+    }
+}
+
+struct PlainScores {
+    count: usize,
+}
+
+impl Opening for PlainScores {
+    fn cosines(
+        &self,
+        segment: &OpenedSegment<'_>,
+        answers: &[u8],
+        visit: &mut dyn FnMut(usize, &[f64]) -> Result<()>,
+    ) -> Result<()> {
+        let scores: Vec<f64> = floats(answers).collect();
+        (0..self.count)
+            .try_for_each(|query| visit(query, &scores[query * segment.rows..][..segment.rows]))
+    }
+}
+
+fn floats(words: &[u8]) -> impl Iterator<Item = f64> {
+    words.as_chunks::<4>().0.iter().map(|word| f64::from(f32::from_le_bytes(*word)))
+}

@@ -1,0 +1,46 @@
+//! Plain form: float32 rows and queries, nothing encrypted. A test oracle and a baseline. Both sides.
+
+#[cfg(feature = "client")]
+mod key_holder;
+mod server;
+
+#[cfg(feature = "client")]
+use super::contract::KeyHolderHalf;
+use super::contract::{SearchForm, ServerHalf};
+use crate::IndexSpec;
+use crate::error::Result;
+use std::sync::Arc;
+
+/// Bytes of a number.
+const WORD: usize = 4;
+
+/// The form of mode `open`.
+pub(in crate::search) struct Plain;
+
+impl SearchForm for Plain {
+    #[cfg(feature = "client")]
+    fn seals(&self) -> bool {
+        false
+    }
+
+    fn encrypts_rows(&self) -> bool {
+        false
+    }
+
+    fn words_len(&self, spec: &IndexSpec, rows: usize, _level: u8) -> Result<Option<usize>> {
+        Ok(Some(rows * spec.dimension() * WORD))
+    }
+
+    fn answer_len(&self, _spec: &IndexSpec, rows: usize, _level: u8) -> Result<Option<usize>> {
+        Ok(Some(rows * WORD))
+    }
+
+    fn server(&self, spec: &IndexSpec) -> Result<Arc<dyn ServerHalf>> {
+        Ok(Arc::new(server::PlainServer::new(spec.clone())))
+    }
+
+    #[cfg(feature = "client")]
+    fn key_holder(&self, spec: &IndexSpec, _mask_seed: [u8; 32]) -> Result<Box<dyn KeyHolderHalf>> {
+        Ok(Box::new(key_holder::PlainKeyHolder::new(spec.clone())))
+    }
+}

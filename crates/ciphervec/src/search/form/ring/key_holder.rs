@@ -1,0 +1,172 @@
+//! Ring rows and queries: unit rows enter, packed polynomials and encrypted queries leave. Owner only.
+
+use super::open::{RingQueries, RingScores};
+use super::packing::layout;
+use super::scale::{scales, vector_scale};
+use crate::IndexSpec;
+use crate::error::Result;
+use crate::index::form::Rows;
+use crate::search::form::contract::{
+    EncodedQueries, EncryptedRows, Kept, KeyHolderHalf, Opening, RowEncryptor, not_probed,
+    select_rows,
+};
+use crate::search::quantize::{Checked, signs_or_units};
+use crate::search::root_key::SegmentRootKey;
+use crate::search::segment::SegmentHead;
+use ciphervec_he::keys::random_bytes;
+use ciphervec_he::lattice::nonce;
+use ciphervec_he::lattice::ring::{
+    self, Binding, Ciphertext, EvaluationKeys, Layout, Masks, QueryKey, Ring, SegmentKey,
+};
+use ciphervec_he::wire::{KeyId, Reader};
+use rayon::prelude::*;
+use std::sync::{Arc, Mutex};
+use zeroize::Zeroizing;
+
+pub struct RingKeyHolder {
+    pub(super) spec: IndexSpec,
+    pub(super) rows: Rows,
+    pub(super) ring: Ring,
+    masks: Masks,
+    /// Query keys by epoch, derived once.
+    query_keys: Mutex<Vec<Arc<QueryKey>>>,
+}
+
+impl RingKeyHolder {
+    pub fn new(spec: IndexSpec, rows: Rows, mask_seed: [u8; 32]) -> Result<Self> {
+        let masks = Masks::new(mask_seed, spec.dimension());
+        let query_keys = Mutex::new(Vec::new());
+        Ok(RingKeyHolder { spec, rows, ring: Ring::new()?, masks, query_keys })
+    }
+
+    /// The query key of an epoch.
+    pub(super) fn query_key(&self, root: &SegmentRootKey, epoch: u32) -> Arc<QueryKey> {
+        let mut keys = self.query_keys.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(key) = keys.iter().find(|key| key.epoch() == epoch) {
+            return Arc::clone(key);
+        }
+        let key = QueryKey::derive(&self.ring, root.master(), &self.spec.binding(), epoch);
+        let key = Arc::new(key);
+        keys.push(Arc::clone(&key));
+        key
+    }
+}
+
+impl RowEncryptor for RingKeyHolder {
+    fn encrypt_rows(
+        &self,
+        root: &SegmentRootKey,
+        rows: &Checked<'_>,
+        expected_rows: usize,
+    ) -> Result<EncryptedRows> {
+        let (spec, ring, master) = (&self.spec, &self.ring, root.master());
+        let plaintext = rows.quantize(vector_scale(spec, self.rows));
+        let layout = layout(spec, self.rows, ring, rows.len(), expected_rows)?;
+        let (binding, level) = (spec.binding(), layout.level());
+        let key = self.segment_key(root)?;
+        let (id, words) = match self.rows {
+            Rows::Encrypted => {
+                ring::seal(ring, &self.masks, master, &binding, &layout, &plaintext)?
+            }
+            Rows::Plain => {
+                let id = nonce::draw(master, &binding, &plaintext)?;
+                (id, ring::pack(ring, &layout, &plaintext))
+            }
+        };
+        Ok(EncryptedRows { id, level, key, words })
+    }
+}
+
+impl KeyHolderHalf for RingKeyHolder {
+    fn segment_key(&self, root: &SegmentRootKey) -> Result<KeyId> {
+        Ok(match self.rows {
+            Rows::Encrypted => root.key_id(),
+            Rows::Plain => KeyId::default(),
+        })
+    }
+
+    fn response_key(&self, root: &SegmentRootKey) -> Result<KeyId> {
+        Ok(root.key_id())
+    }
+
+    fn rounding(&self) -> f64 {
+        f64::exp2(-16.0)
+    }
+
+    fn encode_queries(
+        &self,
+        root: &SegmentRootKey,
+        rows: &Checked<'_>,
+        top_level: u8,
+        epoch: u32,
+    ) -> Result<EncodedQueries> {
+        let (ring, dimension) = (&self.ring, self.spec.dimension());
+        let layout = Layout::new(dimension, 0)?;
+        let secret = self.query_key(root, epoch);
+        let scales = scales(&self.spec, self.rows, ring, top_level);
+        let (seed, noise_seed) = (random_bytes::<32>()?, Zeroizing::new(random_bytes::<32>()?));
+        let values = Zeroizing::new(rows.quantize(scales.query).values());
+        let encrypt = |(query, values)| {
+            let first = (query * layout.chunks()) as u64;
+            Ciphertext::encrypt(ring, &secret, &layout, values, &seed, &noise_seed, first)
+        };
+        let encrypted: Vec<Vec<Ciphertext>> =
+            values.par_chunks_exact(dimension).enumerate().map(encrypt).collect();
+        let mut body = seed.to_vec();
+        encrypted.iter().flatten().for_each(|piece| piece.append(&mut body));
+        let kept = Kept::new(RingQueries { epoch, scales });
+        Ok(EncodedQueries { body, key: root.key_id(), kept })
+    }
+
+    fn read_queries(&self, _count: u32, _key: KeyId, _body: Reader<'_>) -> Result<Kept> {
+        Err(not_probed(&self.spec))
+    }
+
+    fn open<'a>(
+        &'a self,
+        root: &'a SegmentRootKey,
+        queries: &'a Kept,
+        count: usize,
+        reader: &mut Reader<'_>,
+    ) -> Result<Box<dyn Opening + 'a>> {
+        let queries: &RingQueries = queries.get()?;
+        let secret = self.query_key(root, queries.epoch);
+        Ok(Box::new(RingScores::read(
+            &self.spec, self.rows, &self.ring, queries, secret, count, reader,
+        )?))
+    }
+
+    fn decrypt_rows(
+        &self,
+        root: &SegmentRootKey,
+        head: &SegmentHead,
+        words: &[u8],
+        wanted: Option<&[usize]>,
+    ) -> Result<Vec<f32>> {
+        let (spec, ring, rows) = (&self.spec, &self.ring, head.rows as usize);
+        let layout = Layout::new(spec.dimension(), head.level)?;
+        let secret = match self.rows {
+            Rows::Encrypted => Some(SegmentKey::derive(
+                ring,
+                root.master(),
+                &spec.binding(),
+                head.id,
+                &layout,
+                rows,
+            )),
+            Rows::Plain => None,
+        };
+        let secrets = secret.as_ref().map(|key| (&self.masks, key));
+        let integers = ring::unseal(ring, &layout, secrets, words, rows)?;
+        let scale = vector_scale(spec, self.rows);
+        let all = signs_or_units(spec, scale, integers.iter().copied());
+        select_rows(all, wanted, spec.dimension())
+    }
+
+    fn evaluation_keys(&self, root: &SegmentRootKey, epoch: u32) -> Result<Option<EvaluationKeys>> {
+        let key = self.query_key(root, epoch);
+        let binding = Binding { index: self.spec.id(), mask_seed: *self.masks.seed() };
+        let dimension = self.spec.dimension();
+        Ok(Some(EvaluationKeys::generate(&self.ring, &key, root.key_id(), binding, dimension)?))
+    }
+}

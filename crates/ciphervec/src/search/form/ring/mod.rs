@@ -1,0 +1,47 @@
+//! Ring form: encrypted queries, several rows in a polynomial, plain or encrypted (`docs/sealed.md`, section 2). Both sides.
+
+#[cfg(feature = "client")]
+mod key_holder;
+#[cfg(feature = "client")]
+mod open;
+#[cfg(feature = "client")]
+mod packing;
+#[cfg(feature = "client")]
+mod scale;
+mod server;
+
+#[cfg(feature = "client")]
+use super::contract::KeyHolderHalf;
+use super::contract::{SearchForm, ServerHalf};
+use crate::IndexSpec;
+use crate::error::Result;
+use crate::index::form::Rows;
+use ciphervec_he::lattice::ring::{self, Layout};
+use std::sync::Arc;
+
+impl SearchForm for Rows {
+    fn encrypts_rows(&self) -> bool {
+        *self == Rows::Encrypted
+    }
+
+    fn has_levels(&self) -> bool {
+        true
+    }
+
+    fn words_len(&self, spec: &IndexSpec, rows: usize, level: u8) -> Result<Option<usize>> {
+        Ok(Some(Layout::new(spec.dimension(), level)?.packed_len(rows)))
+    }
+
+    fn answer_len(&self, spec: &IndexSpec, rows: usize, level: u8) -> Result<Option<usize>> {
+        Ok(Some(ring::answer_len(&Layout::new(spec.dimension(), level)?, rows)))
+    }
+
+    fn server(&self, spec: &IndexSpec) -> Result<Arc<dyn ServerHalf>> {
+        Ok(Arc::new(server::RingServer::new(spec.clone(), *self)?))
+    }
+
+    #[cfg(feature = "client")]
+    fn key_holder(&self, spec: &IndexSpec, mask_seed: [u8; 32]) -> Result<Box<dyn KeyHolderHalf>> {
+        Ok(Box::new(key_holder::RingKeyHolder::new(spec.clone(), *self, mask_seed)?))
+    }
+}

@@ -1,0 +1,194 @@
+//! Frame of a segment: framed bytes enter, a checked head and its rows leave, and back. Both sides.
+//!
+//! The payload starts with 64 bytes, `segment id 16 | index id 8 | rows u32 | level u8 | whether pruned u8 | zeros 2 | rows
+//! kept u32 | zeros`, so that the words that follow lie on a cache line wherever the frame does. Under an additively
+//! homomorphic scheme the frame of the encrypted vectors follows instead.
+//!
+//! In the compact form deleted rows can be taken out without a key. Of a segment that was pruned a bitmap of the rows kept
+//! comes before the words, up to a multiple of 64 bytes. Numbers of rows stay what they were, and so does the length of an
+//! answer: rows that are not there score zero, and only their owner knew what they were.
+
+use super::form;
+use super::message::{expect_params, header, read_bitmap};
+use super::segment::{HEAD_LEN, HEADROOM, MAX_ROWS, Segment, SegmentHead, SegmentRows};
+use crate::IndexSpec;
+use crate::error::Result;
+use ciphervec_arith::AlignedBytes;
+use ciphervec_he::lattice::SegmentId;
+use ciphervec_he::wire::{self, HEADER_LEN, Header, KeyId, Kind, Reader};
+use std::borrow::Cow;
+
+impl SegmentHead {
+    /// Reads the head of a whole, undamaged segment of `spec`.
+    ///
+    /// # Errors
+    /// Damaged bytes, another index, lengths that do not follow from the head.
+    pub fn read(spec: &IndexSpec, bytes: &[u8]) -> Result<Self> {
+        let (header, payload) = wire::open(Kind::Segment, bytes)?;
+        Self::read_payload(spec, &header, payload, payload.len())
+    }
+
+    /// Reads the head from the first [`SegmentHead::LEN`] bytes of a segment of `len` bytes, whose checksum is not looked at:
+    /// whoever stored them vouches for them.
+    ///
+    /// # Errors
+    /// As [`SegmentHead::read`], but for damage behind the head.
+    pub fn read_start(spec: &IndexSpec, start: &[u8], len: usize) -> Result<Self> {
+        let (header, payload) = wire::open_start(Kind::Segment, start, len)?;
+        Self::read_payload(spec, &header, payload, len.saturating_sub(HEADER_LEN))
+    }
+
+    fn read_payload(spec: &IndexSpec, header: &Header, payload: &[u8], len: usize) -> Result<Self> {
+        let (what, form) = (Kind::Segment.as_str(), form::of(spec));
+        expect_params(spec, what, header)?;
+        let mut reader = Reader::new(what, payload);
+        let id = SegmentId(reader.array()?);
+        spec.expect_id(what, reader.array()?)?;
+        let (rows, level, pruned) = (reader.u32()?, reader.u8()?, reader.u8()?);
+        let (gap, kept) = (reader.take(2)?, reader.u32()?);
+        if gap.iter().chain(reader.take(HEAD_LEN - 36)?).any(|&byte| byte != 0) {
+            return Err(reader.error("reserved bytes must be zero").into());
+        }
+        let kept = match (pruned, kept) {
+            (0, 0) => rows,
+            (1, kept) if form.pruner().is_some() && kept > 0 && kept < rows => kept,
+            _ => {
+                let detail =
+                    format!("{kept} of {rows} rows kept, marked {pruned}, are not possible here");
+                return Err(reader.error(detail).into());
+            }
+        };
+        if rows == 0 || rows as usize > MAX_ROWS {
+            return Err(reader.error(format!("1 to {MAX_ROWS} rows expected, {rows} came")).into());
+        }
+        if level != 0 && !form.has_levels() {
+            return Err(reader.error(format!("level 0 expected, {level} came")).into());
+        }
+        if form.encrypts_rows() == (header.key == KeyId::default()) {
+            return Err(reader.error("the key id does not fit the mode").into());
+        }
+        let head = SegmentHead { id, rows, kept, level, key: header.key };
+        let data = len.saturating_sub(HEAD_LEN);
+        if let Some(words) = form.words_len(spec, kept as usize, level)?
+            && data != head.bitmap_len() + words
+        {
+            let expected = head.bitmap_len() + words;
+            let detail = format!("{expected} bytes expected for {rows} rows, {data} came");
+            return Err(reader.error(detail).into());
+        }
+        Ok(head)
+    }
+
+    /// Which rows are kept; `None` for all. `data` is what follows the head.
+    pub(super) fn read_kept(&self, data: &[u8]) -> Result<Option<Vec<bool>>> {
+        if self.kept == self.rows {
+            return Ok(None);
+        }
+        let mut reader = Reader::new(Kind::Segment.as_str(), data);
+        let kept = read_bitmap(&mut reader, self.rows as usize)?;
+        let padding = self.bitmap_len() - (self.rows as usize).div_ceil(8);
+        if reader.take(padding)?.iter().any(|&byte| byte != 0) {
+            return Err(reader.error("bytes behind the bitmap must be zero").into());
+        }
+        let count = kept.iter().filter(|kept| **kept).count();
+        if count != self.kept as usize {
+            let detail = format!("{} rows kept expected, the bitmap has {count}", self.kept);
+            return Err(reader.error(detail).into());
+        }
+        Ok(Some(kept))
+    }
+
+    fn header(&self, spec: &IndexSpec) -> Header {
+        header(spec, Kind::Segment, self.key)
+    }
+
+    fn write(&self, spec: &IndexSpec, head: &mut [u8]) {
+        head[..16].copy_from_slice(&self.id.0);
+        head[16..][..8].copy_from_slice(&spec.id());
+        head[24..][..4].copy_from_slice(&self.rows.to_le_bytes());
+        head[28] = self.level;
+        if self.kept != self.rows {
+            head[29] = 1;
+            head[32..][..4].copy_from_slice(&self.kept.to_le_bytes());
+        }
+    }
+
+    /// Turns `bytes`, words behind [`HEADROOM`] free bytes, into a framed segment.
+    #[cfg(feature = "client")]
+    pub(crate) fn frame(&self, spec: &IndexSpec, mut bytes: AlignedBytes) -> AlignedBytes {
+        let frame = bytes.as_mut_slice();
+        self.write(spec, &mut frame[HEADER_LEN..]);
+        self.header(spec).seal(frame);
+        bytes
+    }
+}
+
+impl Segment {
+    /// Whether deleted rows can be taken out of segments of `spec`: in the compact form, where every row has words of its own.
+    pub fn can_be_pruned(spec: &IndexSpec) -> bool {
+        form::of(spec).pruner().is_some()
+    }
+
+    /// The same segment without the words of rows that are deleted; `None` where none can be taken out: in other forms than
+    /// the compact one, or where nothing would change, or nothing be left.
+    pub fn prune(&self, spec: &IndexSpec, deleted: impl Fn(u32) -> bool) -> Option<AlignedBytes> {
+        let form = form::of(spec);
+        let (pruner, rows) = (form.pruner()?, self.head().rows);
+        let there = |row: u32| self.kept().is_none_or(|kept| kept[row as usize]);
+        let keep: Vec<bool> = (0..rows).map(|row| there(row) && !deleted(row)).collect();
+        let kept = keep.iter().filter(|keep| **keep).count() as u32;
+        if kept == self.head().kept || kept == 0 {
+            return None;
+        }
+        let head = SegmentHead { kept, ..*self.head() };
+        let words = form.words_len(spec, kept as usize, head.level).ok()??;
+        let start = HEADROOM + head.bitmap_len();
+        let mut frame = AlignedBytes::zeroed(start + words);
+        let (front, words) = frame.as_mut_slice().split_at_mut(start);
+        for (row, _) in keep.iter().enumerate().filter(|(_, keep)| **keep) {
+            front[HEADROOM + row / 8] |= 1 << (row % 8);
+        }
+        // Of the rows that are there, those that stay.
+        let among: Vec<bool> =
+            (0..rows).filter(|&row| there(row)).map(|row| keep[row as usize]).collect();
+        pruner.prune(self.data(), spec.dimension(), &among, words);
+        head.write(spec, &mut front[HEADER_LEN..]);
+        head.header(spec).seal(frame.as_mut_slice());
+        Some(frame)
+    }
+
+    /// The framed bytes, of an index of `spec`.
+    ///
+    /// # Errors
+    /// None that a segment of `spec` could meet.
+    pub fn to_bytes(&self, spec: &IndexSpec) -> Result<Cow<'_, [u8]>> {
+        match self.rows() {
+            SegmentRows::Words(bytes) => Ok(Cow::Borrowed(bytes.as_slice())),
+            SegmentRows::Parsed(rows) => {
+                let mut frame = vec![0; HEADROOM];
+                self.head().write(spec, &mut frame[HEADER_LEN..]);
+                frame.extend_from_slice(&rows.to_bytes()?);
+                self.head().header(spec).seal(&mut frame);
+                Ok(Cow::Owned(frame))
+            }
+        }
+    }
+}
+
+/// The words of all rows of a segment whose head [`SegmentHead::read`] gave; zeros for rows that were taken out.
+#[cfg(feature = "client")]
+pub(super) fn words<'a>(
+    spec: &IndexSpec,
+    head: &SegmentHead,
+    bytes: &'a [u8],
+) -> Result<Cow<'a, [u8]>> {
+    let data = &bytes[HEADROOM..];
+    let kept = head.read_kept(data)?;
+    Ok(match (kept, form::of(spec).pruner()) {
+        (Some(kept), Some(pruner)) => {
+            let words = &data[head.bitmap_len()..];
+            Cow::Owned(pruner.spread(words, spec.dimension(), &kept))
+        }
+        _ => Cow::Borrowed(data),
+    })
+}
