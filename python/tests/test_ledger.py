@@ -65,8 +65,9 @@ def test_percentiles_and_rates_of_a_load() -> None:
     load.join(Load(seconds=1.0, errors=["refused"]))
     assert load.per_second == pytest.approx(100 / 3)
     assert load.percentile(50) == pytest.approx(50.5)
-    assert list(load.milliseconds()[:2]) == pytest.approx([1.0, 2.0])
-    assert (Load().per_second, Load().percentile(99)) == (0.0, 0.0)
+    # A hundred latencies of 1 to 100 ms: a percent is 0.99 of them further on.
+    assert load.percentiles() == pytest.approx([1 + 0.99 * share for share in range(101)])
+    assert (Load().per_second, Load().percentile(99), Load().percentiles()) == (0.0, 0.0, [])
 
 
 def test_the_vector_of_an_id_is_the_same_again() -> None:
