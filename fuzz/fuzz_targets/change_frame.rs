@@ -8,8 +8,8 @@ mod change;
 #[allow(dead_code, reason = "the server uses all of it")]
 #[path = "../../crates/server/src/hex.rs"]
 mod hex;
-#[path = "../../crates/server/src/lists.rs"]
-mod lists;
+#[path = "../../crates/server/src/json_limits.rs"]
+mod json_limits;
 
 use change::{ChangeError, Decoder, Frame};
 use ciphervec::store::Change;

@@ -447,5 +447,7 @@ fn append(buffer: &mut Vec<u8>, bytes: &[u8], length: usize) {
     buffer.extend_from_slice(bytes);
 }
 
+// A fuzz target compiles this file alone, where the path would be another.
 #[cfg(test)]
+#[path = "change/tests.rs"]
 mod tests;
