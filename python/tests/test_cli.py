@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -22,15 +23,14 @@ ROWS, DIMENSION = 40, 24
 Program = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.fixture
-def program(tmp_path: Path) -> Program:
-    """Run `ciphervec` in an empty folder; by default it must end with 0."""
+def program_in(folder: Path) -> Program:
+    """Run `ciphervec` in that folder; by default it must end with 0."""
 
     def run(*arguments: object, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
         clean = {key: value for key, value in os.environ.items() if not key.startswith("CIPHERVEC_")}
         done = subprocess.run(
             [sys.executable, "-m", "ciphervec", *map(str, arguments)],
-            cwd=tmp_path,
+            cwd=folder,
             env={**clean, "CIPHERVEC_PASSPHRASE": "pass", "COLUMNS": "200", **environment},
             capture_output=True,
             text=True,
@@ -45,17 +45,32 @@ def program(tmp_path: Path) -> Program:
 
 
 @pytest.fixture
+def program(tmp_path: Path) -> Program:
+    """Run `ciphervec` in an empty folder."""
+    return program_in(tmp_path)
+
+
+@pytest.fixture(scope="session")
 def rows() -> np.ndarray:
     return np.random.default_rng(11).standard_normal((ROWS, DIMENSION)).astype(np.float32)
 
 
-@pytest.fixture
-def shelf(program: Program, tmp_path: Path, rows: np.ndarray) -> Path:
+@pytest.fixture(scope="session")
+def made_shelf(tmp_path_factory: pytest.TempPathFactory, rows: np.ndarray) -> Path:
     """A key without a passphrase and a filled collection, made by the program itself."""
-    np.save(tmp_path / "rows.npy", rows)
+    folder = tmp_path_factory.mktemp("shelf")
+    program = program_in(folder)
+    np.save(folder / "rows.npy", rows)
     program("keygen", "my.key", "--no-passphrase")
     program("create", "db", "items", "--dim", DIMENSION, "--keys", "my.key")
     program("add", "db", "items", "rows.npy", "--keys", "my.key")
+    return folder
+
+
+@pytest.fixture
+def shelf(made_shelf: Path, tmp_path: Path) -> Path:
+    """A copy of it that a test may change: three runs of the program fewer."""
+    shutil.copytree(made_shelf, tmp_path, dirs_exist_ok=True)
     return tmp_path
 
 

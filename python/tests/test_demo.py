@@ -56,15 +56,20 @@ def test_a_long_paragraph_is_cut_at_a_word() -> None:
     assert text.endswith("word …")
 
 
-def test_the_real_library_has_some_ten_thousand() -> None:
-    found = corpus.passages()
+@pytest.fixture(scope="module")
+def real_passages() -> list[corpus.Passage]:
+    return corpus.passages()
+
+
+def test_the_real_library_has_some_ten_thousand(real_passages: list[corpus.Passage]) -> None:
+    found = real_passages
     assert len(found) > 5_000
     assert len({p.text for p in found}) == len(found)
     assert any(p.name == "shutil.copytree" for p in found)
 
 
-def test_tfidf_is_deterministic_and_unit_length() -> None:
-    texts = [p.searchable for p in corpus.passages()[:1500]]
+def test_tfidf_is_deterministic_and_unit_length(real_passages: list[corpus.Passage]) -> None:
+    texts = [p.searchable for p in real_passages[:1500]]
     one, two = embed.tfidf(texts, 32), embed.tfidf(texts, 32)
     assert one.vectors.shape == (1500, 32)
     assert one.vectors.dtype == np.float32
