@@ -9,7 +9,6 @@ import numpy.typing as npt
 __all__ = [
     "AdditivePublicKey",
     "AdditiveSecretKey",
-    "Catalogue",
     "Ciphertexts",
     "CkksArray",
     "CkksBench",
@@ -32,6 +31,7 @@ __all__ = [
     "RecordBatch",
     "SealedQuery",
     "SealedSegment",
+    "SegmentDirectory",
     "ServerIndex",
     "Store",
     "Writer",
@@ -83,7 +83,7 @@ class IndexSpec:
         metric: str = "cosine",
         mode: str = "sealed",
         precision: str = "standard",
-        scheme: str = "sealed",
+        scheme: str = "lattice",
         bits: int | None = None,
     ) -> IndexSpec: ...
     @property
@@ -98,6 +98,8 @@ class IndexSpec:
     def precision(self) -> str: ...
     @property
     def scheme(self) -> str: ...
+    @property
+    def stored_scheme(self) -> str: ...
     @property
     def bits(self) -> int | None: ...
     def security(self) -> dict[str, Any]: ...
@@ -149,8 +151,8 @@ class SealedQuery:
     def __reduce__(self) -> NoReturn: ...
 
 @final
-class Catalogue:
-    def __new__(cls) -> Catalogue: ...
+class SegmentDirectory:
+    def __new__(cls) -> SegmentDirectory: ...
     def add(
         self,
         owner: Owner,
@@ -201,13 +203,13 @@ class Owner:
         self, vectors: npt.NDArray[np.float32], ids: Sequence[_Id], expected: int | None = None
     ) -> SealedSegment: ...
     def unseal(
-        self, segment: bytes, catalogue: Catalogue, rows: Sequence[int] | None = None
+        self, segment: bytes, catalogue: SegmentDirectory, rows: Sequence[int] | None = None
     ) -> npt.NDArray[np.float32]: ...
     def read_query(self, query: bytes) -> SealedQuery: ...
     def query(
         self,
         vectors: npt.NDArray[np.float32],
-        catalogue: Catalogue,
+        catalogue: SegmentDirectory,
         epoch: int = 0,
         tags: Sequence[bytes] = ...,
     ) -> SealedQuery: ...
@@ -215,7 +217,7 @@ class Owner:
         self,
         query: SealedQuery,
         response: bytes,
-        catalogue: Catalogue,
+        catalogue: SegmentDirectory,
         count: int | None = None,
         threshold: float | None = None,
         allow: Sequence[_Id] | None = None,
@@ -230,7 +232,7 @@ class Owner:
         records: RecordBatch,
         row: int,
         id: _Id,
-        catalogue: Catalogue | None = None,
+        catalogue: SegmentDirectory | None = None,
     ) -> bytes: ...
     def filter_tag(self, field: str, value: bytes) -> bytes: ...
     def __reduce__(self) -> NoReturn: ...

@@ -4,7 +4,6 @@
 mod additive;
 mod arrays;
 mod bundle;
-mod catalogue;
 mod ciphertexts;
 mod ckks;
 mod ckks_array;
@@ -26,6 +25,7 @@ mod runtime;
 mod scheme;
 mod secret_file;
 mod segment;
+mod segment_directory;
 #[cfg(feature = "server")]
 mod serve;
 mod server;
@@ -45,7 +45,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<keys::PyEvaluationKeys>()?;
     module.add_class::<spec::PyIndexSpec>()?;
     module.add_class::<segment::PySealedSegment>()?;
-    module.add_class::<catalogue::PyCatalogue>()?;
+    module.add_class::<segment_directory::PySegmentDirectory>()?;
     module.add_class::<owner::PyOwner>()?;
     module.add_class::<owner::PySealedQuery>()?;
     module.add_class::<server::PyServerIndex>()?;

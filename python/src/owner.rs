@@ -13,12 +13,12 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
-use crate::catalogue::PyCatalogue;
 use crate::errors::{CorruptData, InvalidInput, Raise};
 use crate::ids::{self, PyId};
 use crate::keys::{PyEvaluationKeys, PyKeys};
 use crate::records::PyRecordBatch;
 use crate::segment::{self, PySealedSegment};
+use crate::segment_directory::PySegmentDirectory;
 use crate::spec::PyIndexSpec;
 use crate::writer::PyWriterCard;
 use crate::{arrays, runtime};
@@ -30,7 +30,10 @@ type Answer<'py> = (Bound<'py, PyList>, Bound<'py, PyArray1<f64>>);
 pub struct PyOwner(pub Owner);
 
 /// The key that one segment's records are sealed under: the catalogue knows it where it is not the owner's own.
-fn root_of(catalogue: Option<&PyCatalogue>, segment: SegmentId) -> Option<Arc<SegmentRootKey>> {
+fn root_of(
+    catalogue: Option<&PySegmentDirectory>,
+    segment: SegmentId,
+) -> Option<Arc<SegmentRootKey>> {
     catalogue.and_then(|catalogue| catalogue.read().root(segment).map(Arc::clone))
 }
 
@@ -81,13 +84,13 @@ impl PyOwner {
         writer: &str,
         filterable: Vec<String>,
     ) -> PyResult<PyWriterCard> {
-        let card = py.detach(|| self.0.writer_credential(writer, &filterable));
+        let card = py.detach(|| self.0.writer_card(writer, &filterable));
         card.map(PyWriterCard).map_err(Raise::raise)
     }
 
     /// Whether this owner made the card as it is.
     fn knows_card(&self, card: &PyWriterCard) -> bool {
-        self.0.knows_credential(&card.0)
+        self.0.knows_card(&card.0)
     }
 
     #[getter]
@@ -140,7 +143,7 @@ impl PyOwner {
         &self,
         py: Python<'py>,
         segment: &[u8],
-        catalogue: &PyCatalogue,
+        catalogue: &PySegmentDirectory,
         rows: Option<Vec<usize>>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let rows = py.detach(|| {
@@ -158,7 +161,7 @@ impl PyOwner {
         &self,
         py: Python<'_>,
         vectors: PyReadonlyArray2<'_, f32>,
-        catalogue: &PyCatalogue,
+        catalogue: &PySegmentDirectory,
         epoch: u32,
         tags: Vec<[u8; 16]>,
     ) -> PyResult<PySealedQuery> {
@@ -190,7 +193,7 @@ impl PyOwner {
         py: Python<'py>,
         query: &PySealedQuery,
         response: &[u8],
-        catalogue: &PyCatalogue,
+        catalogue: &PySegmentDirectory,
         count: Option<usize>,
         threshold: Option<f64>,
         allow: Option<Vec<PyId>>,
@@ -263,7 +266,7 @@ impl PyOwner {
         records: &PyRecordBatch,
         row: usize,
         id: PyId,
-        catalogue: Option<&PyCatalogue>,
+        catalogue: Option<&PySegmentDirectory>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let segment = segment::id(segment_id)?;
         let binding = self.0.spec().binding();

@@ -64,7 +64,7 @@ impl PyServerIndex {
     fn install(&self, data: &[u8]) -> PyResult<()> {
         let mut held = self.write();
         let spec = held.index.spec();
-        if data.is_empty() && !spec.mode().encrypts_queries() && !spec.scheme().is_additive() {
+        if data.is_empty() && !spec.form().needs_evaluation_keys() {
             return Ok(());
         }
         let index = &mut held.index;

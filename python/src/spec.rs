@@ -22,7 +22,7 @@ impl PyIndexSpec {
         metric = "cosine",
         mode = "sealed",
         precision = "standard",
-        scheme = "sealed",
+        scheme = "lattice",
         bits = None
     ))]
     fn new(
@@ -76,10 +76,16 @@ impl PyIndexSpec {
         self.0.precision().as_str()
     }
 
-    /// `sealed`, `paillier`, `damgard-jurik`, `okamoto-uchiyama` or `elgamal`.
+    /// `lattice`, `paillier`, `damgard-jurik`, `okamoto-uchiyama` or `elgamal`.
     #[getter]
     fn scheme(&self) -> &'static str {
         self.0.scheme().as_str()
+    }
+
+    /// What descriptions on disk and on the wire call the scheme.
+    #[getter]
+    fn stored_scheme(&self) -> &'static str {
+        self.0.scheme().stored_name()
     }
 
     /// Length of the modulus of the index's own key pair, None where there is none.

@@ -1,6 +1,6 @@
 //! A card and rows enter, sealed segments leave that only the card's owner opens. The writer's side; no secret is kept.
 
-use ciphervec::search::{Writer, WriterCredential, WrittenSegment};
+use ciphervec::search::{Writer, WriterCard, WrittenSegment};
 use numpy::PyReadonlyArray2;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -11,15 +11,15 @@ use crate::spec::PyIndexSpec;
 use crate::{arrays, runtime};
 
 /// What a writer is given: public, and enough to add vectors that it cannot open.
-#[pyclass(name = "WriterCredential", module = "ciphervec", frozen)]
-pub struct PyWriterCard(pub WriterCredential);
+#[pyclass(name = "WriterCard", module = "ciphervec", frozen)]
+pub struct PyWriterCard(pub WriterCard);
 
 #[pymethods]
 impl PyWriterCard {
     /// Reads what `to_bytes` wrote. Raises CorruptData or UnsupportedVersion.
     #[staticmethod]
     fn from_bytes(py: Python<'_>, data: &[u8]) -> PyResult<Self> {
-        py.detach(|| WriterCredential::from_bytes(data)).map(Self).map_err(Raise::raise)
+        py.detach(|| WriterCard::from_bytes(data)).map(Self).map_err(Raise::raise)
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
@@ -68,7 +68,7 @@ impl PyWriterCard {
     fn __repr__(&self) -> String {
         let (writer, collection) = (self.0.writer(), self.0.spec().collection());
         format!(
-            "<ciphervec.WriterCredential {} of writer {writer:?} for {collection:?}, owner's key {}>",
+            "<ciphervec.WriterCard {} of writer {writer:?} for {collection:?}, owner's key {}>",
             self.0.fingerprint(),
             self.0.owner()
         )
@@ -103,7 +103,7 @@ impl PyWriter {
         payloads: Vec<Bound<'py, PyBytes>>,
         expected: Option<usize>,
     ) -> PyResult<(Bound<'py, PyBytes>, u32, Bound<'py, PyDict>)> {
-        let rows = arrays::rows(&vectors, self.0.credential().spec().dimension())?;
+        let rows = arrays::rows(&vectors, self.0.card().spec().dimension())?;
         let names = ids::unwrap(ids);
         let payloads: Vec<Vec<u8>> =
             payloads.iter().map(|bytes| bytes.as_bytes().to_vec()).collect();
@@ -121,6 +121,6 @@ impl PyWriter {
     }
 
     fn __repr__(&self) -> String {
-        format!("<ciphervec._native.Writer {:?}>", self.0.credential().writer())
+        format!("<ciphervec._native.Writer {:?}>", self.0.card().writer())
     }
 }

@@ -223,7 +223,7 @@ def test_choices_are_checked_and_compared(keys: Keys) -> None:
     client = Client(keys=keys)
     for mode in ("sealed", "sealed-query", "open"):
         with pytest.raises(
-            InvalidInput, match=r"mode must be sealed-index.*scheme sealed to encrypt them too"
+            InvalidInput, match=r"mode must be sealed-index.*scheme lattice to encrypt them too"
         ):
             client.create_collection("a", D, mode=mode, scheme="paillier")
     refused: list[tuple[dict[str, Any], str]] = [
@@ -233,7 +233,7 @@ def test_choices_are_checked_and_compared(keys: Keys) -> None:
         ({"scheme": "paillier", "bits": 1024}, "2048..=8192"),
         ({"scheme": "paillier", "bits": 2050}, "a multiple of 64"),
         ({"scheme": "elgamal", "bits": 3072}, "keys of elgamal have one length"),
-        ({"scheme": "sealed", "bits": 3072}, "keys of sealed have one length"),
+        ({"scheme": "lattice", "bits": 3072}, "keys of lattice have one length"),
         ({"scheme": "paillier", "bits": "long"}, "bits must be a whole number"),
     ]
     for choices, message in refused:
@@ -339,6 +339,23 @@ def test_flipped_bytes_on_disk_are_found(keys: Keys, folder: Path, rows: np.ndar
         path.write_bytes(whole)
     with PersistentClient(folder, keys=keys) as client:
         assert client.get_collection("books").query(rows[3], 1)["ids"] == [["id3"]]
+
+
+def test_the_lattice_scheme_by_the_name_of_release_0_1(tmp_path: Path, keys: Keys) -> None:
+    with PersistentClient(tmp_path / "db", keys=keys) as client:
+        with pytest.warns(DeprecationWarning, match='scheme="lattice"'):
+            collection = client.create_collection("old", D, scheme="sealed")
+        assert collection.scheme == "lattice"
+    # On disk it keeps the old name: release 0.1 opens what is written now.
+    store = FolderDatabase(tmp_path / "db", read_only=True).open("old")
+    assert json.loads(store.meta())["scheme"] == "sealed"
+    store.close()
+    for name, code in (("sealed", 0), ("rsa", 2)):
+        arguments = ["keygen", str(tmp_path / f"{name}.key"), "--scheme", name, "--no-passphrase"]
+        program = [sys.executable, "-m", "ciphervec", *arguments]
+        made = subprocess.run(program, capture_output=True, text=True, check=False)
+        assert made.returncode == code, made.stderr
+        assert "lattice" in made.stderr
 
 
 def test_a_description_names_its_scheme(keys: Keys, folder: Path) -> None:
@@ -457,7 +474,7 @@ def test_mode_sealed_index_differs_by_one_word(keys: Keys, vectors: Any) -> None
     rows, queries = vectors(40, D), vectors(4, D)
     answers: list[Any] = []
     client = Client(keys=keys)
-    for scheme in ("sealed", "elgamal"):
+    for scheme in ("lattice", "elgamal"):
         collection = client.create_collection(scheme, D, mode="sealed-index", scheme=scheme)
         collection.add(list(range(40)), rows)
         answers.append(collection.query(queries, 40)["scores"])

@@ -43,7 +43,7 @@ def rows(vectors: Rows) -> np.ndarray:
     return vectors(20, D)
 
 
-def gallery(keys: Keys, rows: np.ndarray, scheme: str = "sealed", **more: Any) -> Collection:
+def gallery(keys: Keys, rows: np.ndarray, scheme: str = "lattice", **more: Any) -> Collection:
     collection = Client(keys=keys).create_collection("faces", D, mode="sealed-index", scheme=scheme, **more)
     collection.add([f"person {i}" for i in range(len(rows))], rows)
     return collection
@@ -58,7 +58,7 @@ class Parties:
         self.receipts = Receipts(Receipts.generate_key())
         self.collection = collection
         self.matcher = Matcher(collection, 0.2, receipts=self.receipts)
-        public = collection.owner.evaluation() if collection.scheme != "sealed" else None
+        public = collection.owner.evaluation() if collection.scheme != "lattice" else None
         self.probe = Probe(collection.spec, public)
         self.audit = folder / "audit.jsonl"
         app = application([self.matcher], self.ledger, Audit(self.audit), max_body=1 << 16)
@@ -85,7 +85,7 @@ def parties(tmp_path: Path, keys: Keys, rows: np.ndarray) -> Iterator[Parties]:
 
 
 @pytest.mark.parametrize(
-    ("scheme", "metric"), [("sealed", "cosine"), ("elgamal", "cosine"), ("sealed", "hamming")]
+    ("scheme", "metric"), [("lattice", "cosine"), ("elgamal", "cosine"), ("lattice", "hamming")]
 )
 def test_match_or_no_match_and_nothing_else(
     tmp_path: Path, keys: Keys, vectors: Rows, scheme: str, metric: str

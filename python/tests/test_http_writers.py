@@ -29,7 +29,7 @@ def server(tmp_path: Path) -> Iterator[LocalServer]:
 
 
 @pytest.mark.parametrize(
-    ("mode", "scheme"), [("sealed", "sealed"), ("sealed-index", "sealed"), ("sealed-index", "elgamal")]
+    ("mode", "scheme"), [("sealed", "lattice"), ("sealed-index", "lattice"), ("sealed-index", "elgamal")]
 )
 def test_writers_and_rotation_over_a_server(
     tmp_path: Path, server: LocalServer, keys: Keys, vectors: Rows, mode: str, scheme: str

@@ -303,7 +303,7 @@ def test_a_description_from_the_future_is_named(tmp_path: Path, vectors: Any) ->
         # Format 1 does not name the scheme.
         first = json.dumps({key: value for key, value in meta.items() if key != "scheme"} | {"format": 1})
         read = Description.from_bytes(first.encode(), "things", keys)
-        assert read == collection._segments.description and read.spec.scheme == "sealed"
+        assert read == collection._segments.description and read.spec.scheme == "lattice"
 
 
 def test_a_renamed_folder_is_refused(tmp_path: Path, vectors: Any) -> None:

@@ -34,7 +34,7 @@ MODES = [
 
 
 def filled(
-    path: Path, keys: Keys, rows: np.ndarray, mode: str = "sealed-index", scheme: str = "sealed"
+    path: Path, keys: Keys, rows: np.ndarray, mode: str = "sealed-index", scheme: str = "lattice"
 ) -> WriterCard:
     """Three segments of the owner's, one with a deleted row, and one of a writer's."""
     with PersistentClient(path, keys=keys) as client:
@@ -89,7 +89,7 @@ def test_everything_is_under_the_new_keys_and_the_old_ones_are_refused(
     with PersistentClient(tmp_path / "db", keys=new) as client:
         collection = client.get_collection("books")
         check(collection, rows)
-        if scheme == "sealed":
+        if scheme == "lattice":
             collection.rotate_query_key()
         collection.optimize()
         check(collection, rows)
@@ -105,7 +105,7 @@ def test_everything_is_under_the_new_keys_and_the_old_ones_are_refused(
         collection._segments.reload()
         assert collection.info()["writers"] == {"door": 1} and len(collection.info()["refused"]) == 1
         # Again, onwards to third keys: the masks are those of the first ones still.
-        if scheme == "sealed":
+        if scheme == "lattice":
             third = Keys.generate()
             collection.rotate_keys(third)
             assert collection.query(rows[0], 2)["ids"][0][0] in (0, "x") and collection.count() == 16

@@ -25,7 +25,7 @@ pub enum Error {
     /// A scheme that cannot do what the mode promises.
     #[error(
         "scheme {scheme:?} compares encrypted vectors with plain queries: mode must be sealed-index, got {mode:?}. Take \
-         mode sealed-index if the server may see the queries, or scheme sealed to encrypt them too"
+         mode sealed-index if the server may see the queries, or scheme lattice to encrypt them too"
     )]
     SchemeMode {
         /// The scheme.

@@ -18,7 +18,7 @@ from ..collections.results import QUERY_DEFAULT
 from ..errors import InvalidInput
 from ..http import HttpClient
 from ..ingest.arrays import Id
-from .keygen import Scheme
+from .keygen import Scheme, scheme_named
 from .place import Access, Authority, Insecure, Place, TokenFile, opened
 from .readers import Columns, DocumentColumn, EmbeddingColumn, IdColumn, IdsFile, Table, VectorFile, read
 from .terminal import Json, KeyFile, PassphraseFile, command, load_keys, plain, print_json, progress, screen
@@ -52,12 +52,15 @@ def create(
     scheme: Annotated[
         Scheme,
         typer.Option(
-            help="sealed does every mode; the others sealed-index, under a key pair of the collection's own."
+            parser=scheme_named,
+            metavar="SCHEME",
+            help="lattice does every mode; paillier, damgard-jurik, okamoto-uchiyama and elgamal do "
+            "sealed-index, under a key pair of the collection's own.",
         ),
-    ] = Scheme.sealed,
+    ] = Scheme.lattice,
     bits: Annotated[
         int | None,
-        typer.Option(help="Length of that pair's modulus: 3072 unless given. Not for sealed and elgamal."),
+        typer.Option(help="Length of that pair's modulus: 3072 unless given. Not for lattice and elgamal."),
     ] = None,
     token_file: TokenFile = None,
     ca: Authority = None,
@@ -82,7 +85,7 @@ def create(
     if as_json:
         print_json(info)
         return
-    by = "" if scheme is Scheme.sealed else f" by {scheme.value}"
+    by = "" if scheme is Scheme.lattice else f" by {scheme.value}"
     screen.print(f"[bold]{name}[/]: {dim} dimensions, {metric}, {mode}{by}, in {place}", highlight=False)
     screen.print(
         f"next: ciphervec add {place} {name} vectors.npy{_keys_again(keys)}", style="dim", highlight=False

@@ -12,6 +12,7 @@ import typer
 from ..additive import damgard_jurik, elgamal, okamoto_uchiyama, paillier
 from ..additive.keys import KeyPair
 from ..collections.keys import Keys
+from ..collections.spec import FORMER_LATTICE
 from ..errors import InvalidInput
 from .terminal import Json, PassphraseFile, command, passphrase, print_json, screen
 
@@ -19,11 +20,25 @@ from .terminal import Json, PassphraseFile, command, passphrase, print_json, scr
 class Scheme(str, enum.Enum):
     """What a key or a collection is for, by the name that every API gives it."""
 
-    sealed = "sealed"
+    def __str__(self) -> str:
+        return self.value
+
+    lattice = "lattice"
     paillier = "paillier"
     damgard_jurik = "damgard-jurik"
     okamoto_uchiyama = "okamoto-uchiyama"
     elgamal = "elgamal"
+
+
+def scheme_named(name: str) -> Scheme:
+    """The scheme of this name; that of release 0.1 is still taken for the lattice scheme."""
+    if name == FORMER_LATTICE:
+        screen.print("--scheme sealed is called --scheme lattice; the old name goes soon.", style="dim")
+        return Scheme.lattice
+    try:
+        return Scheme(name)
+    except ValueError:
+        raise typer.BadParameter(f"one of {', '.join(Scheme)} expected, got {name!r}") from None
 
 
 @command
@@ -34,13 +49,15 @@ def keygen(
     scheme: Annotated[
         Scheme,
         typer.Option(
-            help="sealed: for collections, of every scheme. The others: key pairs by themselves, for Python."
+            parser=scheme_named,
+            metavar="SCHEME",
+            help="lattice: for collections, of every scheme. The others: key pairs by themselves, for Python.",
         ),
-    ] = Scheme.sealed,
+    ] = Scheme.lattice,
     bits: Annotated[
         int | None,
         typer.Option(
-            help="Length of the modulus: 3072, 128 bits of security, unless given; 2048 are 112. Not for sealed and elgamal."
+            help="Length of the modulus: 3072, 128 bits of security, unless given; 2048 are 112. Not for lattice and elgamal."
         ),
     ] = None,
     power: Annotated[
@@ -75,9 +92,9 @@ def keygen(
     """
     if scheme is not Scheme.damgard_jurik and power is not None:
         raise InvalidInput(f"--s is for damgard-jurik; {scheme.value} has none.")
-    if scheme in (Scheme.sealed, Scheme.elgamal) and bits is not None:
+    if scheme in (Scheme.lattice, Scheme.elgamal) and bits is not None:
         raise InvalidInput(f"--bits is not for {scheme.value}: its keys have one length.")
-    if scheme is Scheme.sealed and public is not None:
+    if scheme is Scheme.lattice and public is not None:
         raise InvalidInput(
             "--public is for key pairs; a sealed collection has one secret key and no public one."
         )

@@ -61,7 +61,7 @@ def info(
     lines = []
     for row in rows:
         mode = row["mode"] if row["precision"] == "standard" else f"{row['mode']} {row['precision']}"
-        mode += "" if row["scheme"] == "sealed" else f" {row['scheme']}"
+        mode += "" if row["scheme"] == "lattice" else f" {row['scheme']}"
         shape = f"{row['rows'] - row['deleted']:,} × {row['dimension']}"
         lines.append(
             [row["name"], mode, row["metric"], shape, size(sum(row["bytes"].values())), row["key_id"]]

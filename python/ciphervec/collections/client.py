@@ -58,7 +58,7 @@ class Client:
         precision: str = "standard",
         filterable: Sequence[str] = (),
         *,
-        scheme: str = "sealed",
+        scheme: str = "lattice",
         bits: int | None = None,
     ) -> Collection:
         """Make an empty collection.
@@ -69,7 +69,7 @@ class Client:
         sealed-index. `filterable` names metadata fields on which the server may test equality; it
         learns which rows have equal values there.
 
-        `scheme`: sealed does every mode; paillier, damgard-jurik, okamoto-uchiyama and elgamal do
+        `scheme`: lattice does every mode; paillier, damgard-jurik, okamoto-uchiyama and elgamal do
         sealed-index, under a key pair of the collection's own with a modulus of `bits` (3072 unless
         given; elgamal has none), which is kept beside the vectors, encrypted. Raises
         CollectionExists, InvalidInput, StorageError.
@@ -110,7 +110,7 @@ class Client:
         precision: str = "standard",
         filterable: Sequence[str] = (),
         *,
-        scheme: str = "sealed",
+        scheme: str = "lattice",
         bits: int | None = None,
     ) -> Collection:
         """Open the collection, or make it. Raises InvalidInput when it is there with other

@@ -425,7 +425,7 @@ class Collection:
 
     def __repr__(self) -> str:
         state = f", {self._closed}" if self._closed else f", {len(self._segments.owner):,} rows"
-        scheme = "" if self.scheme == "sealed" else f" by {self.scheme}"
+        scheme = "" if self.scheme == "lattice" else f" by {self.scheme}"
         return f"<ciphervec.{type(self).__name__} {self.name!r}, {self.dimension}-d {self.metric}, {self.mode}{scheme}{state}>"
 
     def __reduce__(self) -> NoReturn:

@@ -44,7 +44,7 @@ class Index:
         *,
         secret_keys: Keys | None = None,
         name: str = "index",
-        scheme: str = "sealed",
+        scheme: str = "lattice",
         bits: int | None = None,
     ) -> None:
         """An empty index; without `secret_keys`, fresh ones are made. Keep them:

@@ -49,7 +49,7 @@ class EncryptedNearestNeighbors:
         mode: str = "sealed",
         precision: str = "standard",
         keys: Keys | None = None,
-        scheme: str = "sealed",
+        scheme: str = "lattice",
         bits: int | None = None,
     ) -> None:
         """`keys=None` makes fresh secret keys in `fit`. `scheme` and `bits` are as of

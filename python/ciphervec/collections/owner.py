@@ -33,7 +33,7 @@ from .matches import Matches, of_raw, raw_threshold
 def has_key_pair(spec: IndexSpec) -> bool:
     """Whether indexes of this description have a key pair each, as under the additively homomorphic
     schemes."""
-    return spec.scheme != "sealed"
+    return spec.scheme != "lattice"
 
 
 class SealedQuery:
@@ -108,7 +108,7 @@ class Owner:
         self._native = _native.Owner(
             self._keys, spec, mask_seed, None if previous is None else native_for(previous, spec)
         )
-        self._catalogue = _native.Catalogue()
+        self._catalogue = _native.SegmentDirectory()
         self._spec = spec
         self.epoch = epoch
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import json
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,7 +30,9 @@ FORMAT = 3
 is the oldest that says what there is to say."""
 MODES = ("sealed", "sealed-query", "sealed-index", "open")
 PRECISIONS = ("standard", "small", "wide")
-SCHEMES = ("sealed", "paillier", "damgard-jurik", "okamoto-uchiyama", "elgamal")
+SCHEMES = ("lattice", "paillier", "damgard-jurik", "okamoto-uchiyama", "elgamal")
+FORMER_LATTICE = "sealed"
+"""What release 0.1 called the scheme `lattice`, and descriptions call it for good."""
 MAX_DIMENSION = 16_384
 # The settings are sealed as the only record of a segment that never exists.
 _SETTINGS_PLACE = bytes(16)
@@ -42,10 +45,17 @@ def index_spec(
     metric: str,
     mode: str,
     precision: str,
-    scheme: str = "sealed",
+    scheme: str = "lattice",
     bits: int | None = None,
 ) -> IndexSpec:
     """Check the choices and make the native spec. Raises InvalidInput naming the ones there are."""
+    if scheme == FORMER_LATTICE:
+        warnings.warn(
+            'scheme="sealed" is called scheme="lattice"; the old name goes with the next minor version.',
+            DeprecationWarning,
+            stacklevel=4,
+        )
+        scheme = "lattice"
     for what, value, known in (
         ("metric", metric, METRICS),
         ("mode", mode, MODES),
@@ -97,7 +107,7 @@ class Description:
         precision: str,
         filterable: Sequence[str],
         keys: Keys | None,
-        scheme: str = "sealed",
+        scheme: str = "lattice",
         bits: int | None = None,
     ) -> Description:
         """Check everything `create_collection` was given. Raises InvalidInput."""
@@ -128,7 +138,7 @@ class Description:
         content: dict[str, Any] = {
             "format": FORMAT if changed else 2,
             "spec": _text(self.spec.to_bytes()),
-            "scheme": self.spec.scheme,
+            "scheme": self.spec.stored_scheme,
             "key_id": self.key_id,
             "epoch": self.epoch,
             "settings": _text(settings.to_bytes()),
@@ -175,9 +185,9 @@ class Description:
             spec = IndexSpec.from_bytes(base64.b64decode(content["spec"], validate=True))
             key_id, epoch = str(content["key_id"]), count(content["epoch"] + 1, "epoch + 1") - 1
             settings = _native.RecordBatch.from_bytes(base64.b64decode(content["settings"], validate=True))
-            scheme = "sealed" if found == 1 else content["scheme"]
+            scheme = FORMER_LATTICE if found == 1 else content["scheme"]
             rotation = _rotation(content.get("rotation"))
-            if found not in (1, 2, FORMAT) or len(settings) != 1 or scheme != spec.scheme:
+            if found not in (1, 2, FORMAT) or len(settings) != 1 or scheme != spec.stored_scheme:
                 raise corrupt_meta(name, f"format {found!r}, scheme {scheme!r}, {len(settings)} settings")
         except (ValueError, KeyError, TypeError) as error:
             raise corrupt_meta(name, error) from error

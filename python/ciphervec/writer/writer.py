@@ -170,7 +170,7 @@ def _segment_rows(spec: IndexSpec) -> int:
     """So few that a segment goes into one request: a vector takes at most 8 bytes a number, 64
     under ElGamal, and the ring form pads to a power of two."""
     padded = 1 << (spec.dimension - 1).bit_length()
-    most = SEGMENT_ROWS if spec.scheme == "sealed" else KEY_PAIR_ROWS
+    most = SEGMENT_ROWS if spec.scheme == "lattice" else KEY_PAIR_ROWS
     return max(64, min(most, _SEGMENT_BYTES // (padded * (64 if spec.scheme == "elgamal" else 8))))
 
 

@@ -135,6 +135,11 @@ impl Form {
         }
     }
 
+    /// Whether a server needs keys of the owner's to answer: Galois keys, or the public key of a key pair.
+    pub fn needs_evaluation_keys(&self) -> bool {
+        matches!(self, Form::Ring(_) | Form::Additive(_))
+    }
+
     /// What frames say.
     pub(crate) fn wire_scheme(&self) -> wire::Scheme {
         match self {

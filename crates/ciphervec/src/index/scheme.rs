@@ -76,6 +76,11 @@ impl Scheme {
         self.row().name
     }
 
+    /// The name in descriptions on disk and on the wire, which is that of release 0.1 for good.
+    pub fn stored_name(self) -> &'static str {
+        if self == Scheme::Lattice { FORMER_LATTICE } else { self.as_str() }
+    }
+
     /// Whether it is one of the additively homomorphic schemes.
     pub fn is_additive(self) -> bool {
         self.row().wire.is_some()

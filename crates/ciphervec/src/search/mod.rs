@@ -3,7 +3,7 @@
 //! The owner's half ([`Owner`], [`SegmentDirectory`]) and the server's half ([`ServerIndex`]) share nothing but bytes.
 
 #[cfg(feature = "client")]
-mod credential;
+mod card;
 #[cfg(feature = "client")]
 mod decrypt;
 #[cfg(feature = "client")]
@@ -40,7 +40,7 @@ mod wrap;
 mod writer;
 
 #[cfg(feature = "client")]
-pub use credential::WriterCredential;
+pub use card::WriterCard;
 #[cfg(feature = "client")]
 pub use directory::{Origin, SegmentDirectory, Selection};
 pub use entry::{SegmentParser, SegmentSource};

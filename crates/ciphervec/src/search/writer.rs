@@ -1,9 +1,9 @@
-//! Writer: rows and a credential enter, segments that only the owner opens leave. It holds no secret between two calls.
+//! Writer: rows and a card enter, segments that only the owner opens leave. It holds no secret between two calls.
 //!
 //! Every segment is sealed under 32 bytes drawn for it, which are wrapped to the owner and forgotten. Whoever takes the
 //! writer over learns what it is sealing at that moment and nothing that it sealed before.
 
-use super::credential::WriterCredential;
+use super::card::WriterCard;
 use super::form::{self, RowEncryptor};
 use super::root_key::SegmentRootKey;
 use super::seal::{SealedSegment, seal};
@@ -16,13 +16,13 @@ use std::sync::Arc;
 
 /// Seals for one index, and opens nothing.
 pub struct Writer {
-    credential: WriterCredential,
+    card: WriterCard,
     encryptor: Box<dyn RowEncryptor>,
 }
 
 impl core::fmt::Debug for Writer {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "Writer({:?})", self.credential)
+        write!(f, "Writer({:?})", self.card)
     }
 }
 
@@ -37,19 +37,19 @@ pub struct WrittenSegment {
 }
 
 impl Writer {
-    /// A writer for the index of `credential`.
+    /// A writer for the index of `card`.
     ///
     /// # Errors
-    /// If the credential's parameters or its public key were refused.
-    pub fn new(credential: WriterCredential) -> Result<Self> {
-        let spec = &credential.spec;
-        let encryptor = form::of(spec).writer(spec, credential.mask_seed, &credential.index_key)?;
-        Ok(Writer { credential, encryptor })
+    /// If the card's parameters or its public key were refused.
+    pub fn new(card: WriterCard) -> Result<Self> {
+        let spec = &card.spec;
+        let encryptor = form::of(spec).writer(spec, card.mask_seed, &card.index_key)?;
+        Ok(Writer { card, encryptor })
     }
 
-    /// The credential.
-    pub fn credential(&self) -> &WriterCredential {
-        &self.credential
+    /// The card.
+    pub fn card(&self) -> &WriterCard {
+        &self.card
     }
 
     /// Seals rows (row-major, `ids.len() × dimension`) under a key that is drawn now, wrapped and forgotten. `payloads`
@@ -73,9 +73,9 @@ impl Writer {
                 actual: payloads.len().to_string(),
             });
         }
-        let spec = &self.credential.spec;
+        let spec = &self.card.spec;
         let master = Arc::new(MasterKey::generate()?);
-        let root = SegmentRootKey::new(Arc::clone(&master), self.credential.owner, spec);
+        let root = SegmentRootKey::new(Arc::clone(&master), self.card.owner, spec);
         let sealed = seal(spec, &root, self.encryptor.as_ref(), rows, ids, expected_rows)?;
         let records = if payloads.iter().all(Vec::is_empty) {
             None
@@ -85,8 +85,8 @@ impl Writer {
             let rows: Vec<(Id, Vec<u8>)> = ids.iter().cloned().zip(payloads).collect();
             Some(RecordBatch::seal(root.aead(), root.id_key(), place, &rows)?)
         };
-        let (owner, writer) = (self.credential.owner, self.credential.writer());
-        let wrap = wrap(spec, &self.credential.pair, owner, writer, sealed.id, master.expose())?;
+        let (owner, writer) = (self.card.owner, self.card.writer());
+        let wrap = wrap(spec, &self.card.pair, owner, writer, sealed.id, master.expose())?;
         Ok(WrittenSegment { sealed, records, wrap })
     }
 }

@@ -4,7 +4,7 @@
 
 use ciphervec::protect::records::{Place, RecordBatch};
 use ciphervec::search::{
-    Origin, Owner, Retrieval, SegmentDirectory, ServerIndex, Writer, WriterCredential,
+    Origin, Owner, Retrieval, SegmentDirectory, ServerIndex, Writer, WriterCard,
 };
 use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Precision};
 use ciphervec_arith::AlignedBytes;
@@ -26,8 +26,8 @@ fn owner() -> Result<Owner, Box<dyn Error>> {
     Ok(Owner::new(&Keys::from_master(MASTER), spec)?)
 }
 
-fn card() -> Result<WriterCredential, Box<dyn Error>> {
-    Ok(owner()?.writer_credential("door 3", &["colour".to_owned(), "größe".to_owned()])?)
+fn card() -> Result<WriterCard, Box<dyn Error>> {
+    Ok(owner()?.writer_card("door 3", &["colour".to_owned(), "größe".to_owned()])?)
 }
 
 fn write(folder: &Path) -> Outcome {
@@ -51,7 +51,7 @@ fn version_1_of_a_writers_segment_opens_as_it_did() -> Outcome {
     let get = |name: &str| fs::read(folder.join(name));
     // Nothing in a card is drawn: the same owner writes the same one, today and in version 1.
     assert_eq!(card()?.to_bytes(), get("card")?);
-    let read = WriterCredential::from_bytes(&get("card")?)?;
+    let read = WriterCard::from_bytes(&get("card")?)?;
     assert_eq!((read.writer(), read.filterable().len()), ("door 3", 2));
     assert_eq!(read.fingerprint(), FINGERPRINT);
 

@@ -3,7 +3,7 @@
 use ciphervec::protect::records::{Place, RecordBatch};
 use ciphervec::search::{
     Origin, Owner, Retrieval, RotationState, SegmentDirectory, ServerIndex, WrappedKey, Writer,
-    WriterCredential, WrittenSegment,
+    WriterCard, WrittenSegment,
 };
 use ciphervec::{Error, Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme};
 use ciphervec_arith::AlignedBytes;
@@ -53,9 +53,9 @@ impl Owned {
     }
 
     fn writer(&self, name: &str) -> Writer {
-        let card = self.owner.writer_credential(name, &["colour".to_owned()]).unwrap();
-        let read = WriterCredential::from_bytes(&card.to_bytes()).unwrap();
-        assert!(read == card && self.owner.knows_credential(&read));
+        let card = self.owner.writer_card(name, &["colour".to_owned()]).unwrap();
+        let read = WriterCard::from_bytes(&card.to_bytes()).unwrap();
+        assert!(read == card && self.owner.knows_card(&read));
         Writer::new(read).unwrap()
     }
 
@@ -205,7 +205,7 @@ fn a_stolen_writer_opens_nothing_that_it_sealed() {
     let writer = both.writer("door");
     let (one, two) = (written(&writer, 1, 0..4), written(&writer, 1, 0..4));
     both.take(&one);
-    let card = writer.credential().to_bytes();
+    let card = writer.card().to_bytes();
     // Every 32 bytes that a thief can cut out of them, as the key of everything.
     let loot = [&card[..], &one.wrap, &one.sealed.sidecar, &one.records.clone().unwrap()];
     for bytes in loot {
@@ -239,29 +239,26 @@ fn a_card_that_was_changed_is_known_by_its_mark_and_its_fingerprint() {
     let spec = spec(Mode::Sealed, Precision::Standard, Scheme::Lattice);
     let both = Owned::new(&Keys::from_master([7; 32]), &spec, &RotationState::default());
     let thief = Owned::new(&Keys::from_master([8; 32]), &spec, &RotationState::default());
-    let card = both.owner.writer_credential("door", &[]).unwrap();
-    assert_eq!(card, both.owner.writer_credential("door", &[]).unwrap());
-    assert_ne!(
-        card.fingerprint(),
-        both.owner.writer_credential("gate", &[]).unwrap().fingerprint()
-    );
+    let card = both.owner.writer_card("door", &[]).unwrap();
+    assert_eq!(card, both.owner.writer_card("door", &[]).unwrap());
+    assert_ne!(card.fingerprint(), both.owner.writer_card("gate", &[]).unwrap().fingerprint());
     // The thief's pair in the owner's card, with a checksum that fits.
     let (mut mixed, theirs) =
-        (card.to_bytes(), thief.owner.writer_credential("door", &[]).unwrap().to_bytes());
+        (card.to_bytes(), thief.owner.writer_card("door", &[]).unwrap().to_bytes());
     let pair = 64 + 2 + 32..64 + 2 + 32 + 1216;
     mixed[pair.clone()].copy_from_slice(&theirs[pair]);
     let mut hasher = blake3::Hasher::new();
     hasher.update(&mixed[..32]).update(&mixed[64..]);
     mixed[32..64].copy_from_slice(hasher.finalize().as_bytes());
-    let mixed = WriterCredential::from_bytes(&mixed).unwrap();
-    assert!(both.owner.knows_credential(&card) && !both.owner.knows_credential(&mixed));
+    let mixed = WriterCard::from_bytes(&mixed).unwrap();
+    assert!(both.owner.knows_card(&card) && !both.owner.knows_card(&mixed));
     assert_ne!(mixed.fingerprint(), card.fingerprint());
     assert_eq!(card.fingerprint().len(), 32);
     let open = IndexSpec::new("plain", 4, Metric::Cosine, Mode::Open, Precision::Standard).unwrap();
     let owner = Owner::new(&Keys::from_master([7; 32]), open).unwrap();
-    assert!(matches!(owner.writer_credential("door", &[]), Err(Error::Choice { .. })));
+    assert!(matches!(owner.writer_card("door", &[]), Err(Error::Choice { .. })));
     for name in ["", &"x".repeat(65)] {
-        assert!(both.owner.writer_credential(name, &[]).is_err());
+        assert!(both.owner.writer_card(name, &[]).is_err());
     }
 }
 

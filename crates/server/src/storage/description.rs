@@ -52,11 +52,11 @@ impl Description {
             .map_err(|error| format!("the spec in the description: {error}"))?;
         let named = content.scheme.as_deref();
         let named = if content.format == 1 { named.or(Some("sealed")) } else { named };
-        if named != Some(spec.scheme().as_str()) {
+        if named != Some(spec.scheme().stored_name()) {
             return Err(format!(
                 "the description names the scheme {:?}, its spec {:?}",
                 named.unwrap_or(""),
-                spec.scheme().as_str()
+                spec.scheme().stored_name()
             ));
         }
         Ok(Self { spec, epoch: content.epoch, key_id: content.key_id })
@@ -64,7 +64,7 @@ impl Description {
 
     /// Whether the server needs the attachment `evaluation` to answer.
     pub fn needs_evaluation(&self) -> bool {
-        self.spec.mode().encrypts_queries() || self.spec.scheme().is_additive()
+        self.spec.form().needs_evaluation_keys()
     }
 }
 

@@ -99,7 +99,7 @@ async fn wrapped_keys_that_no_owner_could_open_are_not_acknowledged() {
     let (site, client) = filled(COMPACT, &[]).await;
     let before = head(&site).await;
     let seal = |client: &Client| {
-        let writer = Writer::new(client.owner.writer_credential("door", &[]).unwrap()).unwrap();
+        let writer = Writer::new(client.owner.writer_card("door", &[]).unwrap()).unwrap();
         let made =
             writer.seal(&support::random(2 * support::D, 9), &ids(2), Vec::new(), 2).unwrap();
         let blobs = vec![

@@ -15,11 +15,14 @@ use ciphervec_he::{damgard_jurik, elgamal, okamoto_uchiyama};
 #[cfg(feature = "client")]
 const POWER: u32 = 2;
 
+/// A public key, and whether its scheme and length are those that the index chose.
+type PublicKeyRead = Result<(Box<dyn PublicKey>, bool)>;
+
 /// What an index needs of a scheme.
 struct Row {
     scheme: Scheme,
-    /// Reads a public key, and whether its scheme and length are those that the index chose.
-    public: fn(&Additive, &[u8]) -> Result<(Box<dyn PublicKey>, bool)>,
+    /// Reads a public key.
+    public: fn(&Additive, &[u8]) -> PublicKeyRead,
     /// Makes a key pair with a modulus of so many bits.
     #[cfg(feature = "client")]
     generate: fn(u32) -> Result<Box<dyn KeyPair>>,
@@ -111,7 +114,7 @@ pub fn read_secret_key(chosen: &Additive, bytes: &[u8]) -> Result<Box<dyn KeyPai
 }
 
 /// A key of Paillier, which is Damgård–Jurik with s = 1, or of Damgård–Jurik itself.
-fn factoring(chosen: &Additive, bytes: &[u8]) -> Result<(Box<dyn PublicKey>, bool)> {
+fn factoring(chosen: &Additive, bytes: &[u8]) -> PublicKeyRead {
     let key = damgard_jurik::PublicKey::from_bytes(bytes)?;
     let same_scheme = Some(key.scheme()) == chosen.scheme().wire();
     let fits = same_scheme && Some(key.bits()) == chosen.bits();

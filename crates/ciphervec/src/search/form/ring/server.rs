@@ -125,17 +125,15 @@ impl RingServer {
             Rows::Encrypted => layouts.len(),
             Rows::Plain => 0,
         };
-        let mut places = Vec::with_capacity(chosen.len());
+        // Every level of a chosen segment is among the layouts.
+        let place = |entry: &SegmentEntry| {
+            let layout = layouts.iter().position(|layout| layout.level() == entry.head.level)?;
+            Some((layout, ring::answer_len(&layouts[layout], entry.head.rows as usize)))
+        };
         let mut capacity = 32 + levels * (1 + count * MaskSums::BYTES);
         for (entry, matching) in chosen {
-            let level = entry.head.level;
-            let Some(layout) = layouts.iter().position(|layout| layout.level() == level) else {
-                continue;
-            };
-            let length = ring::answer_len(&layouts[layout], entry.head.rows as usize);
             capacity += 22 + matching.as_ref().map_or(0, |rows| rows.len().div_ceil(8));
-            capacity += count * length;
-            places.push((layout, length));
+            capacity += count * place(entry).map_or(0, |(_, length)| length);
         }
         let mut writer = ResponseWriter::new(spec, head.count, levels as u8, capacity);
         let mut sums_at = Vec::with_capacity(levels);
@@ -145,11 +143,12 @@ impl RingServer {
         }
         writer.segments(chosen.len() as u32);
         let mut parts = Vec::with_capacity(chosen.len());
-        for ((entry, matching), (layout, length)) in chosen.iter().zip(places) {
+        for (entry, matching) in chosen {
+            let Some((layout, length)) = place(entry) else { continue };
             let head = &entry.head;
             writer.segment(head.id, head.rows, head.level, matching.as_deref());
             let start = writer.reserve(count * length).start;
-            parts.push(Part { entry: *entry, layout, length, start });
+            parts.push(Part { entry, layout, length, start });
         }
         Ok(Laid { layouts, writer, sums_at, parts })
     }

@@ -1,6 +1,6 @@
 //! A card and a wrapped key that their own encoders wrote, and the decoders that read them back.
 
-use ciphervec::search::{Owner, WrappedKey, Writer, WriterCredential};
+use ciphervec::search::{Owner, WrappedKey, Writer, WriterCard};
 use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Precision};
 use std::sync::LazyLock;
 
@@ -20,7 +20,7 @@ pub static WRITERS: LazyLock<Writers> = LazyLock::new(|| {
         .expect("a description");
     let owner = Owner::new(&Keys::from_master([7; 32]), spec.clone()).expect("an owner");
     let fields = ["colour".to_owned(), "größe".to_owned()];
-    let card = owner.writer_credential("door 3", &fields).expect("a card");
+    let card = owner.writer_card("door 3", &fields).expect("a card");
     let writer = Writer::new(card.clone()).expect("a writer");
     let sealed = writer.seal(&[1.0, 2.0, 3.0], &[Id::from(1)], Vec::new(), 1).expect("a segment");
     Writers { spec, card: card.to_bytes(), wrap: sealed.wrap }
@@ -29,7 +29,7 @@ pub static WRITERS: LazyLock<Writers> = LazyLock::new(|| {
 impl Writers {
     /// A writer's card.
     pub fn read_card(&self, bytes: &[u8]) -> bool {
-        WriterCredential::from_bytes(bytes).is_ok_and(|card| {
+        WriterCard::from_bytes(bytes).is_ok_and(|card| {
             assert_eq!(card.to_bytes(), bytes);
             true
         })

@@ -18,9 +18,9 @@ type Place<'py> = (Bound<'py, PyBytes>, u32);
 
 /// Which id lies where.
 #[pyclass(name = "SegmentDirectory", module = "ciphervec._native", frozen)]
-pub struct PyCatalogue(RwLock<SegmentDirectory>);
+pub struct PySegmentDirectory(RwLock<SegmentDirectory>);
 
-impl PyCatalogue {
+impl PySegmentDirectory {
     /// The catalogue, for as long as nobody changes it.
     pub fn read(&self) -> RwLockReadGuard<'_, SegmentDirectory> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
@@ -32,7 +32,7 @@ impl PyCatalogue {
 }
 
 #[pymethods]
-impl PyCatalogue {
+impl PySegmentDirectory {
     #[new]
     fn new() -> Self {
         Self(RwLock::new(SegmentDirectory::new()))

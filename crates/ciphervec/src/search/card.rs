@@ -1,8 +1,8 @@
-//! Writer credential: the public things that sealing for an index takes. The owner writes it, a writer reads it; no secret is in
+//! Writer's card: the public things that sealing for an index takes. The owner writes it, a writer reads it; no secret is in
 //! it, and who has it can add vectors and open none.
 //!
 //! A frame of kind 12 under the owner's key id, with the payload `suite u16 | mask seed 32 | public key 1216 | index
-//! description: u32 and a frame | public key of the index's pair: u32 and a frame, empty under the sealed scheme | writer's
+//! description: u32 and a frame | public key of the index's pair: u32 and a frame, empty under the lattice scheme | writer's
 //! name: u16 and UTF-8 | filterable fields: u16, each u16 and UTF-8 | owner's mark 32`.
 //!
 //! The mark is a keyed hash of everything before it: the owner knows its own cards by it. A writer cannot check it and pins
@@ -30,7 +30,7 @@ const MAX_FIELDS: usize = 1024;
 
 /// What a writer is given. `Debug` shows its fingerprint.
 #[derive(Clone, PartialEq, Eq)]
-pub struct WriterCredential {
+pub struct WriterCard {
     pub(super) spec: IndexSpec,
     pub(super) owner: KeyId,
     pub(super) mask_seed: [u8; 32],
@@ -41,13 +41,13 @@ pub struct WriterCredential {
     mark: [u8; MARK],
 }
 
-impl core::fmt::Debug for WriterCredential {
+impl core::fmt::Debug for WriterCard {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "WriterCredential({:?} for {:?}, {})", self.writer, self.spec, self.fingerprint())
+        write!(f, "WriterCard({:?} for {:?}, {})", self.writer, self.spec, self.fingerprint())
     }
 }
 
-impl WriterCredential {
+impl WriterCard {
     /// The index it is for.
     pub fn spec(&self) -> &IndexSpec {
         &self.spec
@@ -111,7 +111,7 @@ impl WriterCredential {
         let mark = reader.array()?;
         reader.finish()?;
         let owner = header.key;
-        Ok(WriterCredential { spec, owner, mask_seed, pair, index_key, writer, filterable, mark })
+        Ok(WriterCard { spec, owner, mask_seed, pair, index_key, writer, filterable, mark })
     }
 
     /// Everything before the mark.
@@ -143,11 +143,7 @@ impl Owner {
     ///
     /// # Errors
     /// Mode `open`, where there is nothing to seal; a name or a field's name out of range; [`Error::NoKeyPair`].
-    pub fn writer_credential(
-        &self,
-        writer: &str,
-        filterable: &[String],
-    ) -> Result<WriterCredential> {
+    pub fn writer_card(&self, writer: &str, filterable: &[String]) -> Result<WriterCard> {
         let spec = self.spec();
         if !form::of(spec).seals() {
             let known = "sealed, sealed-query or sealed-index to have writers: open seals nothing";
@@ -173,7 +169,7 @@ impl Owner {
             None => Vec::new(),
         };
         let master = self.root().master();
-        let mut card = WriterCredential {
+        let mut card = WriterCard {
             spec: spec.clone(),
             owner: self.key_id(),
             mask_seed: *self.mask_seed(),
@@ -188,7 +184,7 @@ impl Owner {
     }
 
     /// Whether this owner made `card`, and none of it was changed since.
-    pub fn knows_credential(&self, card: &WriterCredential) -> bool {
+    pub fn knows_card(&self, card: &WriterCard) -> bool {
         let roots = [Some(self.root()), self.previous().map(Arc::as_ref)];
         roots.into_iter().flatten().any(|root| {
             // Hashes compare in constant time.
