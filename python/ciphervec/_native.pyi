@@ -203,13 +203,13 @@ class Owner:
         self, vectors: npt.NDArray[np.float32], ids: Sequence[_Id], expected: int | None = None
     ) -> SealedSegment: ...
     def unseal(
-        self, segment: bytes, catalogue: SegmentDirectory, rows: Sequence[int] | None = None
+        self, segment: bytes, directory: SegmentDirectory, rows: Sequence[int] | None = None
     ) -> npt.NDArray[np.float32]: ...
     def read_query(self, query: bytes) -> SealedQuery: ...
     def query(
         self,
         vectors: npt.NDArray[np.float32],
-        catalogue: SegmentDirectory,
+        directory: SegmentDirectory,
         epoch: int = 0,
         tags: Sequence[bytes] = ...,
     ) -> SealedQuery: ...
@@ -217,7 +217,7 @@ class Owner:
         self,
         query: SealedQuery,
         response: bytes,
-        catalogue: SegmentDirectory,
+        directory: SegmentDirectory,
         count: int | None = None,
         threshold: float | None = None,
         allow: Sequence[_Id] | None = None,
@@ -232,7 +232,7 @@ class Owner:
         records: RecordBatch,
         row: int,
         id: _Id,
-        catalogue: SegmentDirectory | None = None,
+        directory: SegmentDirectory | None = None,
     ) -> bytes: ...
     def filter_tag(self, field: str, value: bytes) -> bytes: ...
     def __reduce__(self) -> NoReturn: ...

@@ -145,7 +145,7 @@ impl Raise for Error {
             Self::Keyfile(error) => error.raise(),
             Self::Id(error) => error.raise(),
             Self::DuplicateId(_) => DuplicateId::new_err(message),
-            Self::Catalogue { .. } => CorruptData::new_err(message),
+            Self::Directory { .. } => CorruptData::new_err(message),
             _ => InvalidInput::new_err(message),
         }
     }

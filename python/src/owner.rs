@@ -29,12 +29,12 @@ type Answer<'py> = (Bound<'py, PyList>, Bound<'py, PyArray1<f64>>);
 #[pyclass(name = "Owner", module = "ciphervec._native", frozen)]
 pub struct PyOwner(pub Owner);
 
-/// The key that one segment's records are sealed under: the catalogue knows it where it is not the owner's own.
+/// The key that one segment's records are sealed under: the directory knows it where it is not the owner's own.
 fn root_of(
-    catalogue: Option<&PySegmentDirectory>,
+    directory: Option<&PySegmentDirectory>,
     segment: SegmentId,
 ) -> Option<Arc<SegmentRootKey>> {
-    catalogue.and_then(|catalogue| catalogue.read().root(segment).map(Arc::clone))
+    directory.and_then(|directory| directory.read().root(segment).map(Arc::clone))
 }
 
 #[pymethods]
@@ -138,16 +138,16 @@ impl PyOwner {
     }
 
     /// The rows of a segment, or those asked for, at unit length, as far as the seal keeps them.
-    #[pyo3(signature = (segment, catalogue, rows = None))]
+    #[pyo3(signature = (segment, directory, rows = None))]
     fn unseal<'py>(
         &self,
         py: Python<'py>,
         segment: &[u8],
-        catalogue: &PySegmentDirectory,
+        directory: &PySegmentDirectory,
         rows: Option<Vec<usize>>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let rows = py.detach(|| {
-            let guard = catalogue.read();
+            let guard = directory.read();
             let known = &*guard;
             runtime::run(|| self.0.unseal_rows(segment, rows.as_deref(), known))
         });
@@ -155,19 +155,19 @@ impl PyOwner {
         arrays::matrix(py, rows, self.0.spec().dimension())
     }
 
-    /// Seals queries for the segments that the catalogue knows. `tags` restrict the answer on the server.
-    #[pyo3(signature = (vectors, catalogue, epoch = 0, tags = Vec::new()))]
+    /// Seals queries for the segments that the directory knows. `tags` restrict the answer on the server.
+    #[pyo3(signature = (vectors, directory, epoch = 0, tags = Vec::new()))]
     fn query(
         &self,
         py: Python<'_>,
         vectors: PyReadonlyArray2<'_, f32>,
-        catalogue: &PySegmentDirectory,
+        directory: &PySegmentDirectory,
         epoch: u32,
         tags: Vec<[u8; 16]>,
     ) -> PyResult<PySealedQuery> {
         let rows = arrays::rows(&vectors, self.0.spec().dimension())?;
         let query = py.detach(|| {
-            let guard = catalogue.read();
+            let guard = directory.read();
             let known = &*guard;
             runtime::run(|| self.0.query(rows, known, epoch, &tags))
         });
@@ -183,7 +183,7 @@ impl PyOwner {
 
     /// Decrypts and ranks an answer: ids and scores per query, the `count` closest or those within `threshold`.
     /// `allow` restricts it to some ids; segments in `newer` may be missing from the answer.
-    #[pyo3(signature = (query, response, catalogue, count = None, threshold = None, allow = None, newer = Vec::new()))]
+    #[pyo3(signature = (query, response, directory, count = None, threshold = None, allow = None, newer = Vec::new()))]
     #[expect(
         clippy::too_many_arguments,
         reason = "they are the keyword arguments of one Python call"
@@ -193,7 +193,7 @@ impl PyOwner {
         py: Python<'py>,
         query: &PySealedQuery,
         response: &[u8],
-        catalogue: &PySegmentDirectory,
+        directory: &PySegmentDirectory,
         count: Option<usize>,
         threshold: Option<f64>,
         allow: Option<Vec<PyId>>,
@@ -210,7 +210,7 @@ impl PyOwner {
         let allow = allow.map(ids::unwrap);
         let mut opened = py
             .detach(|| {
-                let guard = catalogue.read();
+                let guard = directory.read();
                 let known = &*guard;
                 let selection = allow.as_ref().map(|names| known.select(names));
                 let selection = selection.as_ref();
@@ -257,8 +257,8 @@ impl PyOwner {
         })
     }
 
-    /// Decrypts the payload of one row, under the key that the catalogue has for the segment, or the owner's own.
-    #[pyo3(signature = (segment_id, records, row, id, catalogue = None))]
+    /// Decrypts the payload of one row, under the key that the directory has for the segment, or the owner's own.
+    #[pyo3(signature = (segment_id, records, row, id, directory = None))]
     fn open_record<'py>(
         &self,
         py: Python<'py>,
@@ -266,12 +266,12 @@ impl PyOwner {
         records: &PyRecordBatch,
         row: usize,
         id: PyId,
-        catalogue: Option<&PySegmentDirectory>,
+        directory: Option<&PySegmentDirectory>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let segment = segment::id(segment_id)?;
         let binding = self.0.spec().binding();
         let place = Place { collection: &binding, segment: &segment.0 };
-        let root = root_of(catalogue, segment);
+        let root = root_of(directory, segment);
         let aead = root.as_deref().map_or_else(|| self.0.aead(), SegmentRootKey::aead);
         let (Some(sealed), Ok(row)) = (records.ciphertext(row), u32::try_from(row)) else {
             return Err(CorruptData::new_err(format!(

@@ -21,7 +21,7 @@ type Place<'py> = (Bound<'py, PyBytes>, u32);
 pub struct PySegmentDirectory(RwLock<SegmentDirectory>);
 
 impl PySegmentDirectory {
-    /// The catalogue, for as long as nobody changes it.
+    /// The directory, for as long as nobody changes it.
     pub fn read(&self) -> RwLockReadGuard<'_, SegmentDirectory> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -70,8 +70,8 @@ impl PySegmentDirectory {
 
     /// Rows that a later segment has taken the id of, to be deleted with the next commit.
     fn shadowed<'py>(&self, py: Python<'py>) -> Vec<Place<'py>> {
-        let catalogue = self.read();
-        catalogue.shadowed().map(|(segment, row)| (PyBytes::new(py, &segment.0), row)).collect()
+        let directory = self.read();
+        directory.shadowed().map(|(segment, row)| (PyBytes::new(py, &segment.0), row)).collect()
     }
 
     /// Forgets `shadowed`, once a commit has deleted these rows.
@@ -109,8 +109,8 @@ impl PySegmentDirectory {
     /// As `locate`, for many ids.
     fn locate_many<'py>(&self, py: Python<'py>, ids: Vec<PyId>) -> Vec<Option<Place<'py>>> {
         let places = py.detach(|| {
-            let catalogue = self.read();
-            ids.iter().map(|id| catalogue.locate(&id.0)).collect::<Vec<_>>()
+            let directory = self.read();
+            ids.iter().map(|id| directory.locate(&id.0)).collect::<Vec<_>>()
         });
         places
             .into_iter()
@@ -120,9 +120,9 @@ impl PySegmentDirectory {
 
     /// Every id, in the order of segments and rows.
     fn ids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let catalogue = self.read();
+        let directory = self.read();
         let names: PyResult<Vec<_>> =
-            catalogue.records().map(|(id, _, _)| ids::to_python(py, id)).collect();
+            directory.records().map(|(id, _, _)| ids::to_python(py, id)).collect();
         PyList::new(py, names?)
     }
 
@@ -135,10 +135,10 @@ impl PySegmentDirectory {
         &self,
         py: Python<'py>,
     ) -> PyResult<Vec<(Bound<'py, PyBytes>, Bound<'py, PyList>)>> {
-        let catalogue = self.read();
+        let directory = self.read();
         let mut tables: HashMap<[u8; 16], Vec<Option<&Id>>> =
-            catalogue.segments().map(|(id, rows, _)| (id.0, vec![None; rows as usize])).collect();
-        for (name, segment, row) in catalogue.records() {
+            directory.segments().map(|(id, rows, _)| (id.0, vec![None; rows as usize])).collect();
+        for (name, segment, row) in directory.records() {
             if let Some(place) =
                 tables.get_mut(&segment.0).and_then(|table| table.get_mut(row as usize))
             {
@@ -153,13 +153,13 @@ impl PySegmentDirectory {
                 .collect();
             Ok((PyBytes::new(py, &id.0), PyList::new(py, names?)?))
         };
-        catalogue.segments().map(|(id, _, _)| list(id)).collect()
+        directory.segments().map(|(id, _, _)| list(id)).collect()
     }
 
     /// The lengths that the vectors of these ids had; 1 where the metric does not keep them, 0 for an unknown id.
     fn norms<'py>(&self, py: Python<'py>, ids: Vec<PyId>) -> Bound<'py, PyArray1<f64>> {
-        let catalogue = self.read();
-        PyArray1::from_iter(py, ids.iter().map(|id| catalogue.norm(&id.0).unwrap_or(0.0)))
+        let directory = self.read();
+        PyArray1::from_iter(py, ids.iter().map(|id| directory.norm(&id.0).unwrap_or(0.0)))
     }
 
     fn __contains__(&self, id: &Bound<'_, PyAny>) -> bool {

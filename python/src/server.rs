@@ -21,7 +21,7 @@ const MAGIC: [u8; 4] = *b"CVSI";
 const WHAT: &str = "a server index";
 
 /// The index, and the bytes that it does not hand back by itself.
-struct Held {
+struct IndexState {
     index: ServerIndex,
     tags: HashMap<[u8; 16], Vec<u8>>,
     evaluation: BTreeMap<u32, Vec<u8>>,
@@ -30,22 +30,22 @@ struct Held {
 /// The half that searches. It holds sealed segments and public evaluation keys, never a secret.
 #[pyclass(name = "ServerIndex", module = "ciphervec", frozen)]
 pub struct PyServerIndex {
-    held: RwLock<Held>,
+    held: RwLock<IndexState>,
     timings: Mutex<ServerTimings>,
 }
 
 impl PyServerIndex {
-    fn read(&self) -> RwLockReadGuard<'_, Held> {
+    fn read(&self) -> RwLockReadGuard<'_, IndexState> {
         self.held.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Held> {
+    fn write(&self) -> RwLockWriteGuard<'_, IndexState> {
         self.held.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn empty(spec: IndexSpec) -> PyResult<Self> {
         let index = ServerIndex::new(spec).map_err(Raise::raise)?;
-        let held = Held { index, tags: HashMap::new(), evaluation: BTreeMap::new() };
+        let held = IndexState { index, tags: HashMap::new(), evaluation: BTreeMap::new() };
         Ok(Self { held: RwLock::new(held), timings: Mutex::new(ServerTimings::default()) })
     }
 

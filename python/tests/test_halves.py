@@ -46,7 +46,7 @@ def halves(keys: Keys, mode: str, metric: str = "cosine", dimension: int = 16) -
 
 @pytest.mark.core
 @modes
-def test_an_answer_may_be_older_than_the_catalogue_only_where_that_is_said(
+def test_an_answer_may_be_older_than_the_directory_only_where_that_is_said(
     keys: Keys, vectors: Any, mode: str
 ) -> None:
     rows = vectors(40, 16)
@@ -237,12 +237,12 @@ def test_damaged_bytes_never_pass(keys: Keys, vectors: Any, mode: str) -> None:
     server.add(segment.segment)
     query = owner.query(rows[0])
     response = server.evaluate(query.to_bytes())
-    catalogue = Owner(keys, owner.spec)
+    directory = Owner(keys, owner.spec)
     decoders: list[tuple[str, bytes, Any]] = [
         ("spec", owner.spec.to_bytes(), IndexSpec.from_bytes),
         ("sealed segment", segment.to_bytes(), SealedSegment.from_bytes),
         ("segment", segment.segment, ServerIndex(owner.spec).add),
-        ("sidecar", segment.sidecar, lambda data: catalogue.attach(segment.id, data)),
+        ("sidecar", segment.sidecar, lambda data: directory.attach(segment.id, data)),
         ("query", query.to_bytes(), server.evaluate),
         ("response", response, query.open),
         ("server", server.to_bytes(), ServerIndex.from_bytes),

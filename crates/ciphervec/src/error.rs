@@ -134,9 +134,9 @@ pub enum Error {
     KeyPairHeld,
     /// The answer covers other segments than the owner knows of.
     #[error(
-        "the answer and the catalogue disagree about segment {segment}: {detail}; reload the sidecars and ask again"
+        "the answer and the segment directory disagree about segment {segment}: {detail}; reload the sidecars and ask again"
     )]
-    Catalogue {
+    Directory {
         /// The segment.
         segment: String,
         /// How they disagree.

@@ -108,7 +108,7 @@ class Owner:
         self._native = _native.Owner(
             self._keys, spec, mask_seed, None if previous is None else native_for(previous, spec)
         )
-        self._catalogue = _native.SegmentDirectory()
+        self._directory = _native.SegmentDirectory()
         self._spec = spec
         self.epoch = epoch
 
@@ -181,7 +181,7 @@ class Owner:
     def open_record(self, segment_id: bytes, records: RecordBatch, row: int, id: Id) -> bytes:
         """Decrypt one payload. Raises CorruptData when it was sealed for another place, or
         changed."""
-        return self._native.open_record(segment_id, records, row, id, self._catalogue)
+        return self._native.open_record(segment_id, records, row, id, self._directory)
 
     def filter_tag(self, field: str, value: bytes) -> bytes:
         """The keyed hash under which the server can test `field == value` without learning
@@ -190,7 +190,7 @@ class Owner:
 
     def row_ids(self) -> dict[bytes, list[Id | None]]:
         """Per segment, the id of each row, None where the row is deleted."""
-        return dict(self._catalogue.rows())
+        return dict(self._directory.rows())
 
     def seal(
         self,
@@ -227,7 +227,7 @@ class Owner:
 
     def refuse_known(self, ids: Sequence[Id]) -> None:
         """Raise DuplicateId when one of `ids` is attached already."""
-        for name, place in zip(ids, self._catalogue.locate_many(ids), strict=True):
+        for name, place in zip(ids, self._directory.locate_many(ids), strict=True):
             if place is not None:
                 raise DuplicateId(
                     f"id {name!r} is already in {self._spec.collection!r}; nothing was written. "
@@ -248,39 +248,39 @@ class Owner:
         Ids that are known already are taken over from a writer's segment, and by one: the row
         attached last counts.
         """
-        self._catalogue.add(self._native, segment_id, sidecar, deleted_rows, wrap)
+        self._directory.add(self._native, segment_id, sidecar, deleted_rows, wrap)
 
     def refuse(self, segment_id: bytes) -> None:
         """Pass over a segment that does not open: answers may contain it, matches don't."""
-        self._catalogue.refuse(segment_id)
+        self._directory.refuse(segment_id)
 
     def refused(self) -> list[bytes]:
         """Segments that are passed over."""
-        return self._catalogue.refused()
+        return self._directory.refused()
 
     def shadowed(self) -> list[tuple[bytes, int]]:
         """The (segment id, row) places whose id a segment attached later has taken over, until
         `settle`."""
-        return self._catalogue.shadowed()
+        return self._directory.shadowed()
 
     def settle(self) -> None:
         """Forget `shadowed`: a commit has deleted these rows."""
-        self._catalogue.settle()
+        self._directory.settle()
 
     def writer_of(self, segment_id: bytes) -> str | None:
         """The name of the writer who sealed a segment; None if it was the owner."""
-        origin = self._catalogue.origin(segment_id)
+        origin = self._directory.origin(segment_id)
         return None if origin is None else origin[1]
 
     def is_own(self, segment_id: bytes) -> bool:
         """Whether a segment is sealed under the owner's present key, and not by a writer or before
         a rotation."""
-        origin = self._catalogue.origin(segment_id)
+        origin = self._directory.origin(segment_id)
         return origin is not None and origin[0] == "owner"
 
     def detach(self, segment_id: bytes) -> None:
         """Forget a segment that the server has removed."""
-        self._catalogue.remove(segment_id)
+        self._directory.remove(segment_id)
 
     def forget(self, ids: Id | Iterable[Id]) -> list[tuple[bytes, int]]:
         """Leave these rows out of every answer from now on; returns their (segment id, row) places.
@@ -290,12 +290,12 @@ class Owner:
         """
         names = arrays.ids(ids)
         self.places(names)
-        return [place for name in names if (place := self._catalogue.mark_deleted(name)) is not None]
+        return [place for name in names if (place := self._directory.mark_deleted(name)) is not None]
 
     def places(self, ids: Sequence[Id]) -> list[tuple[bytes, int]]:
         """The (segment id, row) of every id. Raises UnknownId."""
         found = []
-        for name, place in zip(ids, self._catalogue.locate_many(ids), strict=True):
+        for name, place in zip(ids, self._directory.locate_many(ids), strict=True):
             if place is None:
                 raise UnknownId(
                     f"id {name!r} is not in {self._spec.collection!r}; nothing was changed. "
@@ -313,7 +313,7 @@ class Owner:
         rows = arrays.vectors(embeddings, self._spec.dimension, self._spec.metric, what="query_embeddings")
         if len(rows) == 0:
             raise InvalidInput("there is nothing to ask: 0 query rows were given.")
-        return SealedQuery(self, self._native.query(rows, self._catalogue, self.epoch, tags))
+        return SealedQuery(self, self._native.query(rows, self._directory, self.epoch, tags))
 
     def read_query(self, query: bytes) -> SealedQuery:
         """Take in the bytes of a plain query that somebody else made (see `Probe`), in order to
@@ -347,7 +347,7 @@ class Owner:
         )
         if count is None and threshold is None:
             count = max(1, len(self))
-        found = self._native.open(query._native, response, self._catalogue, count, threshold, allow, newer)
+        found = self._native.open(query._native, response, self._directory, count, threshold, allow, newer)
         return [of_raw(self._spec.metric, names, raw) for names, raw in found]
 
     def unseal(self, segment: bytes, rows: Sequence[int] | None = None) -> FloatArray:
@@ -357,7 +357,7 @@ class Owner:
         Deleted rows included; under `hamming` exactly -1 and +1. `rescale` gives them their lengths
         again. Raises WrongKey or CorruptData.
         """
-        return self._native.unseal(segment, self._catalogue, rows)
+        return self._native.unseal(segment, self._directory, rows)
 
     def rescale(self, ids: Sequence[Id], directions: FloatArray) -> FloatArray:
         """Unsealed rows of these ids with the lengths they came with, which `ip` and `l2` keep;
@@ -365,19 +365,19 @@ class Owner:
         if METRICS[self._spec.metric].bits:
             return directions
         lengths = np.sqrt(np.einsum("ij,ij->i", directions, directions, dtype=np.float64))
-        norms = self._catalogue.norms(ids)
+        norms = self._directory.norms(ids)
         scale = np.divide(norms, lengths, out=np.zeros_like(lengths), where=lengths > 0)
         return np.asarray(directions * scale[:, None], dtype=np.float32)
 
     def ids(self) -> list[Id]:
         """The ids attached and not deleted, in the order of insertion."""
-        return self._catalogue.ids()
+        return self._directory.ids()
 
     def __contains__(self, id: object) -> bool:
-        return id in self._catalogue
+        return id in self._directory
 
     def __len__(self) -> int:
-        return len(self._catalogue)
+        return len(self._directory)
 
     def __repr__(self) -> str:
         return f"<ciphervec.Owner of {self._spec.collection!r}, {len(self):,} rows, key {self.key_id}>"

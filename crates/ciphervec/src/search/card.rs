@@ -206,7 +206,7 @@ impl Owner {
         let expected = segment.to_string();
         if wrapped.segment != segment {
             let detail = format!("its wrapped key is that of {}", wrapped.segment);
-            return Err(Error::Catalogue { segment: expected, detail });
+            return Err(Error::Directory { segment: expected, detail });
         }
         let roots = [Some(self.root()), self.previous().map(Arc::as_ref)];
         let Some(root) = roots.into_iter().flatten().find(|root| root.key_id() == wrapped.owner)

@@ -155,7 +155,7 @@ impl SegmentDirectory {
         let live = || sidecar.ids.iter().enumerate().filter(|(row, _)| !flags[*row]);
         let mut names = HashSet::with_capacity(sidecar.ids.len());
         if live().any(|(_, name)| !names.insert(name)) {
-            return Err(Error::Catalogue {
+            return Err(Error::Directory {
                 segment: id.to_string(),
                 detail: "its sidecar names one id twice".to_owned(),
             });

@@ -131,14 +131,14 @@ impl Owner {
         for _ in 0..segments {
             let id = SegmentId(reader.array()?);
             let (rows, level, filtered) = (reader.u32()?, reader.u8()?, reader.u8()?);
-            let disagree = |detail: String| Error::Catalogue { segment: id.to_string(), detail };
+            let disagree = |detail: String| Error::Directory { segment: id.to_string(), detail };
             if directory.refused().contains(&id) {
                 self.pass_over(reader, query, rows, level, filtered)?;
                 continue;
             }
             let entry = directory.entries().iter().position(|entry| entry.id == id);
             let entry =
-                entry.ok_or_else(|| disagree("the catalogue does not know it".to_owned()))?;
+                entry.ok_or_else(|| disagree("the segment directory does not know it".to_owned()))?;
             let sidecar = &directory.entries()[entry].sidecar;
             if (rows, level) != (sidecar.rows, sidecar.level) {
                 let known = format!("{} rows at level {}", sidecar.rows, sidecar.level);
@@ -163,7 +163,7 @@ impl Owner {
             })
         {
             let detail = "the server left it out".to_owned();
-            return Err(Error::Catalogue { segment: missing.1.id.to_string(), detail });
+            return Err(Error::Directory { segment: missing.1.id.to_string(), detail });
         }
         Ok(parts)
     }

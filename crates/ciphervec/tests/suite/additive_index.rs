@@ -39,7 +39,7 @@ fn truth(metric: Metric, row: &[f32], query: &[f32]) -> f64 {
 struct Both {
     owner: Owner,
     server: ServerIndex,
-    catalogue: SegmentDirectory,
+    directory: SegmentDirectory,
     next: i64,
 }
 
@@ -50,7 +50,7 @@ impl Both {
         owner.generate_key_pair().unwrap();
         let mut server = ServerIndex::new(spec).unwrap();
         assert_eq!(server.set_evaluation_keys(&owner.public_key().unwrap()).unwrap(), 0);
-        Both { owner, server, catalogue: SegmentDirectory::new(), next: 0 }
+        Both { owner, server, directory: SegmentDirectory::new(), next: 0 }
     }
 
     fn seal(&mut self, rows: &[f32]) -> SealedSegment {
@@ -62,7 +62,7 @@ impl Both {
 
     fn add(&mut self, rows: &[f32]) {
         let sealed = self.seal(rows);
-        self.catalogue.add(&self.owner, sealed.id, &sealed.sidecar, &[]).unwrap();
+        self.directory.add(&self.owner, sealed.id, &sealed.sidecar, &[]).unwrap();
         let held = self.server.add(sealed.segment.clone()).unwrap();
         assert_eq!(held, sealed.id);
         // What is held in the form that is computed on is written as it came.
@@ -87,9 +87,9 @@ impl Both {
     }
 
     fn ask(&self, queries: &[f32], ask: Retrieval) -> Vec<Vec<(i64, f64)>> {
-        let query = self.owner.query(queries, &self.catalogue, 0, &[]).unwrap();
+        let query = self.owner.query(queries, &self.directory, 0, &[]).unwrap();
         let answer = self.server.evaluate(query.to_bytes()).unwrap();
-        let opened = self.owner.open(&query, &answer.bytes, &self.catalogue, ask, None).unwrap();
+        let opened = self.owner.open(&query, &answer.bytes, &self.directory, ask, None).unwrap();
         let number = |id: &Id| if let Id::Number(number) = id { *number } else { -1 };
         opened
             .hits
@@ -232,11 +232,11 @@ fn other_keys_and_other_indexes_are_refused() {
     let foreign_key = stranger.owner.public_key().unwrap();
     wrong_key(both.server.set_evaluation_keys(&foreign_key).unwrap_err());
     let question = rows(Metric::Cosine, 1, 3);
-    let query = stranger.owner.query(&question, &stranger.catalogue, 0, &[]).unwrap();
+    let query = stranger.owner.query(&question, &stranger.directory, 0, &[]).unwrap();
     wrong_key(both.server.evaluate(query.to_bytes()).err().unwrap());
     let answer = stranger.server.evaluate(query.to_bytes()).unwrap();
-    let query = both.owner.query(&question, &both.catalogue, 0, &[]).unwrap();
-    let opened = both.owner.open(&query, &answer.bytes, &both.catalogue, Retrieval::TopK(1), None);
+    let query = both.owner.query(&question, &both.directory, 0, &[]).unwrap();
+    let opened = both.owner.open(&query, &answer.bytes, &both.directory, Retrieval::TopK(1), None);
     wrong_key(opened.err().unwrap());
 
     // No key yet; a key of another scheme; one of another length.
@@ -258,7 +258,7 @@ fn other_keys_and_other_indexes_are_refused() {
 
     // A query of another number of dimensions, and one that another collection was asked.
     let other = Both::new(&keys, spec(Scheme::ElGamal, Metric::L2, Precision::Small));
-    let foreign = other.owner.query(&question, &other.catalogue, 0, &[]).unwrap();
+    let foreign = other.owner.query(&question, &other.directory, 0, &[]).unwrap();
     assert!(matches!(both.server.evaluate(foreign.to_bytes()), Err(Error::OtherIndex { .. })));
 }
 

@@ -16,7 +16,7 @@ fn random(rows: usize, seed: u8) -> Vec<f32> {
 struct Three {
     owner: Owner,
     server: ServerIndex,
-    catalogue: SegmentDirectory,
+    directory: SegmentDirectory,
     probe: Probe,
 }
 
@@ -34,11 +34,11 @@ fn three(metric: Metric, precision: Precision, scheme: Scheme) -> Three {
     let rows = gallery(metric);
     let ids: Vec<Id> = (0..6).map(Id::Number).collect();
     let sealed = owner.seal(&rows, &ids).unwrap();
-    let mut catalogue = SegmentDirectory::new();
-    catalogue.add(&owner, sealed.id, &sealed.sidecar, &[]).unwrap();
+    let mut directory = SegmentDirectory::new();
+    directory.add(&owner, sealed.id, &sealed.sidecar, &[]).unwrap();
     server.add(AlignedBytes::from_slice(&sealed.segment)).unwrap();
     let probe = Probe::new(spec, public.as_deref()).unwrap();
-    Three { owner, server, catalogue, probe }
+    Three { owner, server, directory, probe }
 }
 
 fn gallery(metric: Metric) -> Vec<f32> {
@@ -50,7 +50,7 @@ impl Three {
     fn hits(&self, query: &Query) -> Vec<Vec<(Id, f64)>> {
         let response = self.server.evaluate(query.to_bytes()).unwrap();
         let ask = Retrieval::TopK(6);
-        let opened = self.owner.open(query, &response.bytes, &self.catalogue, ask, None).unwrap();
+        let opened = self.owner.open(query, &response.bytes, &self.directory, ask, None).unwrap();
         let pairs = |hits: &Vec<_>| {
             hits.iter().map(|hit: &ciphervec::search::Hit| (hit.id.clone(), hit.value)).collect()
         };
@@ -70,7 +70,7 @@ fn a_probe_asks_what_the_owner_would_ask() {
             let three = three(metric, precision, scheme);
             let rows = &gallery(metric)[..2 * DIMENSION];
             let bytes = three.probe.query(rows).unwrap();
-            let own = three.owner.query(rows, &three.catalogue, 0, &[]).unwrap();
+            let own = three.owner.query(rows, &three.directory, 0, &[]).unwrap();
             assert_eq!(bytes, own.to_bytes(), "{metric:?} {precision:?} {scheme:?}");
             let read = three.owner.read_query(&bytes).unwrap();
             let (found, expected) = (three.hits(&read), three.hits(&own));
@@ -135,7 +135,7 @@ fn an_answer_to_another_query_is_refused() {
         let read = three.owner.read_query(&three.probe.query(&random(1, seed)).unwrap()).unwrap();
         let other = three.probe.query(&random(1, seed + 100)).unwrap();
         let answer = three.server.evaluate(&other).unwrap();
-        three.owner.open(&read, &answer.bytes, &three.catalogue, Retrieval::TopK(6), None).is_err()
+        three.owner.open(&read, &answer.bytes, &three.directory, Retrieval::TopK(6), None).is_err()
     });
     assert!((20..58).contains(&refused.count()));
 }

@@ -39,7 +39,7 @@ fn truth(metric: Metric, x: &[f32], q: &[f32]) -> f64 {
 struct Both {
     owner: Owner,
     server: ServerIndex,
-    catalogue: SegmentDirectory,
+    directory: SegmentDirectory,
     next: i64,
 }
 
@@ -61,7 +61,7 @@ impl Both {
         Both {
             owner: Owner::new(keys, spec).unwrap(),
             server,
-            catalogue: SegmentDirectory::new(),
+            directory: SegmentDirectory::new(),
             next: 0,
         }
     }
@@ -71,14 +71,14 @@ impl Both {
         let ids: Vec<Id> = (self.next..self.next + count).map(Id::Number).collect();
         self.next += count;
         let sealed = self.owner.seal(rows, &ids).unwrap();
-        self.catalogue.add(&self.owner, sealed.id, &sealed.sidecar, &[]).unwrap();
+        self.directory.add(&self.owner, sealed.id, &sealed.sidecar, &[]).unwrap();
         assert_eq!(self.server.add(sealed.segment).unwrap(), sealed.id);
     }
 
     fn ask(&self, queries: &[f32], ask: Retrieval) -> Vec<Vec<(Id, f64)>> {
-        let query = self.owner.query(queries, &self.catalogue, 3, &[]).unwrap();
+        let query = self.owner.query(queries, &self.directory, 3, &[]).unwrap();
         let answer = self.server.evaluate(query.to_bytes()).unwrap();
-        let opened = self.owner.open(&query, &answer.bytes, &self.catalogue, ask, None).unwrap();
+        let opened = self.owner.open(&query, &answer.bytes, &self.directory, ask, None).unwrap();
         opened
             .hits
             .into_iter()
@@ -198,16 +198,16 @@ fn deleted_and_filtered_rows_stay_out() {
         both.add(&rows);
         let best = both.ask(&rows[..16], Retrieval::TopK(1))[0][0].0.clone();
         assert_eq!(best, Id::Number(0));
-        assert!(both.catalogue.mark_deleted(&best).is_some());
-        assert_eq!(both.catalogue.len(), 49);
+        assert!(both.directory.mark_deleted(&best).is_some());
+        assert_eq!(both.directory.len(), 49);
         assert!(both.ask(&rows[..16], Retrieval::TopK(50))[0].iter().all(|(id, _)| *id != best));
         let allowed = [Id::Number(3), Id::Number(9), Id::Number(0)];
-        let selection = both.catalogue.select(&allowed);
-        let query = both.owner.query(&rows[..16], &both.catalogue, 3, &[]).unwrap();
+        let selection = both.directory.select(&allowed);
+        let query = both.owner.query(&rows[..16], &both.directory, 3, &[]).unwrap();
         let answer = both.server.evaluate(query.to_bytes()).unwrap();
         let opened = both
             .owner
-            .open(&query, &answer.bytes, &both.catalogue, Retrieval::TopK(50), Some(&selection))
+            .open(&query, &answer.bytes, &both.directory, Retrieval::TopK(50), Some(&selection))
             .unwrap();
         let mut ids: Vec<&Id> = opened.hits[0].iter().map(|hit| &hit.id).collect();
         ids.sort();
@@ -229,15 +229,15 @@ fn server_side_filters_choose_rows_by_tag() {
         let sealed = both.owner.seal(&rows, &ids).unwrap();
         let mut tags = FilterTags::new();
         (0..40).for_each(|row| tags.push(&[if row % 4 == 0 { red } else { blue }]).unwrap());
-        both.catalogue.add(&both.owner, sealed.id, &sealed.sidecar, &[]).unwrap();
+        both.directory.add(&both.owner, sealed.id, &sealed.sidecar, &[]).unwrap();
         both.server.add_tagged(sealed.segment, tags).unwrap();
         both.next = 40;
         both.add(&random(5, 16, 3));
-        let query = both.owner.query(&rows[..16], &both.catalogue, 3, &[red]).unwrap();
+        let query = both.owner.query(&rows[..16], &both.directory, 3, &[red]).unwrap();
         let answer = both.server.evaluate(query.to_bytes()).unwrap();
         let opened = both
             .owner
-            .open(&query, &answer.bytes, &both.catalogue, Retrieval::TopK(50), None)
+            .open(&query, &answer.bytes, &both.directory, Retrieval::TopK(50), None)
             .unwrap();
         assert_eq!(opened.hits[0].len(), 10);
         assert!(opened.hits[0].iter().all(|hit| matches!(hit.id, Id::Number(id) if id % 4 == 0)));
@@ -296,13 +296,13 @@ fn wrong_keys_and_foreign_bytes_are_refused_before_any_work() {
             .seal(&random(5, 16, 2), &[1, 2, 3, 4, 5].map(|id| Id::Number(id + 100)))
             .unwrap();
         assert!(stranger.owner.unseal(&sealed.segment, Some(&sealed.sidecar)).is_err());
-        let mut catalogue = SegmentDirectory::new();
-        assert!(catalogue.add(&stranger.owner, sealed.id, &sealed.sidecar, &[]).is_err());
-        let query = stranger.owner.query(&random(1, 16, 3), &both.catalogue, 3, &[]).unwrap();
+        let mut directory = SegmentDirectory::new();
+        assert!(directory.add(&stranger.owner, sealed.id, &sealed.sidecar, &[]).is_err());
+        let query = stranger.owner.query(&random(1, 16, 3), &both.directory, 3, &[]).unwrap();
         if mode.encrypts_queries() {
             let refused = both.server.evaluate(query.to_bytes());
             assert!(matches!(refused, Err(Error::Scheme(ciphervec_he::Error::WrongKey { .. }))));
-            let late = both.owner.query(&random(1, 16, 3), &both.catalogue, 4, &[]).unwrap();
+            let late = both.owner.query(&random(1, 16, 3), &both.directory, 4, &[]).unwrap();
             assert!(matches!(
                 both.server.evaluate(late.to_bytes()),
                 Err(Error::NoEvaluationKeys { epoch: 4 })
@@ -310,16 +310,16 @@ fn wrong_keys_and_foreign_bytes_are_refused_before_any_work() {
         }
         // Another index under the same keys.
         let foreign = Both::new(&keys, Metric::L2, mode, precision, 16);
-        let query = foreign.owner.query(&random(1, 16, 3), &foreign.catalogue, 3, &[]).unwrap();
+        let query = foreign.owner.query(&random(1, 16, 3), &foreign.directory, 3, &[]).unwrap();
         assert!(matches!(both.server.evaluate(query.to_bytes()), Err(Error::OtherIndex { .. })));
         assert!(both.server.add(AlignedBytes::from_slice(&sealed.segment)).is_ok());
         assert!(matches!(both.server.add(sealed.segment), Err(Error::DuplicateSegment(_))));
         // An answer that leaves out a segment the owner knows of, or names one it does not.
-        let query = both.owner.query(&random(1, 16, 3), &both.catalogue, 3, &[]).unwrap();
+        let query = both.owner.query(&random(1, 16, 3), &both.directory, 3, &[]).unwrap();
         let answer = both.server.evaluate(query.to_bytes()).unwrap();
         let opened =
-            both.owner.open(&query, &answer.bytes, &both.catalogue, Retrieval::TopK(1), None);
-        assert!(matches!(opened, Err(Error::Catalogue { .. })));
+            both.owner.open(&query, &answer.bytes, &both.directory, Retrieval::TopK(1), None);
+        assert!(matches!(opened, Err(Error::Directory { .. })));
     }
 }
 

@@ -22,7 +22,7 @@ fn random(count: usize, seed: u64) -> Vec<f32> {
 
 struct Made {
     owner: Owner,
-    catalogue: SegmentDirectory,
+    directory: SegmentDirectory,
     bytes: AlignedBytes,
 }
 
@@ -36,9 +36,9 @@ fn made(mode: Mode, precision: Precision, scheme: Scheme) -> Made {
     }
     let ids: Vec<Id> = (0..ROWS as i64).map(Id::Number).collect();
     let sealed = owner.seal(&random(ROWS * D, 1), &ids).unwrap();
-    let mut catalogue = SegmentDirectory::new();
-    catalogue.add(&owner, sealed.id, &sealed.sidecar, &[]).unwrap();
-    Made { owner, catalogue, bytes: sealed.segment }
+    let mut directory = SegmentDirectory::new();
+    directory.add(&owner, sealed.id, &sealed.sidecar, &[]).unwrap();
+    Made { owner, directory, bytes: sealed.segment }
 }
 
 impl Made {
@@ -87,16 +87,16 @@ proptest! {
         prop_assert!(made.prune(&pruned, &deleted).is_none(), "nothing is left to take out");
         for (row, deleted) in deleted.iter().enumerate() {
             if *deleted {
-                made.catalogue.mark_deleted(&Id::Number(row as i64));
+                made.directory.mark_deleted(&Id::Number(row as i64));
             }
         }
-        let query = made.owner.query(&random(queries * D, 9), &made.catalogue, 0, &[]).unwrap();
+        let query = made.owner.query(&random(queries * D, 9), &made.directory, 0, &[]).unwrap();
         let whole = made.server(&made.bytes).evaluate(query.to_bytes()).unwrap().bytes;
         let server = made.server(&pruned);
         let few = server.evaluate(query.to_bytes()).unwrap().bytes;
         prop_assert_eq!(whole.len(), few.len(), "the length of an answer says nothing new");
         let open = |answer: &[u8]| {
-            made.owner.open(&query, answer, &made.catalogue, Retrieval::TopK(ROWS), None).unwrap().hits
+            made.owner.open(&query, answer, &made.directory, Retrieval::TopK(ROWS), None).unwrap().hits
         };
         let hits = open(&few);
         prop_assert_eq!(format!("{:?}", hits), format!("{:?}", open(&whole)));
@@ -107,8 +107,8 @@ proptest! {
         }
         let rows: Vec<usize> = (0..ROWS).filter(|&row| !deleted[row]).collect();
         prop_assert_eq!(
-            made.owner.unseal_rows(&pruned, Some(&rows), &made.catalogue).unwrap(),
-            made.owner.unseal_rows(&made.bytes, Some(&rows), &made.catalogue).unwrap()
+            made.owner.unseal_rows(&pruned, Some(&rows), &made.directory).unwrap(),
+            made.owner.unseal_rows(&made.bytes, Some(&rows), &made.directory).unwrap()
         );
     }
 }
@@ -155,7 +155,7 @@ fn marks_of_pruned_segments_that_do_not_fit_are_refused() {
         bytes[offset..][..put.len()].copy_from_slice(put);
         reseal(&mut bytes);
         assert!(made.parse(&bytes).is_err(), "{what}");
-        let opened = made.owner.unseal_rows(&bytes, None, &made.catalogue);
+        let opened = made.owner.unseal_rows(&bytes, None, &made.directory);
         assert!(opened.is_err(), "{what}, at the owner");
     }
     let mut padded = pruned.to_vec();

@@ -34,7 +34,7 @@ fn random(count: usize, seed: u64) -> Vec<f32> {
 struct Both {
     owner: Owner,
     server: ServerIndex,
-    catalogue: SegmentDirectory,
+    directory: SegmentDirectory,
     segments: Vec<(AlignedBytes, FilterTags)>,
 }
 
@@ -52,7 +52,7 @@ fn both((mode, precision, scheme): (Mode, Precision, Scheme)) -> Both {
     } else if let Some(evaluation) = keys.evaluation(&spec, 0).unwrap() {
         server.set_evaluation_keys(&evaluation.to_bytes()).unwrap();
     }
-    let mut both = Both { owner, server, catalogue: SegmentDirectory::new(), segments: Vec::new() };
+    let mut both = Both { owner, server, directory: SegmentDirectory::new(), segments: Vec::new() };
     let tag = both.owner.filter_tag("colour", b"red");
     for (number, (rows, every)) in [(70, 3), (9, usize::MAX), (1, 1)].into_iter().enumerate() {
         let ids: Vec<Id> =
@@ -63,7 +63,7 @@ fn both((mode, precision, scheme): (Mode, Precision, Scheme)) -> Both {
             let carried = if (row + 1) % every == 0 { vec![tag] } else { vec![] };
             tags.push(&carried).unwrap();
         }
-        both.catalogue.add(&both.owner, sealed.id, &sealed.sidecar, &[]).unwrap();
+        both.directory.add(&both.owner, sealed.id, &sealed.sidecar, &[]).unwrap();
         both.server.add_tagged(sealed.segment.clone(), tags.clone()).unwrap();
         both.segments.push((sealed.segment, tags));
     }
@@ -78,7 +78,7 @@ fn comparable(both: &Both, query: &ciphervec::search::Query, answer: &[u8]) -> V
         return answer.to_vec();
     }
     let ask = ciphervec::search::Retrieval::TopK(9);
-    let opened = both.owner.open(query, answer, &both.catalogue, ask, None).unwrap();
+    let opened = both.owner.open(query, answer, &both.directory, ask, None).unwrap();
     format!("{:?}", opened.hits).into_bytes()
 }
 
@@ -95,7 +95,7 @@ proptest! {
             .iter()
             .map(|(count, filtered, _, seed)| {
                 let tags: &[_] = if *filtered { &[tag] } else { &[] };
-                both.owner.query(&random((count + 1) * D, *seed), &both.catalogue, 0, tags).unwrap()
+                both.owner.query(&random((count + 1) * D, *seed), &both.directory, 0, tags).unwrap()
             })
             .collect();
         let bytes: Vec<Vec<u8>> = queries
@@ -172,7 +172,7 @@ fn rows_from_elsewhere_give_the_same_answers_and_one_pass_loads_them_once() {
             (0, both.server.bytes(), 80)
         );
         let queries =
-            [3, 4].map(|seed| both.owner.query(&random(D, seed), &both.catalogue, 0, &[]).unwrap());
+            [3, 4].map(|seed| both.owner.query(&random(D, seed), &both.directory, 0, &[]).unwrap());
         let slices = queries.each_ref().map(|query| query.to_bytes());
         for ((answer, bytes), query) in
             server.evaluate_many(&slices).into_iter().zip(slices).zip(&queries)

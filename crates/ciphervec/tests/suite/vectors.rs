@@ -36,8 +36,8 @@ fn write(name: &str, mode: Mode, precision: Precision) {
     let owner = Owner::new(&keys, spec.clone()).unwrap();
     let mut server = ServerIndex::new(spec.clone()).unwrap();
     let sealed = owner.seal(&ROWS, &ids()).unwrap();
-    let mut catalogue = SegmentDirectory::new();
-    catalogue.add(&owner, sealed.id, &sealed.sidecar, &[]).unwrap();
+    let mut directory = SegmentDirectory::new();
+    directory.add(&owner, sealed.id, &sealed.sidecar, &[]).unwrap();
     let put = |file: &str, bytes: &[u8]| {
         std::fs::create_dir_all(folder(name)).unwrap();
         std::fs::write(folder(name).join(file), bytes).unwrap();
@@ -49,7 +49,7 @@ fn write(name: &str, mode: Mode, precision: Precision) {
     put("spec", &spec.to_bytes());
     put("segment", &sealed.segment);
     put("sidecar", &sealed.sidecar);
-    let query = owner.query(&QUERY, &catalogue, 5, &[]).unwrap();
+    let query = owner.query(&QUERY, &directory, 5, &[]).unwrap();
     put("query", query.to_bytes());
     server.add(sealed.segment).unwrap();
     put("response", &server.evaluate(query.to_bytes()).unwrap().bytes);
@@ -72,14 +72,14 @@ fn version_1_opens_and_answers_as_it_did() {
             assert_eq!(server.set_evaluation_keys(&get("evaluation-keys")).unwrap(), 5);
         }
         let id: SegmentId = server.add(AlignedBytes::from_slice(&get("segment"))).unwrap();
-        let mut catalogue = SegmentDirectory::new();
-        catalogue.add(&owner, id, &get("sidecar"), &[]).unwrap();
+        let mut directory = SegmentDirectory::new();
+        directory.add(&owner, id, &get("sidecar"), &[]).unwrap();
         let answer = server.evaluate(&get("query")).unwrap();
         assert_eq!(answer.bytes, get("response"), "{name}: the server's answer moved");
         // Opening needs the secrets and the scales of the query, which the rows determine.
-        let query = owner.query(&QUERY, &catalogue, 5, &[]).unwrap();
+        let query = owner.query(&QUERY, &directory, 5, &[]).unwrap();
         let opened =
-            owner.open(&query, &answer.bytes, &catalogue, Retrieval::TopK(3), None).unwrap();
+            owner.open(&query, &answer.bytes, &directory, Retrieval::TopK(3), None).unwrap();
         let found: Vec<&Id> = opened.hits[0].iter().map(|hit| &hit.id).collect();
         let [one, two, three] = &ids();
         assert_eq!(found, [three, two, one], "{name}");
@@ -119,9 +119,9 @@ fn version_1_of_pruned_segments_opens_and_answers_as_it_did() {
         expected[second..second + width].fill(0);
         assert_eq!(answer[64..], expected, "{name}: the server's answer moved");
         let owner = Owner::new(&Keys::from_master(MASTER), spec).unwrap();
-        let mut catalogue = SegmentDirectory::new();
-        catalogue.add(&owner, id, &get("sidecar"), &[1]).unwrap();
-        let rows = owner.unseal_rows(&get("pruned"), Some(&[0, 2]), &catalogue).unwrap();
+        let mut directory = SegmentDirectory::new();
+        directory.add(&owner, id, &get("sidecar"), &[1]).unwrap();
+        let rows = owner.unseal_rows(&get("pruned"), Some(&[0, 2]), &directory).unwrap();
         let unit = [[1.0, 0.0, 0.0], [-2.0 / 3.0, 1.0 / 3.0, 2.0 / 3.0]].concat();
         assert!(rows.iter().zip(unit).all(|(got, x)| (got - x).abs() < 2e-3), "{name}: {rows:?}");
     }
@@ -140,9 +140,9 @@ fn write_additive(name: &str, scheme: Scheme, bits: Option<u32>) {
     let mut server = ServerIndex::new(spec.clone()).unwrap();
     server.set_evaluation_keys(&owner.public_key().unwrap()).unwrap();
     let sealed = owner.seal(&ROWS, &ids()).unwrap();
-    let mut catalogue = SegmentDirectory::new();
-    catalogue.add(&owner, sealed.id, &sealed.sidecar, &[]).unwrap();
-    let query = owner.query(&QUERY, &catalogue, 0, &[]).unwrap();
+    let mut directory = SegmentDirectory::new();
+    directory.add(&owner, sealed.id, &sealed.sidecar, &[]).unwrap();
+    let query = owner.query(&QUERY, &directory, 0, &[]).unwrap();
     server.add(sealed.segment.clone()).unwrap();
     let response = server.evaluate(query.to_bytes()).unwrap().bytes;
     std::fs::create_dir_all(folder(name)).unwrap();
@@ -176,16 +176,16 @@ fn version_1_of_additive_indexes_opens_and_answers_as_it_did() {
         let mut server = ServerIndex::new(spec.clone()).unwrap();
         server.set_evaluation_keys(&get("public-key")).unwrap();
         let id = server.add(AlignedBytes::from_slice(&get("segment"))).unwrap();
-        let mut catalogue = SegmentDirectory::new();
-        catalogue.add(&owner, id, &get("sidecar"), &[]).unwrap();
+        let mut directory = SegmentDirectory::new();
+        directory.add(&owner, id, &get("sidecar"), &[]).unwrap();
         // The query has no randomness in it.
-        let query = owner.query(&QUERY, &catalogue, 0, &[]).unwrap();
+        let query = owner.query(&QUERY, &directory, 0, &[]).unwrap();
         assert_eq!(query.to_bytes(), get("query"), "{name}: the query moved");
         let now = server.evaluate(&get("query")).unwrap().bytes;
         assert_ne!(now, get("response"), "{name}: the noise is not fresh");
         for response in [get("response"), now] {
             let opened =
-                owner.open(&query, &response, &catalogue, Retrieval::TopK(3), None).unwrap();
+                owner.open(&query, &response, &directory, Retrieval::TopK(3), None).unwrap();
             let found: Vec<&Id> = opened.hits[0].iter().map(|hit| &hit.id).collect();
             let [one, two, three] = &ids();
             assert_eq!(found, [three, two, one], "{name}");

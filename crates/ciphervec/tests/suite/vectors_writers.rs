@@ -58,12 +58,12 @@ fn version_1_of_a_writers_segment_opens_as_it_did() -> Outcome {
     let owner = owner()?;
     let mut server = ServerIndex::new(owner.spec().clone())?;
     let id = server.add(AlignedBytes::from_slice(&get("segment")?))?;
-    let mut catalogue = SegmentDirectory::new();
-    catalogue.add_written(&owner, id, &get("sidecar")?, &get("wrap")?, &[])?;
-    assert_eq!(catalogue.origin(id), Some(&Origin::Writer("door 3".to_owned())));
-    let query = owner.query(&ROWS[..3], &catalogue, 0, &[])?;
+    let mut directory = SegmentDirectory::new();
+    directory.add_written(&owner, id, &get("sidecar")?, &get("wrap")?, &[])?;
+    assert_eq!(directory.origin(id), Some(&Origin::Writer("door 3".to_owned())));
+    let query = owner.query(&ROWS[..3], &directory, 0, &[])?;
     let answer = server.evaluate(query.to_bytes())?;
-    let found = owner.open(&query, &answer.bytes, &catalogue, Retrieval::TopK(2), None)?;
+    let found = owner.open(&query, &answer.bytes, &directory, Retrieval::TopK(2), None)?;
     let hits: Vec<_> = found.hits.iter().flatten().map(|hit| (hit.id.clone(), hit.value)).collect();
     assert_eq!(hits.first().map(|hit| &hit.0), Some(&Id::from("one")));
     assert!(hits.first().is_some_and(|hit| hit.1.abs() < 1e-2));
@@ -72,7 +72,7 @@ fn version_1_of_a_writers_segment_opens_as_it_did() -> Outcome {
     let records = get("records")?;
     let binding = owner.spec().binding();
     let place = Place { collection: &binding, segment: &id.0 };
-    let root = catalogue.root(id).ok_or("the segment has a key of its own")?;
+    let root = directory.root(id).ok_or("the segment has a key of its own")?;
     let batch = RecordBatch::parse(&records)?;
     assert_eq!(*batch.open_row(root.aead(), place, &Id::from("one"), 0)?, b"first");
     assert!(batch.open_row(root.aead(), place, &Id::from(2), 1)?.is_empty());

@@ -36,7 +36,7 @@ fn spec(mode: Mode, precision: Precision, scheme: Scheme) -> IndexSpec {
 struct Owned {
     owner: Owner,
     server: ServerIndex,
-    catalogue: SegmentDirectory,
+    directory: SegmentDirectory,
 }
 
 impl Owned {
@@ -49,7 +49,7 @@ impl Owned {
         } else if let Some(keys) = owner.evaluation(0).unwrap() {
             server.set_evaluation_keys(&keys.to_bytes()).unwrap();
         }
-        Owned { owner, server, catalogue: SegmentDirectory::new() }
+        Owned { owner, server, directory: SegmentDirectory::new() }
     }
 
     fn writer(&self, name: &str) -> Writer {
@@ -63,16 +63,16 @@ impl Owned {
         let sealed = &written.sealed;
         let bytes = AlignedBytes::from_slice(&sealed.segment);
         assert_eq!(self.server.add(bytes).unwrap(), sealed.id);
-        self.catalogue
+        self.directory
             .add_written(&self.owner, sealed.id, &sealed.sidecar, &written.wrap, &[])
             .unwrap();
     }
 
     fn nearest(&self, query: &[f32]) -> Vec<(Id, f64)> {
-        let query = self.owner.query(query, &self.catalogue, 0, &[]).unwrap();
+        let query = self.owner.query(query, &self.directory, 0, &[]).unwrap();
         let response = self.server.evaluate(query.to_bytes()).unwrap();
         let ask = Retrieval::TopK(100);
-        let opened = self.owner.open(&query, &response.bytes, &self.catalogue, ask, None).unwrap();
+        let opened = self.owner.open(&query, &response.bytes, &self.directory, ask, None).unwrap();
         opened.hits[0].iter().map(|hit| (hit.id.clone(), hit.value)).collect()
     }
 }
@@ -88,11 +88,11 @@ fn one_index(mode: Mode, precision: Precision, scheme: Scheme) {
     let (keys, spec) = (Keys::from_master([7; 32]), spec(mode, precision, scheme));
     let mut both = Owned::new(&keys, &spec, &RotationState::default());
     let own = both.owner.seal(&random(5, 1), &ids(0..5)).unwrap();
-    both.catalogue.add(&both.owner, own.id, &own.sidecar, &[]).unwrap();
+    both.directory.add(&both.owner, own.id, &own.sidecar, &[]).unwrap();
     both.server.add(own.segment).unwrap();
     let segment = written(&both.writer("door"), 2, 5..9);
     both.take(&segment);
-    assert_eq!(both.catalogue.origin(segment.sealed.id), Some(&Origin::Writer("door".into())));
+    assert_eq!(both.directory.origin(segment.sealed.id), Some(&Origin::Writer("door".into())));
     let rows = [random(5, 1), random(4, 2)].concat();
     for (name, row) in (0..).zip(rows.chunks_exact(DIMENSION)) {
         let hits = both.nearest(row);
@@ -101,15 +101,15 @@ fn one_index(mode: Mode, precision: Precision, scheme: Scheme) {
         assert!(hits[0].1.abs() < 0.02, "{mode:?} {scheme:?}: {}", hits[0].1);
     }
     let back =
-        both.owner.unseal_rows(&segment.sealed.segment, Some(&[3, 0]), &both.catalogue).unwrap();
+        both.owner.unseal_rows(&segment.sealed.segment, Some(&[3, 0]), &both.directory).unwrap();
     let sent = random(4, 2);
     for (row, found) in [3, 0].into_iter().zip(back.chunks_exact(DIMENSION)) {
-        let norm = both.catalogue.norm(&Id::Number(5 + row)).unwrap();
+        let norm = both.directory.norm(&Id::Number(5 + row)).unwrap();
         for (x, y) in sent[row as usize * DIMENSION..].iter().zip(found) {
             assert!((f64::from(*x) - f64::from(*y) * norm).abs() < 0.01, "{mode:?} {scheme:?}");
         }
     }
-    let root = both.catalogue.root(segment.sealed.id).unwrap();
+    let root = both.directory.root(segment.sealed.id).unwrap();
     let (binding, batch) = (spec.binding(), segment.records.unwrap());
     let place = Place { collection: &binding, segment: &segment.sealed.id.0 };
     let batch = RecordBatch::parse(&batch).unwrap();
@@ -140,32 +140,32 @@ fn the_newest_row_of_an_id_counts_and_the_older_ones_are_named() {
     let spec = spec(Mode::SealedIndex, Precision::Standard, Scheme::Lattice);
     let mut both = Owned::new(&Keys::from_master([7; 32]), &spec, &RotationState::default());
     let own = both.owner.seal(&random(3, 1), &ids(0..3)).unwrap();
-    both.catalogue.add(&both.owner, own.id, &own.sidecar, &[]).unwrap();
+    both.directory.add(&both.owner, own.id, &own.sidecar, &[]).unwrap();
     both.server.add(AlignedBytes::from_slice(&own.segment)).unwrap();
     let first = written(&both.writer("front"), 2, 2..5);
     let second = written(&both.writer("back"), 3, 4..6);
     both.take(&first);
     both.take(&second);
-    let shadowed: Vec<_> = both.catalogue.shadowed().collect();
+    let shadowed: Vec<_> = both.directory.shadowed().collect();
     assert_eq!(shadowed, [(own.id, 2), (first.sealed.id, 2)]);
-    assert_eq!(both.catalogue.len(), 6);
+    assert_eq!(both.directory.len(), 6);
     let (two, four) = (random(3, 2)[..DIMENSION].to_vec(), random(2, 3)[..DIMENSION].to_vec());
     assert_eq!(both.nearest(&two)[0].0, Id::Number(2));
     let hits = both.nearest(&four);
     assert_eq!((&hits[0].0, hits.len()), (&Id::Number(4), 6));
     // The owner's own segments still refuse to share an id among themselves.
     let again = both.owner.seal(&random(1, 9), &ids(0..1)).unwrap();
-    let refused = both.catalogue.add(&both.owner, again.id, &again.sidecar, &[]);
+    let refused = both.directory.add(&both.owner, again.id, &again.sidecar, &[]);
     assert!(matches!(refused, Err(Error::DuplicateId(Id::Number(0)))));
     // An owner's later row takes an id over from a writer.
     let later = both.owner.seal(&random(1, 9), &ids(5..6)).unwrap();
-    both.catalogue.add(&both.owner, later.id, &later.sidecar, &[]).unwrap();
-    assert_eq!(both.catalogue.locate(&Id::Number(5)), Some((later.id, 0)));
-    assert_eq!(both.catalogue.shadowed().count(), 3);
-    assert!(both.catalogue.remove(first.sealed.id));
-    assert_eq!(both.catalogue.shadowed().count(), 2);
-    both.catalogue.settle();
-    assert_eq!(both.catalogue.shadowed().count(), 0);
+    both.directory.add(&both.owner, later.id, &later.sidecar, &[]).unwrap();
+    assert_eq!(both.directory.locate(&Id::Number(5)), Some((later.id, 0)));
+    assert_eq!(both.directory.shadowed().count(), 3);
+    assert!(both.directory.remove(first.sealed.id));
+    assert_eq!(both.directory.shadowed().count(), 2);
+    both.directory.settle();
+    assert_eq!(both.directory.shadowed().count(), 0);
 }
 
 #[test]
@@ -186,13 +186,13 @@ fn a_segment_that_does_not_open_is_passed_over() {
         let stranger = Owned::new(&Keys::from_master([8; 32]), &spec, &RotationState::default());
         let theirs = written(&stranger.writer("door"), 2, 3..6).wrap;
         for wrap in [&good.wrap, &theirs, &bad.wrap[..9].to_vec()] {
-            let added = both.catalogue.add_written(&both.owner, bad.sealed.id, sidecar, wrap, &[]);
+            let added = both.directory.add_written(&both.owner, bad.sealed.id, sidecar, wrap, &[]);
             assert!(added.is_err());
         }
-        both.catalogue.refuse(bad.sealed.id);
+        both.directory.refuse(bad.sealed.id);
         assert_eq!(both.nearest(&random(3, 1)[..DIMENSION]).len(), 3);
-        assert_eq!(both.catalogue.refused(), [bad.sealed.id]);
-        assert!(both.catalogue.remove(bad.sealed.id) && both.catalogue.refused().is_empty());
+        assert_eq!(both.directory.refused(), [bad.sealed.id]);
+        assert!(both.directory.remove(bad.sealed.id) && both.directory.refused().is_empty());
     }
 }
 
@@ -213,11 +213,11 @@ fn a_stolen_writer_opens_nothing_that_it_sealed() {
             let thief = Owner::new(&Keys::from_master(guess), spec.clone()).unwrap();
             let known = WrappedKey::read(&spec, &one.wrap).unwrap();
             assert_ne!(thief.key_id(), known.owner);
-            let mut catalogue = SegmentDirectory::new();
+            let mut directory = SegmentDirectory::new();
             let (id, sidecar) = (one.sealed.id, &one.sealed.sidecar);
-            assert!(catalogue.add(&thief, id, sidecar, &[]).is_err());
+            assert!(directory.add(&thief, id, sidecar, &[]).is_err());
             if bytes.len() < 400 {
-                assert!(catalogue.add_written(&thief, id, sidecar, &one.wrap, &[]).is_err());
+                assert!(directory.add_written(&thief, id, sidecar, &one.wrap, &[]).is_err());
             }
         }
     }
@@ -230,7 +230,7 @@ fn a_stolen_writer_opens_nothing_that_it_sealed() {
     assert!(same(&one.wrap[154..], &two.wrap[154..]) * 20 < one.wrap.len());
     // The key of one segment does not open the other: neither its sidecar nor its rows.
     let swapped =
-        both.catalogue.add_written(&both.owner, two.sealed.id, &two.sealed.sidecar, &one.wrap, &[]);
+        both.directory.add_written(&both.owner, two.sealed.id, &two.sealed.sidecar, &one.wrap, &[]);
     assert!(swapped.is_err());
 }
 
@@ -276,26 +276,26 @@ fn two_keys_in_one_index_while_it_rotates() {
         let mut both = Owned::new(&new, &spec, &custody);
         let second = both.owner.seal(&random(3, 3), &ids(7..10)).unwrap();
         for sealed in [&first, &second] {
-            both.catalogue.add(&both.owner, sealed.id, &sealed.sidecar, &[]).unwrap();
+            both.directory.add(&both.owner, sealed.id, &sealed.sidecar, &[]).unwrap();
             both.server.add(AlignedBytes::from_slice(&sealed.segment)).unwrap();
         }
         both.take(&old_card);
-        assert_eq!(both.catalogue.origin(first.id), Some(&Origin::Previous));
-        assert_eq!(both.catalogue.origin(second.id), Some(&Origin::Owner));
+        assert_eq!(both.directory.origin(first.id), Some(&Origin::Previous));
+        assert_eq!(both.directory.origin(second.id), Some(&Origin::Owner));
         let rows = [random(4, 1), random(3, 2), random(3, 3)].concat();
         for (name, row) in (0..).zip(rows.chunks_exact(DIMENSION)) {
             let hits = both.nearest(row);
             assert_eq!((hits.len(), &hits[0].0), (10, &Id::Number(name)), "{mode:?}");
         }
-        let all = both.owner.unseal_rows(&first.segment, None, &both.catalogue).unwrap();
+        let all = both.owner.unseal_rows(&first.segment, None, &both.directory).unwrap();
         assert_eq!(all.len(), 4 * DIMENSION);
         // Once it has ended the old key opens nothing of the new one's, and is not asked for.
         let custody = RotationState { mask_seed: Some(seed), previous: None };
         let after = Owned::new(&new, &spec, &custody);
-        let mut catalogue = SegmentDirectory::new();
-        assert!(catalogue.add(&after.owner, first.id, &first.sidecar, &[]).is_err());
+        let mut directory = SegmentDirectory::new();
+        assert!(directory.add(&after.owner, first.id, &first.sidecar, &[]).is_err());
         let (id, sidecar) = (old_card.sealed.id, &old_card.sealed.sidecar);
-        assert!(catalogue.add_written(&after.owner, id, sidecar, &old_card.wrap, &[]).is_err());
-        assert!(catalogue.add(&before.owner, second.id, &second.sidecar, &[]).is_err());
+        assert!(directory.add_written(&after.owner, id, sidecar, &old_card.wrap, &[]).is_err());
+        assert!(directory.add(&before.owner, second.id, &second.sidecar, &[]).is_err());
     }
 }

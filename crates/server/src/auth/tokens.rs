@@ -282,13 +282,13 @@ fn hash(token: &str) -> [u8; 32] {
 /// A file that is read again when it changes.
 pub struct TokenFile {
     path: PathBuf,
-    held: RwLock<Held>,
+    held: RwLock<LoadedTokens>,
 }
 
 /// Entries by the hash of their token.
 type Hashed = Vec<([u8; 32], Arc<TokenEntry>)>;
 
-struct Held {
+struct LoadedTokens {
     stamp: Option<Stamp>,
     /// `None` if the file could not be read: then nobody gets in.
     entries: Option<Arc<Hashed>>,
@@ -328,7 +328,7 @@ impl TokenFile {
     /// [`TokenError`].
     pub fn open(path: &Path) -> Result<Self, TokenError> {
         load(path)?;
-        let held = RwLock::new(Held { stamp: None, entries: None });
+        let held = RwLock::new(LoadedTokens { stamp: None, entries: None });
         Ok(TokenFile { path: path.to_owned(), held })
     }
 
@@ -377,7 +377,7 @@ impl TokenFile {
             Arc::new(keyed.collect::<Vec<_>>())
         });
         let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
-        *held = Held { stamp, entries: hashed };
+        *held = LoadedTokens { stamp, entries: hashed };
         held.entries.clone()
     }
 }

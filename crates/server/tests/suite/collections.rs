@@ -405,7 +405,7 @@ fn compaction_takes_deleted_rows_out_where_the_form_allows_it() {
             made.commit(change.clone(), None, None).unwrap();
         }
         for number in (0..200).step_by(2).chain((200..300).step_by(10)) {
-            client.catalogue.mark_deleted(&ciphervec::Id::Number(number));
+            client.directory.mark_deleted(&ciphervec::Id::Number(number));
         }
         let query = client.query(2, 5);
         let ask = || {

@@ -22,7 +22,7 @@ pub trait Scan {
     fn read(&self, count: u32, key: KeyId, body: Reader<'_>) -> Result<Self::Queries>;
 
     /// Appends the answers over one segment to each request's body.
-    fn scan(&self, segment: &Segment, asked: &mut [&mut Asked<'_, Self::Queries>]) -> Result<()>;
+    fn scan(&self, segment: &Segment, asked: &mut [&mut Pending<'_, Self::Queries>]) -> Result<()>;
 
     /// Bytes of one query's answer over a segment, where they are known beforehand.
     fn answer_len(&self, _entry: &SegmentEntry) -> usize {
@@ -36,7 +36,7 @@ pub trait Scan {
 }
 
 /// One request of the pass, and its answer as far as it has come.
-pub struct Asked<'a, Q> {
+pub struct Pending<'a, Q> {
     pub count: u32,
     pub queries: Q,
     chosen: std::vec::IntoIter<Chosen<'a>>,
@@ -44,7 +44,7 @@ pub struct Asked<'a, Q> {
     writer: ResponseWriter,
 }
 
-impl<'a, Q> Asked<'a, Q> {
+impl<'a, Q> Pending<'a, Q> {
     fn new<S: Scan<Queries = Q>>(scan: &S, spec: &IndexSpec, request: Request<'a>) -> Result<Self> {
         let Request { head, key, body, chosen } = request;
         let queries = scan.read(head.count, key, body)?;
@@ -57,7 +57,7 @@ impl<'a, Q> Asked<'a, Q> {
         writer.segments(chosen.len() as u32);
         let mut chosen = chosen.into_iter();
         let next = chosen.next();
-        Ok(Asked { count: head.count, queries, chosen, next, writer })
+        Ok(Pending { count: head.count, queries, chosen, next, writer })
     }
 
     /// The queries, and where their answers go.
@@ -92,13 +92,13 @@ pub fn scan<S: Scan>(
     rows: &dyn SegmentReader,
 ) -> Result<Vec<Result<Evaluation>>> {
     let start = Instant::now();
-    let mut asked: Vec<Result<Asked<'_, S::Queries>>> =
-        requests.into_iter().map(|request| Asked::new(scan, spec, request)).collect();
+    let mut asked: Vec<Result<Pending<'_, S::Queries>>> =
+        requests.into_iter().map(|request| Pending::new(scan, spec, request)).collect();
     let expand = start.elapsed().as_secs_f64();
     pass(scan, asked.iter_mut().flatten().collect(), rows)?;
     let timings =
         ServerTimings { expand, scan: start.elapsed().as_secs_f64() - expand, respond: 0.0 };
-    let finish = |asked: Asked<'_, S::Queries>| {
+    let finish = |asked: Pending<'_, S::Queries>| {
         let start = Instant::now();
         let bytes = asked.writer.finish(spec, scan.response_key());
         let respond = start.elapsed().as_secs_f64();
@@ -109,7 +109,7 @@ pub fn scan<S: Scan>(
 
 fn pass<'a, S: Scan>(
     scan: &S,
-    mut asked: Vec<&mut Asked<'a, S::Queries>>,
+    mut asked: Vec<&mut Pending<'a, S::Queries>>,
     rows: &dyn SegmentReader,
 ) -> Result<()> {
     let wanted: Vec<&SegmentEntry> = match asked.as_slice() {
@@ -123,7 +123,7 @@ fn pass<'a, S: Scan>(
     };
     for (entry, segment) in wanted.iter().zip(rows_of(rows.parser(), wanted.iter().copied())) {
         let segment = segment?;
-        let mut about: Vec<&mut Asked<'a, S::Queries>> = asked
+        let mut about: Vec<&mut Pending<'a, S::Queries>> = asked
             .iter_mut()
             .filter_map(|asked| asked.begins(entry).then_some(&mut **asked))
             .collect();

@@ -40,7 +40,7 @@ pub fn random(count: usize, seed: u64) -> Vec<f32> {
 pub struct Client {
     pub owner: Owner,
     pub keys: Keys,
-    pub catalogue: SegmentDirectory,
+    pub directory: SegmentDirectory,
     next: i64,
 }
 
@@ -62,14 +62,14 @@ impl Client {
         if scheme.is_additive() {
             owner.generate_key_pair().unwrap();
         }
-        Self { owner, keys, catalogue: SegmentDirectory::new(), next: 0 }
+        Self { owner, keys, directory: SegmentDirectory::new(), next: 0 }
     }
 
     /// Another process of the same owner.
     pub fn of(other: &Self) -> Self {
         let master = Keys::from_master([7; 32]);
         let owner = Owner::new(&master, other.owner.spec().clone()).unwrap();
-        Self { owner, keys: master, catalogue: SegmentDirectory::new(), next: 0 }
+        Self { owner, keys: master, directory: SegmentDirectory::new(), next: 0 }
     }
 
     pub fn meta_at(&self, epoch: u32) -> Vec<u8> {
@@ -99,13 +99,13 @@ impl Client {
         vec![("evaluation".to_owned(), self.evaluation(0))]
     }
 
-    /// A sealed segment as a change, which the catalogue learns too.
+    /// A sealed segment as a change, which the directory learns too.
     pub fn add(&mut self, rows: usize) -> Change {
         let vectors = random(rows * self.owner.spec().dimension(), self.next as u64 + 1);
         let ids: Vec<Id> = (self.next..self.next + rows as i64).map(Id::Number).collect();
         self.next += rows as i64;
         let sealed = self.owner.seal(&vectors, &ids).unwrap();
-        self.catalogue.add(&self.owner, sealed.id, &sealed.sidecar, &[]).unwrap();
+        self.directory.add(&self.owner, sealed.id, &sealed.sidecar, &[]).unwrap();
         let blobs = vec![
             ("rows".to_owned(), sealed.segment.to_vec()),
             ("sidecar".to_owned(), sealed.sidecar),
@@ -116,12 +116,12 @@ impl Client {
 
     pub fn query(&self, count: usize, seed: u64) -> ciphervec::search::Query {
         let vectors = random(count * self.owner.spec().dimension(), seed);
-        self.owner.query(&vectors, &self.catalogue, 0, &[]).unwrap()
+        self.owner.query(&vectors, &self.directory, 0, &[]).unwrap()
     }
 
     pub fn best(&self, query: &ciphervec::search::Query, answer: &[u8]) -> Vec<Vec<(Id, f64)>> {
         let ask = Retrieval::TopK(5);
-        let opened = self.owner.open(query, answer, &self.catalogue, ask, None).unwrap();
+        let opened = self.owner.open(query, answer, &self.directory, ask, None).unwrap();
         let named = |hits: Vec<ciphervec::search::Hit>| {
             hits.into_iter().map(|hit| (hit.id, hit.value)).collect()
         };

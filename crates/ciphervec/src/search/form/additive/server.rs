@@ -6,7 +6,7 @@ use crate::IndexSpec;
 use crate::error::{Error, Result};
 use crate::index::form::Additive;
 use crate::search::entry::SegmentReader;
-use crate::search::form::batch::{self, Asked, Scan};
+use crate::search::form::batch::{self, Pending, Scan};
 use crate::search::form::contract::{Evaluation, Request, ServerHalf, expect_key};
 use crate::search::segment::{HEADROOM, Segment, SegmentHead};
 use crate::similarity::additive::Probes;
@@ -70,7 +70,7 @@ impl Scan for AdditiveServer {
         Ok(probes)
     }
 
-    fn scan(&self, segment: &Segment, asked: &mut [&mut Asked<'_, Probes>]) -> Result<()> {
+    fn scan(&self, segment: &Segment, asked: &mut [&mut Pending<'_, Probes>]) -> Result<()> {
         let gallery: &Gallery = segment.parsed().ok_or(Error::NoPublicKey)?;
         for asked in asked {
             let (probes, body) = asked.parts();

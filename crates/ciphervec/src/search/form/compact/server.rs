@@ -3,7 +3,7 @@
 use crate::IndexSpec;
 use crate::error::Result;
 use crate::search::entry::{SegmentEntry, SegmentReader};
-use crate::search::form::batch::{self, Asked, Scan};
+use crate::search::form::batch::{self, Pending, Scan};
 use crate::search::form::contract::{Evaluation, Request, ServerHalf, no_keys};
 use crate::search::segment::{HEADROOM, Segment, SegmentHead};
 use ciphervec_arith::AlignedBytes;
@@ -62,7 +62,7 @@ impl Scan for CompactServer {
         from_words(self.width, count as usize * self.spec.dimension(), body)
     }
 
-    fn scan(&self, segment: &Segment, asked: &mut [&mut Asked<'_, Vec<i64>>]) -> Result<()> {
+    fn scan(&self, segment: &Segment, asked: &mut [&mut Pending<'_, Vec<i64>>]) -> Result<()> {
         if let [alone] = asked {
             let (queries, body) = alone.parts();
             self.products(segment, queries, body);

@@ -3,7 +3,7 @@
 use crate::IndexSpec;
 use crate::error::Result;
 use crate::search::entry::SegmentReader;
-use crate::search::form::batch::{self, Asked, Scan};
+use crate::search::form::batch::{self, Pending, Scan};
 use crate::search::form::contract::{Evaluation, Request, ServerHalf, no_keys};
 use crate::search::segment::{HEADROOM, Segment, SegmentHead};
 use ciphervec_arith::AlignedBytes;
@@ -56,7 +56,7 @@ impl Scan for PlainServer {
         Ok(values)
     }
 
-    fn scan(&self, segment: &Segment, asked: &mut [&mut Asked<'_, Vec<f32>>]) -> Result<()> {
+    fn scan(&self, segment: &Segment, asked: &mut [&mut Pending<'_, Vec<f32>>]) -> Result<()> {
         let dimension = self.spec.dimension();
         for asked in asked {
             let (queries, body) = asked.parts();

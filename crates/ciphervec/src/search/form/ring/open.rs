@@ -74,7 +74,7 @@ impl Opening for RingScores<'_> {
         let sums = self.sums.iter().find(|(of, _)| *of == level).map(|(_, sums)| sums);
         if key.is_some() != sums.is_some() {
             let detail = format!("the answer has no mask sums of level {level}");
-            return Err(Error::Catalogue { segment: segment.id.to_string(), detail });
+            return Err(Error::Directory { segment: segment.id.to_string(), detail });
         }
         let scales = self.queries.scales;
         let inverse = 1.0 / (scales.vector * scales.query * f64::exp2(f64::from(level)));

@@ -13,7 +13,7 @@ const ROWS: usize = 3;
 pub struct Halves {
     spec: IndexSpec,
     owner: Owner,
-    catalogue: SegmentDirectory,
+    directory: SegmentDirectory,
     question: Query,
     holding: ServerIndex,
     /// Holds the evaluation keys and no segment.
@@ -52,8 +52,8 @@ impl Halves {
         let rows: Vec<f32> = (0..ROWS * DIMENSION as usize).map(|at| (at as f32).sin()).collect();
         let ids: Vec<Id> = (0..ROWS as i64).map(Id::from).collect();
         let sealed = owner.seal(&rows, &ids)?;
-        let mut catalogue = SegmentDirectory::new();
-        catalogue.add(&owner, sealed.id, &sealed.sidecar, &[])?;
+        let mut directory = SegmentDirectory::new();
+        directory.add(&owner, sealed.id, &sealed.sidecar, &[])?;
         let (mut holding, mut empty) =
             (ServerIndex::new(spec.clone())?, ServerIndex::new(spec.clone())?);
         let evaluation_keys = if scheme.is_additive() {
@@ -68,14 +68,14 @@ impl Halves {
         }
         let segment = sealed.segment.to_vec();
         holding.add(sealed.segment)?;
-        let question = owner.query(&rows[..DIMENSION as usize], &catalogue, 0, &[])?;
+        let question = owner.query(&rows[..DIMENSION as usize], &directory, 0, &[])?;
         let query = question.to_bytes().to_vec();
         let response = holding.evaluate(&query)?.bytes;
         let empty = Mutex::new(empty);
         Ok(Self {
             spec,
             owner,
-            catalogue,
+            directory,
             question,
             holding,
             empty,
@@ -109,7 +109,7 @@ impl Halves {
     /// A response, as its owner reads it.
     pub fn read_response(&self, bytes: &[u8]) -> bool {
         let opened =
-            self.owner.open(&self.question, bytes, &self.catalogue, Retrieval::TopK(ROWS), None);
+            self.owner.open(&self.question, bytes, &self.directory, Retrieval::TopK(ROWS), None);
         opened.is_ok_and(|opened| {
             assert!(opened.hits.len() == 1 && opened.hits[0].len() <= ROWS);
             true
