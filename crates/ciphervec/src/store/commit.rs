@@ -1,18 +1,16 @@
 //! A change enters, the next committed state leaves, or the old one stays; the one writer's side.
 
-use super::blob::{self, BlobRef};
+use super::blob;
+use super::blob_ref::BlobRef;
 use super::error::StoreError;
-use super::folder::{self, Store};
+use super::folder::{self, ORPHAN_AFTER, Store};
 use super::keyed::{self, CommitKey, Committed, Keyed};
 use super::manifest::{self, Manifest, SegmentEntry, valid_name};
 use super::rows::RowSet;
 use super::{Change, NewSegment};
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-/// What lies on a shared medium for longer without a state that names it may be collected by another writer.
-pub(super) const ORPHAN_AFTER: Duration = Duration::from_secs(3600);
+use std::time::Instant;
 
 type Named = [(String, Vec<u8>)];
 
@@ -100,18 +98,6 @@ impl Store {
         self.head = head;
         self.retire(&retired);
         Ok(Committed { version: self.version(), head, replayed: false })
-    }
-
-    pub(super) fn require_writable(&self) -> Result<(), StoreError> {
-        if !self.writable {
-            return Err(StoreError::ReadOnly { path: self.path.clone() });
-        }
-        match &self.poisoned {
-            Some(cause) => {
-                Err(StoreError::Poisoned { path: self.path.clone(), cause: cause.clone() })
-            }
-            None => Ok(()),
-        }
     }
 
     /// The lock keeps other writers out; if it failed, or its file was removed, they are not overwritten. Where there is no
@@ -258,6 +244,26 @@ impl Store {
         Ok(written.clone())
     }
 
+    /// Writes one blob where this medium wants it.
+    pub(super) fn write_one(&self, payload: &[u8]) -> Result<BlobRef, StoreError> {
+        if !self.medium.is_shared() {
+            return blob::write(&*self.medium, payload);
+        }
+        let packed = self.write_packed(&[payload])?;
+        packed.first().copied().ok_or_else(|| StoreError::invalid("blobs of a pack", "1", 0))
+    }
+
+    /// Writes blobs into one pack.
+    pub(super) fn write_packed(&self, payloads: &[&[u8]]) -> Result<Vec<BlobRef>, StoreError> {
+        let mut hasher = blake3::Hasher::new_derive_key("ciphervec v1 pack");
+        payloads.iter().for_each(|payload| {
+            hasher.update(&(payload.len() as u64).to_le_bytes()).update(payload);
+        });
+        let mut content = [0; 16];
+        hasher.finalize_xof().fill(&mut content);
+        blob::write_pack(&*self.medium, self.medium.pack_name(content)?, payloads)
+    }
+
     /// After a failure: frees the room that the attempt took, unless nobody knows what is on disk.
     fn give_up(&mut self, error: StoreError, written: &[BlobRef]) -> StoreError {
         let name = folder::manifest_name(self.current.version + 1);
@@ -296,26 +302,6 @@ impl Store {
         for file in files(&gone).filter(|file| !kept.contains(file)) {
             let _ = self.medium.remove(&file);
         }
-    }
-
-    /// Files that the two newest states and their snapshots name; `None` if a snapshot cannot be read, for then nobody knows.
-    pub(super) fn kept(&mut self) -> Option<HashSet<String>> {
-        let snapshots: Vec<BlobRef> = self
-            .current
-            .snapshots()
-            .chain(self.previous.snapshots())
-            .map(|(_, blob)| *blob)
-            .collect();
-        let mut kept: HashSet<String> = self
-            .current
-            .references()
-            .chain(self.previous.references())
-            .map(BlobRef::file)
-            .collect();
-        for snapshot in snapshots {
-            kept.extend(self.frozen(&snapshot).ok()?.references().map(BlobRef::file));
-        }
-        Some(kept)
     }
 }
 

@@ -5,7 +5,8 @@
 //! new packs. Segments all of whose rows were deleted go.
 
 use super::SegmentId;
-use super::blob::{self, BlobPlace, BlobRef};
+use super::blob;
+use super::blob_ref::{BlobPlace, BlobRef, pack_file};
 use super::error::StoreError;
 use super::folder::Store;
 use super::keyed::Committed;
@@ -144,7 +145,7 @@ impl Store {
         let mut small = HashSet::new();
         for (pack, named) in packs {
             // One that is not there is found when a blob in it is read.
-            let length = self.medium.length(&blob::pack_file(&pack))?.unwrap_or(named);
+            let length = self.medium.length(&pack_file(&pack))?.unwrap_or(named);
             let dead = length.saturating_sub(named);
             if dead > if thorough { 0 } else { named } {
                 wasteful.insert(pack);

@@ -1,21 +1,23 @@
 //! A path or a medium enters, an open collection leaves; any side.
 
-use super::blob::BlobRef;
+use super::SegmentId;
+use super::blob;
+use super::blob_ref::BlobRef;
 use super::error::StoreError;
-use super::lock::{LOCK_FILE, WriterLock};
+use super::lock::WriterLock;
 use super::manifest::{self, Manifest, SegmentEntry};
-use super::medium::{BLOBS, Folder, Medium, TEMPORARY};
+use super::medium::Medium;
 use super::view::View;
-use super::{Change, SegmentId, disk};
 use ciphervec_arith::buffer::AlignedBytes;
-use std::collections::{BTreeSet, HashMap};
-use std::fs;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 pub(super) const MANIFEST: &str = "manifest-";
 const DIGITS: usize = 20;
+/// What lies on a shared medium for longer without a state that names it may be collected by another writer.
+pub(super) const ORPHAN_AFTER: Duration = Duration::from_secs(3600);
 /// A reader that finds a manifest gone looks again: a writer may have replaced it in between.
 const READER_ATTEMPTS: u32 = 20;
 
@@ -35,35 +37,12 @@ pub struct Store {
 }
 
 impl Store {
-    /// Makes a collection folder with version 1, no segments and these opaque `meta` bytes, and opens it for writing.
-    /// A folder whose creation was cut short is finished.
-    ///
-    /// # Errors
-    /// [`StoreError::AlreadyExists`] for a folder with anything else in it, [`StoreError::Locked`],
-    /// [`StoreError::Io`], [`StoreError::Full`], [`StoreError::Sync`].
-    pub fn create(path: &Path, meta: &[u8]) -> Result<Self, StoreError> {
-        create_folders(path)?;
-        if !is_unfinished(path)? {
-            return Err(StoreError::AlreadyExists { path: path.to_owned() });
-        }
-        let medium = Arc::new(Folder::new(path));
-        let lock = medium.lock()?;
-        // Somebody may have finished between the look and the lock.
-        if !is_unfinished(path)? {
-            return Err(StoreError::AlreadyExists { path: path.to_owned() });
-        }
-        let blobs = path.join(BLOBS);
-        fs::create_dir_all(&blobs)
-            .map_err(|source| StoreError::io("create the folder", &blobs, source))?;
-        disk::sync_folder(path)?;
-        let previous = Manifest::first(meta);
-        let before = require_made(&*medium, &previous)?;
-        let current = Manifest { version: 1, previous: before, ..previous.clone() };
-        let head = require_made(&*medium, &current)?;
-        Ok(Self { lock, ..Self::new(medium, current, head, previous) })
-    }
-
-    fn new(medium: Arc<dyn Medium>, current: Manifest, head: [u8; 32], previous: Manifest) -> Self {
+    pub(super) fn new(
+        medium: Arc<dyn Medium>,
+        current: Manifest,
+        head: [u8; 32],
+        previous: Manifest,
+    ) -> Self {
         let path = medium.path("");
         Self {
             medium,
@@ -78,61 +57,8 @@ impl Store {
         }
     }
 
-    /// Makes a collection on a shared medium, with these opaque `meta` bytes and attachments, in one step: a collection that
-    /// was dropped there goes on counting its versions.
-    ///
-    /// # Errors
-    /// [`StoreError::AlreadyExists`], also when another writer was faster; [`StoreError::InvalidChange`],
-    /// [`StoreError::Io`].
-    pub fn create_on(
-        medium: Arc<dyn Medium>,
-        meta: &[u8],
-        attachments: &[(String, Vec<u8>)],
-    ) -> Result<Self, StoreError> {
-        let mut store = Self::prepare(medium)?;
-        let change = Change {
-            set_meta: Some(meta.to_vec()),
-            attachments: attachments.to_vec(),
-            ..Change::default()
-        };
-        match store.commit_keyed(&change, None) {
-            Ok(_) => Ok(store),
-            Err(StoreError::Conflict { path, .. }) => Err(StoreError::AlreadyExists { path }),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// A writer on a medium that holds no collection, or one that was dropped: its first commit makes one.
-    pub(super) fn prepare(medium: Arc<dyn Medium>) -> Result<Self, StoreError> {
-        let lock = medium.lock()?;
-        match Self::load(Arc::clone(&medium)) {
-            Ok(found) if found.current.dropped => Ok(Self { lock, writable: true, ..found }),
-            Ok(found) => Err(StoreError::AlreadyExists { path: found.path }),
-            Err(StoreError::NotFound { .. }) => {
-                // Whoever comes first writes the state before the first, which holds nothing; then all race for the first.
-                let nothing = Manifest { dropped: true, ..Manifest::first(&[]) };
-                let bytes = nothing.to_bytes()?;
-                medium.create(&manifest_name(0), &bytes)?;
-                let head = manifest::hash(&bytes);
-                Ok(Self { lock, ..Self::new(medium, nothing.clone(), head, nothing) })
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Opens what lies on a medium for reading and writing, as [`Store::open`] does for a folder.
-    ///
-    /// # Errors
-    /// As [`Store::open`].
-    pub fn open_on(medium: Arc<dyn Medium>) -> Result<Self, StoreError> {
-        let lock = medium.lock()?;
-        let store = Self::load(medium)?;
-        store.require_there()?;
-        Ok(Self { lock, writable: true, ..store })
-    }
-
     /// A collection that was dropped is not there.
-    fn require_there(&self) -> Result<(), StoreError> {
+    pub(super) fn require_there(&self) -> Result<(), StoreError> {
         if self.current.dropped {
             return Err(StoreError::NotFound { path: self.path.clone(), expected: "a manifest" });
         }
@@ -157,44 +83,7 @@ impl Store {
         Ok(moved)
     }
 
-    /// Opens a folder for reading and writing, at its last commit, and clears away what a crash left.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`], [`StoreError::Locked`] while another writer has it, [`StoreError::Corrupt`],
-    /// [`StoreError::Missing`], [`StoreError::Unsupported`], [`StoreError::Io`].
-    pub fn open(path: &Path) -> Result<Self, StoreError> {
-        require_folder(path)?;
-        let medium = Arc::new(Folder::new(path));
-        // The lock file is made by whoever locks: not in a folder that is no collection.
-        if manifest_versions(&*medium)?.is_empty() {
-            return Err(StoreError::NotFound { path: path.to_owned(), expected: "a manifest" });
-        }
-        let mut store = Self::open_on(medium)?;
-        // What cannot be removed harms nothing, and stays for another time.
-        let _ = store.collect_garbage();
-        Ok(store)
-    }
-
-    /// Opens a folder for reading: takes no lock, writes nothing, and stays at the commit that it found.
-    ///
-    /// # Errors
-    /// As [`Store::open`], but never [`StoreError::Locked`].
-    pub fn open_read_only(path: &Path) -> Result<Self, StoreError> {
-        require_folder(path)?;
-        Self::open_read_only_on(Arc::new(Folder::new(path)))
-    }
-
-    /// Opens what lies on a medium for reading.
-    ///
-    /// # Errors
-    /// As [`Store::open_read_only`].
-    pub fn open_read_only_on(medium: Arc<dyn Medium>) -> Result<Self, StoreError> {
-        let store = Self::load_patiently(medium)?;
-        store.require_there()?;
-        Ok(store)
-    }
-
-    fn load_patiently(medium: Arc<dyn Medium>) -> Result<Self, StoreError> {
+    pub(super) fn load_patiently(medium: Arc<dyn Medium>) -> Result<Self, StoreError> {
         let mut attempts = 0;
         loop {
             match Self::load(Arc::clone(&medium)) {
@@ -207,7 +96,7 @@ impl Store {
         }
     }
 
-    fn load(medium: Arc<dyn Medium>) -> Result<Self, StoreError> {
+    pub(super) fn load(medium: Arc<dyn Medium>) -> Result<Self, StoreError> {
         let versions = manifest_versions(&*medium)?;
         let newest = match versions.last() {
             None | Some(0) => {
@@ -305,39 +194,55 @@ impl Store {
         self.view().attachment(name)
     }
 
-    /// Removes the whole collection: the folder first gets a hidden name in one step, then goes.
-    ///
-    /// # Errors
-    /// [`StoreError::ReadOnly`], [`StoreError::Io`].
-    pub fn destroy(self) -> Result<(), StoreError> {
-        if self.lock.is_none() {
-            return Err(StoreError::ReadOnly { path: self.path });
+    pub(super) fn require_writable(&self) -> Result<(), StoreError> {
+        if !self.writable {
+            return Err(StoreError::ReadOnly { path: self.path.clone() });
         }
-        let path = self
-            .path
-            .canonicalize()
-            .map_err(|source| StoreError::io("resolve", &self.path, source))?;
-        let mut hidden = std::ffi::OsString::from(".");
-        hidden.push(path.file_name().unwrap_or_default());
-        hidden.push(format!(".deleted-{}", crate::decode::hex(&self.head[..8])));
-        let grave = path.with_file_name(hidden);
-        disk::rename(&path, &grave)?;
-        disk::sync_folder(parent(&path))?;
-        fs::remove_dir_all(&grave).map_err(|source| StoreError::io("remove", &grave, source))
+        match &self.poisoned {
+            Some(cause) => {
+                Err(StoreError::Poisoned { path: self.path.clone(), cause: cause.clone() })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The manifest that a snapshot keeps, read once.
+    pub(super) fn frozen(&mut self, snapshot: &BlobRef) -> Result<Arc<Manifest>, StoreError> {
+        let frozen = self.frozen_now(snapshot)?;
+        self.frozen.insert(snapshot.root, Arc::clone(&frozen));
+        Ok(frozen)
+    }
+
+    pub(super) fn frozen_now(&self, snapshot: &BlobRef) -> Result<Arc<Manifest>, StoreError> {
+        match self.frozen.get(&snapshot.root) {
+            Some(frozen) => Ok(Arc::clone(frozen)),
+            None => read_snapshot(&*self.medium, snapshot).map(Arc::new),
+        }
+    }
+
+    /// Files that the two newest states and their snapshots name; `None` if a snapshot cannot be read, for then nobody knows.
+    pub(super) fn kept(&mut self) -> Option<HashSet<String>> {
+        let snapshots: Vec<BlobRef> = self
+            .current
+            .snapshots()
+            .chain(self.previous.snapshots())
+            .map(|(_, blob)| *blob)
+            .collect();
+        let mut kept: HashSet<String> = self
+            .current
+            .references()
+            .chain(self.previous.references())
+            .map(BlobRef::file)
+            .collect();
+        for snapshot in snapshots {
+            kept.extend(self.frozen(&snapshot).ok()?.references().map(BlobRef::file));
+        }
+        Some(kept)
     }
 }
 
 pub(super) fn manifest_name(version: u64) -> String {
     format!("{MANIFEST}{version:0DIGITS$}")
-}
-
-/// Writes a manifest durably and returns its hash. Once it is there, the commit has happened.
-fn require_made(medium: &dyn Medium, manifest: &Manifest) -> Result<[u8; 32], StoreError> {
-    let bytes = manifest.to_bytes()?;
-    if medium.create(&manifest_name(manifest.version), &bytes)? {
-        return Ok(manifest::hash(&bytes));
-    }
-    Err(StoreError::AlreadyExists { path: medium.path("") })
 }
 
 pub(super) fn read_manifest(
@@ -368,38 +273,12 @@ pub(super) fn manifest_version(name: &str) -> Option<u64> {
     if canonical { digits.parse().ok() } else { None }
 }
 
-/// Whether a folder holds nothing, or only what an unfinished creation leaves.
-fn is_unfinished(path: &Path) -> Result<bool, StoreError> {
-    let first = format!("{MANIFEST}{:0DIGITS$}", 0);
-    let ours = |name: &str| {
-        name == LOCK_FILE
-            || name == BLOBS
-            || name == first
-            || name.starts_with(MANIFEST) && name.ends_with(&format!(".{TEMPORARY}"))
-    };
-    Ok(Folder::new(path).list("")?.iter().all(|file| ours(&file.name)))
-}
-
-/// Makes a folder and those above it, each durable in the one above.
-fn create_folders(path: &Path) -> Result<(), StoreError> {
-    let missing: Vec<&Path> = path.ancestors().take_while(|folder| !folder.is_dir()).collect();
-    fs::create_dir_all(path).map_err(|source| StoreError::io("create the folder", path, source))?;
-    missing
-        .iter()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .try_for_each(|folder| disk::sync_folder(parent(folder)))
-}
-
-fn require_folder(path: &Path) -> Result<(), StoreError> {
-    if path.is_dir() {
-        return Ok(());
-    }
-    Err(StoreError::NotFound { path: path.to_owned(), expected: "the folder" })
-}
-
-fn parent(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
+/// Reads the manifest that a snapshot keeps.
+pub(super) fn read_snapshot(
+    medium: &dyn Medium,
+    snapshot: &BlobRef,
+) -> Result<Manifest, StoreError> {
+    let bytes = blob::read(medium, snapshot)?;
+    let path = medium.path(&snapshot.file());
+    Manifest::from_bytes(&bytes).map_err(|error| StoreError::decode(&path, error))
 }

@@ -9,7 +9,7 @@
 //! whether the collection was dropped. A state that has none of these is written as format 1, so that every state has
 //! one encoding and older releases read all that they can.
 
-use super::blob::{BlobPlace, BlobRef};
+use super::blob_ref::{BlobPlace, BlobRef};
 use super::keyed::{self, CommitKey, Keyed};
 use super::rows::RowSet;
 use super::{SegmentId, error::StoreError};

@@ -1,5 +1,6 @@
 //! Names and bytes enter, files that last leave (and back): what a store asks of the place where it lies; any side.
 
+use super::blob_ref::{BLOBS, BLOCK};
 use super::disk;
 use super::error::StoreError;
 use super::lock::WriterLock;
@@ -9,8 +10,6 @@ use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where blobs and packs lie below a collection.
-pub const BLOBS: &str = "blobs";
 pub(super) const TEMPORARY: &str = "tmp";
 
 /// A file as a medium lists it.
@@ -175,7 +174,7 @@ impl Medium for Folder {
 
     fn stride(&self) -> usize {
         // A block is hashed while it is in cache.
-        super::BLOCK
+        BLOCK
     }
 
     fn list(&self, folder: &str) -> Result<Vec<Listed>, StoreError> {

@@ -14,6 +14,7 @@
 //! what is on disk, so it ends the writer: reopening finds out.
 
 mod blob;
+mod blob_ref;
 mod commit;
 mod compact;
 mod disk;
@@ -25,6 +26,7 @@ mod keyed;
 mod lock;
 mod manifest;
 mod medium;
+mod open;
 mod rows;
 mod snapshot;
 mod verify;
@@ -35,14 +37,14 @@ mod crash_tests;
 #[cfg(test)]
 mod upkeep_tests;
 
-pub use blob::{BLOCK, BlobPlace, BlobRef};
+pub use blob_ref::{BLOBS, BLOCK, BlobPlace, BlobRef};
 pub use compact::Compacted;
 pub use error::StoreError;
 pub use folder::Store;
 pub use keyed::{CommitKey, Committed, KEYS_KEPT};
 pub use lock::WriterLock;
 pub use manifest::{Manifest, SegmentEntry};
-pub use medium::{BLOBS, Folder, Listed, Medium};
+pub use medium::{Folder, Listed, Medium};
 pub use rows::RowSet;
 pub use snapshot::SnapshotEntry;
 pub use verify::{Problem, Report};

@@ -2,7 +2,8 @@
 //!
 //! A snapshot is a manifest kept as a blob: it takes no room of its own, but what it names is not removed.
 
-use super::blob::{self, BlobRef};
+use super::blob;
+use super::blob_ref::BlobRef;
 use super::error::StoreError;
 use super::folder::Store;
 use super::keyed::Committed;
@@ -21,13 +22,6 @@ pub struct SnapshotEntry {
     pub rows: u64,
     /// Bytes of the blobs that it names.
     pub bytes: u64,
-}
-
-/// Reads the manifest that a snapshot keeps.
-pub(super) fn read(medium: &dyn Medium, snapshot: &BlobRef) -> Result<Manifest, StoreError> {
-    let bytes = blob::read(medium, snapshot)?;
-    let path = medium.path(&snapshot.file());
-    Manifest::from_bytes(&bytes).map_err(|error| StoreError::decode(&path, error))
 }
 
 impl Store {
@@ -163,44 +157,10 @@ impl Store {
         Ok(())
     }
 
-    /// Writes one blob where this medium wants it.
-    pub(super) fn write_one(&self, payload: &[u8]) -> Result<BlobRef, StoreError> {
-        if !self.medium.is_shared() {
-            return blob::write(&*self.medium, payload);
-        }
-        let packed = self.write_packed(&[payload])?;
-        packed.first().copied().ok_or_else(|| StoreError::invalid("blobs of a pack", "1", 0))
-    }
-
-    /// Writes blobs into one pack.
-    pub(super) fn write_packed(&self, payloads: &[&[u8]]) -> Result<Vec<BlobRef>, StoreError> {
-        let mut hasher = blake3::Hasher::new_derive_key("ciphervec v1 pack");
-        payloads.iter().for_each(|payload| {
-            hasher.update(&(payload.len() as u64).to_le_bytes()).update(payload);
-        });
-        let mut content = [0; 16];
-        hasher.finalize_xof().fill(&mut content);
-        blob::write_pack(&*self.medium, self.medium.pack_name(content)?, payloads)
-    }
-
     fn snapshot_blob(&self, name: &str) -> Result<&BlobRef, StoreError> {
         manifest::find(&self.current.snapshots, name).ok_or_else(|| StoreError::UnknownBlob {
             path: self.path.clone(),
             name: name.to_owned(),
         })
-    }
-
-    /// The manifest that a snapshot keeps, read once.
-    pub(super) fn frozen(&mut self, snapshot: &BlobRef) -> Result<Arc<Manifest>, StoreError> {
-        let frozen = self.frozen_now(snapshot)?;
-        self.frozen.insert(snapshot.root, Arc::clone(&frozen));
-        Ok(frozen)
-    }
-
-    pub(super) fn frozen_now(&self, snapshot: &BlobRef) -> Result<Arc<Manifest>, StoreError> {
-        match self.frozen.get(&snapshot.root) {
-            Some(frozen) => Ok(Arc::clone(frozen)),
-            None => read(&*self.medium, snapshot).map(Arc::new),
-        }
     }
 }

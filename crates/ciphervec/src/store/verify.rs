@@ -1,10 +1,10 @@
 //! An open folder enters, a list of every damaged block leaves; any side. Also clears away files nobody names.
 
-use super::blob::{self, BlobRef};
+use super::blob;
+use super::blob_ref::{BLOBS, BlobRef, PACK};
 use super::error::StoreError;
-use super::folder::{self, Store};
-use super::medium::{BLOBS, TEMPORARY};
-use super::{commit, snapshot};
+use super::folder::{self, ORPHAN_AFTER, Store, read_snapshot};
+use super::medium::TEMPORARY;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
@@ -89,7 +89,7 @@ impl Store {
         for manifest in [&self.current, &self.previous] {
             blobs.extend(manifest.references().filter(|blob| seen.insert(**blob)));
             for (_, snapshot) in manifest.snapshots() {
-                match snapshot::read(&*self.medium, snapshot) {
+                match read_snapshot(&*self.medium, snapshot) {
                     Ok(frozen) => {
                         blobs.extend(frozen.references().filter(|blob| seen.insert(**blob)))
                     }
@@ -130,7 +130,7 @@ impl Store {
             let left_over = stem.and_then(folder::manifest_version).is_some();
             let older = folder::manifest_version(&name)
                 .is_some_and(|version| version < self.previous.version);
-            let settled = !shared || file.age > commit::ORPHAN_AFTER;
+            let settled = !shared || file.age > ORPHAN_AFTER;
             if settled && (left_over || older) {
                 strays.push(name);
             }
@@ -145,14 +145,14 @@ impl Store {
             }
         }
         let is_ours = |name: &str| {
-            let digits = name.strip_prefix(blob::PACK).unwrap_or(name);
+            let digits = name.strip_prefix(PACK).unwrap_or(name);
             let length = if digits.len() == name.len() { 64 } else { 32 };
             digits.len() == length && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
         };
         for file in self.medium.list(BLOBS)? {
             let left_over = file.name.strip_suffix(&temporary).is_some_and(is_ours);
             let name = format!("{BLOBS}/{}", file.name);
-            let settled = !shared || file.age > commit::ORPHAN_AFTER;
+            let settled = !shared || file.age > ORPHAN_AFTER;
             if settled && (left_over || is_ours(&file.name) && !kept.contains(&name)) {
                 strays.push(name);
             }

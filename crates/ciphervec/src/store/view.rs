@@ -1,7 +1,8 @@
 //! One committed state enters, its checked blobs leave; any side. Needs no writer and waits for none.
 
 use super::SegmentId;
-use super::blob::{self, BlobRef};
+use super::blob;
+use super::blob_ref::BlobRef;
 use super::error::StoreError;
 use super::manifest::{self, Manifest};
 use super::medium::Medium;
