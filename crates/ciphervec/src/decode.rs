@@ -1,7 +1,8 @@
-//! Untrusted bytes enter, checked fields or an error with an offset leave; both sides.
+//! Decoding: untrusted bytes enter, checked fields or an error with an offset leave. Both sides.
 //!
-//! Every parser of this crate reads through [`Reader`]: a length is compared with the bytes that are really
-//! there before anything is allocated for it, and [`Reader::finish`] rejects bytes left over.
+//! Every parser of this crate reads through [`Reader`]: a length is compared with the bytes that
+//! are really there before anything is allocated for it, and [`Reader::finish`] rejects bytes left
+//! over.
 
 /// Why bytes could not be read. Each case says what was being read and at which byte offset.
 #[non_exhaustive]
@@ -117,7 +118,8 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// Checks that `count` items of at least `size` bytes are there, before anything is allocated for them.
+    /// Checks that `count` items of at least `size` bytes are there, before anything is allocated
+    /// for them.
     ///
     /// # Errors
     /// [`DecodeError::Truncated`] when they are not.
@@ -179,8 +181,8 @@ impl<'a> Reader<'a> {
         Ok(u64::from_le_bytes(self.array()?))
     }
 
-    /// The header every object starts with: 8 bytes of magic, then the format version (u32), which must be
-    /// between 1 and `newest`.
+    /// The header every object starts with: 8 bytes of magic, then the format version (u32), which
+    /// must be between 1 and `newest`.
     ///
     /// # Errors
     /// [`DecodeError::Magic`], [`DecodeError::Version`], [`DecodeError::Truncated`].

@@ -1,4 +1,5 @@
-//! What can go wrong in a search. Every variant says what was expected, what came, and what to do.
+//! Errors of this crate: what failed enters; what was expected, what came and what to do leave.
+//! Both sides.
 
 use crate::protect::id::Id;
 
@@ -24,8 +25,9 @@ pub enum Error {
     },
     /// A scheme that cannot do what the mode promises.
     #[error(
-        "scheme {scheme:?} compares encrypted vectors with plain queries: mode must be sealed-index, got {mode:?}. Take \
-         mode sealed-index if the server may see the queries, or scheme lattice to encrypt them too"
+        "scheme {scheme:?} compares encrypted vectors with plain queries: mode must be \
+         sealed-index, got {mode:?}. Take mode sealed-index if the server may see the queries, \
+         or scheme lattice to encrypt them too"
     )]
     SchemeMode {
         /// The scheme.

@@ -1,4 +1,5 @@
-//! The client's half. Indices enter, queries leave; answers enter, what was looked up leaves. Holds the keys.
+//! Lookup client: indices enter, queries leave; answers enter, what was looked up leaves. Holds the
+//! keys.
 
 use super::documents::Documents;
 use super::histogram::client::HistogramClient;
@@ -35,7 +36,8 @@ impl Client {
     /// A client with a fresh key for the tables that a server described.
     ///
     /// # Errors
-    /// [`ciphervec_he::Error::Randomness`], and a description whose strategy does not fit its tables.
+    /// [`ciphervec_he::Error::Randomness`], and a description whose strategy does not fit its
+    /// tables.
     pub fn generate(spec: Spec) -> Result<Self> {
         Self::new(spec, MasterKey::generate()?)
     }
@@ -82,7 +84,8 @@ impl Client {
         label
     }
 
-    /// What the server needs before it can answer: evaluation keys, made anew at each call; `None` where a strategy needs none.
+    /// What the server needs before it can answer: evaluation keys, made anew at each call; `None`
+    /// where a strategy needs none.
     ///
     /// # Errors
     /// [`ciphervec_he::Error::Randomness`].
@@ -96,8 +99,8 @@ impl Client {
     /// Documents, encrypted: the bytes of a query.
     ///
     /// # Errors
-    /// [`Error::Lookup`](crate::Error::Lookup) for indices that the tables do not have or documents over the limit;
-    /// [`ciphervec_he::Error::Randomness`].
+    /// [`Error::Lookup`](crate::Error::Lookup) for indices that the tables do not have or documents
+    /// over the limit; [`ciphervec_he::Error::Randomness`].
     pub fn query(&self, documents: &Documents<'_>) -> Result<Vec<u8>> {
         documents.check(&self.spec)?;
         match &self.strategy {
@@ -108,10 +111,11 @@ impl Client {
         }
     }
 
-    /// What an answer says: `d` numbers a document, or a token where nothing is pooled, each off by at most
-    /// [`Spec::error_bound`].
+    /// What an answer says: `d` numbers a document, or a token where nothing is pooled, each off by
+    /// at most [`Spec::error_bound`].
     ///
-    /// For the one who asked alone: what is decrypted exactly and shown to others gives keys away (Li & Micciancio 2021).
+    /// For the one who asked alone: what is decrypted exactly and shown to others gives keys away
+    /// (Li & Micciancio 2021).
     ///
     /// # Errors
     /// Damaged or malformed bytes; an answer for another key, another table or other settings;
@@ -125,7 +129,7 @@ impl Client {
         }
     }
 
-    /// The client, not encrypted, for a key file.
+    /// The client, not encrypted, for a key file: `32 bytes | description's frame`.
     pub fn to_secret_bytes(&self) -> Zeroizing<Vec<u8>> {
         let spec = self.spec().to_bytes();
         // Room for all of it from the start: growing would leave a copy of the secret behind.

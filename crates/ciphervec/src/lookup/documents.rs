@@ -1,4 +1,4 @@
-//! What is asked for. Indices of tokens, document after document, enter and are checked. Client side.
+//! Documents: indices of tokens enter, document after document, checked they leave. Client side.
 
 use super::options::PADDING;
 use super::spec::Spec;
@@ -14,11 +14,12 @@ pub struct Documents<'a> {
 }
 
 impl<'a> Documents<'a> {
-    /// `indices` has as many numbers a token as there are tables; document i is tokens `offsets[i] .. offsets[i + 1]`.
+    /// `indices` has as many numbers a token as there are tables; document i is tokens
+    /// `offsets[i] .. offsets[i + 1]`.
     ///
     /// # Errors
-    /// [`Error::Lookup`] for indices that are no whole number of tokens, or offsets that do not start at 0, decrease, or end
-    /// elsewhere than the tokens.
+    /// [`Error::Lookup`] for indices that are no whole number of tokens, or offsets that do not
+    /// start at 0, decrease, or end elsewhere than the tokens.
     pub fn new(indices: &'a [i64], tables: usize, offsets: &'a [usize]) -> Result<Self> {
         let tokens = indices.len() / tables.max(1);
         if tables == 0 || tokens * tables != indices.len() {
@@ -74,8 +75,9 @@ impl<'a> Documents<'a> {
     /// Refuses what the tables of `spec` do not have.
     ///
     /// # Errors
-    /// [`Error::Lookup`] for an index out of range, padding in one table but not in another, another number of tables, a
-    /// document longer than was declared, or no tokens at all where there is no document to be empty.
+    /// [`Error::Lookup`] for an index out of range, padding in one table but not in another,
+    /// another number of tables, a document longer than was declared, or no tokens at all where
+    /// there is no document to be empty.
     pub(super) fn check(&self, spec: &Spec) -> Result<()> {
         if self.tables != spec.tables() {
             return Err(refuse(format!(

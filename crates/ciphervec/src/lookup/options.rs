@@ -1,4 +1,4 @@
-//! Options of a lookup: how indices are written, what becomes of rows. Names and numbers enter, checked options leave. Both
+//! Lookup options: names and numbers enter, a checked choice of strategy and pooling leaves. Both
 //! sides, public.
 
 use super::strategy::Strategy;
@@ -59,7 +59,8 @@ pub struct Options {
     pub limit: usize,
     /// Bytes of an encrypted count, in strategy `histogram`: 4 to 6.
     pub word_bytes: usize,
-    /// b, in the other strategies: the root-mean-square error of a looked-up row is 2^-b of the rows' root mean square.
+    /// b, in the other strategies: the root-mean-square error of a looked-up row is 2^-b of the
+    /// rows' root mean square.
     pub precision_bits: u32,
     /// Levels that looked-up rows have left for more work on the server, in the other strategies.
     pub levels: usize,
@@ -91,13 +92,15 @@ impl Options {
         let refuse = |detail: &str| Error::Lookup { operation: "setup", detail: detail.into() };
         if alone && self.pooling == Pooling::None {
             return Err(refuse(
-                "strategy histogram gives sums and means of documents; take pooling sum or mean, or a strategy that looks up \
+                "strategy histogram gives sums and means of documents; take pooling sum or mean, \
+                or a strategy that looks up \
                  token by token",
             ));
         }
         if alone && self.levels > 0 {
             return Err(refuse(
-                "sums by strategy histogram are decrypted next; take a strategy that looks up token by token to go on with",
+                "sums by strategy histogram are decrypted next; take a strategy that looks up \
+                token by token to go on with",
             ));
         }
         Ok(())

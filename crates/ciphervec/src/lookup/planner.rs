@@ -1,5 +1,5 @@
-//! The choice of a strategy. What is looked up, how often and what for enters; every strategy's cost, and the cheapest, leave. Both
-//! sides, public numbers only.
+//! Planner: what is looked up, how often and what for enters, every strategy's cost and the
+//! cheapest leave. Both sides, public numbers only.
 
 use super::strategy::Strategy;
 use super::tokens::cost::{Operations, Speed};
@@ -11,7 +11,8 @@ use core::fmt::Write;
 
 /// Bytes a second that are assumed between client and server: a gigabit.
 pub const BYTES_PER_SECOND: f64 = 125e6;
-/// Bytes of an encrypted count, and of one number of its answer (`docs/lookup.md`, section "Histogram").
+/// Bytes of an encrypted count, and of one number of its answer (`docs/lookup.md`, section
+/// "Histogram").
 const COUNT_BYTES: usize = 5;
 const ANSWER_BYTES: usize = 8;
 
@@ -20,7 +21,8 @@ const ANSWER_BYTES: usize = 8;
 pub enum Next {
     /// They are decrypted.
     Decrypt,
-    /// They are summed or averaged over documents of so many indices, and nothing else is wanted of them.
+    /// They are summed or averaged over documents of so many indices, and nothing else is wanted of
+    /// them.
     Pool(usize),
     /// They are computed with: so many levels are left.
     Levels(usize),
@@ -93,7 +95,8 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// Estimates every strategy. The first call in a process measures the machine for some milliseconds.
+    /// Estimates every strategy. The first call in a process measures the machine for some
+    /// milliseconds.
     ///
     /// # Errors
     /// [`Error::Range`] for an empty request, or if no strategy serves it.
@@ -139,7 +142,8 @@ impl Planner {
         let Request { rows, columns, tables, batch, precision_bits, next, bytes_per_second } =
             self.request;
         let mut text = format!(
-            "{batch} indices at once into {tables} table(s) of {rows} rows of {columns}, to {precision_bits} bits, then {next:?}; \
+            "{batch} indices at once into {tables} table(s) of {rows} rows of {columns}, to \
+            {precision_bits} bits, then {next:?}; \
              one thread, a network of {:.0} MB/s\n{:<15} {:>5} {:>5} {:>10} {:>10} {:>10} {:>11} {:>11} {:>9} {:>8}\n",
             bytes_per_second / 1e6,
             "strategy",

@@ -1,10 +1,8 @@
-//! The description of a lookup and a client's key. Objects enter, framed bytes leave, and back. Both sides.
+//! Description on the wire: a description enters, framed bytes leave, and back. Both sides.
 //!
-//! - a description: `strategy u8 | tables u32 | rows u32 | columns u32 | zero row u8 | pooling u8 | limit u32 | bytes of a word or
-//!   bits of precision u8 | levels u8 | digest 16 | scale of counts f64 | scale of weights f64 | unit f64 | bound f64`; the scales
-//!   and the unit are 1 where a strategy has none;
-//! - tables, for whoever keeps them: `description's frame, its length before it as u32 | numbers f64 each`;
-//! - a secret key: `32 bytes | description's frame`.
+//! `strategy u8 | tables u32 | rows u32 | columns u32 | zero row u8 | pooling u8 | limit u32 | bytes
+//! of a word or bits of precision u8 | levels u8 | digest 16 | scale of counts f64 | scale of weights
+//! f64 | unit f64 | bound f64`; the scales and the unit are 1 where a strategy has none.
 
 use super::histogram::scales::HistogramScales;
 use super::options::{Options, Pooling};
@@ -143,7 +141,9 @@ pub(super) fn expect_spec(operation: &'static str, spec: &Spec, found: [u8; 16])
     if found == spec.id() {
         return Ok(());
     }
-    let detail = "made for another table, or for other settings of this one; take the description that the server has now".into();
+    let detail = "made for another table, or for other settings of this one; take the \
+        description that the server has now"
+        .into();
     Err(Error::Lookup { operation, detail })
 }
 

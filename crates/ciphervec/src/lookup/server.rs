@@ -1,4 +1,5 @@
-//! The server's half. Tables enter at setup; then queries enter, which it cannot read, and answers leave.
+//! Lookup server: tables enter at setup, then queries that it cannot read; answers leave. Server
+//! side.
 
 use super::histogram::messages::{HistogramAnswer, HistogramQuery};
 use super::options::Options;
@@ -18,8 +19,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 /// Tables ready to be looked up in, and their public description.
 ///
-/// Nothing here hides the tables from those who may ask: an answer is a linear function of their rows, and as many well-chosen
-/// queries as there are rows give all of them away.
+/// Nothing here hides the tables from those who may ask: an answer is a linear function of their
+/// rows, and as many well-chosen queries as there are rows give all of them away.
 pub struct Server {
     spec: Spec,
     table: Table,
@@ -77,7 +78,8 @@ impl Server {
         }
     }
 
-    /// Keeps the evaluation keys of a client, which must come before its queries. Returns the name of the client's key.
+    /// Keeps the evaluation keys of a client, which must come before its queries. Returns the name
+    /// of the client's key.
     ///
     /// # Errors
     /// [`Error::Lookup`] in strategies that need none, and for a set that lacks one; damaged bytes.
@@ -93,7 +95,8 @@ impl Server {
             return Err(Error::Lookup {
                 operation: "register",
                 detail: format!(
-                    "the set lacks a key that strategy {} needs over these tables, or reaches too low a level; send what the \
+                    "the set lacks a key that strategy {} needs over these tables, or reaches \
+                    too low a level; send what the \
                      client's keys() gives",
                     recipe.strategy()
                 ),
@@ -114,8 +117,8 @@ impl Server {
     /// Answers a query.
     ///
     /// # Errors
-    /// Damaged or malformed bytes, and a query for another table or other settings; [`Error::Lookup`] where the keys of the
-    /// client who asks were not registered.
+    /// Damaged or malformed bytes, and a query for another table or other settings;
+    /// [`Error::Lookup`] where the keys of the client who asks were not registered.
     pub fn answer(&self, query: &[u8]) -> Result<Vec<u8>> {
         match &self.prepared {
             Prepared::Histogram { scheme, weights } => self.sums(scheme, weights, query),
@@ -128,8 +131,8 @@ impl Server {
         }
     }
 
-    /// Looked-up rows for more work on the server: for every batch of [`Recipe::batch`] tokens a ciphertext a column, token i of
-    /// the batch in slot i, with [`Options::levels`] levels left.
+    /// Looked-up rows for more work on the server: for every batch of [`Recipe::batch`] tokens a
+    /// ciphertext a column, token i of the batch in slot i, with [`Options::levels`] levels left.
     ///
     /// # Errors
     /// As [`Self::answer`], and [`Error::Lookup`] in strategy `histogram`.
@@ -168,6 +171,8 @@ impl Server {
     }
 
     /// The tables with their description, framed: not for clients.
+    ///
+    /// `description's frame, its length before it as u32 | numbers f64 each`.
     pub fn to_bytes(&self) -> Vec<u8> {
         let spec = self.spec().to_bytes();
         let values = self.table().values();

@@ -1,10 +1,13 @@
-//! A lookup of few indices, soon: one ciphertext in, one out. One-hot vectors in a strided layout and tables enter; rows in the same
-//! layout leave. Both sides; the layout is that of the paper's appendix E (arXiv 2606.03191).
+//! Small-batch lookup: one-hot vectors in a strided layout and tables enter, rows in the same
+//! layout leave, one ciphertext each. Both sides; the layout is that of the paper's appendix E
+//! (arXiv 2606.03191).
 //!
-//! B indices share a ciphertext: slot[B j + b] belongs to entry j of index b. All tables lie one below the other, so an index is
-//! one vector with a 1 for each table, which the client writes itself: with so few of them there is no need of functions that the
-//! server makes. A rotation by B r turns every vector by r; the matrix of d × ℓp numbers is multiplied by its d′ extended diagonals
-//! (d′ the power of two from d on) with baby steps and giant steps, and what is left of d′ turns is summed by doubling.
+//! B indices share a ciphertext: slot[B j + b] belongs to entry j of index b. All tables lie one
+//! below the other, so an index is one vector with a 1 for each table, which the client writes
+//! itself: with so few of them there is no need of functions that the server makes. A rotation by B
+//! r turns every vector by r; the matrix of d × ℓp numbers is multiplied by its d′ extended
+//! diagonals (d′ the power of two from d on) with baby steps and giant steps, and what is left of
+//! d′ turns is summed by doubling.
 
 use super::strategy::Strategy;
 use crate::error::{Error, Result};
@@ -50,10 +53,12 @@ pub struct SmallTables {
 }
 
 impl SmallBatch {
-    /// The layout for up to `batch` indices into `tables` tables of `rows` rows of `columns` numbers.
+    /// The layout for up to `batch` indices into `tables` tables of `rows` rows of `columns`
+    /// numbers.
     ///
     /// # Errors
-    /// [`Error::Range`] for an empty shape, or one that has more numbers than the slots of a ring of degree 2^16.
+    /// [`Error::Range`] for an empty shape, or one that has more numbers than the slots of a ring
+    /// of degree 2^16.
     pub fn new((tables, rows, columns): (usize, usize, usize), batch: usize) -> Result<Self> {
         let (length, width) =
             ((tables * rows).max(columns).next_power_of_two(), columns.next_power_of_two());
@@ -101,7 +106,8 @@ impl SmallBatch {
         (width.ilog2()..length.ilog2()).map(move |bit| (batch << bit) as i64)
     }
 
-    /// The slots of a query: `indices[b]` has an index for every table. Fewer than [`Self::batch`] leave zeros.
+    /// The slots of a query: `indices[b]` has an index for every table. Fewer than [`Self::batch`]
+    /// leave zeros.
     ///
     /// # Errors
     /// [`Error::Range`] for too many indices, or one that is not below the number of rows.
@@ -165,7 +171,8 @@ impl SmallBatch {
         let diagonal = |turn: usize| -> (i64, Vec<Complex>) {
             let value = |j: usize| entry(j % self.width, (j + turn) % self.length).into();
             let mut each: Vec<Complex> = (0..self.length).map(value).collect();
-            // Keys are made for all turns: a number that is rounded to zero keeps one that has nothing in it.
+            // Keys are made for all turns: a number that is rounded to zero keeps one that has
+            // nothing in it.
             each[0] += Complex::from(f64::MIN_POSITIVE);
             let slots = each.iter().flat_map(|value| core::iter::repeat_n(*value, self.batch));
             ((turn * self.batch) as i64, slots.collect())
@@ -179,7 +186,8 @@ impl SmallBatch {
     /// Looks up what a query names: in slot B j + b number j of the sum of the rows of index b.
     ///
     /// # Errors
-    /// Those of [`Evaluator::transform`]: another number of slots or level, a missing key, another key or other parameters.
+    /// Those of [`Evaluator::transform`]: another number of slots or level, a missing key, another
+    /// key or other parameters.
     pub fn embed(
         &self,
         evaluator: &Evaluator,

@@ -1,4 +1,5 @@
-//! What both halves agree on. A table and a choice of strategy enter at the server; a public description leaves for clients.
+//! Lookup description: a table and options enter at the server, what clients need to know leaves.
+//! Both sides, public.
 
 use super::histogram::scales::HistogramScales;
 use super::options::{Options, Pooling};
@@ -14,7 +15,8 @@ use ciphervec_he::params::ParamId;
 /// Most rows of a table whose index is written as one number: beyond, nothing is precise enough.
 const MAX_NUMBER_ROWS: usize = 1 << 12;
 
-/// The public description of a table that is looked up in: shape, digest, strategy and scales. A client needs nothing else.
+/// The public description of a table that is looked up in: shape, digest, strategy and scales. A
+/// client needs nothing else.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Spec {
     pub(super) shape: (usize, usize, usize),
@@ -130,8 +132,9 @@ impl Spec {
         &self.digest
     }
 
-    /// No number of an answer is off by more, but with probability 2^-64: for a strategy that looks up token by token
-    /// nine and a half times the root mean square of Theorem 5.1, and that for every token where rows are summed.
+    /// No number of an answer is off by more, but with probability 2^-64: for a strategy that looks
+    /// up token by token nine and a half times the root mean square of Theorem 5.1, and that for
+    /// every token where rows are summed.
     pub fn error_bound(&self) -> f64 {
         self.bound
     }

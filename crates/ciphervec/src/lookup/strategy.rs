@@ -1,9 +1,10 @@
-//! The ways of looking a row up. A name enters, a way leaves. Both sides, public.
+//! Strategy names: a name enters, a way of looking a row up leaves. Both sides, public.
 
 use crate::error::{Error, Result};
 use core::str::FromStr;
 
-/// How an index is written by the client, and what the server makes of it (`docs/lookup.md`, section "Strategies").
+/// How an index is written by the client, and what the server makes of it (`docs/lookup.md`,
+/// section "Strategies").
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 #[non_exhaustive]
@@ -16,8 +17,8 @@ pub enum Strategy {
     Indicator = 2,
     /// One complex number; the server makes its powers (IVE-PEL, arXiv 2606.03191).
     Ive = 3,
-    /// One real number for each of two digits, or of three for one or two columns; the server makes Chebyshev polynomials of
-    /// them and multiplies these.
+    /// One real number for each of two digits, or of three for one or two columns; the server makes
+    /// Chebyshev polynomials of them and multiplies these.
     IveDigits = 4,
     /// How often each row occurs in a document: for sums and means only.
     Histogram = 5,

@@ -1,4 +1,4 @@
-//! What is looked up. A few tables of real rows enter, checked; their digest and their weights leave. Server side.
+//! Tables: rows of real numbers enter, checked rows and their digest leave. Server side.
 
 use crate::error::{Error, Result};
 
@@ -13,9 +13,11 @@ const MAX_NUMBERS: usize = 1 << 28;
 /// The first 16 bytes of BLAKE3 over a table: what queries and answers name it by.
 pub type TableDigest = [u8; 16];
 
-/// ℓ tables of p rows of d numbers each: an index names a row of every table, and what is looked up is their sum.
+/// ℓ tables of p rows of d numbers each: an index names a row of every table, and what is looked up
+/// is their sum.
 ///
-/// In the words of the paper (arXiv 2606.03191, section 3) the transpose of table j is its matrix M_j ∈ R^{d×p}.
+/// In the words of the paper (arXiv 2606.03191, section 3) the transpose of table j is its matrix
+/// M_j ∈ R^{d×p}.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Table {
     shape: (usize, usize, usize),
@@ -28,7 +30,8 @@ impl Table {
     /// Tables of `shape` (ℓ, p, d), row-major.
     ///
     /// # Errors
-    /// [`Error::Range`] for a shape outside the limits or another count of numbers; [`Error::Lookup`] for one that is not finite.
+    /// [`Error::Range`] for a shape outside the limits or another count of numbers;
+    /// [`Error::Lookup`] for one that is not finite.
     pub fn new(values: &[f64], shape: (usize, usize, usize)) -> Result<Self> {
         let (tables, rows, columns) = shape;
         within("the number of tables", tables, MAX_TABLES)?;
@@ -74,8 +77,8 @@ impl Table {
         Ok(table)
     }
 
-    /// The same tables with one row of zeros more, for padding: strategies that look up one index a slot need it where slots
-    /// are to hold nothing.
+    /// The same tables with one row of zeros more, for padding: strategies that look up one index a
+    /// slot need it where slots are to hold nothing.
     ///
     /// # Errors
     /// [`Error::Range`] if a table is as long as one may be.

@@ -1,7 +1,8 @@
-//! A plaintext and its place enter, an authenticated ciphertext leaves (and back); key owner's side only.
+//! Authenticated encryption: a plaintext and its place enter, a ciphertext leaves, and back. Key
+//! owner only.
 //!
-//! XChaCha20-Poly1305 with a random 24-byte nonce from the operating system: at 2^48 messages under one key the
-//! chance that two share a nonce is below 2^-96.
+//! XChaCha20-Poly1305 with a random 24-byte nonce from the operating system: at 2^48 messages under
+//! one key the chance that two share a nonce is below 2^-96.
 
 use chacha20poly1305::{AeadInOut, KeyInit, XChaCha20Poly1305, XNonce};
 use std::fmt;
@@ -60,7 +61,8 @@ impl AeadKey {
         Self(key)
     }
 
-    /// `nonce ‖ ciphertext ‖ tag`, [`OVERHEAD`] bytes longer than `plain`. `associated` is authenticated, not stored.
+    /// `nonce ‖ ciphertext ‖ tag`, [`OVERHEAD`] bytes longer than `plain`. `associated` is
+    /// authenticated, not stored.
     ///
     /// # Errors
     /// [`EnvelopeError::Randomness`] when the system gives none.
@@ -139,8 +141,8 @@ pub(crate) fn random(out: &mut [u8]) -> Result<(), EnvelopeError> {
     getrandom::fill(out).map_err(|error| EnvelopeError::Randomness { cause: error.to_string() })
 }
 
-/// Joins the parts of a place so that no two lists of parts give the same bytes: a context string, then each part
-/// after its length.
+/// Joins the parts of a place so that no two lists of parts give the same bytes: a context string,
+/// then each part after its length.
 pub(crate) fn associated_data(context: &str, parts: &[&[u8]]) -> Vec<u8> {
     let mut out = Vec::with_capacity(
         8 + context.len() + parts.iter().map(|part| 8 + part.len()).sum::<usize>(),

@@ -1,9 +1,11 @@
-//! Chosen fields' values enter, keyed tags leave; the key owner makes tags, a server matches rows by equal tags.
+//! Filter tags: chosen fields' values enter, keyed tags leave, and rows with equal ones. The key
+//! owner makes tags, a server matches rows by them.
 //!
-//! Tags leak equality: a server sees which rows share a value of a field, and which rows a filtered query asks for.
+//! Tags leak equality: a server sees which rows share a value of a field, and which rows a filtered
+//! query asks for.
 //!
-//! `CVFILTER` | version u32 | rows u32 | end of each row's tags u32, counted in tags | tags, 16 bytes, strictly
-//! ascending within a row.
+//! `CVFILTER` | version u32 | rows u32 | end of each row's tags u32, counted in tags | tags, 16
+//! bytes, strictly ascending within a row.
 
 use crate::decode::{DecodeError, Reader};
 
@@ -14,7 +16,8 @@ const WHAT: &str = "filter tags";
 /// A keyed hash of one field's value.
 pub type FilterTag = [u8; 16];
 
-/// The tag of `field = value`: the first 16 bytes of keyed BLAKE3 over the field's length, the field and the value.
+/// The tag of `field = value`: the first 16 bytes of keyed BLAKE3 over the field's length, the
+/// field and the value.
 #[cfg(feature = "client")]
 pub fn tag(filter_key: &[u8; 32], field: &str, value: &[u8]) -> FilterTag {
     let mut hasher = blake3::Hasher::new_keyed(filter_key);

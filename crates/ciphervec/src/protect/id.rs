@@ -1,9 +1,11 @@
-//! A record's name as the user gave it enters, canonical bytes leave; key owner's side (servers see only tags).
+//! Record ids: a record's name as the user gave it enters, canonical bytes leave. Key owner only:
+//! servers see tags.
 
 use crate::decode::{DecodeError, Reader};
 use std::fmt;
 
-/// The name of one record: text or a 64-bit integer. `Number(7)` and `Text("7")` are different records.
+/// The name of one record: text or a 64-bit integer. `Number(7)` and `Text("7")` are different
+/// records.
 ///
 /// Order: numbers before texts, then by value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -50,8 +52,8 @@ impl Id {
         }
     }
 
-    /// Canonical bytes: one kind byte (0 number, 1 text), then the integer as 8 bytes little-endian or the UTF-8.
-    /// Different ids have different bytes.
+    /// Canonical bytes: one kind byte (0 number, 1 text), then the integer as 8 bytes little-endian
+    /// or the UTF-8. Different ids have different bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         match self {
             Self::Number(number) => {

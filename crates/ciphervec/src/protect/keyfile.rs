@@ -1,12 +1,14 @@
-//! A secret key and a passphrase enter, a key file leaves (and back); key owner's side only.
+//! Key files: a secret key and a passphrase enter, a file leaves, and back. Key owner only.
 //!
-//! Encrypted, kind 1: `CVKEYFIL` | version u32 | kind u8 | log2 N u8 | r u8 | p u8 | key id, 16 bytes
-//! in clear, of which the first 8 are the public name | salt, 32 bytes | XChaCha20-Poly1305 nonce,
-//! master, tag | BLAKE3 of all before. The key is scrypt(passphrase, salt); all before the nonce is
-//! authenticated. Plaintext, kind 2: zeros for the parameters, then the master itself instead of salt
-//! and ciphertext: whoever reads that file has the key, so writing one must be asked for by name.
+//! Encrypted, kind 1: `CVKEYFIL` | version u32 | kind u8 | log2 N u8 | r u8 | p u8 | key id, 16
+//! bytes in clear, of which the first 8 are the public name | salt, 32 bytes | XChaCha20-Poly1305
+//! nonce, master, tag | BLAKE3 of all before. The key is scrypt(passphrase, salt); all before the
+//! nonce is authenticated. Plaintext, kind 2: zeros for the parameters, then the master itself
+//! instead of salt and ciphertext: whoever reads that file has the key, so writing one must be
+//! asked for by name.
 //!
-//! The unkeyed checksum tells a damaged file from a wrong passphrase; it protects nothing by itself.
+//! The unkeyed checksum tells a damaged file from a wrong passphrase; it protects nothing by
+//! itself.
 
 use crate::decode::{DecodeError, Reader, hex};
 use crate::protect::aead::{AeadKey, EnvelopeError, OVERHEAD, random};
@@ -46,7 +48,8 @@ pub enum Protection<'a> {
     Passphrase(&'a str),
     /// Under a passphrase, with a chosen log2 N in [`MIN_LOG_N`]..=[`MAX_LOG_N`].
     PassphraseWithCost(&'a str, u8),
-    /// Not at all: **whoever can read the file has the key**. For machines whose disk is protected otherwise.
+    /// Not at all: **whoever can read the file has the key**. For machines whose disk is protected
+    /// otherwise.
     Plaintext,
 }
 
@@ -66,7 +69,8 @@ pub struct Label {
 #[derive(thiserror::Error, Debug)]
 pub enum KeyfileError {
     /// A file is there already.
-    #[error("{} exists already and was left as it is; choose another path, or ask to overwrite it (its key is then lost)", path.display())]
+    #[error("{} exists already and was left as it is; choose another path, or ask to overwrite \
+        it (its key is then lost)", path.display())]
     Exists {
         /// The path.
         path: PathBuf,
@@ -96,7 +100,8 @@ pub enum KeyfileError {
     },
     /// The whole file is there, but its checksum differs.
     #[error(
-        "key file is damaged: BLAKE3 of its first {length} bytes is {actual}, the file says {expected}; restore it from a copy"
+        "key file is damaged: BLAKE3 of its first {length} bytes is {actual}, the file says \
+        {expected}; restore it from a copy"
     )]
     Checksum {
         /// Bytes covered.
@@ -120,7 +125,8 @@ pub enum KeyfileError {
     },
     /// A passphrase was given for a file that is not encrypted.
     #[error(
-        "key {key_id} is stored WITHOUT encryption, though a passphrase was given; load it without one and save it with one"
+        "key {key_id} is stored WITHOUT encryption, though a passphrase was given; load it \
+        without one and save it with one"
     )]
     NotEncrypted {
         /// The public name of the key in the file, in hexadecimal.
@@ -297,7 +303,8 @@ pub fn label(bytes: &[u8]) -> Result<Label, KeyfileError> {
 /// # Errors
 /// [`KeyfileError::WrongPassphrase`] when the file is intact and the passphrase is not its own;
 /// [`KeyfileError::OtherKey`] when it holds the key of a scheme; the cases of [`label`];
-/// [`KeyfileError::PassphraseNeeded`], [`KeyfileError::NotEncrypted`], [`KeyfileError::EmptyPassphrase`].
+/// [`KeyfileError::PassphraseNeeded`], [`KeyfileError::NotEncrypted`],
+/// [`KeyfileError::EmptyPassphrase`].
 pub fn decode(
     bytes: &[u8],
     passphrase: Option<&str>,
@@ -361,11 +368,12 @@ fn stretch(passphrase: &str, salt: &[u8; SALT], log_n: u8) -> Result<AeadKey, Ke
     Ok(AeadKey::new(*key))
 }
 
-/// Writes a key file: mode 0600 from the first byte on, fsynced, in place all at once. An existing file is replaced
-/// only with `overwrite`.
+/// Writes a key file: mode 0600 from the first byte on, fsynced, in place all at once. An existing
+/// file is replaced only with `overwrite`.
 ///
 /// # Errors
-/// [`KeyfileError::Exists`], [`KeyfileError::Io`], and the cases of [`encode`]. The old file is untouched by any error.
+/// [`KeyfileError::Exists`], [`KeyfileError::Io`], and the cases of [`encode`]. The old file is
+/// untouched by any error.
 pub fn save(
     path: &Path,
     master: &[u8; MASTER],
@@ -456,8 +464,8 @@ fn read(path: &Path) -> Result<Zeroizing<Vec<u8>>, KeyfileError> {
         _ => io_error("read", path, source),
     };
     let file = File::open(path).map_err(failed)?;
-    // One byte more than the longest key file is enough to tell that a file is too long. The buffer has room for all
-    // of it from the start: growing would leave a copy behind.
+    // One byte more than the longest key file is enough to tell that a file is too long. The buffer
+    // has room for all of it from the start: growing would leave a copy behind.
     let limit = HEADER + 4 + SALT + MAX_SECRET + OVERHEAD + CHECKSUM + 1;
     let mut bytes = Zeroizing::new(Vec::with_capacity(limit));
     io::Read::read_to_end(&mut io::Read::take(file, limit as u64), &mut bytes).map_err(failed)?;

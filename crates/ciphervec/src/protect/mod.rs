@@ -1,5 +1,5 @@
-//! What protects everything but the vectors: envelopes of ids, norms, metadata and documents, filter tags, key files, and
-//! noise kept on disk.
+//! Protection of everything but the vectors: ids, norms, metadata, documents, filter values, keys
+//! and stored noise enter, envelopes and tags leave. Key owner's side, but for tags.
 
 #[cfg(feature = "client")]
 pub mod aead;

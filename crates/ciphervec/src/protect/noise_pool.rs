@@ -1,12 +1,14 @@
-//! A pool of precomputed noise enters, an encrypted file leaves; the file enters once, and is gone. Owner's side only.
+//! Noise pool at rest: precomputed noise enters, an encrypted file leaves; the file enters once,
+//! and is gone. Key owner only.
 //!
-//! `CVNOISEP` | version u32 | key id, 8 bytes | XChaCha20-Poly1305 nonce, frame of the pool, tag. All before the nonce
-//! is authenticated.
+//! `CVNOISEP` | version u32 | key id, 8 bytes | XChaCha20-Poly1305 nonce, frame of the pool, tag.
+//! All before the nonce is authenticated.
 //!
-//! An element of a pool that is used twice shows the difference of two messages, so a file is taken as a whole:
-//! [`claim`] moves it to a name of its own, which only one process can do, removes it durably, and only then hands out
-//! the pool. A crash in between loses elements and repeats none. What is left of a pool is saved as a new file. Copies
-//! of a file, as a backup makes them, are beyond this: do not back pools up, they can be made again.
+//! An element of a pool that is used twice shows the difference of two messages, so a file is taken
+//! as a whole: [`claim`] moves it to a name of its own, which only one process can do, removes it
+//! durably, and only then hands out the pool. A crash in between loses elements and repeats none.
+//! What is left of a pool is saved as a new file. Copies of a file, as a backup makes them, are
+//! beyond this: do not back pools up, they can be made again.
 
 use crate::decode::hex;
 use crate::protect::aead::{AeadKey, EnvelopeError, OVERHEAD, associated_data, random};
@@ -27,7 +29,8 @@ const HEADER: usize = 20;
 #[derive(thiserror::Error, Debug)]
 pub enum NoisePoolError {
     /// There is no such file, or another process claimed it.
-    #[error("no noise pool at {}: it was never filled or is claimed already; run `ciphervec precompute`", path.display())]
+    #[error("no noise pool at {}: it was never filled or is claimed already; run `ciphervec \
+        precompute`", path.display())]
     NotFound {
         /// Where.
         path: PathBuf,
@@ -64,16 +67,18 @@ pub enum NoisePoolError {
     Scheme(#[from] ciphervec_he::Error),
 }
 
-/// The key that seals pools, from a secret that the holder has anyway: the frame of a secret key, or another of 32
-/// random bytes or more.
+/// The key that seals pools, from a secret that the holder has anyway: the frame of a secret key,
+/// or another of 32 random bytes or more.
 pub fn sealing_key(secret: &[u8]) -> AeadKey {
     AeadKey::new(blake3::derive_key("ciphervec v1 noise-pool", secret))
 }
 
-/// Writes a pool: mode 0600 from the first byte on, fsynced, in place all at once. The pool is gone from memory.
+/// Writes a pool: mode 0600 from the first byte on, fsynced, in place all at once. The pool is gone
+/// from memory.
 ///
 /// # Errors
-/// [`NoisePoolError::Exists`], [`NoisePoolError::Io`]; the pool is lost then, which costs time and nothing else.
+/// [`NoisePoolError::Exists`], [`NoisePoolError::Io`]; the pool is lost then, which costs time and
+/// nothing else.
 pub fn save(
     path: &Path,
     pool: NoisePool,
@@ -98,11 +103,12 @@ pub fn save(
     sync_folder_of(path)
 }
 
-/// Takes a pool out of its file, which is gone afterwards. A wrong secret or a damaged file leaves it where it is.
+/// Takes a pool out of its file, which is gone afterwards. A wrong secret or a damaged file leaves
+/// it where it is.
 ///
 /// # Errors
-/// [`NoisePoolError::NotFound`] when there is none or another process was faster; the other cases of
-/// [`NoisePoolError`].
+/// [`NoisePoolError::NotFound`] when there is none or another process was faster; the other cases
+/// of [`NoisePoolError`].
 pub fn claim(
     path: &Path,
     key: &impl NoiseSource,

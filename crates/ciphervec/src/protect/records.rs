@@ -1,9 +1,10 @@
-//! A batch of rows' documents and metadata enters, one blob of separately sealed records leaves; the key owner seals
-//! and opens, a server may find a record by its tag and hand it out.
+//! Records: rows' documents and metadata enter, one blob of separately sealed records leaves, and
+//! back. The key owner seals and opens, a server may find a record by its tag and hand it out.
 //!
-//! `CVRECORD` | version u32 | count u32 | id tags, 16 bytes a row | offsets u64, count + 1 of them, from the start of
-//! the ciphertexts | ciphertexts. Each record is bound to its collection, segment, row and id, so that a server that
-//! moves one is found out. Lengths of records are visible.
+//! `CVRECORD` | version u32 | count u32 | id tags, 16 bytes a row | offsets u64, count + 1 of them,
+//! from the start of the ciphertexts | ciphertexts. Each record is bound to its collection,
+//! segment, row and id, so that a server that moves one is found out. Lengths of records are
+//! visible.
 
 use crate::decode::{DecodeError, Reader};
 #[cfg(feature = "client")]
@@ -58,7 +59,8 @@ impl<'a> RecordBatch<'a> {
     /// Seals one record per row, in row order; a payload may be empty.
     ///
     /// # Errors
-    /// [`EnvelopeError::Plaintext`] for an invalid id or more than 2^32 - 1 rows, [`EnvelopeError::Randomness`].
+    /// [`EnvelopeError::Plaintext`] for an invalid id or more than 2^32 - 1 rows,
+    /// [`EnvelopeError::Randomness`].
     #[cfg(feature = "client")]
     pub fn seal(
         aead: &AeadKey,
@@ -169,8 +171,8 @@ impl<'a> RecordBatch<'a> {
     /// The payload of `row`, which must be the record of `id` in `place`; wiped on drop.
     ///
     /// # Errors
-    /// [`EnvelopeError::Unauthentic`] when the record was sealed for another id, row, segment, collection or key, or
-    /// changed; [`EnvelopeError::Plaintext`] for a row past the end.
+    /// [`EnvelopeError::Unauthentic`] when the record was sealed for another id, row, segment,
+    /// collection or key, or changed; [`EnvelopeError::Plaintext`] for a row past the end.
     #[cfg(feature = "client")]
     pub fn open_row(
         &self,

@@ -1,10 +1,12 @@
-//! A segment's ids and norms enter, one sealed blob leaves (and back); key owner's side only.
+//! Sidecar: a segment's ids and norms enter, one sealed blob leaves, and back. Key owner only.
 //!
-//! Plaintext, little-endian: rows u32 | level u8 | flags u8 (bit 0: norms follow) | 0 u16 | one 12-byte entry per
-//! row (kind u8, 3 zero bytes, then the integer, or the text's length as u64) | texts in row order | norms f32.
-//! An entry of 12 bytes keeps what a parser allocates under twice the bytes it was given.
+//! Plaintext, little-endian: rows u32 | level u8 | flags u8 (bit 0: norms follow) | 0 u16 | one
+//! 12-byte entry per row (kind u8, 3 zero bytes, then the integer, or the text's length as u64) |
+//! texts in row order | norms f32. An entry of 12 bytes keeps what a parser allocates under twice
+//! the bytes it was given.
 //!
-//! Sealed: `CVSIDECR` | version u32 | nonce | ciphertext | tag, bound to the header and the caller's place.
+//! Sealed: `CVSIDECR` | version u32 | nonce | ciphertext | tag, bound to the header and the
+//! caller's place.
 
 use crate::decode::{DecodeError, Reader};
 use crate::protect::aead::{self, AeadKey, EnvelopeError, OVERHEAD};
@@ -24,7 +26,8 @@ const WHAT: &str = "sidecar";
 pub struct Sidecar {
     /// The id of each row.
     pub ids: Vec<Id>,
-    /// The Euclidean norm of each row before normalisation: one per row, or none when the metric needs none.
+    /// The Euclidean norm of each row before normalisation: one per row, or none when the metric
+    /// needs none.
     pub norms: Vec<f32>,
     /// The packing level of the segment (docs/sealed.md); 0 in the compact form.
     pub level: u8,
@@ -41,8 +44,8 @@ impl Sidecar {
     /// The plaintext bytes; wiped on drop.
     ///
     /// # Errors
-    /// [`EnvelopeError::Plaintext`] when `rows`, `ids` and `norms` disagree, an id breaks its limits, or a norm is
-    /// negative, infinite or NaN.
+    /// [`EnvelopeError::Plaintext`] when `rows`, `ids` and `norms` disagree, an id breaks its
+    /// limits, or a norm is negative, infinite or NaN.
     pub fn to_plain_bytes(&self) -> Result<Zeroizing<Vec<u8>>, EnvelopeError> {
         self.check()?;
         let texts: usize =
@@ -174,8 +177,8 @@ impl Sidecar {
     /// Opens [`Sidecar::seal`]'s bytes.
     ///
     /// # Errors
-    /// [`EnvelopeError::Decode`] for bytes of another kind or version, [`EnvelopeError::Unauthentic`] for another
-    /// key or place or changed bytes.
+    /// [`EnvelopeError::Decode`] for bytes of another kind or version,
+    /// [`EnvelopeError::Unauthentic`] for another key or place or changed bytes.
     pub fn open(aead: &AeadKey, aad: &[u8], sealed: &[u8]) -> Result<Self, EnvelopeError> {
         let mut reader = Reader::new(WHAT, sealed);
         reader.header(MAGIC, VERSION)?;

@@ -1,5 +1,6 @@
-//! Similarity of vectors outside an index: encrypted with plain ones on the additively homomorphic schemes, encrypted with
-//! encrypted ones on CKKS.
+//! Similarity outside an index: vectors enter, encrypted on one side or both, encrypted scores
+//! leave. On the additively homomorphic schemes the other side is plain, on CKKS it may be
+//! encrypted too.
 
 pub mod additive;
 pub mod ckks;

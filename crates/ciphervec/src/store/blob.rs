@@ -1,9 +1,10 @@
-//! A payload enters, a self-checking file leaves (and back); any side.
+//! Blobs: a payload enters, a file that checks itself leaves, and back. Any side.
 //!
-//! `CVSTBLOB` | version u32 | 0 u32 | payload length u64 | root, 32 bytes | 8 zero bytes | payload | BLAKE3 of each
-//! 1 MiB block of the payload, 32 bytes each. The root hashes the length and the block hashes; it is the file's name, and
-//! the manifest names it, so that a manifest stays small and a block can be checked alone. A pack holds several such blobs
-//! back to back, each at a multiple of 64; it is named by a number drawn for it, and the manifest says where each starts.
+//! `CVSTBLOB` | version u32 | 0 u32 | payload length u64 | root, 32 bytes | 8 zero bytes | payload
+//! | BLAKE3 of each 1 MiB block of the payload, 32 bytes each. The root hashes the length and the
+//! block hashes; it is the file's name, and the manifest names it, so that a manifest stays small
+//! and a block can be checked alone. A pack holds several such blobs back to back, each at a
+//! multiple of 64; it is named by a number drawn for it, and the manifest says where each starts.
 
 use super::blob_ref::{
     ALIGNMENT, BLOCK, BlobPlace, BlobRef, HASH, HEADER, MAGIC, VERSION, pack_file,
@@ -170,8 +171,8 @@ impl<'a> Opened<'a> {
     }
 }
 
-/// Reads a blob into one aligned buffer and checks every block while it is in cache, in parallel on the
-/// current rayon pool.
+/// Reads a blob into one aligned buffer and checks every block while it is in cache, in parallel on
+/// the current rayon pool.
 pub(super) fn read(medium: &dyn Medium, blob: &BlobRef) -> Result<AlignedBytes, StoreError> {
     let opened = Opened::open(medium, blob)?;
     let length = usize::try_from(blob.length).map_err(|_| {
@@ -187,7 +188,8 @@ pub(super) fn read(medium: &dyn Medium, blob: &BlobRef) -> Result<AlignedBytes, 
     Ok(payload)
 }
 
-/// Reads the first `length` bytes of a blob, or all of a shorter one; the blocks that they lie in are checked.
+/// Reads the first `length` bytes of a blob, or all of a shorter one; the blocks that they lie in
+/// are checked.
 pub(super) fn read_start(
     medium: &dyn Medium,
     blob: &BlobRef,
@@ -203,8 +205,8 @@ pub(super) fn read_start(
     Ok(start)
 }
 
-/// Checks a blob a block at a time, in 1 MiB of memory. Each fault goes to `fault`, the length of each block read to
-/// `progress`; faults of different blocks are all found.
+/// Checks a blob a block at a time, in 1 MiB of memory. Each fault goes to `fault`, the length of
+/// each block read to `progress`; faults of different blocks are all found.
 pub(super) fn check(
     medium: &dyn Medium,
     blob: &BlobRef,

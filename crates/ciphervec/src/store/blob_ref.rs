@@ -1,4 +1,5 @@
-//! Blob reference: a payload enters; its length, root and place leave, as a manifest says them. Any side.
+//! Blob references: a payload enters; its length, root and place leave, as a manifest says them.
+//! Any side.
 
 use crate::decode::{DecodeError, Reader, hex};
 use rayon::prelude::*;
@@ -33,7 +34,8 @@ pub enum BlobPlace {
     Pack {
         /// The name of the pack.
         pack: [u8; 16],
-        /// Where the blob begins in it, in units of 64 bytes: a manifest in memory has one of these a blob.
+        /// Where the blob begins in it, in units of 64 bytes: a manifest in memory has one of these
+        /// a blob.
         slot: u32,
     },
 }

@@ -1,4 +1,5 @@
-//! A change enters, the next committed state leaves, or the old one stays; the one writer's side.
+//! Commit: a change enters, the next committed state leaves, or the old one stays. The one writer's
+//! side.
 
 use super::blob;
 use super::blob_ref::BlobRef;
@@ -15,24 +16,26 @@ use std::time::Instant;
 type Named = [(String, Vec<u8>)];
 
 impl Store {
-    /// Applies all of `change` and returns the new version, durably, or nothing of it. An empty change is no commit.
+    /// Applies all of `change` and returns the new version, durably, or nothing of it. An empty
+    /// change is no commit.
     ///
     /// # Errors
-    /// [`StoreError::InvalidChange`], [`StoreError::UnknownSegment`], [`StoreError::UnknownBlob`] before anything is
-    /// written; [`StoreError::Full`] and [`StoreError::Io`] with the old state intact and the writer usable;
-    /// [`StoreError::Sync`] when an fsync failed, after which every commit is [`StoreError::Poisoned`] and only
-    /// reopening tells which state is on disk; [`StoreError::Conflict`] when another writer got past the lock;
-    /// [`StoreError::ReadOnly`].
+    /// [`StoreError::InvalidChange`], [`StoreError::UnknownSegment`], [`StoreError::UnknownBlob`]
+    /// before anything is written; [`StoreError::Full`] and [`StoreError::Io`] with the old state
+    /// intact and the writer usable; [`StoreError::Sync`] when an fsync failed, after which every
+    /// commit is [`StoreError::Poisoned`] and only reopening tells which state is on disk;
+    /// [`StoreError::Conflict`] when another writer got past the lock; [`StoreError::ReadOnly`].
     pub fn commit(&mut self, change: Change) -> Result<u64, StoreError> {
         self.commit_keyed(&change, None).map(|committed| committed.version)
     }
 
-    /// As [`Store::commit`]. With a key, the change is made once however often it is sent: the latest
-    /// [`KEYS_KEPT`](super::KEYS_KEPT) keys are part of the state.
+    /// As [`Store::commit`]. With a key, the change is made once however often it is sent: the
+    /// latest [`KEYS_KEPT`](super::KEYS_KEPT) keys are part of the state.
     ///
     /// # Errors
-    /// As [`Store::commit`], and [`StoreError::KeyReused`]. On a shared medium [`StoreError::Conflict`] leaves the writer
-    /// usable: [`Store::refresh`], look again, and commit.
+    /// As [`Store::commit`], and [`StoreError::KeyReused`]. On a shared medium
+    /// [`StoreError::Conflict`] leaves the writer usable: [`Store::refresh`], look again, and
+    /// commit.
     pub fn commit_keyed(
         &mut self,
         change: &Change,
@@ -65,8 +68,8 @@ impl Store {
         Ok(Some(Committed { version: found.version, head, replayed: true }))
     }
 
-    /// Makes the next state durable. `build` writes what it needs, changes the copy of the present state that it is given,
-    /// and notes what it wrote.
+    /// Makes the next state durable. `build` writes what it needs, changes the copy of the present
+    /// state that it is given, and notes what it wrote.
     pub(super) fn publish(
         &mut self,
         key: Option<CommitKey>,
@@ -100,8 +103,9 @@ impl Store {
         Ok(Committed { version: self.version(), head, replayed: false })
     }
 
-    /// The lock keeps other writers out; if it failed, or its file was removed, they are not overwritten. Where there is no
-    /// lock, what was written must still be young enough that nobody collects it.
+    /// The lock keeps other writers out; if it failed, or its file was removed, they are not
+    /// overwritten. Where there is no lock, what was written must still be young enough that nobody
+    /// collects it.
     fn require_newest(&self, began: Instant) -> Result<(), StoreError> {
         if self.medium.is_shared() {
             if began.elapsed() < ORPHAN_AFTER / 2 {
@@ -131,7 +135,8 @@ impl Store {
             return Err(self.conflict(next.version));
         }
         if self.medium.is_shared() {
-            // A writer that slept while others made many commits would find its place free again: old manifests go.
+            // A writer that slept while others made many commits would find its place free again:
+            // old manifests go.
             let versions = folder::manifest_versions(&*self.medium)?;
             let newest = versions.last().copied().unwrap_or(next.version);
             if newest > next.version && !versions.contains(&(next.version + 1)) {
@@ -224,8 +229,8 @@ impl Store {
         Ok(())
     }
 
-    /// Writes the payloads of a change in the order in which it names them: a file each, or all in one pack on a shared
-    /// medium, under a name that nobody else draws.
+    /// Writes the payloads of a change in the order in which it names them: a file each, or all in
+    /// one pack on a shared medium, under a name that nobody else draws.
     fn write_payloads(
         &self,
         change: &Change,
@@ -284,8 +289,9 @@ impl Store {
         error
     }
 
-    /// Removes the third newest state: its manifest, then the files that it alone named. On a shared medium another writer
-    /// may be about to name them again: there they are left until they are old.
+    /// Removes the third newest state: its manifest, then the files that it alone named. On a
+    /// shared medium another writer may be about to name them again: there they are left until they
+    /// are old.
     fn retire(&mut self, retired: &Manifest) {
         // At first there is no state before the previous one.
         if self.medium.is_shared() || retired.version == self.previous.version {

@@ -1,8 +1,10 @@
-//! A collection of many small files enters, one of few leaves, with the same segments; the one writer's side.
+//! Compaction: a collection of many small files enters, one of few leaves, with the same segments.
+//! The one writer's side.
 //!
-//! Sealed bytes are moved as they are: no key is needed, no segment changes its id, its rows or its answers. Blobs that have
-//! small files of their own, lie in small packs, or in packs most of which nobody names any more are written back to back into
-//! new packs. Segments all of whose rows were deleted go.
+//! Sealed bytes are moved as they are: no key is needed, no segment changes its id, its rows or its
+//! answers. Blobs that have small files of their own, lie in small packs, or in packs most of which
+//! nobody names any more are written back to back into new packs. Segments all of whose rows were
+//! deleted go.
 
 use super::SegmentId;
 use super::blob;
@@ -32,16 +34,19 @@ pub struct Compacted {
 }
 
 impl Store {
-    /// Moves small blobs together and drops segments without live rows. With `thorough`, no pack keeps a byte that the state
-    /// does not name. The files that are not needed any more go with the next commit.
+    /// Moves small blobs together and drops segments without live rows. With `thorough`, no pack
+    /// keeps a byte that the state does not name. The files that are not needed any more go with
+    /// the next commit.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] when a blob to be moved is damaged: nothing was changed; as [`Store::commit`].
+    /// [`StoreError::Corrupt`] when a blob to be moved is damaged: nothing was changed; as
+    /// [`Store::commit`].
     pub fn compact(&mut self, thorough: bool) -> Result<Compacted, StoreError> {
         self.repack(true, thorough)
     }
 
-    /// With `gather`, small blobs go together; without, only packs that hold dead bytes are written anew.
+    /// With `gather`, small blobs go together; without, only packs that hold dead bytes are written
+    /// anew.
     fn repack(&mut self, gather: bool, thorough: bool) -> Result<Compacted, StoreError> {
         self.require_writable()?;
         let empty = |segment: &SegmentEntry| segment.deleted.len() == segment.rows;
@@ -78,11 +83,12 @@ impl Store {
         Ok(Compacted { segments_dropped, files_before, files_after, bytes_moved })
     }
 
-    /// Puts other bytes in the place of blobs, all of them in one commit: the same segments, said in fewer bytes. Whoever calls
-    /// vouches for that.
+    /// Puts other bytes in the place of blobs, all of them in one commit: the same segments, said
+    /// in fewer bytes. Whoever calls vouches for that.
     ///
     /// # Errors
-    /// [`StoreError::UnknownSegment`], [`StoreError::UnknownBlob`] for what is not there; as [`Store::commit`].
+    /// [`StoreError::UnknownSegment`], [`StoreError::UnknownBlob`] for what is not there; as
+    /// [`Store::commit`].
     pub fn rewrite_blobs(
         &mut self,
         blobs: &[(SegmentId, &str, &[u8])],
@@ -106,14 +112,16 @@ impl Store {
         })
     }
 
-    /// Leaves nothing stored but the present state and the snapshots: no byte of what was removed, no state before. In a shared
-    /// place what is younger than an hour stays, because another server may be about to name it.
+    /// Leaves nothing stored but the present state and the snapshots: no byte of what was removed,
+    /// no state before. In a shared place what is younger than an hour stays, because another
+    /// server may be about to name it.
     ///
     /// # Errors
     /// As [`Store::compact`] and [`Store::collect_garbage`].
     pub fn purge(&mut self) -> Result<(), StoreError> {
         self.repack(false, true)?;
-        // The state before the latest is kept as well; a commit that changes nothing makes the two the same.
+        // The state before the latest is kept as well; a commit that changes nothing makes the two
+        // the same.
         self.publish(None, |_, _, _| Ok(()))?;
         self.collect_garbage()?;
         Ok(())
@@ -165,7 +173,8 @@ impl Store {
         Ok(blobs.into_iter().filter(moves).collect())
     }
 
-    /// Writes blobs into new packs, each of at most [`FULL`] bytes or one blob; where each lies now.
+    /// Writes blobs into new packs, each of at most [`FULL`] bytes or one blob; where each lies
+    /// now.
     fn rewrite(
         &self,
         moving: &[BlobRef],

@@ -1,4 +1,5 @@
-//! Every step of a commit fails in every way; what is found afterwards is a state that was acknowledged or attempted.
+//! Crash tests: every step of a commit fails in every way; what is found afterwards is a state that
+//! was acknowledged or attempted.
 
 use super::disk::Step;
 use super::failpoint::{self, Fault};
@@ -69,7 +70,8 @@ pub(super) fn segment(id: u8, rows: u32) -> NewSegment {
     }
 }
 
-/// Append, append beside removal and deletion, deletion alone, compaction, and an attachment that goes.
+/// Append, append beside removal and deletion, deletion alone, compaction, and an attachment that
+/// goes.
 fn workload() -> Vec<Change> {
     vec![
         Change {
@@ -129,7 +131,8 @@ fn steps() -> Vec<Step> {
     steps
 }
 
-/// What reopening finds is one of the allowed states, whole and free of strays, and the folder works on.
+/// What reopening finds is one of the allowed states, whole and free of strays, and the folder
+/// works on.
 fn check_recovery(path: &Path, allowed: std::ops::RangeInclusive<usize>, context: &str) -> usize {
     let mut store = Store::open(path).unwrap_or_else(|error| panic!("{context}: {error}"));
     let found = store.version() as usize - 1;

@@ -1,5 +1,6 @@
-//! Bytes and paths enter, durable files leave. Every step that can fail or be the last one before a crash is named
-//! here, so that the tests can stop at each of them.
+//! Durable files: bytes and paths enter, files that survive a crash leave. Any side. Every step
+//! that can fail or be the last one before a crash is named here, so that the tests can stop at
+//! each of them.
 
 use super::error::StoreError;
 #[cfg(test)]
@@ -29,7 +30,8 @@ fn reach(step: Step) -> io::Result<()> {
     failpoint::reach(step)
 }
 
-/// Writes `parts` one after another to a new file (an old one of that name is emptied) and fsyncs it.
+/// Writes `parts` one after another to a new file (an old one of that name is emptied) and fsyncs
+/// it.
 pub(super) fn write_file(path: &Path, parts: &[&[u8]]) -> Result<(), StoreError> {
     let failed = |source| StoreError::io("write", path, source);
     reach(Step::Create).map_err(failed)?;

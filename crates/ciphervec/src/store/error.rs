@@ -1,10 +1,12 @@
-//! What a folder can refuse, naming the path, what was expected, what is there, and the next step.
+//! Store errors: what failed enters; the path, what was expected, what is there and the next step
+//! leave. Any side.
 
 use crate::decode::{DecodeError, hex};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// Why a store operation did not happen. Unless it says otherwise, the committed state is as before.
+/// Why a store operation did not happen. Unless it says otherwise, the committed state is as
+/// before.
 #[non_exhaustive]
 #[derive(thiserror::Error, Debug)]
 pub enum StoreError {
@@ -23,7 +25,8 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// Another writer has the folder open.
-    #[error("{} is locked by another writer (this or another process); close it, or open the collection read-only", path.display())]
+    #[error("{} is locked by another writer (this or another process); close it, or open the \
+        collection read-only", path.display())]
     Locked {
         /// The lock file.
         path: PathBuf,
@@ -64,7 +67,8 @@ pub enum StoreError {
         /// The system's answer.
         source: io::Error,
     },
-    /// An fsync failed: whether the bytes are durable is unknown, and this writer takes no more commits.
+    /// An fsync failed: whether the bytes are durable is unknown, and this writer takes no more
+    /// commits.
     #[error("fsync of {} failed: {source}; the writer stops, check the disk and reopen the folder", path.display())]
     Sync {
         /// The file or folder.
@@ -83,7 +87,8 @@ pub enum StoreError {
         source: io::Error,
     },
     /// Bytes are not what was committed.
-    #[error("{} is damaged at offset {offset}: expected {expected}, found {actual}; restore the file from a copy", path.display())]
+    #[error("{} is damaged at offset {offset}: expected {expected}, found {actual}; restore the \
+        file from a copy", path.display())]
     Corrupt {
         /// The file.
         path: PathBuf,
@@ -95,7 +100,8 @@ pub enum StoreError {
         actual: String,
     },
     /// A file that the manifest names is not there.
-    #[error("{} is missing ({expected}); restore the file from a copy, or reopen if another process changed the collection", path.display())]
+    #[error("{} is missing ({expected}); restore the file from a copy, or reopen if another \
+        process changed the collection", path.display())]
     Missing {
         /// The file.
         path: PathBuf,

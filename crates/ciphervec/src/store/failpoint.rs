@@ -1,7 +1,8 @@
-//! A fault and the step to meet it enter, a disk that fails there leaves; tests only.
+//! Fail points: a fault and the step to meet it enter, a disk that fails there leaves. Tests only.
 //!
-//! A crash stops every later step, as death does. It may also take back what was not fsynced: contents of files,
-//! renames and removals, each of them or some, as a file system is free to do when the power goes.
+//! A crash stops every later step, as death does. It may also take back what was not fsynced:
+//! contents of files, renames and removals, each of them or some, as a file system is free to do
+//! when the power goes.
 
 use super::disk::Step;
 use std::cell::RefCell;
@@ -12,7 +13,8 @@ use std::path::{Path, PathBuf};
 /// What happens at the chosen step.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fault {
-    /// The process dies; bit i of the mask says whether the i-th change that was not fsynced is lost.
+    /// The process dies; bit i of the mask says whether the i-th change that was not fsynced is
+    /// lost.
     Crash(u64),
     /// That step fails once, the process lives.
     Once(ErrorKind),

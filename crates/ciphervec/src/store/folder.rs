@@ -1,4 +1,4 @@
-//! A path or a medium enters, an open collection leaves; any side.
+//! Store: manifests on a medium enter, the state of one commit leaves. Any side.
 
 use super::SegmentId;
 use super::blob;
@@ -16,12 +16,14 @@ use std::time::Duration;
 
 pub(super) const MANIFEST: &str = "manifest-";
 const DIGITS: usize = 20;
-/// What lies on a shared medium for longer without a state that names it may be collected by another writer.
+/// What lies on a shared medium for longer without a state that names it may be collected by
+/// another writer.
 pub(super) const ORPHAN_AFTER: Duration = Duration::from_secs(3600);
 /// A reader that finds a manifest gone looks again: a writer may have replaced it in between.
 const READER_ATTEMPTS: u32 = 20;
 
-/// An open collection folder: the state of one commit, read with every block checked, and changed by one writer.
+/// An open collection folder: the state of one commit, read with every block checked, and changed
+/// by one writer.
 #[derive(Debug)]
 pub struct Store {
     pub(super) medium: Arc<dyn Medium>,
@@ -105,7 +107,8 @@ impl Store {
             Some(newest) => *newest,
         };
         let (current, head) = read_manifest(&*medium, newest)?;
-        // The two newest are always there: one alone means that the other was lost, and with it perhaps a commit.
+        // The two newest are always there: one alone means that the other was lost, and with it
+        // perhaps a commit.
         let (previous, before) = read_manifest(&*medium, newest - 1)?;
         if before != current.previous {
             let shown =
@@ -150,8 +153,8 @@ impl Store {
         self.current.version
     }
 
-    /// Hash of the current manifest. It fixes the whole state and, through the chain, every state before it: a client
-    /// that remembers version and head notices a folder that was rolled back.
+    /// Hash of the current manifest. It fixes the whole state and, through the chain, every state
+    /// before it: a client that remembers version and head notices a folder that was rolled back.
     pub fn head(&self) -> [u8; 32] {
         self.head
     }
@@ -176,12 +179,12 @@ impl Store {
         self.current.bytes()
     }
 
-    /// Reads one blob of a segment into a 64-byte aligned buffer; every 1 MiB block is checked before any byte is
-    /// returned. Hashing uses the current rayon pool.
+    /// Reads one blob of a segment into a 64-byte aligned buffer; every 1 MiB block is checked
+    /// before any byte is returned. Hashing uses the current rayon pool.
     ///
     /// # Errors
-    /// [`StoreError::UnknownSegment`], [`StoreError::UnknownBlob`], [`StoreError::Missing`], [`StoreError::Corrupt`]
-    /// with the offset of the block, [`StoreError::Io`].
+    /// [`StoreError::UnknownSegment`], [`StoreError::UnknownBlob`], [`StoreError::Missing`],
+    /// [`StoreError::Corrupt`] with the offset of the block, [`StoreError::Io`].
     pub fn read(&self, segment: &SegmentId, blob: &str) -> Result<AlignedBytes, StoreError> {
         self.view().read(segment, blob)
     }
@@ -220,7 +223,8 @@ impl Store {
         }
     }
 
-    /// Files that the two newest states and their snapshots name; `None` if a snapshot cannot be read, for then nobody knows.
+    /// Files that the two newest states and their snapshots name; `None` if a snapshot cannot be
+    /// read, for then nobody knows.
     pub(super) fn kept(&mut self) -> Option<HashSet<String>> {
         let snapshots: Vec<BlobRef> = self
             .current

@@ -1,7 +1,8 @@
-//! The key of a commit enters, what that commit made leaves; any side.
+//! Keyed commits: the key of a commit enters, what that commit made leaves. Any side.
 //!
-//! A client whose answer was lost sends its change again under the same key. The manifests remember the latest keys, so that
-//! the answer is the first one however often the server was started in between.
+//! A client whose answer was lost sends its change again under the same key. The manifests remember
+//! the latest keys, so that the answer is the first one however often the server was started in
+//! between.
 
 use crate::decode::{DecodeError, Reader, hex};
 
@@ -29,7 +30,8 @@ pub struct Committed {
     pub replayed: bool,
 }
 
-/// A commit that was made under a key. In the manifest that the commit made, its hash cannot stand yet and is zero.
+/// A commit that was made under a key. In the manifest that the commit made, its hash cannot stand
+/// yet and is zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Keyed {
     pub key: CommitKey,
@@ -46,7 +48,8 @@ impl Keyed {
     }
 }
 
-/// Makes room for the key of the next commit: the hash of the newest manifest is known now, the oldest keys are forgotten.
+/// Makes room for the key of the next commit: the hash of the newest manifest is known now, the
+/// oldest keys are forgotten.
 pub(super) fn advance(keyed: &mut Vec<Keyed>, version: u64, head: [u8; 32]) {
     if let Some(last) = keyed.last_mut().filter(|last| last.version == version) {
         last.head = head;

@@ -1,10 +1,12 @@
-//! A folder enters, the right to write it leaves; at most one holder, on this machine's view of the file system.
+//! Writer lock: a folder enters, the right to write it leaves. At most one holder, on this
+//! machine's view of the file system.
 
 use super::error::StoreError;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::Path;
 
-/// Name of the lock file. It stays when the lock is released; the system drops the lock when its holder dies.
+/// Name of the lock file. It stays when the lock is released; the system drops the lock when its
+/// holder dies.
 pub(super) const LOCK_FILE: &str = "LOCK";
 
 /// The exclusive writer lock, held until dropped.
@@ -33,7 +35,8 @@ impl WriterLock {
 }
 
 impl Drop for WriterLock {
-    /// Closing the file would not do: a process that another thread has just forked holds it open too, until it runs its program.
+    /// Closing the file would not do: a process that another thread has just forked holds it open
+    /// too, until it runs its program.
     fn drop(&mut self) {
         let _ = self.file.unlock();
     }

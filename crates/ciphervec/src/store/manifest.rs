@@ -1,13 +1,14 @@
-//! The state of a folder enters, one small file leaves (and back); any side.
+//! Manifest: the state of a collection enters, one small file leaves, and back. Any side.
 //!
-//! `CVMANIFS` | format u32 | body length u64 | body | BLAKE3 of all before. Body: version u64 | hash of the previous
-//! manifest, 32 bytes | meta | attachments | segments; counts and lengths are u32. A manifest's hash is its last
-//! 32 bytes. Blob references are their name, the length u64 and the root; names ascend. What a parser allocates stays
-//! under twice the bytes it was given.
+//! `CVMANIFS` | format u32 | body length u64 | body | BLAKE3 of all before. Body: version u64 |
+//! hash of the previous manifest, 32 bytes | meta | attachments | segments; counts and lengths are
+//! u32. A manifest's hash is its last 32 bytes. Blob references are their name, the length u64 and
+//! the root; names ascend. What a parser allocates stays under twice the bytes it was given.
 //!
-//! Format 2 adds to a blob reference where the blob lies, and to the body the keys of the latest commits, the snapshots and
-//! whether the collection was dropped. A state that has none of these is written as format 1, so that every state has
-//! one encoding and older releases read all that they can.
+//! Format 2 adds to a blob reference where the blob lies, and to the body the keys of the latest
+//! commits, the snapshots and whether the collection was dropped. A state that has none of these is
+//! written as format 1, so that every state has one encoding and older releases read all that they
+//! can.
 
 use super::blob_ref::{BlobPlace, BlobRef};
 use super::keyed::{self, CommitKey, Keyed};
@@ -65,7 +66,8 @@ pub struct Manifest {
     pub meta: Vec<u8>,
     /// Segments in the order in which they were added.
     pub segments: Vec<SegmentEntry>,
-    /// Whether the collection was dropped: a state that says so holds nothing, and the next one makes the collection anew.
+    /// Whether the collection was dropped: a state that says so holds nothing, and the next one
+    /// makes the collection anew.
     pub dropped: bool,
     pub(super) attachments: Vec<NamedBlob>,
     /// The latest commits that were made under a key, oldest first.
@@ -425,7 +427,8 @@ mod tests {
         Ok(())
     }
 
-    /// A forger can make the checksum fit, as it has no key: what is left must parse canonically or not at all.
+    /// A forger can make the checksum fit, as it has no key: what is left must parse canonically or
+    /// not at all.
     #[test]
     fn flips_under_a_fitting_checksum_are_refused_or_canonical() -> Result<(), StoreError> {
         for bytes in [sample().to_bytes()?, newer().to_bytes()?] {

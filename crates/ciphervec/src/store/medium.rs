@@ -1,4 +1,5 @@
-//! Names and bytes enter, files that last leave (and back): what a store asks of the place where it lies; any side.
+//! Storage medium: names and bytes enter, files that last leave, and back; what a store asks of the
+//! place where it lies. Any side.
 
 use super::blob_ref::{BLOBS, BLOCK};
 use super::disk;
@@ -28,12 +29,13 @@ pub trait Medium: fmt::Debug + Send + Sync {
     /// The file of that name, as messages show it.
     fn path(&self, name: &str) -> PathBuf;
 
-    /// Whether several machines may write here at once. If not, whoever has the lock is alone; if so, a manifest can be there
-    /// before its turn, files are written under names that no other writer draws, and what no state names is removed only
-    /// when it is old.
+    /// Whether several machines may write here at once. If not, whoever has the lock is alone; if
+    /// so, a manifest can be there before its turn, files are written under names that no other
+    /// writer draws, and what no state names is removed only when it is old.
     fn is_shared(&self) -> bool;
 
-    /// Takes the right to write, without waiting; the lock is held until it is dropped. Shared media have none.
+    /// Takes the right to write, without waiting; the lock is held until it is dropped. Shared
+    /// media have none.
     ///
     /// # Errors
     /// [`StoreError::Locked`], [`StoreError::Io`].
@@ -51,7 +53,8 @@ pub trait Medium: fmt::Debug + Send + Sync {
     /// [`StoreError::Sync`].
     fn settle(&self) -> Result<(), StoreError>;
 
-    /// Writes a whole file durably in one step; false, without a change, if a shared medium has one of that name.
+    /// Writes a whole file durably in one step; false, without a change, if a shared medium has one
+    /// of that name.
     ///
     /// # Errors
     /// As [`Medium::put`].
@@ -75,7 +78,8 @@ pub trait Medium: fmt::Debug + Send + Sync {
     /// [`StoreError::Io`], also for a file that ends before.
     fn read_at(&self, name: &str, offset: u64, out: &mut [u8]) -> Result<bool, StoreError>;
 
-    /// The name of a new pack with this content. On a shared medium it is one that nobody else has drawn or will draw.
+    /// The name of a new pack with this content. On a shared medium it is one that nobody else has
+    /// drawn or will draw.
     ///
     /// # Errors
     /// [`StoreError::Io`] when the system gives no random bytes.

@@ -1,4 +1,5 @@
-//! Sealed bytes enter, a durable folder leaves; any side. Holds no key and opens nothing.
+//! Collection store: sealed bytes enter, a durable folder leaves. Any side: it holds no key and
+//! opens nothing.
 //!
 //! ```text
 //! collection/
@@ -8,10 +9,11 @@
 //!   blobs/<BLAKE3 root>             immutable, named by their content
 //! ```
 //!
-//! A commit writes its blobs under temporary names, fsyncs and renames them, fsyncs `blobs/`, and then does the same
-//! with one manifest: that rename is the moment at which all of the batch happens. Two manifests are always there, so
-//! that a missing newest one is noticed, not taken for an older state. An fsync that fails says nothing about
-//! what is on disk, so it ends the writer: reopening finds out.
+//! A commit writes its blobs under temporary names, fsyncs and renames them, fsyncs `blobs/`, and
+//! then does the same with one manifest: that rename is the moment at which all of the batch
+//! happens. Two manifests are always there, so that a missing newest one is noticed, not taken for
+//! an older state. An fsync that fails says nothing about what is on disk, so it ends the writer:
+//! reopening finds out.
 
 mod blob;
 mod blob_ref;
@@ -64,18 +66,21 @@ pub struct NewSegment {
     pub blobs: Vec<(String, Vec<u8>)>,
 }
 
-/// What one commit does: all of it or nothing. Removals come first, then additions, then row deletions.
+/// What one commit does: all of it or nothing. Removals come first, then additions, then row
+/// deletions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
     /// Segments to add.
     pub add: Vec<NewSegment>,
     /// Segments to remove.
     pub remove: Vec<SegmentId>,
-    /// Rows to mark deleted, in segments that stay or are added; marking one twice is the same as once.
+    /// Rows to mark deleted, in segments that stay or are added; marking one twice is the same as
+    /// once.
     pub delete_rows: Vec<(SegmentId, Vec<u32>)>,
     /// New opaque bytes for [`Store::meta`].
     pub set_meta: Option<Vec<u8>>,
-    /// Named blobs of the collection as a whole, such as evaluation keys; an existing name is replaced.
+    /// Named blobs of the collection as a whole, such as evaluation keys; an existing name is
+    /// replaced.
     pub attachments: Vec<(String, Vec<u8>)>,
     /// Attachments to drop.
     pub drop_attachments: Vec<String>,

@@ -1,5 +1,5 @@
-//! Opening of a store: a path or a medium enters, a store to read or to write leaves, or a collection is made or removed there. Any
-//! side.
+//! Store opening: a path or a medium enters; a store to read or to write leaves, where there was
+//! none a new one. Any side.
 
 use super::blob_ref::BLOBS;
 use super::error::StoreError;
@@ -13,8 +13,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 impl Store {
-    /// Makes a collection folder with version 1, no segments and these opaque `meta` bytes, and opens it for writing.
-    /// A folder whose creation was cut short is finished.
+    /// Makes a collection folder with version 1, no segments and these opaque `meta` bytes, and
+    /// opens it for writing. A folder whose creation was cut short is finished.
     ///
     /// # Errors
     /// [`StoreError::AlreadyExists`] for a folder with anything else in it, [`StoreError::Locked`],
@@ -41,12 +41,12 @@ impl Store {
         Ok(Self { lock, ..Self::new(medium, current, head, previous) })
     }
 
-    /// Makes a collection on a shared medium, with these opaque `meta` bytes and attachments, in one step: a collection that
-    /// was dropped there goes on counting its versions.
+    /// Makes a collection on a shared medium, with these opaque `meta` bytes and attachments, in
+    /// one step: a collection that was dropped there goes on counting its versions.
     ///
     /// # Errors
-    /// [`StoreError::AlreadyExists`], also when another writer was faster; [`StoreError::InvalidChange`],
-    /// [`StoreError::Io`].
+    /// [`StoreError::AlreadyExists`], also when another writer was faster;
+    /// [`StoreError::InvalidChange`], [`StoreError::Io`].
     pub fn create_on(
         medium: Arc<dyn Medium>,
         meta: &[u8],
@@ -65,14 +65,16 @@ impl Store {
         }
     }
 
-    /// A writer on a medium that holds no collection, or one that was dropped: its first commit makes one.
+    /// A writer on a medium that holds no collection, or one that was dropped: its first commit
+    /// makes one.
     pub(super) fn prepare(medium: Arc<dyn Medium>) -> Result<Self, StoreError> {
         let lock = medium.lock()?;
         match Self::load(Arc::clone(&medium)) {
             Ok(found) if found.current.dropped => Ok(Self { lock, writable: true, ..found }),
             Ok(found) => Err(StoreError::AlreadyExists { path: found.path }),
             Err(StoreError::NotFound { .. }) => {
-                // Whoever comes first writes the state before the first, which holds nothing; then all race for the first.
+                // Whoever comes first writes the state before the first, which holds nothing; then
+                // all race for the first.
                 let nothing = Manifest { dropped: true, ..Manifest::first(&[]) };
                 let bytes = nothing.to_bytes()?;
                 medium.create(&manifest_name(0), &bytes)?;
@@ -94,11 +96,13 @@ impl Store {
         Ok(Self { lock, writable: true, ..store })
     }
 
-    /// Opens a folder for reading and writing, at its last commit, and clears away what a crash left.
+    /// Opens a folder for reading and writing, at its last commit, and clears away what a crash
+    /// left.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`], [`StoreError::Locked`] while another writer has it, [`StoreError::Corrupt`],
-    /// [`StoreError::Missing`], [`StoreError::Unsupported`], [`StoreError::Io`].
+    /// [`StoreError::NotFound`], [`StoreError::Locked`] while another writer has it,
+    /// [`StoreError::Corrupt`], [`StoreError::Missing`], [`StoreError::Unsupported`],
+    /// [`StoreError::Io`].
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         require_folder(path)?;
         let medium = Arc::new(Folder::new(path));
@@ -112,7 +116,8 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens a folder for reading: takes no lock, writes nothing, and stays at the commit that it found.
+    /// Opens a folder for reading: takes no lock, writes nothing, and stays at the commit that it
+    /// found.
     ///
     /// # Errors
     /// As [`Store::open`], but never [`StoreError::Locked`].

@@ -1,8 +1,9 @@
-//! Row numbers enter, a compact set leaves; any side.
+//! Row sets: row numbers enter, a compact set leaves. Any side.
 
 use crate::decode::{DecodeError, Reader};
 
-/// A set of rows of one segment, representation as it is stored: the rows themselves while that is shorter, else a bitmap.
+/// A set of rows of one segment, representation as it is stored: the rows themselves while that is
+/// shorter, else a bitmap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowSet {
     rows: u32,
@@ -100,8 +101,8 @@ impl RowSet {
         sorted.iter().copied().chain(bits.iter().zip(0u32..).flat_map(members))
     }
 
-    /// Appends: count u32, then the shorter of the rows themselves (u32 each) and a bitmap of all rows. Which one
-    /// follows from the count alone, so every set has one encoding.
+    /// Appends: count u32, then the shorter of the rows themselves (u32 each) and a bitmap of all
+    /// rows. Which one follows from the count alone, so every set has one encoding.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.count.to_le_bytes());
         match &self.representation {

@@ -1,6 +1,8 @@
-//! A name enters, the present state is kept under it, and comes back when asked for; the one writer's side.
+//! Snapshots: a name enters, the present state is kept under it, and comes back when asked for. The
+//! one writer's side.
 //!
-//! A snapshot is a manifest kept as a blob: it takes no room of its own, but what it names is not removed.
+//! A snapshot is a manifest kept as a blob: it takes no room of its own, but what it names is not
+//! removed.
 
 use super::blob;
 use super::blob_ref::BlobRef;
@@ -87,7 +89,8 @@ impl Store {
         entries.collect()
     }
 
-    /// Makes the state of a snapshot the next state. Versions go on counting, so that no client takes it for a rollback.
+    /// Makes the state of a snapshot the next state. Versions go on counting, so that no client
+    /// takes it for a rollback.
     ///
     /// # Errors
     /// [`StoreError::UnknownBlob`], [`StoreError::Corrupt`]; as [`Store::commit`].
@@ -109,10 +112,12 @@ impl Store {
         })
     }
 
-    /// Writes the state of a snapshot to a medium that holds nothing yet, every block checked on the way, and opens it there.
+    /// Writes the state of a snapshot to a medium that holds nothing yet, every block checked on
+    /// the way, and opens it there.
     ///
     /// # Errors
-    /// [`StoreError::UnknownBlob`], [`StoreError::AlreadyExists`], [`StoreError::Corrupt`], [`StoreError::Io`].
+    /// [`StoreError::UnknownBlob`], [`StoreError::AlreadyExists`], [`StoreError::Corrupt`],
+    /// [`StoreError::Io`].
     pub fn copy_snapshot(&self, name: &str, target: Arc<dyn Medium>) -> Result<(), StoreError> {
         let frozen = self.frozen_now(self.snapshot_blob(name)?)?;
         let mut copy = Self::prepare(Arc::clone(&target))?;
@@ -138,8 +143,8 @@ impl Store {
         Ok(())
     }
 
-    /// Drops the collection on a shared medium: the next state holds nothing, and is there for whoever makes the collection
-    /// anew. Files go when they are old.
+    /// Drops the collection on a shared medium: the next state holds nothing, and is there for
+    /// whoever makes the collection anew. Files go when they are old.
     ///
     /// # Errors
     /// As [`Store::commit`].

@@ -1,4 +1,5 @@
-//! Keys of commits, snapshots, restoring and compaction: what they promise, also when every step fails in every way.
+//! Upkeep tests: keys of commits, snapshots, restoring and compaction, also when every step fails
+//! in every way.
 
 use super::crash_tests::{State, fresh, scratch, segment};
 use super::disk::Step;

@@ -1,4 +1,5 @@
-//! An open folder enters, a list of every damaged block leaves; any side. Also clears away files nobody names.
+//! Verification: an open store enters, every damaged block and every file that nobody names leaves.
+//! Any side.
 
 use super::blob;
 use super::blob_ref::{BLOBS, BlobRef, PACK};
@@ -33,11 +34,12 @@ pub struct Report {
 }
 
 impl Store {
-    /// Reads every block of every file that the two newest states name, in 1 MiB of memory, and reports all faults
-    /// rather than the first. `progress` gets the payload bytes done and to do.
+    /// Reads every block of every file that the two newest states name, in 1 MiB of memory, and
+    /// reports all faults rather than the first. `progress` gets the payload bytes done and to do.
     ///
     /// # Errors
-    /// [`StoreError::Io`] when the folder cannot be listed; a file that cannot be read is a [`Problem`].
+    /// [`StoreError::Io`] when the folder cannot be listed; a file that cannot be read is a
+    /// [`Problem`].
     pub fn verify(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Report, StoreError> {
         let mut report = Report { strays: self.strays()?.len() as u64, ..Report::default() };
         for manifest in [&self.current, &self.previous] {
@@ -93,7 +95,8 @@ impl Store {
                     Ok(frozen) => {
                         blobs.extend(frozen.references().filter(|blob| seen.insert(**blob)))
                     }
-                    // A damaged block is found below; what is left is a manifest that does not parse.
+                    // A damaged block is found below; what is left is a manifest that does not
+                    // parse.
                     Err(StoreError::Missing { .. }) => {}
                     Err(error) => fault(error),
                 }
@@ -102,8 +105,9 @@ impl Store {
         blobs
     }
 
-    /// Removes what an interrupted commit left: temporary files, older manifests and blobs that neither of the two
-    /// newest states names. Files with names that no store writes stay. Returns the number of files removed.
+    /// Removes what an interrupted commit left: temporary files, older manifests and blobs that
+    /// neither of the two newest states names. Files with names that no store writes stay. Returns
+    /// the number of files removed.
     ///
     /// # Errors
     /// [`StoreError::ReadOnly`], [`StoreError::Poisoned`], [`StoreError::Io`].
@@ -139,7 +143,8 @@ impl Store {
         for manifest in [&self.current, &self.previous] {
             kept.extend(manifest.references().map(BlobRef::file));
             for (_, found) in manifest.snapshots() {
-                // A snapshot that cannot be read says nothing about what it needs: then every file may be needed.
+                // A snapshot that cannot be read says nothing about what it needs: then every file
+                // may be needed.
                 let Ok(frozen) = self.frozen_now(found) else { return Ok(strays) };
                 kept.extend(frozen.references().map(BlobRef::file));
             }

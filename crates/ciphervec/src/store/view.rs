@@ -1,4 +1,5 @@
-//! One committed state enters, its checked blobs leave; any side. Needs no writer and waits for none.
+//! View: one committed state enters, its checked blobs leave. Any side. Needs no writer and waits
+//! for none.
 
 use super::SegmentId;
 use super::blob;
@@ -9,8 +10,9 @@ use super::medium::Medium;
 use ciphervec_arith::buffer::AlignedBytes;
 use std::sync::Arc;
 
-/// A committed state that can be read while the next ones are written. Its blobs stay for one more commit; after that those
-/// that no newer state names are gone, and reading them is [`StoreError::Missing`].
+/// A committed state that can be read while the next ones are written. Its blobs stay for one more
+/// commit; after that those that no newer state names are gone, and reading them is
+/// [`StoreError::Missing`].
 #[derive(Clone, Debug)]
 pub struct View {
     pub(super) medium: Arc<dyn Medium>,
@@ -18,7 +20,8 @@ pub struct View {
     pub(super) head: [u8; 32],
 }
 
-/// A blob that can be read when it is needed; it is there for as long as a state names it, as those of a [`View`].
+/// A blob that can be read when it is needed; it is there for as long as a state names it, as those
+/// of a [`View`].
 #[derive(Clone, Debug)]
 pub struct StoredBlob {
     medium: Arc<dyn Medium>,
@@ -59,12 +62,12 @@ impl View {
         self.head
     }
 
-    /// Reads one blob of a segment into a 64-byte aligned buffer; every 1 MiB block is checked before any byte is
-    /// returned. Hashing uses the current rayon pool.
+    /// Reads one blob of a segment into a 64-byte aligned buffer; every 1 MiB block is checked
+    /// before any byte is returned. Hashing uses the current rayon pool.
     ///
     /// # Errors
-    /// [`StoreError::UnknownSegment`], [`StoreError::UnknownBlob`], [`StoreError::Missing`], [`StoreError::Corrupt`]
-    /// with the offset of the block, [`StoreError::Io`].
+    /// [`StoreError::UnknownSegment`], [`StoreError::UnknownBlob`], [`StoreError::Missing`],
+    /// [`StoreError::Corrupt`] with the offset of the block, [`StoreError::Io`].
     pub fn read(&self, segment: &SegmentId, blob: &str) -> Result<AlignedBytes, StoreError> {
         let entry = self
             .manifest

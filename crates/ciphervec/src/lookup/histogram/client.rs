@@ -1,4 +1,5 @@
-//! The client's half of strategy `histogram`. Documents enter, encrypted counts leave; sums enter, numbers leave. Client side.
+//! Histogram client: documents enter, encrypted counts leave; sums enter, numbers leave. Client
+//! side.
 
 use super::messages::{HistogramAnswer, HistogramQuery};
 use crate::error::{Error, Result};
@@ -58,7 +59,8 @@ impl HistogramClient {
             Some(hint) => self.keep_hint(hint),
             None => self.known_hint().ok_or_else(|| Error::Lookup {
                 operation: "decode",
-                detail: "this client has not seen the hint that belongs to the answer, because another one with the same \
+                detail: "this client has not seen the hint that belongs to the answer, because \
+                    another one with the same \
                          key asked; let the one that asked decode it, or ask again"
                     .into(),
             })?,
@@ -80,7 +82,8 @@ impl HistogramClient {
     }
 }
 
-/// How often each document names each row, scaled: made row by row, so that no second copy of all of them is held.
+/// How often each document names each row, scaled: made row by row, so that no second copy of all
+/// of them is held.
 struct Histograms<'a> {
     spec: &'a Spec,
     documents: &'a Documents<'a>,

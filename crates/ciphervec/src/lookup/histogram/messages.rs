@@ -1,8 +1,9 @@
-//! Messages of strategy `histogram`. Objects enter, framed bytes leave, and back. Both sides.
+//! Histogram messages: queries and answers enter, framed bytes leave, and back. Both sides.
 //!
-//! - a query: `description's id 16 | nonce 16 | mask seed 32 | wants the hint u8 | documents u32 | words`;
-//! - an answer: `description's id 16 | nonce 16 | has the hint u8 | documents u32 | hint, if any, u32
-//!   each | sums, as long as a word each`.
+//! - a query: `description's id 16 | nonce 16 | mask seed 32 | wants the hint u8 | documents u32 |
+//!   words`;
+//! - an answer: `description's id 16 | nonce 16 | has the hint u8 | documents u32 | hint, if any,
+//!   u32 each | sums, as long as a word each`.
 
 use crate::error::Result;
 use crate::lookup::serialize::{expect_params, expect_scheme, expect_spec, flag, header};

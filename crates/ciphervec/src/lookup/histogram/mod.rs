@@ -1,5 +1,5 @@
-//! Strategy `histogram`: how often a document names each row enters, encrypted, and the sums of those rows leave.
-//! Both sides.
+//! Histogram strategy: how often a document names each row enters, encrypted, the sums of those
+//! rows leave. Both sides.
 
 #[cfg(feature = "client")]
 pub(super) mod client;

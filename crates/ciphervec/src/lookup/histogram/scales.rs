@@ -1,7 +1,9 @@
-//! Strategy `histogram`: sums of looked-up rows are linear in how often each row is named. Public numbers; both sides.
+//! Histogram scales: a table and the longest document enter, what counts and weights are multiplied
+//! by leaves. Both sides, public numbers only.
 //!
-//! A document is one vector of ℓ·p counts, encrypted in the count form ([`ciphervec_he::lattice::histogram`]); its sum over the
-//! tables is the product of that vector with the ℓ·p rows. One server-side multiply-add a count, no keys, no levels.
+//! A document is one vector of ℓ·p counts, encrypted in the count form
+//! ([`ciphervec_he::lattice::histogram`]); its sum over the tables is the product of that vector
+//! with the ℓ·p rows. One server-side multiply-add a count, no keys, no levels.
 
 use crate::error::{Error, Result};
 use crate::lookup::options::Pooling;
@@ -11,8 +13,8 @@ use ciphervec_he::lattice::histogram::Histogram;
 
 /// What counts and weights are multiplied by before they are rounded, and what that costs.
 ///
-/// With counts x, weights W, X = Δ·x + ξ and w = σ·W + η, where |ξ|, |η| ≤ ½ and ξ = 0 for whole counts under a whole Δ, and
-/// noise ε of the words and of the hint:
+/// With counts x, weights W, X = Δ·x + ξ and w = σ·W + η, where |ξ|, |η| ≤ ½ and ξ = 0 for whole
+/// counts under a whole Δ, and noise ε of the words and of the hint:
 ///
 /// ```text
 /// Σ w X − Δσ Σ W x = Δ Σ η x + σ Σ W ξ + Σ η ξ + Σ w ε
@@ -23,8 +25,8 @@ pub struct HistogramScales {
     pub count: f64,
     /// σ, of the weights. A power of two.
     pub weight: f64,
-    /// What results are rounded to, a power of two not below the noise: an exact decryption that others see would be a linear
-    /// equation in a secret.
+    /// What results are rounded to, a power of two not below the noise: an exact decryption that
+    /// others see would be a linear equation in a secret.
     pub unit: f64,
     /// No sum is off by more, but with probability 2^-64 a sum.
     pub bound: f64,
@@ -62,7 +64,8 @@ impl HistogramScales {
     /// The scales whose bound is least, for documents of up to `limit` tokens.
     ///
     /// # Errors
-    /// [`Error::Range`] if no scales leave the words room for the sums: numbers that differ too much in size.
+    /// [`Error::Range`] if no scales leave the words room for the sums: numbers that differ too
+    /// much in size.
     pub fn new(scheme: &Histogram, table: &Table, pooling: Pooling, limit: usize) -> Result<Self> {
         let magnitudes = Magnitudes::of(table);
         let candidates = (0..40).filter_map(|log| {

@@ -1,9 +1,11 @@
-//! How far a lookup is off. A strategy and parameters enter; the error of its result leaves. Both sides, public numbers only.
+//! Error bound: a design and parameters enter, how far a lookup is off leaves. Both sides, public
+//! numbers only.
 //!
-//! Theorem 5.1 of the paper (arXiv 2606.03191): with an error ε in what enters, functions of Lipschitz constant L (C_V (p + 2)/√12
-//! for the powers of a root of unity) and a table M, the root-mean-square error of a row is at most
-//! C_PCMM/Δ + (‖M‖₂/√d) L ε, and ‖M‖₂ ≤ C_T (√d + √p). Here ε and the roundings on the way are taken through each strategy's
-//! own recurrence, which gives the mean square error of a function in place of L ε.
+//! Theorem 5.1 of the paper (arXiv 2606.03191): with an error ε in what enters, functions of
+//! Lipschitz constant L (C_V (p + 2)/√12 for the powers of a root of unity) and a table M, the
+//! root-mean-square error of a row is at most C_PCMM/Δ + (‖M‖₂/√d) L ε, and ‖M‖₂ ≤ C_T (√d + √p).
+//! Here ε and the roundings on the way are taken through each strategy's own recurrence, which
+//! gives the mean square error of a function in place of L ε.
 
 use super::basis::{Basis, Kind, chebyshev, indicator};
 use super::candidate::Candidate;
@@ -12,12 +14,14 @@ use ciphervec_he::ckks::Ring;
 
 /// A Gaussian exceeds this many standard deviations with probability below 2^-64.
 pub(in crate::lookup) const TAIL_DEVIATIONS: f64 = 9.5;
-/// σ, σ² of fresh noise with the rounding of the message, the variance of a rounding, and that of a ternary coefficient.
+/// σ, σ² of fresh noise with the rounding of the message, the variance of a rounding, and that of a
+/// ternary coefficient.
 const SIGMA: f64 = 3.2;
 const FRESH: f64 = SIGMA * SIGMA + 1.0 / 12.0;
 const ROUNDING: f64 = 1.0 / 12.0;
 const TERNARY: f64 = 2.0 / 3.0;
-/// The largest sum of looked-up numbers, in root mean squares, that parameters leave room for without losing precision.
+/// The largest sum of looked-up numbers, in root mean squares, that parameters leave room for
+/// without losing precision.
 const PEAK: f64 = 16.0;
 /// The largest of many weights, in root mean squares.
 const LARGEST: f64 = 5.0;
@@ -112,8 +116,8 @@ impl<'a> Errors<'a> {
         }
         let fresh = self.fresh / if basis.kind() == Kind::Given { landed } else { scale };
         let made = growth.fresh * fresh.powi(2) + growth.rounding * rounding;
-        // The last step lands at the level of the sums. There powers are conjugated, which nothing divides afterwards: of a
-        // part, doubled, the landing counts four times.
+        // The last step lands at the level of the sums. There powers are conjugated, which nothing
+        // divides afterwards: of a part, doubled, the landing counts four times.
         let landing = (self.rounding / landed).powi(2);
         let spec = &candidate.spec;
         let narrow =
@@ -160,7 +164,8 @@ fn growth(basis: &Basis) -> Growth {
     }
 }
 
-/// e_n = 2 (T_a e_b + T_b e_a) − e_1, the last for odd n = a + b only, plus the rounding of the step.
+/// e_n = 2 (T_a e_b + T_b e_a) − e_1, the last for odd n = a + b only, plus the rounding of the
+/// step.
 fn chebyshev_growth(size: usize) -> Growth {
     let (mut fresh, mut rounding) = (0.0, 0.0);
     for index in 0..size {
@@ -188,7 +193,8 @@ fn chebyshev_growth(size: usize) -> Growth {
     Growth { fresh: fresh / count, rounding: rounding / count }
 }
 
-/// e_k/α^k is the sum of those of the two halves of k, and the rounding of the step: no angle matters. Both parts are doubled.
+/// e_k/α^k is the sum of those of the two halves of k, and the rounding of the step: no angle
+/// matters. Both parts are doubled.
 fn powers_growth(half: usize) -> Growth {
     let (mut fresh, mut rounding) = (0.0, 0.0);
     let mut errors: Vec<Vec<f64>> = Vec::with_capacity(half);
@@ -230,8 +236,9 @@ pub(super) fn spectral_norm(table: &[f64], columns: usize) -> f64 {
     norm
 }
 
-/// Condition (13) of the paper, corollary C.3: the scale that suffices for an error of 1/`inverse_error` in every row, with
-/// C_PCMM of the sums, C_V of the functions, C_T of the table, and C_0 of what enters.
+/// Condition (13) of the paper, corollary C.3: the scale that suffices for an error of
+/// 1/`inverse_error` in every row, with C_PCMM of the sums, C_V of the functions, C_T of the table,
+/// and C_0 of what enters.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ScaleSelection {
     /// p.
@@ -287,7 +294,8 @@ mod tests {
 
     #[test]
     fn spectral_norms_are_those_of_known_matrices() {
-        // An outer product has one singular value, the product of two lengths; a diagonal matrix has its largest entry.
+        // An outer product has one singular value, the product of two lengths; a diagonal matrix
+        // has its largest entry.
         let product: Vec<f64> =
             (1..=6).flat_map(|i| (1..=4).map(move |j| (i * j) as f64)).collect();
         let expected = (91.0f64 * 30.0).sqrt();

@@ -1,5 +1,5 @@
-//! Candidate parameters of a lookup. A design and a degree enter, the sets to choose from leave. Both sides, public numbers
-//! only.
+//! Candidate parameters: a design and a degree enter, the sets to choose from leave. Both sides,
+//! public numbers only.
 
 use super::basis::Basis;
 use super::design::Design;
@@ -10,9 +10,11 @@ use std::sync::Arc;
 
 /// Bits of the base prime and, at most, of any other.
 const PRIME_BITS: u32 = 50;
-/// Scales at level 0 to try, in bits: the smaller, the more bits weights have; the larger, the less the last rescale is off.
+/// Scales at level 0 to try, in bits: the smaller, the more bits weights have; the larger, the less
+/// the last rescale is off.
 const FINAL_BITS: core::ops::RangeInclusive<u32> = 26..=32;
-/// Scales to try: a sum of a product and a single factor needs a ratio of scales that is an integer but for 2^-34 of it.
+/// Scales to try: a sum of a product and a single factor needs a ratio of scales that is an integer
+/// but for 2^-34 of it.
 const SCALE_BITS: core::ops::RangeInclusive<u32> = 36..=46;
 /// What a pass over a polynomial takes, in transforms.
 const PASS: f64 = 0.15;

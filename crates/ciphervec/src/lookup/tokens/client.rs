@@ -1,5 +1,5 @@
-//! The client's half of strategies that look up token by token. Documents enter, ciphertexts leave; looked-up rows enter, what was
-//! to become of them leaves. Client side.
+//! Token client: documents enter, ciphertexts leave; looked-up rows enter, rows or sums of them
+//! leave in clear. Client side.
 
 use super::messages::{TokensAnswer, TokensQuery};
 use super::recipe::Recipe;
@@ -23,7 +23,8 @@ pub(in crate::lookup) struct TokensClient {
     memo: AeadKey,
 }
 
-/// Where documents begin and end and which tokens are padding: sealed, it travels with the query and comes back.
+/// Where documents begin and end and which tokens are padding: sealed, it travels with the query
+/// and comes back.
 struct Memo {
     lengths: Vec<usize>,
     padding: Vec<bool>,
@@ -76,7 +77,8 @@ impl TokensClient {
         Ok(TokensQuery::write(spec, (key, nonce), &memo, (batches, &ciphertexts)))
     }
 
-    /// All slots and a bound of 1 are declared, whatever is in them: neither tells how many tokens there are.
+    /// All slots and a bound of 1 are declared, whatever is in them: neither tells how many tokens
+    /// there are.
     fn seal(&self, values: &[Complex]) -> Result<Vec<u8>> {
         let params = self.recipe.params();
         let encoding = Encoding {

@@ -1,8 +1,8 @@
-//! What a lookup costs. A recipe and the shape of its tables enter; operations, bytes and an estimate of the time leave. Both
-//! sides, public numbers only.
+//! Lookup cost: a recipe and a number of tables enter; operations, bytes and an estimate of the
+//! time leave. Both sides, public numbers only.
 //!
-//! Operations are counted by walking the strategies' own recurrences, level by level; a machine's speed is measured once in a
-//! process, on the arithmetic that all of it consists of.
+//! Operations are counted by walking the strategies' own recurrences, level by level; a machine's
+//! speed is measured once in a process, on the arithmetic that all of it consists of.
 
 use super::basis::sink::ceil_log2;
 use super::basis::{Basis, Kind, indicator};
@@ -15,7 +15,8 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
-/// Outputs and inputs of the matrix product that is measured, and its residues: as large as a lookup's, in cache terms.
+/// Outputs and inputs of the matrix product that is measured, and its residues: as large as a
+/// lookup's, in cache terms.
 const SAMPLE: (usize, usize, usize) = (48, 128, 4096);
 /// Times that a measurement is repeated; the fastest counts, as it was disturbed least.
 const REPEATS: usize = 5;
@@ -72,17 +73,20 @@ struct Counter<'a> {
 }
 
 impl Counter<'_> {
-    /// A key switch at `level`, whose result is divided by P, and by the last prime too where it is rescaled.
+    /// A key switch at `level`, whose result is divided by P, and by the last prime too where it is
+    /// rescaled.
     fn switch(&mut self, level: usize, rescale: bool) {
         let spec = self.params.spec();
         let (primes, special) = (level + 1, spec.special_primes);
         let digits = primes.div_ceil(spec.digit_primes());
         let kept = primes - usize::from(rescale);
         let extended = digits * (primes + special);
-        // Into coefficients; digits to the other primes; both sums without the kept primes back, and their remainders forth.
+        // Into coefficients; digits to the other primes; both sums without the kept primes back,
+        // and their remainders forth.
         self.sum.transforms += (primes + extended - primes) as f64;
         self.sum.transforms += 2.0 * (primes + special - kept + kept) as f64;
-        // Conversions of digits and remainders, inner products with both halves of the key, the end.
+        // Conversions of digits and remainders, inner products with both halves of the key, the
+        // end.
         let conversions = extended + 2 * kept * (special + usize::from(rescale));
         self.sum.passes += (conversions + 2 * extended + 4 * primes) as f64;
     }
@@ -108,8 +112,8 @@ impl Counter<'_> {
         let limbs = (level + 1) * count;
         self.sum.weighted += (2 * limbs * (high.len() + 1) * low.len()) as f64;
         self.sum.products += high.len() * count;
-        // What the matrix product adds for sums as short as these: its inputs laid out, its outputs reduced and copied. Then the
-        // inner product.
+        // What the matrix product adds for sums as short as these: its inputs laid out, its outputs
+        // reduced and copied. Then the inner product.
         let matrix = 2 * limbs * (low.len() + 3 * (high.len() + 1));
         self.sum.passes += (matrix + 4 * limbs * (high.len() + 2)) as f64;
     }
@@ -245,7 +249,8 @@ pub struct Speed {
 }
 
 impl Speed {
-    /// Measures on first use in a process, for every ring and degree; some milliseconds on one thread.
+    /// Measures on first use in a process, for every ring and degree; some milliseconds on one
+    /// thread.
     ///
     /// # Errors
     /// None for a ring and a degree that parameters exist for.

@@ -1,5 +1,5 @@
-//! Design of a lookup: digits, their functions and levels. A strategy and a shape enter; what decides on parameters leaves.
-//! Both sides, public numbers only.
+//! Lookup design: a strategy and a shape enter; digits, their functions and levels leave. Both
+//! sides, public numbers only.
 
 use super::basis::sink::ceil_log2;
 use super::basis::{Basis, Kind};
@@ -8,7 +8,8 @@ use crate::lookup::strategy::Strategy;
 
 /// Most bits of precision.
 const MAX_PRECISION: u32 = 24;
-/// Columns up to which products of digits are folded into the table: above, all of them are expanded once for all columns.
+/// Columns up to which products of digits are folded into the table: above, all of them are
+/// expanded once for all columns.
 const FOLD_COLUMNS: usize = 128;
 /// Columns up to which, and rows from which on, an index has three digits.
 const NEST_COLUMNS: usize = 2;
@@ -23,7 +24,8 @@ pub struct Shape {
     pub columns: usize,
     /// b: the root-mean-square error of what is looked up is 2^-b of its root mean square.
     pub precision_bits: u32,
-    /// Levels that results have left for more work; 0 for results that are decrypted next, or rotated and summed.
+    /// Levels that results have left for more work; 0 for results that are decrypted next, or
+    /// rotated and summed.
     pub levels: usize,
 }
 
@@ -128,8 +130,9 @@ pub(super) fn design(strategy: Strategy, shape: &Shape) -> Result<(Vec<Basis>, b
     Ok((bases, folded))
 }
 
-/// The sizes of digits, the most significant first, that take the fewest key switches: two as close as can be, or three where so
-/// few columns are asked for that a sum around their forms costs less than it saves.
+/// The sizes of digits, the most significant first, that take the fewest key switches: two as close
+/// as can be, or three where so few columns are asked for that a sum around their forms costs less
+/// than it saves.
 fn digits(shape: &Shape) -> Vec<usize> {
     let low = (shape.rows as f64).sqrt().ceil() as usize;
     let high = shape.rows.div_ceil(low);

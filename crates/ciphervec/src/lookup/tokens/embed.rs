@@ -1,8 +1,10 @@
-//! Emb: encrypted indices times tables. Queries enter, the encrypted sums of the rows that they name leave. Server side.
+//! Embedding lookup (Emb): encrypted indices and weights enter, the encrypted sums of the rows that
+//! they name leave. Server side.
 //!
-//! Weights are the same in every slot, so a batch of indices is looked up by sums of ciphertexts with plain weights. Where an index
-//! has two digits, the products of their functions are either expanded, made once for all columns, or folded: for every column the
-//! functions of one digit meet the table first, and one inner product with those of the other is all that is multiplied.
+//! Weights are the same in every slot, so a batch of indices is looked up by sums of ciphertexts
+//! with plain weights. Where an index has two digits, the products of their functions are either
+//! expanded, made once for all columns, or folded: for every column the functions of one digit meet
+//! the table first, and one inner product with those of the other is all that is multiplied.
 
 use super::basis::Basis;
 use super::basis::sink::{Sink, settle};
@@ -14,12 +16,13 @@ use ciphervec_he::ckks::{BilinearForm, Ciphertext, Evaluator, PlainMatrix};
 /// Functions that are held at a time.
 const CHUNK: usize = 256;
 
-/// Looks up what `queries` name: one list of [`Recipe::entries`] ciphertexts for every table. The result has a ciphertext for every
-/// column, with the sum of the tables' rows in each slot; it is of degree 2 only where a recipe has no keys.
+/// Looks up what `queries` name: one list of [`Recipe::entries`] ciphertexts for every table. The
+/// result has a ciphertext for every column, with the sum of the tables' rows in each slot; it is
+/// of degree 2 only where a recipe has no keys.
 ///
 /// # Errors
-/// [`Error::Range`] for another number of queries or entries, or ciphertexts that are not fresh; a missing key, another key or
-/// other parameters.
+/// [`Error::Range`] for another number of queries or entries, or ciphertexts that are not fresh; a
+/// missing key, another key or other parameters.
 pub fn embed(
     recipe: &Recipe,
     evaluator: &Evaluator,
@@ -122,7 +125,8 @@ fn expanded(
     Ok(state.sums)
 }
 
-/// Every function of an index that is not constant, at the level of the sums; places count the constant.
+/// Every function of an index that is not constant, at the level of the sums; places count the
+/// constant.
 fn all(
     recipe: &Recipe,
     evaluator: &Evaluator,
@@ -155,9 +159,9 @@ fn all(
     Ok(())
 }
 
-/// Makes the functions of encrypted indices and drops them one by one: what a lookup does before it meets a table, for benches. Where
-/// it is folded these are the digits' functions. Stops after `most`, where one function takes as long as the other; the number of
-/// functions leaves.
+/// Makes the functions of encrypted indices and drops them one by one: what a lookup does before it
+/// meets a table, for benches. Where it is folded these are the digits' functions. Stops after
+/// `most`, where one function takes as long as the other; the number of functions leaves.
 ///
 /// # Errors
 /// As [`embed`].
@@ -246,8 +250,8 @@ fn folded(
     sums.iter().map(finish).collect()
 }
 
-/// The last two digits' form of a column, from its weights, or from those of them that belong to one function of a first digit:
-/// the values of such a part are at most the sum of its weights.
+/// The last two digits' form of a column, from its weights, or from those of them that belong to
+/// one function of a first digit: the values of such a part are at most the sum of its weights.
 fn form(
     bases: &[Basis],
     weights: &Weights,
@@ -271,7 +275,8 @@ fn form(
     })
 }
 
-/// A column with three digits: a form for every function of the first, rescaled, and the inner product of these.
+/// A column with three digits: a form for every function of the first, rescaled, and the inner
+/// product of these.
 fn nested(
     recipe: &Recipe,
     evaluator: &Evaluator,

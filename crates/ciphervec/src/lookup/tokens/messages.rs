@@ -1,10 +1,11 @@
-//! Messages of the strategies that look up token by token. Ciphertexts enter, framed bytes leave, and back.
-//! Both sides.
+//! Token messages: ciphertexts enter, framed bytes leave, and back. Both sides.
 //!
 //! Every part has its length before it as u32:
 //!
-//! - a query: `description's id 16 | nonce 16 | memo | batches u32 | ciphertexts by batch, table, entry`;
-//! - an answer: `description's id 16 | nonce 16 | memo | batches u32 | ciphertexts by batch, column`.
+//! - a query: `description's id 16 | nonce 16 | memo | batches u32 | ciphertexts by batch, table,
+//!   entry`;
+//! - an answer: `description's id 16 | nonce 16 | memo | batches u32 | ciphertexts by batch,
+//!   column`.
 
 use super::recipe::Recipe;
 use crate::error::Result;
@@ -108,7 +109,8 @@ fn ciphertexts(
     recipe: &Recipe,
     count: Option<usize>,
 ) -> Result<Vec<Ciphertext>> {
-    // Each takes more than its length: a count that the bytes do not cover is refused before it allocates.
+    // Each takes more than its length: a count that the bytes do not cover is refused before it
+    // allocates.
     let Some(count) = count.filter(|count| *count <= reader.remaining() / 4) else {
         return Err(reader.error("more ciphertexts are promised than there are bytes").into());
     };

@@ -1,8 +1,9 @@
-//! Strategies that look up token by token: encrypted indices enter, the encrypted rows that they name leave. Both sides.
+//! Token-by-token strategies: encrypted indices enter, the encrypted rows that they name leave.
+//! Both sides.
 //!
-//! A [`design`] says which functions of an index are made and at which levels, [`parameters`] picks the smallest ring that
-//! [`bound`] finds precise enough, and a [`recipe`] is both; [`embed`](self::embed::embed) sums the functions with a table's
-//! [`weights`].
+//! A [`design`] says which functions of an index are made and at which levels, [`parameters`] picks
+//! the smallest ring that [`bound`] finds precise enough, and a [`recipe`] is both;
+//! [`embed`](self::embed::embed) sums the functions with a table's [`weights`].
 
 mod basis;
 pub(super) mod bound;

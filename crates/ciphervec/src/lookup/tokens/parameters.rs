@@ -1,5 +1,5 @@
-//! The choice of parameters for a lookup. Its levels and precision enter, the smallest ring that serves leaves. Both sides, public
-//! numbers only.
+//! Parameter choice: a design enters, the smallest ring that is secure and precise enough leaves.
+//! Both sides, public numbers only.
 
 use super::bound::Errors;
 use super::candidate::{Candidate, candidates};
@@ -9,8 +9,8 @@ use ciphervec_he::ckks::Params;
 use ciphervec_he::params::{Security, max_log_modulus};
 use std::sync::Arc;
 
-/// The set of the smallest ring that is secure and precise enough; among those, the one whose key switches take the least
-/// work, and then the most precise one.
+/// The set of the smallest ring that is secure and precise enough; among those, the one whose key
+/// switches take the least work, and then the most precise one.
 pub(super) fn choose(design: &Design<'_>) -> Result<Arc<Params>> {
     // A margin for what estimates are off: 13 bits are an error below 10^-4.
     let goal = 0.8 * f64::exp2(-f64::from(design.shape.precision_bits));

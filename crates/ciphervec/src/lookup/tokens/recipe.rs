@@ -1,5 +1,5 @@
-//! A strategy made concrete for a table's shape. A shape enters; parameters, keys, and how an index is written leave. Both
-//! sides, public numbers only.
+//! Recipe: a strategy and a table's shape enter; parameters, keys, and how an index is written
+//! leave. Both sides, public numbers only.
 
 use super::basis::Basis;
 use super::bound::{self, Errors};
@@ -26,8 +26,8 @@ impl Recipe {
     /// The recipe with the smallest secure ring that reaches the precision.
     ///
     /// # Errors
-    /// [`Error::Range`] for sizes out of bounds or a precision that no ring reaches; [`Error::Choice`] for
-    /// [`Strategy::Histogram`], which does not look up index by index.
+    /// [`Error::Range`] for sizes out of bounds or a precision that no ring reaches;
+    /// [`Error::Choice`] for [`Strategy::Histogram`], which does not look up index by index.
     pub fn new(strategy: Strategy, shape: Shape) -> Result<Self> {
         let (bases, folded) = design(strategy, &shape)?;
         let design = |wide| Design { shape, bases: &bases, folded, wide };
@@ -87,7 +87,8 @@ impl Recipe {
     /// Writes an index: a slot of each of the ciphertexts.
     ///
     /// # Errors
-    /// [`Error::Range`] for an index that is not below the number of rows, or another number of entries.
+    /// [`Error::Range`] for an index that is not below the number of rows, or another number of
+    /// entries.
     pub fn write(&self, index: usize, out: &mut [Complex]) -> Result<()> {
         let range = |what, expected, actual: usize| Error::Range {
             what,
@@ -146,15 +147,17 @@ impl Recipe {
         digits
     }
 
-    /// The root mean square error to expect of a looked-up number, over the root mean square of the table's numbers.
+    /// The root mean square error to expect of a looked-up number, over the root mean square of the
+    /// table's numbers.
     pub fn relative_error(&self) -> f64 {
         let (design, params) = (self.design(), self.params());
         let candidate = Candidate { spec: *params.spec(), last_bits: params.last_bits() };
         Errors::new(&design, params.spec().log_degree).relative(&candidate)
     }
 
-    /// What the root mean square error of looked-up rows stays below: the shape of Theorem 5.1, with the spectral norms of the
-    /// `tables` themselves in place of C_T (√d + √p). Tables are row-major, one row of numbers for each index.
+    /// What the root mean square error of looked-up rows stays below: the shape of Theorem 5.1,
+    /// with the spectral norms of the `tables` themselves in place of C_T (√d + √p). Tables are
+    /// row-major, one row of numbers for each index.
     pub fn bound(&self, tables: &[&[f64]]) -> f64 {
         let shape = self.shape();
         let per_column = (shape.columns as f64).sqrt();

@@ -1,4 +1,5 @@
-//! Weights: tables in the basis of a recipe's functions. Rows of numbers enter, weights and their scales leave. Server side.
+//! Weights: a table's rows enter, their coordinates in the basis of a recipe's functions leave.
+//! Server side.
 
 use super::basis::Basis;
 use super::bound::{ROOM, WEIGHT_BITS};
@@ -20,10 +21,12 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// Changes tables to the basis of `recipe`. A table is row-major, one row of numbers for each index.
+    /// Changes tables to the basis of `recipe`. A table is row-major, one row of numbers for each
+    /// index.
     ///
     /// # Errors
-    /// [`Error::Range`] for no tables, other sizes than the recipe's, or numbers that are not finite.
+    /// [`Error::Range`] for no tables, other sizes than the recipe's, or numbers that are not
+    /// finite.
     pub fn new(recipe: &Recipe, tables: &[&[f64]]) -> Result<Self> {
         let (rows, columns) = (recipe.shape().rows, recipe.shape().columns);
         let range =
@@ -61,7 +64,8 @@ impl Weights {
             let fits =
                 f64::exp2(f64::from(WEIGHT_BITS)) / most.max(magnitudes[column] * f64::EPSILON);
             let scale = fits.min(room / magnitudes[column]);
-            // What a rescale takes to a canonical scale is multiplied by an integer first, which must be large.
+            // What a rescale takes to a canonical scale is multiplied by an integer first, which
+            // must be large.
             if recipe.shape().levels > 0 {
                 scale.min(params.scale(level).sqrt() / 4.0)
             } else {

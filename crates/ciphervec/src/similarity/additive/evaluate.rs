@@ -1,4 +1,4 @@
-//! Scores without a secret. Encrypted vectors and plain probes enter, encrypted scores leave. Server side.
+//! Score evaluation: encrypted vectors and plain probes enter, encrypted scores leave. Server side.
 
 use super::layout::{Layout, MASK_BITS, Packing};
 use super::quantize::Probes;
@@ -14,12 +14,13 @@ use zeroize::Zeroize;
 /// What happens to results before they leave.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Rerandomization {
-    /// Fresh noise on every result, so that it shows nothing of how it came about; what lies beside a horizontal
-    /// score is hidden under random numbers.
+    /// Fresh noise on every result, so that it shows nothing of how it came about; what lies beside
+    /// a horizontal score is hidden under random numbers.
     #[default]
     Fresh,
-    /// Neither. Whoever decrypts can tell which ciphertexts were combined and, in layout `horizontal`, reads products of
-    /// the vector with shifted probes: only for results that the key owner computes, or sums on further.
+    /// Neither. Whoever decrypts can tell which ciphertexts were combined and, in layout
+    /// `horizontal`, reads products of the vector with shifted probes: only for results that the
+    /// key owner computes, or sums on further.
     Bare,
 }
 
@@ -27,8 +28,8 @@ impl<T: Table> EncryptedVectors<T> {
     /// The scores of every probe against every vector, re-randomised.
     ///
     /// # Errors
-    /// [`crate::Error::Range`] for probes of another description; [`ciphervec_he::Error::WrongKey`], and
-    /// [`ciphervec_he::Error::Randomness`].
+    /// [`crate::Error::Range`] for probes of another description;
+    /// [`ciphervec_he::Error::WrongKey`], and [`ciphervec_he::Error::Randomness`].
     pub fn score<P: Evaluate<Table = T>>(
         &self,
         public: &P,
@@ -49,7 +50,8 @@ impl<T: Table> EncryptedVectors<T> {
     ) -> Result<EncryptedScores<T>> {
         self.expect_key(public)?;
         self.spec.expect_grid("probes", probes.grid())?;
-        // The schemes work on the columns of one sum side by side; sums with few columns leave cores free for others.
+        // The schemes work on the columns of one sum side by side; sums with few columns leave
+        // cores free for others.
         let sums = (0..probes.len())
             .into_par_iter()
             .map(|probe| self.sum(public, probes.weights(probe)))
@@ -85,7 +87,8 @@ impl<T: Table> EncryptedVectors<T> {
     }
 }
 
-/// The weighted sum over the rows of a table with a column a block, or over the columns of a lone block.
+/// The weighted sum over the rows of a table with a column a block, or over the columns of a lone
+/// block.
 fn sum<P: Evaluate>(
     public: &P,
     table: &P::Table,
@@ -110,8 +113,8 @@ fn beside<T: Table>(mut tables: Vec<T>) -> ciphervec_he::Result<T> {
     }
 }
 
-/// The weights of every row of a horizontal table in reverse order: the product of two integers packed in opposite
-/// orders has Σ x_i q_i as its middle coefficient.
+/// The weights of every row of a horizontal table in reverse order: the product of two integers
+/// packed in opposite orders has Σ x_i q_i as its middle coefficient.
 fn reversed(packing: &Packing, weights: &[i64]) -> Messages {
     let bits = packing.slot_bits() as usize;
     let (rows, slots) = (packing.rows(), packing.slots());
@@ -127,11 +130,12 @@ fn reversed(packing: &Packing, weights: &[i64]) -> Messages {
 
 /// What hides the neighbours of `count` horizontal scores; `None` where there are none.
 ///
-/// With L what lies below the score, at bits 0 … a, and U what lies above it, from bit b on, a result is
-/// L + 2^a s + 2^b U. Added are a number that is uniform on [−2^(a−1), 2^(a−1)), and 2^b times one uniform on a range
-/// 2^59 times as wide as that of U. Modulo 2^a the sum is then uniform whatever L was, and what stands at bit b and above
-/// is within statistical distance 2⁻⁵⁹ of the noise alone. L plus its noise may leave its range by one: the score that is
-/// read is then one unit of the integer grid off, which tells less than the sign of L.
+/// With L what lies below the score, at bits 0 … a, and U what lies above it, from bit b on, a
+/// result is L + 2^a s + 2^b U. Added are a number that is uniform on [−2^(a−1), 2^(a−1)), and 2^b
+/// times one uniform on a range 2^59 times as wide as that of U. Modulo 2^a the sum is then uniform
+/// whatever L was, and what stands at bit b and above is within statistical distance 2⁻⁵⁹ of the
+/// noise alone. L plus its noise may leave its range by one: the score that is read is then one
+/// unit of the integer grid off, which tells less than the sign of L.
 fn masks(packing: &Packing, count: usize) -> Result<Option<Messages>> {
     if packing.layout() != Layout::Horizontal || packing.slots() == 1 {
         return Ok(None);
@@ -175,7 +179,8 @@ mod tests {
     use crate::Metric;
     use crate::similarity::additive::{GridPrecision, VectorSpec};
 
-    /// Masks change nothing but what they hide, fill it, and leave the score where it is, give or take one.
+    /// Masks change nothing but what they hide, fill it, and leave the score where it is, give or
+    /// take one.
     #[test]
     fn masks_hide_the_neighbours_and_only_them() {
         for (precision, bits) in [

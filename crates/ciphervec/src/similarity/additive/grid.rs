@@ -1,21 +1,23 @@
-//! The integers behind a score: what bounds them, and how far a score may be off. A dimension, a metric and a precision
-//! enter; bounds leave. Both sides.
+//! Integer grid: a dimension, a metric and a precision enter; bounds of scores and of their error
+//! leave. Both sides.
 
 use super::precision::{GridPrecision, GridScales};
 use crate::Metric;
 use ciphervec_he::lattice::ErrorBound;
 use core::ops::RangeInclusive;
 
-/// A sub-Gaussian variable exceeds this many standard deviations with probability below 2⁻⁶⁴: √(2 · 65 · ln 2).
+/// A sub-Gaussian variable exceeds this many standard deviations with probability below 2⁻⁶⁴: √(2 ·
+/// 65 · ln 2).
 const TAIL_DEVIATIONS: f64 = 9.5;
-/// The weights of ±1 probes: 2, so that a result may be one off and still tell the number of differing bits.
+/// The weights of ±1 probes: 2, so that a result may be one off and still tell the number of
+/// differing bits.
 const SIGN_WEIGHT: u64 = 2;
 
 /// What vectors and probes must have in common to be compared.
 ///
-/// A unit vector times X, rounded, has a norm of at most X + √d/2, because rounding moves every coordinate by at most
-/// ½; the same holds for a probe with Q. By Cauchy–Schwarz no score exceeds (X + √d/2)(Q + √d/2): slots need no room
-/// for d products. ±1 vectors are not rounded at all.
+/// A unit vector times X, rounded, has a norm of at most X + √d/2, because rounding moves every
+/// coordinate by at most ½; the same holds for a probe with Q. By Cauchy–Schwarz no score exceeds
+/// (X + √d/2)(Q + √d/2): slots need no room for d products. ±1 vectors are not rounded at all.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Grid {
     dimension: u32,
@@ -123,9 +125,9 @@ impl Grid {
     /// x·q / XQ − x̂·q̂ = x̂·f / Q + q̂·e / X + e·f / XQ
     /// ```
     ///
-    /// so that the worst case is √d/2 · (1/X + 1/Q) + d / 4XQ, and with rounding errors that are independent and
-    /// uniform the variance is (1/X² + 1/Q²)/12 + d/(144 X²Q²). Rounding the result adds half a step or step²/12,
-    /// double precision at most 2⁻⁴⁸.
+    /// so that the worst case is √d/2 · (1/X + 1/Q) + d / 4XQ, and with rounding errors that are
+    /// independent and uniform the variance is (1/X² + 1/Q²)/12 + d/(144 X²Q²). Rounding the result
+    /// adds half a step or step²/12, double precision at most 2⁻⁴⁸.
     pub fn error_bound(&self) -> ErrorBound {
         let Some(step) = self.step() else {
             return ErrorBound { worst_case: 0.0, tail: 0.0, typical: 0.0 };

@@ -1,4 +1,5 @@
-//! Where coordinates lie in ciphertexts. A grid and the width of a message enter, a packing leaves. Both sides.
+//! Vector layout: a grid and the width of a message enter, where coordinates lie in ciphertexts
+//! leaves. Both sides.
 
 use super::grid::Grid;
 use crate::error::{Error, Result};
@@ -13,8 +14,8 @@ pub enum Layout {
     Elements = 0,
     /// Coordinate i of many vectors in one ciphertext: the quickest and smallest for a gallery.
     Lanes = 1,
-    /// Many coordinates of one vector in one ciphertext: small single vectors. A score is the middle coefficient of
-    /// an integer product; its neighbours are hidden under noise.
+    /// Many coordinates of one vector in one ciphertext: small single vectors. A score is the
+    /// middle coefficient of an integer product; its neighbours are hidden under noise.
     Horizontal = 2,
 }
 
@@ -48,7 +49,8 @@ impl FromStr for Layout {
 
 /// The neighbours of a horizontal score are hidden under noise this many bits wider than they are.
 pub(crate) const MASK_BITS: u32 = 60;
-/// What a horizontal result leaves unused: a message that is not a result passes for one with probability 2⁻³².
+/// What a horizontal result leaves unused: a message that is not a result passes for one with
+/// probability 2⁻³².
 const SLACK_BITS: u32 = 32;
 /// The most lanes in a ciphertext, so that two bytes count them.
 const MAX_LANES: u32 = u16::MAX as u32;
@@ -69,7 +71,8 @@ impl Packing {
     pub(super) fn new(layout: Layout, grid: &Grid, message_bits: u32) -> Result<Self> {
         let dimension = grid.dimension() as u32;
         let score = grid.score_bits();
-        // One bit of guard between neighbours: a vector twice too long is found out, and they stay whole.
+        // One bit of guard between neighbours: a vector twice too long is found out, and they stay
+        // whole.
         let guarded = score + 1;
         let short = |what, needed: u32| Error::Range {
             what,
@@ -108,8 +111,8 @@ impl Packing {
                 })
             }
             Layout::Horizontal => {
-                // Neighbours need no more room than the score: each is the product of the vector with a shifted,
-                // shortened probe, and Cauchy–Schwarz holds for it too.
+                // Neighbours need no more room than the score: each is the product of the vector
+                // with a shifted, shortened probe, and Cauchy–Schwarz holds for it too.
                 let room = message_bits.saturating_sub(MASK_BITS + SLACK_BITS) / guarded;
                 let most = room.div_ceil(2);
                 if most < 2 {
@@ -117,7 +120,8 @@ impl Packing {
                     return Err(short("the message of a scheme with layout horizontal", needed));
                 }
                 let rows = dimension.div_ceil(most);
-                // As few coordinates a ciphertext as do with as many ciphertexts: exponents get shorter.
+                // As few coordinates a ciphertext as do with as many ciphertexts: exponents get
+                // shorter.
                 let slots = dimension.div_ceil(rows);
                 let result_bits = guarded * (2 * slots - 1) + MASK_BITS;
                 Ok(Packing {
@@ -143,7 +147,8 @@ impl Packing {
         self.lanes as usize
     }
 
-    /// Integers side by side in a ciphertext: vectors in layout `lanes`, coordinates in layout `horizontal`.
+    /// Integers side by side in a ciphertext: vectors in layout `lanes`, coordinates in layout
+    /// `horizontal`.
     pub fn slots(&self) -> usize {
         self.slots as usize
     }
@@ -199,7 +204,8 @@ mod tests {
     #[test]
     fn slots_a_ciphertext() {
         use GridPrecision::{High, Small, Standard};
-        // Paillier at 2,048 and 3,072 bits, Okamoto–Uchiyama with |n| = 2,048, Damgård–Jurik with s = 2.
+        // Paillier at 2,048 and 3,072 bits, Okamoto–Uchiyama with |n| = 2,048, Damgård–Jurik with s
+        // = 2.
         for (bits, lanes) in [(2047, 63), (3071, 95), (617, 19), (512, 16), (4095, 127)] {
             assert_eq!(packing(Layout::Lanes, 512, Standard, bits).unwrap().lanes(), lanes);
         }

@@ -1,9 +1,11 @@
-//! Vectors on any additively homomorphic scheme: similarity of encrypted vectors with plain probes.
+//! Similarity on additively homomorphic schemes: encrypted vectors and plain probes enter,
+//! encrypted scores leave. Both sides.
 //!
 //! The owner, or anyone with the public key, rounds rows of floats ([`Vectors`]) and encrypts them
-//! ([`EncryptedVectors`]). A server compares them with plain [`Probes`] and returns [`EncryptedScores`]. The key owner
-//! opens those as `Scores`, and tells others whether there was a match. Everything here is generic over
-//! [`ciphervec_he::additive`]; `docs/additive.md` derives the bounds and says which layout is for what.
+//! ([`EncryptedVectors`]). A server compares them with plain [`Probes`] and returns
+//! [`EncryptedScores`]. The key owner opens those as `Scores`, and tells others whether there was a
+//! match. Everything here is generic over [`ciphervec_he::additive`]; `docs/additive.md` derives
+//! the bounds and says which layout is for what.
 
 mod evaluate;
 mod grid;

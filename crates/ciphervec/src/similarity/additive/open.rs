@@ -1,5 +1,4 @@
-//! Opening scores: decrypt, check, scale, round, compare with a threshold. Encrypted scores enter, answers leave.
-//! Owner only.
+//! Score opening: encrypted scores enter, checked cosines and matches leave. Key owner only.
 
 use super::layout::Layout;
 use super::scores::EncryptedScores;
@@ -9,8 +8,8 @@ use super::vectors::expect_key;
 use crate::error::{Error, Result};
 use ciphervec_he::additive::{Decrypt, Evaluate, Table};
 
-/// Scores in the clear, for the key owner: someone who may ask for 50 to 200 of them recovers a template. Others get
-/// [`Scores::matches`].
+/// Scores in the clear, for the key owner: someone who may ask for 50 to 200 of them recovers a
+/// template. Others get [`Scores::matches`].
 pub struct Scores {
     spec: VectorSpec,
     probes: usize,
@@ -21,8 +20,8 @@ impl<T: Table> EncryptedScores<T> {
     /// Decrypts and rounds.
     ///
     /// # Errors
-    /// [`ciphervec_he::Error::WrongKey`]; [`ciphervec_he::Error::Bound`], without any value, when a result is larger
-    /// than vectors and probes of this description allow.
+    /// [`ciphervec_he::Error::WrongKey`]; [`ciphervec_he::Error::Bound`], without any value, when a
+    /// result is larger than vectors and probes of this description allow.
     pub fn open<D>(&self, keys: &D) -> Result<Scores>
     where
         D: Decrypt,
@@ -98,16 +97,18 @@ impl Scores {
         self.cosines.len() / self.probes
     }
 
-    /// Cosines, probe after probe, rounded to the precision's step: 2⁻¹⁴ small, 2⁻¹⁸ standard, 2⁻⁴⁴ high.
+    /// Cosines, probe after probe, rounded to the precision's step: 2⁻¹⁴ small, 2⁻¹⁸ standard, 2⁻⁴⁴
+    /// high.
     pub fn cosines(&self) -> &[f64] {
         &self.cosines
     }
 
-    /// The metric's values, probe after probe. `norms` are those of the vectors and `probe_norms` those of the
-    /// probes; `cosine` and `hamming` do not look at them.
+    /// The metric's values, probe after probe. `norms` are those of the vectors and `probe_norms`
+    /// those of the probes; `cosine` and `hamming` do not look at them.
     ///
     /// # Errors
-    /// [`Error::Range`] unless there is a norm a vector and one a probe, where the metric needs them.
+    /// [`Error::Range`] unless there is a norm a vector and one a probe, where the metric needs
+    /// them.
     pub fn values(&self, norms: &[f64], probe_norms: &[f64]) -> Result<Vec<f64>> {
         let metric = self.spec.metric();
         if metric.needs_norms() {
@@ -127,8 +128,9 @@ impl Scores {
         Ok(values.collect())
     }
 
-    /// Match or no match, probe after probe: whether the value that [`Self::values`] reports is at least `threshold`
-    /// (cosine, inner product) or at most (l2, hamming). This is what third parties get.
+    /// Match or no match, probe after probe: whether the value that [`Self::values`] reports is at
+    /// least `threshold` (cosine, inner product) or at most (l2, hamming). This is what third
+    /// parties get.
     ///
     /// # Errors
     /// [`Error::Range`] for a threshold that is not a number, and those of [`Self::values`].
@@ -153,7 +155,8 @@ impl core::fmt::Debug for Scores {
     }
 }
 
-/// The score of ±1 vectors next to what a mask may have moved by one: twice a number that is odd or even as d is.
+/// The score of ±1 vectors next to what a mask may have moved by one: twice a number that is odd or
+/// even as d is.
 fn whole(score: i128, dimension: usize) -> i128 {
     let largest = 2 * dimension as i128;
     largest + 4 * (score - largest + 2).div_euclid(4)

@@ -1,9 +1,10 @@
-//! How finely vectors are rounded for the additively homomorphic schemes. A name enters, scales leave. Both sides.
+//! Grid precision: a name enters, the scales that vectors are rounded at leave. Both sides.
 
 use core::ops::RangeInclusive;
 use core::str::FromStr;
 
-/// How exact scores are, and what they cost: wider weights take more multiplications, wider slots hold fewer lanes.
+/// How exact scores are, and what they cost: wider weights take more multiplications, wider slots
+/// hold fewer lanes.
 ///
 /// | precision | error of a cosine | weights | slot | lanes in 2,047 bits |
 /// |---|---|---|---:|---:|
@@ -11,9 +12,9 @@ use core::str::FromStr;
 /// | standard | 10⁻⁴ | 11 bits | 32 bits | 63 |
 /// | high | 10⁻¹² | 44 bits | 96 bits | 21 |
 ///
-/// Weights are those of a vector of 512 coordinates of about one size, without their sign. The error of `high` is
-/// never exceeded; those of `small` and `standard` are 7.2 and 4.5 standard deviations away for the least
-/// favourable probe ([`super::VectorSpec::error_bound`]).
+/// Weights are those of a vector of 512 coordinates of about one size, without their sign. The
+/// error of `high` is never exceeded; those of `small` and `standard` are 7.2 and 4.5 standard
+/// deviations away for the least favourable probe ([`super::VectorSpec::error_bound`]).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[repr(u8)]
 pub enum GridPrecision {
@@ -33,7 +34,8 @@ pub(crate) struct GridScales {
     pub vector: u64,
     /// The least and the largest Q of a probe.
     pub probe: (u64, u64),
-    /// Weights up to here save a digit in the exponents, so that a probe gets the largest Q that keeps them so.
+    /// Weights up to here save a digit in the exponents, so that a probe gets the largest Q that
+    /// keeps them so.
     pub weight: u64,
     /// What cosines are rounded to when they leave.
     pub step: f64,
@@ -56,7 +58,8 @@ impl GridPrecision {
         Self::ALL.into_iter().find(|precision| *precision as u8 == byte)
     }
 
-    /// The scales, just under what keeps (X + √d/2)(Q + √d/2) below 2^24, 2^30 and 2^94 at every dimension.
+    /// The scales, just under what keeps (X + √d/2)(Q + √d/2) below 2^24, 2^30 and 2^94 at every
+    /// dimension.
     pub(crate) fn scales(self) -> GridScales {
         match self {
             GridPrecision::Small => GridScales {

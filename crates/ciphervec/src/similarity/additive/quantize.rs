@@ -1,4 +1,5 @@
-//! From floats to integers. Rows of any norm enter, unit rows on the grid leave, and their norms. Both sides.
+//! Quantisation: rows of any norm enter, unit rows on the integer grid and their norms leave. Both
+//! sides.
 
 use super::grid::Grid;
 use super::layout::Layout;
@@ -20,8 +21,9 @@ impl Vectors {
     /// Normalises and rounds rows of `spec.dimension()` numbers each, row after row.
     ///
     /// # Errors
-    /// [`Error::Dimension`]; [`Error::Coordinate`] for NaN, infinities and, under `hamming`, anything but ±1;
-    /// [`Error::ZeroVector`] under `cosine`; [`Error::Range`] for a norm beyond double precision or no rows.
+    /// [`Error::Dimension`]; [`Error::Coordinate`] for NaN, infinities and, under `hamming`,
+    /// anything but ±1; [`Error::ZeroVector`] under `cosine`; [`Error::Range`] for a norm beyond
+    /// double precision or no rows.
     pub fn quantize<F: Copy + Into<f64>>(spec: &VectorSpec, rows: &[F]) -> Result<Self> {
         let grid = *spec.grid();
         let scale = grid.scales().vector;
@@ -49,8 +51,8 @@ impl Vectors {
         self.norms.is_empty()
     }
 
-    /// Their Euclidean norms before normalisation: what inner products and distances are computed from. They are
-    /// not encrypted and stay with the owner.
+    /// Their Euclidean norms before normalisation: what inner products and distances are computed
+    /// from. They are not encrypted and stay with the owner.
     pub fn norms(&self) -> &[f64] {
         &self.norms
     }
@@ -73,8 +75,9 @@ impl core::fmt::Debug for Vectors {
 
 /// Plain vectors that encrypted ones are compared with, as integer weights. Wiped on drop.
 ///
-/// Weights are bounded on both sides: none exceeds what a unit vector can have, nor does their norm. A probe with
-/// weights 1, B, B², … would otherwise write a whole template into a single score.
+/// Weights are bounded on both sides: none exceeds what a unit vector can have, nor does their
+/// norm. A probe with weights 1, B, B², … would otherwise write a whole template into a single
+/// score.
 #[derive(ZeroizeOnDrop)]
 pub struct Probes {
     #[zeroize(skip)]
@@ -85,7 +88,8 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// Normalises and rounds rows of `spec.dimension()` numbers each, every probe with a scale of its own.
+    /// Normalises and rounds rows of `spec.dimension()` numbers each, every probe with a scale of
+    /// its own.
     ///
     /// # Errors
     /// Those of [`Vectors::quantize`].
@@ -115,12 +119,12 @@ impl Probes {
         Ok(probes)
     }
 
-    /// Takes weights that someone else has rounded, with the scale of each probe, and checks them. Their norms are
-    /// not known here and count as one.
+    /// Takes weights that someone else has rounded, with the scale of each probe, and checks them.
+    /// Their norms are not known here and count as one.
     ///
     /// # Errors
-    /// [`Error::Dimension`] unless there are whole rows, one a scale; [`Error::Range`] for a scale, a weight or a
-    /// norm out of bounds.
+    /// [`Error::Dimension`] unless there are whole rows, one a scale; [`Error::Range`] for a scale,
+    /// a weight or a norm out of bounds.
     pub fn from_weights(spec: &VectorSpec, weights: &[i64], scales: &[u64]) -> Result<Self> {
         let grid = *spec.grid();
         let rows = split(&grid, weights)?;
@@ -154,7 +158,8 @@ impl Probes {
         &self.norms
     }
 
-    /// What each was multiplied by. It travels with the scores and tells a little about a probe's largest coordinate.
+    /// What each was multiplied by. It travels with the scores and tells a little about a probe's
+    /// largest coordinate.
     pub fn scales(&self) -> &[u64] {
         &self.scales
     }
@@ -379,8 +384,8 @@ mod tests {
     }
 
     proptest! {
-        /// What Cauchy–Schwarz needs: norms on the grid stay below the bound, for vectors and for probes, and probes pass
-        /// the check that weights from outside have to pass.
+        /// What Cauchy–Schwarz needs: norms on the grid stay below the bound, for vectors and for
+        /// probes, and probes pass the check that weights from outside have to pass.
         #[test]
         fn rounded_rows_obey_their_bounds(
             seeds in proptest::collection::vec(any::<i32>(), 1..600),

@@ -1,4 +1,4 @@
-//! Opening vectors: decrypt, check, divide by the scale. Encrypted vectors enter, unit rows leave. Owner only.
+//! Vector opening: encrypted vectors enter, checked unit rows leave. Key owner only.
 
 use super::layout::Layout;
 use super::slots;
@@ -8,12 +8,13 @@ use ciphervec_he::additive::{Decrypt, Evaluate, Messages, Table};
 use zeroize::Zeroizing;
 
 impl<T: Table> EncryptedVectors<T> {
-    /// Decrypts the rows, one after another: unit vectors as far as rounding left them, each coordinate within 1/2X of
-    /// where it was, zeros for a zero vector, ±1 under `hamming`. Wiped on drop.
+    /// Decrypts the rows, one after another: unit vectors as far as rounding left them, each
+    /// coordinate within 1/2X of where it was, zeros for a zero vector, ±1 under `hamming`. Wiped
+    /// on drop.
     ///
     /// # Errors
-    /// [`ciphervec_he::Error::WrongKey`]; [`ciphervec_he::Error::Bound`], without any value, for a row that no vector of
-    /// this description rounds to.
+    /// [`ciphervec_he::Error::WrongKey`]; [`ciphervec_he::Error::Bound`], without any value, for a
+    /// row that no vector of this description rounds to.
     pub fn open<D>(&self, keys: &D) -> Result<Zeroizing<Vec<f64>>>
     where
         D: Decrypt,
@@ -35,7 +36,8 @@ impl<T: Table> EncryptedVectors<T> {
         Ok(Zeroizing::new(integers.iter().map(|&x| x as f64 / scale).collect()))
     }
 
-    /// The same for some rows only, in the order given: the blocks that hold none of them stay encrypted.
+    /// The same for some rows only, in the order given: the blocks that hold none of them stay
+    /// encrypted.
     ///
     /// # Errors
     /// Those of [`Self::open`]; [`Error::Range`] for a row that is not there.
@@ -82,7 +84,8 @@ impl<T: Table> EncryptedVectors<T> {
         })
     }
 
-    /// Bits of a packed message: no more than the coordinates need, because small ones decrypt faster.
+    /// Bits of a packed message: no more than the coordinates need, because small ones decrypt
+    /// faster.
     fn message_bits(&self) -> u32 {
         match self.packing.layout() {
             Layout::Elements => self.coordinate_bits(),
@@ -97,7 +100,8 @@ impl<T: Table> EncryptedVectors<T> {
         u64::BITS - largest.leading_zeros() + 1
     }
 
-    /// The integers, row after row; `None` if there are any beyond the slots that are in use or too large for one.
+    /// The integers, row after row; `None` if there are any beyond the slots that are in use or too
+    /// large for one.
     fn unpack(&self, messages: &Messages) -> Option<Zeroizing<Vec<i64>>> {
         let (dimension, bits) = (self.spec.dimension(), self.packing.slot_bits());
         let (lanes, slots) = (self.packing.layout() == Layout::Lanes, self.packing.slots());

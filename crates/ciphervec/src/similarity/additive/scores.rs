@@ -1,12 +1,12 @@
-//! Encrypted scores: what a server returns. Both sides.
+//! Encrypted scores: what a server computed enters, shape and ciphertexts leave. Both sides.
 
 use super::layout::Packing;
 use super::spec::VectorSpec;
 use ciphervec_he::additive::Table;
 use ciphervec_he::wire::KeyId;
 
-/// The scores of some probes against a gallery, still encrypted: a row of ciphertexts, probe after probe, a ciphertext a
-/// block.
+/// The scores of some probes against a gallery, still encrypted: a row of ciphertexts, probe after
+/// probe, a ciphertext a block.
 #[derive(Clone)]
 pub struct EncryptedScores<T: Table> {
     pub(super) spec: VectorSpec,

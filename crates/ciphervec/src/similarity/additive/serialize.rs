@@ -1,13 +1,15 @@
-//! Encrypted vectors, encrypted scores and probes as bytes. Objects enter, framed bytes leave, and back. Both sides.
+//! Vectors, scores and probes on the wire: objects enter, framed bytes leave, and back. Both sides.
 //!
 //! Each starts with its description: `dimension u32 | metric u8 | precision u8 | layout u8`. Then
 //!
-//! - encrypted vectors: `blocks u32 | in layout lanes, vectors u16 a block | the table's own frame`,
-//! - encrypted scores: `probes u32 | blocks u32 | vectors as above | scale u64 a probe | the table's own frame`,
+//! - encrypted vectors: `blocks u32 | in layout lanes, vectors u16 a block | the table's own
+//!   frame`,
+//! - encrypted scores: `probes u32 | blocks u32 | vectors as above | scale u64 a probe | the
+//!   table's own frame`,
 //! - probes: `probes u32 | scale u64 a probe | weights, i16, i64 at precision high`.
 //!
-//! A frame around a table repeats its scheme, parameters and key. How many ciphertexts a table has follows from
-//! the description and the key, and a table of another shape is refused.
+//! A frame around a table repeats its scheme, parameters and key. How many ciphertexts a table has
+//! follows from the description and the key, and a table of another shape is refused.
 
 use super::layout::{Layout, Packing};
 use super::precision::GridPrecision;
@@ -121,8 +123,8 @@ impl Probes {
         header.frame(&payload)
     }
 
-    /// Reads what [`Self::to_bytes`] wrote and checks it as [`Probes::from_weights`] does. The layout named is
-    /// `elements`: probes fit every one.
+    /// Reads what [`Self::to_bytes`] wrote and checks it as [`Probes::from_weights`] does. The
+    /// layout named is `elements`: probes fit every one.
     ///
     /// # Errors
     /// Damaged or malformed bytes; weights that no unit vector has.
@@ -202,8 +204,8 @@ fn write_blocks(packing: &Packing, fill: &[u16], out: &mut Vec<u8>) {
 
 fn read_blocks(packing: &Packing, reader: &mut Reader<'_>) -> Result<Vec<u16>> {
     let blocks = reader.u32()? as usize;
-    // Every block has a ciphertext behind it at least, and no scheme has any as short as this: a count that is not
-    // covered is refused before it allocates.
+    // Every block has a ciphertext behind it at least, and no scheme has any as short as this: a
+    // count that is not covered is refused before it allocates.
     if blocks == 0 || blocks > reader.remaining() / SHORTEST_CIPHERTEXT {
         return Err(reader
             .error(format!("{blocks} blocks in {} bytes", reader.remaining()))

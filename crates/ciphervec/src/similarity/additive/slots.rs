@@ -1,9 +1,12 @@
-//! Signed integers side by side in one long integer. Values enter, two's complement words leave, and back. Both sides.
+//! Integer slots: signed integers enter, side by side in two's complement words they leave, and
+//! back. Both sides.
 //!
-//! Slots of B bits hold s_0, s_1, … as Σ s_k 2^(Bk). A negative slot borrows from the one above it; what was borrowed
-//! is the sign of all that lies below, and that is one bit: bit Bk − 1 of the sum, as long as every |s_k| < 2^(B−1).
+//! Slots of B bits hold s_0, s_1, … as Σ s_k 2^(Bk). A negative slot borrows from the one above it;
+//! what was borrowed is the sign of all that lies below, and that is one bit: bit Bk − 1 of the
+//! sum, as long as every |s_k| < 2^(B−1).
 
-/// Adds `value · 2^shift` to two's complement `words`, modulo their width. The time does not depend on the value.
+/// Adds `value · 2^shift` to two's complement `words`, modulo their width. The time does not depend
+/// on the value.
 ///
 /// # Panics
 /// If `shift` is beyond the words.
@@ -24,8 +27,8 @@ pub(crate) fn add(words: &mut [u64], value: i64, shift: usize) {
     }
 }
 
-/// The signed slot of `bits` bits (at most 128) that starts at bit `shift`, with what it lent to the slots below.
-/// Bits beyond the words are copies of the sign.
+/// The signed slot of `bits` bits (at most 128) that starts at bit `shift`, with what it lent to
+/// the slots below. Bits beyond the words are copies of the sign.
 #[cfg(any(test, feature = "client"))]
 pub(crate) fn read(words: &[u64], shift: usize, bits: u32) -> i128 {
     let sign = ((words[words.len() - 1] as i64) >> 63) as u64;

@@ -1,5 +1,5 @@
-//! The public description of encrypted vectors. Dimension, metric, precision and layout enter; a checked value leaves.
-//! Both sides.
+//! Vector description: dimension, metric, precision and layout enter, a checked value leaves. Both
+//! sides, public.
 
 use super::grid::Grid;
 use super::layout::{Layout, Packing};
@@ -58,10 +58,11 @@ impl VectorSpec {
         self.layout
     }
 
-    /// How far a cosine that leaves may be from the exact one, whatever the probe. Exactly zero under `hamming`.
+    /// How far a cosine that leaves may be from the exact one, whatever the probe. Exactly zero
+    /// under `hamming`.
     ///
-    /// Layout `horizontal` may add one unit of the integer grid, 1/XQ < 1.2 · 10⁻⁹ at precision `standard`; under
-    /// `hamming` that is rounded away.
+    /// Layout `horizontal` may add one unit of the integer grid, 1/XQ < 1.2 · 10⁻⁹ at precision
+    /// `standard`; under `hamming` that is rounded away.
     pub fn error_bound(&self) -> ErrorBound {
         self.grid.error_bound()
     }

@@ -1,4 +1,5 @@
-//! Encrypted vectors: a table of ciphertexts and what it holds. Rounded vectors enter, galleries leave. Both sides.
+//! Encrypted vectors: rounded vectors enter, a table of ciphertexts and what it holds leave. Both
+//! sides.
 
 use super::layout::{Layout, Packing};
 use super::quantize::Vectors;
@@ -13,8 +14,9 @@ use core::ops::Range;
 
 /// Vectors under an additively homomorphic scheme, in the form that is computed on.
 ///
-/// They come in blocks: one vector each, or up to K of layout `lanes`. A gallery of several blocks is a table with a
-/// column a block; a single block lies in one row, because that is how the schemes sum a lone column fastest.
+/// They come in blocks: one vector each, or up to K of layout `lanes`. A gallery of several blocks
+/// is a table with a column a block; a single block lies in one row, because that is how the
+/// schemes sum a lone column fastest.
 #[derive(Clone)]
 pub struct EncryptedVectors<T: Table> {
     pub(super) spec: VectorSpec,
@@ -29,8 +31,8 @@ impl<T: Table> EncryptedVectors<T> {
     /// Encrypts vectors with the public key.
     ///
     /// # Errors
-    /// [`Error::Range`] when they were rounded for another description, or the scheme's messages are too short for
-    /// the layout; [`ciphervec_he::Error::Randomness`].
+    /// [`Error::Range`] when they were rounded for another description, or the scheme's messages
+    /// are too short for the layout; [`ciphervec_he::Error::Randomness`].
     pub fn encrypt<P: Evaluate<Table = T>>(
         spec: &VectorSpec,
         public: &P,
@@ -113,7 +115,8 @@ impl<T: Table> EncryptedVectors<T> {
         self.packing.rows() * self.blocks()
     }
 
-    /// The ciphertexts: a row a ciphertext of a block and a column a block, or all of a lone block in one row.
+    /// The ciphertexts: a row a ciphertext of a block and a column a block, or all of a lone block
+    /// in one row.
     pub fn table(&self) -> &T {
         &self.table
     }
@@ -127,11 +130,12 @@ impl<T: Table> EncryptedVectors<T> {
         before..before + usize::from(self.fill[index])
     }
 
-    /// Galleries of one description and one key as a single one, in this order. Blocks stay as they are: a block
-    /// that is not full stays so.
+    /// Galleries of one description and one key as a single one, in this order. Blocks stay as they
+    /// are: a block that is not full stays so.
     ///
     /// # Errors
-    /// [`Error::Range`] for different descriptions or none at all; [`ciphervec_he::Error::WrongKey`].
+    /// [`Error::Range`] for different descriptions or none at all;
+    /// [`ciphervec_he::Error::WrongKey`].
     pub fn append(parts: &[&Self]) -> Result<Self> {
         let Some((first, rest)) = parts.split_first() else {
             return Err(Error::Range {

@@ -1,4 +1,4 @@
-//! Encrypted vectors, and where their numbers lie. Ciphertexts and a packing enter, an array leaves. Both sides.
+//! Encrypted array: ciphertexts and a packing enter, vectors in their places leave. Both sides.
 
 use super::layout::{ArrayLayout, ArrayPacking, Role};
 use crate::error::{Error, Result};
@@ -6,7 +6,8 @@ use ciphervec_he::ckks::{Ciphertext, Params};
 use ciphervec_he::wire::KeyId;
 use std::sync::Arc;
 
-/// The two ways a vector enters a product in layout `coefficients`; other layouts have `Left` alone.
+/// The two ways a vector enters a product in layout `coefficients`; other layouts have `Left`
+/// alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Side {
     /// `Σ x_i X^i`.
@@ -32,7 +33,8 @@ impl PostProcessing {
     }
 }
 
-/// Vectors of one length under one key, all in one layout; scores are vectors of length 1. Immutable.
+/// Vectors of one length under one key, all in one layout; scores are vectors of length 1.
+/// Immutable.
 #[derive(Clone)]
 pub struct EncryptedArray {
     pub(super) packing: ArrayPacking,
@@ -115,7 +117,8 @@ impl EncryptedArray {
         self.first().map_or(KeyId::default(), Ciphertext::key_id)
     }
 
-    /// Standard deviation of the error of a number, from the noise estimates that travel with the ciphertexts.
+    /// Standard deviation of the error of a number, from the noise estimates that travel with the
+    /// ciphertexts.
     pub fn error_estimate(&self) -> f64 {
         let one = |cipher: &Ciphertext| match self.packing.layout {
             ArrayLayout::Coefficients => cipher.noise().std / cipher.scale(),
@@ -188,7 +191,8 @@ pub(super) fn arrange(
     out
 }
 
-/// Undoes [`arrange`]: `found(index)` are the slots or coefficients of ciphertext `index`; row after row leaves.
+/// Undoes [`arrange`]: `found(index)` are the slots or coefficients of ciphertext `index`; row
+/// after row leaves.
 #[cfg(feature = "client")]
 pub(super) fn collect(
     packing: &ArrayPacking,

@@ -1,4 +1,5 @@
-//! The key owner's half: rows of doubles enter encrypted, and what was computed of them leaves decrypted. Key owner's side only.
+//! Similarity client: rows of doubles enter, encrypted arrays leave; results enter, numbers leave.
+//! Key owner only.
 
 use super::array::{EncryptedArray, PostProcessing, Side, collect};
 use super::keys::KeyList;
@@ -27,7 +28,8 @@ pub struct EncryptOptions {
     pub spread: Spread,
     /// Whether rows are scaled to length 1 first.
     pub normalize: bool,
-    /// A bound on the absolute value of a coordinate. It is public; by default a power of two that fits the rows.
+    /// A bound on the absolute value of a coordinate. It is public; by default a power of two that
+    /// fits the rows.
     pub magnitude: Option<f64>,
 }
 
@@ -63,7 +65,8 @@ impl Client {
         Self::with_secret(SecretKey::generate(params)?, list, None)
     }
 
-    /// The owner of a key that was made before. Its evaluation keys are made anew, which changes none of its ciphertexts.
+    /// The owner of a key that was made before. Its evaluation keys are made anew, which changes
+    /// none of its ciphertexts.
     ///
     /// # Errors
     /// As [`Self::generate`].
@@ -78,7 +81,8 @@ impl Client {
         Ok(Client { secret, server, list, request })
     }
 
-    /// The owner, not encrypted, for a key file: parameters, what they are for, which evaluation keys to make, the secret key.
+    /// The owner, not encrypted, for a key file: parameters, what they are for, which evaluation
+    /// keys to make, the secret key.
     pub fn to_secret_bytes(&self) -> Zeroizing<Vec<u8>> {
         let params = self.server.params();
         let secret = self.secret.to_bytes();
@@ -145,10 +149,11 @@ impl Client {
         Ok(self.secret.public_key()?)
     }
 
-    /// PlainRows, encrypted.
+    /// Rows, encrypted.
     ///
     /// # Errors
-    /// PlainRows that a ciphertext has no room for, larger than was declared, or without a direction; see [`Error`].
+    /// Rows that a ciphertext has no room for, larger than was declared, or without a
+    /// direction; see [`Error`].
     ///
     /// [`Error`]: crate::Error
     pub fn encrypt(
@@ -164,7 +169,8 @@ impl Client {
 
     /// The numbers of an array, row after row; roots are taken where that is what is left to do.
     ///
-    /// For the key owner alone: errors of exact decryptions that others see give the key away (Li & Micciancio 2021).
+    /// For the key owner alone: errors of exact decryptions that others see give the key away (Li &
+    /// Micciancio 2021).
     ///
     /// # Errors
     /// [`ciphervec_he::Error::WrongKey`] and ciphertexts of other parameters.
@@ -176,19 +182,22 @@ impl Client {
 }
 
 impl Client {
-    /// The numbers of an array, flooded with noise and rounded, for others to see. Every ciphertext counts as one of the
-    /// `policy.uses` results that the key ever publishes; save the owner again afterwards.
+    /// The numbers of an array, flooded with noise and rounded, for others to see. Every ciphertext
+    /// counts as one of the `policy.uses` results that the key ever publishes; save the owner again
+    /// afterwards.
     ///
     /// # Errors
-    /// [`ciphervec_he::Error::Published`] when they are used up; [`ciphervec_he::Error::Range`] where the noise would drown
-    /// the numbers; [`Error::CkksSimilarity`] in layout `coefficients`, whose other coefficients a flood over slots does not cover.
+    /// [`ciphervec_he::Error::Published`] when they are used up; [`ciphervec_he::Error::Range`]
+    /// where the noise would drown the numbers; [`Error::CkksSimilarity`] in layout `coefficients`,
+    /// whose other coefficients a flood over slots does not cover.
     pub fn publish(&self, array: &EncryptedArray, policy: PublishPolicy) -> Result<Vec<f64>> {
         expect_key(self.server.key_id(), array.key_id())?;
         let packing = array.packing();
         if packing.layout() == ArrayLayout::Coefficients {
             return Err(Error::CkksSimilarity {
                 operation: "publish",
-                detail: "results in layout slots or single expected, got coefficients; decrypt is for the key owner alone"
+                detail: "results in layout slots or single expected, got coefficients; decrypt \
+                    is for the key owner alone"
                     .to_owned(),
             });
         }
@@ -235,10 +244,10 @@ fn finished(array: &EncryptedArray, mut numbers: Vec<f64>) -> Vec<f64> {
     numbers
 }
 
-/// PlainRows encrypted with the public key.
+/// Rows encrypted with the public key.
 ///
 /// # Errors
-/// As [`Owner::encrypt`].
+/// As [`Client::encrypt`].
 pub fn encrypt_for(
     public: &PublicKey,
     rows: &PlainRows<'_>,

@@ -1,4 +1,5 @@
-//! Which evaluation keys a server gets. Operations enter, plans and their sizes leave. Both sides, public numbers only.
+//! Evaluation key list: operations enter, key plans and their sizes leave. Both sides, public
+//! numbers only.
 
 use crate::error::Result;
 use ciphervec_he::ckks::{KeyPlan, Params};
@@ -12,7 +13,8 @@ const MAX_ROTATIONS: u32 = 4096;
 #[cfg(feature = "client")]
 const NO_KEY: u8 = u8::MAX;
 
-/// The evaluation keys of a context, and for which level each is made: keys for a lower level are smaller.
+/// The evaluation keys of a context, and for which level each is made: keys for a lower level are
+/// smaller.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct KeyList {
     /// The level up to which products can be relinearised, if at all.

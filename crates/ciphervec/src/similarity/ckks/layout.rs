@@ -1,9 +1,10 @@
-//! Where coordinates lie in ciphertexts. A shape and a ring enter, a packing leaves. Both sides.
+//! Array layout: a shape and a ring enter, where coordinates lie in ciphertexts leaves. Both sides.
 //!
-//! In layout `coefficients` the left side of row k is `Σ_i x_i X^(p_k + i)` and the right side `Σ_j y_j X^(p_k − j)`, so
-//! that the product has `x·y` at the coefficient `2 p_k` and, from rows k ≠ l, other sums at `p_k + p_l + i − j` with
-//! `|i − j| < d`. With `p_k = d·a_k` those never hit a result as long as `a_k + a_l = 2 a_m` has no solution but
-//! k = l = m: the places `a_k` hold no three terms in arithmetic progression. `docs/ckks-similarity.md` has the argument.
+//! In layout `coefficients` the left side of row k is `Σ_i x_i X^(p_k + i)` and the right side
+//! `Σ_j y_j X^(p_k − j)`, so that the product has `x·y` at the coefficient `2 p_k` and, from rows k
+//! ≠ l, other sums at `p_k + p_l + i − j` with `|i − j| < d`. With `p_k = d·a_k` those never hit a
+//! result as long as `a_k + a_l = 2 a_m` has no solution but k = l = m: the places `a_k` hold no
+//! three terms in arithmetic progression. `docs/ckks-similarity.md` has the argument.
 
 use crate::error::{Error, Result};
 use crate::index::spec::MAX_DIMENSION;
@@ -13,11 +14,12 @@ use core::str::FromStr;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[repr(u8)]
 pub enum ArrayLayout {
-    /// Coordinates in slots, as many vectors in a ciphertext as fit. Everything can be computed; sums over coordinates
-    /// take rotations, and so Galois keys.
+    /// Coordinates in slots, as many vectors in a ciphertext as fit. Everything can be computed;
+    /// sums over coordinates take rotations, and so Galois keys.
     #[default]
     Slots = 0,
-    /// Coordinates in coefficients: a dot product is one product of polynomials. No key at all on the server.
+    /// Coordinates in coefficients: a dot product is one product of polynomials. No key at all on
+    /// the server.
     Coefficients = 1,
     /// One ciphertext a coordinate, whose slots are the vectors of a batch. No Galois key; large.
     Single = 2,
@@ -52,7 +54,8 @@ impl FromStr for ArrayLayout {
     }
 }
 
-/// Which side of a product a vector in layout `coefficients` can stand on. Without a meaning in the other layouts.
+/// Which side of a product a vector in layout `coefficients` can stand on. Without a meaning in the
+/// other layouts.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[repr(u8)]
 pub enum Role {
@@ -177,7 +180,8 @@ pub struct ArrayPacking {
 pub const MAX_ROWS: usize = 1 << 24;
 
 impl ArrayPacking {
-    /// Where `rows` vectors of `dimension` lie in ciphertexts of `degree` coefficients and `slots` slots.
+    /// Where `rows` vectors of `dimension` lie in ciphertexts of `degree` coefficients and `slots`
+    /// slots.
     ///
     /// # Errors
     /// [`Error::Range`] for a shape of nothing, or for vectors that a ciphertext has no room for.
@@ -352,7 +356,8 @@ mod tests {
         }
     }
 
-    /// The rule itself, on schoolbook exponents: which pairs of coordinates of which rows meet at a result.
+    /// The rule itself, on schoolbook exponents: which pairs of coordinates of which rows meet at a
+    /// result.
     #[test]
     fn products_of_other_rows_miss_every_result() {
         for (degree, dimension) in [(64, 64), (64, 9), (64, 8), (96, 5), (128, 4)] {

@@ -1,9 +1,10 @@
-//! Similarity of two encrypted vectors on CKKS: dot products, cosines, distances of vectors that are both encrypted, or of
-//! encrypted ones and plain ones.
+//! Similarity on CKKS: two vectors enter, at least one of them encrypted, their dot product, cosine
+//! or distance leaves encrypted. Both sides.
 //!
-//! A [`Plan`] picks the parameters and the keys for one similarity. The [`Owner`] encrypts vectors and decrypts results; a
-//! [`Server`] computes with what the owner sent it. Vectors lie in slots, in coefficients or one coordinate a ciphertext
-//! ([`ArrayLayout`]); `docs/ckks-similarity.md` says what each costs and derives the errors.
+//! A [`Plan`] picks the parameters and the keys for one similarity. The [`Client`] encrypts vectors
+//! and decrypts results; a [`Server`] computes with what the owner sent it. Vectors lie in slots,
+//! in coefficients or one coordinate a ciphertext ([`ArrayLayout`]); `docs/ckks-similarity.md` says
+//! what each costs and derives the errors.
 
 mod array;
 #[cfg(feature = "client")]

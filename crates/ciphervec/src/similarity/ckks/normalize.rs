@@ -1,9 +1,9 @@
-//! Cosines and distances without the owner's help. Encrypted vectors whose lengths lie in a known interval enter; scores
-//! that need neither normalised vectors nor a root at the owner leave. Server side.
+//! Encrypted normalisation: vectors whose lengths lie in a known interval enter; scores that need
+//! neither normalised vectors nor a root at the key owner leave. Server side.
 //!
-//! `x·y / (|x| |y|)` takes an inverse square root of each squared length, `|x − y| = |x − y|² / √|x − y|²` one of the squared
-//! distance, by a polynomial and Newton steps on the interval. Outside of it the result means nothing, and nobody but the
-//! owner can tell.
+//! `x·y / (|x| |y|)` takes an inverse square root of each squared length,
+//! `|x − y| = |x − y|² / √|x − y|²` one of the squared distance, by a polynomial and Newton steps
+//! on the interval. Outside of it the result means nothing, and nobody but the owner can tell.
 
 use super::array::EncryptedArray;
 use super::layout::ArrayLayout;
@@ -25,7 +25,8 @@ impl Lengths {
         Ok(Lengths(InverseSquareRoot::new(low * low, high * high, bits)?))
     }
 
-    /// Levels that [`Server::cosine_within`] spends; one more where several vectors share a ciphertext of layout `slots`.
+    /// Levels that [`Server::cosine_within`] spends; one more where several vectors share a
+    /// ciphertext of layout `slots`.
     pub fn cosine_depth(&self, batch: bool) -> usize {
         // The products, 1/|x|, 1/|y|, and the two products with them.
         usize::from(batch) + self.0.depth() + 3
@@ -38,11 +39,12 @@ impl Lengths {
 }
 
 impl Server {
-    /// The cosine of vectors of any lengths in an interval, each of `a` with the one beside it in `b`.
+    /// The cosine of vectors of any lengths in an interval, each of `a` with the one beside it in
+    /// `b`.
     ///
     /// # Errors
-    /// As [`Self::dot`]; [`crate::Error::CkksSimilarity`] in layout `coefficients`, and [`ciphervec_he::Error::Level`] with fewer levels
-    /// than [`Lengths::cosine_depth`].
+    /// As [`Self::dot`]; [`crate::Error::CkksSimilarity`] in layout `coefficients`, and
+    /// [`ciphervec_he::Error::Level`] with fewer levels than [`Lengths::cosine_depth`].
     pub fn cosine_within(
         &self,
         a: &EncryptedArray,
@@ -116,8 +118,9 @@ impl Server {
         })
     }
 
-    /// The scores with zeros around them, for one level. Between the scores of several rows lie sums over parts of two
-    /// rows, which a polynomial may throw beyond the modulus: that would spoil the scores too.
+    /// The scores with zeros around them, for one level. Between the scores of several rows lie
+    /// sums over parts of two rows, which a polynomial may throw beyond the modulus: that would
+    /// spoil the scores too.
     fn alone(&self, scores: &EncryptedArray) -> Result<EncryptedArray> {
         let packing = &scores.packing;
         if packing.layout != ArrayLayout::Slots || packing.slots() == packing.stride {

@@ -1,4 +1,5 @@
-//! Plain vectors beside encrypted ones. Rows of doubles enter, plaintexts laid out like the ciphertexts leave. Both sides.
+//! Plain rows: rows of doubles enter, plaintexts laid out like the ciphertexts beside them leave.
+//! Both sides.
 
 use super::array::{EncryptedArray, Side, arrange};
 use super::layout::{ArrayLayout, ArrayPacking};
@@ -6,7 +7,8 @@ use crate::error::{Error, Result};
 use ciphervec_he::ckks::{Encoding, Params, Plaintext};
 use std::sync::Arc;
 
-/// Rows of numbers, borrowed. One row stands for as many as are needed, and one column for a whole row.
+/// Rows of numbers, borrowed. One row stands for as many as are needed, and one column for a whole
+/// row.
 #[derive(Clone, Copy, Debug)]
 pub struct PlainRows<'a> {
     values: &'a [f64],
@@ -19,7 +21,8 @@ impl<'a> PlainRows<'a> {
     /// `values` row after row.
     ///
     /// # Errors
-    /// [`Error::Range`] for another count than rows × dimension, for none, and for numbers that are not finite.
+    /// [`Error::Range`] for another count than rows × dimension, for none, and for numbers that are
+    /// not finite.
     pub fn new(values: &'a [f64], rows: usize, dimension: usize) -> Result<Self> {
         if values.is_empty() || rows.checked_mul(dimension) != Some(values.len()) {
             return Err(Error::Range {
@@ -52,7 +55,7 @@ impl<'a> PlainRows<'a> {
         self.batch
     }
 
-    /// PlainRows given.
+    /// Rows given.
     pub fn rows(&self) -> usize {
         self.rows
     }
@@ -94,7 +97,7 @@ impl<'a> PlainRows<'a> {
     /// Refuses numbers beyond a declared bound.
     #[cfg(feature = "client")]
     pub(super) fn expect_within(&self, magnitude: f64) -> Result<()> {
-        // PlainRows scaled to length 1 may exceed it by a rounding.
+        // Rows scaled to length 1 may exceed it by a rounding.
         let limit = magnitude * (1.0 + 1e-9);
         match self.values.iter().find(|value| value.abs() > limit) {
             None => Ok(()),

@@ -1,5 +1,5 @@
-//! The choice of parameters and keys for one similarity. A request enters; the smallest ring that serves, the keys it needs
-//! and the error to expect leave. Both sides, public numbers only.
+//! Similarity plan: a request enters; the smallest ring that serves, its keys and the error to
+//! expect leave. Both sides, public numbers only.
 
 use super::keys::KeyList;
 use super::layout::ArrayLayout;
@@ -17,7 +17,8 @@ const GAUSSIAN: f64 = 3.2 * 3.2;
 const ROUNDING: f64 = 1.0 / 12.0;
 /// The variance of a coefficient of a ternary secret.
 const TERNARY: f64 = 2.0 / 3.0;
-/// Bits that the base prime has beyond the largest result: its sign, and room for the error and for primes a little off.
+/// Bits that the base prime has beyond the largest result: its sign, and room for the error and for
+/// primes a little off.
 const SIGN_BITS: u32 = 3;
 /// Widest prime.
 const PRIME_BITS: u32 = 50;
@@ -78,7 +79,8 @@ pub struct PlanRequest {
     pub dimension: usize,
     /// Largest coordinate, in absolute value. Without a meaning for cosines.
     pub magnitude: f64,
-    /// b: a result is off by less than 2^-b times the largest that vectors of this magnitude can have.
+    /// b: a result is off by less than 2^-b times the largest that vectors of this magnitude can
+    /// have.
     pub precision_bits: u32,
     /// Whether one of the two vectors is plain on the server.
     pub plain: bool,
@@ -111,7 +113,8 @@ impl PlanRequest {
         }
     }
 
-    /// What was chosen and why, in words: parameters made for this request, with `key_bytes` of evaluation keys.
+    /// What was chosen and why, in words: parameters made for this request, with `key_bytes` of
+    /// evaluation keys.
     pub fn explain(&self, params: &Params, key_bytes: usize) -> String {
         let spec = params.spec();
         let (largest, error) = (self.largest(), self.error(spec));
@@ -123,7 +126,8 @@ impl PlanRequest {
                 self.width().trailing_zeros()
             ),
             ArrayLayout::Coefficients => {
-                "one product of polynomials, with the dot product in a coefficient; not relinearised, so no evaluation key"
+                "one product of polynomials, with the dot product in a coefficient; not \
+                relinearised, so no evaluation key"
                     .to_owned()
             }
             ArrayLayout::Single => format!(
@@ -131,8 +135,10 @@ impl PlanRequest {
             ),
         };
         format!(
-            "{} of encrypted vectors of dimension {dimension} and {} ones in layout {}: {how}. A result is at most {largest:.4} \
-             and off by less than {error:.1e}, {:.1} bits below that; {} were asked for. {} ring of degree 2^{}, the smallest that \
+            "{} of encrypted vectors of dimension {dimension} and {} ones in layout {}: {how}. A \
+            result is at most {largest:.4} \
+             and off by less than {error:.1e}, {:.1} bits below that; {} were asked for. {} ring \
+             of degree 2^{}, the smallest that \
              reaches them: primes of {} and {} bits and {}, {} slots, {}. Evaluation keys: {key_bytes} bytes.",
             self.operation.as_str(),
             if self.plain { "plain" } else { "encrypted" },
@@ -180,7 +186,8 @@ impl PlanRequest {
         self.layout == ArrayLayout::Slots && (!self.plain || self.width() > 1)
     }
 
-    /// Embeddings are real, so slots are taken in the ring that has only real ones; coefficients need `X^N = −1`.
+    /// Embeddings are real, so slots are taken in the ring that has only real ones; coefficients
+    /// need `X^N = −1`.
     fn ring(&self) -> Ring {
         match self.layout {
             ArrayLayout::Coefficients => Ring::Standard,
@@ -196,7 +203,8 @@ impl PlanRequest {
         };
         let limit = max_log_modulus(1 << log_degree, self.security)?;
         let headroom = self.largest().log2().ceil().max(0.0) as u32 + SIGN_BITS;
-        // log2 of q_0 q_1 P is 3 scale + 2 headroom with a key switch, 2 scale + headroom without; one bit for rounding up.
+        // log2 of q_0 q_1 P is 3 scale + 2 headroom with a key switch, 2 scale + headroom without;
+        // one bit for rounding up.
         let widest = match self.switches() {
             true => (limit - 1).saturating_sub(2 * headroom) / 3,
             false => (limit - 1).saturating_sub(headroom) / 2,
@@ -215,7 +223,8 @@ impl PlanRequest {
         })
     }
 
-    /// What the error of a result, before any root, stays within under parameters made for this request.
+    /// What the error of a result, before any root, stays within under parameters made for this
+    /// request.
     pub fn error_under(&self, params: &Params) -> f64 {
         self.error(params.spec())
     }
@@ -229,7 +238,8 @@ impl PlanRequest {
             Ring::Standard => degree,
             _ => 2.0 * degree,
         };
-        // Two fresh errors times the other vector's length, of x and y or, for distances, twice x − y.
+        // Two fresh errors times the other vector's length, of x and y or, for distances, twice x −
+        // y.
         let fresh = 2.0 * (GAUSSIAN + ROUNDING) * self.largest();
         let secret = expansion * TERNARY;
         let rounding = |degree_of_key: i32| {
@@ -239,7 +249,8 @@ impl PlanRequest {
             ArrayLayout::Coefficients => fresh + 2.0 * rounding(2),
             ArrayLayout::Single => expansion * (fresh + 2.0 * rounding(2)),
             ArrayLayout::Slots => {
-                // The product's rounding, then a rotation's error at every doubling; sums over w slots have w of each.
+                // The product's rounding, then a rotation's error at every doubling; sums over w
+                // slots have w of each.
                 let switch = expansion * ROUNDING * GAUSSIAN + rounding(1);
                 expansion * (fresh + terms * (rounding(1) + switch))
             }
@@ -265,7 +276,8 @@ impl Plan {
     /// The smallest ring that reaches the precision, with the widest scale it has room for.
     ///
     /// # Errors
-    /// [`Error::Range`] for a request out of bounds, and for a precision that no ring of one product reaches.
+    /// [`Error::Range`] for a request out of bounds, and for a precision that no ring of one
+    /// product reaches.
     pub fn new(request: PlanRequest) -> Result<Self> {
         request.check()?;
         let goal = request.largest() * f64::exp2(-f64::from(request.precision_bits));

@@ -1,8 +1,10 @@
-//! Encrypted vectors and what a server gets, as bytes. Objects enter, framed bytes leave, and back. Both sides.
+//! Arrays and server on the wire: objects enter, framed bytes leave, and back. Both sides.
 //!
-//! - an array: `layout u8 | spread u8 | flags u8 | rows u32 | dimension u32 | stride u32`, then each ciphertext, length u32
-//!   and frame; flags: 1 vectors of length 1, 2 a root is to be taken, 4 a left side, 8 a right side, 16 a batch, 32 scores;
-//! - a server: `parameters, length u32 and frame | request | keys for products, keys for rotations, each length u32 and frame`.
+//! - an array: `layout u8 | spread u8 | flags u8 | rows u32 | dimension u32 | stride u32`, then
+//!   each ciphertext, length u32 and frame; flags: 1 vectors of length 1, 2 a root is to be taken,
+//!   4 a left side, 8 a right side, 16 a batch, 32 scores;
+//! - a server: `parameters, length u32 and frame | request | keys for products, keys for rotations,
+//!   each length u32 and frame`.
 //!
 //! How many ciphertexts an array has follows from its shape and the parameters.
 
@@ -83,7 +85,8 @@ impl EncryptedArray {
         if flags >= 64 || sides == 0 || (!coefficients && flags & RIGHT != 0) {
             return Err(reader.error(format!("flags {flags} do not exist in this layout")).into());
         }
-        // Each ciphertext takes more than its length: a count that the bytes do not cover is refused before it allocates.
+        // Each ciphertext takes more than its length: a count that the bytes do not cover is
+        // refused before it allocates.
         let count = packing.ciphertexts();
         if count.saturating_mul(sides) > reader.remaining() / 4 {
             return Err(reader.error(format!("{sides} × {count} ciphertexts expected")).into());
@@ -144,7 +147,8 @@ pub(super) fn read_params(header: &Header, reader: &mut Reader<'_>) -> Result<Ar
     Ok(Params::from_bytes(part)?)
 }
 
-/// `operation u8, 255 for none | layout u8 | precision u8 | plain u8 | dimension u32 | magnitude f64 | security u8`.
+/// `operation u8, 255 for none | layout u8 | precision u8 | plain u8 | dimension u32 | magnitude
+/// f64 | security u8`.
 pub(super) fn write_request(request: Option<&PlanRequest>, out: &mut Vec<u8>) {
     let Some(request) = request else {
         out.push(u8::MAX);

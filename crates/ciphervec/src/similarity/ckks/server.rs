@@ -1,4 +1,5 @@
-//! Arithmetic on encrypted vectors, number by number. Arrays and plain rows enter, arrays leave. Server side.
+//! Array arithmetic: encrypted arrays and plain rows enter, number by number combined they leave.
+//! Server side.
 
 use super::array::{EncryptedArray, Side};
 use super::layout::{ArrayLayout, ArrayPacking};
@@ -23,11 +24,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server with what the key owner sent it: the keys for products, and those for rotations, which may be for a lower
-    /// level and so smaller.
+    /// A server with what the key owner sent it: the keys for products, and those for rotations,
+    /// which may be for a lower level and so smaller.
     ///
     /// # Errors
-    /// [`ciphervec_he::Error::WrongKey`] and [`ciphervec_he::Error::Parameters`] for sets of two owners.
+    /// [`ciphervec_he::Error::WrongKey`] and [`ciphervec_he::Error::Parameters`] for sets of two
+    /// owners.
     pub fn new(products: Arc<EvaluationKeys>, rotations: Arc<EvaluationKeys>) -> Result<Self> {
         let params = Arc::clone(products.params());
         let key = products.key_id();
@@ -72,7 +74,8 @@ impl Server {
         self.key
     }
 
-    /// a + b, number by number. A single vector is added to every one of a batch, but not in layout `coefficients`.
+    /// a + b, number by number. A single vector is added to every one of a batch, but not in layout
+    /// `coefficients`.
     ///
     /// # Errors
     /// [`Error::CkksSimilarity`] for other shapes or layouts; the scheme's errors.
@@ -113,17 +116,19 @@ impl Server {
     /// a·b, number by number, relinearised and rescaled: one level.
     ///
     /// # Errors
-    /// [`Error::CkksSimilarity`] in layout `coefficients`; the scheme's errors, among them a missing relinearisation key.
+    /// [`Error::CkksSimilarity`] in layout `coefficients`; the scheme's errors, among them a
+    /// missing relinearisation key.
     pub fn multiply(&self, a: &EncryptedArray, b: &EncryptedArray) -> Result<EncryptedArray> {
         slotwise("multiplication", &a.packing)?;
         self.together("multiplication", a, b, |a, b| Ok(self.evaluator.mul(a, b)?))
     }
 
-    /// a times plain numbers. Integers that stand for all numbers cost no level, everything else one.
+    /// a times plain numbers. Integers that stand for all numbers cost no level, everything else
+    /// one.
     ///
     /// # Errors
-    /// [`Error::CkksSimilarity`] for plain numbers of another shape, and in layout `coefficients` for more than one number; the
-    /// scheme's errors.
+    /// [`Error::CkksSimilarity`] for plain numbers of another shape, and in layout `coefficients`
+    /// for more than one number; the scheme's errors.
     pub fn multiply_plain(
         &self,
         a: &EncryptedArray,
@@ -184,7 +189,8 @@ impl Server {
     /// Every vector turned: coordinate i becomes what coordinate i + `by` was, cyclically.
     ///
     /// # Errors
-    /// [`Error::CkksSimilarity`] unless the layout is `slots`, with one vector that fills its slots; a missing rotation key.
+    /// [`Error::CkksSimilarity`] unless the layout is `slots`, with one vector that fills its
+    /// slots; a missing rotation key.
     pub fn rotate(&self, a: &EncryptedArray, by: i64) -> Result<EncryptedArray> {
         let packing = &a.packing;
         if packing.layout != ArrayLayout::Slots
@@ -194,7 +200,8 @@ impl Server {
             return Err(Error::CkksSimilarity {
                 operation: "rotation",
                 detail: format!(
-                    "one vector in layout slots whose dimension is a power of two expected, got {} vectors of dimension {} \
+                    "one vector in layout slots whose dimension is a power of two expected, got \
+                    {} vectors of dimension {} \
                      in layout {}",
                     packing.rows,
                     packing.dimension,
@@ -323,7 +330,8 @@ pub(super) fn common(
     })
 }
 
-/// Ciphertext `index` of an array that lies as `packing` does, or of a single vector that stands for every row.
+/// Ciphertext `index` of an array that lies as `packing` does, or of a single vector that stands
+/// for every row.
 pub(super) fn spread<'a>(
     packing: &ArrayPacking,
     own: &ArrayPacking,

@@ -1,7 +1,8 @@
-//! Similarities of encrypted vectors with encrypted or plain ones. Arrays enter, arrays of scores leave. Server side.
+//! Array similarities: encrypted arrays and plain rows enter, arrays of scores leave. Server side.
 //!
-//! Results are for the key owner. In layouts `slots` and `coefficients` the ciphertexts hold other sums of the owner's own
-//! vectors beside the scores, and a plain operand shows in them: nothing here hides a plain vector from the key owner.
+//! Results are for the key owner. In layouts `slots` and `coefficients` the ciphertexts hold other
+//! sums of the owner's own vectors beside the scores, and a plain operand shows in them: nothing
+//! here hides a plain vector from the key owner.
 
 use super::array::{EncryptedArray, PostProcessing, Side};
 use super::layout::{ArrayLayout, ArrayPacking, Spread};
@@ -12,11 +13,12 @@ use ciphervec_he::ckks::Ciphertext;
 use rayon::prelude::*;
 
 impl Server {
-    /// The dot product of each vector of `a` with the one beside it in `b`, or of all with a single one. One level.
+    /// The dot product of each vector of `a` with the one beside it in `b`, or of all with a single
+    /// one. One level.
     ///
     /// # Errors
-    /// [`Error::CkksSimilarity`] for shapes, layouts or roles that don't go together; the scheme's errors: no level left, a missing
-    /// key, another context's ciphertexts.
+    /// [`Error::CkksSimilarity`] for shapes, layouts or roles that don't go together; the scheme's
+    /// errors: no level left, a missing key, another context's ciphertexts.
     pub fn dot(&self, a: &EncryptedArray, b: &EncryptedArray) -> Result<EncryptedArray> {
         self.expect("dot", a)?;
         self.expect("dot", b)?;
@@ -39,7 +41,8 @@ impl Server {
         if a.unit && b.unit { scores.bounded(1.0) } else { Ok(scores) }
     }
 
-    /// The dot product with plain vectors: one for each of `a`, one for all, or many for a single one of `a`. One level.
+    /// The dot product with plain vectors: one for each of `a`, one for all, or many for a single
+    /// one of `a`. One level.
     ///
     /// # Errors
     /// As [`Self::dot`].
@@ -102,7 +105,8 @@ impl Server {
     /// Σ (a_i − b_i)² for each vector of `a` and the one beside it in `b`. One level.
     ///
     /// # Errors
-    /// As [`Self::dot`]; in layout `coefficients` vectors that were not scaled to length 1 need role `both`.
+    /// As [`Self::dot`]; in layout `coefficients` vectors that were not scaled to length 1 need
+    /// role `both`.
     pub fn squared_distance(
         &self,
         a: &EncryptedArray,
@@ -140,7 +144,8 @@ impl Server {
         self.dot(a, a)
     }
 
-    /// The Euclidean distance: what [`Self::squared_distance`] gives, of which the key owner takes the root.
+    /// The Euclidean distance: what [`Self::squared_distance`] gives, of which the key owner takes
+    /// the root.
     ///
     /// # Errors
     /// As [`Self::squared_distance`].
@@ -163,7 +168,8 @@ impl Server {
         })
     }
 
-    /// The cosine of vectors that were scaled to length 1 when they were encrypted: their dot product. One level.
+    /// The cosine of vectors that were scaled to length 1 when they were encrypted: their dot
+    /// product. One level.
     ///
     /// # Errors
     /// As [`Self::dot`], and [`Error::CkksSimilarity`] for vectors of any length.
@@ -230,8 +236,8 @@ impl Server {
         Ok(EncryptedArray::new(packing.scores(), sums, Vec::new()))
     }
 
-    /// Relinearised where there is a key for it, and rescaled where that is due. Without a key the result stays of
-    /// degree 2: half as large again, and as easily decrypted.
+    /// Relinearised where there is a key for it, and rescaled where that is due. Without a key the
+    /// result stays of degree 2: half as large again, and as easily decrypted.
     fn settle(&self, cipher: Ciphertext) -> Result<Ciphertext> {
         let can = cipher.degree() == 2 && self.can_relinearise(cipher.level());
         let cipher = if can { self.evaluator.relinearise(&cipher)? } else { cipher };
@@ -318,7 +324,9 @@ fn meeting(a: &ArrayPacking, b: &ArrayPacking) -> Result<ArrayPacking> {
             Ok(a.scores())
         }
         (one, other) if one == other => Err(refuse(
-            "a gallery is compared with single vectors; encrypt both with spread pairs to compare row by row".to_owned(),
+            "a gallery is compared with single vectors; encrypt both with spread pairs to \
+            compare row by row"
+                .to_owned(),
         )),
         (one, other) => Err(refuse(format!(
             "as many vectors on both sides, or one on one of them, expected; got {one} and {other}"
@@ -332,7 +340,8 @@ fn expect_unit(array: &EncryptedArray) -> Result<()> {
     }
     Err(Error::CkksSimilarity {
         operation: "cosine",
-        detail: "vectors scaled to length 1 expected: encrypt them with normalise=True, which costs nothing, or state the \
+        detail: "vectors scaled to length 1 expected: encrypt them with normalise=True, which \
+            costs nothing, or state the \
                  interval of their lengths to have them scaled while encrypted"
             .to_owned(),
     })
@@ -341,7 +350,8 @@ fn expect_unit(array: &EncryptedArray) -> Result<()> {
 fn roles(operation: &'static str) -> Error {
     Error::CkksSimilarity {
         operation,
-        detail: "one vector for the left side and one for the right side expected in layout coefficients; encrypt one of \
+        detail: "one vector for the left side and one for the right side expected in layout \
+            coefficients; encrypt one of \
                  them with the other role, or with role both"
             .to_owned(),
     }

@@ -1,8 +1,10 @@
-//! Chebyshev polynomials of a number. cos θ enters, cos nθ for all n below a size leaves. Server side, and the nodes for the client.
+//! Chebyshev polynomials: cos θ enters, cos nθ for all n below a size leaves. Server side, and the
+//! nodes for the client.
 //!
-//! At the nodes θ_j = π(2j + 1)/2m the values T_n(cos θ_j) = cos nθ_j, n < m, are the rows of the discrete cosine transform
-//! (type II): independent, and but for scale orthogonal. T_{a+b} = 2 T_a T_b − T_{|a−b|} makes T_n from the two halves of n in
-//! ⌈log2 n⌉ levels, and slots stay real: nothing is conjugated.
+//! At the nodes θ_j = π(2j + 1)/2m the values T_n(cos θ_j) = cos nθ_j, n < m, are the rows of the
+//! discrete cosine transform (type II): independent, and but for scale orthogonal. T_{a+b} = 2 T_a
+//! T_b − T_{|a−b|} makes T_n from the two halves of n in ⌈log2 n⌉ levels, and slots stay real:
+//! nothing is conjugated.
 
 use super::sink::{Sink, settle};
 use crate::error::Result;
@@ -48,7 +50,8 @@ pub(super) fn generate(
     Ok(())
 }
 
-/// T_n from `factors`, T_1 on: T_1 or 1 is subtracted at the scale of the product, so that one rescale serves both.
+/// T_n from `factors`, T_1 on: T_1 or 1 is subtracted at the scale of the product, so that one
+/// rescale serves both.
 fn next(evaluator: &Evaluator, factors: &[Ciphertext], n: usize) -> Result<Ciphertext> {
     let [large, small] = [n.div_ceil(2), n / 2].map(|half| &factors[half - 1]);
     let subtrahend = (!n.is_multiple_of(2)).then_some(&factors[0]);

@@ -1,9 +1,10 @@
-//! The encrypted indicator function. x/p enters, 1 at the index that equals x and 0 at all others leave. Server side (Kim et al.,
-//! ICML 2024).
+//! Encrypted indicator function: x/p enters, 1 at the index that equals x and 0 at all others
+//! leave. Server side (Kim et al., ICML 2024).
 //!
-//! For the index a: t = (x − a)/p, y = 2t² − 1, which is −1 where x = a and at least 2/p² less than 1 in absolute value
-//! elsewhere; r times y ← y², which keeps the 1 and brings the rest to e^−8; s times y ← 3y² − 2y³, which squares what is off.
-//! x = p would be a second −1 · −1: the client writes indices below p only.
+//! For the index a: t = (x − a)/p, y = 2t² − 1, which is −1 where x = a and at least 2/p² less than
+//! 1 in absolute value elsewhere; r times y ← y², which keeps the 1 and brings the rest to e^−8; s
+//! times y ← 3y² − 2y³, which squares what is off. x = p would be a second −1 · −1: the client
+//! writes indices below p only.
 
 use super::sink::{Sink, ceil_log2, settle};
 use crate::error::Result;
@@ -17,7 +18,8 @@ pub(in crate::lookup::tokens) fn steps(size: usize) -> (usize, usize) {
     }
 }
 
-/// Levels: one for 2t² − 1, one a squaring, two a cleaning. The client's division by p saves the one of t.
+/// Levels: one for 2t² − 1, one a squaring, two a cleaning. The client's division by p saves the
+/// one of t.
 pub(super) fn depth(size: usize) -> usize {
     let (squarings, cleanings) = steps(size);
     1 + squarings + 2 * cleanings

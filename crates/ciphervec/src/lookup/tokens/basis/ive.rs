@@ -1,8 +1,10 @@
-//! Independent vector evaluation. A root of unity enters, real and imaginary parts of its powers leave. Server side, and the
-//! roots for the client (IVE-PEL, arXiv 2606.03191, section 4.2 and algorithm 1).
+//! Independent vector evaluation: a root of unity enters, real and imaginary parts of its powers
+//! leave. Server side, and the roots for the client (IVE-PEL, arXiv 2606.03191, section 4.2 and
+//! algorithm 1).
 //!
-//! α_j = exp(2πi J_j) with J_j = (−1)^j (2j + 1)/4p. Re α_j^k for k = 1 … p/2 and Im α_j^k for k = 1 … p/2 − 1 are, with the
-//! constant, the p rows of the discrete cosine transform: Im α_j^k = cos(π (p − k)(2j + 1)/2p).
+//! α_j = exp(2πi J_j) with J_j = (−1)^j (2j + 1)/4p. Re α_j^k for k = 1 … p/2 and Im α_j^k for k =
+//! 1 … p/2 − 1 are, with the constant, the p rows of the discrete cosine transform: Im α_j^k =
+//! cos(π (p − k)(2j + 1)/2p).
 
 use super::sink::{Sink, settle};
 use crate::error::Result;
@@ -15,8 +17,8 @@ pub(super) fn root(index: usize, size: usize) -> Complex {
     Complex::from_polar(1.0, if index.is_multiple_of(2) { angle } else { -angle })
 }
 
-/// The parts of α^1 … α^(size/2): a power is the product of its two halves, which keeps factors at one level, and a conjugation
-/// splits it at the lowest level, where that is cheapest.
+/// The parts of α^1 … α^(size/2): a power is the product of its two halves, which keeps factors at
+/// one level, and a conjugation splits it at the lowest level, where that is cheapest.
 pub(super) fn generate(
     evaluator: &Evaluator,
     alpha: &Ciphertext,

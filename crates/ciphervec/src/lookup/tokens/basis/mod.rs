@@ -1,8 +1,9 @@
-//! Functions of an index or of one of its digits. A digit enters as the numbers that the client writes; the functions of it that
-//! weights are for leave. Both sides.
+//! Function basis: an index or one of its digits enters as the numbers that the client writes, the
+//! functions of it that weights are for leave. Both sides.
 //!
-//! Any row of a table is a weighted sum of as many linearly independent functions of the index as there are indices. Function 0
-//! is the constant 1, which nobody sends; the others are what [`Basis::generate`] makes.
+//! Any row of a table is a weighted sum of as many linearly independent functions of the index as
+//! there are indices. Function 0 is the constant 1, which nobody sends; the others are what
+//! [`Basis::generate`] makes.
 
 pub(super) mod chebyshev;
 pub(super) mod indicator;
@@ -149,8 +150,8 @@ impl Basis {
         }
     }
 
-    /// Weights of the functions from values at the indices: both are `[index or function][after]`. The sum of weights times
-    /// functions of an index is its value again.
+    /// Weights of the functions from values at the indices: both are `[index or function][after]`.
+    /// The sum of weights times functions of an index is its value again.
     pub fn weigh(&self, values: &[f64], after: usize) -> Vec<f64> {
         let mut weights = vec![0.0; after];
         if !self.constant() {
@@ -223,7 +224,8 @@ impl Basis {
 mod tests {
     use super::*;
 
-    /// Values at all indices are recovered exactly, and what the client writes is the function that powers start from.
+    /// Values at all indices are recovered exactly, and what the client writes is the function that
+    /// powers start from.
     #[test]
     fn weights_and_functions_are_inverse() {
         for kind in [Kind::Given, Kind::Chebyshev, Kind::Powers, Kind::Indicator] {

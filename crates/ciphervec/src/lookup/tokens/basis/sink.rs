@@ -1,5 +1,5 @@
-//! Functions of an index on their way to the weights. Ciphertexts enter one by one, at the level that is asked for they leave.
-//! Server side.
+//! Function sink: functions of an index enter one by one, at the level that is asked for they
+//! leave. Server side.
 
 use crate::error::Result;
 use ciphervec_he::ckks::{Ciphertext, Evaluator};
