@@ -107,7 +107,7 @@ impl Spec {
         self.shape.2
     }
 
-    /// Rows that an index may name; [`PADDING`] names none of them.
+    /// Rows that an index may name; [`PADDING`](super::PADDING) names none of them.
     pub fn choices(&self) -> usize {
         self.rows() - usize::from(self.zero_row)
     }

@@ -39,7 +39,7 @@ impl Owner {
     /// rows; the others are as fast for all.
     ///
     /// # Errors
-    /// Those of [`Self::unseal`]; [`Error::Range`] for a row that is not there.
+    /// Those of [`Self::unseal`]; [`crate::Error::Range`] for a row that is not there.
     pub fn unseal_rows(
         &self,
         segment: &[u8],

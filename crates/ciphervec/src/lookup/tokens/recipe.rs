@@ -66,7 +66,7 @@ impl Recipe {
         &self.params
     }
 
-    /// The keys that [`super::embed`] uses.
+    /// The keys that [`embed`](crate::lookup::embed()) uses.
     pub fn key_plan(&self) -> KeyPlan {
         let design = self.design();
         let mut plan = KeyPlan::new();
