@@ -279,6 +279,7 @@ def test_keys_travel_and_only_public_ones_pickle(pair: Any) -> None:
     assert "secret not shown" in repr(pair) and pair.key_id in repr(pair)
 
 
+@pytest.mark.slow
 def test_secret_keys_are_saved_under_a_passphrase(pair: Any, tmp_path: Path) -> None:
     module = {
         "paillier": paillier,

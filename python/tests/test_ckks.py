@@ -329,6 +329,7 @@ def test_the_secret_is_neither_pickled_nor_shown(keyless: ckks.Context) -> None:
         pickle.dumps(keyless.encrypt(np.ones(32)))
 
 
+@pytest.mark.slow
 def test_published_numbers_are_flooded_and_counted(general: ckks.Context) -> None:
     ctx = ckks.Context.from_bytes(general.to_bytes(SECRET), SECRET)
     x = np.linspace(-1, 1, 16)

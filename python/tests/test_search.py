@@ -128,6 +128,7 @@ def test_hamming_distances_are_exact(
 
 
 @pytest.mark.core
+@pytest.mark.slow
 @variants
 @pytest.mark.parametrize("dimension", [4096, 16_384])
 def test_hamming_distances_of_long_rows_are_exact(
