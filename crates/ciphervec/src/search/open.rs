@@ -137,8 +137,8 @@ impl Owner {
                 continue;
             }
             let entry = directory.entries().iter().position(|entry| entry.id == id);
-            let entry =
-                entry.ok_or_else(|| disagree("the segment directory does not know it".to_owned()))?;
+            let entry = entry
+                .ok_or_else(|| disagree("the segment directory does not know it".to_owned()))?;
             let sidecar = &directory.entries()[entry].sidecar;
             if (rows, level) != (sidecar.rows, sidecar.level) {
                 let known = format!("{} rows at level {}", sidecar.rows, sidecar.level);
