@@ -7,6 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "MODULUS_SCHEMES",
+    "SCHEMES",
     "AdditivePublicKey",
     "AdditiveSecretKey",
     "Ciphertexts",
@@ -50,6 +52,8 @@ __all__ = [
 ]
 
 __version__: str
+SCHEMES: tuple[str, ...]
+MODULUS_SCHEMES: tuple[str, ...]
 
 _Id = str | int
 
@@ -153,14 +157,6 @@ class SealedQuery:
 @final
 class SegmentDirectory:
     def __new__(cls) -> SegmentDirectory: ...
-    def add(
-        self,
-        owner: Owner,
-        segment_id: bytes,
-        sidecar: bytes,
-        deleted_rows: Sequence[SupportsIndex] = ...,
-        wrap: bytes | None = None,
-    ) -> None: ...
     def refuse(self, segment_id: bytes) -> None: ...
     def refused(self) -> list[bytes]: ...
     def shadowed(self) -> list[tuple[bytes, int]]: ...
@@ -202,6 +198,14 @@ class Owner:
     def seal(
         self, vectors: npt.NDArray[np.float32], ids: Sequence[_Id], expected: int | None = None
     ) -> SealedSegment: ...
+    def add_to(
+        self,
+        directory: SegmentDirectory,
+        segment_id: bytes,
+        sidecar: bytes,
+        deleted_rows: Sequence[SupportsIndex] = ...,
+        wrap: bytes | None = None,
+    ) -> None: ...
     def unseal(
         self, segment: bytes, directory: SegmentDirectory, rows: Sequence[int] | None = None
     ) -> npt.NDArray[np.float32]: ...
@@ -385,7 +389,7 @@ class AdditivePublicKey:
 class AdditiveSecretKey:
     @staticmethod
     def generate(
-        scheme: str, bits: int = 0, s: int = 1, noise: str = "short", *, insecure: bool = False
+        scheme: str, bits: int = 0, s: int = 1, noise: str | None = None, *, insecure: bool = False
     ) -> AdditiveSecretKey: ...
     @property
     def public(self) -> AdditivePublicKey: ...

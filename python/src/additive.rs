@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ciphervec_he::Error;
 use ciphervec_he::additive::{Decrypt, Evaluate, Messages};
+use ciphervec_he::scheme::KeyOptions;
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -95,7 +96,7 @@ impl PyAdditivePublicKey {
     ) -> PyResult<PyCiphertexts> {
         let plain = messages(width, data)?;
         self.make(py, |public| {
-            on_public!(public, key => Ok(wrapped(key, key.encrypt(rows, columns, &plain)?)))
+            on_public!(public, key => Ok(Tables::of(key, key.encrypt(rows, columns, &plain)?)))
         })
     }
 
@@ -105,7 +106,7 @@ impl PyAdditivePublicKey {
             on_public!(public, key => {
                 let mut fresh = key.unwrap(&table.0)?.clone();
                 key.rerandomise(&mut fresh)?;
-                Ok(wrapped(key, fresh))
+                Ok(Tables::of(key, fresh))
             })
         })
     }
@@ -118,14 +119,14 @@ impl PyAdditivePublicKey {
     ) -> PyResult<PyCiphertexts> {
         self.make(py, |public| {
             on_public!(public, key => {
-                Ok(wrapped(key, key.add(key.unwrap(&left.0)?, key.unwrap(&right.0)?)?))
+                Ok(Tables::of(key, key.add(key.unwrap(&left.0)?, key.unwrap(&right.0)?)?))
             })
         })
     }
 
     fn negate(&self, py: Python<'_>, table: &PyCiphertexts) -> PyResult<PyCiphertexts> {
         self.make(py, |public| {
-            on_public!(public, key => Ok(wrapped(key, key.negate(key.unwrap(&table.0)?)?)))
+            on_public!(public, key => Ok(Tables::of(key, key.negate(key.unwrap(&table.0)?)?)))
         })
     }
 
@@ -139,7 +140,7 @@ impl PyAdditivePublicKey {
         let plain = messages(width, data)?;
         self.make(py, |public| {
             on_public!(public, key => {
-                Ok(wrapped(key, key.add_plain(key.unwrap(&table.0)?, &plain)?))
+                Ok(Tables::of(key, key.add_plain(key.unwrap(&table.0)?, &plain)?))
             })
         })
     }
@@ -154,7 +155,7 @@ impl PyAdditivePublicKey {
         let factors = messages(width, data)?;
         self.make(py, |public| {
             on_public!(public, key => {
-                Ok(wrapped(key, key.multiply_plain(key.unwrap(&table.0)?, &factors)?))
+                Ok(Tables::of(key, key.multiply_plain(key.unwrap(&table.0)?, &factors)?))
             })
         })
     }
@@ -170,7 +171,7 @@ impl PyAdditivePublicKey {
         self.make(py, |public| {
             on_public!(public, key => {
                 let table = key.unwrap(&table.0)?;
-                Ok(wrapped(key, key.weighted_sum_vartime(table, weights)?))
+                Ok(Tables::of(key, key.weighted_sum_vartime(table, weights)?))
             })
         })
     }
@@ -186,7 +187,7 @@ impl PyAdditivePublicKey {
         self.make(py, |public| {
             on_public!(public, key => {
                 let table = key.unwrap(&table.0)?;
-                Ok(wrapped(key, key.weighted_sum_along_vartime(table, weights)?))
+                Ok(Tables::of(key, key.weighted_sum_along_vartime(table, weights)?))
             })
         })
     }
@@ -204,7 +205,7 @@ impl PyAdditivePublicKey {
     fn table_from_bytes(&self, py: Python<'_>, data: &[u8]) -> PyResult<PyCiphertexts> {
         self.make(
             py,
-            |public| on_public!(public, key => Ok(wrapped(key, key.table_from_bytes(data)?))),
+            |public| on_public!(public, key => Ok(Tables::of(key, key.table_from_bytes(data)?))),
         )
     }
 
@@ -213,11 +214,6 @@ impl PyAdditivePublicKey {
     ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
         Ok((slf.get_type().getattr("from_bytes")?, (slf.get().to_bytes(slf.py()),)))
     }
-}
-
-/// `table` of `key`'s scheme.
-fn wrapped<K: Native>(_: &K, table: K::Table) -> Tables {
-    K::wrap(table)
 }
 
 impl PyAdditivePublicKey {
@@ -237,16 +233,17 @@ pub struct PyAdditiveSecretKey(pub Arc<Secret>);
 #[pymethods]
 impl PyAdditiveSecretKey {
     #[staticmethod]
-    #[pyo3(signature = (scheme, bits = 0, s = 1, noise = "short", *, insecure = false))]
+    #[pyo3(signature = (scheme, bits = 0, s = 1, noise = None, *, insecure = false))]
     fn generate(
         py: Python<'_>,
         scheme: &str,
         bits: u32,
         s: u32,
-        noise: &str,
+        noise: Option<&str>,
         insecure: bool,
     ) -> PyResult<Self> {
-        py.detach(|| runtime::run(|| Secret::generate(scheme, bits, s, noise, insecure)))
+        let options = KeyOptions { bits, s, noise, insecure };
+        py.detach(|| runtime::run(|| Secret::generate(scheme, &options)))
             .map(|secret| Self(Arc::new(secret)))
     }
 
@@ -267,7 +264,7 @@ impl PyAdditiveSecretKey {
         let plain = messages(width, data)?;
         let seal = || {
             on_secret!(&*self.0, key => {
-                Ok(wrapped(key.public(), key.encrypt(rows, columns, &plain)?))
+                Ok(Tables::of(key.public(), key.encrypt(rows, columns, &plain)?))
             })
         };
         work(py, seal).map(PyCiphertexts)

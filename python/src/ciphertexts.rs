@@ -1,8 +1,12 @@
 //! Tables of ciphertexts of any additively homomorphic scheme: what keys make and compute on; both sides.
 
+use std::any::Any;
+use std::ops::Range;
+use std::sync::Arc;
+
+use ciphervec_he::Error;
 use ciphervec_he::additive::{Evaluate, Messages, Table};
 use ciphervec_he::wire::KeyId;
-use ciphervec_he::{Error, damgard_jurik, elgamal, factoring, okamoto_uchiyama};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -10,84 +14,80 @@ use zeroize::Zeroizing;
 
 use crate::errors::{InvalidInput, Raise};
 
-/// A table of one of the schemes.
-#[derive(Clone)]
-pub enum Tables {
-    Factoring(factoring::Ciphertexts),
-    ElGamal(elgamal::Ciphertexts),
+/// A table of whichever scheme.
+trait AnyTable: Any + Send + Sync {
+    fn shape(&self) -> (usize, usize);
+    fn transposed(&self) -> Arc<dyn AnyTable>;
+    fn columns_in(&self, range: Range<usize>) -> Result<Arc<dyn AnyTable>, Error>;
+
+    /// Tables of one kind and of `key`, side by side.
+    fn beside(&self, key: KeyId, tables: &[&Tables]) -> Result<Arc<dyn AnyTable>, Error>;
 }
 
-/// Calls the same code on the table inside, whatever its scheme.
-macro_rules! on_table {
-    ($tables:expr, $table:ident => $body:expr) => {
-        match $tables {
-            $crate::ciphertexts::Tables::Factoring($table) => {
-                $crate::ciphertexts::Tables::Factoring($body)
-            }
-            $crate::ciphertexts::Tables::ElGamal($table) => {
-                $crate::ciphertexts::Tables::ElGamal($body)
-            }
-        }
-    };
+impl<T: Table + 'static> AnyTable for T {
+    fn shape(&self) -> (usize, usize) {
+        (self.rows(), self.columns())
+    }
+
+    fn transposed(&self) -> Arc<dyn AnyTable> {
+        Arc::new(Table::transposed(self))
+    }
+
+    fn columns_in(&self, range: Range<usize>) -> Result<Arc<dyn AnyTable>, Error> {
+        Ok(Arc::new(Table::columns_in(self, range)?))
+    }
+
+    fn beside(&self, key: KeyId, tables: &[&Tables]) -> Result<Arc<dyn AnyTable>, Error> {
+        let inside = tables
+            .iter()
+            .map(|&table| table.inside::<T>().ok_or_else(|| wrong_key(key, table.key)));
+        let tables: Vec<&T> = inside.collect::<Result<_, _>>()?;
+        let joined: T = Table::beside(&tables)?;
+        Ok(Arc::new(joined))
+    }
+}
+
+/// A table of one of the schemes, and whose it is.
+#[derive(Clone)]
+pub struct Tables {
+    key: KeyId,
+    table: Arc<dyn AnyTable>,
 }
 
 impl Tables {
-    pub fn key_id(&self) -> KeyId {
-        match self {
-            Tables::Factoring(table) => table.key_id(),
-            Tables::ElGamal(table) => table.key_id(),
-        }
+    /// `table` of `key`'s scheme.
+    pub fn of<K: Evaluate<Table: 'static>>(key: &K, table: K::Table) -> Self {
+        Self { key: key.key_id(), table: Arc::new(table) }
     }
 
-    fn shape(&self) -> (usize, usize) {
-        match self {
-            Tables::Factoring(table) => (table.rows(), table.columns()),
-            Tables::ElGamal(table) => (table.rows(), table.columns()),
-        }
+    /// The table inside, if it is a `T`.
+    fn inside<T: 'static>(&self) -> Option<&T> {
+        let table: &dyn Any = &*self.table;
+        table.downcast_ref()
+    }
+
+    /// The same with another table.
+    fn with(&self, table: Arc<dyn AnyTable>) -> Self {
+        Self { key: self.key, table }
     }
 }
 
-/// A key whose tables are among [`Tables`].
-pub trait Native: Evaluate {
-    /// Wraps a table.
-    fn wrap(table: Self::Table) -> Tables;
-
-    /// The table inside, if it is of this kind of scheme.
-    fn inside(tables: &Tables) -> Option<&Self::Table>;
-
+/// A key that finds its tables among [`Tables`].
+pub trait Native: Evaluate<Table: 'static> {
     /// The table inside.
     ///
     /// # Errors
     /// [`Error::WrongKey`] for a table of another scheme, whose key is another too.
     fn unwrap<'a>(&self, tables: &'a Tables) -> Result<&'a Self::Table, Error> {
-        Self::inside(tables).ok_or_else(|| Error::WrongKey {
-            what: "a table of ciphertexts",
-            expected: self.key_id(),
-            actual: tables.key_id(),
-        })
+        tables.inside().ok_or_else(|| wrong_key(self.key_id(), tables.key))
     }
 }
 
-macro_rules! native {
-    ($key:ty, $variant:ident) => {
-        impl Native for $key {
-            fn wrap(table: Self::Table) -> Tables {
-                Tables::$variant(table)
-            }
+impl<K: Evaluate<Table: 'static>> Native for K {}
 
-            fn inside(tables: &Tables) -> Option<&Self::Table> {
-                match tables {
-                    Tables::$variant(table) => Some(table),
-                    _ => None,
-                }
-            }
-        }
-    };
+fn wrong_key(expected: KeyId, actual: KeyId) -> Error {
+    Error::WrongKey { what: "a table of ciphertexts", expected, actual }
 }
-
-native!(damgard_jurik::PublicKey, Factoring);
-native!(okamoto_uchiyama::PublicKey, Factoring);
-native!(elgamal::PublicKey, ElGamal);
 
 /// Rows and columns of ciphertexts. Immutable: every operation gives another table.
 #[pyclass(name = "Ciphertexts", module = "ciphervec._native", frozen)]
@@ -97,30 +97,28 @@ pub struct PyCiphertexts(pub Tables);
 impl PyCiphertexts {
     #[getter]
     fn rows(&self) -> usize {
-        self.0.shape().0
+        self.0.table.shape().0
     }
 
     #[getter]
     fn columns(&self) -> usize {
-        self.0.shape().1
+        self.0.table.shape().1
     }
 
     #[getter]
     fn key_id(&self) -> String {
-        self.0.key_id().to_string()
+        self.0.key.to_string()
     }
 
     /// Rows and columns exchanged.
     fn transposed(&self, py: Python<'_>) -> Self {
-        Self(py.detach(|| on_table!(&self.0, table => table.transposed())))
+        Self(self.0.with(py.detach(|| self.0.table.transposed())))
     }
 
     /// Columns `start` to `stop`.
     fn columns_in(&self, py: Python<'_>, start: usize, stop: usize) -> PyResult<Self> {
-        let cut = || -> Result<Tables, Error> {
-            Ok(on_table!(&self.0, table => table.columns_in(start..stop)?))
-        };
-        py.detach(cut).map(Self).map_err(Raise::raise)
+        let cut = py.detach(|| self.0.table.columns_in(start..stop)).map_err(Raise::raise)?;
+        Ok(Self(self.0.with(cut)))
     }
 
     /// Tables of one key with the same number of rows, side by side.
@@ -130,32 +128,8 @@ impl PyCiphertexts {
         let Some(first) = all.first() else {
             return Err(InvalidInput::new_err("give at least one table of ciphertexts"));
         };
-        let join = || -> Result<Tables, Error> {
-            let wrong = |table: &&Tables| Error::WrongKey {
-                what: "a table of ciphertexts",
-                expected: first.key_id(),
-                actual: table.key_id(),
-            };
-            match first {
-                Tables::Factoring(_) => {
-                    let inner = all.iter().map(|table| match table {
-                        Tables::Factoring(inner) => Ok(inner),
-                        _ => Err(wrong(table)),
-                    });
-                    let inner: Result<Vec<_>, Error> = inner.collect();
-                    Table::beside(&inner?).map(Tables::Factoring)
-                }
-                Tables::ElGamal(_) => {
-                    let inner = all.iter().map(|table| match table {
-                        Tables::ElGamal(inner) => Ok(inner),
-                        _ => Err(wrong(table)),
-                    });
-                    let inner: Result<Vec<_>, Error> = inner.collect();
-                    Table::beside(&inner?).map(Tables::ElGamal)
-                }
-            }
-        };
-        py.detach(join).map(Self).map_err(Raise::raise)
+        let join = || first.table.beside(first.key, &all);
+        py.detach(join).map(|table| Self(first.with(table))).map_err(Raise::raise)
     }
 
     fn __reduce__(&self) -> PyResult<()> {

@@ -128,6 +128,7 @@ impl Raise for SchemeError {
             Self::Parameters { .. }
             | Self::Insecure { .. }
             | Self::Range { .. }
+            | Self::Choice { .. }
             | Self::Level { .. }
             | Self::Scale { .. }
             | Self::Arith(_) => InvalidInput::new_err(message),

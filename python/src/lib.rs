@@ -34,6 +34,7 @@ mod store;
 mod vectors;
 mod writer;
 
+use ciphervec::Scheme;
 use pyo3::prelude::*;
 
 /// The private native module of ciphervec. Use the names that `ciphervec` exports.
@@ -41,6 +42,8 @@ use pyo3::prelude::*;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     runtime::check_backend()?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("SCHEMES", scheme::names(module, |_| true)?)?;
+    module.add("MODULUS_SCHEMES", scheme::names(module, Scheme::has_modulus)?)?;
     module.add_class::<keys::PyKeys>()?;
     module.add_class::<keys::PyEvaluationKeys>()?;
     module.add_class::<spec::PyIndexSpec>()?;

@@ -7,29 +7,29 @@ use ciphervec::protect::aead::AeadKey;
 use ciphervec::protect::noise_pool::{self, NoisePoolError};
 use ciphervec::similarity::additive::{EncryptedVectors, Vectors};
 use ciphervec_he::additive::{Decrypt, Evaluate};
-use ciphervec_he::factoring::{NoisePool, Pooled};
+use ciphervec_he::factoring::{FactoringKey, NoisePool, NoiseSource, Pooled, Precompute};
+use ciphervec_he::scheme::SchemePublicKey;
 use numpy::{PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use crate::additive::PyAdditiveSecretKey;
+use crate::additive::{PyAdditiveSecretKey, work};
 use crate::ciphertexts::{PyCiphertexts, Tables, messages};
 use crate::errors::{InvalidInput, Raise};
 use crate::runtime;
-use crate::scheme::Secret;
+use crate::scheme::{Secret, on_secret};
 use crate::vectors::{PyEncryptedVectors, numbers, spec};
 
-/// Calls the same code on a secret key that has noise to precompute.
-macro_rules! on_factoring {
-    ($secret:expr, $key:ident => $body:expr) => {
-        match $secret {
-            Secret::DamgardJurik($key) => $body,
-            Secret::OkamotoUchiyama($key) => $body,
-            Secret::ElGamal(_) => Err(InvalidInput::new_err(
-                "ElGamal keys need no noise pool: their noise is quick to draw",
-            )),
-        }
-    };
+/// What draws noise ahead and what uses it up, of a secret key that has noise to precompute.
+fn precomputable(secret: &Secret) -> PyResult<(&dyn NoiseSource, &dyn FactoringKey)> {
+    on_secret!(secret, key => {
+        Precompute::precomputable(key).ok_or_else(|| {
+            let scheme = SchemePublicKey::scheme(key.public()).as_str();
+            InvalidInput::new_err(format!(
+                "{scheme} keys need no noise pool: their noise is quick to draw"
+            ))
+        })
+    })
 }
 
 /// One-shot noises of one key.
@@ -45,16 +45,16 @@ impl PyNoisePool {
     /// An empty pool.
     #[new]
     fn new(keys: &PyAdditiveSecretKey) -> PyResult<Self> {
-        let pool = on_factoring!(&*keys.0, key => Ok(NoisePool::new(key)))?;
-        Ok(Self { secret: Arc::clone(&keys.0), pool: RwLock::new(Some(pool)) })
+        let (source, _) = precomputable(&keys.0)?;
+        let pool = RwLock::new(Some(NoisePool::new(source)));
+        Ok(Self { secret: Arc::clone(&keys.0), pool })
     }
 
     /// Draws `count` elements more; other threads may encrypt meanwhile.
     fn fill(&self, py: Python<'_>, count: usize) -> PyResult<()> {
+        let (source, _) = precomputable(&self.secret)?;
         self.with(|pool| {
-            on_factoring!(&*self.secret, key => {
-                py.detach(|| runtime::run(|| pool.fill(key, count))).map_err(Raise::raise)
-            })
+            py.detach(|| runtime::run(|| pool.fill(source, count))).map_err(Raise::raise)
         })
     }
 
@@ -72,12 +72,13 @@ impl PyNoisePool {
         data: &[u8],
     ) -> PyResult<PyCiphertexts> {
         let plain = messages(width, data)?;
+        let (_, key) = precomputable(&self.secret)?;
         self.with(|pool| {
-            on_factoring!(&*self.secret, key => {
-                let seal = || Pooled::new(key.public(), pool)?.encrypt(rows, columns, &plain);
-                let table = py.detach(|| runtime::run(seal)).map_err(Raise::raise)?;
-                Ok(PyCiphertexts(Tables::Factoring(table)))
-            })
+            let seal = || {
+                let pooled = Pooled::new(key, pool)?;
+                Ok(Tables::of(&pooled, pooled.encrypt(rows, columns, &plain)?))
+            };
+            work(py, seal).map(PyCiphertexts)
         })
     }
 
@@ -92,16 +93,15 @@ impl PyNoisePool {
     ) -> PyResult<PyEncryptedVectors> {
         let spec = spec(rows.shape()[1], metric, precision, layout)?;
         let rows = numbers(&rows)?;
+        let (_, key) = precomputable(&self.secret)?;
         self.with(|pool| {
-            on_factoring!(&*self.secret, key => {
-                let seal = || -> Result<_, ciphervec::Error> {
-                    let vectors = Vectors::quantize(&spec, rows)?;
-                    let pooled = Pooled::new(key.public(), pool)?;
-                    let gallery = EncryptedVectors::encrypt(&spec, &pooled, &vectors)?;
-                    Ok(PyEncryptedVectors::factoring(gallery, vectors.norms().to_vec()))
-                };
-                py.detach(|| runtime::run(seal)).map_err(Raise::raise)
-            })
+            let seal = || -> Result<_, ciphervec::Error> {
+                let vectors = Vectors::quantize(&spec, rows)?;
+                let pooled = Pooled::new(key, pool)?;
+                let gallery = EncryptedVectors::encrypt(&spec, &pooled, &vectors)?;
+                Ok(PyEncryptedVectors::new(gallery, vectors.norms().to_vec()))
+            };
+            py.detach(|| runtime::run(seal)).map_err(Raise::raise)
         })
     }
 
@@ -109,19 +109,17 @@ impl PyNoisePool {
     fn save(&self, py: Python<'_>, path: &str) -> PyResult<()> {
         let taken = self.pool.write().unwrap_or_else(PoisonError::into_inner).take();
         let pool = taken.ok_or_else(used_up)?;
-        on_factoring!(&*self.secret, key => {
-            let write = || noise_pool::save(Path::new(path), pool, key, &sealing(&self.secret));
-            py.detach(write).map_err(Raise::raise)
-        })
+        let (source, _) = precomputable(&self.secret)?;
+        let write = || noise_pool::save(Path::new(path), pool, source, &sealing(&self.secret));
+        py.detach(write).map_err(Raise::raise)
     }
 
     /// Takes a pool out of its file, which is gone then.
     #[staticmethod]
     fn claim(py: Python<'_>, path: &str, keys: &PyAdditiveSecretKey) -> PyResult<Self> {
-        let pool = on_factoring!(&*keys.0, key => {
-            let take = || noise_pool::claim(Path::new(path), key, &sealing(&keys.0));
-            py.detach(take).map_err(Raise::raise)
-        })?;
+        let (source, _) = precomputable(&keys.0)?;
+        let take = || noise_pool::claim(Path::new(path), source, &sealing(&keys.0));
+        let pool = py.detach(take).map_err(Raise::raise)?;
         Ok(Self { secret: Arc::clone(&keys.0), pool: RwLock::new(Some(pool)) })
     }
 

@@ -137,6 +137,25 @@ impl PyOwner {
         sealed.map(PySealedSegment).map_err(Raise::raise)
     }
 
+    /// Takes a segment into the directory, with what its sidecar says; `wrap` is the key of a segment that a writer sealed.
+    #[pyo3(signature = (directory, segment_id, sidecar, deleted_rows = Vec::new(), wrap = None))]
+    fn add_to(
+        &self,
+        py: Python<'_>,
+        directory: &PySegmentDirectory,
+        segment_id: &[u8],
+        sidecar: &[u8],
+        deleted_rows: Vec<u32>,
+        wrap: Option<&[u8]>,
+    ) -> PyResult<()> {
+        let id = segment::id(segment_id)?;
+        py.detach(|| match wrap {
+            Some(wrap) => directory.write().add_written(&self.0, id, sidecar, wrap, &deleted_rows),
+            None => directory.write().add(&self.0, id, sidecar, &deleted_rows),
+        })
+        .map_err(Raise::raise)
+    }
+
     /// The rows of a segment, or those asked for, at unit length, as far as the seal keeps them.
     #[pyo3(signature = (segment, directory, rows = None))]
     fn unseal<'py>(

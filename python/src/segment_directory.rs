@@ -9,9 +9,7 @@ use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
-use crate::errors::Raise;
 use crate::ids::{self, PyId};
-use crate::owner::PyOwner;
 use crate::segment;
 
 type Place<'py> = (Bound<'py, PyBytes>, u32);
@@ -26,7 +24,8 @@ impl PySegmentDirectory {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, SegmentDirectory> {
+    /// The directory, to be changed.
+    pub fn write(&self) -> RwLockWriteGuard<'_, SegmentDirectory> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -36,24 +35,6 @@ impl PySegmentDirectory {
     #[new]
     fn new() -> Self {
         Self(RwLock::new(SegmentDirectory::new()))
-    }
-
-    #[pyo3(signature = (owner, segment_id, sidecar, deleted_rows = Vec::new(), wrap = None))]
-    fn add(
-        &self,
-        py: Python<'_>,
-        owner: &PyOwner,
-        segment_id: &[u8],
-        sidecar: &[u8],
-        deleted_rows: Vec<u32>,
-        wrap: Option<&[u8]>,
-    ) -> PyResult<()> {
-        let id = segment::id(segment_id)?;
-        py.detach(|| match wrap {
-            Some(wrap) => self.write().add_written(&owner.0, id, sidecar, wrap, &deleted_rows),
-            None => self.write().add(&owner.0, id, sidecar, &deleted_rows),
-        })
-        .map_err(Raise::raise)
     }
 
     /// Passes over a segment that does not open.

@@ -1,12 +1,14 @@
 //! Vectors under an additively homomorphic scheme: rows enter encrypted, meet plain probes, and leave as scores.
 
+use std::any::Any;
+
 use ciphervec::Metric;
 use ciphervec::similarity::additive::{
     EncryptedScores, EncryptedVectors, GridPrecision, Layout, Probes, Rerandomization, Scores,
     VectorSpec, Vectors,
 };
-use ciphervec_he::additive::{Decrypt, Evaluate};
-use ciphervec_he::{Error as SchemeError, elgamal, factoring};
+use ciphervec_he::additive::{Decrypt, Evaluate, Table};
+use ciphervec_he::{Error as SchemeError, KeyId};
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -19,107 +21,94 @@ use crate::scheme::{Secret, on_public, on_secret};
 
 type Outcome<T> = Result<T, ciphervec::Error>;
 
-/// Vectors of one of the schemes.
-enum Gallery {
-    Factoring(EncryptedVectors<factoring::Ciphertexts>),
-    ElGamal(EncryptedVectors<elgamal::Ciphertexts>),
+/// Vectors of whichever scheme.
+trait AnyVectors: Any + Send + Sync {
+    fn key_id(&self) -> KeyId;
+    fn spec(&self) -> &VectorSpec;
+    fn len(&self) -> usize;
+    fn ciphertexts(&self) -> usize;
 }
 
-/// Scores of one of the schemes.
-enum Answer {
-    Factoring(EncryptedScores<factoring::Ciphertexts>),
-    ElGamal(EncryptedScores<elgamal::Ciphertexts>),
-}
-
-macro_rules! on {
-    ($kind:ident, $inner:expr, $value:ident => $body:expr) => {
-        match $inner {
-            $kind::Factoring($value) => $body,
-            $kind::ElGamal($value) => $body,
-        }
-    };
-}
-
-/// A table type and where vectors and scores of it go.
-trait Home: ciphervec_he::additive::Table {
-    fn gallery(vectors: EncryptedVectors<Self>) -> Gallery;
-    fn answer(scores: EncryptedScores<Self>) -> Answer;
-    fn vectors(gallery: &Gallery) -> Option<&EncryptedVectors<Self>>;
-    fn scores(answer: &Answer) -> Option<&EncryptedScores<Self>>;
-}
-
-macro_rules! home {
-    ($table:ty, $variant:ident) => {
-        impl Home for $table {
-            fn gallery(vectors: EncryptedVectors<Self>) -> Gallery {
-                Gallery::$variant(vectors)
-            }
-
-            fn answer(scores: EncryptedScores<Self>) -> Answer {
-                Answer::$variant(scores)
-            }
-
-            fn vectors(gallery: &Gallery) -> Option<&EncryptedVectors<Self>> {
-                match gallery {
-                    Gallery::$variant(vectors) => Some(vectors),
-                    _ => None,
-                }
-            }
-
-            fn scores(answer: &Answer) -> Option<&EncryptedScores<Self>> {
-                match answer {
-                    Answer::$variant(scores) => Some(scores),
-                    _ => None,
-                }
-            }
-        }
-    };
-}
-
-home!(factoring::Ciphertexts, Factoring);
-home!(elgamal::Ciphertexts, ElGamal);
-
-impl Gallery {
-    fn key_id(&self) -> ciphervec_he::KeyId {
-        on!(Gallery, self, vectors => vectors.key_id())
+impl<T: Table + 'static> AnyVectors for EncryptedVectors<T> {
+    fn key_id(&self) -> KeyId {
+        self.key_id()
     }
 
     fn spec(&self) -> &VectorSpec {
-        on!(Gallery, self, vectors => vectors.spec())
+        self.spec()
     }
 
-    /// The vectors, if they are of `key`'s kind of scheme; another scheme has another key.
-    fn of<'a, K: Evaluate>(&'a self, key: &K) -> Outcome<&'a EncryptedVectors<K::Table>>
-    where
-        K::Table: Home,
-    {
-        Home::vectors(self)
-            .ok_or_else(|| wrong_key("encrypted vectors", key.key_id(), self.key_id()))
+    fn len(&self) -> usize {
+        self.len()
+    }
+
+    fn ciphertexts(&self) -> usize {
+        self.ciphertexts()
     }
 }
 
-impl Answer {
-    fn key_id(&self) -> ciphervec_he::KeyId {
-        on!(Answer, self, scores => scores.key_id())
+/// Scores of whichever scheme.
+trait AnyScores: Any + Send + Sync {
+    fn key_id(&self) -> KeyId;
+    fn spec(&self) -> &VectorSpec;
+    fn probes(&self) -> usize;
+    fn vectors(&self) -> usize;
+    fn ciphertexts(&self) -> usize;
+}
+
+impl<T: Table + 'static> AnyScores for EncryptedScores<T> {
+    fn key_id(&self) -> KeyId {
+        self.key_id()
     }
 
     fn spec(&self) -> &VectorSpec {
-        on!(Answer, self, scores => scores.spec())
+        self.spec()
     }
 
-    fn of<'a, K: Evaluate>(&'a self, key: &K) -> Outcome<&'a EncryptedScores<K::Table>>
-    where
-        K::Table: Home,
-    {
-        Home::scores(self).ok_or_else(|| wrong_key("encrypted scores", key.key_id(), self.key_id()))
+    fn probes(&self) -> usize {
+        self.probes()
+    }
+
+    fn vectors(&self) -> usize {
+        self.vectors()
+    }
+
+    fn ciphertexts(&self) -> usize {
+        self.ciphertexts()
     }
 }
 
-fn wrong_key(
-    what: &'static str,
-    expected: ciphervec_he::KeyId,
-    actual: ciphervec_he::KeyId,
-) -> ciphervec::Error {
+/// The vectors inside, if they are of `key`'s kind of scheme; another scheme has another key.
+fn vectors_of<'a, K: Evaluate<Table: 'static>>(
+    key: &K,
+    gallery: &'a dyn AnyVectors,
+) -> Outcome<&'a EncryptedVectors<K::Table>> {
+    let inside: &dyn Any = gallery;
+    inside
+        .downcast_ref()
+        .ok_or_else(|| wrong_key("encrypted vectors", key.key_id(), gallery.key_id()))
+}
+
+/// The same for scores.
+fn scores_of<'a, K: Evaluate<Table: 'static>>(
+    key: &K,
+    answer: &'a dyn AnyScores,
+) -> Outcome<&'a EncryptedScores<K::Table>> {
+    let inside: &dyn Any = answer;
+    inside
+        .downcast_ref()
+        .ok_or_else(|| wrong_key("encrypted scores", key.key_id(), answer.key_id()))
+}
+
+fn boxed_vectors(vectors: EncryptedVectors<impl Table + 'static>) -> Box<dyn AnyVectors> {
+    Box::new(vectors)
+}
+
+fn boxed_scores(scores: EncryptedScores<impl Table + 'static>) -> Box<dyn AnyScores> {
+    Box::new(scores)
+}
+
+fn wrong_key(what: &'static str, expected: KeyId, actual: KeyId) -> ciphervec::Error {
     SchemeError::WrongKey { what, expected, actual }.into()
 }
 
@@ -160,7 +149,7 @@ pub fn additive_packing(
 /// Encrypted rows.
 #[pyclass(name = "EncryptedVectors", module = "ciphervec._native", frozen)]
 pub struct PyEncryptedVectors {
-    gallery: Gallery,
+    gallery: Box<dyn AnyVectors>,
     norms: Vec<f64>,
 }
 
@@ -182,7 +171,7 @@ impl PyEncryptedVectors {
         work(py, || {
             let vectors = Vectors::quantize(&spec, rows)?;
             let gallery = on_public!(&key.0, key => {
-                Home::gallery(EncryptedVectors::encrypt(&spec, key, &vectors)?)
+                boxed_vectors(EncryptedVectors::encrypt(&spec, key, &vectors)?)
             });
             Ok(Self { gallery, norms: vectors.norms().to_vec() })
         })
@@ -204,7 +193,7 @@ impl PyEncryptedVectors {
         work(py, || {
             let vectors = Vectors::quantize(&spec, rows)?;
             let gallery = on_secret!(&*keys.0, keys => {
-                Home::gallery(EncryptedVectors::encrypt_as_owner(&spec, keys, &vectors)?)
+                boxed_vectors(EncryptedVectors::encrypt_as_owner(&spec, keys, &vectors)?)
             });
             Ok(Self { gallery, norms: vectors.norms().to_vec() })
         })
@@ -213,7 +202,7 @@ impl PyEncryptedVectors {
     /// How many vectors.
     #[getter]
     fn rows(&self) -> usize {
-        on!(Gallery, &self.gallery, vectors => vectors.len())
+        self.gallery.len()
     }
 
     #[getter]
@@ -238,7 +227,7 @@ impl PyEncryptedVectors {
 
     #[getter]
     fn ciphertexts(&self) -> usize {
-        on!(Gallery, &self.gallery, vectors => vectors.ciphertexts())
+        self.gallery.ciphertexts()
     }
 
     #[getter]
@@ -279,7 +268,7 @@ impl PyEncryptedVectors {
         let (answer, norms) = work(py, || {
             let probes = Probes::quantize(&spec, rows)?;
             let answer = on_public!(&key.0, key => {
-                Home::answer(self.gallery.of(key)?.score_with(key, &probes, rerandomization)?)
+                boxed_scores(vectors_of(key, &*self.gallery)?.score_with(key, &probes, rerandomization)?)
             });
             Ok((answer, probes.norms().to_vec()))
         })?;
@@ -293,12 +282,12 @@ impl PyEncryptedVectors {
         key: &PyAdditivePublicKey,
         parts: Vec<PyRef<'_, PyEncryptedVectors>>,
     ) -> PyResult<Self> {
-        let galleries: Vec<&Gallery> = parts.iter().map(|part| &part.gallery).collect();
+        let galleries: Vec<&dyn AnyVectors> = parts.iter().map(|part| &*part.gallery).collect();
         let gallery = work(py, || {
             Ok(on_public!(&key.0, key => {
                 let parts: Outcome<Vec<_>> =
-                    galleries.iter().map(|gallery| gallery.of(key)).collect();
-                Home::gallery(EncryptedVectors::append(&parts?)?)
+                    galleries.iter().map(|gallery| vectors_of(key, *gallery)).collect();
+                boxed_vectors(EncryptedVectors::append(&parts?)?)
             }))
         })?;
         let known = parts.iter().all(|part| part.norms.len() == part.rows());
@@ -311,14 +300,15 @@ impl PyEncryptedVectors {
         py: Python<'py>,
         key: &PyAdditivePublicKey,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = work(py, || on_public!(&key.0, key => self.gallery.of(key)?.to_bytes(key)))?;
+        let bytes =
+            work(py, || on_public!(&key.0, key => vectors_of(key, &*self.gallery)?.to_bytes(key)))?;
         Ok(PyBytes::new(py, &bytes))
     }
 
     #[staticmethod]
     fn from_bytes(py: Python<'_>, key: &PyAdditivePublicKey, data: &[u8]) -> PyResult<Self> {
         let gallery = work(py, || {
-            Ok(on_public!(&key.0, key => Home::gallery(EncryptedVectors::from_bytes(key, data)?)))
+            Ok(on_public!(&key.0, key => boxed_vectors(EncryptedVectors::from_bytes(key, data)?)))
         })?;
         Ok(Self { gallery, norms: Vec::new() })
     }
@@ -330,19 +320,19 @@ impl PyEncryptedVectors {
 
 /// Encrypted scores, probe after probe.
 #[pyclass(name = "EncryptedScores", module = "ciphervec._native", frozen)]
-pub struct PyEncryptedScores(Answer);
+pub struct PyEncryptedScores(Box<dyn AnyScores>);
 
 #[pymethods]
 impl PyEncryptedScores {
     #[getter]
     fn probes(&self) -> usize {
-        on!(Answer, &self.0, scores => scores.probes())
+        self.0.probes()
     }
 
     /// How many vectors each probe was compared with.
     #[getter]
     fn rows(&self) -> usize {
-        on!(Answer, &self.0, scores => scores.vectors())
+        self.0.vectors()
     }
 
     #[getter]
@@ -352,7 +342,7 @@ impl PyEncryptedScores {
 
     #[getter]
     fn ciphertexts(&self) -> usize {
-        on!(Answer, &self.0, scores => scores.ciphertexts())
+        self.0.ciphertexts()
     }
 
     #[getter]
@@ -392,14 +382,15 @@ impl PyEncryptedScores {
         py: Python<'py>,
         key: &PyAdditivePublicKey,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = work(py, || on_public!(&key.0, key => self.0.of(key)?.to_bytes(key)))?;
+        let bytes =
+            work(py, || on_public!(&key.0, key => scores_of(key, &*self.0)?.to_bytes(key)))?;
         Ok(PyBytes::new(py, &bytes))
     }
 
     #[staticmethod]
     fn from_bytes(py: Python<'_>, key: &PyAdditivePublicKey, data: &[u8]) -> PyResult<Self> {
         let answer = work(py, || {
-            Ok(on_public!(&key.0, key => Home::answer(EncryptedScores::from_bytes(key, data)?)))
+            Ok(on_public!(&key.0, key => boxed_scores(EncryptedScores::from_bytes(key, data)?)))
         })?;
         Ok(Self(answer))
     }
@@ -410,14 +401,14 @@ impl PyEncryptedScores {
 }
 
 impl PyEncryptedVectors {
-    /// Wraps vectors of a factoring scheme and the norms of their rows.
-    pub fn factoring(vectors: EncryptedVectors<factoring::Ciphertexts>, norms: Vec<f64>) -> Self {
-        Self { gallery: Gallery::Factoring(vectors), norms }
+    /// Wraps vectors and the norms of their rows.
+    pub fn new(vectors: EncryptedVectors<impl Table + 'static>, norms: Vec<f64>) -> Self {
+        Self { gallery: Box::new(vectors), norms }
     }
 }
 
 impl PyEncryptedScores {
     fn decrypt(&self, keys: &Secret) -> Outcome<Scores> {
-        on_secret!(keys, keys => self.0.of(keys.public())?.open(keys))
+        on_secret!(keys, keys => scores_of(keys.public(), &*self.0)?.open(keys))
     }
 }

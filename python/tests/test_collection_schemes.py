@@ -227,7 +227,7 @@ def test_choices_are_checked_and_compared(keys: Keys) -> None:
         ):
             client.create_collection("a", D, mode=mode, scheme="paillier")
     refused: list[tuple[dict[str, Any], str]] = [
-        ({"scheme": "rsa"}, "scheme must be one of sealed, paillier"),
+        ({"scheme": "rsa"}, "scheme must be one of lattice, paillier"),
         ({"scheme": "paillier", "precision": "high"}, "precision must be one of standard, small, wide"),
         ({"scheme": "elgamal", "precision": "wide"}, "standard or small under elgamal"),
         ({"scheme": "paillier", "bits": 1024}, "2048..=8192"),
@@ -243,7 +243,7 @@ def test_choices_are_checked_and_compared(keys: Keys) -> None:
     make(client, "books", CHOICES[3])
     same = {"mode": "sealed-index", "precision": "small"}
     assert client.get_or_create_collection("books", D, scheme="elgamal", **same).scheme == "elgamal"
-    with pytest.raises(InvalidInput, match="scheme='elgamal', not 'sealed'"):
+    with pytest.raises(InvalidInput, match="scheme='elgamal', not 'lattice'"):
         client.get_or_create_collection("books", D, **same)
     made = client.get_or_create_collection("more", D, mode="sealed-index", scheme="paillier", bits=2048)
     assert made.spec.bits == 2048 and IndexSpec.from_bytes(made.spec.to_bytes()) == made.spec

@@ -166,6 +166,13 @@ impl Error {
     }
 }
 
+/// Names as a sentence lists them: "a, b or c".
+pub(crate) fn alternatives(names: impl IntoIterator<Item = &'static str>) -> String {
+    let mut names: Vec<_> = names.into_iter().collect();
+    let last = names.pop().unwrap_or_default();
+    if names.is_empty() { last.to_owned() } else { format!("{} or {last}", names.join(", ")) }
+}
+
 impl From<ciphervec_arith::ArithError> for Error {
     fn from(error: ciphervec_arith::ArithError) -> Self {
         Error::Scheme(error.into())

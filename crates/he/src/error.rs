@@ -96,6 +96,16 @@ pub enum Error {
         /// What came.
         actual: String,
     },
+    /// A name that is none of those there are.
+    #[error("{what} must be {expected}; got {actual:?}")]
+    Choice {
+        /// What the name stands for.
+        what: &'static str,
+        /// The names there are, in words.
+        expected: &'static str,
+        /// What came.
+        actual: String,
+    },
     /// A decrypted number exceeds the bound that its ciphertext was said to obey. No value is told:
     /// it would leak.
     #[error(
@@ -171,5 +181,11 @@ pub enum Error {
 impl Error {
     pub(crate) fn malformed(what: &'static str, detail: impl Into<String>) -> Self {
         Error::Malformed { what, detail: detail.into() }
+    }
+
+    /// Noise that a scheme does not have.
+    #[cfg(feature = "client")]
+    pub(crate) fn noise(expected: &'static str, actual: &str) -> Self {
+        Error::Choice { what: "noise", expected, actual: actual.to_owned() }
     }
 }

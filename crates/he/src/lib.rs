@@ -22,7 +22,7 @@ pub mod paillier;
 pub mod params;
 mod primes;
 pub mod random;
-pub mod security;
+pub mod scheme;
 pub mod wire;
 
 pub use error::{Error, Result};

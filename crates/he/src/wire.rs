@@ -24,61 +24,54 @@ pub const HEADER_LEN: usize = 64;
 pub const VERSION: u16 = 1;
 const MAGIC: [u8; 4] = *b"CVEC";
 
-/// The scheme a frame belongs to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-#[non_exhaustive]
-pub enum Scheme {
+/// The schemes: for each its byte, and what messages call it.
+macro_rules! schemes {
+    ($($(#[$doc:meta])* $scheme:ident = $byte:literal, $words:literal;)+) => {
+        /// The scheme a frame belongs to.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[repr(u8)]
+        #[non_exhaustive]
+        pub enum Scheme {
+            $($(#[$doc])* $scheme = $byte,)+
+        }
+
+        impl Scheme {
+            const ALL: &[Scheme] = &[$(Scheme::$scheme),+];
+
+            /// The scheme in words.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Scheme::$scheme => $words,)+
+                }
+            }
+        }
+    };
+}
+
+schemes! {
     /// Nothing encrypted.
-    Plain = 0,
+    Plain = 0, "plain";
     /// The compact sealed form.
-    Compact = 1,
+    Compact = 1, "compact";
     /// The ring sealed form.
-    Ring = 2,
+    Ring = 2, "ring";
     /// Paillier.
-    Paillier = 3,
+    Paillier = 3, "Paillier";
     /// Damgård–Jurik.
-    DamgardJurik = 4,
+    DamgardJurik = 4, "Damgård–Jurik";
     /// Okamoto–Uchiyama.
-    OkamotoUchiyama = 5,
+    OkamotoUchiyama = 5, "Okamoto–Uchiyama";
     /// Exponential ElGamal.
-    ElGamal = 6,
+    ElGamal = 6, "ElGamal";
     /// RNS-CKKS.
-    Ckks = 7,
+    Ckks = 7, "CKKS";
     /// Private lookup, whatever its strategy encrypts with.
-    Lookup = 8,
+    Lookup = 8, "lookup";
 }
 
 impl Scheme {
-    const ALL: [Scheme; 9] = [
-        Scheme::Plain,
-        Scheme::Compact,
-        Scheme::Ring,
-        Scheme::Paillier,
-        Scheme::DamgardJurik,
-        Scheme::OkamotoUchiyama,
-        Scheme::ElGamal,
-        Scheme::Ckks,
-        Scheme::Lookup,
-    ];
-
-    /// The scheme in words.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Scheme::Plain => "plain",
-            Scheme::Compact => "compact",
-            Scheme::Ring => "ring",
-            Scheme::Paillier => "Paillier",
-            Scheme::DamgardJurik => "Damgård–Jurik",
-            Scheme::OkamotoUchiyama => "Okamoto–Uchiyama",
-            Scheme::ElGamal => "ElGamal",
-            Scheme::Ckks => "CKKS",
-            Scheme::Lookup => "lookup",
-        }
-    }
-
     fn from_byte(byte: u8) -> Option<Self> {
-        Scheme::ALL.into_iter().find(|scheme| *scheme as u8 == byte)
+        Scheme::ALL.iter().copied().find(|scheme| *scheme as u8 == byte)
     }
 }
 
@@ -390,7 +383,7 @@ mod tests {
 
     #[test]
     fn every_scheme_and_kind_keeps_its_byte() {
-        for (at, scheme) in Scheme::ALL.into_iter().enumerate() {
+        for (at, scheme) in Scheme::ALL.iter().copied().enumerate() {
             assert_eq!((scheme as usize, Scheme::from_byte(at as u8)), (at, Some(scheme)));
         }
         for (at, kind) in Kind::ALL.into_iter().enumerate() {

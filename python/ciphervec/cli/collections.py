@@ -15,10 +15,11 @@ from rich.text import Text
 
 from ..collections.collection import Collection
 from ..collections.results import QUERY_DEFAULT
+from ..collections.spec import LATTICE
 from ..errors import InvalidInput
 from ..http import HttpClient
 from ..ingest.arrays import Id
-from .keygen import Scheme, scheme_named
+from .keygen import scheme_named
 from .place import Access, Authority, Insecure, Place, TokenFile, opened
 from .readers import Columns, DocumentColumn, EmbeddingColumn, IdColumn, IdsFile, Table, VectorFile, read
 from .terminal import Json, KeyFile, PassphraseFile, command, load_keys, plain, print_json, progress, screen
@@ -50,14 +51,14 @@ def create(
         ),
     ] = None,
     scheme: Annotated[
-        Scheme,
+        str,
         typer.Option(
             parser=scheme_named,
             metavar="SCHEME",
             help="lattice does every mode; paillier, damgard-jurik, okamoto-uchiyama and elgamal do "
             "sealed-index, under a key pair of the collection's own.",
         ),
-    ] = Scheme.lattice,
+    ] = LATTICE,
     bits: Annotated[
         int | None,
         typer.Option(help="Length of that pair's modulus: 3072 unless given. Not for lattice and elgamal."),
@@ -79,13 +80,13 @@ def create(
     access = Access(token_file, ca, insecure)
     with opened(place, load_keys(keys, passphrase_file), access) as client:
         collection = client.create_collection(
-            name, dim, metric, mode, precision, filterable or (), scheme=scheme.value, bits=bits
+            name, dim, metric, mode, precision, filterable or (), scheme=scheme, bits=bits
         )
         info = collection.info()
     if as_json:
         print_json(info)
         return
-    by = "" if scheme is Scheme.lattice else f" by {scheme.value}"
+    by = "" if scheme == LATTICE else f" by {scheme}"
     screen.print(f"[bold]{name}[/]: {dim} dimensions, {metric}, {mode}{by}, in {place}", highlight=False)
     screen.print(
         f"next: ciphervec add {place} {name} vectors.npy{_keys_again(keys)}", style="dim", highlight=False

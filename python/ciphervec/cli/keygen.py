@@ -3,42 +3,29 @@ only command that makes a secret."""
 
 from __future__ import annotations
 
-import enum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ..additive import damgard_jurik, elgamal, okamoto_uchiyama, paillier
+import ciphervec._native as _native
+
 from ..additive.keys import KeyPair
 from ..collections.keys import Keys
-from ..collections.spec import FORMER_LATTICE
+from ..collections.spec import FORMER_LATTICE, LATTICE, SCHEMES
 from ..errors import InvalidInput
-from .terminal import Json, PassphraseFile, command, passphrase, print_json, screen
+from .terminal import Json, PassphraseFile, aside, command, passphrase, print_json, screen
 
 
-class Scheme(str, enum.Enum):
-    """What a key or a collection is for, by the name that every API gives it."""
-
-    def __str__(self) -> str:
-        return self.value
-
-    lattice = "lattice"
-    paillier = "paillier"
-    damgard_jurik = "damgard-jurik"
-    okamoto_uchiyama = "okamoto-uchiyama"
-    elgamal = "elgamal"
-
-
-def scheme_named(name: str) -> Scheme:
-    """The scheme of this name; that of release 0.1 is still taken for the lattice scheme."""
+def scheme_named(name: str) -> str:
+    """The name of a scheme, as every API gives it; that of release 0.1 is still taken for the
+    lattice scheme."""
     if name == FORMER_LATTICE:
-        screen.print("--scheme sealed is called --scheme lattice; the old name goes soon.", style="dim")
-        return Scheme.lattice
-    try:
-        return Scheme(name)
-    except ValueError:
-        raise typer.BadParameter(f"one of {', '.join(Scheme)} expected, got {name!r}") from None
+        aside.print("--scheme sealed is called --scheme lattice; the old name goes soon.", style="dim")
+        return LATTICE
+    if name not in SCHEMES:
+        raise typer.BadParameter(f"one of {', '.join(SCHEMES)} expected, got {name!r}")
+    return name
 
 
 @command
@@ -47,13 +34,13 @@ def keygen(
         Path, typer.Argument(help="Where to write the key. An existing file is never overwritten.")
     ],
     scheme: Annotated[
-        Scheme,
+        str,
         typer.Option(
             parser=scheme_named,
             metavar="SCHEME",
             help="lattice: for collections, of every scheme. The others: key pairs by themselves, for Python.",
         ),
-    ] = Scheme.lattice,
+    ] = LATTICE,
     bits: Annotated[
         int | None,
         typer.Option(
@@ -90,11 +77,11 @@ def keygen(
     - `ciphervec keygen /run/secrets/my.key --no-passphrase`
     - `ciphervec keygen pair.key --scheme paillier --public pair.pub`
     """
-    if scheme is not Scheme.damgard_jurik and power is not None:
-        raise InvalidInput(f"--s is for damgard-jurik; {scheme.value} has none.")
-    if scheme in (Scheme.lattice, Scheme.elgamal) and bits is not None:
-        raise InvalidInput(f"--bits is not for {scheme.value}: its keys have one length.")
-    if scheme is Scheme.lattice and public is not None:
+    if scheme != "damgard-jurik" and power is not None:
+        raise InvalidInput(f"--s is for damgard-jurik; {scheme} has none.")
+    if scheme not in _native.MODULUS_SCHEMES and bits is not None:
+        raise InvalidInput(f"--bits is not for {scheme}: its keys have one length.")
+    if scheme == LATTICE and public is not None:
         raise InvalidInput(
             "--public is for key pairs; a sealed collection has one secret key and no public one."
         )
@@ -113,7 +100,7 @@ def keygen(
         public.write_bytes(keys.public.to_bytes())
     if as_json:
         written: dict[str, object] = {
-            "path": str(path), "key_id": keys.key_id, "scheme": scheme.value, "protected": not no_passphrase
+            "path": str(path), "key_id": keys.key_id, "scheme": scheme, "protected": not no_passphrase
         }  # fmt: skip
         if isinstance(keys, KeyPair):
             written |= {"bits": keys.bits, "public": None if public is None else str(public)}
@@ -123,22 +110,18 @@ def keygen(
     if isinstance(keys, KeyPair):
         security = keys.security()
         screen.print(
-            f"{scheme.value}, {keys.bits} bits: {security['bits']}-bit security, not post-quantum",
+            f"{scheme}, {keys.bits} bits: {security['bits']}-bit security, not post-quantum",
             highlight=False,
         )
-        module = scheme.value.replace("-", "_")
+        module = scheme.replace("-", "_")
         following = f'from ciphervec import {module}; keys = {module}.load("{path}", passphrase=...)'
     else:
         following = f"ciphervec create db items --dim 512 --keys {path}"
     screen.print(f"next: {following}", style="dim", highlight=False, markup=False)
 
 
-def _generate(scheme: Scheme, bits: int | None, power: int | None) -> Keys | KeyPair:
-    length = 3072 if bits is None else bits
-    if scheme is Scheme.paillier:
-        return paillier.generate(length)
-    if scheme is Scheme.damgard_jurik:
-        return damgard_jurik.generate(length, 2 if power is None else power)
-    if scheme is Scheme.okamoto_uchiyama:
-        return okamoto_uchiyama.generate(length)
-    return elgamal.generate() if scheme is Scheme.elgamal else Keys.generate()
+def _generate(scheme: str, bits: int | None, power: int | None) -> Keys | KeyPair:
+    if scheme == LATTICE:
+        return Keys.generate()
+    length, s = 3072 if bits is None else bits, 2 if power is None else power
+    return KeyPair(_native.AdditiveSecretKey.generate(scheme, length, s))

@@ -8,13 +8,12 @@ from typing import Annotated
 
 import typer
 
+import ciphervec._native as _native
 import ciphervec.errors as errors
 
 from ..additive import keys as additive
 from ..additive.noise_pool import NoisePool
 from .terminal import Json, PassphraseFile, command, passphrase, print_json, progress, screen
-
-_SCHEMES = ("paillier", "damgard-jurik", "okamoto-uchiyama")
 
 
 @command
@@ -68,8 +67,10 @@ def precompute(
 
 def _load(path: Path, passphrase_file: Path | None) -> additive.KeyPair:
     try:
-        return additive.load(path, schemes=_SCHEMES)
+        return additive.load(path, schemes=_native.MODULUS_SCHEMES)
     except errors.InvalidInput as refusal:
         if "passphrase" not in str(refusal):
             raise
-    return additive.load(path, passphrase(passphrase_file, f"Passphrase of {path}"), schemes=_SCHEMES)
+    return additive.load(
+        path, passphrase(passphrase_file, f"Passphrase of {path}"), schemes=_native.MODULUS_SCHEMES
+    )

@@ -248,7 +248,7 @@ class Owner:
         Ids that are known already are taken over from a writer's segment, and by one: the row
         attached last counts.
         """
-        self._directory.add(self._native, segment_id, sidecar, deleted_rows, wrap)
+        self._native.add_to(self._directory, segment_id, sidecar, deleted_rows, wrap)
 
     def refuse(self, segment_id: bytes) -> None:
         """Pass over a segment that does not open: answers may contain it, matches don't."""

@@ -30,7 +30,8 @@ FORMAT = 3
 is the oldest that says what there is to say."""
 MODES = ("sealed", "sealed-query", "sealed-index", "open")
 PRECISIONS = ("standard", "small", "wide")
-SCHEMES = ("lattice", "paillier", "damgard-jurik", "okamoto-uchiyama", "elgamal")
+SCHEMES = _native.SCHEMES
+LATTICE = "lattice"
 FORMER_LATTICE = "sealed"
 """What release 0.1 called the scheme `lattice`, and descriptions call it for good."""
 MAX_DIMENSION = 16_384

@@ -1,7 +1,8 @@
 //! Metric: a cosine and two norms enter, the metric's value leaves. Owner side.
 
-use crate::error::Error;
+use crate::error::{Error, alternatives};
 use core::str::FromStr;
+use std::sync::LazyLock;
 
 /// A metric. Vectors are always sealed at unit length; the norms in the sidecar turn a cosine into the other values.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -112,10 +113,11 @@ impl FromStr for Metric {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self, Error> {
-        ROWS.iter()
-            .find(|row| row.name == name)
-            .map(|row| row.metric)
-            .ok_or_else(|| Error::choice("metric", "cosine, ip, l2 or hamming", name))
+        ROWS.iter().find(|row| row.name == name).map(|row| row.metric).ok_or_else(|| {
+            static KNOWN: LazyLock<String> =
+                LazyLock::new(|| alternatives(ROWS.iter().map(|row| row.name)));
+            Error::choice("metric", &KNOWN, name)
+        })
     }
 }
 
@@ -130,6 +132,8 @@ mod tests {
             assert_eq!(Metric::from_byte(row.metric as u8), Some(row.metric));
             assert_eq!(row.name.parse::<Metric>().unwrap(), row.metric);
         }
-        assert!(Metric::from_byte(4).is_none() && "manhattan".parse::<Metric>().is_err());
+        assert!(Metric::from_byte(4).is_none());
+        let error = "manhattan".parse::<Metric>().unwrap_err().to_string();
+        assert!(error.contains("cosine, ip, l2 or hamming"));
     }
 }

@@ -1,56 +1,89 @@
 //! Scheme: a name enters, what an index is encrypted under leaves. Both sides.
 
-use crate::error::{Error, Result};
-use ciphervec_he::wire;
+use crate::error::{Error, Result, alternatives};
+use ciphervec_he::additive::SecurityStatement;
+use ciphervec_he::scheme::AdditiveScheme;
+use ciphervec_he::{damgard_jurik, elgamal, okamoto_uchiyama, paillier, wire};
 use core::str::FromStr;
+use std::sync::LazyLock;
 
-/// The scheme of an index. [`Scheme::Lattice`] does every mode; the others compare encrypted vectors with plain queries,
-/// mode `sealed-index`, under a key pair that belongs to the index.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-#[repr(u8)]
-pub enum Scheme {
-    /// The linear lattice scheme of `docs/sealed.md`: the default.
-    #[default]
-    Lattice = 0,
-    /// Paillier.
-    Paillier = 1,
-    /// Damgård–Jurik with s = 2.
-    DamgardJurik = 2,
-    /// Okamoto–Uchiyama.
-    OkamotoUchiyama = 3,
-    /// Exponential ElGamal on ristretto255.
-    ElGamal = 4,
+/// What is done with an additively homomorphic scheme, whichever it is.
+pub(crate) trait SchemeVisitor {
+    /// What comes of it.
+    type Output;
+
+    /// Does it.
+    fn visit<S: AdditiveScheme>(self) -> Self::Output;
 }
 
 /// What the rest of the crate has to know of a scheme.
 struct Row {
     scheme: Scheme,
     name: &'static str,
-    /// What frames of an additively homomorphic scheme say.
-    wire: Option<wire::Scheme>,
-    /// Whether its keys have a modulus whose length is chosen.
-    has_modulus: bool,
+    /// Set for additively homomorphic schemes.
+    additive: Option<AdditiveRow>,
 }
 
-/// One row a scheme, in the order of their bytes.
-const ROWS: [Row; 5] = {
-    const fn row(
-        scheme: Scheme,
-        name: &'static str,
-        wire: Option<wire::Scheme>,
-        has_modulus: bool,
-    ) -> Row {
-        Row { scheme, name, wire, has_modulus }
+/// What it has to know of an additively homomorphic scheme beside its keys.
+struct AdditiveRow {
+    wire: wire::Scheme,
+    field_bits: Option<u32>,
+    security: fn(u32) -> SecurityStatement,
+}
+
+impl AdditiveRow {
+    const fn of<S: AdditiveScheme>() -> Self {
+        AdditiveRow { wire: S::WIRE, field_bits: S::FIELD_BITS, security: S::security }
     }
-    use wire::Scheme as Wire;
-    [
-        row(Scheme::Lattice, "lattice", None, false),
-        row(Scheme::Paillier, "paillier", Some(Wire::Paillier), true),
-        row(Scheme::DamgardJurik, "damgard-jurik", Some(Wire::DamgardJurik), true),
-        row(Scheme::OkamotoUchiyama, "okamoto-uchiyama", Some(Wire::OkamotoUchiyama), true),
-        row(Scheme::ElGamal, "elgamal", Some(Wire::ElGamal), false),
-    ]
-};
+}
+
+/// The additively homomorphic schemes: for each its byte, its name, and its type in `ciphervec-he`, where all else about it
+/// stands.
+macro_rules! schemes {
+    ($($(#[$doc:meta])* $scheme:ident = $byte:literal, $name:literal, $type:ty;)+) => {
+        /// The scheme of an index. [`Scheme::Lattice`] does every mode; the others compare encrypted vectors with plain
+        /// queries, mode `sealed-index`, under a key pair that belongs to the index.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+        #[repr(u8)]
+        pub enum Scheme {
+            /// The linear lattice scheme of `docs/sealed.md`: the default.
+            #[default]
+            Lattice = 0,
+            $($(#[$doc])* $scheme = $byte,)+
+        }
+
+        /// One row a scheme, in the order of their bytes.
+        const ROWS: &[Row] = &[
+            Row { scheme: Scheme::Lattice, name: "lattice", additive: None },
+            $(Row {
+                scheme: Scheme::$scheme,
+                name: $name,
+                additive: Some(AdditiveRow::of::<$type>()),
+            },)+
+        ];
+
+        impl Scheme {
+            /// What `visitor` does with the scheme, if it is an additively homomorphic one.
+            pub(crate) fn visit<V: SchemeVisitor>(self, visitor: V) -> Option<V::Output> {
+                match self {
+                    Scheme::Lattice => None,
+                    $(Scheme::$scheme => Some(visitor.visit::<$type>()),)+
+                }
+            }
+        }
+    };
+}
+
+schemes! {
+    /// Paillier.
+    Paillier = 1, "paillier", paillier::Paillier;
+    /// Damgård–Jurik with s = 2.
+    DamgardJurik = 2, "damgard-jurik", damgard_jurik::DamgardJurik;
+    /// Okamoto–Uchiyama.
+    OkamotoUchiyama = 3, "okamoto-uchiyama", okamoto_uchiyama::OkamotoUchiyama;
+    /// Exponential ElGamal on ristretto255.
+    ElGamal = 4, "elgamal", elgamal::ElGamal;
+}
 
 /// What release 0.1 called the lattice scheme.
 const FORMER_LATTICE: &str = "sealed";
@@ -83,12 +116,22 @@ impl Scheme {
 
     /// Whether it is one of the additively homomorphic schemes.
     pub fn is_additive(self) -> bool {
-        self.row().wire.is_some()
+        self.row().additive.is_some()
     }
 
     /// Whether its keys have a modulus whose length is chosen.
-    pub(crate) fn has_modulus(self) -> bool {
-        self.row().has_modulus
+    pub fn has_modulus(self) -> bool {
+        self.row().additive.as_ref().is_some_and(|row| row.field_bits.is_none())
+    }
+
+    /// Length of the field that all keys of the scheme have, if it is such a scheme.
+    pub(crate) fn field_bits(self) -> Option<u32> {
+        self.row().additive.as_ref().and_then(|row| row.field_bits)
+    }
+
+    /// What the key of an index with a modulus of `bits` bits rests on, under an additively homomorphic scheme.
+    pub(crate) fn key_security(self, bits: u32) -> Option<SecurityStatement> {
+        self.row().additive.as_ref().map(|row| (row.security)(bits))
     }
 
     pub(crate) fn from_byte(byte: u8) -> Option<Self> {
@@ -96,8 +139,8 @@ impl Scheme {
     }
 
     /// What frames of an additively homomorphic scheme say.
-    pub(crate) fn wire(self) -> Option<wire::Scheme> {
-        self.row().wire
+    pub fn wire(self) -> Option<wire::Scheme> {
+        self.row().additive.as_ref().map(|row| row.wire)
     }
 }
 
@@ -107,8 +150,9 @@ impl FromStr for Scheme {
     fn from_str(name: &str) -> Result<Self> {
         let name = if name == FORMER_LATTICE { Scheme::Lattice.as_str() } else { name };
         Self::ALL.into_iter().find(|scheme| scheme.as_str() == name).ok_or_else(|| {
-            let known = "lattice, paillier, damgard-jurik, okamoto-uchiyama or elgamal";
-            Error::choice("scheme", known, name)
+            static KNOWN: LazyLock<String> =
+                LazyLock::new(|| alternatives(ROWS.iter().map(|row| row.name)));
+            Error::choice("scheme", &KNOWN, name)
         })
     }
 }
@@ -126,6 +170,8 @@ mod tests {
             assert_eq!(scheme.wire().is_some(), scheme.is_additive());
         }
         assert_eq!("sealed".parse::<Scheme>().unwrap(), Scheme::Lattice);
-        assert!("rsa".parse::<Scheme>().is_err() && Scheme::from_byte(5).is_none());
+        let error = "rsa".parse::<Scheme>().unwrap_err().to_string();
+        assert!(error.contains("lattice, paillier, damgard-jurik, okamoto-uchiyama or elgamal"));
+        assert!(Scheme::from_byte(5).is_none());
     }
 }

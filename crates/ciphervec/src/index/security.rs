@@ -4,10 +4,7 @@ use crate::index::form::{Additive, Form, Rows};
 use ciphervec_he::lattice::compact::Width;
 use ciphervec_he::lattice::ring;
 use ciphervec_he::params::{self, Security};
-use ciphervec_he::security;
 
-/// The length of ElGamal's field.
-const ELGAMAL_BITS: u32 = 255;
 const TABLE: &str = "community guidelines 2024, IACR ePrint 2024/463, Table 5.2";
 const SEALED_INDEX_LEAKAGE: &str =
     "the queries; sizes, times, segments touched, equality of filterable fields";
@@ -84,10 +81,9 @@ fn ring(rows: Rows) -> SecurityStatement {
 }
 
 fn under(chosen: &Additive) -> SecurityStatement {
-    let bits = chosen.bits().unwrap_or(0);
-    let says = chosen.scheme().wire().and_then(|scheme| security::statement(scheme, bits));
-    let lattice = lattice(0, chosen.bits().unwrap_or(ELGAMAL_BITS), SEALED_INDEX_LEAKAGE);
-    match says {
+    let bits = chosen.bits().or(chosen.scheme().field_bits()).unwrap_or(0);
+    let lattice = lattice(0, bits, SEALED_INDEX_LEAKAGE);
+    match chosen.scheme().key_security(bits) {
         Some(says) => SecurityStatement {
             bits: says.bits,
             table: says.table,

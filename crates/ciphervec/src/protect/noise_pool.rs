@@ -82,7 +82,7 @@ pub fn sealing_key(secret: &[u8]) -> AeadKey {
 pub fn save(
     path: &Path,
     pool: NoisePool,
-    key: &impl NoiseSource,
+    key: &(impl NoiseSource + ?Sized),
     sealing: &AeadKey,
 ) -> Result<(), NoisePoolError> {
     let head = header(pool.key_id());
@@ -111,7 +111,7 @@ pub fn save(
 /// of [`NoisePoolError`].
 pub fn claim(
     path: &Path,
-    key: &impl NoiseSource,
+    key: &(impl NoiseSource + ?Sized),
     sealing: &AeadKey,
 ) -> Result<NoisePool, NoisePoolError> {
     // Once before the file is touched, so that a wrong secret costs no pool.
@@ -143,7 +143,7 @@ fn place(head: &[u8]) -> Vec<u8> {
 fn open(
     path: &Path,
     bytes: &[u8],
-    key: &impl NoiseSource,
+    key: &(impl NoiseSource + ?Sized),
     sealing: &AeadKey,
 ) -> Result<NoisePool, NoisePoolError> {
     let damaged = |detail: String| NoisePoolError::Damaged { path: path.to_owned(), detail };

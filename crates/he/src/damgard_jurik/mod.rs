@@ -8,11 +8,13 @@
 
 mod message;
 mod public;
+mod scheme;
 #[cfg(feature = "client")]
 mod secret;
 
 pub(crate) use public::security;
 pub use public::{MAX_POWER, Noise, PublicKey};
+pub use scheme::DamgardJurik;
 #[cfg(feature = "client")]
 pub use secret::SecretKey;
 

@@ -17,6 +17,7 @@ mod ciphertexts;
 mod discrete_log;
 mod evaluate;
 mod keys;
+mod scheme;
 #[cfg(feature = "client")]
 pub mod shared_noise;
 
@@ -27,6 +28,7 @@ pub use keys::PublicKey;
 pub(crate) use keys::SECURITY;
 #[cfg(feature = "client")]
 pub use keys::SecretKey;
+pub use scheme::ElGamal;
 
 /// Messages `m` and results have `|m| < 2^(MESSAGE_BITS - 1)`: what a logarithm is found for in a
 /// tenth of a second.

@@ -24,7 +24,7 @@ pub use ciphertexts::Ciphertexts;
 pub(crate) use evaluate::residue;
 pub use evaluate::{FactoringKey, NoiseSource};
 pub use group::Group;
-pub use noise_pool::{NoisePool, Pooled};
+pub use noise_pool::{NoisePool, Pooled, Precompute};
 #[cfg(feature = "client")]
 pub(crate) use secret_primes::signed;
 pub use strength::{DEFAULT_BITS, MAX_BITS, MIN_BITS};

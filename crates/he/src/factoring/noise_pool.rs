@@ -40,7 +40,7 @@ impl Drop for NoisePool {
 
 impl NoisePool {
     /// An empty pool for one key, public or secret.
-    pub fn new(key: &impl NoiseSource) -> Self {
+    pub fn new(key: &(impl NoiseSource + ?Sized)) -> Self {
         let group = key.group();
         NoisePool {
             key: group.key,
@@ -68,7 +68,7 @@ impl NoisePool {
     ///
     /// # Errors
     /// [`Error::WrongKey`]; [`Error::Randomness`], or [`Error::Fault`] from a secret key.
-    pub fn fill(&self, key: &impl NoiseSource, count: usize) -> Result<()> {
+    pub fn fill(&self, key: &(impl NoiseSource + ?Sized), count: usize) -> Result<()> {
         self.check(key.group())?;
         let mut left = count;
         while left > 0 {
@@ -158,7 +158,7 @@ impl NoisePool {
 
     /// The pool, framed and **not encrypted**, for a file that encrypts it. The pool is gone: its
     /// elements are in the bytes only.
-    pub fn into_bytes(self, key: &impl NoiseSource) -> Result<Zeroizing<Vec<u8>>> {
+    pub fn into_bytes(self, key: &(impl NoiseSource + ?Sized)) -> Result<Zeroizing<Vec<u8>>> {
         let group = key.group();
         self.check(group)?;
         let stock = self.lock();
@@ -177,7 +177,7 @@ impl NoisePool {
     ///
     /// # Errors
     /// [`Error::Malformed`] and the other errors of [`wire::open`]; [`Error::WrongKey`].
-    pub fn from_bytes(key: &impl NoiseSource, bytes: &[u8]) -> Result<Self> {
+    pub fn from_bytes(key: &(impl NoiseSource + ?Sized), bytes: &[u8]) -> Result<Self> {
         let group = key.group();
         let (header, payload) = wire::open(Kind::NoisePool, bytes)?;
         group.check_header(WHAT, &header)?;
@@ -221,18 +221,27 @@ impl NoisePool {
     }
 }
 
+/// A secret key of whichever scheme, asked whether it pays to draw its noise ahead.
+pub trait Precompute {
+    /// What draws the noise of a [`NoisePool`], and the public key that is [`Pooled`] with it;
+    /// `None` where noise is quick to draw.
+    fn precomputable(&self) -> Option<(&dyn NoiseSource, &dyn FactoringKey)> {
+        None
+    }
+}
+
 /// A public key whose fresh noise comes from a pool: what [`crate::additive::Evaluate`] does with
 /// it takes no powers.
 ///
 /// Everything that needs noise gives [`Error::Exhausted`] when the pool does not reach, and uses
 /// none of it then.
 #[derive(Clone, Copy, Debug)]
-pub struct Pooled<'a, K> {
+pub struct Pooled<'a, K: ?Sized> {
     key: &'a K,
     pool: &'a NoisePool,
 }
 
-impl<'a, K: FactoringKey> Pooled<'a, K> {
+impl<'a, K: FactoringKey + ?Sized> Pooled<'a, K> {
     /// Joins them.
     ///
     /// # Errors
@@ -243,7 +252,7 @@ impl<'a, K: FactoringKey> Pooled<'a, K> {
     }
 }
 
-impl<K: FactoringKey> NoiseSource for Pooled<'_, K> {
+impl<K: FactoringKey + ?Sized> NoiseSource for Pooled<'_, K> {
     fn group(&self) -> &Group {
         self.key.group()
     }
@@ -253,7 +262,7 @@ impl<K: FactoringKey> NoiseSource for Pooled<'_, K> {
     }
 }
 
-impl<K: FactoringKey> FactoringKey for Pooled<'_, K> {
+impl<K: FactoringKey + ?Sized> FactoringKey for Pooled<'_, K> {
     fn message_bits(&self) -> u32 {
         FactoringKey::message_bits(self.key)
     }

@@ -6,11 +6,13 @@
 //! 66 bits shorter than `p`, and decryption refuses longer ones.
 
 mod public;
+mod scheme;
 #[cfg(feature = "client")]
 mod secret;
 
 pub(crate) use public::security;
 pub use public::{Noise, PublicKey};
+pub use scheme::OkamotoUchiyama;
 #[cfg(feature = "client")]
 pub use secret::SecretKey;
 

@@ -9,6 +9,7 @@
 pub use crate::damgard_jurik::SecretKey;
 #[cfg(feature = "client")]
 pub mod precompute;
+mod scheme;
 
 pub use crate::damgard_jurik::{
     Ciphertexts, DEFAULT_BITS, FactoringKey, MAX_BITS, MIN_BITS, Noise, NoisePool, NoiseSource,
@@ -16,6 +17,7 @@ pub use crate::damgard_jurik::{
 };
 #[cfg(feature = "client")]
 use crate::error::Result;
+pub use scheme::Paillier;
 
 /// A key with noise by short exponents, the fastest for who has only the public key.
 ///

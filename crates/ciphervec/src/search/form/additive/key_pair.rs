@@ -5,7 +5,8 @@ use super::layout;
 use crate::IndexSpec;
 use crate::error::Result;
 use crate::similarity::additive::{EncryptedScores, EncryptedVectors, Probes, Vectors};
-use ciphervec_he::additive::{Decrypt, Evaluate};
+use ciphervec_he::additive::Evaluate;
+use ciphervec_he::scheme::{SchemePublicKey, SchemeSecretKey};
 use ciphervec_he::wire::{KeyId, Kind, Reader};
 use zeroize::Zeroizing;
 
@@ -45,33 +46,26 @@ pub trait KeyPair: Send + Sync {
 /// A key pair of one scheme; `packs` says whether its messages hold several numbers.
 pub struct Pair<D> {
     keys: D,
-    public: Vec<u8>,
-    secret: fn(&D) -> Zeroizing<Vec<u8>>,
     packs: bool,
 }
 
 impl<D> Pair<D> {
-    pub fn new(
-        keys: D,
-        public: Vec<u8>,
-        secret: fn(&D) -> Zeroizing<Vec<u8>>,
-        packs: bool,
-    ) -> Self {
-        Pair { keys, public, secret, packs }
+    pub fn new(keys: D, packs: bool) -> Self {
+        Pair { keys, packs }
     }
 }
 
-impl<D: Decrypt> KeyPair for Pair<D> {
+impl<D: SchemeSecretKey> KeyPair for Pair<D> {
     fn key_id(&self) -> KeyId {
         self.keys.public().key_id()
     }
 
     fn public_key(&self) -> Vec<u8> {
-        self.public.clone()
+        self.keys.public().to_bytes()
     }
 
     fn secret_key(&self) -> Zeroizing<Vec<u8>> {
-        (self.secret)(&self.keys)
+        self.keys.to_bytes()
     }
 
     fn encrypt(&self, spec: &IndexSpec, rows: &[f32]) -> Result<Vec<u8>> {

@@ -1,7 +1,7 @@
 //! Additive form: rows as ciphertexts of an additively homomorphic scheme, plain queries (`docs/additive.md`). Both sides.
 //!
 //! The schemes have types of their own for keys and ciphertexts. An index learns its scheme from its description, at run
-//! time; `schemes.rs` has a row for each, and nothing else here knows which scheme stands behind one.
+//! time; `schemes.rs` is generic over them, and nothing else here knows which scheme stands behind a key.
 
 mod gallery;
 #[cfg(feature = "client")]
