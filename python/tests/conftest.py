@@ -31,7 +31,6 @@ settings.load_profile("suite")
 SCORE_ERROR = {"standard": 10 * 1.5e-5 + 2**-17, "small": 10 * 1.9e-4 + 2**-17, "wide": 3e-7}
 MODES = ("open", "sealed-index", "sealed-query", "sealed")
 METRICS = ("cosine", "ip", "l2", "hamming")
-VARIANTS = [(mode, "standard") for mode in MODES] + [("sealed-index", "small"), ("sealed-index", "wide")]
 
 
 class Oracle:

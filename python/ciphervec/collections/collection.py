@@ -92,7 +92,7 @@ class Collection:
 
     @property
     def scheme(self) -> str:
-        """`sealed`, `paillier`, `damgard-jurik`, `okamoto-uchiyama` or `elgamal`."""
+        """`lattice`, `paillier`, `damgard-jurik`, `okamoto-uchiyama` or `elgamal`."""
         return self.spec.scheme
 
     @property

@@ -137,7 +137,10 @@ impl Form {
 
     /// Whether a server needs keys of the owner's to answer: Galois keys, or the public key of a key pair.
     pub fn needs_evaluation_keys(&self) -> bool {
-        matches!(self, Form::Ring(_) | Form::Additive(_))
+        match self {
+            Form::Plain | Form::Compact(_) => false,
+            Form::Ring(_) | Form::Additive(_) => true,
+        }
     }
 
     /// What frames say.
