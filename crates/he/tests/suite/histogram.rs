@@ -48,9 +48,11 @@ fn sums_are_right_up_to_the_noise() {
                     squares += error * error;
                 }
             }
+            // The deviation of m normal numbers is off by 1/√(2m): nonces are drawn anew in every run, and six of those
+            // are exceeded in one of 10^8.
             let deviation = (squares / opened.len() as f64).sqrt();
-            let enough = opened.len() >= 65;
-            assert!(!enough || (0.7..1.2).contains(&deviation), "deviation {deviation}");
+            let spread = 6.0 / (2.0 * opened.len() as f64).sqrt();
+            assert!((deviation - 1.0).abs() < spread.max(0.2), "deviation {deviation}");
         }
     }
 }
