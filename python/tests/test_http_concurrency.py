@@ -83,7 +83,7 @@ def test_the_asynchronous_client_does_the_same(server_url: str, keys: Keys, rows
                 [f"page {i}" for i in range(40)],
             )
             assert (books.name, books.dimension, books.metric, books.mode, books.scheme) == (
-                "books", D, "cosine", "sealed", "sealed",
+                "books", D, "cosine", "sealed", "lattice",
             )  # fmt: skip
             assert (
                 books.filterable == ("lang",) and books.spec.collection == "books" and len(books.owner) == 40
