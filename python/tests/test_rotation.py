@@ -26,9 +26,9 @@ from ciphervec import (
 
 Rows = Callable[..., np.ndarray]
 MODES = [
-    ("sealed", "sealed"),
-    ("sealed-query", "sealed"),
-    ("sealed-index", "sealed"),
+    ("sealed", "lattice"),
+    ("sealed-query", "lattice"),
+    ("sealed-index", "lattice"),
     ("sealed-index", "elgamal"),
 ]
 

@@ -41,11 +41,11 @@ def take(collection: Collection, batch: WrittenBatch) -> None:
 @pytest.mark.parametrize(
     ("mode", "precision", "scheme"),
     [
-        ("sealed", "standard", "sealed"),
-        ("sealed-query", "standard", "sealed"),
-        ("sealed-index", "standard", "sealed"),
-        ("sealed-index", "small", "sealed"),
-        ("sealed-index", "wide", "sealed"),
+        ("sealed", "standard", "lattice"),
+        ("sealed-query", "standard", "lattice"),
+        ("sealed-index", "standard", "lattice"),
+        ("sealed-index", "small", "lattice"),
+        ("sealed-index", "wide", "lattice"),
         ("sealed-index", "standard", "elgamal"),
     ],
 )
