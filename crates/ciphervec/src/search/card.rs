@@ -16,8 +16,8 @@ use super::wrap::{
     MAX_WRITER, PUBLIC_KEY, SUITE, WrappedKey, WriterPair, check_public, expect_suite, take_short,
     writer_name,
 };
-use crate::IndexSpec;
 use crate::error::{Error, Result};
+use crate::index::spec::IndexSpec;
 use ciphervec_he::keys::{MasterKey, Purpose};
 use ciphervec_he::lattice::SegmentId;
 use ciphervec_he::wire::{self, HEADER_LEN, KeyId, Kind, Reader};

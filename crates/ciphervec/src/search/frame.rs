@@ -11,8 +11,8 @@
 use super::form;
 use super::message::{expect_params, header, read_bitmap};
 use super::segment::{HEAD_LEN, HEADROOM, MAX_ROWS, Segment, SegmentHead, SegmentRows};
-use crate::IndexSpec;
 use crate::error::Result;
+use crate::index::spec::IndexSpec;
 use ciphervec_arith::AlignedBytes;
 use ciphervec_he::lattice::SegmentId;
 use ciphervec_he::wire::{self, HEADER_LEN, Header, KeyId, Kind, Reader};

@@ -4,8 +4,8 @@
 use super::entry::{Chosen, Residency, SegmentEntry, SegmentParser, SegmentReader, SegmentSource};
 use super::form::{self, ServerHalf};
 use super::segment::{Segment, SegmentHead};
-use crate::IndexSpec;
 use crate::error::{Error, Result};
+use crate::index::spec::IndexSpec;
 use crate::protect::filter::{FilterTag, FilterTags};
 use ciphervec_arith::AlignedBytes;
 use ciphervec_he::lattice::SegmentId;

@@ -6,8 +6,8 @@
 //! A response: `index id 8 | count u32 | levels u8 | per level: level u8, mask sums a query | segments u32 | per segment:
 //! id 16, rows u32, level u8, filtered u8, bitmap if filtered, one answer a query`.
 
-use crate::IndexSpec;
 use crate::error::{Error, Result};
+use crate::index::spec::IndexSpec;
 use crate::index::spec::MAX_QUERIES;
 use crate::protect::filter::FilterTag;
 use ciphervec_he::lattice::SegmentId;

@@ -3,8 +3,8 @@
 use super::form::{self, KeyHolderHalf};
 use super::root_key::{RotationState, SegmentRootKey};
 use super::seal::{SealedSegment, seal};
-use crate::IndexSpec;
 use crate::error::Result;
+use crate::index::spec::IndexSpec;
 use crate::keys::Keys;
 use crate::protect::aead::AeadKey;
 use crate::protect::filter;

@@ -6,8 +6,8 @@ use super::message::QueryHead;
 use super::owner::Owner;
 use super::quantize::check;
 use super::query::Query;
-use crate::IndexSpec;
 use crate::error::{Error, Result};
+use crate::index::spec::IndexSpec;
 use crate::index::spec::MAX_QUERIES;
 use ciphervec_he::wire::{KeyId, Kind, Reader};
 

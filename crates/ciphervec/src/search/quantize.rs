@@ -1,7 +1,7 @@
 //! Quantisation: float rows and a scale enter; checked norms and integer coordinates leave. Owner side.
 
-use crate::IndexSpec;
 use crate::error::{Error, Result};
+use crate::index::spec::IndexSpec;
 use crate::search::segment::HEADROOM;
 use ciphervec_arith::AlignedBytes;
 use ciphervec_he::lattice::Plaintext;

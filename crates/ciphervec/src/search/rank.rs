@@ -1,7 +1,7 @@
 //! Ranking: scores enter; the closest rows, or all within a threshold, leave. Owner only.
 
 use super::directory::{Entry, Selection};
-use crate::Metric;
+use crate::index::metric::Metric;
 use crate::protect::id::Id;
 use ciphervec_he::lattice::SegmentId;
 

@@ -1,7 +1,7 @@
 //! Segment root key: 32 secret bytes enter, the keys that one segment's secrets derive from leave. It is the owner's own, a
 //! writer's, or the one before a rotation. Owner and writer.
 
-use crate::IndexSpec;
+use crate::index::spec::IndexSpec;
 use crate::keys::Keys;
 use crate::protect::aead::AeadKey;
 use ciphervec_he::keys::{MasterKey, Purpose, Secret};

@@ -10,8 +10,8 @@
 //! the owner's key id, the index's binding, the segment's id and the writer's name: a wrap opens for one segment only.
 
 use super::message::{expect_params, header};
-use crate::IndexSpec;
 use crate::error::Result;
+use crate::index::spec::IndexSpec;
 use ciphervec_he::lattice::SegmentId;
 use ciphervec_he::wire::{self, KeyId, Kind, Reader};
 #[cfg(feature = "client")]

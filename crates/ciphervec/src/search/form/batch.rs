@@ -4,8 +4,8 @@
 //! bit, those that each request would have got alone, and a request that is refused is refused alone.
 
 use super::contract::{Evaluation, Request, ServerTimings};
-use crate::IndexSpec;
 use crate::error::Result;
+use crate::index::spec::IndexSpec;
 use crate::search::entry::{Chosen, SegmentEntry, SegmentReader, rows_of};
 use crate::search::message::ResponseWriter;
 use crate::search::segment::Segment;

@@ -3,8 +3,8 @@
 //! A form is a folder beside this file and a row in [`super::of`]. Heads of segments, filters, ids, norms and ranking are
 //! the search's; words, ciphertexts, keys and scores are the form's.
 
-use crate::IndexSpec;
 use crate::error::{Error, Result};
+use crate::index::spec::IndexSpec;
 use crate::search::entry::{Chosen, SegmentReader};
 use crate::search::message::QueryHead;
 use crate::search::segment::{Segment, SegmentHead};

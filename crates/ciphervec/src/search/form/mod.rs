@@ -15,8 +15,8 @@ pub(super) use contract::{
 };
 pub(super) use contract::{Request, ServerHalf};
 
-use crate::IndexSpec;
 use crate::index::form::Form;
+use crate::index::spec::IndexSpec;
 
 /// The form of an index: one row each.
 pub(super) fn of(spec: &IndexSpec) -> &dyn SearchForm {

@@ -2,7 +2,7 @@
 //! leave. Both sides.
 
 use super::precision::{GridPrecision, GridScales};
-use crate::Metric;
+use crate::index::metric::Metric;
 use ciphervec_he::lattice::ErrorBound;
 use core::ops::RangeInclusive;
 

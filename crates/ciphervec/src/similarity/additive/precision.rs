@@ -102,13 +102,12 @@ impl GridScales {
 }
 
 impl FromStr for GridPrecision {
-    type Err = crate::Error;
+    type Err = crate::error::Error;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|precision| precision.as_str() == name)
-            .ok_or_else(|| crate::Error::choice("precision", "small, standard or high", name))
+        Self::ALL.into_iter().find(|precision| precision.as_str() == name).ok_or_else(|| {
+            crate::error::Error::choice("precision", "small, standard or high", name)
+        })
     }
 }
 

@@ -4,8 +4,8 @@
 use super::grid::Grid;
 use super::layout::{Layout, Packing};
 use super::precision::GridPrecision;
-use crate::Metric;
 use crate::error::{Error, Result};
+use crate::index::metric::Metric;
 use crate::index::spec::MAX_DIMENSION;
 use ciphervec_he::lattice::ErrorBound;
 use ciphervec_he::wire::Reader;

@@ -1,8 +1,8 @@
 //! Galleries: a public key, encrypted vectors and probes enter, encrypted scores leave. The server's half, and a writer's.
 
 use super::layout;
-use crate::IndexSpec;
 use crate::error::Result;
+use crate::index::spec::IndexSpec;
 use crate::search::segment::ParsedRows;
 #[cfg(feature = "client")]
 use crate::similarity::additive::Vectors;

@@ -8,10 +8,10 @@ use super::layout::{precision, similarity};
 use super::queries::probes;
 use super::schemes::{generate, read_secret_key};
 use super::writer::under;
-use crate::IndexSpec;
 use crate::decode;
 use crate::error::{Error, Result};
 use crate::index::form::Additive;
+use crate::index::spec::IndexSpec;
 use crate::protect::aead::{self, OVERHEAD};
 use crate::search::form::contract::{
     EncodedQueries, EncryptedRows, Kept, KeyHolderHalf, KeyPairSlot, OpenedSegment, Opening,

@@ -2,8 +2,8 @@
 
 use super::gallery::read_vectors;
 use super::layout;
-use crate::IndexSpec;
 use crate::error::Result;
+use crate::index::spec::IndexSpec;
 use crate::similarity::additive::{EncryptedScores, EncryptedVectors, Probes, Vectors};
 use ciphervec_he::additive::Evaluate;
 use ciphervec_he::scheme::{SchemePublicKey, SchemeSecretKey};

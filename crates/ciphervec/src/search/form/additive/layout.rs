@@ -1,8 +1,8 @@
 //! Layout of an index's vectors: a description and a row count enter, how coordinates lie in ciphertexts leaves. Both sides.
 
-use crate::IndexSpec;
 use crate::error::Result;
 use crate::index::mode::Precision;
+use crate::index::spec::IndexSpec;
 use crate::similarity::additive::{self, Layout, VectorSpec};
 
 /// A few rows are laid out each by itself, in ciphertexts of their own, where that takes this many times fewer of them: an added

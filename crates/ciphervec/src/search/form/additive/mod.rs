@@ -19,9 +19,9 @@ mod writer;
 #[cfg(feature = "client")]
 use super::contract::{KeyHolderHalf, PlainQueries, RowEncryptor};
 use super::contract::{SearchForm, ServerHalf};
-use crate::IndexSpec;
 use crate::error::Result;
 use crate::index::form::Additive;
+use crate::index::spec::IndexSpec;
 use std::sync::Arc;
 
 impl SearchForm for Additive {

@@ -2,9 +2,9 @@
 
 use super::layout::similarity;
 use super::schemes::read_public_key;
-use crate::IndexSpec;
 use crate::error::{Error, Result};
 use crate::index::form::Additive;
+use crate::index::spec::IndexSpec;
 use crate::search::form::contract::PlainQueries;
 use crate::search::quantize::Checked;
 use crate::similarity::additive::{Layout, Probes};

@@ -2,9 +2,9 @@
 
 use super::gallery::{Gallery, PublicKey};
 use super::schemes::read_public_key;
-use crate::IndexSpec;
 use crate::error::{Error, Result};
 use crate::index::form::Additive;
+use crate::index::spec::IndexSpec;
 use crate::search::entry::SegmentReader;
 use crate::search::form::batch::{self, Pending, Scan};
 use crate::search::form::contract::{Evaluation, Request, ServerHalf, expect_key};

@@ -2,9 +2,9 @@
 
 use super::gallery::PublicKey;
 use super::schemes::read_public_key;
-use crate::IndexSpec;
 use crate::error::Result;
 use crate::index::form::Additive;
+use crate::index::spec::IndexSpec;
 use crate::search::form::contract::{EncryptedRows, RowEncryptor};
 use crate::search::quantize::Checked;
 use crate::search::root_key::SegmentRootKey;

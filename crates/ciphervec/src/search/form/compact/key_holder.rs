@@ -3,8 +3,8 @@
 use super::queries::to_words;
 use super::scale::{plaintext_scale, scales};
 use super::server::from_words;
-use crate::IndexSpec;
 use crate::error::Result;
+use crate::index::spec::IndexSpec;
 use crate::search::form::contract::{
     EncodedQueries, EncryptedRows, Kept, KeyHolderHalf, OpenedSegment, Opening, RowEncryptor,
     expect_key, expect_no_sums, select_rows,

@@ -12,8 +12,8 @@ mod server;
 #[cfg(feature = "client")]
 use super::contract::{KeyHolderHalf, PlainQueries};
 use super::contract::{Pruner, SearchForm, ServerHalf};
-use crate::IndexSpec;
 use crate::error::Result;
+use crate::index::spec::IndexSpec;
 use ciphervec_he::lattice::compact::Width;
 use std::sync::Arc;
 

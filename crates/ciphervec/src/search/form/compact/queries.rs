@@ -1,8 +1,8 @@
 //! Integer queries: float rows enter, words of 4 bytes leave, or of 8 in the wide form. Whoever knows the description.
 
 use super::scale::scales;
-use crate::IndexSpec;
 use crate::error::{Error, Result};
+use crate::index::spec::IndexSpec;
 use crate::search::form::contract::PlainQueries;
 use crate::search::quantize::Checked;
 use ciphervec_he::lattice::compact::Width;

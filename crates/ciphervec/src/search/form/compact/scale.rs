@@ -1,6 +1,6 @@
 //! Scales of the compact form: a description enters, what unit vectors and queries are multiplied by leaves. Owner side.
 
-use crate::IndexSpec;
+use crate::index::spec::IndexSpec;
 use ciphervec_he::lattice::Scales;
 use ciphervec_he::lattice::compact::Width;
 

@@ -1,7 +1,7 @@
 //! Compact scan: plain integer queries enter, their products with encrypted words leave. Server only.
 
-use crate::IndexSpec;
 use crate::error::Result;
+use crate::index::spec::IndexSpec;
 use crate::search::entry::{SegmentEntry, SegmentReader};
 use crate::search::form::batch::{self, Pending, Scan};
 use crate::search::form::contract::{Evaluation, Request, ServerHalf, no_keys};

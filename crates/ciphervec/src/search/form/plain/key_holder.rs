@@ -1,7 +1,7 @@
 //! Plain rows and queries: float rows enter, unit rows as float32 words leave, and back. Owner only.
 
-use crate::IndexSpec;
 use crate::error::Result;
+use crate::index::spec::IndexSpec;
 use crate::search::form::contract::{
     EncodedQueries, EncryptedRows, Kept, KeyHolderHalf, OpenedSegment, Opening, RowEncryptor,
     expect_no_sums, not_probed, select_rows,

@@ -7,8 +7,8 @@ mod server;
 #[cfg(feature = "client")]
 use super::contract::KeyHolderHalf;
 use super::contract::{SearchForm, ServerHalf};
-use crate::IndexSpec;
 use crate::error::Result;
+use crate::index::spec::IndexSpec;
 use std::sync::Arc;
 
 /// Bytes of a number.

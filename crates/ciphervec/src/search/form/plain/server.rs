@@ -1,7 +1,7 @@
 //! Plain scan: float32 queries enter, inner products in double precision leave. Server only.
 
-use crate::IndexSpec;
 use crate::error::Result;
+use crate::index::spec::IndexSpec;
 use crate::search::entry::SegmentReader;
 use crate::search::form::batch::{self, Pending, Scan};
 use crate::search::form::contract::{Evaluation, Request, ServerHalf, no_keys};

@@ -3,9 +3,9 @@
 use super::open::{RingQueries, RingScores};
 use super::packing::layout;
 use super::scale::{scales, vector_scale};
-use crate::IndexSpec;
 use crate::error::Result;
 use crate::index::form::Rows;
+use crate::index::spec::IndexSpec;
 use crate::search::form::contract::{
     EncodedQueries, EncryptedRows, Kept, KeyHolderHalf, Opening, RowEncryptor, not_probed,
     select_rows,

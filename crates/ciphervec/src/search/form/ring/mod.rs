@@ -13,9 +13,9 @@ mod server;
 #[cfg(feature = "client")]
 use super::contract::KeyHolderHalf;
 use super::contract::{SearchForm, ServerHalf};
-use crate::IndexSpec;
 use crate::error::Result;
 use crate::index::form::Rows;
+use crate::index::spec::IndexSpec;
 use ciphervec_he::lattice::ring::{self, Layout};
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Opening ring scores: an encrypted answer and a query's key enter, cosines leave. Owner only.
 
-use crate::IndexSpec;
 use crate::error::{Error, Result};
 use crate::index::form::Rows;
+use crate::index::spec::IndexSpec;
 use crate::search::form::contract::{OpenedSegment, Opening};
 use ciphervec_he::lattice::Scales;
 use ciphervec_he::lattice::ring::{

@@ -1,9 +1,9 @@
 //! Packing: a description and a row count enter, the level of the query tree that a segment is packed for leaves. Owner side.
 
 use super::scale::scales;
-use crate::IndexSpec;
 use crate::error::Result;
 use crate::index::form::Rows;
+use crate::index::spec::IndexSpec;
 use ciphervec_he::lattice::ring::{self, Layout, POLY_BYTES, Ring, Vectors};
 
 /// Seconds one node of the query tree costs: a key switch of six transforms.

@@ -1,7 +1,7 @@
 //! Scales of the ring form: a description and a level enter, what unit vectors and queries are multiplied by leaves. Owner side.
 
-use crate::IndexSpec;
 use crate::index::form::Rows;
+use crate::index::spec::IndexSpec;
 use ciphervec_he::lattice::Scales;
 use ciphervec_he::lattice::ring::Ring;
 

@@ -1,8 +1,8 @@
 //! Ring scan: encrypted queries enter and are expanded to trees, encrypted scores leave. Server only.
 
-use crate::IndexSpec;
 use crate::error::{Error, Result};
 use crate::index::form::Rows;
+use crate::index::spec::IndexSpec;
 use crate::search::entry::{Chosen, SegmentEntry, SegmentReader, rows_of};
 use crate::search::form::contract::{Evaluation, Request, ServerHalf, ServerTimings, expect_key};
 use crate::search::message::{QueryHead, ResponseWriter};
