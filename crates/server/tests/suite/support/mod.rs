@@ -75,7 +75,7 @@ impl Client {
     pub fn meta_at(&self, epoch: u32) -> Vec<u8> {
         let spec = self.owner.spec();
         let encoded = STANDARD.encode(spec.to_bytes());
-        let (scheme, key) = (spec.scheme().as_str(), self.owner.key_id());
+        let (scheme, key) = (spec.scheme().stored_name(), self.owner.key_id());
         format!(
             "{{\"format\":2,\"spec\":\"{encoded}\",\"scheme\":\"{scheme}\",\"key_id\":\"{key}\",\"epoch\":{epoch},\
              \"settings\":\"\"}}"
