@@ -9,8 +9,10 @@ the principal's, each have one answer.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from starlette.applications import Starlette
@@ -31,6 +33,9 @@ MAX_BODY = 64 << 20
 family."""
 BODY_SECONDS = 30.0
 """A sender slower than that is cut off."""
+MAX_REQUESTS = 64
+"""Requests whose bodies are read or opened at a time; each may hold `MAX_BODY` bytes."""
+MAX_REQUESTS_A_PRINCIPAL = 16
 
 _log = logging.getLogger("ciphervec.decrypt_service")
 
@@ -43,6 +48,7 @@ class Service:
         self._ledger = ledger
         self._audit = audit
         self._max_body = max_body
+        self._busy: Counter[str] = Counter()
 
     async def health(self, _: HttpRequest) -> Response:
         """The process answers."""
@@ -59,10 +65,13 @@ class Service:
             matcher = self._matchers.get(name)
             if matcher is None or principal.collection != name:
                 return _problem(404, "there is no such collection for this token")
-            body = await asyncio.wait_for(self._body(request), BODY_SECONDS)
-            return await run_in_threadpool(self._answer, principal, matcher, body)
+            with self._slot(principal):
+                body = await asyncio.wait_for(self._body(request), BODY_SECONDS)
+                return await run_in_threadpool(self._answer, principal, matcher, body)
         except Unknown:
             return _problem(401, "the token is not accepted", {"WWW-Authenticate": "Bearer"})
+        except _BusyError:
+            return _problem(503, "too many requests at once", {"Retry-After": "1"})
         except _TooLargeError:
             return _problem(413, f"a request has at most {self._max_body} bytes")
         except (asyncio.TimeoutError, ClientDisconnect):
@@ -105,6 +114,18 @@ class Service:
             event="match", principal=principal, collection=collection, queries=queries, outcome=outcome
         )
 
+    @contextlib.contextmanager
+    def _slot(self, principal: Principal) -> Iterator[None]:
+        """Room for one more request, of which no principal takes all."""
+        if self._busy.total() >= MAX_REQUESTS or self._busy[principal.id] >= MAX_REQUESTS_A_PRINCIPAL:
+            raise _BusyError
+        self._busy[principal.id] += 1
+        try:
+            yield
+        finally:
+            self._busy[principal.id] -= 1
+            self._busy += Counter()  # drops those at zero
+
     async def _body(self, request: HttpRequest) -> bytes:
         """All of it, or not a byte more than allowed."""
         announced = request.headers.get("content-length", "0")
@@ -119,6 +140,10 @@ class Service:
 
 
 class _TooLargeError(Exception):
+    pass
+
+
+class _BusyError(Exception):
     pass
 
 

@@ -3,6 +3,7 @@ Key owner's side."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import sys
@@ -15,6 +16,7 @@ from ..ingest.files import StrPath
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
+    from .connections import Gate
     from .ledger import Ledger
 
 
@@ -42,23 +44,28 @@ def serve(
     *,
     certificate: StrPath | None = None,
     key: StrPath | None = None,
+    gate: Gate | None = None,
 ) -> None:
     """Serve until a signal ends the process; requests under way are finished. Prints
-    `listening on …` to stderr when ready. Port 0 takes a free one. Raises InvalidInput, OSError."""
+    `listening on …` to stderr when ready. Port 0 takes a free one; `gate` has
+    other limits on connections than the usual ones. Raises InvalidInput, OSError."""
     try:
         import uvicorn
+
+        from . import connections
     except ModuleNotFoundError as error:
         raise InvalidInput(
             f"the decrypt service needs {error.name}. Install it with: pip install 'ciphervec[service]'"
         ) from error
+    gate = connections.Gate() if gate is None else gate
     config = uvicorn.Config(
         app,
         host=host,
         port=port,
+        http=connections.protocol(gate),
         log_level="warning",
         access_log=False,  # paths and addresses belong to the audit log
         server_header=False,
-        limit_concurrency=64,
         timeout_keep_alive=10,
         timeout_graceful_shutdown=30,
         ssl_certfile=None if certificate is None else os.fspath(certificate),
@@ -67,12 +74,18 @@ def serve(
         lifespan="off",
     )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.create_server((host, port), family=family, backlog=128) as listener:
+    bound = socket.create_server((host, port), family=family, backlog=128)
+    with connections.Listener(bound, gate) as listener:
         chosen = listener.getsockname()[1]
         shown = f"[{host}]" if ":" in host else host
         scheme = "http" if certificate is None else "https"
         print(f"listening on {scheme}://{shown}:{chosen}", file=sys.stderr, flush=True)  # noqa: T201
-        uvicorn.Server(config).run(sockets=[listener])
+        # Its own loop: not every kind accepts by way of the socket, and so of the gate.
+        loop = asyncio.SelectorEventLoop()
+        try:
+            loop.run_until_complete(uvicorn.Server(config).serve(sockets=[listener]))
+        finally:
+            loop.close()
 
 
 __all__ = ["check_exposure", "serve"]
