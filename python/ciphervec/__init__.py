@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from . import ckks, http, lookup, text
     from .additive import damgard_jurik, elgamal, okamoto_uchiyama, paillier
     from .codebooks.codebook import Codebook
+    from .collections.audience import OwnerMatches, OwnerResult
     from .collections.client import Client, PersistentClient
     from .collections.collection import Collection
     from .collections.index import Index
@@ -86,6 +87,8 @@ _NAMES = {
     "Keys": "collections.keys",
     "Matches": "collections.matches",
     "Owner": "collections.owner",
+    "OwnerMatches": "collections.audience",
+    "OwnerResult": "collections.audience",
     "PersistentClient": "collections.client",
     "Probe": "collections.probe",
     "QueryResult": "collections.results",
@@ -143,6 +146,8 @@ __all__ = [
     "Keys",
     "Matches",
     "Owner",
+    "OwnerMatches",
+    "OwnerResult",
     "PersistentClient",
     "PinMismatch",
     "PoolExhausted",

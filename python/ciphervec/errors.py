@@ -59,7 +59,8 @@ class StoreLocked(CiphervecError):  # noqa: N818
 
 
 class PoolExhausted(CiphervecError, ValueError):  # noqa: N818
-    """A noise pool has fewer elements left than were asked for. None was used."""
+    """What may be used once, noise of a pool or results that others may see, is not left in the number
+    asked for. None was used."""
 
 
 class StorageError(CiphervecError, OSError):

@@ -152,6 +152,37 @@ impl PyCkksOwner {
         PyArray1::from_vec(py, numbers).reshape([array.0.rows(), array.0.dimension()])
     }
 
+    /// The uses that publishing an array takes, all else being in order.
+    fn uses_of(
+        &self,
+        py: Python<'_>,
+        array: &PyCkksArray,
+        uses: u64,
+        statistical_bits: u32,
+    ) -> PyResult<u64> {
+        let policy = PublishPolicy { uses, statistical_bits };
+        work(py, || self.0.uses_of(&array.0, policy))
+    }
+
+    /// The policy that the key has published under, if it has, and how often.
+    #[getter]
+    fn published(&self) -> (Option<(u64, u32)>, u64) {
+        let budget = self.0.published();
+        (budget.policy.map(|policy| (policy.uses, policy.statistical_bits)), budget.used)
+    }
+
+    /// Takes over what a ledger has counted.
+    fn count_published(
+        &self,
+        py: Python<'_>,
+        uses: u64,
+        statistical_bits: u32,
+        used: u64,
+    ) -> PyResult<()> {
+        let policy = PublishPolicy { uses, statistical_bits };
+        work(py, || self.0.count_published(policy, used))
+    }
+
     /// The numbers flooded with noise, for others to see.
     fn publish<'py>(
         &self,

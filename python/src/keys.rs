@@ -81,6 +81,11 @@ impl PyKeys {
         Ok(PyEvaluationKeys { bytes, epoch, key_id: self.key_id() })
     }
 
+    /// Whether they are the same keys in full.
+    fn same(&self, other: &Self) -> bool {
+        self.0.same(&other.0)
+    }
+
     fn __reduce__(&self) -> PyResult<()> {
         Err(PyTypeError::new_err(
             "secret keys can't be pickled; save them to a file and load them there",

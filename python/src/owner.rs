@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ciphervec::SegmentId;
 use ciphervec::protect::records::{self, Place, RecordBatch};
 use ciphervec::search::{
-    Hit, Owner, OwnerTimings, Query, Retrieval, RotationState, SegmentRootKey,
+    Flood, Hit, Owner, OwnerTimings, Query, Retrieval, RotationState, SegmentRootKey,
 };
 use ciphervec_he::wire::{self, Kind};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray2};
@@ -201,8 +201,9 @@ impl PyOwner {
     }
 
     /// Decrypts and ranks an answer: ids and scores per query, the `count` closest or those within `threshold`.
-    /// `allow` restricts it to some ids; segments in `newer` may be missing from the answer.
-    #[pyo3(signature = (query, response, directory, count = None, threshold = None, allow = None, newer = Vec::new()))]
+    /// `allow` restricts it to some ids; segments in `newer` may be missing from the answer. With `flood`, noise of that
+    /// standard deviation comes first.
+    #[pyo3(signature = (query, response, directory, count = None, threshold = None, allow = None, newer = Vec::new(), flood = None))]
     #[expect(
         clippy::too_many_arguments,
         reason = "they are the keyword arguments of one Python call"
@@ -217,7 +218,9 @@ impl PyOwner {
         threshold: Option<f64>,
         allow: Option<Vec<PyId>>,
         newer: Vec<[u8; 16]>,
+        flood: Option<f64>,
     ) -> PyResult<Vec<Answer<'py>>> {
+        let flood = flood.map(Flood::new).transpose().map_err(Raise::raise)?;
         let newer: Vec<_> = newer.into_iter().map(SegmentId).collect();
         let ask = match (count, threshold) {
             (_, Some(threshold)) => Retrieval::Range(threshold),
@@ -233,8 +236,19 @@ impl PyOwner {
                 let known = &*guard;
                 let selection = allow.as_ref().map(|names| known.select(names));
                 let selection = selection.as_ref();
-                runtime::run(|| {
-                    self.0.open_without(&query.query, response, known, ask, selection, &newer)
+                runtime::run(|| match &flood {
+                    None => {
+                        self.0.open_without(&query.query, response, known, ask, selection, &newer)
+                    }
+                    Some(flood) => self.0.open_flooded(
+                        &query.query,
+                        response,
+                        known,
+                        ask,
+                        selection,
+                        &newer,
+                        flood,
+                    ),
                 })
             })
             .map_err(Raise::raise)?;
@@ -247,6 +261,12 @@ impl PyOwner {
             Ok((PyList::new(py, names?)?, scores))
         };
         opened.hits.iter_mut().map(answer).collect()
+    }
+
+    /// What one score says about noise that outlives it, as cosines: of its row, and of the epoch's keys.
+    fn hints(&self, directory: &PySegmentDirectory) -> PyResult<(f64, f64)> {
+        let hints = self.0.hints(&directory.read()).map_err(Raise::raise)?;
+        Ok((hints.row, hints.key))
     }
 
     /// Encrypts one payload per row of a segment, bound to the collection, the segment, the row and the id.

@@ -97,6 +97,15 @@ class Oracle:
                 assert line[at[-1]] - error[at[-1]] * 2 <= closest + 1e-12, "a closer row was left out"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Counts and pins go to a folder of the run's own, those of child processes too."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("state")
+        patch.setenv("CIPHERVEC_STATE", str(folder))
+        yield folder
+
+
 @pytest.fixture(scope="session")
 def oracle() -> type[Oracle]:
     return Oracle

@@ -20,6 +20,7 @@ from ciphervec.cli import readers
 from ciphervec.cli.terminal import ExitCode, exit_code
 
 ROWS, DIMENSION = 40, 24
+OWN_JSON = ("--json", "--audience", "owner")  # what mode sealed asks for
 Program = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -85,7 +86,7 @@ def test_from_key_to_hit(program: Program, shelf: Path, rows: np.ndarray) -> Non
     lines = [line.split() for line in text.splitlines()]
     assert lines[1][:2] == ["1", "7"]
     assert abs(float(lines[1][2])) < 2e-4
-    found = answers(program("query", "db", "items", "probe.npy", "-n", "3", "--keys", "my.key", "--json"))
+    found = answers(program("query", "db", "items", "probe.npy", "-n", "3", "--keys", "my.key", *OWN_JSON))
     exact = rows.astype(float) @ rows[7] / np.linalg.norm(rows, axis=1) / np.linalg.norm(rows[7])
     assert found["ids"] == [np.argsort(-exact)[:3].tolist()]
     np.testing.assert_allclose(found["scores"][0], np.sort(exact)[::-1][:3], atol=2e-4)
@@ -141,7 +142,7 @@ def test_without_a_keyboard_the_passphrase_is_not_waited_for(program: Program, t
         (["query", "db", "items", "absent.npy", "--keys", "my.key"], 4, "there is no file absent.npy"),
         (["query", "db", "items", "rows.npy", "--keys", "absent.key"], 4, "ciphervec keygen absent.key"),
         (["query", "db", "items", "--keys", "my.key"], 2, "--vector"),
-        (["query", "db", "items", "--vector", "[1, 2]", "--keys", "my.key"], 2, "24"),
+        (["query", "db", "items", "--vector", "[1, 2]", "--keys", "my.key", "--audience", "owner"], 2, "24"),
         (["query", "db", "items", "--vector", "not json", "--keys", "my.key"], 2, "JSON list"),
         (["query", "db", "items", "rows.npy", "--where", "[]", "--keys", "my.key"], 2, "JSON object"),
         (["query", "db", "items", "rows.npy"], 2, "key"),
@@ -184,7 +185,7 @@ def test_ids_are_numbered_on_and_files_can_name_them(program: Program, shelf: Pa
     short = program("add", "db", "items", "two.npy", "--ids", "short.txt", "--keys", "my.key", code=2)
     assert "1 ids for 2 vectors" in short.stderr
     program("add", "db", "items", "two.npy", "--ids", "names.txt", "--upsert", "--keys", "my.key")
-    found = answers(program("query", "db", "items", "two.npy", "-n", "2", "--keys", "my.key", "--json"))
+    found = answers(program("query", "db", "items", "two.npy", "-n", "2", "--keys", "my.key", *OWN_JSON))
     assert {str(name) for name in found["ids"][0]} == {"left", str(ROWS)}
 
 
@@ -243,7 +244,7 @@ def test_columns_become_ids_documents_and_metadata(
     assert "--embedding-column" in failed.stderr
     program("add", "db", "docs", "rows.parquet", "--embedding-column", "vector", "--keys", "my.key")
     np.save(tmp_path / "probe.npy", rows[4])
-    question = ["query", "db", "docs", "probe.npy", "--keys", "my.key", "--json"]
+    question = ["query", "db", "docs", "probe.npy", "--keys", "my.key", *OWN_JSON]
     found = answers(program(*question))
     assert found["ids"][0][0] == "row 4"
     assert found["documents"][0][0] == "text 4"

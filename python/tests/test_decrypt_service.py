@@ -218,8 +218,8 @@ def test_many_threads_and_processes_never_get_more_than_the_budget(tmp_path: Pat
 
 def test_tokens_are_hashed_scoped_expire_and_are_revoked(parties: Parties, rows: np.ndarray) -> None:
     body = parties.body(rows[0])
-    assert parties.token.encode() not in (parties.ledger._path).read_bytes()
-    assert stat.S_IMODE(parties.ledger._path.stat().st_mode) == 0o600
+    assert parties.token.encode() not in (parties.ledger._file.path).read_bytes()
+    assert stat.S_IMODE(parties.ledger._file.path.stat().st_mode) == 0o600
     brief, token = parties.ledger.add("brief", "faces", budget=9, expires_in=60)
     other, elsewhere = parties.ledger.add("other", "voices", budget=9)
     assert parties.post(body, token).status_code == 200

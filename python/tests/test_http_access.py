@@ -208,7 +208,19 @@ def test_the_commands_take_a_url(
     assert "books" in program("create", server_url, "books", "--dim", D, "--keys", "my.key")
     assert "40 vectors sealed" in program("add", server_url, "books", "rows.npy", "--keys", "my.key")
     assert (
-        program("query", server_url, "books", "rows.npy", "-n", 1, "--keys", "my.key", "--json").count("[")
+        program(
+            "query",
+            server_url,
+            "books",
+            "rows.npy",
+            "-n",
+            1,
+            "--keys",
+            "my.key",
+            "--json",
+            "--audience",
+            "owner",
+        ).count("[")
         > 40
     )
     assert "40 × 16" in program("info", server_url)

@@ -17,7 +17,8 @@ import ciphervec
 from ciphervec import CorruptData, Keys, PinMismatch, RollbackDetected, ServerError, StorageError, WrongKey
 from ciphervec.collections.write_batch import NewSegment, WriteBatch
 from ciphervec.http.state import read_state
-from ciphervec.http.trust import Lineage, Trust, user_folder
+from ciphervec.http.trust import Lineage, Trust
+from ciphervec.ingest.state_folder import user_folder
 from network import D, Faulty, Make, only
 
 SEGMENT = bytes(range(16))

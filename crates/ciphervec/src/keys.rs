@@ -45,6 +45,11 @@ impl Keys {
         self.master.key_id()
     }
 
+    /// Whether they are the same keys, all 32 bytes of them, in a time that says nothing about either.
+    pub fn same(&self, other: &Self) -> bool {
+        self.master.same(&other.master)
+    }
+
     /// Writes a key file, encrypted under `passphrase`, or in the clear if there is none. An existing file is never
     /// overwritten.
     ///

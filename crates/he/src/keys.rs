@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::wire::KeyId;
+use subtle::ConstantTimeEq;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 pub use crate::random::random_bytes;
@@ -108,6 +109,11 @@ impl MasterKey {
         KeyId::of_hash(self.derive(Purpose::KeyId, &[]).expose())
     }
 
+    /// Whether it is the same key, in a time that says nothing about either.
+    pub fn same(&self, other: &Self) -> bool {
+        self.0.expose().ct_eq(other.0.expose()).into()
+    }
+
     /// BLAKE3 `derive_key` with the purpose's context over master ‖ parts, every part prefixed by
     /// its length.
     pub fn derive(&self, purpose: Purpose, parts: &[&[u8]]) -> Secret {
@@ -134,6 +140,10 @@ mod tests {
         assert_ne!(one.expose(), master.derive(Purpose::Aead, &[b"a", b"bc"]).expose());
         assert_ne!(one.expose(), master.derive(Purpose::Filter, &[b"ab", b"c"]).expose());
         assert_ne!(master.key_id(), MasterKey::from_bytes([2; 32]).key_id());
+        assert!(master.same(&MasterKey::from_bytes([1; 32])));
+        let mut near = [1; 32];
+        near[31] ^= 128;
+        assert!(!master.same(&MasterKey::from_bytes(near)));
     }
 
     #[test]

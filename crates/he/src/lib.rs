@@ -13,6 +13,8 @@ pub mod damgard_jurik;
 pub mod elgamal;
 pub mod error;
 pub mod factoring;
+#[cfg(feature = "client")]
+pub mod gaussian;
 mod id;
 #[cfg(feature = "client")]
 pub mod keys;

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import os
 import struct
+import threading
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -14,6 +16,7 @@ import ciphervec._native as _native
 
 from ..errors import CorruptData, InvalidInput, UnsupportedVersion, WrongKey
 from ..ingest.files import StrPath
+from ..ingest.uses import Use, Uses, user_uses
 from .array import CkksArray, as_interval, as_rows
 from .base import BaseContext
 
@@ -106,13 +109,15 @@ class Context(BaseContext):
     `public()` is what others get.
     """
 
-    __slots__ = ("_owner",)
+    __slots__ = ("_budgets", "_owner", "_publishing")
 
-    def __init__(self, owner: _native.CkksOwner) -> None:
+    def __init__(self, owner: _native.CkksOwner, *budgets: Path) -> None:
         """Not for callers: use `for_similarity`, `for_depth`, `from_sizes` or `load`."""
         if not isinstance(owner, _native.CkksOwner):
             raise InvalidInput("use Context.for_similarity, Context.for_depth or Context.load.")
         self._owner = owner
+        self._budgets = list(budgets)
+        self._publishing = threading.Lock()
         self._server = owner.server
 
     @classmethod
@@ -265,34 +270,61 @@ class Context(BaseContext):
         """As `decrypt`, for others to see: flooded with noise that hides the exact error, and
         rounded.
 
-        A key publishes `uses` ciphertexts in its life, counted; together they give away less than
-        2^-statistical_bits. Save the context again afterwards. In layouts "slots" and "single".
-        Raises InvalidInput, where the noise would drown the numbers too, WrongKey, or PoolExhausted
-        when the key has no use left.
+        A key publishes `uses` ciphertexts in its life; together they give away less than
+        2^-statistical_bits. In layouts "slots" and "single". They are counted on the disk before
+        the result is computed: by the key's id in the user's state folder (CIPHERVEC_STATE), so
+        that neither another load nor a copy of the key's file begins anew here, and in
+        `<file>.budget` beside the file it was loaded from or saved to, which is to go wherever that
+        file goes. A process that ends in between wastes uses and repeats none. Copies of a key on
+        machines that share neither file count each for itself: publish on one of them.
+
+        Raises InvalidInput, where the noise would drown the numbers too, WrongKey, StorageError
+        when it can't be counted, or PoolExhausted when the key has no use left.
         """
         if not isinstance(array, CkksArray):
             raise InvalidInput(f"publish takes an encrypted array, got {type(array).__name__}.")
         uses, bits = _whole(uses, "uses"), _whole(statistical_bits, "statistical_bits")
-        return _shaped(self._owner.publish(array._inner, uses, bits), array.shape)
+        with self._publishing:
+            needed = self._owner.uses_of(array._inner, uses, bits)
+            self._owner.count_published(uses, bits, 0)
+            use = Use(
+                needed,
+                uses,
+                f"key {self.key_id} may publish {{allowed}} results in its life and has published {{used}}; {needed:,} more "
+                "are asked for. Encrypt under a new key.",
+                policy=f"{uses} uses, {bits} bits",
+                floor=self._owner.published[1],
+            )
+            name = self._budget_name
+            counted = Uses([user_uses(), *self._budgets]).reserve({name: use})[name]
+            self._owner.count_published(uses, bits, counted - needed)
+            return _shaped(self._owner.publish(array._inner, uses, bits), array.shape)
+
+    @property
+    def _budget_name(self) -> str:
+        return f"ckks key {self.key_id}"
 
     def save(self, path: StrPath, passphrase: str | None = None, *, allow_plaintext: bool = False) -> None:
         """Write the context, secret key included, to a new file, readable by its owner only,
         encrypted under `passphrase` (scrypt, then AEAD).
 
         Without a passphrase the key lies in the file in clear; that must be asked for with
-        `allow_plaintext=True`. An existing file is never overwritten. Raises InvalidInput or
+        `allow_plaintext=True`. An existing file is never overwritten. What the key publishes from
+        now on is counted in `<path>.budget`, too, see `publish`. Raises InvalidInput or
         StorageError.
         """
         self._owner.save(os.fspath(path), passphrase, allow_plaintext=allow_plaintext)
+        self._budgets.append(_budget_beside(path))
 
     @classmethod
     def load(cls, path: StrPath, passphrase: str | None = None) -> Context:
-        """Read what `save` wrote. Evaluation keys are made anew.
+        """Read what `save` wrote. Evaluation keys are made anew. What the key publishes is counted
+        in `<path>.budget`, too, see `publish`.
 
         Raises WrongKey when the passphrase does not open it, CorruptData when the file was altered
         or is no such file, StorageError when it cannot be read.
         """
-        return cls(_native.CkksOwner.load(os.fspath(path), passphrase))
+        return cls(_native.CkksOwner.load(os.fspath(path), passphrase), _budget_beside(path))
 
     def to_bytes(self, passphrase: str | None = None, *, allow_plaintext: bool = False) -> bytes:
         """What `save` writes."""
@@ -325,6 +357,12 @@ def depth_for(
 def load(path: StrPath, passphrase: str | None = None) -> Context:
     """`Context.load`."""
     return Context.load(path, passphrase)
+
+
+def _budget_beside(path: StrPath) -> Path:
+    """The ledger that goes with a key file."""
+    file = Path(os.fspath(path)).absolute()
+    return file.with_name(f"{file.name}.budget")
 
 
 def _shaped(numbers: Any, shape: tuple[int, ...]) -> Any:

@@ -13,7 +13,9 @@ import numpy as np
 import typer
 from rich.text import Text
 
+from ..collections.audience import check_audience, noisy_scores
 from ..collections.collection import Collection
+from ..collections.flooding import DEVIATION
 from ..collections.results import QUERY_DEFAULT
 from ..collections.spec import LATTICE
 from ..errors import InvalidInput
@@ -168,6 +170,16 @@ def query(
         bool,
         typer.Option("--documents", help="From a server, fetch documents and metadata of the hits as well."),
     ] = False,
+    audience: Annotated[
+        str | None,
+        typer.Option(
+            help="Who will read the answer: owner, or others. In modes sealed and sealed-query --json asks for it."
+        ),
+    ] = None,
+    flooding: Annotated[
+        float,
+        typer.Option(help="For others, in mode sealed: the noise that hides the key's, as a cosine."),
+    ] = DEVIATION,
     embedding_column: EmbeddingColumn = "embedding",
     token_file: TokenFile = None,
     ca: Authority = None,
@@ -180,10 +192,14 @@ def query(
     From a server come ids and distances; `--documents` fetches documents and metadata too, which
     shows it which segments the hits are in.
 
+    In modes sealed and sealed-query an answer carries noise of your key: it is for you, and enough
+    of it in other hands, beside what the server stores, gives the key away. `--audience others`
+    floods it, in mode sealed, and counts what that tells.
+
     **Examples**
 
     - `ciphervec query db faces probe.npy --count 5 --keys my.key`
-    - `ciphervec query db docs probe.npy --where '{"lang": "en"}' --keys my.key --json`
+    - `ciphervec query db docs probe.npy --where '{"lang": "en"}' --keys my.key --json --audience owner`
     - `ciphervec query db tiny --vector '[0.1, 0.7, -0.2]' --keys my.key`
     - `ciphervec query https://vectors.example faces probe.npy --keys my.key --token-file query.token`
     """
@@ -192,9 +208,20 @@ def query(
     access = Access(token_file, ca, insecure)
     with opened(place, load_keys(keys, passphrase_file), access, read_only=True) as client:
         collection = client.get_collection(name)
+        if as_json and audience is None and noisy_scores(collection.spec):
+            raise InvalidInput(
+                f"{name!r} has mode {collection.mode!r}, whose answers carry noise of your key. Say who reads the JSON: "
+                "--audience owner, or --audience others."
+            )
         began = time.perf_counter()
         found = collection.query(
-            questions, count, filters, QUERY_DEFAULT if documents else None, within=within
+            questions,
+            count,
+            filters,
+            QUERY_DEFAULT if documents else None,
+            within=within,
+            audience=check_audience(audience),
+            flooding=flooding,
         )
         seconds = time.perf_counter() - began
     if as_json:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Collection as Names
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import numpy as np
 
@@ -17,8 +17,17 @@ from ..errors import CiphervecError, InvalidInput, StorageError
 from ..ingest import arrays, records
 from ..ingest.arrays import FloatArray, Id, Vectors
 from ..ingest.where import Where
+from .audience import (
+    Audience,
+    OwnerResult,
+    check_audience,
+    noisy_scores,
+    noisy_vectors,
+    refuse_others,
+)
 from .batch import Batch
 from .compaction import adopt, discard, optimize
+from .flooding import DEVIATION, FloodingPlan, check_deviation
 from .inventory import inventory
 from .keys import Keys
 from .matches import Matches
@@ -225,6 +234,7 @@ class Collection:
         *,
         limit: int | None = None,
         offset: int = 0,
+        audience: Audience | None = None,
     ) -> GetResult:
         """Rows by id (in the order asked; ids that are not here are left out), by filter, or all of
         them.
@@ -232,18 +242,27 @@ class Collection:
         `include` may name `metadatas`, `documents` and `embeddings`: those are unsealed, float32
         (n, dimension), to within the precision of the seal, and at unit length under metric cosine.
         `limit` and `offset` cut the list.
+
+        In mode `sealed` unsealed vectors carry noise of the key and are the owner's own: such a
+        result is an `OwnerResult`, which reads like the dict but is not written down, until
+        `audience="owner"` asks for the dict. Raises InvalidInput for `audience="others"` then.
         """
         with self._open():
             self._segments.current()
             parts = check_include(include, GET_INCLUDE)
+            named = check_audience(audience)
+            noisy = "embeddings" in parts and noisy_vectors(self.spec)
+            if noisy and named == "others":
+                refuse_others(self.spec, "unsealed vectors")
             names = (
                 None if ids is None else [name for name in arrays.ids(ids) if name in self._segments.owner]
             )
             start = arrays.count(offset + 1, "offset + 1") - 1
             stop = None if limit is None else start + arrays.count(limit + 1, "limit + 1") - 1
-            return self._segments.in_turn(
+            found = self._segments.in_turn(
                 lambda: self._rows(self._select(names, where)[start:stop], parts),
             )
+            return cast(GetResult, OwnerResult(found)) if noisy and named is None else found
 
     def peek(self, limit: int = 10) -> GetResult:
         """The first rows, in the order of insertion, with metadata and documents."""
@@ -262,6 +281,8 @@ class Collection:
         include: Names[str] | None = None,
         *,
         within: float | None = None,
+        audience: Audience | None = None,
+        flooding: float = DEVIATION,
     ) -> QueryResult:
         """The rows closest to each of n queries, shape (n, dimension) or (dimension,), closest
         first.
@@ -276,8 +297,21 @@ class Collection:
         Returns `ids`, and per `include`: `distances` (lower is closer: 1 − cosine, 1 − inner
         product, squared Euclidean, or differing bits), `scores` (higher is closer: cosine, inner
         product, or minus the distance), `metadatas`, `documents`, `embeddings`. Scores are rounded
-        as `Owner.open` says. Raises InvalidInput.
+        as `Owner.open` says.
+
+        In modes `sealed` and `sealed-query` results carry noise of the key and are the owner's own:
+        they come as an `OwnerResult`, which reads like the dict but is not written down, until
+        `audience` is named. `"owner"` gives the dict. `"others"` gives, in mode `sealed`, what
+        anybody may see: scores are flooded with noise of standard deviation `flooding` (a cosine)
+        before they are ranked, and counted, see `flooding_plan`. In the other modes results are for
+        anybody.
+
+        Raises InvalidInput, also for what others can't be shown: results of mode `sealed-query`,
+        unsealed vectors of mode `sealed`, rows of writers that were not adopted; PoolExhausted when
+        they may be shown no more.
         """
+        named = check_audience(audience)
+        check_deviation(flooding)
         with self._open():
             parts = check_include(self._query_default if include is None else include, QUERY_INCLUDE)
             queries = arrays.vectors(query_embeddings, self.dimension, self.metric, what="query_embeddings")
@@ -287,8 +321,14 @@ class Collection:
             else:
                 limit = arrays.count(n_results, "n_results")
             radius = None if within is None else arrays.finite(within, "within")
-            found, rows = self._segments.in_turn(lambda: self._hits(queries, limit, radius, test, parts))
-            return QueryResult(
+            if named == "others" and self.mode == "sealed-query":
+                refuse_others(self.spec, "results")
+            if named == "others" and "embeddings" in parts and noisy_vectors(self.spec):
+                refuse_others(self.spec, "unsealed vectors")
+            found, rows = self._segments.in_turn(
+                lambda: self._hits(queries, limit, radius, test, parts, named, flooding)
+            )
+            result = QueryResult(
                 ids=[matches.ids for matches in found],
                 distances=[m.distances.tolist() for m in found] if "distances" in parts else None,
                 scores=[m.scores.tolist() for m in found] if "scores" in parts else None,
@@ -297,6 +337,8 @@ class Collection:
                 embeddings=[_present(r["embeddings"]) for r in rows] if "embeddings" in parts else None,
                 include=parts,
             )
+            own = named is None and noisy_scores(self.spec)
+            return cast(QueryResult, OwnerResult(result)) if own else result
 
     def evaluate(self, query: bytes) -> bytes:
         """The encrypted answer of the server's half to query bytes that somebody else made, see
@@ -304,15 +346,23 @@ class Collection:
         with self._open():
             return self._segments.in_turn(lambda: self._segments.server.evaluate(query).data)
 
-    def optimize(self, *, progress: Progress | None = None) -> None:
+    def optimize(self, *, reseal: bool = False, progress: Progress | None = None) -> None:
         """Merge small segments and drop deleted rows, by unsealing and sealing again under a new
-        nonce.
+        nonce. With `reseal=True` every row is sealed again, with new noise, which renews what
+        others may be shown of it (`flooding_plan`) at a little of the rows' precision.
 
         Each merge is one commit: killed half-way, the collection is whole. `progress(done, total)`
         counts rows.
         """
         with self._open(write=True):
-            optimize(self._segments, progress)
+            optimize(self._segments, progress, reseal)
+
+    def flooding_plan(self, flooding: float = DEVIATION) -> FloodingPlan:
+        """What `query(..., audience="others")` costs in mode `sealed` with noise of this standard
+        deviation in every score, and how much of it is left. Raises InvalidInput in other modes."""
+        with self._open():
+            self._segments.current()
+            return self._segments.owner.flooding_plan(flooding)
 
     def writer_card(self, writer: str = "writer") -> WriterCard:
         """A card for somebody who may add rows and read none, see `Writer`. It holds no secret, but
@@ -454,9 +504,11 @@ class Collection:
         within: float | None,
         where: Where | None,
         parts: list[str],
+        audience: Audience | None,
+        flooding: float,
     ) -> tuple[list[Matches], list[GetResult]]:
         """The matches of each query, and the parts asked for of their rows."""
-        found = self._segments.search(queries, count, within, where)
+        found = self._segments.search(queries, count, within, where, audience, flooding)
         wanted = [part for part in parts if part in GET_INCLUDE]
         return found, [self._rows(matches.ids, wanted) for matches in found]
 

@@ -15,10 +15,12 @@ from .store import Progress
 from .write_batch import WRAP, StoredSegment, WriteBatch
 
 
-def optimize(segments: Segments, progress: Progress | None = None) -> None:
+def optimize(segments: Segments, progress: Progress | None = None, every: bool = False) -> None:
     """Merge small segments and those with deleted rows into full ones, and seal those of writers
-    again."""
-    _merge_all(segments, [segment.id for segment in _worn(segments)], progress)
+    again; or every segment that opens."""
+    refused = set(segments.owner.refused())
+    taken = [one for one in segments.entries() if one.id not in refused] if every else _worn(segments)
+    _merge_all(segments, [segment.id for segment in taken], progress)
     segments.store.purge()
 
 

@@ -24,6 +24,8 @@ from ..ingest import arrays
 from ..ingest.arrays import FloatArray, Id, Vectors
 from ..ingest.files import StrPath, read_file, write_file
 from . import index_file
+from .audience import Audience
+from .flooding import DEVIATION
 from .keys import Keys
 from .matches import Matches
 from .owner import Owner
@@ -123,26 +125,41 @@ class Index:
         return labels
 
     def search(
-        self, vectors: Vectors, count: int | None = 10, *, within: float | None = None
+        self,
+        vectors: Vectors,
+        count: int | None = 10,
+        *,
+        within: float | None = None,
+        audience: Audience | None = None,
+        flooding: float = DEVIATION,
     ) -> Matches | list[Matches]:
         """The closest labels: `Matches` for one vector of shape (ndim,), a list of them for shape
         (n, ndim).
 
         At most `count` each (None: no limit), and with `within` only those at a distance of at most
-        that. Fewer come back when the index holds fewer. Raises InvalidInput.
+        that. Fewer come back when the index holds fewer. In modes `sealed` and `sealed-query` they
+        are the owner's own, `OwnerMatches`, until `audience` is named: see `Owner.open`. Raises
+        InvalidInput, PoolExhausted.
         """
         rows = arrays.vectors(vectors, self.ndim, self.metric, what="vectors")
-        found = self.search_batch(rows, count, within=within)
+        found = self.search_batch(rows, count, within=within, audience=audience, flooding=flooding)
         return found[0] if np.ndim(vectors) == 1 and len(found) == 1 else found
 
     def search_batch(
-        self, vectors: FloatArray, count: int | None = 10, *, within: float | None = None
+        self,
+        vectors: FloatArray,
+        count: int | None = 10,
+        *,
+        within: float | None = None,
+        audience: Audience | None = None,
+        flooding: float = DEVIATION,
     ) -> list[Matches]:
         """As `search`, always a list: one `Matches` per row."""
         found: list[Matches] = []
         for start in range(0, len(vectors), QUERY_ROWS):
             query = self.owner.query(vectors[start : start + QUERY_ROWS])
-            found += query.open(self._server.evaluate(query.to_bytes()), count, within=within)
+            answer = self._server.evaluate(query.to_bytes())
+            found += query.open(answer, count, within=within, audience=audience, flooding=flooding)
         return found
 
     def remove(self, keys: Id | Iterable[Id]) -> None:

@@ -91,7 +91,7 @@ class Keys:
         return f"<ciphervec.Keys {self.key_id}, secret>"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Keys) and self.key_id == other.key_id
+        return isinstance(other, Keys) and self._native.same(other._native)
 
     def __hash__(self) -> int:
         return hash(self.key_id)

@@ -56,7 +56,7 @@ class Matches:
     __hash__ = None  # type: ignore[assignment]
 
 
-def of_raw(metric: str, ids: list[Id], raw: ScoreArray) -> Matches:
+def of_raw(metric: str, ids: list[Id], raw: ScoreArray, of: type[Matches] = Matches) -> Matches:
     """Read the native scores: the similarity under cosine and ip, the distance under l2 and
     hamming.
 
@@ -71,7 +71,7 @@ def of_raw(metric: str, ids: list[Id], raw: ScoreArray) -> Matches:
     if np.any(distances[1:] < distances[:-1]):
         order = np.argsort(distances, kind="stable")
         ids, distances, scores = [ids[i] for i in order], distances[order], scores[order]
-    return Matches(ids, distances, scores)
+    return of(ids, distances, scores)
 
 
 def raw_threshold(metric: str, within: float) -> float:

@@ -16,6 +16,7 @@ from ..errors import InvalidInput
 from ..ingest import arrays
 from ..ingest.arrays import Vectors
 from ..ingest.metrics import METRICS, Metric
+from .audience import Audience
 from .index import Index
 from .keys import Keys
 from .matches import Matches
@@ -27,7 +28,7 @@ ObjectArray = npt.NDArray[np.object_]
 # scikit-learn's names for one of ours, of which it takes the root, and for its square.
 _METRICS = {name: name for name in METRICS} | {"euclidean": "l2", "sqeuclidean": "l2"}
 _ROOTS = ("euclidean", "l2")
-_PARAMETERS = ("n_neighbors", "radius", "metric", "mode", "precision", "keys", "scheme", "bits")
+_PARAMETERS = ("n_neighbors", "radius", "metric", "mode", "precision", "keys", "scheme", "bits", "audience")
 _Self = TypeVar("_Self", bound="EncryptedNearestNeighbors")
 
 
@@ -37,8 +38,10 @@ class EncryptedNearestNeighbors:
 
     Distances are scikit-learn's: `cosine` 1 − cos, `euclidean` (or `l2`) the root, `sqeuclidean`
     its square, `hamming` the fraction of differing bits; `ip` is 1 − q·x. They carry the seal's
-    error, about 1e-5 in cosine. Fitted attributes: `index_` (an `Index`), `keys_`,
-    `n_features_in_`, `n_samples_fit_`.
+    error, about 1e-5 in cosine, and in modes `sealed` and `sealed-query` noise of the key: these are
+    plain arrays, and they are the key owner's own unless `audience="others"` floods them.
+
+    Fitted attributes: `index_` (an `Index`), `keys_`, `n_features_in_`, `n_samples_fit_`.
     """
 
     def __init__(
@@ -51,9 +54,11 @@ class EncryptedNearestNeighbors:
         keys: Keys | None = None,
         scheme: str = "lattice",
         bits: int | None = None,
+        audience: Audience | None = None,
     ) -> None:
         """`keys=None` makes fresh secret keys in `fit`. `scheme` and `bits` are as of
-        `Client.create_collection`. Parameters are checked in `fit`."""
+        `Client.create_collection`, `audience` as of `Index.search`. Parameters are checked in
+        `fit`, the audience when neighbours are asked for."""
         self.n_neighbors = n_neighbors
         self.radius = radius
         self.metric = metric
@@ -62,6 +67,7 @@ class EncryptedNearestNeighbors:
         self.keys = keys
         self.scheme = scheme
         self.bits = bits
+        self.audience = audience
 
     def fit(self: _Self, X: Vectors, y: object = None) -> _Self:
         """Seal the rows of X, shape (n, d), n ≥ 1. `y` is ignored. Raises InvalidInput."""
@@ -155,9 +161,9 @@ class EncryptedNearestNeighbors:
         index = self._index()
         if X is not None:
             rows = arrays.vectors(X, index.ndim, index.metric, what="X")
-            return index.search_batch(rows, count, within=within)
+            return index.search_batch(rows, count, within=within, audience=self.audience)
         labels, rows = index.vectors()
-        found = index.search_batch(rows, count, within=within)
+        found = index.search_batch(rows, count, within=within, audience=self.audience)
         return [_without(matches, label) for matches, label in zip(found, labels, strict=True)]
 
     @property

@@ -26,6 +26,8 @@ from ..errors import DuplicateId, InvalidInput, UnknownId
 from ..ingest import arrays
 from ..ingest.arrays import FloatArray, Id, Vectors
 from ..ingest.metrics import METRICS
+from .audience import Audience, OwnerMatches, check_audience, noisy_scores, refuse_others
+from .flooding import DEVIATION, FloodingPlan, Hints, Place, check_deviation, plan, reserve
 from .keys import Keys, native_for
 from .matches import Matches, of_raw, raw_threshold
 
@@ -44,6 +46,7 @@ class SealedQuery:
         """Not for callers: `Owner.query` makes these."""
         self._owner = owner
         self._native = native
+        self.epoch = owner.epoch
 
     @property
     def nbytes(self) -> int:
@@ -67,10 +70,14 @@ class SealedQuery:
         *,
         within: float | None = None,
         allow: Sequence[Id] | None = None,
+        audience: Audience | None = None,
+        flooding: float = DEVIATION,
     ) -> list[Matches]:
         """Decrypt the server's answer: one `Matches` per query. As
         `Owner.open(query, response, ...)`."""
-        return self._owner.open(self, response, count, within=within, allow=allow)
+        return self._owner.open(
+            self, response, count, within=within, allow=allow, audience=audience, flooding=flooding
+        )
 
     def timings(self) -> dict[str, float]:
         """Milliseconds spent making the query, and opening the answer once `open` has run."""
@@ -330,6 +337,8 @@ class Owner:
         within: float | None = None,
         allow: Sequence[Id] | None = None,
         newer: Sequence[bytes] = (),
+        audience: Audience | None = None,
+        flooding: float = DEVIATION,
     ) -> list[Matches]:
         """Decrypt and rank the server's answer: one `Matches` per query, at most `count` each
         (None: no limit).
@@ -337,9 +346,20 @@ class Owner:
         `within` keeps the rows at a distance of at most that, `allow` the ids it names. The answer
         covers every segment attached, except that those in `newer`, attached since it was asked
         for, may be missing. Scores are rounded after ranking, to 2⁻¹⁶ (wide precision 2⁻³⁰; under
-        the additively homomorphic schemes 2⁻¹⁸, small 2⁻¹⁴, wide 2⁻⁴⁴). Raises CorruptData when the
-        answer is not one to this query.
+        the additively homomorphic schemes 2⁻¹⁸, small 2⁻¹⁴, wide 2⁻⁴⁴).
+
+        In modes `sealed` and `sealed-query` the scores carry noise of the key and are the owner's
+        own: they come as `OwnerMatches`, and plainly once `audience` is named. `audience="others"`
+        adds Gaussian noise of standard deviation `flooding` (a cosine) to every row's score in mode
+        `sealed` before anything is ranked, and counts what that tells on the disk before anything
+        is opened, see `flooding_plan`; in `sealed-query` it is refused.
+
+        Raises CorruptData when the answer is not one to this query, InvalidInput, PoolExhausted
+        when others may be shown no more, StorageError when it can't be counted.
         """
+        named = check_audience(audience)
+        noisy = noisy_scores(self._spec)
+        flood = check_deviation(flooding) if noisy and named == "others" else None
         if count is not None:
             count = arrays.count(count, "count")
         threshold = (
@@ -347,8 +367,42 @@ class Owner:
         )
         if count is None and threshold is None:
             count = max(1, len(self))
-        found = self._native.open(query._native, response, self._directory, count, threshold, allow, newer)
-        return [of_raw(self._spec.metric, names, raw) for names, raw in found]
+        if flood is not None:
+            self._reserve(flood, query, allow)
+        kind = OwnerMatches if noisy and named is None else Matches
+        found = self._native.open(
+            query._native, response, self._directory, count, threshold, allow, newer, flood
+        )
+        return [of_raw(self._spec.metric, names, raw, kind) for names, raw in found]
+
+    def flooding_plan(self, flooding: float = DEVIATION) -> FloodingPlan:
+        """What results for others cost with noise of this standard deviation in every score, and how
+        many may still be shown. Raises InvalidInput in other modes than `sealed`."""
+        segments = self._directory.segment_ids()
+        return plan(self._place(self.epoch), self._hints(), check_deviation(flooding), segments)
+
+    def _reserve(self, flooding: float, query: SealedQuery, allow: Sequence[Id] | None) -> None:
+        """Count what others are about to see: every live row that is ranked, of every query."""
+        written = sorted({name for one in self._directory.segment_ids() if (name := self.writer_of(one))})
+        if written:
+            raise InvalidInput(
+                f"{self._spec.collection!r} has rows of writers ({', '.join(written)}), whose vectors you have not checked: "
+                "one made for it would read the query's noise out of a score, flooded or not. Take them over with adopt() "
+                "first, or ask with audience='owner'."
+            )
+        segments, rows = self._directory.segment_ids(), len(self)
+        if allow is not None:
+            places = [place for place in self._directory.locate_many(list(dict.fromkeys(allow))) if place]
+            segments, rows = list({segment for segment, _ in places}), len(places)
+        reserve(self._place(query.epoch), self._hints(), flooding, query.rows, segments, rows)
+
+    def _place(self, epoch: int) -> Place:
+        return Place(self._spec, self.key_id, epoch)
+
+    def _hints(self) -> Hints:
+        if self._spec.mode != "sealed":
+            refuse_others(self._spec, "results")
+        return Hints(*self._native.hints(self._directory))
 
     def unseal(self, segment: bytes, rows: Sequence[int] | None = None) -> FloatArray:
         """The rows of a segment, or those numbered, at unit length, to within the precision of the

@@ -22,7 +22,9 @@ from ..errors import CommitUncertain, Conflict, CorruptData, InvalidInput, Unsup
 from ..ingest.arrays import FloatArray, Id
 from ..ingest.records import Metadata, Record, payload
 from ..ingest.where import Where, canonical
+from .audience import Audience
 from .batch import Batch
+from .flooding import DEVIATION
 from .keys import Keys
 from .matches import Matches
 from .owner import Owner
@@ -280,9 +282,15 @@ class Segments:
             self._server.rekey(evaluation, over)
 
     def search(
-        self, queries: FloatArray, count: int | None, within: float | None, where: Where | None
+        self,
+        queries: FloatArray,
+        count: int | None,
+        within: float | None,
+        where: Where | None,
+        audience: Audience | None = None,
+        flooding: float = DEVIATION,
     ) -> list[Matches]:
-        """One `Matches` per query row."""
+        """One `Matches` per query row, for this audience."""
         if len(queries) == 0:
             return []
         if where is not None or len(self.owner) == 0:
@@ -291,14 +299,17 @@ class Segments:
         # segments that have no tags under the present key, because a writer sealed them, who can't
         # make any, or the keys are changing.
         tagged = where is None or all(map(self._has_tags, self.entries()))
-        allow = None if where is None or (where.complete and tagged) else self.matching(where)
+        # What others are shown costs each row that is ranked, so that the rows must be known first.
+        all_by_tags = where is None or (where.complete and tagged and audience != "others")
+        allow = None if where is None or all_by_tags else self.matching(where)
         if len(self.owner) == 0 or allow == []:
             nothing = np.empty(0, np.float64)
             return [Matches([], nothing, nothing) for _ in range(len(queries))]
         tags = [] if where is None or not tagged else self._wanted(where)
         found: list[Matches] = []
         for start in range(0, len(queries), QUERY_ROWS):
-            found += self._ask(queries[start : start + QUERY_ROWS], tags, count, within, allow)
+            part = queries[start : start + QUERY_ROWS]
+            found += self._ask(part, tags, count, within, allow, audience, flooding)
         return found
 
     def _ask(
@@ -308,6 +319,8 @@ class Segments:
         count: int | None,
         within: float | None,
         allow: Sequence[Id] | None,
+        audience: Audience | None,
+        flooding: float,
     ) -> list[Matches]:
         """One message to the server and back. Raises Conflict when the collection has changed too
         much meanwhile."""
@@ -325,7 +338,16 @@ class Segments:
                     f"collection {self.description.spec.collection!r} changes faster than a query takes. Ask again."
                 )
             newer = [segment_id for segment_id in self._deleted if segment_id not in known]
-        return self.owner.open(query, answer.data, count, within=within, allow=allow, newer=newer)
+        return self.owner.open(
+            query,
+            answer.data,
+            count,
+            within=within,
+            allow=allow,
+            newer=newer,
+            audience=audience,
+            flooding=flooding,
+        )
 
     def _answer(self, query: bytes) -> Answer:
         """Other threads may go on while a server across a network works."""

@@ -9,21 +9,21 @@ hash.
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
 import hmac
 import os
 import secrets
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..collections.store import check_name
-from ..errors import CiphervecError, InvalidInput, StorageError
+from ..errors import CiphervecError, InvalidInput
 from ..ingest.arrays import count
 from ..ingest.files import StrPath
+from ..ingest.ledger_file import LedgerFile
 
 CAPABILITIES = ("match", "identify", "scores")
 """Match or no match; the id of what matched; its score as well, which lets who asks recover
@@ -81,16 +81,8 @@ class Ledger:
 
     def __init__(self, path: StrPath, *, clock: Callable[[], float] = time.time) -> None:
         """`path` is made if it isn't there, readable by its owner alone. Raises StorageError."""
-        self._path = Path(os.fspath(path))
+        self._file = LedgerFile(Path(os.fspath(path)), _SCHEMA, _VERSION, "Nothing was opened.")
         self._clock = clock
-        with self._transaction(create=True) as file:
-            file.execute(_SCHEMA)
-            version = file.execute("PRAGMA user_version").fetchone()[0]
-            if version > _VERSION:
-                raise StorageError(
-                    f"{self._path} has format {version}; this ciphervec reads {_VERSION}. Upgrade it."
-                )
-            file.execute(f"PRAGMA user_version = {_VERSION}")
 
     def add(
         self,
@@ -130,23 +122,23 @@ class Ledger:
             0,
             0,
         )
-        with self._transaction() as file:
+        with self._file.transaction() as file:
             file.execute(f"INSERT INTO principals VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608
         return self.get(row[0]), token
 
     def list(self) -> list[Principal]:
         """Every principal, oldest first, the revoked ones included."""
-        with self._transaction(write=False) as file:
+        with self._file.transaction(write=False) as file:
             return [_principal(row) for row in file.execute("SELECT * FROM principals ORDER BY created, id")]
 
     def get(self, id: str) -> Principal:
         """One principal. Raises Unknown."""
-        with self._transaction(write=False) as file:
+        with self._file.transaction(write=False) as file:
             return _principal(_row(file, id))
 
     def revoke(self, id: str) -> None:
         """Refuse this principal from now on. Raises Unknown."""
-        with self._transaction() as file:
+        with self._file.transaction() as file:
             _row(file, id)
             file.execute("UPDATE principals SET revoked = ? WHERE id = ?", (int(self._clock()), id))
 
@@ -154,7 +146,7 @@ class Ledger:
         """Whose token it is. Raises Unknown, always with the same words, for any that does not
         count now."""
         digest = _digest(token)
-        with self._transaction(write=False) as file:
+        with self._file.transaction(write=False) as file:
             row = file.execute("SELECT * FROM principals WHERE digest = ?", (digest,)).fetchone()
         # The look-up is by a hash of 256 random bits: its timing says nothing about a token.
         if row is None or not hmac.compare_digest(row["digest"], digest):
@@ -168,7 +160,7 @@ class Ledger:
         in this period. Raises Exhausted, Unknown."""
         wanted = count(queries, "queries")
         now = int(self._clock())
-        with self._transaction() as file:
+        with self._file.transaction() as file:
             row = _row(file, id)
             principal = _principal(row)
             self._check(principal)
@@ -190,28 +182,6 @@ class Ledger:
         expired = principal.expires is not None and self._clock() >= principal.expires
         if principal.revoked is not None or expired:
             raise Unknown("the token is not accepted.")
-
-    @contextlib.contextmanager
-    def _transaction(self, *, create: bool = False, write: bool = True) -> Iterator[sqlite3.Connection]:
-        """One transaction, alone if it writes, and on the disk when the block has ended."""
-        try:
-            if create and not self._path.exists():
-                os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
-            file = sqlite3.connect(self._path, timeout=30, isolation_level=None)
-            with contextlib.closing(file):
-                file.row_factory = sqlite3.Row
-                file.execute("PRAGMA synchronous = FULL")
-                file.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-                try:
-                    yield file
-                except BaseException:
-                    file.execute("ROLLBACK")
-                    raise
-                file.execute("COMMIT")
-        except (sqlite3.Error, OSError) as error:
-            raise StorageError(
-                f"the ledger {self._path} can't be used: {error}. Nothing was opened."
-            ) from error
 
 
 def _digest(token: str) -> bytes:

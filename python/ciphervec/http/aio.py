@@ -170,6 +170,7 @@ class AsyncHttpCollection(_Twin):
     peek = _coroutine(Collection.peek)
     count = _coroutine(Collection.count)
     query = _coroutine(Collection.query)
+    flooding_plan = _coroutine(Collection.flooding_plan)
     optimize = _coroutine(Collection.optimize)
     rotate_query_key = _coroutine(Collection.rotate_query_key)
     refresh = _coroutine(Collection.refresh)

@@ -19,11 +19,12 @@ from ..collections.spec import Description
 from ..collections.store import CollectionStore, Progress
 from ..errors import CiphervecError, Conflict, InvalidInput, PinMismatch
 from ..ingest.files import StrPath
+from ..ingest.state_folder import user_folder
 from .address import base_url, by_proxy, token_of
 from .database import HttpDatabase
 from .session import Session
 from .store import Fetch, HttpStore
-from .trust import Lineage, user_folder
+from .trust import Lineage
 
 if TYPE_CHECKING:
     import httpx

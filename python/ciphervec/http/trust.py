@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 from ..errors import CorruptData, PinMismatch, RollbackDetected, StorageError
 from ..ingest.files import read_file, write_file
 
-STATE_VARIABLE = "CIPHERVEC_STATE"
 KEY_ID = "key id"
 MASKS = "masks"
 EPOCH = "evaluation keys of epoch "
@@ -32,19 +31,6 @@ EPOCH = "evaluation keys of epoch "
 _FORMER = "former key ids"
 _FORMAT = 1
 _HEADS = 256  # versions whose heads are remembered while a process runs
-
-
-def user_folder() -> Path:
-    """Where state is kept unless the caller says where: CIPHERVEC_STATE, else a folder among the
-    user's data."""
-    named = os.environ.get(STATE_VARIABLE)
-    if named:
-        return Path(named)
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "ciphervec"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "ciphervec"
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "ciphervec"
 
 
 class Lineage(NamedTuple):

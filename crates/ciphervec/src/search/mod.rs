@@ -10,6 +10,8 @@ mod decrypt;
 mod directory;
 mod entry;
 mod evaluate;
+#[cfg(feature = "client")]
+mod flood;
 mod form;
 mod frame;
 mod index;
@@ -44,6 +46,8 @@ pub use card::WriterCard;
 #[cfg(feature = "client")]
 pub use directory::{Origin, SegmentDirectory, Selection};
 pub use entry::{SegmentParser, SegmentSource};
+#[cfg(feature = "client")]
+pub use flood::Flood;
 pub use form::{Evaluation, ServerTimings};
 pub use index::ServerIndex;
 #[cfg(feature = "client")]

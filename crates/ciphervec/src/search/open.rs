@@ -1,6 +1,7 @@
 //! Opening answers: response bytes enter; masks are removed, scores scaled, ranked and rounded; hits leave. Owner only.
 
 use super::directory::{SegmentDirectory, Selection};
+use super::flood::Flood;
 use super::form::{self, expect_key};
 use super::message::{expect_params, read_bitmap};
 use super::owner::Owner;
@@ -73,6 +74,41 @@ impl Owner {
         selection: Option<&Selection>,
         newer: &[SegmentId],
     ) -> Result<Opened> {
+        self.open_with(query, response, directory, retrieval, selection, newer, None)
+    }
+
+    /// As [`Self::open_without`], for others to see, in mode `sealed`: noise is added to the score of every row first, and
+    /// what is ranked, compared and returned is a function of the flooded scores. The caller has counted what they tell
+    /// ([`Self::hints`]) before.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; another mode; rows of a writer's that were not adopted.
+    #[expect(clippy::too_many_arguments, reason = "those of opening, and the flood")]
+    pub fn open_flooded(
+        &self,
+        query: &Query,
+        response: &[u8],
+        directory: &SegmentDirectory,
+        retrieval: Retrieval,
+        selection: Option<&Selection>,
+        newer: &[SegmentId],
+        flood: &Flood,
+    ) -> Result<Opened> {
+        self.expect_flooded(directory)?;
+        self.open_with(query, response, directory, retrieval, selection, newer, Some(flood))
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "those of opening, and the flood")]
+    fn open_with(
+        &self,
+        query: &Query,
+        response: &[u8],
+        directory: &SegmentDirectory,
+        retrieval: Retrieval,
+        selection: Option<&Selection>,
+        newer: &[SegmentId],
+        flood: Option<&Flood>,
+    ) -> Result<Opened> {
         let (header, payload) = wire::open(Kind::Response, response)?;
         let what = Kind::Response.as_str();
         expect_params(self.spec(), what, &header)?;
@@ -97,14 +133,16 @@ impl Owner {
                 Ranking::new(self.spec().metric(), retrieval, step, norm, directory.entries())
             })
             .collect();
-        for part in &parts {
+        for (place, part) in parts.iter().enumerate() {
             let entry = &directory.entries()[part.entry];
             let (start, mut ranking) = (Instant::now(), 0.0);
             opening.cosines(&entry.opened(self), part.answers, &mut |index, cosines| {
                 expect_cosines(query, cosines)?;
                 let start = Instant::now();
                 let matching = part.matching.as_deref();
-                rankings[index].visit(part.entry, cosines, matching, selection);
+                let flooded = flood.map(|flood| flood.add(place, index, cosines));
+                let shown = flooded.as_ref().map_or(cosines, |flooded| flooded.as_slice());
+                rankings[index].visit(part.entry, shown, matching, selection);
                 ranking += start.elapsed().as_secs_f64();
                 Ok(())
             })?;

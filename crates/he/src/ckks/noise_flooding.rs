@@ -10,8 +10,8 @@ use super::Complex;
 use super::ciphertext::Ciphertext;
 use super::keys::{Budget, PublishPolicy, SecretKey};
 use crate::error::{Error, Result};
+use crate::gaussian;
 use crate::random::random_bytes;
-use ciphervec_arith::sample::Stream;
 use std::sync::{MutexGuard, PoisonError};
 
 /// Rounding keeps this many bits below the noise.
@@ -27,28 +27,34 @@ pub struct Published {
 }
 
 impl SecretKey {
-    /// What the key has published. It is part of its bytes: store the key again after publishing.
+    /// What the key has published. It is part of its bytes, but bytes can be read twice: what counts
+    /// for good is a ledger that is written before a result leaves, see [`Self::count_published`].
     pub fn published(&self) -> Budget {
         *self.budget()
+    }
+
+    /// Takes over what a ledger has counted under `policy`; a count never goes down.
+    ///
+    /// # Errors
+    /// [`Error::Range`] for another policy than the key has published under.
+    pub fn count_published(&self, policy: PublishPolicy, used: u64) -> Result<()> {
+        self.budget().raise(policy, used)
     }
 
     fn budget(&self) -> MutexGuard<'_, Budget> {
         self.budget.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Decrypts the first `count` slots for others to see. The bound on the error is the
-    /// ciphertext's own: it holds if it was computed by who follows the protocol.
+    /// The standard deviation of the noise that publishing would add; counts nothing.
     ///
     /// # Errors
-    /// [`Error::Published`] when the policy's uses are used up; [`Error::Range`] for another policy
-    /// than before, more values than slots, or noise as large as the message; [`Error::WrongKey`],
-    /// [`Error::Parameters`], [`Error::Randomness`].
-    pub fn publish(
+    /// Those of [`Self::publish`] that depend on neither the key nor its uses.
+    pub fn flood_deviation(
         &self,
         ciphertext: &Ciphertext,
         count: usize,
         policy: PublishPolicy,
-    ) -> Result<Published> {
+    ) -> Result<f64> {
         if count == 0 || count > ciphertext.slots() {
             return Err(Error::Range {
                 what: "the number of values to publish",
@@ -77,30 +83,34 @@ impl SecretKey {
                 actual: format!("{deviation:.3e}"),
             });
         }
+        Ok(deviation)
+    }
+
+    /// Decrypts the first `count` slots for others to see. The bound on the error is the
+    /// ciphertext's own: it holds if it was computed by who follows the protocol.
+    ///
+    /// # Errors
+    /// [`Error::Published`] when the policy's uses are used up; [`Error::Range`] for another policy
+    /// than before, more values than slots, or noise as large as the message; [`Error::WrongKey`],
+    /// [`Error::Parameters`], [`Error::Randomness`].
+    pub fn publish(
+        &self,
+        ciphertext: &Ciphertext,
+        count: usize,
+        policy: PublishPolicy,
+    ) -> Result<Published> {
+        let deviation = self.flood_deviation(ciphertext, count, policy)?;
         let exact = self.decrypt(ciphertext)?.decode_complex();
         let seed = zeroize::Zeroizing::new(random_bytes::<32>()?);
         self.budget().spend(policy)?;
+        let noise = gaussian::pairs(&seed, 0, count);
         let step = f64::exp2((deviation.log2() - GUARD_BITS).floor());
         let round = |value: f64| (value / step).round() * step;
         let real = self.params().max_slots() == self.params().degree();
-        let values = exact[..count].iter().zip(gaussian(&seed, count)).map(|(value, noise)| {
-            let sum = *value + noise.scale(deviation);
+        let values = exact[..count].iter().zip(noise.iter()).map(|(value, noise)| {
+            let sum = *value + Complex::new(noise[0], noise[1]).scale(deviation);
             Complex::new(round(sum.re), if real { 0.0 } else { round(sum.im) })
         });
         Ok(Published { values: values.collect(), deviation })
     }
-}
-
-/// Pairs of standard Gaussian numbers (Box & Muller), good to 53 bits. What they are added to is
-/// rounded to a grid far coarser than their last bits.
-fn gaussian(seed: &[u8; 32], count: usize) -> Vec<Complex> {
-    let mut words = zeroize::Zeroizing::new(vec![0u64; 2 * count]);
-    Stream::new(seed, 0).fill(bytemuck::cast_slice_mut(&mut words));
-    let unit = |word: u64| ((word >> 11) as f64 + 0.5) * f64::exp2(-53.0);
-    let pairs = words.as_chunks::<2>().0;
-    let draw = |[radius, angle]: &[u64; 2]| {
-        let radius = (-2.0 * unit(*radius).ln()).sqrt();
-        Complex::cis(core::f64::consts::TAU * unit(*angle)).scale(radius)
-    };
-    pairs.iter().map(draw).collect()
 }

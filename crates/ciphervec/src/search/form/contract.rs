@@ -15,7 +15,8 @@ use std::sync::Arc;
 use {
     crate::search::quantize::Checked, crate::search::root_key::SegmentRootKey,
     ciphervec_he::lattice::SegmentId, ciphervec_he::lattice::ring::EvaluationKeys,
-    ciphervec_he::wire::Kind, std::any::Any, std::sync::OnceLock,
+    ciphervec_he::lattice::ring::Hints, ciphervec_he::wire::Kind, std::any::Any,
+    std::sync::OnceLock,
 };
 
 /// A form as an index's description names it: the layout that both halves agree on, and the way to either half.
@@ -219,6 +220,15 @@ pub(in crate::search) trait KeyHolderHalf: RowEncryptor {
 
     /// The step that cosines are rounded to before anyone sees them.
     fn rounding(&self) -> f64;
+
+    /// What scores of a segment at `level` say about noise that outlives them, for queries that reach `top_level`; `None`
+    /// where flooding is no way to show them to others.
+    ///
+    /// # Errors
+    /// A level that is none.
+    fn hints(&self, _level: u8, _top_level: u8) -> Result<Option<Hints>> {
+        Ok(None)
+    }
 
     /// Writes unit rows as queries that serve levels up to `top_level`.
     ///

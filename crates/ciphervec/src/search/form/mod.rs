@@ -7,6 +7,8 @@ mod contract;
 mod plain;
 mod ring;
 
+#[cfg(feature = "client")]
+pub(super) use ciphervec_he::lattice::ring::Hints;
 use contract::SearchForm;
 pub use contract::{Evaluation, ServerTimings};
 #[cfg(feature = "client")]

@@ -10,7 +10,7 @@ use super::serialize::{put, read_params, read_request, take, write_request};
 use super::server::{Server, expect_key};
 use crate::error::{Error, Result};
 use ciphervec_he::ckks::{
-    Ciphertext, Encoding, Params, Plaintext, PublicKey, PublishPolicy, SecretKey,
+    Budget, Ciphertext, Encoding, Params, Plaintext, PublicKey, PublishPolicy, SecretKey,
 };
 use ciphervec_he::wire::{self, Header, Kind, Reader, Scheme};
 use rayon::prelude::*;
@@ -182,15 +182,34 @@ impl Client {
 }
 
 impl Client {
-    /// The numbers of an array, flooded with noise and rounded, for others to see. Every ciphertext
-    /// counts as one of the `policy.uses` results that the key ever publishes; save the owner again
-    /// afterwards.
+    /// How many of the key's uses publishing an array takes, all else being in order: counted in a
+    /// ledger before [`Self::publish`], they are used up even if the process ends in between.
     ///
     /// # Errors
-    /// [`ciphervec_he::Error::Published`] when they are used up; [`ciphervec_he::Error::Range`]
-    /// where the noise would drown the numbers; [`Error::CkksSimilarity`] in layout `coefficients`,
-    /// whose other coefficients a flood over slots does not cover.
-    pub fn publish(&self, array: &EncryptedArray, policy: PublishPolicy) -> Result<Vec<f64>> {
+    /// Those of [`Self::publish`] but [`ciphervec_he::Error::Published`].
+    pub fn uses_of(&self, array: &EncryptedArray, policy: PublishPolicy) -> Result<u64> {
+        let count = self.published_slots(array)?;
+        for cipher in &array.left {
+            self.secret.flood_deviation(cipher, count, policy)?;
+        }
+        Ok(array.left.len() as u64)
+    }
+
+    /// What the key has published so far.
+    pub fn published(&self) -> Budget {
+        self.secret.published()
+    }
+
+    /// Takes over what a ledger has counted; see [`ciphervec_he::ckks::SecretKey::count_published`].
+    ///
+    /// # Errors
+    /// [`ciphervec_he::Error::Range`] for another policy than before.
+    pub fn count_published(&self, policy: PublishPolicy, used: u64) -> Result<()> {
+        Ok(self.secret.count_published(policy, used)?)
+    }
+
+    /// The slots of each ciphertext of an array that publishing shows.
+    fn published_slots(&self, array: &EncryptedArray) -> Result<usize> {
         expect_key(self.server.key_id(), array.key_id())?;
         let packing = array.packing();
         if packing.layout() == ArrayLayout::Coefficients {
@@ -202,8 +221,20 @@ impl Client {
             });
         }
         let last = packing.capacity().min(packing.rows()) - 1;
-        let count = packing.place(last)
-            + if packing.layout() == ArrayLayout::Slots { packing.dimension() } else { 1 };
+        Ok(packing.place(last)
+            + if packing.layout() == ArrayLayout::Slots { packing.dimension() } else { 1 })
+    }
+
+    /// The numbers of an array, flooded with noise and rounded, for others to see. Every ciphertext
+    /// counts as one of the `policy.uses` results that the key ever publishes; save the owner again
+    /// afterwards.
+    ///
+    /// # Errors
+    /// [`ciphervec_he::Error::Published`] when they are used up; [`ciphervec_he::Error::Range`]
+    /// where the noise would drown the numbers; [`Error::CkksSimilarity`] in layout `coefficients`,
+    /// whose other coefficients a flood over slots does not cover.
+    pub fn publish(&self, array: &EncryptedArray, policy: PublishPolicy) -> Result<Vec<f64>> {
+        let (packing, count) = (array.packing(), self.published_slots(array)?);
         // In order, so that a key whose uses run out has published the first results and no others.
         let open = |cipher: &Ciphertext| {
             let published = self.secret.publish(cipher, count, policy)?;

@@ -52,16 +52,29 @@ impl Budget {
         Ok(Budget { policy, used })
     }
 
+    /// Keeps to the policy that the key has published under, or begins with this one.
+    fn keep(&mut self, policy: PublishPolicy) -> Result<()> {
+        let kept = *self.policy.get_or_insert(policy);
+        if kept == policy {
+            return Ok(());
+        }
+        Err(Error::Range {
+            what: "the publishing policy of a key",
+            expected: format!("the one it has published under, {kept:?}"),
+            actual: format!("{policy:?}"),
+        })
+    }
+
+    /// Counts what was published elsewhere under the same key.
+    pub(in super::super) fn raise(&mut self, policy: PublishPolicy, used: u64) -> Result<()> {
+        self.keep(policy)?;
+        self.used = self.used.max(used.min(policy.uses));
+        Ok(())
+    }
+
     /// Counts one result.
     pub(in super::super) fn spend(&mut self, policy: PublishPolicy) -> Result<()> {
-        let kept = *self.policy.get_or_insert(policy);
-        if kept != policy {
-            return Err(Error::Range {
-                what: "the publishing policy of a key",
-                expected: format!("the one it has published under, {kept:?}"),
-                actual: format!("{policy:?}"),
-            });
-        }
+        self.keep(policy)?;
         if self.used >= policy.uses {
             return Err(Error::Published { allowed: policy.uses, used: self.used });
         }

@@ -28,7 +28,7 @@ mod response;
 mod scan;
 mod seal;
 
-pub use bound::Vectors;
+pub use bound::{Hints, Vectors};
 pub use expand::{Expanded, expand};
 pub use galois::{Binding, EvaluationKeys};
 #[cfg(feature = "client")]

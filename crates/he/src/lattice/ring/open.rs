@@ -8,7 +8,7 @@ use crate::error::Result;
 use ciphervec_arith::ring::{self, STRIP_BYTES};
 use ciphervec_arith::{convert, poly};
 use rayon::prelude::*;
-use zeroize::Zeroize;
+use zeroize::{Zeroize, Zeroizing};
 
 const WIDTH: usize = RESPONSE_BITS as usize / 8;
 
@@ -37,14 +37,14 @@ impl Drop for Scratch {
 pub struct QueryOpener<'a> {
     ring: &'a Ring,
     key: &'a QueryKey,
-    masked: Option<Vec<u64>>,
+    masked: Option<Zeroizing<Vec<u64>>>,
 }
 
 impl<'a> QueryOpener<'a> {
     /// An opener for plain vectors (`sums` absent) or sealed ones.
     pub fn new(ring: &'a Ring, key: &'a QueryKey, sums: Option<&MaskSums>) -> Self {
         let masked = sums.map(|sums| {
-            let mut masked = sums.constant.clone();
+            let mut masked = Zeroizing::new(sums.constant.clone());
             poly::mul_add_assign(&mut masked, &sums.linear, &key.residues, ring.modulus());
             masked
         });

@@ -16,7 +16,7 @@ use crate::search::segment::SegmentHead;
 use ciphervec_he::keys::random_bytes;
 use ciphervec_he::lattice::nonce;
 use ciphervec_he::lattice::ring::{
-    self, Binding, Ciphertext, EvaluationKeys, Layout, Masks, QueryKey, Ring, SegmentKey,
+    self, Binding, Ciphertext, EvaluationKeys, Hints, Layout, Masks, QueryKey, Ring, SegmentKey,
 };
 use ciphervec_he::wire::{KeyId, Reader};
 use rayon::prelude::*;
@@ -91,6 +91,15 @@ impl KeyHolderHalf for RingKeyHolder {
 
     fn rounding(&self) -> f64 {
         f64::exp2(-16.0)
+    }
+
+    fn hints(&self, level: u8, top_level: u8) -> Result<Option<Hints>> {
+        if self.rows == Rows::Plain {
+            return Ok(None);
+        }
+        let layout = Layout::new(self.spec.dimension(), level)?;
+        let scales = scales(&self.spec, self.rows, &self.ring, top_level);
+        Ok(Some(Ring::hints(&layout, scales)))
     }
 
     fn encode_queries(

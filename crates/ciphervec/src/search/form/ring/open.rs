@@ -10,6 +10,7 @@ use ciphervec_he::lattice::ring::{
 };
 use ciphervec_he::wire::Reader;
 use std::sync::Arc;
+use zeroize::Zeroizing;
 
 /// What opening takes of queries that were sent.
 pub struct RingQueries {
@@ -79,7 +80,7 @@ impl Opening for RingScores<'_> {
         let scales = self.queries.scales;
         let inverse = 1.0 / (scales.vector * scales.query * f64::exp2(f64::from(level)));
         let length = ring::answer_len(&layout, rows);
-        let mut cosines = vec![0.0; rows];
+        let mut cosines = Zeroizing::new(vec![0.0; rows]);
         for query in 0..self.count {
             let answer = &answers[query * length..][..length];
             let masked = sums.map(|sums| &sums[query]);

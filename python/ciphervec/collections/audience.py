@@ -1,0 +1,118 @@
+"""Audience: opened answers enter; they leave typed by who may see them. Runs on the key owner's side.
+
+What opens to functions of plaintext and query alone is for anybody. What carries noise of a key is
+the key owner's own: enough of it, beside what the server stores, gives that key away. So it comes in
+types of its own, which read like any other answer and refuse to be written down for somebody else
+until the audience is named.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, NoReturn, TypeAlias
+
+from .._native import IndexSpec
+from ..errors import InvalidInput
+from .matches import Matches
+
+Audience: TypeAlias = Literal["owner", "others"]
+
+_NEXT = (
+    "these results carry noise of your key, and enough of them, shown to others, give it away. Name who will read them: "
+    "audience='owner' for yourself, or audience='others', which in mode 'sealed' adds noise that hides the key's and counts "
+    "how often. In mode 'sealed-index' results are exact and for anybody."
+)
+
+
+class OwnerMatches(Matches):
+    """`Matches` that are the key owner's own, because they carry noise of the key."""
+
+    @property
+    def audience(self) -> Audience:
+        """Who may see them."""
+        return "owner"
+
+    def __repr__(self) -> str:
+        return f"OwnerMatches(ids={self.ids!r}, distances={self.distances!r}, scores={self.scores!r}), the key owner's own"
+
+    def __deepcopy__(self, memo: dict[int, object]) -> OwnerMatches:
+        return OwnerMatches(copy.copy(self.ids), self.distances.copy(), self.scores.copy())
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(_NEXT)
+
+
+class OwnerResult(Mapping[str, Any]):
+    """A result that is the key owner's own, because it carries noise of the key: read it as the dict
+    that it would be otherwise.
+
+    It can't be pickled, and JSON does not take it; ask again with `audience="owner"` or
+    `audience="others"` for a plain dict.
+    """
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, parts: Mapping[str, Any]) -> None:
+        """Not for callers: queries make these."""
+        self._parts = dict(parts)
+
+    @property
+    def audience(self) -> Audience:
+        """Who may see it."""
+        return "owner"
+
+    def __getitem__(self, name: str) -> Any:
+        return self._parts[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __repr__(self) -> str:
+        return f"<ciphervec.OwnerResult, the key owner's own: {self._parts!r}>"
+
+    def __deepcopy__(self, memo: dict[int, object]) -> OwnerResult:
+        return OwnerResult(copy.deepcopy(self._parts, memo))
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(_NEXT)
+
+
+def check_audience(audience: object) -> Audience | None:
+    """Raises InvalidInput for another name than the two."""
+    if audience is None or audience == "owner" or audience == "others":
+        return audience
+    raise InvalidInput(f"audience must be 'owner', 'others' or None, got {audience!r}.")
+
+
+def noisy_scores(spec: IndexSpec) -> bool:
+    """Whether scores of such an index carry noise of a key whatever its segments are."""
+    return spec.mode in ("sealed", "sealed-query")
+
+
+def noisy_vectors(spec: IndexSpec) -> bool:
+    """The same of unsealed vectors; in `sealed-query` rows are not encrypted."""
+    return spec.mode == "sealed"
+
+
+def refuse_others(spec: IndexSpec, what: str) -> NoReturn:
+    """Raise InvalidInput, with what to do instead."""
+    raise InvalidInput(
+        f"{what} of {spec.collection!r}, mode {spec.mode!r}, are the key owner's own: they carry noise of the key that can't "
+        "be taken off or hidden. Others can be shown ids, or a match through the decrypt service; for results that are for "
+        "anybody, keep the rows in mode 'sealed-index'."
+    )
+
+
+__all__ = [
+    "Audience",
+    "OwnerMatches",
+    "OwnerResult",
+    "check_audience",
+    "noisy_scores",
+    "noisy_vectors",
+    "refuse_others",
+]
