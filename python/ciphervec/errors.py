@@ -8,6 +8,8 @@ ciphervec would catch.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class CiphervecError(Exception):
     """Base of every error that ciphervec raises on purpose."""
@@ -23,6 +25,25 @@ class WrongKey(CiphervecError):  # noqa: N818
 
 class CorruptData(CiphervecError):  # noqa: N818
     """Bytes are truncated, altered, or were never ciphervec's. No result was computed from them."""
+
+
+class TamperedAnswer(CorruptData):
+    """An answer, or a stored segment, is not what was sealed there. Nothing of it was returned, and
+    `segments` are in quarantine until they are released."""
+
+    def __init__(self, message: str, segments: Sequence[bytes] = ()) -> None:
+        """`segments`: the ids of those that failed their check."""
+        super().__init__(message)
+        self.segments = tuple(bytes(one) for one in segments)
+
+
+class MismatchedAnswer(CorruptData):
+    """An answer is not one to the query that somebody else made. Nothing of it was returned."""
+
+    def __init__(self, message: str, segments: Sequence[bytes] = ()) -> None:
+        """`segments`: the ids of those that failed their check."""
+        super().__init__(message)
+        self.segments = tuple(bytes(one) for one in segments)
 
 
 class BoundExceeded(CiphervecError, ArithmeticError):  # noqa: N818
@@ -110,12 +131,14 @@ __all__ = [
     "CorruptData",
     "DuplicateId",
     "InvalidInput",
+    "MismatchedAnswer",
     "PinMismatch",
     "PoolExhausted",
     "RollbackDetected",
     "ServerError",
     "StorageError",
     "StoreLocked",
+    "TamperedAnswer",
     "UnknownId",
     "UnsupportedVersion",
     "WrongKey",

@@ -3,8 +3,10 @@ everything refused."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import pickle
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -18,7 +20,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import ciphervec
-from ciphervec import Client, Collection, InvalidInput, Keys, PersistentClient, Probe
+from ciphervec import Client, Collection, InvalidInput, Keys, PersistentClient, Probe, StorageError
 from ciphervec.decrypt_service import (
     Audit,
     Exhausted,
@@ -33,6 +35,7 @@ from ciphervec.decrypt_service.app import application
 from ciphervec.decrypt_service.client import BudgetExhausted
 from ciphervec.decrypt_service.message import Request
 from ciphervec.decrypt_service.serve import check_exposure
+from ciphervec.errors import MismatchedAnswer
 
 D = 16
 Rows = Callable[..., np.ndarray]
@@ -146,7 +149,7 @@ def test_a_cloud_that_vouches_for_another_querys_answer_is_noticed(
     This is no more than a second line: a receipt or the service's own request is what binds."""
     rows = vectors(400, D)
     parties = Parties(tmp_path, gallery(keys, rows))
-    for i in range(5):
+    for i in range(2):
         assert parties.post(parties.body(rows[i], answer_to=rows[i + 1])).status_code == 400
 
 
@@ -247,6 +250,98 @@ def test_tokens_are_hashed_scoped_expire_and_are_revoked(parties: Parties, rows:
     ):
         with pytest.raises(InvalidInput):
             parties.ledger.add("x", "faces", **wrong)  # type: ignore[arg-type]
+
+
+def test_answers_that_are_none_to_their_query_suspend_who_brings_them(
+    parties: Parties, rows: np.ndarray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three equal refusals and no more, whatever is tried, over restarts too; others go on asking."""
+    body = parties.body(rows[2])
+    owner = parties.collection.owner
+
+    def mismatched(*_: Any, **__: Any) -> Any:
+        raise MismatchedAnswer("the answer is not one to this query", [bytes(16)])
+
+    other, elsewhere = parties.ledger.add("other", "faces", budget=9)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(owner), "open", mismatched)
+        replies = [parties.post(body) for _ in range(2)]
+        again = Ledger(tmp_path / "ledger.db", clock=lambda: parties.now)
+        assert again.get(parties.principal.id).failures == 2
+        replies.append(parties.post(body))
+        assert {(reply.status_code, reply.text) for reply in replies} == {
+            (400, parties.post(b"x", elsewhere).text)
+        }
+        for _ in range(5):
+            assert parties.post(body).status_code == 401
+    assert parties.post(body).status_code == 401 and parties.used() == 3
+    assert parties.post(body, elsewhere).status_code == 200 and parties.ledger.get(other.id).failures == 0
+    said = json.loads(
+        subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "ciphervec",
+                "decrypt-service",
+                "list",
+                str(tmp_path / "ledger.db"),
+                "--json",
+            ],
+            capture_output=True,
+            check=True,
+        ).stdout
+    )
+    assert [(one["failures"], one["suspended"]) for one in said if one["name"] == "door"] == [(3, 1_000_000)]
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "ciphervec",
+            "decrypt-service",
+            "lift",
+            str(tmp_path / "ledger.db"),
+            parties.principal.id,
+        ],
+        check=True,
+        capture_output=True,
+    )
+    assert parties.post(body).json() == {"matched": [True]}
+    outcomes = [json.loads(line).get("outcome") for line in parties.audit.read_text().splitlines()]
+    assert outcomes.count("mismatched") == 2 and outcomes.count("suspended") == 1
+
+
+def test_a_ledger_of_the_first_release_is_taken_over(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.db")
+    principal, token = ledger.add("door", "faces", budget=9)
+    ledger.charge(principal.id, 4)
+    with contextlib.closing(sqlite3.connect(tmp_path / "ledger.db")) as file:
+        file.execute("DROP TABLE failures")
+        file.execute("PRAGMA user_version = 1")
+    taken = Ledger(tmp_path / "ledger.db").authenticate(token)
+    assert (taken.used, taken.failures, taken.suspended) == (4, 0, None)
+    with contextlib.closing(sqlite3.connect(tmp_path / "ledger.db")) as file:
+        assert file.execute("PRAGMA user_version").fetchone()[0] == 2, "0.1.0 would forget suspensions"
+        file.execute("PRAGMA user_version = 3")
+    with pytest.raises(StorageError, match="format 3"):
+        Ledger(tmp_path / "ledger.db")
+
+
+def test_counters_tell_outcomes_and_no_matches(parties: Parties, rows: np.ndarray) -> None:
+    assert parties.http.get("/metrics").status_code == 404
+    app = application([parties.matcher], parties.ledger, metrics=True)
+    http = TestClient(app)
+    headers = {"Authorization": f"Bearer {parties.token}"}
+    for body in (parties.body(rows[2]), parties.body(-rows[2]), b"x"):
+        http.post("/v1/match/faces", content=body, headers=headers)
+    lines = http.get("/metrics").text.splitlines()
+    assert 'ciphervec_decrypt_requests_total{outcome="answered"} 2' in lines
+    assert 'ciphervec_decrypt_requests_total{outcome="refused"} 1' in lines
+    assert "ciphervec_decrypt_suspended_principals 0" in lines
+    assert {line.split("{")[0].split(" ")[0] for line in lines if line[0] != "#"} == {
+        "ciphervec_decrypt_requests_total",
+        "ciphervec_decrypt_suspended_principals",
+        "ciphervec_decrypt_disqualified_segments",
+    }
 
 
 def test_sizes_are_limited_and_nothing_but_the_two_routes_is_there(parties: Parties) -> None:

@@ -55,6 +55,10 @@ def serve(
     audit: Annotated[Path | None, typer.Option(help="A file that gets a line of JSON a request.")] = None,
     max_queries: Annotated[int, typer.Option(help="Queries in one request, at most.")] = 16,
     max_body: Annotated[int, typer.Option(help="MiB of one request, at most.")] = 64,
+    metrics: Annotated[
+        bool,
+        typer.Option("--metrics", help="Counters for Prometheus at /metrics, for anybody who reaches it."),
+    ] = False,
 ) -> None:
     """Serve until stopped. Off loopback it takes TLS and at least one principal.
 
@@ -77,7 +81,7 @@ def serve(
     receipts = None if receipt_key is None else Receipts(receipt_key.read_bytes())
     with _client(place, keys, passphrase_file, token_file, ca) as client:
         matcher = Matcher(client.get_collection(name), within, receipts=receipts, max_queries=max_queries)
-        app = application([matcher], book, Audit(audit), max_body=max_body << 20)
+        app = application([matcher], book, Audit(audit), max_body=max_body << 20, metrics=metrics)
         serve(app, host, port, certificate=tls_cert, key=tls_key)
 
 
@@ -141,11 +145,11 @@ def list_principals(ledger: LedgerFile, as_json: Json = False) -> None:
             ", ".join(one.may),
             f"{one.used} of {one.budget}",
             f"{one.total}",
-            "no" if one.revoked is None else "yes",
+            _state(one),
         ]
         for one in principals
     ]
-    grid(screen, str(ledger), ["", "name", "collection", "may", "used", "in all", "revoked"], lines, left=4)
+    grid(screen, str(ledger), ["", "name", "collection", "may", "used", "in all", "state"], lines, left=4)
 
 
 @service_app.command()
@@ -156,6 +160,20 @@ def revoke(
     """Refuse a principal from now on."""
     Ledger(existing(ledger, "ledger")).revoke(principal)
     screen.print(f"{principal} is refused from now on", highlight=False)
+
+
+@service_app.command()
+@command
+def lift(
+    ledger: LedgerFile, principal: Annotated[str, typer.Argument(help="The id that list shows.")]
+) -> None:
+    """Let a principal ask again that was suspended: answers it brought were none to their queries.
+
+    A device that asks the cloud one thing and the service another looks like this, or a cloud that
+    alters answers; find out which before.
+    """
+    Ledger(existing(ledger, "ledger")).lift(principal)
+    screen.print(f"{principal} may ask again", highlight=False)
 
 
 @service_app.command("receipt-key")
@@ -196,6 +214,12 @@ def _seconds(text: str) -> int:
     if unit is None or not text[:-1].isascii() or not text[:-1].isdigit() or int(text[:-1]) == 0:
         raise InvalidInput(f"a length of time is a number and s, m, h or d, e.g. 12h; got {text!r}.")
     return int(text[:-1]) * unit
+
+
+def _state(principal: Principal) -> str:
+    if principal.revoked is not None:
+        return "revoked"
+    return "" if principal.suspended is None else f"suspended after {principal.failures} failed checks"
 
 
 def _shown(principal: Principal) -> dict[str, object]:

@@ -47,6 +47,9 @@ class SealedQuery:
         self._owner = owner
         self._native = native
         self.epoch = owner.epoch
+        self.disqualified: list[bytes] = []
+        """Writers' segments that were passed over when the answer was opened: they failed their
+        check."""
 
     @property
     def nbytes(self) -> int:

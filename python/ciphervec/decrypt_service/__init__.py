@@ -11,7 +11,7 @@ from __future__ import annotations
 from .audit import Audit
 from .client import MatchClient
 from .ledger import Exhausted, Ledger, Principal, Unknown
-from .matcher import Matcher, Outcome, Refused
+from .matcher import Matcher, Mismatched, Outcome, Refused
 from .receipts import Receipts
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "Ledger",
     "MatchClient",
     "Matcher",
+    "Mismatched",
     "Outcome",
     "Principal",
     "Receipts",

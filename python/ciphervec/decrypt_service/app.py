@@ -25,7 +25,7 @@ from starlette.routing import Route
 from ..errors import CiphervecError, CorruptData
 from .audit import Audit
 from .ledger import Exhausted, Ledger, Principal, Unknown
-from .matcher import Matcher, Outcome, Refused
+from .matcher import Matcher, Mismatched, Outcome, Refused
 from .message import Request
 
 MAX_BODY = 64 << 20
@@ -36,6 +36,8 @@ BODY_SECONDS = 30.0
 MAX_REQUESTS = 64
 """Requests whose bodies are read or opened at a time; each may hold `MAX_BODY` bytes."""
 MAX_REQUESTS_A_PRINCIPAL = 16
+OUTCOMES = ("answered", "refused", "mismatched", "suspended", "exhausted")
+"""What the audit log and the counters say came of a request."""
 
 _log = logging.getLogger("ciphervec.decrypt_service")
 
@@ -49,10 +51,25 @@ class Service:
         self._audit = audit
         self._max_body = max_body
         self._busy: Counter[str] = Counter()
+        self._outcomes: Counter[str] = Counter()
+        self._disqualified: set[tuple[str, str]] = set()
 
     async def health(self, _: HttpRequest) -> Response:
         """The process answers."""
         return JSONResponse({"status": "ok"})
+
+    async def metrics(self, _: HttpRequest) -> Response:
+        """Counters for Prometheus: outcomes of requests, never of matches."""
+        principals = await run_in_threadpool(self._ledger.list)
+        suspended = sum(one.suspended is not None for one in principals)
+        lines = ["# TYPE ciphervec_decrypt_requests_total counter"]
+        counted = ((outcome, self._outcomes[outcome]) for outcome in OUTCOMES)
+        lines += [f'ciphervec_decrypt_requests_total{{outcome="{name}"}} {count}' for name, count in counted]
+        lines += ["# TYPE ciphervec_decrypt_suspended_principals gauge"]
+        lines += [f"ciphervec_decrypt_suspended_principals {suspended}"]
+        lines += ["# TYPE ciphervec_decrypt_disqualified_segments gauge"]
+        lines += [f"ciphervec_decrypt_disqualified_segments {len(self._disqualified)}"]
+        return Response("\n".join([*lines, ""]), media_type="text/plain; version=0.0.4")
 
     async def match(self, request: HttpRequest) -> Response:
         """One request, from its token to its answer."""
@@ -103,13 +120,32 @@ class Service:
         left = self._ledger.charge(principal.id, count)
         try:
             outcomes = matcher.match(query, parts.answer, parts.receipt)
+        except Mismatched:
+            suspended = self._ledger.fail(principal.id)
+            self._note(principal.id, matcher.name, count, "suspended" if suspended else "mismatched")
+            raise
         except Refused:
             self._note(principal.id, matcher.name, count, "refused")
             raise
+        self._disqualify(matcher.name, query.disqualified)
         self._note(principal.id, matcher.name, count, "answered")
         return JSONResponse(_told(principal, outcomes), headers={"Ciphervec-Budget-Left": str(left)})
 
+    def _disqualify(self, collection: str, segments: Sequence[bytes]) -> None:
+        """Name a segment that was passed over, once."""
+        for segment in segments:
+            name = (collection, segment.hex())
+            if name not in self._disqualified:
+                self._disqualified.add(name)
+                self._audit.note(event="disqualified", collection=collection, segment=segment.hex())
+                _log.warning(
+                    "segment %s of %s fails its check and is passed over; the key owner's discard() removes it",
+                    segment.hex(),
+                    collection,
+                )
+
     def _note(self, principal: str, collection: str, queries: int, outcome: str) -> None:
+        self._outcomes[outcome] += 1
         self._audit.note(
             event="match", principal=principal, collection=collection, queries=queries, outcome=outcome
         )
@@ -163,16 +199,23 @@ def _problem(status: int, title: str, headers: dict[str, str] | None = None) -> 
 
 
 def application(
-    matchers: Sequence[Matcher], ledger: Ledger, audit: Audit | None = None, *, max_body: int = MAX_BODY
+    matchers: Sequence[Matcher],
+    ledger: Ledger,
+    audit: Audit | None = None,
+    *,
+    max_body: int = MAX_BODY,
+    metrics: bool = False,
 ) -> Starlette:
-    """The ASGI application, for `serve` or any other server of such."""
+    """The ASGI application, for `serve` or any other server of such. `metrics` adds counters at
+    /metrics, for anybody who reaches it."""
     service = Service(matchers, ledger, Audit(None) if audit is None else audit, max_body)
-    return Starlette(
-        routes=[
-            Route("/healthz", service.health, methods=["GET"]),
-            Route("/v1/match/{collection}", service.match, methods=["POST"]),
-        ]
-    )
+    routes = [
+        Route("/healthz", service.health, methods=["GET"]),
+        Route("/v1/match/{collection}", service.match, methods=["POST"]),
+    ]
+    if metrics:
+        routes.append(Route("/metrics", service.metrics, methods=["GET"]))
+    return Starlette(routes=routes)
 
 
 __all__ = ["MAX_BODY", "application"]

@@ -37,7 +37,17 @@ CREATE TABLE IF NOT EXISTS principals (
     revoked INTEGER, since INTEGER NOT NULL, used INTEGER NOT NULL, total INTEGER NOT NULL
 ) STRICT
 """
-_VERSION = 1
+_FAILURES = """
+CREATE TABLE IF NOT EXISTS failures (principal TEXT PRIMARY KEY, count INTEGER NOT NULL, suspended INTEGER) STRICT
+"""
+_EVERY = """
+SELECT principals.*, COALESCE(failures.count, 0) AS failures, failures.suspended AS suspended
+FROM principals LEFT JOIN failures ON failures.principal = principals.id
+"""
+_VERSION = 2
+
+MAX_FAILURES = 3
+"""Answers that were none to their query, after which a principal is suspended."""
 
 
 class Unknown(CiphervecError):  # noqa: N818
@@ -73,6 +83,10 @@ class Principal:
     """Queries in the present period."""
     total: int
     """Queries in all so far."""
+    failures: int
+    """Answers that were none to their query, since the last `lift`."""
+    suspended: int | None
+    """When too many of them ended its asking, until `lift`."""
 
 
 class Ledger:
@@ -81,7 +95,7 @@ class Ledger:
 
     def __init__(self, path: StrPath, *, clock: Callable[[], float] = time.time) -> None:
         """`path` is made if it isn't there, readable by its owner alone. Raises StorageError."""
-        self._file = LedgerFile(Path(os.fspath(path)), _SCHEMA, _VERSION, "Nothing was opened.")
+        self._file = LedgerFile(Path(os.fspath(path)), [_SCHEMA, _FAILURES], _VERSION, "Nothing was opened.")
         self._clock = clock
 
     def add(
@@ -129,7 +143,7 @@ class Ledger:
     def list(self) -> list[Principal]:
         """Every principal, oldest first, the revoked ones included."""
         with self._file.transaction(write=False) as file:
-            return [_principal(row) for row in file.execute("SELECT * FROM principals ORDER BY created, id")]
+            return [_principal(row) for row in file.execute(f"{_EVERY} ORDER BY created, id")]
 
     def get(self, id: str) -> Principal:
         """One principal. Raises Unknown."""
@@ -142,12 +156,29 @@ class Ledger:
             _row(file, id)
             file.execute("UPDATE principals SET revoked = ? WHERE id = ?", (int(self._clock()), id))
 
+    def fail(self, id: str) -> bool:
+        """Count an answer that was none to its query, durably; whether the principal is suspended
+        now. Each such answer is a question put to the key: how the service reacts to it may say
+        something, so that nobody gets many. Raises Unknown."""
+        with self._file.transaction() as file:
+            principal = _principal(_row(file, id))
+            count = principal.failures + 1
+            suspended = int(self._clock()) if count >= MAX_FAILURES else principal.suspended
+            file.execute("INSERT OR REPLACE INTO failures VALUES (?, ?, ?)", (id, count, suspended))
+        return suspended is not None
+
+    def lift(self, id: str) -> None:
+        """Let a suspended principal ask again, and count its failures from none. Raises Unknown."""
+        with self._file.transaction() as file:
+            _row(file, id)
+            file.execute("DELETE FROM failures WHERE principal = ?", (id,))
+
     def authenticate(self, token: str) -> Principal:
         """Whose token it is. Raises Unknown, always with the same words, for any that does not
         count now."""
         digest = _digest(token)
         with self._file.transaction(write=False) as file:
-            row = file.execute("SELECT * FROM principals WHERE digest = ?", (digest,)).fetchone()
+            row = file.execute(f"{_EVERY} WHERE digest = ?", (digest,)).fetchone()
         # The look-up is by a hash of 256 random bits: its timing says nothing about a token.
         if row is None or not hmac.compare_digest(row["digest"], digest):
             raise Unknown("the token is not accepted.")
@@ -180,7 +211,7 @@ class Ledger:
 
     def _check(self, principal: Principal) -> None:
         expired = principal.expires is not None and self._clock() >= principal.expires
-        if principal.revoked is not None or expired:
+        if principal.revoked is not None or principal.suspended is not None or expired:
             raise Unknown("the token is not accepted.")
 
 
@@ -191,7 +222,7 @@ def _digest(token: str) -> bytes:
 
 
 def _row(file: sqlite3.Connection, id: str) -> sqlite3.Row:
-    row: sqlite3.Row | None = file.execute("SELECT * FROM principals WHERE id = ?", (id,)).fetchone()
+    row: sqlite3.Row | None = file.execute(f"{_EVERY} WHERE id = ?", (id,)).fetchone()
     if row is None:
         raise Unknown(f"there is no principal {id!r}; list shows those there are.")
     return row

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ..collections.collection import Collection
 from ..collections.matches import Matches
 from ..collections.owner import SealedQuery
-from ..errors import CiphervecError, InvalidInput
+from ..errors import CiphervecError, InvalidInput, MismatchedAnswer
 from ..ingest.arrays import Id, finite
 from ..ingest.metrics import METRICS
 from .receipts import Receipts
@@ -25,6 +25,12 @@ class Refused(CiphervecError):  # noqa: N818
 
     def __init__(self) -> None:
         super().__init__("the query or the answer was refused.")
+
+
+class Mismatched(Refused):
+    """The answer is none to the query, as the check of answers found. Who asks is told what every
+    refusal says; but whoever can watch how the service reacts to answers of their choice has a way
+    to ask the key, so that these are counted."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +99,11 @@ class Matcher:
         return read
 
     def match(self, query: SealedQuery, answer: bytes = b"", receipt: bytes = b"") -> list[Outcome]:
-        """One outcome for each query. To be called after the budget was charged. Raises Refused;
-        CiphervecError when the cloud can't be asked."""
+        """One outcome for each query. To be called after the budget was charged. Raises Refused,
+        of which Mismatched is to be counted; CiphervecError when the cloud can't be asked.
+
+        Writers' segments that fail their check are passed over, named in `query.disqualified`: one
+        of them does not keep the others from being searched."""
         data = query.to_bytes()
         if self._cloud is not None:
             if answer or receipt:
@@ -110,6 +119,8 @@ class Matcher:
         owner = self._collection.owner
         try:
             return owner.open(query, answer, None, within=self._within)
+        except MismatchedAnswer:
+            raise Mismatched from None  # its segments are those it should have, and not its answers
         except CiphervecError:
             pass
         # The collection may have moved on since it was read here; then the answer opens with the
@@ -117,6 +128,8 @@ class Matcher:
         try:
             self._collection.refresh()
             return self._collection.owner.open(query, answer, None, within=self._within)
+        except MismatchedAnswer:
+            raise Mismatched from None
         except CiphervecError:
             raise Refused from None
 
@@ -127,4 +140,4 @@ class Matcher:
         return Outcome(True, matches.ids[0], float(matches.scores[0]))
 
 
-__all__ = ["Cloud", "Matcher", "Outcome", "Refused"]
+__all__ = ["Cloud", "Matcher", "Mismatched", "Outcome", "Refused"]

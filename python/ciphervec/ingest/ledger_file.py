@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..errors import StorageError
@@ -19,8 +19,8 @@ from ..errors import StorageError
 class LedgerFile:
     """Durable rows that one program changes at a time."""
 
-    def __init__(self, path: Path, schema: str, version: int, undone: str) -> None:
-        """`path` is made with `schema` if it isn't there, readable by its owner alone. `undone` says
+    def __init__(self, path: Path, tables: Sequence[str], version: int, undone: str) -> None:
+        """`path` is made with `tables` if it isn't there, readable by its owner alone. `undone` says
         what has not happened when the file can't be used. Raises StorageError."""
         self.path = path
         self._undone = undone
@@ -28,7 +28,8 @@ class LedgerFile:
             found = file.execute("PRAGMA user_version").fetchone()[0]
             if found > version:
                 raise StorageError(f"{path} has format {found}; this ciphervec reads {version}. Upgrade it.")
-            file.execute(schema)
+            for table in tables:
+                file.execute(table)
             file.execute(f"PRAGMA user_version = {version:d}")
 
     @contextlib.contextmanager

@@ -60,7 +60,7 @@ class Uses:
             paths = [user_uses()]
         undone = "Nothing was counted, and nothing shown."
         # In one order everywhere, so that two processes never wait for each other.
-        self._files = [LedgerFile(path, _SCHEMA, _VERSION, undone) for path in sorted(set(paths))]
+        self._files = [LedgerFile(path, [_SCHEMA], _VERSION, undone) for path in sorted(set(paths))]
 
     def reserve(self, wanted: Mapping[str, Use]) -> dict[str, int]:
         """Count these uses, all of them or none; how many each name has now, these included.
