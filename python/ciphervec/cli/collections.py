@@ -13,7 +13,7 @@ import numpy as np
 import typer
 from rich.text import Text
 
-from ..collections.audience import check_audience, noisy_scores
+from ..collections.audience import OwnerResult, check_audience
 from ..collections.collection import Collection
 from ..collections.flooding import DEVIATION
 from ..collections.results import QUERY_DEFAULT
@@ -208,11 +208,6 @@ def query(
     access = Access(token_file, ca, insecure)
     with opened(place, load_keys(keys, passphrase_file), access, read_only=True) as client:
         collection = client.get_collection(name)
-        if as_json and audience is None and noisy_scores(collection.spec):
-            raise InvalidInput(
-                f"{name!r} has mode {collection.mode!r}, whose answers carry noise of your key. Say who reads the JSON: "
-                "--audience owner, or --audience others."
-            )
         began = time.perf_counter()
         found = collection.query(
             questions,
@@ -225,6 +220,11 @@ def query(
         )
         seconds = time.perf_counter() - began
     if as_json:
+        if isinstance(found, OwnerResult):
+            raise InvalidInput(
+                f"answers about {name!r}, mode {collection.mode!r}, carry noise of your key. Say who reads the JSON: "
+                "--audience owner, or --audience others."
+            )
         print_json({**found, "seconds": round(seconds, 4)})
         return
     for number, hits in enumerate(found["ids"]):

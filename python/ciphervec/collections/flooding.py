@@ -67,8 +67,9 @@ class Place(NamedTuple):
         return f"flooded scores under the query key of {self.name}, epoch {self.epoch}"
 
     def rows(self, segment: bytes) -> str:
-        """The name that the rows of a segment are counted under."""
-        return f"flooded scores of rows of {self.name}, segment {segment.hex()}"
+        """The name that the rows of a segment are counted under, whatever key the collection has got
+        meanwhile: a segment's id is as unique as its noise."""
+        return f"flooded scores of rows of segment {segment.hex()}"
 
 
 def check_deviation(deviation: float) -> float:
