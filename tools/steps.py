@@ -173,6 +173,7 @@ TARGETS: dict[str, list[Step]] = {
         *BEGIN,
         WHEEL,
         Step("kill", "kill -9, a thousand times", fault("kill", "--turns", "1000")),
+        Step("kill-bucket", "kill -9 over a bucket, 250 times", measure.fault_bucket("--turns", "250")),
         Step("flips", "bits flipped in every file", fault("flips", "--samples", "2000")),
         Step("full-disk", "a disk that runs full", fault("full-disk")),
         Step("soak", "half an hour of steady work", fault("soak", "--minutes", "30")),

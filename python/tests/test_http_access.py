@@ -159,14 +159,16 @@ def test_tokens_open_what_they_are_for(tmp_path: Path, keys: Keys, rows: np.ndar
         with client(reader) as one:
             books = one.get_collection("books")
             assert books.query(rows[0], 1)["ids"] == [["a"]] and one.list_collections() == ["books"]
-            with pytest.raises(CollectionNotFound, match="not for this token"):
+            with pytest.raises(AuthenticationError, match="takes a token with the verb write"):
                 books.add("b", rows[1])
-            with pytest.raises(CollectionNotFound):
+            with pytest.raises(AuthenticationError, match="takes a token with the verb admin"):
                 one.delete_collection("books")
+            with pytest.raises(CollectionNotFound, match="not for this token"):
+                one.get_collection("other")
         with client(writer) as one:
             books = one.get_collection("books")
             books.add("b", rows[1])
-            with pytest.raises(CollectionNotFound):
+            with pytest.raises(AuthenticationError, match="verb query"):
                 books.query(rows[0])
         for bad in ("cv1_" + "A" * 43, None):
             with client(bad) as one, pytest.raises(AuthenticationError, match="token create"):

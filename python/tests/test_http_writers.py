@@ -109,7 +109,7 @@ def test_new_keys_of_a_scheme_with_key_pairs_are_confirmed(
         assert other.get_collection("doors").count() == 1
 
 
-def test_a_token_that_only_writes_is_enough_and_does_nothing_else(
+def test_a_token_that_only_adds_is_enough_and_does_nothing_else(
     tmp_path: Path, keys: Keys, vectors: Rows
 ) -> None:
     data = tmp_path / "data"
@@ -132,7 +132,7 @@ def test_a_token_that_only_writes_is_enough_and_does_nothing_else(
         return next(word for word in made.stdout.split() if word.startswith("cv1_"))
 
     data.mkdir()
-    admin, write = token("admin"), token("write")
+    admin, append = token("admin"), token("append")
     rows = vectors(3, D)
     with (
         LocalServer(data) as server,
@@ -140,18 +140,17 @@ def test_a_token_that_only_writes_is_enough_and_does_nothing_else(
     ):
         collection = client.create_collection("doors", D, mode="sealed-index")
         writer = Writer(collection.writer_card())
-        writer.add_to(server.url, [1, 2], rows[:2], token=write)
+        writer.add_to(server.url, [1, 2], rows[:2], token=append)
         collection.refresh()
         assert collection.query(rows[:2], 1)["ids"] == [[1], [2]]
         with pytest.raises(AuthenticationError):
             writer.add_to(server.url, [3], rows[2], token="cv1_" + "x" * 43)
+        bearer = {"Authorization": f"Bearer {append}"}
         for path in ("", "/attachments/evaluation"):
-            reply = httpx.get(
-                f"{server.url}/v1/collections/doors{path}", headers={"Authorization": f"Bearer {write}"}
-            )
-            assert reply.status_code == 404, path
-        with pytest.raises((InvalidInput, CollectionNotFound)):
-            Writer(_card(keys, "elsewhere")).add_to(server.url, [3], rows[2], token=write)
+            reply = httpx.get(f"{server.url}/v1/collections/doors{path}", headers=bearer)
+            assert reply.status_code == 403, path
+        with pytest.raises((InvalidInput, AuthenticationError, CollectionNotFound)):
+            Writer(_card(keys, "elsewhere")).add_to(server.url, [3], rows[2], token=append)
 
 
 def _card(keys: Keys, name: str) -> bytes:

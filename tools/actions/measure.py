@@ -34,6 +34,17 @@ def fault(kind: str, *arguments: str) -> Action:
     return program("bench", "faults", kind, *arguments, "--json", str(RESULTS / f"faults-{kind}.json"))
 
 
+def fault_bucket(*arguments: str) -> Action:
+    """The same over a bucket of moto's server, which lives as long as the run."""
+
+    def action() -> None:
+        command = [str(PYTHON), "-m", "ciphervec", "bench", "faults", "kill", "--bucket", "s3://bucket/kill"]
+        call([str(PYTHON), "tools/with_bucket.py", *command, *arguments,
+              "--json", str(RESULTS / "faults-kill-bucket.json")])  # fmt: skip
+
+    return action
+
+
 def bench(stem: str, *arguments: str) -> Action:
     return results(stem, "search", *arguments)
 

@@ -33,19 +33,21 @@ pub struct ServeOptions {
     /// The token file. Left out: tokens.json in a data folder, if it is there.
     #[arg(long, env = "CIPHERVEC_TOKENS", value_name = "FILE")]
     pub tokens: Option<PathBuf>,
-    /// Memory for segments. Larger collections are answered too, more slowly, and the log says so.
-    #[arg(long, env = "CIPHERVEC_MEMORY_BUDGET", default_value = "4GiB", value_parser = size)]
-    pub memory_budget: u64,
+    /// Memory for segments and the work on queries. Larger collections are answered too, more
+    /// slowly, and the log says so. Left out: 4GiB, or less where the system allows less.
+    #[arg(long, env = "CIPHERVEC_MEMORY_BUDGET", value_parser = size, value_name = "SIZE")]
+    pub memory_budget: Option<u64>,
     /// Threads that scan; all cores if left out.
     #[arg(long, env = "CIPHERVEC_THREADS", default_value_t = 0, hide_default_value = true)]
     pub threads: usize,
     /// The largest body of one request. Larger blobs come as uploads.
     #[arg(long, env = "CIPHERVEC_MAX_BODY", default_value = "64MiB", value_parser = size)]
     pub max_body: u64,
-    /// The largest upload, and the most that the uploads of one commit may add up to.
-    #[arg(long, env = "CIPHERVEC_MAX_UPLOAD", default_value = "1GiB", value_parser = size)]
-    pub max_upload: u64,
-    /// What unfinished uploads may take on disk together.
+    /// The largest upload, and the most that the uploads of one commit may add up to. Left out:
+    /// 1GiB, or less where the system allows less memory.
+    #[arg(long, env = "CIPHERVEC_MAX_UPLOAD", value_parser = size, value_name = "SIZE")]
+    pub max_upload: Option<u64>,
+    /// What unfinished uploads may take on disk together; those of one token half of it.
     #[arg(long, env = "CIPHERVEC_UPLOAD_QUOTA", default_value = "4GiB", value_parser = size)]
     pub upload_quota: u64,
     /// How long an upload that nobody continues is kept.
@@ -57,14 +59,20 @@ pub struct ServeOptions {
     /// Requests that one token may have in flight.
     #[arg(long, env = "CIPHERVEC_PER_TOKEN", default_value_t = 32)]
     pub per_token: usize,
-    /// Open connections; more are closed at once.
+    /// Open connections. Beyond that one that rests makes room, or the new one is closed at once.
     #[arg(long, env = "CIPHERVEC_CONNECTIONS", default_value_t = 1024)]
     pub connections: usize,
+    /// Open connections of one address, or of one /64 of IPv6. Left out: a quarter of --connections.
+    #[arg(long, env = "CIPHERVEC_PER_ADDRESS", value_name = "N")]
+    pub per_address: Option<usize>,
+    /// How long a connection may stay open after an answer without another request.
+    #[arg(long, env = "CIPHERVEC_IDLE", default_value = "30s", value_parser = duration)]
+    pub idle: Duration,
     /// How long a sender may pause within a request.
     #[arg(long, env = "CIPHERVEC_PATIENCE", default_value = "15s", value_parser = duration)]
     pub patience: Duration,
-    /// Folder for unfinished uploads. Left out: .uploads in a data folder, or the system's
-    /// temporary folder.
+    /// Folder for unfinished uploads, which nobody else may read. Left out: .uploads in a data
+    /// folder; for a bucket, a new one in the system's temporary folder.
     #[arg(long, env = "CIPHERVEC_SPOOL", value_name = "DIR")]
     pub spool: Option<PathBuf>,
     /// Where audit lines are appended, as JSON. Left out: they go to the log.
@@ -91,11 +99,15 @@ impl ServeOptions {
         self.tokens.clone().or_else(beside)
     }
 
-    /// Where unfinished uploads go.
-    pub fn spool_folder(&self) -> PathBuf {
+    /// Where unfinished uploads go; none for a bucket, unless one was named.
+    pub fn spool_folder(&self) -> Option<PathBuf> {
         let beside = || self.folder().map(|folder| folder.join(".uploads"));
-        let temporary = || std::env::temp_dir().join("ciphervec-uploads");
-        self.spool.clone().or_else(beside).unwrap_or_else(temporary)
+        self.spool.clone().or_else(beside)
+    }
+
+    /// Open connections of one address.
+    pub fn per_address(&self) -> usize {
+        self.per_address.unwrap_or(self.connections / 4).max(1)
     }
 }
 

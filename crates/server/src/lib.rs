@@ -10,6 +10,8 @@ mod connections;
 pub mod hex;
 pub mod http;
 mod json_limits;
+mod log;
+mod memory;
 mod metrics;
 mod serve;
 pub mod storage;

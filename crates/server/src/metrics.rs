@@ -43,8 +43,15 @@ pub struct CollectionLabels {
 /// Why a request was turned away.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct ReasonLabels {
-    /// `token`, `memory`, `operations` or `connections`.
+    /// What ran out, why a connection was closed, what kind of refusal it was.
     pub reason: &'static str,
+}
+
+/// Which verb a token would have needed.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct VerbLabels {
+    /// As in token files.
+    pub verb: &'static str,
 }
 
 /// What is known of a collection when the metrics are read.
@@ -80,6 +87,10 @@ pub struct Metrics {
     /// Bytes of answers.
     pub sent: Counter,
     rejected: Family<ReasonLabels, Counter>,
+    closed: Family<ReasonLabels, Counter>,
+    problems: Family<ReasonLabels, Counter>,
+    denied: Family<VerbLabels, Counter>,
+    storage: Family<ReasonLabels, Counter>,
     /// Queries answered piece by piece, since the collection is larger than the memory budget.
     pub degraded: Counter,
     queue_seconds: Histogram,
@@ -115,6 +126,10 @@ impl Metrics {
             received: Counter::default(),
             sent: Counter::default(),
             rejected: Family::default(),
+            closed: Family::default(),
+            problems: Family::default(),
+            denied: Family::default(),
+            storage: Family::default(),
             degraded: Counter::default(),
             queue_seconds: latency(),
             scan_seconds: latency(),
@@ -151,6 +166,22 @@ impl Metrics {
         to.register_with_unit("received", "Bodies of requests", Unit::Bytes, self.received.clone());
         to.register_with_unit("sent", "Bodies of answers", Unit::Bytes, self.sent.clone());
         to.register("rejected", "Requests turned away, by what ran out", self.rejected.clone());
+        to.register(
+            "closed_connections",
+            "Connections closed from here, by what their peers did not do",
+            self.closed.clone(),
+        );
+        to.register("problems", "Requests refused or failed, by their type", self.problems.clone());
+        to.register(
+            "denied",
+            "Requests whose token is not for them, by the verb they need",
+            self.denied.clone(),
+        );
+        to.register(
+            "storage_errors",
+            "Requests that the store failed, by what was wrong",
+            self.storage.clone(),
+        );
         to.register(
             "degraded_answers",
             "Queries over more segments than fit the memory budget",
@@ -191,6 +222,26 @@ impl Metrics {
     /// A request was turned away.
     pub fn reject(&self, reason: &'static str) {
         self.rejected.get_or_create(&ReasonLabels { reason }).inc();
+    }
+
+    /// A connection was closed from here.
+    pub fn close(&self, reason: &'static str) {
+        self.closed.get_or_create(&ReasonLabels { reason }).inc();
+    }
+
+    /// A request was refused or failed.
+    pub fn problem(&self, reason: &'static str) {
+        self.problems.get_or_create(&ReasonLabels { reason }).inc();
+    }
+
+    /// A token was not enough for what was asked.
+    pub fn deny(&self, verb: &'static str) {
+        self.denied.get_or_create(&VerbLabels { verb }).inc();
+    }
+
+    /// The store failed a request.
+    pub fn storage_error(&self, reason: &'static str) {
+        self.storage.get_or_create(&ReasonLabels { reason }).inc();
     }
 
     /// A query was answered.

@@ -1,9 +1,10 @@
 //! Listener: options enter; a server that answers until it is told to stop leaves. Server side.
 
 use crate::auth::tokens;
-use crate::config::{LogFormat, ServeOptions};
-use crate::connections::Admission;
+use crate::config::ServeOptions;
+use crate::connections::{Admission, ConnectionLimits};
 use crate::http::{self, App};
+use crate::log::Log;
 use axum_server::Handle;
 use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use hyper_util::rt::TokioTimer;
@@ -14,11 +15,9 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tracing_subscriber::EnvFilter;
 
-/// How long a client may take over its headers.
-const HEADER_PATIENCE: Duration = Duration::from_secs(10);
-const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a connection may take for its first request, TLS handshake and headers included.
+const FIRST_PATIENCE: Duration = Duration::from_secs(10);
 const UPLOAD_SWEEP: Duration = Duration::from_secs(60);
 /// What one HTTP/2 connection may have under way, and the bytes that may be on their way to it.
 const STREAMS: u32 = 128;
@@ -31,7 +30,14 @@ const MAX_HEADERS: u32 = 32 << 10;
 /// # Errors
 /// A sentence for the operator, with the next step.
 pub fn serve(options: &ServeOptions) -> Result<(), String> {
-    log_to_stderr(options.log_format);
+    let log = Log::start(options.log_format)
+        .map_err(|error| format!("cannot start a thread for the log: {error}"))?;
+    let served = listen(options, &log);
+    log.finish();
+    served
+}
+
+fn listen(options: &ServeOptions, log: &Log) -> Result<(), String> {
     check_exposure(options)?;
     let tls = match (&options.tls_cert, &options.tls_key) {
         (Some(cert), Some(key)) => Some(RustlsConfig::from_config(read_tls(cert, key)?)),
@@ -46,7 +52,7 @@ pub fn serve(options: &ServeOptions) -> Result<(), String> {
     let app = App::open(options)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot start threads: {error}"))?;
-    let served = runtime.block_on(run(options, app.clone(), listener, tls));
+    let served = runtime.block_on(run(options, app.clone(), listener, tls, log.clone()));
     app.database.close();
     runtime.shutdown_timeout(Duration::from_secs(5));
     tracing::info!("stopped");
@@ -120,16 +126,24 @@ async fn run(
     app: Arc<App>,
     listener: TcpListener,
     tls: Option<RustlsConfig>,
+    log: Log,
 ) -> Result<(), String> {
     listener.set_nonblocking(true).map_err(|error| error.to_string())?;
     let handle = Handle::new();
     let scheme = if tls.is_some() { "https" } else { "http" };
     let stopping = tokio::spawn(stop(app.clone(), handle.clone(), options.drain));
     let sweeping = tokio::spawn(sweep(app.clone()));
-    let announcing = tokio::spawn(announce(app.clone(), handle.clone(), scheme));
+    let announcing = tokio::spawn(announce(app.clone(), handle.clone(), scheme, log));
+    let _files = outlive_file_limits();
     #[cfg(unix)]
     let reloading = tokio::spawn(reload(app.clone(), tls.clone(), options.clone()));
-    let admission = Admission::new(options.connections, app.metrics.clone());
+    let limits = ConnectionLimits {
+        total: options.connections,
+        per_address: options.per_address(),
+        first: FIRST_PATIENCE.min(options.patience),
+        idle: options.idle,
+    };
+    let admission = Admission::new(limits, app.metrics.clone());
     let router = http::router(&app).into_make_service();
     let mut server =
         axum_server::from_tcp(listener).map_err(|error| error.to_string())?.handle(handle);
@@ -137,7 +151,7 @@ async fn run(
         .http_builder()
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_PATIENCE)
+        .header_read_timeout(options.idle.max(FIRST_PATIENCE))
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS)
@@ -149,7 +163,7 @@ async fn run(
     let served = match tls {
         None => server.acceptor(admission).serve(router).await,
         Some(config) => {
-            let acceptor = RustlsAcceptor::new(config).handshake_timeout(HANDSHAKE_PATIENCE);
+            let acceptor = RustlsAcceptor::new(config).handshake_timeout(FIRST_PATIENCE);
             server.acceptor(acceptor.acceptor(admission)).serve(router).await
         }
     };
@@ -162,14 +176,15 @@ async fn run(
 }
 
 /// Says where the server listens, once it can answer.
-async fn announce(app: Arc<App>, handle: Handle<SocketAddr>, scheme: &str) {
+async fn announce(app: Arc<App>, handle: Handle<SocketAddr>, scheme: &str, log: Log) {
     let Some(address) = handle.listening().await else { return };
-    while !app.ready() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
+    let mut pause = Duration::from_millis(5);
+    while !app.ready().await {
+        tokio::time::sleep(pause).await;
+        pause = (2 * pause).min(Duration::from_secs(5));
     }
     // The one line that programs read; it does not depend on how logs look.
-    use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "listening on {scheme}://{address}");
+    log.say(&format!("listening on {scheme}://{address}"));
 }
 
 /// Waits for the signal to stop, lets requests in flight end, and gives up on them when a second
@@ -234,13 +249,15 @@ async fn sweep(app: Arc<App>) {
     }
 }
 
-fn log_to_stderr(format: LogFormat) {
-    let filter =
-        EnvFilter::try_from_env("CIPHERVEC_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    // A program that embeds this one may log its own way already.
-    let _ = match format {
-        LogFormat::Text => builder.with_ansi(false).try_init(),
-        LogFormat::Json => builder.json().flatten_event(true).try_init(),
-    };
+/// A file that grows beyond what the system allows is an error of that write (the answer is 507), not
+/// the end of the process.
+#[cfg(unix)]
+fn outlive_file_limits() -> Option<tokio::signal::unix::Signal> {
+    use tokio::signal::unix::{SignalKind, signal};
+    // The same number on every Unix that has 64-bit atomics but MIPS, where nothing is lost.
+    const SIGXFSZ: i32 = 25;
+    signal(SignalKind::from_raw(SIGXFSZ)).ok()
 }
+
+#[cfg(not(unix))]
+fn outlive_file_limits() {}

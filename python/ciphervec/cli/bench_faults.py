@@ -34,6 +34,10 @@ def kill_loop(
     mode: Annotated[str, typer.Option(help=f"One of {', '.join(MODES)}.")] = "sealed-index",
     seed: Annotated[int, typer.Option(help="Of the moments and the batches.")] = 0,
     folder: Folder = None,
+    bucket: Annotated[
+        str | None,
+        typer.Option(help="s3://bucket/prefix to serve instead of a folder, with credentials in AWS_*."),
+    ] = None,
     json_file: JsonFile = None,
 ) -> None:
     """`kill -9` in the middle of commits, again and again, against a ledger of what was
@@ -45,6 +49,7 @@ def kill_loop(
     **Example**
 
     - `ciphervec bench faults kill --turns 1000 --json kill.json`
+    - `ciphervec bench faults kill --turns 200 --bucket s3://vectors/test`
     """
     settings = kill.Settings(
         turns=at_least(turns, 1, "--turns"),
@@ -53,6 +58,7 @@ def kill_loop(
         mode=one_of(mode, MODES, "--mode"),
         seed=seed,
         folder=folder,
+        bucket=bucket,
     )
     with watching(settings.turns) as (notify, step):
         record = kill.run(settings, notify, step)

@@ -310,7 +310,19 @@ class Segments:
         for start in range(0, len(queries), QUERY_ROWS):
             part = queries[start : start + QUERY_ROWS]
             found += self._ask(part, tags, count, within, allow, audience, flooding)
+        if where is not None and allow is None and not self._pass(where, found):
+            # Tags are the server's to keep, and are not those of these rows: nothing of them counts.
+            allow, found = self.matching(where, by_tags=False), []
+            for start in range(0, len(queries), QUERY_ROWS):
+                part = queries[start : start + QUERY_ROWS]
+                found += self._ask(part, [], count, within, allow, audience, flooding)
         return found
+
+    def _pass(self, where: Where, found: Sequence[Matches]) -> bool:
+        """Whether what was found passes the filter by its own metadata, which only the owner can
+        write."""
+        names = list(dict.fromkeys(name for matches in found for name in matches.ids))
+        return all(where.matches(record.metadata) for record in self.records(names))
 
     def _ask(
         self,
@@ -367,9 +379,9 @@ class Segments:
         finally:
             self.lock.acquire()
 
-    def matching(self, where: Where) -> list[Id]:
-        """The ids that pass the filter, in the order of insertion: by keyed tags first, then by
-        metadata."""
+    def matching(self, where: Where, *, by_tags: bool = True) -> list[Id]:
+        """The ids that pass the filter, in the order of insertion: by keyed tags first, where these
+        are to be used, then by metadata, which decides."""
         wanted = self._wanted(where)
         rows_of = self.owner.row_ids()
         found: list[Id] = []
@@ -379,14 +391,12 @@ class Segments:
                 continue  # it does not open
             mask = np.ones(segment.rows, np.bool_)
             tagged = self._has_tags(segment)
-            if wanted and tagged:
+            if wanted and tagged and by_tags:
                 tags = self._tag_table(segment)
                 mask = np.zeros(segment.rows, np.bool_) if tags is None else tags.matches(wanted)
             for row in np.flatnonzero(mask).tolist():
                 name = names[row]
-                if name is None:
-                    continue
-                if (where.complete and tagged) or where.matches(self.record(segment, row, name).metadata):
+                if name is not None and where.matches(self.record(segment, row, name).metadata):
                     found.append(name)
         return found
 

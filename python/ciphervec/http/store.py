@@ -211,11 +211,19 @@ class HttpStore:
 
     def purge(self) -> None:
         """Has the server delete what only earlier states refer to, dead bytes within its packs
-        included; snapshots keep theirs. A server that cannot, because it is older, deletes in its
-        own time: a UserWarning says so. Asking twice does no harm."""
+        included; snapshots keep theirs. A server that cannot, because it is older, or that wants a
+        token with the verb admin for it, deletes in its own time: a UserWarning says so. Asking
+        twice does no harm."""
         doing = f"cannot purge {self._name!r}"
-        reply = self._session.call("POST", f"{self._path}/purge", doing, ok=(204, 404, 405))
-        if reply.status != 204:
+        reply = self._session.call("POST", f"{self._path}/purge", doing, ok=(204, 403, 404, 405))
+        if reply.status == 403:
+            warnings.warn(
+                f"{doing}: {self._session.url} wants a token with the verb admin for that. The change itself is done, but the "
+                "sealed bytes of what was removed stay there until the collection is purged: have somebody with such a "
+                "token call optimize, or ask the server's operator.",
+                stacklevel=4,  # whoever called optimize or rotate_keys
+            )
+        elif reply.status != 204:
             warnings.warn(
                 f"{doing}: {self._session.url} does not know how. The change itself is done, but the sealed bytes of what was "
                 "removed may stay there until its operator compacts the collection. Upgrade the server.",

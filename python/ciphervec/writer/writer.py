@@ -24,6 +24,8 @@ from ..ingest.records import payload
 from .pending_batch import WrittenBatch, is_url, post
 
 _SEGMENT_BYTES = 16 << 20
+_EXPECTED = 32
+"""Times its rows that a segment is packed for at most."""
 
 
 class Writer:
@@ -88,7 +90,10 @@ class Writer:
         segments = []
         for start in range(0, len(names), step):
             stop = min(start + step, len(names))
-            sealed = self._native.seal(rows[start:stop], names[start:stop], payloads[start:stop], len(names))
+            # What comes beside it is not there when it is committed, and a server does not take a
+            # segment that is packed for far more rows than it sees.
+            expected = min(len(names), _EXPECTED * (stop - start))
+            sealed = self._native.seal(rows[start:stop], names[start:stop], payloads[start:stop], expected)
             segments.append(NewSegment(*sealed))
             if progress is not None:
                 progress(stop, len(names))
@@ -118,7 +123,7 @@ class Writer:
         of at most 24 MB.
 
         `place` is a database's folder, or the URL of a server, for which a token with the verb
-        `write` is enough, and `ca` a file of certificates if its own is not from a public
+        `append` is enough (it adds and does nothing else), and `ca` a file of certificates if its own is not from a public
         authority. A batch that is there already is not added twice, so that after an error it can
         be sent again. Raises CollectionNotFound, WrongKey when the collection is not the card's any
         more, StoreLocked, StorageError, AuthenticationError, ServerError.

@@ -1,6 +1,6 @@
 //! Segment directory: sidecars enter; which id lies where, its norm, and whether it is deleted leave. Owner only.
 
-use super::form::{Kept, OpenedSegment};
+use super::form::{self, Kept, OpenedSegment};
 use super::owner::Owner;
 use super::root_key::SegmentRootKey;
 use crate::error::{Error, Result};
@@ -118,6 +118,18 @@ impl SegmentDirectory {
         let (root, writer) = owner.unwrap_key(id, wrap)?;
         let place = associated_data(&owner.spec().binding(), &id.0);
         let opened = Sidecar::open(root.aead(), &place, sidecar)?;
+        // How many rows there are by now is not asked: deleting some must not make others refused.
+        let (spec, rows) = (owner.spec(), opened.rows as usize);
+        if !form::of(spec).may_pack(spec, rows, opened.level, 1 << 32)? {
+            return Err(Error::Directory {
+                segment: id.to_string(),
+                detail: format!(
+                    "its {rows} rows are packed for level {} of the query tree, which costs every query precision and \
+                     them nothing; discard it",
+                    opened.level
+                ),
+            });
+        }
         self.attach(id, opened, deleted, Some(Arc::new(root)), Origin::Writer(writer))
     }
 

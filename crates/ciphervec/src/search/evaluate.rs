@@ -23,6 +23,20 @@ impl ServerIndex {
         Ok(bytes as u64)
     }
 
+    /// Bytes that answering a query takes beside the segments and the answer itself.
+    ///
+    /// # Errors
+    /// As [`Self::evaluate`] for a query that does not parse.
+    pub fn working_len(&self, query: &[u8]) -> Result<u64> {
+        let (head, _, _) = QueryHead::open(self.spec(), query)?;
+        let chosen = self.choose(&head.tags);
+        let mut levels: Vec<u8> = chosen.iter().map(|(entry, _)| entry.head.level).collect();
+        levels.sort_unstable();
+        levels.dedup();
+        let form = form::of(self.spec());
+        Ok(form.working_len(self.spec(), &levels, head.count as usize)? as u64)
+    }
+
     /// Answers a batch of queries over every segment.
     ///
     /// # Errors

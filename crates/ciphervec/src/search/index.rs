@@ -128,6 +128,16 @@ impl ServerIndex {
         self.form.read_rows(head, bytes)
     }
 
+    /// Whether a segment that somebody else packed may be taken in beside the rows that are here: a level of the query tree
+    /// that its rows do not need would cost every query some of its precision.
+    ///
+    /// # Errors
+    /// A description that has no layout.
+    pub fn may_pack(&self, head: &SegmentHead) -> Result<bool> {
+        let rows = head.rows as usize;
+        form::of(&self.spec).may_pack(&self.spec, rows, head.level, self.rows() + rows)
+    }
+
     /// Drops a segment; whether it was there.
     pub fn remove(&mut self, id: SegmentId) -> bool {
         self.ids.remove(&id.0);

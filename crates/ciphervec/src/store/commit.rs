@@ -6,7 +6,7 @@ use super::blob_ref::BlobRef;
 use super::error::StoreError;
 use super::folder::{self, ORPHAN_AFTER, Store};
 use super::keyed::{self, CommitKey, Committed, Keyed};
-use super::manifest::{self, Manifest, SegmentEntry, valid_name};
+use super::manifest::{self, Manifest, SegmentEntry, valid_new_name};
 use super::rows::RowSet;
 use super::{Change, NewSegment};
 use std::collections::HashSet;
@@ -330,10 +330,10 @@ fn check_new(segment: &NewSegment) -> Result<(), StoreError> {
 fn check_names(named: &Named) -> Result<(), StoreError> {
     let mut seen = HashSet::new();
     for (name, _) in named {
-        if !valid_name(name.as_bytes()) {
+        if !valid_new_name(name.as_bytes()) {
             return Err(StoreError::invalid(
                 "name",
-                "1 to 64 of a-z 0-9 . _ -",
+                "1 to 64 of a-z 0-9 . _ -, not only dots",
                 format!("{name:?}"),
             ));
         }

@@ -164,7 +164,9 @@ impl StoreError {
     pub(super) fn io(operation: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {
-            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Self::Full { path, source },
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+                Self::Full { path, source }
+            }
             _ => Self::Io { operation, path, source },
         }
     }

@@ -88,6 +88,12 @@ pub(super) fn valid_name(name: &[u8]) -> bool {
     (1..=LONGEST_NAME).contains(&name.len()) && name.iter().all(allowed)
 }
 
+/// Checks a name that is given now: one of dots alone means another place in a path, so that nobody
+/// could ask for it by URL.
+pub(super) fn valid_new_name(name: &[u8]) -> bool {
+    valid_name(name) && name.iter().any(|&byte| byte != b'.')
+}
+
 impl Manifest {
     /// The first state of a folder.
     pub(super) fn first(meta: &[u8]) -> Self {

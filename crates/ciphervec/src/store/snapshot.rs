@@ -9,7 +9,7 @@ use super::blob_ref::BlobRef;
 use super::error::StoreError;
 use super::folder::Store;
 use super::keyed::Committed;
-use super::manifest::{self, Manifest, valid_name};
+use super::manifest::{self, Manifest, valid_new_name};
 use super::medium::Medium;
 use std::sync::Arc;
 
@@ -33,11 +33,11 @@ impl Store {
     /// [`StoreError::InvalidChange`] for a name that is taken or not one; as [`Store::commit`].
     pub fn take_snapshot(&mut self, name: &str) -> Result<Committed, StoreError> {
         self.require_writable()?;
-        if !valid_name(name.as_bytes()) {
+        if !valid_new_name(name.as_bytes()) {
             let shown = format!("{name:?}");
             return Err(StoreError::invalid(
                 "name of a snapshot",
-                "1 to 64 of a-z 0-9 . _ -",
+                "1 to 64 of a-z 0-9 . _ -, not only dots",
                 shown,
             ));
         }

@@ -60,7 +60,7 @@ impl Principal {
 
     /// Whether it may do anything at all with that collection.
     pub fn knows(&self, collection: &str) -> bool {
-        let verbs = [Verb::Read, Verb::Query, Verb::Write, Verb::Admin];
+        let verbs = [Verb::Read, Verb::Query, Verb::Append, Verb::Write, Verb::Admin];
         verbs.iter().any(|&verb| self.allows(verb, collection))
     }
 

@@ -11,9 +11,12 @@ pub enum Verb {
     Read,
     /// Ask questions, and read the collection's description.
     Query,
-    /// Commit changes and upload blobs.
+    /// Add segments that writers sealed, and nothing else: what a device has that only adds.
+    Append,
+    /// Commit changes of rows and upload blobs: what an owner has from day to day.
     Write,
-    /// Create, drop, compact, verify, snapshot and restore; every other verb too.
+    /// Create, drop, change keys and descriptions, purge, compact, verify, snapshot and restore;
+    /// every other verb too.
     Admin,
     /// Read the metrics.
     Metrics,
@@ -25,6 +28,7 @@ impl Verb {
         match self {
             Verb::Read => "read",
             Verb::Query => "query",
+            Verb::Append => "append",
             Verb::Write => "write",
             Verb::Admin => "admin",
             Verb::Metrics => "metrics",

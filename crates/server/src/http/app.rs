@@ -6,18 +6,22 @@ use crate::audit::Audit;
 use crate::auth::InFlight;
 use crate::auth::tokens::TokenFile;
 use crate::config::ServeOptions;
+use crate::memory::MemoryPlan;
 use crate::metrics::Metrics;
 use crate::storage::{
-    Collection, Database, DatabaseError, DatabaseOptions, UploadLimits, Uploads, valid_name,
+    Collection, Database, DatabaseError, DatabaseOptions, Spool, UploadLimits, Uploads, valid_name,
 };
 use axum::extract::Request;
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
 /// Storage operations at once, queries not among them.
 const OPERATIONS: usize = 64;
+/// How long a look at the place of the collections is good for.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// What one request may take.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +56,8 @@ pub struct App {
     pub buffers: Buffers,
     operations: Arc<Semaphore>,
     draining: AtomicBool,
+    /// When the place of the collections was last looked for, and whether it was there.
+    looked: tokio::sync::Mutex<Option<(Instant, bool)>>,
 }
 
 impl App {
@@ -67,32 +73,35 @@ impl App {
         };
         let audit = Audit::open(options.audit.as_deref())
             .map_err(|error| format!("cannot open the audit file: {error}; check --audit"))?;
+        let memory = MemoryPlan::of(options)?;
         let database = Database::open(&DatabaseOptions {
             url: options.data.clone(),
-            memory_budget: options.memory_budget,
+            memory_budget: memory.budget,
             threads: options.threads,
             queue: options.queue,
         })
         .map_err(|error| error.to_string())?;
         let upload_limits = UploadLimits {
-            largest: options.max_upload,
+            largest: memory.max_upload,
             quota: options.upload_quota,
             lifetime: options.upload_lifetime,
         };
-        let spool = options.spool_folder();
-        let uploads = Uploads::open(&spool, upload_limits, metrics.clone()).map_err(|error| {
-            format!(
-                "cannot use {} for uploads: {error}; name another folder with --spool",
-                spool.display()
-            )
-        })?;
-        // Room for one commit of uploads and for the bodies of a few other requests.
-        let room = options.max_upload.saturating_add(options.max_body.saturating_mul(8));
+        let uploads = match options.spool_folder() {
+            Some(folder) => match Spool::at(&folder) {
+                // The collections of such a place can be read, and there may be nowhere to upload to.
+                Err(error) if error.kind() == ErrorKind::ReadOnlyFilesystem => Spool::temporary(),
+                opened => opened,
+            },
+            None => Spool::temporary(),
+        };
+        let uploads =
+            uploads.and_then(|spool| Uploads::open(spool, upload_limits, metrics.clone()));
+        let uploads = uploads.map_err(|error| format!("no folder for uploads: {error}"))?;
         Ok(Arc::new(App {
             database,
             limits: Limits {
                 max_body: options.max_body,
-                max_upload: options.max_upload,
+                max_upload: memory.max_upload,
                 per_token: options.per_token,
                 patience: options.patience,
             },
@@ -100,10 +109,11 @@ impl App {
             in_flight: Arc::default(),
             audit,
             uploads: Arc::new(uploads),
-            buffers: Buffers::new(room, metrics.clone()),
+            buffers: Buffers::new(memory.bodies, metrics.clone()),
             metrics,
             operations: Arc::new(Semaphore::new(OPERATIONS)),
             draining: AtomicBool::new(false),
+            looked: tokio::sync::Mutex::default(),
         }))
     }
 
@@ -113,8 +123,22 @@ impl App {
     }
 
     /// Whether requests should be sent here.
-    pub fn ready(&self) -> bool {
-        !self.draining.load(Ordering::Relaxed) && self.database.ready()
+    pub async fn ready(&self) -> bool {
+        if self.draining.load(Ordering::Relaxed) {
+            return false;
+        }
+        // One look at a time, and not at every request: a bucket is far away, and takes money.
+        let mut looked = self.looked.lock().await;
+        if let Some((at, ready)) = *looked
+            && ready
+            && at.elapsed() < LOOK_EVERY
+        {
+            return true;
+        }
+        let database = self.database.clone();
+        let ready = tokio::task::spawn_blocking(move || database.ready()).await.unwrap_or(false);
+        *looked = Some((Instant::now(), ready));
+        ready
     }
 
     /// The body of a request, within the limits of all.

@@ -10,10 +10,13 @@ use axum::extract::Request;
 use axum::http::{StatusCode, header};
 use axum::response::Response;
 use futures_util::{StreamExt, stream};
+use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
-use std::sync::Arc;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -240,20 +243,93 @@ pub fn sent(response: &Response) -> u64 {
     exact.or_else(|| content_length(response.headers())).unwrap_or_default()
 }
 
-/// Reads and forgets what is left of a body that was refused, so that its sender gets to read why.
-pub async fn drain(mut body: Body, limit: u64, patience: Duration) {
-    let mut left = limit;
-    let reading = async {
-        while let Some(Ok(frame)) = body.frame().await {
-            let length = frame.data_ref().map_or(0, |bytes| bytes.len() as u64);
-            match left.checked_sub(length) {
-                Some(rest) => left = rest,
-                None => return,
-            }
+/// What became of a request's body.
+#[derive(Clone, Default)]
+pub struct Rest(Arc<Mutex<RestState>>);
+
+#[derive(Default)]
+struct RestState {
+    /// The body, where whoever answered did not read all of it.
+    left: Option<Body>,
+    /// Whether it may be read at all.
+    wanted: bool,
+}
+
+impl Rest {
+    /// A body that comes back here if it is not read to its end, and the place where it does.
+    pub fn of(body: Body, wanted: bool) -> (Body, Self) {
+        let rest = Rest(Arc::new(Mutex::new(RestState { left: None, wanted })));
+        let returning = Returning { body: Some(body), ended: false, rest: rest.clone() };
+        (Body::new(returning), rest)
+    }
+
+    fn state(&self) -> MutexGuard<'_, RestState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads and forgets what is left, so that its sender gets to read the answer; whether nothing is
+    /// left then.
+    pub async fn drain(self, limit: u64, patience: Duration) -> bool {
+        let (left, wanted) = {
+            let mut state = self.state();
+            (state.left.take(), state.wanted)
+        };
+        let Some(mut body) = left else { return true };
+        let announced = HttpBody::size_hint(&body).lower();
+        if !wanted || announced > limit {
+            return false;
         }
-    };
-    // Whether all of it came makes no difference.
-    let _ = tokio::time::timeout(patience, reading).await;
+        let mut room = limit;
+        let reading = async {
+            while let Some(frame) = body.frame().await {
+                let Ok(frame) = frame else { return false };
+                let length = frame.data_ref().map_or(0, |bytes| bytes.len() as u64);
+                let Some(rest) = room.checked_sub(length) else { return false };
+                room = rest;
+            }
+            true
+        };
+        tokio::time::timeout(patience, reading).await.unwrap_or(false)
+    }
+}
+
+/// A body that goes back when it is dropped before its end.
+struct Returning {
+    body: Option<Body>,
+    ended: bool,
+    rest: Rest,
+}
+
+impl HttpBody for Returning {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let Some(body) = &mut self.body else { return Poll::Ready(None) };
+        let frame = Pin::new(body).poll_frame(context);
+        if let Poll::Ready(None | Some(Err(_))) = frame {
+            self.ended = true;
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(HttpBody::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.as_ref().map(HttpBody::size_hint).unwrap_or_default()
+    }
+}
+
+impl Drop for Returning {
+    fn drop(&mut self) {
+        let body = self.body.take().filter(|body| !self.ended && !body.is_end_stream());
+        self.rest.state().left = body;
+    }
 }
 
 /// An answer that goes out piece by piece, none of them copied.

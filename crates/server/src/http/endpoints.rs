@@ -15,7 +15,8 @@ use utoipa::openapi::{OpenApi as Document, PathItem};
 const READ: Access = Access::Collection(&[Verb::Read]);
 const READ_OR_QUERY: Access = Access::Collection(&[Verb::Read, Verb::Query]);
 const QUERY: Access = Access::Collection(&[Verb::Query]);
-const WRITE: Access = Access::Collection(&[Verb::Write]);
+/// What of a change each of them allows, the commit itself looks at.
+const CHANGE: Access = Access::Collection(&[Verb::Write, Verb::Append]);
 const ADMIN: Access = Access::Collection(&[Verb::Admin]);
 
 /// One endpoint.
@@ -86,16 +87,16 @@ pub fn endpoints() -> Vec<Endpoint> {
         collections::create => ADMIN, "create";
         collections::describe => READ_OR_QUERY, "describe";
         collections::remove => ADMIN, "drop";
-        commits::commit => WRITE, "commit";
+        commits::commit => CHANGE, "commit";
         query::query => QUERY, "query";
         blobs::attachment => READ, "attachment";
         blobs::segment => READ, "blob";
-        uploads::create => WRITE, "upload";
-        uploads::progress => WRITE, "upload-progress";
-        uploads::append => WRITE, "upload-piece";
-        uploads::remove => WRITE, "upload-delete";
+        uploads::create => CHANGE, "upload";
+        uploads::progress => CHANGE, "upload-progress";
+        uploads::append => CHANGE, "upload-piece";
+        uploads::remove => CHANGE, "upload-delete";
         upkeep::compact => ADMIN, "compact";
-        upkeep::purge => WRITE, "purge";
+        upkeep::purge => ADMIN, "purge";
         upkeep::verify => ADMIN, "verify";
         upkeep::list => ADMIN, "snapshots";
         upkeep::take => ADMIN, "snapshot";

@@ -6,7 +6,7 @@
 use super::app::App;
 use super::body::{self, Meter};
 use super::host_check;
-use super::middleware::RequestId;
+use super::middleware::{RequestId, Stranger};
 use super::problem::Problem;
 use crate::audit::Line;
 use crate::auth::tokens::Lookup;
@@ -64,7 +64,8 @@ pub async fn check(State(gate): State<Gate>, request: Request, next: Next) -> Re
     };
     let admitted = principal.and_then(|principal| {
         if params.is_err() || !principal.meets(gate.access, &collection) {
-            return Err(Problem::not_found());
+            gate.app.metrics.deny(gate.access.verb());
+            return Err(gate.refusal(&principal, &collection));
         }
         Ok((gate.enter(&principal)?, principal))
     });
@@ -74,11 +75,13 @@ pub async fn check(State(gate): State<Gate>, request: Request, next: Next) -> Re
             (next.run(Request::from_parts(parts, body)).await, false)
         }
         Err(problem) => {
-            // Strangers get to send less than those who will be back in a second.
+            drop(body);
             let known = problem.status() == StatusCode::TOO_MANY_REQUESTS;
-            let limit = if known { gate.app.limits.max_body } else { 64 << 10 };
-            body::drain(body, limit, Duration::from_secs(5)).await;
-            (problem.into_response(), true)
+            let mut response = problem.into_response();
+            if !known {
+                response.extensions_mut().insert(Stranger);
+            }
+            (response, true)
         }
     };
     let status = response.status();
@@ -140,6 +143,17 @@ impl Gate {
             Lookup::Unreadable => {
                 Err(Problem::busy("the token file cannot be read", Duration::from_secs(5)))
             }
+        }
+    }
+
+    /// A token that may do nothing with a collection is not told whether there is one; any other is
+    /// told what it lacks, also where there is none.
+    fn refusal(&self, principal: &Principal, collection: &str) -> Problem {
+        match self.access {
+            Access::Collection([verb, ..]) if principal.knows(collection) => {
+                Problem::forbidden(*verb, &format!("the operation {}", self.action))
+            }
+            _ => Problem::not_found(),
         }
     }
 

@@ -3,13 +3,13 @@
 //! A log line has the route, never the headers, and never a path that matched none.
 
 use super::app::App;
-use super::body::{self, Meter};
+use super::body::{self, Meter, Rest};
 use super::headers::{API, API_HEADER};
-use super::problem::Problem;
+use super::problem::{Counted, Problem};
 use crate::hex;
 use crate::metrics::RequestLabels;
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
@@ -17,6 +17,13 @@ use std::time::{Duration, Instant};
 
 const ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
 const MAX_ID: usize = 64;
+/// Bytes of a refused body that strangers may still send, and how long the rest of any may take.
+const STRANGERS: u64 = 64 << 10;
+const REST_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Marks the answer to a request whose token was no good.
+#[derive(Clone, Copy)]
+pub struct Stranger;
 
 /// What a request is called in logs.
 #[derive(Clone, Default)]
@@ -57,13 +64,34 @@ pub async fn observe(State(app): State<Arc<App>>, mut request: Request, next: Ne
     let route = matched.map_or("none", |path| path.as_str()).to_owned();
     request.extensions_mut().insert(id.clone());
     request.extensions_mut().insert(meter.clone());
+    // Who waits to be asked for a body is not asked for one that nobody wants.
+    let wanted = !request.headers().contains_key(header::EXPECT);
+    let plain = request.version() < Version::HTTP_2;
+    let mut rest = Rest::default();
+    let request = request.map(|body| {
+        let (body, left) = Rest::of(body, wanted);
+        rest = left;
+        body
+    });
     let mut response = match check_version(request.headers()) {
         Ok(()) => next.run(request).await,
         Err(problem) => {
-            body::drain(request.into_body(), 64 << 10, Duration::from_secs(5)).await;
+            drop(request);
             problem.into_response()
         }
     };
+    // Strangers get to send less than those who will read why they were refused.
+    let known = response.extensions().get::<Stranger>().is_none();
+    let limit = if known { app.limits.max_body } else { STRANGERS };
+    let ended = rest.drain(limit, REST_PATIENCE).await;
+    if !ended && plain {
+        // What is left of the body cannot be told from a next request.
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    if let Some(counted) = response.extensions().get::<Counted>() {
+        app.metrics.problem(counted.kind);
+        counted.storage.into_iter().for_each(|reason| app.metrics.storage_error(reason));
+    }
     let headers = response.headers_mut();
     headers.insert(API_HEADER, HeaderValue::from(API));
     if let Ok(value) = HeaderValue::from_str(id.as_str()) {

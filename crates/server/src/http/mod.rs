@@ -3,6 +3,7 @@
 
 mod app;
 mod body;
+mod change_access;
 mod endpoints;
 mod gate;
 mod handlers;

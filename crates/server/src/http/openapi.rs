@@ -30,6 +30,7 @@ fn add_common(operation: &mut Operation, access: Access) {
     let needs = SecurityRequirement::new::<_, [&str; 0], &str>(SCHEME, []);
     operation.security = Some(vec![needs]);
     answer(operation, 401, "No token, or not a live one.");
+    answer(operation, 403, "The token is not for that, or without tokens another host is meant.");
     answer(operation, 404, "Not there, or not for this token.");
     answer(operation, 429, "The token has too many requests in flight.");
     answer(operation, 503, "Busy: Retry-After says when to come back.");

@@ -1,5 +1,6 @@
 //! Problem details: errors enter, `application/problem+json` with no secret leaves. Server side.
 
+use crate::auth::Verb;
 use crate::change::ChangeError;
 use crate::hex;
 use crate::storage::{DatabaseError, UploadError};
@@ -53,13 +54,30 @@ pub struct Problem {
     /// Version and head of the collection now.
     current: Option<Box<(u64, [u8; 32])>>,
     headers: Vec<(HeaderName, HeaderValue)>,
+    /// What was wrong with the store, as metrics have it.
+    storage: Option<&'static str>,
+}
+
+/// What metrics count of a problem; it travels with the answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Counted {
+    /// Its type.
+    pub kind: &'static str,
+    /// What was wrong with the store, if it was the store.
+    pub storage: Option<&'static str>,
 }
 
 impl Problem {
     /// An error of that status and kind.
     pub fn new(status: StatusCode, kind: &'static str, detail: impl Into<String>) -> Self {
         let detail = detail.into();
-        Problem { status, kind, detail, hint: None, current: None, headers: Vec::new() }
+        let (hint, current, headers) = (None, None, Vec::new());
+        Problem { status, kind, detail, hint, current, headers, storage: None }
+    }
+
+    fn storage(mut self, reason: &'static str) -> Self {
+        self.storage = Some(reason);
+        self
     }
 
     /// The same with what to do next.
@@ -101,6 +119,15 @@ impl Problem {
                  ciphervec token create",
             )
             .header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+    }
+
+    /// 403: the token is for this collection, but not for that.
+    pub fn forbidden(verb: Verb, part: &str) -> Self {
+        let verb = verb.as_str();
+        let says = format!("{part} takes a token with the verb {verb}");
+        Self::new(StatusCode::FORBIDDEN, "forbidden", says).hint(format!(
+            "nothing was changed; ask the operator for such a token: ciphervec token create --verb {verb}"
+        ))
     }
 
     /// 404: the same for what is not there and for what the token may not see.
@@ -151,6 +178,7 @@ impl IntoResponse for Problem {
         let body = serde_json::to_vec(&details).unwrap_or_default();
         let mut response = Response::new(Body::from(body));
         *response.status_mut() = self.status;
+        response.extensions_mut().insert(Counted { kind: self.kind, storage: self.storage });
         response.headers_mut().extend(self.headers);
         let media_type = HeaderValue::from_static(MEDIA_TYPE);
         response.headers_mut().insert(header::CONTENT_TYPE, media_type);
@@ -193,17 +221,29 @@ impl From<DatabaseError> for Problem {
             DatabaseError::Busy { retry_after } => Self::busy(&says, *retry_after),
             DatabaseError::Full(_) => {
                 tracing::error!(%error, "no space left");
-                Self::full(says)
+                Self::full(says).storage("full")
+            }
+            DatabaseError::ReadOnly(_) => {
+                tracing::error!(%error, "the place of the collections takes no writes");
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "read-only", says)
+                    .hint(
+                        "nothing was changed and queries are answered; the operator mounts the data writable, or gives \
+                         the server's user the right to write there",
+                    )
+                    .retry_after(Duration::from_secs(60))
+                    .storage("read-only")
             }
             DatabaseError::Poisoned(_) | DatabaseError::Locked(_) => {
                 tracing::error!(%error, "a collection takes no writes");
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "stopped", says)
                     .hint("wait as long as Retry-After says; if it stays, the operator finds the cause in the log")
                     .retry_after(Duration::from_secs(5))
+                    .storage("stopped")
             }
             _ => {
                 tracing::error!(%error, "storage failed");
-                Self::internal()
+                let damaged = matches!(error, DatabaseError::Corrupt(_));
+                Self::internal().storage(if damaged { "damaged" } else { "refused" })
             }
         }
     }
@@ -224,13 +264,27 @@ impl From<UploadError> for Problem {
                     .header(OFFSET_HEADER, HeaderValue::from(*offset))
             }
             UploadError::Beyond { .. } => Self::bad_request(says),
+            UploadError::Many { .. } => Self::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "too-many-requests",
+                says,
+            )
+            .hint("finish or delete uploads, or wait until they expire")
+            .retry_after(Duration::from_secs(60)),
             UploadError::Full(error) => {
                 tracing::error!(%error, "an upload could not be stored");
-                Self::full("no space left for uploads; nothing was changed")
+                Self::full("no space left for uploads; nothing was changed").storage("full")
+            }
+            UploadError::ReadOnly(error) => {
+                tracing::error!(%error, "the folder of uploads takes no writes");
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "read-only", says)
+                    .hint("the operator makes the folder of uploads writable, or names another with --spool")
+                    .retry_after(Duration::from_secs(60))
+                    .storage("read-only")
             }
             UploadError::Io(error) => {
                 tracing::error!(%error, "an upload could not be stored");
-                Self::internal()
+                Self::internal().storage("refused")
             }
             UploadError::Random => Self::internal(),
         }

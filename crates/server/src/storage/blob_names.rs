@@ -9,7 +9,11 @@ pub(super) const TAGS: &str = "tags";
 pub(super) const SIDECAR: &str = "sidecar";
 /// Its sealed records.
 pub(super) const RECORDS: &str = "records";
-/// Its wrapped key.
-pub(super) const WRAP: &str = "wrap";
+/// Its wrapped key, where a writer sealed it.
+pub(crate) const WRAP: &str = "wrap";
+/// What a segment that a writer sealed may have: tags are the owner's, who has the key to them.
+pub(crate) const APPENDED: [&str; 4] = [ROWS, SIDECAR, RECORDS, WRAP];
 /// The attachment that holds a collection's evaluation keys.
 pub(super) const EVALUATION: &str = "evaluation";
+/// The attachment in which the owner authenticates each state: it goes with the commits that make it.
+pub(crate) const STATE: &str = "state";

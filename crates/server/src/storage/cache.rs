@@ -5,6 +5,9 @@
 //! before it is needed again. The segments that do not fit are read, checked, scanned and let go,
 //! so that a collection larger than the budget is still answered, slower.
 //!
+//! What a query takes beside segments, in the ring form a tree for each of those expanded at once, is
+//! set aside from the same budget while it is worked on.
+//!
 //! One that fits is answered in the same way until it has been loaded, behind the first answer:
 //! memory that a process has not used before is slow to get, on virtual machines several times
 //! slower than what the segments are read and checked at.
@@ -28,6 +31,20 @@ struct Resident {
     bytes: u64,
 }
 
+impl Resident {
+    /// Lets go of these, in their order, until no more than `most` bytes are left.
+    fn let_go(&mut self, older: &[(u64, u64)], most: u64) {
+        for (_, key) in older {
+            if self.bytes <= most {
+                break;
+            }
+            if let Some(entry) = self.entries.remove(key) {
+                self.bytes -= entry.bytes;
+            }
+        }
+    }
+}
+
 /// Segments in memory.
 pub(crate) struct Cache {
     budget: u64,
@@ -38,6 +55,17 @@ pub(crate) struct Cache {
     next: AtomicU64,
     /// Segments that were read for a pass and found no room.
     streamed: AtomicU64,
+    /// Bytes that the present pass needs for other things.
+    aside: AtomicU64,
+}
+
+/// Bytes set aside from the budget, until this is dropped.
+pub(crate) struct Aside<'a>(&'a Cache);
+
+impl Drop for Aside<'_> {
+    fn drop(&mut self) {
+        self.0.aside.store(0, Ordering::Relaxed);
+    }
 }
 
 impl Cache {
@@ -50,6 +78,7 @@ impl Cache {
             keeping: AtomicBool::new(true),
             next: AtomicU64::new(0),
             streamed: AtomicU64::new(0),
+            aside: AtomicU64::new(0),
         })
     }
 
@@ -62,6 +91,25 @@ impl Cache {
     pub fn begin(&self, keeping: bool) {
         self.keeping.store(keeping, Ordering::Relaxed);
         self.pass.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Makes room for bytes that the present pass needs for other things than segments. There is one
+    /// pass at a time.
+    pub fn set_aside(&self, bytes: u64) -> Aside<'_> {
+        self.aside.store(bytes, Ordering::Relaxed);
+        let mut resident = self.lock();
+        let mut older: Vec<(u64, u64)> = Vec::new();
+        if resident.bytes > self.left() {
+            older.extend(resident.entries.iter().map(|(key, entry)| (entry.pass, *key)));
+            older.sort_unstable();
+        }
+        resident.let_go(&older, self.left());
+        Aside(self)
+    }
+
+    /// What is left of the budget for segments.
+    fn left(&self) -> u64 {
+        self.budget.saturating_sub(self.aside.load(Ordering::Relaxed))
     }
 
     /// Bytes that may be in memory.
@@ -95,8 +143,8 @@ impl Cache {
         if resident.entries.contains_key(&key) {
             return true;
         }
-        let mut older: Vec<(u64, u64)> = Vec::new();
-        if resident.bytes + bytes > self.budget {
+        let (mut older, most): (Vec<(u64, u64)>, u64) = (Vec::new(), self.left());
+        if resident.bytes + bytes > most {
             let others = resident.entries.iter().filter(|(_, entry)| entry.pass < pass);
             older.extend(others.map(|(key, entry)| (entry.pass, *key)));
             let free: u64 = older
@@ -104,19 +152,12 @@ impl Cache {
                 .filter_map(|(_, key)| resident.entries.get(key))
                 .map(|entry| entry.bytes)
                 .sum();
-            if resident.bytes - free + bytes > self.budget {
+            if resident.bytes - free + bytes > most {
                 return false;
             }
             older.sort_unstable();
         }
-        for (_, key) in older {
-            if resident.bytes + bytes <= self.budget {
-                break;
-            }
-            if let Some(entry) = resident.entries.remove(&key) {
-                resident.bytes -= entry.bytes;
-            }
-        }
+        resident.let_go(&older, most.saturating_sub(bytes));
         resident.bytes += bytes;
         resident.entries.insert(key, Entry { segment: Arc::clone(segment), bytes, pass });
         true

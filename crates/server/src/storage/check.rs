@@ -117,5 +117,12 @@ fn new_segment(
     if tags.rows() != 0 && tags.rows() != head.rows {
         return Err(refuse(format!("filter tags of {} rows, {} came", head.rows, tags.rows())));
     }
+    if part(WRAP).is_some() && !index.may_pack(head).map_err(invalid)? {
+        return Err(refuse(format!(
+            "{} rows are packed for level {} of the query tree, deeper than they need: every query would lose precision \
+             by it; seal smaller batches, or take a current release",
+            head.rows, head.level
+        )));
+    }
     Ok((Arc::new(parsed), tags))
 }

@@ -482,11 +482,5 @@ pub(crate) fn random_name() -> Result<String, DatabaseError> {
 }
 
 fn failed(doing: &str, path: &Path, error: &std::io::Error) -> DatabaseError {
-    let text = format!("cannot {doing} {}: {error}", path.display());
-    match error.kind() {
-        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-            DatabaseError::Full(text)
-        }
-        _ => DatabaseError::Io(text),
-    }
+    DatabaseError::of_io(format!("cannot {doing} {}: {error}", path.display()), error.kind())
 }

@@ -1,6 +1,7 @@
 //! Storage error: what store or index refused enters, what a caller can act on leaves. Server side.
 
 use ciphervec::store::StoreError;
+use std::io::ErrorKind;
 use std::time::Duration;
 
 /// Why the database did not do what it was asked. Texts may name files and are for the log;
@@ -42,9 +43,15 @@ pub enum DatabaseError {
     /// No room on the disk.
     #[error("no space left: {0}; nothing was changed, make room and try again")]
     Full(String),
+    /// The place takes no writes.
+    #[error("{0}")]
+    ReadOnly(String),
     /// Stored bytes are not what was committed.
     #[error("{0}")]
     Corrupt(String),
+    /// Files of the state that was searched are not there: there may be a newer one by now.
+    #[error("{0}")]
+    Moved(String),
     /// Written by a later release, or a thing that this kind of store cannot do.
     #[error("{0}")]
     Unsupported(String),
@@ -65,7 +72,8 @@ impl DatabaseError {
     pub fn public(&self) -> String {
         match self {
             Self::Full(_) => "no space left; nothing was changed".into(),
-            Self::Corrupt(_) => {
+            Self::ReadOnly(_) => "the server's store takes no writes".into(),
+            Self::Corrupt(_) | Self::Moved(_) => {
                 "stored bytes are damaged; the log names the file, restore it from a copy".into()
             }
             Self::Locked(_) => "another process has the collection open for writing".into(),
@@ -76,6 +84,19 @@ impl DatabaseError {
                     .into()
             }
             told => told.to_string(),
+        }
+    }
+}
+
+impl DatabaseError {
+    /// What the system refused, by the kind of its answer.
+    pub(crate) fn of_io(text: String, kind: ErrorKind) -> Self {
+        match kind {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+                Self::Full(text)
+            }
+            ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied => Self::ReadOnly(text),
+            _ => Self::Io(text),
         }
     }
 }
@@ -99,6 +120,8 @@ impl From<StoreError> for DatabaseError {
             StoreError::InvalidChange { .. } => Self::Invalid(text),
             StoreError::Full { .. } => Self::Full(text),
             StoreError::Corrupt { .. } | StoreError::Missing { .. } => Self::Corrupt(text),
+            StoreError::ReadOnly { .. } => Self::ReadOnly(text),
+            StoreError::Io { source, .. } => Self::of_io(text, source.kind()),
             StoreError::Unsupported { .. } => Self::Unsupported(text),
             StoreError::Locked { .. } => Self::Locked(text),
             StoreError::Poisoned { .. } | StoreError::Sync { .. } | StoreError::Conflict { .. } => {

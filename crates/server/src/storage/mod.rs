@@ -10,10 +10,13 @@ mod database;
 mod description;
 mod error;
 mod scan_queue;
+mod spool;
 mod uploads;
 
+pub(crate) use blob_names::{APPENDED, STATE, WRAP};
 pub use collection::{Collection, Compaction, Report, State, Statistics};
 pub use database::{Database, DatabaseOptions, check_name, valid_name};
 pub use error::DatabaseError;
 pub use scan_queue::{Answer, QueryTimings};
+pub use spool::Spool;
 pub use uploads::{Pieces, Progress, Purpose, UploadError, UploadId, UploadLimits, Uploads};

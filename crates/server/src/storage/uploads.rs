@@ -2,8 +2,10 @@
 //!
 //! An upload is `<id>.json`, what it is for, and `<id>.part`, what has come of it. Both outlive the
 //! server, so that a client goes on where it stopped. Nothing here is promised to be durable: a
-//! commit compares the BLAKE3 of all of it, and the commit is fsynced.
+//! commit compares the BLAKE3 of all of it, and the commit is fsynced. Bytes that are announced take
+//! no room: those that came do, of what all may have and of what one token may.
 
+use super::spool::Spool;
 use crate::hex;
 use crate::metrics::Metrics;
 use bytes::Bytes;
@@ -17,8 +19,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncSeekExt, AsyncWriteExt};
 
-/// The most unfinished uploads.
+/// The most unfinished uploads, and those of one token.
 const MOST: usize = 4096;
+const MOST_OF_ONE: usize = 256;
 
 /// An upload's name.
 pub type UploadId = [u8; 16];
@@ -28,7 +31,7 @@ pub type UploadId = [u8; 16];
 pub struct UploadLimits {
     /// Bytes of one.
     pub largest: u64,
-    /// Bytes of all.
+    /// Bytes of all; of one token's half of it, or one upload where that is more.
     pub quota: u64,
     /// How long one is kept after its last piece.
     pub lifetime: Duration,
@@ -91,11 +94,19 @@ pub enum UploadError {
         /// What was asked for.
         length: u64,
     },
-    /// Others fill what is set aside.
-    #[error("unfinished uploads fill the {quota} bytes set aside for them")]
+    /// What is set aside is full.
+    #[error("unfinished uploads {whose}fill the {quota} bytes set aside for them")]
     Quota {
-        /// Bytes of all.
+        /// Bytes of all, or of one token.
         quota: u64,
+        /// `of this token `, or nothing.
+        whose: &'static str,
+    },
+    /// More than anybody needs at once.
+    #[error("there are {count} unfinished uploads already")]
+    Many {
+        /// How many.
+        count: usize,
     },
     /// The upload is not where the request takes it to be.
     #[error("{detail}")]
@@ -117,6 +128,9 @@ pub enum UploadError {
     /// No room on the disk.
     #[error("no space left for uploads; nothing was changed: {0}")]
     Full(#[source] io::Error),
+    /// The folder takes no writes.
+    #[error("the server's folder of uploads takes no writes")]
+    ReadOnly(#[source] io::Error),
     /// The system refused an operation.
     #[error("an upload could not be stored: {0}")]
     Io(#[source] io::Error),
@@ -125,7 +139,10 @@ pub enum UploadError {
 impl From<io::Error> for UploadError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Self::Full(error),
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+                Self::Full(error)
+            }
+            ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied => Self::ReadOnly(error),
             _ => Self::Io(error),
         }
     }
@@ -146,25 +163,23 @@ impl Upload {
     }
 }
 
+type Held = BTreeMap<UploadId, Arc<Upload>>;
+
 /// All unfinished uploads.
 pub struct Uploads {
-    folder: PathBuf,
+    spool: Spool,
     limits: UploadLimits,
     metrics: Arc<Metrics>,
-    held: Mutex<BTreeMap<UploadId, Arc<Upload>>>,
+    held: Mutex<Held>,
 }
 
 impl Uploads {
     /// Finds the uploads that an earlier run left.
     ///
     /// # Errors
-    /// If the folder cannot be made or listed.
-    pub fn open(folder: &Path, limits: UploadLimits, metrics: Arc<Metrics>) -> io::Result<Self> {
-        let mut builder = fs::DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(folder)?;
+    /// If the folder cannot be listed.
+    pub fn open(spool: Spool, limits: UploadLimits, metrics: Arc<Metrics>) -> io::Result<Self> {
+        let folder = spool.path();
         let mut held = BTreeMap::new();
         for entry in fs::read_dir(folder)? {
             let name = entry?.file_name();
@@ -180,13 +195,12 @@ impl Uploads {
                 _ => {}
             }
         }
-        let uploads =
-            Uploads { folder: folder.to_owned(), limits, metrics, held: Mutex::new(held) };
+        let uploads = Uploads { spool, limits, metrics, held: Mutex::new(held) };
         uploads.expire();
         Ok(uploads)
     }
 
-    fn held(&self) -> MutexGuard<'_, BTreeMap<UploadId, Arc<Upload>>> {
+    fn held(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -197,16 +211,16 @@ impl Uploads {
         held.retain(|id, upload| {
             let over = self.expires(upload.state().1) <= now && upload.writer.try_lock().is_ok();
             if over {
-                remove(&self.folder, &hex::show(id));
+                remove(self.spool.path(), &hex::show(id));
             }
             !over
         });
         self.measure(&held);
     }
 
-    fn measure(&self, held: &BTreeMap<UploadId, Arc<Upload>>) {
+    fn measure(&self, held: &Held) {
         self.metrics.uploads.set(i64::try_from(held.len()).unwrap_or(i64::MAX));
-        self.metrics.upload_bytes.set(held.values().map(|upload| upload.length).sum());
+        self.metrics.upload_bytes.set(taken(held, None));
     }
 
     fn expires(&self, touched: Timestamp) -> Timestamp {
@@ -215,32 +229,34 @@ impl Uploads {
         touched.saturating_add(lifetime).unwrap_or(Timestamp::MAX)
     }
 
-    /// Sets `length` bytes aside.
+    /// Names an upload of `length` bytes. They take room as they come.
     ///
     /// # Errors
-    /// [`UploadError::TooLarge`] for one, [`UploadError::Quota`] for all of them together; those of
-    /// the disk.
+    /// [`UploadError::TooLarge`] for one that could never be stored, [`UploadError::Quota`] where
+    /// nothing more is taken, [`UploadError::Many`]; those of the disk.
     pub fn create(&self, purpose: Purpose, length: u64) -> Result<Progress, UploadError> {
-        let UploadLimits { largest, quota, .. } = self.limits;
+        let largest = self.limits.largest.min(self.limits.quota);
         if length == 0 || length > largest {
             return Err(UploadError::TooLarge { largest, length });
         }
         self.expire();
         let mut held = self.held();
-        let taken: u64 = held.values().map(|upload| upload.length).sum();
-        if taken.saturating_add(length) > quota || held.len() >= MOST {
-            return Err(UploadError::Quota { quota });
+        let ours = held.values().filter(|upload| upload.purpose.token == purpose.token).count();
+        if held.len() >= MOST || ours >= MOST_OF_ONE {
+            let count = if ours >= MOST_OF_ONE { ours } else { held.len() };
+            return Err(UploadError::Many { count });
         }
+        self.room(&held, &purpose.token, 1)?;
         let mut id = UploadId::default();
         getrandom::fill(&mut id).map_err(|_| UploadError::Random)?;
         let stem = hex::show(&id);
         let ticket = Ticket { purpose: purpose.clone(), length };
         let written = File::create(self.part(&id)).and_then(|_| {
             let json = serde_json::to_vec(&ticket).unwrap_or_default();
-            fs::write(self.folder.join(format!("{stem}.json")), json)
+            fs::write(self.spool.path().join(format!("{stem}.json")), json)
         });
         if let Err(error) = written {
-            remove(&self.folder, &stem);
+            remove(self.spool.path(), &stem);
             return Err(error.into());
         }
         let now = Timestamp::now();
@@ -249,6 +265,28 @@ impl Uploads {
         held.insert(id, Arc::new(Upload { purpose, length, state, writer }));
         self.measure(&held);
         Ok(Progress { id, offset: 0, length, expires: self.expires(now) })
+    }
+
+    /// Whether so many bytes more of that token can be taken.
+    fn room(&self, held: &Held, token: &str, more: u64) -> Result<(), UploadError> {
+        let UploadLimits { largest, quota, .. } = self.limits;
+        if taken(held, None).saturating_add(more) > quota {
+            return Err(UploadError::Quota { quota, whose: "" });
+        }
+        let one = (quota / 2).max(largest.min(quota));
+        if taken(held, Some(token)).saturating_add(more) > one {
+            return Err(UploadError::Quota { quota: one, whose: "of this token " });
+        }
+        Ok(())
+    }
+
+    /// Notes bytes that came before they are written, so that no two requests take the same room.
+    fn take<'a>(&self, upload: &'a Upload, at: u64, more: u64) -> Result<Taken<'a>, UploadError> {
+        let held = self.held();
+        self.room(&held, &upload.purpose.token, more)?;
+        *upload.state() = (at + more, Timestamp::now());
+        self.measure(&held);
+        Ok(Taken { upload, at, written: false })
     }
 
     fn find(&self, id: &UploadId, purpose: &Purpose) -> Result<Arc<Upload>, UploadError> {
@@ -300,13 +338,15 @@ impl Uploads {
         file.seek(SeekFrom::Start(there)).await.map_err(UploadError::from)?;
         let mut at = there;
         while let Some(bytes) = piece.next().await? {
-            if bytes.len() as u64 > upload.length - at {
+            let more = bytes.len() as u64;
+            if more > upload.length - at {
                 return Err(UploadError::Beyond { left }.into());
             }
+            let mut taken = self.take(&upload, at, more)?;
             file.write_all(&bytes).await.map_err(UploadError::from)?;
             file.flush().await.map_err(UploadError::from)?;
-            at += bytes.len() as u64;
-            *upload.state() = (at, Timestamp::now());
+            taken.written = true;
+            at += more;
         }
         Ok(at)
     }
@@ -335,14 +375,36 @@ impl Uploads {
         self.find(id, purpose)?;
         let mut held = self.held();
         held.remove(id);
-        remove(&self.folder, &hex::show(id));
+        remove(self.spool.path(), &hex::show(id));
         self.measure(&held);
         Ok(())
     }
 
     fn part(&self, id: &UploadId) -> PathBuf {
-        self.folder.join(format!("{}.part", hex::show(id)))
+        self.spool.path().join(format!("{}.part", hex::show(id)))
     }
+}
+
+/// Room for bytes that are being written; given back unless they were.
+struct Taken<'a> {
+    upload: &'a Upload,
+    at: u64,
+    written: bool,
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        if !self.written {
+            *self.upload.state() = (self.at, Timestamp::now());
+        }
+    }
+}
+
+/// Bytes that have come, of all or of one token.
+fn taken(held: &Held, token: Option<&str>) -> u64 {
+    let counted =
+        held.values().filter(|upload| token.is_none_or(|token| upload.purpose.token == token));
+    counted.map(|upload| upload.state().0).sum()
 }
 
 /// An upload of an earlier run, if both of its files are sound.

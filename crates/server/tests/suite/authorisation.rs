@@ -1,7 +1,7 @@
 //! Every endpoint of the OpenAPI document times every sort of token: who is let in, and how the
 //! others are told.
 
-use crate::support::http::{Site, documented, edit_token, make_token};
+use crate::support::http::{NO_VALUE, Site, documented, edit_token, make_token};
 use axum::body::Body;
 use ciphervec_server::auth::{Verb, tokens};
 use std::collections::BTreeMap;
@@ -17,16 +17,16 @@ const ROWS: [(&str, &str, &str); 24] = [
     ("PUT", "/v1/collections/{name}", "admin"),
     ("GET", "/v1/collections/{name}", "read query admin"),
     ("DELETE", "/v1/collections/{name}", "admin"),
-    ("POST", "/v1/collections/{name}/commits", "write admin"),
+    ("POST", "/v1/collections/{name}/commits", "write append admin"),
     ("POST", "/v1/collections/{name}/query", "query admin"),
     ("GET", "/v1/collections/{name}/attachments/{attachment}", "read admin"),
     ("GET", "/v1/collections/{name}/segments/{segment}/{blob}", "read admin"),
-    ("POST", "/v1/collections/{name}/uploads", "write admin"),
-    ("GET", "/v1/collections/{name}/uploads/{upload}", "write admin"),
-    ("PATCH", "/v1/collections/{name}/uploads/{upload}", "write admin"),
-    ("DELETE", "/v1/collections/{name}/uploads/{upload}", "write admin"),
+    ("POST", "/v1/collections/{name}/uploads", "write append admin"),
+    ("GET", "/v1/collections/{name}/uploads/{upload}", "write append admin"),
+    ("PATCH", "/v1/collections/{name}/uploads/{upload}", "write append admin"),
+    ("DELETE", "/v1/collections/{name}/uploads/{upload}", "write append admin"),
     ("POST", "/v1/collections/{name}/compact", "admin"),
-    ("POST", "/v1/collections/{name}/purge", "write admin"),
+    ("POST", "/v1/collections/{name}/purge", "admin"),
     ("POST", "/v1/collections/{name}/verify", "admin"),
     ("GET", "/v1/collections/{name}/snapshots", "admin"),
     ("PUT", "/v1/collections/{name}/snapshots/{snapshot}", "admin"),
@@ -55,7 +55,7 @@ async fn every_endpoint_lets_in_whom_it_should_and_nobody_else() {
         ("longer name", Some(bearer(&token("faces2", Verb::Admin)))),
         ("prefix elsewhere", Some(bearer(&token("text*", Verb::Admin)))),
     ];
-    for verb in [Verb::Read, Verb::Query, Verb::Write, Verb::Admin, Verb::Metrics] {
+    for verb in [Verb::Read, Verb::Query, Verb::Append, Verb::Write, Verb::Admin, Verb::Metrics] {
         senders.push((verb.as_str(), Some(bearer(&token("faces", verb)))));
     }
     senders.push(("admin of all", Some(bearer(&token("*", Verb::Admin)))));
@@ -115,8 +115,18 @@ async fn every_endpoint_lets_in_whom_it_should_and_nobody_else() {
             }
             assert_eq!(noted.len(), 1, "{what}");
             assert_eq!(noted[0]["outcome"] == "denied", !allowed, "{what}: {}", noted[0]);
-            let expected = if live { 404 } else { 401 };
-            if !allowed {
+            // Who may do something with a collection is told what it lacks.
+            let known = ["read", "query", "append", "write", "admin"].contains(&verb);
+            let expected = match (live, known && path.contains("{name}")) {
+                (false, _) => 401,
+                (true, true) => 403,
+                (true, false) => 404,
+            };
+            if !allowed && expected == 403 {
+                assert_eq!(reply.status, expected, "{what}");
+                let detail = reply.json()["detail"].to_string();
+                assert!(detail.contains(who.split(' ').next().unwrap()), "{what}: {detail}");
+            } else if !allowed {
                 assert_eq!(reply.status, expected, "{what}");
                 // All refusals of a status are one and the same, whatever the reason.
                 let body = String::from_utf8(reply.body.to_vec()).unwrap();
@@ -220,6 +230,25 @@ async fn without_tokens_only_requests_to_and_from_this_machine_are_answered() {
         }
     }
     assert_eq!(send(&[("host", "localhost"), ("origin", "null")], "/v1/collections").await, 403);
+    assert_eq!(send(&[("host", NO_VALUE)], "/v1/collections").await, 403, "no Host at all");
+    // What a proxy on this machine passes on comes from anywhere.
+    let proxied = [
+        ("forwarded", "for=192.0.2.1"),
+        ("x-forwarded-for", "192.0.2.1"),
+        ("x-forwarded-host", "db.example"),
+        ("x-forwarded-proto", "https"),
+        ("x-forwarded", ""),
+        ("x-real-ip", "192.0.2.1"),
+        ("via", "1.1 proxy"),
+    ];
+    for header in proxied {
+        assert_eq!(
+            send(&[("host", "localhost"), header], "/v1/collections").await,
+            403,
+            "{header:?}"
+        );
+        assert_eq!(send(&[header], "http://localhost/v1/collections").await, 403, "{header:?}");
+    }
     assert_eq!(send(&[("host", "evil.example")], "/healthz").await, 200, "which is public");
     assert_eq!(send(&[], "http://127.0.0.1:8707/v1/collections").await, 200);
     let file = site.folder.path().join("tokens.json");
@@ -229,4 +258,7 @@ async fn without_tokens_only_requests_to_and_from_this_machine_are_answered() {
         [("host", "db.example"), ("origin", "https://app.example"), ("authorization", &*token)];
     let answer = guarded.send("GET", "/v1/collections", &headers, Body::empty()).await;
     assert_eq!(answer.status, 200, "a token says enough");
+    let headers = [proxied.as_slice(), &[("authorization", &*token)]].concat();
+    let answer = guarded.send("GET", "/v1/collections", &headers, Body::empty()).await;
+    assert_eq!(answer.status, 200, "also through a proxy");
 }

@@ -215,11 +215,13 @@ async fn names_that_are_paths_lead_nowhere() {
                 let headers = [("upload-offset", "0")];
                 let body = Body::from(r#"{"into":"faces"}"#);
                 let reply = site.send(&method, &concrete, &headers, body).await;
-                // Names of snapshots are no names of files: dots are as good as letters there.
+                // Names of snapshots are no names of files: dots are as good as letters there, but
+                // alone they would be another path.
                 let letters = |byte: u8| byte.is_ascii_lowercase() || b"._-".contains(&byte);
                 let trick = trick.replace("%2e", ".");
                 let plain =
                     *parameter == "{snapshot}" && trick.len() <= 64 && trick.bytes().all(letters);
+                let plain = plain && trick.bytes().any(|byte| byte != b'.');
                 assert!(
                     reply.status.is_client_error() || plain,
                     "{method} {concrete}: {}",
@@ -236,12 +238,11 @@ async fn names_that_are_paths_lead_nowhere() {
         assert!(refused.status.is_client_error(), "{trick}: {}", refused.status);
     }
     // Names inside a frame are no paths either.
-    for trick in ["../x", "/x", "..", "", "a/b", "A", "é"] {
+    for trick in ["../x", "/x", "..", ".", "...", "", "a/b", "A", "é"] {
         let json = serde_json::json!({"attachments": [{"name": trick, "length": 1}]}).to_string();
         let refused =
             site.send("POST", "/v1/collections/faces/commits", &[], raw_frame(&json, b"x")).await;
-        let dots = trick == "..";
-        assert!(refused.status == 400 || dots, "{trick}: {}", refused.status);
+        assert_eq!(refused.status, 400, "{trick}");
     }
     assert_eq!(entries(site.folder.path()), outside);
     assert_eq!(entries(&site.data()), inside);
@@ -299,10 +300,32 @@ async fn limits_of_size_disk_and_requests_are_kept() {
     }
     let uploads = "/v1/collections/faces/uploads";
     assert_eq!(site.send("POST", uploads, &[], "{\"length\":2001}").await.status, 413);
-    assert_eq!(site.send("POST", uploads, &[], "{\"length\":2000}").await.status, 201);
-    let full = site.send("POST", uploads, &[], "{\"length\":1001}").await;
+    // What is announced takes no room; what has come does.
+    let mut paths = Vec::new();
+    for _ in 0..20 {
+        let started = site.send("POST", uploads, &[], "{\"length\":2000}").await;
+        assert_eq!(started.status, 201, "{}", started.json());
+        paths.push(started.header("location").to_owned());
+    }
+    let piece = async |path: &str, bytes: usize| {
+        site.send("PATCH", path, &[("upload-offset", "0")], vec![7; bytes]).await
+    };
+    assert_eq!(piece(&paths[0], 1500).await.status, 204);
+    let full = piece(&paths[1], 501).await;
     assert_eq!((full.status.as_u16(), &full.json()["type"]), (507, &"urn:ciphervec:full".into()));
-    assert_eq!(site.send("POST", uploads, &[], "{\"length\":1000}").await.status, 201);
+    assert!(full.json()["detail"].as_str().unwrap().contains("2000 bytes"), "{}", full.json());
+    let progress = site.send("GET", &paths[1], &[], Body::empty()).await.json();
+    assert_eq!(progress["offset"], 0, "what was refused takes no room");
+    assert_eq!(piece(&paths[1], 500).await.status, 204);
+    let started = site.send("POST", uploads, &[], "{\"length\":1}").await;
+    assert_eq!(started.status, 507, "it is full");
+    assert_eq!(site.send("DELETE", &paths[0], &[], Body::empty()).await.status, 204);
+    assert_eq!(piece(&paths[2], 1500).await.status, 204, "there is room again");
+    let metrics = site.send("GET", "/metrics", &[], Body::empty()).await;
+    let text = String::from_utf8(metrics.body.to_vec()).unwrap();
+    assert!(text.contains("ciphervec_upload_bytes 2000"), "{text}");
+    assert!(text.contains("ciphervec_problems_total{reason=\"full\"} 2"), "{text}");
+    assert!(text.contains("ciphervec_problems_total{reason=\"too-large\"}"), "{text}");
     let query = client.query(1, 1).to_bytes().to_vec();
     assert_eq!(site.send("POST", "/v1/collections/faces/query", &[], query).await.status, 200);
 }
@@ -344,4 +367,80 @@ async fn a_token_has_so_many_requests_in_flight_and_a_slow_sender_is_told() {
     assert_eq!(slow.await.unwrap().status, 408);
     let auth = [("authorization", bearers[0].as_str())];
     assert_eq!(site.send("GET", "/v1/collections", &auth, Body::empty()).await.status, 200);
+}
+
+#[tokio::test]
+async fn one_token_cannot_fill_what_is_set_aside_for_the_uploads_of_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tokens.json");
+    let tokens =
+        [Verb::Admin, Verb::Append, Verb::Append].map(|verb| make_token(&file, "*", &[verb]));
+    let bearers = tokens.map(|new| format!("Bearer {}", *new.token));
+    let quota = ["--upload-quota", "4000", "--max-upload", "2000"];
+    let site = Site::on(folder, &[&["--tokens", file.to_str().unwrap()][..], &quota].concat());
+    let client = Client::new("faces", COMPACT);
+    let change = Change { set_meta: Some(client.meta()), ..Change::default() };
+    let auth = |who: usize| ("authorization", bearers[who].as_str());
+    let made = site.send("PUT", "/v1/collections/faces", &[auth(0)], frame(&change)).await;
+    assert_eq!(made.status, 201, "{}", made.json());
+    let uploads = "/v1/collections/faces/uploads";
+    let start =
+        async |who: usize| site.send("POST", uploads, &[auth(who)], "{\"length\":2000}").await;
+    let mut greedy = Vec::new();
+    let refused = loop {
+        let started = start(1).await;
+        if started.status != 201 {
+            break started;
+        }
+        greedy.push(started.header("location").to_owned());
+    };
+    assert_eq!((refused.status.as_u16(), greedy.len()), (429, 256), "{}", refused.json());
+    let piece = async |who: usize, path: &str, bytes: usize| {
+        let headers = [auth(who), ("upload-offset", "0")];
+        site.send("PATCH", path, &headers, vec![7; bytes]).await
+    };
+    assert_eq!(piece(1, &greedy[0], 2000).await.status, 204);
+    let full = piece(1, &greedy[1], 1).await;
+    assert_eq!(full.status, 507, "{}", full.json());
+    assert!(full.json()["detail"].as_str().unwrap().contains("of this token"), "{}", full.json());
+    let other = start(2).await.header("location").to_owned();
+    assert_eq!(piece(2, &other, 2000).await.status, 204, "the other half is the others'");
+}
+
+#[tokio::test]
+async fn a_writer_cannot_choose_a_level_that_costs_every_query_precision() {
+    let site = Site::open(&[]);
+    let mut client = Client::with_dimension("faces", 512, RING);
+    let change = Change {
+        set_meta: Some(client.meta()),
+        attachments: client.attachments(),
+        ..Change::default()
+    };
+    let created = site.send("PUT", "/v1/collections/faces", &[], frame(&change)).await;
+    assert_eq!(created.status, 201, "{}", created.json());
+    let commits = "/v1/collections/faces/commits";
+    assert_eq!(site.send("POST", commits, &[], frame(&client.add(4))).await.status, 200);
+    let writer = Writer::new(client.owner.writer_card("door", &[]).unwrap()).unwrap();
+    let written = |rows: usize, expected: usize| {
+        let vectors = support::random(rows * 512, 9);
+        let made = writer.seal(&vectors, &ids(rows as i64), Vec::new(), expected).unwrap();
+        let level = made.sealed.level;
+        let blobs = vec![
+            ("rows".to_owned(), made.sealed.segment.to_vec()),
+            ("sidecar".to_owned(), made.sealed.sidecar),
+            ("wrap".to_owned(), made.wrap),
+        ];
+        let add = vec![NewSegment { id: made.sealed.id.0, rows: rows as u32, blobs }];
+        (level, frame(&Change { add, ..Change::default() }))
+    };
+    // One that claims to be the first of very many, and fills a block of the deepest level.
+    let (deep, greedy) = written(4096, 1 << 40);
+    let refused = site.send("POST", commits, &[], greedy).await;
+    assert_eq!((deep, refused.status.as_u16()), (9, 400), "{}", refused.json());
+    assert!(refused.json()["detail"].as_str().unwrap().contains("level 9"), "{}", refused.json());
+    for (rows, expected) in [(1, 1), (3, 100_000), (1024, 32 * 1024), (1024, 64 * 1024)] {
+        let (level, honest) = written(rows, expected);
+        let made = site.send("POST", commits, &[], honest).await;
+        assert_eq!(made.status, 200, "{rows} rows at level {level}: {}", made.json());
+    }
 }

@@ -1,12 +1,17 @@
 //! Every test of this crate's interface in one binary, linked once.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod append;
 mod authorisation;
 mod bucket;
 mod collections;
+#[cfg(unix)]
+mod connections;
 mod hostile;
 mod no_secrets;
 #[cfg(unix)]
 mod process;
 mod protocol;
+#[cfg(unix)]
+mod resources;
 mod support;

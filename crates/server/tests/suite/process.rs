@@ -1,90 +1,8 @@
 //! The program itself, as an operator runs it: refusals, TLS, HTTP/2, slow senders, the end.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use crate::support::process::{Server, certificate, read_all, run, trusting};
+use std::io::Write;
 use std::time::Duration;
-
-const PROGRAM: &str = env!("CARGO_BIN_EXE_ciphervec-server");
-
-struct Server {
-    child: Child,
-    /// `http://127.0.0.1:port`
-    url: String,
-    _stderr: Option<BufReader<ChildStderr>>,
-}
-
-/// A test that fails leaves nothing running.
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Server {
-    fn start(data: &Path, extra: &[&str]) -> Self {
-        let child = Command::new(PROGRAM)
-            .args(["serve", "--data", data.to_str().unwrap(), "--listen", "127.0.0.1:0"])
-            .args(extra)
-            .env("CIPHERVEC_LOG", "warn")
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut server = Server { child, url: String::new(), _stderr: None };
-        let mut stderr = BufReader::new(server.child.stderr.take().unwrap());
-        let mut line = String::new();
-        while server.url.is_empty() {
-            line.clear();
-            assert_ne!(stderr.read_line(&mut line).unwrap(), 0, "the server ended");
-            server.url = line.strip_prefix("listening on ").unwrap_or_default().trim().to_owned();
-        }
-        server._stderr = Some(stderr);
-        server
-    }
-
-    fn connect(&self) -> TcpStream {
-        let stream = TcpStream::connect(self.url.split("//").nth(1).unwrap()).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        stream
-    }
-
-    fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([name, &self.child.id().to_string()]).status();
-        assert!(sent.unwrap().success());
-    }
-
-    /// Its exit code.
-    fn wait(mut self) -> Option<i32> {
-        self.child.wait().unwrap().code()
-    }
-}
-
-fn run(words: &[&str]) -> Output {
-    Command::new(PROGRAM).args(words).output().unwrap()
-}
-
-fn read_all(stream: &mut TcpStream) -> String {
-    let mut answer = Vec::new();
-    // A connection that the server closes hard has said what it had to say.
-    let _ = stream.read_to_end(&mut answer);
-    String::from_utf8_lossy(&answer).into_owned()
-}
-
-fn certificate(folder: &Path) -> reqwest::Certificate {
-    let made =
-        rcgen::generate_simple_self_signed(vec!["localhost".into(), "127.0.0.1".into()]).unwrap();
-    std::fs::write(folder.join("cert.pem"), made.cert.pem()).unwrap();
-    std::fs::write(folder.join("key.pem"), made.signing_key.serialize_pem()).unwrap();
-    reqwest::Certificate::from_pem(made.cert.pem().as_bytes()).unwrap()
-}
-
-fn trusting(root: reqwest::Certificate) -> reqwest::Client {
-    // Another test may have installed it before.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::builder().tls_certs_only([root]).build().unwrap()
-}
 
 #[test]
 fn off_loopback_it_wants_tls_and_a_live_token_and_says_how() {
@@ -158,8 +76,10 @@ fn requests_in_flight_end_before_the_server_does() {
 #[test]
 fn slow_senders_are_told_or_dropped_and_too_many_connections_closed() {
     let folder = tempfile::tempdir().unwrap();
-    let server =
-        Server::start(&folder.path().join("db"), &["--patience", "300ms", "--connections", "2"]);
+    let server = Server::start(
+        &folder.path().join("db"),
+        &["--patience", "1s", "--connections", "2", "--per-address", "2"],
+    );
     let mut body = server.connect();
     body.write_all(
         b"PUT /v1/collections/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nab",
@@ -171,7 +91,13 @@ fn slow_senders_are_told_or_dropped_and_too_many_connections_closed() {
         "{answer}"
     );
     drop(body);
-    let held = [server.connect(), server.connect()];
+    // Those that wait for the rest of a body are at work.
+    let start =
+        b"PUT /v1/collections/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nab";
+    let held = [server.connect(), server.connect()].map(|mut held| {
+        held.write_all(start).unwrap();
+        held
+    });
     std::thread::sleep(Duration::from_millis(200));
     assert_eq!(read_all(&mut server.connect()), "");
     drop(held);

@@ -44,6 +44,18 @@ pub(in crate::search) trait SearchForm: Sync {
     /// are.
     fn answer_len(&self, spec: &IndexSpec, rows: usize, level: u8) -> Result<Option<usize>>;
 
+    /// Bytes that a server takes beside segments and answers for so many queries of one message over segments of these
+    /// levels.
+    fn working_len(&self, _spec: &IndexSpec, _levels: &[u8], _queries: usize) -> Result<usize> {
+        Ok(0)
+    }
+
+    /// Whether a segment of so many rows may be packed for this level in an index that has had `total`: a deeper level costs
+    /// every query precision, and only a segment that fills a block, or is cheapest so, is worth it.
+    fn may_pack(&self, _spec: &IndexSpec, _rows: usize, level: u8, _total: usize) -> Result<bool> {
+        Ok(level == 0)
+    }
+
     /// What takes deleted rows out of a segment without a key, where the form can.
     fn pruner(&self) -> Option<&dyn Pruner> {
         None

@@ -4,7 +4,6 @@ use crate::auth::{Principal, Verb};
 use crate::change;
 use crate::hex;
 use crate::http::app::App;
-use crate::http::body;
 use crate::http::handlers::commits;
 use crate::http::headers;
 use crate::http::problem::{Problem, ProblemDetails};
@@ -129,7 +128,7 @@ impl CollectionState {
     }
 }
 
-/// A state with its ETag.
+/// A state with its ETag. It may look at a bucket: not for threads that serve connections.
 pub fn answer(status: StatusCode, collection: &Collection, blobs: bool) -> Response {
     let state = collection.state();
     let etag = etag(&state.head);
@@ -182,10 +181,7 @@ pub async fn create(
     Path(name): Path<String>,
     request: Request,
 ) -> Result<Response, Problem> {
-    if let Err(error) = check_name(&name) {
-        body::drain(request.into_body(), app.limits.max_body, app.limits.patience).await;
-        return Err(error.into());
-    }
+    check_name(&name)?;
     let mut share = app.buffers.share();
     let body = app.incoming(request)?;
     let (frame, _) = commits::read_frame(&app, body, &mut share, false).await?;
@@ -199,9 +195,9 @@ pub async fn create(
     let made = app.blocking(move || {
         let made = database.create(&name, meta, attachments);
         drop(share);
-        made
+        made.map(|made| answer(StatusCode::CREATED, &made, true))
     });
-    Ok(answer(StatusCode::CREATED, &*made.await?, true))
+    made.await
 }
 
 /// A collection's present state. Query-only tokens don't get the blobs of its segments.
@@ -218,22 +214,23 @@ pub async fn describe(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let collection = app.collection(&name).await?;
-    let held = headers::one(&headers, &names::IF_NONE_MATCH)?;
-    let etag = etag(&collection.state().head);
-    let same = |held: &str| {
-        held.split(',').any(|one| one.trim() == "*" || one.trim().as_bytes() == etag.as_bytes())
-    };
-    if held.is_some_and(same) {
-        let unchanged = http::Response::builder().status(StatusCode::NOT_MODIFIED);
-        let unchanged = unchanged.header(names::ETAG, etag).body(Body::empty());
-        return unchanged.map_err(|_| Problem::internal());
-    }
+    let held = headers::one(&headers, &names::IF_NONE_MATCH)?.map(str::to_owned);
     let blobs = principal.allows(Verb::Read, &name);
-    let answered = move || Ok::<_, DatabaseError>(answer(StatusCode::OK, &collection, blobs));
-    let mut response = app.blocking(answered).await?;
-    let vary = HeaderValue::from_static("authorization");
-    response.headers_mut().insert(names::VARY, vary);
-    Ok(response)
+    let described = move || -> Result<Response, Problem> {
+        let etag = etag(&collection.state().head);
+        let same = |held: String| {
+            held.split(',').any(|one| one.trim() == "*" || one.trim().as_bytes() == etag.as_bytes())
+        };
+        if held.is_some_and(same) {
+            let unchanged = http::Response::builder().status(StatusCode::NOT_MODIFIED);
+            let unchanged = unchanged.header(names::ETAG, etag).body(Body::empty());
+            return unchanged.map_err(|_| Problem::internal());
+        }
+        let mut response = answer(StatusCode::OK, &collection, blobs);
+        response.headers_mut().insert(names::VARY, HeaderValue::from_static("authorization"));
+        Ok(response)
+    };
+    app.blocking(described).await
 }
 
 /// Deletes a collection with all its segments and snapshots.

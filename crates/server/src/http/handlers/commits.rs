@@ -5,6 +5,7 @@ use crate::change::{Decoder, Frame, UploadRef};
 use crate::hex;
 use crate::http::app::App;
 use crate::http::body::{Incoming, Share};
+use crate::http::change_access;
 use crate::http::headers;
 use crate::http::idempotency;
 use crate::http::problem::{Problem, ProblemDetails};
@@ -53,7 +54,8 @@ pub async fn read_frame(
     Ok((decoder.finish()?, hasher))
 }
 
-/// Applies a change frame: all of it durably, or nothing.
+/// Applies a change frame: all of it durably, or nothing. With the verb append it may only add segments that have wrapped
+/// keys; write may change rows and set the attachment that authenticates the state; admin may do the rest.
 #[utoipa::path(post, path = "/v1/collections/{name}/commits", tag = "collections", operation_id = "commit",
     request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "A change frame."),
     params(("name" = String, Path),
@@ -61,6 +63,8 @@ pub async fn read_frame(
            ("Idempotency-Key" = Option<String>, Header,
             description = "1 to 128 visible ASCII characters: the same key with the same bytes is one commit.")),
     responses((status = 200, description = "It is durable.", body = CommitAnswer),
+              (status = 403, description = "The token is not for all of it.", body = ProblemDetails,
+                  content_type = "application/problem+json"),
               (status = 409, description = "An upload that it names is not finished.", body = ProblemDetails,
                   content_type = "application/problem+json"),
               (status = 412, description = "The collection is at another head.", body = ProblemDetails,
@@ -100,6 +104,11 @@ pub async fn commit(
         let read =
             |upload: &UploadRef| uploads.read(&upload.upload, &purpose).map_err(Problem::from);
         let change = frame.into_change(read)?;
+        let checked = change_access::check(&principal, collection.name(), &change);
+        checked.map_err(|(verb, problem)| {
+            metrics.deny(verb.as_str());
+            problem
+        })?;
         let start = Instant::now();
         let committed = collection.commit(change, expect, key).map_err(explain)?;
         metrics.commit(start.elapsed());

@@ -58,7 +58,7 @@ pub async fn health() -> Json<Health> {
               (status = 503, description = "Send none.", body = ProblemDetails,
                content_type = "application/problem+json")))]
 pub async fn ready(State(app): State<Arc<App>>) -> Response {
-    if app.ready() {
+    if app.ready().await {
         return Json(Health { status: "ok" }).into_response();
     }
     Problem::busy("the server is starting or stopping", Duration::from_secs(1)).into_response()

@@ -100,8 +100,8 @@ pub async fn compact(
     Ok(Json(Compaction { rows_dropped, segments_dropped, files_before, files_after, bytes_moved }))
 }
 
-/// Deletes what neither the present state nor a snapshot refers to, so that what was removed is gone. Whoever may remove may
-/// have it gone.
+/// Deletes what neither the present state nor a snapshot refers to, so that what was removed is gone, and cannot be brought
+/// back: whoever may remove rows may not do that with them.
 #[utoipa::path(post, path = "/v1/collections/{name}/purge", tag = "upkeep", operation_id = "purge",
     params(("name" = String, Path)),
     responses((status = 204, description = "It is gone.")))]
@@ -167,7 +167,7 @@ pub async fn list(
 #[utoipa::path(put, path = "/v1/collections/{name}/snapshots/{snapshot}", tag = "upkeep",
     operation_id = "take_snapshot",
     params(("name" = String, Path),
-           ("snapshot" = String, Path, description = "1 to 64 of a-z 0-9 . _ -.")),
+           ("snapshot" = String, Path, description = "1 to 64 of a-z 0-9 . _ -, not only dots.")),
     responses((status = 201, description = "It is kept.", body = SnapshotTaken),
               (status = 409, description = "There is one of that name.", body = ProblemDetails,
                   content_type = "application/problem+json")))]
@@ -223,6 +223,9 @@ pub async fn restore(
         return Err(Problem::not_found());
     }
     let database = app.database.clone();
-    let made = app.blocking(move || database.restore(&name, &snapshot, &into)).await?;
-    Ok(collections::answer(StatusCode::CREATED, &made, true))
+    let restored = move || {
+        let made = database.restore(&name, &snapshot, &into)?;
+        Ok::<_, DatabaseError>(collections::answer(StatusCode::CREATED, &made, true))
+    };
+    app.blocking(restored).await
 }

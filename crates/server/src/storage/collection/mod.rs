@@ -19,8 +19,9 @@ use ciphervec::store::{
 };
 use loaded::LoadedState;
 use rayon::ThreadPool;
+use std::io::{self, ErrorKind};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -44,9 +45,15 @@ pub(crate) enum Home {
 }
 
 impl Home {
+    /// For writing; where nothing can be written, for reading.
     pub fn open(&self) -> Result<Store, StoreError> {
         match self {
-            Self::Folder(path) => Store::open(path),
+            Self::Folder(path) => match Store::open(path) {
+                Err(StoreError::Io { source, .. }) if takes_no_writes(&source) => {
+                    Store::open_read_only(path)
+                }
+                opened => opened,
+            },
             Self::Bucket(medium) => Store::open_on(Arc::clone(medium)),
         }
     }
@@ -59,6 +66,13 @@ impl Home {
     }
 }
 
+fn takes_no_writes(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied)
+}
+
+/// Reads of states whose files went meanwhile before a client is asked to come back.
+const LOOKS: u32 = 16;
+
 /// What other writers of a shared place have done is seen this much later at most.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// Attempts at a commit that other writers of a shared place get in the way of.
@@ -70,6 +84,9 @@ pub(crate) struct Engine {
     pub queue: ScanQueue,
     pub cache: Arc<Cache>,
 }
+
+/// When to ask again for what changed faster than it could be read.
+const COME_BACK: Duration = Duration::from_secs(1);
 
 /// Bytes that the answers of one pass may take together; a single query whose answer takes more is
 /// refused.
@@ -96,6 +113,8 @@ pub struct Collection {
     held: RwLock<Arc<LoadedState>>,
     closed: AtomicBool,
     degraded: AtomicBool,
+    /// The most bytes that work on a query has taken beside segments.
+    working: AtomicU64,
     loading: Mutex<Loading>,
     /// When other writers of a shared place were last looked for.
     looked: Mutex<Instant>,
@@ -121,6 +140,7 @@ impl Collection {
             held: RwLock::new(Arc::new(held)),
             closed: AtomicBool::new(false),
             degraded: AtomicBool::new(false),
+            working: AtomicU64::new(0),
             loading: Mutex::default(),
         }))
     }
@@ -294,15 +314,30 @@ impl Collection {
         &self,
         read: impl Fn(&store::View) -> Result<T, StoreError> + Sync,
     ) -> Result<T, DatabaseError> {
-        let mut view = self.held().view.clone();
-        loop {
+        for _ in 0..LOOKS {
+            let view = self.held().view.clone();
             match self.engine.pool.install(|| read(&view)) {
-                Err(StoreError::Missing { .. }) if self.held().view.head() != view.head() => {
-                    view = self.held().view.clone();
+                Err(error @ StoreError::Missing { .. }) => {
+                    self.moved_on(view.head(), error.into())?
                 }
                 done => return Ok(done?),
             }
         }
+        Err(DatabaseError::Busy { retry_after: COME_BACK })
+    }
+
+    /// Waits until whoever changes the collection now is done; files of an older state go before the
+    /// newer one is shown. Waits for a lock: not on the threads that scan.
+    ///
+    /// # Errors
+    /// `missing`, if the state is still that one: nobody has changed it, the file is really gone.
+    fn moved_on(&self, head: [u8; 32], missing: DatabaseError) -> Result<(), DatabaseError> {
+        let mut writer = self.writer();
+        let store = self.open_writer(&mut writer)?;
+        if store.is_shared() {
+            self.refresh(store)?;
+        }
+        if self.held().view.head() == head { Err(missing) } else { Ok(()) }
     }
 
     /// One attachment, every block checked.
@@ -321,8 +356,22 @@ impl Collection {
     /// query of this collection, [`DatabaseError::Corrupt`] and [`DatabaseError::Io`] when a
     /// segment cannot be read.
     pub async fn query(self: &Arc<Self>, query: Bytes) -> Result<Answer, DatabaseError> {
-        let answer = self.engine.queue.enter(self.clone(), query)?;
-        answer.await.unwrap_or_else(|_| Err(DatabaseError::Io("the scan thread ended".to_owned())))
+        for _ in 0..LOOKS {
+            let head = self.held().view.head();
+            let answer = self.engine.queue.enter(self.clone(), query.clone())?;
+            let ended = |_| Err(DatabaseError::Io("the scan thread ended".to_owned()));
+            match answer.await.unwrap_or_else(ended) {
+                Err(DatabaseError::Moved(text)) => {
+                    let missing = DatabaseError::Corrupt(text);
+                    let collection = Arc::clone(self);
+                    let waited =
+                        tokio::task::spawn_blocking(move || collection.moved_on(head, missing));
+                    waited.await.map_err(|error| DatabaseError::Io(error.to_string()))??;
+                }
+                answer => return answer,
+            }
+        }
+        Err(DatabaseError::Busy { retry_after: COME_BACK })
     }
 
     fn answer_from(
@@ -354,7 +403,12 @@ impl Collection {
                 }));
                 continue;
             }
+            // Those of the ring form are answered one after another: the trees of one at a time.
+            let working = group.iter().map(|query| held.index.working_len(query).unwrap_or(0));
+            let working = working.max().unwrap_or(0);
+            self.working.fetch_max(working, Ordering::Relaxed);
             cache.begin(!self.fits(held));
+            let _trees = cache.set_aside(working);
             answers.extend(held.index.evaluate_many(group).into_iter().map(|evaluation| {
                 let (bytes, timings) = (evaluation?.bytes.into(), QueryTimings::default());
                 Ok(Answer { bytes, version, head, timings, degraded: false })
@@ -375,9 +429,10 @@ impl Collection {
         answers
     }
 
-    /// Whether all of it may be in memory at once.
+    /// Whether all of it may be in memory at once, beside the work on its queries.
     fn fits(&self, held: &LoadedState) -> bool {
-        held.index.bytes() as u64 <= self.engine.cache.budget()
+        let bytes = held.index.bytes() as u64 + self.working.load(Ordering::Relaxed);
+        bytes <= self.engine.cache.budget()
     }
 
     fn loading(&self) -> MutexGuard<'_, Loading> {
@@ -453,11 +508,14 @@ impl Searchable for Collection {
 }
 
 /// After a failure that leaves unknown what is on disk, the writer goes: the next use opens the
-/// folder and finds out.
+/// folder and finds out. One that could only read goes too: it may be possible to write by then.
 fn settle<T>(writer: &mut Option<Store>, done: Result<T, StoreError>) -> Result<T, DatabaseError> {
     let unknown = matches!(
         done,
-        Err(StoreError::Sync { .. } | StoreError::Poisoned { .. } | StoreError::Conflict { .. })
+        Err(StoreError::Sync { .. }
+            | StoreError::Poisoned { .. }
+            | StoreError::Conflict { .. }
+            | StoreError::ReadOnly { .. })
     );
     if unknown {
         *writer = None;
@@ -468,6 +526,9 @@ fn settle<T>(writer: &mut Option<Store>, done: Result<T, StoreError>) -> Result<
 /// An error of a query is the query's, unless the store is to blame.
 fn refused(error: ciphervec::Error) -> DatabaseError {
     match error {
+        ciphervec::Error::Store(error @ StoreError::Missing { .. }) => {
+            DatabaseError::Moved(error.to_string())
+        }
         ciphervec::Error::Store(error) => error.into(),
         other => DatabaseError::Invalid(other.to_string()),
     }

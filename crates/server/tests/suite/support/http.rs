@@ -76,6 +76,9 @@ impl Site {
     }
 }
 
+/// As the value of a header: the header is left out.
+pub const NO_VALUE: &str = "(none)";
+
 pub async fn send(
     router: &Router,
     method: &str,
@@ -84,7 +87,10 @@ pub async fn send(
     body: impl Into<Body>,
 ) -> Reply {
     let mut request = Request::builder().method(method).uri(path);
-    for (name, value) in headers {
+    if path.starts_with('/') && headers.iter().all(|(name, _)| *name != "host") {
+        request = request.header("host", "localhost");
+    }
+    for (name, value) in headers.iter().filter(|(_, value)| *value != NO_VALUE) {
         request = request.header(*name, *value);
     }
     let request = request.body(body.into()).unwrap();

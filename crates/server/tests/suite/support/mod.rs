@@ -1,6 +1,8 @@
 //! Nothing enters, an owner with changes, queries and answers for each kind of collection leaves.
 
 pub mod http;
+#[cfg(unix)]
+pub mod process;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -24,9 +24,11 @@ def summary(records: Sequence[Record]) -> str:
 def _kill(record: Record) -> str:
     share = record["unknown_done_share"]
     done = "" if share is None else f" ({share:.0%} of them done)"
+    where = " over a bucket" if record["run"] == "kill-bucket" else ""
     return (
-        f"`kill -9`, {record['turns']:,} times in {record['seconds']:,.0f} s: {record['acknowledged_commits']:,} commits "
-        f"acknowledged, none lost; {record['unknown_batches']:,} cut short, none half done{done}; "
+        f"`kill -9`{where}, {record['turns']:,} times in {record['seconds']:,.0f} s: "
+        f"{record['acknowledged_commits']:,} commits acknowledged, none lost; "
+        f"{record['unknown_batches']:,} cut short, none half done{done}; "
         f"{record['compared_queries']:,} answers right; back in {record['median_start_ms']:,.0f} ms (median), "
         f"{record['max_start_ms']:,.0f} ms at most"
     )
@@ -53,6 +55,7 @@ def _soak(record: Record) -> str:
 
 _SENTENCES: dict[str, Callable[[Record], str]] = {
     "kill": _kill,
+    "kill-bucket": _kill,
     "flips": _flips,
     "full disk": _full_disk,
     "soak": _soak,

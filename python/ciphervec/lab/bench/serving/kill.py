@@ -40,6 +40,8 @@ class Settings:
     mode: str = "sealed-index"
     seed: int = 0
     folder: Path | None = None
+    bucket: str | None = None
+    """`s3://bucket/prefix` to kill a server over, instead of a folder; credentials in `AWS_*`."""
 
 
 def run(settings: Settings, notify: Callable[[str], None], step: Callable[[], None]) -> dict[str, Any]:
@@ -55,7 +57,9 @@ def run(settings: Settings, notify: Callable[[str], None], step: Callable[[], No
     starts: list[float] = []
     seen = _Seen()
     with tempfile.TemporaryDirectory(prefix="ciphervec-kill-", dir=settings.folder) as folder:
-        data = Path(folder) / "data"
+        data: str | Path = Path(folder) / "data"
+        if settings.bucket is not None:
+            data = f"{settings.bucket.rstrip('/')}/{Path(folder).name}"
         with LocalServer(data) as server:
             _client(server, keys).create_collection(NAME, DIMENSION, mode=settings.mode)
         for turn in range(settings.turns):
@@ -70,7 +74,7 @@ def run(settings: Settings, notify: Callable[[str], None], step: Callable[[], No
         with _start(data, starts) as server:
             _compare(server, keys, ledger, chance, seen)
     return {
-        "run": "kill",
+        "run": "kill" if settings.bucket is None else "kill-bucket",
         "turns": settings.turns,
         "acknowledged_commits": ledger.acknowledged,
         "rows": len(ledger.present),
@@ -104,7 +108,7 @@ class _Seen:
     queries: int = 0
 
 
-def _start(data: Path, starts: list[float]) -> LocalServer:
+def _start(data: str | Path, starts: list[float]) -> LocalServer:
     """The server again after a kill; the milliseconds it took go to `starts`."""
     started = time.perf_counter()
     try:

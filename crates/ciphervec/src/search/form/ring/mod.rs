@@ -4,7 +4,6 @@
 mod key_holder;
 #[cfg(feature = "client")]
 mod open;
-#[cfg(feature = "client")]
 mod packing;
 #[cfg(feature = "client")]
 mod scale;
@@ -34,6 +33,14 @@ impl SearchForm for Rows {
 
     fn answer_len(&self, spec: &IndexSpec, rows: usize, level: u8) -> Result<Option<usize>> {
         Ok(Some(ring::answer_len(&Layout::new(spec.dimension(), level)?, rows)))
+    }
+
+    fn working_len(&self, spec: &IndexSpec, levels: &[u8], queries: usize) -> Result<usize> {
+        server::working_len(spec, levels, queries)
+    }
+
+    fn may_pack(&self, spec: &IndexSpec, rows: usize, level: u8, total: usize) -> Result<bool> {
+        packing::may_pack(spec.dimension(), rows, level, total)
     }
 
     fn server(&self, spec: &IndexSpec) -> Result<Arc<dyn ServerHalf>> {

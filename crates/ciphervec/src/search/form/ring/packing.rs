@@ -1,10 +1,18 @@
-//! Packing: a description and a row count enter, the level of the query tree that a segment is packed for leaves. Owner side.
+//! Packing: a description and a row count enter, the level of the query tree that a segment is packed for leaves, and which
+//! levels others may choose. Both sides.
 
+#[cfg(feature = "client")]
 use super::scale::scales;
 use crate::error::Result;
-use crate::index::form::Rows;
-use crate::index::spec::IndexSpec;
-use ciphervec_he::lattice::ring::{self, Layout, POLY_BYTES, Ring, Vectors};
+#[cfg(feature = "client")]
+use crate::index::{form::Rows, spec::IndexSpec};
+use ciphervec_he::lattice::ring::{self, Layout, POLY_BYTES};
+#[cfg(feature = "client")]
+use ciphervec_he::lattice::ring::{Ring, Vectors};
+
+/// How many times as many rows as there are a writer may expect: of a batch that comes in so many commits the first is packed
+/// as the last.
+const EXPECTED: usize = 64;
 
 /// Seconds one node of the query tree costs: a key switch of six transforms.
 const EXPAND_NODE: f64 = 35e-6;
@@ -17,6 +25,7 @@ const ANSWER_BYTE: f64 = 1.0 / 1.25e9;
 
 /// The layout for `rows` of an index that will hold `expected`: the index's own once a block of it is full, and never one
 /// that would be mostly padding.
+#[cfg(feature = "client")]
 pub fn layout(
     spec: &IndexSpec,
     kind: Rows,
@@ -28,13 +37,17 @@ pub fn layout(
     if rows >= bulk.vectors_per_block() { Ok(bulk) } else { bulk_layout(spec, kind, ring, rows) }
 }
 
+#[cfg(feature = "client")]
+fn bulk_layout(spec: &IndexSpec, kind: Rows, ring: &Ring, rows: usize) -> Result<Layout> {
+    cheapest(spec.dimension(), rows, exact_level(spec, kind, ring)?)
+}
+
 /// The cheapest level for a segment of `rows` vectors: deeper trees cost expansion, shallower ones blocks and answers.
 ///
 /// For large segments this is about ½ log2(rows · dimension / N); a lone row gets level 0, one polynomial.
-fn bulk_layout(spec: &IndexSpec, kind: Rows, ring: &Ring, rows: usize) -> Result<Layout> {
-    let dimension = spec.dimension();
+fn cheapest(dimension: usize, rows: usize, deepest: u8) -> Result<Layout> {
     let mut best: Option<(f64, Layout)> = None;
-    for level in 0..=exact_level(spec, kind, ring)? {
+    for level in 0..=deepest {
         let layout = Layout::new(dimension, level)?;
         let (blocks, nodes) = (layout.blocks(rows) as f64, layout.nodes() as f64);
         let answer = ring::answer_len(&layout, rows) as f64;
@@ -52,7 +65,24 @@ fn bulk_layout(spec: &IndexSpec, kind: Rows, ring: &Ring, rows: usize) -> Result
     }
 }
 
+/// Whether [`layout`] could have chosen `level` for a segment of `rows` vectors in an index that has had `total`. It needs no
+/// key, so that whoever takes the segment in can ask: a level that the rows do not need costs every query some of its
+/// precision.
+pub fn may_pack(dimension: usize, rows: usize, level: u8, total: usize) -> Result<bool> {
+    let top = Layout::top_level(dimension);
+    if level > top {
+        return Ok(false);
+    }
+    if level <= cheapest(dimension, rows, top)?.level() {
+        return Ok(true);
+    }
+    let expected = total.max(rows).saturating_mul(EXPECTED);
+    let fills = rows >= Layout::new(dimension, level)?.vectors_per_block();
+    Ok(fills && level <= cheapest(dimension, expected, top)?.level())
+}
+
 /// The deepest level at which this index may be packed: for signs the error must stay below half a bit's distance.
+#[cfg(feature = "client")]
 fn exact_level(spec: &IndexSpec, kind: Rows, ring: &Ring) -> Result<u8> {
     let top = Layout::top_level(spec.dimension());
     if !spec.metric().compares_signs() {
@@ -78,7 +108,7 @@ fn exact_level(spec: &IndexSpec, kind: Rows, ring: &Ring) -> Result<u8> {
     Ok(deepest)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "client"))]
 mod tests {
     use super::*;
     use crate::{Metric, Mode, Precision};
@@ -116,5 +146,36 @@ mod tests {
             );
             assert!(bound.tail * f64::from(dimension) < 1.0, "{dimension} {bound:?}");
         }
+    }
+
+    #[test]
+    fn what_a_writer_packs_may_be_and_what_only_costs_others_may_not() {
+        let ring = Ring::new().unwrap();
+        for metric in [Metric::Cosine, Metric::Hamming] {
+            for dimension in [8, 64, 512, 1024, 4096] {
+                let spec =
+                    IndexSpec::new("test", dimension, metric, Mode::Sealed, Precision::Standard);
+                let spec = spec.unwrap();
+                let dimension = dimension as usize;
+                for rows in [1, 7, 100, 4096, 100_000] {
+                    for expected in [rows, 8 * rows, 64 * rows] {
+                        let chosen = layout(&spec, Rows::Encrypted, &ring, rows, expected).unwrap();
+                        let level = chosen.level();
+                        assert!(
+                            may_pack(dimension, rows, level, rows).unwrap(),
+                            "{dimension} {rows} {level}"
+                        );
+                    }
+                }
+                let top = Layout::top_level(dimension);
+                let lone: Vec<u8> = (0..=top + 1)
+                    .filter(|&level| may_pack(dimension, 1, level, 0).unwrap())
+                    .collect();
+                assert!(lone.iter().all(|&level| level <= 1), "{dimension}: {lone:?}");
+                assert!(!may_pack(dimension, 1, top, 1 << 20).unwrap(), "a block is not full");
+            }
+        }
+        // 4,096 rows fill a block of the deepest level, and 200,000 are packed two levels above it.
+        assert!(!may_pack(512, 4096, 9, 4096).unwrap());
     }
 }

@@ -9,7 +9,7 @@ use crate::search::message::{QueryHead, ResponseWriter};
 use crate::search::segment::{HEADROOM, Segment, SegmentHead};
 use ciphervec_arith::AlignedBytes;
 use ciphervec_he::lattice::ring::{
-    self, Ciphertext, EvaluationKeys, Expanded, Layout, MaskSums, Masks, Ring,
+    self, Ciphertext, DEGREE, EvaluationKeys, Expanded, Layout, MaskSums, Masks, Ring,
 };
 use ciphervec_he::wire::{KeyId, Kind, Reader};
 use std::collections::BTreeMap;
@@ -18,6 +18,24 @@ use std::time::Instant;
 
 /// Queries expanded at once: their trees are what a query costs in memory.
 const IN_FLIGHT: usize = 8;
+/// Bytes of trees at once, unless one query takes more.
+const TREES: usize = 256 << 20;
+
+/// Bytes of one query's trees: a ciphertext of two polynomials a node.
+fn trees_len(layouts: &[Layout]) -> usize {
+    layouts.iter().map(|layout| layout.nodes() * 2 * DEGREE * size_of::<u64>()).sum()
+}
+
+fn in_flight(trees: usize) -> usize {
+    (TREES / trees.max(1)).clamp(1, IN_FLIGHT)
+}
+
+/// Bytes of the trees of as many queries as are expanded at once, and of the one being expanded.
+pub fn working_len(spec: &IndexSpec, levels: &[u8], queries: usize) -> Result<usize> {
+    let layouts = levels.iter().map(|&level| Layout::new(spec.dimension(), level));
+    let trees = trees_len(&layouts.collect::<core::result::Result<Vec<_>, _>>()?);
+    Ok(trees * (in_flight(trees).min(queries) + 1))
+}
 
 #[derive(Clone)]
 pub struct RingServer {
@@ -100,9 +118,10 @@ impl RingServer {
         let mut laid = self.lay_out(&head, &chosen)?;
         let seed: [u8; 32] = body.array()?;
         let count = head.count as usize;
-        for first in (0..count).step_by(IN_FLIGHT) {
+        let at_once = in_flight(trees_len(&laid.layouts));
+        for first in (0..count).step_by(at_once) {
             let start = Instant::now();
-            let queries = first..(first + IN_FLIGHT).min(count);
+            let queries = first..(first + at_once).min(count);
             let group = queries
                 .map(|query| self.expand(keys, &seed, query, &laid.layouts, &mut body))
                 .collect::<Result<Vec<_>>>()?;

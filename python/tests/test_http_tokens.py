@@ -1,0 +1,151 @@
+"""Tokens by what they are for: a device's adds and can destroy nothing, an owner's from day to day
+changes rows, and what could lose a collection takes admin. Through the command line and the
+clients."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+
+from ciphervec import AuthenticationError, HttpClient, Keys, Writer
+from ciphervec.collections.write_batch import KEY_PAIR, WriteBatch
+from ciphervec.http import LocalServer
+from ciphervec.http.frame import encode
+from network import D
+
+NAME = "books"
+
+
+def token(data: Path, *verbs: str) -> str:
+    chosen = [part for verb in verbs for part in ("--verb", verb)]
+    command = [
+        sys.executable,
+        "-m",
+        "ciphervec",
+        "token",
+        "create",
+        "--data",
+        str(data),
+        "--collection",
+        NAME,
+    ]
+    made = subprocess.run([*command, *chosen, "--expires", "1d"], capture_output=True, check=True, text=True)
+    return next(word for word in made.stdout.split() if word.startswith("cv1_"))
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    folder = tmp_path / "db"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def admin(data: Path) -> str:
+    return token(data, "admin")
+
+
+@pytest.fixture
+def server(data: Path, admin: str) -> Iterator[LocalServer]:
+    with LocalServer(data) as running:
+        yield running
+
+
+def bearer(text: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {text}", "Content-Type": "application/octet-stream"}
+
+
+def holds(data: Path, part: bytes) -> bool:
+    return any(part in path.read_bytes() for path in data.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("verb", ["append", "write"])
+def test_a_stolen_token_cannot_lose_the_key_pair(
+    data: Path, admin: str, server: LocalServer, keys: Keys, rows: np.ndarray, verb: str
+) -> None:
+    stolen = bearer(token(data, verb))
+    url = f"{server.url}/v1/collections/{NAME}"
+    with HttpClient(server.url, admin, keys=keys, state=None) as client:
+        books = client.create_collection(NAME, D, mode="sealed-index", scheme="elgamal")
+        books.add(["a", "b", "c"], rows[:3])
+        pair = httpx.get(f"{url}/attachments/{KEY_PAIR}", headers=bearer(admin), trust_env=False).content
+    harm = [
+        WriteBatch(attachments={KEY_PAIR: b"CVKEYPAR" + bytes(200)}),
+        WriteBatch(attachments={"evaluation": bytes(64)}),
+        WriteBatch(meta=b"{}"),
+    ]
+    for change in harm:
+        reply = httpx.post(f"{url}/commits", content=encode(change), headers=stolen, trust_env=False)
+        assert reply.status_code == 403, reply.text
+        assert "verb admin" in reply.json()["detail"]
+    for path in ("/purge", "/compact", "/snapshots/x/restore"):
+        assert httpx.post(url + path, headers=stolen, trust_env=False).status_code == 403
+    assert httpx.delete(url, headers=stolen, trust_env=False).status_code == 403
+    assert holds(data, pair[:64])
+    with HttpClient(server.url, admin, keys=keys, state=None) as client:
+        assert client.get_collection(NAME).query(rows[2], 1)["ids"] == [["c"]]
+
+
+def test_a_device_adds_with_its_token_and_removes_nothing(
+    data: Path, admin: str, server: LocalServer, keys: Keys, rows: np.ndarray
+) -> None:
+    device = token(data, "append")
+    url = f"{server.url}/v1/collections/{NAME}"
+    with HttpClient(server.url, admin, keys=keys, state=None) as client:
+        books = client.create_collection(NAME, D, mode="sealed")
+        books.add(["a", "b"], rows[:2])
+        (segment,) = httpx.get(url, headers=bearer(admin), trust_env=False).json()["segments"]
+        known = bytes.fromhex(segment["id"])
+        for change in (
+            WriteBatch(remove=[known]),
+            WriteBatch(delete_rows={known: [0]}),
+            WriteBatch(attachments={"state": b"mine"}),
+        ):
+            reply = httpx.post(
+                f"{url}/commits", content=encode(change), headers=bearer(device), trust_env=False
+            )
+            assert reply.status_code == 403, reply.text
+        writer = Writer(books.writer_card("door"))
+        writer.add_to(server.url, ["c"], rows[2], token=device)
+        books.refresh()
+        assert books.query(rows[:3], 1)["ids"] == [["a"], ["b"], ["c"]]
+        assert books.info()["writers"] == {"door": 1}
+
+
+def test_an_owner_works_with_write_and_is_told_what_takes_admin(
+    data: Path, admin: str, server: LocalServer, keys: Keys, rows: np.ndarray
+) -> None:
+    with HttpClient(server.url, admin, keys=keys, state=None) as client:
+        client.create_collection(NAME, D, mode="sealed", filterable=["kind"])
+    owner = token(data, "write", "read", "query")
+    with HttpClient(server.url, owner, keys=keys, state=None) as client, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        books = client.get_collection(NAME)
+        books.add(["a", "b", "c"], rows[:3], [{"kind": 1}] * 3)
+        books.upsert(["b"], rows[3:4], [{"kind": 2}])
+        books.update(["c"], metadatas=[{"kind": 2}])
+        books.delete(["a"])
+        assert sorted(books.get(where={"kind": 2})["ids"]) == ["b", "c"]
+        with pytest.warns(UserWarning, match="wants a token with the verb admin"):
+            books.optimize()
+        assert books.info()["segments"] == 1
+        assert books.query(rows[2:4], 1)["ids"] == [["c"], ["b"]]
+        with pytest.raises(AuthenticationError, match="takes a token with the verb admin"):
+            books.rotate_query_key()
+        with pytest.raises(AuthenticationError, match="takes a token with the verb admin"):
+            books.rotate_keys(Keys.generate())
+        with pytest.raises(AuthenticationError, match="verb admin"):
+            books.verify()
+        assert books.query(rows[2:4], 1)["ids"] == [["c"], ["b"]], "nothing of that was done"
+    with HttpClient(server.url, admin, keys=keys, state=None) as client:
+        books = client.get_collection(NAME)
+        books.optimize()
+        books.rotate_query_key()
+        assert books.query(rows[2:4], 1)["ids"] == [["c"], ["b"]]
