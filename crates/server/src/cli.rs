@@ -170,7 +170,9 @@ fn token(command: TokenCommand) -> Result<(), String> {
                 scope(&new.entry),
                 file.display()
             );
-            writeln!(io::stderr(), "{says}").and_then(|()| writeln!(io::stdout(), "{}", *new.token))
+            // Whoever does not read this still gets the token, which is shown only now.
+            let _ = writeln!(io::stderr(), "{says}");
+            writeln!(io::stdout(), "{}", *new.token)
         }
         TokenCommand::List { place, json } => {
             let entries = tokens::load(&place.file()?).map_err(|error| error.to_string())?;

@@ -4,7 +4,6 @@
 //! collection it touches. A device that only adds may add only, what an owner does every day changes
 //! rows only, and whatever could lose a whole collection takes the verb admin.
 
-use super::problem::Problem;
 use crate::auth::{Principal, Verb};
 use crate::storage::{APPENDED, STATE, WRAP};
 use ciphervec::store::Change;
@@ -12,16 +11,16 @@ use ciphervec::store::Change;
 /// Refuses the parts of a change that the token is not for.
 ///
 /// # Errors
-/// The verb that is needed, and the part that needs it: the problem says both.
+/// The verb that is needed, and the part that needs it.
 pub(super) fn check(
     principal: &Principal,
     collection: &str,
     change: &Change,
-) -> Result<(), (Verb, Problem)> {
+) -> Result<(), (Verb, String)> {
     if principal.allows(Verb::Admin, collection) {
         return Ok(());
     }
-    let refused = |verb: Verb, part: &str| Err((verb, Problem::forbidden(verb, part)));
+    let refused = |verb: Verb, part: &str| Err((verb, part.to_owned()));
     let Change { add, remove, delete_rows, set_meta, attachments, drop_attachments } = change;
     if set_meta.is_some() {
         return refused(Verb::Admin, "a change of the description, as for new keys,");

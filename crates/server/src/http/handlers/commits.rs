@@ -105,9 +105,9 @@ pub async fn commit(
             |upload: &UploadRef| uploads.read(&upload.upload, &purpose).map_err(Problem::from);
         let change = frame.into_change(read)?;
         let checked = change_access::check(&principal, collection.name(), &change);
-        checked.map_err(|(verb, problem)| {
+        checked.map_err(|(verb, part)| {
             metrics.deny(verb.as_str());
-            problem
+            Problem::forbidden(verb, &part)
         })?;
         let start = Instant::now();
         let committed = collection.commit(change, expect, key).map_err(explain)?;
