@@ -39,19 +39,19 @@ def test_a_compaction_at_the_server_stops_nothing(tmp_path: Path, keys: Keys, ve
     import httpx
 
     rows = vectors(300, D)
-    with LocalServer(tmp_path / "db") as server:
-        with ciphervec.HttpClient(server.url, keys=keys, state=tmp_path / "s") as client:
-            faces = client.create_collection("faces", D, mode="sealed-index")
-            faces.add(list(range(300)), rows)
-            faces.delete(list(range(200, 300)))
-            matcher, probe = Matcher(faces, 0.3), Probe(faces.spec)
-            assert all(matched(matcher, probe, rows[:10]))
-            assert (
-                httpx.post(f"{server.url}/v1/collections/faces/compact", trust_env=False).status_code == 200
-            )
-            faces.refresh()
-            assert all(matched(matcher, probe, rows[:20]))
-            assert not any(matched(matcher, probe, -rows[:10]))
+    with (
+        LocalServer(tmp_path / "db") as server,
+        ciphervec.HttpClient(server.url, keys=keys, state=tmp_path / "s") as client,
+    ):
+        faces = client.create_collection("faces", D, mode="sealed-index")
+        faces.add(list(range(300)), rows)
+        faces.delete(list(range(200, 300)))
+        matcher, probe = Matcher(faces, 0.3), Probe(faces.spec)
+        assert all(matched(matcher, probe, rows[:10]))
+        assert httpx.post(f"{server.url}/v1/collections/faces/compact", trust_env=False).status_code == 200
+        faces.refresh()
+        assert all(matched(matcher, probe, rows[:20]))
+        assert not any(matched(matcher, probe, -rows[:10]))
 
 
 def test_a_writers_bad_segment_is_passed_over_and_named(tmp_path: Path, keys: Keys, vectors: Rows) -> None:
