@@ -230,7 +230,6 @@ impl From<DatabaseError> for Problem {
                         "nothing was changed and queries are answered; the operator mounts the data writable, or gives \
                          the server's user the right to write there",
                     )
-                    .retry_after(Duration::from_secs(60))
                     .storage("read-only")
             }
             DatabaseError::Poisoned(_) | DatabaseError::Locked(_) => {
@@ -279,7 +278,6 @@ impl From<UploadError> for Problem {
                 tracing::error!(%error, "the folder of uploads takes no writes");
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "read-only", says)
                     .hint("the operator makes the folder of uploads writable, or names another with --spool")
-                    .retry_after(Duration::from_secs(60))
                     .storage("read-only")
             }
             UploadError::Io(error) => {
