@@ -10,8 +10,10 @@ from . import _moved, errors
 from ._native import (
     EvaluationKeys,
     IndexSpec,
+    Recipient,
     SealedSegment,
     ServerIndex,
+    SharedKeys,
     WriterCard,
     __version__,
     available_backends,
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from .collections.audience import OwnerMatches, OwnerResult
     from .collections.client import Client, PersistentClient
     from .collections.collection import Collection
+    from .collections.identity import Identity
     from .collections.index import Index
     from .collections.keys import Keys
     from .collections.matches import Matches
@@ -83,6 +86,7 @@ _NAMES = {
     "EncryptedNearestNeighbors": "collections.neighbors",
     "GetResult": "collections.results",
     "HttpClient": "http",
+    "Identity": "collections.identity",
     "Index": "collections.index",
     "Keys": "collections.keys",
     "Matches": "collections.matches",
@@ -140,6 +144,7 @@ __all__ = [
     "EvaluationKeys",
     "GetResult",
     "HttpClient",
+    "Identity",
     "Index",
     "IndexSpec",
     "InvalidInput",
@@ -153,11 +158,13 @@ __all__ = [
     "PoolExhausted",
     "Probe",
     "QueryResult",
+    "Recipient",
     "RollbackDetected",
     "SealedQuery",
     "SealedSegment",
     "ServerError",
     "ServerIndex",
+    "SharedKeys",
     "StorageError",
     "StoreLocked",
     "UnknownId",

@@ -12,6 +12,7 @@ use pyo3::types::{PyBytes, PyDict};
 use crate::ckks_array::PyCkksArray;
 use crate::errors::{InvalidInput, Raise};
 use crate::runtime;
+use crate::security::put_estimate;
 
 pub type Outcome<T> = Result<T, ciphervec::Error>;
 
@@ -91,6 +92,7 @@ impl PyCkksServer {
         out.set_item("assumption", says.assumption)?;
         out.set_item("post_quantum", says.post_quantum)?;
         out.set_item("insecure", says.insecure)?;
+        put_estimate(&out, says.lattice)?;
         Ok(out)
     }
 

@@ -93,9 +93,10 @@ impl Raise for StoreError {
             Self::Corrupt { .. } | Self::Missing { .. } | Self::UnknownBlob { .. } => {
                 CorruptData::new_err(message)
             }
-            Self::InvalidChange { .. } | Self::UnknownSegment { .. } => {
-                InvalidInput::new_err(message)
-            }
+            Self::InvalidChange { .. }
+            | Self::SegmentExists { .. }
+            | Self::UnknownSegment { .. }
+            | Self::KeyReused { .. } => InvalidInput::new_err(message),
             Self::Io { source, .. }
                 if matches!(
                     source.kind(),
@@ -146,6 +147,7 @@ impl Raise for Error {
             Self::Keyfile(error) => error.raise(),
             Self::Id(error) => error.raise(),
             Self::DuplicateId(_) => DuplicateId::new_err(message),
+            Self::NotShared { .. } => WrongKey::new_err(message),
             Self::Directory { .. } => CorruptData::new_err(message),
             _ => InvalidInput::new_err(message),
         }

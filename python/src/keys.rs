@@ -7,7 +7,7 @@ use ciphervec_he::lattice::ring::{EvaluationKeys, Ring};
 use ciphervec_he::wire::{self, Kind};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyString};
 
 use crate::errors::{CorruptData, InvalidInput, Raise};
 use crate::runtime;
@@ -58,6 +58,16 @@ impl PyKeys {
             ));
         }
         py.detach(|| self.0.save(Path::new(path), passphrase)).map_err(Raise::raise)
+    }
+
+    /// 24 words that are the key. Python's text can't be wiped; the copy here is.
+    fn recovery_phrase<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
+        PyString::new(py, &self.0.recovery_phrase())
+    }
+
+    #[staticmethod]
+    fn from_recovery_phrase(words: &str) -> PyResult<Self> {
+        Keys::from_recovery_phrase(words).map(Self).map_err(Raise::raise)
     }
 
     #[pyo3(signature = (spec, epoch = 0))]

@@ -24,11 +24,13 @@ mod records;
 mod runtime;
 mod scheme;
 mod secret_file;
+mod security;
 mod segment;
 mod segment_directory;
 #[cfg(feature = "server")]
 mod serve;
 mod server;
+mod sharing;
 mod spec;
 mod store;
 mod vectors;
@@ -46,6 +48,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("MODULUS_SCHEMES", scheme::names(module, Scheme::has_modulus)?)?;
     module.add_class::<keys::PyKeys>()?;
     module.add_class::<keys::PyEvaluationKeys>()?;
+    module.add_class::<sharing::PyIdentity>()?;
+    module.add_class::<sharing::PyRecipient>()?;
+    module.add_class::<sharing::PySharedKeys>()?;
     module.add_class::<spec::PyIndexSpec>()?;
     module.add_class::<segment::PySealedSegment>()?;
     module.add_class::<segment_directory::PySegmentDirectory>()?;

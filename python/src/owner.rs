@@ -290,8 +290,7 @@ impl PyOwner {
             let binding = self.0.spec().binding();
             let place = Place { collection: &binding, segment: &id.0 };
             PyRecordBatch::read(
-                RecordBatch::seal(self.0.aead(), self.0.id_key(), place, &rows)
-                    .map_err(Raise::raise)?,
+                RecordBatch::seal(self.0.aead(), place, &rows).map_err(Raise::raise)?,
             )
         })
     }

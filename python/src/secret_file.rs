@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ciphervec::protect::keyfile::{self, KeyfileError, Protection};
+use ciphervec::protect::keyfile::{self, KeyfileError, Protection, Sort};
 use pyo3::prelude::*;
 use zeroize::Zeroizing;
 
@@ -21,13 +21,13 @@ pub fn save(
     let protection = protection(passphrase, allow_plaintext)?;
     detached(py, || {
         let (secret, label) = secret();
-        keyfile::save_secret(Path::new(path), &secret, &label, protection, false)
+        keyfile::save_secret(Path::new(path), &secret, Sort::Scheme, &label, protection, false)
     })
 }
 
 /// What [`save`] wrote.
 pub fn load(py: Python<'_>, path: &str, passphrase: Option<&str>) -> PyResult<Labelled> {
-    detached(py, || keyfile::load_secret(Path::new(path), passphrase))
+    detached(py, || keyfile::load_secret(Path::new(path), Sort::Scheme, passphrase))
 }
 
 /// The bytes of such a file.
@@ -39,13 +39,13 @@ pub fn encode(
     let protection = protection(passphrase, allow_plaintext)?;
     detached(py, || {
         let (secret, label) = secret();
-        keyfile::encode_secret(&secret, &label, protection)
+        keyfile::encode_secret(&secret, Sort::Scheme, &label, protection)
     })
 }
 
 /// What [`encode`] made.
 pub fn decode(py: Python<'_>, data: &[u8], passphrase: Option<&str>) -> PyResult<Labelled> {
-    detached(py, || keyfile::decode_secret(data, passphrase))
+    detached(py, || keyfile::decode_secret(data, Sort::Scheme, passphrase))
 }
 
 /// Refuses a file whose label is not that of the key in it.

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::errors::{CorruptData, Raise, UnsupportedVersion};
+use crate::security::put_estimate;
 
 /// What both sides know about an index: name, dimension, metric, mode, precision and scheme. Nothing secret.
 #[pyclass(name = "IndexSpec", module = "ciphervec", frozen)]
@@ -95,7 +96,8 @@ impl PyIndexSpec {
     }
 
     /// What the index rests on and what the server learns: bits, degree, log_modulus, limit, table, assumption,
-    /// post_quantum, leakage. Degree and limit are 0 under the additively homomorphic schemes.
+    /// post_quantum, leakage; on a lattice also core_svp, guidelines, quantum_core_svp: what the cheapest attack costs by each
+    /// model, and model in words. Degree and limit are 0 under the additively homomorphic schemes.
     fn security<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let statement = self.0.security();
         let out = PyDict::new(py);
@@ -106,6 +108,7 @@ impl PyIndexSpec {
         out.set_item("table", statement.table)?;
         out.set_item("assumption", statement.assumption)?;
         out.set_item("post_quantum", statement.post_quantum)?;
+        put_estimate(&out, statement.estimate)?;
         out.set_item("leakage", statement.leakage)?;
         Ok(out)
     }

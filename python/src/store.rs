@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 
-use ciphervec::store::{Change, NewSegment, SegmentId, Store, StoreError};
+use ciphervec::store::{Change, CommitKey, NewSegment, SegmentId, Store, StoreError};
 use ciphervec_arith::buffer::AlignedBytes;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -114,9 +114,11 @@ impl PyStore {
         entries.iter().map(describe).collect()
     }
 
-    /// One atomic commit; returns its number.
+    /// One atomic commit; returns its number. With a key of 16 bytes, which stands for this very change, it is made once
+    /// however often it is asked for.
     #[pyo3(signature = (*, add = Vec::new(), remove = Vec::new(), delete_rows = Vec::new(), meta = None,
-                        attachments = None))]
+                        attachments = None, key = None))]
+    #[expect(clippy::too_many_arguments, reason = "Python's keywords")]
     fn commit(
         &self,
         py: Python<'_>,
@@ -125,6 +127,7 @@ impl PyStore {
         delete_rows: Vec<(SegmentId, Vec<u32>)>,
         meta: Option<&[u8]>,
         attachments: Option<std::collections::BTreeMap<String, Bytes>>,
+        key: Option<[u8; 16]>,
     ) -> PyResult<u64> {
         let blobs = |parts: std::collections::BTreeMap<String, Bytes>| {
             parts.into_iter().map(|(name, Bytes(bytes))| (name, bytes)).collect()
@@ -141,7 +144,8 @@ impl PyStore {
             attachments: attachments.map(blobs).unwrap_or_default(),
             ..Change::default()
         };
-        self.with(py, |store| store.commit(change))
+        let key = key.map(|key| CommitKey { key, digest: key });
+        self.with(py, |store| store.commit_keyed(&change, key).map(|done| done.version))
     }
 
     fn read<'py>(

@@ -13,6 +13,20 @@ pub enum Error {
     /// An error of the scheme or its wire format.
     #[error(transparent)]
     Scheme(#[from] ciphervec_he::Error),
+    /// Shared keys that somebody else may open.
+    #[error(
+        "these keys are not shared with {name}, but with {recipients}; ask whoever has them to share them with you"
+    )]
+    NotShared {
+        /// Who tried.
+        name: String,
+        /// Who may.
+        recipients: String,
+    },
+    /// Words that are no recovery phrase.
+    #[cfg(feature = "client")]
+    #[error(transparent)]
+    Phrase(#[from] crate::protect::phrase::PhraseError),
     /// A name outside its list.
     #[error("{what} must be {expected}, got {actual:?}")]
     Choice {

@@ -3,10 +3,12 @@
 use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;
 use crate::protect::keyfile::{self, Protection};
+use crate::protect::phrase;
 use ciphervec_he::keys::{MasterKey, Purpose};
 use ciphervec_he::wire::KeyId;
 use std::path::Path;
 use std::sync::Arc;
+use zeroize::Zeroizing;
 
 /// A master key: 32 bytes that every secret of every collection is derived from.
 ///
@@ -38,6 +40,19 @@ impl Keys {
     /// The publicly known key that mode `open` uses where a key is asked for: it protects nothing.
     pub fn public() -> Self {
         Self::from_master([0; 32])
+    }
+
+    /// The 32 bytes as 24 words to write down: see [`phrase`].
+    pub fn recovery_phrase(&self) -> Zeroizing<String> {
+        phrase::encode(self.master.expose())
+    }
+
+    /// Keys from those words.
+    ///
+    /// # Errors
+    /// [`Error::Phrase`], naming the word that is unknown.
+    pub fn from_recovery_phrase(words: &str) -> Result<Self> {
+        Ok(Self::from_master(*phrase::decode(words)?))
     }
 
     /// The public name of these keys.

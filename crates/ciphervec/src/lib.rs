@@ -13,6 +13,8 @@ pub mod keys;
 pub mod lookup;
 pub mod protect;
 pub mod search;
+#[cfg(feature = "client")]
+pub mod sharing;
 pub mod similarity;
 pub mod store;
 

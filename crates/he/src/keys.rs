@@ -24,14 +24,14 @@ pub enum Purpose {
     Aead,
     /// Keyed hashes of filterable fields.
     Filter,
-    /// Keyed hashes of record ids.
-    Id,
     /// The public name of the master key.
     KeyId,
     /// The pair that writers wrap their segments' keys to.
     WriterPair,
     /// What an owner knows its own writers' cards by.
     WriterCard,
+    /// What those who open shared keys know the list of recipients by.
+    SharedKeys,
 }
 
 impl Purpose {
@@ -43,10 +43,10 @@ impl Purpose {
             Purpose::MaskSeed => "ciphervec v1 mask-seed",
             Purpose::Aead => "ciphervec v1 aead",
             Purpose::Filter => "ciphervec v1 filter",
-            Purpose::Id => "ciphervec v1 id",
             Purpose::KeyId => "ciphervec v1 key-id",
             Purpose::WriterPair => "ciphervec v1 writer-pair",
             Purpose::WriterCard => "ciphervec v1 writer-card",
+            Purpose::SharedKeys => "ciphervec v1 shared-keys",
         }
     }
 }
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn debug_shows_no_secret() {
         let master = MasterKey::from_bytes([0xab; 32]);
-        let shown = format!("{master:?} {:?}", master.derive(Purpose::Id, &[]));
+        let shown = format!("{master:?} {:?}", master.derive(Purpose::Filter, &[]));
         assert!(!shown.contains("171") && !shown.to_lowercase().contains("abab"));
     }
 }

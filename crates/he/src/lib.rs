@@ -12,6 +12,7 @@ pub mod ckks;
 pub mod damgard_jurik;
 pub mod elgamal;
 pub mod error;
+mod estimates;
 pub mod factoring;
 #[cfg(feature = "client")]
 pub mod gaussian;

@@ -2,6 +2,8 @@
 
 use crate::error::{Error, Result};
 
+use crate::estimates::ESTIMATES;
+pub use crate::estimates::Estimate;
 pub use crate::id::ParamId;
 
 /// Largest log2(Q·P) at uniform ternary secrets and σ = 3.2, by log2 of the ring degree from 10 to
@@ -33,6 +35,17 @@ impl Security {
     }
 }
 
+/// What the figures of an [`Estimate`] are.
+pub const COST_MODEL: &str = "blocks of b in dimension d. bits and guidelines: 0.292 b + 16.4 + log2(8 d) (BDGL 2016), the model of the table; core_svp: \
+     0.292 b; quantum_core_svp: 0.265 b. The cheaper of the primal and the dual attack, by tools/security_estimate.py";
+
+/// The estimate at `degree` and the smallest listed modulus that is at least as wide as `log_modulus`: an attack on the
+/// narrower one costs no less. `None` beyond the guidelines' table.
+pub fn estimate(degree: usize, log_modulus: u32) -> Option<Estimate> {
+    // By degree, then modulus.
+    ESTIMATES.into_iter().find(|row| row.degree == degree && row.log_modulus >= log_modulus)
+}
+
 /// What `security()` says of a key. Nobody's opinion: a row of a published table and a named
 /// assumption.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,6 +61,8 @@ pub struct SecurityStatement {
     pub post_quantum: bool,
     /// Whether the key is for tests and reproductions of papers only.
     pub insecure: bool,
+    /// What attacks on the lattice cost; of schemes without one, nothing.
+    pub lattice: Option<Estimate>,
 }
 
 /// The widest modulus, in bits, that the table allows at `degree`, or `None` for a degree outside
@@ -89,6 +104,26 @@ mod tests {
         assert_eq!(max_log_modulus(1 << 17, Security::Classical128), Some(3523));
         assert_eq!(max_log_modulus(1 << 9, Security::Classical128), None);
         assert_eq!(max_log_modulus(3000, Security::Classical128), None);
+    }
+
+    /// Whatever the table allows has an estimate, and none of them is below what the column claims.
+    #[test]
+    fn every_set_within_the_table_is_estimated_at_what_it_claims() {
+        for exponent in 10..=17 {
+            let degree = 1 << exponent;
+            let classical = max_log_modulus(degree, Security::Classical128).unwrap();
+            let quantum = max_log_modulus(degree, Security::Quantum128).unwrap();
+            for log_modulus in 1..=classical {
+                let found = estimate(degree, log_modulus).unwrap();
+                assert!(found.log_modulus >= log_modulus && found.guidelines >= 128, "{found:?}");
+                // A quantum sieve saves a tenth of the exponent, and the overhead stays.
+                let overhead = f64::from(found.guidelines - found.core_svp);
+                let bits = f64::from(found.core_svp) * 0.265 / 0.292 + overhead;
+                assert!(log_modulus > quantum || bits >= 127.0, "{found:?}: {bits}");
+            }
+            assert_eq!(estimate(degree, classical + 1), None);
+        }
+        assert_eq!(estimate(512, 1), None);
     }
 
     #[test]

@@ -106,10 +106,14 @@ pub enum Kind {
     WriterCard = 12,
     /// The key of one segment, wrapped to the index's owner.
     SegmentKey = 13,
+    /// A person's public key, which others share keys with.
+    Recipient = 16,
+    /// A master key, sealed to several people.
+    SharedKeys = 17,
 }
 
 impl Kind {
-    const ALL: [Kind; 13] = [
+    const ALL: [Kind; 15] = [
         Kind::Spec,
         Kind::Segment,
         Kind::Query,
@@ -123,6 +127,8 @@ impl Kind {
         Kind::Parameters,
         Kind::WriterCard,
         Kind::SegmentKey,
+        Kind::Recipient,
+        Kind::SharedKeys,
     ];
 
     /// The kind in words.
@@ -141,6 +147,8 @@ impl Kind {
             Kind::Parameters => "parameters",
             Kind::WriterCard => "a writer's card",
             Kind::SegmentKey => "a wrapped segment key",
+            Kind::Recipient => "a person's public key",
+            Kind::SharedKeys => "shared keys",
         }
     }
 

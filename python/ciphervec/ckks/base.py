@@ -65,7 +65,8 @@ class BaseContext:
         return self._server.explain()
 
     def security(self) -> dict[str, Any]:
-        """Bits of security and the table they are from, the assumption, and `post_quantum`."""
+        """Bits of security and the table they are from, the assumption, and `post_quantum`; what the
+        cheapest attack costs as `core_svp`, `guidelines` and `quantum_core_svp`, with the `model`."""
         return self._server.security()
 
     def _options(

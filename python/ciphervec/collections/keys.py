@@ -4,15 +4,17 @@ needs leaves in clear. Owner only."""
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NoReturn, Protocol
 
 import ciphervec._native as _native
 
-from .._native import EvaluationKeys, IndexSpec
-from ..errors import CorruptData, InvalidInput, StorageError
+from .._native import EvaluationKeys, IndexSpec, Recipient, SharedKeys
+from ..errors import CorruptData, InvalidInput, StorageError, WrongKey
 from ..ingest.arrays import count
 from ..ingest.files import StrPath, sync_folder
+from .identity import Identity, check_passphrase, read_recipient, read_shared
 
 
 class HasSpec(Protocol):
@@ -27,9 +29,10 @@ class HasSpec(Protocol):
 class Keys:
     """The key owner's secret: 32 random bytes from which every other key is derived.
 
-    Make one with `Keys.generate()`, keep it with `save`, get it back with `load`. Losing it loses
-    the data; there is no recovery. It never goes to a server, is never printed, and can't be
-    pickled or copied into another process.
+    Make one with `Keys.generate()`, keep it with `save`, get it back with `load`; write
+    `recovery_phrase` down on paper, or `share` it with people who have pairs of their own. Losing
+    all of these loses the data: nobody else can recover it. It never goes to a server, is never
+    printed unasked, and can't be pickled or copied into another process.
     """
 
     __slots__ = ("_native",)
@@ -65,7 +68,48 @@ class Keys:
         `allow_plaintext=True`. An existing file is never overwritten. Raises InvalidInput or
         StorageError.
         """
-        _native_save(self._native, os.fspath(path), passphrase, allow_plaintext)
+        check_passphrase(passphrase, allow_plaintext, "key")
+        self._native.save(os.fspath(path), passphrase, allow_plaintext=allow_plaintext)
+
+    def recovery_phrase(self) -> str:
+        """The key as 24 English words (BIP-39), to be written down and kept like the key itself:
+        whoever reads them has it. Python can't wipe the text from memory."""
+        return self._native.recovery_phrase()
+
+    @classmethod
+    def from_recovery_phrase(cls, words: str, *, key_id: str | None = None) -> Keys:
+        """The key that `recovery_phrase` gave; case and spaces don't matter.
+
+        Of wrong words the checksum lets one in 256 pass: with `key_id`, the id that was noted
+        beside them or that `info()` of the collection says, none. Raises InvalidInput, which names
+        the place of a word that is not in the list, or WrongKey.
+        """
+        return _expected(cls(_native.Keys.from_recovery_phrase(words)), key_id, "these words are of")
+
+    def share(self, recipients: Iterable[Recipient | bytes | StrPath]) -> SharedKeys:
+        """Seal the key to several people (HPKE with X-Wing, ML-KEM-768 and X25519): each of them
+        opens it with `open_shared`, and nobody else.
+
+        `recipients` are public keys of theirs, their bytes or files; compare the `fingerprint` of
+        each with its holder first. The file of `.to_bytes()` may lie anywhere: it shows who can open
+        it. To take the key back from somebody, make a new one with `rotate_keys` and share that with
+        the others. Raises InvalidInput, CorruptData, StorageError.
+        """
+        return SharedKeys._seal(self._native, [read_recipient(one) for one in recipients])
+
+    @classmethod
+    def open_shared(
+        cls, shared: SharedKeys | bytes | StrPath, identity: Identity, *, key_id: str | None = None
+    ) -> Keys:
+        """The key that somebody shared with the holder of `identity`.
+
+        The file proves that whoever wrote it had the key inside, not that it is the key of your
+        collections: with `key_id`, told by another way, another one is refused. Raises WrongKey for
+        somebody who is none of the recipients, CorruptData for a file that was changed.
+        """
+        if not isinstance(identity, Identity):
+            raise InvalidInput(f"identity must be ciphervec.Identity, got {type(identity).__name__}.")
+        return _expected(cls(read_shared(shared)._open(identity._native)), key_id, "the file holds")
 
     @property
     def key_id(self) -> str:
@@ -110,17 +154,10 @@ class Keys:
         )
 
 
-def _native_save(native: _native.Keys, path: str, passphrase: str | None, allow_plaintext: bool) -> None:
-    if passphrase is not None and not passphrase:
-        raise InvalidInput(
-            "the passphrase is empty. Choose one, or pass allow_plaintext=True and no passphrase."
-        )
-    if passphrase is None and not allow_plaintext:
-        raise InvalidInput(
-            "save() needs passphrase=... to protect the key. To store it in clear (on an encrypted disk, in a "
-            "secrets manager's mount), say so with allow_plaintext=True."
-        )
-    native.save(path, passphrase, allow_plaintext=allow_plaintext)
+def _expected(keys: Keys, key_id: str | None, where: str) -> Keys:
+    if key_id is not None and keys.key_id != key_id:
+        raise WrongKey(f"{where} key {keys.key_id}, not {key_id}.")
+    return keys
 
 
 _KEY_FILE = b"CVKEYFIL"

@@ -11,6 +11,7 @@ use ciphervec_he::lattice::compact::Width;
 use ciphervec_he::lattice::ring::Ring;
 use ciphervec_he::params::ParamId;
 use ciphervec_he::wire;
+use std::sync::LazyLock;
 
 /// How an index keeps rows and answers queries.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -179,11 +180,13 @@ impl Additive {
         if !scheme.has_modulus() {
             if precision == Precision::Wide {
                 // So far these are the schemes that decrypt by a discrete logarithm.
-                return Err(Error::choice(
-                    "precision",
-                    "standard or small under elgamal, which decrypts small numbers only",
-                    precision.as_str(),
-                ));
+                static KNOWN: LazyLock<String> = LazyLock::new(|| {
+                    let small = |scheme: &Scheme| scheme.is_additive() && !scheme.has_modulus();
+                    let names = Scheme::ALL.into_iter().filter(small).map(Scheme::as_str);
+                    let names = names.collect::<Vec<_>>().join(", ");
+                    format!("standard or small under {names}: small numbers only are decrypted")
+                });
+                return Err(Error::choice("precision", &KNOWN, precision.as_str()));
             }
             return Ok(Additive { scheme, precision, bits: 0 });
         }

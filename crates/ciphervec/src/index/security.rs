@@ -3,7 +3,7 @@
 use crate::index::form::{Additive, Form, Rows};
 use ciphervec_he::lattice::compact::Width;
 use ciphervec_he::lattice::ring;
-use ciphervec_he::params::{self, Security};
+use ciphervec_he::params::{self, Estimate, Security};
 
 const TABLE: &str = "community guidelines 2024, IACR ePrint 2024/463, Table 5.2";
 const SEALED_INDEX_LEAKAGE: &str =
@@ -27,6 +27,8 @@ pub struct SecurityStatement {
     /// Whether the assumption is believed to hold against quantum computers, and the parameters are within the table's column
     /// for them where it has one.
     pub post_quantum: bool,
+    /// What attacks on the lattice cost, by model; nothing where there is no lattice.
+    pub estimate: Option<Estimate>,
     /// What the server learns.
     pub leakage: &'static str,
 }
@@ -59,6 +61,7 @@ fn lattice(degree: usize, log_modulus: u32, leakage: &'static str) -> SecuritySt
         table: TABLE,
         assumption: "ring LWE, uniform ternary secret, sigma 3.2",
         post_quantum: limit(Security::Quantum128).is_some_and(|limit| log_modulus <= limit),
+        estimate: params::estimate(degree, log_modulus),
         leakage,
     }
 }

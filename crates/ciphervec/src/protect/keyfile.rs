@@ -5,7 +5,8 @@
 //! nonce, master, tag | BLAKE3 of all before. The key is scrypt(passphrase, salt); all before the
 //! nonce is authenticated. Plaintext, kind 2: zeros for the parameters, then the master itself
 //! instead of salt and ciphertext: whoever reads that file has the key, so writing one must be
-//! asked for by name.
+//! asked for by name. Kinds 3 and 4 are the same for the secret key of an additively homomorphic scheme, 5 and 6 for a
+//! person's pair; their length stands behind the key id, u32.
 //!
 //! The unkeyed checksum tells a damaged file from a wrong passphrase; it protects nothing by
 //! itself.
@@ -20,10 +21,6 @@ use zeroize::Zeroizing;
 const MAGIC: &[u8; 8] = b"CVKEYFIL";
 const VERSION: u32 = 1;
 const WHAT: &str = "key file";
-const ENCRYPTED: u8 = 1;
-const PLAINTEXT: u8 = 2;
-const ENCRYPTED_SECRET: u8 = 3;
-const PLAINTEXT_SECRET: u8 = 4;
 const BLOCK_SIZE: u8 = 8;
 const PARALLELISM: u8 = 1;
 const CHECKSUM: usize = 32;
@@ -53,11 +50,49 @@ pub enum Protection<'a> {
     Plaintext,
 }
 
+/// What sort of key a file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sort {
+    /// The master key of collections.
+    Master,
+    /// The secret key of an additively homomorphic scheme.
+    Scheme,
+    /// A person's pair, which others share master keys with.
+    Person,
+}
+
+impl Sort {
+    const ALL: [Sort; 3] = [Sort::Master, Sort::Scheme, Sort::Person];
+
+    /// The kind byte of a file: odd ones are encrypted.
+    fn kind(self, encrypted: bool) -> u8 {
+        2 * (self as u8) + if encrypted { 1 } else { 2 }
+    }
+
+    fn says(self) -> &'static str {
+        match self {
+            Sort::Master => "the master key of collections",
+            Sort::Scheme => "the secret key of an additively homomorphic scheme",
+            Sort::Person => "a person's pair",
+        }
+    }
+
+    fn next_step(self) -> &'static str {
+        match self {
+            Sort::Master => "ciphervec.Keys.load",
+            Sort::Scheme => "load() of its scheme's module",
+            Sort::Person => "ciphervec.Identity.load",
+        }
+    }
+}
+
 /// What a key file says in clear.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
     /// The key id, as given to [`encode`].
     pub key_id: [u8; 16],
+    /// What it holds.
+    pub sort: Sort,
     /// Whether a passphrase is needed.
     pub encrypted: bool,
     /// log2 of scrypt's N; 0 for a plaintext file.
@@ -133,16 +168,12 @@ pub enum KeyfileError {
         key_id: String,
     },
     /// The file holds a key of another sort.
-    #[error(
-        "the key file holds {}, key {key_id}: load it with {}",
-        if *master { "the master key of collections" } else { "the secret key of an additively homomorphic scheme" },
-        if *master { "ciphervec.Keys.load" } else { "load() of its scheme's module" }
-    )]
+    #[error("the key file holds {}, key {key_id}: load it with {}", sort.says(), sort.next_step())]
     OtherKey {
         /// The public name of the key in the file, in hexadecimal.
         key_id: String,
-        /// Whether it is a master key.
-        master: bool,
+        /// What it holds.
+        sort: Sort,
     },
     /// An empty passphrase.
     #[error("the passphrase is empty; give one, or ask for a plaintext key file by name")]
@@ -167,22 +198,23 @@ pub fn encode(
     key_id: &[u8; 16],
     protection: Protection<'_>,
 ) -> Result<Zeroizing<Vec<u8>>, KeyfileError> {
-    write(master, None, key_id, protection)
+    write(master, Sort::Master, key_id, protection)
 }
 
-/// The same for the frame of a secret key.
+/// The same for the frame of a scheme's secret key, or for a person's pair.
 ///
 /// # Errors
 /// As [`encode`]; [`KeyfileError::Damaged`] for more than [`MAX_SECRET`] bytes.
 pub fn encode_secret(
     secret: &[u8],
+    sort: Sort,
     key_id: &[u8; 16],
     protection: Protection<'_>,
 ) -> Result<Zeroizing<Vec<u8>>, KeyfileError> {
-    match u32::try_from(secret.len()).ok().filter(|length| *length as usize <= MAX_SECRET) {
-        Some(length) => write(secret, Some(length), key_id, protection),
-        None => Err(too_long(secret.len()).into()),
+    if secret.len() > MAX_SECRET {
+        return Err(too_long(secret.len()).into());
     }
+    write(secret, sort, key_id, protection)
 }
 
 fn too_long(length: usize) -> DecodeError {
@@ -190,10 +222,9 @@ fn too_long(length: usize) -> DecodeError {
     Reader::new(WHAT, &[]).field("secret length", HEADER as u64, expected, length)
 }
 
-/// `length` is given for secrets that are no master.
 fn write(
     secret: &[u8],
-    length: Option<u32>,
+    sort: Sort,
     key_id: &[u8; 16],
     protection: Protection<'_>,
 ) -> Result<Zeroizing<Vec<u8>>, KeyfileError> {
@@ -202,21 +233,18 @@ fn write(
         Protection::PassphraseWithCost(passphrase, log_n) => (Some(passphrase), log_n),
         Protection::Plaintext => (None, 0),
     };
-    let kind = match (length, passphrase) {
-        (None, Some(_)) => ENCRYPTED,
-        (None, None) => PLAINTEXT,
-        (Some(_), Some(_)) => ENCRYPTED_SECRET,
-        (Some(_), None) => PLAINTEXT_SECRET,
-    };
     let cost = if passphrase.is_some() { [log_n, BLOCK_SIZE, PARALLELISM] } else { [0; 3] };
     let room = HEADER + 4 + SALT + secret.len() + OVERHEAD + CHECKSUM;
     let mut out = Zeroizing::new(Vec::with_capacity(room));
     out.extend_from_slice(MAGIC);
     out.extend_from_slice(&VERSION.to_le_bytes());
-    out.push(kind);
+    out.push(sort.kind(passphrase.is_some()));
     out.extend_from_slice(&cost);
     out.extend_from_slice(key_id);
-    out.extend(length.map(u32::to_le_bytes).iter().flatten());
+    if sort != Sort::Master {
+        // At most MAX_SECRET.
+        out.extend_from_slice(&(secret.len() as u32).to_le_bytes());
+    }
     match passphrase {
         Some(passphrase) => {
             let mut salt = [0; SALT];
@@ -235,8 +263,7 @@ fn write(
 
 struct Parsed<'a> {
     label: Label,
-    /// Whether it holds a master key.
-    master: bool,
+    sort: Sort,
     salt: Option<[u8; SALT]>,
     /// What the ciphertext is bound to.
     head: &'a [u8],
@@ -249,17 +276,12 @@ fn parse(bytes: &[u8]) -> Result<Parsed<'_>, KeyfileError> {
     let kind = reader.u8()?;
     let cost: [u8; 3] = reader.array()?;
     let key_id = reader.array()?;
-    let (encrypted, master) = match kind {
-        ENCRYPTED => (true, true),
-        PLAINTEXT => (false, true),
-        ENCRYPTED_SECRET => (true, false),
-        PLAINTEXT_SECRET => (false, false),
-        _ => {
-            let expected = "1 or 3 (encrypted), 2 or 4 (plaintext)";
-            return Err(reader.field("kind", 12, expected, kind).into());
-        }
+    let encrypted = kind % 2 == 1;
+    let Some(sort) = Sort::ALL.into_iter().find(|sort| sort.kind(encrypted) == kind) else {
+        let expected = "1, 3 or 5 (encrypted), 2, 4 or 6 (plaintext)";
+        return Err(reader.field("kind", 12, expected, kind).into());
     };
-    let length = if master { MASTER } else { reader.u32()? as usize };
+    let length = if sort == Sort::Master { MASTER } else { reader.u32()? as usize };
     if length > MAX_SECRET {
         return Err(too_long(length).into());
     }
@@ -285,7 +307,7 @@ fn parse(bytes: &[u8]) -> Result<Parsed<'_>, KeyfileError> {
             .field("scrypt parameters", 13, format!("{expected:?}"), format!("{:?}", [log_n, r, p]))
             .into());
     }
-    Ok(Parsed { label: Label { key_id, encrypted, log_n }, master, salt, head, body })
+    Ok(Parsed { label: Label { key_id, sort, encrypted, log_n }, sort, salt, head, body })
 }
 
 /// What the bytes of a key file say without a passphrase.
@@ -309,31 +331,32 @@ pub fn decode(
     bytes: &[u8],
     passphrase: Option<&str>,
 ) -> Result<(Zeroizing<[u8; MASTER]>, [u8; 16]), KeyfileError> {
-    let (plain, key_id) = open(parse(bytes)?, true, passphrase)?;
+    let (plain, key_id) = open(parse(bytes)?, Sort::Master, passphrase)?;
     let mut master = Zeroizing::new([0; MASTER]);
     master.copy_from_slice(&plain);
     Ok((master, key_id))
 }
 
-/// The same for the frame of a secret key, as [`encode_secret`] got it.
+/// The same for what [`encode_secret`] got.
 ///
 /// # Errors
-/// As [`decode`]; [`KeyfileError::OtherKey`] when the file holds a master key.
+/// As [`decode`]; [`KeyfileError::OtherKey`] when the file holds a key of another sort.
 pub fn decode_secret(
     bytes: &[u8],
+    sort: Sort,
     passphrase: Option<&str>,
 ) -> Result<(Zeroizing<Vec<u8>>, [u8; 16]), KeyfileError> {
-    open(parse(bytes)?, false, passphrase)
+    open(parse(bytes)?, sort, passphrase)
 }
 
 fn open(
     file: Parsed<'_>,
-    master: bool,
+    sort: Sort,
     passphrase: Option<&str>,
 ) -> Result<(Zeroizing<Vec<u8>>, [u8; 16]), KeyfileError> {
     let Parsed { label: Label { key_id, log_n, .. }, salt, head, body, .. } = file;
-    if file.master != master {
-        return Err(KeyfileError::OtherKey { key_id: hex(&key_id[..8]), master: file.master });
+    if file.sort != sort {
+        return Err(KeyfileError::OtherKey { key_id: hex(&key_id[..8]), sort: file.sort });
     }
     let plain = match (salt, passphrase) {
         (None, None) => Zeroizing::new(body.to_vec()),
@@ -384,18 +407,19 @@ pub fn save(
     place(path, overwrite, || encode(master, key_id, protection))
 }
 
-/// The same for the frame of a secret key.
+/// The same for a key of another sort.
 ///
 /// # Errors
 /// As [`save`], and the cases of [`encode_secret`].
 pub fn save_secret(
     path: &Path,
     secret: &[u8],
+    sort: Sort,
     key_id: &[u8; 16],
     protection: Protection<'_>,
     overwrite: bool,
 ) -> Result<(), KeyfileError> {
-    place(path, overwrite, || encode_secret(secret, key_id, protection))
+    place(path, overwrite, || encode_secret(secret, sort, key_id, protection))
 }
 
 fn place(
@@ -483,15 +507,16 @@ pub fn load(
     decode(&read(path)?, passphrase)
 }
 
-/// Reads a key file with the frame of a secret key; as [`decode_secret`].
+/// Reads a key file of another sort; as [`decode_secret`].
 ///
 /// # Errors
 /// [`KeyfileError::NotFound`], [`KeyfileError::Io`], and the cases of [`decode_secret`].
 pub fn load_secret(
     path: &Path,
+    sort: Sort,
     passphrase: Option<&str>,
 ) -> Result<(Zeroizing<Vec<u8>>, [u8; 16]), KeyfileError> {
-    decode_secret(&read(path)?, passphrase)
+    decode_secret(&read(path)?, sort, passphrase)
 }
 
 /// Reads what a key file says in clear; as [`label`].

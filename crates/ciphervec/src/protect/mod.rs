@@ -4,11 +4,14 @@
 #[cfg(feature = "client")]
 pub mod aead;
 pub mod filter;
+pub mod hybrid;
 pub mod id;
 #[cfg(feature = "client")]
 pub mod keyfile;
 #[cfg(feature = "client")]
 pub mod noise_pool;
+#[cfg(feature = "client")]
+pub mod phrase;
 pub mod records;
 #[cfg(feature = "client")]
 pub mod sidecar;

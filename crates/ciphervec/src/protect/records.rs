@@ -1,10 +1,12 @@
 //! Records: rows' documents and metadata enter, one blob of separately sealed records leaves, and
-//! back. The key owner seals and opens, a server may find a record by its tag and hand it out.
+//! back. The key owner seals and opens, a server hands out.
 //!
-//! `CVRECORD` | version u32 | count u32 | id tags, 16 bytes a row | offsets u64, count + 1 of them,
-//! from the start of the ciphertexts | ciphertexts. Each record is bound to its collection,
-//! segment, row and id, so that a server that moves one is found out. Lengths of records are
-//! visible.
+//! `CVRECORD` | version u32 | count u32 | offsets u64, count + 1 of them, from the start of the
+//! ciphertexts | ciphertexts. Each record is bound to its collection, segment, row and id, so that
+//! a server that moves one is found out. Lengths of records are visible.
+//!
+//! Version 1 had a keyed hash of each row's id before the offsets, the same in every segment: by it
+//! a server could follow a record through its versions. Nothing needs it, and it is skipped.
 
 use crate::decode::{DecodeError, Reader};
 #[cfg(feature = "client")]
@@ -16,12 +18,11 @@ use crate::protect::{
 use zeroize::Zeroizing;
 
 const MAGIC: &[u8; 8] = b"CVRECORD";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// Bytes a row before the offsets, in version 1 only.
+const FORMER_TAG: usize = 16;
 const WHAT: &str = "records";
 const SHORTEST: u64 = 40;
-
-/// A keyed hash of a record id: equal for equal ids under one key, meaningless without it.
-pub type IdTag = [u8; 16];
 
 /// Where records live: bound into each of them.
 #[cfg(feature = "client")]
@@ -36,17 +37,8 @@ pub struct Place<'a> {
 /// A parsed batch; borrows the bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordBatch<'a> {
-    tags: &'a [u8],
     offsets: &'a [u8],
     ciphertexts: &'a [u8],
-}
-
-/// The tag of `id` under `id_key`: the first 16 bytes of keyed BLAKE3 of the id's canonical bytes.
-#[cfg(feature = "client")]
-pub fn id_tag(id_key: &[u8; 32], id: &Id) -> IdTag {
-    let mut tag = [0; 16];
-    tag.copy_from_slice(&blake3::keyed_hash(id_key, &id.to_bytes()).as_bytes()[..16]);
-    tag
 }
 
 #[cfg(feature = "client")]
@@ -64,7 +56,6 @@ impl<'a> RecordBatch<'a> {
     #[cfg(feature = "client")]
     pub fn seal(
         aead: &AeadKey,
-        id_key: &[u8; 32],
         place: Place<'_>,
         rows: &[(Id, Vec<u8>)],
     ) -> Result<Vec<u8>, EnvelopeError> {
@@ -76,14 +67,13 @@ impl<'a> RecordBatch<'a> {
         let count = u32::try_from(rows.len())
             .map_err(|_| wrong("records", "at most 4294967295 rows", rows.len().to_string()))?;
         let payload: usize = rows.iter().map(|(_, plain)| plain.len() + OVERHEAD).sum();
-        let mut out = Vec::with_capacity(16 + rows.len() * 16 + (rows.len() + 1) * 8 + payload);
+        let mut out = Vec::with_capacity(16 + (rows.len() + 1) * 8 + payload);
         out.extend_from_slice(MAGIC);
         out.extend_from_slice(&VERSION.to_le_bytes());
         out.extend_from_slice(&count.to_le_bytes());
         for (row, (id, _)) in rows.iter().enumerate() {
             id.validate()
                 .map_err(|error| wrong("record id", "a valid id", format!("row {row}: {error}")))?;
-            out.extend_from_slice(&id_tag(id_key, id));
         }
         let mut end = 0u64;
         out.extend_from_slice(&end.to_le_bytes());
@@ -103,14 +93,15 @@ impl<'a> RecordBatch<'a> {
     /// [`DecodeError`] naming the offset.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(WHAT, bytes);
-        reader.header(MAGIC, VERSION)?;
+        let version = reader.header(MAGIC, VERSION)?;
         let count = reader.u32()? as usize;
-        reader.need_items(count, 24)?;
-        let tags = reader.take(count * 16)?;
+        let tag = if version == 1 { FORMER_TAG } else { 0 };
+        reader.need_items(count, tag + 8)?;
+        reader.take(count * tag)?;
         let offsets_at = reader.offset();
         let offsets = reader.take((count + 1) * 8)?;
         let length = reader.remaining() as u64;
-        let batch = Self { tags, offsets, ciphertexts: reader.take(reader.remaining())? };
+        let batch = Self { offsets, ciphertexts: reader.take(reader.remaining())? };
         if batch.offset(0) != 0 {
             return Err(reader.field("first offset", offsets_at, 0, batch.offset(0)));
         }
@@ -141,21 +132,7 @@ impl<'a> RecordBatch<'a> {
 
     /// Rows in the batch.
     pub fn rows(&self) -> u32 {
-        (self.tags.len() / 16) as u32
-    }
-
-    /// The id tag of a row; none past the end.
-    pub fn tag(&self, row: u32) -> Option<IdTag> {
-        self.tags.chunks_exact(16).nth(row as usize).map(|bytes| {
-            let mut tag = [0; 16];
-            tag.copy_from_slice(bytes);
-            tag
-        })
-    }
-
-    /// The first row with this tag.
-    pub fn find(&self, tag: &IdTag) -> Option<u32> {
-        self.tags.chunks_exact(16).position(|found| found == tag).map(|row| row as u32)
+        (self.offsets.len() / 8 - 1) as u32
     }
 
     /// The sealed record of a row; none past the end.
@@ -211,7 +188,6 @@ pub fn open_record(
 mod tests {
     use super::*;
 
-    const ID_KEY: [u8; 32] = [9; 32];
     const HERE: Place<'_> = Place { collection: b"faces", segment: &[1; 16] };
 
     fn key() -> AeadKey {
@@ -228,15 +204,12 @@ mod tests {
 
     #[test]
     fn each_row_opens_in_its_place() -> Result<(), EnvelopeError> {
-        let sealed = RecordBatch::seal(&key(), &ID_KEY, HERE, &rows())?;
+        let sealed = RecordBatch::seal(&key(), HERE, &rows())?;
         let batch = RecordBatch::parse(&sealed)?;
         assert_eq!(batch.rows(), 3);
         for (row, (id, plain)) in (0..).zip(rows()) {
-            assert_eq!(batch.find(&id_tag(&ID_KEY, &id)), Some(row));
-            assert_eq!(batch.tag(row), Some(id_tag(&ID_KEY, &id)));
             assert_eq!(batch.open_row(&key(), HERE, &id, row)?.as_slice(), plain);
         }
-        assert_eq!(batch.find(&id_tag(&ID_KEY, &Id::from("x"))), None);
         assert!(batch.open_row(&key(), HERE, &Id::from("a"), 3).is_err());
         Ok(())
     }
@@ -244,7 +217,7 @@ mod tests {
     #[test]
     fn a_record_moved_anywhere_else_does_not_open() -> Result<(), EnvelopeError> {
         let same = vec![(Id::from("a"), b"one".to_vec()), (Id::from("a"), b"two".to_vec())];
-        let sealed = RecordBatch::seal(&key(), &ID_KEY, HERE, &same)?;
+        let sealed = RecordBatch::seal(&key(), HERE, &same)?;
         let batch = RecordBatch::parse(&sealed)?;
         let unauthentic = Err(EnvelopeError::Unauthentic { what: "record" });
         let first = batch.ciphertext(0).unwrap_or_default();
@@ -262,8 +235,8 @@ mod tests {
     }
 
     #[test]
-    fn any_flipped_bit_is_refused_or_harms_only_the_tag_it_is_in() -> Result<(), EnvelopeError> {
-        let sealed = RecordBatch::seal(&key(), &ID_KEY, HERE, &rows()[..2])?;
+    fn any_flipped_bit_is_refused() -> Result<(), EnvelopeError> {
+        let sealed = RecordBatch::seal(&key(), HERE, &rows()[..2])?;
         for bit in 0..sealed.len() * 8 {
             let mut changed = sealed.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
@@ -279,7 +252,7 @@ mod tests {
 
     #[test]
     fn truncations_trailing_bytes_and_huge_counts_are_refused() -> Result<(), EnvelopeError> {
-        let sealed = RecordBatch::seal(&key(), &ID_KEY, HERE, &rows())?;
+        let sealed = RecordBatch::seal(&key(), HERE, &rows())?;
         for length in 0..sealed.len() {
             assert!(RecordBatch::parse(&sealed[..length]).is_err(), "length {length}");
         }
@@ -292,9 +265,35 @@ mod tests {
         Ok(())
     }
 
+    /// What is visible of two sealings of the same rows, the head, has nothing of the ids in it.
     #[test]
-    fn tags_depend_on_the_key_and_the_kind_of_id() {
-        assert_ne!(id_tag(&ID_KEY, &Id::from(7)), id_tag(&ID_KEY, &Id::from("7")));
-        assert_ne!(id_tag(&ID_KEY, &Id::from(7)), id_tag(&[8; 32], &Id::from(7)));
+    fn the_visible_part_depends_on_lengths_alone() -> Result<(), EnvelopeError> {
+        let visible = 16 + 8 * 4;
+        let first = RecordBatch::seal(&key(), HERE, &rows())?;
+        let mut others = rows();
+        for (row, (id, _)) in (100..).zip(&mut others) {
+            *id = Id::from(row);
+        }
+        let later = Place { segment: &[2; 16], ..HERE };
+        let second = RecordBatch::seal(&AeadKey::new([5; 32]), later, &others)?;
+        assert_eq!(first[..visible], second[..visible]);
+        Ok(())
+    }
+
+    #[test]
+    fn version_1_is_read_and_its_tags_are_skipped() -> Result<(), EnvelopeError> {
+        let sealed = RecordBatch::seal(&key(), HERE, &rows())?;
+        let mut former = sealed[..16].to_vec();
+        former[8..12].copy_from_slice(&1u32.to_le_bytes());
+        former.extend_from_slice(&[0xa5; 3 * FORMER_TAG]);
+        former.extend_from_slice(&sealed[16..]);
+        let (old, new) = (RecordBatch::parse(&former)?, RecordBatch::parse(&sealed)?);
+        assert_eq!(old, new);
+        for length in 0..former.len() {
+            assert!(RecordBatch::parse(&former[..length]).is_err(), "length {length}");
+        }
+        former[8] = 3;
+        assert!(matches!(RecordBatch::parse(&former), Err(DecodeError::Version { .. })));
+        Ok(())
     }
 }

@@ -86,11 +86,6 @@ impl Owner {
         self.root.aead()
     }
 
-    /// The key of the ids' keyed hashes.
-    pub fn id_key(&self) -> &[u8; 32] {
-        self.root.id_key()
-    }
-
     /// The seed of the public masks.
     pub fn mask_seed(&self) -> &[u8; 32] {
         &self.mask_seed

@@ -4,7 +4,7 @@
 use crate::index::spec::IndexSpec;
 use crate::keys::Keys;
 use crate::protect::aead::AeadKey;
-use ciphervec_he::keys::{MasterKey, Purpose, Secret};
+use ciphervec_he::keys::{MasterKey, Purpose};
 use ciphervec_he::wire::KeyId;
 use std::sync::Arc;
 
@@ -14,7 +14,6 @@ pub struct SegmentRootKey {
     key: KeyId,
     master: Arc<MasterKey>,
     aead: AeadKey,
-    ids: Secret,
 }
 
 impl core::fmt::Debug for SegmentRootKey {
@@ -27,18 +26,12 @@ impl SegmentRootKey {
     pub(crate) fn new(master: Arc<MasterKey>, key: KeyId, spec: &IndexSpec) -> Self {
         let binding = spec.binding();
         let aead = AeadKey::new(*master.derive(Purpose::Aead, &[&binding]).expose());
-        let ids = master.derive(Purpose::Id, &[&binding]);
-        SegmentRootKey { key, master, aead, ids }
+        SegmentRootKey { key, master, aead }
     }
 
     /// The key of sidecars and records.
     pub fn aead(&self) -> &AeadKey {
         &self.aead
-    }
-
-    /// The key of the ids' keyed hashes.
-    pub fn id_key(&self) -> &[u8; 32] {
-        self.ids.expose()
     }
 
     pub(crate) fn key_id(&self) -> KeyId {

@@ -1,9 +1,6 @@
 //! The key of one segment, wrapped to the owner. 32 secret bytes and a public key enter, a frame leaves; the owner opens it.
 //! A server checks the frame and learns nothing.
 //!
-//! HPKE (RFC 9180) in base mode, suite 1: X-Wing (ML-KEM-768 with X25519), SHAKE256, ChaCha20-Poly1305. The vectors rest on
-//! lattices, and a wrap by elliptic curves alone would be weaker than they are.
-//!
 //! A frame of kind 13 under the owner's key id, with the payload
 //! `index id 8 | segment id 16 | suite u16 | encapsulated key 1120 | sealed key 48 | writer's name: u16 and UTF-8, 1 to 64 bytes`.
 //! The HPKE `info` is `ciphervec v1 segment-key` and, each after its length, the frame's version, its scheme and parameters,
@@ -12,31 +9,22 @@
 use super::message::{expect_params, header};
 use crate::error::Result;
 use crate::index::spec::IndexSpec;
+pub use crate::protect::hybrid::PUBLIC_KEY;
+pub(super) use crate::protect::hybrid::SUITE;
+use crate::protect::hybrid::{ENCAPSULATED, SEALED};
 use ciphervec_he::lattice::SegmentId;
 use ciphervec_he::wire::{self, KeyId, Kind, Reader};
 #[cfg(feature = "client")]
 use {
     crate::error::Error,
     crate::protect::aead,
-    ciphervec_arith::sample::Stream,
-    ciphervec_he::keys::{MasterKey, Purpose, Secret, random_bytes},
-    core::convert::Infallible,
-    hpke::aead::ChaCha20Poly1305,
-    hpke::kdf::KdfShake256,
-    hpke::kem::XWing,
-    hpke::rand_core::{TryCryptoRng, TryRng},
-    hpke::{Deserializable, Kem, OpModeR, OpModeS, Serializable},
+    crate::protect::hybrid::{self, Pair},
+    ciphervec_he::keys::{MasterKey, Purpose, Secret},
     zeroize::Zeroizing,
 };
 
-/// Bytes of a public key of the suite.
-pub const PUBLIC_KEY: usize = 1216;
 /// The longest name of a writer, in bytes.
 pub const MAX_WRITER: usize = 64;
-/// The only suite there is.
-pub(crate) const SUITE: u16 = 1;
-const ENCAPSULATED: usize = 1120;
-const SEALED: usize = 48;
 
 /// A wrapped key, read and not opened.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -112,22 +100,18 @@ pub(super) fn take_short<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8]> {
 
 /// A pair that segments' keys are wrapped to: one for each index, owner's key and writer's name.
 #[cfg(feature = "client")]
-pub(super) struct WriterPair {
-    secret: <XWing as Kem>::PrivateKey,
-    public: <XWing as Kem>::PublicKey,
-}
+pub(super) struct WriterPair(Pair);
 
 #[cfg(feature = "client")]
 impl WriterPair {
     pub fn derive(master: &MasterKey, spec: &IndexSpec, writer: &str) -> Self {
         let seed: Secret =
             master.derive(Purpose::WriterPair, &[&spec.binding(), writer.as_bytes()]);
-        let (secret, public) = XWing::derive_keypair(seed.expose());
-        WriterPair { secret, public }
+        WriterPair(Pair::derive(seed.expose()))
     }
 
     pub fn public_bytes(&self) -> Vec<u8> {
-        self.public.to_bytes().to_vec()
+        self.0.public_bytes()
     }
 
     /// The key in `wrap`.
@@ -135,31 +119,17 @@ impl WriterPair {
     /// # Errors
     /// [`crate::protect::aead::EnvelopeError::Unauthentic`] for one that is addressed to another pair or place.
     pub fn open(&self, spec: &IndexSpec, wrap: &WrappedKey<'_>) -> Result<Zeroizing<[u8; 32]>> {
-        let failed = |_| unauthentic();
-        let encapsulated =
-            <XWing as Kem>::EncappedKey::from_bytes(wrap.encapsulated).map_err(failed)?;
         let info = info(spec, wrap.owner, wrap.segment, wrap.writer);
-        let mut context = hpke::setup_receiver::<ChaCha20Poly1305, KdfShake256, XWing>(
-            &OpModeR::Base,
-            &self.secret,
-            &encapsulated,
-            &info,
-        )
-        .map_err(failed)?;
-        let opened = Zeroizing::new(context.open(wrap.sealed, &[]).map_err(failed)?);
-        let mut key = Zeroizing::new([0; 32]);
-        if opened.len() != key.len() {
-            return Err(unauthentic());
-        }
-        key.copy_from_slice(&opened);
-        Ok(key)
+        self.0.open(&info, wrap.encapsulated, wrap.sealed).ok_or_else(|| {
+            Error::Envelope(aead::EnvelopeError::Unauthentic { what: Kind::SegmentKey.as_str() })
+        })
     }
 }
 
 /// Checks that `public` is a key of the suite.
 #[cfg(feature = "client")]
 pub(super) fn check_public(public: &[u8]) -> Result<()> {
-    <XWing as Kem>::PublicKey::from_bytes(public).map(drop).map_err(|_| unusable())
+    if hybrid::is_public(public) { Ok(()) } else { Err(unusable()) }
 }
 
 /// Wraps the `key` of a segment to the pair of `public`.
@@ -175,18 +145,8 @@ pub(super) fn wrap(
     segment: SegmentId,
     key: &[u8; 32],
 ) -> Result<Vec<u8>> {
-    let public = <XWing as Kem>::PublicKey::from_bytes(public).map_err(|_| unusable())?;
     let info = info(spec, owner, segment, writer);
-    let seed = Zeroizing::new(random_bytes::<32>()?);
-    let mut drawn = Drawn(Stream::new(&seed, 0));
-    let (encapsulated, mut context) = hpke::setup_sender_with_rng::<
-        ChaCha20Poly1305,
-        KdfShake256,
-        XWing,
-    >(&OpModeS::Base, &public, &info, &mut drawn)
-    .map_err(|_| unusable())?;
-    let sealed = context.seal(key, &[]).map_err(|_| unusable())?;
-    let encapsulated = encapsulated.to_bytes();
+    let (encapsulated, sealed) = hybrid::seal(public, &info, key)?.ok_or_else(unusable)?;
     let wrapped =
         WrappedKey { segment, owner, writer, encapsulated: &encapsulated, sealed: &sealed };
     Ok(wrapped.to_bytes(spec))
@@ -208,46 +168,11 @@ fn info(spec: &IndexSpec, owner: KeyId, segment: SegmentId, writer: &str) -> Vec
 }
 
 #[cfg(feature = "client")]
-fn unauthentic() -> Error {
-    Error::Envelope(aead::EnvelopeError::Unauthentic { what: Kind::SegmentKey.as_str() })
-}
-
-#[cfg(feature = "client")]
 fn unusable() -> Error {
     let detail = "its public key is none of the suite; ask the owner for the card again";
     let what = Kind::WriterCard.as_str();
     Error::Scheme(ciphervec_he::Error::Malformed { what, detail: detail.to_owned() })
 }
-
-/// ChaCha20 under a seed of the operating system's generator, drawn before bytes are asked for: what may fail has happened
-/// then.
-#[cfg(feature = "client")]
-struct Drawn(Stream);
-
-#[cfg(feature = "client")]
-impl TryRng for Drawn {
-    type Error = Infallible;
-
-    fn try_next_u32(&mut self) -> core::result::Result<u32, Infallible> {
-        let mut bytes = [0; 4];
-        self.try_fill_bytes(&mut bytes)?;
-        Ok(u32::from_le_bytes(bytes))
-    }
-
-    fn try_next_u64(&mut self) -> core::result::Result<u64, Infallible> {
-        let mut bytes = [0; 8];
-        self.try_fill_bytes(&mut bytes)?;
-        Ok(u64::from_le_bytes(bytes))
-    }
-
-    fn try_fill_bytes(&mut self, out: &mut [u8]) -> core::result::Result<(), Infallible> {
-        self.0.fill(out);
-        Ok(())
-    }
-}
-
-#[cfg(feature = "client")]
-impl TryCryptoRng for Drawn {}
 
 #[cfg(all(test, feature = "client"))]
 mod tests {

@@ -83,7 +83,7 @@ impl Writer {
             let binding = spec.binding();
             let place = Place { collection: &binding, segment: &sealed.id.0 };
             let rows: Vec<(Id, Vec<u8>)> = ids.iter().cloned().zip(payloads).collect();
-            Some(RecordBatch::seal(root.aead(), root.id_key(), place, &rows)?)
+            Some(RecordBatch::seal(root.aead(), place, &rows)?)
         };
         let (owner, writer) = (self.card.owner, self.card.writer());
         let wrap = wrap(spec, &self.card.pair, owner, writer, sealed.id, master.expose())?;

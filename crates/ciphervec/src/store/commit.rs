@@ -159,7 +159,7 @@ impl Store {
             check_new(segment)?;
             if !present.insert(segment.id) {
                 let id = crate::decode::hex(&segment.id);
-                return Err(StoreError::invalid("id of a new segment", "not in use", id));
+                return Err(StoreError::SegmentExists { path: self.path.clone(), id });
             }
         }
         for (id, rows) in &change.delete_rows {

@@ -118,6 +118,14 @@ pub enum StoreError {
         /// The version found.
         actual: u32,
     },
+    /// A segment that is there already, as after a batch that was sent twice.
+    #[error("change refused: segment {id} is in {} already; nothing was changed", path.display())]
+    SegmentExists {
+        /// The folder.
+        path: PathBuf,
+        /// The segment, in hexadecimal.
+        id: String,
+    },
     /// A [`Change`](super::Change) that cannot be applied.
     #[error("change refused: {what} is {actual}, expected {expected}")]
     InvalidChange {

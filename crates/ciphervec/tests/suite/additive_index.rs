@@ -284,6 +284,31 @@ fn vectors_of_another_description_are_refused_inside_a_segment() {
     assert!(refused.contains("2 vectors as the index describes them"), "{refused}");
 }
 
+/// Of two requests in one pass, the one whose probes are another grid's is refused, and the other one answered.
+#[test]
+fn probes_of_another_grid_are_refused_alone() {
+    let keys = Keys::generate().unwrap();
+    let mut both = Both::new(&keys, spec(Scheme::ElGamal, Metric::Cosine, Precision::Small));
+    both.add(&rows(Metric::Cosine, 3, 1));
+    let question = rows(Metric::Cosine, 1, 3);
+    let query = both.owner.query(&question, &both.directory, 0, &[]).unwrap();
+    let finer = Both::new(&keys, spec(Scheme::ElGamal, Metric::Cosine, Precision::Standard));
+    let other = finer.owner.query(&question, &finer.directory, 0, &[]).unwrap();
+    // Index id, count, level, epoch and number of tags stand before the probes.
+    let body = 64 + 8 + 4 + 1 + 4 + 2;
+    let mut forged = query.to_bytes()[..body].to_vec();
+    forged.extend_from_slice(&other.to_bytes()[body..]);
+    let length = (forged.len() - 64) as u64;
+    forged[24..32].copy_from_slice(&length.to_le_bytes());
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&forged[..32]).update(&forged[64..]);
+    forged[32..64].copy_from_slice(hasher.finalize().as_bytes());
+    let alone = both.server.evaluate(&forged).err().unwrap().to_string();
+    assert!(alone.contains("1 probes as the index describes them"), "{alone}");
+    let answers = both.server.evaluate_many(&[query.to_bytes(), &forged]);
+    assert!(answers[0].is_ok() && answers[1].is_err());
+}
+
 #[test]
 fn choices_that_do_not_fit_are_refused_with_a_way_out() {
     let plain = |mode| IndexSpec::new("faces", 4, Metric::L2, mode, Precision::Standard).unwrap();

@@ -1,6 +1,6 @@
 //! Key files: what is written can be read by whoever has the passphrase, and every refusal is the one it should be.
 
-use ciphervec::protect::keyfile::{self, KeyfileError, Label, MIN_LOG_N, Protection};
+use ciphervec::protect::keyfile::{self, KeyfileError, Label, MIN_LOG_N, Protection, Sort};
 use std::error::Error;
 use std::fs;
 
@@ -23,7 +23,7 @@ fn a_key_comes_back_under_its_passphrase_and_no_other() -> Outcome {
     assert!(matches!(refused, Some(KeyfileError::WrongPassphrase { .. })), "{refused:?}");
     let refused = keyfile::decode(&bytes, None).err();
     assert!(matches!(refused, Some(KeyfileError::PassphraseNeeded { .. })), "{refused:?}");
-    let label = Label { key_id: KEY_ID, encrypted: true, log_n: MIN_LOG_N };
+    let label = Label { key_id: KEY_ID, sort: Sort::Master, encrypted: true, log_n: MIN_LOG_N };
     assert_eq!(keyfile::label(&bytes)?, label);
     assert_ne!(*bytes, *keyfile::encode(&MASTER, &KEY_ID, CHEAP)?, "salt and nonce are fresh");
     Ok(())
@@ -94,26 +94,29 @@ fn plaintext_is_a_kind_of_its_own_and_needs_no_passphrase() -> Outcome {
 fn secrets_of_any_length_come_back_and_are_no_master_keys() -> Outcome {
     let secret: Vec<u8> = (0..1500u32).map(|at| at as u8).collect();
     for secret in [&secret[..], &secret[..32], &[]] {
-        let bytes = keyfile::encode_secret(secret, &KEY_ID, CHEAP)?;
-        let (found, key_id) = keyfile::decode_secret(&bytes, Some("open sesame"))?;
+        let bytes = keyfile::encode_secret(secret, Sort::Scheme, &KEY_ID, CHEAP)?;
+        let (found, key_id) = keyfile::decode_secret(&bytes, Sort::Scheme, Some("open sesame"))?;
         assert_eq!((found.as_slice(), key_id), (secret, KEY_ID));
-        let refused = keyfile::decode_secret(&bytes, Some("Open sesame")).err();
+        let refused = keyfile::decode_secret(&bytes, Sort::Scheme, Some("Open sesame")).err();
         assert!(matches!(refused, Some(KeyfileError::WrongPassphrase { .. })), "{refused:?}");
         let refused = keyfile::decode(&bytes, Some("open sesame")).err();
-        assert!(matches!(refused, Some(KeyfileError::OtherKey { master: false, .. })));
+        assert!(matches!(refused, Some(KeyfileError::OtherKey { sort: Sort::Scheme, .. })));
     }
     let master = keyfile::encode(&MASTER, &KEY_ID, Protection::Plaintext)?;
-    let refused = keyfile::decode_secret(&master, None).err();
-    assert!(matches!(refused, Some(KeyfileError::OtherKey { master: true, .. })), "{refused:?}");
+    let refused = keyfile::decode_secret(&master, Sort::Scheme, None).err();
+    assert!(
+        matches!(refused, Some(KeyfileError::OtherKey { sort: Sort::Master, .. })),
+        "{refused:?}"
+    );
     let long = vec![0; keyfile::MAX_SECRET + 1];
     assert!(matches!(
-        keyfile::encode_secret(&long, &KEY_ID, Protection::Plaintext),
+        keyfile::encode_secret(&long, Sort::Scheme, &KEY_ID, Protection::Plaintext),
         Err(KeyfileError::Damaged { .. })
     ));
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("paillier.key");
-    keyfile::save_secret(&path, &long[1..], &KEY_ID, Protection::Plaintext, false)?;
-    assert_eq!(*keyfile::load_secret(&path, None)?.0, long[1..]);
+    keyfile::save_secret(&path, &long[1..], Sort::Person, &KEY_ID, Protection::Plaintext, false)?;
+    assert_eq!(*keyfile::load_secret(&path, Sort::Person, None)?.0, long[1..]);
     Ok(())
 }
 

@@ -23,5 +23,6 @@ mod vectors_additive;
 mod vectors_at_rest;
 mod vectors_lookup;
 mod vectors_pairs;
+mod vectors_sharing;
 mod vectors_writers;
 mod writer;

@@ -5,7 +5,7 @@
 //! `CIPHERVEC_WRITE_VECTORS=1 cargo test -p ciphervec --test suite vectors_additive::` writes folders that are missing.
 
 use ciphervec::Metric;
-use ciphervec::protect::keyfile::{self, MIN_LOG_N, Protection};
+use ciphervec::protect::keyfile::{self, MIN_LOG_N, Protection, Sort};
 use ciphervec::protect::noise_pool;
 use ciphervec::similarity::additive::{
     EncryptedScores, EncryptedVectors, GridPrecision, Layout, Probes, Rerandomization, VectorSpec,
@@ -125,7 +125,8 @@ fn check_keys<K: Stored>(
         label[..8].copy_from_slice(&key.public().key_id().0);
         label
     };
-    let encode = |key: &K, how| keyfile::encode_secret(&key.bytes(), &label(key), how);
+    let encode =
+        |key: &K, how| keyfile::encode_secret(&key.bytes(), Sort::Scheme, &label(key), how);
     if folder.writing {
         let key = make()?;
         folder.put("secret-key", &key.bytes())?;
@@ -145,7 +146,7 @@ fn check_keys<K: Stored>(
     let plain = folder.get("plain.key")?;
     assert_eq!(*encode(&key, Protection::Plaintext)?, plain);
     for (file, passphrase) in [(plain, None), (folder.get("encrypted.key")?, Some(PASSPHRASE))] {
-        let (found, named) = keyfile::decode_secret(&file, passphrase)?;
+        let (found, named) = keyfile::decode_secret(&file, Sort::Scheme, passphrase)?;
         assert_eq!((&*found, named), (&secret, label(&key)));
     }
 

@@ -3,7 +3,7 @@
 //! `CIPHERVEC_WRITE_VECTORS=1 cargo test -p ciphervec --test suite vectors_lookup::` writes a folder that is missing (vectors/SOURCES.md).
 
 use ciphervec::lookup::{Client, Documents, Options, PADDING, Server, Spec, Table};
-use ciphervec::protect::keyfile::{self, Protection};
+use ciphervec::protect::keyfile::{self, Protection, Sort};
 use std::path::PathBuf;
 
 /// Two tables of three rows of two numbers.
@@ -31,7 +31,8 @@ fn write() {
     let secret = client.to_secret_bytes();
     put(
         "plain.key",
-        &keyfile::encode_secret(&secret, &client.label(), Protection::Plaintext).unwrap(),
+        &keyfile::encode_secret(&secret, Sort::Scheme, &client.label(), Protection::Plaintext)
+            .unwrap(),
     );
     put("description", &server.spec().to_bytes());
     put("tables", &server.to_bytes());
@@ -45,7 +46,7 @@ fn version_1_answers_and_opens_as_it_did() {
         write();
     }
     let get = |name: &str| std::fs::read(file(name)).unwrap();
-    let (secret, label) = keyfile::decode_secret(&get("plain.key"), None).unwrap();
+    let (secret, label) = keyfile::decode_secret(&get("plain.key"), Sort::Scheme, None).unwrap();
     let client = Client::from_secret_bytes(&secret).unwrap();
     assert_eq!(client.label(), label);
     let server = Server::from_bytes(&get("tables")).unwrap();

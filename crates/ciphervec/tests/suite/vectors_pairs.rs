@@ -2,7 +2,7 @@
 //!
 //! `CIPHERVEC_WRITE_VECTORS=1 cargo test -p ciphervec --test suite vectors_pairs::` writes a folder that is missing (vectors/SOURCES.md).
 
-use ciphervec::protect::keyfile::{self, Protection};
+use ciphervec::protect::keyfile::{self, Protection, Sort};
 use ciphervec::similarity::ckks::{
     ArrayLayout, Client, EncryptOptions, EncryptedArray, Operation, PlainRows, Plan, PlanRequest,
     Role, Server,
@@ -46,7 +46,10 @@ fn write(name: &str, layout: ArrayLayout) {
     };
     let (x, y) = (encrypt(&X, Role::Left), encrypt(&Y, Role::Right));
     let key = owner.to_secret_bytes();
-    put("plain.key", &keyfile::encode_secret(&key, &owner.label(), Protection::Plaintext).unwrap());
+    put(
+        "plain.key",
+        &keyfile::encode_secret(&key, Sort::Scheme, &owner.label(), Protection::Plaintext).unwrap(),
+    );
     put("server", &owner.server().to_bytes());
     put("x", &x.to_bytes());
     put("y", &y.to_bytes());
@@ -61,7 +64,8 @@ fn version_1_opens_and_computes_as_it_did() {
             write(name, layout);
         }
         let get = |file: &str| std::fs::read(folder(name).join(file)).unwrap();
-        let (secret, label) = keyfile::decode_secret(&get("plain.key"), None).unwrap();
+        let (secret, label) =
+            keyfile::decode_secret(&get("plain.key"), Sort::Scheme, None).unwrap();
         let owner = Client::from_secret_bytes(&secret).unwrap();
         assert_eq!(owner.label(), label);
         assert_eq!(owner.request().unwrap().layout, layout);

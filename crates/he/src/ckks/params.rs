@@ -305,6 +305,11 @@ impl Params {
                 && params::max_log_modulus(self.degree(), Security::Quantum128)
                     .is_some_and(|limit| self.log_key_modulus() <= limit),
             insecure: self.insecure,
+            lattice: if self.insecure {
+                None
+            } else {
+                params::estimate(self.degree(), self.log_key_modulus())
+            },
         }
     }
 

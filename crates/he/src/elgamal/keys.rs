@@ -22,6 +22,7 @@ pub(crate) const SECURITY: SecurityStatement = SecurityStatement {
     assumption: "decisional Diffie-Hellman in ristretto255",
     post_quantum: false,
     insecure: false,
+    lattice: None,
 };
 
 /// The public key `H = x G`: encrypts, computes, re-randomises.

@@ -39,6 +39,7 @@ pub(crate) fn statement(bits: u32, assumption: &'static str) -> SecurityStatemen
         assumption,
         post_quantum: false,
         insecure: bits < MIN_BITS,
+        lattice: None,
     }
 }
 

@@ -203,6 +203,10 @@ impl From<DatabaseError> for Problem {
             DatabaseError::NotFound(_) => Self::not_found(),
             DatabaseError::Exists(_) => Self::new(StatusCode::CONFLICT, "exists", says)
                 .hint("choose another name, or open what is there"),
+            DatabaseError::SegmentExists(_) => {
+                Self::new(StatusCode::CONFLICT, "segment-exists", says)
+                    .hint("it arrived before: go on with what else there is to send")
+            }
             DatabaseError::Conflict { version, head, .. } => {
                 let mut problem = Self::new(StatusCode::PRECONDITION_FAILED, "conflict", says)
                     .hint("read the collection again, rebuild the change on it, and commit with its ETag");

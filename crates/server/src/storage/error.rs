@@ -15,6 +15,9 @@ pub enum DatabaseError {
     /// A collection or snapshot of that name is there.
     #[error("{0} exists already; choose another name, or drop it first")]
     Exists(String),
+    /// A segment of that id is there.
+    #[error("segment {0} is there already; nothing was changed")]
+    SegmentExists(String),
     /// The collection is not in the state that the caller expects.
     #[error(
         "the collection is at version {version} (head {}), not at the head expected; read it again, then retry",
@@ -116,6 +119,7 @@ impl From<StoreError> for DatabaseError {
             StoreError::SnapshotExists { name, .. } => {
                 Self::Exists(format!("the snapshot {name:?}"))
             }
+            StoreError::SegmentExists { id, .. } => Self::SegmentExists(id),
             StoreError::KeyReused { .. } => Self::KeyReused,
             StoreError::InvalidChange { .. } => Self::Invalid(text),
             StoreError::Full { .. } => Self::Full(text),

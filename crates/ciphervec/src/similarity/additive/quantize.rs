@@ -178,7 +178,6 @@ impl Probes {
     }
 
     /// Whether they are rounded for vectors of this description, whatever the layout.
-    #[cfg(feature = "client")]
     pub(crate) fn fit(&self, spec: &VectorSpec) -> bool {
         self.grid == *spec.grid()
     }

@@ -7,11 +7,12 @@ use super::decoders::{
 use ciphervec::protect::aead::AeadKey;
 use ciphervec::protect::filter::FilterTags;
 use ciphervec::protect::id::Id;
-use ciphervec::protect::keyfile::{self, MIN_LOG_N, Protection};
+use ciphervec::protect::keyfile::{self, MIN_LOG_N, Protection, Sort};
 use ciphervec::protect::records::{Place, RecordBatch};
 use ciphervec::protect::sidecar::Sidecar;
+use ciphervec::sharing::{Identity, SharedKeys};
 use ciphervec::store::{Change, NewSegment, Store};
-use ciphervec::{IndexSpec, Metric, Mode, Precision, Scheme};
+use ciphervec::{IndexSpec, Keys, Metric, Mode, Precision, Scheme};
 use std::error::Error;
 
 /// One kind of object.
@@ -30,8 +31,12 @@ pub fn small() -> Result<Vec<Sample>, Box<dyn Error>> {
     let cheap = Protection::PassphraseWithCost("open sesame", MIN_LOG_N);
     let encrypted = keyfile::encode(&[3; 32], &[4; 16], cheap)?.to_vec();
     let plaintext = keyfile::encode(&[3; 32], &[4; 16], Protection::Plaintext)?.to_vec();
-    let secret = keyfile::encode_secret(&[3; 96], &[4; 16], cheap)?.to_vec();
-    let plain_secret = keyfile::encode_secret(&[3; 96], &[4; 16], Protection::Plaintext)?.to_vec();
+    let secret = keyfile::encode_secret(&[3; 96], Sort::Scheme, &[4; 16], cheap)?.to_vec();
+    let plain_secret =
+        keyfile::encode_secret(&[3; 96], Sort::Person, &[4; 16], Protection::Plaintext)?.to_vec();
+    let alice = Identity::generate("alice")?.recipient();
+    let people = [alice.clone(), Identity::generate("bob")?.recipient()];
+    let shared = SharedKeys::seal(&Keys::from_master([3; 32]), &people)?.to_bytes();
     let spec = IndexSpec::new("faces", 128, Metric::Cosine, Mode::Sealed, Precision::Standard)?;
     Ok(vec![
         sample("number id", "id", Id::from(-5).to_bytes(), decoders::id, None),
@@ -39,6 +44,8 @@ pub fn small() -> Result<Vec<Sample>, Box<dyn Error>> {
         sample("sidecar", "sidecar", sidecar()?, decoders::sidecar, None),
         sample("records", "records", records()?, decoders::records, None),
         sample("filter tags", "filter_tags", filter_tags()?, decoders::filter_tags, None),
+        sample("recipient", "recipient", alice.to_bytes(), decoders::recipient, Frame),
+        sample("shared keys", "shared_keys", shared, decoders::shared_keys, Frame),
         sample("manifest", "manifest", manifest()?, decoders::manifest, Last32),
         sample("key file", "key_file", encrypted, decoders::key_file, Last32),
         sample("plaintext key file", "key_file", plaintext, decoders::key_file, Last32),
@@ -187,7 +194,7 @@ fn sidecar() -> Result<Vec<u8>, Box<dyn Error>> {
 fn records() -> Result<Vec<u8>, Box<dyn Error>> {
     let rows: Vec<_> = ids().into_iter().zip([b"one".to_vec(), Vec::new(), vec![9; 70]]).collect();
     let place = Place { collection: b"faces", segment: &[1; 16] };
-    Ok(RecordBatch::seal(&AeadKey::new([1; 32]), &[2; 32], place, &rows)?)
+    Ok(RecordBatch::seal(&AeadKey::new([1; 32]), place, &rows)?)
 }
 
 fn filter_tags() -> Result<Vec<u8>, Box<dyn Error>> {

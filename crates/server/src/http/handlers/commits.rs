@@ -65,7 +65,7 @@ pub async fn read_frame(
     responses((status = 200, description = "It is durable.", body = CommitAnswer),
               (status = 403, description = "The token is not for all of it.", body = ProblemDetails,
                   content_type = "application/problem+json"),
-              (status = 409, description = "An upload that it names is not finished.", body = ProblemDetails,
+              (status = 409, description = "A segment is there already, or an upload that it names is not finished.", body = ProblemDetails,
                   content_type = "application/problem+json"),
               (status = 412, description = "The collection is at another head.", body = ProblemDetails,
                   content_type = "application/problem+json"),

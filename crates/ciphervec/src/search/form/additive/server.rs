@@ -1,6 +1,7 @@
 //! Additive scan: plain probes enter, encrypted and re-randomised scores leave. Server only.
 
 use super::gallery::{Gallery, PublicKey};
+use super::layout::similarity;
 use super::schemes::read_public_key;
 use crate::error::{Error, Result};
 use crate::index::form::Additive;
@@ -9,7 +10,7 @@ use crate::search::entry::SegmentReader;
 use crate::search::form::batch::{self, Pending, Scan};
 use crate::search::form::contract::{Evaluation, Request, ServerHalf, expect_key};
 use crate::search::segment::{HEADROOM, Segment, SegmentHead};
-use crate::similarity::additive::Probes;
+use crate::similarity::additive::{Layout, Probes};
 use ciphervec_arith::AlignedBytes;
 use ciphervec_he::wire::{KeyId, Kind, Reader};
 use std::sync::Arc;
@@ -63,8 +64,10 @@ impl Scan for AdditiveServer {
     fn read(&self, count: u32, key: KeyId, mut body: Reader<'_>) -> Result<Probes> {
         expect_key(Kind::Query.as_str(), self.public()?.key_id(), key)?;
         let probes = Probes::from_bytes(body.take(body.remaining())?)?;
-        if probes.len() != count as usize {
-            let detail = format!("{count} probes expected, {} came", probes.len());
+        // Here, where a request is refused alone: in the pass that it shares with others it would fail them all.
+        if probes.len() != count as usize || !probes.fit(&similarity(&self.spec, Layout::Elements)?)
+        {
+            let detail = format!("{count} probes as the index describes them expected");
             return Err(body.error(detail).into());
         }
         Ok(probes)

@@ -1,0 +1,157 @@
+//! Hybrid public-key encryption: a public key and 32 secret bytes enter, what only the holder of the pair opens leaves. Who has
+//! the public key seals, who has the pair's seed opens.
+//!
+//! HPKE (RFC 9180) in base mode, suite 1: X-Wing (ML-KEM-768 with X25519), SHAKE256, ChaCha20-Poly1305. The vectors rest on
+//! lattices, and a wrap by elliptic curves alone would be weaker than they are.
+
+#[cfg(feature = "client")]
+use {
+    super::aead::{EnvelopeError, random},
+    ciphervec_arith::sample::Stream,
+    core::convert::Infallible,
+    hpke::aead::ChaCha20Poly1305,
+    hpke::kdf::KdfShake256,
+    hpke::kem::XWing,
+    hpke::rand_core::{TryCryptoRng, TryRng},
+    hpke::{Deserializable, Kem, OpModeR, OpModeS, Serializable},
+    zeroize::Zeroizing,
+};
+
+/// Bytes of a public key of the suite.
+pub const PUBLIC_KEY: usize = 1216;
+/// The only suite there is.
+pub(crate) const SUITE: u16 = 1;
+/// Bytes of an encapsulated key.
+pub(crate) const ENCAPSULATED: usize = 1120;
+/// Bytes of 32 sealed ones.
+pub(crate) const SEALED: usize = 48;
+
+/// A pair that 32 bytes are sealed to. Its secret half is wiped on drop.
+#[cfg(feature = "client")]
+pub(crate) struct Pair {
+    secret: <XWing as Kem>::PrivateKey,
+    public: <XWing as Kem>::PublicKey,
+}
+
+#[cfg(feature = "client")]
+impl Pair {
+    /// The pair of a seed: the same one each time.
+    pub fn derive(seed: &[u8; 32]) -> Self {
+        let (secret, public) = XWing::derive_keypair(seed);
+        Pair { secret, public }
+    }
+
+    pub fn public_bytes(&self) -> Vec<u8> {
+        self.public.to_bytes().to_vec()
+    }
+
+    /// The 32 bytes that were sealed to this pair under `info`; nothing where they were not.
+    pub fn open(
+        &self,
+        info: &[u8],
+        encapsulated: &[u8],
+        sealed: &[u8],
+    ) -> Option<Zeroizing<[u8; 32]>> {
+        let encapsulated = <XWing as Kem>::EncappedKey::from_bytes(encapsulated).ok()?;
+        let mut context = hpke::setup_receiver::<ChaCha20Poly1305, KdfShake256, XWing>(
+            &OpModeR::Base,
+            &self.secret,
+            &encapsulated,
+            info,
+        )
+        .ok()?;
+        let opened = Zeroizing::new(context.open(sealed, &[]).ok()?);
+        let mut key = Zeroizing::new([0; 32]);
+        if opened.len() != key.len() {
+            return None;
+        }
+        key.copy_from_slice(&opened);
+        Some(key)
+    }
+}
+
+/// Whether `public` is a key of the suite.
+#[cfg(feature = "client")]
+pub(crate) fn is_public(public: &[u8]) -> bool {
+    <XWing as Kem>::PublicKey::from_bytes(public).is_ok()
+}
+
+/// The encapsulated key and the sealed bytes; nothing for a public key that is none.
+///
+/// # Errors
+/// No randomness.
+#[cfg(feature = "client")]
+pub(crate) fn seal(
+    public: &[u8],
+    info: &[u8],
+    key: &[u8; 32],
+) -> Result<Option<(Vec<u8>, Vec<u8>)>, EnvelopeError> {
+    let mut seed = Zeroizing::new([0; 32]);
+    random(seed.as_mut_slice())?;
+    let mut drawn = Drawn(Stream::new(&seed, 0));
+    let sealed = || {
+        let public = <XWing as Kem>::PublicKey::from_bytes(public).ok()?;
+        let (encapsulated, mut context) = hpke::setup_sender_with_rng::<
+            ChaCha20Poly1305,
+            KdfShake256,
+            XWing,
+        >(&OpModeS::Base, &public, info, &mut drawn)
+        .ok()?;
+        Some((encapsulated.to_bytes().to_vec(), context.seal(key, &[]).ok()?))
+    };
+    Ok({ sealed }())
+}
+
+/// ChaCha20 under a seed of the operating system's generator, drawn before bytes are asked for: what may fail has happened
+/// then.
+#[cfg(feature = "client")]
+struct Drawn(Stream);
+
+#[cfg(feature = "client")]
+impl TryRng for Drawn {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> core::result::Result<u32, Infallible> {
+        let mut bytes = [0; 4];
+        self.try_fill_bytes(&mut bytes)?;
+        Ok(u32::from_le_bytes(bytes))
+    }
+
+    fn try_next_u64(&mut self) -> core::result::Result<u64, Infallible> {
+        let mut bytes = [0; 8];
+        self.try_fill_bytes(&mut bytes)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    fn try_fill_bytes(&mut self, out: &mut [u8]) -> core::result::Result<(), Infallible> {
+        self.0.fill(out);
+        Ok(())
+    }
+}
+
+#[cfg(feature = "client")]
+impl TryCryptoRng for Drawn {}
+
+#[cfg(all(test, feature = "client"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_sealed_to_a_pair_opens_with_it_and_under_its_info_only() {
+        let (pair, other) = (Pair::derive(&[1; 32]), Pair::derive(&[2; 32]));
+        let public = pair.public_bytes();
+        assert_eq!(
+            (public.len(), is_public(&public), is_public(&public[1..])),
+            (PUBLIC_KEY, true, false)
+        );
+        let (encapsulated, sealed) = seal(&public, b"here", &[7; 32]).unwrap().unwrap();
+        assert_eq!((encapsulated.len(), sealed.len()), (ENCAPSULATED, SEALED));
+        assert_eq!(*pair.open(b"here", &encapsulated, &sealed).unwrap(), [7; 32]);
+        assert!(pair.open(b"there", &encapsulated, &sealed).is_none());
+        assert!(other.open(b"here", &encapsulated, &sealed).is_none());
+        assert!(pair.open(b"here", &encapsulated, &sealed[1..]).is_none());
+        let again = seal(&public, b"here", &[7; 32]).unwrap().unwrap();
+        assert_ne!(again, (encapsulated, sealed));
+        assert!(seal(&public[1..], b"here", &[7; 32]).unwrap().is_none());
+    }
+}
