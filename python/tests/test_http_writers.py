@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +15,16 @@ import httpx
 import numpy as np
 import pytest
 
-from ciphervec import Client, HttpClient, InvalidInput, Keys, PinMismatch, Writer, WrongKey
+from ciphervec import (
+    Client,
+    HttpClient,
+    InvalidInput,
+    Keys,
+    PinMismatch,
+    Writer,
+    WrittenBatch,
+    WrongKey,
+)
 from ciphervec.errors import AuthenticationError, CollectionNotFound
 from ciphervec.http import LocalServer
 
@@ -157,13 +167,10 @@ def _card(keys: Keys, name: str) -> bytes:
     return Client(keys=keys).create_collection(name, D).writer_card().to_bytes()
 
 
-def test_large_batches_go_in_several_commits(
+def test_every_segment_of_a_batch_is_a_commit(
     tmp_path: Path, server: LocalServer, keys: Keys, vectors: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ciphervec.http import append as appending
-
     monkeypatch.setattr("ciphervec.writer.writer._SEGMENT_BYTES", 4096)
-    monkeypatch.setattr(appending, "INLINE", 20_000)
     rows = vectors(400, D)
     with HttpClient(server.url, keys=keys, state=tmp_path / "state") as client:
         collection = client.create_collection("doors", D, mode="sealed-index")
@@ -174,3 +181,76 @@ def test_large_batches_go_in_several_commits(
         writer.send(server.url, batch)
         collection.refresh()
         assert collection.count() == 400 and collection.query(rows[399], 1)["ids"] == [[399]]
+
+
+_SENDER = """
+import sys
+import ciphervec
+
+url, card, batch = sys.argv[1:]
+print("go", flush=True)
+ciphervec.Writer(card).send(url, ciphervec.WrittenBatch.load(batch))
+print("sent", flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_kept_batch_that_died_on_its_way_arrives_exactly_once(
+    tmp_path: Path, server: LocalServer, keys: Keys, vectors: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Batches of many commits, kept in files, by senders that are killed anywhere; others send the file again, also after the
+    owner took the rows over."""
+    monkeypatch.setattr("ciphervec.writer.writer._SEGMENT_BYTES", 4096)
+    random = np.random.default_rng(3)
+    rows = vectors(400, D)
+    (tmp_path / "sender.py").write_text(_SENDER)
+
+    def send(batch: Path, after: float | None) -> bool:
+        command = [
+            sys.executable,
+            str(tmp_path / "sender.py"),
+            server.url,
+            str(tmp_path / "card"),
+            str(batch),
+        ]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as sender:
+            assert sender.stdout is not None and sender.stdout.readline() == "go\n"
+            if after is not None:
+                time.sleep(after)
+                sender.kill()
+            return sender.stdout.read() == "sent\n"
+
+    with HttpClient(server.url, keys=keys, state=tmp_path / "state") as client:
+        collection = client.create_collection("doors", D, mode="sealed-index")
+        (tmp_path / "card").write_bytes(collection.writer_card("door").to_bytes())
+        writer = Writer(tmp_path / "card")
+        for turn in range(4):
+            name = tmp_path / f"batch {turn}"
+            writer.seal(range(400 * turn, 400 * turn + 400), rows).save(name)
+            send(name, float(random.uniform(0, 0.1)))
+            collection.refresh()
+            arrived = collection.count() - 400 * turn
+            assert 0 <= arrived <= 400
+            assert send(name, None)
+            collection.refresh()
+            assert collection.count() == 400 * (turn + 1) and collection.info()["shadowed"] == 0
+        # In this process, where the place to die at can be chosen: after each of the seven commits.
+        for died in range(7):
+            fresh = writer.seal(range(10_000 + 400 * died, 10_400 + 400 * died), rows)
+            before = collection.count()
+            for new in fresh.segments[: died + 1]:
+                writer.send(server.url, WrittenBatch([new]))
+            kept = WrittenBatch.from_bytes(fresh.to_bytes())
+            assert kept.key == fresh.key
+            writer.send(server.url, kept)
+            collection.refresh()
+            assert collection.count() == before + 400
+        # What the owner took over, under other segments, is known by its key.
+        count = collection.count()
+        collection.adopt()
+        writer.send(server.url, kept)
+        collection.refresh()
+        assert collection.count() == count and collection.info()["writers"] == {}
+        assert sorted(collection.query(rows[7], 11)["ids"][0]) == sorted(
+            [400 * turn + 7 for turn in range(4)] + [10_007 + 400 * died for died in range(7)]
+        )

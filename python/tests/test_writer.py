@@ -237,13 +237,23 @@ def test_a_batch_travels_as_bytes(keys: Keys, tmp_path: Path, vectors: Rows) -> 
     data = batch.to_bytes()
     assert data.startswith(b"CVCHANGE")
     again = WrittenBatch.from_bytes(data)
-    assert again.segments == batch.segments and again.rows == 3
+    assert again.segments == batch.segments and again.rows == 3 and again.key == batch.key
+    batch.save(tmp_path / "kept")
+    assert WrittenBatch.load(tmp_path / "kept").key == batch.key
+    assert writer.seal([1, 2, 3], rows).key != batch.key
     for bad in (b"", data[:-1], data + b"x", b"x" + data[1:], data[:30]):
         with pytest.raises(CorruptData):
             WrittenBatch.from_bytes(bad)
     writer.send(tmp_path / "db", again)
     with PersistentClient(tmp_path / "db", keys=keys) as client:
-        assert client.get_collection("doors").get()["metadatas"] == [{"a": 1}, None, {"b": [1, "x"]}]
+        doors = client.get_collection("doors")
+        assert doors.get()["metadatas"] == [{"a": 1}, None, {"b": [1, "x"]}]
+        doors.adopt()
+        doors.delete(2)
+    # Sent once more: its segments are gone, and its key is known.
+    writer.send(tmp_path / "db", WrittenBatch.load(tmp_path / "kept"))
+    with PersistentClient(tmp_path / "db", keys=keys) as client:
+        assert client.get_collection("doors").get()["ids"] == [1, 3]
 
 
 def test_a_thief_of_writer_and_folder_finds_no_plaintext(keys: Keys, tmp_path: Path, vectors: Rows) -> None:

@@ -11,11 +11,21 @@ import typer
 
 from ..collections.client import PersistentClient
 from ..errors import InvalidInput
-from ..writer.pending_batch import is_url, read_batch
+from ..writer.pending_batch import is_url
 from ..writer.writer import Writer, WrittenBatch
 from .place import Access, Authority, Place, TokenFile
 from .readers import Columns, DocumentColumn, EmbeddingColumn, IdColumn, IdsFile, VectorFile, read
-from .terminal import Json, KeyFile, PassphraseFile, command, load_keys, print_json, progress, screen
+from .terminal import (
+    Json,
+    KeyFile,
+    PassphraseFile,
+    command,
+    existing,
+    load_keys,
+    print_json,
+    progress,
+    screen,
+)
 
 writer_app = typer.Typer(no_args_is_help=True, help="Add rows without being able to read any.")
 
@@ -79,7 +89,10 @@ def add(
     token_file: TokenFile = None,
     ca: Authority = None,
     out: Annotated[
-        Path | None, typer.Option(help="Keep what was sealed in this file too, to send it again.")
+        Path | None,
+        typer.Option(
+            help="Keep what was sealed in this file before it is sent, to send it again with `writer send`."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -102,7 +115,7 @@ def add(
     with progress(f"sealing for {sealer.spec.collection}", len(names), quiet=as_json) as step:
         batch = sealer.seal(names, table.embeddings, table.metadatas, table.documents, progress=step)
     if out is not None:
-        out.write_bytes(batch.to_bytes())
+        batch.save(out)
     _send(sealer, place, batch, Access(token_file, ca))
     _report(batch.rows, sealer.spec.collection, time.perf_counter() - began, as_json)
 
@@ -121,7 +134,7 @@ def send(
     """Send what was sealed before, as after an error, or for a device that has no connection
     itself."""
     sealer, began = Writer(card, fingerprint=fingerprint), time.perf_counter()
-    sealed = read_batch(batch)
+    sealed = WrittenBatch.load(existing(batch, "batch"))
     _send(sealer, place, sealed, Access(token_file, ca))
     _report(sealed.rows, sealer.spec.collection, time.perf_counter() - began, as_json)
 

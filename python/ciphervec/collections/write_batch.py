@@ -3,6 +3,8 @@ Either side."""
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -30,6 +32,16 @@ class NewSegment(NamedTuple):
     id: bytes
     rows: int
     blobs: dict[str, bytes]
+
+
+def commit_key(added: Iterable[NewSegment]) -> str:
+    """By which a store knows again what adds these segments: 32 hexadecimal digits.
+
+    Their ids are drawn anew by every sealing, so that the key belongs to what was sealed, also
+    after it lay in a file, and to nothing else.
+    """
+    ids = b"".join(sorted(new.id for new in added))
+    return hashlib.blake2b(ids, digest_size=16, person=b"cv commit key").hexdigest()
 
 
 @dataclass

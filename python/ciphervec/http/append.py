@@ -1,40 +1,43 @@
 """Append: sealed segments enter and go to a server in commits, with a token that may do nothing
 else. The writer's side, no key.
 
-A commit is at most as large as one request may be, so that a large batch takes several: each is
-whole or absent, and sent again it is known by its key. Nothing of the collection is read: segments
-are only added, whatever else it holds by now.
+Every segment is a commit of its own, which is whole or absent. Sent again it is known by its key,
+which follows from the segment's id, or by the segment that is there. Nothing of the collection is
+read: segments are only added, whatever else it holds by now.
 """
 
 from __future__ import annotations
 
+import json
 import ssl
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from ..collections.write_batch import NewSegment, WriteBatch
+from ..collections.write_batch import NewSegment, WriteBatch, commit_key
 from .address import base_url, by_proxy, token_of
 from .client import verification
 from .frame import encode
+from .problem import error_of
 from .session import Session
-from .store import INLINE
 from .transport_types import Transport
 
 _TIMEOUT = 120.0
 _RETRIES = 6
+_ARRIVED = ("urn:ciphervec:segment-exists", "urn:ciphervec:key-reused")
+"""Problems that say so: a segment of this id is there, or was committed in other bytes, as another
+release would have written them."""
 
 
 def append(
     url: str,
     name: str,
     segments: Sequence[NewSegment],
-    key: str,
     *,
     token: str | None,
     ca: str | None,
     transport: Transport | None = None,
 ) -> None:
-    """Add segments to the collection `name`; `key` makes a second attempt the same commits. Raises
-    AuthenticationError, CollectionNotFound, ServerError, InvalidInput."""
+    """Add segments to the collection `name`; those that are there already are left as they are.
+    Raises AuthenticationError, CollectionNotFound, ServerError, InvalidInput."""
     base = base_url(url, insecure=False)
     context: ssl.SSLContext | bool = verification(ca, True, False)
     if transport is None:
@@ -45,29 +48,32 @@ def append(
         carrier = transport
     session = Session(carrier, base, token_of(token), _TIMEOUT, _RETRIES)
     try:
-        for number, part in enumerate(_parts(segments)):
-            session.call(
-                "POST",
-                f"/v1/collections/{name}/commits",
-                f"cannot add to {name!r}",
-                body=encode(WriteBatch(add=part)),
-                headers={"Content-Type": "application/octet-stream", "Idempotency-Key": f"{key}-{number}"},
-            )
+        for new in segments:
+            _commit(session, name, new)
     finally:
         if transport is None:
             carrier.close()
 
 
-def _parts(segments: Sequence[NewSegment]) -> Iterator[list[NewSegment]]:
-    """As many segments as go into one request; at least one."""
-    part: list[NewSegment] = []
-    size = 0
-    for new in segments:
-        more = sum(map(len, new.blobs.values()))
-        if part and size + more > INLINE:
-            yield part
-            part, size = [], 0
-        part.append(new)
-        size += more
-    if part:
-        yield part
+def _commit(session: Session, name: str, new: NewSegment) -> None:
+    """One commit, or none where it was made before."""
+    doing = f"cannot add to {name!r}"
+    reply = session.call(
+        "POST",
+        f"/v1/collections/{name}/commits",
+        doing,
+        body=encode(WriteBatch(add=[new])),
+        headers={"Content-Type": "application/octet-stream", "Idempotency-Key": commit_key([new])},
+        ok=(200, 409, 422),
+    )
+    if reply.status != 200 and _problem(reply.body) not in _ARRIVED:
+        raise error_of(reply, doing, session.url)
+
+
+def _problem(body: bytes) -> object:
+    """The type of a problem; None where the answer is none."""
+    try:
+        content = json.loads(body[:65_536])
+    except (ValueError, RecursionError):
+        return None
+    return content.get("type") if isinstance(content, dict) else None

@@ -10,14 +10,13 @@ from __future__ import annotations
 import json
 import os
 import struct
-import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..collections.write_batch import NewSegment, WriteBatch
+from ..collections.write_batch import NewSegment, WriteBatch, commit_key
 from ..errors import CorruptData, InvalidInput, UnsupportedVersion
-from ..ingest.files import StrPath
+from ..ingest.files import StrPath, read_file, write_file
 
 _HEAD = struct.Struct("<8sII")
 _MAGIC = b"CVCHANGE"
@@ -27,11 +26,18 @@ _VERSION = 1
 @dataclass(frozen=True)
 class WrittenBatch:
     """Sealed rows, ready to be added to their collection by `Writer.send`, or by whoever may write
-    there."""
+    there.
+
+    Save it before it is sent the first time: then it can be sent again, by this process or another
+    one, until that succeeds, and its rows are added once.
+    """
 
     segments: list[NewSegment]
-    key: str = field(default_factory=lambda: uuid.uuid4().hex)
-    """By which a server knows a batch again that is sent twice."""
+
+    @property
+    def key(self) -> str:
+        """By which a server knows the batch again: sealed in, as it follows from the segments."""
+        return commit_key(self.segments)
 
     @property
     def rows(self) -> int:
@@ -48,7 +54,7 @@ class WrittenBatch:
         return WriteBatch(add=list(self.segments))
 
     def to_bytes(self) -> bytes:
-        """The body of `POST /v1/collections/{name}/commits`."""
+        """The body of `POST /v1/collections/{name}/commits`, whose `Idempotency-Key` is `key`."""
         from ..http.frame import encode
 
         return encode(self.change())
@@ -63,6 +69,15 @@ class WrittenBatch:
                 f"these are not the bytes of a sealed batch ({error}); seal the rows again."
             ) from error
         return cls(segments)
+
+    def save(self, path: StrPath) -> None:
+        """Write the batch to a file, whole and on the disk when this returns. Raises StorageError."""
+        write_file(Path(path), self.to_bytes())
+
+    @classmethod
+    def load(cls, path: StrPath) -> WrittenBatch:
+        """Read what `save` wrote. Raises CorruptData, UnsupportedVersion, StorageError."""
+        return cls.from_bytes(read_file(Path(path)))
 
     def __repr__(self) -> str:
         return f"<ciphervec.WrittenBatch of {self.rows:,} rows, {self.nbytes:,} bytes, sealed>"
@@ -97,11 +112,6 @@ def is_url(place: StrPath) -> bool:
     return os.fspath(place).startswith(("https://", "http://"))
 
 
-def read_batch(path: StrPath) -> WrittenBatch:
-    """A batch from a file. Raises CorruptData, UnsupportedVersion, FileNotFoundError."""
-    return WrittenBatch.from_bytes(Path(path).read_bytes())
-
-
 def post(url: str, name: str, batch: WrittenBatch, token: str | None, ca: StrPath | None) -> None:
     """Add a batch to a collection on a server, to which the token may be one that only writes.
     Raises AuthenticationError, CollectionNotFound, ServerError."""
@@ -112,7 +122,7 @@ def post(url: str, name: str, batch: WrittenBatch, token: str | None, ca: StrPat
             f"a server at {url} is reached with httpx, which isn't here ({error.name} is missing). Install it with: pip "
             "install 'ciphervec[http]'"
         ) from error
-    append(url, name, batch.segments, batch.key, token=token, ca=None if ca is None else os.fspath(ca))
+    append(url, name, batch.segments, token=token, ca=None if ca is None else os.fspath(ca))
 
 
-__all__ = ["WrittenBatch", "is_url", "post", "read_batch"]
+__all__ = ["WrittenBatch", "is_url", "post"]

@@ -119,13 +119,15 @@ class Writer:
     def send(
         self, place: StrPath, batch: WrittenBatch, *, token: str | None = None, ca: StrPath | None = None
     ) -> None:
-        """Add a sealed batch to the collection: to a folder in one commit, to a server in commits
-        of at most 24 MB.
+        """Add a sealed batch to the collection: to a folder in one commit, to a server in one
+        for each segment, of at most 16 MB.
 
         `place` is a database's folder, or the URL of a server, for which a token with the verb
-        `append` is enough (it adds and does nothing else), and `ca` a file of certificates if its own is not from a public
-        authority. A batch that is there already is not added twice, so that after an error it can
-        be sent again. Raises CollectionNotFound, WrongKey when the collection is not the card's any
+        `append` is enough (it adds and does nothing else), and `ca` a file of certificates if its
+        own is not from a public authority. A batch that is there already is not added twice, also if
+        only a part of it arrived: after an error, or another process has read it from a file, send
+        it again. It is known by its key for the next 256 commits, and by its segments for as long
+        as they are there. Raises CollectionNotFound, WrongKey when the collection is not the card's any
         more, StoreLocked, StorageError, AuthenticationError, ServerError.
         """
         if is_url(place):
@@ -147,7 +149,8 @@ class Writer:
             present = {segment[0] for segment in store.segments()}
             change = WriteBatch(add=[new for new in batch.segments if new.id not in present])
             if change.add:
-                store.commit(add=list(change.add))
+                # By its key it is known even after its segments were sealed anew by the owner.
+                store.commit(add=list(change.add), key=bytes.fromhex(batch.key))
         finally:
             store.close()
 
