@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import pickle
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import Result
+from typer.testing import CliRunner
 
 import ciphervec
 from ciphervec import (
@@ -25,9 +25,10 @@ from ciphervec import (
     UnsupportedVersion,
     WrongKey,
 )
+from ciphervec.cli import app
 
 Rows = Callable[..., np.ndarray]
-Program = Callable[..., "subprocess.CompletedProcess[str]"]
+Program = Callable[..., Result]
 
 # Of BIP-39's reference implementation (trezor/python-mnemonic, vectors.json).
 PUBLISHED = {
@@ -156,14 +157,12 @@ def test_revoking_is_rotating(tmp_path: Path, vectors: Rows) -> None:
 
 
 @pytest.fixture
-def program(tmp_path: Path) -> Program:
-    def run(*arguments: object, code: int = 0, typed: str | None = None) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "ciphervec", *map(str, arguments)],
-            cwd=tmp_path, capture_output=True, text=True, input=typed or "", timeout=120,
-        )  # fmt: skip
-        assert done.returncode == code, f"code {done.returncode}\n{done.stdout}\n{done.stderr}"
-        assert "Traceback" not in done.stderr
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: object, code: int = 0, typed: str | None = None) -> Result:
+        done = CliRunner().invoke(app, [str(one) for one in arguments], input=typed or "")
+        assert done.exit_code == code, f"code {done.exit_code}\n{done.stdout}\n{done.stderr}"
         return done
 
     return run

@@ -68,6 +68,15 @@ pub struct Reading {
     pub segments: u64,
 }
 
+/// What can run out.
+const REJECTED: [&str; 4] = ["token", "memory", "operations", "connections"];
+/// Why connections are closed from here.
+const CLOSED: [&str; 4] = ["silent", "idle", "unread", "crowded"];
+/// What can be wrong with a store.
+const STORAGE: [&str; 4] = ["full", "read-only", "refused", "stopped"];
+/// Verbs that a token may lack.
+const VERBS: [&str; 6] = ["read", "query", "append", "write", "admin", "metrics"];
+
 /// Every metric of the server.
 pub struct Metrics {
     registry: Registry,
@@ -141,6 +150,19 @@ impl Metrics {
             resident: Family::default(),
             segments: Family::default(),
         };
+        // There from the start: what rises from nothing to one has not risen, to who asks by how much.
+        for (family, reasons) in [
+            (&metrics.rejected, &REJECTED[..]),
+            (&metrics.closed, &CLOSED[..]),
+            (&metrics.storage, &STORAGE[..]),
+        ] {
+            for &reason in reasons {
+                drop(family.get_or_create(&ReasonLabels { reason }));
+            }
+        }
+        for verb in VERBS {
+            drop(metrics.denied.get_or_create(&VerbLabels { verb }));
+        }
         metrics.registered()
     }
 

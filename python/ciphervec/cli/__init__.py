@@ -20,6 +20,7 @@ COMMANDS = {
     "query": ("collections", "query"),
     "info": ("upkeep", "info"),
     "verify": ("upkeep", "verify"),
+    "doctor": ("doctor", "doctor"),
     "precompute": ("precompute", "precompute"),
     "serve": ("serve", "serve"),
     "token": ("serve", "token"),
@@ -28,7 +29,7 @@ COMMANDS = {
     "reproduce": ("reproduce", "reproduce_app"),
     "codebook": ("codebook", "codebook_app"),
     "writer": ("writer", "writer_app"),
-    "keys": ("key_upkeep", "keys_app"),
+    "keys": ("key_copies", "keys_app"),
     "decrypt-service": ("decrypt_service", "service_app"),
     "text": ("text_encrypted", "text_app"),
 }

@@ -1,0 +1,40 @@
+"""docs/backup.md enters; its commands run as they stand, from the first copy to work on what came back."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PAGE = Path(__file__).resolve().parents[2] / "docs/backup.md"
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not PAGE.exists(), reason="needs the repository, not only the wheel"),
+    pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not here"),
+]
+
+
+def test_the_drill_of_the_manual(tmp_path: Path) -> None:
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    blocks = FENCE.findall(PAGE.read_text(encoding="utf-8"))
+    assert {language for language, _ in blocks} == {"bash"} and len(blocks) >= 8
+    try:
+        for number, (_, code) in enumerate(blocks):
+            done = subprocess.run(
+                ["bash", "-euo", "pipefail", "-c", code],
+                cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120,
+            )  # fmt: skip
+            assert done.returncode == 0, f"block {number}\n{code}\n{done.stdout}\n{done.stderr}"
+        assert "shows version" in " ".join((tmp_path / "refused").read_text().split())
+    finally:
+        with contextlib.suppress(OSError, ValueError):
+            os.kill(int((tmp_path / "serve.pid").read_text()), signal.SIGKILL)
