@@ -46,7 +46,7 @@ def halves() -> None:
     The native module must build without the server."""
     call(["cargo", "check", "--package", "ciphervec", "--no-default-features", "--locked"])
     call(["cargo", "check", "--package", "ciphervec-python", "--no-default-features", "--locked"])
-    secret = ("chacha20poly1305 ", "scrypt ", "hpke ")
+    secret = ("bip39 ", "chacha20poly1305 ", "scrypt ", "hpke ")
     web = ("ciphervec-server ", "tokio ", "axum ")
     for package, options, barred in (
         ("ciphervec", ["--no-default-features"], secret),
