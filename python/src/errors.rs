@@ -2,12 +2,12 @@
 
 use std::io::ErrorKind;
 
-use ciphervec::Error;
 use ciphervec::decode::DecodeError;
 use ciphervec::protect::aead::EnvelopeError;
 use ciphervec::protect::id::IdError;
 use ciphervec::protect::keyfile::KeyfileError;
 use ciphervec::store::StoreError;
+use ciphervec::{Error, SegmentId};
 use ciphervec_arith::error::ArithError;
 use ciphervec_he::Error as SchemeError;
 use pyo3::import_exception;
@@ -17,10 +17,12 @@ import_exception!(ciphervec.errors, BoundExceeded);
 import_exception!(ciphervec.errors, CiphervecError);
 import_exception!(ciphervec.errors, CorruptData);
 import_exception!(ciphervec.errors, InvalidInput);
+import_exception!(ciphervec.errors, MismatchedAnswer);
 import_exception!(ciphervec.errors, PoolExhausted);
 import_exception!(ciphervec.errors, StorageError);
 import_exception!(ciphervec.errors, StoreLocked);
 import_exception!(ciphervec.errors, DuplicateId);
+import_exception!(ciphervec.errors, TamperedAnswer);
 import_exception!(ciphervec.errors, UnsupportedVersion);
 import_exception!(ciphervec.errors, WrongKey);
 
@@ -149,7 +151,13 @@ impl Raise for Error {
             Self::DuplicateId(_) => DuplicateId::new_err(message),
             Self::NotShared { .. } => WrongKey::new_err(message),
             Self::Directory { .. } => CorruptData::new_err(message),
+            Self::Tampered { segments } => TamperedAnswer::new_err((message, bytes(&segments))),
+            Self::Mismatched { segments } => MismatchedAnswer::new_err((message, bytes(&segments))),
             _ => InvalidInput::new_err(message),
         }
     }
+}
+
+fn bytes(segments: &[SegmentId]) -> Vec<[u8; 16]> {
+    segments.iter().map(|id| id.0).collect()
 }

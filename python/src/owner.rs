@@ -24,6 +24,8 @@ use crate::writer::PyWriterCard;
 use crate::{arrays, runtime};
 
 type Answer<'py> = (Bound<'py, PyList>, Bound<'py, PyArray1<f64>>);
+/// Every query's, whether they depend on rows and queries alone, and which segments of writers were passed over.
+type Answers<'py> = (Vec<Answer<'py>>, bool, Vec<Bound<'py, PyBytes>>);
 
 /// The half that holds the keys.
 #[pyclass(name = "Owner", module = "ciphervec._native", frozen)]
@@ -174,6 +176,11 @@ impl PyOwner {
         arrays::matrix(py, rows, self.0.spec().dimension())
     }
 
+    /// Blocks that answers are not checked about: those of segments of the old kind, and those that hold deleted rows.
+    fn unchecked_blocks(&self, directory: &PySegmentDirectory) -> usize {
+        directory.read().unchecked_blocks(&self.0)
+    }
+
     /// Seals queries for the segments that the directory knows. `tags` restrict the answer on the server.
     #[pyo3(signature = (vectors, directory, epoch = 0, tags = Vec::new()))]
     fn query(
@@ -202,7 +209,8 @@ impl PyOwner {
 
     /// Decrypts and ranks an answer: ids and scores per query, the `count` closest or those within `threshold`.
     /// `allow` restricts it to some ids; segments in `newer` may be missing from the answer. With `flood`, noise of that
-    /// standard deviation comes first.
+    /// standard deviation comes first. Beside the answers: whether they depend on rows and queries alone, and which writers'
+    /// segments failed their check and were passed over.
     #[pyo3(signature = (query, response, directory, count = None, threshold = None, allow = None, newer = Vec::new(), flood = None))]
     #[expect(
         clippy::too_many_arguments,
@@ -219,7 +227,7 @@ impl PyOwner {
         allow: Option<Vec<PyId>>,
         newer: Vec<[u8; 16]>,
         flood: Option<f64>,
-    ) -> PyResult<Vec<Answer<'py>>> {
+    ) -> PyResult<Answers<'py>> {
         let flood = flood.map(Flood::new).transpose().map_err(Raise::raise)?;
         let newer: Vec<_> = newer.into_iter().map(SegmentId).collect();
         let ask = match (count, threshold) {
@@ -260,7 +268,9 @@ impl PyOwner {
             let scores = PyArray1::from_iter(py, hits.iter().map(|hit| hit.value));
             Ok((PyList::new(py, names?)?, scores))
         };
-        opened.hits.iter_mut().map(answer).collect()
+        let answers: PyResult<Vec<_>> = opened.hits.iter_mut().map(answer).collect();
+        let disqualified = opened.disqualified.iter().map(|id| PyBytes::new(py, &id.0)).collect();
+        Ok((answers?, opened.exact, disqualified))
     }
 
     /// What one score says about noise that outlives it, as cosines: of its row, and of the epoch's keys.

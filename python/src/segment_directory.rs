@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use ciphervec::Id;
-use ciphervec::search::{Origin, SegmentDirectory};
+use ciphervec::search::{Exactness, Origin, SegmentDirectory};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
@@ -47,6 +47,35 @@ impl PySegmentDirectory {
     /// Segments that are passed over.
     fn refused<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {
         self.read().refused().iter().map(|id| PyBytes::new(py, &id.0)).collect()
+    }
+
+    /// Passes over a segment that failed a check, until it is released.
+    fn quarantine(&self, py: Python<'_>, segment_id: &[u8]) -> PyResult<()> {
+        let id = segment::id(segment_id)?;
+        py.detach(|| self.write().quarantine(id));
+        Ok(())
+    }
+
+    /// Takes a segment out of quarantine; whether it was there.
+    fn release(&self, py: Python<'_>, segment_id: &[u8]) -> PyResult<bool> {
+        let id = segment::id(segment_id)?;
+        Ok(py.detach(|| self.write().release(id)))
+    }
+
+    /// Segments in quarantine.
+    fn quarantined<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {
+        self.read().quarantined().iter().map(|id| PyBytes::new(py, &id.0)).collect()
+    }
+
+    /// "exact" where results depend on rows and queries alone, "noisy" where they carry the encryption's noise, "outdated"
+    /// where sealing again makes them exact; None for an unknown segment.
+    fn exactness(&self, segment_id: &[u8]) -> PyResult<Option<&'static str>> {
+        let id = segment::id(segment_id)?;
+        Ok(self.read().exactness(id).map(|exactness| match exactness {
+            Exactness::Exact => "exact",
+            Exactness::Noisy => "noisy",
+            Exactness::Outdated => "outdated",
+        }))
     }
 
     /// Rows that a later segment has taken the id of, to be deleted with the next commit.

@@ -21,6 +21,7 @@ pub mod prime;
 pub mod ring;
 pub mod rns;
 pub mod sample;
+pub mod wrapping;
 
 pub use backend::{Backend, buffer};
 pub use basis::BasisConversion;

@@ -77,6 +77,14 @@ impl Stream {
         head + length
     }
 
+    /// Goes to this byte of the keystream.
+    ///
+    /// # Panics
+    /// Beyond 256 GiB, where the block counter ends.
+    pub fn seek(&mut self, position: u64) {
+        self.cipher.seek(position);
+    }
+
     /// The next words of the keystream, little-endian.
     fn words(&mut self, out: &mut [u64]) {
         self.fill(bytemuck::cast_slice_mut(out));
@@ -142,7 +150,7 @@ impl Stream {
             self.words(words);
             dispatch::sample::gaussian(words, part);
         }
-        words.zeroize();
+        words[..out.len().min(CHUNK)].zeroize();
     }
 }
 

@@ -158,6 +158,32 @@ pub enum Error {
         /// How they disagree.
         detail: String,
     },
+    /// An answer that cannot be what the segments' own words give to the query. Nothing of it was returned.
+    #[error(
+        "the answer about segment {} was not computed from what was sealed there: the server, or whatever lies between, \
+         changed the segment or the answer. Nothing was returned. Find out what happened before the segment is used again",
+        names(segments)
+    )]
+    Tampered {
+        /// The segments that failed their check.
+        segments: Vec<ciphervec_he::lattice::SegmentId>,
+    },
+    /// An answer that does not belong to the query that somebody else made.
+    #[error(
+        "the answer is not one to this query: segment {} fails its check. Nothing was returned. Either the device sent \
+         the server another query, or the answer was changed",
+        names(segments)
+    )]
+    Mismatched {
+        /// The segments that failed their check.
+        segments: Vec<ciphervec_he::lattice::SegmentId>,
+    },
+    /// A segment that failed its check before.
+    #[error(
+        "segment {0} is in quarantine: an answer about it failed its check. Find out what happened, then release it, or \
+         restore it from a copy"
+    )]
+    Quarantined(ciphervec_he::lattice::SegmentId),
     /// A segment that is held already.
     #[error("segment {0} is already in the index; a retry must not add it twice")]
     DuplicateSegment(String),
@@ -178,6 +204,10 @@ impl Error {
     pub(crate) fn choice(what: &'static str, expected: &'static str, actual: &str) -> Self {
         Error::Choice { what, expected, actual: actual.to_owned() }
     }
+}
+
+fn names(segments: &[ciphervec_he::lattice::SegmentId]) -> String {
+    segments.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// Names as a sentence lists them: "a, b or c".

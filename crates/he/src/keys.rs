@@ -32,6 +32,8 @@ pub enum Purpose {
     WriterCard,
     /// What those who open shared keys know the list of recipients by.
     SharedKeys,
+    /// The secret weights that answers about one segment are checked with.
+    AnswerCheck,
 }
 
 impl Purpose {
@@ -47,6 +49,7 @@ impl Purpose {
             Purpose::WriterPair => "ciphervec v1 writer-pair",
             Purpose::WriterCard => "ciphervec v1 writer-card",
             Purpose::SharedKeys => "ciphervec v1 shared-keys",
+            Purpose::AnswerCheck => "ciphervec v1 answer-check",
         }
     }
 }

@@ -37,7 +37,7 @@ class OwnerMatches(Matches):
         return f"OwnerMatches(ids={self.ids!r}, distances={self.distances!r}, scores={self.scores!r}), the key owner's own"
 
     def __deepcopy__(self, memo: dict[int, object]) -> OwnerMatches:
-        return OwnerMatches(copy.copy(self.ids), self.distances.copy(), self.scores.copy())
+        return OwnerMatches(copy.copy(self.ids), self.distances.copy(), self.scores.copy(), self.exact)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(_NEXT)
@@ -107,6 +107,14 @@ def refuse_others(spec: IndexSpec, what: str) -> NoReturn:
     )
 
 
+def refuse_outdated(spec: IndexSpec) -> NoReturn:
+    """Raise InvalidInput, with what to do instead."""
+    raise InvalidInput(
+        f"{spec.collection!r} has segments of release 0.1, whose results carry noise of the key and are the key owner's own. "
+        "optimize() seals them again; info()['old_kind'] lists them."
+    )
+
+
 __all__ = [
     "Audience",
     "OwnerMatches",
@@ -115,4 +123,5 @@ __all__ = [
     "noisy_scores",
     "noisy_vectors",
     "refuse_others",
+    "refuse_outdated",
 ]

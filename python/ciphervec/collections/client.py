@@ -8,11 +8,13 @@ import os
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from .._native import IndexSpec
 from ..errors import CollectionExists, CollectionNotFound, InvalidInput
 from ..ingest.files import StrPath
+from ..ingest.state_folder import user_folder
 from .collection import Collection
 from .folder_store import FolderDatabase
 from .keys import Keys
@@ -33,7 +35,7 @@ class Client:
         """`keys` seals everything; without it, fresh keys are made and held in `client.keys`."""
         self._start(MemoryDatabase(), Keys.generate() if keys is None else keys)
 
-    def _start(self, database: Database, keys: Keys | None) -> None:
+    def _start(self, database: Database, keys: Keys | None, state: Path | None = None) -> None:
         if keys is not None and not isinstance(keys, Keys):
             raise InvalidInput(
                 f"keys must be ciphervec.Keys, got {type(keys).__name__}. Load them with "
@@ -41,6 +43,7 @@ class Client:
             )
         self._database = database
         self._keys = keys
+        self._state = state
         self._lock = threading.RLock()
         self._opened: dict[str, Collection] = {}
 
@@ -150,7 +153,7 @@ class Client:
                 collection.close()
 
     def _collection(self, name: str, store: CollectionStore, description: Description) -> Collection:
-        collection = self._kind(store, description, self._keys, _forgetter(self))
+        collection = self._kind(store, description, self._keys, _forgetter(self), self._state)
         self._opened[name] = collection
         return collection
 
@@ -177,10 +180,11 @@ class PersistentClient(Client):
         `open`.
 
         One process writes to a collection at a time. With `read_only=True` nothing is locked or
-        written. Raises StorageError when the folder can't be used.
+        written there. Segments that fail a check are remembered in the user's data folder (or
+        CIPHERVEC_STATE), where a copy of `path` doesn't bring them back. Raises StorageError when the folder can't be used.
         """
         self._path = os.fspath(path)
-        self._start(FolderDatabase(self._path, read_only=read_only), keys)
+        self._start(FolderDatabase(self._path, read_only=read_only), keys, user_folder())
 
     @property
     def path(self) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Collection as Names
+from pathlib import Path
 from typing import Any, NoReturn, cast
 
 import numpy as np
@@ -19,11 +20,13 @@ from ..ingest.arrays import FloatArray, Id, Vectors
 from ..ingest.where import Where
 from .audience import (
     Audience,
+    OwnerMatches,
     OwnerResult,
     check_audience,
     noisy_scores,
     noisy_vectors,
     refuse_others,
+    refuse_outdated,
 )
 from .batch import Batch
 from .compaction import adopt, discard, optimize
@@ -65,9 +68,10 @@ class Collection:
         description: Description,
         keys: Keys | None,
         on_close: Callable[[str], None],
+        state: Path | None = None,
     ) -> None:
         """Not for callers: use a client."""
-        self._segments = Segments(store, description, keys)
+        self._segments = Segments(store, description, keys, state)
         self._store = store
         self._on_close = on_close
         self._closed = ""
@@ -251,8 +255,11 @@ class Collection:
             self._segments.current()
             parts = check_include(include, GET_INCLUDE)
             named = check_audience(audience)
-            noisy = "embeddings" in parts and noisy_vectors(self.spec)
+            outdated = bool(self._segments.owner.outdated())
+            noisy = "embeddings" in parts and (noisy_vectors(self.spec) or outdated)
             if noisy and named == "others":
+                if outdated:
+                    refuse_outdated(self.spec)
                 refuse_others(self.spec, "unsealed vectors")
             names = (
                 None if ids is None else [name for name in arrays.ids(ids) if name in self._segments.owner]
@@ -296,15 +303,16 @@ class Collection:
 
         Returns `ids`, and per `include`: `distances` (lower is closer: 1 − cosine, 1 − inner
         product, squared Euclidean, or differing bits), `scores` (higher is closer: cosine, inner
-        product, or minus the distance), `metadatas`, `documents`, `embeddings`. Scores are rounded
-        as `Owner.open` says.
+        product, or minus the distance), `metadatas`, `documents`, `embeddings`. In mode
+        `sealed-index` they are functions of rows and queries alone, but for segments of release 0.1
+        (`info()["old_kind"]`).
 
-        In modes `sealed` and `sealed-query` results carry noise of the key and are the owner's own:
-        they come as an `OwnerResult`, which reads like the dict but is not written down, until
-        `audience` is named. `"owner"` gives the dict. `"others"` gives, in mode `sealed`, what
-        anybody may see: scores are flooded with noise of standard deviation `flooding` (a cosine)
-        before they are ranked, and counted, see `flooding_plan`. In the other modes results are for
-        anybody.
+        In modes `sealed` and `sealed-query`, and from such segments, results carry noise of the key,
+        are rounded as `Owner.open` says and are the owner's own: they come as an `OwnerResult`,
+        which reads like the dict but is not written down, until `audience` is named. `"owner"`
+        gives the dict. `"others"` gives, in mode `sealed`, what anybody may see: scores are flooded
+        with noise of standard deviation `flooding` (a cosine) before they are ranked, and counted,
+        see `flooding_plan`. In the other modes results are for anybody.
 
         Raises InvalidInput, also for what others can't be shown: results of mode `sealed-query`,
         unsealed vectors of mode `sealed`, rows of writers that were not adopted; PoolExhausted when
@@ -337,7 +345,8 @@ class Collection:
                 embeddings=[_present(r["embeddings"]) for r in rows] if "embeddings" in parts else None,
                 include=parts,
             )
-            own = named is None and noisy_scores(self.spec)
+            noisy = noisy_scores(self.spec) or any(isinstance(matches, OwnerMatches) for matches in found)
+            own = named is None and noisy
             return cast(QueryResult, OwnerResult(result)) if own else result
 
     def evaluate(self, query: bytes) -> bytes:
@@ -443,9 +452,21 @@ class Collection:
         `writers`: rows by the name of the writer, until they are adopted; `written_segments`: their
         segments. `shadowed`: rows whose id was added again later, to be deleted with the next
         change. `refused`: writers' segments that don't open and are passed over. `rotation`: the
-        keys it comes from and goes to, while it is under way."""
+        keys it comes from and goes to, while it is under way.
+
+        `old_kind`: segments of release 0.1 in mode `sealed-index`, whose results carry noise and are
+        the owner's own until `optimize` seals them again. `unchecked_blocks`: blocks of 2,048 rows
+        (wide: 4,096) that answers are not checked about, those of the old kind and those with
+        deleted rows. `quarantine`: segments that failed a check and are passed over until
+        `release`."""
         with self._open():
             return inventory(self._segments)
+
+    def release(self, segment_id: str) -> None:
+        """Use a segment again that `info()["quarantine"]` names, after its cause was found: the
+        server was replaced, or the segment restored. Raises InvalidInput for any other."""
+        with self._open():
+            self._segments.release(segment_id)
 
     def close(self) -> None:
         """Release the folder for another writer. The collection can't be used afterwards; closing

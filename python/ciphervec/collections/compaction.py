@@ -16,18 +16,22 @@ from .write_batch import WRAP, StoredSegment, WriteBatch
 
 
 def optimize(segments: Segments, progress: Progress | None = None, every: bool = False) -> None:
-    """Merge small segments and those with deleted rows into full ones, and seal those of writers
-    again; or every segment that opens."""
-    refused = set(segments.owner.refused())
-    taken = [one for one in segments.entries() if one.id not in refused] if every else _worn(segments)
+    """Merge small segments and those with deleted rows into full ones, and seal those of writers and
+    of the old kind again; or every segment that opens. Segments in quarantine stay as they are."""
+    passed_over = {*segments.owner.refused(), *segments.owner.quarantined()}
+    taken = [one for one in segments.entries() if one.id not in passed_over] if every else _worn(segments)
     _merge_all(segments, [segment.id for segment in taken], progress)
     segments.store.purge()
 
 
 def adopt(segments: Segments, progress: Progress | None = None) -> int:
-    """Seal writers' segments again as the owner's own; returns how many rows they had."""
+    """Seal writers' segments again as the owner's own, but for those in quarantine; returns how many
+    rows they had."""
     owner = segments.owner
-    written = [one for one in segments.entries() if owner.writer_of(one.id) is not None]
+    held = set(owner.quarantined())
+    written = [
+        one for one in segments.entries() if owner.writer_of(one.id) is not None and one.id not in held
+    ]
     before = len(owner.shadowed())
     rows = sum(segment.rows - len(segment.deleted) for segment in written)
     _merge_all(segments, [segment.id for segment in written], progress)
@@ -64,14 +68,15 @@ def reseal(segments: Segments, taken: Sequence[StoredSegment]) -> None:
 
 def _worn(segments: Segments) -> list[StoredSegment]:
     """Segments worth sealing again: with deleted rows, or small when there are several small ones,
-    or a writer's."""
+    or a writer's, or of the old kind."""
     owner = segments.owner
-    refused = set(owner.refused())
-    entries = [segment for segment in segments.entries() if segment.id not in refused]
+    passed_over = {*owner.refused(), *owner.quarantined()}
+    entries = [segment for segment in segments.entries() if segment.id not in passed_over]
     limit = segments.segment_rows // 2
     small = [segment for segment in entries if segment.rows - len(segment.deleted) < limit]
     again = {segment.id for segment in small} if len(small) > 1 else set()
     again.update(segment_id for segment_id, _ in owner.shadowed())
+    again.update(owner.outdated())
     again.update(segment.id for segment in entries if owner.writer_of(segment.id) is not None)
     return [segment for segment in entries if segment.deleted or segment.id in again]
 

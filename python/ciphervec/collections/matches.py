@@ -32,6 +32,9 @@ class Matches:
     ids: list[Id]
     distances: ScoreArray
     scores: ScoreArray
+    exact: bool = False
+    """Whether ids, order and scores depend on rows and query alone. Others carry noise of the
+    encryption: they are the key owner's own, and shown to others they give the key away."""
 
     @property
     def keys(self) -> list[Id]:
@@ -56,13 +59,13 @@ class Matches:
     __hash__ = None  # type: ignore[assignment]
 
 
-def of_raw(metric: str, ids: list[Id], raw: ScoreArray, of: type[Matches] = Matches) -> Matches:
+def of_raw(metric: str, ids: list[Id], raw: ScoreArray, exact: bool, of: type[Matches] = Matches) -> Matches:
     """Read the native scores: the similarity under cosine and ip, the distance under l2 and
     hamming.
 
-    Rows are chosen and ranked at full precision and reported rounded. Under ip and l2 the lengths
-    scale the rounding, so neighbours closer than it could stand in the wrong order; they are put in
-    the reported one.
+    Rows that are not `exact` are ranked at full precision and reported rounded. Under ip and l2 the
+    lengths scale the rounding, so neighbours closer than it could stand in the wrong order; they
+    are put in the reported one.
     """
     kind = METRICS[metric]
     if kind.directed:
@@ -71,7 +74,7 @@ def of_raw(metric: str, ids: list[Id], raw: ScoreArray, of: type[Matches] = Matc
     if np.any(distances[1:] < distances[:-1]):
         order = np.argsort(distances, kind="stable")
         ids, distances, scores = [ids[i] for i in order], distances[order], scores[order]
-    return of(ids, distances, scores)
+    return of(ids, distances, scores, exact)
 
 
 def raw_threshold(metric: str, within: float) -> float:

@@ -200,12 +200,14 @@ class EncryptedNearestNeighbors:
 
 
 def _cut(matches: Matches, k: int) -> Matches:
-    return Matches(matches.ids[:k], matches.distances[:k], matches.scores[:k])
+    return Matches(matches.ids[:k], matches.distances[:k], matches.scores[:k], matches.exact)
 
 
 def _without(matches: Matches, label: object) -> Matches:
     kept = [i for i, one in enumerate(matches.ids) if one != label]
-    return Matches([matches.ids[i] for i in kept], matches.distances[kept], matches.scores[kept])
+    return Matches(
+        [matches.ids[i] for i in kept], matches.distances[kept], matches.scores[kept], matches.exact
+    )
 
 
 def _objects(values: list[Any]) -> ObjectArray:

@@ -14,6 +14,7 @@ that anything that carries bytes can stand between them:
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
@@ -26,7 +27,7 @@ from ..errors import DuplicateId, InvalidInput, UnknownId
 from ..ingest import arrays
 from ..ingest.arrays import FloatArray, Id, Vectors
 from ..ingest.metrics import METRICS
-from .audience import Audience, OwnerMatches, check_audience, noisy_scores, refuse_others
+from .audience import Audience, OwnerMatches, check_audience, noisy_scores, refuse_others, refuse_outdated
 from .flooding import DEVIATION, FloodingPlan, Hints, Place, check_deviation, plan, reserve
 from .keys import Keys, native_for
 from .matches import Matches, of_raw, raw_threshold
@@ -42,14 +43,16 @@ class SealedQuery:
     """One batch of queries: `to_bytes()` goes to the server, the secrets that open the answer stay
     in this object."""
 
-    def __init__(self, owner: Owner, native: _native.SealedQuery) -> None:
-        """Not for callers: `Owner.query` makes these."""
+    def __init__(self, owner: Owner, native: _native.SealedQuery, foreign: bool = False) -> None:
+        """Not for callers: `Owner.query` makes these, and `Owner.read_query`, which somebody else
+        made."""
         self._owner = owner
         self._native = native
         self.epoch = owner.epoch
         self.disqualified: list[bytes] = []
         """Writers' segments that were passed over when the answer was opened: they failed their
         check."""
+        self._foreign = foreign
 
     @property
     def nbytes(self) -> int:
@@ -268,6 +271,29 @@ class Owner:
         """Segments that are passed over."""
         return self._directory.refused()
 
+    def quarantine(self, segment_id: bytes) -> None:
+        """Pass over a segment that failed a check, until it is released."""
+        self._directory.quarantine(segment_id)
+
+    def release(self, segment_id: bytes) -> bool:
+        """Take a segment out of quarantine; whether it was there."""
+        return self._directory.release(segment_id)
+
+    def quarantined(self) -> list[bytes]:
+        """Segments in quarantine."""
+        return self._directory.quarantined()
+
+    def outdated(self) -> list[bytes]:
+        """Segments whose results carry noise until they are sealed again: those of release 0.1 in
+        mode `sealed-index`."""
+        known = self._directory.segment_ids()
+        return [one for one in known if self._directory.exactness(one) == "outdated"]
+
+    def unchecked_blocks(self) -> int:
+        """Blocks of rows that answers are not checked about: those of `outdated` segments, and those
+        that hold deleted rows, which the server may have taken out."""
+        return self._native.unchecked_blocks(self._directory)
+
     def shadowed(self) -> list[tuple[bytes, int]]:
         """The (segment id, row) places whose id a segment attached later has taken over, until
         `settle`."""
@@ -329,7 +355,7 @@ class Owner:
         """Take in the bytes of a plain query that somebody else made (see `Probe`), in order to
         open its answer. Raises InvalidInput or CorruptData for probes that are not unit vectors,
         filter tags, and modes or metrics that probes don't have."""
-        return SealedQuery(self, self._native.read_query(query))
+        return SealedQuery(self, self._native.read_query(query), foreign=True)
 
     def open(
         self,
@@ -348,17 +374,23 @@ class Owner:
 
         `within` keeps the rows at a distance of at most that, `allow` the ids it names. The answer
         covers every segment attached, except that those in `newer`, attached since it was asked
-        for, may be missing. Scores are rounded after ranking, to 2⁻¹⁶ (wide precision 2⁻³⁰; under
-        the additively homomorphic schemes 2⁻¹⁸, small 2⁻¹⁴, wide 2⁻⁴⁴).
+        for, may be missing. Under the additively homomorphic schemes scores are rounded after ranking,
+        to 2⁻¹⁸, small 2⁻¹⁴, wide 2⁻⁴⁴.
 
-        In modes `sealed` and `sealed-query` the scores carry noise of the key and are the owner's
-        own: they come as `OwnerMatches`, and plainly once `audience` is named. `audience="others"`
-        adds Gaussian noise of standard deviation `flooding` (a cosine) to every row's score in mode
-        `sealed` before anything is ranked, and counts what that tells on the disk before anything
-        is opened, see `flooding_plan`; in `sealed-query` it is refused.
+        In mode `sealed-index` results are functions of rows and queries alone (`Matches.exact`) and
+        for anybody, unless segments of release 0.1 are among those searched (`outdated`). In modes
+        `sealed` and `sealed-query`, and from such segments, scores carry noise of the key, are
+        rounded to 2⁻¹⁶ (wide precision 2⁻³⁰) and are the owner's own: they come as `OwnerMatches`,
+        and plainly once `audience` is named. `audience="others"` adds Gaussian noise of standard
+        deviation `flooding` (a cosine) to every row's score in mode `sealed` before anything is
+        ranked, and counts what that tells on the disk before anything is opened, see
+        `flooding_plan`; in `sealed-query`, and of segments of release 0.1, it is refused.
 
-        Raises CorruptData when the answer is not one to this query, InvalidInput, PoolExhausted
-        when others may be shown no more, StorageError when it can't be counted.
+        A writer's segment that fails its check is passed over, with a UserWarning, and from then on;
+        if somebody else made the query only `query.disqualified` says so. Raises TamperedAnswer when the answer is not what the
+        segments give to this query, MismatchedAnswer if somebody else made that, CorruptData for
+        damaged bytes, InvalidInput, PoolExhausted when others may be shown no more, StorageError
+        when it can't be counted.
         """
         named = check_audience(audience)
         noisy = noisy_scores(self._spec)
@@ -372,11 +404,22 @@ class Owner:
             count = max(1, len(self))
         if flood is not None:
             self._reserve(flood, query, allow)
-        kind = OwnerMatches if noisy and named is None else Matches
-        found = self._native.open(
+        found, exact, disqualified = self._native.open(
             query._native, response, self._directory, count, threshold, allow, newer, flood
         )
-        return [of_raw(self._spec.metric, names, raw, kind) for names, raw in found]
+        if not (noisy or exact) and named == "others":
+            refuse_outdated(self._spec)
+        query.disqualified = disqualified
+        for segment_id in () if query._foreign else disqualified:
+            writer = self.writer_of(segment_id)
+            warnings.warn(
+                f"segment {segment_id.hex()} of writer {writer!r} failed its check and was passed over: its rows were not "
+                "sealed as they should be, or the answer about them was changed. discard() removes it.",
+                stacklevel=3,
+            )
+            self.quarantine(segment_id)
+        kind = OwnerMatches if (noisy or not exact) and named is None else Matches
+        return [of_raw(self._spec.metric, names, raw, exact, kind) for names, raw in found]
 
     def flooding_plan(self, flooding: float = DEVIATION) -> FloodingPlan:
         """What results for others cost with noise of this standard deviation in every score, and how
@@ -408,11 +451,14 @@ class Owner:
         return Hints(*self._native.hints(self._directory))
 
     def unseal(self, segment: bytes, rows: Sequence[int] | None = None) -> FloatArray:
-        """The rows of a segment, or those numbered, at unit length, to within the precision of the
-        seal: float32 (n, d).
+        """The rows of a segment that is attached, or those numbered, at unit length, to within the
+        precision of the seal: float32 (n, d).
 
         Deleted rows included; under `hamming` exactly -1 and +1. `rescale` gives them their lengths
-        again. Raises WrongKey or CorruptData.
+        again. In modes `sealed` and `sealed-query`, and from `outdated` segments, they carry noise
+        of the encryption and are for the key owner alone. Raises WrongKey, CorruptData,
+        TamperedAnswer for a segment that is not what was sealed, InvalidInput for one in
+        quarantine.
         """
         return self._native.unseal(segment, self._directory, rows)
 

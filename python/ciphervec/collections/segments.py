@@ -11,14 +11,24 @@ import contextlib
 import random
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
 import ciphervec._native as _native
 
-from ..errors import CommitUncertain, Conflict, CorruptData, InvalidInput, UnsupportedVersion, WrongKey
+from ..errors import (
+    CommitUncertain,
+    Conflict,
+    CorruptData,
+    InvalidInput,
+    TamperedAnswer,
+    UnsupportedVersion,
+    WrongKey,
+)
 from ..ingest.arrays import FloatArray, Id
 from ..ingest.records import Metadata, Record, payload
 from ..ingest.where import Where, canonical
@@ -28,6 +38,7 @@ from .flooding import DEVIATION
 from .keys import Keys
 from .matches import Matches
 from .owner import Owner
+from .quarantine import Quarantine
 from .server_backend import Answer, ServerBackend
 from .spec import Description
 from .store import CollectionStore, Progress
@@ -71,9 +82,17 @@ def attachments(owner: Owner) -> dict[str, bytes]:
 class Segments:
     """The segments of one collection, from the owner's point of view."""
 
-    def __init__(self, store: CollectionStore, description: Description, keys: Keys | None) -> None:
-        """Read the sidecars. The sealed rows are loaded by the first query. Raises CorruptData or
+    def __init__(
+        self,
+        store: CollectionStore,
+        description: Description,
+        keys: Keys | None,
+        state: Path | None = None,
+    ) -> None:
+        """Read the sidecars. The sealed rows are loaded by the first query. `state` is the folder
+        that remembers segments in quarantine, None for memory only. Raises CorruptData or
         WrongKey."""
+        self._quarantine = Quarantine(state, description.spec)
         self.store = store
         self.description = description
         self.lock = threading.RLock()
@@ -102,6 +121,31 @@ class Segments:
             else:
                 self.owner.attach(segment.id, sidecar, segment.deleted)
             self._deleted[segment.id] = segment.deleted
+        for segment_id in self._quarantine.segments():
+            if segment_id in self._deleted:
+                self.owner.quarantine(segment_id)
+
+    def release(self, segment_id: str) -> None:
+        """Use a segment in quarantine again. Raises InvalidInput."""
+        held = {one.hex(): one for one in self.owner.quarantined()}
+        if segment_id not in held:
+            raise InvalidInput(
+                f"segment {segment_id!r} is not in quarantine; info()['quarantine'] lists those that are."
+            )
+        self._quarantine.release(held[segment_id])
+        self.owner.release(held[segment_id])
+
+    @contextlib.contextmanager
+    def _checking(self) -> Iterator[None]:
+        """A segment that fails its check is passed over from now on, here and in every process that
+        comes later."""
+        try:
+            yield
+        except TamperedAnswer as error:
+            for segment_id in error.segments:
+                self.owner.quarantine(segment_id)
+                self._quarantine.hold(segment_id, str(error))
+            raise
 
     def _attach_written(self, segment: StoredSegment, sidecar: bytes, wrap: bytes) -> None:
         """A writer's segment. One that does not open, because its writer holds an old card or is
@@ -350,16 +394,27 @@ class Segments:
                     f"collection {self.description.spec.collection!r} changes faster than a query takes. Ask again."
                 )
             newer = [segment_id for segment_id in self._deleted if segment_id not in known]
-        return self.owner.open(
-            query,
-            answer.data,
-            count,
-            within=within,
-            allow=allow,
-            newer=newer,
-            audience=audience,
-            flooding=flooding,
-        )
+        held = self.owner.quarantined()
+        if held:
+            warnings.warn(
+                f"{len(held)} of the segments of {self.description.spec.collection!r} are in quarantine and were passed over: "
+                "they failed a check. info()['quarantine'] names them.",
+                stacklevel=5,
+            )
+        with self._checking():
+            found = self.owner.open(
+                query,
+                answer.data,
+                count,
+                within=within,
+                allow=allow,
+                newer=newer,
+                audience=audience,
+                flooding=flooding,
+            )
+        for segment_id in set(self.owner.quarantined()).difference(held):
+            self._quarantine.hold(segment_id, "a writer's segment failed its check")
+        return found
 
     def _answer(self, query: bytes) -> Answer:
         """Other threads may go on while a server across a network works."""
@@ -419,7 +474,8 @@ class Segments:
         return self.owner.rescale(ids, out)
 
     def _unsealed(self, segment_id: bytes, rows: Sequence[int]) -> FloatArray:
-        return self.owner.unseal(self.server.segment(segment_id), rows)
+        with self._checking():
+            return self.owner.unseal(self.server.segment(segment_id), rows)
 
     @property
     def segment_rows(self) -> int:

@@ -176,6 +176,7 @@ class AsyncHttpCollection(_Twin):
     refresh = _coroutine(Collection.refresh)
     verify = _coroutine(Collection.verify)
     info = _coroutine(Collection.info)
+    release = _coroutine(Collection.release)
     close = _coroutine(Collection.close)
 
     async def contains(self, id: Id) -> bool:

@@ -127,7 +127,7 @@ class HttpClient(Client):
         self._session = Session(transport, url, token_of(token), timeout, retries)
         self._remote = HttpDatabase(self._session, folder, cache_bytes, fetch)
         self._remote.on_upload = on_upload
-        self._start(self._remote, keys)
+        self._start(self._remote, keys, folder)
         self._remote.lineage = partial(_lineage, keys)
 
     @property

@@ -179,6 +179,16 @@ pub(crate) mod sample {
     }
 }
 
+pub(crate) mod wrapping {
+    use super::*;
+
+    on_current! { wrapping:
+        fn dots_u32(x: &[u32], weights: &[u32], out: &mut [u32]);
+        fn dots_u64(x: &[u64], weights: &[u64], out: &mut [u64]);
+        fn ternary(bytes: &[u8], nonzero: &[u8], negative: &[u8], out: &mut [u8]);
+    }
+}
+
 pub(crate) mod ring {
     use super::*;
 

@@ -5,6 +5,7 @@ use ciphervec_arith::matmul::{
     scan_u24, scan_u24_batch, scan_u32, scan_u32_batch, scan_u64, scan_u64_batch,
 };
 use ciphervec_arith::ring::{STRIP, STRIP_BYTES, pack50, ring_scan_strip, unpack50};
+use ciphervec_arith::wrapping::{TernaryRow, dots_u32, dots_u64};
 use ciphervec_arith::{Backend, Modulus, NttTable, Stream, convert, ntt_primes, poly};
 use proptest::prelude::*;
 
@@ -256,6 +257,57 @@ fn batch_scans_equal_single_ones() {
             assert_eq!(x, a[q * rows..(q + 1) * rows]);
             assert_eq!(y, b[q * rows..(q + 1) * rows]);
             assert_eq!(z, c[q * rows..(q + 1) * rows]);
+        }
+    }
+}
+
+#[test]
+fn wrapping_sums_are_those_of_the_definition() {
+    for n in [1usize, 7, 63, 64, 65, 300, 2048] {
+        let x: Vec<u64> = words(n, 31, &[u64::MAX as i64, i64::MIN])
+            .iter()
+            .map(|word: &i64| *word as u64)
+            .collect();
+        let weights: Vec<u64> =
+            words(5 * n, 32, &[-1, i64::MIN, i64::MAX]).iter().map(|word| *word as u64).collect();
+        let narrow = |words: &[u64]| words.iter().map(|word| *word as u32).collect::<Vec<u32>>();
+        let sum = |j: usize| {
+            let pairs = x.iter().zip(&weights[j * n..]);
+            pairs.fold(3u64, |sum, (x, weight)| sum.wrapping_add(x.wrapping_mul(*weight)))
+        };
+        let expected: Vec<u64> = (0..5).map(sum).collect();
+        agree(&format!("sums of {n}"), || {
+            let (mut wide, mut short) = (vec![3; 5], vec![3; 5]);
+            dots_u64(&x, &weights, &mut wide);
+            dots_u32(&narrow(&x), &narrow(&weights), &mut short);
+            assert_eq!(wide, expected);
+            assert_eq!(short, narrow(&expected));
+            (wide, short)
+        });
+    }
+}
+
+#[test]
+fn rows_of_a_ternary_secret_give_coefficients_of_the_product() {
+    for n in [1usize, 2, 32, 100, 2048] {
+        let mut secret = vec![0i8; n];
+        Stream::new(&[5; 32], 1).ternary(&mut secret);
+        let polys = bytes(3 * n, 33);
+        for place in [0, n / 3, n - 1] {
+            let product = |poly: &[u8]| {
+                (0..n).fold(0u8, |sum, j| {
+                    let s = if j <= place { secret[place - j] } else { -secret[n + place - j] };
+                    sum.wrapping_add(poly[j].wrapping_mul(s as u8))
+                })
+            };
+            let expected: Vec<u8> = polys.chunks_exact(n).map(product).collect();
+            agree(&format!("coefficient {place} of {n}"), || {
+                let (mut row, mut out) = (TernaryRow::zeroed(n), vec![9; 3]);
+                row.set_negacyclic(&secret, place);
+                row.products(&polys, &mut out);
+                assert_eq!(out, expected);
+                out
+            });
         }
     }
 }

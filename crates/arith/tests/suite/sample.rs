@@ -139,6 +139,19 @@ fn streams_go_on_where_they_stopped() {
     assert_ne!(whole, other);
 }
 
+#[test]
+fn streams_go_to_any_place() {
+    let mut whole = vec![0i32; 3000];
+    stream(7).gaussian(&mut whole);
+    let mut s = stream(7);
+    for start in [0, 1, 63, 64, 65, 1027, 130, 2936] {
+        let mut part = [0i32; 64];
+        s.seek(8 * start as u64);
+        s.gaussian(&mut part);
+        assert_eq!(part, whole[start..start + 64], "{start}");
+    }
+}
+
 /// Chi-square of counts against probabilities.
 fn chi_square(counts: &[u64], probabilities: &[f64], total: u64) -> f64 {
     counts

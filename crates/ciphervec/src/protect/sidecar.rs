@@ -1,12 +1,13 @@
 //! Sidecar: a segment's ids and norms enter, one sealed blob leaves, and back. Key owner only.
 //!
-//! Plaintext, little-endian: rows u32 | level u8 | flags u8 (bit 0: norms follow) | 0 u16 | one
-//! 12-byte entry per row (kind u8, 3 zero bytes, then the integer, or the text's length as u64) |
-//! texts in row order | norms f32. An entry of 12 bytes keeps what a parser allocates under twice
-//! the bytes it was given.
+//! Plaintext, little-endian: rows u32 | level u8 | flags u8 (bit 0: norms follow, bit 1: a witness
+//! does) | 0 u16 | with a witness its length u32 and 0 u32 | one 12-byte entry per row (kind u8, 3
+//! zero bytes, then the integer, or the text's length as u64) | texts in row order | norms f32 |
+//! the witness. An entry of 12 bytes keeps what a parser allocates under twice the bytes it was
+//! given. The witness is the form's own: what it opens the segment's rows with, beside the key.
 //!
 //! Sealed: `CVSIDECR` | version u32 | nonce | ciphertext | tag, bound to the header and the
-//! caller's place.
+//! caller's place. Version 1 has no witness, version 2 has one.
 
 use crate::decode::{DecodeError, Reader};
 use crate::protect::aead::{self, AeadKey, EnvelopeError, OVERHEAD};
@@ -15,7 +16,10 @@ use std::fmt;
 use zeroize::Zeroizing;
 
 const MAGIC: &[u8; 8] = b"CVSIDECR";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+const WITHOUT_WITNESS: u32 = 1;
+const NORMS: u8 = 1;
+const WITNESS: u8 = 2;
 const ENTRY: usize = 12;
 const WHAT: &str = "sidecar";
 
@@ -33,6 +37,8 @@ pub struct Sidecar {
     pub level: u8,
     /// Rows in the segment; equals `ids.len()`.
     pub rows: u32,
+    /// What the form opens the segment's rows with, beside the key; empty where that is nothing.
+    pub witness: Zeroizing<Vec<u8>>,
 }
 
 /// The place of a sidecar, for its associated data: collection and segment.
@@ -50,10 +56,21 @@ impl Sidecar {
         self.check()?;
         let texts: usize =
             self.ids.iter().map(|id| if let Id::Text(text) = id { text.len() } else { 0 }).sum();
-        let length = 8 + self.ids.len() * ENTRY + texts + self.norms.len() * 4;
+        let length =
+            16 + self.ids.len() * ENTRY + texts + self.norms.len() * 4 + self.witness.len();
         let mut out = Zeroizing::new(Vec::with_capacity(length));
+        let norms = if self.norms.is_empty() { 0 } else { NORMS };
+        let witness = if self.witness.is_empty() { 0 } else { WITNESS };
         out.extend_from_slice(&self.rows.to_le_bytes());
-        out.extend_from_slice(&[self.level, u8::from(!self.norms.is_empty()), 0, 0]);
+        out.extend_from_slice(&[self.level, norms | witness, 0, 0]);
+        if !self.witness.is_empty() {
+            let length = u32::try_from(self.witness.len()).map_err(|_| {
+                let expected = "below 2^32 bytes".to_owned();
+                let actual = self.witness.len().to_string();
+                EnvelopeError::Plaintext { what: "sidecar witness", expected, actual }
+            })?;
+            out.extend_from_slice(&u64::from(length).to_le_bytes());
+        }
         for id in &self.ids {
             let (kind, value) = match id {
                 Id::Number(number) => (0, number.to_le_bytes()),
@@ -70,6 +87,7 @@ impl Sidecar {
         for norm in &self.norms {
             out.extend_from_slice(&norm.to_le_bytes());
         }
+        out.extend_from_slice(&self.witness);
         Ok(out)
     }
 
@@ -119,20 +137,29 @@ impl Sidecar {
         let rows = reader.u32()?;
         let level = reader.u8()?;
         let flags = reader.u8()?;
-        if flags > 1 {
-            return Err(reader.field("flags", 5, "0 or 1", flags));
+        if flags > NORMS | WITNESS {
+            return Err(reader.field("flags", 5, "0 to 3", flags));
         }
         if reader.u16()? != 0 {
             return Err(reader.field("reserved bytes", 6, 0, "not 0"));
         }
         let count = rows as usize;
-        if flags == 1 && count == 0 {
+        if flags != 0 && count == 0 {
             return Err(reader.field("flags", 5, "0 when there are no rows", flags));
         }
-        let norm_bytes = if flags == 1 { 4 } else { 0 };
+        let norm_bytes = if flags & NORMS != 0 { 4 } else { 0 };
+        let witness = if flags & WITNESS != 0 { reader.u64()? } else { 0 };
+        let Some(witness) =
+            usize::try_from(witness).ok().filter(|&length| length <= reader.remaining())
+        else {
+            return Err(reader.field("witness length", 8, "at most what follows", witness));
+        };
+        if flags & WITNESS != 0 && witness == 0 {
+            return Err(reader.field("witness length", 8, "above 0", witness));
+        }
         reader.need_items(count, ENTRY + norm_bytes)?;
         let mut entries = Reader::new(WHAT, reader.take(count * ENTRY)?);
-        let norms_at = reader.remaining().checked_sub(count * norm_bytes);
+        let norms_at = reader.remaining().checked_sub(count * norm_bytes + witness);
         let Some(text_length) = norms_at else {
             return Err(reader.field(
                 "norms",
@@ -147,8 +174,8 @@ impl Sidecar {
             ids.push(read_id(&mut entries, &mut texts)?);
         }
         texts.finish()?;
-        let mut norms = Vec::with_capacity(if flags == 1 { count } else { 0 });
-        while reader.remaining() > 0 {
+        let mut norms = Vec::with_capacity(if norm_bytes > 0 { count } else { 0 });
+        while reader.remaining() > witness {
             let offset = reader.offset();
             let norm = f32::from_le_bytes(reader.array()?);
             if !valid_norm(norm) {
@@ -156,8 +183,9 @@ impl Sidecar {
             }
             norms.push(norm);
         }
+        let witness = Zeroizing::new(reader.take(witness)?.to_vec());
         reader.finish()?;
-        Ok(Self { ids, norms, level, rows })
+        Ok(Self { ids, norms, level, rows, witness })
     }
 
     /// Encrypts under `aead`, bound to `aad` (see [`associated_data`]), with a fresh random nonce.
@@ -168,7 +196,8 @@ impl Sidecar {
         let plain = self.to_plain_bytes()?;
         let mut out = Vec::with_capacity(12 + plain.len() + OVERHEAD);
         out.extend_from_slice(MAGIC);
-        out.extend_from_slice(&VERSION.to_le_bytes());
+        let version = if self.witness.is_empty() { WITHOUT_WITNESS } else { VERSION };
+        out.extend_from_slice(&version.to_le_bytes());
         let place = aead::associated_data(WHAT, &[&out, aad]);
         aead.seal_into(WHAT, &place, &plain, &mut out)?;
         Ok(out)
@@ -181,11 +210,15 @@ impl Sidecar {
     /// [`EnvelopeError::Unauthentic`] for another key or place or changed bytes.
     pub fn open(aead: &AeadKey, aad: &[u8], sealed: &[u8]) -> Result<Self, EnvelopeError> {
         let mut reader = Reader::new(WHAT, sealed);
-        reader.header(MAGIC, VERSION)?;
+        let version = reader.header(MAGIC, VERSION)?;
         let (header, body) = sealed.split_at(12);
         let place = aead::associated_data(WHAT, &[header, aad]);
         let plain = aead.open(WHAT, &place, body)?;
-        Ok(Self::from_plain_bytes(&plain)?)
+        let sidecar = Self::from_plain_bytes(&plain)?;
+        if (version == VERSION) == sidecar.witness.is_empty() {
+            return Err(reader.field("version", 8, "2 with a witness, 1 without", version).into());
+        }
+        Ok(sidecar)
     }
 }
 
@@ -224,6 +257,7 @@ impl fmt::Debug for Sidecar {
             .field("rows", &self.rows)
             .field("level", &self.level)
             .field("norms", &self.norms.len())
+            .field("witness", &self.witness.len())
             .finish_non_exhaustive()
     }
 }
@@ -238,7 +272,34 @@ mod tests {
             norms: vec![1.0, 0.5, 0.0],
             level: 7,
             rows: 3,
+            witness: Zeroizing::new(Vec::new()),
         }
+    }
+
+    fn witnessed() -> Sidecar {
+        Sidecar { witness: Zeroizing::new(vec![9; 70]), ..sample() }
+    }
+
+    #[test]
+    fn a_witness_makes_version_2() -> Result<(), EnvelopeError> {
+        let plain = witnessed().to_plain_bytes()?;
+        assert_eq!(plain[4..16], [7, 3, 0, 0, 70, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(plain[plain.len() - 70..], [9; 70]);
+        assert_eq!(Sidecar::from_plain_bytes(&plain)?, witnessed());
+        for length in 0..plain.len() {
+            assert!(Sidecar::from_plain_bytes(&plain[..length]).is_err(), "length {length}");
+        }
+        let key = AeadKey::new([1; 32]);
+        for (sidecar, version) in [(sample(), 1), (witnessed(), 2)] {
+            let sealed = sidecar.seal(&key, b"")?;
+            assert_eq!(sealed[8..12], [version, 0, 0, 0]);
+            assert_eq!(Sidecar::open(&key, b"", &sealed)?, sidecar);
+            // The version is bound with the rest.
+            let mut other = sealed.clone();
+            other[8] = 3 - version;
+            assert!(Sidecar::open(&key, b"", &other).is_err());
+        }
+        Ok(())
     }
 
     #[test]

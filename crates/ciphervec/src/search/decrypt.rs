@@ -1,54 +1,63 @@
 //! Decrypting rows: framed segments enter, unit rows or rows with their norms leave. Owner only.
 
 use super::directory::SegmentDirectory;
-use super::form::expect_key;
+use super::form::{StoredRows, expect_key};
 use super::frame::words;
 use super::owner::Owner;
 use super::root_key::SegmentRootKey;
 use super::segment::SegmentHead;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::protect::sidecar::{Sidecar, associated_data};
 use ciphervec_he::wire::Kind;
 use std::sync::Arc;
 
 impl Owner {
-    /// Decrypts a segment's rows, row-major, for the owner alone: to re-seal them, or to show an approximation. Without the
-    /// segment's `sidecar` they have unit length, with it the norm they came with (which only `ip` and `l2` keep).
+    /// Decrypts a segment's rows, row-major, with the norm they came with, which only `ip` and `l2` keep; otherwise they
+    /// have unit length. The sidecar says what was sealed.
     ///
-    /// Each coordinate is off by at most half a quantisation step plus the noise (`docs/sealed.md`); re-sealing adds as
-    /// much again.
+    /// In the compact form each coordinate is what was rounded when it was sealed, off by at most half a quantisation
+    /// step, and sealing it again changes nothing. In the ring form, and of segments sealed before version 0.2, noise comes
+    /// on top (`docs/sealed.md`): those rows are for the owner alone.
     ///
     /// # Errors
-    /// Damaged bytes, another index, another key.
-    pub fn unseal(&self, segment: &[u8], sidecar: Option<&[u8]>) -> Result<Vec<f32>> {
-        let mut rows = self.decrypt_unit(segment, None, self.root())?;
-        if let Some(sidecar) = sidecar {
-            let id = SegmentHead::read(self.spec(), segment)?.id;
-            let place = associated_data(&self.spec().binding(), &id.0);
-            let sidecar = Sidecar::open(self.aead(), &place, sidecar)?;
-            for (row, &norm) in rows.chunks_exact_mut(self.spec().dimension()).zip(&sidecar.norms) {
-                row.iter_mut().for_each(|value| *value *= norm);
-            }
+    /// Damaged bytes, another index, another key; [`crate::Error::Tampered`] for words other than were sealed.
+    pub fn unseal(&self, segment: &[u8], sidecar: &[u8]) -> Result<Vec<f32>> {
+        let id = SegmentHead::read(self.spec(), segment)?.id;
+        let place = associated_data(&self.spec().binding(), &id.0);
+        let sidecar = Sidecar::open(self.aead(), &place, sidecar)?;
+        let mut rows = self.decrypt_unit(segment, None, self.root(), &sidecar.witness)?;
+        for (row, &norm) in rows.chunks_exact_mut(self.spec().dimension()).zip(&sidecar.norms) {
+            row.iter_mut().for_each(|value| *value *= norm);
         }
         Ok(rows)
     }
 
     /// Some rows of a segment at unit length, in the order given, or all of them. What stands for deleted rows that a server
-    /// has taken out is noise. The segment is one that `directory`
-    /// knows, whoever sealed it, or the owner's own. The additively homomorphic schemes decrypt little more than these
-    /// rows; the others are as fast for all.
+    /// has taken out is noise. The segment is one that `directory` knows, whoever sealed it. The additively homomorphic
+    /// schemes decrypt little more than these rows; the others are as fast for all.
     ///
     /// # Errors
-    /// Those of [`Self::unseal`]; [`crate::Error::Range`] for a row that is not there.
+    /// Those of [`Self::unseal`]; [`crate::Error::Range`] for a row that is not there; a segment that `directory` does not
+    /// know, or that is in quarantine.
     pub fn unseal_rows(
         &self,
         segment: &[u8],
         rows: Option<&[usize]>,
         directory: &SegmentDirectory,
     ) -> Result<Vec<f32>> {
-        let root = directory.root(SegmentHead::read(self.spec(), segment)?.id);
-        let root = root.map_or(self.root(), Arc::as_ref);
-        self.decrypt_unit(segment, rows, root)
+        let id = SegmentHead::read(self.spec(), segment)?.id;
+        if directory.quarantined().contains(&id) {
+            return Err(Error::Quarantined(id));
+        }
+        let root = directory.root(id).map_or(self.root(), Arc::as_ref);
+        let Some(entry) = directory.entry(id) else {
+            let key = SegmentHead::read(self.spec(), segment)?.key;
+            expect_key(Kind::Segment.as_str(), self.form().segment_key(root)?, key)?;
+            let detail = "it is not attached, and without its sidecar its rows do not open";
+            let (segment, detail) = (id.to_string(), detail.to_owned());
+            return Err(Error::Directory { segment, detail });
+        };
+        self.decrypt_unit(segment, rows, root, &entry.sidecar.witness)
     }
 
     fn decrypt_unit(
@@ -56,10 +65,12 @@ impl Owner {
         segment: &[u8],
         wanted: Option<&[usize]>,
         root: &SegmentRootKey,
+        witness: &[u8],
     ) -> Result<Vec<f32>> {
         let head = SegmentHead::read(self.spec(), segment)?;
         expect_key(Kind::Segment.as_str(), self.form().segment_key(root)?, head.key)?;
-        let words = words(self.spec(), &head, segment)?;
-        self.form().decrypt_rows(root, &head, &words, wanted)
+        let (words, there) = words(self.spec(), &head, segment)?;
+        let stored = StoredRows { head: &head, words: &words, there: there.as_deref(), witness };
+        self.form().decrypt_rows(root, &stored, wanted)
     }
 }

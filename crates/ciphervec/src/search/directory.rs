@@ -1,6 +1,6 @@
 //! Segment directory: sidecars enter; which id lies where, its norm, and whether it is deleted leave. Owner only.
 
-use super::form::{self, Kept, OpenedSegment};
+use super::form::{self, Exactness, Kept, OpenedSegment};
 use super::owner::Owner;
 use super::root_key::SegmentRootKey;
 use crate::error::{Error, Result};
@@ -16,6 +16,7 @@ pub(super) struct Entry {
     pub sidecar: Sidecar,
     pub deleted: Vec<bool>,
     pub secrets: OnceLock<Kept>,
+    pub exactness: Exactness,
     /// The key it is sealed under, where that is not the owner's.
     root: Option<Arc<SegmentRootKey>>,
     origin: Origin,
@@ -40,8 +41,15 @@ impl Entry {
             rows: self.deleted.len(),
             level: self.sidecar.level,
             root: self.root.as_deref().unwrap_or_else(|| owner.root()),
+            witness: &self.sidecar.witness,
+            deleted: &self.deleted,
             secrets: &self.secrets,
         }
+    }
+
+    /// Whether a writer sealed it, who may have sealed anything.
+    pub fn is_written(&self) -> bool {
+        matches!(self.origin, Origin::Writer(_))
     }
 
     pub fn norm(&self, row: usize) -> f64 {
@@ -58,6 +66,8 @@ pub struct SegmentDirectory {
     shadowed: Vec<(Id, SegmentId, u32)>,
     /// Segments that do not open: answers about them are passed over.
     refused: Vec<SegmentId>,
+    /// Segments that failed a check: answers about them are passed over, their rows are not decrypted.
+    quarantined: Vec<SegmentId>,
 }
 
 /// Rows that a query may return, for filters that the owner applies itself.
@@ -96,9 +106,10 @@ impl SegmentDirectory {
             (Err(error), Some(previous)) => {
                 let opened = Sidecar::open(previous.aead(), &place, sidecar);
                 let opened = opened.map_err(|_| error)?;
-                self.attach(id, opened, deleted, Some(Arc::clone(previous)), Origin::Previous)
+                let root = Some(Arc::clone(previous));
+                self.attach(owner, id, opened, deleted, root, Origin::Previous)
             }
-            (opened, _) => self.attach(id, opened?, deleted, None, Origin::Owner),
+            (opened, _) => self.attach(owner, id, opened?, deleted, None, Origin::Owner),
         }
     }
 
@@ -130,7 +141,8 @@ impl SegmentDirectory {
                 ),
             });
         }
-        self.attach(id, opened, deleted, Some(Arc::new(root)), Origin::Writer(writer))
+        let (root, origin) = (Some(Arc::new(root)), Origin::Writer(writer));
+        self.attach(owner, id, opened, deleted, root, origin)
     }
 
     /// Passes over a segment that does not open: neither its rows nor answers about them count.
@@ -145,8 +157,41 @@ impl SegmentDirectory {
         &self.refused
     }
 
+    /// Passes over a segment that failed a check, until it is released.
+    pub fn quarantine(&mut self, id: SegmentId) {
+        if !self.quarantined.contains(&id) {
+            self.quarantined.push(id);
+        }
+    }
+
+    /// Takes a segment out of quarantine; whether it was there.
+    pub fn release(&mut self, id: SegmentId) -> bool {
+        let before = self.quarantined.len();
+        self.quarantined.retain(|quarantined| *quarantined != id);
+        self.quarantined.len() != before
+    }
+
+    /// Segments in quarantine.
+    pub fn quarantined(&self) -> &[SegmentId] {
+        &self.quarantined
+    }
+
+    /// What results from a segment say about its noise; `None` if it is unknown.
+    pub fn exactness(&self, id: SegmentId) -> Option<Exactness> {
+        self.entry(id).map(|entry| entry.exactness)
+    }
+
+    /// Blocks that answers are not checked about: all of segments sealed before there were checks, and of the others
+    /// those that hold deleted rows, which a server may have taken out.
+    pub fn unchecked_blocks(&self, owner: &Owner) -> usize {
+        let of =
+            |entry: &Entry| owner.form().unchecked_blocks(&entry.sidecar.witness, &entry.deleted);
+        self.entries.iter().map(of).sum()
+    }
+
     fn attach(
         &mut self,
+        owner: &Owner,
         id: SegmentId,
         sidecar: Sidecar,
         deleted: &[u32],
@@ -188,13 +233,14 @@ impl SegmentDirectory {
         let places: Vec<(Id, u32)> = live().map(|(row, name)| (name.clone(), row as u32)).collect();
         self.places.reserve(places.len());
         self.places.extend(places.into_iter().map(|(name, row)| (name, (id, row))));
-        let secrets = OnceLock::new();
-        self.entries.push(Entry { id, sidecar, deleted: flags, secrets, root, origin });
+        let (secrets, exactness) = (OnceLock::new(), owner.form().exactness(&sidecar.witness));
+        self.entries.push(Entry { id, sidecar, deleted: flags, secrets, exactness, root, origin });
         Ok(())
     }
 
     /// Forgets a segment; whether it was known.
     pub fn remove(&mut self, id: SegmentId) -> bool {
+        self.release(id);
         let Some(index) = self.entries.iter().position(|entry| entry.id == id) else {
             let before = self.refused.len();
             self.refused.retain(|refused| *refused != id);

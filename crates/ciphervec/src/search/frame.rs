@@ -175,20 +175,21 @@ impl Segment {
     }
 }
 
-/// The words of all rows of a segment whose head [`SegmentHead::read`] gave; zeros for rows that were taken out.
+/// The words of all rows of a segment whose head [`SegmentHead::read`] gave, zeros for rows that were taken out; and
+/// which were not, where that is not all.
 #[cfg(feature = "client")]
 pub(super) fn words<'a>(
     spec: &IndexSpec,
     head: &SegmentHead,
     bytes: &'a [u8],
-) -> Result<Cow<'a, [u8]>> {
+) -> Result<(Cow<'a, [u8]>, Option<Vec<bool>>)> {
     let data = &bytes[HEADROOM..];
     let kept = head.read_kept(data)?;
     Ok(match (kept, form::of(spec).pruner()) {
         (Some(kept), Some(pruner)) => {
             let words = &data[head.bitmap_len()..];
-            Cow::Owned(pruner.spread(words, spec.dimension(), &kept))
+            (Cow::Owned(pruner.spread(words, spec.dimension(), &kept)), Some(kept))
         }
-        _ => Cow::Borrowed(data),
+        _ => (Cow::Borrowed(data), None),
     })
 }

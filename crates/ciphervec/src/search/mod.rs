@@ -35,6 +35,8 @@ mod root_key;
 #[cfg(feature = "client")]
 mod rotation;
 #[cfg(feature = "client")]
+mod score;
+#[cfg(feature = "client")]
 mod seal;
 mod segment;
 mod wrap;
@@ -48,10 +50,10 @@ pub use directory::{Origin, SegmentDirectory, Selection};
 pub use entry::{SegmentParser, SegmentSource};
 #[cfg(feature = "client")]
 pub use flood::Flood;
+#[cfg(feature = "client")]
+pub use form::Exactness;
 pub use form::{Evaluation, ServerTimings};
 pub use index::ServerIndex;
-#[cfg(feature = "client")]
-pub use open::{Opened, OwnerTimings};
 #[cfg(feature = "client")]
 pub use owner::Owner;
 #[cfg(feature = "client")]
@@ -62,6 +64,8 @@ pub use query::Query;
 pub use rank::{Hit, Retrieval};
 #[cfg(feature = "client")]
 pub use root_key::{RotationState, SegmentRootKey};
+#[cfg(feature = "client")]
+pub use score::{Opened, OwnerTimings};
 #[cfg(feature = "client")]
 pub use seal::SealedSegment;
 pub use segment::{Segment, SegmentHead};

@@ -1,45 +1,20 @@
-//! Opening answers: response bytes enter; masks are removed, scores scaled, ranked and rounded; hits leave. Owner only.
+//! Opening answers: response bytes enter; the parts of every segment are read and scored; hits leave. Owner only.
 
 use super::directory::{SegmentDirectory, Selection};
 use super::flood::Flood;
 use super::form::{self, expect_key};
 use super::message::{expect_params, read_bitmap};
 use super::owner::Owner;
-use super::probe::expect_cosines;
 use super::query::Query;
-use super::rank::{Hit, Ranking, Retrieval};
+use super::rank::Retrieval;
+use super::score::{self, Asked, Opened, Part};
 use crate::error::{Error, Result};
 use ciphervec_he::lattice::SegmentId;
 use ciphervec_he::wire::{self, Kind, Reader};
-use std::time::Instant;
-
-/// Where the owner spent its time, in seconds.
-#[derive(Clone, Copy, Default, PartialEq, Debug)]
-pub struct OwnerTimings {
-    /// Removing masks and decrypting.
-    pub decrypt: f64,
-    /// Selecting the hits.
-    pub rank: f64,
-}
-
-/// What an answer says, one list of hits a query, closest first.
-pub struct Opened {
-    /// The hits.
-    pub hits: Vec<Vec<Hit>>,
-    /// Where the time went.
-    pub timings: OwnerTimings,
-}
-
-/// The part of an answer that belongs to one segment.
-struct Part<'a> {
-    entry: usize,
-    matching: Option<Vec<bool>>,
-    answers: &'a [u8],
-}
 
 impl Owner {
-    /// The step that cosines are rounded to before anyone sees them: one query's exact scores would give the segment's
-    /// secret away (`docs/sealed.md`, section 4).
+    /// The step that cosines are rounded to where they carry noise: digits below it say nothing of rows
+    /// (`docs/sealed.md`, section 4).
     pub fn rounding(&self) -> f64 {
         // Whole numbers are rounded already.
         if self.spec().metric().compares_signs() { 0.0 } else { self.form().rounding() }
@@ -48,7 +23,9 @@ impl Owner {
     /// Opens a server's answer to `query`.
     ///
     /// # Errors
-    /// Damaged or foreign bytes; an answer that names segments the directory does not know, or leaves some out.
+    /// Damaged or foreign bytes; an answer that names segments the directory does not know, or leaves some out;
+    /// [`Error::Tampered`] for one that is not what the segments give to the query, [`Error::Mismatched`] if somebody else
+    /// made that.
     pub fn open(
         &self,
         query: &Query,
@@ -124,35 +101,11 @@ impl Owner {
         let opening = self.form().open(self.root(), &query.kept, count, &mut reader)?;
         let parts = self.read_parts(&mut reader, query, directory, newer)?;
         reader.finish()?;
-        let mut timings = OwnerTimings::default();
-        let step = self.rounding();
-        let mut rankings: Vec<Ranking<'_>> = query
-            .norms
-            .iter()
-            .map(|&norm| {
-                Ranking::new(self.spec().metric(), retrieval, step, norm, directory.entries())
-            })
-            .collect();
-        for (place, part) in parts.iter().enumerate() {
-            let entry = &directory.entries()[part.entry];
-            let (start, mut ranking) = (Instant::now(), 0.0);
-            opening.cosines(&entry.opened(self), part.answers, &mut |index, cosines| {
-                expect_cosines(query, cosines)?;
-                let start = Instant::now();
-                let matching = part.matching.as_deref();
-                let flooded = flood.map(|flood| flood.add(place, index, cosines));
-                let shown = flooded.as_ref().map_or(cosines, |flooded| flooded.as_slice());
-                rankings[index].visit(part.entry, shown, matching, selection);
-                ranking += start.elapsed().as_secs_f64();
-                Ok(())
-            })?;
-            timings.decrypt += start.elapsed().as_secs_f64() - ranking;
-            timings.rank += ranking;
-        }
-        let start = Instant::now();
-        let hits = rankings.into_iter().map(Ranking::finish).collect();
-        timings.rank += start.elapsed().as_secs_f64();
-        Ok(Opened { hits, timings })
+        score::hits(
+            &Asked { owner: self, query, directory, retrieval, selection, flood },
+            &*opening,
+            &parts,
+        )
     }
 
     /// The answers of every segment; all known segments but the `newer` ones must be there unless a filter chose among
@@ -170,7 +123,7 @@ impl Owner {
             let id = SegmentId(reader.array()?);
             let (rows, level, filtered) = (reader.u32()?, reader.u8()?, reader.u8()?);
             let disagree = |detail: String| Error::Directory { segment: id.to_string(), detail };
-            if directory.refused().contains(&id) {
+            if directory.refused().contains(&id) || directory.quarantined().contains(&id) {
                 self.pass_over(reader, query, rows, level, filtered)?;
                 continue;
             }
@@ -197,7 +150,9 @@ impl Owner {
         }
         if !query.filtered
             && let Some(missing) = directory.entries().iter().enumerate().find(|(index, entry)| {
-                !newer.contains(&entry.id) && !parts.iter().any(|part| part.entry == *index)
+                !newer.contains(&entry.id)
+                    && !directory.quarantined().contains(&entry.id)
+                    && !parts.iter().any(|part| part.entry == *index)
             })
         {
             let detail = "the server left it out".to_owned();

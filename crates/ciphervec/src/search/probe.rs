@@ -9,10 +9,7 @@ use super::query::Query;
 use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;
 use crate::index::spec::MAX_QUERIES;
-use ciphervec_he::wire::{KeyId, Kind, Reader};
-
-/// The widest error of any precision, many times over.
-const SLACK: f64 = 0.01;
+use ciphervec_he::wire::KeyId;
 
 /// Asks an index of mode `sealed-index`, whose queries are plain, and opens no answer. It holds no secret.
 #[derive(Clone, Debug)]
@@ -84,16 +81,6 @@ impl Owner {
             foreign: true,
         })
     }
-}
-
-/// Refuses scores of an answer to `query` that no unit vectors have, if it was made by somebody else. An answer to another
-/// query opens to uniform noise, of which in the compact form one score in eight is beyond.
-pub(super) fn expect_cosines(query: &Query, cosines: &[f64]) -> Result<()> {
-    if !query.foreign || cosines.iter().all(|cosine| cosine.abs() <= 1.0 + SLACK) {
-        return Ok(());
-    }
-    let what = Kind::Response.as_str();
-    Err(Reader::new(what, &[]).error("it is not one to this query").into())
 }
 
 /// What [`check`] finds for a probe before it is normalised: √d for signs, and 1 where the metric needs no norm.

@@ -1,9 +1,14 @@
-//! Ranking: scores enter; the closest rows, or all within a threshold, leave. Owner only.
+//! Ranking: estimates enter; the rows that may be closest, or within a threshold, are settled; hits leave. Owner only.
+//!
+//! An estimate bounds a score from both sides. A row is dropped only when no value between the bounds could make it a hit,
+//! so that what is returned depends on the settled scores alone.
 
 use super::directory::{Entry, Selection};
+use super::form::{Estimates, ExactCosine, RowSum};
 use crate::index::metric::Metric;
 use crate::protect::id::Id;
 use ciphervec_he::lattice::SegmentId;
+use core::ops::Range;
 
 /// What the owner wants to know: top-k or range search.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -23,17 +28,22 @@ pub struct Hit {
     pub segment: SegmentId,
     /// Its row there.
     pub row: u32,
-    /// The metric's value, computed from the rounded cosine.
+    /// The metric's value, of an exact cosine, or of one that was rounded.
     pub value: f64,
 }
 
-/// One row that may become a hit. `key` orders: smaller is closer.
+/// One row that may become a hit. Its key, of which smaller is closer, is one between two bounds until it is settled.
 #[derive(Clone, Copy)]
 struct Candidate {
-    key: f64,
+    closest: f64,
+    farthest: f64,
     cosine: f64,
+    /// What settling takes; then the integer that the cosine is.
+    integer: i64,
     entry: u32,
     row: u32,
+    /// Whether its cosine is exact, or is rounded on its way out.
+    exact: bool,
 }
 
 /// Collects candidates of one query over all segments.
@@ -44,12 +54,14 @@ pub(super) struct Ranking<'a> {
     query_norm: f64,
     entries: &'a [Entry],
     kept: Vec<Candidate>,
+    /// How many are kept before those are dropped that can't be hits.
+    room: usize,
     /// Nothing beyond this can still be a hit.
     limit: f64,
 }
 
 impl<'a> Ranking<'a> {
-    /// `step` is what cosines are rounded to on their way out.
+    /// `step` is what cosines that are not exact are rounded to on their way out.
     pub fn new(
         metric: Metric,
         retrieval: Retrieval,
@@ -57,39 +69,41 @@ impl<'a> Ranking<'a> {
         query_norm: f64,
         entries: &'a [Entry],
     ) -> Self {
-        Ranking {
+        let mut ranking = Ranking {
             metric,
             retrieval,
             step,
             query_norm,
             entries,
             kept: Vec::new(),
+            room: usize::MAX,
             limit: f64::INFINITY,
+        };
+        match retrieval {
+            Retrieval::TopK(k) => ranking.room = 2 * k.max(16),
+            Retrieval::Range(threshold) => ranking.limit = ranking.sign(threshold),
         }
+        ranking
     }
 
-    /// Looks at the cosines of one segment, in full precision.
+    /// Looks at the estimates of one segment.
     pub fn visit(
         &mut self,
         index: usize,
-        cosines: &[f64],
+        estimates: &Estimates<'_>,
         matching: Option<&[bool]>,
         selection: Option<&Selection>,
     ) {
         let entry = &self.entries[index];
-        for (row, &cosine) in cosines.iter().enumerate() {
-            let key = match self.retrieval {
-                // Whole bits tie too often to rank by: the cosine still knows better, or equally well.
-                Retrieval::TopK(_) if self.metric.compares_signs() => -cosine,
-                Retrieval::TopK(_) => {
-                    self.sign(self.metric.value(cosine, entry.norm(row), self.query_norm))
-                }
-                // A threshold compares what is reported, so that no answer depends on digits that are not shown.
-                Retrieval::Range(_) => self.sign(self.value(cosine, entry.norm(row))),
-            };
+        let exact = !estimates.sums.is_empty();
+        let slack = estimates.slack;
+        for (row, &cosine) in estimates.cosines.iter().enumerate() {
+            let norm = entry.norm(row);
+            let closest = self.key(cosine + slack, norm, exact);
             let beyond = match self.retrieval {
-                Retrieval::TopK(_) => key >= self.limit,
-                Retrieval::Range(threshold) => key > self.sign(threshold),
+                // Of equally close rows the first ones stay, which settling may tell apart.
+                Retrieval::TopK(_) if !exact => closest >= self.limit,
+                _ => closest > self.limit,
             };
             if beyond
                 || entry.deleted[row]
@@ -98,12 +112,26 @@ impl<'a> Ranking<'a> {
             {
                 continue;
             }
-            self.kept.push(Candidate { key, cosine, entry: index as u32, row: row as u32 });
+            let farthest = self.key(cosine - slack, norm, exact);
+            let integer = if exact { estimates.sums[row] } else { 0 };
+            let (entry, row) = (index as u32, row as u32);
+            self.kept.push(Candidate { closest, farthest, cosine, integer, entry, row, exact });
             if let Retrieval::TopK(k) = self.retrieval
-                && self.kept.len() >= 2 * k.max(16)
+                && self.kept.len() >= self.room
             {
                 self.prune(k);
             }
+        }
+    }
+
+    /// What rows are ordered by, and compared with a threshold.
+    fn key(&self, cosine: f64, norm: f64, exact: bool) -> f64 {
+        match self.retrieval {
+            // Whole bits tie too often to rank by: the cosine still knows better, or equally well.
+            Retrieval::TopK(_) if self.metric.compares_signs() => -cosine,
+            Retrieval::TopK(_) => self.sign(self.metric.value(cosine, norm, self.query_norm)),
+            // A threshold compares what is reported, so that no answer depends on digits that are not shown.
+            Retrieval::Range(_) => self.sign(self.value(cosine, norm, exact)),
         }
     }
 
@@ -112,38 +140,80 @@ impl<'a> Ranking<'a> {
         if self.metric.higher_is_closer() { -value } else { value }
     }
 
-    /// What is reported: the metric of the rounded cosine.
-    fn value(&self, cosine: f64, norm: f64) -> f64 {
-        let rounded =
-            if self.step == 0.0 { cosine } else { (cosine / self.step).round() * self.step };
+    /// What is reported: the metric of the cosine, rounded where it is not exact.
+    fn value(&self, cosine: f64, norm: f64, exact: bool) -> f64 {
+        let cosine = if exact || self.step == 0.0 {
+            cosine
+        } else {
+            (cosine / self.step).round() * self.step
+        };
         // Sign vectors all have the norm √d, which their sidecar need not say.
         let norm = if self.metric.compares_signs() { self.query_norm } else { norm };
-        self.metric.value(rounded, norm, self.query_norm)
+        self.metric.value(cosine, norm, self.query_norm)
     }
 
+    /// Drops those that k others are closer than in any case.
     fn prune(&mut self, k: usize) {
         if k == 0 {
             self.kept.clear();
             self.limit = f64::NEG_INFINITY;
         } else if self.kept.len() > k {
-            self.kept.select_nth_unstable_by(k - 1, |a, b| a.key.total_cmp(&b.key));
-            self.kept.truncate(k);
-            self.limit =
-                self.kept.iter().fold(f64::NEG_INFINITY, |limit, kept| limit.max(kept.key));
+            let (_, kth, _) =
+                self.kept.select_nth_unstable_by(k - 1, |a, b| a.farthest.total_cmp(&b.farthest));
+            self.limit = kth.farthest;
+            self.kept.retain(|kept| kept.closest <= self.limit);
+            self.room = 2 * self.kept.len().max(16);
+        }
+    }
+
+    /// Every segment was visited: what can't be a hit goes, the rest is ordered by segments.
+    pub fn close(&mut self) {
+        if let Retrieval::TopK(k) = self.retrieval {
+            self.prune(k);
+        }
+        self.kept.sort_unstable_by_key(|kept| (kept.entry, kept.row));
+    }
+
+    fn of_segment(&self, index: usize) -> Range<usize> {
+        let first = self.kept.partition_point(|kept| (kept.entry as usize) < index);
+        first..self.kept.partition_point(|kept| kept.entry as usize <= index)
+    }
+
+    /// The estimates of a segment that are to be settled, of the query with this number.
+    pub fn unsettled(&self, index: usize, query: usize) -> impl Iterator<Item = RowSum> {
+        let kept = self.kept[self.of_segment(index)].iter().filter(|kept| kept.exact);
+        kept.map(move |kept| RowSum { query, row: kept.row, sum: kept.integer })
+    }
+
+    /// Takes in what [`Self::unsettled`] gave, settled and in that order.
+    pub fn settle(&mut self, index: usize, settled: &mut impl Iterator<Item = ExactCosine>) {
+        for at in self.of_segment(index) {
+            let kept = self.kept[at];
+            if !kept.exact {
+                continue;
+            }
+            let Some(ExactCosine { integer, cosine }) = settled.next() else { return };
+            let norm = self.entries[index].norm(kept.row as usize);
+            let key = self.key(cosine, norm, true);
+            self.kept[at] = Candidate { closest: key, farthest: key, cosine, integer, ..kept };
         }
     }
 
     /// The hits, closest first; ties in the order of segments and rows.
     pub fn finish(mut self) -> Vec<Hit> {
+        self.kept.retain(|kept| kept.closest <= self.limit);
+        self.kept.sort_by(|a, b| {
+            let integers = b.integer.cmp(&a.integer);
+            let places = (a.entry, a.row).cmp(&(b.entry, b.row));
+            a.closest.total_cmp(&b.closest).then(integers).then(places)
+        });
         if let Retrieval::TopK(k) = self.retrieval {
-            self.prune(k);
+            self.kept.truncate(k);
         }
-        self.kept
-            .sort_by(|a, b| a.key.total_cmp(&b.key).then((a.entry, a.row).cmp(&(b.entry, b.row))));
         let hits = self.kept.iter().map(|kept| {
             let entry = &self.entries[kept.entry as usize];
             let row = kept.row as usize;
-            let value = self.value(kept.cosine, entry.norm(row));
+            let value = self.value(kept.cosine, entry.norm(row), kept.exact);
             Hit { id: entry.sidecar.ids[row].clone(), segment: entry.id, row: kept.row, value }
         });
         hits.collect()

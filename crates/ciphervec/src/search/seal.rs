@@ -60,7 +60,8 @@ pub(super) fn seal(
         true => checked.norms.iter().map(|&norm| norm as f32).collect(),
         false => Vec::new(),
     };
-    let sidecar = Sidecar { ids: ids.to_vec(), norms, level, rows };
+    let witness = encrypted.witness;
+    let sidecar = Sidecar { ids: ids.to_vec(), norms, level, rows, witness };
     let sidecar = sidecar.seal(root.aead(), &associated_data(&spec.binding(), &id.0))?;
     let segment = head.frame(spec, encrypted.words);
     Ok(SealedSegment { id, rows, level, segment, sidecar })

@@ -69,13 +69,12 @@ impl Both {
         let segment = self.server.segments().last().unwrap();
         assert_eq!(*segment.to_bytes(self.server.spec()).unwrap(), *sealed.segment);
         assert_eq!(segment.byte_len(), sealed.segment.len());
-        let back = self.owner.unseal(&sealed.segment, Some(&sealed.sidecar)).unwrap();
+        let back = self.owner.unseal(&sealed.segment, &sealed.sidecar).unwrap();
         let last = rows.len() / D - 1;
-        let some = self
-            .owner
-            .unseal_rows(&sealed.segment, Some(&[last, 0]), &SegmentDirectory::new())
-            .unwrap();
-        let all = self.owner.unseal(&sealed.segment, None).unwrap();
+        let rows_of = |wanted: Option<&[usize]>| {
+            self.owner.unseal_rows(&sealed.segment, wanted, &self.directory).unwrap()
+        };
+        let (some, all) = (rows_of(Some(&[last, 0])), rows_of(None));
         assert_eq!(some, [&all[last * D..], &all[..D]].concat());
         for (row, back) in rows.chunks_exact(D).zip(back.chunks_exact(D)) {
             let norm = row.iter().map(|x| x * x).sum::<f32>().sqrt();
@@ -228,7 +227,7 @@ fn other_keys_and_other_indexes_are_refused() {
     let segment = stranger.server.segments().next().unwrap();
     let segment = segment.to_bytes(&described).unwrap().into_owned();
     wrong_key(both.server.add(AlignedBytes::from_slice(&segment)).unwrap_err());
-    wrong_key(both.owner.unseal(&segment, None).unwrap_err());
+    wrong_key(both.owner.unseal_rows(&segment, None, &stranger.directory).unwrap_err());
     let foreign_key = stranger.owner.public_key().unwrap();
     wrong_key(both.server.set_evaluation_keys(&foreign_key).unwrap_err());
     let question = rows(Metric::Cosine, 1, 3);

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod additive_index;
+mod exact;
 mod hostile_bytes;
 mod keyfile;
 mod lookup;

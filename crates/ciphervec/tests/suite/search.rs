@@ -254,7 +254,7 @@ fn unsealing_and_resealing_keeps_the_vectors() {
                 if metric == Metric::Hamming { signs(200, 33, 1) } else { random(200, 33, 1) };
             let ids: Vec<Id> = (0..200).map(Id::Number).collect();
             let sealed = both.owner.seal(&rows, &ids).unwrap();
-            let back = both.owner.unseal(&sealed.segment, Some(&sealed.sidecar)).unwrap();
+            let back = both.owner.unseal(&sealed.segment, &sealed.sidecar).unwrap();
             for (row, back) in rows.chunks_exact(33).zip(back.chunks_exact(33)) {
                 let norm = row.iter().map(|x| x * x).sum::<f32>().sqrt();
                 let scale = if metric == Metric::Cosine { 1.0 / norm } else { 1.0 };
@@ -295,7 +295,7 @@ fn wrong_keys_and_foreign_bytes_are_refused_before_any_work() {
             .owner
             .seal(&random(5, 16, 2), &[1, 2, 3, 4, 5].map(|id| Id::Number(id + 100)))
             .unwrap();
-        assert!(stranger.owner.unseal(&sealed.segment, Some(&sealed.sidecar)).is_err());
+        assert!(stranger.owner.unseal(&sealed.segment, &sealed.sidecar).is_err());
         let mut directory = SegmentDirectory::new();
         assert!(directory.add(&stranger.owner, sealed.id, &sealed.sidecar, &[]).is_err());
         let query = stranger.owner.query(&random(1, 16, 3), &both.directory, 3, &[]).unwrap();

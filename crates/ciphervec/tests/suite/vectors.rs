@@ -3,7 +3,7 @@
 //! A new format version gets a new folder beside the old one: `CIPHERVEC_WRITE_VECTORS=1 cargo test -p ciphervec --test suite vectors::`
 //! writes the folder of the current version if it is missing (vectors/SOURCES.md).
 
-use ciphervec::search::{Owner, Retrieval, SegmentDirectory, ServerIndex};
+use ciphervec::search::{Exactness, Owner, Retrieval, SegmentDirectory, ServerIndex};
 use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme, SegmentId};
 use ciphervec_arith::AlignedBytes;
 use std::path::PathBuf;
@@ -86,7 +86,7 @@ fn version_1_opens_and_answers_as_it_did() {
         for (hit, truth) in opened.hits[0].iter().rev().zip(DISTANCES) {
             assert!((hit.value - truth).abs() < 0.01, "{name}: {} {truth}", hit.value);
         }
-        let rows = owner.unseal(&get("segment"), Some(&get("sidecar"))).unwrap();
+        let rows = owner.unseal(&get("segment"), &get("sidecar")).unwrap();
         assert!(rows.iter().zip(ROWS).all(|(got, x)| (got - x).abs() < 2e-3), "{name}: {rows:?}");
     }
 }
@@ -124,6 +124,57 @@ fn version_1_of_pruned_segments_opens_and_answers_as_it_did() {
         let rows = owner.unseal_rows(&get("pruned"), Some(&[0, 2]), &directory).unwrap();
         let unit = [[1.0, 0.0, 0.0], [-2.0 / 3.0, 1.0 / 3.0, 2.0 / 3.0]].concat();
         assert!(rows.iter().zip(unit).all(|(got, x)| (got - x).abs() < 2e-3), "{name}: {rows:?}");
+    }
+}
+
+/// Segments of the compact form with a witness: their values are known to the last bit, whatever noise they were sealed
+/// with.
+#[test]
+fn version_2_of_the_compact_form_opens_exactly() {
+    let writing = std::env::var_os("CIPHERVEC_WRITE_VECTORS").is_some();
+    for (name, mode, precision) in MODES.into_iter().filter(|kind| kind.1 == Mode::SealedIndex) {
+        let name = &format!("../v2/{name}");
+        if writing && !folder(name).exists() {
+            write(name, mode, precision);
+        }
+        let get = |file: &str| std::fs::read(folder(name).join(file)).unwrap();
+        let spec = IndexSpec::from_bytes(&get("spec")).unwrap();
+        let owner = Owner::new(&Keys::from_master(MASTER), spec.clone()).unwrap();
+        let mut server = ServerIndex::new(spec).unwrap();
+        let id: SegmentId = server.add(AlignedBytes::from_slice(&get("segment"))).unwrap();
+        let mut directory = SegmentDirectory::new();
+        assert_eq!(get("sidecar")[8..12], [2, 0, 0, 0]);
+        directory.add(&owner, id, &get("sidecar"), &[]).unwrap();
+        assert_eq!(directory.exactness(id), Some(Exactness::Exact));
+        let answer = server.evaluate(&get("query")).unwrap();
+        assert_eq!(answer.bytes, get("response"), "{name}: the server's answer moved");
+        let query = owner.query(&QUERY, &directory, 5, &[]).unwrap();
+        let opened =
+            owner.open(&query, &answer.bytes, &directory, Retrieval::TopK(3), None).unwrap();
+        assert!(opened.exact);
+        let scale = f64::exp2(match precision {
+            Precision::Standard => 15.4,
+            Precision::Small => 11.4,
+            Precision::Wide => 31.4,
+        });
+        let norm = |row: &[f32]| row.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
+        let whole = |row: &[f32]| -> Vec<i64> {
+            let factor = 1.0 / norm(row) * scale;
+            row.iter().map(|&x| (f64::from(x) * factor).round_ties_even() as i64).collect()
+        };
+        let rows = owner.unseal(&get("segment"), &get("sidecar")).unwrap();
+        for (hit, row) in opened.hits[0].iter().rev().zip([0, 1, 2]) {
+            let row = &ROWS[3 * row..][..3];
+            let products = whole(row).into_iter().zip(whole(&QUERY)).map(|(x, q)| x * q);
+            let cosine = products.sum::<i64>() as f64 / (scale * scale);
+            let (x, q) = (f64::from(norm(row) as f32), norm(&QUERY));
+            assert_eq!(hit.value, x * x + q * q - 2.0 * x * q * cosine, "{name}");
+        }
+        let expected = ROWS.chunks_exact(3).flat_map(|row| {
+            let norm = norm(row) as f32;
+            whole(row).into_iter().map(move |x| (x as f64 * (1.0 / scale)) as f32 * norm)
+        });
+        assert_eq!(rows, expected.collect::<Vec<f32>>(), "{name}");
     }
 }
 
@@ -193,7 +244,7 @@ fn version_1_of_additive_indexes_opens_and_answers_as_it_did() {
                 assert!((hit.value - truth).abs() < 0.02, "{name}: {} {truth}", hit.value);
             }
         }
-        let rows = owner.unseal(&get("segment"), Some(&get("sidecar"))).unwrap();
+        let rows = owner.unseal(&get("segment"), &get("sidecar")).unwrap();
         assert!(rows.iter().zip(ROWS).all(|(got, x)| (got - x).abs() < 1e-3), "{name}: {rows:?}");
     }
 }

@@ -4,7 +4,7 @@
 use crate::rows::Rows;
 use ciphervec_arith::sample::Stream;
 use ciphervec_he::keys::{MasterKey, Purpose};
-use ciphervec_he::lattice::compact::{self, Compact, Width};
+use ciphervec_he::lattice::compact::{self, CheckWeights, Compact, Width};
 use ciphervec_he::lattice::ring::{
     self, Binding, Ciphertext, EvaluationKeys, Layout, QueryKey, QueryOpener, Ring,
 };
@@ -74,8 +74,9 @@ fn expose() -> Exposed {
     let scales = width.unit_scales();
     let master = MasterKey::from_bytes([1; 32]);
     let masks = compact::Masks::new(&scheme, [2; 32], dimension);
-    let (rows, _) = Rows::random_unit(width.degree(), dimension, width.plaintext_scale(scales), 3);
-    let (id, words) = compact::seal(&scheme, &masks, &master, b"c", &rows).unwrap();
+    let (rows, _) = Rows::random_unit(width.degree(), dimension, scales.vector, 3);
+    let compact::SealedRows { id, words, .. } =
+        compact::seal(&scheme, &masks, &master, b"c", &rows).unwrap();
     let key = compact::SegmentKey::derive(&scheme, &master, b"c", id, width.degree());
     // A server waits for a query whose combined mask is invertible: every second one.
     let (query, combined) = (0..)
@@ -85,8 +86,9 @@ fn expose() -> Exposed {
         .unwrap();
     let mut sums = Vec::new();
     compact::scan(width, &words, width.degree(), dimension, &query, &mut sums);
-    let mut scores = vec![0.0; width.degree()];
-    compact::unmask(&scheme, &key, &combined, &sums, &mut scores);
+    let mut noisy = vec![0i64; width.degree()];
+    compact::unmask(&scheme, &key, &combined, &sums, &mut noisy);
+    let scores = noisy.iter().map(|sum| *sum as f64 / 32.0).collect();
     let seed =
         master.derive(Purpose::SegmentSecret, &[b"c", b"compact", &width.param_id().0, &id.0]);
     Exposed {
@@ -136,7 +138,7 @@ fn sealing_twice_under_one_nonce_gives_the_difference_away_and_fresh_nonces_do_n
     let scheme = Compact::new(width).unwrap();
     let master = MasterKey::from_bytes([1; 32]);
     let masks = compact::Masks::new(&scheme, [2; 32], dimension);
-    let scale = width.plaintext_scale(width.unit_scales());
+    let scale = width.unit_scales().vector;
     let (one, _) = Rows::random_unit(64, dimension, scale, 3);
     let (two, _) = Rows::random_unit(64, dimension, scale, 4);
     let words = |bytes: &[u8]| -> Vec<u32> {
@@ -146,18 +148,20 @@ fn sealing_twice_under_one_nonce_gives_the_difference_away_and_fresh_nonces_do_n
     let close = |a: &[u32], b: &[u32]| {
         let differences = a.iter().zip(b).map(|(a, b)| i64::from(a.wrapping_sub(*b) as i32));
         let close =
-            |index: usize| (one.row(index % 64)[index / 64] - two.row(index % 64)[index / 64]) / 32;
+            |index: usize| one.row(index % 64)[index / 64] - two.row(index % 64)[index / 64];
         differences
             .enumerate()
             .filter(|(index, difference)| (difference - close(*index)).abs() <= 3)
             .count()
     };
     let key = compact::SegmentKey::derive(&scheme, &master, b"c", SegmentId([9; 16]), 64);
-    let reused = [&one, &two]
-        .map(|rows| words(&compact::seal_with_key(&scheme, &masks, &key, rows).unwrap()));
+    let weights = CheckWeights::derive(&scheme, &master, b"c", SegmentId([9; 16]), 64);
+    let reused = [&one, &two].map(|rows| {
+        words(&compact::seal_with_key(&scheme, &masks, (&key, &weights), rows).unwrap())
+    });
     assert_eq!(close(&reused[0], &reused[1]), 64 * dimension);
     let fresh = [&one, &two]
-        .map(|rows| words(&compact::seal(&scheme, &masks, &master, b"c", rows).unwrap().1));
+        .map(|rows| words(&compact::seal(&scheme, &masks, &master, b"c", rows).unwrap().words));
     assert!(close(&fresh[0], &fresh[1]) <= 2);
 }
 

@@ -1,10 +1,12 @@
 //! The compact form end to end, against exact inner products.
 
 use crate::rows::{Rows, dot};
-use ciphervec_arith::AlignedBytes;
+use ciphervec_arith::Stream;
 use ciphervec_he::keys::MasterKey;
 use ciphervec_he::lattice::SegmentId;
-use ciphervec_he::lattice::compact::{self, Compact, Masks, SegmentKey, Width};
+use ciphervec_he::lattice::compact::{
+    self, CheckWeights, Compact, MaskedSum, Masks, SealedRows, SegmentKey, Width, Witness,
+};
 
 const WIDTHS: [Width; 3] = [Width::Standard, Width::Small, Width::Wide];
 
@@ -14,13 +16,77 @@ struct Setup {
     master: MasterKey,
 }
 
+/// A segment with what opens it.
+struct Sealed {
+    rows: SealedRows,
+    key: SegmentKey,
+    weights: CheckWeights,
+    count: usize,
+    dimension: usize,
+}
+
 impl Setup {
-    /// Stored words and the key that opens them.
-    fn seal(&self, rows: &Rows) -> (AlignedBytes, SegmentKey) {
-        let (id, words) =
-            compact::seal(&self.scheme, &self.masks, &self.master, b"collection", rows).unwrap();
+    fn seal(&self, rows: &Rows) -> Sealed {
         let count = rows.values.len() / rows.dimension;
-        (words, SegmentKey::derive(&self.scheme, &self.master, b"collection", id, count))
+        let dimension = rows.dimension;
+        let rows =
+            compact::seal(&self.scheme, &self.masks, &self.master, b"collection", rows).unwrap();
+        let (master, id) = (&self.master, rows.id);
+        let key = SegmentKey::derive(&self.scheme, master, b"collection", id, count);
+        let weights = CheckWeights::derive(&self.scheme, master, b"collection", id, count);
+        Sealed { rows, key, weights, count, dimension }
+    }
+
+    fn witness<'a>(&self, sealed: &'a Sealed) -> Witness<'a> {
+        let bytes = &sealed.rows.witness;
+        Witness::read(&self.scheme, sealed.count, sealed.dimension, bytes).unwrap()
+    }
+
+    /// The server's answers, one after the other.
+    fn scan(&self, sealed: &Sealed, queries: &[i64]) -> Vec<u8> {
+        let mut sums = Vec::new();
+        let width = self.scheme.width();
+        compact::scan(
+            width,
+            &sealed.rows.words,
+            sealed.count,
+            sealed.dimension,
+            queries,
+            &mut sums,
+        );
+        sums
+    }
+
+    /// The sums with their noise, in units of 2^-drop.
+    fn unmask(&self, sealed: &Sealed, queries: &[i64], answers: &[u8]) -> Vec<i64> {
+        let width = self.scheme.width();
+        let combined = self.masks.combine(queries);
+        let mut out = vec![0; queries.len() / sealed.dimension * sealed.count];
+        let parts = combined
+            .chunks_exact(width.degree())
+            .zip(answers.chunks_exact(sealed.count * width.word_bytes()));
+        for (out, (combined, sums)) in out.chunks_exact_mut(sealed.count).zip(parts) {
+            compact::unmask(&self.scheme, &sealed.key, combined, sums, out);
+        }
+        out
+    }
+
+    /// Σ q D of these rows, or none if something is left that can't be.
+    fn settle(
+        &self,
+        sealed: &Sealed,
+        queries: &[i64],
+        noisy: &[i64],
+        rows: impl Iterator<Item = u32> + Clone,
+    ) -> Option<Vec<i64>> {
+        let sums: Vec<MaskedSum> = (0..queries.len() / sealed.dimension)
+            .flat_map(|query| {
+                let of = move |row: u32| noisy[query * sealed.count + row as usize];
+                rows.clone().map(move |row| MaskedSum { query, row, sum: of(row) })
+            })
+            .collect();
+        let witness = self.witness(sealed);
+        compact::settle(&self.scheme, &self.masks, &sealed.key, &witness, queries, &sums)
     }
 }
 
@@ -31,21 +97,182 @@ fn setup(width: Width, dimension: usize) -> Setup {
     Setup { scheme, masks, master }
 }
 
-/// Seal, scan, unmask: scores in units of one.
+/// Seal, scan, unmask, settle: scores in units of one.
 fn scores(setup: &Setup, rows: &Rows, queries: &[i64]) -> Vec<f64> {
-    let width = setup.scheme.width();
-    let (stored, key) = setup.seal(rows);
-    let count = rows.values.len() / rows.dimension;
-    let mut sums = Vec::new();
-    compact::scan(width, &stored, count, rows.dimension, queries, &mut sums);
-    let combined = setup.masks.combine(queries);
-    let mut out = vec![0.0; queries.len() / rows.dimension * count];
-    let parts =
-        combined.chunks_exact(width.degree()).zip(sums.chunks_exact(count * width.word_bytes()));
-    for (out, (combined, sums)) in out.chunks_exact_mut(count).zip(parts) {
-        compact::unmask(&setup.scheme, &key, combined, sums, out);
+    let sealed = setup.seal(rows);
+    let noisy = setup.unmask(&sealed, queries, &setup.scan(&sealed, queries));
+    let settled = setup.settle(&sealed, queries, &noisy, 0..sealed.count as u32).unwrap();
+    settled.iter().map(|integer| *integer as f64).collect()
+}
+
+/// Integers of about `bits` bits from a stream of their own.
+fn integers(count: usize, bits: u32, stream: u64) -> Vec<i64> {
+    let mut words = vec![0u64; count];
+    Stream::new(&[8; 32], stream).uniform_bits(bits, &mut words);
+    words.iter().map(|word| *word as i64 - (1 << (bits - 1))).collect()
+}
+
+/// The inner products by the definition.
+fn products(rows: &Rows, queries: &[i64]) -> Vec<i64> {
+    let of = |query: &[i64], row: &[i64]| -> i64 {
+        query.iter().zip(row).map(|(q, x)| q.wrapping_mul(*x)).fold(0, i64::wrapping_add)
+    };
+    queries
+        .chunks_exact(rows.dimension)
+        .flat_map(|query| rows.values.chunks_exact(rows.dimension).map(move |row| of(query, row)))
+        .collect()
+}
+
+#[test]
+fn settled_sums_are_the_integers_whatever_the_noise() {
+    for width in WIDTHS {
+        // Rows of single blocks, of several, and so many that whole blocks are transformed.
+        for (count, dimension) in [(1, 1), (7, 3), (8, 70), (65, 64), (2300, 20), (4500, 33)] {
+            let bits = match width {
+                Width::Standard => 12,
+                Width::Small => 8,
+                Width::Wide => 28,
+            };
+            let rows = Rows { dimension, values: integers(count * dimension, bits, 1) };
+            let queries = integers(3 * dimension, bits, 2);
+            let expected = products(&rows, &queries);
+            let setup = setup(width, dimension);
+            let sealed = setup.seal(&rows);
+            let noisy = setup.unmask(&sealed, &queries, &setup.scan(&sealed, &queries));
+            let slack = { queries.chunks_exact(dimension) }.map(|query| width.slack(query));
+            let slack: Vec<f64> = slack.collect();
+            let scale = f64::exp2(f64::from(width.dropped_bits()));
+            let mut off = 0.0f64;
+            for (index, (noisy, exact)) in noisy.iter().zip(&expected).enumerate() {
+                let error = (*noisy as f64 - *exact as f64 * scale).abs();
+                assert!(error <= slack[index / count], "{width:?} {count}x{dimension}: {error}");
+                off = off.max(error / slack[index / count]);
+            }
+            assert!(count < 1000 || off > 0.02, "the slack is loose: {off}");
+            let all = setup.settle(&sealed, &queries, &noisy, 0..count as u32).unwrap();
+            assert_eq!(all, expected, "{width:?} {count}x{dimension}");
+            // A few rows take the other way.
+            let some = setup.settle(&sealed, &queries, &noisy, (0..count as u32).step_by(61));
+            let of = |query: usize| (0..count).step_by(61).map(move |row| query * count + row);
+            let expected: Vec<i64> = (0..3).flat_map(of).map(|index| expected[index]).collect();
+            assert_eq!(some.unwrap(), expected);
+            // The same rows under another nonce and other noise: the same integers.
+            let other = setup.seal(&rows);
+            assert_ne!(other.rows.words.as_slice(), sealed.rows.words.as_slice());
+            let plain = unsealed(&setup, &sealed, None).unwrap();
+            assert_eq!(plain, rows.values);
+            assert_eq!(unsealed(&setup, &other, None).unwrap(), rows.values);
+        }
     }
-    out
+}
+
+fn unsealed(setup: &Setup, sealed: &Sealed, there: Option<&[bool]>) -> Option<Vec<i64>> {
+    let (scheme, masks, witness) = (&setup.scheme, &setup.masks, setup.witness(sealed));
+    let secrets = (&sealed.key, &sealed.weights);
+    let words = &sealed.rows.words;
+    compact::unseal_exact(scheme, masks, secrets, &witness, words, sealed.count, there)
+}
+
+/// What a server answers, it knows. So whatever it answers, and to whatever query, what is settled is
+/// rows times the query that it is opened with, and a shift that the server knows: the noise, and
+/// with it the secret, is in neither.
+#[test]
+fn whatever_the_answer_settled_sums_are_the_rows_and_a_known_shift() {
+    let (width, count, dimension) = (Width::Standard, 300, 20);
+    let rows = Rows { dimension, values: integers(count * dimension, 8, 1) };
+    let (asked, opened) = (integers(dimension, 8, 2), integers(dimension, 8, 3));
+    let setup = setup(width, dimension);
+    let sealed = setup.seal(&rows);
+    let mut answer = setup.scan(&sealed, &asked);
+    let honest = setup.scan(&sealed, &opened);
+    answer[7] ^= 0x15;
+    let noisy = setup.unmask(&sealed, &opened, &answer);
+    let settled = setup.settle(&sealed, &opened, &noisy, 0..count as u32).unwrap();
+    let words = |bytes: &[u8]| -> Vec<i64> {
+        bytes.as_chunks::<4>().0.iter().map(|word| i64::from(i32::from_le_bytes(*word))).collect()
+    };
+    let shifts = words(&answer).into_iter().zip(words(&honest)).map(|(came, due)| came - due);
+    for ((settled, product), shift) in settled.iter().zip(products(&rows, &opened)).zip(shifts) {
+        assert_eq!(*settled as i32, (product + shift) as i32);
+    }
+}
+
+#[test]
+fn changed_answers_fail_their_check() {
+    for width in WIDTHS {
+        for count in [3usize, 8, 100, width.degree() + 5] {
+            let (dimension, bytes) = (20, width.word_bytes());
+            let rows = Rows { dimension, values: integers(count * dimension, 8, 1) };
+            let query = integers(dimension, 8, 2);
+            let setup = setup(width, dimension);
+            let sealed = setup.seal(&rows);
+            let answer = setup.scan(&sealed, &query);
+            let witness = setup.witness(&sealed);
+            let holds = |query: &[i64], answer: &[u8], deleted: &[bool]| {
+                sealed.weights.verify(&witness, query, answer, deleted)
+            };
+            let none = vec![false; count];
+            assert!(holds(&query, &answer, &none), "{width:?} {count}");
+            for row in [0, count / 2, count - 1] {
+                let mut shifted = answer.clone();
+                shifted[row * bytes] ^= 1;
+                assert!(!holds(&query, &shifted, &none), "{width:?} {count} row {row}");
+            }
+            let mut other = query.clone();
+            other[3] += 1;
+            assert!(!holds(&other, &answer, &none));
+            // A deleted row whose words were taken out scores 0: its block goes unchecked, or its
+            // row, where there are few.
+            let (mut deleted, mut pruned) = (none.clone(), answer.clone());
+            deleted[1] = true;
+            assert!(holds(&query, &answer, &deleted));
+            pruned[bytes..2 * bytes].fill(0);
+            assert!(!holds(&query, &pruned, &none));
+            assert!(holds(&query, &pruned, &deleted));
+            pruned[0] ^= 1;
+            assert_eq!(holds(&query, &pruned, &deleted), count >= CheckWeights::MOST);
+            if count > width.degree() {
+                // The other block is checked as ever.
+                let last = (count - 1) * bytes;
+                pruned[last] ^= 1;
+                assert!(!holds(&query, &pruned, &deleted));
+            }
+            // Stored words, too.
+            let mut damaged = setup.seal(&rows);
+            assert!(unsealed(&setup, &damaged, None).is_some());
+            damaged.rows.words.as_mut_slice()[5] ^= 1;
+            assert!(unsealed(&setup, &damaged, None).is_none());
+            // A block that rows were taken out of is not what its sums are of.
+            let there: Vec<bool> = deleted.iter().map(|deleted| !deleted).collect();
+            assert!(unsealed(&setup, &damaged, Some(&there)).is_some());
+        }
+    }
+}
+
+/// The worst change of a wrapping answer is by half of its range: a check sees its parity alone, so
+/// that eight see all but one in 256.
+#[test]
+fn half_of_the_range_passes_a_check_in_two() {
+    let (width, dimension, count) = (Width::Standard, 1, 64);
+    let rows = Rows { dimension, values: integers(count, 8, 1) };
+    let query = integers(dimension, 8, 2);
+    let setup = setup(width, dimension);
+    let mut passed = 0;
+    for _ in 0..64 {
+        let sealed = setup.seal(&rows);
+        let answer = setup.scan(&sealed, &query);
+        let witness = setup.witness(&sealed);
+        for row in 0..count {
+            let mut shifted = answer.clone();
+            shifted[row * 4 + 3] ^= 0x80;
+            let verify = |answer: &[u8]| {
+                sealed.weights.verify(&witness, &query, answer, &vec![false; count])
+            };
+            passed += u32::from(verify(&shifted));
+        }
+    }
+    // 4,096 tries at 2^-8: 16 on average, and above 48 with probability below 2^-30.
+    assert!(passed <= 48, "{passed}");
 }
 
 #[test]
@@ -55,8 +282,7 @@ fn scores_stay_inside_the_bounds() {
             [(1, 1), (3, 2), (65, 7), (2048, 64), (2500, 130), (300, 512), (5000, 33)]
         {
             let scales = width.unit_scales();
-            let (rows, exact) =
-                Rows::random_unit(count, dimension, width.plaintext_scale(scales), 1);
+            let (rows, exact) = Rows::random_unit(count, dimension, scales.vector, 1);
             let (queries, exact_queries) = Rows::random_unit(3, dimension, scales.query, 2);
             let setup = setup(width, dimension);
             let got = scores(&setup, &rows, &queries.values);
@@ -97,7 +323,7 @@ fn perfect_matches_and_opposites_do_not_wrap() {
     for width in WIDTHS {
         for dimension in [1, 2, 5, 512, 1500, 16384] {
             let scales = width.unit_scales();
-            let (row, exact) = Rows::random_unit(1, dimension, width.plaintext_scale(scales), 7);
+            let (row, exact) = Rows::random_unit(1, dimension, scales.vector, 7);
             let query: Vec<i64> = exact.iter().map(|x| (x * scales.query).round() as i64).collect();
             let opposite: Vec<i64> = row.values.iter().map(|x| -x).collect();
             let rows = Rows { dimension, values: [row.values.clone(), opposite].concat() };
@@ -131,10 +357,8 @@ fn sign_vectors_decode_exactly() {
             let rows = 70;
             let bits: Vec<i64> = (0..rows * dimension).map(|i| sign(i, 12)).collect();
             let query: Vec<i64> = (0..dimension).map(|i| sign(i, 77)).collect();
-            let scaled = Rows {
-                dimension,
-                values: bits.iter().map(|b| b * width.plaintext_scale(scales) as i64).collect(),
-            };
+            let scaled =
+                Rows { dimension, values: bits.iter().map(|b| b * scales.vector as i64).collect() };
             let setup = setup(width, dimension);
             for (row, got) in scores(&setup, &scaled, &query).iter().enumerate() {
                 let truth: i64 = bits[row * dimension..][..dimension]
@@ -151,32 +375,22 @@ fn sign_vectors_decode_exactly() {
 }
 
 #[test]
-fn unsealing_returns_the_rows() {
-    for width in WIDTHS {
-        let scales = width.unit_scales();
-        let step = width.plaintext_scale(scales) / scales.vector;
-        let (rows, _) = Rows::random_unit(2100, 70, width.plaintext_scale(scales), 9);
-        let setup = setup(width, 70);
-        let (stored, key) = setup.seal(&rows);
-        let plain = compact::unseal(&setup.scheme, &setup.masks, &key, &stored, 2100);
-        // Noise up to 29 of one discarded unit, and half a stored step.
-        let limit = 29.0 / f64::exp2(f64::from(width.dropped_bits())) + 0.5;
-        assert!(
-            plain.iter().zip(&rows.values).all(|(got, x)| (got - *x as f64 / step).abs() <= limit)
-        );
-    }
-}
-
-#[test]
 fn segments_with_other_nonces_do_not_open() {
     let width = Width::Standard;
     let scales = width.unit_scales();
-    let (rows, exact) = Rows::random_unit(100, 64, width.plaintext_scale(scales), 1);
+    let (rows, exact) = Rows::random_unit(100, 64, scales.vector, 1);
     let setup = setup(width, 64);
-    let (stored, _) = setup.seal(&rows);
-    let wrong =
-        SegmentKey::derive(&setup.scheme, &setup.master, b"collection", SegmentId([6; 16]), 100);
-    let plain = compact::unseal(&setup.scheme, &setup.masks, &wrong, &stored, 100);
+    let sealed = setup.seal(&rows);
+    let id = SegmentId([6; 16]);
+    let wrong = SegmentKey::derive(&setup.scheme, &setup.master, b"collection", id, 100);
+    let plain = compact::unseal(&setup.scheme, &setup.masks, &wrong, &sealed.rows.words, 100);
     let correlation = dot(&plain, &exact) / dot(&plain, &plain).sqrt() / dot(&exact, &exact).sqrt();
     assert!(correlation.abs() < 0.1, "{correlation}");
+    // With the right one, but without the witness, the noise stays: up to 29 of one discarded unit,
+    // and half a stored step.
+    let plain = compact::unseal(&setup.scheme, &setup.masks, &sealed.key, &sealed.rows.words, 100);
+    let limit = 29.0 / f64::exp2(f64::from(width.dropped_bits())) + 0.5;
+    let mut off = plain.iter().zip(&rows.values).map(|(got, x)| (got - *x as f64).abs());
+    assert!(off.all(|off| off <= limit));
+    assert!(plain != rows.values.iter().map(|x| *x as f64).collect::<Vec<f64>>());
 }

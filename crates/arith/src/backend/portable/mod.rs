@@ -10,3 +10,4 @@ pub(crate) mod poly;
 pub(crate) mod ring;
 pub(crate) mod sample;
 pub(crate) mod switch;
+pub(crate) mod wrapping;

@@ -16,7 +16,7 @@ use {
     crate::search::quantize::Checked, crate::search::root_key::SegmentRootKey,
     ciphervec_he::lattice::SegmentId, ciphervec_he::lattice::ring::EvaluationKeys,
     ciphervec_he::lattice::ring::Hints, ciphervec_he::wire::Kind, std::any::Any,
-    std::sync::OnceLock,
+    std::sync::OnceLock, zeroize::Zeroizing,
 };
 
 /// A form as an index's description names it: the layout that both halves agree on, and the way to either half.
@@ -194,6 +194,20 @@ pub(in crate::search) struct EncryptedRows {
     pub key: KeyId,
     /// Words behind [`crate::search::segment::HEADROOM`] free bytes.
     pub words: AlignedBytes,
+    /// What the form opens them with beside the key, for the sidecar; empty where that is nothing.
+    pub witness: Zeroizing<Vec<u8>>,
+}
+
+/// Whether what is opened of a segment says anything about its noise.
+#[cfg(feature = "client")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Exactness {
+    /// Results depend on rows and queries alone.
+    Exact,
+    /// Results carry noise of the encryption: they are the owner's own.
+    Noisy,
+    /// As [`Self::Noisy`], until the segment is sealed again.
+    Outdated,
 }
 
 /// Queries of one message, encrypted or not.
@@ -230,7 +244,7 @@ pub(in crate::search) trait KeyHolderHalf: RowEncryptor {
     /// The key that answers name.
     fn response_key(&self, root: &SegmentRootKey) -> Result<KeyId>;
 
-    /// The step that cosines are rounded to before anyone sees them.
+    /// The step that cosines are rounded to before anyone sees them, where they are not [`Exactness::Exact`].
     fn rounding(&self) -> f64;
 
     /// What scores of a segment at `level` say about noise that outlives them, for queries that reach `top_level`; `None`
@@ -240,6 +254,14 @@ pub(in crate::search) trait KeyHolderHalf: RowEncryptor {
     /// A level that is none.
     fn hints(&self, _level: u8, _top_level: u8) -> Result<Option<Hints>> {
         Ok(None)
+    }
+
+    /// What results from a segment with this witness say about its noise.
+    fn exactness(&self, witness: &[u8]) -> Exactness;
+
+    /// Blocks of a segment whose answers are not checked once the server has taken the deleted rows out.
+    fn unchecked_blocks(&self, _witness: &[u8], _deleted: &[bool]) -> usize {
+        0
     }
 
     /// Writes unit rows as queries that serve levels up to `top_level`.
@@ -272,15 +294,14 @@ pub(in crate::search) trait KeyHolderHalf: RowEncryptor {
         reader: &mut Reader<'_>,
     ) -> Result<Box<dyn Opening + 'a>>;
 
-    /// Unit rows of a segment: those `wanted`, or all of them. `words` are of every row.
+    /// Unit rows of a segment: those `wanted`, or all of them.
     ///
     /// # Errors
-    /// [`Error::Range`] for a row that is not there; words that do not decrypt.
+    /// [`Error::Range`] for a row that is not there; words that do not decrypt, or are not those that were sealed.
     fn decrypt_rows(
         &self,
         root: &SegmentRootKey,
-        head: &SegmentHead,
-        words: &[u8],
+        stored: &StoredRows<'_>,
         wanted: Option<&[usize]>,
     ) -> Result<Vec<f32>>;
 
@@ -331,19 +352,76 @@ pub(in crate::search) trait KeyPairSlot {
     fn public_key(&self) -> Result<Vec<u8>>;
 }
 
+/// A segment as it is stored, to be decrypted.
+#[cfg(feature = "client")]
+pub(in crate::search) struct StoredRows<'a> {
+    pub head: &'a SegmentHead,
+    /// Words of every row, zeros for those that were taken out.
+    pub words: &'a [u8],
+    /// Which rows were not, where that is not all.
+    pub there: Option<&'a [bool]>,
+    pub witness: &'a [u8],
+}
+
+/// What one answer says of the rows of a segment, as far as it is known without looking closer.
+#[cfg(feature = "client")]
+pub(in crate::search) struct Estimates<'a> {
+    /// The cosine of every row.
+    pub cosines: &'a [f64],
+    /// Where these carry noise that can be taken off: what [`Opening::settle`] takes it off, a number a row.
+    pub sums: &'a [i64],
+    /// No estimate is further than this from what settling gives.
+    pub slack: f64,
+    /// No row has a larger cosine, if the segment can say.
+    pub largest: Option<f64>,
+}
+
+#[cfg(feature = "client")]
+impl<'a> Estimates<'a> {
+    /// Cosines that stay as they are.
+    pub fn settled(cosines: &'a [f64]) -> Self {
+        Estimates { cosines, sums: &[], slack: 0.0, largest: None }
+    }
+}
+
+/// An estimate to be settled.
+#[cfg(feature = "client")]
+#[derive(Clone, Copy)]
+pub(in crate::search) struct RowSum {
+    pub query: usize,
+    pub row: u32,
+    pub sum: i64,
+}
+
+/// A cosine without noise: an integer over what one stands for.
+#[cfg(feature = "client")]
+#[derive(Clone, Copy)]
+pub(in crate::search) struct ExactCosine {
+    pub integer: i64,
+    pub cosine: f64,
+}
+
 /// Opens one answer, segment by segment.
 #[cfg(feature = "client")]
 pub(in crate::search) trait Opening {
-    /// Gives `visit` the number of each query with its cosines, in full precision, with every row of the segment.
+    /// Gives `visit` the number of each query with its estimates of every row of the segment.
     ///
     /// # Errors
-    /// Damaged answers, and those of `visit`.
-    fn cosines(
+    /// Damaged answers, those that the segment's check refuses ([`Error::Tampered`]), and those of `visit`.
+    fn estimate(
         &self,
         segment: &OpenedSegment<'_>,
         answers: &[u8],
-        visit: &mut dyn FnMut(usize, &[f64]) -> Result<()>,
+        visit: &mut dyn FnMut(usize, &Estimates<'_>) -> Result<()>,
     ) -> Result<()>;
+
+    /// Takes the noise off some estimates, where there is any that can be taken off.
+    ///
+    /// # Errors
+    /// [`Error::Tampered`] if something else is left than there can be.
+    fn settle(&self, _segment: &OpenedSegment<'_>, _sums: &[RowSum]) -> Result<Vec<ExactCosine>> {
+        Ok(Vec::new())
+    }
 }
 
 /// A segment whose answers are opened.
@@ -353,6 +431,10 @@ pub(in crate::search) struct OpenedSegment<'a> {
     pub rows: usize,
     pub level: u8,
     pub root: &'a SegmentRootKey,
+    /// What its sidecar has for the form.
+    pub witness: &'a [u8],
+    /// Rows that count no more, and may have been taken out.
+    pub deleted: &'a [bool],
     /// Its secrets, once a query has needed them. Wiped on drop.
     pub secrets: &'a OnceLock<Kept>,
 }

@@ -9,12 +9,15 @@ mod ring;
 
 #[cfg(feature = "client")]
 pub(super) use ciphervec_he::lattice::ring::Hints;
+#[cfg(feature = "client")]
+pub use contract::Exactness;
 use contract::SearchForm;
-pub use contract::{Evaluation, ServerTimings};
 #[cfg(feature = "client")]
 pub(super) use contract::{
-    Kept, KeyHolderHalf, KeyPairSlot, OpenedSegment, RowEncryptor, expect_key, not_probed,
+    Estimates, ExactCosine, Kept, KeyHolderHalf, KeyPairSlot, OpenedSegment, Opening, RowEncryptor,
+    RowSum, StoredRows, expect_key, not_probed,
 };
+pub use contract::{Evaluation, ServerTimings};
 pub(super) use contract::{Request, ServerHalf};
 
 use crate::index::form::Form;

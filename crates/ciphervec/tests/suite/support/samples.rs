@@ -187,7 +187,13 @@ fn ids() -> Vec<Id> {
 }
 
 fn sidecar() -> Result<Vec<u8>, Box<dyn Error>> {
-    let sidecar = Sidecar { ids: ids(), norms: vec![1.0, 0.0, 2.5], level: 7, rows: 3 };
+    let sidecar = Sidecar {
+        ids: ids(),
+        norms: vec![1.0, 0.0, 2.5],
+        level: 7,
+        rows: 3,
+        witness: vec![5; 40].into(),
+    };
     Ok(sidecar.to_plain_bytes()?.to_vec())
 }
 

@@ -5,15 +5,26 @@ use crate::lattice::{ErrorBound, Scales};
 use ciphervec_arith::sample::{GAUSSIAN_BOUND, GAUSSIAN_SIGMA};
 
 impl Width {
-    /// The error of a score of two unit vectors (`docs/sealed.md`, section 1.3).
+    /// The error of a score of two unit vectors (`docs/sealed.md`, section 1.3): quantisation alone,
+    /// as the noise is taken off.
     ///
-    /// With X = Δx·x + ξ, q' = Δq·q + η, |ξ| ≤ ½/2^drop and |η| ≤ ½ from quantising, ε = e/2^drop +
-    /// ρ from noise and stored rounding:
+    /// With X = Δx·x + ξ and q' = Δq·q + η, |ξ| ≤ ½ and |η| ≤ ½:
     ///
     /// ```text
-    /// Σ q'_i (X_i + ε_i) − ΔqΔx Σ q_i x_i = Δx Σ η x + Δq Σ q ξ + Σ η ξ + Σ q' ε
+    /// Σ q'_i X_i − ΔqΔx Σ q_i x_i = Δx Σ η x + Δq Σ q ξ + Σ η ξ
     /// ```
     pub fn error_bound(self, dimension: usize, scales: Scales) -> ErrorBound {
+        let d = dimension as f64;
+        let (x, q) = (scales.vector, scales.query);
+        let worst = 0.5 * d.sqrt() * (x + q) + 0.25 * d;
+        let variance = (x * x + q * q + d / 12.0) / 12.0;
+        ErrorBound::new(worst / (x * q), variance.sqrt() / (x * q))
+    }
+
+    /// The error of a score before its noise is taken off, which is that of segments without a
+    /// witness: their vectors were rounded 2^drop finer, X = Δx·x + ξ with |ξ| ≤ ½/2^drop, and ε =
+    /// e/2^drop + ρ from noise and stored rounding adds Σ q' ε.
+    pub fn noisy_error_bound(self, dimension: usize, scales: Scales) -> ErrorBound {
         let d = dimension as f64;
         let drop = f64::exp2(f64::from(self.dropped_bits()));
         let (rounding, rounding_variance) =
@@ -30,7 +41,7 @@ impl Width {
         ErrorBound::new(worst / unit, variance.sqrt() / unit)
     }
 
-    /// The error of Σ ±1 · x with sign vectors and integer queries, in units of one agreeing bit:
+    /// The error, before its noise is taken off, of Σ ±1 · x with sign vectors and integer queries, in units of one agreeing bit:
     /// below 1 means that the inner product, whose parity is known, is decoded exactly.
     pub fn sign_error_bound(self, dimension: usize, scales: Scales) -> ErrorBound {
         let d = dimension as f64;

@@ -24,6 +24,7 @@ pub struct Masks {
     degree: usize,
     bits: u32,
     cache: Vec<OnceLock<AlignedBytes>>,
+    low: Vec<OnceLock<Vec<u8>>>,
 }
 
 impl Masks {
@@ -38,6 +39,7 @@ impl Masks {
             degree,
             bits: scheme.width().ciphertext_modulus_bits(),
             cache: (0..slabs).map(|_| OnceLock::new()).collect(),
+            low: (0..slabs).map(|_| OnceLock::new()).collect(),
         }
     }
 
@@ -58,6 +60,18 @@ impl Masks {
         match self.cache.get(slab) {
             Some(cell) => Cow::Borrowed(cell.get_or_init(|| self.expand(dims))),
             None => Cow::Owned(self.expand(dims)),
+        }
+    }
+
+    /// The low byte of every coefficient of one slab, N for each dimension.
+    pub(super) fn low_bytes(&self, slab: usize, dims: &Range<usize>) -> Cow<'_, [u8]> {
+        let read = || -> Vec<u8> {
+            let polynomials = self.polynomials(slab, dims);
+            polynomials.iter().flatten().map(|coefficient| *coefficient as u8).collect()
+        };
+        match self.low.get(slab) {
+            Some(cell) => Cow::Borrowed(cell.get_or_init(read)),
+            None => Cow::Owned(read()),
         }
     }
 

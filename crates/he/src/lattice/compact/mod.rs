@@ -7,12 +7,18 @@
 //! top bits are stored:
 //!
 //! ```text
-//! b_i[v] = round(((a_i · s)[v] + e + round(2^drop Δx x_i)  mod 2^Q) / 2^drop)
+//! b_i[v] = round(((a_i · s)[v] + e + 2^drop round(Δx x_i)  mod 2^Q) / 2^drop)
 //! ```
+//!
+//! The owner takes the noise off again, so that what it shows depends on rows and queries alone.
 //!
 //! The server's whole work is `Σ_i q_i b_i[v]` with wrapping words.
 
 mod bound;
+#[cfg(feature = "client")]
+mod check;
+#[cfg(feature = "client")]
+mod exact;
 #[cfg(feature = "client")]
 mod masks;
 #[cfg(feature = "client")]
@@ -23,7 +29,13 @@ mod scan;
 #[cfg(feature = "client")]
 mod seal;
 mod serialize;
+#[cfg(feature = "client")]
+mod witness;
 
+#[cfg(feature = "client")]
+pub use check::CheckWeights;
+#[cfg(feature = "client")]
+pub use exact::{MaskedSum, settle, unseal_exact};
 #[cfg(feature = "client")]
 pub use masks::Masks;
 #[cfg(feature = "client")]
@@ -33,7 +45,9 @@ pub use params::Compact;
 pub use params::Width;
 pub use prune::{prune, spread, spread_sums};
 pub use scan::scan;
-#[cfg(feature = "client")]
-pub use seal::seal;
 #[cfg(feature = "hazmat")]
 pub use seal::seal_with_key;
+#[cfg(feature = "client")]
+pub use seal::{SealedRows, seal};
+#[cfg(feature = "client")]
+pub use witness::Witness;

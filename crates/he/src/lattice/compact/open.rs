@@ -10,10 +10,15 @@ use ciphervec_arith::{convert, poly};
 use rayon::prelude::*;
 use zeroize::Zeroize;
 
-/// The secrets of a segment, one ternary polynomial per block, in NTT form for each prime. Wiped on
-/// drop.
+/// The secrets of a segment, one ternary polynomial per block, as it is and in NTT form for each
+/// prime. Wiped on drop.
 pub struct SegmentKey {
-    blocks: Vec<Vec<Vec<u64>>>,
+    blocks: Vec<BlockSecret>,
+}
+
+struct BlockSecret {
+    ternary: Vec<i8>,
+    residues: Vec<Vec<u64>>,
 }
 
 impl SegmentKey {
@@ -34,27 +39,33 @@ impl SegmentKey {
             .map(|block| {
                 let mut ternary = vec![0i8; degree];
                 Stream::new(seed.expose(), block as u64).ternary(&mut ternary);
-                let residues = scheme.secret_residues(&ternary);
-                ternary.zeroize();
-                residues
+                BlockSecret { residues: scheme.secret_residues(&ternary), ternary }
             })
             .collect();
         SegmentKey { blocks }
     }
 
     pub(super) fn block(&self, block: usize) -> &[Vec<u64>] {
-        &self.blocks[block]
+        &self.blocks[block].residues
+    }
+
+    pub(super) fn ternary(&self, block: usize) -> &[i8] {
+        &self.blocks[block].ternary
     }
 
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        self.blocks.iter().flatten().map(|poly| poly.len() * 8).sum()
+        let of = |block: &BlockSecret| block.ternary.len() * (1 + 8 * block.residues.len());
+        self.blocks.iter().map(of).sum()
     }
 }
 
 impl Drop for SegmentKey {
     fn drop(&mut self) {
-        self.blocks.iter_mut().flatten().for_each(|poly| poly.zeroize());
+        for block in &mut self.blocks {
+            block.ternary.zeroize();
+            block.residues.iter_mut().for_each(|poly| poly.zeroize());
+        }
     }
 }
 
@@ -118,13 +129,13 @@ impl Compact {
     }
 }
 
-/// Removes the masks from the server's sums of one query over one segment: the inner products Σ_i
-/// q_i x_i, in units of one step of the stored words, with the noise still in the fraction.
+/// Removes the masks from the server's sums of one query over one segment: 2^drop Σ_i q_i x_i with
+/// the noise still in it, modulo 2^Q and centred.
 ///
 /// `combined` is the query's row of [`Masks::combine`], `sums` the server's little-endian words,
-/// one per row. These are exact decryptions: they must be rounded before anyone but the key owner
-/// sees them (`docs/sealed.md`, section 4).
-pub fn unmask(scheme: &Compact, key: &SegmentKey, combined: &[u64], sums: &[u8], out: &mut [f64]) {
+/// one per row. What comes out depends on the secret (`docs/sealed.md`, section 4): it is for
+/// [`super::settle`] to take the noise off, and for nobody but the key owner to see.
+pub fn unmask(scheme: &Compact, key: &SegmentKey, combined: &[u64], sums: &[u8], out: &mut [i64]) {
     let degree = scheme.width().degree();
     let residues = scheme.residues(combined);
     let word = scheme.width().word_bytes();
@@ -142,19 +153,18 @@ pub fn unmask(scheme: &Compact, key: &SegmentKey, combined: &[u64], sums: &[u8],
     );
 }
 
-/// (word · 2^drop − product) mod 2^Q, centred, divided by 2^drop.
-fn centre<const WIDTH: usize>(width: Width, product: &[u64], sums: &[u8], out: &mut [f64]) {
-    let unit = f64::exp2(-f64::from(width.dropped_bits()));
+/// (word · 2^drop − product) mod 2^Q, centred.
+fn centre<const WIDTH: usize>(width: Width, product: &[u64], sums: &[u8], out: &mut [i64]) {
     let shift = 64 - width.ciphertext_modulus_bits();
     for (index, (out, product)) in out.iter_mut().zip(product).enumerate() {
         let difference =
             (serialize::load::<WIDTH>(sums, index) << width.dropped_bits()).wrapping_sub(*product);
-        *out = ((difference << shift) as i64 >> shift) as f64 * unit;
+        *out = (difference << shift) as i64 >> shift;
     }
 }
 
-/// Decrypts the rows themselves: quantised coordinates with their noise, row-major
-/// `rows × dimension`.
+/// Decrypts the rows themselves: quantised coordinates in stored steps with their noise, row-major
+/// `rows × dimension`. Of segments without a witness there is nothing better.
 pub fn unseal(
     scheme: &Compact,
     masks: &Masks,
@@ -173,7 +183,8 @@ pub fn unseal(
         let rows = plain.len() / dimension;
         let mut product = vec![0u64; degree];
         let mut scratch = Vec::new();
-        let mut column = vec![0.0; TILE];
+        let mut column = [0i64; TILE];
+        let unit = f64::exp2(-f64::from(width.dropped_bits()));
         for (slab, dims) in &slabs {
             for (dim, poly) in dims.clone().zip(masks.polynomials(*slab, dims)) {
                 scheme.convolve(
@@ -191,10 +202,9 @@ pub fn unseal(
                         4 => centre::<4>(width, product, words, column),
                         _ => centre::<8>(width, product, words, column),
                     }
-                    column
-                        .iter()
-                        .enumerate()
-                        .for_each(|(row, value)| plain[(start + row) * dimension + dim] = *value);
+                    for (row, value) in column.iter().enumerate() {
+                        plain[(start + row) * dimension + dim] = *value as f64 * unit;
+                    }
                 }
             }
         }

@@ -100,12 +100,6 @@ impl Width {
         if self == Width::Wide { 2 } else { 1 }
     }
 
-    /// What a unit vector is multiplied by before it is sealed: Δx in units of a stored step,
-    /// 2^drop finer, so that the rounding of the stored words is the only one.
-    pub fn plaintext_scale(self, scales: Scales) -> f64 {
-        scales.vector * f64::exp2(f64::from(self.dropped_bits()))
-    }
-
     fn name(self) -> &'static str {
         match self {
             Width::Standard => "standard",

@@ -15,6 +15,7 @@ pub(crate) mod poly;
 pub(crate) mod ring;
 pub(crate) mod sample;
 pub(crate) mod switch;
+pub(crate) mod wrapping;
 
 /// Whether this processor has every feature that the kernels are compiled with.
 pub(crate) fn is_available() -> bool {

@@ -3,7 +3,9 @@
 
 pub(crate) mod montgomery;
 
-pub(crate) use super::avx2::{basis, convert, matmul, ntt, pcmm, poly, ring, sample, switch};
+pub(crate) use super::avx2::{
+    basis, convert, matmul, ntt, pcmm, poly, ring, sample, switch, wrapping,
+};
 
 /// Whether this processor has every feature that the kernels are compiled with.
 pub(crate) fn is_available() -> bool {

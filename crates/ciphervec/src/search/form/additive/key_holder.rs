@@ -14,12 +14,11 @@ use crate::index::form::Additive;
 use crate::index::spec::IndexSpec;
 use crate::protect::aead::{self, OVERHEAD};
 use crate::search::form::contract::{
-    EncodedQueries, EncryptedRows, Kept, KeyHolderHalf, KeyPairSlot, OpenedSegment, Opening,
-    RowEncryptor, expect_key, expect_no_sums,
+    EncodedQueries, EncryptedRows, Estimates, Exactness, Kept, KeyHolderHalf, KeyPairSlot,
+    OpenedSegment, Opening, RowEncryptor, StoredRows, expect_key, expect_no_sums,
 };
 use crate::search::quantize::{Checked, expect_unit};
 use crate::search::root_key::SegmentRootKey;
-use crate::search::segment::SegmentHead;
 use crate::similarity::additive::{Layout, Probes};
 use ciphervec_he::wire::{KeyId, Kind, Reader};
 use std::sync::OnceLock;
@@ -103,6 +102,10 @@ impl KeyHolderHalf for AdditiveKeyHolder {
         Ok(self.pair()?.key_id())
     }
 
+    fn exactness(&self, _witness: &[u8]) -> Exactness {
+        Exactness::Exact
+    }
+
     /// Rounding hides nothing here; digits below the error are not worth showing.
     fn rounding(&self) -> f64 {
         precision(&self.spec).scales().step
@@ -151,11 +154,10 @@ impl KeyHolderHalf for AdditiveKeyHolder {
     fn decrypt_rows(
         &self,
         _root: &SegmentRootKey,
-        head: &SegmentHead,
-        words: &[u8],
+        stored: &StoredRows<'_>,
         wanted: Option<&[usize]>,
     ) -> Result<Vec<f32>> {
-        let rows = self.pair()?.open_rows(&self.spec, head.rows, words, wanted)?;
+        let rows = self.pair()?.open_rows(&self.spec, stored.head.rows, stored.words, wanted)?;
         Ok(rows.iter().map(|&value| value as f32).collect())
     }
 
@@ -171,14 +173,14 @@ struct AdditiveScores<'a> {
 }
 
 impl Opening for AdditiveScores<'_> {
-    fn cosines(
+    fn estimate(
         &self,
         segment: &OpenedSegment<'_>,
         answers: &[u8],
-        visit: &mut dyn FnMut(usize, &[f64]) -> Result<()>,
+        visit: &mut dyn FnMut(usize, &Estimates<'_>) -> Result<()>,
     ) -> Result<()> {
         let cosines = self.pair.open_scores(self.spec, segment.rows, self.probes, answers)?;
         let each = cosines.chunks_exact(segment.rows).enumerate();
-        { each }.try_for_each(|(query, cosines)| visit(query, cosines))
+        { each }.try_for_each(|(query, cosines)| visit(query, &Estimates::settled(cosines)))
     }
 }

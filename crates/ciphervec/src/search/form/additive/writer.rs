@@ -13,6 +13,7 @@ use ciphervec_arith::AlignedBytes;
 use ciphervec_he::keys::random_bytes;
 use ciphervec_he::lattice::SegmentId;
 use ciphervec_he::wire::KeyId;
+use zeroize::Zeroizing;
 
 pub struct AdditiveWriter {
     spec: IndexSpec,
@@ -44,5 +45,11 @@ impl RowEncryptor for AdditiveWriter {
 pub fn under(key: KeyId, vectors: &[u8]) -> Result<EncryptedRows> {
     let mut words = AlignedBytes::zeroed(HEADROOM + vectors.len());
     words[HEADROOM..].copy_from_slice(vectors);
-    Ok(EncryptedRows { id: SegmentId(random_bytes()?), level: 0, key, words })
+    Ok(EncryptedRows {
+        id: SegmentId(random_bytes()?),
+        level: 0,
+        key,
+        words,
+        witness: Zeroizing::default(),
+    })
 }

@@ -1,42 +1,27 @@
 //! Compact rows and scores: unit rows enter, sealed words leave; masked sums enter, cosines leave. Owner only.
 
+use super::context::{Context, Integers, SegmentSecrets};
+use super::open::CompactScores;
 use super::queries::to_words;
-use super::scale::{plaintext_scale, scales};
+use super::scale::scales;
 use super::server::from_words;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;
 use crate::search::form::contract::{
-    EncodedQueries, EncryptedRows, Kept, KeyHolderHalf, OpenedSegment, Opening, RowEncryptor,
-    expect_key, expect_no_sums, select_rows,
+    EncodedQueries, EncryptedRows, Exactness, Kept, KeyHolderHalf, Opening, RowEncryptor,
+    StoredRows, expect_key, expect_no_sums, select_rows,
 };
 use crate::search::quantize::{Checked, expect_unit, signs_or_units};
 use crate::search::root_key::SegmentRootKey;
-use crate::search::segment::SegmentHead;
-use ciphervec_he::lattice::SegmentId;
-use ciphervec_he::lattice::compact::{self, Compact, Masks, SegmentKey, Width};
+use ciphervec_he::lattice::compact::{self, CheckWeights, SealedRows, Width};
 use ciphervec_he::wire::{KeyId, Kind, Reader};
-use std::cell::OnceCell;
 use zeroize::Zeroizing;
 
-pub struct CompactKeyHolder {
-    spec: IndexSpec,
-    width: Width,
-    scheme: Compact,
-    masks: Masks,
-}
-
-/// Quantized queries, which removing the masks takes again.
-type Integers = Zeroizing<Vec<i64>>;
+pub struct CompactKeyHolder(Context);
 
 impl CompactKeyHolder {
     pub fn new(spec: IndexSpec, width: Width, mask_seed: [u8; 32]) -> Result<Self> {
-        let scheme = Compact::new(width)?;
-        let masks = Masks::new(&scheme, mask_seed, spec.dimension());
-        Ok(CompactKeyHolder { spec, width, scheme, masks })
-    }
-
-    fn segment_secret(&self, root: &SegmentRootKey, id: SegmentId, rows: usize) -> SegmentKey {
-        SegmentKey::derive(&self.scheme, root.master(), &self.spec.binding(), id, rows)
+        Ok(CompactKeyHolder(Context::new(spec, width, mask_seed)?))
     }
 }
 
@@ -47,11 +32,11 @@ impl RowEncryptor for CompactKeyHolder {
         rows: &Checked<'_>,
         _expected_rows: usize,
     ) -> Result<EncryptedRows> {
-        let plaintext = rows.quantize(plaintext_scale(&self.spec, self.width));
-        let binding = self.spec.binding();
-        let (id, words) =
-            compact::seal(&self.scheme, &self.masks, root.master(), &binding, &plaintext)?;
-        Ok(EncryptedRows { id, level: 0, key: root.key_id(), words })
+        let plaintext = rows.quantize(scales(&self.0.spec, self.0.width).vector);
+        let binding = self.0.spec.binding();
+        let SealedRows { id, words, witness } =
+            compact::seal(&self.0.scheme, &self.0.masks, root.master(), &binding, &plaintext)?;
+        Ok(EncryptedRows { id, level: 0, key: root.key_id(), words, witness })
     }
 }
 
@@ -65,10 +50,23 @@ impl KeyHolderHalf for CompactKeyHolder {
     }
 
     fn rounding(&self) -> f64 {
-        match self.width {
+        match self.0.width {
             Width::Wide => f64::exp2(-30.0),
             Width::Standard | Width::Small => f64::exp2(-16.0),
         }
+    }
+
+    fn exactness(&self, witness: &[u8]) -> Exactness {
+        if witness.is_empty() { Exactness::Outdated } else { Exactness::Exact }
+    }
+
+    fn unchecked_blocks(&self, witness: &[u8], deleted: &[bool]) -> usize {
+        if witness.is_empty() {
+            return self.0.scheme.blocks(deleted.len());
+        }
+        let blocks = deleted.chunks(self.0.width.degree());
+        let lapses = |block: &&[bool]| block.len() >= CheckWeights::MOST && block.contains(&true);
+        blocks.filter(lapses).count()
     }
 
     fn encode_queries(
@@ -78,17 +76,17 @@ impl KeyHolderHalf for CompactKeyHolder {
         _top_level: u8,
         _epoch: u32,
     ) -> Result<EncodedQueries> {
-        let scale = scales(&self.spec, self.width).query;
+        let scale = scales(&self.0.spec, self.0.width).query;
         let integers = Zeroizing::new(rows.quantize(scale).values());
-        let body = to_words(self.width, &integers);
+        let body = to_words(self.0.width, &integers);
         Ok(EncodedQueries { body, key: KeyId::default(), kept: Kept::new(integers) })
     }
 
     fn read_queries(&self, count: u32, key: KeyId, body: Reader<'_>) -> Result<Kept> {
-        let dimension = self.spec.dimension();
-        let integers = Zeroizing::new(from_words(self.width, count as usize * dimension, body)?);
-        let signs = self.spec.metric().compares_signs();
-        let scale = scales(&self.spec, self.width).query;
+        let dimension = self.0.spec.dimension();
+        let integers = Zeroizing::new(from_words(self.0.width, count as usize * dimension, body)?);
+        let signs = self.0.spec.metric().compares_signs();
+        let scale = scales(&self.0.spec, self.0.width).query;
         for row in integers.chunks_exact(dimension) {
             expect_unit(row, scale, signs.then_some(1))?;
         }
@@ -105,55 +103,39 @@ impl KeyHolderHalf for CompactKeyHolder {
     ) -> Result<Box<dyn Opening + 'a>> {
         let integers: &Integers = queries.get()?;
         expect_no_sums(reader)?;
-        Ok(Box::new(CompactScores { holder: self, integers, count, combined: OnceCell::new() }))
+        Ok(Box::new(CompactScores::new(&self.0, integers, count)))
     }
 
     fn decrypt_rows(
         &self,
         root: &SegmentRootKey,
-        head: &SegmentHead,
-        words: &[u8],
+        stored: &StoredRows<'_>,
         wanted: Option<&[usize]>,
     ) -> Result<Vec<f32>> {
-        let rows = head.rows as usize;
-        let secret = self.segment_secret(root, head.id, rows);
-        let integers = compact::unseal(&self.scheme, &self.masks, &secret, words, rows);
-        let scale = scales(&self.spec, self.width).vector;
-        let all = signs_or_units(&self.spec, scale, integers.iter().copied());
-        select_rows(all, wanted, self.spec.dimension())
-    }
-}
-
-/// The answers to some queries; `combined` are the public masks times each query, made when the first segment comes.
-struct CompactScores<'a> {
-    holder: &'a CompactKeyHolder,
-    integers: &'a Integers,
-    count: usize,
-    combined: OnceCell<Vec<u64>>,
-}
-
-impl Opening for CompactScores<'_> {
-    fn cosines(
-        &self,
-        segment: &OpenedSegment<'_>,
-        answers: &[u8],
-        visit: &mut dyn FnMut(usize, &[f64]) -> Result<()>,
-    ) -> Result<()> {
-        let CompactKeyHolder { spec, width, scheme, masks } = self.holder;
-        let (rows, degree) = (segment.rows, width.degree());
-        let key = segment.secrets(|| self.holder.segment_secret(segment.root, segment.id, rows))?;
-        let combined = self.combined.get_or_init(|| masks.combine(self.integers));
-        let scales = scales(spec, *width);
-        let inverse = 1.0 / (scales.vector * scales.query);
-        let length = rows * width.word_bytes();
-        let mut cosines = vec![0.0; rows];
-        for query in 0..self.count {
-            let (mask, answer) =
-                (&combined[query * degree..][..degree], &answers[query * length..][..length]);
-            compact::unmask(scheme, key, mask, answer, &mut cosines);
-            cosines.iter_mut().for_each(|cosine| *cosine *= inverse);
-            visit(query, &cosines)?;
-        }
-        Ok(())
+        let (id, rows) = (stored.head.id, stored.head.rows as usize);
+        let (scheme, masks) = (&self.0.scheme, &self.0.masks);
+        let SegmentSecrets { key, weights } = self.0.secrets(root, id, rows, stored.witness);
+        let scale = scales(&self.0.spec, self.0.width).vector;
+        let all = match (self.0.witness(id, rows, stored.witness)?, &weights) {
+            (Some(witness), Some(weights)) => {
+                let (words, there) = (stored.words, stored.there);
+                let secrets = (&key, weights);
+                let integers =
+                    compact::unseal_exact(scheme, masks, secrets, &witness, words, rows, there);
+                let tampered = || Error::Tampered { segments: vec![id] };
+                let integers = Zeroizing::new(integers.ok_or_else(tampered)?);
+                signs_or_units(&self.0.spec, scale, integers.iter().map(|value| *value as f64))
+            }
+            _ => {
+                let noisy =
+                    Zeroizing::new(compact::unseal(scheme, masks, &key, stored.words, rows));
+                // Sealed again, rows become exact outputs. What they keep of their old noise is cut off first: to whole
+                // steps, or where nothing was dropped to more than the noise spans.
+                let step = if self.0.width.dropped_bits() == 0 { 128.0 } else { 1.0 };
+                let whole = noisy.iter().map(|value| (value / step).round() * step);
+                signs_or_units(&self.0.spec, scale, whole)
+            }
+        };
+        select_rows(all, wanted, self.0.spec.dimension())
     }
 }

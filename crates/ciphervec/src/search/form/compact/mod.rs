@@ -1,7 +1,11 @@
 //! Compact form: encrypted rows with words of their own, plain integer queries (`docs/sealed.md`, section 1). Both sides.
 
 #[cfg(feature = "client")]
+mod context;
+#[cfg(feature = "client")]
 mod key_holder;
+#[cfg(feature = "client")]
+mod open;
 mod prune;
 #[cfg(feature = "client")]
 mod queries;

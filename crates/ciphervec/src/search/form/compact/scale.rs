@@ -14,11 +14,6 @@ pub fn scales(spec: &IndexSpec, width: Width) -> Scales {
     Scales { vector: width.sign_scales(spec.dimension()).vector * root, query: root }
 }
 
-/// What unit vectors are multiplied by when they are sealed: the scale of vectors in finer units.
-pub fn plaintext_scale(spec: &IndexSpec, width: Width) -> f64 {
-    width.plaintext_scale(Scales { vector: scales(spec, width).vector, query: 1.0 })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -43,7 +38,7 @@ mod tests {
                 .unwrap();
                 let rows: Vec<f32> =
                     (0..dimension).map(|i| if i % 3 == 0 { 1.0 } else { -1.0 }).collect();
-                let scale = plaintext_scale(&spec, width);
+                let scale = scales(&spec, width).vector;
                 let values = check(&spec, &rows).unwrap().quantize(scale).values();
                 let unit = values[0];
                 assert!(

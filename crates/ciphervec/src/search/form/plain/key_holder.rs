@@ -3,14 +3,15 @@
 use crate::error::Result;
 use crate::index::spec::IndexSpec;
 use crate::search::form::contract::{
-    EncodedQueries, EncryptedRows, Kept, KeyHolderHalf, OpenedSegment, Opening, RowEncryptor,
-    expect_no_sums, not_probed, select_rows,
+    EncodedQueries, EncryptedRows, Estimates, Exactness, Kept, KeyHolderHalf, OpenedSegment,
+    Opening, RowEncryptor, StoredRows, expect_no_sums, not_probed, select_rows,
 };
 use crate::search::quantize::{Checked, signs_or_units};
 use crate::search::root_key::SegmentRootKey;
-use crate::search::segment::{HEADROOM, SegmentHead};
+use crate::search::segment::HEADROOM;
 use ciphervec_he::lattice::nonce;
 use ciphervec_he::wire::{KeyId, Reader};
+use zeroize::Zeroizing;
 
 pub struct PlainKeyHolder {
     spec: IndexSpec,
@@ -31,7 +32,13 @@ impl RowEncryptor for PlainKeyHolder {
     ) -> Result<EncryptedRows> {
         let id = nonce::draw(root.master(), &self.spec.binding(), &rows.quantize(1.0))?;
         let words = rows.unit_words(HEADROOM);
-        Ok(EncryptedRows { id, level: 0, key: KeyId::default(), words })
+        Ok(EncryptedRows {
+            id,
+            level: 0,
+            key: KeyId::default(),
+            words,
+            witness: Zeroizing::default(),
+        })
     }
 }
 
@@ -42,6 +49,10 @@ impl KeyHolderHalf for PlainKeyHolder {
 
     fn response_key(&self, _root: &SegmentRootKey) -> Result<KeyId> {
         Ok(KeyId::default())
+    }
+
+    fn exactness(&self, _witness: &[u8]) -> Exactness {
+        Exactness::Exact
     }
 
     fn rounding(&self) -> f64 {
@@ -78,11 +89,10 @@ impl KeyHolderHalf for PlainKeyHolder {
     fn decrypt_rows(
         &self,
         _root: &SegmentRootKey,
-        _head: &SegmentHead,
-        words: &[u8],
+        stored: &StoredRows<'_>,
         wanted: Option<&[usize]>,
     ) -> Result<Vec<f32>> {
-        let rows = signs_or_units(&self.spec, 1.0, floats(words));
+        let rows = signs_or_units(&self.spec, 1.0, floats(stored.words));
         select_rows(rows, wanted, self.spec.dimension())
     }
 }
@@ -92,15 +102,16 @@ struct PlainScores {
 }
 
 impl Opening for PlainScores {
-    fn cosines(
+    fn estimate(
         &self,
         segment: &OpenedSegment<'_>,
         answers: &[u8],
-        visit: &mut dyn FnMut(usize, &[f64]) -> Result<()>,
+        visit: &mut dyn FnMut(usize, &Estimates<'_>) -> Result<()>,
     ) -> Result<()> {
         let scores: Vec<f64> = floats(answers).collect();
-        (0..self.count)
-            .try_for_each(|query| visit(query, &scores[query * segment.rows..][..segment.rows]))
+        (0..self.count).try_for_each(|query| {
+            visit(query, &Estimates::settled(&scores[query * segment.rows..][..segment.rows]))
+        })
     }
 }
 

@@ -7,12 +7,11 @@ use crate::error::Result;
 use crate::index::form::Rows;
 use crate::index::spec::IndexSpec;
 use crate::search::form::contract::{
-    EncodedQueries, EncryptedRows, Kept, KeyHolderHalf, Opening, RowEncryptor, not_probed,
-    select_rows,
+    EncodedQueries, EncryptedRows, Exactness, Kept, KeyHolderHalf, Opening, RowEncryptor,
+    StoredRows, not_probed, select_rows,
 };
 use crate::search::quantize::{Checked, signs_or_units};
 use crate::search::root_key::SegmentRootKey;
-use crate::search::segment::SegmentHead;
 use ciphervec_he::keys::random_bytes;
 use ciphervec_he::lattice::nonce;
 use ciphervec_he::lattice::ring::{
@@ -73,7 +72,7 @@ impl RowEncryptor for RingKeyHolder {
                 (id, ring::pack(ring, &layout, &plaintext))
             }
         };
-        Ok(EncryptedRows { id, level, key, words })
+        Ok(EncryptedRows { id, level, key, words, witness: Zeroizing::default() })
     }
 }
 
@@ -87,6 +86,10 @@ impl KeyHolderHalf for RingKeyHolder {
 
     fn response_key(&self, root: &SegmentRootKey) -> Result<KeyId> {
         Ok(root.key_id())
+    }
+
+    fn exactness(&self, _witness: &[u8]) -> Exactness {
+        Exactness::Noisy
     }
 
     fn rounding(&self) -> f64 {
@@ -148,11 +151,11 @@ impl KeyHolderHalf for RingKeyHolder {
     fn decrypt_rows(
         &self,
         root: &SegmentRootKey,
-        head: &SegmentHead,
-        words: &[u8],
+        stored: &StoredRows<'_>,
         wanted: Option<&[usize]>,
     ) -> Result<Vec<f32>> {
-        let (spec, ring, rows) = (&self.spec, &self.ring, head.rows as usize);
+        let (spec, ring, head) = (&self.spec, &self.ring, stored.head);
+        let rows = head.rows as usize;
         let layout = Layout::new(spec.dimension(), head.level)?;
         let secret = match self.rows {
             Rows::Encrypted => Some(SegmentKey::derive(
@@ -166,7 +169,7 @@ impl KeyHolderHalf for RingKeyHolder {
             Rows::Plain => None,
         };
         let secrets = secret.as_ref().map(|key| (&self.masks, key));
-        let integers = ring::unseal(ring, &layout, secrets, words, rows)?;
+        let integers = ring::unseal(ring, &layout, secrets, stored.words, rows)?;
         let scale = vector_scale(spec, self.rows);
         let all = signs_or_units(spec, scale, integers.iter().copied());
         select_rows(all, wanted, spec.dimension())

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::index::form::Rows;
 use crate::index::spec::IndexSpec;
-use crate::search::form::contract::{OpenedSegment, Opening};
+use crate::search::form::contract::{Estimates, OpenedSegment, Opening};
 use ciphervec_he::lattice::Scales;
 use ciphervec_he::lattice::ring::{
     self, Layout, MaskSums, QueryKey, QueryOpener, Ring, SegmentKey,
@@ -57,11 +57,11 @@ impl<'a> RingScores<'a> {
 }
 
 impl Opening for RingScores<'_> {
-    fn cosines(
+    fn estimate(
         &self,
         segment: &OpenedSegment<'_>,
         answers: &[u8],
-        visit: &mut dyn FnMut(usize, &[f64]) -> Result<()>,
+        visit: &mut dyn FnMut(usize, &Estimates<'_>) -> Result<()>,
     ) -> Result<()> {
         let (ring, level, rows) = (self.ring, segment.level, segment.rows);
         let layout = Layout::new(self.spec.dimension(), level)?;
@@ -86,7 +86,7 @@ impl Opening for RingScores<'_> {
             let masked = sums.map(|sums| &sums[query]);
             QueryOpener::new(ring, &self.secret, masked).open(&layout, key, answer, &mut cosines);
             cosines.iter_mut().for_each(|cosine| *cosine *= inverse);
-            visit(query, &cosines)?;
+            visit(query, &Estimates::settled(&cosines))?;
         }
         Ok(())
     }

@@ -1,0 +1,69 @@
+"""Quarantine: segments that failed a check enter, and stay until their owner releases them. Key
+owner's side.
+
+A file for each segment, in the folder where a client keeps its state: entries made by several
+processes at once are all kept, and none is lost to a restart. Nothing in it is secret.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import datetime, timezone
+from pathlib import Path
+
+import ciphervec._native as _native
+
+from .._native import IndexSpec
+from ..ingest.files import storage_errors, write_file
+
+_NAME = re.compile(r"[0-9a-f]{32}")
+
+
+class Quarantine:
+    """The segments of one collection that failed a check."""
+
+    def __init__(self, folder: Path | None, spec: IndexSpec) -> None:
+        """`folder` is the state folder; None keeps everything in memory."""
+        self._folder: Path | None = None
+        self._collection = spec.collection
+        if folder is not None:
+            # The description names the collection, and one that was made anew under the same name
+            # has another.
+            self._folder = folder / "quarantine" / _native.blake3(spec.to_bytes()).hex()[:32]
+        self._held: set[bytes] = set()
+
+    def segments(self) -> set[bytes]:
+        """The ids of the segments held, those included that other processes have put there. Raises
+        StorageError."""
+        if self._folder is not None and self._folder.is_dir():
+            with storage_errors(f"cannot read {self._folder}"):
+                names = [path.name for path in self._folder.iterdir()]
+            self._held = {bytes.fromhex(name) for name in names if _NAME.fullmatch(name)}
+        elif self._folder is not None:
+            self._held = set()
+        return set(self._held)
+
+    def hold(self, segment_id: bytes, reason: str) -> None:
+        """Put a segment there. Raises StorageError."""
+        self._held.add(segment_id)
+        if self._folder is None:
+            return
+        with storage_errors(f"cannot write {self._folder}"):
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        note = {
+            "format": 1,
+            "collection": self._collection,
+            "segment": segment_id.hex(),
+            "since": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            "reason": reason,
+        }
+        write_file(self._folder / segment_id.hex(), json.dumps(note, indent=1).encode())
+
+    def release(self, segment_id: bytes) -> None:
+        """Take a segment out. Raises StorageError."""
+        self._held.discard(segment_id)
+        if self._folder is not None:
+            path = self._folder / segment_id.hex()
+            with storage_errors(f"cannot remove {path}"):
+                path.unlink(missing_ok=True)
