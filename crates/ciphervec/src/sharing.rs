@@ -13,7 +13,7 @@
 use crate::error::{Error, Result};
 use crate::keys::Keys;
 use crate::protect::aead::{EnvelopeError, associated_data};
-use crate::protect::hybrid::{self, ENCAPSULATED, PUBLIC_KEY, Pair, SEALED, SUITE};
+use crate::protect::hybrid::{self, ENCAPSULATED, PUBLIC_KEY, Pair, SEALED, SUITE, SealedKey};
 use crate::protect::keyfile::{self, KeyfileError, Protection, Sort};
 use ciphervec_he::keys::{Purpose, random_bytes};
 use ciphervec_he::params::ParamId;
@@ -198,7 +198,7 @@ impl SharedKeys {
             let info = info(&master, &list, &fingerprint);
             let sealed = hybrid::seal(&recipient.public, &info, keys.master.expose())?;
             // Public keys are checked when they are read.
-            let (encapsulated, sealed) = sealed.ok_or_else(unauthentic)?;
+            let SealedKey { encapsulated, sealed } = sealed.ok_or_else(unauthentic)?;
             let name = recipient.name.clone();
             shares.push(Share { fingerprint, name, encapsulated, sealed });
         }

@@ -76,7 +76,14 @@ pub(crate) fn is_public(public: &[u8]) -> bool {
     <XWing as Kem>::PublicKey::from_bytes(public).is_ok()
 }
 
-/// The encapsulated key and the sealed bytes; nothing for a public key that is none.
+/// A key as it travels to one recipient.
+#[cfg(feature = "client")]
+pub(crate) struct SealedKey {
+    pub encapsulated: Vec<u8>,
+    pub sealed: Vec<u8>,
+}
+
+/// `key` for the holder of `public`; nothing for a public key that is none.
 ///
 /// # Errors
 /// No randomness.
@@ -85,7 +92,7 @@ pub(crate) fn seal(
     public: &[u8],
     info: &[u8],
     key: &[u8; 32],
-) -> Result<Option<(Vec<u8>, Vec<u8>)>, EnvelopeError> {
+) -> Result<Option<SealedKey>, EnvelopeError> {
     let mut seed = Zeroizing::new([0; 32]);
     random(seed.as_mut_slice())?;
     let mut drawn = Drawn(Stream::new(&seed, 0));
@@ -97,7 +104,8 @@ pub(crate) fn seal(
             XWing,
         >(&OpModeS::Base, &public, info, &mut drawn)
         .ok()?;
-        Some((encapsulated.to_bytes().to_vec(), context.seal(key, &[]).ok()?))
+        let sealed = context.seal(key, &[]).ok()?;
+        Some(SealedKey { encapsulated: encapsulated.to_bytes().to_vec(), sealed })
     };
     Ok({ sealed }())
 }
@@ -144,14 +152,14 @@ mod tests {
             (public.len(), is_public(&public), is_public(&public[1..])),
             (PUBLIC_KEY, true, false)
         );
-        let (encapsulated, sealed) = seal(&public, b"here", &[7; 32]).unwrap().unwrap();
+        let SealedKey { encapsulated, sealed } = seal(&public, b"here", &[7; 32]).unwrap().unwrap();
         assert_eq!((encapsulated.len(), sealed.len()), (ENCAPSULATED, SEALED));
         assert_eq!(*pair.open(b"here", &encapsulated, &sealed).unwrap(), [7; 32]);
         assert!(pair.open(b"there", &encapsulated, &sealed).is_none());
         assert!(other.open(b"here", &encapsulated, &sealed).is_none());
         assert!(pair.open(b"here", &encapsulated, &sealed[1..]).is_none());
         let again = seal(&public, b"here", &[7; 32]).unwrap().unwrap();
-        assert_ne!(again, (encapsulated, sealed));
+        assert_ne!((again.encapsulated, again.sealed), (encapsulated, sealed));
         assert!(seal(&public[1..], b"here", &[7; 32]).unwrap().is_none());
     }
 }

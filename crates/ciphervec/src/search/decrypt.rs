@@ -2,7 +2,7 @@
 
 use super::directory::SegmentDirectory;
 use super::form::{StoredRows, expect_key};
-use super::frame::words;
+use super::frame::{Spread, words};
 use super::owner::Owner;
 use super::root_key::SegmentRootKey;
 use super::segment::SegmentHead;
@@ -69,7 +69,7 @@ impl Owner {
     ) -> Result<Vec<f32>> {
         let head = SegmentHead::read(self.spec(), segment)?;
         expect_key(Kind::Segment.as_str(), self.form().segment_key(root)?, head.key)?;
-        let (words, there) = words(self.spec(), &head, segment)?;
+        let Spread { words, there } = words(self.spec(), &head, segment)?;
         let stored = StoredRows { head: &head, words: &words, there: there.as_deref(), witness };
         self.form().decrypt_rows(root, &stored, wanted)
     }

@@ -175,21 +175,29 @@ impl Segment {
     }
 }
 
-/// The words of all rows of a segment whose head [`SegmentHead::read`] gave, zeros for rows that were taken out; and
-/// which were not, where that is not all.
+/// The words of all rows of a segment, zeros for rows that were taken out.
+#[cfg(feature = "client")]
+pub(super) struct Spread<'a> {
+    pub words: Cow<'a, [u8]>,
+    /// Which rows are there, where that is not all.
+    pub there: Option<Vec<bool>>,
+}
+
+/// Spreads the words of a segment whose head [`SegmentHead::read`] gave.
 #[cfg(feature = "client")]
 pub(super) fn words<'a>(
     spec: &IndexSpec,
     head: &SegmentHead,
     bytes: &'a [u8],
-) -> Result<(Cow<'a, [u8]>, Option<Vec<bool>>)> {
+) -> Result<Spread<'a>> {
     let data = &bytes[HEADROOM..];
     let kept = head.read_kept(data)?;
     Ok(match (kept, form::of(spec).pruner()) {
         (Some(kept), Some(pruner)) => {
             let words = &data[head.bitmap_len()..];
-            (Cow::Owned(pruner.spread(words, spec.dimension(), &kept)), Some(kept))
+            let words = Cow::Owned(pruner.spread(words, spec.dimension(), &kept));
+            Spread { words, there: Some(kept) }
         }
-        _ => (Cow::Borrowed(data), None),
+        _ => Spread { words: Cow::Borrowed(data), there: None },
     })
 }

@@ -18,7 +18,7 @@ use ciphervec_he::wire::{self, KeyId, Kind, Reader};
 use {
     crate::error::Error,
     crate::protect::aead,
-    crate::protect::hybrid::{self, Pair},
+    crate::protect::hybrid::{self, Pair, SealedKey},
     ciphervec_he::keys::{MasterKey, Purpose, Secret},
     zeroize::Zeroizing,
 };
@@ -146,7 +146,8 @@ pub(super) fn wrap(
     key: &[u8; 32],
 ) -> Result<Vec<u8>> {
     let info = info(spec, owner, segment, writer);
-    let (encapsulated, sealed) = hybrid::seal(public, &info, key)?.ok_or_else(unusable)?;
+    let SealedKey { encapsulated, sealed } =
+        hybrid::seal(public, &info, key)?.ok_or_else(unusable)?;
     let wrapped =
         WrappedKey { segment, owner, writer, encapsulated: &encapsulated, sealed: &sealed };
     Ok(wrapped.to_bytes(spec))
