@@ -230,6 +230,7 @@ def _read_only(base: Path, keys: Keys, rows: np.ndarray) -> None:
     if os.geteuid() == 0:
         os.setgid(65_534)
         os.setuid(65_534)
+    os.environ["CIPHERVEC_STATE"] = tempfile.mkdtemp()  # the other user's own
     client = PersistentClient(base, keys=keys)
     for call in (
         lambda: client.create_collection("more", 3),

@@ -47,7 +47,7 @@ class ExitCode(enum.IntEnum):
     CORRUPT = 6, "damaged data, or data of a newer version"
     STORAGE = 7, "the folder is locked, full, or not writable"
     SERVER = 8, "the server was not reached, refused the token, or shows another state than it did"
-    UNSOUND = 9, "`doctor` found something that has to be mended"
+    UNSOUND = 9, "doctor found something that has to be mended"
 
 
 EXIT_CODES = tuple(ExitCode)

@@ -36,12 +36,13 @@ class Quarantine:
     def segments(self) -> set[bytes]:
         """The ids of the segments held, those included that other processes have put there. Raises
         StorageError."""
-        if self._folder is not None and self._folder.is_dir():
-            with storage_errors(f"cannot read {self._folder}"):
-                names = [path.name for path in self._folder.iterdir()]
+        if self._folder is not None:
+            with storage_errors(f"cannot read {self._folder}; choose another folder with CIPHERVEC_STATE"):
+                try:
+                    names = [path.name for path in self._folder.iterdir()]
+                except FileNotFoundError:
+                    names = []
             self._held = {bytes.fromhex(name) for name in names if _NAME.fullmatch(name)}
-        elif self._folder is not None:
-            self._held = set()
         return set(self._held)
 
     def hold(self, segment_id: bytes, reason: str) -> None:
