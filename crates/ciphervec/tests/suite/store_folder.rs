@@ -94,9 +94,13 @@ fn changes_that_make_no_sense_are_refused_before_anything_is_written() -> Outcom
     let named = |name: &str| (name.to_owned(), vec![1]);
     let no_rows =
         NewSegment { id: [9; 16], rows: 0, blobs: vec![("segment".to_owned(), Vec::new())] };
+    let twice = Change { add: [add(2, 1).add, add(2, 2).add].concat(), ..Change::default() };
+    for (change, segment) in [(add(1, 10), "01"), (twice, "02")] {
+        let there = store.commit(change);
+        let named = matches!(&there, Err(StoreError::SegmentExists { id, .. }) if *id == segment.repeat(16));
+        assert!(named, "{there:?}");
+    }
     let invalid = [
-        add(1, 10),
-        Change { add: [add(2, 1).add, add(2, 2).add].concat(), ..Change::default() },
         Change { add: vec![no_rows], ..Change::default() },
         delete(1, vec![4]),
         blobs(Vec::new()),
