@@ -394,10 +394,12 @@ mod tests {
         for (at, scheme) in Scheme::ALL.iter().copied().enumerate() {
             assert_eq!((scheme as usize, Scheme::from_byte(at as u8)), (at, Some(scheme)));
         }
-        for (at, kind) in Kind::ALL.into_iter().enumerate() {
-            assert_eq!((kind as usize, Kind::from_byte(at as u8 + 1)), (at + 1, Some(kind)));
+        // 14 and 15 were never given out.
+        for (byte, kind) in (1..=13).chain([16, 17]).zip(Kind::ALL) {
+            assert_eq!((kind as u8, Kind::from_byte(byte)), (byte, Some(kind)));
         }
-        assert!(Scheme::from_byte(9).is_none() && Kind::from_byte(0).is_none());
+        assert!(Scheme::from_byte(9).is_none());
+        assert!([0, 14, 15, 18].into_iter().all(|byte| Kind::from_byte(byte).is_none()));
         assert_eq!(Kind::Parameters as u8, 11);
     }
 
