@@ -32,6 +32,7 @@ mod serve;
 mod server;
 mod sharing;
 mod spec;
+mod state;
 mod store;
 mod vectors;
 mod writer;
@@ -83,6 +84,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<vectors::PyEncryptedScores>()?;
     module.add_function(wrap_pyfunction!(vectors::additive_packing, module)?)?;
     module.add_function(wrap_pyfunction!(digest::blake3, module)?)?;
+    module.add_function(wrap_pyfunction!(state::state_leaf, module)?)?;
+    module.add_function(wrap_pyfunction!(state::state_digest, module)?)?;
+    module.add_function(wrap_pyfunction!(state::state_name, module)?)?;
     module.add_function(wrap_pyfunction!(runtime::backend, module)?)?;
     module.add_function(wrap_pyfunction!(runtime::available_backends, module)?)?;
     module.add_function(wrap_pyfunction!(runtime::get_threads, module)?)?;

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ciphervec::SegmentId;
 use ciphervec::protect::records::{self, Place, RecordBatch};
 use ciphervec::search::{
-    Flood, Hit, Owner, OwnerTimings, Query, Retrieval, RotationState, SegmentRootKey,
+    Flood, Hit, Owner, OwnerTimings, Query, Retrieval, RotationState, SegmentRootKey, Standing,
+    StoredSidecar,
 };
 use ciphervec_he::wire::{self, Kind};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray2};
@@ -20,6 +21,7 @@ use crate::records::PyRecordBatch;
 use crate::segment::{self, PySealedSegment};
 use crate::segment_directory::PySegmentDirectory;
 use crate::spec::PyIndexSpec;
+use crate::state::{self, Facts};
 use crate::writer::PyWriterCard;
 use crate::{arrays, runtime};
 
@@ -140,7 +142,14 @@ impl PyOwner {
     }
 
     /// Takes a segment into the directory, with what its sidecar says; `wrap` is the key of a segment that a writer sealed.
-    #[pyo3(signature = (directory, segment_id, sidecar, deleted_rows = Vec::new(), wrap = None))]
+    /// `standing` says what becomes of ids that are known: `new` (an error where the owner sealed both), `stored` (the later row
+    /// counts), `appended` (the authenticated row counts). Rows in `aside` don't count.
+    #[pyo3(signature = (directory, segment_id, sidecar, deleted_rows = Vec::new(), wrap = None, standing = "new",
+                        aside = Vec::new()))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "they are the keyword arguments of one Python call"
+    )]
     fn add_to(
         &self,
         py: Python<'_>,
@@ -149,13 +158,18 @@ impl PyOwner {
         sidecar: &[u8],
         deleted_rows: Vec<u32>,
         wrap: Option<&[u8]>,
+        standing: &str,
+        aside: Vec<u32>,
     ) -> PyResult<()> {
         let id = segment::id(segment_id)?;
-        py.detach(|| match wrap {
-            Some(wrap) => directory.write().add_written(&self.0, id, sidecar, wrap, &deleted_rows),
-            None => directory.write().add(&self.0, id, sidecar, &deleted_rows),
-        })
-        .map_err(Raise::raise)
+        let standing = match (standing, wrap) {
+            ("new", None) => Standing::New,
+            ("appended", _) => Standing::Appended,
+            _ => Standing::Stored,
+        };
+        let stored = StoredSidecar { sidecar, wrap, deleted: &deleted_rows, aside: &aside };
+        py.detach(|| directory.write().attach_stored(&self.0, id, &stored, standing))
+            .map_err(Raise::raise)
     }
 
     /// The rows of a segment, or those asked for, at unit length, as far as the seal keeps them.
@@ -328,6 +342,16 @@ impl PyOwner {
         };
         let plain = records::open_record(aead, place, &id.0, row, sealed).map_err(Raise::raise)?;
         Ok(PyBytes::new(py, &plain))
+    }
+
+    /// Authenticates a state under the owner's key.
+    fn seal_state<'py>(&self, py: Python<'py>, facts: Facts) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &self.0.seal_state(&facts.record()).map_err(Raise::raise)?))
+    }
+
+    /// What `seal_state` was given, and the `key` that it was authenticated under.
+    fn open_state<'py>(&self, py: Python<'py>, sealed: &[u8]) -> PyResult<Bound<'py, PyDict>> {
+        state::facts(py, &self.0.open_state(sealed).map_err(Raise::raise)?)
     }
 
     /// The keyed hash of a filterable field's value.

@@ -13,6 +13,7 @@ use crate::ids::{self, PyId};
 use crate::segment;
 
 type Place<'py> = (Bound<'py, PyBytes>, u32);
+type Named<'py> = (Bound<'py, PyAny>, Bound<'py, PyBytes>, u32);
 
 /// Which id lies where.
 #[pyclass(name = "SegmentDirectory", module = "ciphervec._native", frozen)]
@@ -87,6 +88,30 @@ impl PySegmentDirectory {
     /// Forgets `shadowed`, once a commit has deleted these rows.
     fn settle(&self, py: Python<'_>) {
         py.detach(|| self.write().settle());
+    }
+
+    /// Rows that don't count, because their id was authenticated elsewhere before they came.
+    fn aside<'py>(&self, py: Python<'py>) -> PyResult<Vec<Named<'py>>> {
+        let directory = self.read();
+        let rows = directory.aside().map(|(name, segment, row)| {
+            Ok((ids::to_python(py, name)?, PyBytes::new(py, &segment.0), row))
+        });
+        rows.collect()
+    }
+
+    /// Ids that two of the owner's segments have, of which the later row counts.
+    fn repeated<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        self.read().repeated().iter().map(|name| ids::to_python(py, name)).collect()
+    }
+
+    /// Lets the rows in `aside` take their ids over.
+    fn take_over(&self, py: Python<'_>) {
+        py.detach(|| self.write().take_over());
+    }
+
+    /// Notes that the owner has authenticated every segment.
+    fn authenticate(&self, py: Python<'_>) {
+        py.detach(|| self.write().authenticate());
     }
 
     /// "owner", "previous", or "writer" with its name; None for an unknown segment.

@@ -24,8 +24,13 @@ impl PyIndexSpec {
         mode = "sealed",
         precision = "standard",
         scheme = "lattice",
-        bits = None
+        bits = None,
+        incarnation = None
     ))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "they are the keyword arguments of one Python call"
+    )]
     fn new(
         collection: &str,
         dimension: u32,
@@ -34,6 +39,7 @@ impl PyIndexSpec {
         precision: &str,
         scheme: &str,
         bits: Option<u32>,
+        incarnation: Option<[u8; 16]>,
     ) -> PyResult<Self> {
         let (metric, mode, precision) = (
             metric.parse().map_err(Raise::raise)?,
@@ -43,6 +49,10 @@ impl PyIndexSpec {
         let scheme = scheme.parse().map_err(Raise::raise)?;
         IndexSpec::new(collection, dimension, metric, mode, precision)
             .and_then(|spec| spec.with_scheme(scheme, bits))
+            .map(|spec| match incarnation {
+                Some(incarnation) => spec.with_incarnation(incarnation),
+                None => spec,
+            })
             .map(Self)
             .map_err(Raise::raise)
     }
@@ -93,6 +103,13 @@ impl PyIndexSpec {
     #[getter]
     fn bits(&self) -> Option<u32> {
         self.0.bits()
+    }
+
+    /// The 16 random bytes that tell a collection from others of its name, made before or after it; None where an index was made
+    /// by hand, or by release 0.1.
+    #[getter]
+    fn incarnation<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        self.0.incarnation().map(|bytes| PyBytes::new(py, bytes))
     }
 
     /// What the index rests on and what the server learns: bits, degree, log_modulus, limit, table, assumption,

@@ -43,7 +43,7 @@ class Faulty(httpx.BaseTransport):
         return sum(path.endswith(ending) for _, path in self.seen)
 
 
-def only(ending: str, method: str, fault: Fault, times: int = 1) -> Fault:
+def only(ending: str | tuple[str, ...], method: str, fault: Fault, times: int = 1) -> Fault:
     """`fault` for the first so many requests of that kind."""
     left = [times]
 

@@ -246,14 +246,19 @@ def test_a_server_that_rolls_back_is_found_out(make: Make, rows: np.ndarray, tmp
     client = make(state=tmp_path / "kept", transport=network)
     collection = client.create_collection("books", D)
     old = network.inner.handle_request(httpx.Request("GET", f"{client.url}/v1/collections/books"))
+    state = network.inner.handle_request(
+        httpx.Request("GET", f"{client.url}/v1/collections/books/attachments/state")
+    )
     old.read()
+    state.read()
     collection.add("a", rows[0])
     collection.add("b", rows[1])
 
     def lie(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
-        return httpx.Response(200, headers=old.headers, content=old.content)
+        shown = state if request.url.path.endswith("/state") else old
+        return httpx.Response(200, headers=shown.headers, content=shown.content)
 
-    network.fault = only("/books", "GET", lie, 99)
+    network.fault = only(("/books", "/state"), "GET", lie, 99)
     with pytest.raises(RollbackDetected, match=r"shows version \d+ .* has shown version \d+"):
         collection.refresh()
     with pytest.raises(RollbackDetected, match=r"client\.forget\('books'\)"):
@@ -323,7 +328,7 @@ def test_foreign_evaluation_keys_are_refused(make: Make, rows: np.ndarray) -> No
         )
 
     network.fault = only("/evaluation", "GET", swap, 99)
-    with pytest.raises(PinMismatch, match="not from the owner"):
+    with pytest.raises(RollbackDetected, match="another evaluation than that of state 1"):
         make(transport=network).get_collection("books")
 
 
@@ -366,17 +371,22 @@ def test_a_forged_change_of_keys_is_refused(make: Make, rows: np.ndarray, tmp_pa
         return {**rotated, "version": 99, "meta": base64.b64encode(json.dumps(described).encode()).decode()}
 
     old, right, other = meta(truth), meta(rotated), meta(another)
-    assert old["spec"] == other["spec"] and right["key_id"] == other["key_id"] and other["epoch"] == 1
+    assert (
+        old["spec"] == right["spec"] != other["spec"]
+        and right["key_id"] == other["key_id"]
+        and other["epoch"] == 1
+    )
     network = Faulty()
     for forged in (
         {**old, "key_id": right["key_id"], "epoch": 1},  # renamed, and sealed under the old keys
         other,  # a collection that the new keys made
+        {**other, "spec": old["spec"]},
         {**other, "settings": old["settings"]},
         {**right, "epoch": 0},  # the query key goes back
     ):
         answer = httpx.Response(200, headers={"ciphervec-api": "1"}, json=shown(forged))
         network.fault = only("/books", "GET", lambda *_, answer=answer: answer, 9)
-        with pytest.raises(PinMismatch, match=r"shows key id .* of 'books'"):
+        with pytest.raises(PinMismatch, match=r"shows (key id|spec) .* of 'books'"):
             make(state=tmp_path / "kept", transport=network, keys=new).get_collection("books")
     answer = httpx.Response(200, headers={"ciphervec-api": "1"}, json={**rotated, "version": 1})
     network.fault = only("/books", "GET", lambda *_: answer, 9)

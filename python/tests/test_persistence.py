@@ -91,12 +91,12 @@ def test_what_was_deleted_leaves_the_disk_with_optimize(tmp_path: Path, vectors:
         collection.delete(list(range(5, 40)))
         collection.optimize()
         after = {path.name for path in (tmp_path / "things" / "blobs").iterdir()}
-        # rows, sidecar, records, tags, and the evaluation keys, which alone stay.
-        assert len(after) == 5 and len(after & before) == 1
+        # rows, sidecar, records, tags, the state, and the evaluation keys, which alone stay.
+        assert len(after) == 6 and len(after & before) == 1
         assert collection.get()["ids"] == [0, 1, 2]
         collection.delete([0, 1, 2])
         collection.optimize()
-        assert len(list((tmp_path / "things" / "blobs").iterdir())) == 1
+        assert len(list((tmp_path / "things" / "blobs").iterdir())) == 2
 
 
 def test_an_open_collection_needs_no_keys(tmp_path: Path, vectors: Any) -> None:
@@ -289,7 +289,7 @@ def test_a_description_from_the_future_is_named(tmp_path: Path, vectors: Any) ->
         collection = client.get_collection("things")
         meta = json.loads(collection._store.meta())
         for change, error, words in (
-            ({"format": 4}, UnsupportedVersion, "format 4"),
+            ({"format": 5}, UnsupportedVersion, "format 5"),
             ({"format": 0}, CorruptData, "damaged"),
             ({"spec": "AAAA"}, CorruptData, "."),
             ({"key_id": 5, "epoch": -1}, CorruptData, "damaged"),

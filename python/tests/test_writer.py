@@ -98,35 +98,68 @@ def test_what_a_writer_adds_is_found_read_and_adopted(
         check()
 
 
-def test_the_newest_row_of_an_id_counts_and_older_ones_never_come_back(keys: Keys, vectors: Rows) -> None:
+def test_authenticated_rows_keep_their_ids_and_of_others_the_newest_counts(keys: Keys, vectors: Rows) -> None:
     rows = vectors(12, 8)
     collection = Client(keys=keys).create_collection("doors", 8, mode="sealed-index")
     collection.add(["a", "b", "c"], rows[:3], documents=["own"] * 3)
     front, back = Writer(collection.writer_card("front")), Writer(collection.writer_card("back"))
     take(collection, front.seal(["b", "c", "d"], rows[3:6], documents=["front"] * 3))
-    take(collection, back.seal(["c", "e"], rows[6:8], documents=["back"] * 2))
+    take(collection, back.seal(["d", "e"], rows[6:8], documents=["back"] * 2))
 
     def documents() -> dict[Any, Any]:
         got = collection.get()
         return dict(zip(got["ids"], got["documents"] or [], strict=True))
 
-    newest = {"a": "own", "b": "front", "c": "back", "d": "front", "e": "back"}
+    newest = {"a": "own", "b": "own", "c": "own", "d": "back", "e": "back"}
     assert documents() == newest and collection.count() == 5
-    assert collection.info()["shadowed"] == 3 and collection.info()["writers"] == {"front": 3, "back": 2}
-    assert collection.query(rows[6], 1)["ids"] == [["c"]]
-    assert collection.query(rows[2], 5, within=0.01)["ids"] == [[]]  # the owner's own c is gone
+    info = collection.info()
+    assert info["shadowed"] == 1 and info["writers"] == {"front": 3, "back": 2} and info["deleted"] == 1
+    assert info["ignored"] == {"b": 1, "c": 1} and len(info["appended"]) == 2
+    assert collection.query(rows[6], 1)["ids"] == [["d"]]
+    assert collection.query(rows[4], 5, within=0.01)["ids"] == [[]], (
+        "a writer's c does not stand for the owner's"
+    )
     with pytest.raises(DuplicateId):
-        collection.add("c", rows[8])
-    collection.delete("c")  # and with it the rows that it had replaced
+        collection.add("d", rows[8])
+    collection.delete("d")  # and with it the row that it had replaced
+    collection._segments.reload()
+    del newest["d"]
+    assert documents() == newest and collection.info()["shadowed"] == 0
+    assert collection.info()["ignored"] == {"b": 1, "c": 1} and collection.info()["appended"] == []
+    collection.upsert("b", rows[9], documents="again")
+    collection.delete("c")
     collection._segments.reload()
     del newest["c"]
-    assert documents() == newest and collection.info()["shadowed"] == 0
-    collection.upsert("b", rows[9], documents="again")
-    collection._segments.reload()
-    assert documents() == newest | {"b": "again"}
+    assert documents() == newest | {"b": "again"}, "a row that was set aside does not come back"
+    assert collection.info()["ignored"] == {"b": 1, "c": 1}
     collection.optimize()
     collection._segments.reload()
     assert documents() == newest | {"b": "again"} and collection.info()["segments"] == 1
+    assert collection.info()["ignored"] == {}
+
+
+def test_rows_that_were_set_aside_take_their_ids_over_when_asked_to(keys: Keys, vectors: Rows) -> None:
+    rows = vectors(12, 8)
+    collection = Client(keys=keys).create_collection("doors", 8, mode="sealed-index")
+    collection.add(["a", "b"], rows[:2], documents=["own"] * 2)
+    writer = Writer(collection.writer_card("door"))
+    take(collection, writer.seal(["b", "c"], rows[3:5], documents=["first"] * 2))
+    collection.add("d", rows[7], documents="own")
+    take(collection, writer.seal(["b", "c"], rows[5:7], documents=["second"] * 2))
+    assert collection.info()["ignored"] == {"b": 2, "c": 1}, (
+        "the first c was authenticated with the owner's d"
+    )
+    assert collection.adopt(take_over=True) == 2
+    for _ in range(2):
+        assert collection.info()["ignored"] == {} and collection.info()["writers"] == {}
+        got = collection.get()
+        assert dict(zip(got["ids"], got["documents"] or [], strict=True)) == {
+            "a": "own", "b": "second", "c": "second", "d": "own"
+        }  # fmt: skip
+        assert collection.query(rows[5], 1)["ids"] == [["b"]]
+        collection._segments.reload()
+    take(collection, writer.seal(["a"], rows[8], documents=["third"]))
+    assert collection.adopt() == 0 and collection.get("a")["documents"] == ["own"]
 
 
 def test_segments_that_do_not_open_are_passed_over_and_can_be_discarded(keys: Keys, vectors: Rows) -> None:
@@ -161,10 +194,12 @@ def test_segments_that_do_not_open_are_passed_over_and_can_be_discarded(keys: Ke
 def test_a_discarded_segment_gives_back_the_rows_it_had_replaced(keys: Keys, vectors: Rows) -> None:
     rows = vectors(4, 8)
     collection = Client(keys=keys).create_collection("doors", 8)
-    collection.add(["a", "b"], rows[:2], documents=["own", "own"])
+    own = Writer(collection.writer_card("own"))
+    take(collection, own.seal(["a", "b"], rows[:2], documents=["own", "own"]))
     take(collection, Writer(collection.writer_card("thief")).seal(["a"], rows[2], documents="forged"))
     assert collection.get(ids="a")["documents"] == ["forged"]
-    assert collection.discard(collection.info()["written_segments"]) == 1
+    forged = [one for one, writer in collection.info()["written_segments"].items() if writer == "thief"]
+    assert collection.discard(forged) == 1
     assert collection.get(ids="a")["documents"] == ["own"] and collection.count() == 2
     assert collection.query(rows[0], 1)["ids"] == [["a"]]
 

@@ -34,6 +34,8 @@ pub enum Purpose {
     SharedKeys,
     /// The secret weights that answers about one segment are checked with.
     AnswerCheck,
+    /// What an owner authenticates the states of a collection with.
+    State,
 }
 
 impl Purpose {
@@ -50,6 +52,7 @@ impl Purpose {
             Purpose::WriterCard => "ciphervec v1 writer-card",
             Purpose::SharedKeys => "ciphervec v1 shared-keys",
             Purpose::AnswerCheck => "ciphervec v1 answer-check",
+            Purpose::State => "ciphervec v1 state",
         }
     }
 }

@@ -21,6 +21,8 @@ COMMANDS = {
     "info": ("upkeep", "info"),
     "verify": ("upkeep", "verify"),
     "doctor": ("doctor", "doctor"),
+    "upgrade": ("states", "upgrade"),
+    "accept-restore": ("states", "accept_restore"),
     "precompute": ("precompute", "precompute"),
     "serve": ("serve", "serve"),
     "token": ("serve", "token"),

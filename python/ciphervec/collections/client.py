@@ -20,9 +20,13 @@ from .folder_store import FolderDatabase
 from .keys import Keys
 from .memory_store import MemoryDatabase
 from .owner import Owner
-from .segments import attachments
+from .pins import MemoryPins, Pin
+from .restore import accept_restore
+from .segments import Segments, attachments
 from .spec import Description
+from .states import first_state
 from .store import CollectionStore, Database, check_name
+from .write_batch import STATE
 
 
 class Client:
@@ -83,7 +87,10 @@ class Client:
             )
             self._database.check_new(name)
             owner = Owner(self._keys, description.spec)
-            store = self._database.create(name, description.to_bytes(owner), attachments(owner))
+            meta, beside = description.to_bytes(owner), attachments(owner)
+            if description.authenticated:
+                beside[STATE] = first_state(owner, description, meta, beside)
+            store = self._database.create(name, meta, beside)
             return self._collection(name, store, description)
 
     def get_collection(self, name: str) -> Collection:
@@ -133,6 +140,61 @@ class Client:
                 collection = self.get_collection(name)
             _same_choices(wanted, collection.spec, collection.filterable)
             return collection
+
+    def accept_restore(self, name: str) -> Collection:
+        """Go on from an older state of a collection, which whoever keeps it put back from a copy.
+
+        Only its owner can: the state is checked as ever, but for coming after what was seen here,
+        and another lineage of states begins with a commit. Other clients that saw what is lost are
+        told so, and follow with `forget`. If the query key was changed after the copy was made, a
+        new one is. Raises RollbackDetected for what is no state of the owner's, CollectionNotFound,
+        InvalidInput when its states aren't authenticated.
+        """
+        with self._lock:
+            opened = self._opened.get(check_name(name))
+            if opened is not None:
+                opened.close()
+            store = self._database.open_anew(name)
+            try:
+                description = Description.from_bytes(store.meta(), name, self._keys)
+                segments = Segments(store, description, self._keys, pins=MemoryPins())
+                accept_restore(segments, self._seen(name, segments))
+                pin = segments.states.pin()
+            finally:
+                store.close()
+            if pin is not None:
+                self._accept(name, pin)
+            return self.get_collection(name)
+
+    def forget(self, name: str) -> None:
+        """Drop what was seen of a collection, to follow its owner who accepted a restore, or to
+        accept one that was put there on purpose: the next `get_collection` trusts what it finds."""
+        with self._lock:
+            opened = self._opened.get(check_name(name))
+            if opened is not None:
+                opened.close()
+            store = self._database.open_anew(name)
+            try:
+                description = Description.from_bytes(store.meta(), name, self._keys)
+                segments = Segments(store, description, self._keys, pins=MemoryPins())
+                pin = segments.states.pin()
+            finally:
+                store.close()
+            if pin is not None:
+                self._accept(name, pin)
+
+    def _seen(self, name: str, segments: Segments) -> Pin | None:
+        """What was seen before of a collection that is open."""
+        return segments.states.seen()
+
+    def _accept(self, name: str, pin: Pin) -> None:
+        """Put a pin in the place of what was seen before."""
+        store = self._database.open_anew(name)
+        try:
+            pins = store.pins(pin.origin)
+            pins.replace(pin)
+        finally:
+            store.close()
 
     def list_collections(self) -> list[str]:
         """Every collection's name, sorted."""

@@ -35,6 +35,7 @@ from .inventory import inventory
 from .keys import Keys
 from .matches import Matches
 from .owner import Owner
+from .restore import upgrade
 from .results import (
     GET_DEFAULT,
     GET_INCLUDE,
@@ -381,15 +382,26 @@ class Collection:
         with self._open():
             return self._segments.owner.writer_card(writer, self.filterable)
 
-    def adopt(self, *, progress: Progress | None = None) -> int:
+    def adopt(self, *, take_over: bool = False, progress: Progress | None = None) -> int:
         """Seal the rows that writers added again as the owner's own, which makes their filter tags;
         returns how many.
 
-        Until then their rows are found and read like others, a filter on them is applied here, and
-        where two have an id the row committed last counts. `optimize` does this too.
+        Until then their rows are found and read like others, and a filter on them is applied here.
+        A row whose id the owner has authenticated before it came does not count, `info()` lists it
+        under `ignored`, and it goes with this call, unless `take_over` lets it replace the other.
+        Of rows that came since the owner's latest change the last counts. `optimize` does this too,
+        without `take_over`.
         """
         with self._open(write=True):
-            return adopt(self._segments, progress)
+            self._segments.current()
+            return adopt(self._segments, progress, take_over=take_over)
+
+    def upgrade(self) -> bool:
+        """Authenticate a collection that was made by a release before 0.2, from its present state
+        on; whether it was not yet. Releases before can't open it afterwards. See `info()`."""
+        with self._open(write=True):
+            self._segments.current()
+            return self._segments.in_turn(lambda: upgrade(self._segments))
 
     def discard(self, segments: Iterable[str]) -> int:
         """Remove segments that writers sealed, by the ids that `info()` lists: those that don't
@@ -451,8 +463,12 @@ class Collection:
 
         `writers`: rows by the name of the writer, until they are adopted; `written_segments`: their
         segments. `shadowed`: rows whose id was added again later, to be deleted with the next
-        change. `refused`: writers' segments that don't open and are passed over. `rotation`: the
-        keys it comes from and goes to, while it is under way.
+        change. `refused`: segments that don't open, or that neither the owner nor a writer added,
+        and are passed over; `reasons` why. `rotation`: the keys it comes from and goes to, while it
+        is under way. `authenticated`: whether the owner authenticates every state; `state`: number
+        and lineage of the latest; `appended`: segments that writers added since. `ignored`: how
+        often ids were added by writers that had been there. `duplicates`: ids that two segments of
+        the owner's have, of which the later row counts; the next change, or `optimize`, mends that.
 
         `old_kind`: segments of release 0.1 in mode `sealed-index`, whose results carry noise and are
         the owner's own until `optimize` seals them again. `unchecked_blocks`: blocks of 2,048 rows
@@ -479,6 +495,7 @@ class Collection:
     def _shut(self, state: str) -> None:
         with self._lock:
             self._closed = state
+            self._segments.states.close()
             self._store.close()
 
     def __len__(self) -> int:

@@ -24,33 +24,42 @@ def optimize(segments: Segments, progress: Progress | None = None, every: bool =
     segments.store.purge()
 
 
-def adopt(segments: Segments, progress: Progress | None = None) -> int:
+def adopt(segments: Segments, progress: Progress | None = None, *, take_over: bool = False) -> int:
     """Seal writers' segments again as the owner's own, but for those in quarantine; returns how many
-    rows they had."""
+    rows they had. Rows that were set aside go, unless they are to take their ids over."""
     owner = segments.owner
     held = set(owner.quarantined())
-    written = [
-        one for one in segments.entries() if owner.writer_of(one.id) is not None and one.id not in held
-    ]
-    before = len(owner.shadowed())
-    rows = sum(segment.rows - len(segment.deleted) for segment in written)
-    _merge_all(segments, [segment.id for segment in written], progress)
-    return rows - before
+    if take_over:
+        owner.take_over()
+    try:
+        written = [
+            one for one in segments.entries() if owner.writer_of(one.id) is not None and one.id not in held
+        ]
+        places = [place for place, _ in owner.shadowed()] + [place for _, place, _ in owner.aside()]
+        ids = {one.id for one in written}
+        rows = sum(segment.rows - len(segment.deleted) for segment in written)
+        _merge_all(segments, [segment.id for segment in written], progress)
+    except BaseException:
+        if take_over:
+            segments.reload()
+        raise
+    return rows - sum(place in ids for place in places)
 
 
 def discard(segments: Segments, segment_ids: Sequence[bytes]) -> int:
-    """Remove whole segments that a writer sealed, readable or not; returns their rows. Raises
-    InvalidInput for others."""
+    """Remove whole segments that a writer sealed, or that are passed over; returns their rows.
+    Raises InvalidInput for others."""
     wanted = dict.fromkeys(segment_ids)
-    written = {one.id: one for one in segments.entries() if WRAP in one.blobs}
+    reasons = segments.reasons
+    there = {one.id: one for one in segments.entries() if WRAP in one.blobs or one.id in reasons}
     for segment_id in wanted:
-        if segment_id not in written:
+        if segment_id not in there:
             raise InvalidInput(
                 f"segment {segment_id.hex()} is none that a writer sealed; nothing was removed. info() lists those."
             )
     segments.commit(WriteBatch(remove=list(wanted)), ())
     segments.reload()  # rows whose ids these had taken over are back
-    return sum(written[one].rows - len(written[one].deleted) for one in wanted)
+    return sum(there[one].rows - len(there[one].deleted) for one in wanted)
 
 
 def reseal(segments: Segments, taken: Sequence[StoredSegment]) -> None:

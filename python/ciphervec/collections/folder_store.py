@@ -8,7 +8,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import ciphervec._native as _native
 from .._native import IndexSpec
 from ..errors import CorruptData, StorageError
 from ..ingest.files import storage_errors, sync_folder
+from .pins import FilePins, Pins
 from .server_backend import LocalBackend, ServerBackend
 from .store import NAME, CollectionStore, Progress, exists, not_found
 from .write_batch import ROWS, TAGS, StoredSegment, WriteBatch
@@ -59,8 +60,8 @@ class FolderStore:
     def prefetch(self, segment_ids: Sequence[bytes], blob: str) -> None:
         pass
 
-    def server(self, spec: IndexSpec) -> ServerBackend:
-        return LocalBackend(spec, self)
+    def server(self, spec: IndexSpec, without: Collection[bytes] = ()) -> ServerBackend:
+        return LocalBackend(spec, self, without)
 
     def load_into(self, server: _native.ServerIndex, segment_id: bytes, *, tagged: bool) -> None:
         server.add_from(self._store, segment_id, ROWS, self.read(segment_id, TAGS) if tagged else None)
@@ -85,8 +86,14 @@ class FolderStore:
         self._store = latest
         return moved
 
+    def doubt(self) -> None:
+        pass
+
     def purge(self) -> None:
         self._store.purge()
+
+    def pins(self, origin: str) -> Pins:
+        return FilePins(origin)
 
     def close(self) -> None:
         self._store.close()
@@ -141,6 +148,9 @@ class FolderDatabase:
         path = os.fspath(self._root / name)
         opened = _native.Store.open_read_only(path) if self._read_only else _native.Store.open(path)
         return FolderStore(opened, path)
+
+    def open_anew(self, name: str) -> CollectionStore:
+        return self.open(name)
 
     def drop(self, name: str, release: Callable[[], object]) -> None:
         self._writable("delete a collection")

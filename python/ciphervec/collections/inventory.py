@@ -3,6 +3,7 @@ key owner's side."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from .segments import Segments
@@ -24,6 +25,8 @@ def inventory(segments: Segments) -> dict[str, Any]:
         if (writer := owner.writer_of(segment.id)) is not None:
             writers[writer] = writers.get(writer, 0) + segment.rows - len(segment.deleted)
     rotation = description.rotation
+    state, reasons = segments.state, segments.reasons
+    ignored = owner.aside()
     return {
         "name": spec.collection,
         "dimension": spec.dimension,
@@ -37,7 +40,7 @@ def inventory(segments: Segments) -> dict[str, Any]:
         "epoch": description.epoch,
         "rotation": None if rotation is None else {"from": rotation.previous_id, "to": description.key_id},
         "count": len(owner),
-        "deleted": stored - len(owner) - unread,
+        "deleted": stored - len(owner) - unread - len(ignored),
         "segments": len(entries),
         "writers": writers,
         "written_segments": {
@@ -50,6 +53,14 @@ def inventory(segments: Segments) -> dict[str, Any]:
         "old_kind": [segment.hex() for segment in owner.outdated()],
         "unchecked_blocks": owner.unchecked_blocks(),
         "quarantine": [segment.hex() for segment in owner.quarantined()],
+        "reasons": {segment.hex(): reason for segment, reason in reasons.items()},
+        "authenticated": state is not None,
+        "state": None
+        if state is None
+        else {"sequence": state.sequence, "lineage": state.lineage.hex(), "begun": state.begun},
+        "appended": [segment.hex() for segment in segments.appended],
+        "ignored": dict(Counter(name for name, _, _ in ignored)),
+        "duplicates": list(dict.fromkeys(owner.repeated())),
         "bytes": sizes,
         "bytes_total": sum(sizes.values()),
         "bytes_per_vector": (sizes[ROWS] + sizes[SIDECAR]) / stored if stored else 0.0,

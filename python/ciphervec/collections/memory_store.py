@@ -3,12 +3,13 @@ the server's side."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import ciphervec._native as _native
 
 from .._native import IndexSpec
+from .pins import MemoryPins, Pins
 from .server_backend import LocalBackend, ServerBackend
 from .store import CollectionStore, Progress, exists, not_found
 from .write_batch import ROWS, TAGS, StoredSegment, WriteBatch
@@ -27,6 +28,7 @@ class MemoryStore:
         self._attachments = dict(attachments)
         self._loaded: dict[bytes, _native.ServerIndex] = {}
         self._version = 0
+        self._pins = MemoryPins()
 
     @property
     def version(self) -> int:
@@ -57,8 +59,8 @@ class MemoryStore:
     def prefetch(self, segment_ids: Sequence[bytes], blob: str) -> None:
         pass
 
-    def server(self, spec: IndexSpec) -> ServerBackend:
-        return LocalBackend(spec, self)
+    def server(self, spec: IndexSpec, without: Collection[bytes] = ()) -> ServerBackend:
+        return LocalBackend(spec, self, without)
 
     def read(self, segment_id: bytes, blob: str) -> bytes:
         return self._blobs[segment_id, blob]
@@ -82,8 +84,14 @@ class MemoryStore:
     def refresh(self) -> bool:
         return False
 
+    def doubt(self) -> None:
+        pass
+
     def purge(self) -> None:
         pass
+
+    def pins(self, origin: str) -> Pins:
+        return self._pins
 
     def close(self) -> None:
         pass
@@ -111,6 +119,9 @@ class MemoryDatabase:
         if name not in self._stores:
             raise not_found(name, self.names())
         return self._stores[name]
+
+    def open_anew(self, name: str) -> CollectionStore:
+        return self.open(name)
 
     def drop(self, name: str, release: Callable[[], object]) -> None:
         if name not in self._stores:

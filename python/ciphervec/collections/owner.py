@@ -15,8 +15,8 @@ that anything that carries bytes can stand between them:
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
-from typing import NoReturn
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 
@@ -254,14 +254,18 @@ class Owner:
         deleted_rows: Sequence[int] = (),
         *,
         wrap: bytes | None = None,
+        standing: Literal["new", "stored", "appended"] = "new",
+        aside: Sequence[int] = (),
     ) -> None:
         """Take in the sidecar of a segment that the server holds; with its `wrap`, if a writer
         sealed it. Raises WrongKey or CorruptData.
 
         Ids that are known already are taken over from a writer's segment, and by one: the row
-        attached last counts.
+        attached last counts. With `standing="stored"` that holds for two segments of the owner's
+        too, see `repeated`; with "appended" a row whose id is in a segment that wasn't is set
+        aside, see `aside`, and so are the rows given.
         """
-        self._native.add_to(self._directory, segment_id, sidecar, deleted_rows, wrap)
+        self._native.add_to(self._directory, segment_id, sidecar, deleted_rows, wrap, standing, aside)
 
     def refuse(self, segment_id: bytes) -> None:
         """Pass over a segment that does not open: answers may contain it, matches don't."""
@@ -300,8 +304,34 @@ class Owner:
         return self._directory.shadowed()
 
     def settle(self) -> None:
-        """Forget `shadowed`: a commit has deleted these rows."""
+        """Forget `shadowed` and `repeated`: a commit has deleted these rows."""
         self._directory.settle()
+
+    def repeated(self) -> list[Id]:
+        """Ids that two segments of the owner's have; the row attached last counts."""
+        return self._directory.repeated()
+
+    def aside(self) -> list[tuple[Id, bytes, int]]:
+        """Rows that don't count, with id, segment id and row: their id was authenticated before
+        they came."""
+        return self._directory.aside()
+
+    def take_over(self) -> None:
+        """Let the rows that were set aside have their ids."""
+        self._directory.take_over()
+
+    def authenticate(self) -> None:
+        """Note that a state with every segment attached was authenticated."""
+        self._directory.authenticate()
+
+    def seal_state(self, facts: Mapping[str, Any]) -> bytes:
+        """What the collection holds, authenticated under the owner's key; see `State`. Raises
+        InvalidInput in mode `open`."""
+        return self._native.seal_state(dict(facts))
+
+    def open_state(self, sealed: bytes) -> dict[str, Any]:
+        """What `seal_state` was given, with the `key`. Raises WrongKey or CorruptData."""
+        return self._native.open_state(sealed)
 
     def writer_of(self, segment_id: bytes) -> str | None:
         """The name of the writer who sealed a segment; None if it was the owner."""

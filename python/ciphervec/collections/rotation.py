@@ -59,7 +59,8 @@ def _begin(segments: Segments, keys: Keys, overlap: bool) -> None:
         rotation=rotation,
     )
     evaluation = following.evaluation_at(described.epoch).to_bytes()
-    segments.send(WriteBatch(meta=described.to_bytes(following), attachments={EVALUATION: evaluation}))
+    change = WriteBatch(meta=described.to_bytes(following), attachments={EVALUATION: evaluation})
+    segments.send(change, owner=following, described=described)
     segments.take(described, keys)
 
 
@@ -92,7 +93,7 @@ def _end(segments: Segments) -> None:
     while left := _left(segments):  # from writers with old cards, meanwhile
         _one(segments, left[0].id)
     described = replace(segments.description, rotation=None)
-    segments.send(WriteBatch(meta=described.to_bytes(segments.owner)))
+    segments.send(WriteBatch(meta=described.to_bytes(segments.owner)), described=described)
     segments.take(described, segments.held())
 
 
@@ -124,5 +125,5 @@ def _at_once(segments: Segments, keys: Keys, progress: Progress | None) -> None:
         done += len(batch.ids)
         if progress is not None:
             progress(done, total)
-    segments.send(change)
+    segments.send(change, owner=following, described=described)
     segments.take(described, keys)

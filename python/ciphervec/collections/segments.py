@@ -14,7 +14,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from ..errors import (
     Conflict,
     CorruptData,
     InvalidInput,
+    RollbackDetected,
     TamperedAnswer,
     UnsupportedVersion,
     WrongKey,
@@ -38,9 +39,11 @@ from .flooding import DEVIATION
 from .keys import Keys
 from .matches import Matches
 from .owner import Owner
+from .pins import Pins
 from .quarantine import Quarantine
 from .server_backend import Answer, ServerBackend
 from .spec import Description
+from .states import COVERED, Shown, State, States
 from .store import CollectionStore, Progress
 from .write_batch import (
     EVALUATION,
@@ -88,39 +91,99 @@ class Segments:
         description: Description,
         keys: Keys | None,
         state: Path | None = None,
+        *,
+        pins: Pins | None = None,
     ) -> None:
         """Read the sidecars. The sealed rows are loaded by the first query. `state` is the folder
-        that remembers segments in quarantine, None for memory only. Raises CorruptData or
-        WrongKey."""
+        that remembers segments in quarantine, None for memory only; for `pins` see `States`. Raises
+        CorruptData, RollbackDetected or WrongKey."""
         self._quarantine = Quarantine(state, description.spec)
         self.store = store
         self.description = description
         self.lock = threading.RLock()
         self._keys = keys
         self._losses = 0  # times that rows went away
+        self._states = States(store, description.spec.collection, pins)
         self._load()
 
     def _load(self) -> None:
+        """Read everything again. What is shown may be replaced by others while it is read."""
+        for turn in range(TURNS):
+            try:
+                self._read_all()
+                return
+            except (CorruptData, RollbackDetected):
+                before = self.store.version
+                self.store.doubt()
+                if turn == TURNS - 1 or not self.store.shared or not self.store.refresh():
+                    raise
+                if self.store.version == before and turn > 0:
+                    self.store.doubt()  # shown so twice
+                    raise
+                self._renew()
+
+    def _read_all(self) -> None:
+        self._in_step = False
         self.owner = self.description.owner(self._keys)
-        self._open_key_pair()
         self._server: ServerBackend | None = None
         self._records: dict[bytes, _native.RecordBatch] = {}
         self._tags: dict[bytes, _native.FilterTags] = {}
         self._deleted: dict[bytes, list[int]] = {}  # of every segment that is attached
+        self._reasons: dict[bytes, str] = {}  # why segments are passed over
+        self._appended: list[bytes] = []  # since the state, and counted
         self._losses += 1
-        self._attach(self.store.segments())
+        shown = self._states.shown(self.owner, self.description)
+        self._open_key_pair()
+        self._attach(shown, shown.counted)
+        self._states.check(shown)
+        self._attach_appended(shown)
+        self._hold_quarantined()
         self._in_step = True
 
-    def _attach(self, segments: Sequence[StoredSegment]) -> None:
-        self.store.prefetch([segment.id for segment in segments], SIDECAR)
-        self.store.prefetch([segment.id for segment in segments if WRAP in segment.blobs], WRAP)
+    def _attach(self, shown: Shown, segments: Sequence[StoredSegment]) -> None:
+        """Take in segments of the owner's state, or of a collection that has none. One that does
+        not open is an error where the owner says that it is there."""
+        self._prefetch(segments)
         for segment in segments:
-            sidecar = self.store.read(segment.id, SIDECAR)
-            if WRAP in segment.blobs:
-                self._attach_written(segment, sidecar, self.store.read(segment.id, WRAP))
+            try:
+                wrap = self._read(segment, WRAP) if WRAP in segment.blobs else None
+                sidecar = self._read(segment, SIDECAR)
+                self._counting(segment, sidecar, wrap, "stored", shown.aside.get(segment.id, ()))
+            except (CorruptData, InvalidInput, UnsupportedVersion, WrongKey) as error:
+                if shown.state is None and WRAP in segment.blobs:
+                    self._refuse(segment, str(error))
+                    continue
+                raise CorruptData(
+                    f"segment {segment.id.hex()} of collection {self.description.spec.collection!r} does not open, and its "
+                    f"owner stored it: {error}"
+                ) from error
+            if shown.state is not None and TAGS in segment.blobs:
+                self._read(segment, TAGS)
+
+    def _attach_appended(self, shown: Shown) -> None:
+        """Take in what came since the owner's state: segments of writers. Whatever else was put
+        there, by a replay say, is passed over, as are the segments that the owner set aside."""
+        self._prefetch(shown.appended)
+        for segment in self.store.segments() if shown.aside else ():
+            if shown.aside.get(segment.id) == [] and segment.id not in self._deleted:
+                self._refuse(segment, "it was set aside before")
+        for segment in shown.appended:
+            if segment.id in self._deleted:
+                continue
+            if WRAP not in segment.blobs or SIDECAR not in segment.blobs:
+                self._refuse(segment, "neither its owner nor a writer added it: an old commit was sent again")
+            elif segment.deleted:
+                self._refuse(segment, "rows of it were deleted, and not by its owner")
             else:
-                self.owner.attach(segment.id, sidecar, segment.deleted)
-            self._deleted[segment.id] = segment.deleted
+                try:
+                    wrap, sidecar = self._read(segment, WRAP), self._read(segment, SIDECAR)
+                    self._counting(segment, sidecar, wrap, "appended", ())
+                    self._appended.append(segment.id)
+                except (CorruptData, InvalidInput, UnsupportedVersion, WrongKey) as error:
+                    self._refuse(segment, str(error))
+
+    def _hold_quarantined(self) -> None:
+        """Pass over what failed a check before, here or in another process."""
         for segment_id in self._quarantine.segments():
             if segment_id in self._deleted:
                 self.owner.quarantine(segment_id)
@@ -147,24 +210,45 @@ class Segments:
                 self._quarantine.hold(segment_id, str(error))
             raise
 
-    def _attach_written(self, segment: StoredSegment, sidecar: bytes, wrap: bytes) -> None:
-        """A writer's segment. One that does not open, because its writer holds an old card or is
-        none, must not stop the owner from reading the others."""
+    def _counting(
+        self,
+        segment: StoredSegment,
+        sidecar: bytes,
+        wrap: bytes | None,
+        standing: Literal["stored", "appended"],
+        aside: Sequence[int],
+    ) -> None:
         before = len(self.owner.shadowed())
-        try:
-            self.owner.attach(segment.id, sidecar, segment.deleted, wrap=wrap)
-        except (CorruptData, InvalidInput, UnsupportedVersion, WrongKey):
-            self.owner.refuse(segment.id)
+        self.owner.attach(segment.id, sidecar, segment.deleted, wrap=wrap, standing=standing, aside=aside)
+        self._deleted[segment.id] = segment.deleted
         if len(self.owner.shadowed()) != before:
             self._losses += 1
+
+    def _refuse(self, segment: StoredSegment, reason: str) -> None:
+        """Pass over a segment, which must not stop the owner from reading the others."""
+        self.owner.refuse(segment.id)
+        self._deleted[segment.id] = segment.deleted
+        self._reasons[segment.id] = reason
+
+    def _prefetch(self, segments: Sequence[StoredSegment]) -> None:
+        for blob in COVERED:
+            self.store.prefetch([one.id for one in segments if blob in one.blobs], blob)
+
+    def _read(self, segment: StoredSegment, blob: str) -> bytes:
+        data = self.store.read(segment.id, blob)
+        self._states.note(segment.id, blob, data)
+        return data
 
     def _open_key_pair(self) -> None:
         """What opens is what the owner sealed; the public key beside it, which anybody could write,
         must be its half."""
         if not self.owner.has_key_pair:
             return
-        self.owner.open_key_pair(self.store.attachment(KEY_PAIR))
-        if self.store.attachment(EVALUATION) != self.owner.evaluation().to_bytes():
+        pair, public = self.store.attachment(KEY_PAIR), self.store.attachment(EVALUATION)
+        self._states.check_attachment(KEY_PAIR, pair)
+        self._states.check_attachment(EVALUATION, public)
+        self.owner.open_key_pair(pair)
+        if public != self.owner.evaluation().to_bytes():
             raise CorruptData(
                 f"the public key kept with collection {self.description.spec.collection!r} is not the one of its key "
                 "pair: it was replaced or damaged. Restore the folder from a copy."
@@ -177,14 +261,62 @@ class Segments:
             return
         self._in_step = False
         self._describe()
+        if self._in_step:  # read again altogether
+            return
         self._server = None
-        stored = {segment.id: segment for segment in self.store.segments()}
-        for segment_id in [old for old in self._deleted if old not in stored]:
-            self._detach(segment_id)
-        # An id may have moved from an old segment to a new one, so rows go before others come.
-        self._forget({old: stored[old].deleted for old in self._deleted})
-        self._attach([segment for segment in stored.values() if segment.id not in self._deleted])
+        try:
+            shown = self._states.shown(self.owner, self.description)
+            if not self._grown(shown):
+                self._load()
+                return
+            stored = {segment.id: segment for segment in self.store.segments()}
+            for segment_id in [old for old in self._deleted if old not in stored]:
+                self._detach(segment_id)
+            # An id may have moved from an old segment to a new one, so rows go before others come.
+            self._forget({old: stored[old].deleted for old in self._deleted})
+            self._attach(shown, [one for one in shown.counted if one.id not in self._deleted])
+            self._states.check(shown)
+        except (CorruptData, RollbackDetected):
+            self._load()  # again, where others were faster, or the same error
+            return
+        if shown.state is not None and self._appended and not shown.appended:
+            self.owner.authenticate()
+            self._appended = []
+        self._attach_appended(shown)
+        self._hold_quarantined()
         self._in_step = True
+
+    def _grown(self, shown: Shown) -> bool:
+        """Whether all that is new since the state known here are segments, and deletions: not so
+        after a restore, or when rows were set aside, or rows appended count otherwise by now."""
+        if shown.state is None:
+            stored = {one.id: one for one in shown.counted}
+            return all(
+                set(rows) <= set(stored[one].deleted) for one, rows in self._deleted.items() if one in stored
+            )
+        counted = {one.id: one for one in shown.counted}
+        aside: dict[bytes, list[int]] = {}
+        for _, segment_id, row in self.owner.aside():
+            aside.setdefault(segment_id, []).append(row)
+        left = {one.id for one in shown.appended} if shown.appended else set()
+        return (
+            all(
+                sorted(aside.get(one, [])) == list(shown.aside.get(one, []))
+                for one in counted
+                if one in self._deleted
+            )
+            and not any(one in counted for one in self._reasons)
+            and (not left or all(one in left for one in self._appended))
+            and not any(
+                one in left and one not in self._appended and one not in self._reasons
+                for one in self._deleted
+            )
+            and all(
+                set(rows) <= set(counted[one].deleted)
+                for one, rows in self._deleted.items()
+                if one in counted
+            )
+        )
 
     def current(self) -> None:
         """Refresh what others may have changed, before it is read here without asking the
@@ -194,6 +326,11 @@ class Segments:
 
     def reload(self) -> None:
         """Read every sidecar again."""
+        self._load()
+
+    def reload_as(self, described: Description) -> None:
+        """The same under another description, which a commit has put into force."""
+        self.description = described
         self._load()
 
     def take(self, described: Description, keys: Keys) -> None:
@@ -226,18 +363,21 @@ class Segments:
             self._load()
 
     def _describe(self) -> None:
-        spec = self.description.spec
         before = (self.description.key_id, self.description.rotation)
+        self._renew()
+        if (self.description.key_id, self.description.rotation) != before:
+            # Another process gives the collection new keys, or has given them.
+            self._load()
+        self.owner.epoch = self.description.epoch
+
+    def _renew(self) -> None:
+        spec = self.description.spec
         self.description = Description.from_bytes(self.store.meta(), spec.collection, self._keys)
         if self.description.spec != spec:
             raise CorruptData(
                 f"collection {spec.collection!r} is another one now, {self.description.spec!r}. Close it and open it "
                 "again."
             )
-        if (self.description.key_id, self.description.rotation) != before:
-            # Another process gives the collection new keys, or has given them.
-            self._load()
-        self.owner.epoch = self.description.epoch
 
     def _forget(self, deleted: dict[bytes, list[int]]) -> None:
         """Mark rows of attached segments as deleted that others have deleted."""
@@ -250,7 +390,7 @@ class Segments:
             return
         rows_of = self.owner.row_ids()
         for segment_id, rows in changed.items():
-            names = rows_of.get(segment_id, [None] * (max(rows) + 1))  # empty for one that does not open
+            names = rows_of.get(segment_id, [None] * (max(rows, default=0) + 1))  # for one that does not open
             self.owner.forget([name for row in rows if (name := names[row]) is not None])
             self._deleted[segment_id] = deleted[segment_id]
         self._losses += 1
@@ -260,6 +400,9 @@ class Segments:
         del self._deleted[segment_id]
         self._records.pop(segment_id, None)
         self._tags.pop(segment_id, None)
+        self._reasons.pop(segment_id, None)
+        if segment_id in self._appended:
+            self._appended.remove(segment_id)
         self._losses += 1
 
     def in_turn(self, step: Callable[[], T]) -> T:
@@ -278,12 +421,16 @@ class Segments:
     def server(self) -> ServerBackend:
         """The server's half, holding every committed segment."""
         if self._server is None:
-            self._server = self.store.server(self.description.spec)
+            self._server = self.store.server(self.description.spec, self._reasons)
         return self._server
 
     def entries(self) -> list[StoredSegment]:
         """The committed segments, oldest first."""
         return self.store.segments()
+
+    def _read_entries(self) -> list[StoredSegment]:
+        """Those of them that are not passed over."""
+        return [one for one in self.entries() if one.id not in self._reasons]
 
     def write(self, batch: Batch, replaced: Sequence[Id] = (), progress: Progress | None = None) -> None:
         """Seal `batch`, and in the same commit drop the rows of the ids in `replaced`."""
@@ -318,7 +465,7 @@ class Segments:
         owner = self.owner
         evaluation = owner.evaluation_at(description.epoch).to_bytes()
         meta = description.to_bytes(owner)
-        self.send(WriteBatch(meta=meta, attachments={EVALUATION: evaluation}))
+        self.send(WriteBatch(meta=meta, attachments={EVALUATION: evaluation}), described=description)
         self._in_step = True
         over = self.description.epoch
         self.description, owner.epoch = description, description.epoch
@@ -342,7 +489,7 @@ class Segments:
         # What the server can't test by tags is tested here first, on metadata opened here: also of
         # segments that have no tags under the present key, because a writer sealed them, who can't
         # make any, or the keys are changing.
-        tagged = where is None or all(map(self._has_tags, self.entries()))
+        tagged = where is None or all(map(self._has_tags, self._read_entries()))
         # What others are shown costs each row that is ranked, so that the rows must be known first.
         all_by_tags = where is None or (where.complete and tagged and audience != "others")
         allow = None if where is None or all_by_tags else self.matching(where)
@@ -363,10 +510,24 @@ class Segments:
         return found
 
     def _pass(self, where: Where, found: Sequence[Matches]) -> bool:
-        """Whether what was found passes the filter by its own metadata, which only the owner can
-        write."""
+        """Whether what was found passes the filter: by the tags that the owner authenticated, and
+        were read when the collection was opened, so that no read shows which rows were found; else
+        by its own metadata, which only the owner can write."""
         names = list(dict.fromkeys(name for matches in found for name in matches.ids))
+        if self.state is not None:
+            return self._carry(self._wanted(where), names)
         return all(where.matches(record.metadata) for record in self.records(names))
+
+    def _carry(self, tags: Sequence[bytes], names: Sequence[Id]) -> bool:
+        entries = {segment.id: segment for segment in self.entries()}
+        places: dict[bytes, list[int]] = {}
+        for segment_id, row in self.owner.places(names):
+            places.setdefault(segment_id, []).append(row)
+        tables = {segment_id: self._tag_table(entries[segment_id]) for segment_id in places}
+        return all(
+            table is not None and bool(np.all(table.matches(tags)[places[segment_id]]))
+            for segment_id, table in tables.items()
+        )
 
     def _ask(
         self,
@@ -504,7 +665,7 @@ class Segments:
             return None
         table = self._tags.get(segment.id)
         if table is None:
-            table = _native.FilterTags.from_bytes(self.store.read(segment.id, TAGS))
+            table = _native.FilterTags.from_bytes(self._read(segment, TAGS))
             self._tags[segment.id] = table
         return table
 
@@ -565,9 +726,29 @@ class Segments:
             self._server.follow(change)
         self._in_step = True
 
-    def send(self, change: WriteBatch) -> None:
-        """Commit to the store. Out of step from here on, until the caller has taken the change in
-        as well."""
+    def send(
+        self,
+        change: WriteBatch,
+        *,
+        owner: Owner | None = None,
+        described: Description | None = None,
+        anew: bool = False,
+    ) -> None:
+        """Commit to the store, with the state that the change makes, under the keys of `owner` and
+        as `described` where those change. Out of step from here on, until the caller has taken the
+        change in as well."""
+        owner = self.owner if owner is None else owner
+        described = self.description if described is None else described
+        following = None
+        if described.authenticated:
+            appended: list[StoredSegment] = []
+            if self._states.state is None:
+                appended = self._read_entries()
+            elif self._appended:
+                appended = [one for one in self.entries() if one.id in self._appended]
+            following = self._states.seal(
+                change, owner, described, appended, self.aside(change.remove), anew=anew
+            )
         self._in_step = False
         try:
             self.store.commit(change)
@@ -576,6 +757,38 @@ class Segments:
         except Exception:
             self._in_step = True  # refused: the old state stands, here and in the store
             raise
+        if following is not None:
+            self._states.take(following)
+            self.owner.authenticate()
+            self._appended = []
+
+    def aside(self, removed: Sequence[bytes] = ()) -> dict[bytes, list[int]]:
+        """Rows that are there and don't count, by segment; none at all: the whole segment."""
+        rows: dict[bytes, list[int]] = {one: [] for one in self.owner.refused() if one not in removed}
+        for _, segment_id, row in self.owner.aside():
+            if segment_id not in removed:
+                rows.setdefault(segment_id, []).append(row)
+        return {segment_id: sorted(found) for segment_id, found in rows.items()}
+
+    @property
+    def state(self) -> State | None:
+        """The latest state of the owner's, if there are any."""
+        return self._states.state
+
+    @property
+    def states(self) -> States:
+        """The states, and what was seen of them."""
+        return self._states
+
+    @property
+    def appended(self) -> list[bytes]:
+        """Segments that writers added since the owner's state, and that count."""
+        return list(self._appended)
+
+    @property
+    def reasons(self) -> dict[bytes, str]:
+        """Why segments are passed over."""
+        return dict(self._reasons)
 
 
 _ABSENT = object()

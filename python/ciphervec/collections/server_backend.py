@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple, Protocol
 
 import ciphervec._native as _native
@@ -68,12 +69,14 @@ class LocalBackend:
 
     remote = False
 
-    def __init__(self, spec: IndexSpec, store: LocalStore) -> None:
-        """Load every committed segment. Raises CorruptData."""
+    def __init__(self, spec: IndexSpec, store: LocalStore, without: Collection[bytes] = ()) -> None:
+        """Load every committed segment, but those that are passed over. Raises CorruptData."""
         self.index = _native.ServerIndex(spec)
         self.index.set_evaluation_keys(store.attachment(EVALUATION))
         self._store = store
         for segment in store.segments():
+            if segment.id in without:
+                continue
             store.load_into(self.index, segment.id, tagged=TAGS in segment.blobs)
 
     def evaluate(self, query: bytes) -> Answer:

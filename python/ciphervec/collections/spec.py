@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import json
+import secrets
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -25,9 +26,10 @@ from .keys import Keys, native_for
 from .owner import Owner
 from .store import check_name, corrupt_meta
 
-FORMAT = 3
-"""Format 1 knew the scheme `sealed` alone and did not name it, format 2 no change of keys. Written
-is the oldest that says what there is to say."""
+FORMAT = 4
+"""Format 1 knew the scheme `sealed` alone and did not name it, format 2 no change of keys, format 3
+neither incarnations nor authenticated states. Written is the oldest that says what there is to
+say."""
 MODES = ("sealed", "sealed-query", "sealed-index", "open")
 PRECISIONS = ("standard", "small", "wide")
 SCHEMES = _native.SCHEMES
@@ -48,6 +50,7 @@ def index_spec(
     precision: str,
     scheme: str = "lattice",
     bits: int | None = None,
+    incarnation: bytes | None = None,
 ) -> IndexSpec:
     """Check the choices and make the native spec. Raises InvalidInput naming the ones there are."""
     if scheme == FORMER_LATTICE:
@@ -71,7 +74,7 @@ def index_spec(
             f"dimension must be 1 to {MAX_DIMENSION:,}, got {dimension:,}. Reduce it first, e.g. by PCA."
         )
     length = None if bits is None else count(bits, "bits")
-    return IndexSpec(name, dimension, metric, mode, precision, scheme, length)
+    return IndexSpec(name, dimension, metric, mode, precision, scheme, length, incarnation)
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,8 @@ class Description:
     mask_seed: bytes | None = None
     """The seed of the public masks, where it isn't the one that the keys derive."""
     rotation: Rotation | None = None
+    authenticated: bool = False
+    """Whether the owner authenticates every state."""
 
     @classmethod
     def new(
@@ -112,7 +117,9 @@ class Description:
         bits: int | None = None,
     ) -> Description:
         """Check everything `create_collection` was given. Raises InvalidInput."""
-        spec = index_spec(check_name(name), dimension, metric, mode, precision, scheme, bits)
+        # One of the same name, dropped before or made elsewhere, has nothing in common with it.
+        incarnation = secrets.token_bytes(16)
+        spec = index_spec(check_name(name), dimension, metric, mode, precision, scheme, bits, incarnation)
         if isinstance(filterable, str):
             raise InvalidInput(f"filterable must be a list of field names, got the string {filterable!r}.")
         fields: tuple[Any, ...] = tuple(filterable)
@@ -123,7 +130,7 @@ class Description:
                 )
         if len(set(fields)) != len(fields):
             raise InvalidInput(f"filterable names a field twice: {', '.join(fields)}.")
-        return cls(spec, native_for(keys, spec).key_id, fields)
+        return cls(spec, native_for(keys, spec).key_id, fields, authenticated=mode != "open")
 
     def with_epoch(self, epoch: int) -> Description:
         """The same collection under another query key."""
@@ -134,10 +141,13 @@ class Description:
         kept: dict[str, Any] = {"filterable": self.filterable}
         if self.mask_seed is not None:
             kept["mask_seed"] = self.mask_seed.hex()
+        if self.authenticated:
+            kept["authenticated"] = True
         settings = owner.seal_records(_SETTINGS_PLACE, [_SETTINGS_ID], [json.dumps(kept).encode()])
         changed = self.mask_seed is not None or self.rotation is not None
+        guarded = self.authenticated or self.spec.incarnation is not None
         content: dict[str, Any] = {
-            "format": FORMAT if changed else 2,
+            "format": FORMAT if guarded else 3 if changed else 2,
             "spec": _text(self.spec.to_bytes()),
             "scheme": self.spec.stored_scheme,
             "key_id": self.key_id,
@@ -188,7 +198,7 @@ class Description:
             settings = _native.RecordBatch.from_bytes(base64.b64decode(content["settings"], validate=True))
             scheme = FORMER_LATTICE if found == 1 else content["scheme"]
             rotation = _rotation(content.get("rotation"))
-            if found not in (1, 2, FORMAT) or len(settings) != 1 or scheme != spec.stored_scheme:
+            if found not in (1, 2, 3, FORMAT) or len(settings) != 1 or scheme != spec.stored_scheme:
                 raise corrupt_meta(name, f"format {found!r}, scheme {scheme!r}, {len(settings)} settings")
         except (ValueError, KeyError, TypeError) as error:
             raise corrupt_meta(name, error) from error
@@ -205,6 +215,9 @@ class Description:
             described,
             filterable=tuple(kept["filterable"]),
             mask_seed=None if seed is None else bytes.fromhex(seed),
+            # An incarnation is part of what the settings are sealed to: the format, in clear, is not.
+            authenticated=spec.mode != "open"
+            and (spec.incarnation is not None or kept.get("authenticated") is True),
         )
 
 

@@ -8,11 +8,12 @@ small description.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from .._native import IndexSpec
 from ..errors import CollectionExists, CollectionNotFound, CorruptData, InvalidInput
+from .pins import Pins
 from .server_backend import ServerBackend
 from .write_batch import StoredSegment, WriteBatch
 
@@ -58,8 +59,8 @@ class CollectionStore(Protocol):
         """Several `read`s of this blob follow: a chance to have them fetched at once."""
         ...
 
-    def server(self, spec: IndexSpec) -> ServerBackend:
-        """The half that searches what is stored here."""
+    def server(self, spec: IndexSpec, without: Collection[bytes] = ()) -> ServerBackend:
+        """The half that searches what is stored here; segments in `without` are passed over."""
         ...
 
     def attachment(self, name: str) -> bytes:
@@ -75,8 +76,17 @@ class CollectionStore(Protocol):
         """Move on to the latest commit of whoever else writes; whether there was a new one."""
         ...
 
+    def doubt(self) -> None:
+        """What is shown was found to be wrong: the next `refresh` reads it again, whatever it is
+        called."""
+        ...
+
     def purge(self) -> None:
         """Delete what the latest commit no longer refers to, so that what was deleted is gone."""
+        ...
+
+    def pins(self, origin: str) -> Pins:
+        """Where this user keeps the latest state seen of the collection of this origin."""
         ...
 
     def close(self) -> None:
@@ -101,6 +111,10 @@ class Database(Protocol):
 
     def open(self, name: str) -> CollectionStore:
         """Raises CollectionNotFound or StoreLocked."""
+        ...
+
+    def open_anew(self, name: str) -> CollectionStore:
+        """As `open`, without comparing it with what was seen before."""
         ...
 
     def drop(self, name: str, release: Callable[[], object]) -> None:

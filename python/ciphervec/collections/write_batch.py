@@ -16,6 +16,9 @@ EVALUATION, KEY_PAIR = "evaluation", "key-pair"
 """What a collection keeps beside its segments: the server's keys, and the owner's key pair,
 sealed."""
 
+STATE = "state"
+"""What its owner says of all that with each commit, authenticated."""
+
 
 class StoredSegment(NamedTuple):
     """One committed segment: its id, rows, bytes of each blob, and the rows deleted from it."""

@@ -173,6 +173,7 @@ class AsyncHttpCollection(_Twin):
     flooding_plan = _coroutine(Collection.flooding_plan)
     optimize = _coroutine(Collection.optimize)
     rotate_query_key = _coroutine(Collection.rotate_query_key)
+    upgrade = _coroutine(Collection.upgrade)
     refresh = _coroutine(Collection.refresh)
     verify = _coroutine(Collection.verify)
     info = _coroutine(Collection.info)
@@ -270,6 +271,7 @@ class AsyncHttpClient(_Twin):
     list_collections = _coroutine(Client.list_collections)
     delete_collection = _coroutine(Client.delete_collection)
     forget = _coroutine(HttpClient.forget)
+    accept_restore = _opening(Client.accept_restore)
 
     async def close(self) -> None:
         """Wait for what is under way, then close every collection and the connections."""

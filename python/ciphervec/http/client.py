@@ -15,8 +15,11 @@ from ..collections.client import Client
 from ..collections.collection import Collection
 from ..collections.keys import Keys
 from ..collections.owner import Owner
+from ..collections.pins import Pin
+from ..collections.segments import Segments
 from ..collections.spec import Description
 from ..collections.store import CollectionStore, Progress
+from ..collections.write_batch import EVALUATION
 from ..errors import CiphervecError, Conflict, InvalidInput, PinMismatch
 from ..ingest.files import StrPath
 from ..ingest.state_folder import user_folder
@@ -158,6 +161,12 @@ class HttpClient(Client):
                 opened.close()
             self._remote.forget(name)
 
+    def _seen(self, name: str, segments: Segments) -> Pin | None:
+        return self._remote.seen(name)
+
+    def _accept(self, name: str, pin: Pin) -> None:
+        self._remote.accept(name, pin)
+
     def close(self) -> None:
         """Close every collection and the connections."""
         super().close()
@@ -168,15 +177,29 @@ class HttpClient(Client):
             raise TypeError(f"an HttpClient has HttpStores, got {type(store).__name__}")
         for _ in range(_ATTEMPTS):
             try:
-                owner = description.owner(self._keys)
-                store.pin_evaluation(description.epoch, partial(_check_evaluation, name, owner))
-                if not owner.has_key_pair:
-                    store.pin_masks(owner.mask_seed)
-                return super()._collection(name, store, description)
+                collection = super()._collection(name, store, description)
+                try:
+                    self._pin(name, store, collection)
+                except BaseException:
+                    collection.close()
+                    raise
+                return collection
             except Conflict:  # others changed it while it was read
                 store.refresh()
                 description = Description.from_bytes(store.meta(), name, self._keys)
         raise Conflict(f"collection {name!r} changes faster than it can be opened. Try again.")
+
+    def _pin(self, name: str, store: HttpStore, collection: Collection) -> None:
+        """Hold the server to what it shows beside a state that was found to be the owner's."""
+        owner = collection.owner
+
+        def check(data: bytes) -> None:
+            collection._segments.states.check_attachment(EVALUATION, data)
+            _check_evaluation(name, owner, data)
+
+        store.pin_evaluation(owner.epoch, check)
+        if not owner.has_key_pair:
+            store.pin_masks(owner.mask_seed)
 
     def __enter__(self) -> HttpClient:
         return self

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
+from ..collections.pins import Pin
 from ..collections.store import CollectionStore, Progress, check_name
 from ..collections.write_batch import WriteBatch
 from ..errors import CollectionExists, CollectionNotFound, ServerError
@@ -70,7 +71,20 @@ class HttpDatabase:
         return self._store(name, trust, state)
 
     def open(self, name: str) -> HttpStore:
-        trust = self._trust(name)
+        return self._open(name, self._trust(name))
+
+    def open_anew(self, name: str) -> HttpStore:
+        return self._open(name, Trust(None, self._session.url, name))
+
+    def accept(self, name: str, pin: Pin) -> None:
+        """Hold the server to this state, and to what it shows beside it next."""
+        self._trust(name).accept(pin)
+
+    def seen(self, name: str) -> Pin | None:
+        """The latest state seen of a collection."""
+        return self._trust(name).state()
+
+    def _open(self, name: str, trust: Trust) -> HttpStore:
         state = self._state(name)
         if state is None:
             raise CollectionNotFound(

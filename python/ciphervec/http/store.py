@@ -8,23 +8,24 @@ import contextvars
 import json
 import secrets
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
 import ciphervec._native as _native
 
 from .._native import IndexSpec
+from ..collections.pins import Pins
 from ..collections.server_backend import Answer
 from ..collections.store import Progress
-from ..collections.write_batch import EVALUATION, KEY_PAIR, RECORDS, ROWS, StoredSegment, WriteBatch
+from ..collections.write_batch import EVALUATION, KEY_PAIR, RECORDS, ROWS, STATE, StoredSegment, WriteBatch
 from ..errors import CollectionNotFound, CommitUncertain, Conflict, CorruptData, ServerError
 from .cache import BlobCache
 from .frame import Place, Upload, blobs, encode
 from .problem import Reply, error_of
 from .session import MAX_ANSWER, Session, Unanswered
 from .state import State, committed, public_parameters, read_state
-from .trust import EPOCH, KEY_ID, MASKS, Lineage, Trust
+from .trust import EPOCH, KEY_ID, MASKS, Lineage, Trust, TrustPins
 
 Fetch = Literal["segments", "collection"]
 """What is read when the metadata or document of a row is needed: the records of its whole segment,
@@ -36,6 +37,7 @@ first."""
 
 _LEAST_INLINE = 256 << 10
 _AT_ONCE = 8
+_MAX_STATE = 64 << 20  # a few hundred bytes, and those that writers who send junk take
 _OCTETS = "application/octet-stream"
 
 
@@ -65,6 +67,7 @@ class HttpStore:
         self._trust = trust
         self._cache = cache
         self._fetch = fetch
+        self._doubted = False
         self._covered = -1  # version whose records have all been fetched
         self._on_upload = on_upload
         self._lineage = lineage
@@ -94,9 +97,12 @@ class HttpStore:
         if state is None:
             return False
         self._check(state, since)
-        moved = state.version != self._state.version
-        self._state = state
+        moved = self._doubted or state.version != self._state.version
+        self._state, self._doubted = state, False
         return moved
+
+    def doubt(self) -> None:
+        self._doubted = True
 
     def moved(self) -> bool:
         """Whether the server has another state by now."""
@@ -128,7 +134,7 @@ class HttpStore:
                 f"{doing}: {self._session.url} made version {version} of a change to version "
                 f"{self._state.version}. Look at what is there, and ask its operator."
             )
-        self._trust.see(version, head, since)
+        self._trust.see(version, head, since, write=STATE not in change.attachments)
         self._repin(change)
         self._state = self._state.after(change, version, head)
         for new in change.add:
@@ -178,7 +184,13 @@ class HttpStore:
             raise CorruptData(
                 f"{doing}: {self._session.url} has none. Use a token with the verb read, or ask its operator."
             )
-        data = self._session.fetch(f"{self._path}/attachments/{name}", length, doing)
+        address = f"{self._path}/attachments/{name}"
+        data: bytes | None
+        if name == STATE:  # changes with every commit, and so may be a newer one than was listed
+            reply = self._session.call("GET", address, doing, ok=(200, 404), limit=_MAX_STATE)
+            data = reply.body if reply.status == 200 else None
+        else:
+            data = self._session.fetch(address, length, doing)
         if data is None:
             if self.moved():
                 raise Conflict(f"{doing}: it changes faster than it can be read. Try again.")
@@ -230,8 +242,11 @@ class HttpStore:
                 stacklevel=4,  # whoever called optimize or rotate_keys
             )
 
-    def server(self, spec: IndexSpec) -> RemoteBackend:
+    def server(self, spec: IndexSpec, without: Collection[bytes] = ()) -> RemoteBackend:
         return RemoteBackend(self._session, self._path, self._name, self)
+
+    def pins(self, origin: str) -> Pins:
+        return TrustPins(self._trust)
 
     def close(self) -> None:
         """A server has no lock to let go of."""
@@ -317,7 +332,7 @@ class HttpStore:
     def _newer(self) -> State | None:
         """The server's state, or None when it is the one known here."""
         doing = f"cannot read {self._name!r}"
-        match = {"If-None-Match": f'"{self._state.head}"'}
+        match = {} if self._doubted else {"If-None-Match": f'"{self._state.head}"'}
         reply = self._session.call("GET", self._path, doing, headers=match, ok=(200, 304))
         if reply.status == 304:
             return None

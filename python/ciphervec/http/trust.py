@@ -1,10 +1,10 @@
 """Trust on first use: what a server says about a collection enters; it leaves if it agrees with
 what the server said before. Key owner's side.
 
-Two things are remembered for each server and collection: the public parameters, pinned when they
-are first seen, and a watermark, the latest version with its head. A head is a hash that names the
-whole history before it, so an older version, or the same version under another head, is a server
-that lost or rolled back commits, or shows different clients different ones.
+Three things are remembered for each server and collection: the public parameters, pinned when they
+are first seen; the latest state that its owner has authenticated, which all others have to descend
+from; and a watermark, the latest version with its head. Version and head are the server's own
+words: they show what it lost, not what it hides.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..collections.pins import Pin, from_json, latest, to_json
 from ..errors import CorruptData, PinMismatch, RollbackDetected, StorageError
 from ..ingest.files import read_file, write_file
 
@@ -29,7 +30,8 @@ EPOCH = "evaluation keys of epoch "
 """Followed by the number."""
 
 _FORMER = "former key ids"
-_FORMAT = 1
+_FORMAT = 2
+_FORMATS = (1, 2)  # the first had no state
 _HEADS = 256  # versions whose heads are remembered while a process runs
 
 
@@ -60,6 +62,7 @@ class Trust:
         self._version, self._head = 0, ""
         self._pins: dict[str, str] = {}
         self._heads: dict[int, str] = {}
+        self._pin: Pin | None = None
         self.reload()
 
     @property
@@ -74,9 +77,10 @@ class Trust:
             if stored is not None:
                 self._merge(stored)
 
-    def see(self, version: int, head: str, since: int | None = None) -> None:
-        """The server shows this version. `since` is the latest one known when it was asked, if that
-        is not the present one: answers may overtake each other. Raises RollbackDetected."""
+    def see(self, version: int, head: str, since: int | None = None, *, write: bool = True) -> None:
+        """The server shows this version; without `write` that is written down with what comes next.
+        `since` is the latest one known when it was asked, if that is not the present one: answers
+        may overtake each other. Raises RollbackDetected."""
         with self._lock:
             floor = self._version if since is None else min(since, self._version)
             if version < floor:
@@ -96,7 +100,29 @@ class Trust:
             self._remember(version, head)
             if version > self._version:
                 self._version, self._head = version, head
+                if write:
+                    self._write()
+
+    def state(self) -> Pin | None:
+        """The latest authenticated state seen."""
+        with self._lock:
+            self.reload()
+            return self._pin
+
+    def see_state(self, pin: Pin) -> None:
+        """The server shows this state, which was found to be right, or has committed it."""
+        with self._lock:
+            if pin != self._pin:
+                self._pin = pin.after(self._pin)
                 self._write()
+
+    def accept(self, pin: Pin) -> None:
+        """Begin anew with this state."""
+        with self._lock:
+            before = self.state()
+            self.start()
+            self._pin = pin.after(before)
+            self._write()
 
     def pin(self, values: Mapping[str, str]) -> None:
         """Hold the server to these values from now on. Raises PinMismatch when it has shown
@@ -171,7 +197,7 @@ class Trust:
         """Begin anew: the collection was made, or deleted, from here."""
         with self._lock:
             self._version, self._head = 0, ""
-            self._pins, self._heads = {}, {}
+            self._pins, self._heads, self._pin = {}, {}, None
             if self._path is not None:
                 with _state_errors(self._path):
                     self._path.unlink(missing_ok=True)
@@ -187,12 +213,14 @@ class Trust:
         try:
             content = json.loads(read_file(self._path))
             sound = (
-                content["format"] == _FORMAT
+                content["format"] in _FORMATS
                 and (content["server"], content["collection"]) == (self._server, self._collection)
                 and type(content["version"]) is int
                 and isinstance(content["head"], str)
                 and all(isinstance(value, str) for value in content["pins"].values())
             )
+            if content.get("state") is not None:
+                content["state"] = from_json(content["state"])
         except (ValueError, KeyError, TypeError, AttributeError):
             sound, content = False, {}
         if not sound:
@@ -215,6 +243,7 @@ class Trust:
         theirs, mine = stored["pins"], self._pins
         newer = len(_former(theirs)) > len(_former(mine))
         self._pins = {**mine, **theirs} if newer else {**theirs, **mine}
+        self._pin = latest(self._pin, stored.get("state"))
         self._remember(stored["version"], stored["head"])
         if stored["version"] > self._version:
             self._version, self._head = stored["version"], stored["head"]
@@ -233,8 +262,28 @@ class Trust:
                 "version": self._version,
                 "head": self._head,
                 "pins": self._pins,
+                "state": None if self._pin is None else to_json(self._pin),
             }
             write_file(self._path, json.dumps(content, indent=1).encode())
+
+
+class TrustPins:
+    """The pin of a collection's state, beside the other things that a server is held to."""
+
+    def __init__(self, trust: Trust) -> None:
+        self._trust = trust
+
+    def read(self) -> Pin | None:
+        return self._trust.state()
+
+    def move(self, pin: Pin) -> None:
+        self._trust.see_state(pin)
+
+    def replace(self, pin: Pin) -> None:
+        self._trust.accept(pin)
+
+    def flush(self) -> None:
+        pass
 
 
 def _former(pins: Mapping[str, str]) -> Sequence[str]:
@@ -248,7 +297,8 @@ def _short(value: str) -> str:
 
 def _next_step(collection: str) -> str:
     return (
-        "Ask the server's operator what happened. If the collection was restored or made anew on purpose, accept that with "
+        "Ask the server's operator what happened. If the collection was restored on purpose, its owner confirms that with "
+        f"client.accept_restore({collection!r}), or ciphervec accept-restore; if it was made anew, accept that with "
         f"client.forget({collection!r})."
     )
 

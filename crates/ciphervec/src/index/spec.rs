@@ -15,6 +15,11 @@ pub const MAX_DIMENSION: u32 = 16_384;
 pub const MAX_QUERIES: u32 = 4096;
 /// The longest collection name in bytes.
 pub const MAX_NAME: usize = 512;
+/// Bytes of an incarnation.
+pub const INCARNATION: usize = 16;
+
+/// In the byte of the precision: an incarnation follows.
+const HAS_INCARNATION: u8 = 0x80;
 
 /// What both sides know about an index. Two indexes with equal descriptions share keys; any difference separates them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -23,6 +28,7 @@ pub struct IndexSpec {
     dimension: u32,
     metric: Metric,
     form: Form,
+    incarnation: Option<[u8; INCARNATION]>,
 }
 
 impl IndexSpec {
@@ -53,7 +59,13 @@ impl IndexSpec {
             });
         }
         let form = Form::resolve(mode, precision, Scheme::Lattice, None)?;
-        Ok(IndexSpec { collection: collection.to_owned(), dimension, metric, form })
+        Ok(IndexSpec {
+            collection: collection.to_owned(),
+            dimension,
+            metric,
+            form,
+            incarnation: None,
+        })
     }
 
     /// The same index under `scheme`, with a key pair whose modulus has `bits` bits: [`Form::resolve`].
@@ -63,6 +75,18 @@ impl IndexSpec {
     pub fn with_scheme(self, scheme: Scheme, bits: Option<u32>) -> Result<Self> {
         let form = Form::resolve(self.mode(), self.precision(), scheme, bits)?;
         Ok(IndexSpec { form, ..self })
+    }
+
+    /// The same index as one that came to be under this random number: one of the same name, made before or after it, shares no
+    /// key with it.
+    #[must_use]
+    pub fn with_incarnation(self, incarnation: [u8; INCARNATION]) -> Self {
+        IndexSpec { incarnation: Some(incarnation), ..self }
+    }
+
+    /// The random number that tells it from others of its name; none in indexes made by hand, and in collections of release 0.1.
+    pub fn incarnation(&self) -> Option<&[u8; INCARNATION]> {
+        self.incarnation.as_ref()
     }
 
     /// The collection's name.
@@ -106,14 +130,17 @@ impl IndexSpec {
     }
 
     /// The bytes every secret of this index is bound to: `dimension u32 | metric | mode, and the scheme in the upper half of
-    /// the byte | precision | under an additively homomorphic scheme, bits u32 | name`.
+    /// the byte | precision, and 128 if there is an incarnation | under an additively homomorphic scheme, bits u32 |
+    /// incarnation 16, if there is one | name`.
     pub fn binding(&self) -> Vec<u8> {
         let mut bytes = self.dimension.to_le_bytes().to_vec();
         let mode = self.mode() as u8 | (self.scheme() as u8) << 4;
-        bytes.extend([self.metric as u8, mode, self.precision() as u8]);
+        let precision = self.precision() as u8 | self.incarnation.map_or(0, |_| HAS_INCARNATION);
+        bytes.extend([self.metric as u8, mode, precision]);
         if self.scheme().is_additive() {
             bytes.extend(self.bits().unwrap_or(0).to_le_bytes());
         }
+        bytes.extend(self.incarnation.iter().flatten());
         bytes.extend_from_slice(self.collection.as_bytes());
         bytes
     }
@@ -162,12 +189,15 @@ impl IndexSpec {
         let dimension = reader.u32()?;
         let (metric, mode, precision) = (reader.u8()?, reader.u8()?, reader.u8()?);
         let (mode, scheme) = (mode & 15, mode >> 4);
+        let (precision, incarnated) =
+            (precision & !HAS_INCARNATION, precision & HAS_INCARNATION != 0);
         let scheme = Scheme::from_byte(scheme)
             .ok_or_else(|| reader.error(format!("unknown scheme {scheme}")))?;
         let bits = if scheme.is_additive() { reader.u32()? } else { 0 };
         if bits != 0 && !scheme.has_modulus() {
             return Err(reader.error("keys of this scheme have no modulus").into());
         }
+        let incarnation = if incarnated { Some(reader.array()?) } else { None };
         let name = reader.take(reader.remaining())?;
         let collection =
             core::str::from_utf8(name).map_err(|_| reader.error("the name is not UTF-8"))?;
@@ -180,6 +210,7 @@ impl IndexSpec {
             Precision::from_byte(precision).ok_or_else(|| unknown("precision", precision))?,
         )?
         .with_scheme(scheme, scheme.has_modulus().then_some(bits))?;
+        let spec = IndexSpec { incarnation, ..spec };
         if header.scheme != spec.wire_scheme()
             || header.params != spec.param_id()
             || header.key != KeyId::default()
@@ -200,5 +231,45 @@ impl IndexSpec {
 
     pub(crate) fn param_id(&self) -> ParamId {
         self.form.param_id()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(mode: Mode) -> IndexSpec {
+        IndexSpec::new("faces", 8, Metric::L2, mode, Precision::Standard).unwrap()
+    }
+
+    #[test]
+    fn an_incarnation_separates_and_comes_back() {
+        for spec in [spec(Mode::Open), spec(Mode::Sealed), {
+            let additive = spec(Mode::SealedIndex);
+            additive.with_scheme(Scheme::Paillier, Some(2048)).unwrap()
+        }] {
+            let (one, other) =
+                (spec.clone().with_incarnation([1; 16]), spec.clone().with_incarnation([2; 16]));
+            assert_eq!(one.binding().len(), spec.binding().len() + INCARNATION);
+            for made in [&spec, &one, &other] {
+                let read = IndexSpec::from_bytes(&made.to_bytes()).unwrap();
+                assert_eq!((read.incarnation(), &read), (made.incarnation(), made));
+            }
+            let ids = [spec.id(), one.id(), other.id()];
+            assert!(ids[0] != ids[1] && ids[1] != ids[2] && ids[0] != ids[2]);
+        }
+        let text = "an index without one whose name begins with the bytes of one is another index";
+        let long = IndexSpec::new(
+            &("\u{1}".repeat(16) + "faces"),
+            8,
+            Metric::L2,
+            Mode::Open,
+            Precision::Standard,
+        );
+        assert_ne!(
+            long.unwrap().binding(),
+            spec(Mode::Open).with_incarnation([1; 16]).binding(),
+            "{text}"
+        );
     }
 }

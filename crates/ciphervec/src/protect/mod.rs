@@ -15,3 +15,5 @@ pub mod phrase;
 pub mod records;
 #[cfg(feature = "client")]
 pub mod sidecar;
+#[cfg(feature = "client")]
+pub mod state;

@@ -20,6 +20,33 @@ pub(super) struct Entry {
     /// The key it is sealed under, where that is not the owner's.
     root: Option<Arc<SegmentRootKey>>,
     origin: Origin,
+    /// Whether the owner has said that it belongs to the index.
+    authenticated: bool,
+}
+
+/// What becomes of a row whose id is known already.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Standing {
+    /// The segment is new: the row takes the id over from a writer's, and is an error where the owner sealed both.
+    New,
+    /// The segment was stored: the row takes the id over. Two of the owner's are reported.
+    Stored,
+    /// A writer added the segment and the owner has not authenticated it yet: the row is set aside if the other one is
+    /// authenticated, and takes the id over if not.
+    Appended,
+}
+
+/// A segment as a store keeps it, for the owner.
+#[derive(Clone, Copy, Debug)]
+pub struct StoredSidecar<'a> {
+    /// The sealed sidecar.
+    pub sidecar: &'a [u8],
+    /// The wrapped key, if a writer sealed the segment.
+    pub wrap: Option<&'a [u8]>,
+    /// Rows that are gone.
+    pub deleted: &'a [u32],
+    /// Rows that are there and were set aside.
+    pub aside: &'a [u32],
 }
 
 /// Who sealed a segment.
@@ -64,6 +91,10 @@ pub struct SegmentDirectory {
     places: HashMap<Id, (SegmentId, u32)>,
     /// Live rows whose id came again in a later segment: gone for every reader, not yet deleted where they lie.
     shadowed: Vec<(Id, SegmentId, u32)>,
+    /// Rows that do not count, because their id was authenticated elsewhere before they came.
+    aside: Vec<(Id, SegmentId, u32)>,
+    /// Ids that two of the owner's segments have.
+    repeated: Vec<Id>,
     /// Segments that do not open: answers about them are passed over.
     refused: Vec<SegmentId>,
     /// Segments that failed a check: answers about them are passed over, their rows are not decrypted.
@@ -101,16 +132,8 @@ impl SegmentDirectory {
         sidecar: &[u8],
         deleted: &[u32],
     ) -> Result<()> {
-        let place = associated_data(&owner.spec().binding(), &id.0);
-        match (Sidecar::open(owner.aead(), &place, sidecar), owner.previous()) {
-            (Err(error), Some(previous)) => {
-                let opened = Sidecar::open(previous.aead(), &place, sidecar);
-                let opened = opened.map_err(|_| error)?;
-                let root = Some(Arc::clone(previous));
-                self.attach(owner, id, opened, deleted, root, Origin::Previous)
-            }
-            (opened, _) => self.attach(owner, id, opened?, deleted, None, Origin::Owner),
-        }
+        let stored = StoredSidecar { sidecar, wrap: None, deleted, aside: &[] };
+        self.attach_stored(owner, id, &stored, Standing::New)
     }
 
     /// Learns a segment of a writer's from its sidecar and the wrapped key it is sealed under. Ids that are known are
@@ -126,23 +149,41 @@ impl SegmentDirectory {
         wrap: &[u8],
         deleted: &[u32],
     ) -> Result<()> {
-        let (root, writer) = owner.unwrap_key(id, wrap)?;
+        let stored = StoredSidecar { sidecar, wrap: Some(wrap), deleted, aside: &[] };
+        self.attach_stored(owner, id, &stored, Standing::Stored)
+    }
+
+    /// Learns a segment from what a store keeps of it; `standing` says what becomes of ids that are known already.
+    ///
+    /// # Errors
+    /// As [`Self::add`] and [`Self::add_written`].
+    pub fn attach_stored(
+        &mut self,
+        owner: &Owner,
+        id: SegmentId,
+        stored: &StoredSidecar<'_>,
+        standing: Standing,
+    ) -> Result<()> {
         let place = associated_data(&owner.spec().binding(), &id.0);
-        let opened = Sidecar::open(root.aead(), &place, sidecar)?;
-        // How many rows there are by now is not asked: deleting some must not make others refused.
-        let (spec, rows) = (owner.spec(), opened.rows as usize);
-        if !form::of(spec).may_pack(spec, rows, opened.level, 1 << 32)? {
-            return Err(Error::Directory {
-                segment: id.to_string(),
-                detail: format!(
-                    "its {rows} rows are packed for level {} of the query tree, which costs every query precision and \
-                     them nothing; discard it",
-                    opened.level
-                ),
-            });
-        }
-        let (root, origin) = (Some(Arc::new(root)), Origin::Writer(writer));
-        self.attach(owner, id, opened, deleted, root, origin)
+        let open = |aead| Sidecar::open(aead, &place, stored.sidecar);
+        let (sidecar, root, origin) = match (stored.wrap, owner.previous()) {
+            (Some(wrap), _) => {
+                let (root, writer) = owner.unwrap_key(id, wrap)?;
+                let sidecar = open(root.aead())?;
+                expect_packing(owner, id, &sidecar)?;
+                (sidecar, Some(Arc::new(root)), Origin::Writer(writer))
+            }
+            (None, Some(previous)) => match open(owner.aead()) {
+                Ok(sidecar) => (sidecar, None, Origin::Owner),
+                Err(error) => {
+                    let sidecar = open(previous.aead()).map_err(|_| error)?;
+                    (sidecar, Some(Arc::clone(previous)), Origin::Previous)
+                }
+            },
+            (None, None) => (open(owner.aead())?, None, Origin::Owner),
+        };
+        let rows = (stored.deleted, stored.aside);
+        self.attach(owner, id, sidecar, rows, (root, origin), standing)
     }
 
     /// Passes over a segment that does not open: neither its rows nor answers about them count.
@@ -194,47 +235,68 @@ impl SegmentDirectory {
         owner: &Owner,
         id: SegmentId,
         sidecar: Sidecar,
-        deleted: &[u32],
-        root: Option<Arc<SegmentRootKey>>,
-        origin: Origin,
+        (deleted, aside): (&[u32], &[u32]),
+        (root, origin): (Option<Arc<SegmentRootKey>>, Origin),
+        standing: Standing,
     ) -> Result<()> {
         if self.entry(id).is_some() {
             return Err(Error::DuplicateSegment(id.to_string()));
         }
         let mut flags = vec![false; sidecar.rows as usize];
-        for &row in deleted {
+        for &row in deleted.iter().chain(aside) {
             *flags.get_mut(row as usize).ok_or_else(|| Error::Range {
                 what: "a deleted row",
                 expected: format!("below {}", sidecar.rows),
                 actual: row.to_string(),
             })? = true;
         }
-        let live = || sidecar.ids.iter().enumerate().filter(|(row, _)| !flags[*row]);
+        let live = |flags: &[bool]| -> Vec<(Id, u32)> {
+            let rows = sidecar.ids.iter().zip(0..).zip(flags);
+            rows.filter(|(_, gone)| !**gone).map(|((name, row), _)| (name.clone(), row)).collect()
+        };
         let mut names = HashSet::with_capacity(sidecar.ids.len());
-        if live().any(|(_, name)| !names.insert(name)) {
+        if live(&flags).into_iter().any(|(name, _)| !names.insert(name)) {
             return Err(Error::Directory {
                 segment: id.to_string(),
                 detail: "its sidecar names one id twice".to_owned(),
             });
         }
         let written = matches!(origin, Origin::Writer(_));
-        let mut taken = Vec::new();
-        for (_, name) in live() {
-            let Some(&(segment, row)) = self.places.get(name) else { continue };
-            if !written && !self.is_written(segment) {
-                return Err(Error::DuplicateId(name.clone()));
+        let named = |row: &u32| sidecar.ids.get(*row as usize).map(|name| (name.clone(), id, *row));
+        let mut set_aside: Vec<_> = aside.iter().filter_map(named).collect();
+        let (mut taken, mut repeated) = (Vec::new(), Vec::new());
+        for (name, row) in live(&flags) {
+            let Some(&(segment, at)) = self.places.get(&name) else { continue };
+            let known = self.entry(segment);
+            if standing == Standing::Appended && known.is_some_and(|known| known.authenticated) {
+                if let Some(flag) = flags.get_mut(row as usize) {
+                    *flag = true;
+                }
+                set_aside.push((name, id, row));
+                continue;
             }
-            taken.push((name.clone(), segment, row));
+            if !written && !self.is_written(segment) {
+                if standing == Standing::New {
+                    return Err(Error::DuplicateId(name));
+                }
+                repeated.push(name.clone());
+            }
+            taken.push((name, segment, at));
         }
         for (_, segment, row) in &taken {
             self.flag(*segment, *row);
         }
         self.shadowed.extend(taken);
-        let places: Vec<(Id, u32)> = live().map(|(row, name)| (name.clone(), row as u32)).collect();
+        self.aside.extend(set_aside);
+        self.repeated.extend(repeated);
+        let places = live(&flags);
         self.places.reserve(places.len());
         self.places.extend(places.into_iter().map(|(name, row)| (name, (id, row))));
         let (secrets, exactness) = (OnceLock::new(), owner.form().exactness(&sidecar.witness));
-        self.entries.push(Entry { id, sidecar, deleted: flags, secrets, exactness, root, origin });
+        let authenticated = standing != Standing::Appended;
+        let deleted = flags;
+        let entry = Entry { id, sidecar, deleted, secrets, exactness, root, origin, authenticated };
+        self.entries.push(entry);
         Ok(())
     }
 
@@ -248,6 +310,7 @@ impl SegmentDirectory {
         };
         let entry = self.entries.remove(index);
         self.shadowed.retain(|(_, segment, _)| *segment != id);
+        self.aside.retain(|(_, segment, _)| *segment != id);
         for name in &entry.sidecar.ids {
             if self.places.get(name).is_some_and(|(segment, _)| *segment == id) {
                 self.places.remove(name);
@@ -274,9 +337,49 @@ impl SegmentDirectory {
         self.shadowed.iter().map(|(_, segment, row)| (*segment, *row))
     }
 
-    /// Forgets [`Self::shadowed`], once a commit has deleted these rows.
+    /// Forgets [`Self::shadowed`] and [`Self::repeated`], once a commit has deleted these rows.
     pub fn settle(&mut self) {
         self.shadowed.clear();
+        self.repeated.clear();
+    }
+
+    /// Rows that are there and do not count: their id was authenticated elsewhere before they came.
+    pub fn aside(&self) -> impl Iterator<Item = (&Id, SegmentId, u32)> {
+        self.aside.iter().map(|(name, segment, row)| (name, *segment, *row))
+    }
+
+    /// Ids that two of the owner's segments have, of which the later row counts.
+    pub fn repeated(&self) -> &[Id] {
+        &self.repeated
+    }
+
+    /// Lets the rows that were set aside take their ids over, the latest of each, but for those in quarantine.
+    pub fn take_over(&mut self) {
+        let aside = std::mem::take(&mut self.aside);
+        let held = |(_, segment, _): &(Id, SegmentId, u32)| self.quarantined.contains(segment);
+        let (held, aside): (Vec<_>, Vec<_>) = aside.into_iter().partition(held);
+        self.aside = held;
+        for (name, segment, row) in aside {
+            if let Some((old, at)) = self.places.insert(name.clone(), (segment, row)) {
+                self.flag(old, at);
+                self.shadowed.push((name, old, at));
+            }
+            if let Some(entry) = self.entries.iter_mut().find(|entry| entry.id == segment)
+                && let Some(flag) = entry.deleted.get_mut(row as usize)
+            {
+                *flag = false;
+            }
+        }
+    }
+
+    /// Notes that the owner has authenticated every segment.
+    pub fn authenticate(&mut self) {
+        self.entries.iter_mut().for_each(|entry| entry.authenticated = true);
+    }
+
+    /// Segments that the owner has not authenticated.
+    pub fn appended(&self) -> impl Iterator<Item = SegmentId> {
+        self.entries.iter().filter(|entry| !entry.authenticated).map(|entry| entry.id)
     }
 
     /// Who sealed a segment; `None` if it is unknown.
@@ -351,4 +454,21 @@ impl SegmentDirectory {
     pub(super) fn entries(&self) -> &[Entry] {
         &self.entries
     }
+}
+
+/// Refuses a writer's segment whose packing costs every query. How many rows there are by now is not asked: deleting some must
+/// not make others refused.
+fn expect_packing(owner: &Owner, id: SegmentId, sidecar: &Sidecar) -> Result<()> {
+    let (spec, rows) = (owner.spec(), sidecar.rows as usize);
+    if form::of(spec).may_pack(spec, rows, sidecar.level, 1 << 32)? {
+        return Ok(());
+    }
+    Err(Error::Directory {
+        segment: id.to_string(),
+        detail: format!(
+            "its {rows} rows are packed for level {} of the query tree, which costs every query precision and them nothing; \
+             discard it",
+            sidecar.level
+        ),
+    })
 }

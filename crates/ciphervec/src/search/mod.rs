@@ -39,6 +39,8 @@ mod score;
 #[cfg(feature = "client")]
 mod seal;
 mod segment;
+#[cfg(feature = "client")]
+mod state;
 mod wrap;
 #[cfg(feature = "client")]
 mod writer;
@@ -46,7 +48,7 @@ mod writer;
 #[cfg(feature = "client")]
 pub use card::WriterCard;
 #[cfg(feature = "client")]
-pub use directory::{Origin, SegmentDirectory, Selection};
+pub use directory::{Origin, SegmentDirectory, Selection, Standing, StoredSidecar};
 pub use entry::{SegmentParser, SegmentSource};
 #[cfg(feature = "client")]
 pub use flood::Flood;

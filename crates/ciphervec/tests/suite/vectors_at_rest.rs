@@ -3,12 +3,14 @@
 //!
 //! `CIPHERVEC_WRITE_VECTORS=1 cargo test -p ciphervec --test suite vectors_at_rest::` writes them where they are missing.
 
-use ciphervec::Id;
 use ciphervec::protect::aead::AeadKey;
 use ciphervec::protect::filter::{self, FilterTags};
 use ciphervec::protect::keyfile::{self, MIN_LOG_N, Protection};
 use ciphervec::protect::records::{Place, RecordBatch};
+use ciphervec::protect::state::{self, SegmentFacts, SetAside, StateRecord};
+use ciphervec::search::Owner;
 use ciphervec::store::{BLOCK, Change, CommitKey, NewSegment, Store};
+use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Precision};
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -153,6 +155,51 @@ fn version_2_at_rest_opens_as_it_did() -> Outcome {
     assert_eq!((committed.version, committed.replayed), (2, true));
     let [snapshot] = &store.snapshots()?[..] else { return Err("one snapshot".into()) };
     assert_eq!((snapshot.name.as_str(), snapshot.version, snapshot.rows), ("before", 2, 100));
+    Ok(())
+}
+
+fn state() -> StateRecord {
+    StateRecord {
+        key: Keys::from_master(MASTER).key_id(),
+        origin: [1; 16],
+        lineage: [2; 16],
+        begun: 1_790_000_000,
+        sequence: 2,
+        epoch: 1,
+        segments: 1,
+        segments_digest: state::digest(&state::leaf(&SegmentFacts {
+            id: &SEGMENT,
+            rows: 3,
+            deleted: &[1],
+            blobs: &["rows".to_owned(), "sidecar".to_owned()],
+            digests: &[("sidecar".to_owned(), [3; 32])],
+        })),
+        description: [4; 32],
+        evaluation: [5; 32],
+        key_pair: [0; 32],
+        ancestors: vec![[6; 16], [7; 16]],
+        aside: vec![SetAside { segment: [8; 16], rows: vec![0, 2] }],
+    }
+}
+
+/// A state has no randomness in it either, and neither has the index of an incarnation.
+#[test]
+fn a_state_of_version_1_and_its_index_open_as_they_did() -> Outcome {
+    let spec = IndexSpec::new("vectors", 8, Metric::L2, Mode::Sealed, Precision::Standard)?;
+    let spec = spec.with_incarnation([1; 16]);
+    let owner = Owner::new(&Keys::from_master(MASTER), spec.clone())?;
+    let sealed = owner.seal_state(&state())?;
+    for (name, bytes) in [("state", &sealed), ("incarnation", &spec.to_bytes())] {
+        let path = at_rest().join(name);
+        if std::env::var_os("CIPHERVEC_WRITE_VECTORS").is_some() && !path.exists() {
+            fs::write(&path, bytes)?;
+        }
+        assert_eq!(*bytes, fs::read(&path)?, "{name}");
+    }
+    assert_eq!(owner.open_state(&fs::read(at_rest().join("state"))?)?, state());
+    assert_eq!(IndexSpec::from_bytes(&fs::read(at_rest().join("incarnation"))?)?, spec);
+    let namesake = spec.with_incarnation([2; 16]);
+    assert!(Owner::new(&Keys::from_master(MASTER), namesake)?.open_state(&sealed).is_err());
     Ok(())
 }
 

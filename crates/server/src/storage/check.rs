@@ -65,7 +65,7 @@ pub(crate) fn change(
 /// A new description may differ from the old one in its epoch, its sealed settings, and the owner's
 /// key: which one that is matters to nobody but the owner, who rotates it.
 fn described(meta: &[u8], present: &Description) -> Result<Description, DatabaseError> {
-    let described = Description::from_bytes(meta).map_err(DatabaseError::Invalid)?;
+    let described = Description::received(meta).map_err(DatabaseError::Invalid)?;
     if described.spec != present.spec {
         return Err(DatabaseError::Invalid(
             "the spec of a collection is fixed when it is made; make another collection".into(),

@@ -399,7 +399,7 @@ fn check_new(
     meta: &[u8],
     attachments: &[(String, Vec<u8>)],
 ) -> Result<(), DatabaseError> {
-    let description = Description::from_bytes(meta).map_err(DatabaseError::Invalid)?;
+    let description = Description::received(meta).map_err(DatabaseError::Invalid)?;
     if description.spec.collection() != name {
         return Err(DatabaseError::Invalid(format!(
             "the description is that of the collection {:?}; its name is part of what its keys are bound to, so it \

@@ -6,10 +6,11 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ciphervec::IndexSpec;
+use ciphervec::protect::records::RecordBatch;
 use serde::Deserialize;
 
-/// Newest format of the description; format 1 knew one scheme and did not name it.
-const FORMAT: u64 = 3;
+/// Newest format of the description; format 1 knew one scheme and did not name it. What the later ones add is the owner's.
+const FORMAT: u64 = 4;
 
 /// What a server reads of a description.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +30,13 @@ struct Content {
     scheme: Option<String>,
     key_id: String,
     epoch: u32,
+    #[serde(default)]
+    settings: String,
+}
+
+fn content(bytes: &[u8]) -> Result<Content, String> {
+    serde_json::from_slice(bytes)
+        .map_err(|error| format!("the description is not the JSON of a collection: {error}"))
 }
 
 impl Description {
@@ -37,8 +45,30 @@ impl Description {
     /// # Errors
     /// A sentence that says what does not fit.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
-        let content: Content = serde_json::from_slice(bytes)
-            .map_err(|error| format!("the description is not the JSON of a collection: {error}"))?;
+        Self::read(&content(bytes)?)
+    }
+
+    /// Reads one that somebody sends; the sealed settings, which only the owner opens, must at least be a record.
+    ///
+    /// # Errors
+    /// As [`Self::from_bytes`].
+    pub fn received(bytes: &[u8]) -> Result<Self, String> {
+        let content = content(bytes)?;
+        let settings = STANDARD
+            .decode(&content.settings)
+            .map_err(|error| format!("the settings in the description are not base64: {error}"))?;
+        let settings = RecordBatch::parse(&settings)
+            .map_err(|error| format!("the settings in the description: {error}"))?;
+        if settings.rows() != 1 {
+            return Err(format!(
+                "the settings in the description are one sealed record, {} came",
+                settings.rows()
+            ));
+        }
+        Self::read(&content)
+    }
+
+    fn read(content: &Content) -> Result<Self, String> {
         if content.format == 0 || content.format > FORMAT {
             return Err(format!(
                 "the description has format {}, this server reads 1 to {FORMAT}; upgrade it",
@@ -59,7 +89,7 @@ impl Description {
                 spec.scheme().stored_name()
             ));
         }
-        Ok(Self { spec, epoch: content.epoch, key_id: content.key_id })
+        Ok(Self { spec, epoch: content.epoch, key_id: content.key_id.clone() })
     }
 
     /// Whether the server needs the attachment `evaluation` to answer.
@@ -85,8 +115,8 @@ mod tests {
     }
 
     #[test]
-    fn both_formats_are_read() {
-        for format in [1, 2, 3] {
+    fn every_format_is_read() {
+        for format in [1, 2, 3, 4] {
             let read = Description::from_bytes(&written(format, "sealed")).expect("reads");
             assert_eq!((read.spec.collection(), read.epoch), ("faces", 3));
             assert!(read.needs_evaluation());
@@ -94,9 +124,31 @@ mod tests {
     }
 
     #[test]
+    fn settings_that_are_no_record_are_not_taken() {
+        let bytes = String::from_utf8(written(2, "sealed")).expect("text");
+        let with = |settings: &[u8]| {
+            let settings = format!("\"settings\":\"{}\"", STANDARD.encode(settings));
+            bytes.replace("\"settings\":\"\"", &settings).into_bytes()
+        };
+        let mut empty = b"CVRECORD".to_vec();
+        empty.extend([1, 0, 0, 0, 0, 0, 0, 0]);
+        empty.extend([0; 8]);
+        for settings in [&b""[..], b"no record", &empty] {
+            let error = Description::received(&with(settings)).expect_err("refused");
+            assert!(error.contains("settings"), "{error}");
+        }
+        let mut one = b"CVRECORD".to_vec();
+        one.extend([1, 0, 0, 0, 1, 0, 0, 0]);
+        one.extend([7; 16]);
+        one.extend([0u64, 40].iter().flat_map(|end| end.to_le_bytes()));
+        one.extend([9; 40]);
+        assert!(Description::received(&with(&one)).is_ok());
+    }
+
+    #[test]
     fn what_does_not_fit_says_so() {
         for (bytes, word) in [
-            (written(4, "sealed"), "format 4"),
+            (written(5, "sealed"), "format 5"),
             (written(2, "paillier"), "paillier"),
             (b"[]".to_vec(), "JSON"),
             (written(2, "sealed").iter().map(|&b| if b == b'=' { b'!' } else { b }).collect(), ""),

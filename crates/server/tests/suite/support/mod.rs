@@ -6,6 +6,7 @@ pub mod process;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use ciphervec::protect::records;
 use ciphervec::search::{Owner, Retrieval, SegmentDirectory};
 use ciphervec::store::{Change, NewSegment, SegmentId};
 use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme};
@@ -80,9 +81,18 @@ impl Client {
         let (scheme, key) = (spec.scheme().stored_name(), self.owner.key_id());
         format!(
             "{{\"format\":2,\"spec\":\"{encoded}\",\"scheme\":\"{scheme}\",\"key_id\":\"{key}\",\"epoch\":{epoch},\
-             \"settings\":\"\"}}"
+             \"settings\":\"{}\"}}",
+            STANDARD.encode(self.settings())
         )
         .into_bytes()
+    }
+
+    /// What only the owner reads of a description.
+    fn settings(&self) -> Vec<u8> {
+        let binding = self.owner.spec().binding();
+        let place = records::Place { collection: &binding, segment: &[0; 16] };
+        let rows = [(Id::from("settings"), b"{}".to_vec())];
+        records::RecordBatch::seal(self.owner.aead(), place, &rows).unwrap()
     }
 
     pub fn meta(&self) -> Vec<u8> {

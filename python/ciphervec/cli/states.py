@@ -1,0 +1,73 @@
+"""Commands `upgrade` and `accept-restore`: a collection enters; its states, authenticated from here
+on, leave. The key owner's side."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ..collections.collection import Collection
+from .place import Access, Authority, Insecure, Place, TokenFile, opened
+from .terminal import Json, KeyFile, PassphraseFile, command, load_keys, print_json, screen
+
+Name = Annotated[str, typer.Argument(help="The collection's name.")]
+
+
+@command
+def upgrade(
+    place: Place,
+    name: Name,
+    keys: KeyFile = None,
+    passphrase_file: PassphraseFile = None,
+    token_file: TokenFile = None,
+    ca: Authority = None,
+    insecure: Insecure = False,
+    as_json: Json = False,
+) -> None:
+    """Authenticate a collection of release 0.1, from its present state on. Release 0.1 can't open
+    it afterwards.
+
+    **Examples**
+
+    - `ciphervec upgrade db faces --keys my.key`
+    """
+    with opened(place, load_keys(keys, passphrase_file), Access(token_file, ca, insecure)) as client:
+        collection = client.get_collection(name)
+        done = collection.upgrade()
+        _show(collection, "is authenticated from here on" if done else "was authenticated already", as_json)
+
+
+@command
+def accept_restore(
+    place: Place,
+    name: Name,
+    keys: KeyFile = None,
+    passphrase_file: PassphraseFile = None,
+    token_file: TokenFile = None,
+    ca: Authority = None,
+    insecure: Insecure = False,
+    as_json: Json = False,
+) -> None:
+    """Go on from an older state of a collection, put back from a copy on purpose.
+
+    Clients that saw what is lost are told so, and follow with `client.forget(name)`.
+
+    **Examples**
+
+    - `ciphervec accept-restore db faces --keys my.key`
+    - `ciphervec accept-restore https://vectors.example faces --keys my.key --token-file owner.token`
+    """
+    with opened(place, load_keys(keys, passphrase_file), Access(token_file, ca, insecure)) as client:
+        _show(client.accept_restore(name), "goes on from the state that was restored", as_json)
+
+
+def _show(collection: Collection, says: str, as_json: bool) -> None:
+    info = collection.info()
+    if as_json:
+        print_json({"name": info["name"], "count": info["count"], "state": info["state"]})
+        return
+    screen.print(
+        f"{info['name']}: {info['count']:,} rows; it {says}, state {info['state']['sequence']}",
+        highlight=False,
+    )

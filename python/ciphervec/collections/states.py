@@ -1,0 +1,352 @@
+"""States: what a store shows of a collection enters; it leaves if its owner has authenticated it,
+and if it descends from what was seen before. Key owner's side.
+
+The owner's client writes a state with each of its commits, in the attachment `state`: which segments
+there are, in order, with which deletions, under which description and epoch, and after which states.
+Segments beyond those are ones that writers appended since. A state says nothing about the words of
+a segment, so that a server may take deleted rows out of them.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import ciphervec._native as _native
+
+from ..errors import CorruptData, PinMismatch, RollbackDetected, UnsupportedVersion, WrongKey
+from .owner import Owner
+from .pins import Pin, Pins
+from .spec import Description
+from .store import CollectionStore
+from .write_batch import EVALUATION, KEY_PAIR, SIDECAR, STATE, TAGS, WRAP, StoredSegment, WriteBatch
+
+COVERED = (SIDECAR, TAGS, WRAP)
+"""The blobs whose bytes a state covers; records are sealed one by one to their place and id."""
+
+ANCESTORS = 256
+"""States before it that a state names."""
+
+_NONE = bytes(32)
+
+
+class State(NamedTuple):
+    """What the owner said with one commit; the fields are those of docs/formats.md."""
+
+    key: str
+    origin: bytes
+    lineage: bytes
+    begun: int
+    sequence: int
+    epoch: int
+    segments: int
+    segments_digest: bytes
+    description: bytes
+    evaluation: bytes
+    key_pair: bytes
+    ancestors: list[bytes]
+    aside: list[tuple[bytes, list[int]]]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a store shows, sorted by what its owner's state says of it."""
+
+    state: State | None
+    """None: a collection of a release before, or without keys, where nothing is authenticated."""
+    counted: list[StoredSegment]
+    appended: list[StoredSegment] = field(default_factory=list)
+    aside: Mapping[bytes, list[int]] = field(default_factory=dict)
+    """Rows that don't count, by segment; none at all: the whole segment."""
+
+
+class States:
+    """The authenticated states of one collection, as this client knows them."""
+
+    def __init__(self, store: CollectionStore, name: str, pins: Pins | None = None) -> None:
+        """`pins` instead of those of the store, to look at a state that does not descend from
+        them."""
+        self._store, self._collection = store, name
+        self._pins = pins
+        self.state: State | None = None
+        self._sealed = b""
+        self._digests: dict[bytes, dict[str, bytes]] = {}
+        self._leaves: dict[bytes, bytes] = {}  # of the segments that are counted, in order
+        self._counted: dict[bytes, StoredSegment] = {}
+
+    def shown(self, owner: Owner, description: Description) -> Shown:
+        """Open the state beside the segments and sort these by it. Raises RollbackDetected."""
+        entries = self._store.segments()
+        if not description.authenticated:
+            # Of a collection in a folder nothing tells that it was authenticated: its origin is in the state.
+            pins = self._store.pins("") if self._pins is None else self._pins
+            if self.state is not None or pins.read() is not None:
+                raise self._rolled_back("a description from before its states were authenticated")
+            return Shown(None, entries)
+        sealed, state = self._read(owner)
+        meta = self._store.meta()
+        if state.key != description.key_id:
+            raise self._rolled_back(f"a state under the keys {state.key}, not {description.key_id}")
+        if description.spec.incarnation not in (None, state.origin):
+            raise self._rolled_back("the state of another collection of this name")
+        if state.description != _native.blake3(meta) or state.epoch != description.epoch:
+            raise self._rolled_back(
+                f"a description of epoch {description.epoch} that is not the one of state {state.sequence}, of epoch "
+                f"{state.epoch}"
+            )
+        aside = dict(state.aside)
+        rest = [segment for segment in entries if aside.get(segment.id) != []] if aside else entries
+        if len(rest) < state.segments:
+            raise self._rolled_back(f"{len(rest)} segments where state {state.sequence} has {state.segments}")
+        self._sealed, self.state = sealed, state
+        return Shown(state, rest[: state.segments], rest[state.segments :], aside)
+
+    def note(self, segment_id: bytes, blob: str, data: bytes) -> None:
+        """A blob that is covered was read. Raises CorruptData when it was another one before."""
+        if blob not in COVERED:
+            return
+        digest = _native.blake3(data)
+        if self._digests.setdefault(segment_id, {}).setdefault(blob, digest) != digest:
+            raise CorruptData(
+                f"the blob {blob} of segment {segment_id.hex()} of collection {self._collection!r} is another one than before. "
+                "Ask whoever keeps it what happened, or restore it from a copy."
+            )
+
+    def check(self, shown: Shown) -> None:
+        """Compare the segments with the state, once their blobs were read, and the state with what
+        was seen before. Raises RollbackDetected."""
+        if shown.state is None:
+            return
+        leaves = {
+            one.id: self._leaves[one.id] if self._counted.get(one.id) == one else self._leaf(one)
+            for one in shown.counted
+        }
+        if (
+            len(leaves) != len(shown.counted)
+            or _native.state_digest(b"".join(leaves.values())) != shown.state.segments_digest
+        ):
+            known = [
+                one.id.hex()
+                for one in shown.counted
+                if self._leaves.get(one.id) not in (None, leaves[one.id])
+            ]
+            which = f" (changed since: {', '.join(known[:3])})" if known else ""
+            raise self._rolled_back(
+                f"segments that are not those of state {shown.state.sequence}: reordered, replaced, or with other rows "
+                f"deleted{which}"
+            )
+        name = _native.state_name(self._sealed)
+        pins = self._pins_of(shown.state)
+        self._follow(shown.state, name, pins.read())
+        self._leaves, self._counted = leaves, {one.id: one for one in shown.counted}
+        pins.move(_pin(shown.state, name))
+
+    def check_attachment(self, name: str, data: bytes) -> None:
+        """Compare the evaluation keys, or the sealed key pair, with the state. Raises
+        RollbackDetected."""
+        if self.state is None:
+            return
+        expected = self.state.evaluation if name == EVALUATION else self.state.key_pair
+        if _native.blake3(data) != expected:
+            raise self._rolled_back(f"another {name} than that of state {self.state.sequence}")
+
+    def seal(
+        self,
+        change: WriteBatch,
+        owner: Owner,
+        description: Description,
+        appended: Sequence[StoredSegment],
+        aside: Mapping[bytes, list[int]],
+        *,
+        anew: bool = False,
+    ) -> Next:
+        """The state that `change` makes, added to it. `appended` are the segments that count from
+        now on, `aside` the rows, or whole segments, that don't. `anew` begins another lineage."""
+        before = self.state
+        leaves, counted = dict(self._leaves), dict(self._counted)
+        for segment in appended:
+            leaves[segment.id], counted[segment.id] = self._leaf(segment), segment
+        gone = {*change.remove, *(segment_id for segment_id, rows in aside.items() if not rows)}
+        for segment_id in gone:
+            leaves.pop(segment_id, None)
+            counted.pop(segment_id, None)
+        for segment_id, rows in change.delete_rows.items():
+            if segment_id in counted:
+                old = counted[segment_id]
+                counted[segment_id] = old._replace(deleted=sorted({*old.deleted, *rows}))
+                leaves[segment_id] = self._leaf(counted[segment_id])
+        for new in change.add:
+            for blob, data in new.blobs.items():
+                self.note(new.id, blob, data)
+            sizes = {blob: len(data) for blob, data in new.blobs.items()}
+            counted[new.id] = StoredSegment(new.id, new.rows, sizes, [])
+            leaves[new.id] = self._leaf(counted[new.id])
+        meta = self._store.meta() if change.meta is None else change.meta
+        origin = description.spec.incarnation or secrets.token_bytes(16) if before is None else before.origin
+        state = State(
+            key=owner.key_id,
+            origin=origin,
+            lineage=secrets.token_bytes(16) if before is None or anew else before.lineage,
+            begun=int(time.time()) if before is None or anew else before.begun,
+            sequence=0 if before is None else before.sequence + 1,
+            epoch=description.epoch,
+            segments=len(leaves),
+            segments_digest=_native.state_digest(b"".join(leaves.values())),
+            description=_native.blake3(meta),
+            evaluation=self._attached(change, EVALUATION, None if before is None else before.evaluation),
+            key_pair=(
+                self._attached(change, KEY_PAIR, None if before is None else before.key_pair)
+                if owner.has_key_pair
+                else _NONE
+            ),
+            ancestors=[]
+            if before is None
+            else [*before.ancestors, _native.state_name(self._sealed)][-ANCESTORS:],
+            aside=[(segment_id, list(rows)) for segment_id, rows in aside.items()],
+        )
+        sealed = seal_state(owner, state)
+        change.attachments[STATE] = sealed
+        return Next(state, sealed, leaves, counted)
+
+    def take(self, following: Next) -> None:
+        """The commit that was sealed is made."""
+        self.state, self._sealed = following.state, following.sealed
+        self._leaves, self._counted = following.leaves, following.counted
+        self._pins_of(following.state).move(_pin(following.state, _native.state_name(following.sealed)))
+
+    def seen(self) -> Pin | None:
+        """The latest state that this user has seen of the collection."""
+        return None if self.state is None else self._store.pins(self.state.origin.hex()).read()
+
+    def pin(self) -> Pin | None:
+        """The present state."""
+        return None if self.state is None else _pin(self.state, _native.state_name(self._sealed))
+
+    def close(self) -> None:
+        """Write down what was seen."""
+        if self._pins is not None:
+            self._pins.flush()
+
+    def _read(self, owner: Owner) -> tuple[bytes, State]:
+        try:
+            sealed = self._store.attachment(STATE)
+        except KeyError as error:
+            raise self._rolled_back("no authenticated state") from error
+        if sealed == self._sealed and self.state is not None:
+            return sealed, self.state
+        try:
+            return sealed, State(**owner.open_state(sealed))
+        except UnsupportedVersion:
+            raise
+        except (CorruptData, WrongKey) as error:
+            raise self._rolled_back(f"a state that its owner did not make ({error})") from error
+
+    def _leaf(self, segment: StoredSegment) -> bytes:
+        if self._counted.get(segment.id) == segment:
+            return self._leaves[segment.id]
+        for blob in COVERED:
+            if blob in segment.blobs and blob not in self._digests.get(segment.id, {}):
+                self.note(segment.id, blob, self._store.read(segment.id, blob))
+        return _native.state_leaf(
+            segment.id,
+            segment.rows,
+            segment.deleted,
+            list(segment.blobs),
+            self._digests.get(segment.id, {}),
+        )
+
+    def _attached(self, change: WriteBatch, name: str, before: bytes | None) -> bytes:
+        if name in change.attachments:
+            return _native.blake3(change.attachments[name])
+        return _native.blake3(self._store.attachment(name)) if before is None else before
+
+    def _pins_of(self, state: State) -> Pins:
+        if self._pins is None:
+            self._pins = self._store.pins(state.origin.hex())
+        return self._pins
+
+    def _follow(self, state: State, name: bytes, pin: Pin | None) -> None:
+        if pin is None or (pin.sequence == state.sequence and pin.name == name.hex()):
+            return
+        if pin.origin != state.origin.hex():
+            raise PinMismatch(
+                f"the collection {self._collection!r} is not the one that was pinned here under this name: it was dropped and "
+                f"made again elsewhere, or replaced. {_next_step(self._collection)}"
+            )
+        steps = state.sequence - pin.sequence
+        if 0 < steps <= len(state.ancestors) and state.ancestors[-steps].hex() == pin.name:
+            return
+        if steps > len(state.ancestors) >= ANCESTORS and state.lineage.hex() == pin.lineage:
+            warnings.warn(
+                f"{steps:,} states of {self._collection!r} came since this client last looked, more than one can tell the "
+                "descent of. If its keeper may have put an older one back meanwhile, compare it with another client.",
+                stacklevel=2,
+            )
+            return
+        if state.lineage.hex() not in (pin.lineage, *pin.left):
+            when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(state.begun))
+            raise RollbackDetected(
+                f"the owner of {self._collection!r} accepted a restore at {when}: state {state.sequence} does not have what "
+                f"was seen here up to state {pin.sequence}. To follow, call client.forget({self._collection!r})."
+            )
+        what = f"state {state.sequence}" if steps < 0 else f"a state {state.sequence} of another history"
+        raise self._rolled_back(f"{what}, and state {pin.sequence} was seen before")
+
+    def _rolled_back(self, shows: str) -> RollbackDetected:
+        return RollbackDetected(
+            f"the store of {self._collection!r} shows {shows}: commits were lost, rolled back or forged, and nothing was taken "
+            f"from it. {_next_step(self._collection)}"
+        )
+
+
+class Next(NamedTuple):
+    """A state that was sealed and is not committed yet."""
+
+    state: State
+    sealed: bytes
+    leaves: dict[bytes, bytes]
+    counted: dict[bytes, StoredSegment]
+
+
+def seal_state(owner: Owner, state: State) -> bytes:
+    """The bytes of a state under the owner's key."""
+    facts = state._asdict()
+    del facts["key"]  # the owner's own
+    return owner.seal_state(facts)
+
+
+def first_state(
+    owner: Owner, description: Description, meta: bytes, attachments: Mapping[str, bytes]
+) -> bytes:
+    """The state of a collection that is being made."""
+    state = State(
+        key=owner.key_id,
+        origin=description.spec.incarnation or secrets.token_bytes(16),
+        lineage=secrets.token_bytes(16),
+        begun=int(time.time()),
+        sequence=0,
+        epoch=description.epoch,
+        segments=0,
+        segments_digest=_native.state_digest(b""),
+        description=_native.blake3(meta),
+        evaluation=_native.blake3(attachments[EVALUATION]),
+        key_pair=_native.blake3(attachments[KEY_PAIR]) if KEY_PAIR in attachments else _NONE,
+        ancestors=[],
+        aside=[],
+    )
+    return seal_state(owner, state)
+
+
+def _pin(state: State, name: bytes) -> Pin:
+    return Pin(state.origin.hex(), state.lineage.hex(), state.sequence, name.hex(), state.epoch)
+
+
+def _next_step(collection: str) -> str:
+    return (
+        "Ask whoever keeps it what happened. If a backup was restored on purpose, its owner confirms that with "
+        f"client.accept_restore({collection!r}), or ciphervec accept-restore."
+    )
