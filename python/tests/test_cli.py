@@ -32,7 +32,13 @@ def program_in(folder: Path) -> Program:
         done = subprocess.run(
             [sys.executable, "-m", "ciphervec", *map(str, arguments)],
             cwd=folder,
-            env={**clean, "CIPHERVEC_PASSPHRASE": "pass", "COLUMNS": "200", **environment},
+            env={
+                **clean,
+                "CIPHERVEC_PASSPHRASE": "pass",
+                "CIPHERVEC_STATE": str(folder / "state"),
+                "COLUMNS": "200",
+                **environment,
+            },
             capture_output=True,
             text=True,
             stdin=subprocess.DEVNULL,
@@ -69,9 +75,11 @@ def made_shelf(tmp_path_factory: pytest.TempPathFactory, rows: np.ndarray) -> Pa
 
 
 @pytest.fixture
-def shelf(made_shelf: Path, tmp_path: Path) -> Path:
-    """A copy of it that a test may change: three runs of the program fewer."""
+def shelf(made_shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it that a test may change: three runs of the program fewer. What one test commits
+    must not make the copy of the next a rollback, so each has a state folder of its own."""
     shutil.copytree(made_shelf, tmp_path, dirs_exist_ok=True)
+    monkeypatch.setenv("CIPHERVEC_STATE", str(tmp_path / "state"))
     return tmp_path
 
 
