@@ -351,15 +351,50 @@ fn ring_scans() {
         data[start..].fill(0xff);
         let queries: Vec<Vec<u64>> =
             (0..count).map(|k| residues(&m, nodes * 2 * STRIP, 32 + k as u64)).collect();
-        let views: Vec<&[u64]> = queries.iter().map(Vec::as_slice).collect();
-        agree(&format!("ring {blocks} x {nodes} x {count}"), || {
-            let n = count * blocks * STRIP;
-            let (mut u, mut v) = (vec![1; n], vec![1; n]);
-            ring_scan_strip(&data, blocks, nodes, &views, &m, &mut u, &mut v);
-            assert!(u.iter().chain(&v).all(|&x| x < m.value()));
-            (u, v)
-        });
+        ring_scan_agrees(&data, (blocks, nodes), &queries, &m);
     }
+}
+
+/// Around the numbers of nodes and blocks that kernels take at once, with data and words that make
+/// every partial sum as large, or as negative, as it can be.
+#[test]
+fn ring_scans_of_extreme_residues() {
+    let largest = (1 << 50) - 1;
+    let moduli = [2, 3, (1 << 49) + 1, (1 << 50) - 27, largest].map(Modulus::new);
+    for m in moduli.map(|m| m.expect("a modulus")) {
+        let q = m.value();
+        // Halves of 25 bits that are all ones, one bit, or the ends of centred ranges.
+        let words = [q - 1, q / 2, q / 2 + 1, 0, 1 << 24, (1 << 49) - (1 << 24), 1 << 25];
+        let values = [largest, 0, (1 << 25) - 1, largest - ((1 << 25) - 1), 1 << 49, 1];
+        for (blocks, nodes) in [(1, 22), (5, 23), (4, 29), (3, 44), (2, 45), (6, 128), (1, 1000)] {
+            let queries: Vec<Vec<u64>> = words
+                .map(|word| vec![word % q; nodes * 2 * STRIP])
+                .into_iter()
+                .chain([(0..nodes * 2 * STRIP).map(|i| words[i % words.len()] % q).collect()])
+                .collect();
+            for value in values {
+                let mut data = vec![0; blocks * nodes * STRIP_BYTES];
+                pack50(&vec![value; blocks * nodes * STRIP], &mut data);
+                ring_scan_agrees(&data, (blocks, nodes), &queries, &m);
+            }
+        }
+    }
+}
+
+fn ring_scan_agrees(
+    data: &[u8],
+    (blocks, nodes): (usize, usize),
+    queries: &[Vec<u64>],
+    m: &Modulus,
+) {
+    let views: Vec<&[u64]> = queries.iter().map(Vec::as_slice).collect();
+    agree(&format!("ring {blocks} x {nodes} x {} mod {}", views.len(), m.value()), || {
+        let n = views.len() * blocks * STRIP;
+        let (mut u, mut v) = (vec![1; n], vec![1; n]);
+        ring_scan_strip(data, blocks, nodes, &views, m, &mut u, &mut v);
+        assert!(u.iter().chain(&v).all(|&x| x < m.value()));
+        (u, v)
+    });
 }
 
 #[test]

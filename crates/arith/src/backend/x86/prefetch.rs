@@ -16,3 +16,12 @@ pub(crate) fn prefetch<T>(value: Option<&T>) {
         unsafe { _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(offset)) };
     }
 }
+
+/// Fetches the cache line `ahead` bytes after a value's start.
+#[inline(always)]
+#[allow(unused_unsafe)] // As above.
+pub(crate) fn prefetch_ahead<T>(value: &T, ahead: usize) {
+    let start: *const i8 = core::ptr::from_ref(value).cast();
+    // SAFETY: a prefetch of any address is allowed; it never faults.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(ahead)) };
+}

@@ -94,13 +94,17 @@ pub(crate) fn difference(_: &Constants, x: V, y: V) -> V {
     sub(x, y)
 }
 
-const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+pub(crate) fn nearest(x: V) -> V {
+    _mm256_round_pd::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(x)
+}
 
 /// `x` up to `8q` to `[-q/2, q/2]`.
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 pub(crate) fn reduce(c: &Constants, x: V) -> V {
-    let quotient = _mm256_round_pd::<NEAREST>(_mm256_mul_pd(x, c.reciprocal));
+    let quotient = nearest(_mm256_mul_pd(x, c.reciprocal));
     _mm256_fnmadd_pd(quotient, c.q, x)
 }
 
@@ -110,7 +114,7 @@ pub(crate) fn reduce(c: &Constants, x: V) -> V {
 pub(crate) fn mul_root(c: &Constants, x: V, w: (V, V)) -> V {
     let high = _mm256_mul_pd(x, w.0);
     let low = _mm256_fmsub_pd(x, w.0, high);
-    let quotient = _mm256_round_pd::<NEAREST>(_mm256_mul_pd(x, w.1));
+    let quotient = nearest(_mm256_mul_pd(x, w.1));
     _mm256_add_pd(_mm256_fnmadd_pd(quotient, c.q, high), low)
 }
 
@@ -135,7 +139,7 @@ pub(crate) fn store_final(c: &Constants, to: &mut [u64; LANES], x: V) {
 pub(crate) fn multiply(c: &Constants, x: V, y: V) -> V {
     let high = _mm256_mul_pd(x, y);
     let low = _mm256_fmsub_pd(x, y, high);
-    let quotient = _mm256_round_pd::<NEAREST>(_mm256_mul_pd(high, c.reciprocal));
+    let quotient = nearest(_mm256_mul_pd(high, c.reciprocal));
     _mm256_add_pd(_mm256_fnmadd_pd(quotient, c.q, high), low)
 }
 

@@ -1,138 +1,298 @@
-//! Ring scan: packed 50-bit residues and queries enter, every block's sums leave, by 25-bit halves.
+//! Ring scan: packed 50-bit residues and queries enter, every block's sums leave, by exact
+//! multiply-adds of doubles.
+//!
+//! Both factors are cut into halves of 25 bits, centred, so that sums of [`TERMS`] products are
+//! integers that doubles hold. A residue's halves stay at the bit of a byte where they were packed:
+//! the one at bit `s` becomes the double `2^s d`, and its lane's sums carry the `2^s` to the end.
 
 use core::arch::x86_64::*;
 
+use super::lanes::*;
 use crate::backend::operands::layout::{GROUP, STRIP, STRIP_BYTES};
 use crate::backend::portable;
+use crate::backend::x86::prefetch::prefetch_ahead;
 use crate::modulus::Modulus;
 
 pub(crate) use crate::backend::portable::ring::pack50;
 
 /// Vectors of four residues in a strip.
-const VECTORS: usize = STRIP / 4;
+const VECTORS: usize = STRIP / LANES;
+/// Bits of a half.
+const HALF: u32 = 25;
+/// What centring takes from a high half, and half of what it takes from a low one, which starts one
+/// bit further down: with the bits before them both are the same number, and halves of residues are
+/// up to `2 CENTRE`.
+const CENTRE: u64 = (1 << HALF) / 3 + 1;
+/// What centring takes from a residue.
+const OFFSET: u64 = 2 * CENTRE + (CENTRE << HALF);
+/// Terms between two reductions. A sum starts, reduced, from `|x| <= q/2 + 2 < 2^49 + 2`, and a
+/// product is up to `2 CENTRE 2^24`: together they stay below the `2^53` to which doubles hold all
+/// integers.
+const TERMS: usize = 22;
+const _: () = assert!((1 << 49) + 2 + TERMS as u64 * 2 * CENTRE * (1 << 24) < 1 << 53);
+/// Queries that are cut together and share a pass over the data: 256 KiB at 128 nodes.
+const PASS: usize = 8;
+/// Packed residues that wait in the second-level cache for the next query.
+const RUN_BYTES: usize = 128 << 10;
+/// How far ahead of what is at hand packed residues and words are fetched: the strips of the next
+/// [`TERMS`] nodes of four blocks, so that the first of the passes over them finds them.
+const AHEAD: usize = 6144;
+/// `2^52`: the doubles from there to `2^53` have an integer as their low 52 bits.
+const SHIFT: i64 = 0x433 << 52;
 
-/// Four residues from the 25 bytes at `25 j`: each 16-byte half holds two of them; see the AVX-512
-/// form for the shifts.
+/// The words of a node that four residues are multiplied by: of `b'` the low halves and the high
+/// ones, then of `a'`.
+type Cut = [V; 4];
+/// For U and for V: the sums of `d0 w0`, `d0 w1`, `d1 w0` and `d1 w1`.
+type Sums = [[V; 4]; 2];
+/// What the sums of `b'` and of `a'` lack for residues being taken without their [`OFFSET`].
+type Correction = [[f64; LANES]; 2 * VECTORS];
+
+/// The 25 bytes at `25 j`, four residues, as 16-byte halves of two residues each.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn unpack(strip: &[u8; STRIP_BYTES], j: usize) -> __m256i {
-    // The upper half of the last vector would end 3 bytes after the strip, so it starts 3 bytes
-    // early.
-    let early = if j + 1 == VECTORS { 3 } else { 0 };
-    let start = 25 * j;
-    let (low, high) = (&strip[start..start + 16], &strip[start + 12 - early..start + 28 - early]);
+fn load_packed<const J: usize>(strip: &[u8; STRIP_BYTES]) -> __m256i {
+    let start = 25 * J;
+    let high = start + 12 - early::<J>();
+    let (low, high) = (&strip[start..start + 16], &strip[high..high + 16]);
     // SAFETY: both slices are 16 readable bytes.
-    let raw = unsafe { _mm256_loadu2_m128i(high.as_ptr().cast(), low.as_ptr().cast()) };
-    let (e, p) = (early as i8, |x: usize| if x < 16 { x as i8 } else { -1 });
-    let index = _mm256_setr_epi8(
-        0,
-        1,
-        2,
-        3,
-        4,
-        5,
-        6,
-        7,
-        6,
-        7,
-        8,
-        9,
-        10,
-        11,
-        12,
-        13,
-        e,
-        e + 1,
-        e + 2,
-        e + 3,
-        e + 4,
-        e + 5,
-        e + 6,
-        e + 7,
-        e + 6,
-        e + 7,
-        e + 8,
-        e + 9,
-        e + 10,
-        e + 11,
-        e + 12,
-        p(early + 13),
-    );
-    let lanes = _mm256_srlv_epi64(_mm256_shuffle_epi8(raw, index), _mm256_setr_epi64x(0, 2, 4, 6));
-    _mm256_and_si256(lanes, _mm256_set1_epi64x((1 << 50) - 1))
+    unsafe { _mm256_loadu2_m128i(high.as_ptr().cast(), low.as_ptr().cast()) }
+}
+
+/// The upper half of the last vector would end 3 bytes after the strip, so it starts 3 bytes early.
+const fn early<const J: usize>() -> usize {
+    if J + 1 == VECTORS { 3 } else { 0 }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load(words: &[u64; LANES]) -> __m256i {
+    // SAFETY: the reference covers 32 readable bytes.
+    unsafe { _mm256_loadu_si256(words.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+fn load_doubles(from: &[f64; LANES]) -> V {
+    load_values(bytemuck::cast_ref(from))
+}
+
+/// A shuffle that gives each of `lanes` in 16 bytes its piece of `bits`: piece `i` of those bytes
+/// starts in byte `bits i / 8`.
+const fn places<const J: usize>(bits: usize, lanes: usize) -> [u64; LANES] {
+    let mut words = [0; LANES];
+    let mut at = 0;
+    while at < 32 {
+        let (lane, byte) = (at % 16 / (16 / lanes), at % (16 / lanes));
+        let from = bits * lane / 8 + byte + if at >= 16 { early::<J>() } else { 0 };
+        // A byte beyond the sixteen is 0; no residue has bits there.
+        let from = if from < 16 { from } else { 0x80 };
+        words[at / 8] |= (from as u64) << (at % 8 * 8);
+        at += 1;
+    }
+    words
+}
+
+/// Four residues, each from eight bytes: a shift by 0, 2, 4 or 6 drops the bits before it, a mask
+/// what follows.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn unpack<const J: usize>(strip: &[u8; STRIP_BYTES], out: &mut [u64; LANES]) {
+    let bytes = load(const { &places::<J>(50, 2) });
+    let lanes = _mm256_shuffle_epi8(load_packed::<J>(strip), bytes);
+    let lanes = _mm256_srlv_epi64(lanes, _mm256_setr_epi64x(0, 2, 4, 6));
+    let lanes = _mm256_and_si256(lanes, _mm256_set1_epi64x((1 << 50) - 1));
+    // SAFETY: the reference covers 32 writable bytes.
+    unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), lanes) };
 }
 
 #[target_feature(enable = "avx2")]
 pub(crate) fn unpack50(bytes: &[u8], out: &mut [u64]) {
-    let (strips, rest) = bytes.as_chunks::<STRIP_BYTES>();
-    let (rows, tail) = out.as_chunks_mut::<STRIP>();
-    for (strip, row) in strips.iter().zip(rows) {
-        for (j, words) in row.as_chunks_mut::<4>().0.iter_mut().enumerate() {
-            // SAFETY: the reference covers 32 writable bytes.
-            unsafe { _mm256_storeu_si256(words.as_mut_ptr().cast(), unpack(strip, j)) };
+    let rows = out.as_chunks_mut::<LANES>().0.as_chunks_mut::<VECTORS>().0;
+    for (strip, [first, last]) in bytes.as_chunks::<STRIP_BYTES>().0.iter().zip(rows) {
+        unpack::<0>(strip, first);
+        unpack::<1>(strip, last);
+    }
+}
+
+/// What a scan cuts, multiplies and reduces with. Pairs are for low halves, which start at bits 0,
+/// 2, 4 and 6 of a byte, and for high halves, at bits 1, 3, 5 and 7.
+struct Kernel {
+    bytes: [__m256i; VECTORS],
+    /// The bits of the eight halves in their 32-bit lanes.
+    mask: __m256i,
+    shift: __m256i,
+    /// `2^52` and what centring takes, both to be taken from `2^52 + 2^s d`.
+    centre: V,
+    /// `q 2^s` and `1 / (q 2^s)`.
+    scaled: [(V, V); 2],
+    /// `2^-s`.
+    unscale: [V; 2],
+    q: V,
+    half_q: V,
+    constants: Constants,
+    /// `2^25` and `2^50` modulo `q`.
+    radices: [(V, V); 2],
+}
+
+impl Kernel {
+    #[target_feature(enable = "avx2,fma")]
+    fn new(m: &Modulus) -> Self {
+        let q = m.value() as f64;
+        let lanes = |of: &dyn Fn(f64) -> f64| {
+            [0, 1].map(|high| load_doubles(&[0, 2, 4, 6].map(|s| of((1u32 << (s + high)) as f64))))
+        };
+        let masks: [u32; 8] = core::array::from_fn(|s| ((1 << HALF) - 1) << s);
+        let radix = |bits: u32| {
+            let (root, ratio) = root_and_ratio(m, m.reduce(1 << bits));
+            spread(root, ratio)
+        };
+        let centre = |s| f64::from_bits(SHIFT as u64) + CENTRE as f64 * s;
+        let (scaled, reciprocal) = (lanes(&|s| q * s), lanes(&|s| 1.0 / (q * s)));
+        Kernel {
+            bytes: [load(const { &places::<0>(25, 4) }), load(const { &places::<1>(25, 4) })],
+            mask: load(bytemuck::cast_ref(&masks)),
+            shift: _mm256_set1_epi64x(SHIFT),
+            centre: lanes(&centre)[1],
+            scaled: [(scaled[0], reciprocal[0]), (scaled[1], reciprocal[1])],
+            unscale: lanes(&|s| 1.0 / s),
+            q: _mm256_set1_pd(q),
+            half_q: _mm256_set1_pd((m.value() / 2) as f64),
+            constants: Constants::new(q, 1.0 / q),
+            radices: [HALF, 2 * HALF].map(radix),
         }
     }
-    portable::ring::unpack50(rest, tail);
-}
 
-/// Sums of `d0 w0`, `d0 w1 + d1 w0` and `d1 w1` for `d = d0 + 2^25 d1`. The middle products are
-/// below `2^51`, so `2^12` of them stay below `2^63`.
-#[derive(Clone, Copy)]
-struct Sums {
-    low: __m256i,
-    middle: __m256i,
-    high: __m256i,
-}
-
-impl Sums {
+    /// Low and high halves of four residues, `2^s d` each; the residue is `d0 + 2^25 d1` plus
+    /// [`OFFSET`].
     #[inline]
-    #[target_feature(enable = "avx2")]
-    fn new() -> Self {
-        let zero = _mm256_setzero_si256();
-        Sums { low: zero, middle: zero, high: zero }
+    #[target_feature(enable = "avx2,fma")]
+    fn halves<const J: usize>(&self, strip: &[u8; STRIP_BYTES]) -> [V; 2] {
+        let both = _mm256_shuffle_epi8(load_packed::<J>(strip), self.bytes[J]);
+        let both = _mm256_and_si256(both, self.mask);
+        let low = _mm256_blend_epi32::<0b1010_1010>(both, self.shift);
+        let high = _mm256_or_si256(_mm256_srli_epi64::<32>(both), self.shift);
+        [sub(_mm256_castsi256_pd(low), self.centre), sub(_mm256_castsi256_pd(high), self.centre)]
     }
 
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    fn accumulate(&mut self, (d0, d1): (__m256i, __m256i), (w0, w1): (__m256i, __m256i)) {
-        let cross = _mm256_add_epi64(_mm256_mul_epu32(d0, w1), _mm256_mul_epu32(d1, w0));
-        self.low = _mm256_add_epi64(self.low, _mm256_mul_epu32(d0, w0));
-        self.middle = _mm256_add_epi64(self.middle, cross);
-        self.high = _mm256_add_epi64(self.high, _mm256_mul_epu32(d1, w1));
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    fn store(&self, m: &Modulus, out: &mut [u64]) {
-        let mut words = [[0u64; 4]; 3];
-        for (words, sum) in words.iter_mut().zip([self.low, self.middle, self.high]) {
-            // SAFETY: the reference covers 32 writable bytes.
-            unsafe { _mm256_storeu_si256(words.as_mut_ptr().cast(), sum) };
+    /// A query's words, centred and cut: `w = w0 + 2^25 w1` with both up to `2^24`.
+    #[target_feature(enable = "avx2,fma")]
+    fn cut(&self, query: &[u64], m: &Modulus, cut: &mut Vec<[Cut; VECTORS]>) -> Correction {
+        let round = _mm256_set1_pd(1.5 * (1u128 << (52 + HALF)) as f64);
+        let scale = _mm256_set1_pd(1.0 / (1u64 << HALF) as f64);
+        let halves = |words: &[u64; LANES]| {
+            let x = load_residues(words);
+            let above = _mm256_cmp_pd::<_CMP_GT_OQ>(x, self.half_q);
+            let x = sub(x, _mm256_and_pd(above, self.q));
+            // Doubles as large as `round` are multiples of 2^25.
+            let high = sub(add(x, round), round);
+            (sub(x, high), _mm256_mul_pd(high, scale))
+        };
+        let nodes = query.as_chunks::<LANES>().0.as_chunks::<{ 2 * VECTORS }>().0;
+        cut.reserve(nodes.len());
+        let mut totals = [_mm256_setzero_si256(); 2 * VECTORS];
+        for (words, node) in nodes.iter().zip(cut.spare_capacity_mut()) {
+            // Two lines a node. Behind a strip's words lie those of the next one.
+            prefetch_ahead(&words[0], AHEAD);
+            prefetch_ahead(&words[2], AHEAD);
+            let [(b0, b1), (b2, b3), (a0, a1), (a2, a3)] = [0, 1, 2, 3].map(|i| halves(&words[i]));
+            node.write([[b0, b1, a0, a1], [b2, b3, a2, a3]]);
+            totals = [0, 1, 2, 3].map(|i| _mm256_add_epi64(totals[i], load(&words[i])));
         }
-        for (i, x) in out.iter_mut().enumerate() {
-            let [low, middle, high] = [0, 1, 2].map(|k| u128::from(words[k][i]));
-            *x = m.reduce_u128(low + (middle << 25) + (high << 50));
+        // SAFETY: room for these nodes was reserved, and the loop wrote each.
+        unsafe { cut.set_len(cut.len() + nodes.len()) };
+        // At most 2^12 words below 2^50 each.
+        let offset = m.reduce(OFFSET);
+        totals.map(|total| {
+            let mut words = [0; LANES];
+            store_values(&mut words, _mm256_castsi256_pd(total));
+            words.map(|total| m.to_centered(m.mul(m.reduce(total), offset)) as f64)
+        })
+    }
+
+    /// One block over at most [`TERMS`] nodes: eight sums, four constants, and four registers for
+    /// the rest. Inlined it would share the sixteen with its callers.
+    #[inline(never)]
+    #[target_feature(enable = "avx2,fma")]
+    fn accumulate<const WIDTH: usize, const J: usize>(
+        &self,
+        strips: &[[[u8; STRIP_BYTES]; WIDTH]],
+        block: usize,
+        query: &[[Cut; VECTORS]],
+        sums: &mut Sums,
+    ) {
+        let [mut u, mut v] = *sums;
+        for (strips, words) in strips.iter().zip(query) {
+            let strip = &strips[block];
+            if J == 0 {
+                prefetch_ahead(strip, AHEAD);
+            }
+            let [d0, d1] = self.halves::<J>(strip);
+            let [b0, b1, a0, a1] = words[J];
+            u[0] = _mm256_fmadd_pd(d0, b0, u[0]);
+            u[1] = _mm256_fmadd_pd(d0, b1, u[1]);
+            u[2] = _mm256_fmadd_pd(d1, b0, u[2]);
+            u[3] = _mm256_fmadd_pd(d1, b1, u[3]);
+            v[0] = _mm256_fmadd_pd(d0, a0, v[0]);
+            v[1] = _mm256_fmadd_pd(d0, a1, v[1]);
+            v[2] = _mm256_fmadd_pd(d1, a0, v[2]);
+            v[3] = _mm256_fmadd_pd(d1, a1, v[3]);
+        }
+        *sums = [u, v].map(|sums| {
+            let mut reduced = sums;
+            for (i, x) in reduced.iter_mut().enumerate() {
+                let (q, reciprocal) = self.scaled[i / 2];
+                let quotient = nearest(_mm256_mul_pd(*x, reciprocal));
+                *x = _mm256_fnmadd_pd(quotient, q, *x);
+            }
+            reduced
+        });
+    }
+
+    /// The sums of `2^s` times products, put together: below `3q`, as a residue in `[0, q)`.
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    fn finish(&self, sums: &[V; 4], correction: &[f64; LANES], out: &mut [u64; LANES]) {
+        let [low, cross0, cross1, high] =
+            [0, 1, 2, 3].map(|i| _mm256_mul_pd(sums[i], self.unscale[i / 2]));
+        let c = &self.constants;
+        let upper = add(
+            mul_root(c, add(cross0, cross1), self.radices[0]),
+            mul_root(c, high, self.radices[1]),
+        );
+        store_final(c, out, add(add(low, load_doubles(correction)), upper));
+    }
+
+    /// One query over the blocks of a group. `TERMS` nodes at a time, whose strips and words stay
+    /// in the first-level cache for all blocks.
+    #[target_feature(enable = "avx2,fma")]
+    fn scan_group<const WIDTH: usize>(
+        &self,
+        group: &[[u8; STRIP_BYTES]],
+        (query, correction): (&[[Cut; VECTORS]], &Correction),
+        u: &mut [u64],
+        v: &mut [u64],
+    ) {
+        let nodes = query.len();
+        let group = group.as_chunks::<WIDTH>().0;
+        let terms = nodes.div_ceil(nodes.div_ceil(TERMS));
+        let mut sums = [[[[_mm256_setzero_pd(); 4]; 2]; VECTORS]; WIDTH];
+        for (strips, query) in group.chunks(terms).zip(query.chunks(terms)) {
+            for (block, [first, last]) in sums.iter_mut().enumerate() {
+                self.accumulate::<WIDTH, 0>(strips, block, query, first);
+                self.accumulate::<WIDTH, 1>(strips, block, query, last);
+            }
+        }
+        let (u, v) = (u.as_chunks_mut::<LANES>().0, v.as_chunks_mut::<LANES>().0);
+        for (i, ((sums, u), v)) in sums.as_flattened().iter().zip(u).zip(v).enumerate() {
+            self.finish(&sums[0], &correction[i % VECTORS], u);
+            self.finish(&sums[1], &correction[VECTORS + i % VECTORS], v);
         }
     }
 }
 
-#[inline]
-#[target_feature(enable = "avx2")]
-fn halves(x: __m256i) -> (__m256i, __m256i) {
-    (_mm256_and_si256(x, _mm256_set1_epi64x((1 << 25) - 1)), _mm256_srli_epi64::<25>(x))
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn load(words: &[u64]) -> __m256i {
-    let words = &words[..4];
-    // SAFETY: the slice is four readable words.
-    unsafe { _mm256_loadu_si256(words.as_ptr().cast()) }
-}
-
-/// All queries over a group of blocks before the next, four coefficients of one block at a time:
-/// the group's strips stay in cache for all those rounds.
-#[target_feature(enable = "avx2")]
+/// All queries over a run of groups before the next.
+#[target_feature(enable = "avx2,fma")]
 pub(crate) fn scan(
     data: &[u8],
     nodes: usize,
@@ -141,23 +301,31 @@ pub(crate) fn scan(
     u: &mut [u64],
     v: &mut [u64],
 ) {
+    if nodes == 0 {
+        return portable::ring::scan(data, nodes, queries, m, u, v);
+    }
+    let kernel = Kernel::new(m);
     let strips = data.as_chunks::<STRIP_BYTES>().0;
-    let blocks = strips.len() / nodes.max(1);
-    for (index, group) in strips.chunks((GROUP * nodes).max(1)).enumerate() {
-        let width = group.len() / nodes;
-        for (k, query) in queries.iter().enumerate() {
-            let query = query.as_chunks::<{ 2 * STRIP }>().0;
-            for block in 0..width {
-                let at = (k * blocks + index * GROUP + block) * STRIP;
-                for j in 0..VECTORS {
-                    let (mut sum_u, mut sum_v) = (Sums::new(), Sums::new());
-                    for (strips, q) in group.chunks_exact(width).zip(query) {
-                        let d = halves(unpack(&strips[block], j));
-                        sum_u.accumulate(d, halves(load(&q[4 * j..4 * j + 4])));
-                        sum_v.accumulate(d, halves(load(&q[STRIP + 4 * j..STRIP + 4 * j + 4])));
+    let blocks = strips.len() / nodes;
+    let run = (RUN_BYTES / (GROUP * nodes * STRIP_BYTES)).max(1) * GROUP;
+    let mut cut = Vec::with_capacity(PASS.min(queries.len()) * nodes);
+    for (pass, queries) in queries.chunks(PASS).enumerate() {
+        cut.clear();
+        let corrections: Vec<Correction> =
+            queries.iter().map(|query| kernel.cut(query, m, &mut cut)).collect();
+        for (start, data) in strips.chunks(run * nodes).enumerate() {
+            for (k, query) in cut.chunks_exact(nodes).zip(&corrections).enumerate() {
+                for (index, group) in data.chunks(GROUP * nodes).enumerate() {
+                    let at = ((pass * PASS + k) * blocks + start * run + index * GROUP) * STRIP;
+                    let width = group.len() / nodes;
+                    let words = at..at + width * STRIP;
+                    let (u, v) = (&mut u[words.clone()], &mut v[words]);
+                    match width {
+                        4 => kernel.scan_group::<4>(group, query, u, v),
+                        3 => kernel.scan_group::<3>(group, query, u, v),
+                        2 => kernel.scan_group::<2>(group, query, u, v),
+                        _ => kernel.scan_group::<1>(group, query, u, v),
                     }
-                    sum_u.store(m, &mut u[at + 4 * j..at + 4 * j + 4]);
-                    sum_v.store(m, &mut v[at + 4 * j..at + 4 * j + 4]);
                 }
             }
         }
