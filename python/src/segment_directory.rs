@@ -1,9 +1,7 @@
 //! Sidecars enter, places, ids and norms leave: what the owner knows of every segment. Owner only.
 
-use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use ciphervec::Id;
 use ciphervec::search::{Exactness, Origin, SegmentDirectory};
 use numpy::PyArray1;
 use pyo3::prelude::*;
@@ -171,24 +169,26 @@ impl PySegmentDirectory {
         py: Python<'py>,
     ) -> PyResult<Vec<(Bound<'py, PyBytes>, Bound<'py, PyList>)>> {
         let directory = self.read();
-        let mut tables: HashMap<[u8; 16], Vec<Option<&Id>>> =
-            directory.segments().map(|(id, rows, _)| (id.0, vec![None; rows as usize])).collect();
-        for (name, segment, row) in directory.records() {
-            if let Some(place) =
-                tables.get_mut(&segment.0).and_then(|table| table.get_mut(row as usize))
-            {
-                *place = Some(name);
-            }
-        }
         let list = |id: ciphervec::SegmentId| {
-            let table = tables.get(&id.0).map_or(&[][..], Vec::as_slice);
-            let names: PyResult<Vec<_>> = table
-                .iter()
-                .map(|name| name.map(|id| ids::to_python(py, id)).transpose())
-                .collect();
+            let names = directory.names(id).into_iter().flatten();
+            let names: PyResult<Vec<_>> =
+                names.map(|name| name.map(|id| ids::to_python(py, id)).transpose()).collect();
             Ok((PyBytes::new(py, &id.0), PyList::new(py, names?)?))
         };
         directory.segments().map(|(id, _, _)| list(id)).collect()
+    }
+
+    /// The same of one segment; None where it is unknown.
+    fn names<'py>(
+        &self,
+        py: Python<'py>,
+        segment_id: &[u8],
+    ) -> PyResult<Option<Bound<'py, PyList>>> {
+        let (id, directory) = (segment::id(segment_id)?, self.read());
+        let Some(names) = directory.names(id) else { return Ok(None) };
+        let names: PyResult<Vec<_>> =
+            names.map(|name| name.map(|id| ids::to_python(py, id)).transpose()).collect();
+        PyList::new(py, names?).map(Some)
     }
 
     /// The lengths that the vectors of these ids had; 1 where the metric does not keep them, 0 for an unknown id.

@@ -33,6 +33,7 @@ class FolderStore:
     def __init__(self, native: _native.Store, path: str) -> None:
         self._store = native
         self._path = path
+        self._listed = _listed(native)
         self.read_only = native.read_only
 
     @property
@@ -43,7 +44,7 @@ class FolderStore:
         return self._store.meta
 
     def segments(self) -> list[StoredSegment]:
-        return [StoredSegment(*entry) for entry in self._store.segments()]
+        return list(self._listed.values())
 
     def commit(self, change: WriteBatch) -> None:
         self._store.commit(
@@ -53,6 +54,7 @@ class FolderStore:
             meta=change.meta,
             attachments=change.attachments,
         )
+        self._listed = change.after(self._listed)
 
     def read(self, segment_id: bytes, blob: str) -> bytes:
         return self._store.read(segment_id, blob)
@@ -83,7 +85,7 @@ class FolderStore:
         latest = _native.Store.open_read_only(self._path)
         moved = latest.version != self._store.version
         self._store.close()
-        self._store = latest
+        self._store, self._listed = latest, _listed(latest, self._listed)
         return moved
 
     def doubt(self) -> None:
@@ -181,6 +183,17 @@ class FolderDatabase:
     def _writable(self, what: str) -> None:
         if self._read_only:
             raise StorageError(f"cannot {what}: {self._root} was opened with read_only=True.")
+
+
+def _listed(
+    native: _native.Store, before: Mapping[bytes, StoredSegment] | None = None
+) -> dict[bytes, StoredSegment]:
+    """The segments by id, as the objects they were before where they have not changed."""
+    listed = {entry[0]: StoredSegment(*entry) for entry in native.segments()}
+    for segment_id, old in (before or {}).items():
+        if listed.get(segment_id) == old:
+            listed[segment_id] = old
+    return listed
 
 
 def _is_ours(path: Path) -> bool:

@@ -42,15 +42,11 @@ class MemoryStore:
 
     def commit(self, change: WriteBatch) -> None:
         for segment_id in change.remove:
-            for name in self._segments.pop(segment_id).blobs:
+            for name in self._segments[segment_id].blobs:
                 self._blobs.pop((segment_id, name), None)
             self._loaded.pop(segment_id, None)
-        for segment_id, rows in change.delete_rows.items():
-            old = self._segments[segment_id]
-            self._segments[segment_id] = old._replace(deleted=sorted({*old.deleted, *rows}))
+        self._segments = change.after(self._segments)
         for new in change.add:
-            sizes = {name: len(blob) for name, blob in new.blobs.items()}
-            self._segments[new.id] = StoredSegment(new.id, new.rows, sizes, [])
             self._blobs.update({(new.id, name): blob for name, blob in new.blobs.items()})
         self._meta = self._meta if change.meta is None else change.meta
         self._attachments.update(change.attachments)

@@ -205,6 +205,10 @@ class Owner:
         """Per segment, the id of each row, None where the row is deleted."""
         return dict(self._directory.rows())
 
+    def names(self, segment_id: bytes) -> list[Id | None] | None:
+        """The same of one segment; None where it is unknown."""
+        return self._directory.names(segment_id)
+
     def seal(
         self,
         ids: Id | Iterable[Id],

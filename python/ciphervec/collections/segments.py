@@ -35,6 +35,7 @@ from ..ingest.records import Metadata, Record, payload
 from ..ingest.where import Where, canonical
 from .audience import Audience
 from .batch import Batch
+from .difference import Difference, difference
 from .flooding import DEVIATION
 from .keys import Keys
 from .matches import Matches
@@ -131,6 +132,7 @@ class Segments:
         self._deleted: dict[bytes, list[int]] = {}  # of every segment that is attached
         self._reasons: dict[bytes, str] = {}  # why segments are passed over
         self._appended: list[bytes] = []  # since the state, and counted
+        self._taken: list[StoredSegment] = []  # as listed when all this was right
         self._losses += 1
         shown = self._states.shown(self.owner, self.description)
         self._open_key_pair()
@@ -138,7 +140,7 @@ class Segments:
         self._states.check(shown)
         self._attach_appended(shown)
         self._hold_quarantined()
-        self._in_step = True
+        self._took()
 
     def _attach(self, shown: Shown, segments: Sequence[StoredSegment]) -> None:
         """Take in segments of the owner's state, or of a collection that has none. One that does
@@ -266,15 +268,18 @@ class Segments:
         self._server = None
         try:
             shown = self._states.shown(self.owner, self.description)
-            if not self._grown(shown):
+            since = difference(self._taken, self.store.segments())
+            if not self._grown(shown, since):
                 self._load()
                 return
-            stored = {segment.id: segment for segment in self.store.segments()}
-            for segment_id in [old for old in self._deleted if old not in stored]:
-                self._detach(segment_id)
+            for segment in since.gone:
+                self._detach(segment.id)
             # An id may have moved from an old segment to a new one, so rows go before others come.
-            self._forget({old: stored[old].deleted for old in self._deleted})
-            self._attach(shown, [one for one in shown.counted if one.id not in self._deleted])
+            self._forget(since.changed)
+            others = {one.id for one in shown.appended}.union(
+                one for one, rows in shown.aside.items() if not rows
+            )
+            self._attach(shown, [one for one in since.added if one.id not in others])
             self._states.check(shown)
         except (CorruptData, RollbackDetected):
             self._load()  # again, where others were faster, or the same error
@@ -284,39 +289,41 @@ class Segments:
             self._appended = []
         self._attach_appended(shown)
         self._hold_quarantined()
-        self._in_step = True
+        self._took()
 
-    def _grown(self, shown: Shown) -> bool:
+    def _grown(self, shown: Shown, since: Difference) -> bool:
         """Whether all that is new since the state known here are segments, and deletions: not so
         after a restore, or when rows were set aside, or rows appended count otherwise by now."""
+        if any(not set(self._deleted[one.id]) <= set(one.deleted) for one in since.changed):
+            return False
+        if any(one.id in self._deleted for one in since.added):
+            return False  # it moved
         if shown.state is None:
-            stored = {one.id: one for one in shown.counted}
-            return all(
-                set(rows) <= set(stored[one].deleted) for one, rows in self._deleted.items() if one in stored
-            )
-        counted = {one.id: one for one in shown.counted}
+            return True
+        gone, left = {one.id for one in since.gone}, {one.id for one in shown.appended}
         aside: dict[bytes, list[int]] = {}
         for _, segment_id, row in self.owner.aside():
             aside.setdefault(segment_id, []).append(row)
-        left = {one.id for one in shown.appended} if shown.appended else set()
+
+        def counts(one: bytes) -> bool:
+            """Whether a segment known here is one of the owner's state by now."""
+            return one in self._deleted and not (one in gone or one in left or shown.aside.get(one) == [])
+
         return (
             all(
                 sorted(aside.get(one, [])) == list(shown.aside.get(one, []))
-                for one in counted
-                if one in self._deleted
+                for one in {*aside, *shown.aside}
+                if counts(one)
             )
-            and not any(one in counted for one in self._reasons)
-            and (not left or all(one in left for one in self._appended))
-            and not any(
-                one in left and one not in self._appended and one not in self._reasons
-                for one in self._deleted
-            )
-            and all(
-                set(rows) <= set(counted[one].deleted)
-                for one, rows in self._deleted.items()
-                if one in counted
-            )
+            and not any(counts(one) for one in self._reasons)
+            and (not left or left.issuperset(self._appended))
+            and all(one in self._appended or one in self._reasons for one in left if one in self._deleted)
         )
+
+    def _took(self) -> None:
+        """What the store lists is taken in."""
+        self._taken = self.store.segments()
+        self._in_step = True
 
     def current(self) -> None:
         """Refresh what others may have changed, before it is read here without asking the
@@ -379,21 +386,15 @@ class Segments:
                 "again."
             )
 
-    def _forget(self, deleted: dict[bytes, list[int]]) -> None:
+    def _forget(self, changed: Sequence[StoredSegment]) -> None:
         """Mark rows of attached segments as deleted that others have deleted."""
-        changed = {
-            segment_id: set(rows).difference(self._deleted[segment_id])
-            for segment_id, rows in deleted.items()
-            if len(rows) != len(self._deleted[segment_id])
-        }
-        if not changed:
-            return
-        rows_of = self.owner.row_ids()
-        for segment_id, rows in changed.items():
-            names = rows_of.get(segment_id, [None] * (max(rows, default=0) + 1))  # for one that does not open
-            self.owner.forget([name for row in rows if (name := names[row]) is not None])
-            self._deleted[segment_id] = deleted[segment_id]
-        self._losses += 1
+        for segment in changed:
+            rows = set(segment.deleted).difference(self._deleted[segment.id])
+            names = self.owner.names(segment.id)
+            if rows and names is not None:  # else it does not open
+                self.owner.forget([name for row in rows if (name := names[row]) is not None])
+            self._deleted[segment.id] = segment.deleted
+            self._losses += bool(rows)
 
     def _detach(self, segment_id: bytes) -> None:
         self.owner.detach(segment_id)
@@ -466,7 +467,7 @@ class Segments:
         evaluation = owner.evaluation_at(description.epoch).to_bytes()
         meta = description.to_bytes(owner)
         self.send(WriteBatch(meta=meta, attachments={EVALUATION: evaluation}), described=description)
-        self._in_step = True
+        self._took()
         over = self.description.epoch
         self.description, owner.epoch = description, description.epoch
         if self._server is not None:
@@ -724,7 +725,7 @@ class Segments:
             self._deleted[new.id] = []
         if self._server is not None:
             self._server.follow(change)
-        self._in_step = True
+        self._took()
 
     def send(
         self,

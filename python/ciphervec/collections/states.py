@@ -19,6 +19,7 @@ from typing import NamedTuple
 import ciphervec._native as _native
 
 from ..errors import CorruptData, PinMismatch, RollbackDetected, UnsupportedVersion, WrongKey
+from .difference import difference
 from .owner import Owner
 from .pins import Pin, Pins
 from .spec import Description
@@ -75,8 +76,8 @@ class States:
         self.state: State | None = None
         self._sealed = b""
         self._digests: dict[bytes, dict[str, bytes]] = {}
-        self._leaves: dict[bytes, bytes] = {}  # of the segments that are counted, in order
-        self._counted: dict[bytes, StoredSegment] = {}
+        self._counted: dict[bytes, StoredSegment] = {}  # in order, as they were found right
+        self._leaves: dict[bytes, bytes] = {}  # of these, in the same order
 
     def shown(self, owner: Owner, description: Description) -> Shown:
         """Open the state beside the segments and sort these by it. Raises RollbackDetected."""
@@ -118,31 +119,32 @@ class States:
 
     def check(self, shown: Shown) -> None:
         """Compare the segments with the state, once their blobs were read, and the state with what
-        was seen before. Raises RollbackDetected."""
+        was seen before. Raises RollbackDetected.
+
+        Hashed are the leaves of all segments, but leaves are made only of what is not as it was
+        when it was last found right.
+        """
         if shown.state is None:
             return
-        leaves = {
-            one.id: self._leaves[one.id] if self._counted.get(one.id) == one else self._leaf(one)
-            for one in shown.counted
-        }
+        gone, changed, added = difference(list(self._counted.values()), shown.counted)
+        counted, leaves = dict(self._counted), dict(self._leaves)
+        for segment in gone:
+            del counted[segment.id], leaves[segment.id]
+        for segment in (*changed, *added):
+            counted[segment.id], leaves[segment.id] = segment, self._leaf(segment)
         if (
             len(leaves) != len(shown.counted)
             or _native.state_digest(b"".join(leaves.values())) != shown.state.segments_digest
         ):
-            known = [
-                one.id.hex()
-                for one in shown.counted
-                if self._leaves.get(one.id) not in (None, leaves[one.id])
-            ]
-            which = f" (changed since: {', '.join(known[:3])})" if known else ""
+            which = ", ".join(one.id.hex() for one in changed[:3])
             raise self._rolled_back(
                 f"segments that are not those of state {shown.state.sequence}: reordered, replaced, or with other rows "
-                f"deleted{which}"
+                f"deleted{f' (changed since: {which})' if which else ''}"
             )
         name = _native.state_name(self._sealed)
         pins = self._pins_of(shown.state)
         self._follow(shown.state, name, pins.read())
-        self._leaves, self._counted = leaves, {one.id: one for one in shown.counted}
+        self._counted, self._leaves = counted, leaves
         pins.move(_pin(shown.state, name))
 
     def check_attachment(self, name: str, data: bytes) -> None:
@@ -182,8 +184,7 @@ class States:
         for new in change.add:
             for blob, data in new.blobs.items():
                 self.note(new.id, blob, data)
-            sizes = {blob: len(data) for blob, data in new.blobs.items()}
-            counted[new.id] = StoredSegment(new.id, new.rows, sizes, [])
+            counted[new.id] = new.stored()
             leaves[new.id] = self._leaf(counted[new.id])
         meta = self._store.meta() if change.meta is None else change.meta
         origin = description.spec.incarnation or secrets.token_bytes(16) if before is None else before.origin
@@ -246,8 +247,6 @@ class States:
             raise self._rolled_back(f"a state that its owner did not make ({error})") from error
 
     def _leaf(self, segment: StoredSegment) -> bytes:
-        if self._counted.get(segment.id) == segment:
-            return self._leaves[segment.id]
         for blob in COVERED:
             if blob in segment.blobs and blob not in self._digests.get(segment.id, {}):
                 self.note(segment.id, blob, self._store.read(segment.id, blob))

@@ -4,7 +4,7 @@ Either side."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -36,6 +36,10 @@ class NewSegment(NamedTuple):
     rows: int
     blobs: dict[str, bytes]
 
+    def stored(self) -> StoredSegment:
+        """As it is listed once it is committed."""
+        return StoredSegment(self.id, self.rows, {name: len(blob) for name, blob in self.blobs.items()}, [])
+
 
 def commit_key(added: Iterable[NewSegment]) -> str:
     """By which a store knows again what adds these segments: 32 hexadecimal digits.
@@ -56,3 +60,16 @@ class WriteBatch:
     delete_rows: dict[bytes, list[int]] = field(default_factory=dict)
     meta: bytes | None = None
     attachments: dict[str, bytes] = field(default_factory=dict)
+
+    def after(self, segments: Mapping[bytes, StoredSegment]) -> dict[bytes, StoredSegment]:
+        """The segments that this leaves of those given, by id, oldest first. Those that it does not
+        touch are the same objects again."""
+        left = dict(segments)
+        for segment_id in self.remove:
+            left.pop(segment_id, None)
+        for segment_id, rows in self.delete_rows.items():
+            old = left[segment_id]
+            left[segment_id] = old._replace(deleted=sorted({*old.deleted, *rows}))
+        for new in self.add:
+            left[new.id] = new.stored()
+        return left

@@ -25,38 +25,40 @@ class State(NamedTuple):
     meta: bytes
     segments: dict[bytes, StoredSegment]
     attachments: dict[str, int]
+    told: Mapping[str, tuple[Mapping[str, Any], StoredSegment]]
+    """What the server said of each segment when it was last asked, and what was read from that."""
 
     def after(self, change: WriteBatch, version: int, head: str) -> State:
         """The state that a commit on top of this one leaves."""
-        segments = dict(self.segments)
-        for segment_id in change.remove:
-            segments.pop(segment_id, None)
-        for segment_id, rows in change.delete_rows.items():
-            old = segments[segment_id]
-            segments[segment_id] = old._replace(deleted=sorted({*old.deleted, *rows}))
-        for new in change.add:
-            sizes = {name: len(blob) for name, blob in new.blobs.items()}
-            segments[new.id] = StoredSegment(new.id, new.rows, sizes, [])
         lengths = {name: len(blob) for name, blob in change.attachments.items()}
         meta = self.meta if change.meta is None else change.meta
-        return State(version, head, meta, segments, {**self.attachments, **lengths})
+        return State(
+            version, head, meta, change.after(self.segments), {**self.attachments, **lengths}, self.told
+        )
 
 
-def read_state(content: Mapping[str, Any], name: str, server: str) -> State:
-    """The state in an answer. Raises ServerError."""
+def read_state(content: Mapping[str, Any], name: str, server: str, before: State | None = None) -> State:
+    """The state in an answer. Segments of which the server says what it said `before` are the same
+    objects again. Raises ServerError."""
     try:
         if content["name"] != name:
             raise ValueError(f"it is about {content['name']!r}")
-        segments = [_segment(entry) for entry in content["segments"]]
+        said: dict[str, tuple[Mapping[str, Any], StoredSegment]] = {}
+        for entry in content["segments"]:
+            if entry["id"] in said:
+                raise ValueError("a segment occurs twice")
+            known = None if before is None else before.told.get(entry["id"])
+            if known is None or known[0] != entry:
+                known = (entry, _segment(entry, before))
+            said[entry["id"]] = known
         state = State(
             _count(content["version"]),
             _matching(_HEAD, content["head"]),
             base64.b64decode(content["meta"], validate=True),
-            {segment.id: segment for segment in segments},
+            {segment.id: segment for _, segment in said.values()},
             {str(key): _count(length) for key, length in content.get("attachments", {}).items()},
+            said,
         )
-        if len(state.segments) != len(segments):
-            raise ValueError("a segment occurs twice")
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ServerError(
             f"{server} describes collection {name!r} in a way that this ciphervec does not understand ({error!r}). Check the "
@@ -87,13 +89,15 @@ def public_parameters(meta: bytes) -> dict[str, str]:
     return {name: str(value) for name, value in parameters.items()}
 
 
-def _segment(entry: Mapping[str, Any]) -> StoredSegment:
+def _segment(entry: Mapping[str, Any], before: State | None) -> StoredSegment:
     rows = _count(entry["rows"])
     deleted = [_count(row) for row in entry.get("deleted", [])]
     if any(row >= rows for row in deleted) or sorted(set(deleted)) != deleted:
         raise ValueError("deleted rows are not ascending numbers of rows")
     blobs = {str(name): _count(length) for name, length in entry.get("blobs", {}).items()}
-    return StoredSegment(bytes.fromhex(_matching(_ID, entry["id"])), rows, blobs, deleted)
+    segment = StoredSegment(bytes.fromhex(_matching(_ID, entry["id"])), rows, blobs, deleted)
+    known = None if before is None else before.segments.get(segment.id)
+    return known if known == segment else segment
 
 
 def _count(value: object) -> int:

@@ -336,7 +336,7 @@ class HttpStore:
         reply = self._session.call("GET", self._path, doing, headers=match, ok=(200, 304))
         if reply.status == 304:
             return None
-        return read_state(self._session.json(reply, doing), self._name, self._session.url)
+        return read_state(self._session.json(reply, doing), self._name, self._session.url, self._state)
 
     def _check(self, state: State, since: int | None) -> None:
         self._trust.see(state.version, state.head, since)

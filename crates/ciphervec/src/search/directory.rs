@@ -88,6 +88,8 @@ impl Entry {
 #[derive(Default)]
 pub struct SegmentDirectory {
     entries: Vec<Entry>,
+    /// Where each segment is in `entries`.
+    positions: HashMap<SegmentId, usize>,
     places: HashMap<Id, (SegmentId, u32)>,
     /// Live rows whose id came again in a later segment: gone for every reader, not yet deleted where they lie.
     shadowed: Vec<(Id, SegmentId, u32)>,
@@ -296,6 +298,7 @@ impl SegmentDirectory {
         let authenticated = standing != Standing::Appended;
         let deleted = flags;
         let entry = Entry { id, sidecar, deleted, secrets, exactness, root, origin, authenticated };
+        self.positions.insert(id, self.entries.len());
         self.entries.push(entry);
         Ok(())
     }
@@ -303,12 +306,13 @@ impl SegmentDirectory {
     /// Forgets a segment; whether it was known.
     pub fn remove(&mut self, id: SegmentId) -> bool {
         self.release(id);
-        let Some(index) = self.entries.iter().position(|entry| entry.id == id) else {
+        let Some(index) = self.positions.remove(&id) else {
             let before = self.refused.len();
             self.refused.retain(|refused| *refused != id);
             return self.refused.len() != before;
         };
         let entry = self.entries.remove(index);
+        self.positions.values_mut().filter(|at| **at > index).for_each(|at| *at -= 1);
         self.shadowed.retain(|(_, segment, _)| *segment != id);
         self.aside.retain(|(_, segment, _)| *segment != id);
         for name in &entry.sidecar.ids {
@@ -327,7 +331,7 @@ impl SegmentDirectory {
     }
 
     fn flag(&mut self, segment: SegmentId, row: u32) {
-        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.id == segment) {
+        if let Some(entry) = self.entry_mut(segment) {
             entry.deleted[row as usize] = true;
         }
     }
@@ -364,7 +368,7 @@ impl SegmentDirectory {
                 self.flag(old, at);
                 self.shadowed.push((name, old, at));
             }
-            if let Some(entry) = self.entries.iter_mut().find(|entry| entry.id == segment)
+            if let Some(entry) = self.entry_mut(segment)
                 && let Some(flag) = entry.deleted.get_mut(row as usize)
             {
                 *flag = false;
@@ -419,6 +423,13 @@ impl SegmentDirectory {
         })
     }
 
+    /// The name of each row of a segment, `None` where it is deleted; `None` if the segment is unknown.
+    pub fn names(&self, id: SegmentId) -> Option<impl Iterator<Item = Option<&Id>>> {
+        let entry = self.entry(id)?;
+        let rows = entry.sidecar.ids.iter().zip(&entry.deleted);
+        Some(rows.map(|(name, gone)| (!gone).then_some(name)))
+    }
+
     /// The norm a record had before it was scaled to unit length.
     pub fn norm(&self, name: &Id) -> Option<f64> {
         let (segment, row) = self.locate(name)?;
@@ -448,7 +459,12 @@ impl SegmentDirectory {
     }
 
     pub(super) fn entry(&self, id: SegmentId) -> Option<&Entry> {
-        self.entries.iter().find(|entry| entry.id == id)
+        self.positions.get(&id).and_then(|&at| self.entries.get(at))
+    }
+
+    fn entry_mut(&mut self, id: SegmentId) -> Option<&mut Entry> {
+        let at = *self.positions.get(&id)?;
+        self.entries.get_mut(at)
     }
 
     pub(super) fn entries(&self) -> &[Entry] {
