@@ -33,6 +33,7 @@ from ciphervec import (
 from ciphervec.collections import flooding
 from ciphervec.errors import PoolExhausted
 from ciphervec.ingest.uses import Uses
+from program import Program
 
 D = 8
 DELTA = 2**18.7
@@ -287,15 +288,11 @@ def test_the_command_line_asks_for_whom_json_is(tmp_path: Path, keys: Keys) -> N
     keys.save(tmp_path / "key", allow_plaintext=True)
     with PersistentClient(tmp_path / "db", keys=keys) as client:
         client.create_collection("items", 4).add([0, 1], np.eye(4, dtype=np.float32)[:2])
-    command = [sys.executable, "-m", "ciphervec", "query", str(tmp_path / "db"), "items"]
-    command += ["--vector", "[1, 0, 0, 0]", "--keys", str(tmp_path / "key")]
-
-    def run(*more: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([*command, *more], capture_output=True, text=True)
-
-    refused = run("--json")
-    assert refused.returncode == 2 and "--audience owner" in json.loads(refused.stdout)["error"]["message"]
-    flooded = json.loads(run("--json", "--audience", "others", "--flooding", "0.03").stdout)
+    program, asked = Program(tmp_path), ("query", "db", "items", "--vector", "[1, 0, 0, 0]", "--keys", "key")
+    refused = program(*asked, "--json", code=2)
+    assert "--audience owner" in json.loads(refused.stdout)["error"]["message"]
+    others = ("--json", "--audience", "others", "--flooding", "0.03")
+    flooded = json.loads(program(*asked, *others).stdout)
     assert flooded["ids"] == [[0, 1]] and abs(flooded["scores"][0][1]) > 2**-14
 
 

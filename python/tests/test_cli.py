@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,43 +17,16 @@ import ciphervec
 from ciphervec import errors
 from ciphervec.cli import readers
 from ciphervec.cli.terminal import ExitCode, exit_code
+from program import Program
 
 ROWS, DIMENSION = 40, 24
 OWN_JSON = ("--json", "--audience", "owner")  # what mode sealed asks for
-Program = Callable[..., subprocess.CompletedProcess[str]]
-
-
-def program_in(folder: Path) -> Program:
-    """Run `ciphervec` in that folder; by default it must end with 0."""
-
-    def run(*arguments: object, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
-        clean = {key: value for key, value in os.environ.items() if not key.startswith("CIPHERVEC_")}
-        done = subprocess.run(
-            [sys.executable, "-m", "ciphervec", *map(str, arguments)],
-            cwd=folder,
-            env={
-                **clean,
-                "CIPHERVEC_PASSPHRASE": "pass",
-                "CIPHERVEC_STATE": str(folder / "state"),
-                "COLUMNS": "200",
-                **environment,
-            },
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            timeout=120,
-        )
-        assert done.returncode == code, f"code {done.returncode}\n{done.stdout}\n{done.stderr}"
-        assert "Traceback" not in done.stderr
-        return done
-
-    return run
 
 
 @pytest.fixture
 def program(tmp_path: Path) -> Program:
     """Run `ciphervec` in an empty folder."""
-    return program_in(tmp_path)
+    return Program(tmp_path, CIPHERVEC_PASSPHRASE="pass")
 
 
 @pytest.fixture(scope="session")
@@ -66,7 +38,7 @@ def rows() -> np.ndarray:
 def made_shelf(tmp_path_factory: pytest.TempPathFactory, rows: np.ndarray) -> Path:
     """A key without a passphrase and a filled collection, made by the program itself."""
     folder = tmp_path_factory.mktemp("shelf")
-    program = program_in(folder)
+    program = Program(folder)
     np.save(folder / "rows.npy", rows)
     program("keygen", "my.key", "--no-passphrase")
     program("create", "db", "items", "--dim", DIMENSION, "--keys", "my.key")
@@ -89,12 +61,13 @@ def answers(done: subprocess.CompletedProcess[str]) -> Any:
 
 def test_from_key_to_hit(program: Program, shelf: Path, rows: np.ndarray) -> None:
     np.save(shelf / "probe.npy", rows[7])
-    text = program("query", "db", "items", "probe.npy", "-n", "3", "--keys", "my.key").stdout
+    asked = ("query", "db", "items", "probe.npy", "-n", "3", "--keys", "my.key")
+    text = program(*asked, process=True).stdout  # as a person starts it
     assert "query 1 of 1" in text
     lines = [line.split() for line in text.splitlines()]
     assert lines[1][:2] == ["1", "7"]
     assert abs(float(lines[1][2])) < 2e-4
-    found = answers(program("query", "db", "items", "probe.npy", "-n", "3", "--keys", "my.key", *OWN_JSON))
+    found = answers(program(*asked, *OWN_JSON))
     exact = rows.astype(float) @ rows[7] / np.linalg.norm(rows, axis=1) / np.linalg.norm(rows[7])
     assert found["ids"] == [np.argsort(-exact)[:3].tolist()]
     np.testing.assert_allclose(found["scores"][0], np.sort(exact)[::-1][:3], atol=2e-4)

@@ -6,10 +6,8 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +18,7 @@ from ciphervec.cli import readers, texts
 from ciphervec.cli.terminal import ExitCode
 from ciphervec.lab.bench import text as text_bench
 from ciphervec.text import Classifier
-
-Program = Callable[..., subprocess.CompletedProcess[str]]
+from program import Program
 
 WORDS = {"sea": "wave salt ship harbour tide gull", "hill": "stone peak goat path snow ridge"}
 
@@ -30,21 +27,7 @@ WORDS = {"sea": "wave salt ship harbour tide gull", "hill": "stone peak goat pat
 def program(tmp_path: Path) -> Program:
     """Run `ciphervec` in an empty folder; by default it must end with 0."""
 
-    def run(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "ciphervec", *map(str, arguments)],
-            cwd=tmp_path,
-            env={**os.environ, "COLUMNS": "200"},
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            timeout=120,
-        )
-        assert done.returncode == code, f"code {done.returncode}\n{done.stdout}\n{done.stderr}"
-        assert "Traceback" not in done.stderr
-        return done
-
-    return run
+    return Program(tmp_path)
 
 
 @pytest.fixture

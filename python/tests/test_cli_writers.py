@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-Program = Callable[..., "subprocess.CompletedProcess[str]"]
+from program import Program
 
 
 @pytest.fixture
 def program(tmp_path: Path) -> Program:
-    def run(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "ciphervec", *map(str, arguments)]
-        done = subprocess.run(
-            command, cwd=tmp_path, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120
-        )
-        assert done.returncode == code, f"code {done.returncode}\n{done.stdout}\n{done.stderr}"
-        assert "Traceback" not in done.stderr
-        return done
-
-    return run
+    return Program(tmp_path)
 
 
 def test_from_card_to_shredded_key(program: Program, tmp_path: Path) -> None:

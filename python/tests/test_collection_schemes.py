@@ -4,7 +4,6 @@ against float64."""
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import subprocess
 import sys
@@ -33,6 +32,7 @@ from ciphervec import (
 from ciphervec.collections import segments
 from ciphervec.collections.folder_store import FolderDatabase
 from ciphervec.collections.write_batch import WriteBatch
+from program import Program
 
 D = 16
 LANGS = ("en", "de", "fr")
@@ -440,19 +440,10 @@ def test_a_bare_index_and_nearest_neighbours(
 
 def test_the_command_line(tmp_path: Path, rows: np.ndarray) -> None:
     np.save(tmp_path / "rows.npy", rows)
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("CIPHERVEC_")}
+    program = Program(tmp_path)
 
     def run(*arguments: object, code: int = 0) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "ciphervec", *map(str, arguments)],
-            cwd=tmp_path,
-            env={**clean, "COLUMNS": "200"},
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            timeout=120,
-        )
-        assert done.returncode == code and "Traceback" not in done.stderr, done.stderr
+        done = program(*arguments, code=code)
         return done.stdout + done.stderr
 
     run("keygen", "my.key", "--no-passphrase")

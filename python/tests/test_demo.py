@@ -4,8 +4,7 @@ answers are checked."""
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,7 @@ import pytest
 
 from ciphervec import InvalidInput
 from ciphervec.lab.demo import corpus, embed, search
+from program import Program
 
 LIBRARY = {
     "alpha.py": '"""Alpha does the first thing of all, and does it well enough."""\n\nclass One:\n'
@@ -100,19 +100,17 @@ def test_plain_search_ranks_by_the_exact_cosine() -> None:
         assert [hit.row for hit in answer] == best
 
 
-def demo(folder: Path, *arguments: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "ciphervec", "demo", "--folder", str(folder), *arguments],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+@pytest.fixture
+def demo(
+    tmp_path: Path, real_passages: list[corpus.Passage], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., str]:
+    """The program over the real library, which is read once for all that asks for it."""
+    monkeypatch.setattr(corpus, "passages", lambda **_: real_passages)
+    return lambda *arguments: Program(tmp_path)("demo", "--folder", "d", *arguments).stdout
 
 
-def test_the_demo_ranks_as_the_plaintext_does(tmp_path: Path) -> None:
-    found = json.loads(demo(tmp_path / "d", "--passages", "2500", "--json"))
+def test_the_demo_ranks_as_the_plaintext_does(demo: Callable[..., str]) -> None:
+    found = json.loads(demo("--passages", "2500", "--json"))
     assert [mode["mode"] for mode in found["modes"]] == ["open", "sealed-index", "sealed-query", "sealed"]
     for mode in found["modes"]:
         # Another Python's documentation may hold a tie within the noise, which swaps two ranks.
@@ -124,8 +122,8 @@ def test_the_demo_ranks_as_the_plaintext_does(tmp_path: Path) -> None:
     assert by_name["sealed-index"]["key_bytes_server"] < 1000 < by_name["sealed"]["key_bytes_server"]
 
 
-def test_the_demo_reads_well_on_a_dumb_terminal(tmp_path: Path) -> None:
-    text = demo(tmp_path / "d", "--passages", "1500", "--question", "How do I encode data as base64?")
+def test_the_demo_reads_well_on_a_dumb_terminal(demo: Callable[..., str]) -> None:
+    text = demo("--passages", "1500", "--question", "How do I encode data as base64?")
     assert "\x1b" not in text
     for part in (
         "What the server saw",
@@ -135,4 +133,4 @@ def test_the_demo_reads_well_on_a_dumb_terminal(tmp_path: Path) -> None:
     ):
         assert part in text
     # Run again over its own folder: the same key and the same collections, not an error.
-    demo(tmp_path / "d", "--passages", "1500", "--json")
+    demo("--passages", "1500", "--json")

@@ -4,6 +4,7 @@ the command line."""
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import pickle
 import shutil
@@ -26,9 +27,10 @@ from ciphervec import (
     Keys,
     ServerError,
 )
-from ciphervec.http import LocalServer
+from ciphervec.http import LocalServer, retry
 from ciphervec.http.address import Token, base_url, is_url
 from network import D
+from program import Program
 
 TOKEN = "cv1_" + "t" * 43
 
@@ -203,47 +205,21 @@ def test_tls_is_verified(tmp_path: Path, keys: Keys, rows: np.ndarray) -> None:
 def test_the_commands_take_a_url(
     server_url: str, tmp_path: Path, keys: Keys, rows: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("CIPHERVEC_STATE", str(tmp_path / "state"))
-    keys.save("my.key", allow_plaintext=True)
-    np.save("rows.npy", rows)
-    assert "books" in program("create", server_url, "books", "--dim", D, "--keys", "my.key")
-    assert "40 vectors sealed" in program("add", server_url, "books", "rows.npy", "--keys", "my.key")
-    assert (
-        program(
-            "query",
-            server_url,
-            "books",
-            "rows.npy",
-            "-n",
-            1,
-            "--keys",
-            "my.key",
-            "--json",
-            "--audience",
-            "owner",
-        ).count("[")
-        > 40
-    )
-    assert "40 × 16" in program("info", server_url)
-    assert '"rows": 40' in program("info", server_url, "books", "--json")
-    assert "sound" in program("verify", server_url, "books")
-
-    def refused(*arguments: object) -> tuple[int, str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "ciphervec", *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        assert "Traceback" not in done.stderr
-        return done.returncode, done.stderr
-
-    assert refused("info", server_url, "nothing")[0] == 4
-    assert refused("info", "http://vectors.example")[0] == 2
-    code, says = refused("info", "db", "--insecure")
-    assert code == 2 and "are for servers" in says
+    monkeypatch.setattr(retry, "_FIRST", 0.01)
+    run = Program(tmp_path)
+    keys.save(tmp_path / "my.key", allow_plaintext=True)
+    np.save(tmp_path / "rows.npy", rows)
+    key = ("--keys", "my.key")
+    assert "books" in run("create", server_url, "books", "--dim", D, *key).stdout
+    assert "40 vectors sealed" in run("add", server_url, "books", "rows.npy", *key).stdout
+    asked = ("query", server_url, "books", "rows.npy", "-n", 1, *key, "--json", "--audience", "owner")
+    assert json.loads(run(*asked).stdout)["ids"] == [[at] for at in range(40)]
+    assert "40 × 16" in run("info", server_url).stdout
+    assert '"rows": 40' in run("info", server_url, "books", "--json", process=True).stdout
+    assert "sound" in run("verify", server_url, "books").stdout
+    run("info", server_url, "nothing", code=4)
+    run("info", "http://vectors.example", code=2)
+    assert "are for servers" in run("info", "db", "--insecure", code=2).stderr
     (tmp_path / "empty").write_text("\n")
-    code, says = refused("info", server_url, "--token-file", "empty")
-    assert code == 2 and "holds no token" in says
-    assert refused("info", "http://127.0.0.1:1")[0] == 8
+    assert "holds no token" in run("info", server_url, "--token-file", "empty", code=2).stderr
+    run("info", "http://127.0.0.1:1", code=8)

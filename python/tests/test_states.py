@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import shutil
 import struct
 import subprocess
@@ -33,6 +34,7 @@ from ciphervec import (
 from ciphervec.collections.spec import Description
 from ciphervec.http import LocalServer
 from network import D, Make
+from program import Program
 
 SEALED = ("sealed-index", "sealed")
 
@@ -427,10 +429,8 @@ def test_a_folder_put_back_from_a_copy_is_noticed_and_accepted(
             client.get_collection("faces")
         with pytest.raises(WrongKey):
             PersistentClient(tmp_path / "db", Keys.generate()).accept_restore("faces")
-    command = [sys.executable, "-m", "ciphervec", "accept-restore", str(tmp_path / "db"), "faces"]
-    done = subprocess.run(
-        [*command, "--keys", str(tmp_path / "my.key"), "--json"], capture_output=True, text=True, check=True
-    )
+    program = Program(tmp_path, CIPHERVEC_STATE=os.environ["CIPHERVEC_STATE"])
+    done = program("accept-restore", "db", "faces", "--keys", "my.key", "--json")
     assert json.loads(done.stdout)["state"]["sequence"] == 2
     with PersistentClient(tmp_path / "db", keys) as client:
         faces = client.get_collection("faces")
@@ -644,19 +644,5 @@ def test_folders_that_release_0_1_wrote_open_and_are_upgraded(tmp_path: Path) ->
             for one in (faces, twice):
                 assert one.info()["authenticated"] is upgraded and one.upgrade() is not upgraded
                 assert one.info()["shadowed"] == 0
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "ciphervec",
-            "upgrade",
-            str(tmp_path / "copy" / "db"),
-            "faces",
-            "--keys",
-            str(given / "plain.key"),
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = Program(tmp_path)("upgrade", "copy/db", "faces", "--keys", given / "plain.key")
     assert "was authenticated already" in done.stdout + done.stderr
