@@ -18,6 +18,8 @@ pub use crate::backend::operands::sample::{GAUSSIAN_BOUND, GAUSSIAN_SIGMA};
 
 /// Words of keystream drawn at a time: 8 KiB, a quarter of a first-level cache.
 const CHUNK: usize = 1024;
+/// Samples for which clearing room for a whole chunk would take longer than drawing them.
+const FEW: usize = 64;
 
 /// A keystream and the samplers that read it. Not cloneable: two readers of one stream would repeat
 /// noise.
@@ -144,13 +146,17 @@ impl Stream {
     /// Each reads 8 bytes as a little-endian word: the top bit is the sign, the magnitude is the
     /// number of `k` with the other 63 bits below `2^63 P(|X| >= k)`.
     pub fn gaussian(&mut self, out: &mut [i32]) {
-        let mut words = [0u64; CHUNK];
-        for part in out.chunks_mut(CHUNK) {
+        if out.len() <= FEW { self.gaussian_by::<FEW>(out) } else { self.gaussian_by::<CHUNK>(out) }
+    }
+
+    fn gaussian_by<const ROOM: usize>(&mut self, out: &mut [i32]) {
+        let mut words = [0u64; ROOM];
+        for part in out.chunks_mut(ROOM) {
             let words = &mut words[..part.len()];
             self.words(words);
             dispatch::sample::gaussian(words, part);
         }
-        words[..out.len().min(CHUNK)].zeroize();
+        words[..out.len().min(ROOM)].zeroize();
     }
 }
 

@@ -185,7 +185,23 @@ pub(crate) mod wrapping {
     on_current! { wrapping:
         fn dots_u32(x: &[u32], weights: &[u32], out: &mut [u32]);
         fn dots_u64(x: &[u64], weights: &[u64], out: &mut [u64]);
-        fn ternary(bytes: &[u8], nonzero: &[u8], negative: &[u8], out: &mut [u8]);
+        fn differences_u32(
+            words: &[u32],
+            masks: &[u64],
+            shape: (u32, u32),
+            unit: f64,
+            sums: &mut [i64],
+            scaled: &mut [f64],
+        ) -> (i64, i64);
+        fn differences_u64(
+            words: &[u64],
+            masks: &[u64],
+            shape: (u32, u32),
+            unit: f64,
+            sums: &mut [i64],
+            scaled: &mut [f64],
+        ) -> (i64, i64);
+        fn ternary(bytes: &[u8], rows: &[&[i8]], out: &mut [u8]);
     }
 }
 

@@ -5,7 +5,10 @@ use ciphervec_arith::matmul::{
     scan_u24, scan_u24_batch, scan_u32, scan_u32_batch, scan_u64, scan_u64_batch,
 };
 use ciphervec_arith::ring::{STRIP, STRIP_BYTES, pack50, ring_scan_strip, unpack50};
-use ciphervec_arith::wrapping::{TernaryRow, dots_u32, dots_u64};
+use ciphervec_arith::wrapping::{
+    NegacyclicRows, Unmasking, differences_u32, differences_u64, dots_u32, dots_u64,
+    ternary_products,
+};
 use ciphervec_arith::{Backend, Modulus, NttTable, Stream, convert, ntt_primes, poly};
 use proptest::prelude::*;
 
@@ -288,28 +291,81 @@ fn wrapping_sums_are_those_of_the_definition() {
 }
 
 #[test]
+fn masks_are_taken_off_words() {
+    for n in [0usize, 1, 7, 8, 33, 2048] {
+        let wide: Vec<u64> =
+            words(n, 34, &[-1, i64::MIN]).iter().map(|word| *word as u64).collect();
+        let masks: Vec<u64> = words(n + 1, 35, &[0, -1]).iter().map(|word| *word as u64).collect();
+        let narrow: Vec<u32> = wide.iter().map(|word| *word as u32).collect();
+        for (dropped, bits) in [(5, 37), (8, 32), (0, 64)] {
+            let by = Unmasking { dropped, bits, unit: 0.375 };
+            let each = |words: &[u64]| -> Vec<i64> {
+                let half = 1i128 << (bits - 1);
+                let pairs = words.iter().zip(&masks);
+                let all =
+                    pairs.map(|(word, mask)| (i128::from(*word) << dropped) - i128::from(*mask));
+                all.map(|sum| ((sum + half).rem_euclid(2 * half) - half) as i64).collect()
+            };
+            let long: Vec<u64> = narrow.iter().map(|word| u64::from(*word)).collect();
+            let expected = (each(&long), each(&wide));
+            agree(&format!("{n} words less masks modulo 2^{bits}"), || {
+                let (mut short, mut full) = (vec![1; n], vec![1; n]);
+                let mut scaled = vec![0.0; n];
+                let of = |sums: &[i64]| {
+                    let least = sums.iter().copied().min().unwrap_or(i64::MAX);
+                    (least, sums.iter().copied().max().unwrap_or(i64::MIN))
+                };
+                let extent = differences_u32(&narrow, &masks, by, &mut short, &mut scaled);
+                assert_eq!(extent, of(&expected.0));
+                assert!(scaled.iter().zip(&short).all(|(s, x)| *s == *x as f64 * 0.375));
+                let extent = differences_u64(&wide, &masks, by, &mut full, &mut scaled);
+                assert_eq!(extent, of(&expected.1));
+                assert!(scaled.iter().zip(&full).all(|(s, x)| *s == *x as f64 * 0.375));
+                assert_eq!((&short, &full), (&expected.0, &expected.1));
+                (short, full)
+            });
+        }
+    }
+}
+
+#[test]
 fn rows_of_a_ternary_secret_give_coefficients_of_the_product() {
-    for n in [1usize, 2, 32, 100, 2048] {
+    for (n, polys) in [(1usize, 3usize), (2, 4), (32, 4), (64, 8), (100, 4), (2048, 3), (2048, 8)] {
         let mut secret = vec![0i8; n];
         Stream::new(&[5; 32], 1).ternary(&mut secret);
-        let polys = bytes(3 * n, 33);
-        for place in [0, n / 3, n - 1] {
-            let product = |poly: &[u8]| {
+        // The largest sums there are.
+        let (random, most) = (bytes(polys * n, 33), vec![255; polys * n]);
+        let places = [0, n / 3, n - 1];
+        for polynomials in [random, most] {
+            let product = |poly: &[u8], place: usize| {
                 (0..n).fold(0u8, |sum, j| {
                     let s = if j <= place { secret[place - j] } else { -secret[n + place - j] };
                     sum.wrapping_add(poly[j].wrapping_mul(s as u8))
                 })
             };
-            let expected: Vec<u8> = polys.chunks_exact(n).map(product).collect();
-            agree(&format!("coefficient {place} of {n}"), || {
-                let (mut row, mut out) = (TernaryRow::zeroed(n), vec![9; 3]);
-                row.set_negacyclic(&secret, place);
-                row.products(&polys, &mut out);
+            let each = |place: usize| polynomials.chunks_exact(n).map(move |p| product(p, place));
+            let expected: Vec<u8> = places.iter().flat_map(|place| each(*place)).collect();
+            agree(&format!("coefficients of {polys} products of {n}"), || {
+                let laid = NegacyclicRows::new(&secret);
+                let rows = places.map(|place| laid.row(place));
+                let mut out = vec![9; polys * places.len()];
+                ternary_products(&polynomials, &rows, &mut out);
                 assert_eq!(out, expected);
                 out
             });
         }
     }
+    // All of one sign, so that nothing cancels.
+    let (secret, polynomials) = (vec![-1i8; 2048], vec![255u8; 4 * 2048]);
+    agree("a secret of minus ones", || {
+        let laid = NegacyclicRows::new(&secret);
+        let mut out = vec![0; 4];
+        ternary_products(&polynomials, &[laid.row(2047)], &mut out);
+        assert_eq!(out, [0; 4]);
+        ternary_products(&polynomials, &[laid.row(2046)], &mut out);
+        assert_eq!(out, [254; 4]);
+        out
+    });
 }
 
 #[test]

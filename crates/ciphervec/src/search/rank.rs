@@ -10,6 +10,11 @@ use crate::protect::id::Id;
 use ciphervec_he::lattice::SegmentId;
 use core::ops::Range;
 
+/// Rows that are looked at together.
+const LOOK: usize = 64;
+/// What rounding in doubles is off by, many times over.
+const MARGIN: f64 = 1e-9;
+
 /// What the owner wants to know: top-k or range search.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Retrieval {
@@ -86,7 +91,7 @@ impl<'a> Ranking<'a> {
         ranking
     }
 
-    /// Looks at the estimates of one segment.
+    /// Looks at estimates of one segment.
     pub fn visit(
         &mut self,
         index: usize,
@@ -94,33 +99,66 @@ impl<'a> Ranking<'a> {
         matching: Option<&[bool]>,
         selection: Option<&Selection>,
     ) {
-        let entry = &self.entries[index];
-        let exact = !estimates.sums.is_empty();
-        let slack = estimates.slack;
-        for (row, &cosine) in estimates.cosines.iter().enumerate() {
-            let norm = entry.norm(row);
-            let closest = self.key(cosine + slack, norm, exact);
-            let beyond = match self.retrieval {
-                // Of equally close rows the first ones stay, which settling may tell apart.
-                Retrieval::TopK(_) if !exact => closest >= self.limit,
-                _ => closest > self.limit,
-            };
-            if beyond
-                || entry.deleted[row]
-                || matching.is_some_and(|matching| !matching[row])
-                || selection.is_some_and(|selection| !selection.allows(entry.id, row))
-            {
+        if estimates.extent.1 < self.cut(estimates) {
+            return;
+        }
+        for (start, cosines) in (0..).step_by(LOOK).zip(estimates.cosines.chunks(LOOK)) {
+            let cut = self.cut(estimates);
+            // Nearly all rows are far away, and nothing else is asked of them.
+            if !cosines.iter().fold(false, |near, &cosine| near | (cosine >= cut)) {
                 continue;
             }
-            let farthest = self.key(cosine - slack, norm, exact);
-            let integer = if exact { estimates.sums[row] } else { 0 };
-            let (entry, row) = (index as u32, row as u32);
-            self.kept.push(Candidate { closest, farthest, cosine, integer, entry, row, exact });
-            if let Retrieval::TopK(k) = self.retrieval
-                && self.kept.len() >= self.room
-            {
-                self.prune(k);
+            for (place, &cosine) in (start..).zip(cosines) {
+                if cosine >= cut {
+                    self.look(index, estimates, (place, cosine), matching, selection);
+                }
             }
+        }
+    }
+
+    /// No row of a smaller cosine can be a hit, whatever its norm.
+    fn cut(&self, estimates: &Estimates<'_>) -> f64 {
+        match self.metric {
+            // A smaller value is reported as one that is smaller by up to half a step less.
+            Metric::Cosine => -self.limit - estimates.slack - self.step - MARGIN,
+            Metric::InnerProduct | Metric::L2 | Metric::Hamming => f64::NEG_INFINITY,
+        }
+    }
+
+    /// Looks at the estimate of one row.
+    fn look(
+        &mut self,
+        index: usize,
+        estimates: &Estimates<'_>,
+        (place, cosine): (usize, f64),
+        matching: Option<&[bool]>,
+        selection: Option<&Selection>,
+    ) {
+        let entry = &self.entries[index];
+        let exact = !estimates.sums.is_empty();
+        let (row, slack) = (estimates.first + place, estimates.slack);
+        let norm = entry.norm(row);
+        let closest = self.key(cosine + slack, norm, exact);
+        let beyond = match self.retrieval {
+            // Of equally close rows the first ones stay, which settling may tell apart.
+            Retrieval::TopK(_) if !exact => closest >= self.limit,
+            _ => closest > self.limit,
+        };
+        if beyond
+            || entry.deleted[row]
+            || matching.is_some_and(|matching| !matching[row])
+            || selection.is_some_and(|selection| !selection.allows(entry.id, row))
+        {
+            return;
+        }
+        let farthest = self.key(cosine - slack, norm, exact);
+        let integer = if exact { estimates.sums[place] } else { 0 };
+        let (entry, row) = (index as u32, row as u32);
+        self.kept.push(Candidate { closest, farthest, cosine, integer, entry, row, exact });
+        if let Retrieval::TopK(k) = self.retrieval
+            && self.kept.len() >= self.room
+        {
+            self.prune(k);
         }
     }
 

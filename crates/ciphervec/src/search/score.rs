@@ -113,7 +113,11 @@ fn rank<'a>(
                 expect_cosines(query, entry, estimates)?;
                 let start = Instant::now();
                 let matching = part.matching.as_deref();
-                let flooded = flood.map(|flood| flood.add(part.entry, index, estimates.cosines));
+                let flooded = flood.map(|flood| {
+                    // Two pieces of one segment would get the same noise.
+                    assert_eq!(estimates.first, 0, "a form that is flooded opens segments whole");
+                    flood.add(part.entry, index, estimates.cosines)
+                });
                 match &flooded {
                     Some(flooded) => {
                         let shown = Estimates::settled(flooded);
@@ -186,7 +190,11 @@ fn expect_cosines(query: &Query, entry: &Entry, estimates: &Estimates<'_>) -> Re
         None if query.foreign => 1.0 + SLACK,
         None => return Ok(()),
     };
-    let mut live = estimates.cosines.iter().zip(&entry.deleted).filter(|(_, deleted)| !**deleted);
+    if -largest <= estimates.extent.0 && estimates.extent.1 <= largest {
+        return Ok(());
+    }
+    let deleted = &entry.deleted[estimates.first..];
+    let mut live = estimates.cosines.iter().zip(deleted).filter(|(_, deleted)| !**deleted);
     if live.all(|(cosine, _)| cosine.abs() <= largest) {
         return Ok(());
     }

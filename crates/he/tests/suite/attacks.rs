@@ -4,7 +4,9 @@
 use crate::rows::Rows;
 use ciphervec_arith::sample::Stream;
 use ciphervec_he::keys::{MasterKey, Purpose};
-use ciphervec_he::lattice::compact::{self, CheckWeights, Compact, Width};
+use ciphervec_he::lattice::compact::{
+    self, AskedQueries, CheckWeights, Compact, Scratch, Unmasked, Width, Words,
+};
 use ciphervec_he::lattice::ring::{
     self, Binding, Ciphertext, EvaluationKeys, Layout, QueryKey, QueryOpener, Ring,
 };
@@ -87,7 +89,12 @@ fn expose() -> Exposed {
     let mut sums = Vec::new();
     compact::scan(width, &words, width.degree(), dimension, &query, &mut sums);
     let mut noisy = vec![0i64; width.degree()];
-    compact::unmask(&scheme, &key, &combined, &sums, &mut noisy);
+    let asked = AskedQueries::new(&scheme, &masks, &query);
+    let mut words = Words::zeroed(width, 0);
+    words.read(width, &sums);
+    let out = Unmasked { sums: &mut noisy, scaled: &mut vec![0.0; width.degree()] };
+    let (asked, words) = ((&asked, 0), (0, &words));
+    compact::unmask(&scheme, &key, asked, words, 1.0, &mut Scratch::default(), out);
     let scores = noisy.iter().map(|sum| *sum as f64 / 32.0).collect();
     let seed =
         master.derive(Purpose::SegmentSecret, &[b"c", b"compact", &width.param_id().0, &id.0]);

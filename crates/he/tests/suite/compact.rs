@@ -5,7 +5,8 @@ use ciphervec_arith::Stream;
 use ciphervec_he::keys::MasterKey;
 use ciphervec_he::lattice::SegmentId;
 use ciphervec_he::lattice::compact::{
-    self, CheckWeights, Compact, MaskedSum, Masks, SealedRows, SegmentKey, Width, Witness,
+    self, AnswerCheck, AskedQueries, CheckWeights, Compact, MaskedSum, Masks, Scratch, SealedRows,
+    SegmentKey, Unmasked, Width, Witness, Words,
 };
 
 const WIDTHS: [Width; 3] = [Width::Standard, Width::Small, Width::Wide];
@@ -20,7 +21,7 @@ struct Setup {
 struct Sealed {
     rows: SealedRows,
     key: SegmentKey,
-    weights: CheckWeights,
+    check: AnswerCheck,
     count: usize,
     dimension: usize,
 }
@@ -34,7 +35,9 @@ impl Setup {
         let (master, id) = (&self.master, rows.id);
         let key = SegmentKey::derive(&self.scheme, master, b"collection", id, count);
         let weights = CheckWeights::derive(&self.scheme, master, b"collection", id, count);
-        Sealed { rows, key, weights, count, dimension }
+        let witness = Witness::read(&self.scheme, count, dimension, &rows.witness).unwrap();
+        let check = AnswerCheck::new(weights, &witness, dimension);
+        Sealed { rows, key, check, count, dimension }
     }
 
     fn witness<'a>(&self, sealed: &'a Sealed) -> Witness<'a> {
@@ -60,15 +63,35 @@ impl Setup {
     /// The sums with their noise, in units of 2^-drop.
     fn unmask(&self, sealed: &Sealed, queries: &[i64], answers: &[u8]) -> Vec<i64> {
         let width = self.scheme.width();
-        let combined = self.masks.combine(queries);
-        let mut out = vec![0; queries.len() / sealed.dimension * sealed.count];
-        let parts = combined
-            .chunks_exact(width.degree())
-            .zip(answers.chunks_exact(sealed.count * width.word_bytes()));
-        for (out, (combined, sums)) in out.chunks_exact_mut(sealed.count).zip(parts) {
-            compact::unmask(&self.scheme, &sealed.key, combined, sums, out);
+        let asked = AskedQueries::new(&self.scheme, &self.masks, queries);
+        let mut out = vec![0; asked.count() * sealed.count];
+        let answers = answers.chunks_exact(sealed.count * width.word_bytes());
+        let (mut words, mut scratch) = (Words::zeroed(width, 0), Scratch::default());
+        for (query, (out, answer)) in out.chunks_mut(sealed.count).zip(answers).enumerate() {
+            for (block, sums) in out.chunks_mut(width.degree()).enumerate() {
+                words.read(width, width.of_block(answer, block));
+                let mut scaled = vec![0.0; sums.len()];
+                let out = Unmasked { sums: &mut *sums, scaled: &mut scaled };
+                let (asked, words) = ((&asked, query), (block, &words));
+                let (scheme, key) = (&self.scheme, &sealed.key);
+                let extent = compact::unmask(scheme, key, asked, words, 0.25, &mut scratch, out);
+                assert_eq!(Some(extent.0), sums.iter().copied().min());
+                assert_eq!(Some(extent.1), sums.iter().copied().max());
+                assert!(scaled.iter().zip(sums).all(|(scaled, sum)| *scaled == *sum as f64 / 4.0));
+            }
         }
         out
+    }
+
+    /// Whether every block of an answer passes its check.
+    fn verify(&self, sealed: &Sealed, query: &[i64], answer: &[u8], deleted: &[bool]) -> bool {
+        let width = self.scheme.width();
+        let asked = AskedQueries::new(&self.scheme, &self.masks, query);
+        let mut words = Words::zeroed(width, 0);
+        deleted.chunks(width.degree()).enumerate().all(|(block, deleted)| {
+            words.read(width, width.of_block(answer, block));
+            sealed.check.verify(&asked, 0, block, &words, deleted)
+        })
     }
 
     /// Σ q D of these rows, or none if something is left that can't be.
@@ -168,7 +191,7 @@ fn settled_sums_are_the_integers_whatever_the_noise() {
 
 fn unsealed(setup: &Setup, sealed: &Sealed, there: Option<&[bool]>) -> Option<Vec<i64>> {
     let (scheme, masks, witness) = (&setup.scheme, &setup.masks, setup.witness(sealed));
-    let secrets = (&sealed.key, &sealed.weights);
+    let secrets = (&sealed.key, &sealed.check);
     let words = &sealed.rows.words;
     compact::unseal_exact(scheme, masks, secrets, &witness, words, sealed.count, there)
 }
@@ -207,9 +230,8 @@ fn changed_answers_fail_their_check() {
             let setup = setup(width, dimension);
             let sealed = setup.seal(&rows);
             let answer = setup.scan(&sealed, &query);
-            let witness = setup.witness(&sealed);
             let holds = |query: &[i64], answer: &[u8], deleted: &[bool]| {
-                sealed.weights.verify(&witness, query, answer, deleted)
+                setup.verify(&sealed, query, answer, deleted)
             };
             let none = vec![false; count];
             assert!(holds(&query, &answer, &none), "{width:?} {count}");
@@ -261,14 +283,10 @@ fn half_of_the_range_passes_a_check_in_two() {
     for _ in 0..64 {
         let sealed = setup.seal(&rows);
         let answer = setup.scan(&sealed, &query);
-        let witness = setup.witness(&sealed);
         for row in 0..count {
             let mut shifted = answer.clone();
             shifted[row * 4 + 3] ^= 0x80;
-            let verify = |answer: &[u8]| {
-                sealed.weights.verify(&witness, &query, answer, &vec![false; count])
-            };
-            passed += u32::from(verify(&shifted));
+            passed += u32::from(setup.verify(&sealed, &query, &shifted, &vec![false; count]));
         }
     }
     // 4,096 tries at 2^-8: 16 on average, and above 48 with probability below 2^-30.

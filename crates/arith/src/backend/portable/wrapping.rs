@@ -21,14 +21,47 @@ macro_rules! dots {
 dots!(dots_u32, u32);
 dots!(dots_u64, u64);
 
-/// A byte for each polynomial: `(a & nonzero) ^ negative` is `a`, 0 or `-a - 1`, and the ones are
-/// made up for by their number.
+/// Differences, what they stand for, and the least and the greatest of them.
+macro_rules! differences {
+    ($name:ident, $word:ty) => {
+        #[inline(always)]
+        pub(crate) fn $name(
+            words: &[$word],
+            masks: &[u64],
+            (dropped, bits): (u32, u32),
+            unit: f64,
+            sums: &mut [i64],
+            scaled: &mut [f64],
+        ) -> (i64, i64) {
+            let shift = 64 - bits;
+            let (mut least, mut greatest) = (i64::MAX, i64::MIN);
+            let pairs = words.iter().zip(masks);
+            for ((&word, mask), (sum, scaled)) in pairs.zip(sums.iter_mut().zip(scaled)) {
+                let difference = (u64::from(word) << dropped).wrapping_sub(*mask);
+                let centred = ((difference << shift) as i64) >> shift;
+                *sum = centred;
+                *scaled = centred as f64 * unit;
+                least = least.min(centred);
+                greatest = greatest.max(centred);
+            }
+            (least, greatest)
+        }
+    };
+}
+
+differences!(differences_u32, u32);
+differences!(differences_u64, u64);
+
+/// Products of every row with every polynomial, row by row.
 #[inline(always)]
-pub(crate) fn ternary(bytes: &[u8], nonzero: &[u8], negative: &[u8], out: &mut [u8]) {
-    let ones = negative.iter().fold(0u8, |ones, mask| ones.wrapping_sub(*mask));
-    for (out, poly) in out.iter_mut().zip(bytes.chunks_exact(nonzero.len().max(1))) {
-        let row = poly.iter().zip(nonzero).zip(negative);
-        *out = row
-            .fold(ones, |sum, ((a, nonzero), negative)| sum.wrapping_add((a & nonzero) ^ negative));
+pub(crate) fn ternary(bytes: &[u8], rows: &[&[i8]], out: &mut [u8]) {
+    for (index, out) in out.iter_mut().enumerate() {
+        let polys = bytes.len() / rows[0].len();
+        let (row, poly) = (rows[index / polys], index % polys);
+        let poly = &bytes[poly * row.len()..][..row.len()];
+        *out = poly
+            .iter()
+            .zip(row)
+            .fold(0u8, |sum, (a, t)| sum.wrapping_add(a.wrapping_mul(*t as u8)));
     }
 }

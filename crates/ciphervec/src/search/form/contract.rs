@@ -363,11 +363,15 @@ pub(in crate::search) struct StoredRows<'a> {
     pub witness: &'a [u8],
 }
 
-/// What one answer says of the rows of a segment, as far as it is known without looking closer.
+/// What one answer says of some rows of a segment, as far as it is known without looking closer.
 #[cfg(feature = "client")]
 pub(in crate::search) struct Estimates<'a> {
+    /// The first of these rows.
+    pub first: usize,
     /// The cosine of every row.
     pub cosines: &'a [f64],
+    /// All of them lie between these two, which may be infinite.
+    pub extent: (f64, f64),
     /// Where these carry noise that can be taken off: what [`Opening::settle`] takes it off, a number a row.
     pub sums: &'a [i64],
     /// No estimate is further than this from what settling gives.
@@ -378,9 +382,10 @@ pub(in crate::search) struct Estimates<'a> {
 
 #[cfg(feature = "client")]
 impl<'a> Estimates<'a> {
-    /// Cosines that stay as they are.
+    /// Cosines of all rows, which stay as they are.
     pub fn settled(cosines: &'a [f64]) -> Self {
-        Estimates { cosines, sums: &[], slack: 0.0, largest: None }
+        let extent = (f64::NEG_INFINITY, f64::INFINITY);
+        Estimates { first: 0, cosines, extent, sums: &[], slack: 0.0, largest: None }
     }
 }
 
@@ -404,7 +409,8 @@ pub(in crate::search) struct ExactCosine {
 /// Opens one answer, segment by segment.
 #[cfg(feature = "client")]
 pub(in crate::search) trait Opening {
-    /// Gives `visit` the number of each query with its estimates of every row of the segment.
+    /// Gives `visit` the number of each query with its estimates of every row of the segment, once or in several pieces,
+    /// one after the other.
     ///
     /// # Errors
     /// Damaged answers, those that the segment's check refuses ([`Error::Tampered`]), and those of `visit`.
@@ -442,8 +448,18 @@ pub(in crate::search) struct OpenedSegment<'a> {
 #[cfg(feature = "client")]
 impl OpenedSegment<'_> {
     /// The segment's secrets, derived at the first query.
-    pub fn secrets<T: Send + Sync + 'static>(&self, derive: impl FnOnce() -> T) -> Result<&T> {
-        self.secrets.get_or_init(|| Kept::new(derive())).get()
+    ///
+    /// # Errors
+    /// Those of `derive`; secrets of another form.
+    pub fn secrets<T: Send + Sync + 'static>(
+        &self,
+        derive: impl FnOnce() -> Result<T>,
+    ) -> Result<&T> {
+        if let Some(secrets) = self.secrets.get() {
+            return secrets.get();
+        }
+        let derived = Kept::new(derive()?);
+        self.secrets.get_or_init(|| derived).get()
     }
 }
 

@@ -11,21 +11,23 @@
 //! and e_i - r_i is a matter of the noise's seed and of one coefficient of a_i s modulo 2^drop, for
 //! which the masks' low bytes do (`docs/sealed.md`, section 1.2).
 
-use super::check::CheckWeights;
-use super::masks::Masks;
+use super::check::AnswerCheck;
+use super::masks::{Masks, SLAB};
 use super::open::SegmentKey;
 use super::witness::{Witness, slabs};
 use super::{Compact, Width, serialize};
 use ciphervec_arith::matmul::TILE;
 use ciphervec_arith::sample::GAUSSIAN_BOUND;
-use ciphervec_arith::wrapping::TernaryRow;
+use ciphervec_arith::wrapping::{self, NegacyclicRows};
 use rayon::prelude::*;
 use zeroize::{Zeroize, Zeroizing};
 
 /// Rows of one block from which on the transform of the whole block costs less.
-const WHOLE_BLOCK: usize = 256;
+const WHOLE_BLOCK: usize = 1024;
 /// Rows whose noise is held at a time.
 const AT_ONCE: usize = 1024;
+/// Rows that are multiplied with what is in the cache of the masks.
+const TOGETHER: usize = 16;
 
 /// One sum of the server's, its masks removed, to be freed from its noise.
 #[derive(Clone, Copy, Debug)]
@@ -132,29 +134,37 @@ fn noise_of_rows(
 ) {
     let width = scheme.width();
     let (degree, dimension) = (width.degree(), masks.dimension());
-    let rotated: Vec<TernaryRow> = if width.dropped_bits() == 0 {
+    let of_blocks = rows.chunk_by(|a, b| *a as usize / degree == *b as usize / degree);
+    let blocks: Vec<usize> = of_blocks.map(|rows| rows[0] as usize / degree).collect();
+    let secrets: Vec<NegacyclicRows> = if width.dropped_bits() == 0 {
         Vec::new()
     } else {
-        let rotate = |&row: &u32| {
-            let mut rotated = TernaryRow::zeroed(degree);
-            rotated.set_negacyclic(key.ternary(row as usize / degree), row as usize % degree);
-            rotated
-        };
-        rows.par_iter().map(rotate).collect()
+        blocks.iter().map(|block| NegacyclicRows::new(key.ternary(*block))).collect()
+    };
+    let secret = |row: u32| {
+        let block = blocks.binary_search(&(row as usize / degree)).unwrap_or_default();
+        secrets[block].row(row as usize % degree)
     };
     for (slab, dims) in slabs(masks) {
-        let low = if rotated.is_empty() { None } else { Some(masks.low_bytes(slab, &dims)) };
-        noise.par_chunks_mut(dimension).zip(rows).enumerate().for_each(|(index, (noise, row))| {
-            let (block, place) = (*row as usize / degree, *row as usize % degree);
-            let mut errors = Zeroizing::new(vec![0i32; dims.len()]);
-            let mut products = Zeroizing::new(vec![0u8; dims.len()]);
-            witness.noise(block, slab, dims.len(), place).gaussian(&mut errors);
+        let low = if secrets.is_empty() { None } else { Some(masks.low_bytes(slab, &dims)) };
+        let groups = noise.par_chunks_mut(dimension * TOGETHER).zip(rows.par_chunks(TOGETHER));
+        groups.for_each(|(noise, rows)| {
+            let mut products = Zeroizing::new([0u8; TOGETHER * SLAB]);
+            let mut errors = Zeroizing::new([0i32; SLAB]);
+            let (products, errors) =
+                (&mut products[..rows.len() * dims.len()], &mut errors[..dims.len()]);
             if let Some(low) = &low {
-                rotated[index].products(low, &mut products);
+                let secrets: Vec<&[i8]> = rows.iter().map(|row| secret(*row)).collect();
+                wrapping::ternary_products(low, &secrets, products);
             }
-            let each = errors.iter().zip(products.iter());
-            for (noise, (error, product)) in noise[dims.clone()].iter_mut().zip(each) {
-                *noise = remove_rounding(width, *error, u64::from(*product));
+            let each = noise.chunks_exact_mut(dimension).zip(products.chunks_exact(dims.len()));
+            for ((noise, products), row) in each.zip(rows) {
+                let (block, place) = (*row as usize / degree, *row as usize % degree);
+                witness.noise(block, slab, dims.len(), place).gaussian(errors);
+                let each = errors.iter().zip(products);
+                for (noise, (error, product)) in noise[dims.clone()].iter_mut().zip(each) {
+                    *noise = remove_rounding(width, *error, u64::from(*product));
+                }
             }
         });
     }
@@ -208,7 +218,7 @@ fn mask_product(
 pub fn unseal_exact(
     scheme: &Compact,
     masks: &Masks,
-    (key, weights): (&SegmentKey, &CheckWeights),
+    (key, check): (&SegmentKey, &AnswerCheck),
     witness: &Witness<'_>,
     stored: &[u8],
     rows: usize,
@@ -234,8 +244,7 @@ pub fn unseal_exact(
                 for (at, poly) in masks.polynomials(slab, &dims).iter().enumerate() {
                     let product = mask_product(scheme, key, block, poly);
                     read_column(width, stored, dimension, dims.start + at, &mut column);
-                    if whole && !weights.holds(witness, block, dimension, dims.start + at, &column)
-                    {
+                    if whole && !check.holds(block, dims.start + at, &column) {
                         return false;
                     }
                     for row in 0..rows {

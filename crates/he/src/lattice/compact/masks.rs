@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 /// Dimensions per slab: a slab is the unit that is expanded, cached and multiplied at once.
-const SLAB: usize = 64;
+pub(super) const SLAB: usize = 64;
 /// Slabs are kept between calls while all of them fit here; beyond that they are expanded again for
 /// every call.
 const CACHE_BYTES: usize = 128 << 20;
@@ -24,7 +24,7 @@ pub struct Masks {
     degree: usize,
     bits: u32,
     cache: Vec<OnceLock<AlignedBytes>>,
-    low: Vec<OnceLock<Vec<u8>>>,
+    low: Vec<OnceLock<AlignedBytes>>,
 }
 
 impl Masks {
@@ -64,10 +64,16 @@ impl Masks {
     }
 
     /// The low byte of every coefficient of one slab, N for each dimension.
-    pub(super) fn low_bytes(&self, slab: usize, dims: &Range<usize>) -> Cow<'_, [u8]> {
-        let read = || -> Vec<u8> {
+    pub(super) fn low_bytes(&self, slab: usize, dims: &Range<usize>) -> Cow<'_, AlignedBytes> {
+        let read = || {
+            let mut low = AlignedBytes::zeroed(self.degree * dims.len());
             let polynomials = self.polynomials(slab, dims);
-            polynomials.iter().flatten().map(|coefficient| *coefficient as u8).collect()
+            for (low, coefficient) in
+                low.as_mut_slice().iter_mut().zip(polynomials.iter().flatten())
+            {
+                *low = *coefficient as u8;
+            }
+            low
         };
         match self.low.get(slab) {
             Some(cell) => Cow::Borrowed(cell.get_or_init(read)),

@@ -14,6 +14,8 @@
 //!
 //! The server's whole work is `Σ_i q_i b_i[v]` with wrapping words.
 
+#[cfg(feature = "client")]
+mod asked;
 mod bound;
 #[cfg(feature = "client")]
 mod check;
@@ -31,15 +33,19 @@ mod seal;
 mod serialize;
 #[cfg(feature = "client")]
 mod witness;
+#[cfg(feature = "client")]
+mod words;
 
 #[cfg(feature = "client")]
-pub use check::CheckWeights;
+pub use asked::AskedQueries;
+#[cfg(feature = "client")]
+pub use check::{AnswerCheck, CheckWeights};
 #[cfg(feature = "client")]
 pub use exact::{MaskedSum, settle, unseal_exact};
 #[cfg(feature = "client")]
 pub use masks::Masks;
 #[cfg(feature = "client")]
-pub use open::{SegmentKey, unmask, unseal};
+pub use open::{Scratch, SegmentKey, Unmasked, unmask, unseal};
 #[cfg(feature = "client")]
 pub use params::Compact;
 pub use params::Width;
@@ -51,3 +57,5 @@ pub use seal::seal_with_key;
 pub use seal::{SealedRows, seal};
 #[cfg(feature = "client")]
 pub use witness::Witness;
+#[cfg(feature = "client")]
+pub use words::Words;

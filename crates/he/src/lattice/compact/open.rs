@@ -1,6 +1,8 @@
 //! Decryption, compact form: sums and a segment's key enter, inner products leave. Owner only.
 
+use super::asked::AskedQueries;
 use super::masks::Masks;
+use super::words::Words;
 use super::{Compact, Width, serialize};
 use crate::keys::{MasterKey, Purpose};
 use crate::lattice::SegmentId;
@@ -129,28 +131,52 @@ impl Compact {
     }
 }
 
-/// Removes the masks from the server's sums of one query over one segment: 2^drop Σ_i q_i x_i with
-/// the noise still in it, modulo 2^Q and centred.
+/// What the server's sums of one block are without their masks.
+pub struct Unmasked<'a> {
+    /// 2^drop Σ_i q_i x_i with the noise still in it, modulo 2^Q and centred, a sum a row.
+    pub sums: &'a mut [i64],
+    /// The sums in units of the caller's.
+    pub scaled: &'a mut [f64],
+}
+
+/// Room for one product, used again and again. Wiped on drop.
+#[derive(Default)]
+pub struct Scratch {
+    product: Vec<u64>,
+    other: Vec<u64>,
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        self.product.zeroize();
+        self.other.zeroize();
+    }
+}
+
+impl core::fmt::Debug for Scratch {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Scratch(redacted)")
+    }
+}
+
+/// Removes the masks from the server's sums of one query over one block, a word a row; the least and
+/// the greatest of what is left. A scaled sum is times `unit`.
 ///
-/// `combined` is the query's row of [`Masks::combine`], `sums` the server's little-endian words,
-/// one per row. What comes out depends on the secret (`docs/sealed.md`, section 4): it is for
-/// [`super::settle`] to take the noise off, and for nobody but the key owner to see.
-pub fn unmask(scheme: &Compact, key: &SegmentKey, combined: &[u64], sums: &[u8], out: &mut [i64]) {
-    let degree = scheme.width().degree();
-    let residues = scheme.residues(combined);
-    let word = scheme.width().word_bytes();
-    out.par_chunks_mut(degree).zip(sums.par_chunks(degree * word)).enumerate().for_each(
-        |(block, (out, sums))| {
-            let mut product = vec![0u64; degree];
-            scheme.convolve(&residues, key.block(block), &mut product, &mut Vec::new());
-            match word {
-                3 => centre::<3>(scheme.width(), &product, sums, out),
-                4 => centre::<4>(scheme.width(), &product, sums, out),
-                _ => centre::<8>(scheme.width(), &product, sums, out),
-            }
-            product.zeroize();
-        },
-    );
+/// What comes out depends on the secret (`docs/sealed.md`, section 4): it is for [`super::settle`] to
+/// take the noise off, and for nobody but the key owner to see.
+pub fn unmask(
+    scheme: &Compact,
+    key: &SegmentKey,
+    (asked, query): (&AskedQueries, usize),
+    (block, answer): (usize, &Words),
+    unit: f64,
+    scratch: &mut Scratch,
+    out: Unmasked<'_>,
+) -> (i64, i64) {
+    let Scratch { product, other } = scratch;
+    product.resize(scheme.width().degree(), 0);
+    scheme.convolve(asked.combined(query), key.block(block), product, other);
+    answer.differences(scheme.width(), product, unit, out.sums, out.scaled)
 }
 
 /// (word · 2^drop − product) mod 2^Q, centred.

@@ -5,7 +5,9 @@ use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;
 use crate::search::root_key::SegmentRootKey;
 use ciphervec_he::lattice::SegmentId;
-use ciphervec_he::lattice::compact::{CheckWeights, Compact, Masks, SegmentKey, Width, Witness};
+use ciphervec_he::lattice::compact::{
+    AnswerCheck, CheckWeights, Compact, Masks, SegmentKey, Width, Witness,
+};
 use zeroize::Zeroizing;
 
 /// Quantized queries, which removing the masks takes again.
@@ -15,7 +17,7 @@ pub type Integers = Zeroizing<Vec<i64>>;
 pub struct SegmentSecrets {
     pub key: SegmentKey,
     /// Of segments with a witness.
-    pub weights: Option<CheckWeights>,
+    pub check: Option<AnswerCheck>,
 }
 
 /// What sealing and opening segments of one index share.
@@ -33,18 +35,23 @@ impl Context {
         Ok(Context { spec, width, scheme, masks })
     }
 
-    /// The secrets of a segment; the weights of its checks where it has a witness.
+    /// The secrets of a segment, and its check where it has a witness.
+    ///
+    /// # Errors
+    /// A witness of another length than rows and dimension ask for.
     pub fn secrets(
         &self,
         root: &SegmentRootKey,
         id: SegmentId,
         rows: usize,
         witness: &[u8],
-    ) -> SegmentSecrets {
+    ) -> Result<SegmentSecrets> {
         let (scheme, master, binding) = (&self.scheme, root.master(), self.spec.binding());
-        let weights =
-            (!witness.is_empty()).then(|| CheckWeights::derive(scheme, master, &binding, id, rows));
-        SegmentSecrets { key: SegmentKey::derive(scheme, master, &binding, id, rows), weights }
+        let check = self.witness(id, rows, witness)?.map(|witness| {
+            let weights = CheckWeights::derive(scheme, master, &binding, id, rows);
+            AnswerCheck::new(weights, &witness, self.spec.dimension())
+        });
+        Ok(SegmentSecrets { key: SegmentKey::derive(scheme, master, &binding, id, rows), check })
     }
 
     /// The witness in a segment's sidecar; `None` for segments from before there were any.

@@ -114,12 +114,12 @@ impl KeyHolderHalf for CompactKeyHolder {
     ) -> Result<Vec<f32>> {
         let (id, rows) = (stored.head.id, stored.head.rows as usize);
         let (scheme, masks) = (&self.0.scheme, &self.0.masks);
-        let SegmentSecrets { key, weights } = self.0.secrets(root, id, rows, stored.witness);
+        let SegmentSecrets { key, check } = self.0.secrets(root, id, rows, stored.witness)?;
         let scale = scales(&self.0.spec, self.0.width).vector;
-        let all = match (self.0.witness(id, rows, stored.witness)?, &weights) {
-            (Some(witness), Some(weights)) => {
+        let all = match (self.0.witness(id, rows, stored.witness)?, &check) {
+            (Some(witness), Some(check)) => {
                 let (words, there) = (stored.words, stored.there);
-                let secrets = (&key, weights);
+                let secrets = (&key, check);
                 let integers =
                     compact::unseal_exact(scheme, masks, secrets, &witness, words, rows, there);
                 let tampered = || Error::Tampered { segments: vec![id] };

@@ -5,21 +5,24 @@ use super::context::{Context, Integers, SegmentSecrets};
 use super::scale::scales;
 use crate::error::{Error, Result};
 use crate::search::form::contract::{Estimates, ExactCosine, OpenedSegment, Opening, RowSum};
-use ciphervec_he::lattice::compact::{self, MaskedSum, Witness};
+use ciphervec_he::lattice::compact::{
+    self, AskedQueries, MaskedSum, Scratch, Unmasked, Witness, Words,
+};
+use rayon::prelude::*;
 use std::cell::OnceCell;
 use zeroize::Zeroizing;
 
-/// The answers to some queries; `combined` are the public masks times each query, made when the first segment comes.
+/// The answers to some queries, which are made ready when the first segment comes.
 pub struct CompactScores<'a> {
     context: &'a Context,
     integers: &'a Integers,
     count: usize,
-    combined: OnceCell<Vec<u64>>,
+    asked: OnceCell<AskedQueries>,
 }
 
 impl<'a> CompactScores<'a> {
     pub fn new(context: &'a Context, integers: &'a Integers, count: usize) -> Self {
-        CompactScores { context, integers, count, combined: OnceCell::new() }
+        CompactScores { context, integers, count, asked: OnceCell::new() }
     }
 
     fn witness<'b>(&self, segment: &OpenedSegment<'b>) -> Result<Option<Witness<'b>>> {
@@ -46,6 +49,8 @@ impl<'a> CompactScores<'a> {
 
 /// What computing a cosine in doubles is off by, many times over.
 const ROUNDING: f64 = 1e-14;
+/// Blocks times queries that are opened before they are ranked.
+const AT_ONCE: usize = 64;
 
 impl Opening for CompactScores<'_> {
     fn estimate(
@@ -55,44 +60,66 @@ impl Opening for CompactScores<'_> {
         visit: &mut dyn FnMut(usize, &Estimates<'_>) -> Result<()>,
     ) -> Result<()> {
         let Context { spec, width, scheme, masks } = self.context;
-        let (rows, degree) = (segment.rows, width.degree());
-        let SegmentSecrets { key, weights } = self.secrets(segment)?;
-        let witness = self.witness(segment)?;
-        let combined = self.combined.get_or_init(|| masks.combine(self.integers));
-        let step = f64::exp2(-f64::from(width.dropped_bits()));
-        let (unit, scale) = (self.unit(), scales(spec, *width).vector);
-        let length = rows * width.word_bytes();
-        let mut sums = Zeroizing::new(vec![0i64; rows]);
-        let mut cosines = Zeroizing::new(vec![0.0; rows]);
-        for index in 0..self.count {
-            let (mask, answer, query) = (
-                &combined[index * degree..][..degree],
-                &answers[index * length..][..length],
-                self.query(index),
-            );
-            if let (Some(witness), Some(weights)) = (&witness, weights)
-                && !weights.verify(witness, query, answer, segment.deleted)
-            {
-                return Err(Error::Tampered { segments: vec![segment.id] });
-            }
-            compact::unmask(scheme, key, mask, answer, &mut sums);
-            let inverse = 1.0 / unit;
-            for (cosine, sum) in cosines.iter_mut().zip(sums.iter()) {
-                *cosine = *sum as f64 * step * inverse;
-            }
-            if witness.is_none() {
-                visit(index, &Estimates::settled(&cosines))?;
-                continue;
-            }
-            let slack = width.slack(query) * step / unit + ROUNDING;
+        let (rows, degree, count) = (segment.rows, width.degree(), self.count);
+        let SegmentSecrets { key, check } = self.secrets(segment)?;
+        let exact = self.witness(segment)?.is_some();
+        let asked = self.asked.get_or_init(|| AskedQueries::new(scheme, masks, self.integers));
+        let unit = f64::exp2(-f64::from(width.dropped_bits())) / self.unit();
+        let longest = scales(spec, *width).vector + 0.5 * (spec.dimension() as f64).sqrt();
+        let bounds = |query: usize| {
+            let query = self.query(query);
+            let slack = width.slack(query) * unit + ROUNDING;
             // By Cauchy and Schwarz, as a vector was rounded from a unit one.
             let norm = query.iter().map(|weight| (*weight as f64).powi(2)).sum::<f64>().sqrt();
-            let longest = scale + 0.5 * (spec.dimension() as f64).sqrt();
-            let largest = norm * longest / unit + slack + 1e-9;
-            visit(
-                index,
-                &Estimates { cosines: &cosines, sums: &sums, slack, largest: Some(largest) },
-            )?;
+            (slack, norm * longest / self.unit() + slack + 1e-9)
+        };
+        let bounds: Vec<(f64, f64)> = (0..count).map(bounds).collect();
+        let length = rows * width.word_bytes();
+        let at_once = (AT_ONCE / count).clamp(1, rows.div_ceil(degree));
+        let mut sums = Zeroizing::new(vec![0i64; at_once * count * degree]);
+        let mut cosines = Zeroizing::new(vec![0.0; at_once * count * degree]);
+        let mut extents = Zeroizing::new(vec![(0i64, 0i64); at_once * count]);
+        for start in (0..rows).step_by(at_once * degree) {
+            let blocks = (rows - start).div_ceil(degree).min(at_once);
+            let room = { sums.par_chunks_mut(degree).zip(cosines.par_chunks_mut(degree)) }
+                .zip(extents.par_iter_mut());
+            // All queries of a block, then those of the next: its weights stay in the cache.
+            let sound = room.take(blocks * count).enumerate().map_init(
+                || (Words::zeroed(*width, 0), Scratch::default()),
+                |(words, scratch), (index, ((sums, cosines), extent))| {
+                    let (block, query) = (start / degree + index / count, index % count);
+                    let here = block * degree..rows.min((block + 1) * degree);
+                    words.read(*width, width.of_block(&answers[query * length..][..length], block));
+                    let (asked, deleted) = ((asked, query), &segment.deleted[here.clone()]);
+                    let sound = check
+                        .as_ref()
+                        .is_none_or(|check| check.verify(asked.0, query, block, words, deleted));
+                    let out = Unmasked {
+                        sums: &mut sums[..here.len()],
+                        scaled: &mut cosines[..here.len()],
+                    };
+                    *extent =
+                        compact::unmask(scheme, key, asked, (block, words), unit, scratch, out);
+                    sound
+                },
+            );
+            if !sound.reduce(|| true, |one, other| one & other) {
+                return Err(Error::Tampered { segments: vec![segment.id] });
+            }
+            for index in 0..blocks * count {
+                let (first, query) = (start + index / count * degree, index % count);
+                let here = index * degree..index * degree + degree.min(rows - first);
+                let ((least, greatest), (slack, largest)) = (extents[index], bounds[query]);
+                let estimates = Estimates {
+                    first,
+                    cosines: &cosines[here.clone()],
+                    extent: (least as f64 * unit, greatest as f64 * unit),
+                    sums: if exact { &sums[here] } else { &[] },
+                    slack: if exact { slack } else { 0.0 },
+                    largest: exact.then_some(largest),
+                };
+                visit(query, &estimates)?;
+            }
         }
         Ok(())
     }

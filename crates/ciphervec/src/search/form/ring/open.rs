@@ -68,7 +68,7 @@ impl Opening for RingScores<'_> {
         let key = match self.rows {
             Rows::Encrypted => Some(segment.secrets(|| {
                 let (master, binding) = (segment.root.master(), self.spec.binding());
-                SegmentKey::derive(ring, master, &binding, segment.id, &layout, rows)
+                Ok(SegmentKey::derive(ring, master, &binding, segment.id, &layout, rows))
             })?),
             Rows::Plain => None,
         };
