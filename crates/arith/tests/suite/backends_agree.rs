@@ -213,7 +213,7 @@ fn dot_with_more_terms_than_an_accumulator_holds() {
 #[test]
 fn single_scans() {
     for rows in [0, 1, 5, 63, 64, 65, 127, 128, 200] {
-        for dim in [0, 1, 2, 7, 64, 129] {
+        for dim in [0, 1, 2, 7, 8, 9, 64, 129] {
             let narrow = words(dim, 11, &[i32::MIN, i32::MAX, -1, 0]);
             let wide = words(dim, 12, &[i64::MIN, i64::MAX, -1, 0]);
             agree(&format!("u32 {rows} x {dim}"), || {

@@ -38,8 +38,8 @@ macro_rules! blocked {
                 let prepared = $prepare;
                 let mut sum = [[$zero; $vectors]; Q];
                 for (row, q) in rows.iter().zip(queries) {
-                    let mut x = [$zero; $vectors];
-                    for (j, x) in x.iter_mut().enumerate() {
+                    let mut x = [$vector(&prepared, row, group * $vectors); $vectors];
+                    for (j, x) in x.iter_mut().enumerate().skip(1) {
                         *x = $vector(&prepared, row, group * $vectors + j);
                     }
                     for (sum, &q) in sum.iter_mut().zip(q) {

@@ -6,6 +6,7 @@ use core::arch::x86_64::*;
 use crate::backend::operands::layout::TILE;
 use crate::backend::portable;
 use crate::backend::shared::matmul::{SLAB, blocked};
+use crate::backend::x86::prefetch::prefetch_ahead;
 
 #[inline]
 #[target_feature(enable = "avx2")]
@@ -22,6 +23,16 @@ fn store<T>(to: &mut [T], x: __m256i) {
     unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), x) }
 }
 
+/// How far ahead a scan for one query fetches.
+const PAGE: usize = 4096;
+
+#[inline(always)]
+fn fetch<T>(row: &T, lines: usize) {
+    for line in 0..lines {
+        prefetch_ahead(row, PAGE + 64 * line);
+    }
+}
+
 #[target_feature(enable = "avx2")]
 pub(crate) fn tile_u32(tile: &[u8], w: usize, query: &[i32], out: &mut [u32]) {
     if w != TILE {
@@ -30,6 +41,7 @@ pub(crate) fn tile_u32(tile: &[u8], w: usize, query: &[i32], out: &mut [u32]) {
     let mut sum = [_mm256_setzero_si256(); 8];
     for (row, &q) in tile.as_chunks::<32>().0.as_chunks::<8>().0.iter().zip(query) {
         let q = _mm256_set1_epi32(q);
+        fetch(row, 4);
         for j in 0..8 {
             sum[j] = _mm256_add_epi32(sum[j], _mm256_mullo_epi32(load(&row[j]), q));
         }
@@ -62,6 +74,7 @@ pub(crate) fn tile_u24(tile: &[u8], w: usize, query: &[i32], out: &mut [u32]) {
     let mut sum = [_mm256_setzero_si256(); 8];
     for (row, &q) in tile.as_chunks::<192>().0.iter().zip(query) {
         let q = _mm256_set1_epi32(q);
+        fetch(row, 3);
         for (j, sum) in sum.iter_mut().enumerate() {
             *sum = _mm256_add_epi32(*sum, _mm256_mullo_epi32(spread(row, j), q));
         }
@@ -72,35 +85,82 @@ pub(crate) fn tile_u24(tile: &[u8], w: usize, query: &[i32], out: &mut [u32]) {
     }
 }
 
-/// `x q mod 2^64` for `q = (low half, high half)`: three 32-bit products, the two crossed ones in
-/// the upper half.
+/// Products modulo `2^64`, or sums of such, in two parts that are put together at the end: `low` as
+/// it is, and the halves of `crossed`, modulo `2^32`, above it.
+#[derive(Clone, Copy)]
+struct Product {
+    low: __m256i,
+    crossed: __m256i,
+}
+
+impl Product {
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn zero() -> Self {
+        Product { low: _mm256_setzero_si256(), crossed: _mm256_setzero_si256() }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn total(self) -> __m256i {
+        let both = _mm256_add_epi32(self.crossed, _mm256_srli_epi64::<32>(self.crossed));
+        _mm256_add_epi64(self.low, _mm256_slli_epi64::<32>(both))
+    }
+}
+
+/// A query's word in every lane, as it is and with its halves exchanged.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn multiply(x: __m256i, low: __m256i, high: __m256i) -> __m256i {
-    let crossed = _mm256_add_epi64(
-        _mm256_mul_epu32(_mm256_srli_epi64::<32>(x), low),
-        _mm256_mul_epu32(x, high),
-    );
-    _mm256_add_epi64(_mm256_mul_epu32(x, low), _mm256_slli_epi64::<32>(crossed))
+fn broadcast_u64(q: i64) -> [__m256i; 2] {
+    let q = _mm256_set1_epi64x(q);
+    [q, _mm256_shuffle_epi32::<0b10_11_00_01>(q)]
 }
+
+/// Three 32-bit products by two instructions: one multiplies both halves of `x` by the other halves
+/// of `q`.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn multiply_u64(x: __m256i, [q, exchanged]: [__m256i; 2]) -> Product {
+    Product { low: _mm256_mul_epu32(x, q), crossed: _mm256_mullo_epi32(x, exchanged) }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn add_u64(sum: Product, product: Product) -> Product {
+    Product {
+        low: _mm256_add_epi64(sum.low, product.low),
+        crossed: _mm256_add_epi32(sum.crossed, product.crossed),
+    }
+}
+
+/// Dimensions over which a quarter of a tile is summed before the next one: a page. The page after
+/// it is fetched in order meanwhile, which a prefetcher would not do that sees quarters of rows.
+const STEP: usize = PAGE / (8 * TILE);
 
 #[target_feature(enable = "avx2")]
 pub(crate) fn tile_u64(tile: &[u8], w: usize, query: &[i64], out: &mut [u64]) {
     if w != TILE {
         return portable::matmul::tile_u64(tile, w, query, out);
     }
-    // Two halves of the tile: sixteen accumulators would leave no register for the products.
-    for half in 0..2 {
-        let mut sum = [_mm256_setzero_si256(); 8];
-        for (row, &q) in tile.as_chunks::<32>().0.as_chunks::<16>().0.iter().zip(query) {
-            let (low, high) = (_mm256_set1_epi64x(q), _mm256_set1_epi64x(q >> 32));
-            for (sum, x) in sum.iter_mut().zip(&row[8 * half..8 * half + 8]) {
-                *sum = _mm256_add_epi64(*sum, multiply(load(x), low, high));
+    let mut sums = [[Product::zero(); 4]; 4];
+    let rows = tile.as_chunks::<32>().0.as_chunks::<4>().0.as_chunks::<4>().0;
+    for (rows, query) in rows.chunks(STEP).zip(query.chunks(STEP)) {
+        for (quarter, sums) in sums.iter_mut().enumerate() {
+            let mut sum = *sums;
+            for (i, (row, &q)) in rows.iter().zip(query).enumerate() {
+                let q = broadcast_u64(q);
+                let two_lines = 128 * (STEP * quarter + i);
+                prefetch_ahead(&rows[0], PAGE + two_lines);
+                prefetch_ahead(&rows[0], PAGE + two_lines + 64);
+                for (sum, x) in sum.iter_mut().zip(&row[quarter]) {
+                    *sum = add_u64(*sum, multiply_u64(load(x), q));
+                }
             }
+            *sums = sum;
         }
-        for (sum, out) in sum.into_iter().zip(out[32 * half..].chunks_exact_mut(4)) {
-            store(out, sum);
-        }
+    }
+    for (sum, out) in sums.as_flattened().iter().zip(out.chunks_exact_mut(4)) {
+        store(out, sum.total());
     }
 }
 
@@ -124,9 +184,9 @@ fn accumulate_u24(to: &mut [u32; 8], sum: __m256i) {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn accumulate_u64(to: &mut [u64; 4], sum: __m256i) {
+fn accumulate_u64(to: &mut [u64; 4], sum: Product) {
     let old = load(bytemuck::cast_ref(to));
-    store(to, _mm256_add_epi64(old, sum));
+    store(to, _mm256_add_epi64(old, sum.total()));
 }
 
 #[inline]
@@ -139,12 +199,6 @@ fn plain<const BYTES: usize>(_: &(), row: &[u8; BYTES], j: usize) -> __m256i {
 #[target_feature(enable = "avx2")]
 fn three(_: &(), row: &[u8; 192], j: usize) -> __m256i {
     spread(row, j)
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn multiply_u64(x: __m256i, q: __m256i) -> __m256i {
-    multiply(x, q, _mm256_srli_epi64::<32>(q))
 }
 
 blocked!(
@@ -161,7 +215,7 @@ blocked!(
 );
 blocked!(
     batch_u64, "avx2", i64 => u64,
-    row 512, lanes 4, groups 8 of 2, queries 1 2 3 4,
-    _mm256_setzero_si256(), (), plain,
-    _mm256_set1_epi64x, multiply_u64, _mm256_add_epi64, accumulate_u64
+    row 512, lanes 4, groups 16 of 1, queries 1 2 3 4,
+    Product::zero(), (), plain,
+    broadcast_u64, multiply_u64, add_u64, accumulate_u64
 );
