@@ -12,6 +12,7 @@ use pyo3::types::{PyBytes, PyString};
 use crate::errors::{CorruptData, InvalidInput, Raise};
 use crate::runtime;
 use crate::scheme::Public;
+use crate::secret_file;
 use crate::spec::PyIndexSpec;
 
 /// The owner's 32 secret bytes.
@@ -52,11 +53,7 @@ impl PyKeys {
         passphrase: Option<&str>,
         allow_plaintext: bool,
     ) -> PyResult<()> {
-        if passphrase.is_none() && !allow_plaintext {
-            return Err(InvalidInput::new_err(
-                "give a passphrase, or ask for a plaintext file with allow_plaintext=True",
-            ));
-        }
+        secret_file::protection(passphrase, allow_plaintext)?;
         py.detach(|| self.0.save(Path::new(path), passphrase)).map_err(Raise::raise)
     }
 

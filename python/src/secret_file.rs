@@ -59,7 +59,7 @@ pub fn check_label(found: [u8; 16], expected: [u8; 16]) -> PyResult<()> {
 }
 
 /// A file in clear is made for those only who ask for one in the call.
-fn protection(passphrase: Option<&str>, allow_plaintext: bool) -> PyResult<Protection<'_>> {
+pub fn protection(passphrase: Option<&str>, allow_plaintext: bool) -> PyResult<Protection<'_>> {
     match passphrase {
         Some(passphrase) => Ok(Protection::Passphrase(passphrase)),
         None if allow_plaintext => Ok(Protection::Plaintext),

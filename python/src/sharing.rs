@@ -8,8 +8,9 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::errors::{InvalidInput, Raise};
+use crate::errors::Raise;
 use crate::keys::PyKeys;
+use crate::secret_file;
 
 /// A person's pair.
 #[pyclass(name = "Identity", module = "ciphervec._native", frozen)]
@@ -36,11 +37,7 @@ impl PyIdentity {
         passphrase: Option<&str>,
         allow_plaintext: bool,
     ) -> PyResult<()> {
-        if passphrase.is_none() && !allow_plaintext {
-            return Err(InvalidInput::new_err(
-                "give a passphrase, or ask for a plaintext file with allow_plaintext=True",
-            ));
-        }
+        secret_file::protection(passphrase, allow_plaintext)?;
         py.detach(|| self.0.save(Path::new(path), passphrase)).map_err(Raise::raise)
     }
 

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 
 import ciphervec
 from ciphervec.collections.results import QUERY_DEFAULT
+from ciphervec.collections.spec import Description
 from ciphervec.http import LocalServer, retry
 from network import D, Make
 
@@ -159,6 +160,33 @@ def make(
     yield client
     for one in made:
         one.close()
+
+
+@pytest.fixture
+def made_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Collections are made as release 0.1 made them: no incarnation, no state."""
+    real = Description.new.__func__  # type: ignore[attr-defined]
+
+    def as_before(cls: type[Description], *given: Any, **more: Any) -> Description:
+        made = real(cls, *given, **more)
+        spec = made.spec
+        bare = ciphervec.IndexSpec(
+            spec.collection, spec.dimension, spec.metric, spec.mode, spec.precision, spec.scheme, spec.bits
+        )
+        return Description(bare, made.key_id, made.filterable)
+
+    monkeypatch.setattr(Description, "new", classmethod(as_before))
+
+
+@pytest.fixture(params=["folder", "server"])
+def old(
+    request: pytest.FixtureRequest, tmp_path: Path, keys: ciphervec.Keys, made_before: None
+) -> Callable[[], ciphervec.Client]:
+    """Opens a database of such collections."""
+    if request.param == "folder":
+        return lambda: ciphervec.PersistentClient(tmp_path / "db", keys)
+    url = request.getfixturevalue("server_url")
+    return lambda: ciphervec.HttpClient(url, keys=keys, state=tmp_path / "state")
 
 
 @pytest.fixture

@@ -65,6 +65,14 @@ class Program:
         return Done(words, done.exit_code, done.stdout, done.stderr)
 
 
+def token(data: Path, collection: str, *verbs: str) -> str:
+    """A new token of the server on this folder. Rust prints it."""
+    chosen = [part for verb in verbs for part in ("--verb", verb)]
+    words = ("token", "create", "--data", data, "--collection", collection, *chosen, "--expires", "1d")
+    made = Program(data.parent)(*words, process=True).stdout
+    return next(word for word in made.split() if word.startswith("cv1_"))
+
+
 @contextlib.contextmanager
 def _inside(folder: Path) -> Iterator[None]:
     before = Path.cwd()

@@ -179,13 +179,14 @@ def test_averaging_reads_the_words_of_sealed_rows_but_not_through_a_flood(
     asked = 2048
     assert noise_of(items, scores_of(items, 6, audience="owner"), asked) > 0.95
     monkeypatch.setattr(flooding, "allowance", lambda noise: 1 << 60)  # as many as they like
-    assert noise_of(items, scores_of(items, 6, audience="others"), asked) < 0.05
+    assert noise_of(items, scores_of(items, 6, audience="others"), asked) < 0.1
     monkeypatch.undo()
     items.optimize(reseal=True)
     narrow = {"audience": "others", "flooding": 2**-12}  # fewer, but better ones
     left = items.flooding_plan(2**-12).queries_left
     assert 200 < left < 300
-    assert noise_of(items, scores_of(items, 6, **narrow), left) < 0.05
+    # Chance gives one in fifty: a coordinate is known to within eighteen steps then, and there are 48.
+    assert noise_of(items, scores_of(items, 6, **narrow), left) < 0.2
     for _ in range(2):
         with pytest.raises(PoolExhausted, match=r"optimize\(reseal=True\)"):
             items.query(rows[:1], **narrow)  # type: ignore[arg-type]

@@ -22,7 +22,7 @@ from ciphervec import (
     PersistentClient,
     UnknownId,
 )
-from ciphervec.collections import segments
+from ciphervec.collections import search, segments
 
 LANGS = ("en", "de", "fr")
 
@@ -302,7 +302,7 @@ def test_large_batches_are_several_segments_and_messages(
     client: Client, vectors: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(segments, "SEGMENT_ROWS", 8)
-    monkeypatch.setattr(segments, "QUERY_ROWS", 4)
+    monkeypatch.setattr(search, "QUERY_ROWS", 4)
     rows = vectors(50, 6)
     steps: list[tuple[int, int]] = []
     collection = client.create_collection("large", 6)

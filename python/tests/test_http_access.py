@@ -10,7 +10,6 @@ import pickle
 import shutil
 import ssl
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ from ciphervec import (
 from ciphervec.http import LocalServer, retry
 from ciphervec.http.address import Token, base_url, is_url
 from network import D
-from program import Program
+from program import Program, token
 
 TOKEN = "cv1_" + "t" * 43
 
@@ -127,26 +126,11 @@ def test_a_token_shows_itself_nowhere(
         assert bad not in str(refused.value)
 
 
-def program(*arguments: object) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "ciphervec", *map(str, arguments)], capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-def token(data: Path, *verbs: str, collection: str = "books") -> str:
-    chosen = [part for verb in verbs for part in ("--verb", verb)]
-    printed = program(
-        "token", "create", "--data", data, "--collection", collection, *chosen, "--expires", "1d"
-    )
-    return next(word for word in printed.split() if word.startswith("cv1_"))
-
-
 def test_tokens_open_what_they_are_for(tmp_path: Path, keys: Keys, rows: np.ndarray) -> None:
     data = tmp_path / "db"
     data.mkdir()
-    admin, reader, writer = token(data, "admin"), token(data, "read", "query"), token(data, "write", "read")
+    admin = token(data, "books", "admin")
+    reader, writer = token(data, "books", "read", "query"), token(data, "books", "write", "read")
     with LocalServer(data) as server:
 
         def client(text: str | None, **more: Any) -> HttpClient:

@@ -4,8 +4,6 @@ clients."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,25 +17,9 @@ from ciphervec.collections.write_batch import KEY_PAIR, WriteBatch
 from ciphervec.http import LocalServer
 from ciphervec.http.frame import encode
 from network import D
+from program import token
 
 NAME = "books"
-
-
-def token(data: Path, *verbs: str) -> str:
-    chosen = [part for verb in verbs for part in ("--verb", verb)]
-    command = [
-        sys.executable,
-        "-m",
-        "ciphervec",
-        "token",
-        "create",
-        "--data",
-        str(data),
-        "--collection",
-        NAME,
-    ]
-    made = subprocess.run([*command, *chosen, "--expires", "1d"], capture_output=True, check=True, text=True)
-    return next(word for word in made.stdout.split() if word.startswith("cv1_"))
 
 
 @pytest.fixture
@@ -49,7 +31,7 @@ def data(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def admin(data: Path) -> str:
-    return token(data, "admin")
+    return token(data, NAME, "admin")
 
 
 @pytest.fixture
@@ -70,7 +52,7 @@ def holds(data: Path, part: bytes) -> bool:
 def test_a_stolen_token_cannot_lose_the_key_pair(
     data: Path, admin: str, server: LocalServer, keys: Keys, rows: np.ndarray, verb: str
 ) -> None:
-    stolen = bearer(token(data, verb))
+    stolen = bearer(token(data, NAME, verb))
     url = f"{server.url}/v1/collections/{NAME}"
     with HttpClient(server.url, admin, keys=keys, state=None) as client:
         books = client.create_collection(NAME, D, mode="sealed-index", scheme="elgamal")
@@ -96,7 +78,7 @@ def test_a_stolen_token_cannot_lose_the_key_pair(
 def test_a_device_adds_with_its_token_and_removes_nothing(
     data: Path, admin: str, server: LocalServer, keys: Keys, rows: np.ndarray
 ) -> None:
-    device = token(data, "append")
+    device = token(data, NAME, "append")
     url = f"{server.url}/v1/collections/{NAME}"
     with HttpClient(server.url, admin, keys=keys, state=None) as client:
         books = client.create_collection(NAME, D, mode="sealed")
@@ -124,7 +106,7 @@ def test_an_owner_works_with_write_and_is_told_what_takes_admin(
 ) -> None:
     with HttpClient(server.url, admin, keys=keys, state=None) as client:
         client.create_collection(NAME, D, mode="sealed", filterable=["kind"])
-    owner = token(data, "write", "read", "query")
+    owner = token(data, NAME, "write", "read", "query")
     with HttpClient(server.url, owner, keys=keys, state=None) as client, warnings.catch_warnings():
         warnings.simplefilter("error")
         books = client.get_collection(NAME)

@@ -27,6 +27,7 @@ from ciphervec import (
 )
 from ciphervec.errors import AuthenticationError, CollectionNotFound
 from ciphervec.http import LocalServer
+from program import token
 
 Rows = Callable[..., np.ndarray]
 D = 8
@@ -124,26 +125,8 @@ def test_a_token_that_only_adds_is_enough_and_does_nothing_else(
     tmp_path: Path, keys: Keys, vectors: Rows
 ) -> None:
     data = tmp_path / "data"
-    base = [
-        sys.executable,
-        "-m",
-        "ciphervec",
-        "token",
-        "create",
-        "--data",
-        str(data),
-        "--collection",
-        "doors",
-    ]
-
-    def token(verb: str) -> str:
-        made = subprocess.run(
-            [*base, "--verb", verb, "--expires", "1d"], capture_output=True, check=True, text=True
-        )
-        return next(word for word in made.stdout.split() if word.startswith("cv1_"))
-
     data.mkdir()
-    admin, append = token("admin"), token("append")
+    admin, append = token(data, "doors", "admin"), token(data, "doors", "append")
     rows = vectors(3, D)
     with (
         LocalServer(data) as server,

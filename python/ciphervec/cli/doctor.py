@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from ..collections.folder_store import FolderDatabase
 from ..collections.keys import Keys
 from ..collections.store import Database
 from ..errors import CiphervecError
@@ -29,7 +28,7 @@ from .doctor_checks import (
     of_server,
     of_writable,
 )
-from .place import Access, Authority, Insecure, Place, TokenFile, opened
+from .place import Access, Authority, Insecure, Place, TokenFile, opened, stored
 from .tables import grid
 from .terminal import ExitCode, Json, KeyFile, PassphraseFile, command, load_keys, print_json, screen
 
@@ -97,15 +96,10 @@ def _findings(
         with access.client(place, None) as client:
             yield from _of_collections(client.database, place, name, held, access)
         return
-    access.nothing_for_folders()
-    folder = Path(place)
-    if not folder.is_dir():
-        raise FileNotFoundError(
-            f"there is no folder {folder}. Make a collection in it with: ciphervec create"
-        )
+    database, folder = stored(place, access), Path(place)
     yield from of_mode(folder, 0o755, "database folder")
     yield from of_writable(folder, "database folder")
-    yield from _of_collections(FolderDatabase(folder, read_only=True), place, name, held, access)
+    yield from _of_collections(database, place, name, held, access)
 
 
 def _of_url(place: str, access: Access) -> Iterator[Finding]:

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from ..collections.client import Client, PersistentClient
+from ..collections.folder_store import FolderDatabase
 from ..collections.keys import Keys
 from ..errors import InvalidInput
 from ..http import HttpClient
@@ -61,6 +62,17 @@ class Access:
             raise InvalidInput(
                 "--token-file, --ca and --insecure are for servers; the place given is a folder."
             )
+
+
+def stored(place: str, access: Access) -> FolderDatabase:
+    """The collections in a folder, to be looked at without a key."""
+    access.nothing_for_folders()
+    folder = Path(place)
+    if not folder.is_dir():
+        raise FileNotFoundError(
+            f"there is no folder {folder}. Make a collection in it with: ciphervec create"
+        )
+    return FolderDatabase(folder, read_only=True)
 
 
 def opened(place: str, keys: Keys | None, access: Access, *, read_only: bool = False) -> Client:

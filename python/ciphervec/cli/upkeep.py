@@ -7,18 +7,16 @@ import base64
 import contextlib
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from .._native import IndexSpec
-from ..collections.folder_store import FolderDatabase
 from ..collections.store import CollectionStore, Database
 from ..collections.write_batch import RECORDS, ROWS, SIDECAR, TAGS
 from ..errors import CollectionNotFound, CorruptData
 from ..http.address import is_url
-from .place import Access, Authority, Insecure, Place, TokenFile
+from .place import Access, Authority, Insecure, Place, TokenFile, stored
 from .tables import grid
 from .terminal import ExitCode, Json, command, print_json, progress, screen, size
 
@@ -166,13 +164,7 @@ def _open(place: str, access: Access) -> Iterator[Database]:
         with access.client(place, None) as client:
             yield client.database
         return
-    access.nothing_for_folders()
-    folder = Path(place)
-    if not folder.is_dir():
-        raise FileNotFoundError(
-            f"there is no folder {folder}. Make a collection in it with: ciphervec create"
-        )
-    yield FolderDatabase(folder, read_only=True)
+    yield stored(place, access)
 
 
 def _names(database: Database, name: str | None) -> list[str]:

@@ -7,7 +7,7 @@ import contextlib
 import os
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -22,11 +22,11 @@ from .memory_store import MemoryDatabase
 from .owner import Owner
 from .pins import MemoryPins, Pin
 from .restore import accept_restore
-from .segments import Segments, attachments
+from .segments import Segments
 from .spec import Description
 from .states import first_state
 from .store import CollectionStore, Database, check_name
-from .write_batch import STATE
+from .write_batch import EVALUATION, KEY_PAIR, STATE
 
 
 class Client:
@@ -87,7 +87,7 @@ class Client:
             )
             self._database.check_new(name)
             owner = Owner(self._keys, description.spec)
-            meta, beside = description.to_bytes(owner), attachments(owner)
+            meta, beside = description.to_bytes(owner), _beside(owner)
             if description.authenticated:
                 beside[STATE] = first_state(owner, description, meta, beside)
             store = self._database.create(name, meta, beside)
@@ -151,37 +151,33 @@ class Client:
         InvalidInput when its states aren't authenticated.
         """
         with self._lock:
-            opened = self._opened.get(check_name(name))
-            if opened is not None:
-                opened.close()
-            store = self._database.open_anew(name)
-            try:
-                description = Description.from_bytes(store.meta(), name, self._keys)
-                segments = Segments(store, description, self._keys, pins=MemoryPins())
+            with self._anew(name) as segments:
                 accept_restore(segments, self._seen(name, segments))
-                pin = segments.states.pin()
-            finally:
-                store.close()
-            if pin is not None:
-                self._accept(name, pin)
             return self.get_collection(name)
 
     def forget(self, name: str) -> None:
         """Drop what was seen of a collection, to follow its owner who accepted a restore, or to
         accept one that was put there on purpose: the next `get_collection` trusts what it finds."""
-        with self._lock:
-            opened = self._opened.get(check_name(name))
-            if opened is not None:
-                opened.close()
-            store = self._database.open_anew(name)
-            try:
-                description = Description.from_bytes(store.meta(), name, self._keys)
-                segments = Segments(store, description, self._keys, pins=MemoryPins())
-                pin = segments.states.pin()
-            finally:
-                store.close()
-            if pin is not None:
-                self._accept(name, pin)
+        with self._lock, self._anew(name):
+            pass
+
+    @contextlib.contextmanager
+    def _anew(self, name: str) -> Iterator[Segments]:
+        """What the store shows, without comparing it with what was seen before; afterwards it takes
+        the place of that."""
+        opened = self._opened.get(check_name(name))
+        if opened is not None:
+            opened.close()
+        store = self._database.open_anew(name)
+        try:
+            description = Description.from_bytes(store.meta(), name, self._keys)
+            segments = Segments(store, description, self._keys, pins=MemoryPins())
+            yield segments
+            pin = segments.states.pin()
+        finally:
+            store.close()
+        if pin is not None:
+            self._accept(name, pin)
 
     def _seen(self, name: str, segments: Segments) -> Pin | None:
         """What was seen before of a collection that is open."""
@@ -282,3 +278,12 @@ def _same_choices(wanted: Description, spec: IndexSpec, filterable: tuple[str, .
                 f"collection {spec.collection!r} is there with {what}={found!r}, not {asked!r}. Open it with "
                 "get_collection, or choose another name."
             )
+
+
+def _beside(owner: Owner) -> dict[str, bytes]:
+    """What a new collection keeps beside its segments. Makes the key pair of the schemes that have
+    one."""
+    if not owner.has_key_pair:
+        return {EVALUATION: owner.evaluation().to_bytes()}
+    owner.generate_key_pair()
+    return {EVALUATION: owner.evaluation().to_bytes(), KEY_PAIR: owner.sealed_key_pair()}

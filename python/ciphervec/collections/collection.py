@@ -18,6 +18,7 @@ from ..errors import CiphervecError, InvalidInput, StorageError
 from ..ingest import arrays, records
 from ..ingest.arrays import FloatArray, Id, Vectors
 from ..ingest.where import Where
+from . import reading
 from .audience import (
     Audience,
     OwnerMatches,
@@ -29,6 +30,7 @@ from .audience import (
     refuse_outdated,
 )
 from .batch import Batch
+from .changes import delete, rotate_query_key, write
 from .compaction import adopt, discard, optimize
 from .flooding import DEVIATION, FloodingPlan, check_deviation
 from .inventory import inventory
@@ -46,6 +48,7 @@ from .results import (
     check_include,
 )
 from .rotation import rotate_keys
+from .search import search
 from .segments import Segments
 from .server_backend import LocalBackend
 from .spec import Description
@@ -152,7 +155,7 @@ class Collection:
 
             def change() -> None:
                 self._segments.owner.refuse_known(batch.ids)
-                self._segments.write(batch, progress=progress)
+                write(self._segments, batch, progress=progress)
 
             self._segments.in_turn(change)
 
@@ -172,7 +175,7 @@ class Collection:
 
             def change() -> None:
                 known = [name for name in batch.ids if name in self._segments.owner]
-                self._segments.write(batch, replaced=known, progress=progress)
+                write(self._segments, batch, replaced=known, progress=progress)
 
             self._segments.in_turn(change)
 
@@ -200,10 +203,10 @@ class Collection:
                 arrays.same_length(len(names), given, "embeddings")
 
             def change() -> None:
-                old = self._segments.records(names)
-                rows = self._segments.embeddings(names) if given is None else given
+                old = reading.records(self._segments, names)
+                rows = reading.embeddings(self._segments, names) if given is None else given
                 merged = [record.merged(*parts) for record, parts in zip(old, changes, strict=True)]
-                self._segments.write(Batch(names, rows, merged), replaced=names)
+                write(self._segments, Batch(names, rows, merged), replaced=names)
 
             self._segments.in_turn(change)
 
@@ -226,7 +229,7 @@ class Collection:
                 if names is not None:
                     self._segments.owner.places(names)
                 passing = self._select(names, where)
-                self._segments.delete(passing)
+                delete(self._segments, passing)
                 return len(passing)
 
             return self._segments.in_turn(change)
@@ -435,7 +438,7 @@ class Collection:
         stay as they are. Raises InvalidInput under the additively homomorphic schemes, whose
         queries are plain."""
         with self._open(write=True):
-            self._segments.in_turn(self._segments.rotate)
+            self._segments.in_turn(lambda: rotate_query_key(self._segments))
 
     def refresh(self) -> None:
         """See what another process has committed since this collection was opened with
@@ -482,7 +485,7 @@ class Collection:
         """Use a segment again that `info()["quarantine"]` names, after its cause was found: the
         server was replaced, or the segment restored. Raises InvalidInput for any other."""
         with self._open():
-            self._segments.release(segment_id)
+            self._segments.quarantine.lift(segment_id, self._segments.owner)
 
     def close(self) -> None:
         """Release the folder for another writer. The collection can't be used afterwards; closing
@@ -546,26 +549,26 @@ class Collection:
         flooding: float,
     ) -> tuple[list[Matches], list[GetResult]]:
         """The matches of each query, and the parts asked for of their rows."""
-        found = self._segments.search(queries, count, within, where, audience, flooding)
+        found = search(self._segments, queries, count, within, where, audience, flooding)
         wanted = [part for part in parts if part in GET_INCLUDE]
         return found, [self._rows(matches.ids, wanted) for matches in found]
 
     def _select(self, names: list[Id] | None, where: Mapping[str, Any] | None) -> list[Id]:
         if where is None:
             return self._segments.owner.ids() if names is None else names
-        passing = self._segments.matching(Where(where, self.filterable))
+        passing = reading.matching(self._segments, Where(where, self.filterable))
         if names is None:
             return passing
         allowed = set(passing)
         return [name for name in names if name in allowed]
 
     def _rows(self, names: list[Id], parts: list[str]) -> GetResult:
-        opened = self._segments.records(names) if {"metadatas", "documents"} & set(parts) else []
+        opened = reading.records(self._segments, names) if {"metadatas", "documents"} & set(parts) else []
         return GetResult(
             ids=names,
             metadatas=[record.metadata for record in opened] if "metadatas" in parts else None,
             documents=[record.document for record in opened] if "documents" in parts else None,
-            embeddings=self._segments.embeddings(names) if "embeddings" in parts else None,
+            embeddings=reading.embeddings(self._segments, names) if "embeddings" in parts else None,
             include=parts,
         )
 

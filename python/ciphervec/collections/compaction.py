@@ -10,6 +10,8 @@ import numpy as np
 
 from ..errors import InvalidInput
 from .batch import Batch
+from .changes import drop_rows, seal
+from .reading import live
 from .segments import Segments
 from .store import Progress
 from .write_batch import WRAP, StoredSegment, WriteBatch
@@ -65,13 +67,13 @@ def discard(segments: Segments, segment_ids: Sequence[bytes]) -> int:
 def reseal(segments: Segments, taken: Sequence[StoredSegment]) -> None:
     """Put one new segment in the place of these, in one commit."""
     change = WriteBatch(remove=[segment.id for segment in taken])
-    batches = list(segments.live(taken))
+    batches = list(live(segments, taken))
     ids = [name for batch in batches for name in batch.ids]
     if ids:
         rows = np.concatenate([batch.rows for batch in batches])
         records = [record for batch in batches for record in batch.records]
-        change.add.append(segments.seal_part(Batch(ids, rows, records), len(segments.owner)))
-    segments.drop_rows(change, ())
+        change.add.append(seal(segments, Batch(ids, rows, records), len(segments.owner)))
+    drop_rows(segments, change, ())
     segments.commit(change, ())
 
 

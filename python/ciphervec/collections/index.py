@@ -29,7 +29,7 @@ from .flooding import DEVIATION
 from .keys import Keys
 from .matches import Matches
 from .owner import Owner
-from .segments import QUERY_ROWS
+from .search import QUERY_ROWS
 from .spec import check_key, index_spec
 
 

@@ -7,15 +7,19 @@ processes at once are all kept, and none is lost to a restart. Nothing in it is 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
+from collections.abc import Container, Iterator
 from datetime import datetime, timezone
 from pathlib import Path
 
 import ciphervec._native as _native
 
 from .._native import IndexSpec
+from ..errors import InvalidInput, TamperedAnswer
 from ..ingest.files import storage_errors, write_file
+from .owner import Owner
 
 _NAME = re.compile(r"[0-9a-f]{32}")
 
@@ -68,3 +72,31 @@ class Quarantine:
             path = self._folder / segment_id.hex()
             with storage_errors(f"cannot remove {path}"):
                 path.unlink(missing_ok=True)
+
+    def enforce(self, owner: Owner, attached: Container[bytes]) -> None:
+        """Pass over what failed a check before, here or in another process."""
+        for segment_id in self.segments():
+            if segment_id in attached:
+                owner.quarantine(segment_id)
+
+    @contextlib.contextmanager
+    def checking(self, owner: Owner) -> Iterator[None]:
+        """A segment that fails its check is passed over from now on, here and in every process that
+        comes later."""
+        try:
+            yield
+        except TamperedAnswer as error:
+            for segment_id in error.segments:
+                owner.quarantine(segment_id)
+                self.hold(segment_id, str(error))
+            raise
+
+    def lift(self, segment_id: str, owner: Owner) -> None:
+        """Use a segment again. Raises InvalidInput."""
+        held = {one.hex(): one for one in owner.quarantined()}
+        if segment_id not in held:
+            raise InvalidInput(
+                f"segment {segment_id!r} is not in quarantine; info()['quarantine'] lists those that are."
+            )
+        self.release(held[segment_id])
+        owner.release(held[segment_id])

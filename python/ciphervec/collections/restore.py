@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..errors import InvalidInput
+from .changes import drop_rows
 from .pins import Pin
 from .segments import Segments
 from .write_batch import EVALUATION, WriteBatch
@@ -22,7 +23,7 @@ def upgrade(segments: Segments) -> bool:
     described = replace(described, authenticated=True)
     change = WriteBatch(meta=described.to_bytes(segments.owner))
     change.remove = [one.id for one in segments.entries() if len(one.deleted) == one.rows]
-    segments.drop_rows(change, ())
+    drop_rows(segments, change, ())
     segments.send(change, described=described)
     segments.reload_as(described)
     return True

@@ -13,9 +13,11 @@ from dataclasses import replace
 from functools import partial
 
 from ..errors import InvalidInput
+from .changes import seal
 from .compaction import reseal
 from .keys import Keys
 from .owner import Owner
+from .reading import live
 from .segments import Segments
 from .spec import Rotation
 from .store import Progress
@@ -119,9 +121,9 @@ def _at_once(segments: Segments, keys: Keys, progress: Progress | None) -> None:
         },
     )
     total, done = len(segments.owner), 0
-    for batch in segments.live(segments.entries()):
+    for batch in live(segments, segments.entries()):
         if batch.ids:
-            change.add.append(segments.seal_part(batch, total, following))
+            change.add.append(seal(segments, batch, total, following))
         done += len(batch.ids)
         if progress is not None:
             progress(done, total)

@@ -1,0 +1,124 @@
+"""Search: queries and a filter enter; hits leave, after a message to the server and its answer. Key
+owner's side."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..errors import Conflict
+from ..ingest.arrays import FloatArray, Id
+from ..ingest.where import Where
+from .audience import Audience
+from .flooding import DEVIATION
+from .matches import Matches
+from .reading import matching, passes
+from .segments import Segments
+from .server_backend import Answer
+
+QUERY_ROWS = 1024
+"""Queries sent in one message; a longer batch takes several."""
+
+
+def search(
+    segments: Segments,
+    queries: FloatArray,
+    count: int | None,
+    within: float | None,
+    where: Where | None,
+    audience: Audience | None = None,
+    flooding: float = DEVIATION,
+) -> list[Matches]:
+    """One `Matches` per query row, for this audience."""
+    if len(queries) == 0:
+        return []
+    if where is not None or len(segments.owner) == 0:
+        segments.current()
+    payloads = segments.payloads
+    # What the server can't test by tags is tested here first, on metadata opened here: also of
+    # segments that have no tags under the present key, because a writer sealed them, who can't
+    # make any, or the keys are changing.
+    tagged = where is None or all(map(payloads.has_tags, segments.read_entries()))
+    # What others are shown costs each row that is ranked, so that the rows must be known first.
+    all_by_tags = where is None or (where.complete and tagged and audience != "others")
+    allow = None if where is None or all_by_tags else matching(segments, where)
+    if len(segments.owner) == 0 or allow == []:
+        nothing = np.empty(0, np.float64)
+        return [Matches([], nothing, nothing) for _ in range(len(queries))]
+
+    def ask_all(tags: Sequence[bytes], allow: Sequence[Id] | None) -> list[Matches]:
+        found: list[Matches] = []
+        for start in range(0, len(queries), QUERY_ROWS):
+            part = queries[start : start + QUERY_ROWS]
+            found += _ask(segments, part, tags, count, within, allow, audience, flooding)
+        return found
+
+    found = ask_all([] if where is None or not tagged else payloads.wanted(where), allow)
+    if where is not None and allow is None:
+        names = list(dict.fromkeys(name for matches in found for name in matches.ids))
+        if not passes(segments, where, names):
+            # Tags are the server's to keep, and are not those of these rows: nothing of them counts.
+            found = ask_all([], matching(segments, where, by_tags=False))
+    return found
+
+
+def _ask(
+    segments: Segments,
+    rows: FloatArray,
+    tags: Sequence[bytes],
+    count: int | None,
+    within: float | None,
+    allow: Sequence[Id] | None,
+    audience: Audience | None,
+    flooding: float,
+) -> list[Matches]:
+    """One message to the server and back. Raises Conflict when the collection has changed too
+    much meanwhile."""
+    query = segments.owner.query(rows, tags=tags)
+    known, losses = segments.attached(), segments.losses
+    answer = _answer(segments, query.to_bytes())
+    if answer.version > segments.store.version:
+        segments.refresh()
+    newer: list[bytes] = []
+    if answer.version != segments.store.version:
+        # Segments that came after the answer can't be in it. Rows that left may have come back
+        # in one of those: then the answer is neither the old state's nor the new one's.
+        if segments.losses != losses:
+            raise Conflict(
+                f"collection {segments.description.spec.collection!r} changes faster than a query takes. Ask again."
+            )
+        newer = [segment_id for segment_id in segments.attached() if segment_id not in known]
+    held = segments.owner.quarantined()
+    if held:
+        warnings.warn(
+            f"{len(held)} of the segments of {segments.description.spec.collection!r} are in quarantine and were passed "
+            "over: they failed a check. info()['quarantine'] names them.",
+            stacklevel=8,  # whoever called query
+        )
+    with segments.quarantine.checking(segments.owner):
+        found = segments.owner.open(
+            query,
+            answer.data,
+            count,
+            within=within,
+            allow=allow,
+            newer=newer,
+            audience=audience,
+            flooding=flooding,
+        )
+    for segment_id in set(segments.owner.quarantined()).difference(held):
+        segments.quarantine.hold(segment_id, "a writer's segment failed its check")
+    return found
+
+
+def _answer(segments: Segments, query: bytes) -> Answer:
+    """Other threads may go on while a server across a network works."""
+    server = segments.server
+    if not server.remote:
+        return server.evaluate(query)
+    with segments.apart():
+        answer = server.evaluate(query)
+    segments.settle()
+    return answer
