@@ -5,7 +5,7 @@ PYTHON ?= python3
 STEPS = $(PYTHON) tools/steps.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test release ci bench faults pictures lint wheel lock clean
+.PHONY: help demo check test release ci bench reproduce faults pictures lint wheel lock clean
 
 help: ## What each command does
 	@$(STEPS) help
@@ -27,6 +27,9 @@ ci: test release ## Exactly CI
 
 bench: ## Remake benches/results/* and the documents' tables on this machine
 	@$(STEPS) bench
+
+reproduce: ## Remake four published studies whole, for an hour and a half, the printed figures beside
+	@$(STEPS) reproduce
 
 faults: ## Kill, damage, fill and wear out a server, for an hour; remake the list of what it took
 	@$(STEPS) faults

@@ -80,6 +80,12 @@ LINTS = [
     Step("clippy", "Rust lints, warnings are errors", rust.clippy),
 ]
 
+PAIRS = Step(
+    "pairs",
+    "two encrypted vectors, beside TenSEAL",
+    reproduce("ckks-similarity", "--layouts", "slots,coefficients"),
+)
+IVE_PEL = Step("ive-pel", "the study of private lookup, remade", reproduce("ive-pel", "--repeats", "3"))
 TARGETS: dict[str, list[Step]] = {
     "demo": [*BEGIN, DEMO_WHEEL, Step("demo", "the main job on real input", program("demo"))],
     "check": [
@@ -148,25 +154,49 @@ TARGETS: dict[str, list[Step]] = {
             "64 queries at once",
             bench("search-64-queries", *measure.BENCH_COMMON, "--queries", "64"),
         ),
+        Step(
+            "avx2-one",
+            "one query on AVX2",
+            measure.on_avx2(bench("search-1-query-avx2", *measure.BENCH_COMMON, "--queries", "1")),
+        ),
+        Step(
+            "avx2-batch",
+            "64 queries at once on AVX2",
+            measure.on_avx2(bench("search-64-queries-avx2", *measure.BENCH_COMMON, "--queries", "64")),
+        ),
         Step("peers", "install TenSEAL, LightPHE and phe", measure.install_peers),
         Step("tenseal", "TenSEAL on 10,000 rows", measure.bench_tenseal),
         *(Step(stem, f"vectors under {stem}", measure.bench_additive(stem)) for stem in measure.ADDITIVE),
+        Step(
+            "avx2-paillier",
+            "Paillier on AVX2",
+            measure.on_avx2(measure.bench_additive("paillier-2048", "-avx2")),
+        ),
         Step("ckks", "CKKS, operation by operation", results("ckks", "ckks", "--log-n", "14,15,16")),
         Step(
-            "pairs",
-            "two encrypted vectors, beside TenSEAL",
-            reproduce("ckks-similarity", "--layouts", "slots,coefficients"),
+            "avx2-ckks", "CKKS on AVX2", measure.on_avx2(results("ckks-avx2", "ckks", "--log-n", "14,15,16"))
         ),
+        PAIRS,
         Step(
             "lookup", "private lookup, strategy by strategy", results("lookup", "lookup", "--strategy", "all")
         ),
-        Step("ive-pel", "the study of private lookup, remade", reproduce("ive-pel", "--repeats", "3")),
+        IVE_PEL,
         Step("server", "a server under load", results("server", "server", "--seconds", "60")),
         Step(
             "server-budget",
             "the same with less memory than rows",
             results("server-budget", "server", "--memory-budget", "200MB", "--seconds", "30"),
         ),
+        Step("tables", "fill the documents' tables", measure.fill_tables),
+    ],
+    "reproduce": [
+        *BEGIN,
+        WHEEL,
+        Step("peers", "install TenSEAL, LightPHE and phe", measure.install_peers),
+        Step("phe-similarity", "the study of Paillier and its kin, remade", reproduce("phe-similarity")),
+        Step("precompute", "the study of precomputations, remade", reproduce("paillier-precompute")),
+        PAIRS,
+        IVE_PEL,
         Step("tables", "fill the documents' tables", measure.fill_tables),
     ],
     "faults": [

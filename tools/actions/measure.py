@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .base import PYTHON, ROOT, Action, StepFailedError, StepSkippedError, call, quiet
-from .python import program
+from .python import on_backend, program
 from .setup import install
 
 RESULTS = ROOT / "benches" / "results"
@@ -49,6 +49,11 @@ def bench(stem: str, *arguments: str) -> Action:
     return results(stem, "search", *arguments)
 
 
+def on_avx2(action: Action) -> Action:
+    """On the AVX2 kernels. On a processor with AVX-512 that stands in for one without."""
+    return on_backend("avx2", action)
+
+
 def install_peers() -> None:
     """Each on its own, since one without a wheel for this Python should not keep the others away."""
     failed = []
@@ -71,14 +76,14 @@ def bench_tenseal() -> None:
     bench("search-tenseal", "--rows", "10000", "--dim", "512", "--threads", "1", "--peer", "tenseal")()
 
 
-def bench_additive(stem: str) -> Action:
+def bench_additive(stem: str, suffix: str = "") -> Action:
     """A scheme of the Paillier family, beside those of its peers that are installed."""
 
     def action() -> None:
         peers, arguments = ADDITIVE[stem]
         present = ",".join(name for name in peers.split(",") if name and installed(name))
         peer = ["--peer", present] if present else []
-        results(stem, "paillier", "--dim", "512", *arguments.split(), *peer)()
+        results(stem + suffix, "paillier", "--dim", "512", *arguments.split(), *peer)()
 
     return action
 
