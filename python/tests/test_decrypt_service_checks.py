@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pytest
 from starlette.testclient import TestClient
 
 import ciphervec
@@ -22,10 +21,6 @@ from ciphervec.decrypt_service.message import Request
 from ciphervec.http import LocalServer
 from ciphervec.writer.pending_batch import WrittenBatch
 
-pytestmark = pytest.mark.skipif(
-    not hasattr(ciphervec._native.SegmentDirectory, "quarantine"),
-    reason="skipped: this build does not check answers",
-)
 D = 32
 Rows = Callable[..., np.ndarray]
 

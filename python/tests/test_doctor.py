@@ -107,6 +107,8 @@ def test_every_concern_of_the_owner_has_a_verdict() -> None:
     assert {f.verdict for check, f in found.items() if check not in fails} == {"warn"}
     assert all(f.next for f in found.values()) and "2 ids lie there twice" in found["duplicate ids"].says
     assert found["authenticated"].next == "ciphervec upgrade PLACE a"
+    without_keys = {f.check for f in of_info("a", info | {"mode": "open", "authenticated": False})}
+    assert "authenticated" not in without_keys, "nothing in it can be"
 
 
 def test_a_server_its_state_folder_and_its_clock(place: Path, keys: Keys) -> None:

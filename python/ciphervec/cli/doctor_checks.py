@@ -151,7 +151,9 @@ def of_budgets(state: Path) -> Iterator[Finding]:
             str(name),
             verdict,
             left,
-            "" if verdict == "ok" else "new keys begin anew; see SECURITY.md on what a budget is for",
+            ""
+            if verdict == "ok"
+            else "begin anew with optimize(reseal=True), rotate_query_key() or other keys; SECURITY.md says which",
         )
 
 
@@ -268,7 +270,7 @@ def of_info(name: str, info: Mapping[str, Any]) -> Iterator[Finding]:
             says.format(many) if many else "none",
             following if many else "",
         )
-    if info.get("authenticated") is not None:
+    if info.get("authenticated") is not None and info.get("mode") != "open":  # which has no keys
         trusted = bool(info["authenticated"])
         yield Finding(
             "authenticated", name, "ok" if trusted else "warn",
@@ -301,13 +303,13 @@ def _many(value: object) -> int:
 
 _CONCERNS: tuple[tuple[str, str, Verdict, str, str], ...] = (
     ("quarantine", "quarantine", "fail", "{:,} segments gave answers that don't add up, and are left out",
-     "look into who runs the server; collection.optimize() seals anew what still opens"),
+     "find out who changed them; collection.release(id) uses one again, collection.discard(ids) deletes writers'"),
     ("duplicates", "duplicate ids", "fail", "{:,} ids lie there twice", "collection.optimize() keeps the row that counts"),
     ("refused", "refused segments", "warn", "{:,} don't open: an old card, or a stranger's",
      "collection.discard(info()['refused']) deletes them"),
     ("old_kind", "old-kind segments", "warn", "{:,} keep their noise: answers from them are for the owner alone",
      "collection.optimize() seals them anew"),
-    ("appended", "unvouched rows", "warn", "{:,} were appended since the last state that the key holder signed",
+    ("appended", "unvouched segments", "warn", "{:,} came from writers since the key holder's last commit",
      "look at info()['writers'], then collection.adopt()"),
     ("ignored", "ignored rows", "warn", "{:,} of writers have ids that were there already, and don't count",
      "collection.adopt() or optimize() deletes them"),

@@ -263,7 +263,7 @@ class Segments:
             )
             and not any(counts(one) for one in self._reasons)
             and (not left or left.issuperset(self._appended))
-            and all(one in self._appended or one in self._reasons for one in left if one in self._deleted)
+            and all(one in self._reasons for one in left.difference(self._appended) if one in self._deleted)
         )
 
     def _took(self) -> None:
@@ -439,7 +439,8 @@ class Segments:
             if self._states.state is None:
                 appended = self.read_entries()
             elif self._appended:
-                appended = [one for one in self.entries() if one.id in self._appended]
+                ids = set(self._appended)
+                appended = [one for one in self.entries() if one.id in ids]
             following = self._states.seal(
                 change, owner, described, appended, self.aside(change.remove), anew=anew
             )
