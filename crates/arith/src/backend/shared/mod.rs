@@ -9,3 +9,4 @@ pub(crate) mod pcmm;
 pub(crate) mod poly;
 pub(crate) mod radix;
 pub(crate) mod roots;
+pub(crate) mod wrapping;

@@ -3,111 +3,46 @@
 
 use core::arch::x86_64::*;
 
-use crate::backend::portable::wrapping;
-
 /// Bytes of a vector.
 const WIDTH: usize = 32;
+type V = __m256i;
 
+#[inline]
 #[target_feature(enable = "avx2")]
-pub(crate) fn dots_u32(x: &[u32], weights: &[u32], out: &mut [u32]) {
-    wrapping::dots_u32(x, weights, out);
-}
-
-#[target_feature(enable = "avx2")]
-pub(crate) fn dots_u64(x: &[u64], weights: &[u64], out: &mut [u64]) {
-    wrapping::dots_u64(x, weights, out);
-}
-
-#[target_feature(enable = "avx2")]
-pub(crate) fn differences_u32(
-    words: &[u32],
-    masks: &[u64],
-    shape: (u32, u32),
-    unit: f64,
-    sums: &mut [i64],
-    scaled: &mut [f64],
-) -> (i64, i64) {
-    wrapping::differences_u32(words, masks, shape, unit, sums, scaled)
-}
-
-#[target_feature(enable = "avx2")]
-pub(crate) fn differences_u64(
-    words: &[u64],
-    masks: &[u64],
-    shape: (u32, u32),
-    unit: f64,
-    sums: &mut [i64],
-    scaled: &mut [f64],
-) -> (i64, i64) {
-    wrapping::differences_u64(words, masks, shape, unit, sums, scaled)
-}
-
-/// Four polynomials at a time, which stay in the first-level cache for all rows, and two rows.
-#[target_feature(enable = "avx2")]
-pub(crate) fn ternary(bytes: &[u8], rows: &[&[i8]], out: &mut [u8]) {
-    let n = rows[0].len();
-    let polys = bytes.len() / n;
-    if !n.is_multiple_of(WIDTH) || !polys.is_multiple_of(4) {
-        return wrapping::ternary(bytes, rows, out);
-    }
-    for (group, four) in bytes.chunks_exact(4 * n).enumerate() {
-        let four = quarters(four);
-        let (pairs, last) = rows.as_chunks();
-        let (outs, out) = out.split_at_mut(2 * pairs.len() * polys);
-        for (rows, outs) in pairs.iter().zip(outs.chunks_exact_mut(2 * polys)) {
-            let found = products::<2>(four, *rows);
-            for (out, found) in outs.chunks_exact_mut(polys).zip(found) {
-                out[4 * group..][..4].copy_from_slice(&found);
-            }
-        }
-        if let [row] = last {
-            out[4 * group..][..4].copy_from_slice(&products::<1>(four, [*row])[0]);
-        }
-    }
-}
-
-/// Four polynomials of one length.
-fn quarters(four: &[u8]) -> [&[[u8; WIDTH]]; 4] {
-    let each = four.len() / 4;
-    core::array::from_fn(|poly| four[poly * each..][..each].as_chunks().0)
+fn zero() -> V {
+    _mm256_setzero_si256()
 }
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn load<T>(from: &[T; WIDTH]) -> __m256i {
-    assert!(size_of::<T>() == 1);
+fn load(from: &[u8; WIDTH]) -> V {
     // SAFETY: the reference covers 32 readable bytes; the load has no alignment.
     unsafe { _mm256_loadu_si256(from.as_ptr().cast()) }
 }
 
-/// Products of four polynomials with R rows. Two products of a byte with -1, 0 or 1 are at most 510 in
-/// size, which 16 bits hold; their sums wrap, and a byte of them is asked for.
+/// Products of unsigned bytes with signed ones, two by two, on top of 16-bit sums.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn products<const R: usize>([a, b, c, d]: [&[[u8; WIDTH]]; 4], rows: [&[i8]; R]) -> [[u8; 4]; R] {
-    let rows = rows.map(|row| &row.as_chunks::<WIDTH>().0[..a.len()]);
-    let mut sums = [[_mm256_setzero_si256(); 4]; R];
-    for (index, (((a, b), c), d)) in a.iter().zip(b).zip(c).zip(d).enumerate() {
-        let four = [load(a), load(b), load(c), load(d)];
-        for (row, sums) in rows.iter().zip(&mut sums) {
-            let t = load(&row[index]);
-            for (a, sum) in four.iter().zip(sums) {
-                *sum = _mm256_add_epi16(*sum, _mm256_maddubs_epi16(*a, t));
-            }
-        }
-    }
-    let ones = _mm256_set1_epi16(1);
-    sums.map(|sums| {
-        let [a, b, c, d] = sums.map(|sum| _mm256_madd_epi16(sum, ones));
-        // Either half has a lane for each of the four.
-        let halves = _mm256_hadd_epi32(_mm256_hadd_epi32(a, b), _mm256_hadd_epi32(c, d));
-        let (low, high) = (_mm256_castsi256_si128(halves), _mm256_extracti128_si256(halves, 1));
-        let all = _mm_add_epi32(low, high);
-        [
-            _mm_extract_epi32(all, 0) as u8,
-            _mm_extract_epi32(all, 1) as u8,
-            _mm_extract_epi32(all, 2) as u8,
-            _mm_extract_epi32(all, 3) as u8,
-        ]
-    })
+fn add_products(sum: V, a: V, t: V) -> V {
+    _mm256_add_epi16(sum, _mm256_maddubs_epi16(a, t))
 }
+
+/// All 16-bit lanes of each, modulo 2^8.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn totals(sums: [V; 4]) -> [u8; 4] {
+    let ones = _mm256_set1_epi16(1);
+    let [a, b, c, d] = sums.map(|sum| _mm256_madd_epi16(sum, ones));
+    // Either half has a lane for each of the four.
+    let halves = _mm256_hadd_epi32(_mm256_hadd_epi32(a, b), _mm256_hadd_epi32(c, d));
+    let (low, high) = (_mm256_castsi256_si128(halves), _mm256_extracti128_si256(halves, 1));
+    let all = _mm_add_epi32(low, high);
+    [
+        _mm_extract_epi32(all, 0) as u8,
+        _mm_extract_epi32(all, 1) as u8,
+        _mm_extract_epi32(all, 2) as u8,
+        _mm_extract_epi32(all, 3) as u8,
+    ]
+}
+
+crate::backend::shared::wrapping::wrapping_sums!("avx2");
