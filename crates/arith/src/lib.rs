@@ -11,6 +11,7 @@ pub mod basis;
 pub mod convert;
 pub mod curve25519;
 pub mod error;
+pub mod float_scan;
 pub mod matmul;
 pub mod modulus;
 pub mod montgomery;

@@ -105,7 +105,7 @@ fn pack<Q: Copy>(queries: &[Q], dim: usize, block: usize) -> Vec<Q> {
 
 /// Every tile against all queries. `out` is `[query][row]`; a task owns the same rows of every
 /// query.
-fn batch<T: Send + Default + Copy>(
+pub(crate) fn batch<T: Send + Default + Copy>(
     data: &[u8],
     stride: usize,
     rows: usize,

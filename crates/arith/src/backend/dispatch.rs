@@ -258,6 +258,14 @@ pub(crate) mod matmul {
     }
 }
 
+pub(crate) mod float_scan {
+    use super::*;
+
+    on_given! { float_scan:
+        fn products(rows: &[u8], dim: usize, queries: &[f64], out: &mut [&mut [[u8; 4]]]);
+    }
+}
+
 pub(crate) mod montgomery {
     use super::*;
 

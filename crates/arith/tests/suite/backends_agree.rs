@@ -1,6 +1,7 @@
 //! Back-ends: every kernel on every one this processor has, bit for bit against portable: odd
 //! sizes, edge values, random ones.
 
+use ciphervec_arith::float_scan::scan_f32;
 use ciphervec_arith::matmul::{
     scan_u24, scan_u24_batch, scan_u32, scan_u32_batch, scan_u64, scan_u64_batch,
 };
@@ -231,6 +232,45 @@ fn single_scans() {
                 scan_u64(&bytes(8 * rows * dim, 15), rows, dim, &wide, &mut out);
                 out
             });
+        }
+    }
+}
+
+/// Every sum of the definition, in its order, with numbers of all sizes.
+#[test]
+fn float_scans_are_those_of_the_definition() {
+    let floats = |n: usize, stream: u64| -> Vec<f32> {
+        let edges = [0.0, -0.0, f32::MIN_POSITIVE, f32::from_bits(1), f32::MAX, f32::MIN, 1.0];
+        let word = |word: &[u8; 4]| f32::from_bits(u32::from_le_bytes(*word) & 0xbfff_ffff);
+        let random = bytes(4 * n, stream);
+        let (random, edges) = (random.as_chunks().0.iter().map(word), edges.into_iter().cycle());
+        random.zip(edges).enumerate().map(|(i, (x, e))| if i % 5 == 4 { e } else { x }).collect()
+    };
+    for rows in [0, 1, 3, 4, 7, 8, 9, 63, 64, 65, 130] {
+        for dim in [1, 2, 7, 8, 9, 16, 65] {
+            let data = floats(rows * dim, 51);
+            for count in [0, 1, 2, 3, 4, 5, 7, 9] {
+                let queries = floats(count * dim, 52);
+                let mut expected = Vec::new();
+                for query in queries.chunks_exact(dim) {
+                    for row in data.chunks_exact(dim) {
+                        let (mut sums, mut rest) = ([0.0; 8], -0.0);
+                        for (i, (&x, &y)) in row.iter().zip(query).enumerate() {
+                            let sum = if i < dim / 8 * 8 { &mut sums[i % 8] } else { &mut rest };
+                            *sum += f64::from(x) * f64::from(y);
+                        }
+                        let total = sums.into_iter().fold(-0.0, |total, sum| total + sum) + rest;
+                        expected.push((total as f32).to_le_bytes());
+                    }
+                }
+                let bytes: Vec<u8> = data.iter().flat_map(|word| word.to_le_bytes()).collect();
+                agree(&format!("floats {rows} x {dim} x {count}"), || {
+                    let mut out = vec![[7; 4]; count * rows];
+                    scan_f32(&bytes, rows, dim, &queries, &mut out);
+                    assert_eq!(out, expected);
+                    out
+                });
+            }
         }
     }
 }

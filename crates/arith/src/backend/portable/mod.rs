@@ -2,6 +2,7 @@
 
 pub(crate) mod basis;
 pub(crate) mod convert;
+pub(crate) mod float_scan;
 pub(crate) mod matmul;
 pub(crate) mod montgomery;
 pub(crate) mod ntt;

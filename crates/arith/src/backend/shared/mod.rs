@@ -2,6 +2,7 @@
 //! instructions.
 
 pub(crate) mod convert;
+pub(crate) mod float_scan;
 pub(crate) mod fma_limbs;
 pub(crate) mod matmul;
 pub(crate) mod ntt;

@@ -4,6 +4,7 @@
 pub(crate) mod basis;
 mod chacha;
 pub(crate) mod convert;
+pub(crate) mod float_scan;
 mod ifma_butterflies;
 mod lanes;
 mod lazy_reduction;

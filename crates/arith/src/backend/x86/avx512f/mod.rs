@@ -4,7 +4,7 @@
 pub(crate) mod montgomery;
 
 pub(crate) use super::avx2::{
-    basis, convert, matmul, ntt, pcmm, poly, ring, sample, switch, wrapping,
+    basis, convert, float_scan, matmul, ntt, pcmm, poly, ring, sample, switch, wrapping,
 };
 
 /// Whether this processor has every feature that the kernels are compiled with.

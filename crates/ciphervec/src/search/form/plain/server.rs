@@ -1,4 +1,4 @@
-//! Plain scan: float32 queries enter, inner products in double precision leave. Server only.
+//! Plain scan: float32 queries enter, inner products, summed in double precision, leave. Server only.
 
 use crate::error::Result;
 use crate::index::spec::IndexSpec;
@@ -7,6 +7,7 @@ use crate::search::form::batch::{self, Pending, Scan};
 use crate::search::form::contract::{Evaluation, Request, ServerHalf, no_keys};
 use crate::search::segment::{HEADROOM, Segment, SegmentHead};
 use ciphervec_arith::AlignedBytes;
+use ciphervec_arith::float_scan::scan_f32;
 use ciphervec_he::wire::{KeyId, Kind, Reader};
 use std::sync::Arc;
 
@@ -57,32 +58,16 @@ impl Scan for PlainServer {
     }
 
     fn scan(&self, segment: &Segment, asked: &mut [&mut Pending<'_, Vec<f32>>]) -> Result<()> {
-        let dimension = self.spec.dimension();
+        let (dimension, rows) = (self.spec.dimension(), segment.head().rows as usize);
+        let queries: Vec<f32> =
+            asked.iter().flat_map(|asked| asked.queries.iter().copied()).collect();
+        let mut scores = vec![[0; 4]; queries.len() / dimension * rows];
+        scan_f32(segment.data(), rows, dimension, &queries, &mut scores);
+        let mut scores = scores.as_flattened();
         for asked in asked {
-            let (queries, body) = asked.parts();
-            for query in queries.chunks_exact(dimension) {
-                for row in segment.data().chunks_exact(dimension * 4) {
-                    let score = inner_product(row, query);
-                    body.extend_from_slice(&(score as f32).to_le_bytes());
-                }
-            }
+            let own = scores.split_off(..4 * rows * asked.count as usize);
+            asked.parts().1.extend_from_slice(own.unwrap_or_default());
         }
         Ok(())
     }
-}
-
-/// The inner product of a row of little-endian float32 words with a query, in double precision. Eight partial sums, so that the
-/// compiler can use vector registers.
-fn inner_product(row: &[u8], query: &[f32]) -> f64 {
-    let product = |word: &[u8; 4], q: f32| f64::from(f32::from_le_bytes(*word)) * f64::from(q);
-    let (words, _) = row.as_chunks::<4>();
-    let ((words, last_words), (query, last)) = (words.as_chunks::<8>(), query.as_chunks::<8>());
-    let mut sums = [0.0f64; 8];
-    for (words, query) in words.iter().zip(query) {
-        for lane in 0..8 {
-            sums[lane] += product(&words[lane], query[lane]);
-        }
-    }
-    let rest: f64 = last_words.iter().zip(last).map(|(word, &q)| product(word, q)).sum();
-    sums.iter().sum::<f64>() + rest
 }
