@@ -32,8 +32,6 @@ const TERMS: usize = 22;
 const _: () = assert!((1 << 49) + 2 + TERMS as u64 * 2 * CENTRE * (1 << 24) < 1 << 53);
 /// Queries that are cut together and share a pass over the data: 256 KiB at 128 nodes.
 const PASS: usize = 8;
-/// Packed residues that wait in the second-level cache for the next query.
-const RUN_BYTES: usize = 128 << 10;
 /// How far ahead of what is at hand packed residues and words are fetched: the strips of the next
 /// [`TERMS`] nodes of four blocks, so that the first of the passes over them finds them.
 const AHEAD: usize = 6144;
@@ -48,10 +46,20 @@ type Sums = [[V; 4]; 2];
 /// What the sums of `b'` and of `a'` lack for residues being taken without their [`OFFSET`].
 type Correction = [[f64; LANES]; 2 * VECTORS];
 
+type Strip = [u8; STRIP_BYTES];
+/// Where the sums of a query over a group go: U and V.
+type Out<'a> = (&'a mut [u64], &'a mut [u64]);
+
+/// A query that was cut.
+struct Query<'a> {
+    words: &'a [[Cut; VECTORS]],
+    correction: Correction,
+}
+
 /// The 25 bytes at `25 j`, four residues, as 16-byte halves of two residues each.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn load_packed<const J: usize>(strip: &[u8; STRIP_BYTES]) -> __m256i {
+fn load_packed<const J: usize>(strip: &Strip) -> __m256i {
     let start = 25 * J;
     let high = start + 12 - early::<J>();
     let (low, high) = (&strip[start..start + 16], &strip[high..high + 16]);
@@ -97,7 +105,7 @@ const fn places<const J: usize>(bits: usize, lanes: usize) -> [u64; LANES] {
 /// what follows.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn unpack<const J: usize>(strip: &[u8; STRIP_BYTES], out: &mut [u64; LANES]) {
+fn unpack<const J: usize>(strip: &Strip, out: &mut [u64; LANES]) {
     let bytes = load(const { &places::<J>(50, 2) });
     let lanes = _mm256_shuffle_epi8(load_packed::<J>(strip), bytes);
     let lanes = _mm256_srlv_epi64(lanes, _mm256_setr_epi64x(0, 2, 4, 6));
@@ -167,7 +175,7 @@ impl Kernel {
     /// [`OFFSET`].
     #[inline]
     #[target_feature(enable = "avx2,fma")]
-    fn halves<const J: usize>(&self, strip: &[u8; STRIP_BYTES]) -> [V; 2] {
+    fn halves<const J: usize>(&self, strip: &Strip) -> [V; 2] {
         let both = _mm256_shuffle_epi8(load_packed::<J>(strip), self.bytes[J]);
         let both = _mm256_and_si256(both, self.mask);
         let low = _mm256_blend_epi32::<0b1010_1010>(both, self.shift);
@@ -210,43 +218,92 @@ impl Kernel {
         })
     }
 
+    /// The sums of one node more.
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    fn multiply_add([u, v]: Sums, [d0, d1]: [V; 2], [b0, b1, a0, a1]: Cut) -> Sums {
+        [
+            [
+                _mm256_fmadd_pd(d0, b0, u[0]),
+                _mm256_fmadd_pd(d0, b1, u[1]),
+                _mm256_fmadd_pd(d1, b0, u[2]),
+                _mm256_fmadd_pd(d1, b1, u[3]),
+            ],
+            [
+                _mm256_fmadd_pd(d0, a0, v[0]),
+                _mm256_fmadd_pd(d0, a1, v[1]),
+                _mm256_fmadd_pd(d1, a0, v[2]),
+                _mm256_fmadd_pd(d1, a1, v[3]),
+            ],
+        ]
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    fn reduce(&self, sums: Sums) -> Sums {
+        sums.map(|mut sums| {
+            for (i, x) in sums.iter_mut().enumerate() {
+                let (q, reciprocal) = self.scaled[i / 2];
+                let quotient = nearest(_mm256_mul_pd(*x, reciprocal));
+                *x = _mm256_fnmadd_pd(quotient, q, *x);
+            }
+            sums
+        })
+    }
+
     /// One block over at most [`TERMS`] nodes: eight sums, four constants, and four registers for
     /// the rest. Inlined it would share the sixteen with its callers.
     #[inline(never)]
     #[target_feature(enable = "avx2,fma")]
     fn accumulate<const WIDTH: usize, const J: usize>(
         &self,
-        strips: &[[[u8; STRIP_BYTES]; WIDTH]],
+        strips: &[[Strip; WIDTH]],
         block: usize,
         query: &[[Cut; VECTORS]],
         sums: &mut Sums,
     ) {
-        let [mut u, mut v] = *sums;
+        let mut sum = *sums;
         for (strips, words) in strips.iter().zip(query) {
             let strip = &strips[block];
             if J == 0 {
                 prefetch_ahead(strip, AHEAD);
             }
-            let [d0, d1] = self.halves::<J>(strip);
-            let [b0, b1, a0, a1] = words[J];
-            u[0] = _mm256_fmadd_pd(d0, b0, u[0]);
-            u[1] = _mm256_fmadd_pd(d0, b1, u[1]);
-            u[2] = _mm256_fmadd_pd(d1, b0, u[2]);
-            u[3] = _mm256_fmadd_pd(d1, b1, u[3]);
-            v[0] = _mm256_fmadd_pd(d0, a0, v[0]);
-            v[1] = _mm256_fmadd_pd(d0, a1, v[1]);
-            v[2] = _mm256_fmadd_pd(d1, a0, v[2]);
-            v[3] = _mm256_fmadd_pd(d1, a1, v[3]);
+            sum = Self::multiply_add(sum, self.halves::<J>(strip), words[J]);
         }
-        *sums = [u, v].map(|sums| {
-            let mut reduced = sums;
-            for (i, x) in reduced.iter_mut().enumerate() {
-                let (q, reciprocal) = self.scaled[i / 2];
-                let quotient = nearest(_mm256_mul_pd(*x, reciprocal));
-                *x = _mm256_fnmadd_pd(quotient, q, *x);
+        *sums = self.reduce(sum);
+    }
+
+    /// The same with halves that [`Self::halves`] left for several queries.
+    #[inline(never)]
+    #[target_feature(enable = "avx2,fma")]
+    fn accumulate_halves<const J: usize>(
+        &self,
+        halves: &[[V; 2]],
+        query: &[[Cut; VECTORS]],
+        sums: &mut Sums,
+    ) {
+        let mut sum = *sums;
+        for (&halves, words) in halves.iter().zip(query) {
+            sum = Self::multiply_add(sum, halves, words[J]);
+        }
+        *sums = self.reduce(sum);
+    }
+
+    /// The halves of one block at up to [`TERMS`] nodes.
+    #[inline(never)]
+    #[target_feature(enable = "avx2,fma")]
+    fn keep_halves<const WIDTH: usize, const J: usize>(
+        &self,
+        strips: &[[Strip; WIDTH]],
+        block: usize,
+        kept: &mut [[V; 2]],
+    ) {
+        for (strips, kept) in strips.iter().zip(kept) {
+            if J == 0 {
+                prefetch_ahead(&strips[block], AHEAD);
             }
-            reduced
-        });
+            *kept = self.halves::<J>(&strips[block]);
+        }
     }
 
     /// The sums of `2^s` times products, put together: below `3q`, as a residue in `[0, q)`.
@@ -263,35 +320,67 @@ impl Kernel {
         store_final(c, out, add(add(low, load_doubles(correction)), upper));
     }
 
-    /// One query over the blocks of a group. `TERMS` nodes at a time, whose strips and words stay
+    /// One query over the blocks of a group. [`TERMS`] nodes at a time, whose strips and words stay
     /// in the first-level cache for all blocks.
     #[target_feature(enable = "avx2,fma")]
-    fn scan_group<const WIDTH: usize>(
-        &self,
-        group: &[[u8; STRIP_BYTES]],
-        (query, correction): (&[[Cut; VECTORS]], &Correction),
-        u: &mut [u64],
-        v: &mut [u64],
-    ) {
-        let nodes = query.len();
+    fn scan_alone<const WIDTH: usize>(&self, group: &[Strip], query: &Query<'_>, out: Out<'_>) {
         let group = group.as_chunks::<WIDTH>().0;
-        let terms = nodes.div_ceil(nodes.div_ceil(TERMS));
+        let terms = terms(group.len());
         let mut sums = [[[[_mm256_setzero_pd(); 4]; 2]; VECTORS]; WIDTH];
-        for (strips, query) in group.chunks(terms).zip(query.chunks(terms)) {
+        for (strips, words) in group.chunks(terms).zip(query.words.chunks(terms)) {
             for (block, [first, last]) in sums.iter_mut().enumerate() {
-                self.accumulate::<WIDTH, 0>(strips, block, query, first);
-                self.accumulate::<WIDTH, 1>(strips, block, query, last);
+                self.accumulate::<WIDTH, 0>(strips, block, words, first);
+                self.accumulate::<WIDTH, 1>(strips, block, words, last);
             }
         }
+        self.finish_group(&sums, query, out);
+    }
+
+    /// At most [`PASS`] queries over the blocks of a group, whose halves are made once.
+    #[target_feature(enable = "avx2,fma")]
+    fn scan_together<'a, const WIDTH: usize>(
+        &self,
+        group: &[Strip],
+        queries: &[Query<'_>],
+        out: impl Iterator<Item = Out<'a>>,
+    ) {
+        let group = group.as_chunks::<WIDTH>().0;
+        let terms = terms(group.len());
+        let mut sums = [[[[[_mm256_setzero_pd(); 4]; 2]; VECTORS]; WIDTH]; PASS];
+        let mut halves = [[[[_mm256_setzero_pd(); 2]; TERMS]; VECTORS]; WIDTH];
+        for (index, strips) in group.chunks(terms).enumerate() {
+            for (block, [first, last]) in halves.iter_mut().enumerate() {
+                self.keep_halves::<WIDTH, 0>(strips, block, first);
+                self.keep_halves::<WIDTH, 1>(strips, block, last);
+            }
+            for (query, sums) in queries.iter().zip(&mut sums) {
+                let words = &query.words[index * terms..][..strips.len()];
+                for (halves, sums) in halves.iter().zip(sums) {
+                    self.accumulate_halves::<0>(&halves[0], words, &mut sums[0]);
+                    self.accumulate_halves::<1>(&halves[1], words, &mut sums[1]);
+                }
+            }
+        }
+        for ((query, sums), out) in queries.iter().zip(&sums).zip(out) {
+            self.finish_group(sums, query, out);
+        }
+    }
+
+    #[target_feature(enable = "avx2,fma")]
+    fn finish_group(&self, sums: &[[Sums; VECTORS]], query: &Query<'_>, (u, v): Out<'_>) {
         let (u, v) = (u.as_chunks_mut::<LANES>().0, v.as_chunks_mut::<LANES>().0);
         for (i, ((sums, u), v)) in sums.as_flattened().iter().zip(u).zip(v).enumerate() {
-            self.finish(&sums[0], &correction[i % VECTORS], u);
-            self.finish(&sums[1], &correction[VECTORS + i % VECTORS], v);
+            self.finish(&sums[0], &query.correction[i % VECTORS], u);
+            self.finish(&sums[1], &query.correction[VECTORS + i % VECTORS], v);
         }
     }
 }
 
-/// All queries over a run of groups before the next.
+/// Nodes in equal runs of at most [`TERMS`].
+fn terms(nodes: usize) -> usize {
+    nodes.div_ceil(nodes.div_ceil(TERMS))
+}
+
 #[target_feature(enable = "avx2,fma")]
 pub(crate) fn scan(
     data: &[u8],
@@ -307,26 +396,37 @@ pub(crate) fn scan(
     let kernel = Kernel::new(m);
     let strips = data.as_chunks::<STRIP_BYTES>().0;
     let blocks = strips.len() / nodes;
-    let run = (RUN_BYTES / (GROUP * nodes * STRIP_BYTES)).max(1) * GROUP;
     let mut cut = Vec::with_capacity(PASS.min(queries.len()) * nodes);
     for (pass, queries) in queries.chunks(PASS).enumerate() {
         cut.clear();
         let corrections: Vec<Correction> =
             queries.iter().map(|query| kernel.cut(query, m, &mut cut)).collect();
-        for (start, data) in strips.chunks(run * nodes).enumerate() {
-            for (k, query) in cut.chunks_exact(nodes).zip(&corrections).enumerate() {
-                for (index, group) in data.chunks(GROUP * nodes).enumerate() {
-                    let at = ((pass * PASS + k) * blocks + start * run + index * GROUP) * STRIP;
-                    let width = group.len() / nodes;
-                    let words = at..at + width * STRIP;
-                    let (u, v) = (&mut u[words.clone()], &mut v[words]);
-                    match width {
-                        4 => kernel.scan_group::<4>(group, query, u, v),
-                        3 => kernel.scan_group::<3>(group, query, u, v),
-                        2 => kernel.scan_group::<2>(group, query, u, v),
-                        _ => kernel.scan_group::<1>(group, query, u, v),
-                    }
+        let queries: Vec<Query<'_>> = cut
+            .chunks_exact(nodes)
+            .zip(corrections)
+            .map(|(words, correction)| Query { words, correction })
+            .collect();
+        for (index, group) in strips.chunks(GROUP * nodes).enumerate() {
+            let width = group.len() / nodes;
+            let at = (pass * PASS * blocks + index * GROUP) * STRIP;
+            let every = blocks * STRIP;
+            if let [query] = &*queries {
+                let out = (&mut u[at..at + width * STRIP], &mut v[at..at + width * STRIP]);
+                match width {
+                    4 => kernel.scan_alone::<4>(group, query, out),
+                    3 => kernel.scan_alone::<3>(group, query, out),
+                    2 => kernel.scan_alone::<2>(group, query, out),
+                    _ => kernel.scan_alone::<1>(group, query, out),
                 }
+                continue;
+            }
+            let out = u[at..].chunks_mut(every).zip(v[at..].chunks_mut(every));
+            let out = out.map(|(u, v)| (&mut u[..width * STRIP], &mut v[..width * STRIP]));
+            match width {
+                4 => kernel.scan_together::<4>(group, &queries, out),
+                3 => kernel.scan_together::<3>(group, &queries, out),
+                2 => kernel.scan_together::<2>(group, &queries, out),
+                _ => kernel.scan_together::<1>(group, &queries, out),
             }
         }
     }
