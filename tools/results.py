@@ -19,7 +19,7 @@ from ciphervec.lab.bench.serving import faults_report, throughput_report
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benches" / "results"
 ADDITIVE = ("paillier-2048", "paillier-3072", "damgard-jurik-3072", "okamoto-uchiyama-3072", "elgamal")
-FAULTS = ("kill", "flips", "full-disk", "soak")
+FAULTS = ("kill", "kill-bucket", "flips", "full-disk", "soak")
 CKKS_OPS = ("encrypt", "decrypt", "multiply_relinearize", "rescale", "rotate")
 MACHINE = re.compile(r"threads?, (.+? \(\w+ back-end\))")
 
@@ -58,28 +58,30 @@ def table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]], *, right: boo
 
 
 def figures() -> str:
-    """What a stranger asks first: ours, and beside it what the same run measured of another way."""
-    faiss = one("search-1-query", mode="faiss IndexFlatIP")
-    plain = f"{number(faiss['ms_total'])} ms, FAISS on plain vectors"
-    found = {mode: one("search-1-query", mode=mode) for mode in ("sealed", "sealed-query", "sealed-index")}
-    rows = [
-        (f"search of {mine['rows']:,} × {mine['dim']}, `{mode}`", f"{number(mine['ms_total'])} ms", plain)
-        for mode, mine in found.items()
-    ]
+    """What a stranger asks first: ours, on AVX2 too, and beside it what the same runs measured of another way."""
+    backends = ("", "-avx2")
+    faiss = [one(f"search-1-query{on}", mode="faiss IndexFlatIP") for on in backends]
+    plain = f"{' and '.join(number(run['ms_total']) for run in faiss)} ms, FAISS on plain vectors"
+    rows = []
+    for mode in ("sealed", "sealed-query", "sealed-index"):
+        found = [one(f"search-1-query{on}", mode=mode) for on in backends]
+        times = [f"{number(mine['ms_total'])} ms" for mine in found]
+        rows.append((f"search of {found[0]['rows']:,} × {found[0]['dim']}, `{mode}`", *times, plain))
     peer = one("search-tenseal", compares_with="sealed-query")
     rows.append(
         (
             f"search of {peer['rows']:,} × {peer['dim']}, `sealed-query`",
             f"{number(peer['ms_ours'])} ms",
+            "",
             f"{number(peer['ms_total'])} ms, TenSEAL",
         )
     )
-    dot = one("paillier-2048", op="dot", layout="elements-alone", peer="lightphe")
+    dots = [one(f"paillier-2048{on}", op="dot", layout="elements-alone", peer="lightphe") for on in backends]
     rows.append(
         (
-            f"plain times encrypted vector of {dot['dim']}, Paillier, {dot['bits']} bits",
-            f"{number(dot['ms'])} ms",
-            f"{number(dot['peer_ms'])} ms, LightPHE",
+            f"plain times encrypted vector of {dots[0]['dim']}, Paillier, {dots[0]['bits']} bits",
+            *(f"{number(dot['ms'])} ms" for dot in dots),
+            f"{' and '.join(number(dot['peer_ms']) for dot in dots)} ms, LightPHE",
         )
     )
     ours = one("ckks-similarity", library="ciphervec", metric="cosine", layout="coefficients")
@@ -88,6 +90,7 @@ def figures() -> str:
         (
             f"cosine of two encrypted vectors of {ours['dimension']:,}",
             f"{number(ours['computation_ms_average'])} ms",
+            "",
             f"{number(theirs['computation_ms_average'])} ms, TenSEAL",
         )
     )
@@ -96,6 +99,7 @@ def figures() -> str:
         (
             "a text classified encrypted, at the server",
             f"{number(text['ms_per_document'])} ms",
+            "",
             f"{number(published['ms_per_document'])} ms, [a published method](docs/benchmarks.md#private-lookup) remade",
         )
     )
@@ -105,13 +109,15 @@ def figures() -> str:
             f"`ciphervec serve`, {server['rows']:,} × {server['dim']}, {server['threads']} cores, "
             f"{server['clients']} clients",
             f"{number(server['qps'])} queries/s",
+            "",
             f"{number(server['in_process_qps'])}/s in one process, one after another",
         )
     )
     where = machine("search-1-query", "search-tenseal", "paillier-2048", "ckks-similarity", "ive-pel")
     return (
-        f"{where}, one thread but for the server. Both columns are of the same run.\n\n"
-        f"{table((' ', 'ciphervec', 'beside it'), rows)}"
+        f"{where}, one thread but for the server; beside it the same processor with its AVX2 kernels forced, which stands in "
+        f"for one without AVX-512. A row's figures beside are of the same runs.\n\n"
+        f"{table((' ', 'ciphervec', 'on AVX2', 'beside it'), rows)}"
     )
 
 
@@ -241,19 +247,25 @@ def similarity() -> str:
     )
 
 
-def ckks() -> str:
+def ckks(stem: str) -> Callable[[], str]:
     """A few operations with all primes left, size by size."""
-    found: dict[tuple[int, ...], dict[str, float]] = {}
-    for record in records("ckks"):
-        if record["level"] == record["primes"] - 1 and record["op"] in CKKS_OPS:
-            shape = record["log_n"], record["primes"], record["special_primes"], record["dnum"]
-            found.setdefault(shape, {})[record["op"]] = record["ms"]
-    rows = [
-        (f"2^{log_n}", str(primes), str(special), str(dnum), *(number(times[op]) for op in CKKS_OPS))
-        for (log_n, primes, special, dnum), times in found.items()
-    ]
-    heads = ("N", "primes", "special", "digits", *(op.replace("_", ", ") for op in CKKS_OPS))
-    return f"CKKS, milliseconds with all primes left, one thread, {machine('ckks')}.\n\n{table(heads, rows)}"
+
+    def section() -> str:
+        found: dict[tuple[int, ...], dict[str, float]] = {}
+        for record in records(stem):
+            if record["level"] == record["primes"] - 1 and record["op"] in CKKS_OPS:
+                shape = record["log_n"], record["primes"], record["special_primes"], record["dnum"]
+                found.setdefault(shape, {})[record["op"]] = record["ms"]
+        rows = [
+            (f"2^{log_n}", str(primes), str(special), str(dnum), *(number(times[op]) for op in CKKS_OPS))
+            for (log_n, primes, special, dnum), times in found.items()
+        ]
+        heads = ("N", "primes", "special", "digits", *(op.replace("_", ", ") for op in CKKS_OPS))
+        return (
+            f"CKKS, milliseconds with all primes left, one thread, {machine(stem)}.\n\n{table(heads, rows)}"
+        )
+
+    return section
 
 
 def lookup() -> str:
@@ -307,10 +319,13 @@ SECTIONS: dict[str, dict[str, Callable[[], str]]] = {
     "docs/benchmarks.md": {
         "search-1-query": search("search-1-query"),
         "search-64-queries": search("search-64-queries"),
+        "search-1-query-avx2": search("search-1-query-avx2"),
+        "search-64-queries-avx2": search("search-64-queries-avx2"),
         "search-tenseal": tenseal,
         "additive": additive,
         "similarity": similarity,
-        "ckks": ckks,
+        "ckks": ckks("ckks"),
+        "ckks-avx2": ckks("ckks-avx2"),
         "lookup": lookup,
         "server": server,
         "faults": faults,
