@@ -264,3 +264,38 @@ fn rows_that_were_taken_out_are_not_judged() {
         }
     }
 }
+
+/// Segments are opened some blocks at a time, fewer of them the more queries there are.
+#[test]
+fn many_queries_over_many_blocks_find_what_each_finds_alone() {
+    for precision in [Precision::Standard, Precision::Wide] {
+        let count = 2 * 4096 + 77;
+        let values = rows(Metric::Cosine, count, 3);
+        let mut index = index(5, Metric::Cosine, precision);
+        index.add(&values, 0);
+        let asked: Vec<f32> =
+            (0..70).flat_map(|k| values[k * 117 * DIMENSION..][..DIMENSION].to_vec()).collect();
+        for ask in [Retrieval::TopK(3), Retrieval::TopK(5000), Retrieval::Range(0.6)] {
+            let together = index.hits(&asked, ask);
+            for (k, query) in asked.chunks_exact(DIMENSION).enumerate().step_by(23) {
+                assert_eq!(together[k], index.hits(query, ask)[0], "{precision:?} {ask:?} {k}");
+                assert_eq!(together[k][0].0, Id::Number(k as i64 * 117));
+            }
+        }
+        // Row by row against the definition, as far as rounding to stored steps allows.
+        let cosine = |a: &[f32], b: &[f32]| {
+            let dot = |a: &[f32], b: &[f32]| -> f64 {
+                a.iter().zip(b).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum()
+            };
+            dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
+        };
+        let all = &index.hits(&asked[..DIMENSION], Retrieval::TopK(count))[0];
+        assert_eq!(all.len(), count);
+        for (id, bits) in all {
+            let Id::Number(row) = id else { panic!("an id of another kind") };
+            let exact =
+                cosine(&asked[..DIMENSION], &values[*row as usize * DIMENSION..][..DIMENSION]);
+            assert!((f64::from_bits(*bits) - exact).abs() < 1e-3, "{precision:?} row {row}");
+        }
+    }
+}

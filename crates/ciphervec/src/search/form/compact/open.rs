@@ -40,11 +40,30 @@ impl<'a> CompactScores<'a> {
         &self.integers[index * dimension..][..dimension]
     }
 
+    fn bounds(&self, query: usize) -> Bounds {
+        let (Context { spec, width, .. }, query) = (self.context, self.query(query));
+        let slack = width.slack(query) / f64::from(1u32 << width.dropped_bits());
+        let slack = slack / self.unit() + ROUNDING;
+        // By Cauchy and Schwarz, as a vector was rounded from a unit one.
+        let norm = query.iter().map(|weight| (*weight as f64).powi(2)).sum::<f64>().sqrt();
+        let longest = scales(spec, *width).vector + 0.5 * (spec.dimension() as f64).sqrt();
+        Bounds { slack, largest: norm * longest / self.unit() + slack + 1e-9 }
+    }
+
     /// What an inner product of integers stands for when it is a cosine of 1.
     fn unit(&self) -> f64 {
         let scales = scales(&self.context.spec, self.context.width);
         scales.vector * scales.query
     }
+}
+
+/// What is certain of a query's estimates.
+#[derive(Clone, Copy)]
+struct Bounds {
+    /// None is further from what settling gives.
+    slack: f64,
+    /// No row's is larger.
+    largest: f64,
 }
 
 /// What computing a cosine in doubles is off by, many times over.
@@ -59,23 +78,15 @@ impl Opening for CompactScores<'_> {
         answers: &[u8],
         visit: &mut dyn FnMut(usize, &Estimates<'_>) -> Result<()>,
     ) -> Result<()> {
-        let Context { spec, width, scheme, masks } = self.context;
+        let Context { width, scheme, masks, .. } = self.context;
         let (rows, degree, count) = (segment.rows, width.degree(), self.count);
         let SegmentSecrets { key, check } = self.secrets(segment)?;
         let exact = self.witness(segment)?.is_some();
         let asked = self.asked.get_or_init(|| AskedQueries::new(scheme, masks, self.integers));
         let unit = f64::exp2(-f64::from(width.dropped_bits())) / self.unit();
-        let longest = scales(spec, *width).vector + 0.5 * (spec.dimension() as f64).sqrt();
-        let bounds = |query: usize| {
-            let query = self.query(query);
-            let slack = width.slack(query) * unit + ROUNDING;
-            // By Cauchy and Schwarz, as a vector was rounded from a unit one.
-            let norm = query.iter().map(|weight| (*weight as f64).powi(2)).sum::<f64>().sqrt();
-            (slack, norm * longest / self.unit() + slack + 1e-9)
-        };
-        let bounds: Vec<(f64, f64)> = (0..count).map(bounds).collect();
+        let bounds: Vec<Bounds> = (0..count).map(|query| self.bounds(query)).collect();
         let length = rows * width.word_bytes();
-        let at_once = (AT_ONCE / count).clamp(1, rows.div_ceil(degree));
+        let at_once = (AT_ONCE / count.max(1)).min(rows.div_ceil(degree)).max(1);
         let mut sums = Zeroizing::new(vec![0i64; at_once * count * degree]);
         let mut cosines = Zeroizing::new(vec![0.0; at_once * count * degree]);
         let mut extents = Zeroizing::new(vec![(0i64, 0i64); at_once * count]);
@@ -109,7 +120,8 @@ impl Opening for CompactScores<'_> {
             for index in 0..blocks * count {
                 let (first, query) = (start + index / count * degree, index % count);
                 let here = index * degree..index * degree + degree.min(rows - first);
-                let ((least, greatest), (slack, largest)) = (extents[index], bounds[query]);
+                let ((least, greatest), Bounds { slack, largest }) =
+                    (extents[index], bounds[query]);
                 let estimates = Estimates {
                     first,
                     cosines: &cosines[here.clone()],
