@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::{Sleep, sleep, sleep_until};
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 /// A connection that counts as one for as long as it is open, and that is not open for longer than
 /// it is used and its peer reads.
@@ -51,6 +51,9 @@ impl Admitted {
             self.due = None;
             return Ok(());
         };
+        if at <= Instant::now() {
+            return Err(self.close(why));
+        }
         let due = self.due.get_or_insert_with(|| Box::pin(sleep_until(at)));
         if due.deadline() != at {
             due.as_mut().reset(at);

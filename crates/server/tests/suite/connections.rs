@@ -98,8 +98,14 @@ fn however_many_connections_rest_another_gets_in() {
         let answer = server.get("/healthz");
         assert!(answer.starts_with("HTTP/1.1 200"), "round {round}: {answer:?}");
     }
-    assert!(count(&server, "ciphervec_closed_connections_total{reason=\"crowded\"} ") >= 60);
-    assert!(count(&server, "ciphervec_connections ") <= 8);
+    // Whoever asks takes a seat itself; those that were pushed out close a moment later.
+    let (crowded, open) =
+        ("ciphervec_closed_connections_total{reason=\"crowded\"} ", "ciphervec_connections ");
+    let settles = (0..400).any(|_| {
+        std::thread::sleep(Duration::from_millis(5));
+        count(&server, open) <= 8 && count(&server, crowded) >= 60
+    });
+    assert!(settles, "{} open, {} pushed out", count(&server, open), count(&server, crowded));
     drop(hoard);
 }
 
