@@ -115,8 +115,8 @@ def figures() -> str:
     )
     where = machine("search-1-query", "search-tenseal", "paillier-2048", "ckks-similarity", "ive-pel")
     return (
-        f"{where}, one thread but for the server; beside it the same processor with its AVX2 kernels forced, which stands in "
-        f"for one without AVX-512. A row's figures beside are of the same runs.\n\n"
+        f"{where}, one thread but for the server; beside it the same processor with ours and FAISS held to AVX2, which stands "
+        f"in for one without AVX-512. A row's figures beside are of the same runs.\n\n"
         f"{table((' ', 'ciphervec', 'on AVX2', 'beside it'), rows)}"
     )
 

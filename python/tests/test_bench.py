@@ -66,6 +66,14 @@ def test_truth_is_the_cosine_in_exact_arithmetic() -> None:
             assert exact[i, j] == pytest.approx(cosine, abs=1e-14)
 
 
+def test_the_heading_says_what_the_plaintext_peers_ran_on() -> None:
+    where = {"cpu": "Test CPU", "backend": "avx2"}
+    assert "(avx2 back-end). Medians" in report.heading([record(machine=where)])
+    plain = {"faiss": "AVX2", "blas": "Haswell"}
+    said = report.heading([record(machine={**where, "plain": plain})])
+    assert "(avx2 back-end). FAISS on AVX2 and BLAS on Haswell kernels. Medians" in said
+
+
 def test_top_and_recall_against_sorting() -> None:
     scores = np.random.default_rng(0).standard_normal((4, 100))
     best = data.top(scores, 10)

@@ -46,20 +46,18 @@ def native_backends() -> list[str]:
     ]
 
 
-def on_backend(name: str, action: Action) -> Action:
-    """`action` with that back-end forced, where there is a choice."""
+def on_backend(name: str, action: Action, **beside: str) -> Action:
+    """`action` with that back-end forced, where there is a choice, and with what `beside` adds to the environment."""
 
     def forced() -> None:
         if name not in native_backends():
             raise StepSkippedError(f"this processor has no {name}, or it is the default already tested")
-        before = os.environ.get(BACKEND)
-        os.environ[BACKEND] = name
+        before = dict(os.environ)
+        os.environ.update({BACKEND: name, **beside})
         try:
             action()
         finally:
-            if before is None:
-                del os.environ[BACKEND]
-            else:
-                os.environ[BACKEND] = before
+            os.environ.clear()
+            os.environ.update(before)
 
     return forced

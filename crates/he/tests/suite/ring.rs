@@ -75,7 +75,7 @@ impl Owner {
         assert_eq!(read, pieces);
         let expanded = ring::expand(&self.ring, &self.keys, &read, &[*layout]).unwrap().remove(0);
         let mut answer = vec![0; ring::answer_len(layout, count)];
-        for blocks in layout.ranges(count) {
+        for blocks in layout.ranges(count, 1) {
             let sums = ring::scan(&self.ring, layout, &data, count, blocks.clone(), &[&expanded]);
             ring::write_answer(&self.ring, layout, blocks, &sums[0], &mut answer);
         }

@@ -62,6 +62,21 @@ class NumpyProduct:
         return found
 
 
+def instructions() -> dict[str, str]:
+    """The instructions that FAISS chose, and the processor that the BLAS beneath NumPy and FAISS is written for, as
+    they call them; what does not tell is left out."""
+    import faiss
+    from threadpoolctl import threadpool_info
+
+    told = {}
+    if hasattr(faiss, "SIMDConfig"):
+        told["faiss"] = str(faiss.SIMDConfig.get_level_name())
+    kernels = {library["architecture"] for library in threadpool_info() if library.get("architecture")}
+    if kernels:
+        told["blas"] = ", ".join(sorted(kernels))
+    return told
+
+
 @dataclass
 class TensealTimes:
     """One run of a TenSEAL method, milliseconds, and its largest score error."""

@@ -109,9 +109,13 @@ def heading(records: Sequence[Record]) -> str:
     many = "one query at a time" if first["queries"] == 1 else f"{first['queries']} queries at once"
     threads = "one thread" if first["threads"] == 1 else f"{first['threads']} threads"
     where = first["machine"]
+    plain = where.get("plain", {})
+    found = [f"FAISS on {plain['faiss']}"] if "faiss" in plain else []
+    found += [f"BLAS on {plain['blas']} kernels"] if "blas" in plain else []
+    beside = f" {' and '.join(found)}." if found else ""
     return (
         f"{first['rows']:,} random unit vectors of {first['dim']} dimensions, {many}, {threads}, "
-        f"{where['cpu']} ({where['backend']} back-end). Medians; every ratio is to a plaintext search in the same "
+        f"{where['cpu']} ({where['backend']} back-end).{beside} Medians; every ratio is to a plaintext search in the same "
         "turns of the same run, best plain being the faster of FAISS and a NumPy product."
     )
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from . import machine
 from .data import Data, Floats, generate, recall, truth
-from .peers import Faiss, NumpyProduct, Peer, Tenseal, TensealTimes
+from .peers import Faiss, NumpyProduct, Peer, Tenseal, TensealTimes, instructions
 from .subject import VARIANTS, Answer, Subject, build, by_row
 
 Record = dict[str, Any]
@@ -70,7 +70,8 @@ def run(settings: Settings, notify: Notify = lambda message: None) -> list[Recor
             records.insert(0, describe_plain(settings, peer, plain_times, data, exact))
         if settings.peer == "tenseal":
             records.extend(compare_tenseal(settings, data, notify, records))
-    about = {"machine": machine.describe(), "versions": machine.versions("faiss-cpu", "tenseal")}
+    where = {**machine.describe(), "plain": instructions()}
+    about = {"machine": where, "versions": machine.versions("faiss-cpu", "tenseal")}
     return [{**record, **about} for record in records]
 
 

@@ -2,7 +2,7 @@
 
 use super::{DEGREE, MAX_LEVEL, POLY_BYTES};
 use crate::error::{Error, Result};
-use ciphervec_arith::ring::STRIP;
+use ciphervec_arith::ring::{GROUP, STRIP};
 use core::ops::Range;
 
 /// The packing of vectors of one dimension at one level of the query tree.
@@ -99,14 +99,22 @@ impl Layout {
         rows.div_ceil(self.vectors_per_block())
     }
 
-    /// The blocks of `rows` vectors in runs that are answered one after the other.
-    pub fn ranges(&self, rows: usize) -> impl Iterator<Item = Range<usize>> + use<> {
+    /// The blocks of `rows` vectors in runs, each a multiple of the scan's group, that are answered
+    /// one after the other for `queries` at once. A scan prepares every query anew, so runs are as
+    /// long as the memory for their sums lets them be.
+    pub fn ranges(
+        &self,
+        rows: usize,
+        queries: usize,
+    ) -> impl Iterator<Item = Range<usize>> + use<> {
         let blocks = self.blocks(rows);
-        (0..blocks).step_by(Self::RUN).map(move |first| first..blocks.min(first + Self::RUN))
+        let run = (Self::IN_FLIGHT / queries.max(1)).min(Self::RUN).next_multiple_of(GROUP);
+        (0..blocks).step_by(run).map(move |first| first..blocks.min(first + run))
     }
 
-    /// Blocks of a run, a multiple of the scan's group: 4 MB of sums a query.
-    const RUN: usize = 64;
+    /// Blocks of a run, with 16 MB of sums a query, and of all queries at once: 64 MB.
+    const RUN: usize = 256;
+    const IN_FLIGHT: usize = 1024;
 
     /// Vectors in block `block` of a segment of `rows`.
     pub fn rows_in_block(&self, rows: usize, block: usize) -> usize {
@@ -182,6 +190,22 @@ mod tests {
                     for high in &class[index + 1..] {
                         assert!(high - low > reach && DEGREE - (high - low) > reach);
                     }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn runs_are_whole_groups_and_bounded() {
+        let layout = Layout::new(512, 7).unwrap();
+        for queries in 0..12 {
+            for blocks in [0, 1, 4, 129, 256, 257, 1000] {
+                let runs: Vec<_> = layout.ranges(blocks * 1024, queries).collect();
+                let all: Vec<usize> = runs.iter().cloned().flatten().collect();
+                assert_eq!(all, (0..blocks).collect::<Vec<_>>());
+                for run in runs {
+                    assert!(run.start.is_multiple_of(GROUP) && run.len() <= Layout::RUN);
+                    assert!(run.len() * queries <= Layout::IN_FLIGHT + queries * GROUP);
                 }
             }
         }

@@ -218,7 +218,7 @@ impl RingServer {
         for (part, segment) in laid.parts.iter().zip(segments) {
             let (trees, segment) = (of_level(group, part.layout), segment?);
             let (rows, layout) = (part.entry.head.rows as usize, &laid.layouts[part.layout]);
-            for blocks in layout.ranges(rows) {
+            for blocks in layout.ranges(rows, trees.len()) {
                 let start = Instant::now();
                 let products =
                     ring::scan(&self.ring, layout, segment.data(), rows, blocks.clone(), &trees);
