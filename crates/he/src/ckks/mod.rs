@@ -18,17 +18,21 @@ mod inverse;
 mod key_switch;
 mod keys;
 mod linear;
+mod minimax;
 mod modulus_chain;
 mod noise;
 #[cfg(feature = "client")]
 mod noise_flooding;
+mod operations;
 mod params;
 mod pcmm;
 mod plaintext;
 mod poly;
 mod polynomial;
+mod polynomial_evaluation;
 mod roots_of_unity;
 mod serialize;
+mod sign;
 mod small_polynomial;
 mod spec;
 
@@ -51,4 +55,5 @@ pub use pcmm::PlainMatrix;
 pub use plaintext::{Encoding, Plaintext};
 pub use poly::{Coefficient, Ntt, Poly};
 pub use polynomial::{Basis, Polynomial};
+pub use sign::Sign;
 pub use spec::{ParamsSpec, Ring};

@@ -5,6 +5,7 @@ use super::support::{Owner, RINGS, numbers, rotated};
 use ciphervec_he::Error;
 use ciphervec_he::ckks::{
     Ciphertext, Complex, Inverse, InverseSquareRoot, KeyPlan, LinearTransform, Polynomial, Ring,
+    Sign,
 };
 
 /// Decrypts and compares: `allowed` for what the method itself is off by, and the ciphertext's own
@@ -248,4 +249,40 @@ fn inverses_refuse_what_they_can_detect() {
     let outside = owner.encrypt(&between(&owner, -0.5, 0.0), 3);
     let y = owner.key.decrypt(&evaluator.inverse(&outside, &inverse).unwrap()).unwrap();
     assert!((y.decode()[0] + 2.0).abs() > 0.5);
+}
+
+#[test]
+fn signs_of_encrypted_numbers() {
+    for ring in RINGS {
+        let sign = Sign::with_noise(f64::exp2(-6.0), 14.0, f64::exp2(-12.0)).unwrap();
+        let owner = Owner::new(ring, sign.depth() + 1, 4);
+        let evaluator = owner.evaluator(&KeyPlan::new().relinearise());
+        // Both sides of the gap, with both ends.
+        let mut x = between(&owner, sign.gap(), 1.0);
+        x.iter_mut().step_by(2).for_each(|x| *x = -*x);
+        let a = owner.encrypt(&x, owner.params.max_level());
+        let y = evaluator.sign(&a, &sign).unwrap();
+        assert_eq!((y.level(), y.degree()), (1, 1));
+        close(&owner, "a sign", &y, &mapped(&x, |x| sign.evaluate(x)), 0.0);
+        close(&owner, "a sign", &y, &mapped(&x, f64::signum), sign.error());
+        assert_eq!(y.magnitude(), 1.0 + sign.error());
+        // In the gap: something of [-1, 1].
+        let inside: Vec<Complex> = x.iter().map(|x| x.scale(f64::exp2(-7.0))).collect();
+        let values = owner.key.decrypt(
+            &evaluator.sign(&owner.encrypt(&inside, owner.params.max_level()), &sign).unwrap(),
+        );
+        assert!(values.unwrap().decode().iter().all(|y| y.abs() <= 1.001));
+
+        let low = evaluator.drop_to(&a, sign.depth() - 1).unwrap();
+        let low = evaluator.sign(&low, &sign).unwrap_err();
+        assert!(low.to_string().contains(&format!("{} levels", sign.depth())), "{low}");
+        let wide = a.clone().with_magnitude(2.0).unwrap();
+        let wide = evaluator.sign(&wide, &sign).unwrap_err();
+        assert!(wide.to_string().contains("with_magnitude"), "{wide}");
+        let fine = Sign::with_noise(f64::exp2(-6.0), 8.0, f64::exp2(-30.0)).unwrap();
+        let noisy = evaluator.sign(&a, &fine).unwrap_err();
+        assert!(noisy.to_string().contains("with_noise"), "{noisy}");
+        let keyless = owner.evaluator(&KeyPlan::new().rotations([1]));
+        assert!(matches!(keyless.sign(&a, &sign), Err(Error::MissingKey { .. })));
+    }
 }

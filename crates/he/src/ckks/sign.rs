@@ -1,0 +1,424 @@
+//! Sign: numbers of [−1, 1] that keep a distance from 0 enter, about ±1 leaves. Server only.
+//!
+//! Odd polynomials, one after the other: each takes what the one before it left of `[r, 1]` (and of
+//! its mirror image) closer to 1, being the closest to 1 of its degree there (Cheon, Kim & Kim,
+//! ASIACRYPT 2020; Lee, Lee, No & Kim, IEEE TDSC 2021, IACR ePrint 2020/834). All but the last are
+//! divided by the most that they reach, so that none leaves `[−1, 1]` and no level is spent between
+//! two of them; that holds for numbers in the gap around 0 as well.
+//!
+//! Degrees are found by dynamic programming: for every depth, the largest `r` for each amount of
+//! work (docs/ckks.md, section 8.5).
+
+use super::ciphertext::Ciphertext;
+use super::evaluate::Evaluator;
+use super::minimax::Minimax;
+use super::noise::Noise;
+use super::operations::{Estimates, Products};
+use super::polynomial::Polynomial;
+use super::polynomial_evaluation::evaluate;
+use crate::error::{Error, Result};
+use crate::params::TAIL_DEVIATIONS;
+
+/// The highest degree of a stage: higher ones gain little per level, and lose precision.
+const MAX_DEGREE: usize = 31;
+/// Levels at which a composition is given up: more than any chain of primes has.
+const MOST_LEVELS: usize = 63;
+/// Smallest gap: below it doubles are as wide as what is left of it.
+const LEAST_GAP: f64 = 1.0 / (1u64 << 40) as f64;
+/// Most bits of an output, for the same reason.
+const MOST_BITS: f64 = 40.0;
+/// What inputs of a stage may be off by unless something else is asked for: this, or this part of
+/// the gap.
+const NOISE: f64 = 1.0 / (1u64 << 20) as f64;
+const NOISE_OF_GAP: f64 = 1.0 / 16.0;
+/// A declared magnitude that is 1 but for rounding.
+const ONE: f64 = 1.0 + 1.0 / (1u64 << 30) as f64;
+/// What a levelled error may be over what was found, relative to it.
+const MARGIN: f64 = 1e-6;
+
+/// How to take the sign of numbers `x` with `gap ≤ |x| ≤ 1`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Sign {
+    gap: f64,
+    noise: f64,
+    stages: Vec<Polynomial>,
+    error: f64,
+}
+
+/// A degree of a stage, its levels and its work.
+#[derive(Clone, Copy)]
+struct Degree {
+    degree: usize,
+    depth: usize,
+    work: Products,
+}
+
+/// A composition that was begun: everything lies in `[reached, 1]`.
+#[derive(Clone)]
+struct Begun {
+    reached: f64,
+    work: Products,
+    degrees: Vec<usize>,
+}
+
+impl Sign {
+    /// The composition in the fewest levels, and of those with the least work, whose results are
+    /// off by at most `2^-alpha`. Every stage is built for inputs that are off by 2⁻²⁰, or by a
+    /// sixteenth of the gap where that is less.
+    ///
+    /// # Errors
+    /// [`Error::Range`] unless `2⁻⁴⁰ ≤ gap < 1` and `1 ≤ alpha ≤ 40`, or if more than 63 levels
+    /// were needed.
+    pub fn new(gap: f64, alpha: f64) -> Result<Self> {
+        Self::with_noise(gap, alpha, NOISE.min(NOISE_OF_GAP * gap))
+    }
+
+    /// [`Self::new`] for inputs of every stage that are off by up to `noise`.
+    ///
+    /// # Errors
+    /// As [`Self::new`]; [`Error::Range`] for a noise that is negative or not below half the gap.
+    pub fn with_noise(gap: f64, alpha: f64, noise: f64) -> Result<Self> {
+        let range = |what, expected: String, actual: f64| {
+            Err(Error::Range { what, expected, actual: actual.to_string() })
+        };
+        if !(LEAST_GAP..1.0).contains(&gap) {
+            let expected = format!("from {LEAST_GAP:e} to below 1");
+            return range("the gap of a sign", expected, gap);
+        }
+        if !(1.0..=MOST_BITS).contains(&alpha) {
+            let expected = format!("from 1 to {MOST_BITS} bits");
+            return range("the precision of a sign", expected, alpha);
+        }
+        if !(0.0..0.5 * gap).contains(&noise) {
+            let expected = format!("not negative, and below {:e}, half the gap", 0.5 * gap);
+            return range("what the inputs of a sign are off by", expected, noise);
+        }
+        let Some(degrees) = shallowest(gap, (-alpha).exp2(), noise)? else {
+            let expected = format!("reached in {MOST_LEVELS} levels; a wider gap takes fewer");
+            return range("the precision of a sign", expected, alpha);
+        };
+        let (mut reached, mut stages, mut error) = (gap, Vec::new(), 1.0);
+        for (place, &degree) in degrees.iter().enumerate() {
+            let minimax = stage(degree, reached, noise)?;
+            let most = if place + 1 == degrees.len() { 1.0 } else { 1.0 + minimax.error };
+            let mut coefficients = vec![0.0; degree + 1];
+            for (place, c) in coefficients.iter_mut().skip(1).step_by(2).zip(&minimax.coefficients)
+            {
+                *place = c / most;
+            }
+            stages.push(Polynomial::chebyshev(-1.0, 1.0, &coefficients)?);
+            (reached, error) = (after(&minimax), minimax.error);
+        }
+        Ok(Sign { gap, noise, stages, error })
+    }
+
+    /// The polynomials, the first of them to be taken first.
+    pub fn stages(&self) -> &[Polynomial] {
+        &self.stages
+    }
+
+    /// The levels that it spends.
+    pub fn depth(&self) -> usize {
+        self.stages.iter().map(Polynomial::depth).sum()
+    }
+
+    /// Products of two ciphertexts that it takes.
+    pub fn products(&self) -> usize {
+        self.stages.iter().map(Polynomial::products).sum()
+    }
+
+    /// How often it relinearises.
+    pub fn relinearisations(&self) -> usize {
+        self.stages.iter().map(Polynomial::relinearisations).sum()
+    }
+
+    /// The distance from 0 that numbers have to keep.
+    pub fn gap(&self) -> f64 {
+        self.gap
+    }
+
+    /// What inputs of every stage may be off by.
+    pub fn noise(&self) -> f64 {
+        self.noise
+    }
+
+    /// The largest distance of a result from ±1, whatever the inputs of all stages are off by
+    /// within [`Self::noise`]; what the last stage's own operations add comes on top.
+    pub fn error(&self) -> f64 {
+        self.error
+    }
+
+    /// The value at `x` in double precision.
+    pub fn evaluate(&self, x: f64) -> f64 {
+        self.stages.iter().fold(x, |x, stage| stage.evaluate(x))
+    }
+}
+
+/// The best of `degree` on what is left of `[reached, 1]` by errors of `noise`.
+fn stage(degree: usize, reached: f64, noise: f64) -> Result<Minimax> {
+    let mut minimax = Minimax::new(degree, reached - noise, 1.0 + noise)?;
+    minimax.error *= 1.0 + MARGIN;
+    Ok(minimax)
+}
+
+/// What a stage takes all of its interval above, once divided by its largest value.
+fn after(minimax: &Minimax) -> f64 {
+    (1.0 - minimax.error) / (1.0 + minimax.error)
+}
+
+/// Degrees that no higher one of the same depth makes useless by costing as little.
+fn degrees() -> Result<Vec<Degree>> {
+    let mut kept: Vec<Degree> = Vec::new();
+    for degree in (3..=MAX_DEGREE).rev().step_by(2) {
+        let mut coefficients = vec![0.0; degree + 1];
+        // Any that do not cancel.
+        for (k, c) in coefficients.iter_mut().enumerate().skip(1).step_by(2) {
+            *c = 1.0 / (k + 1) as f64;
+        }
+        let polynomial = Polynomial::chebyshev(-1.0, 1.0, &coefficients)?;
+        let (depth, work) = (polynomial.depth(), polynomial.work());
+        if kept.last().is_none_or(|last| last.depth != depth || work < last.work) {
+            kept.push(Degree { degree, depth, work });
+        }
+    }
+    Ok(kept)
+}
+
+/// The degrees of the shallowest composition that leaves an error of `goal`, of equally deep ones
+/// that with the least work.
+fn shallowest(gap: f64, goal: f64, noise: f64) -> Result<Option<Vec<usize>>> {
+    let degrees = degrees()?;
+    let start = Begun { reached: gap, work: Products::default(), degrees: Vec::new() };
+    let mut at: Vec<Vec<Begun>> = vec![vec![start]];
+    let mut furthest = gap;
+    for depth in 1..=MOST_LEVELS {
+        let mut here: Vec<Begun> = Vec::new();
+        let mut done: Option<Begun> = None;
+        for next in &degrees {
+            let Some(before) = depth.checked_sub(next.depth) else { continue };
+            for begun in &at[before] {
+                // Where even double precision cannot tell its errors apart, a lower degree serves.
+                let Ok(minimax) = stage(next.degree, begun.reached, noise) else { continue };
+                let mut degrees = begun.degrees.clone();
+                degrees.push(next.degree);
+                let reached = after(&minimax);
+                let longer = Begun { reached, work: begun.work + next.work, degrees };
+                if minimax.error <= goal {
+                    if done.as_ref().is_none_or(|done| longer.work < done.work) {
+                        done = Some(longer);
+                    }
+                } else if longer.reached - begun.reached > 2.0 * noise {
+                    here.push(longer);
+                }
+            }
+        }
+        if let Some(done) = done {
+            return Ok(Some(done.degrees));
+        }
+        // By falling `reached`, each with less work than all before it. What got no further than
+        // others did in fewer levels is part of no shallowest composition.
+        here.sort_by(|a, b| b.reached.total_cmp(&a.reached).then(a.work.cmp(&b.work)));
+        let mut least: Option<Products> = None;
+        here.retain(|begun| {
+            let better = begun.reached > furthest && least.is_none_or(|least| begun.work < least);
+            if better {
+                least = Some(begun.work);
+            }
+            better
+        });
+        furthest = here.first().map_or(furthest, |begun| begun.reached);
+        at.push(here);
+    }
+    Ok(None)
+}
+
+impl Evaluator {
+    /// About the sign of every slot, ±1 up to [`Sign::error`], [`Sign::depth`] levels lower. What
+    /// is pending in `x` is rescaled first.
+    ///
+    /// The noise of the result is that of its last stage alone: all before it was room that the
+    /// stages were built with. A slot in the gap becomes some number of [−1, 1], for which neither
+    /// estimate of the result holds.
+    ///
+    /// # Errors
+    /// [`Error::Level`] if fewer levels are left, [`Error::MissingKey`] without the relinearisation
+    /// key; [`Error::Range`] for a declared magnitude over 1, or if 9.5 standard deviations of the
+    /// error in a slot, before any stage, are over [`Sign::noise`].
+    pub fn sign(&self, x: &Ciphertext, sign: &Sign) -> Result<Ciphertext> {
+        take(self, x, sign)
+    }
+}
+
+/// The sign of every slot.
+pub(super) fn take<O: Estimates>(operations: &O, x: &O::Value, sign: &Sign) -> Result<O::Value> {
+    let mut x = operations.normalise(x)?;
+    if operations.magnitude(&x) > ONE {
+        return Err(Error::Range {
+            what: "the declared magnitude of a number whose sign is taken",
+            expected: "at most 1; scale it, or declare what is known with with_magnitude".into(),
+            actual: operations.magnitude(&x).to_string(),
+        });
+    }
+    let (level, depth) = (operations.level(&x), sign.depth());
+    if level < depth {
+        return Err(Error::Level {
+            operation: "a sign",
+            needed: format!("{depth} levels"),
+            left: format!("{level} are"),
+        });
+    }
+    for stage in &sign.stages {
+        let (noise, scale) = (operations.noise(&x), operations.scale(&x));
+        let off = TAIL_DEVIATIONS * noise.std * operations.expansion().sqrt() / scale;
+        if off > sign.noise {
+            return Err(Error::Range {
+                what: "the error in a slot before a stage of a sign",
+                expected: format!(
+                    "at most 2^{:.1}, which it was built for; use Sign::with_noise or a larger \
+                     scale",
+                    sign.noise.log2()
+                ),
+                actual: format!("2^{:.1}", off.log2()),
+            });
+        }
+        // What the stage was built for is no error of its result; a bound that is over it stays.
+        let bound = if noise.bound / scale <= sign.noise { 0.0 } else { noise.bound };
+        x = operations.with_noise(x, Noise { std: 0.0, bound });
+        x = operations.with_magnitude(evaluate(operations, &x, stage)?, 1.0)?;
+    }
+    let (noise, off) = (operations.noise(&x), sign.error * operations.scale(&x));
+    let x = operations.with_noise(x, Noise { bound: noise.bound + off, ..noise });
+    operations.with_magnitude(x, 1.0 + sign.error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers from `low` to 1, dense at both ends and on every scale between.
+    fn points(low: f64) -> impl Iterator<Item = f64> {
+        let even = (0..=2000).map(move |k| low + (1.0 - low) * f64::from(k) / 2000.0);
+        let geometric = (0..=2000).map(move |k| low.powf(f64::from(k) / 2000.0));
+        even.chain(geometric).map(move |x| x.clamp(low, 1.0))
+    }
+
+    #[test]
+    fn results_are_as_close_to_one_as_was_asked_for() {
+        for log in 3..=20 {
+            for alpha in [4.0, 20.0, 30.0] {
+                let gap = f64::exp2(-f64::from(log));
+                let sign = Sign::new(gap, alpha).unwrap();
+                assert!(sign.error() <= (-alpha).exp2(), "2^-{log}, {alpha} bits");
+                let largest = points(gap).map(|x| (sign.evaluate(x) - 1.0).abs());
+                let largest = largest.fold(0.0, f64::max);
+                assert!(largest <= sign.error() + 1e-13, "2^-{log}: {largest:e}");
+                // Odd, and inside of [-1, 1] whatever enters, the gap included.
+                for x in points(gap).chain((0..1000).map(|k| gap * f64::from(k) / 1000.0)) {
+                    let mut value = x;
+                    for stage in sign.stages() {
+                        value = stage.evaluate(value);
+                        assert!(value <= 1.0 + sign.error() + 1e-12 && value >= -1e-12);
+                    }
+                    assert!((sign.evaluate(-x) + value).abs() < 1e-12);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_stage_stands_the_noise_it_was_built_for() {
+        for (log, alpha, noise) in [(4, 8.0, -8.0), (8, 12.0, -11.0), (17, 20.0, -20.0)] {
+            let (gap, noise) = (f64::exp2(-f64::from(log)), f64::exp2(noise));
+            let sign = Sign::with_noise(gap, alpha, noise).unwrap();
+            for pattern in 0..1u32 << sign.stages().len() {
+                for x in points(gap).step_by(7) {
+                    let mut value = x;
+                    for (place, stage) in sign.stages().iter().enumerate() {
+                        let off = if pattern >> place & 1 == 0 { noise } else { -noise };
+                        value = stage.evaluate(value + off);
+                    }
+                    assert!((value - 1.0).abs() <= sign.error() + 1e-13, "2^-{log}, {x}");
+                }
+            }
+        }
+    }
+
+    /// All sequences of odd degrees up to 31 that take `depth` levels, with what they reach.
+    fn search(reached: f64, depth: usize, degrees: &[usize], seen: &mut impl FnMut(f64, usize)) {
+        for &degree in degrees {
+            let levels = (degree + 1).next_power_of_two().ilog2() as usize;
+            if levels > depth {
+                continue;
+            }
+            let Ok(minimax) = stage(degree, reached, 0.0) else { continue };
+            seen(minimax.error, depth - levels);
+            if depth - levels >= 2 {
+                search(after(&minimax), depth - levels, degrees, seen);
+            }
+        }
+    }
+
+    #[test]
+    fn no_composition_is_shallower() {
+        // The deepest degrees of every depth are the best of it.
+        for (log, alpha) in [(2, 6.0), (4, 10.0), (6, 10.0), (10, 14.0)] {
+            let gap = f64::exp2(-f64::from(log));
+            let sign = Sign::with_noise(gap, alpha, 0.0).unwrap();
+            let mut least = f64::INFINITY;
+            search(gap, sign.depth() - 1, &[3, 7, 15, 31], &mut |error, _| {
+                least = least.min(error)
+            });
+            assert!(least > (-alpha).exp2(), "2^-{log}: {least:e} in fewer than {}", sign.depth());
+        }
+        // Nine tenths of a bit of the gap a level and more, at one precision.
+        let depth = |log: i32| Sign::new(f64::exp2(-f64::from(log)), 20.0).unwrap().depth();
+        assert!(depth(24) - depth(10) <= 15);
+        assert!(depth(17) <= 23);
+    }
+
+    #[test]
+    fn none_of_that_depth_takes_less_work() {
+        let every: Vec<usize> = (3..=31).step_by(2).collect();
+        for (log, alpha) in [(3, 4.0), (4, 6.0)] {
+            let gap = f64::exp2(-f64::from(log));
+            let sign = Sign::with_noise(gap, alpha, 0.0).unwrap();
+            // Sequences whose last stage takes the last level, by their switches.
+            fn least(reached: f64, depth: usize, goal: f64, degrees: &[usize]) -> Option<Products> {
+                let of = |degree: usize| {
+                    let c: Vec<f64> = (0..=degree).map(|k| 0.5 / (k + 1) as f64).collect();
+                    let odd: Vec<f64> =
+                        c.iter().enumerate().map(|(k, c)| c * (k % 2) as f64).collect();
+                    Polynomial::chebyshev(-1.0, 1.0, &odd).unwrap()
+                };
+                let tried = degrees.iter().filter_map(|&degree| {
+                    let polynomial = of(degree);
+                    let left = depth.checked_sub(polynomial.depth())?;
+                    let minimax = stage(degree, reached, 0.0).ok()?;
+                    if minimax.error <= goal {
+                        return (left == 0).then(|| polynomial.work());
+                    }
+                    Some(polynomial.work() + least(after(&minimax), left, goal, degrees)?)
+                });
+                tried.min()
+            }
+            let best = least(gap, sign.depth(), (-alpha).exp2(), &every).unwrap();
+            assert_eq!((sign.relinearisations(), sign.products()), (best.switches, best.products));
+        }
+    }
+
+    #[test]
+    fn refuses_what_means_nothing() {
+        for gap in [0.0, -0.5, 1.0, 2.0, 1e-13, f64::NAN, f64::INFINITY] {
+            let error = Sign::new(gap, 10.0).unwrap_err().to_string();
+            assert!(error.contains("gap") && error.contains(&gap.to_string()), "{error}");
+        }
+        for alpha in [0.0, -3.0, 41.0, f64::NAN] {
+            let error = Sign::new(0.1, alpha).unwrap_err().to_string();
+            assert!(error.contains("precision"), "{error}");
+        }
+        for noise in [-1e-9, 0.05, f64::NAN] {
+            let error = Sign::with_noise(0.1, 10.0, noise).unwrap_err().to_string();
+            assert!(error.contains("half the gap"), "{error}");
+        }
+    }
+}
