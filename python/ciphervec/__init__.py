@@ -34,6 +34,7 @@ from .errors import (
     InvalidInput,
     PinMismatch,
     PoolExhausted,
+    ProgramError,
     RollbackDetected,
     ServerError,
     StorageError,
@@ -44,7 +45,7 @@ from .errors import (
 )
 
 if TYPE_CHECKING:
-    from . import ckks, http, lookup, text
+    from . import ckks, http, lookup, programs, text
     from .additive import damgard_jurik, elgamal, okamoto_uchiyama, paillier
     from .codebooks.codebook import Codebook
     from .collections.audience import OwnerMatches, OwnerResult
@@ -59,6 +60,9 @@ if TYPE_CHECKING:
     from .collections.probe import Probe
     from .collections.results import GetResult, QueryResult
     from .http import AsyncHttpClient, HttpClient
+    from .programs.helpers import fold
+    from .programs.kinds import public, secret
+    from .programs.program import Program, program
     from .writer.pending_batch import WrittenBatch
     from .writer.writer import Writer
 
@@ -75,6 +79,7 @@ _MODULES = {
     "lookup": "lookup",
     "okamoto_uchiyama": "additive.okamoto_uchiyama",
     "paillier": "additive.paillier",
+    "programs": "programs",
     "text": "text",
     "writer": "writer",
 }
@@ -95,10 +100,15 @@ _NAMES = {
     "OwnerResult": "collections.audience",
     "PersistentClient": "collections.client",
     "Probe": "collections.probe",
+    "Program": "programs.program",
     "QueryResult": "collections.results",
     "SealedQuery": "collections.owner",
     "Writer": "writer.writer",
     "WrittenBatch": "writer.pending_batch",
+    "fold": "programs.helpers",
+    "program": "programs.program",
+    "public": "programs.kinds",
+    "secret": "programs.kinds",
 }
 
 
@@ -157,6 +167,8 @@ __all__ = [
     "PinMismatch",
     "PoolExhausted",
     "Probe",
+    "Program",
+    "ProgramError",
     "QueryResult",
     "Recipient",
     "RollbackDetected",
@@ -180,11 +192,16 @@ __all__ = [
     "damgard_jurik",
     "elgamal",
     "errors",
+    "fold",
     "get_threads",
     "http",
     "lookup",
     "okamoto_uchiyama",
     "paillier",
+    "program",
+    "programs",
+    "public",
+    "secret",
     "set_threads",
     "text",
 ]

@@ -19,6 +19,16 @@ class InvalidInput(CiphervecError, ValueError):  # noqa: N818
     """An argument has the wrong shape, dtype, range or name."""
 
 
+class ProgramError(InvalidInput):
+    """A function cannot be traced as a program. `file` and `line` are those of the function's source."""
+
+    def __init__(self, message: str, *, file: str = "", line: int = 0) -> None:
+        """`message` begins with the file and the line, where they are known."""
+        super().__init__(message)
+        self.file = file
+        self.line = line
+
+
 class WrongKey(CiphervecError):  # noqa: N818
     """The key given is not the key this was sealed under. Found by key id, before any work."""
 
@@ -134,6 +144,7 @@ __all__ = [
     "MismatchedAnswer",
     "PinMismatch",
     "PoolExhausted",
+    "ProgramError",
     "RollbackDetected",
     "ServerError",
     "StorageError",

@@ -1,0 +1,36 @@
+"""Programs: ordinary functions of NumPy arrays enter; graphs of operations that can be analysed and
+run on encrypted arrays leave. Tracing runs at the client, without a key."""
+
+from __future__ import annotations
+
+from .graph import FUNCTIONS, OPERATIONS, Graph, Node
+from .helpers import fold, relu, sigmoid, take, topk_mask
+from .kinds import Declared, Kind, public, secret
+from .program import Program, program
+from .reference import check_inputs, evaluate, evaluate_nodes, observe
+from .source import Line
+from .trace import Traced
+
+__all__ = [
+    "FUNCTIONS",
+    "OPERATIONS",
+    "Declared",
+    "Graph",
+    "Kind",
+    "Line",
+    "Node",
+    "Program",
+    "Traced",
+    "check_inputs",
+    "evaluate",
+    "evaluate_nodes",
+    "fold",
+    "observe",
+    "program",
+    "public",
+    "relu",
+    "secret",
+    "sigmoid",
+    "take",
+    "topk_mask",
+]

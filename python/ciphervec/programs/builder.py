@@ -1,0 +1,212 @@
+"""Builder: operations enter one by one, as a function asks for them; nodes leave, each made once,
+constants computed at once and what changes nothing left out. Runs wherever a program is traced."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ..errors import ProgramError
+from .graph import OPERATIONS, Node
+from .kinds import Array, Declared, Kind, Shape, constant_array, constant_kind, snap
+from .ranges import infer
+from .reference import apply
+from .source import caller, failure
+
+_COMMUTATIVE = {"add", "multiply", "equal", "logical_and", "logical_or", "logical_xor"}
+_NO_ATTRIBUTES: MappingProxyType[str, Any] = MappingProxyType({})
+
+
+class Builder:
+    """The nodes of one trace."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, Node] = {}
+        self._count = 0
+
+    def input(self, name: str, declared: Declared) -> Node:
+        """A new input, or the constant that a public array is."""
+        if declared.value is not None:
+            return self.constant(declared.value)
+        attributes = {"name": name, "shape": declared.shape}
+        return self._new("input", (), attributes, declared.shape, declared.kind, declared.secret)
+
+    def constant(self, value: Any, kind: Kind | None = None) -> Node:
+        """A constant of any array or number; `kind` where more is known of it than its floats say."""
+        array = constant_array(value)
+        key = ("constant", array.dtype.char, array.shape, array.tobytes(), kind)
+        found = self._known.get(key)
+        if found is None:
+            kind = kind or constant_kind(array)
+            found = self._new("constant", (), {"value": array}, array.shape, kind, False)
+            self._known[key] = found
+        return found
+
+    def fraction(self, numerator: int, denominators: Array) -> Node:
+        """numerator / denominators of integers, which are known to be on a grid."""
+        values = numerator / denominators.astype(np.float64)
+        common = math.lcm(*(int(one) for one in np.unique(np.abs(denominators))[:64]))
+        kind = Kind(Fraction(1, common), float(values.min()), float(values.max()))
+        if common > 1 << 16 or (np.abs(snap(values, kind) - values) > 0).any():
+            return self.constant(values)
+        return self.constant(values, constant_kind(values) if constant_kind(values).exact else kind)
+
+    def node(self, value: Any) -> Node:
+        """`value` if it is a node, or the constant that it is."""
+        return value if isinstance(value, Node) else self.constant(value)
+
+    def emit(self, op: str, *operands: Any, **attributes: Any) -> Node:
+        """The node of an operation of the table; operands may be arrays and numbers too.
+
+        Raises ProgramError where shapes or ranges do not allow it.
+        """
+        inputs = tuple(self.node(one) for one in operands)
+        if op in _COMMUTATIVE and inputs[0].serial > inputs[1].serial:
+            inputs = inputs[::-1]
+        key = (op, *(one.serial for one in inputs), *attributes.values())
+        found = self._known.get(key)
+        if found is None:
+            found = self._made(op, inputs, attributes)
+            self._known[key] = found
+        return found
+
+    def _made(self, op: str, inputs: tuple[Node, ...], attributes: dict[str, Any]) -> Node:
+        shape = OPERATIONS[op].shape(inputs, attributes)
+        if all(one.constant for one in inputs):
+            return self._folded(op, inputs, attributes)
+        simpler = self._simpler(op, inputs, attributes, shape)
+        if simpler is not None:
+            return simpler
+        kind = infer(op, inputs, attributes)
+        return self._new(op, inputs, attributes, shape, kind, any(one.secret for one in inputs))
+
+    def _new(
+        self,
+        op: str,
+        inputs: tuple[Node, ...],
+        attributes: dict[str, Any],
+        shape: Shape,
+        kind: Kind,
+        secret: bool,
+    ) -> Node:
+        self._count += 1
+        held = MappingProxyType(attributes) if attributes else _NO_ATTRIBUTES
+        return Node(op, inputs, held, shape, kind, secret, caller(), self._count)
+
+    def _folded(self, op: str, inputs: tuple[Node, ...], attributes: dict[str, Any]) -> Node:
+        try:
+            kind = infer(op, inputs, attributes)
+        except ProgramError:
+            # Of its values, not of its inputs' ranges, it depends whether a constant is allowed.
+            kind = Kind(None, -math.inf, math.inf)
+        with np.errstate(all="ignore"):
+            value = apply(op, [_plain(one) for one in inputs], attributes, kind)
+        if kind.integer:
+            value = np.rint(value).astype(np.int64)
+        found = constant_kind(constant_array(value))
+        if kind.exact and not found.exact:
+            return self.constant(value, Kind(kind.step, found.low, found.high))
+        return self.constant(value)
+
+    def _simpler(
+        self, op: str, inputs: tuple[Node, ...], attributes: dict[str, Any], shape: Shape
+    ) -> Node | None:
+        """A node that is already there and has the same value, or None."""
+        first = inputs[0]
+        if op in ("add", "subtract", "multiply"):
+            neutral = 1 if op == "multiply" else 0
+            for kept, dropped in ((inputs[0], inputs[1]), (inputs[1], inputs[0])):
+                if kept.shape == shape and not kept.kind.boolean and _is(dropped, neutral):
+                    return kept
+                if op == "subtract":
+                    break
+        elif op == "where" and inputs[1] is inputs[2] and inputs[1].shape == shape:
+            return inputs[1]
+        elif op == "where" and first.op == "logical_not":
+            return self.emit("where", first.inputs[0], inputs[2], inputs[1])
+        elif op in ("logical_and", "logical_or") and first is inputs[1]:
+            return first
+        elif op in ("negative", "logical_not") and first.op == op:
+            return first.inputs[0]
+        elif _unchanged(op, inputs, attributes, shape):
+            return first
+        elif op == "reshape" and first.op == "reshape":
+            return self.emit("reshape", first.inputs[0], shape=shape)
+        elif op == "transpose":
+            return self._simpler_transpose(first, attributes["axes"])
+        elif op == "function" and attributes["name"] == "reciprocal":
+            return self._sigmoid(first)
+        return None
+
+    def _simpler_transpose(self, node: Node, axes: tuple[int, ...]) -> Node | None:
+        if axes == tuple(range(len(axes))):
+            return node
+        if node.op == "transpose":
+            inner = node.attributes["axes"]
+            return self.emit("transpose", node.inputs[0], axes=tuple(inner[axis] for axis in axes))
+        return None
+
+    def _sigmoid(self, node: Node) -> Node | None:
+        """1 / (1 + e^-x), which has an approximation of its own."""
+        if node.op != "add":
+            return None
+        for one, power in (node.inputs, node.inputs[::-1]):
+            if _is(one, 1) and power.op == "function" and power.attributes["name"] == "exp":
+                inside = self.emit("negative", power.inputs[0])
+                if inside.shape == node.shape:
+                    return self.emit("function", inside, name="sigmoid")
+        return None
+
+    def kept_axis(self, node: Node, axis: int, *, keepdims: bool) -> Node:
+        """Put back the axis that an operation took away, if that is asked for."""
+        return (
+            self.emit("reshape", node, shape=(*node.shape[:axis], 1, *node.shape[axis:]))
+            if keepdims
+            else node
+        )
+
+    def number(self, value: Any) -> Node:
+        """`value` as numbers: booleans as the integers 0 and 1."""
+        node = self.node(value)
+        return self.emit("multiply", node, 1) if node.kind.boolean else node
+
+    def boolean(self, value: Any) -> Node:
+        """`value` as booleans: True for what is not zero."""
+        node = self.node(value)
+        return node if node.kind.boolean else self.emit("logical_not", self.emit("equal", node, 0))
+
+
+def axis_of(axis: Any, ndim: int) -> int:
+    """An axis counted from the front; ProgramError if there is none."""
+    if not isinstance(axis, int | np.integer) or isinstance(axis, bool) or not -ndim <= axis < ndim:
+        raise failure(
+            f"axis {axis!r} of an array of {ndim} dimensions; an axis is an integer from {-ndim} to {ndim - 1}."
+        )
+    return int(axis) % ndim
+
+
+def _unchanged(op: str, inputs: tuple[Node, ...], attributes: dict[str, Any], shape: Shape) -> bool:
+    """Whether the operation gives back its first input."""
+    first = inputs[0]
+    if op == "absolute":
+        return first.kind.low >= 0 and not first.kind.boolean
+    if op == "slice":
+        return bool(attributes["slices"] == tuple((0, length, 1) for length in first.shape))
+    return (
+        first.shape == shape
+        if op in ("reshape", "broadcast_to")
+        else op == "concatenate" and len(inputs) == 1
+    )
+
+
+def _plain(node: Node) -> Array:
+    return node.value if node.kind.boolean else node.value.astype(np.float64)
+
+
+def _is(node: Node, number: int) -> bool:
+    return node.constant and node.kind.low == node.kind.high == number and not node.kind.boolean

@@ -1,0 +1,101 @@
+"""Helpers: arrays, plain or traced, enter; what NumPy has no one function for leaves: folds, top-k
+masks, sigmoid, relu, looking up. Runs at the client, and wherever a program is traced."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import indexing, reductions, reference
+from .source import failure
+from .trace import Traced
+
+
+def fold(f: Callable[[Any, Any], Any], x: Any, axis: int = 0, *, length: int = 1) -> Any:
+    """Combine all values along an axis by an associative function of two, in ⌈log2 n⌉ rounds.
+
+    Neighbours are combined, so `f` need not be commutative; what is left over of an odd number waits
+    for the next round.
+
+    Args:
+        f: takes two arrays of one shape, many pairs of values at once, and returns one of that shape.
+        x: an array with n = m·length numbers along the axis.
+        axis: which axis is folded; it goes, or keeps `length` numbers.
+        length: numbers that make up a value. If it is not 1, `f` gets arrays with a value along their
+            last axis.
+
+    Raises ProgramError if the axis does not hold whole values or `f` changes the shape.
+    """
+    array: Any = x if isinstance(x, Traced) else np.asarray(x)
+    if not -array.ndim <= axis < array.ndim:
+        raise failure(f"fold along axis {axis} of an array of shape {array.shape}.")
+    axis %= array.ndim
+    count, rest = divmod(array.shape[axis], operator.index(length)) if length > 0 else (0, 1)
+    if rest or not count:
+        raise failure(
+            f"fold of {array.shape[axis]} numbers into values of {length}; a whole number of values is needed."
+        )
+    if length == 1:
+        return _fold(f, array, axis)[(slice(None),) * axis + (0,)]
+    last = np.moveaxis(array, axis, -1)
+    values = last.reshape((*last.shape[:-1], count, length))
+    return np.moveaxis(_fold(f, values, values.ndim - 2)[..., 0, :], -1, axis)
+
+
+def _fold(f: Callable[[Any, Any], Any], values: Any, axis: int) -> Any:
+    while values.shape[axis] > 1:
+        pairs = values.shape[axis] // 2 * 2
+        first, second = _part(values, axis, slice(0, pairs, 2)), _part(values, axis, slice(1, pairs, 2))
+        both = f(first, second)
+        if np.shape(both) != first.shape:
+            raise failure(f"fold: the function returned shape {np.shape(both)} for two of {first.shape}.")
+        rest = _part(values, axis, slice(pairs, None)) if values.shape[axis] > pairs else None
+        values = both if rest is None else np.concatenate([both, rest], axis=axis)
+    return values
+
+
+def _part(values: Any, axis: int, part: slice) -> Any:
+    return values[(slice(None),) * axis + (part,)]
+
+
+def topk_mask(x: Any, k: int, axis: int = -1) -> Any:
+    """True at the k largest values along an axis; of equal values the first ones count.
+
+    Raises ProgramError if k is not between 1 and the length of the axis.
+    """
+    array: Any = x if isinstance(x, Traced) else np.asarray(x)
+    if not array.ndim or not -array.ndim <= axis < array.ndim or not 1 <= k <= array.shape[axis]:
+        raise failure(f"topk_mask of k={k} along axis {axis} of shape {array.shape}; 1 <= k <= length.")
+    if isinstance(array, Traced):
+        return Traced(array.builder, reductions.topk_mask(array.builder, array.node, k, axis))
+    return reference.topk_mask(array, k, axis)
+
+
+def sigmoid(x: Any) -> Any:
+    """1 / (1 + e^-x)."""
+    if isinstance(x, Traced):
+        return Traced(x.builder, x.builder.emit("function", x.builder.number(x.node), name="sigmoid"))
+    return reference.sigmoid(np.asarray(x, dtype=np.float64))
+
+
+def relu(x: Any) -> Any:
+    """x where it is above zero, 0 elsewhere."""
+    return np.where(x > 0, x, 0) if isinstance(x, Traced) else np.maximum(x, 0)
+
+
+def take(table: Any, index: Any) -> Any:
+    """`table[index]`, also if the table is a plain array and the index traced.
+
+    Args:
+        table: of shape (n, …).
+        index: integers 0 … n - 1, of any shape.
+
+    Raises ProgramError if a secret index may pass the table's end.
+    """
+    if isinstance(index, Traced) and not isinstance(table, Traced):
+        builder = index.builder
+        return Traced(builder, indexing.getitem(builder, builder.constant(table), index.node))
+    return (table if isinstance(table, Traced) else np.asarray(table))[index]

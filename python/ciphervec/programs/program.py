@@ -1,0 +1,136 @@
+"""Program: an ordinary function of NumPy arrays enters; called with arrays it is that function, and
+from declared arrays its graph leaves. Runs at the client, without a key."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any, Generic, ParamSpec, TypeVar
+
+import numpy as np
+
+from .builder import Builder
+from .graph import Graph, Node
+from .kinds import BOOLEAN, LARGEST, Declared, Kind, constant_array, constant_kind
+from .reference import observe
+from .source import failure
+from .trace import Traced
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Program(Generic[P, R]):
+    """A function of NumPy arrays that can be traced."""
+
+    def __init__(self, function: Callable[P, R]) -> None:
+        """`function`: takes arrays by named parameters, returns an array or a tuple of them."""
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.signature = inspect.signature(function)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """The function itself, in plain NumPy."""
+        return self.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<program {self.name}{self.signature}>"
+
+    @property
+    def name(self) -> str:
+        return getattr(self.function, "__name__", type(self.function).__name__)
+
+    def trace(self, *declared: Any, **named: Any) -> Graph:
+        """The graph of the function for arguments declared by `secret` and `public`.
+
+        Arguments that are numbers, strings, booleans or None are handed to the function as they are.
+
+        Raises ProgramError, with the line of the function, where it does what needs values, what no
+        operation is there for, or what may leave the range of exact numbers.
+        """
+        bound = self._bound(declared, named)
+        builder = Builder()
+        inputs: list[Node] = []
+        for name, value in bound.arguments.items():
+            if isinstance(value, Declared):
+                node = builder.input(name, value)
+                bound.arguments[name] = Traced(builder, node)
+                if not node.constant:
+                    inputs.append(node)
+            elif value is not None and not isinstance(value, int | float | str | bool | np.number | np.bool_):
+                raise failure(
+                    f"the argument {name!r} of {self.name} is {type(value).__name__}: say secret(shape, bits=8) or "
+                    "public(array), so that it is clear who may see it."
+                )
+        returned: Any = self.function(*bound.args, **bound.kwargs)
+        single = not isinstance(returned, tuple | list)
+        values = [returned] if single else list(returned)
+        if not values or any(one is None or isinstance(one, str | tuple | list | dict) for one in values):
+            raise failure(
+                f"{self.name} must return an array or a tuple of arrays, it returned {returned!r:.80}."
+            )
+        outputs = [one.node if isinstance(one, Traced) else builder.constant(one) for one in values]
+        return Graph.of(self.name, inputs, outputs, single=single)
+
+    def trace_samples(self, *samples: Any, **named: Any) -> Graph:
+        """The graph for arguments like these examples, with what they lead to noted in `observed`.
+
+        An array of integers stands for secret integers of the narrowest declared width, 1, 2, 3 …
+        bits and a sign where one is negative, that holds the least and the largest of them; one of
+        floats for secret reals between them; one of booleans for secret booleans. Arguments that are
+        declared already, and numbers that are no arrays, stay as `trace` takes them.
+
+        Later inputs outside of these ranges are refused, so give examples of the extremes.
+        """
+        bound = self._bound(samples, named)
+        arrays = {name: np.asarray(value) for name, value in bound.arguments.items() if _is_array(value)}
+        declared = {
+            name: like(arrays[name]) if name in arrays else value for name, value in bound.arguments.items()
+        }
+        graph = self.trace(**declared)
+        if {node.attributes["name"] for node in graph.inputs} == set(arrays):
+            return observe(graph, arrays)
+        return graph
+
+    def _bound(self, args: Any, named: dict[str, Any]) -> inspect.BoundArguments:
+        for parameter in self.signature.parameters.values():
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+                raise failure(
+                    f"{self.name} takes {parameter}; a program names every argument. Pass one array with an axis "
+                    "for what may be many."
+                )
+        try:
+            bound = self.signature.bind(*args, **named)
+        except TypeError as error:
+            raise failure(f"{self.name}{self.signature}: {error}. Declare every argument.") from None
+        bound.apply_defaults()
+        return bound
+
+
+def program(function: Callable[P, R]) -> Program[P, R]:
+    """Make a function of NumPy arrays a program: `@ciphervec.program` above it."""
+    return Program(function)
+
+
+def like(sample: Any) -> Declared:
+    """The secret array that a sample stands for, as `Program.trace_samples` says."""
+    value = constant_array(sample)
+    kind = constant_kind(value)
+    if value.dtype.kind == "b":
+        kind = BOOLEAN
+    elif value.dtype.kind == "i":
+        signed = kind.low < 0
+        width = max(1, math.ceil(math.log2(max(kind.high, -kind.low - 1, 0) + 1)))
+        low, high = (
+            (-float(1 << width), float((1 << width) - 1)) if signed else (0.0, float((1 << width) - 1))
+        )
+        kind = Kind(kind.step, max(low, -LARGEST), min(high, LARGEST))
+    else:
+        kind = Kind(None, kind.low, kind.high)
+    return Declared(value.shape, kind, secret=True)
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray | list)

@@ -1,0 +1,293 @@
+"""Trace: a function's calls of NumPy enter, on arrays that have a shape and a kind but no values;
+nodes leave. Whatever cannot be done without values raises at once, with the line of the user's file.
+Runs wherever a program is traced."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from . import elementwise, indexing, products, reductions, shaping
+from .builder import Builder
+from .graph import Node
+from .idioms import idiom
+from .kinds import Array, Kind, Shape
+from .source import failure
+
+_FUNCTIONS: dict[Any, Callable[..., Any]] = {
+    **shaping.FUNCTIONS,
+    **reductions.FUNCTIONS,
+    **products.FUNCTIONS,
+    np.where: elementwise.where,
+    np.take: indexing.take,
+    np.round: elementwise.rounding("round"),
+    np.around: elementwise.rounding("round"),
+}
+_UFUNCS: dict[np.ufunc, Callable[..., Any]] = {**elementwise.UFUNCS, **products.UFUNCS}
+
+
+class Traced(np.lib.mixins.NDArrayOperatorsMixin):
+    """An array without values: what a traced function is called with, and what it computes.
+
+    It takes NumPy's functions and operators as an array does. Public arrays that are part of the
+    program have values, and everything may be done with those.
+    """
+
+    __slots__ = ("builder", "node")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, builder: Builder, node: Node) -> None:
+        self.builder = builder
+        self.node = node
+
+    # What an array is.
+
+    @property
+    def shape(self) -> Shape:
+        return self.node.shape
+
+    @property
+    def ndim(self) -> int:
+        return len(self.node.shape)
+
+    @property
+    def size(self) -> int:
+        return self.node.size
+
+    @property
+    def kind(self) -> Kind:
+        """The numbers it may hold."""
+        return self.node.kind
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """bool, int64 or float64, by its kind; programs have no narrower types."""
+        kind = self.node.kind
+        return np.dtype(np.bool_ if kind.boolean else np.int64 if kind.integer else np.float64)
+
+    @property
+    def T(self) -> Any:  # noqa: N802
+        return np.transpose(self)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise failure("len() of a single number.")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[place] for place in range(len(self)))
+
+    def __repr__(self) -> str:
+        return f"<{'secret' if self.node.secret else 'public'} {self.shape} {self.kind}>"
+
+    # NumPy's two protocols.
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        out = options.pop("out", (None,))[0]
+        # `x += y` is `x = x + y` for a single number, which nothing else can be a view of.
+        if out is not None and not (out is inputs[0] is self and not self.shape):
+            raise failure(f"np.{ufunc.__name__} into an array that is there. {idiom('setitem')}")
+        if _values_known(inputs):
+            return self._wrapped(getattr(ufunc, method)(*map(_value, inputs), **options))
+        if method == "__call__" and ufunc in _UFUNCS:
+            if options:
+                raise failure(f"np.{ufunc.__name__} with {_listed(options)}. {idiom('option')}")
+            return self._wrapped(_UFUNCS[ufunc](self.builder, *map(self._unwrapped, inputs)))
+        if method == "reduce" and ufunc in reductions.REDUCE:
+            options.setdefault("axis", 0)
+            return self._called(f"np.{ufunc.__name__}.reduce", reductions.REDUCE[ufunc], inputs, options)
+        name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+        raise failure(f"np.{name} of secret arrays is not supported. {idiom(name)}")
+
+    def __array_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        name = _name(func)
+        if kwargs.pop("out", None) is not None:
+            raise failure(f"{name} into an array that is there. {idiom('setitem')}")
+        if _values_known((args, kwargs)):
+            return self._wrapped(func(*_value(args), **_value(kwargs)))
+        if func not in _FUNCTIONS:
+            raise failure(f"{name} of secret arrays is not supported. {idiom(func.__name__)}")
+        return self._called(name, _FUNCTIONS[func], args, kwargs)
+
+    def _called(self, name: str, handler: Callable[..., Any], args: Any, options: dict[str, Any]) -> Any:
+        args = [self._unwrapped(one) for one in args]
+        options = {key: self._unwrapped(one) for key, one in options.items()}
+        try:
+            inspect.signature(handler).bind(self.builder, *args, **options)
+        except TypeError as error:
+            raise failure(
+                f"{name} with these arguments is not supported: {error}. {idiom('option')}"
+            ) from None
+        return self._wrapped(handler(self.builder, *args, **options))
+
+    def _unwrapped(self, value: Any) -> Any:
+        """Nodes for traced arrays, also inside of tuples, lists and slices."""
+        if isinstance(value, Traced):
+            if value.builder is not self.builder:
+                raise failure(
+                    "arrays of two traces meet. Let a program return what another needs as an argument."
+                )
+            return value.node
+        if isinstance(value, tuple | list):
+            return type(value)(self._unwrapped(one) for one in value)
+        if isinstance(value, slice):
+            return slice(*(self._unwrapped(one) for one in (value.start, value.stop, value.step)))
+        return value
+
+    def _wrapped(self, value: Any) -> Any:
+        if isinstance(value, Node):
+            return Traced(self.builder, value)
+        if isinstance(value, np.ndarray | np.number | np.bool_):
+            return Traced(self.builder, self.builder.constant(value)) if np.size(value) else value
+        if type(value) in (tuple, list):
+            return type(value)(self._wrapped(one) for one in value)
+        return value
+
+    # Indexing.
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._wrapped(indexing.getitem(self.builder, self.node, self._unwrapped(key)))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise failure(f"arrays of a program are not changed in place. {idiom('setitem')}")
+
+    # What only values can answer.
+
+    def _known(self, what: str) -> Array:
+        if not self.node.constant:
+            which = "a secret array" if self.node.secret else "an array that is given when the program runs"
+            raise failure(f"{_VALUES[what]} of {which}. {idiom(what)}")
+        return self.node.value
+
+    def __bool__(self) -> bool:
+        return bool(self._known("bool"))
+
+    def __int__(self) -> int:
+        return int(self._known("int"))
+
+    def __float__(self) -> float:
+        return float(self._known("float"))
+
+    def __index__(self) -> int:
+        return self._known("index").__index__()
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return np.round(self)
+
+    def __contains__(self, item: Any) -> bool:
+        return bool(item in self._known("in"))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.array(self._known("array"), dtype=dtype)
+
+    def item(self, *place: Any) -> Any:
+        return self._known("item").item(*place)
+
+    def tolist(self) -> Any:
+        return self._known("tolist").tolist()
+
+    # Methods of arrays.
+
+    def astype(self, dtype: Any, **_: Any) -> Any:
+        """The same values: programs have no types but booleans and numbers."""
+        kind = np.dtype(dtype).kind
+        if kind == "b":
+            return self._wrapped(self.builder.boolean(self.node))
+        if kind in "iu" and not self.kind.integer and not self.kind.boolean:
+            raise failure(f"astype({np.dtype(dtype)}) of {self.kind} rounds. {idiom('round')}")
+        return self._wrapped(self.builder.number(self.node))
+
+    def copy(self) -> Any:
+        return self
+
+    def flatten(self) -> Any:
+        return np.ravel(self)
+
+    def reshape(self, *shape: Any) -> Any:
+        given = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
+        return self._wrapped(shaping.reshape(self.builder, self.node, given))
+
+    def transpose(self, *axes: Any) -> Any:
+        given = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
+        return self._wrapped(shaping.transpose(self.builder, self.node, given))
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _METHODS:
+            function = getattr(np, name)
+            return lambda *args, **options: function(self, *args, **options)
+        if name.startswith("__") or not hasattr(np.ndarray, name):
+            raise AttributeError(f"arrays of a program have no attribute {name!r}")
+        raise failure(f"the attribute {name!r} of a secret array is not supported. {idiom(name)}")
+
+
+_VALUES = {
+    "bool": "the truth",
+    "int": "int()",
+    "float": "float()",
+    "index": "the value, as an index or a length,",
+    "in": "`in`",
+    "array": "the values",
+    "item": ".item()",
+    "tolist": ".tolist()",
+}
+"""What values are asked for, as errors say it."""
+_METHODS = frozenset(
+    (
+        "all",
+        "any",
+        "argmax",
+        "argmin",
+        "argsort",
+        "clip",
+        "cumsum",
+        "diagonal",
+        "dot",
+        "max",
+        "mean",
+        "min",
+        "prod",
+        "ravel",
+        "repeat",
+        "round",
+        "squeeze",
+        "std",
+        "sum",
+        "swapaxes",
+        "take",
+        "trace",
+        "var",
+    )
+)
+"""Methods of arrays that are the functions of NumPy by that name."""
+
+
+def _values_known(value: Any) -> bool:
+    """Whether all traced arrays inside are constants."""
+    if isinstance(value, Traced):
+        return value.node.constant
+    if isinstance(value, tuple | list):
+        return all(map(_values_known, value))
+    return all(map(_values_known, value.values())) if isinstance(value, dict) else True
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, Traced):
+        return value.node.value
+    if isinstance(value, tuple | list):
+        return type(value)(_value(one) for one in value)
+    return {key: _value(one) for key, one in value.items()} if isinstance(value, dict) else value
+
+
+def _listed(options: dict[str, Any]) -> str:
+    return ", ".join(f"{name}=" for name in options)
+
+
+def _name(func: Callable[..., Any]) -> str:
+    module = getattr(func, "__module__", "numpy") or "numpy"
+    inner = module.removeprefix("numpy").removeprefix(".")
+    return f"np.{inner}.{func.__name__}" if inner in ("linalg", "fft") else f"np.{func.__name__}"

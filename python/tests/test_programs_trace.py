@@ -1,0 +1,570 @@
+"""Programs: a traced function, evaluated by the reference, is the function: every operation against
+NumPy, and whole programs."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ciphervec
+from ciphervec import fold, programs, public, secret
+from ciphervec.programs import evaluate, relu, sigmoid, take, topk_mask
+
+Make = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
+
+
+def signed(random: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    return random.integers(-7, 8, shape)
+
+
+def booleans(random: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    return random.integers(0, 2, shape).astype(bool)
+
+
+def reals(random: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    return random.uniform(-2, 2, shape)
+
+
+def positive(random: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    return random.uniform(0.5, 3, shape)
+
+
+def agrees(f: Callable[..., Any], *arrays: np.ndarray, declared: Any = None) -> programs.Graph:
+    """Trace for the kinds of these arrays, run the reference on them, compare with NumPy."""
+    names = [f"a{place}" for place in range(len(arrays))]
+    source = f"lambda {', '.join(names)}: f({', '.join(names)})"
+    graph = ciphervec.program(eval(source, {"f": f})).trace(
+        *([_declared(one) for one in arrays] if declared is None else declared)
+    )
+    found = evaluate(graph, dict(zip(names, arrays, strict=True)))
+    expected = f(*arrays)
+    for one, other, node in zip(
+        found if isinstance(found, tuple) else [found],
+        expected if isinstance(expected, tuple | list) else [expected],
+        graph.outputs,
+        strict=True,
+    ):
+        assert one.shape == np.shape(other) == node.shape
+        if node.kind.exact and not node.kind.decimal:
+            np.testing.assert_array_equal(one, other)
+        else:
+            np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+    seen = programs.observe(graph, dict(zip(names, arrays, strict=True))).observed
+    for node, (low, high) in seen.items():
+        assert node.kind.low <= low <= high <= node.kind.high, node
+    return graph
+
+
+def _declared(array: np.ndarray) -> programs.Declared:
+    if array.dtype == bool:
+        return secret(array.shape, boolean=True)
+    if array.dtype.kind in "iu":
+        return secret(array.shape, low=int(array.min()), high=int(array.max()))
+    return secret(array.shape, low=float(array.min()), high=float(array.max()), real=True)
+
+
+BINARY: dict[str, tuple[Callable[..., Any], list[Make]]] = {
+    "add": (lambda x, y: x + y, [signed, booleans, reals]),
+    "subtract": (lambda x, y: x - y, [signed, reals]),
+    "multiply": (lambda x, y: x * y, [signed, booleans, reals]),
+    "divide": (lambda x, y: x / y, [positive]),
+    "less": (lambda x, y: x < y, [signed, booleans, reals]),
+    "less_equal": (lambda x, y: x <= y, [signed, booleans]),
+    "greater": (lambda x, y: x > y, [signed, booleans]),
+    "greater_equal": (lambda x, y: x >= y, [signed, booleans]),
+    "equal": (lambda x, y: x == y, [signed, booleans]),
+    "not_equal": (lambda x, y: x != y, [signed, booleans]),
+    "and": (lambda x, y: x & y, [booleans]),
+    "or": (lambda x, y: x | y, [booleans]),
+    "xor": (lambda x, y: x ^ y, [booleans]),
+    "logical_and": (np.logical_and, [signed, booleans]),
+    "logical_or": (np.logical_or, [signed]),
+    "logical_xor": (np.logical_xor, [signed]),
+    "maximum": (np.maximum, [signed, booleans, reals]),
+    "minimum": (np.minimum, [signed, booleans, reals]),
+    "hypot": (np.hypot, [reals]),
+    "where": (lambda x, y: np.where(x < y, x, 2 * y), [signed, reals]),
+}
+UNARY: dict[str, tuple[Callable[..., Any], list[Make]]] = {
+    "negative": (lambda x: -x, [signed, reals]),
+    "positive": (lambda x: +x, [signed]),
+    "invert": (lambda x: ~x, [booleans]),
+    "not": (np.logical_not, [signed, booleans]),
+    "absolute": (abs, [signed, reals]),
+    "sign": (np.sign, [signed, reals]),
+    "square": (np.square, [signed, reals]),
+    "cube": (lambda x: x**3, [signed, reals]),
+    "seventh power": (lambda x: x**7, [signed]),
+    "no power": (lambda x: x**0, [signed]),
+    "inverse square": (lambda x: x**-2.0, [positive]),
+    "root": (lambda x: x**0.5, [positive]),
+    "inverse root": (lambda x: x**-0.5, [positive]),
+    "sqrt": (np.sqrt, [positive]),
+    "reciprocal": (np.reciprocal, [positive]),
+    "exp": (np.exp, [reals, signed]),
+    "exp2": (np.exp2, [reals]),
+    "expm1": (np.expm1, [reals]),
+    "log": (np.log, [positive]),
+    "log2": (np.log2, [positive]),
+    "log10": (np.log10, [positive]),
+    "log1p": (np.log1p, [positive]),
+    "tanh": (np.tanh, [reals]),
+    "sigmoid": (sigmoid, [reals, signed]),
+    "sigmoid, written out": (lambda x: 1 / (1 + np.exp(-x)), [reals]),
+    "relu": (relu, [signed, reals]),
+    "clip": (lambda x: np.clip(x, -1, 2), [signed, reals]),
+    "clip from below": (lambda x: np.clip(x, 0, None), [signed]),
+    "divided by public": (lambda x: x / 3, [signed, reals]),
+    "divided into": (lambda x: 2 / x, [positive]),
+    "reflected": (lambda x: 3 - x * 2 + 1.5, [signed, reals]),
+    "array on the left": (lambda x: np.arange(x.size).reshape(x.shape) - x, [signed, reals]),
+    "list on the left": (lambda x: [2] * x.shape[-1] * x, [signed]),
+    "numpy scalar on the left": (lambda x: np.float64(0.5) * x, [signed, reals]),
+    "rounded": (lambda x: np.floor(np.round(x)), [signed]),
+    "as numbers": (lambda x: x.astype(int) * 2, [booleans, signed]),
+    "as booleans": (lambda x: x.astype(bool), [signed]),
+    "as floats": (lambda x: x.astype(np.float32) / 4, [signed]),
+    "compared with a fraction": (lambda x: x > 0.5, [signed, booleans]),
+    "counted with numbers": (lambda x: 1 + x, [booleans]),
+}
+
+
+@pytest.mark.parametrize("name", BINARY)
+@settings(max_examples=4, deadline=None)
+@given(data=st.data())
+def test_two_arrays(name: str, data: st.DataObject) -> None:
+    f, makes = BINARY[name]
+    random = np.random.default_rng(data.draw(st.integers(0, 1 << 32)))
+    shape = tuple(data.draw(st.lists(st.integers(1, 4), max_size=3)))
+    other = tuple(1 if data.draw(st.booleans()) else length for length in shape)[
+        data.draw(st.integers(0, 3)) :
+    ]
+    for make in makes:
+        x, y = make(random, shape), make(random, other)
+        agrees(f, x, y)
+        agrees(lambda one, f=f, y=y: f(one, y), x)
+        agrees(lambda one, f=f, x=x: f(x, one), y)
+    if name not in ("and", "or", "xor", "divide"):
+        agrees(f, signed(random, shape), booleans(random, other))
+
+
+@pytest.mark.parametrize("name", UNARY)
+@settings(max_examples=4, deadline=None)
+@given(data=st.data())
+def test_one_array(name: str, data: st.DataObject) -> None:
+    f, makes = UNARY[name]
+    random = np.random.default_rng(data.draw(st.integers(0, 1 << 32)))
+    shape = tuple(data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=3)))
+    for make in makes:
+        agrees(f, make(random, shape))
+
+
+REDUCTIONS: dict[str, tuple[Callable[..., Any], list[Make]]] = {
+    "sum": (np.sum, [signed, booleans, reals]),
+    "mean": (np.mean, [signed, booleans, reals]),
+    "var": (np.var, [signed, reals]),
+    "std": (np.std, [reals]),
+    "any": (np.any, [booleans, signed]),
+    "all": (np.all, [booleans, signed]),
+    "count": (np.count_nonzero, [booleans, signed]),
+    "min": (np.min, [signed, booleans, reals]),
+    "max": (np.max, [signed, booleans, reals]),
+    "ptp": (np.ptp, [signed]),
+    "prod": (np.prod,
+             [booleans, reals]),
+    "norm": (np.linalg.norm, [signed]),
+}  # fmt: skip
+ALONG: dict[str, tuple[Callable[..., Any], list[Make]]] = {
+    "argmin": (np.argmin, [signed, booleans, reals]),
+    "argmax": (np.argmax, [signed, booleans, reals]),
+    "sort": (np.sort, [signed, booleans, reals]),
+    "argsort": (lambda x, axis: np.argsort(x, axis=axis, kind="stable"), [signed, booleans]),
+    "cumsum": (np.cumsum, [signed, booleans]),
+    "topk_mask": (lambda x, axis: topk_mask(x, max(1, x.shape[axis] // 2), axis), [signed, reals]),
+    "whole topk_mask": (lambda x, axis: topk_mask(x, x.shape[axis], axis), [signed]),
+    "add.reduce": (lambda x, axis: np.add.reduce(x, axis=axis), [signed]),
+    "maximum.reduce": (lambda x, axis: np.maximum.reduce(x, axis=axis), [signed]),
+    "flip": (np.flip, [signed]),
+    "roll": (lambda x, axis: np.roll(x, 2, axis=axis), [signed]),
+    "roll back": (lambda x, axis: np.roll(x, -1, axis=axis), [signed]),
+    "stack": (lambda x, axis: np.stack([x, x + 1], axis=axis), [signed]),
+    "concatenate": (lambda x, axis: np.concatenate([x, np.ones_like(x), x * 2], axis=axis), [signed]),
+    "repeat": (lambda x, axis: np.repeat(x, 2, axis=axis), [signed]),
+    "expand": (lambda x, axis: np.expand_dims(x, axis), [signed]),
+    "swap": (lambda x, axis: x.swapaxes(0, axis), [signed]),
+    "move": (lambda x, axis: np.moveaxis(x, axis, 0), [signed]),
+    "take": (lambda x, axis: np.take(x, [0, -1, 0], axis=axis), [signed]),
+    "diff": (lambda x, axis: np.diff(np.concatenate([x, x], axis=axis), axis=axis), [signed, booleans]),
+    "fold": (lambda x, axis: fold(np.maximum, x, axis), [signed]),
+}
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+@settings(max_examples=5, deadline=None)
+@given(data=st.data())
+def test_reductions(name: str, data: st.DataObject) -> None:
+    f, makes = REDUCTIONS[name]
+    random = np.random.default_rng(data.draw(st.integers(0, 1 << 32)))
+    shape = tuple(data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=3)))
+    axes = data.draw(
+        st.lists(st.integers(-len(shape), len(shape) - 1), unique_by=lambda one: one % len(shape))
+    )
+    axis = data.draw(st.sampled_from([None, axes[0] if axes else 0, *([tuple(axes)] if axes else [])]))
+    if name == "norm":
+        axis = -1
+    for make in makes:
+        agrees(lambda x, f=f: f(x, axis=axis, keepdims=data.draw(st.just(False))), make(random, shape))
+        agrees(lambda x, f=f: f(x, axis=axis, keepdims=True), make(random, shape))
+
+
+@pytest.mark.parametrize("name", ALONG)
+@settings(max_examples=5, deadline=None)
+@given(data=st.data())
+def test_along_an_axis(name: str, data: st.DataObject) -> None:
+    f, makes = ALONG[name]
+    random = np.random.default_rng(data.draw(st.integers(0, 1 << 32)))
+    shape = tuple(data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=3)))
+    axis = data.draw(st.integers(-len(shape), len(shape) - 1))
+    for make in makes:
+        agrees(lambda x, f=f: f(x, axis=axis), make(random, shape))
+
+
+SHAPING: dict[str, Callable[[Any], Any]] = {
+    "reshape": lambda x: x.reshape(4, -1),
+    "reshape by a tuple": lambda x: np.reshape(x, (3, 8)).ravel(),
+    "transpose": lambda x: x.T,
+    "transpose by axes": lambda x: x.transpose(1, 2, 0),
+    "flatten": lambda x: x.flatten(),
+    "squeeze": lambda x: np.squeeze(x[:, :1]),
+    "broadcast": lambda x: np.broadcast_to(x[:, :, :1], (5, 2, 3, 4)),
+    "broadcast arrays": lambda x: tuple(np.broadcast_arrays(x, x[:1])),
+    "slices": lambda x: x[0, ::2, 1:3],
+    "negative steps": lambda x: x[::-1, ::-2, 3:0:-2],
+    "from the end": lambda x: x[-1, ..., -2:],
+    "new axes": lambda x: x[:, None, ..., None],
+    "public integers": lambda x: x[:, [2, 0, 0, -1]],
+    "public pairs": lambda x: x[:, [2, 0], [1, 3]],
+    "an integer beside an array": lambda x: x[1, [2, 0]],
+    "a public mask": lambda x: x[:, np.array([True, False, True])],
+    "rolled flat": lambda x: np.roll(x, 5),
+    "rolled twice": lambda x: np.roll(x, (1, -1), axis=(0, 2)),
+    "tile": lambda x: np.tile(x, (2, 1, 1, 2)),
+    "pad": lambda x: np.pad(x[0], ((1, 0), (2, 1)), constant_values=-1),
+    "hstack": lambda x: np.hstack([x, x]),
+    "vstack": lambda x: np.vstack([x[0, 0], x[0, 1]]),
+    "column_stack": lambda x: np.column_stack([x[0, 0], x[0, 1]]),
+    "diagonal": lambda x: np.diagonal(x, 1, 1, 2),
+    "trace": lambda x: x[0].trace(),
+    "triu": lambda x: np.triu(x[0], 1),
+    "tril": lambda x: np.tril(x[0]),
+    "split": lambda x: tuple(np.split(x, [1, 2], axis=1)),
+    "likes": lambda x: x + np.ones_like(x) + np.full_like(x, 2) + np.zeros_like(x),
+    "rows": lambda x: tuple(row[1] for row in x),
+    "shape": lambda x: x * len(x) * x.ndim * x.size * np.shape(x)[1] * np.size(x) * np.ndim(x),
+    "several outputs": lambda x: (x, x + 1, np.arange(3)),
+}
+
+
+@pytest.mark.parametrize("name", SHAPING)
+def test_shapes_and_parts(name: str) -> None:
+    agrees(SHAPING[name], np.random.default_rng(3).integers(-9, 10, (2, 3, 4)))
+
+
+PRODUCTS: dict[str, tuple[Callable[..., Any], tuple[int, ...], tuple[int, ...]]] = {
+    "vectors": (lambda x, y: x @ y, (5,), (5,)),
+    "matrix and vector": (lambda x, y: x @ y, (3, 5), (5,)),
+    "vector and matrix": (lambda x, y: x @ y, (5,), (5, 3)),
+    "matrices": (lambda x, y: x @ y, (2, 5), (5, 3)),
+    "stacked": (lambda x, y: x @ y, (4, 1, 2, 5), (3, 5, 2)),
+    "stacked, one of them": (lambda x, y: np.matmul(x, y), (2, 5), (3, 5, 4)),
+    "stacked by vector": (lambda x, y: x @ y, (4, 2, 5), (5,)),
+    "vector by stacked": (lambda x, y: x @ y, (5,), (4, 5, 2)),
+    "dot": (np.dot, (3, 5), (2, 5, 4)),
+    "dot of vectors": (np.dot, (5,), (5,)),
+    "dot with a number": (np.dot, (3, 2), ()),
+    "vdot": (np.vdot, (2, 3), (3, 2)),
+    "inner": (np.inner, (2, 5), (3, 5)),
+    "outer": (np.outer, (2, 2), (3,)),
+    "tensordot": (lambda x, y: np.tensordot(x, y, axes=([1, 0], [0, 2])), (2, 5, 3), (5, 4, 2)),
+    "tensordot by count": (lambda x, y: np.tensordot(x, y, 1), (2, 5), (5, 3)),
+    "einsum": (lambda x, y: np.einsum("bij,bjk->bik", x, y), (2, 3, 4), (2, 4, 2)),
+    "einsum, implicit": (lambda x, y: np.einsum("ij,kj", x, y), (2, 3), (4, 3)),
+    "einsum to a number": (lambda x, y: np.einsum("ij,ij->", x, y), (2, 3), (2, 3)),
+    "einsum, turned": (lambda x, y: np.einsum("ij,k->kji", x, y), (2, 3), (4,)),
+    "einsum, summed alone": (lambda x, y: np.einsum("ij,k->k", x, y), (2, 3), (4,)),
+}
+
+
+@pytest.mark.parametrize("make", [signed, reals, booleans])
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products(name: str, make: Make) -> None:
+    f, one, other = PRODUCTS[name]
+    random = np.random.default_rng(5)
+    x, y = make(random, one), make(random, other)
+    agrees(f, x, y)
+    agrees(lambda x: f(x, y), x)
+    agrees(lambda y: f(x, y), y)
+
+
+def test_one_array_by_einsum() -> None:
+    x = np.arange(24).reshape(2, 3, 4)
+    for subscripts in ("ijk->kj", "ijk->", "ijk->jki", "kji"):
+        agrees(functools.partial(np.einsum, subscripts), x)
+
+
+def test_looking_up() -> None:
+    random = np.random.default_rng(7)
+    table, codes = random.integers(-50, 50, (6, 3)), random.integers(0, 6, (4, 2))
+    index = secret((4, 2), low=0, high=5)
+    outside = agrees(lambda index: take(table, index) + 0, codes, declared=[index])
+    inside = agrees(
+        lambda table, index: table[index], table, codes, declared=[secret((6, 3), bits=7, signed=True), index]
+    )
+    assert outside.count()["take"] == inside.count()["take"] == 1
+    agrees(lambda table, index: table[1:5][:, index - 1], np.arange(20).reshape(5, 4), np.array([1, 3]))
+    agrees(lambda table, i, j: table[i, j], np.arange(20).reshape(5, 4), np.array([0, 4]), np.array([1, 3]))
+    agrees(lambda table, i: np.take(table, i), np.arange(20).reshape(5, 4), np.array(11))
+
+
+def concatenation(x: Any, y: Any) -> Any:
+    """Associative and not commutative: 2x2 matrices, as values of four numbers."""
+    a, b = (np.reshape(one, (*one.shape[:-1], 2, 2)) for one in (x, y))
+    return np.reshape(a @ b, x.shape)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 8, 13])
+def test_fold_is_a_loop(count: int) -> None:
+    random = np.random.default_rng(count)
+    values = random.integers(-1, 2, (2, count * 4))
+    agrees(lambda x: fold(concatenation, x, axis=1, length=4), values)
+    expected = functools.reduce(
+        concatenation, [values[:, place : place + 4] for place in range(0, count * 4, 4)]
+    )
+    assert np.array_equal(fold(concatenation, values, -1, length=4), expected)
+    assert np.array_equal(fold(np.maximum, values, axis=1), values.max(1))
+    assert np.array_equal(fold(lambda a, b: a, values, axis=1), values[:, 0])
+
+
+def test_decimal_steps_are_exact() -> None:
+    """0.1 + 0.2 is 0.3 on a grid of tenths, whatever binary fractions make of it."""
+    prices = secret(3, step=0.1, low=0, high=10)
+    graph = ciphervec.program(lambda x: (x[0] + x[1] == x[2], x.sum(), x.mean())).trace(prices)
+    same, total, mean = evaluate(graph, {"x": [0.1, 0.2, 0.3]})
+    assert same and total == 0.6 and mean == 0.2
+    assert graph.outputs[2].kind.step == Fraction(1, 30)
+
+
+def test_common_terms_are_made_once() -> None:
+    def f(x: Any, y: Any) -> Any:
+        return (x - y) ** 2 + (x - y) ** 2 * (y + x) + (x + y)
+
+    counted = ciphervec.program(f).trace(secret(3, bits=4), secret(3, bits=4)).count()
+    assert counted == {"input": 2, "subtract": 1, "add": 3, "multiply": 2}
+
+
+def test_what_changes_nothing_is_left_out() -> None:
+    def f(x: Any, m: Any) -> Any:
+        y = -np.negative(x) * 1 + 0 - 0
+        z = np.where(~m, y, y + 1).reshape(1, 6).reshape(2, 3).T.T[:, :]
+        return np.where(~~m, z, z), 1 / (1 + np.exp(-x))
+
+    graph = ciphervec.program(f).trace(secret((2, 3), bits=4), secret((2, 3), boolean=True))
+    assert graph.count() == {"input": 2, "constant": 1, "add": 1, "where": 1, "function": 1}
+    assert graph.outputs[1].attributes["name"] == "sigmoid"
+
+
+def test_public_arrays_are_computed_at_once() -> None:
+    weights = np.arange(6.0).reshape(2, 3)
+
+    def f(x: Any, w: Any) -> Any:
+        scale = np.linalg.inv(w @ w.T) if len(w) > 1 else w
+        total = int(w.sum())
+        if w[0, 1] > 0 and total == 15:
+            return x @ scale[0]
+        return x
+
+    graph = agrees(lambda x: f(x, weights), np.array([1, 2]))
+    traced = ciphervec.program(f).trace(secret(2, bits=2), public(weights))
+    assert traced.count() == graph.count() == {"input": 1, "constant": 1, "multiply": 1, "sum": 1}
+    assert [node.secret for node in traced.nodes].count(False) == 1
+
+
+def test_public_arrays_may_come_with_the_run() -> None:
+    graph = ciphervec.program(lambda x, w: (x * w, w + 1)).trace(secret(3, bits=4), public(3, bits=4))
+    assert [node.secret for node in graph.inputs] == [True, False]
+    assert [node.secret for node in graph.outputs] == [True, False]
+    product, _ = evaluate(graph, {"x": [1, 2, 3], "w": [4, 5, 6]})
+    assert product.tolist() == [4, 10, 18]
+
+
+def test_ten_thousand_operations() -> None:
+    def f(x: Any) -> Any:
+        y = x
+        for turn in range(3_333):
+            y = np.where(y > turn % 7, x - y, y) + turn % 3
+            y = np.clip(y, 0, 50)
+        return y
+
+    x = np.arange(8)
+    graph = ciphervec.program(f).trace(secret(8, bits=4))
+    assert len(graph) > 10_000
+    assert np.array_equal(evaluate(graph, {"x": x}), f(x))
+    assert len(str(graph).splitlines()) == len(graph) + 1
+    del graph
+
+
+# Whole programs.
+
+
+def test_hamming_as_a_loop_and_at_once() -> None:
+    def loop(x: Any, y: Any) -> Any:
+        distance = 0
+        for one, other in zip(x, y, strict=True):
+            distance += one != other
+        return distance
+
+    random = np.random.default_rng(1)
+    for make in (booleans, signed):
+        x, y = make(random, (64,)), make(random, (64,))
+        agrees(loop, x, y)
+        batched = agrees(lambda x, y: np.sum(x != y), x, y)
+        agrees(lambda x, y: np.count_nonzero(x != y), x, y)
+        assert len(batched) <= 5
+
+
+def test_nearest_advertisement() -> None:
+    random = np.random.default_rng(2)
+    places, radius = random.integers(0, 64, (128, 2)), random.integers(1, 9, 128)
+
+    def nearest(x: Any, y: Any) -> Any:
+        dx, dy = places[:, 0] - x, places[:, 1] - y
+        return np.argmin(1 / radius * (dx**2 + dy**2))
+
+    agrees(nearest, np.array(17), np.array(40), declared=[secret(bits=6), secret(bits=6)])
+
+
+def test_faces() -> None:
+    random = np.random.default_rng(3)
+    probe, gallery = random.integers(0, 256, 128), random.integers(0, 256, (20, 128))
+
+    def identify(probe: Any, gallery: Any) -> Any:
+        distances = ((gallery - probe) ** 2).sum(axis=1)
+        return np.argmin(distances), distances.min() < 1_400_000
+
+    graph = agrees(identify, probe, gallery, declared=[secret(128, bits=8), secret((20, 128), bits=8)])
+    distances = next(node for node in graph.nodes if node.op == "sum")
+    assert (distances.kind.low, distances.kind.high) == (0, 128 * 255**2)
+
+
+def test_who_or_nobody() -> None:
+    random = np.random.default_rng(4)
+    gallery = random.standard_normal((30, 16))
+    gallery /= np.linalg.norm(gallery, axis=1, keepdims=True)
+
+    def which(probe: Any, gallery: Any) -> Any:
+        scores = gallery @ probe
+        return np.where(scores.max() > 0.9, np.argmax(scores), -1)
+
+    for probe in (gallery[7], -gallery[7]):
+        agrees(which, probe, gallery, declared=[secret(16, low=-1, high=1, real=True),
+                                                secret((30, 16), low=-1, high=1, real=True)])  # fmt: skip
+
+
+def test_text_classifier() -> None:
+    random = np.random.default_rng(5)
+    table, weights, codes = (
+        random.standard_normal((32, 10)),
+        random.standard_normal((10, 2)),
+        random.integers(0, 32, 9),
+    )
+
+    def classify(table: Any, codes: Any, w: Any) -> Any:
+        return table[codes].mean(0) @ w
+
+    graph = ciphervec.program(classify).trace(public(table), secret(9, low=0, high=31), public(weights))
+    assert np.allclose(
+        evaluate(graph, {"codes": codes}), classify(table, codes, weights), rtol=1e-12, atol=1e-12
+    )
+
+
+def test_cardiac_risk() -> None:
+    def risk(flags: Any, age: Any, hdl: Any, height: Any, weight: Any, exercise: Any, glasses: Any) -> Any:
+        male, smokes, diabetic, pressure = flags
+        score = 0
+        score = score + (male & (age > 50))
+        score = score + (~male & (age > 60))
+        score = score + smokes + diabetic + pressure
+        score = score + (hdl < 40)
+        score = score + (weight > height - 90)
+        score = score + (exercise < 30)
+        return score + ((male & (glasses > 3)) | (~male & (glasses > 2)))
+
+    random = np.random.default_rng(6)
+    for _ in range(3):
+        numbers = [np.array(random.integers(low, high)) for low, high in
+                   [(20, 90), (20, 80), (150, 200), (50, 120), (0, 90), (0, 6)]]  # fmt: skip
+        agrees(
+            risk, booleans(random, (4,)), *numbers, declared=[secret(4, boolean=True), *[secret(bits=8)] * 6]
+        )
+
+
+def test_chi_squared() -> None:
+    def chi_squared(n0: Any, n1: Any, n2: Any) -> Any:
+        alpha = (4 * n0 * n2 - n1**2) ** 2
+        b1, b2, b3 = 2 * (2 * n0 + n1) ** 2, (2 * n0 + n1) * (2 * n2 + n1), 2 * (2 * n2 + n1) ** 2
+        return alpha, b1, b2, b3
+
+    agrees(chi_squared, np.array(2), np.array(7), np.array(9), declared=[secret(bits=7)] * 3)
+
+
+def test_kernel() -> None:
+    weights = np.array([[1, 1, 1], [1, -8, 1], [1, 1, 1]])
+
+    def sharpen(image: Any) -> Any:
+        total = 0
+        for i in range(3):
+            for j in range(3):
+                total = total + weights[i, j] * np.roll(image, (1 - i, 1 - j), axis=(0, 1))
+        return 2 * image - total
+
+    graph = agrees(
+        sharpen, np.random.default_rng(8).integers(0, 256, (8, 8)), declared=[secret((8, 8), bits=8)]
+    )
+    assert graph.count()["roll"] == 8
+
+
+def test_neural_network() -> None:
+    random = np.random.default_rng(9)
+    w1, b1, w2, b2 = (random.standard_normal(shape) / 4 for shape in [(64, 16), (16,), (16, 10), (10,)])
+
+    def infer(x: Any) -> Any:
+        hidden = relu(x @ w1 + b1)
+        squared = (hidden @ w2 + b2) ** 2
+        return np.argmax(squared, axis=-1), np.tanh(hidden).sum()
+
+    agrees(infer, random.integers(0, 16, (3, 64)) / 16, declared=[secret((3, 64), bits=4, step=1 / 16)])
+
+
+def test_samples_declare() -> None:
+    @ciphervec.program
+    def f(x: Any, y: Any, m: Any, scale: int = 3) -> Any:
+        return np.where(m, x * scale, y)
+
+    x, y, m = np.array([-3, 100]), np.array([0.25, 1.5]), np.array([True, False])
+    graph = f.trace_samples(x, y, m=m)
+    kinds = {node.attributes["name"]: node.kind for node in graph.inputs}
+    assert (kinds["x"].low, kinds["x"].high, kinds["x"].integer) == (-128, 127, True)
+    assert (kinds["y"].low, kinds["y"].high, kinds["y"].step) == (0.25, 1.5, None)
+    assert kinds["m"].boolean
+    assert graph.observed[graph.input("x")] == (-3, 100)
+    assert np.array_equal(f(x, y, m), evaluate(graph, {"x": x, "y": y, "m": m}))
+    wider = programs.observe(graph, {"x": [-128, 1], "y": y, "m": m})
+    assert wider.observed[wider.input("x")] == (-128, 100)
+    assert repr(f).startswith("<program f(x: ") and f.__name__ == "f"
