@@ -125,8 +125,10 @@ class Builder:
                     return kept
                 if op == "subtract":
                     break
-        elif op == "where" and inputs[1] is inputs[2] and inputs[1].shape == shape:
-            return inputs[1]
+        elif op in ("less", "equal"):
+            return self._decided(op, inputs, shape)
+        elif op == "where" and (inputs[1] is inputs[2] or first.constant):
+            return self._chosen(inputs, shape)
         elif op == "where" and first.op == "logical_not":
             return self.emit("where", first.inputs[0], inputs[2], inputs[1])
         elif op in ("logical_and", "logical_or") and first is inputs[1]:
@@ -142,6 +144,24 @@ class Builder:
         elif op == "function" and attributes["name"] == "reciprocal":
             return self._sigmoid(first)
         return None
+
+    def _decided(self, op: str, inputs: tuple[Node, ...], shape: Shape) -> Node | None:
+        """A comparison whose outcome the ranges know."""
+        a, b = (one.kind.number() for one in inputs)
+        if op == "less" and (a.high < b.low or a.low >= b.high):
+            return self.constant(np.full(shape, a.high < b.low))
+        if op == "equal" and (a.high < b.low or b.high < a.low):
+            return self.constant(np.zeros(shape, dtype=np.bool_))
+        return None
+
+    def _chosen(self, inputs: tuple[Node, ...], shape: Shape) -> Node | None:
+        """The branch that is taken everywhere."""
+        condition, yes, no = inputs
+        if yes.kind.boolean != no.kind.boolean:
+            return None
+        if yes is no or condition.value.all():
+            return self.emit("broadcast_to", yes, shape=shape)
+        return None if condition.value.any() else self.emit("broadcast_to", no, shape=shape)
 
     def _simpler_transpose(self, node: Node, axes: tuple[int, ...]) -> Node | None:
         if axes == tuple(range(len(axes))):

@@ -64,6 +64,8 @@ def divide(b: Builder, x: Any, y: Any) -> Node:
 
 def power(b: Builder, x: Any, y: Any) -> Node:
     x, y = b.number(x), b.node(y)
+    if x.constant and not y.constant and x.kind.low > 0:
+        return b.emit("function", b.emit("multiply", b.number(y), np.log(x.value)), name="exp")
     if not y.constant or y.kind.low != y.kind.high:
         raise failure(
             "a power with an exponent that is secret, or not the same everywhere. Use np.exp(y * np.log(x)), or "
@@ -193,9 +195,9 @@ def hypot(b: Builder, x: Any, y: Any) -> Node:
 def rounding(name: str) -> Handler:
     """Nothing is to be done with integers, and nothing can be with others."""
 
-    def handler(b: Builder, x: Any, *_: Any) -> Node:
+    def handler(b: Builder, x: Any, decimals: int = 0) -> Node:
         node = b.number(x)
-        if not node.kind.integer:
+        if not node.kind.integer or decimals < 0:
             raise failure(
                 f"np.{name} of {node.kind}. Encrypted numbers cannot be rounded: round before encrypting and declare "
                 "step=, or compare with thresholds, as in (x[..., None] >= edges).sum(-1)."

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 _IDIOMS = {
     "bool": "`if`, `while`, `and`, `or` and `not` would have to look at it: write np.where(condition, x, y), & | ~ for "
-    "and, or, not, and a loop over a fixed range with np.where inside.",
+    "and, or, not, and a loop over a fixed range with np.where inside. Python's min, max and sorted are np.min, "
+    "np.maximum and np.sort.",
     "int": "Integers stay arrays: count and compute with them as they are; range() and shapes need public numbers.",
-    "float": "Numbers stay arrays: compute with them as they are, and use np where math was used.",
+    "float": "Numbers stay arrays: compute with them as they are, and use np where math was used. For z[i] = x, put the "
+    "numbers together by np.stack.",
     "index": "table[index] works if the table is an argument of the program, too: declare it public(table), or write "
     "ciphervec.programs.take(table, index). range() and shapes need public numbers.",
     "array": "np.array and np.asarray are not needed for arguments and cannot hold them: np.stack puts arrays "
@@ -35,7 +37,7 @@ _IDIOMS = {
 _SAME = {
     "shape": "nonzero argwhere flatnonzero compress extract unique unique_values unique_counts unique_inverse "
     "unique_all delete trim_zeros intersect1d union1d setdiff1d setxor1d select piecewise",
-    "sorted": "partition argpartition lexsort median quantile percentile nanmedian searchsorted digitize msort "
+    "sorted": "partition argpartition lexsort median quantile percentile nanmedian searchsorted digitize sort "
     "sort_complex",
     "integers": "floor_divide remainder mod fmod divmod gcd lcm bincount histogram isin in1d choose",
     "bits": "left_shift right_shift packbits unpackbits bitwise_count",

@@ -118,10 +118,10 @@ def secret(
     Args:
         shape: of the array; () for one number.
         bits: width of integers: 0 … 2^bits - 1, with `signed` -2^(bits-1) … 2^(bits-1) - 1; with
-            `step` these many steps.
+            `step` as many steps.
         low, high: the least and the largest value, both included. Without `step` and `real` the
             values are the integers between them.
-        step: for fixed point: values are multiples of it. 0.1 is taken as 1/10.
+        step: for fixed point: values are multiples of it. 0.1 is taken as 1/10, 1 / 3 as a third.
         real: all numbers between `low` and `high`, known to the precision of the computation.
         boolean: False or True.
 
@@ -262,7 +262,8 @@ def _kind(
         raise failure("real=True goes with low= and high= alone; bits and step are for numbers on a grid.")
     grid = None if real else _checked_step(step)
     if bits is not None:
-        if not 1 <= operator.index(bits) <= 53:
+        whole: Any = bits
+        if not isinstance(whole, int | np.integer) or not 1 <= whole <= 53:
             raise failure(f"bits must be an integer from 1 to 53, got {bits!r}.")
         count = 1 << operator.index(bits)
         first, last = (-count // 2, count // 2 - 1) if signed else (0, count - 1)
@@ -288,7 +289,11 @@ def _checked_step(step: Step | None) -> Fraction:
         raise failure(f"step must be a number, got {step!r}.")
     if not math.isfinite(step) or step <= 0:
         raise failure(f"step must be finite and larger than zero, got {step}.")
-    return step if isinstance(step, Fraction) else Fraction(repr(float(step)))
+    if isinstance(step, Fraction):
+        return step
+    # The fraction that was meant, such as 1/10 or 1/3, if there is a simple one.
+    simple = Fraction(float(step)).limit_denominator(1_000_000)
+    return simple if float(simple) == step else Fraction(float(step))
 
 
 def _on_grid(value: float, step: Fraction) -> bool:

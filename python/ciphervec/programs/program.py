@@ -11,11 +11,12 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
+from ..errors import ProgramError
 from .builder import Builder
 from .graph import Graph, Node
 from .kinds import BOOLEAN, LARGEST, Declared, Kind, constant_array, constant_kind
 from .reference import observe
-from .source import failure
+from .source import Line, failure
 from .trace import Traced
 
 P = ParamSpec("P")
@@ -42,6 +43,12 @@ class Program(Generic[P, R]):
     def name(self) -> str:
         return getattr(self.function, "__name__", type(self.function).__name__)
 
+    @property
+    def where(self) -> Line | None:
+        """Where the function is written; None if that is not known."""
+        code = getattr(inspect.unwrap(self.function), "__code__", None)
+        return Line(code.co_filename, code.co_firstlineno) if code else None
+
     def trace(self, *declared: Any, **named: Any) -> Graph:
         """The graph of the function for arguments declared by `secret` and `public`.
 
@@ -64,12 +71,13 @@ class Program(Generic[P, R]):
                     f"the argument {name!r} of {self.name} is {type(value).__name__}: say secret(shape, bits=8) or "
                     "public(array), so that it is clear who may see it."
                 )
-        returned: Any = self.function(*bound.args, **bound.kwargs)
+        returned = self._returned(bound)
         single = not isinstance(returned, tuple | list)
         values = [returned] if single else list(returned)
         if not values or any(one is None or isinstance(one, str | tuple | list | dict) for one in values):
             raise failure(
-                f"{self.name} must return an array or a tuple of arrays, it returned {returned!r:.80}."
+                f"{self.name} must return an array or a tuple of arrays, it returned {returned!r:.80}.",
+                self.where,
             )
         outputs = [one.node if isinstance(one, Traced) else builder.constant(one) for one in values]
         return Graph.of(self.name, inputs, outputs, single=single)
@@ -94,12 +102,24 @@ class Program(Generic[P, R]):
             return observe(graph, arrays)
         return graph
 
+    def _returned(self, bound: inspect.BoundArguments) -> Any:
+        try:
+            return self.function(*bound.args, **bound.kwargs)
+        except ProgramError:
+            raise
+        except Exception as error:
+            # NumPy hides what it got from an array behind an error of its own.
+            if isinstance(error.__cause__, ProgramError):
+                raise error.__cause__ from None
+            raise
+
     def _bound(self, args: Any, named: dict[str, Any]) -> inspect.BoundArguments:
         for parameter in self.signature.parameters.values():
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
                 raise failure(
                     f"{self.name} takes {parameter}; a program names every argument. Pass one array with an axis "
-                    "for what may be many."
+                    "for what may be many.",
+                    self.where,
                 )
         try:
             bound = self.signature.bind(*args, **named)

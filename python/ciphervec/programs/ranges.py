@@ -27,7 +27,7 @@ def infer(op: str, inputs: Sequence[Node], attributes: Attributes) -> Kind:
     Raises ProgramError where a function is not defined on all of a range, where a number may pass
     2^53, and where an index may pass its table.
     """
-    return _checked(_RULES[op](inputs, attributes), op)
+    return _checked(_RULES[op](inputs, attributes), attributes["name"] if op == "function" else op)
 
 
 def _checked(kind: Kind, op: str) -> Kind:
@@ -111,24 +111,25 @@ def _where(inputs: Sequence[Node], _: Attributes) -> Kind:
         return BOOLEAN
     a, b = yes.kind.number(), no.kind.number()
     step = _common([a, b])
+    found = [a, b]
     if condition.op == "less":
         smaller, larger = condition.inputs
         # Where it is true, smaller < larger; elsewhere larger <= smaller.
         if yes is smaller:
-            a = _between(a, a.low, larger.kind.high)
+            found[0] = _between(a, a.low, larger.kind.high)
         elif yes is larger:
-            a = _between(a, smaller.kind.low, a.high)
+            found[0] = _between(a, smaller.kind.low, a.high)
         if no is smaller:
-            b = _between(b, larger.kind.low, b.high)
+            found[1] = _between(b, larger.kind.low, b.high)
         elif no is larger:
-            b = _between(b, b.low, smaller.kind.high)
-    return Kind(step, min(a.low, b.low), max(a.high, b.high))
+            found[1] = _between(b, b.low, smaller.kind.high)
+    return Kind(step, min(one.low for one in found), max(one.high for one in found))
 
 
 def _between(kind: Kind, low: float, high: float) -> Kind:
-    """`kind` cut down to low … high, whose ends need not be on its grid; itself if nothing is left."""
-    low, high = max(kind.low, low), min(kind.high, high)
-    return Kind(kind.step, low, high) if low <= high else kind
+    """`kind` cut down to low … high, whose ends need not be on its grid. Something is left: the builder
+    decides a comparison that has one outcome."""
+    return Kind(kind.step, max(kind.low, low), min(kind.high, high))
 
 
 def _sum(inputs: Sequence[Node], attributes: Attributes) -> Kind:

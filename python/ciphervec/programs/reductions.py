@@ -28,14 +28,22 @@ def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
     return found
 
 
+def _typed(dtype: Any) -> None:
+    """Refuse types of results in which NumPy would wrap around or round."""
+    if dtype is not None and np.dtype(dtype) not in (np.int64, np.float64):
+        raise failure(f"dtype={np.dtype(dtype)} of a sum. Leave it out: programs have no narrow types.")
+
+
 def total(b: Builder, a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Node:
     """`np.sum`; of booleans it counts."""
+    _typed(dtype)
     a = b.node(a)
     axes = _axes(axis, len(a.shape))
     return b.emit("sum", a, axes=axes, keepdims=bool(keepdims)) if axes else b.number(a)
 
 
 def mean(b: Builder, a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Node:
+    _typed(dtype)
     a = b.node(a)
     count = math.prod(a.shape[one] for one in _axes(axis, len(a.shape)))
     return divide(b, total(b, a, axis, keepdims=keepdims), count)
@@ -143,6 +151,7 @@ def clip(b: Builder, a: Any, a_min: Any = None, a_max: Any = None, min: Any = No
 
 def product(b: Builder, a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Node:
     """`np.prod`, by halves: ⌈log2 n⌉ levels."""
+    _typed(dtype)
     node = b.number(a)
     for place in reversed(_axes(axis, len(node.shape))):
         while node.shape[place] > 1:
@@ -161,6 +170,7 @@ def product(b: Builder, a: Any, axis: Any = None, dtype: Any = None, keepdims: b
 
 def cumulative(b: Builder, a: Any, axis: int | None = None, dtype: Any = None) -> Node:
     """`np.cumsum`, a sum under a triangular mask."""
+    _typed(dtype)
     a = ravel(b, a) if axis is None else b.node(a)
     place = axis_of(axis or 0, len(a.shape))
     last = moveaxis(b, a, place, -1)

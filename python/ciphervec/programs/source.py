@@ -33,7 +33,8 @@ def _skipped(module: str) -> bool:
     return module == "numpy" or module.startswith(("numpy.", f"{_OWN}.")) or module == _OWN
 
 
-def failure(message: str) -> ProgramError:
-    """The error to raise: `message` behind the line of the user's file."""
-    where = caller()
+def failure(message: str, where: Line | None = None) -> ProgramError:
+    """The error to raise: `message` behind the line of the user's file, that of the caller unless
+    another is given."""
+    where = where or caller()
     return ProgramError(f"{where}: {message}", file=where.file, line=where.line)

@@ -195,11 +195,20 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
 
     def astype(self, dtype: Any, **_: Any) -> Any:
         """The same values: programs have no types but booleans and numbers."""
-        kind = np.dtype(dtype).kind
-        if kind == "b":
+        wanted = np.dtype(dtype)
+        if wanted.kind == "b":
             return self._wrapped(self.builder.boolean(self.node))
-        if kind in "iu" and not self.kind.integer and not self.kind.boolean:
-            raise failure(f"astype({np.dtype(dtype)}) of {self.kind} rounds. {idiom('round')}")
+        if wanted.kind not in "iuf":
+            raise failure(f"astype({wanted}) of {self.kind}. bool, int and float work.")
+        if wanted.kind != "f" and not self.kind.number().integer:
+            raise failure(f"astype({wanted}) of {self.kind} rounds. {idiom('round')}")
+        if (
+            wanted.kind != "f"
+            and not np.iinfo(wanted).min <= self.kind.low <= self.kind.high <= np.iinfo(wanted).max
+        ):
+            raise failure(
+                f"astype({wanted}) of {self.kind} wraps around. Leave it out: programs have no narrow types."
+            )
         return self._wrapped(self.builder.number(self.node))
 
     def copy(self) -> Any:
@@ -208,9 +217,9 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
     def flatten(self) -> Any:
         return np.ravel(self)
 
-    def reshape(self, *shape: Any) -> Any:
+    def reshape(self, *shape: Any, order: str = "C") -> Any:
         given = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
-        return self._wrapped(shaping.reshape(self.builder, self.node, given))
+        return self._wrapped(shaping.reshape(self.builder, self.node, given, order))
 
     def transpose(self, *axes: Any) -> Any:
         given = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
