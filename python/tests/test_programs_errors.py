@@ -3,6 +3,7 @@ says what works instead. What cannot be run is refused by name, place and value.
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -312,3 +313,12 @@ def test_inputs_by_name() -> None:
     assert evaluate(graph, {"x": np.zeros(4, np.uint8), "unused": [1, 2, 3, 255]}).dtype == np.int64  # type: ignore[union-attr]
     with pytest.raises(KeyError):
         graph.input("z")
+
+
+def test_the_page_lists_every_function() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "programs.md").read_text(encoding="utf-8")
+    traced = importlib.import_module("ciphervec.programs.trace")
+    names = [f"`np.{ufunc.__name__}`" for ufunc in traced._UFUNCS]
+    names += [f"`{traced._name(function)}`" for function in traced._FUNCTIONS]
+    assert len(names) > 100
+    assert [name for name in names if name not in page] == []

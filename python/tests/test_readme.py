@@ -24,6 +24,7 @@ DOCUMENTS = [
     "docs/http-client.md",
     "docs/ingestion.md",
     "docs/lookup.md",
+    "docs/programs.md",
     "docs/text.md",
 ]
 
