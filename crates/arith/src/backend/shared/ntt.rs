@@ -258,20 +258,25 @@ macro_rules! vector_transform {
             }
         }
 
-        /// The last stages, block after block.
+        /// The last stages, block after block: those between vectors, then those inside of them.
+        /// All five at once are so long a chain of operations that no second one finds room beside
+        /// it in the processor.
         #[target_feature(enable = $features)]
         fn forward_tails(c: &Constants, tails: &[Subtree], data: &mut [[u64; LANES]]) {
-            let blocks = data.as_chunks_mut::<BLOCK>().0.iter_mut().zip(tails);
-            for (i, (block, tree)) in blocks.enumerate() {
+            let blocks = data.as_chunks_mut::<BLOCK>().0;
+            for (i, (block, tree)) in blocks.iter_mut().zip(tails).enumerate() {
                 prefetch(tails.get(i + AHEAD));
-                forward_tail(c, tree, block);
+                forward_outer(c, tree, block);
+            }
+            for (block, tree) in blocks.iter_mut().zip(tails) {
+                forward_inner(c, tree, block);
             }
         }
 
-        /// The last stages of a block of eight vectors without leaving the registers.
+        /// The three stages between the eight vectors of a block.
         #[inline]
         #[target_feature(enable = $features)]
-        fn forward_tail(c: &Constants, tree: &Subtree, block: &mut [[u64; LANES]; BLOCK]) {
+        fn forward_outer(c: &Constants, tree: &Subtree, block: &mut [[u64; LANES]; BLOCK]) {
             let [v0, v1, v2, v3, v4, v5, v6, v7] = block;
             let w = node_family!(tree, 1);
             let x = [
@@ -285,6 +290,31 @@ macro_rules! vector_transform {
                 load_values(v7),
             ];
             let x = forward8!(split, c, w, x);
+            store_values(v0, x[0]);
+            store_values(v1, x[1]);
+            store_values(v2, x[2]);
+            store_values(v3, x[3]);
+            store_values(v4, x[4]);
+            store_values(v5, x[5]);
+            store_values(v6, x[6]);
+            store_values(v7, x[7]);
+        }
+
+        /// The stages inside of vectors.
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn forward_inner(c: &Constants, tree: &Subtree, block: &mut [[u64; LANES]; BLOCK]) {
+            let [v0, v1, v2, v3, v4, v5, v6, v7] = block;
+            let x = [
+                load_values(v0),
+                load_values(v1),
+                load_values(v2),
+                load_values(v3),
+                load_values(v4),
+                load_values(v5),
+                load_values(v6),
+                load_values(v7),
+            ];
             let x = tail_split!(c, tree, BLOCK, x);
             store_final(c, v0, x[0]);
             store_final(c, v1, x[1]);
@@ -396,23 +426,26 @@ macro_rules! vector_transform {
             }
         }
 
-        /// The first stages back, block after block.
+        /// The first stages back, as [`forward_tails`] does the last.
         #[target_feature(enable = $features)]
         fn inverse_tails<const LAZY: bool>(
             c: &Constants,
             tails: &[Subtree],
             data: &mut [[u64; LANES]],
         ) {
-            let blocks = data.as_chunks_mut::<BLOCK>().0.iter_mut().zip(tails);
-            for (i, (block, tree)) in blocks.enumerate() {
+            let blocks = data.as_chunks_mut::<BLOCK>().0;
+            for (i, (block, tree)) in blocks.iter_mut().zip(tails).enumerate() {
                 prefetch(tails.get(i + AHEAD));
-                inverse_tail::<LAZY>(c, tree, block);
+                inverse_inner::<LAZY>(c, tree, block);
+            }
+            for (block, tree) in blocks.iter_mut().zip(tails) {
+                inverse_outer(c, tree, block);
             }
         }
 
         #[inline]
         #[target_feature(enable = $features)]
-        fn inverse_tail<const LAZY: bool>(
+        fn inverse_inner<const LAZY: bool>(
             c: &Constants,
             tree: &Subtree,
             block: &mut [[u64; LANES]; BLOCK],
@@ -433,6 +466,30 @@ macro_rules! vector_transform {
             } else {
                 tail_join!(join_residues, c, tree, BLOCK, x)
             };
+            store_values(v0, x[0]);
+            store_values(v1, x[1]);
+            store_values(v2, x[2]);
+            store_values(v3, x[3]);
+            store_values(v4, x[4]);
+            store_values(v5, x[5]);
+            store_values(v6, x[6]);
+            store_values(v7, x[7]);
+        }
+
+        #[inline]
+        #[target_feature(enable = $features)]
+        fn inverse_outer(c: &Constants, tree: &Subtree, block: &mut [[u64; LANES]; BLOCK]) {
+            let [v0, v1, v2, v3, v4, v5, v6, v7] = block;
+            let x = [
+                load_values(v0),
+                load_values(v1),
+                load_values(v2),
+                load_values(v3),
+                load_values(v4),
+                load_values(v5),
+                load_values(v6),
+                load_values(v7),
+            ];
             let w = node_family!(tree, 1);
             let a = inverse8_lower!(c, w, x);
             store_inner(c, w[0], v0, v4, a[0], a[4]);
