@@ -1,8 +1,8 @@
 //! Ciphertexts: polynomials enter, with level, scale, slots and noise they leave. Both sides.
 
+use super::expected::{Expected, check_magnitude};
 use super::noise::Noise;
 use super::params::Params;
-use super::plaintext::check_slots;
 use super::poly::{Ntt, Poly};
 use crate::error::{Error, Result};
 use crate::wire::KeyId;
@@ -65,11 +65,7 @@ impl Ciphertext {
     /// log2 of the standard deviation of the error of a slot's real part: coefficient errors of
     /// many slots add up.
     pub fn error_bits(&self) -> f64 {
-        let params = self.params();
-        // Of a sparse ciphertext only the coefficients of its slots are read.
-        let read = self.slots() as f64 / params.max_slots() as f64;
-        let complex = if params.max_slots() == params.degree() { 1.0 } else { 0.5 };
-        (self.noise().std * (params.expansion() * complex * read).sqrt() / self.scale()).log2()
+        self.params().chain().error_bits(&self.expected())
     }
 
     /// The bound on the absolute value in a slot that was declared when its operands were encoded.
@@ -83,13 +79,7 @@ impl Ciphertext {
     /// # Errors
     /// [`Error::Range`] unless it is positive and finite.
     pub fn with_magnitude(mut self, magnitude: f64) -> Result<Self> {
-        if !(magnitude.is_finite() && magnitude > 0.0) {
-            return Err(Error::Range {
-                what: "a bound on the magnitude",
-                expected: "positive and finite".into(),
-                actual: magnitude.to_string(),
-            });
-        }
+        check_magnitude(magnitude)?;
         self.meta.magnitude = magnitude;
         Ok(self)
     }
@@ -100,7 +90,7 @@ impl Ciphertext {
     /// # Errors
     /// [`Error::Range`] unless it is a power of two that the ring has.
     pub fn with_slots(mut self, slots: usize) -> Result<Self> {
-        check_slots(self.params(), slots)?;
+        self.params().chain().check_slots(slots)?;
         self.meta.slots = slots;
         Ok(self)
     }
@@ -118,20 +108,21 @@ impl Ciphertext {
         self.meta.key
     }
 
-    /// A result with this ciphertext's key and slots.
-    pub(super) fn with_parts(
-        &self,
-        parts: Vec<Poly<Ntt>>,
-        scale: f64,
-        noise: Noise,
-        magnitude: f64,
-    ) -> Self {
-        Ciphertext { parts, meta: Meta { scale, noise, magnitude, ..self.meta } }
+    /// What is known of it besides its polynomials.
+    pub fn expected(&self) -> Expected {
+        let Meta { scale, slots, noise, magnitude, .. } = self.meta;
+        Expected { level: self.level(), degree: self.degree(), scale, slots, noise, magnitude }
     }
 
-    /// The same parts with other estimates.
-    pub(super) fn with_estimates(mut self, scale: f64, noise: Noise, magnitude: f64) -> Self {
-        self.meta = Meta { scale, noise, magnitude, ..self.meta };
+    /// A result under this ciphertext's key, of which that is known.
+    pub(super) fn become_with(&self, parts: Vec<Poly<Ntt>>, expected: &Expected) -> Self {
+        Ciphertext { parts, meta: self.meta }.estimated(expected)
+    }
+
+    /// The same parts, of which that is known.
+    pub(super) fn estimated(mut self, expected: &Expected) -> Self {
+        let &Expected { scale, slots, noise, magnitude, .. } = expected;
+        self.meta = Meta { scale, slots, noise, magnitude, ..self.meta };
         self
     }
 

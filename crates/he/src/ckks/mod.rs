@@ -4,16 +4,20 @@
 //! rotates; numbers leave at the owner, each off by an error that the ciphertext estimates.
 //! `docs/ckks.md` derives the formulas that the comments cite.
 
+mod align;
 mod approximate;
 mod bilinear;
 mod buffer_pool;
+mod calibration;
 mod ciphertext;
 mod depth;
 mod embedding;
 mod entropy;
 mod evaluate;
+mod expected;
 mod explain;
 mod fft;
+mod forecast;
 mod inverse;
 mod key_switch;
 mod keys;
@@ -35,12 +39,16 @@ mod serialize;
 mod sign;
 mod small_polynomial;
 mod spec;
+mod work;
 
 pub use bilinear::BilinearForm;
+pub use calibration::Calibration;
 pub use ciphertext::{Ciphertext, SeededCiphertext};
 pub use embedding::{Embedding, RealEmbedding};
 pub use entropy::Entropy;
 pub use evaluate::{Decomposed, Evaluator};
+pub use expected::Expected;
+pub use forecast::{EncryptionKey, Forecast};
 pub use inverse::{Inverse, InverseSquareRoot};
 #[cfg(feature = "client")]
 pub use keys::{Budget, PublishPolicy, SecretKey};
@@ -57,3 +65,4 @@ pub use poly::{Coefficient, Ntt, Poly};
 pub use polynomial::{Basis, Polynomial};
 pub use sign::Sign;
 pub use spec::{ParamsSpec, Ring};
+pub use work::{LevelWork, Work};

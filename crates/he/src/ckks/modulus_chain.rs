@@ -1,56 +1,170 @@
 //! Modulus chain: sizes enter; public primes whose scales stay where they are leave. Both sides.
 
-use super::spec::ParamsSpec;
+use super::spec::{ALL_LOG_DEGREES, LOG_DEGREES, ParamsSpec};
 use crate::error::{Error, Result};
+use crate::params;
 use ciphervec_arith::{is_prime, ntt_primes};
+use core::ops::Range;
 
 /// How far a prime of the chain may lie from the scale, relative to it.
 const SPREAD: f64 = 1.0 / 16.0;
 
-/// The primes of a parameter set and the scale of every level.
+/// The primes of a parameter set and the scale of every level: all that levels, scales and errors
+/// depend on. Found in milliseconds, where the transforms of a set take a second.
+#[derive(Debug)]
 pub(super) struct ModulusChain {
+    pub spec: ParamsSpec,
+    pub last_bits: Option<u32>,
     /// q_0 … q_L.
     pub primes: Vec<u64>,
     /// The special primes.
     pub special: Vec<u64>,
     /// Δ_0 … Δ_L.
     pub scales: Vec<f64>,
+    /// log2 of Q_0 … Q_L.
+    pub log_moduli: Vec<f64>,
 }
 
-/// Picks primes congruent to 1 modulo the order of the ring's roots of unity, all different.
-///
-/// From the top down every prime is the free one closest to Δ²/2^s: since Δ_{l−1} = Δ_l²/q_l, it
-/// takes back what the scale has drifted from 2^s, and the next scale is off by this prime's
-/// distance only (docs/ckks.md, section 3). With `last_bits` the prime of level 1 has that many
-/// instead, which leaves another scale at level 0.
-pub(super) fn modulus_chain(spec: &ParamsSpec, last_bits: Option<u32>) -> Result<ModulusChain> {
-    let order = spec.ring.root_order(spec.log_degree);
-    let half = (order / 2) as usize;
-    let base = ntt_primes(spec.base_bits, half, 1)?;
-    let mut special = ntt_primes(spec.special_bits, half, spec.special_primes + 1)?;
-    special.retain(|prime| !base.contains(prime));
-    special.truncate(spec.special_primes);
-    let unit = f64::exp2(f64::from(spec.scale_bits));
-    let mut taken = [base.clone(), special.clone()].concat();
-    let (mut primes, mut scales) = (Vec::new(), vec![unit]);
-    let mut scale = unit;
-    for level in (1..=spec.levels).rev() {
-        let bits = last_bits.filter(|_| level == 1).unwrap_or(spec.scale_bits);
-        let target = scale * scale / unit * f64::exp2(f64::from(bits) - f64::from(spec.scale_bits));
-        let prime = closest(target, order, &taken).ok_or_else(|| Error::Range {
-            what: "the scale",
-            expected: format!("wide enough for {} primes that are 1 modulo {order}", spec.levels),
-            actual: format!("{} bits", spec.scale_bits),
-        })?;
-        taken.push(prime);
-        primes.push(prime);
-        scale = scale * scale / prime as f64;
-        scales.push(scale);
+impl ModulusChain {
+    /// Picks primes congruent to 1 modulo the order of the ring's roots of unity, all different.
+    ///
+    /// From the top down every prime is the free one closest to Δ²/2^s: since Δ_{l−1} = Δ_l²/q_l,
+    /// it takes back what the scale has drifted from 2^s, and the next scale is off by this prime's
+    /// distance only (docs/ckks.md, section 3). With `last_bits` the prime of level 1 has that many
+    /// instead, which leaves another scale at level 0.
+    pub fn find(spec: &ParamsSpec, last_bits: Option<u32>) -> Result<Self> {
+        let order = spec.ring.root_order(spec.log_degree);
+        let half = (order / 2) as usize;
+        let base = ntt_primes(spec.base_bits, half, 1)?;
+        let mut special = ntt_primes(spec.special_bits, half, spec.special_primes + 1)?;
+        special.retain(|prime| !base.contains(prime));
+        special.truncate(spec.special_primes);
+        let unit = f64::exp2(f64::from(spec.scale_bits));
+        let mut taken = [base.clone(), special.clone()].concat();
+        let (mut primes, mut scales) = (Vec::new(), vec![unit]);
+        let mut scale = unit;
+        for level in (1..=spec.levels).rev() {
+            let bits = last_bits.filter(|_| level == 1).unwrap_or(spec.scale_bits);
+            let wider = f64::exp2(f64::from(bits) - f64::from(spec.scale_bits));
+            let target = scale * scale / unit * wider;
+            let prime = closest(target, order, &taken).ok_or_else(|| Error::Range {
+                what: "the scale",
+                expected: format!(
+                    "wide enough for {} primes that are 1 modulo {order}",
+                    spec.levels
+                ),
+                actual: format!("{} bits", spec.scale_bits),
+            })?;
+            taken.push(prime);
+            primes.push(prime);
+            scale = scale * scale / prime as f64;
+            scales.push(scale);
+        }
+        primes.extend(base);
+        primes.reverse();
+        scales.reverse();
+        let log_moduli = primes.iter().scan(0.0, |sum, &q| {
+            *sum += (q as f64).log2();
+            Some(*sum)
+        });
+        let log_moduli = log_moduli.collect();
+        Ok(ModulusChain { spec: *spec, last_bits, primes, special, scales, log_moduli })
     }
-    primes.extend(base);
-    primes.reverse();
-    scales.reverse();
-    Ok(ModulusChain { primes, special, scales })
+
+    /// [`Self::find`], refusing what the security table has no room for and what no transform
+    /// serves.
+    pub fn checked(spec: &ParamsSpec, last_bits: Option<u32>, insecure: bool) -> Result<Self> {
+        let log_degrees = if insecure { ALL_LOG_DEGREES } else { LOG_DEGREES };
+        spec.check(log_degrees, last_bits)?;
+        let degree = 1usize << spec.log_degree;
+        // Checked once on the sizes asked for, before any prime is looked for, and once on the
+        // primes themselves.
+        let asked = spec.base_bits
+            + spec.scale_bits * spec.levels as u32
+            + last_bits.map_or(0, |last| last.saturating_sub(spec.scale_bits))
+            + spec.special_bits * spec.special_primes as u32;
+        if !insecure {
+            let slack = spec.levels as u32 + 1;
+            params::check(degree, asked.saturating_sub(slack), spec.security)?;
+        }
+        let chain = Self::find(spec, last_bits)?;
+        if !insecure {
+            let all = chain.primes.iter().chain(&chain.special);
+            let log_modulus: f64 = all.map(|&q| (q as f64).log2()).sum();
+            params::check(degree, log_modulus.ceil() as u32, spec.security)?;
+        }
+        Ok(chain)
+    }
+
+    /// The level of a fresh ciphertext.
+    pub fn max_level(&self) -> usize {
+        self.spec.levels
+    }
+
+    /// Δ_l, the canonical scale of `level`.
+    pub fn scale(&self, level: usize) -> f64 {
+        self.scales[level]
+    }
+
+    /// q_`index`, which a rescale at that level divides by.
+    pub fn prime(&self, index: usize) -> f64 {
+        self.primes[index] as f64
+    }
+
+    /// log2 of Q_`level`.
+    pub fn log_modulus(&self, level: usize) -> f64 {
+        self.log_moduli[level]
+    }
+
+    /// log2 of P.
+    pub fn log_special(&self) -> f64 {
+        self.special.iter().map(|&prime| (prime as f64).log2()).sum()
+    }
+
+    /// δ: the mean square of a value over that of a coefficient.
+    pub fn expansion(&self) -> f64 {
+        self.spec.ring.expansion(self.spec.log_degree)
+    }
+
+    /// The most slots.
+    pub fn max_slots(&self) -> usize {
+        1 << self.spec.ring.log_slots(self.spec.log_degree)
+    }
+
+    /// The number of digits at `level`.
+    pub fn digits(&self, level: usize) -> usize {
+        (level + 1).div_ceil(self.spec.digit_primes())
+    }
+
+    /// The primes of a digit at `level`.
+    pub fn digit_range(&self, level: usize, digit: usize) -> Range<usize> {
+        let width = self.spec.digit_primes();
+        digit * width..((digit + 1) * width).min(level + 1)
+    }
+
+    /// Refuses a level that the parameters do not have.
+    pub fn check_level(&self, level: usize) -> Result<()> {
+        if level <= self.max_level() {
+            return Ok(());
+        }
+        Err(Error::Range {
+            what: "a level",
+            expected: format!("at most {}", self.max_level()),
+            actual: level.to_string(),
+        })
+    }
+
+    /// Refuses a number of slots that the parameters do not have.
+    pub fn check_slots(&self, slots: usize) -> Result<()> {
+        if slots.is_power_of_two() && slots <= self.max_slots() {
+            return Ok(());
+        }
+        Err(Error::Range {
+            what: "the number of slots",
+            expected: format!("a power of two up to {}", self.max_slots()),
+            actual: slots.to_string(),
+        })
+    }
 }
 
 /// The prime closest to `target` that is 1 modulo `order`, below 2^50 and not taken.
@@ -90,7 +204,7 @@ mod tests {
                 digits: 3,
                 security: Security::Classical128,
             };
-            let chain = modulus_chain(&spec, None).unwrap();
+            let chain = ModulusChain::find(&spec, None).unwrap();
             let order = ring.root_order(log_degree);
             let mut all = [chain.primes.clone(), chain.special.clone()].concat();
             assert!(all.iter().all(|&q| q < 1 << 50 && q % order == 1 && is_prime(q)));

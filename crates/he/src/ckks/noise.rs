@@ -36,7 +36,6 @@ impl Noise {
     }
 
     /// A ciphertext under the secret key.
-    #[cfg(feature = "client")]
     pub(super) fn secret_key(delta: f64) -> Self {
         Noise::fresh(GAUSSIAN_SIGMA * GAUSSIAN_SIGMA + ROUNDING, delta)
     }

@@ -4,6 +4,7 @@ use core::cell::Cell;
 
 use super::ciphertext::Ciphertext;
 use super::evaluate::Evaluator;
+use super::expected::Expected;
 use super::noise::Noise;
 use crate::error::Result;
 
@@ -55,15 +56,15 @@ impl Estimates for Evaluator {
     }
 
     fn with_noise(&self, a: Ciphertext, noise: Noise) -> Ciphertext {
-        let (scale, magnitude) = (a.scale(), a.magnitude());
-        a.with_estimates(scale, noise, magnitude)
+        let expected = Expected { noise, ..a.expected() };
+        a.estimated(&expected)
     }
 }
 
 /// Hands every operation on to the method of that name.
 macro_rules! as_methods {
     ($evaluator:ty, $value:ty) => {
-        impl Operations for $evaluator {
+        impl $crate::ckks::operations::Operations for $evaluator {
             type Value = $value;
             fn level(&self, a: &$value) -> usize {
                 a.level()
@@ -107,6 +108,8 @@ macro_rules! as_methods {
         }
     };
 }
+
+pub(super) use as_methods;
 
 as_methods!(Evaluator, Ciphertext);
 

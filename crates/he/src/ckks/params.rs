@@ -3,8 +3,8 @@
 use super::buffer_pool::BufferPool;
 use super::depth;
 use super::embedding::{Embedding, RealEmbedding};
-use super::modulus_chain::modulus_chain;
-use super::spec::{LOG_DEGREES, ParamsSpec, Ring};
+use super::modulus_chain::ModulusChain;
+use super::spec::{ParamsSpec, Ring};
 use crate::additive::SecurityStatement;
 use crate::error::{Error, Result};
 use crate::params::{self, ParamId, Security};
@@ -25,17 +25,13 @@ pub(super) enum Slots {
 
 /// An immutable parameter set. Made once, shared by everything that is computed under it.
 pub struct Params {
-    spec: ParamsSpec,
-    last_bits: Option<u32>,
+    chain: Arc<ModulusChain>,
     insecure: bool,
     id: ParamId,
     /// What the set was chosen for, in words.
     pub(super) why: Option<String>,
     /// Of q_0 … q_L, then of the special primes.
     tables: Vec<NttTable>,
-    scales: Vec<f64>,
-    /// log2 of Q_0 … Q_L.
-    log_moduli: Vec<f64>,
     /// `[l][j]`: q_l⁻¹ modulo q_j, j < l.
     prime_inverses: Vec<Vec<Shoup>>,
     /// P⁻¹ modulo q_j.
@@ -122,25 +118,9 @@ impl Params {
         insecure: bool,
         why: Option<String>,
     ) -> Result<Arc<Self>> {
-        let log_degrees = if insecure { super::spec::ALL_LOG_DEGREES } else { LOG_DEGREES };
-        spec.check(log_degrees, last_bits)?;
+        let chain = ModulusChain::checked(&spec, last_bits, insecure)?;
         let degree = 1usize << spec.log_degree;
-        // Checked once on the sizes asked for, before any prime is looked for, and once on the
-        // primes themselves.
-        let asked = spec.base_bits
-            + spec.scale_bits * spec.levels as u32
-            + last_bits.map_or(0, |last| last.saturating_sub(spec.scale_bits))
-            + spec.special_bits * spec.special_primes as u32;
-        if !insecure {
-            let slack = spec.levels as u32 + 1;
-            params::check(degree, asked.saturating_sub(slack), spec.security)?;
-        }
-        let chain = modulus_chain(&spec, last_bits)?;
         let all: Vec<u64> = chain.primes.iter().chain(&chain.special).copied().collect();
-        let log_modulus: f64 = all.iter().map(|&q| (q as f64).log2()).sum();
-        if !insecure {
-            params::check(degree, log_modulus.ceil() as u32, spec.security)?;
-        }
         let table = |prime: &u64| match spec.ring {
             Ring::Standard => NttTable::new(degree, *prime),
             Ring::ConjugateInvariant => NttTable::conjugate_invariant(degree, *prime),
@@ -148,10 +128,6 @@ impl Params {
         let tables = all.iter().map(table).collect::<core::result::Result<Vec<_>, _>>()?;
         let moduli: Vec<Modulus> = tables.iter().map(|table| *table.modulus()).collect();
         let (primes, special) = moduli.split_at(spec.primes());
-        let log_moduli = chain.primes.iter().scan(0.0, |sum, &q| {
-            *sum += (q as f64).log2();
-            Some(*sum)
-        });
         let product: Vec<u64> = primes
             .iter()
             .map(|q| special.iter().fold(1, |p, s| q.mul(p, q.reduce(s.value()))))
@@ -188,33 +164,30 @@ impl Params {
             mod_up.push(digits.collect::<Result<Vec<_>>>()?);
         }
         Ok(Arc::new(Params {
-            last_bits,
             insecure,
             id: spec.param_id(insecure, last_bits),
             why,
-            log_moduli: log_moduli.collect(),
             prime_inverses,
             special_inverses,
             mod_up,
             mod_down,
             mod_down_and_rescale,
-            scales: chain.scales,
+            chain: Arc::new(chain),
             automorphisms: Mutex::default(),
             slots: OnceLock::new(),
             pool: BufferPool::new(POOLED_POLYS * tables.len() * degree),
             tables,
-            spec,
         }))
     }
 
     /// What was asked for.
     pub fn spec(&self) -> &ParamsSpec {
-        &self.spec
+        &self.chain.spec
     }
 
     /// Bits of the prime of level 1, if they are not those of the scale.
     pub fn last_bits(&self) -> Option<u32> {
-        self.last_bits
+        self.chain.last_bits
     }
 
     /// The public name of the set.
@@ -229,22 +202,22 @@ impl Params {
 
     /// The ring.
     pub fn ring(&self) -> Ring {
-        self.spec.ring
+        self.chain.spec.ring
     }
 
     /// The degree N.
     pub fn degree(&self) -> usize {
-        1 << self.spec.log_degree
+        1 << self.chain.spec.log_degree
     }
 
     /// The most slots: N/2 complex ones or N real ones.
     pub fn max_slots(&self) -> usize {
-        1 << self.spec.ring.log_slots(self.spec.log_degree)
+        self.chain.max_slots()
     }
 
     /// The level of a fresh ciphertext.
     pub fn max_level(&self) -> usize {
-        self.spec.levels
+        self.chain.spec.levels
     }
 
     /// Δ_l, the canonical scale of `level`.
@@ -252,7 +225,7 @@ impl Params {
     /// # Panics
     /// Above [`Self::max_level`].
     pub fn scale(&self, level: usize) -> f64 {
-        self.scales[level]
+        self.chain.scale(level)
     }
 
     /// The prime q_`index` of the chain.
@@ -268,7 +241,7 @@ impl Params {
     /// # Panics
     /// Above [`Self::max_level`].
     pub fn table(&self, index: usize) -> &NttTable {
-        &self.tables[..self.spec.primes()][index]
+        &self.tables[..self.chain.spec.primes()][index]
     }
 
     /// log2 of Q_`level`, the product of q_0 to q_`level`.
@@ -276,7 +249,7 @@ impl Params {
     /// # Panics
     /// Above [`Self::max_level`].
     pub fn log_modulus(&self, level: usize) -> f64 {
-        self.log_moduli[level]
+        self.chain.log_modulus(level)
     }
 
     /// log2(QP), rounded up: what the security table is asked about.
@@ -291,7 +264,7 @@ impl Params {
             bits: if self.insecure { 0 } else { 128 },
             table: "community guidelines 2024, IACR ePrint 2024/463, table 5.2, uniform ternary \
                 secret",
-            assumption: match self.spec.ring {
+            assumption: match self.chain.spec.ring {
                 Ring::Standard => {
                     "ring learning with errors, and circular security of the evaluation keys"
                 }
@@ -320,7 +293,7 @@ impl Params {
 
     /// The transforms of the special primes.
     pub(super) fn special_tables(&self) -> &[NttTable] {
-        &self.tables[self.spec.primes()..]
+        &self.tables[self.chain.spec.primes()..]
     }
 
     /// q_`dropped`⁻¹ modulo q_j for j < `dropped`.
@@ -340,22 +313,19 @@ impl Params {
         &self.special_inverses
     }
 
-    /// log2 of P.
-    pub(super) fn log_special(&self) -> f64 {
-        let bits =
-            self.special_tables().iter().map(|table| (table.modulus().value() as f64).log2());
-        bits.sum()
+    /// The primes and scales.
+    pub(super) fn chain(&self) -> &Arc<ModulusChain> {
+        &self.chain
     }
 
     /// The number of digits at `level`.
     pub(super) fn digits(&self, level: usize) -> usize {
-        (level + 1).div_ceil(self.spec.digit_primes())
+        self.chain.digits(level)
     }
 
     /// The primes of a digit at `level`.
     pub(super) fn digit_range(&self, level: usize, digit: usize) -> Range<usize> {
-        let width = self.spec.digit_primes();
-        digit * width..((digit + 1) * width).min(level + 1)
+        self.chain.digit_range(level, digit)
     }
 
     /// From the primes of a digit to the others of the level and the special ones.
@@ -382,15 +352,15 @@ impl Params {
 
     /// The canonical embedding.
     pub(super) fn slots(&self) -> &Slots {
-        self.slots.get_or_init(|| match self.spec.ring {
-            Ring::Standard => Slots::Complex(Embedding::new(self.spec.log_degree)),
-            Ring::ConjugateInvariant => Slots::Real(RealEmbedding::new(self.spec.log_degree)),
+        self.slots.get_or_init(|| match self.chain.spec.ring {
+            Ring::Standard => Slots::Complex(Embedding::new(self.chain.spec.log_degree)),
+            Ring::ConjugateInvariant => Slots::Real(RealEmbedding::new(self.chain.spec.log_degree)),
         })
     }
 
     /// δ: the mean square of a value over that of a coefficient.
     pub(super) fn expansion(&self) -> f64 {
-        self.spec.ring.expansion(self.spec.log_degree)
+        self.chain.expansion()
     }
 
     /// Refuses an object of other parameters.
@@ -410,7 +380,12 @@ impl Params {
 
 impl core::fmt::Debug for Params {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "Params({}, {})", self.id, self.spec.description(self.insecure, self.last_bits))
+        write!(
+            f,
+            "Params({}, {})",
+            self.id,
+            self.chain.spec.description(self.insecure, self.chain.last_bits)
+        )
     }
 }
 

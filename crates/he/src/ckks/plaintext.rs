@@ -1,6 +1,7 @@
 //! Encoding: numbers enter, a polynomial whose slots they are leaves, and back. Both sides.
 
 use super::Complex;
+use super::expected::{declared, real_only};
 use super::noise::Noise;
 use super::params::{Params, Slots};
 use super::poly::{Coefficient, Ntt, Poly};
@@ -83,7 +84,7 @@ impl Plaintext {
         let largest = largest(values.iter().map(|value| value.norm()))?;
         match params.slots() {
             Slots::Real(_) => {
-                values.iter().try_for_each(|value| real_only(params, *value))?;
+                values.iter().try_for_each(|value| real_only(params.ring(), *value))?;
                 let values: Vec<f64> = values.iter().map(|value| value.re).collect();
                 Self::encode_with(params, &values, encoding)
             }
@@ -192,18 +193,6 @@ impl Plaintext {
     }
 }
 
-/// Refuses a complex number where slots are real.
-pub(super) fn real_only(params: &Params, value: Complex) -> Result<()> {
-    if params.ring() == Ring::Standard || value.im == 0.0 {
-        return Ok(());
-    }
-    Err(Error::Range {
-        what: "a number in the conjugate-invariant ring",
-        expected: "real; the standard ring takes complex ones".into(),
-        actual: format!("{} + {}i", value.re, value.im),
-    })
-}
-
 /// The largest of absolute values, all of which must be finite.
 fn largest(values: impl Iterator<Item = f64>) -> Result<f64> {
     let mut largest = 0.0f64;
@@ -238,7 +227,7 @@ struct Plan<'a> {
 impl<'a> Plan<'a> {
     fn new(params: &'a Arc<Params>, count: usize, encoding: &Encoding) -> Result<Self> {
         let level = encoding.level.unwrap_or(params.max_level());
-        check_level(params, level)?;
+        params.chain().check_level(level)?;
         let scale = encoding.scale.unwrap_or_else(|| params.scale(level));
         if !(scale.is_finite() && scale >= 1.0) {
             return Err(Error::Range {
@@ -255,7 +244,7 @@ impl<'a> Plan<'a> {
             });
         }
         let slots = encoding.slots.unwrap_or_else(|| count.next_power_of_two());
-        check_slots(params, slots)?;
+        params.chain().check_slots(slots)?;
         if count > slots {
             return Err(Error::Range {
                 what: "the number of values",
@@ -267,7 +256,7 @@ impl<'a> Plan<'a> {
     }
 
     fn finish(&self, largest: f64, fill: impl FnOnce(&mut [f64])) -> Result<Plaintext> {
-        let magnitude = self.magnitude.unwrap_or_else(|| f64::exp2(largest.max(1.0).log2().ceil()));
+        let magnitude = self.magnitude.unwrap_or_else(|| declared(largest));
         if largest > magnitude {
             return Err(Error::Range {
                 what: "a number to encode",
@@ -275,48 +264,12 @@ impl<'a> Plan<'a> {
                 actual: largest.to_string(),
             });
         }
-        let room = self.params.log_modulus(self.level) - 1.0;
-        if (largest * self.scale).log2() >= room {
-            return Err(Error::Range {
-                what: "a number to encode",
-                expected: format!(
-                    "below 2^{:.1} at level {} and scale 2^{:.1}",
-                    room - self.scale.log2(),
-                    self.level,
-                    self.scale.log2(),
-                ),
-                actual: largest.to_string(),
-            });
-        }
+        self.params.chain().check_encoded(largest, self.level, self.scale)?;
         let mut values = vec![0.0; self.params.degree()];
         fill(&mut values);
         let poly = round(self.params, self.level, self.scale, &values).into_ntt();
         Ok(Plaintext { poly, scale: self.scale, slots: self.slots, magnitude })
     }
-}
-
-/// Refuses a level that the parameters do not have.
-pub(super) fn check_level(params: &Params, level: usize) -> Result<()> {
-    if level <= params.max_level() {
-        return Ok(());
-    }
-    Err(Error::Range {
-        what: "a level",
-        expected: format!("at most {}", params.max_level()),
-        actual: level.to_string(),
-    })
-}
-
-/// Refuses a number of slots that the parameters do not have.
-pub(super) fn check_slots(params: &Params, slots: usize) -> Result<()> {
-    if slots.is_power_of_two() && slots <= params.max_slots() {
-        return Ok(());
-    }
-    Err(Error::Range {
-        what: "the number of slots",
-        expected: format!("a power of two up to {}", params.max_slots()),
-        actual: slots.to_string(),
-    })
 }
 
 /// 1.5 · 2^52: added to a double below 2^51, it leaves the nearest integer in the low bits.

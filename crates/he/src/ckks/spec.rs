@@ -190,7 +190,7 @@ impl ParamsSpec {
     }
 }
 
-fn within<T>(
+pub(super) fn within<T>(
     what: &'static str,
     range: core::ops::RangeInclusive<T>,
     (actual, unit): (T, &str),

@@ -33,6 +33,7 @@ impl Evaluator {
         operation: impl Fn(&mut Poly<Ntt>, &Poly<Ntt>),
         negate: bool,
     ) -> Ciphertext {
+        let expected = self.chain().sum(&a.expected(), &b.expected());
         for (index, part) in b.parts().iter().enumerate() {
             if let Some(mine) = a.parts.get_mut(index) {
                 operation(mine, part);
@@ -44,10 +45,7 @@ impl Evaluator {
             }
             a.parts.push(part);
         }
-        let (noise, magnitude) = (a.noise().plus(*b.noise()), a.magnitude() + b.magnitude());
-        let (scale, slots) = (a.scale(), a.slots().max(b.slots()));
-        a.meta.slots = slots;
-        a.with_estimates(scale, noise, magnitude)
+        a.estimated(&expected)
     }
 
     /// `−a`.
@@ -67,7 +65,7 @@ impl Evaluator {
         check_scale("addition", a, plaintext)?;
         let mut result = a.clone();
         result.parts[0].add_assign(plaintext.poly());
-        Ok(with_plain(result, plaintext))
+        Ok(self.with_plain(result, plaintext))
     }
 
     /// `a − plaintext`, likewise.
@@ -79,7 +77,7 @@ impl Evaluator {
         check_scale("subtraction", a, plaintext)?;
         let mut result = a.clone();
         result.parts[0].sub_assign(plaintext.poly());
-        Ok(with_plain(result, plaintext))
+        Ok(self.with_plain(result, plaintext))
     }
 
     /// `a + values`, encoded at the level and the scale of `a`; a shorter vector than the slots is
@@ -96,6 +94,12 @@ impl Evaluator {
             magnitude: None,
         };
         self.add_plain(a, &Plaintext::encode_with(&self.params, values, &encoding)?)
+    }
+
+    fn with_plain(&self, sum: Ciphertext, plaintext: &Plaintext) -> Ciphertext {
+        let (slots, magnitude) = (plaintext.slots(), plaintext.magnitude());
+        let expected = self.chain().sum_with_plain(&sum.expected(), slots, magnitude);
+        sum.estimated(&expected)
     }
 
     /// Refuses a plaintext of other parameters or of a lower level.
@@ -124,12 +128,4 @@ fn check_scale(operation: &'static str, a: &Ciphertext, plaintext: &Plaintext) -
         actual: format!("2^{:.9}", plaintext.scale().log2()),
         advice: "encode the plaintext at the level and the scale of the ciphertext",
     })
-}
-
-fn with_plain(mut sum: Ciphertext, plaintext: &Plaintext) -> Ciphertext {
-    let noise = sum.noise().plus(plaintext.noise());
-    let magnitude = sum.magnitude() + plaintext.magnitude();
-    sum.meta.slots = sum.slots().max(plaintext.slots());
-    let scale = sum.scale();
-    sum.with_estimates(scale, noise, magnitude)
 }

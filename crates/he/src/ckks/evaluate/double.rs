@@ -5,6 +5,7 @@
 //! between them.
 
 use super::super::ciphertext::Ciphertext;
+use super::super::expected::Expected;
 use super::super::plaintext::residue;
 use super::super::poly::{Ntt, Poly};
 use super::Evaluator;
@@ -32,7 +33,8 @@ impl Evaluator {
         linear("a factor", a)?;
         linear("a factor", b)?;
         let [a, b] = self.join(a, b)?;
-        self.check_room("twice a product", &a, 2.0 * b.scale())?;
+        self.chain().check_room("twice a product", &a.expected(), 2.0 * b.scale())?;
+        let product = self.chain().product("twice a product", &a.expected(), &b.expected())?;
         let (level, scale) = (a.level(), a.scale() * b.scale());
         let subtrahend = c.map(|c| self.subtrahend(c, &a, scale)).transpose()?;
         let ([a0, a1], [b0, b1]) = (halves(&a)?, halves(&b)?);
@@ -66,20 +68,14 @@ impl Evaluator {
                 limb.iter_mut().for_each(|value| *value = m.sub(*value, one));
             });
         }
-        let product = a.noise().product(
-            a.scale() * a.magnitude(),
-            *b.noise(),
-            b.scale() * b.magnitude(),
-            self.params.expansion(),
-        );
+        let twice = product.noise.times(2.0);
         let (noise, magnitude) = match subtrahend {
-            Some((c, factor)) => (product.times(2.0).plus(c.noise().times(factor)), c.magnitude()),
-            None => (product.times(2.0), 1.0),
+            Some((c, factor)) => (twice.plus(c.noise().times(factor)), c.magnitude()),
+            None => (twice, 1.0),
         };
         let magnitude = 2.0 * a.magnitude() * b.magnitude() + magnitude;
-        let mut result = a.with_parts(parts, scale, noise, magnitude);
-        result.meta.slots = a.slots().max(b.slots()).max(c.map_or(0, Ciphertext::slots));
-        Ok(result)
+        let slots = product.slots.max(c.map_or(0, Ciphertext::slots));
+        Ok(a.become_with(parts, &Expected { slots, noise, magnitude, ..product }))
     }
 
     /// What is subtracted, with the integer that takes it to the product's scale.

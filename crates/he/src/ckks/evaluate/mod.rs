@@ -11,6 +11,7 @@ pub use rotate::Decomposed;
 
 use super::ciphertext::Ciphertext;
 use super::keys::EvaluationKeys;
+use super::modulus_chain::ModulusChain;
 use super::params::Params;
 use crate::error::{Error, Result};
 use std::sync::Arc;
@@ -55,6 +56,11 @@ impl Evaluator {
         }
         let what = "a ciphertext";
         Err(Error::WrongKey { what, expected: keys.key_id(), actual: ciphertext.key_id() })
+    }
+
+    /// Primes and scales.
+    fn chain(&self) -> &ModulusChain {
+        self.params.chain()
     }
 
     /// Refuses a ciphertext of other parameters.

@@ -4,8 +4,8 @@
 
 use super::super::Complex;
 use super::super::ciphertext::Ciphertext;
+use super::super::expected::Expected;
 use super::super::key_switch::{KeySwitch, PostProcess};
-use super::super::noise::Noise;
 use super::super::plaintext::{Encoding, Plaintext};
 use super::super::poly::{Ntt, Poly};
 use super::Evaluator;
@@ -24,11 +24,11 @@ impl Evaluator {
         linear("a factor", a)?;
         linear("a factor", b)?;
         let [a, b] = self.join(a, b)?;
-        self.check_room("a product", &a, b.scale())?;
+        let expected = self.chain().product("a product", &a.expected(), &b.expected())?;
         let ([a0, a1], [b0, b1]) = (halves(&a)?, halves(&b)?);
         let middle = Poly::dot([a0, a1], [b1, b0]);
         let parts = vec![Poly::product(a0, b0), middle, Poly::product(a1, b1)];
-        Ok(self.multiplied(&a, &b, parts))
+        Ok(a.become_with(parts, &expected))
     }
 
     /// `a²`, likewise.
@@ -38,11 +38,11 @@ impl Evaluator {
     pub fn square(&self, a: &Ciphertext) -> Result<Ciphertext> {
         linear("a factor", a)?;
         let a = self.due(a)?;
-        self.check_room("a square", &a, a.scale())?;
+        let expected = self.chain().product("a square", &a.expected(), &a.expected())?;
         let [a0, a1] = halves(&a)?;
         let middle = Poly::dot([a0, a1], [a1, a0]);
         let parts = vec![Poly::product(a0, a0), middle, Poly::product(a1, a1)];
-        Ok(self.multiplied(&a, &a, parts))
+        Ok(a.become_with(parts, &expected))
     }
 
     /// `Σ_i a_i b_i`, of degree 2 and not rescaled: products are summed before they are reduced.
@@ -59,41 +59,13 @@ impl Evaluator {
         b: &[Ciphertext],
         magnitude: f64,
     ) -> Result<Ciphertext> {
-        let range = |expected: &str, actual: String| Error::Range {
-            what: "the factors of an inner product",
-            expected: expected.into(),
-            actual,
+        let known = |operands: &[Ciphertext]| -> Vec<Expected> {
+            operands.iter().map(Ciphertext::expected).collect()
         };
-        let (Some(first), Some(second)) = (a.first(), b.first()) else {
-            return Err(range("at least one pair", format!("{} and {}", a.len(), b.len())));
-        };
-        if a.len() != b.len() {
-            return Err(range("equally many", format!("{} and {}", a.len(), b.len())));
-        }
+        let expected = self.chain().inner_product(&known(a), &known(b), magnitude)?;
+        let first = &a[0];
         self.check(first)?;
-        for (operands, model) in [(a, first), (b, second)] {
-            for operand in operands {
-                first.check_same(operand)?;
-                linear("a factor", operand)?;
-                let alike = operand.level() == first.level()
-                    && operand.scale().to_bits() == model.scale().to_bits();
-                if !alike {
-                    let (level, scale) = (operand.level(), operand.scale().log2());
-                    let actual = format!("level {level}, scale 2^{scale:.9}");
-                    return Err(range("of one level, and of one scale on each side", actual));
-                }
-            }
-        }
-        let scale = first.scale() * second.scale();
-        let needed = scale.log2() + magnitude.max(1.0 / scale).log2() + 1.0;
-        let room = self.params.log_modulus(first.level());
-        if needed > room {
-            return Err(Error::Level {
-                operation: "an inner product",
-                needed: format!("a modulus of {needed:.0} bits"),
-                left: format!("{room:.0} bits at level {} are", first.level()),
-            });
-        }
+        a.iter().chain(b).try_for_each(|operand| first.check_same(operand))?;
         // (a_0 + a_1 s)(b_0 + b_1 s), part by part: pairs of indices whose products belong
         // together.
         let part = |indices: &[[usize; 2]]| {
@@ -105,28 +77,7 @@ impl Evaluator {
             out
         };
         let parts = vec![part(&[[0, 0]]), part(&[[0, 1], [1, 0]]), part(&[[1, 1]])];
-        let noises = a.iter().zip(b).map(|(a, b)| {
-            let (mine, theirs) = (a.scale() * a.magnitude(), b.scale() * b.magnitude());
-            a.noise().product(mine, *b.noise(), theirs, self.params.expansion())
-        });
-        let zero = Noise { std: 0.0, bound: 0.0 };
-        let noise = noises.fold(zero, Noise::plus);
-        let mut sum = first.with_parts(parts, scale, noise, magnitude);
-        sum.meta.slots = first.slots().max(second.slots());
-        Ok(sum)
-    }
-
-    fn multiplied(&self, a: &Ciphertext, b: &Ciphertext, parts: Vec<Poly<Ntt>>) -> Ciphertext {
-        let noise = a.noise().product(
-            a.scale() * a.magnitude(),
-            *b.noise(),
-            b.scale() * b.magnitude(),
-            self.params.expansion(),
-        );
-        let mut product =
-            a.with_parts(parts, a.scale() * b.scale(), noise, a.magnitude() * b.magnitude());
-        product.meta.slots = a.slots().max(b.slots());
-        product
+        Ok(first.become_with(parts, &expected))
     }
 
     /// Back to degree 1; a ciphertext of degree 1 as it is.
@@ -142,8 +93,7 @@ impl Evaluator {
         let key = keys.relinearisation(a.level())?;
         let plus = [Some(c0), Some(c1)];
         let parts = KeySwitch { input: c2, key, plus, post: PostProcess::Keep }.run();
-        let noise = a.noise().plus(self.switch_noise(a.level()));
-        Ok(a.with_parts(parts, a.scale(), noise, a.magnitude()))
+        Ok(a.become_with(parts, &self.chain().switched(&a.expected())))
     }
 
     /// `a b`, relinearised and rescaled: a ciphertext of degree 1, one level lower.
@@ -171,10 +121,7 @@ impl Evaluator {
         let key = keys.relinearisation(level)?;
         let plus = [Some(c0), Some(c1)];
         let parts = KeySwitch { input: c2, key, plus, post: PostProcess::Rescale }.run();
-        let prime = self.params.prime(level).value() as f64;
-        let noise = a.noise().plus(self.switch_noise(level)).times(1.0 / prime);
-        let noise = noise.plus(Noise::rounding(self.params.expansion(), 1));
-        Ok(a.with_parts(parts, a.scale() / prime, noise, a.magnitude()))
+        Ok(a.become_with(parts, &self.chain().switched_and_rescaled(&a.expected())))
     }
 
     /// `a` times a plaintext, slot by slot, at the product of the scales. A plaintext at the
@@ -186,22 +133,11 @@ impl Evaluator {
     /// [`Error::Parameters`].
     pub fn multiply_plain(&self, a: &Ciphertext, plaintext: &Plaintext) -> Result<Ciphertext> {
         self.check_plain(a, plaintext)?;
-        self.check_room("a product with a plaintext", a, plaintext.scale())?;
+        let (scale, slots, magnitude) =
+            (plaintext.scale(), plaintext.slots(), plaintext.magnitude());
+        let expected = self.chain().product_with_plain(&a.expected(), scale, slots, magnitude)?;
         let parts = a.parts().iter().map(|part| Poly::product(part, plaintext.poly())).collect();
-        let noise = a.noise().product(
-            a.scale() * a.magnitude(),
-            plaintext.noise(),
-            plaintext.scale() * plaintext.magnitude(),
-            self.params.expansion(),
-        );
-        let mut product = a.with_parts(
-            parts,
-            a.scale() * plaintext.scale(),
-            noise,
-            a.magnitude() * plaintext.magnitude(),
-        );
-        product.meta.slots = a.slots().max(plaintext.slots());
-        Ok(product)
+        Ok(a.become_with(parts, &expected))
     }
 
     /// `a` times `values`, slot by slot, encoded at the scale whose product rescales to a canonical
@@ -246,49 +182,13 @@ impl Evaluator {
     /// The scale of a factor whose product with `a` rescales to the canonical scale of the level
     /// below.
     pub fn factor_scale(&self, a: &Ciphertext) -> Result<f64> {
-        let Some(below) = a.level().checked_sub(1) else {
-            return Err(no_level("a product"));
-        };
-        Ok(self.params.scale(below) * self.params.prime(a.level()).value() as f64 / a.scale())
+        self.chain().factor_scale(&a.expected())
     }
 
     /// The operand of a product, rescaled if that is due.
     pub(super) fn due<'a>(&self, a: &'a Ciphertext) -> Result<Cow<'a, Ciphertext>> {
         self.check(a)?;
         Ok(if self.is_pending(a) { Cow::Owned(self.rescale(a)?) } else { Cow::Borrowed(a) })
-    }
-
-    /// Refuses a product whose scale the modulus has no room for.
-    pub(super) fn check_room(
-        &self,
-        operation: &'static str,
-        a: &Ciphertext,
-        factor: f64,
-    ) -> Result<()> {
-        // A bit for the sign, and one for numbers up to 1.
-        let needed = a.scale().log2() + factor.log2() + 2.0;
-        let room = self.params.log_modulus(a.level());
-        if needed <= room {
-            return Ok(());
-        }
-        if a.level() == 0 {
-            return Err(no_level(operation));
-        }
-        Err(Error::Level {
-            operation,
-            needed: format!("a modulus of {needed:.0} bits"),
-            left: format!("{room:.0} bits at level {} are", a.level()),
-        })
-    }
-
-    /// What one key switch at `level` adds.
-    pub(super) fn switch_noise(&self, level: usize) -> Noise {
-        let params = &self.params;
-        let digits = (0..params.digits(level)).map(|digit| {
-            let range = params.digit_range(level, digit);
-            range.map(|index| params.prime(index).value() as f64).product()
-        });
-        Noise::key_switch(params.expansion(), digits, f64::exp2(params.log_special()))
     }
 }
 
@@ -306,17 +206,9 @@ fn limbs<'a>(
     limbs
 }
 
-fn no_level(operation: &'static str) -> Error {
-    Error::Level { operation, needed: "1 level".into(), left: "none is".into() }
-}
-
 /// Refuses a ciphertext of degree 2.
 pub(super) fn linear(what: &'static str, a: &Ciphertext) -> Result<()> {
-    halves(a).map(|_| ()).map_err(|_| Error::Range {
-        what,
-        expected: "of degree 1 (relinearise it first)".into(),
-        actual: format!("degree {}", a.degree()),
-    })
+    a.expected().linear(what)
 }
 
 /// The two parts of a ciphertext of degree 1.

@@ -1,11 +1,12 @@
 //! Rotation: a ciphertext enters, the same numbers in other slots leave. Server only.
 
 use super::super::ciphertext::Ciphertext;
+use super::super::expected::check_count;
 use super::super::key_switch::{DecomposedPoly, KeySwitch, PostProcess};
 use super::super::keys::KeySwitchKey;
 use super::Evaluator;
 use super::multiply::{halves, linear};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// A ciphertext with its digits at hand: what several rotations of it share.
 #[derive(Clone)]
@@ -31,8 +32,8 @@ impl Evaluator {
     /// Slot j of the result is slot j + `steps` of `a`, cyclically in its slots.
     ///
     /// # Errors
-    /// [`Error::MissingKey`] without a key for this rotation, [`Error::Range`] for a ciphertext of
-    /// degree 2, [`Error::WrongKey`], [`Error::Parameters`].
+    /// [`crate::Error::MissingKey`] without a key for this rotation, [`crate::Error::Range`] for a ciphertext of
+    /// degree 2, [`crate::Error::WrongKey`], [`crate::Error::Parameters`].
     pub fn rotate(&self, a: &Ciphertext, steps: i64) -> Result<Ciphertext> {
         linear("a ciphertext to rotate", a)?;
         if steps.rem_euclid(a.slots() as i64) == 0 {
@@ -45,7 +46,7 @@ impl Evaluator {
     /// The complex conjugate of every slot.
     ///
     /// # Errors
-    /// [`Error::MissingKey`] without the conjugation key; [`Error::Range`] in the
+    /// [`crate::Error::MissingKey`] without the conjugation key; [`crate::Error::Range`] in the
     /// conjugate-invariant ring and for degree 2.
     pub fn conjugate(&self, a: &Ciphertext) -> Result<Ciphertext> {
         linear("a ciphertext to conjugate", a)?;
@@ -58,7 +59,7 @@ impl Evaluator {
     /// Cuts c_1 into digits once, for [`Self::rotate_hoisted`].
     ///
     /// # Errors
-    /// [`Error::Range`] for a ciphertext of degree 2, [`Error::Parameters`].
+    /// [`crate::Error::Range`] for a ciphertext of degree 2, [`crate::Error::Parameters`].
     pub fn decompose(&self, a: &Ciphertext) -> Result<Decomposed> {
         self.check(a)?;
         linear("a ciphertext to rotate", a)?;
@@ -85,16 +86,10 @@ impl Evaluator {
     /// In every slot the sum over `count` slots from it on, cyclically: log2(`count`) rotations.
     ///
     /// # Errors
-    /// [`Error::Range`] unless `count` is a power of two up to the number of slots; those of
+    /// [`crate::Error::Range`] unless `count` is a power of two up to the number of slots; those of
     /// [`Self::rotate`].
     pub fn inner_sum(&self, a: &Ciphertext, count: usize) -> Result<Ciphertext> {
-        if !count.is_power_of_two() || count > a.slots() {
-            return Err(Error::Range {
-                what: "the number of slots to sum over",
-                expected: format!("a power of two up to {}", a.slots()),
-                actual: count.to_string(),
-            });
-        }
+        check_count(count, a.slots())?;
         let mut sum = a.clone();
         for bit in 0..count.ilog2() {
             sum = self.add(&sum, &self.rotate(&sum, 1 << bit)?)?;
@@ -129,7 +124,6 @@ impl Evaluator {
             Some(digits) => switch.run_decomposed(digits),
             None => switch.run(),
         };
-        let noise = a.noise().plus(self.switch_noise(a.level()));
-        Ok(a.with_parts(parts, a.scale(), noise, a.magnitude()))
+        Ok(a.become_with(parts, &self.chain().switched(&a.expected())))
     }
 }

@@ -6,12 +6,10 @@
 
 use super::super::Complex;
 use super::super::ciphertext::Ciphertext;
-use super::super::noise::Noise;
-use super::super::params::Params;
-use super::super::plaintext::{real_only, residue};
+use super::super::plaintext::residue;
 use super::super::poly::{Ntt, Poly};
 use super::Evaluator;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use ciphervec_arith::{Modulus, NttTable, poly};
 
 /// Integers, held as doubles, as real and imaginary part of a constant.
@@ -59,13 +57,12 @@ impl Evaluator {
     /// `a + number` in every slot; no level is spent.
     ///
     /// # Errors
-    /// [`Error::Range`] for a number that is not finite, too large for the modulus, or not real in
+    /// [`crate::Error::Range`] for a number that is not finite, too large for the modulus, or not real in
     /// the conjugate-invariant ring.
     pub fn add_scalar(&self, a: &Ciphertext, number: impl Into<Complex>) -> Result<Ciphertext> {
         let number = number.into();
         self.check(a)?;
-        finite(&self.params, number)?;
-        room(&self.params, a, number.norm() * a.scale())?;
+        let expected = self.chain().sum_with_scalar(&a.expected(), number)?;
         let rounded = number.scale(a.scale());
         let constant =
             Constant { re: rounded.re.round_ties_even(), im: rounded.im.round_ties_even() };
@@ -73,40 +70,26 @@ impl Evaluator {
         constant.apply(&mut result.parts[0], |half, c, m| {
             half.iter_mut().for_each(|value| *value = m.add(*value, c));
         });
-        let (noise, magnitude) = (*a.noise(), a.magnitude() + number.norm());
-        Ok(result.with_estimates(a.scale(), noise, magnitude))
+        Ok(result.estimated(&expected))
     }
 
     /// `a` times a number, at the scale whose rescale is canonical: a level is spent when it is
     /// rescaled.
     ///
     /// # Errors
-    /// [`Error::Level`] if no level is left; [`Error::Range`] as for [`Self::add_scalar`].
+    /// [`crate::Error::Level`] if no level is left; [`crate::Error::Range`] as for [`Self::add_scalar`].
     pub fn multiply_scalar(
         &self,
         a: &Ciphertext,
         number: impl Into<Complex>,
     ) -> Result<Ciphertext> {
         let number = number.into();
-        finite(&self.params, number)?;
+        self.chain().finite(number)?;
         let a = self.due(a)?;
-        let factor = self.factor_scale(&a)?;
-        self.check_room("a product with a number", &a, factor)?;
-        room(&self.params, &a, number.norm() * factor * a.scale())?;
+        let (factor, expected) = self.chain().product_with_scalar(&a.expected(), number)?;
         let exact = number.scale(factor);
         let constant = Constant { re: exact.re.round_ties_even(), im: exact.im.round_ties_even() };
-        let delta = self.params.expansion();
-        // The factor is off by up to half a unit in each part.
-        let off = Noise {
-            std: a.scale() * a.magnitude() / delta.sqrt(),
-            bound: a.scale() * a.magnitude(),
-        };
-        let noise = a
-            .noise()
-            .times(exact.norm().max(1.0))
-            .plus(off.times(core::f64::consts::FRAC_1_SQRT_2));
-        let magnitude = a.magnitude() * number.norm().max(f64::MIN_POSITIVE);
-        Ok(a.with_parts(constant.multiply(&a), a.scale() * factor, noise, magnitude))
+        Ok(a.become_with(constant.multiply(&a), &expected))
     }
 
     /// [`Self::multiply_scalar`], rescaled.
@@ -120,7 +103,7 @@ impl Evaluator {
     /// `a` times an integer; no level is spent.
     ///
     /// # Errors
-    /// [`Error::Range`] if the modulus has no room for it.
+    /// [`crate::Error::Range`] if the modulus has no room for it.
     pub fn multiply_integer(&self, a: &Ciphertext, factor: i64) -> Result<Ciphertext> {
         self.multiply_gaussian(a, factor, 0)
     }
@@ -128,58 +111,20 @@ impl Evaluator {
     /// `a` times the Gaussian integer `re + im i`; no level is spent.
     ///
     /// # Errors
-    /// As [`Self::multiply_integer`]; [`Error::Range`] for an imaginary part in the
+    /// As [`Self::multiply_integer`]; [`crate::Error::Range`] for an imaginary part in the
     /// conjugate-invariant ring.
     pub fn multiply_gaussian(&self, a: &Ciphertext, re: i64, im: i64) -> Result<Ciphertext> {
         self.check(a)?;
-        let factor = Complex::new(re as f64, im as f64);
-        finite(&self.params, factor)?;
-        room(&self.params, a, factor.norm() * a.scale())?;
-        let parts = if re.unsigned_abs().max(im.unsigned_abs()) < 1 << 53 {
-            Constant { re: factor.re, im: factor.im }.multiply(a)
-        } else {
-            return Err(Error::Range {
-                what: "an integer factor",
-                expected: "below 2^53".into(),
-                actual: format!("{re} + {im}i"),
-            });
-        };
-        // Zero times anything has no error; what travels is a positive number all the same.
-        let size = factor.norm();
-        let noise = a.noise().times(size.max(f64::EPSILON));
-        let magnitude = a.magnitude() * size.max(f64::MIN_POSITIVE);
-        Ok(a.with_parts(parts, a.scale(), noise, magnitude))
+        let expected = self.chain().product_with_integer(&a.expected(), re, im)?;
+        let parts = Constant { re: re as f64, im: im as f64 }.multiply(a);
+        Ok(a.become_with(parts, &expected))
     }
 
     /// `a` times i; no level is spent.
     ///
     /// # Errors
-    /// [`Error::Range`] in the conjugate-invariant ring.
+    /// [`crate::Error::Range`] in the conjugate-invariant ring.
     pub fn multiply_by_i(&self, a: &Ciphertext) -> Result<Ciphertext> {
         self.multiply_gaussian(a, 0, 1)
     }
-}
-
-fn finite(params: &Params, number: Complex) -> Result<()> {
-    if number.is_finite() {
-        return real_only(params, number);
-    }
-    Err(Error::Range {
-        what: "a number",
-        expected: "finite".into(),
-        actual: format!("{} + {}i", number.re, number.im),
-    })
-}
-
-/// Refuses a constant that would wrap around the modulus by itself.
-fn room(params: &Params, a: &Ciphertext, size: f64) -> Result<()> {
-    let room = params.log_modulus(a.level()) - 1.0;
-    if size < 1.0 || size.log2() < room {
-        return Ok(());
-    }
-    Err(Error::Range {
-        what: "a number times the scale",
-        expected: format!("below 2^{room:.1} at level {}", a.level()),
-        actual: format!("2^{:.1}", size.log2()),
-    })
 }

@@ -1,7 +1,6 @@
 //! Key plan: operations enter, the list of evaluation keys they need leaves. Both sides.
 
 use super::super::params::Params;
-use super::super::plaintext::check_level;
 use super::key_switch_key::KeySwitchKey;
 use crate::error::{Error, Result};
 use std::collections::BTreeSet;
@@ -81,7 +80,7 @@ impl KeyPlan {
     /// The level, checked.
     pub(super) fn checked_level(&self, params: &Params) -> Result<usize> {
         let level = self.level.unwrap_or(params.max_level());
-        check_level(params, level)?;
+        params.chain().check_level(level)?;
         if params.spec().special_primes == 0 && self.keys(params) > 0 {
             return Err(Error::Range {
                 what: "the number of special primes",
