@@ -4,10 +4,11 @@ constants computed at once and what changes nothing left out. Runs wherever a pr
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,8 +17,9 @@ from .graph import OPERATIONS, Node
 from .kinds import Array, Declared, Kind, Shape, constant_array, constant_kind, snap
 from .ranges import infer
 from .reference import apply
-from .source import caller, failure
+from .source import Line, caller, failure
 
+Slices: TypeAlias = tuple[tuple[int, int, int], ...]
 _COMMUTATIVE = {"add", "multiply", "equal", "logical_and", "logical_or", "logical_xor"}
 _NO_ATTRIBUTES: MappingProxyType[str, Any] = MappingProxyType({})
 
@@ -28,6 +30,16 @@ class Builder:
     def __init__(self) -> None:
         self._known: dict[Hashable, Node] = {}
         self._count = 0
+        self._where: Line | None = None
+
+    @contextmanager
+    def at(self, where: Line) -> Iterator[None]:
+        """Nodes made meanwhile were asked for by that line."""
+        before, self._where = self._where, where
+        try:
+            yield
+        finally:
+            self._where = before
 
     def input(self, name: str, declared: Declared) -> Node:
         """A new input, or the constant that a public array is."""
@@ -96,7 +108,7 @@ class Builder:
     ) -> Node:
         self._count += 1
         held = MappingProxyType(attributes) if attributes else _NO_ATTRIBUTES
-        return Node(op, inputs, held, shape, kind, secret, caller(), self._count)
+        return Node(op, inputs, held, shape, kind, secret, self._where or caller(), self._count)
 
     def _folded(self, op: str, inputs: tuple[Node, ...], attributes: dict[str, Any]) -> Node:
         try:
@@ -141,6 +153,8 @@ class Builder:
             return self.emit("reshape", first.inputs[0], shape=shape)
         elif op == "transpose":
             return self._simpler_transpose(first, attributes["axes"])
+        elif op == "slice":
+            return self._simpler_slice(first, attributes["slices"], shape)
         elif op == "function" and attributes["name"] == "reciprocal":
             return self._sigmoid(first)
         return None
@@ -166,9 +180,36 @@ class Builder:
     def _simpler_transpose(self, node: Node, axes: tuple[int, ...]) -> Node | None:
         if axes == tuple(range(len(axes))):
             return node
+        longer = [axis for axis in axes if node.shape[axis] > 1]
+        if longer == sorted(longer):
+            return self.emit("reshape", node, shape=tuple(node.shape[axis] for axis in axes))
         if node.op == "transpose":
             inner = node.attributes["axes"]
             return self.emit("transpose", node.inputs[0], axes=tuple(inner[axis] for axis in axes))
+        return None
+
+    def _simpler_slice(self, node: Node, slices: Slices, shape: Shape) -> Node | None:
+        """x[i][j] as x[i, j]."""
+        if node.op == "slice":
+            outer = zip(node.attributes["slices"], slices, strict=True)
+            joined = tuple(
+                (a + c * first, n, c * step if n > 1 else 1) for (a, _, c), (first, n, step) in outer
+            )
+            return self.emit("slice", node.inputs[0], slices=joined)
+        if node.op == "reshape" and node.inputs[0].op == "slice":
+            # Only if it does no more than to leave axes of length 1 away.
+            inner, rest, spread = node.inputs[0], list(slices), []
+            lengths = list(node.shape)
+            for length in inner.shape:
+                if lengths and lengths[0] == length:
+                    lengths.pop(0)
+                    spread.append(rest.pop(0))
+                elif length == 1:
+                    spread.append((0, 1, 1))
+                else:
+                    return None
+            if not lengths:
+                return self.emit("reshape", self.emit("slice", inner, slices=tuple(spread)), shape=shape)
         return None
 
     def _sigmoid(self, node: Node) -> Node | None:

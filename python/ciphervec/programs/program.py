@@ -15,6 +15,7 @@ from ..errors import ProgramError
 from .builder import Builder
 from .graph import Graph, Node
 from .kinds import BOOLEAN, LARGEST, Declared, Kind, constant_array, constant_kind
+from .loops import at_once
 from .reference import observe
 from .source import Line, failure
 from .trace import Traced
@@ -80,7 +81,7 @@ class Program(Generic[P, R]):
                 self.where,
             )
         outputs = [one.node if isinstance(one, Traced) else builder.constant(one) for one in values]
-        return Graph.of(self.name, inputs, outputs, single=single)
+        return Graph.of(self.name, inputs, at_once(builder, outputs), single=single)
 
     def trace_samples(self, *samples: Any, **named: Any) -> Graph:
         """The graph for arguments like these examples, with what they lead to noted in `observed`.
