@@ -11,6 +11,7 @@ use super::Complex;
 use super::align::{Path, Place, Step, descend, join, meet};
 use super::calibration::Calibration;
 use super::expected::{Expected, check_count, declared};
+use super::inverse::{Inverse, InverseSquareRoot, invert, invert_root};
 use super::modulus_chain::ModulusChain;
 use super::noise::Noise;
 use super::operations::{Estimates, as_methods};
@@ -346,6 +347,25 @@ impl Forecast {
         Ok(self.chain.switched(a))
     }
 
+    /// [`Self::rotate`] by each of `steps`, from one decomposition.
+    ///
+    /// # Errors
+    /// As [`Self::rotate`].
+    pub fn rotate_hoisted(&self, a: &Expected, steps: &[i64]) -> Result<Vec<Expected>> {
+        a.linear("a ciphertext to rotate")?;
+        self.switchable()?;
+        self.count(a.level, self.chain.decomposition(a.level));
+        let rotate = |steps: &i64| {
+            if steps.rem_euclid(a.slots as i64) == 0 {
+                return *a;
+            }
+            self.count(a.level, self.chain.switch_of_digits(a.level));
+            self.count(a.level, LevelWork { rotations: 1, ..LevelWork::default() });
+            self.chain.switched(a)
+        };
+        Ok(steps.iter().map(rotate).collect())
+    }
+
     /// The complex conjugate of every slot.
     ///
     /// # Errors
@@ -382,6 +402,22 @@ impl Forecast {
         take(self, x, sign)
     }
 
+    /// `1/x` in every slot.
+    ///
+    /// # Errors
+    /// As `Evaluator::inverse`.
+    pub fn inverse(&self, x: &Expected, inverse: &Inverse) -> Result<Expected> {
+        invert(self, x, inverse)
+    }
+
+    /// `1/√x` in every slot.
+    ///
+    /// # Errors
+    /// As `Evaluator::inverse_square_root`.
+    pub fn inverse_square_root(&self, x: &Expected, root: &InverseSquareRoot) -> Result<Expected> {
+        invert_root(self, x, root)
+    }
+
     /// The operand of a product, rescaled if that is due.
     fn due(&self, a: &Expected) -> Result<Expected> {
         if self.is_pending(a) { self.rescale(a) } else { Ok(*a) }
@@ -406,16 +442,23 @@ impl Forecast {
     }
 
     fn switch(&self, level: usize, kind: LevelWork) -> Result<()> {
-        if self.chain.special.is_empty() {
-            return Err(Error::Range {
-                what: "the number of special primes",
-                expected: "at least 1, to switch keys with".into(),
-                actual: "0".into(),
-            });
-        }
-        self.count(level, self.chain.switch(level));
+        self.switchable()?;
+        self.count(level, self.chain.decomposition(level));
+        self.count(level, self.chain.switch_of_digits(level));
         self.count(level, kind);
         Ok(())
+    }
+
+    /// Refuses to switch keys that there are none of.
+    fn switchable(&self) -> Result<()> {
+        if !self.chain.special.is_empty() {
+            return Ok(());
+        }
+        Err(Error::Range {
+            what: "the number of special primes",
+            expected: "at least 1, to switch keys with".into(),
+            actual: "0".into(),
+        })
     }
 
     fn count(&self, level: usize, work: LevelWork) {
@@ -440,6 +483,10 @@ impl Estimates for Forecast {
 
     fn magnitude(&self, a: &Expected) -> f64 {
         a.magnitude
+    }
+
+    fn negate(&self, a: &Expected) -> Expected {
+        self.negate(a)
     }
 
     fn with_noise(&self, a: Expected, noise: Noise) -> Expected {

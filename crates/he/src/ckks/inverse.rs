@@ -20,7 +20,9 @@
 use super::approximate::samples;
 use super::ciphertext::Ciphertext;
 use super::evaluate::Evaluator;
+use super::operations::Estimates;
 use super::polynomial::Polynomial;
+use super::polynomial_evaluation::evaluate;
 use crate::error::{Error, Result};
 
 /// Starts have degree `2^k − 1` with `k` up to this.
@@ -89,19 +91,20 @@ impl Iteration {
     }
 
     /// Refuses a number whose declared bound is below the interval.
-    fn check(&self, x: &Ciphertext, depth: usize) -> Result<()> {
-        if x.magnitude() < self.low {
+    fn check<O: Estimates>(&self, operations: &O, x: &O::Value, depth: usize) -> Result<()> {
+        let (magnitude, level) = (operations.magnitude(x), operations.level(x));
+        if magnitude < self.low {
             return Err(Error::Range {
                 what: "the declared magnitude of a number to invert",
                 expected: format!("at least {}, where the interval begins", self.low),
-                actual: x.magnitude().to_string(),
+                actual: magnitude.to_string(),
             });
         }
-        if x.level() < depth {
+        if level < depth {
             return Err(Error::Level {
                 operation: "an inverse",
                 needed: format!("{depth} levels"),
-                left: format!("{} are", x.level()),
+                left: format!("{level} are"),
             });
         }
         Ok(())
@@ -189,24 +192,7 @@ impl Evaluator {
     /// [`Error::Level`] if fewer levels are left, [`Error::MissingKey`] without the relinearisation
     /// key, [`Error::Range`] if the declared magnitude of `x` is below the interval.
     pub fn inverse(&self, x: &Ciphertext, inverse: &Inverse) -> Result<Ciphertext> {
-        let x = self.normalise(x)?;
-        inverse.0.check(&x, inverse.depth())?;
-        let most = |residual: f64| (1.0 + residual) / inverse.0.low;
-        let (residuals, steps) = (&inverse.0.residuals, inverse.0.steps());
-        let mut y = self.polynomial(&x, &inverse.0.start)?.with_magnitude(most(residuals[0]))?;
-        if steps == 0 {
-            return Ok(y);
-        }
-        let product = self.negate(&self.mul(&x, &y)?);
-        let mut rest = self.add_scalar(&product, 1.0)?.with_magnitude(residuals[0])?;
-        for (left, &residual) in (0..steps).rev().zip(&residuals[1..]) {
-            let factor = self.add_scalar(&rest, 1.0)?;
-            y = self.mul(&y, &factor)?.with_magnitude(most(residual))?;
-            if left > 0 {
-                rest = self.normalise(&self.square(&rest)?)?;
-            }
-        }
-        Ok(y)
+        invert(self, x, inverse)
     }
 
     /// `1/√x` in every slot, [`InverseSquareRoot::depth`] levels lower.
@@ -218,24 +204,68 @@ impl Evaluator {
         x: &Ciphertext,
         root: &InverseSquareRoot,
     ) -> Result<Ciphertext> {
-        let x = self.normalise(x)?;
-        root.0.check(&x, root.depth())?;
-        let most = |residual: f64| ((1.0 + residual) / root.0.low).sqrt();
-        let residuals = &root.0.residuals;
-        let mut y = self.polynomial(&x, &root.0.start)?.with_magnitude(most(residuals[0]))?;
-        if root.0.steps() == 0 {
-            return Ok(y);
-        }
-        let half = self.mul_scalar(&x, 0.5)?;
-        for &residual in &residuals[1..] {
-            let square = self.normalise(&self.square(&y)?)?;
-            let product = self.multiply(&self.mul(&half, &y)?, &square)?;
-            // At the level of the product, and by its own rule at the scale of it.
-            let more = self.multiply_scalar(&self.drop_to(&y, product.level())?, 1.5)?;
-            y = self.normalise(&self.sub(&more, &product)?)?.with_magnitude(most(residual))?;
-        }
-        Ok(y)
+        invert_root(self, x, root)
     }
+}
+
+/// `1/x` in every slot.
+pub(super) fn invert<O: Estimates>(
+    operations: &O,
+    x: &O::Value,
+    inverse: &Inverse,
+) -> Result<O::Value> {
+    let x = operations.normalise(x)?;
+    inverse.0.check(operations, &x, inverse.depth())?;
+    let most = |residual: f64| (1.0 + residual) / inverse.0.low;
+    let (residuals, steps) = (&inverse.0.residuals, inverse.0.steps());
+    let y = evaluate(operations, &x, &inverse.0.start)?;
+    let mut y = operations.with_magnitude(y, most(residuals[0]))?;
+    if steps == 0 {
+        return Ok(y);
+    }
+    let product = operations.negate(&mul(operations, &x, &y)?);
+    let rest = operations.add_scalar(&product, 1.0)?;
+    let mut rest = operations.with_magnitude(rest, residuals[0])?;
+    for (left, &residual) in (0..steps).rev().zip(&residuals[1..]) {
+        let factor = operations.add_scalar(&rest, 1.0)?;
+        y = operations.with_magnitude(mul(operations, &y, &factor)?, most(residual))?;
+        if left > 0 {
+            rest = operations.normalise(&operations.square(&rest)?)?;
+        }
+    }
+    Ok(y)
+}
+
+/// `1/√x` in every slot.
+pub(super) fn invert_root<O: Estimates>(
+    operations: &O,
+    x: &O::Value,
+    root: &InverseSquareRoot,
+) -> Result<O::Value> {
+    let x = operations.normalise(x)?;
+    root.0.check(operations, &x, root.depth())?;
+    let most = |residual: f64| ((1.0 + residual) / root.0.low).sqrt();
+    let residuals = &root.0.residuals;
+    let y = evaluate(operations, &x, &root.0.start)?;
+    let mut y = operations.with_magnitude(y, most(residuals[0]))?;
+    if root.0.steps() == 0 {
+        return Ok(y);
+    }
+    let half = operations.mul_scalar(&x, 0.5)?;
+    for &residual in &residuals[1..] {
+        let square = operations.normalise(&operations.square(&y)?)?;
+        let product = operations.multiply(&mul(operations, &half, &y)?, &square)?;
+        // At the level of the product, and by its own rule at the scale of it.
+        let same = operations.drop_to(&y, operations.level(&product))?;
+        let more = operations.multiply_scalar(&same, 1.5)?;
+        let next = operations.normalise(&operations.sub(&more, &product)?)?;
+        y = operations.with_magnitude(next, most(residual))?;
+    }
+    Ok(y)
+}
+
+fn mul<O: Estimates>(operations: &O, a: &O::Value, b: &O::Value) -> Result<O::Value> {
+    operations.normalise(&operations.multiply(a, b)?)
 }
 
 #[cfg(test)]

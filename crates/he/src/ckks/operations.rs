@@ -35,6 +35,7 @@ pub(super) trait Estimates: Operations {
     fn scale(&self, a: &Self::Value) -> f64;
     fn noise(&self, a: &Self::Value) -> Noise;
     fn magnitude(&self, a: &Self::Value) -> f64;
+    fn negate(&self, a: &Self::Value) -> Self::Value;
     fn with_noise(&self, a: Self::Value, noise: Noise) -> Self::Value;
 }
 
@@ -53,6 +54,10 @@ impl Estimates for Evaluator {
 
     fn magnitude(&self, a: &Ciphertext) -> f64 {
         a.magnitude()
+    }
+
+    fn negate(&self, a: &Ciphertext) -> Ciphertext {
+        self.negate(a)
     }
 
     fn with_noise(&self, a: Ciphertext, noise: Noise) -> Ciphertext {

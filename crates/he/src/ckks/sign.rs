@@ -27,10 +27,9 @@ const MOST_LEVELS: usize = 63;
 const LEAST_GAP: f64 = 1.0 / (1u64 << 40) as f64;
 /// Most bits of an output, for the same reason.
 const MOST_BITS: f64 = 40.0;
-/// What inputs of a stage may be off by unless something else is asked for: this, or this part of
-/// the gap.
-const NOISE: f64 = 1.0 / (1u64 << 20) as f64;
-const NOISE_OF_GAP: f64 = 1.0 / 16.0;
+/// What inputs of a stage may be off by unless something else is asked for: this part of the gap,
+/// which hardly ever takes a level more than exact ones.
+const NOISE_OF_GAP: f64 = 1.0 / 32.0;
 /// A declared magnitude that is 1 but for rounding.
 const ONE: f64 = 1.0 + 1.0 / (1u64 << 30) as f64;
 /// What a levelled error may be over what was found, relative to it.
@@ -63,14 +62,14 @@ struct Begun {
 
 impl Sign {
     /// The composition in the fewest levels, and of those with the least work, whose results are
-    /// off by at most `2^-alpha`. Every stage is built for inputs that are off by 2⁻²⁰, or by a
-    /// sixteenth of the gap where that is less.
+    /// off by at most `2^-alpha`. Every stage is built for inputs that are off by up to 1/32 of the
+    /// gap.
     ///
     /// # Errors
     /// [`Error::Range`] unless `2⁻⁴⁰ ≤ gap < 1` and `1 ≤ alpha ≤ 40`, or if more than 63 levels
     /// were needed.
     pub fn new(gap: f64, alpha: f64) -> Result<Self> {
-        Self::with_noise(gap, alpha, NOISE.min(NOISE_OF_GAP * gap))
+        Self::with_noise(gap, alpha, NOISE_OF_GAP * gap)
     }
 
     /// [`Self::new`] for inputs of every stage that are off by up to `noise`.

@@ -94,21 +94,30 @@ pub(super) fn encode(level: usize) -> LevelWork {
 }
 
 impl ModulusChain {
-    /// A key switch.
-    pub(super) fn switch(&self, level: usize) -> LevelWork {
-        let (primes, special, digits) = (level + 1, self.special.len(), self.digits(level));
-        let wide = primes + special;
-        // Of each digit to all other primes, and of two remainders modulo P to the chain: sums of
-        // products that stay in registers. A key comes from memory, which takes as long again.
+    /// Cutting a polynomial into digits and transforming them.
+    pub(super) fn decomposition(&self, level: usize) -> LevelWork {
+        let (digits, wide) = (self.digits(level), level + 1 + self.special.len());
+        // Of each digit to all other primes: sums of products that stay in registers.
         let extended: usize = (0..digits)
             .map(|digit| self.digit_range(level, digit).len())
             .map(|width| width * (wide - width))
             .sum();
-        let conversions = (extended + 2 * special * primes) / IN_REGISTERS;
-        let keys = 2 * digits * wide * FROM_MEMORY;
         LevelWork {
-            transforms: (digits * wide + 2 * wide) as u64,
-            products: (conversions + keys + 6 * primes) as u64,
+            transforms: (digits * wide) as u64,
+            products: (extended / IN_REGISTERS) as u64,
+            ..LevelWork::default()
+        }
+    }
+
+    /// What follows in a key switch: products of the digits with the key, which comes from memory,
+    /// and the division of two sums by P.
+    pub(super) fn switch_of_digits(&self, level: usize) -> LevelWork {
+        let (primes, special) = (level + 1, self.special.len());
+        let keys = 2 * self.digits(level) * (primes + special) * FROM_MEMORY;
+        let remainders = 2 * special * primes / IN_REGISTERS;
+        LevelWork {
+            transforms: (2 * (primes + special)) as u64,
+            products: (keys + remainders + 6 * primes) as u64,
             ..LevelWork::default()
         }
     }

@@ -5,8 +5,8 @@ use super::support::{Owner, RINGS, numbers, spec};
 use ciphervec_arith::sample::Stream;
 use ciphervec_he::Result;
 use ciphervec_he::ckks::{
-    Calibration, Ciphertext, Encoding, EncryptionKey, Evaluator, Expected, Forecast, KeyPlan,
-    Params, ParamsSpec, Plaintext, Polynomial, Ring, Sign,
+    Calibration, Ciphertext, Encoding, EncryptionKey, Evaluator, Expected, Forecast, Inverse,
+    InverseSquareRoot, KeyPlan, Params, ParamsSpec, Plaintext, Polynomial, Ring, Sign,
 };
 use ciphervec_he::params::Security;
 
@@ -172,7 +172,8 @@ fn functions_are_forecast_with_what_they_take() {
         let owner = Owner::new(ring, sign.depth(), 3);
         let evaluator = owner.evaluator(&KeyPlan::new().relinearise());
         let forecast = Forecast::new(&owner.params);
-        let a = owner.encrypt(&numbers(&owner.params, owner.params.max_slots(), 1), sign.depth());
+        let level = sign.depth();
+        let a = owner.encrypt(&numbers(&owner.params, owner.params.max_slots(), 1), level);
         let known = forecast.fresh(EncryptionKey::Secret, &Encoding::default()).unwrap();
         assert_eq!(a.expected(), known);
         assert_eq!(a.error_bits(), forecast.error_bits(&known));
@@ -180,6 +181,22 @@ fn functions_are_forecast_with_what_they_take() {
         let work = forecast.take_work().total();
         assert_eq!(work.relinearisations, sign.relinearisations() as u64);
         assert_eq!((work.rotations, forecast.work().levels().len()), (0, 0));
+        for bits in [3, 9] {
+            let inverse = Inverse::new(0.25, 1.0, bits).unwrap();
+            let (actual, expected) =
+                (evaluator.inverse(&a, &inverse), forecast.inverse(&known, &inverse));
+            agree("an inverse", actual, expected);
+            let root = InverseSquareRoot::new(0.25, 1.0, bits).unwrap();
+            let actual = evaluator.inverse_square_root(&a, &root);
+            agree("a root", actual, forecast.inverse_square_root(&known, &root));
+        }
+        let steps = [0, 1, 5];
+        let rotations = owner.evaluator(&KeyPlan::new().rotations(steps));
+        let turned = rotations.rotate_hoisted(&rotations.decompose(&a).unwrap(), &steps).unwrap();
+        let expected = forecast.rotate_hoisted(&known, &steps).unwrap();
+        for (turned, expected) in turned.into_iter().zip(expected) {
+            agree("a hoisted rotation", Ok(turned), Ok(expected));
+        }
         let fine = Sign::with_noise(0.25, 8.0, f64::exp2(-34.0)).unwrap();
         agree("a noisy sign", evaluator.sign(&a, &fine), forecast.sign(&known, &fine));
         let wide = known.with_magnitude(1.5).unwrap();
@@ -207,6 +224,10 @@ fn work_is_counted_as_documented() {
     let work = forecast.take_work();
     assert_eq!((work.total().transforms, work.total().rotations), (80, 1));
     assert_eq!(work.levels().len(), 12);
+    // Of several rotations of one ciphertext 48 transforms are shared; one by nothing takes none.
+    forecast.rotate_hoisted(&a, &[1, 2, 0, 5]).unwrap();
+    let total = forecast.take_work().total();
+    assert_eq!((total.transforms, total.rotations), (48 + 3 * 32, 3));
     // A product with its rescale takes as many transforms as one without.
     forecast.mul(&a, &a).unwrap();
     assert_eq!(forecast.take_work().total().transforms, 80);
