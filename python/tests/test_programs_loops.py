@@ -74,6 +74,36 @@ def _flat(g: Any) -> Any:
     return total
 
 
+def running(better: Callable[[Any, Any], Any], start: Any = None) -> Callable[..., Any]:
+    """The best so far, its number and its label."""
+
+    def f(x: Any, y: Any) -> Any:
+        best, index, label = (x[0], 0, y[0]) if start is None else start
+        for turn in range(1 if start is None else 0, 8):
+            replaced = better(x[turn], best)
+            best = np.where(replaced, x[turn], best)
+            index = np.where(replaced, turn, index)
+            label = np.where(replaced, y[turn], label)
+        return np.stack([best, index, label])
+
+    return f
+
+
+def _smallest_rows(g: Any) -> Any:
+    best, index = g[0], np.zeros(8, dtype=int)
+    for turn in range(1, 5):
+        closer = g[turn] < best
+        best, index = np.where(closer, g[turn], best), np.where(closer, turn, index)
+    return np.stack([best, index])
+
+
+def _least(x: Any) -> Any:
+    best = x[0]
+    for one in x:
+        best = np.minimum(best, one)
+    return best
+
+
 # A loop, and what it is at once.
 PAIRS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "hamming": (looped(lambda i, x, y: x[i] != y[i]), lambda x, y: (x != y).sum()),
@@ -114,6 +144,16 @@ PAIRS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
         lambda g: np.stack([topk_mask(row, 2) for row in g]),
         lambda g: topk_mask(g, 2, axis=1),
     ),
+    "smallest so far": (
+        running(lambda x, best: x < best),
+        lambda x, y: np.stack([x.min(), np.argmin(x), take(y, np.argmin(x))]),
+    ),
+    "largest so far": (
+        running(lambda x, best: x > best),
+        lambda x, y: np.stack([x.max(), np.argmax(x), take(y, np.argmax(x))]),
+    ),
+    "smallest by minimum": (_least, lambda x: x.min()),
+    "smallest of each column": (_smallest_rows, lambda g: np.stack([g.min(axis=0), np.argmin(g, axis=0)])),
     "looked up": (
         lambda i: sum(take(MATRIX, i[place]) for place in range(6)),
         lambda i: take(MATRIX, i).sum(axis=0),
@@ -127,6 +167,18 @@ def test_a_loop_is_the_same_graph(name: str) -> None:
     found, wanted = same(loop), same(at_once)
     assert sorted(found.count().elements()) == sorted(wanted.count().elements())
     assert found.outputs[0].kind == wanted.outputs[0].kind
+
+
+@pytest.mark.parametrize("start", [(0, -1, 3), (7, -1, 3), (-8, -1, 3), (100, -1, 3)])
+@pytest.mark.parametrize("better", [lambda x, best: x < best, lambda x, best: x > best])
+def test_a_start_that_may_be_the_best(start: Any, better: Callable[[Any, Any], Any]) -> None:
+    graph = same(running(better, start))
+    assert graph.count()["less"] <= 2
+
+
+@pytest.mark.parametrize("better", [lambda x, best: x <= best, lambda x, best: best <= x])
+def test_the_last_of_the_smallest_stays_a_loop(better: Callable[[Any, Any], Any]) -> None:
+    same(running(better))
 
 
 def test_lines_are_those_of_the_loop() -> None:
