@@ -20,7 +20,7 @@ from .reference import apply
 from .source import Line, caller, failure
 
 Slices: TypeAlias = tuple[tuple[int, int, int], ...]
-_COMMUTATIVE = {"add", "multiply", "equal", "logical_and", "logical_or", "logical_xor"}
+COMMUTATIVE = {"add", "multiply", "equal", "logical_and", "logical_or", "logical_xor"}
 _NO_ATTRIBUTES: MappingProxyType[str, Any] = MappingProxyType({})
 
 
@@ -31,6 +31,8 @@ class Builder:
         self._known: dict[Hashable, Node] = {}
         self._count = 0
         self._where: Line | None = None
+        self.looks: dict[int, tuple[int, int]] = {}
+        """By serial, what `packing` has found nodes to look like."""
 
     @contextmanager
     def at(self, where: Line) -> Iterator[None]:
@@ -78,7 +80,7 @@ class Builder:
         Raises ProgramError where shapes or ranges do not allow it.
         """
         inputs = tuple(self.node(one) for one in operands)
-        if op in _COMMUTATIVE and inputs[0].serial > inputs[1].serial:
+        if op in COMMUTATIVE and inputs[0].serial > inputs[1].serial:
             inputs = inputs[::-1]
         key = (op, *(one.serial for one in inputs), *attributes.values())
         found = self._known.get(key)

@@ -13,7 +13,7 @@ from typing import Any
 
 from .builder import Builder
 from .graph import Node
-from .packing import FEWEST, packed, raised, stacked
+from .packing import FEWEST, packed, times, weighted
 from .running import passed_on, running
 
 
@@ -100,7 +100,7 @@ def _sum(builder: Builder, terms: Sequence[Node]) -> Node | None:
     """Σ terms, those that are alike at once; None if none are."""
     groups: dict[Any, list[tuple[Node, Node, Node | None]]] = {}
     for term in terms:
-        base, weight = _weighted(term)
+        base, weight = weighted(term)
         kind = (base.op, base.shape, base.kind.boolean, len(base.inputs))
         group = groups.setdefault((kind, term.shape, weight.shape if weight else ()), [])
         group.append((term, base, weight))
@@ -120,24 +120,12 @@ def _sum(builder: Builder, terms: Sequence[Node]) -> Node | None:
     return total
 
 
-def _weighted(term: Node) -> tuple[Node, Node | None]:
-    """A term as a node times a constant, if it is that."""
-    if term.op == "multiply":
-        for weight, base in (term.inputs, term.inputs[::-1]):
-            if weight.constant:
-                return base, weight
-    return term, None
-
-
 def _weighted_sum(builder: Builder, group: Sequence[tuple[Node, Node, Node | None]]) -> Node | None:
     bases = tuple(base for _, base, _ in group)
     terms = packed(builder, bases) if len(set(bases)) == len(bases) else None
     if terms is None:
         return None
-    if any(weight is not None for _, _, weight in group):
-        ndim = len(group[0][0].shape)
-        weights = stacked(builder, [weight or builder.constant(1) for _, _, weight in group])
-        terms = builder.emit("multiply", raised(builder, terms, ndim), raised(builder, weights, ndim))
+    terms = times(builder, terms, [weight for _, _, weight in group], len(group[0][0].shape))
     return builder.emit("sum", terms, axes=(0,), keepdims=False)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .builder import Builder
+from .builder import COMMUTATIVE, Builder
 from .graph import OPERATIONS, Node
 from .kinds import Shape, constant_array, constant_kind
 from .ranges import infer
@@ -20,6 +20,7 @@ _ELEMENTWISE = {
     for name, row in OPERATIONS.items()
     if row.shape is OPERATIONS["add"].shape or row == OPERATIONS["negative"]
 } | {"function"}
+_REARRANGING = {"sum", "reshape", "transpose", "slice", "take", "broadcast_to"}
 _ALONG = {"argmin", "min", "sort", "argsort", "topk_mask", "roll"}
 Pack = tuple[Node, ...]
 
@@ -50,15 +51,21 @@ def packed(builder: Builder, pack: Pack) -> Node | None:
         with builder.at(top[0].where):
             found = _leaf(builder, top)
         if found is None:
-            below = _below(top)
-            if below is None:
+            below = _below(builder, top)
+            weights = [] if below else _weights(top)
+            below = below or [tuple(base for base, _ in weights)]
+            if not below[0]:
                 return None
             missing = [one for one in below if one not in made]
             if missing:
                 todo.extend(missing)
                 continue
+            inputs = [made[one] for one in below]
             with builder.at(top[0].where):
-                found = _combined(builder, top, below, [made[one] for one in below])
+                if weights:
+                    found = times(builder, inputs[0], [weight for _, weight in weights], len(top[0].shape))
+                else:
+                    found = _combined(builder, top, below, inputs)
         made[top] = found
         todo.pop()
     return made[pack]
@@ -112,31 +119,51 @@ def _elements(builder: Builder, source: Node, slices: Sequence[Any], shape: Shap
     return builder.emit("reshape", builder.emit("transpose", node, axes=order), shape=(len(slices), *shape))
 
 
-def _below(pack: Pack) -> list[Pack] | None:
+def weighted(node: Node) -> tuple[Node, Node | None]:
+    """A node as another times a constant, if it is that."""
+    if node.op == "multiply":
+        for weight, base in (node.inputs, node.inputs[::-1]):
+            if weight.constant:
+                return base, weight
+    return node, None
+
+
+def times(builder: Builder, whole: Node, weights: Sequence[Node | None], ndim: int) -> Node:
+    """Packed nodes, each times its weight, of `ndim` axes beside the first."""
+    if all(weight is None for weight in weights):
+        return whole
+    factors = stacked(builder, [weight or builder.constant(1) for weight in weights])
+    return builder.emit("multiply", raised(builder, whole, ndim), raised(builder, factors, ndim))
+
+
+def _weights(pack: Pack) -> list[tuple[Node, Node | None]]:
+    """Nodes and weights, if some are products with a constant and some are not: by 1 is left out while
+    tracing. Empty if that does not make them more alike."""
+    found = [weighted(node) for node in pack]
+    scalars = all(weight is None or not weight.shape for _, weight in found)
+    numbers = not any(
+        node.kind.boolean or base.kind.boolean for node, (base, _) in zip(pack, found, strict=True)
+    )
+    changed = any(weight is None for _, weight in found) and any(weight for _, weight in found)
+    return found if scalars and numbers and changed else []
+
+
+def _below(builder: Builder, pack: Pack) -> list[Pack] | None:
     """The packs of inputs, if all nodes are the same operation; those of a sum or product may come in
     either order."""
     first = pack[0]
-    if first.op not in _ELEMENTWISE | _ALONG | {
-        "sum",
-        "reshape",
-        "transpose",
-        "slice",
-        "take",
-        "broadcast_to",
-    }:
+    if first.op not in _ELEMENTWISE | _ALONG | _REARRANGING:
         return None
     columns: list[list[Node]] = [[one] for one in first.inputs]
-    wanted = [_look(one) for one in first.inputs]
+    wanted = [_looks(builder, one) for one in first.inputs]
     for node in pack[1:]:
         if node.op != first.op or node.attributes != first.attributes or node.shape != first.shape:
             return None
         inputs = node.inputs
-        if (
-            len(inputs) == 2
-            and first.op in ("add", "multiply", "equal")
-            and [_look(one) for one in inputs] != wanted
-        ):
-            inputs = inputs[::-1]
+        if first.op in COMMUTATIVE:
+            looks = [_looks(builder, one) for one in inputs]
+            if _alike(looks, wanted) < _alike(looks[::-1], wanted):
+                inputs = inputs[::-1]
         if [one.shape for one in inputs] != [one.shape for one in first.inputs]:
             return None
         for column, one in zip(columns, inputs, strict=True):
@@ -146,9 +173,37 @@ def _below(pack: Pack) -> list[Pack] | None:
     return [tuple(column) for column in columns]
 
 
-def _look(node: Node) -> Any:
-    """What tells the two inputs of a product apart."""
-    return (node.op, node.shape, node.inputs[0].serial if node.op == "slice" else 0)
+def _alike(looks: Sequence[tuple[int, int]], wanted: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """How many look alike, then how many are of the same elements too."""
+    pairs = list(zip(looks, wanted, strict=True))
+    return sum(one[0] == other[0] for one, other in pairs), sum(one[1] == other[1] for one, other in pairs)
+
+
+def _looks(builder: Builder, node: Node) -> tuple[int, int]:
+    """What tells the two inputs of a product apart: the operations that lead to it, without where slices
+    start, without constants' values and without factors that are one; then with where slices start."""
+    known = builder.looks
+    todo = [node]
+    while todo:
+        top = todo[-1]
+        missing = [one for one in top.inputs if one.serial not in known]
+        if missing:
+            todo.extend(missing)
+            continue
+        todo.pop()
+        base, weight = weighted(top)
+        if weight is not None and not weight.shape:
+            known[top.serial] = known[base.serial]
+        elif top.op == "constant":
+            known[top.serial] = (hash(("constant", top.shape)),) * 2
+        else:
+            given = list(top.attributes.values())
+            lengths = [tuple(part[1:] for part in top.attributes["slices"])] if top.op == "slice" else given
+            below = list(zip(*(known[one.serial] for one in top.inputs), strict=True)) or [(), ()]
+            if top.op in COMMUTATIVE:
+                below = [tuple(sorted(one)) for one in below]
+            known[top.serial] = (hash((top.op, *lengths, below[0])), hash((top.op, *given, below[1])))
+    return known[node.serial]
 
 
 def _combined(builder: Builder, pack: Pack, below: Sequence[Pack], inputs: Sequence[Node]) -> Node:
