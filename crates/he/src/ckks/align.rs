@@ -97,8 +97,13 @@ impl Path {
         self.end.scale = place.scale;
     }
 
+    /// Whether the operand stays as it is.
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
     pub fn describe(&self, name: &str) -> String {
-        if self.steps.is_empty() {
+        if self.is_empty() {
             return format!("{name}: as it is");
         }
         let steps: Vec<String> = self.steps.iter().map(Step::to_string).collect();

@@ -10,6 +10,9 @@ use super::noise::Noise;
 use super::spec::Ring;
 use crate::error::{Error, Result};
 
+/// How far the ratio of two scales may be from the integer that stands for it, relative to it.
+const NEARLY: f64 = 1.0 / (1u64 << 34) as f64;
+
 /// What is known in public about a ciphertext, without its polynomials.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Expected {
@@ -60,6 +63,18 @@ impl Expected {
     }
 }
 
+/// Refuses a scale that numbers cannot be encoded at.
+pub(super) fn check_scale(scale: f64) -> Result<()> {
+    if scale.is_finite() && scale >= 1.0 {
+        return Ok(());
+    }
+    Err(Error::Range {
+        what: "a scale",
+        expected: "finite and at least 1".into(),
+        actual: scale.to_string(),
+    })
+}
+
 /// Refuses what is no bound on numbers.
 pub(super) fn check_magnitude(magnitude: f64) -> Result<()> {
     if magnitude.is_finite() && magnitude > 0.0 {
@@ -100,6 +115,28 @@ pub(super) fn check_count(count: usize, slots: usize) -> Result<()> {
         expected: format!("a power of two up to {slots}"),
         actual: count.to_string(),
     })
+}
+
+/// The integer that takes what is subtracted from a product at `level` to its scale.
+fn subtrahend(c: &Expected, level: usize, scale: f64) -> Result<f64> {
+    c.linear("what is subtracted")?;
+    if c.level < level {
+        return Err(Error::Range {
+            what: "the level of what is subtracted",
+            expected: format!("at least {level}, that of the product"),
+            actual: c.level.to_string(),
+        });
+    }
+    let ratio = scale / c.scale;
+    if ratio < 0.5 || (ratio.round() / ratio - 1.0).abs() > NEARLY {
+        return Err(Error::Scale {
+            operation: "a difference from twice a product",
+            expected: format!("2^{:.9} divided by an integer", scale.log2()),
+            actual: format!("2^{:.9}", c.scale.log2()),
+            advice: "subtract after a rescale",
+        });
+    }
+    Ok(ratio.round())
 }
 
 /// A level that is needed, and none is left.
@@ -220,6 +257,27 @@ impl ModulusChain {
             noise,
             magnitude: a.magnitude * b.magnitude,
         })
+    }
+
+    /// `2 a b − c`, with the integer that takes `c` to the product's scale, or `2 a b − 1`.
+    pub fn doubled(
+        &self,
+        a: &Expected,
+        b: &Expected,
+        c: Option<&Expected>,
+    ) -> Result<(f64, Expected)> {
+        const OPERATION: &str = "twice a product";
+        self.check_room(OPERATION, a, 2.0 * b.scale)?;
+        let product = self.product(OPERATION, a, b)?;
+        let factor = c.map_or(Ok(1.0), |c| subtrahend(c, a.level, product.scale))?;
+        let twice = product.noise.times(2.0);
+        let (noise, magnitude) = match c {
+            Some(c) => (twice.plus(c.noise.times(factor)), c.magnitude),
+            None => (twice, 1.0),
+        };
+        let magnitude = 2.0 * a.magnitude * b.magnitude + magnitude;
+        let slots = product.slots.max(c.map_or(0, |c| c.slots));
+        Ok((factor, Expected { slots, noise, magnitude, ..product }))
     }
 
     /// A product with a plaintext.

@@ -16,12 +16,19 @@ pub(super) trait Operations {
     fn level(&self, a: &Self::Value) -> usize;
     fn with_magnitude(&self, a: Self::Value, magnitude: f64) -> Result<Self::Value>;
     fn add(&self, a: &Self::Value, b: &Self::Value) -> Result<Self::Value>;
+    fn add_to(&self, a: Self::Value, b: &Self::Value) -> Result<Self::Value>;
     fn sub(&self, a: &Self::Value, b: &Self::Value) -> Result<Self::Value>;
     fn add_scalar(&self, a: &Self::Value, number: f64) -> Result<Self::Value>;
     fn multiply_scalar(&self, a: &Self::Value, number: f64) -> Result<Self::Value>;
     fn mul_scalar(&self, a: &Self::Value, number: f64) -> Result<Self::Value>;
     fn multiply_integer(&self, a: &Self::Value, factor: i64) -> Result<Self::Value>;
     fn multiply(&self, a: &Self::Value, b: &Self::Value) -> Result<Self::Value>;
+    fn double_product(
+        &self,
+        a: &Self::Value,
+        b: &Self::Value,
+        c: Option<&Self::Value>,
+    ) -> Result<Self::Value>;
     fn square(&self, a: &Self::Value) -> Result<Self::Value>;
     fn normalise(&self, a: &Self::Value) -> Result<Self::Value>;
     fn drop_to(&self, a: &Self::Value, level: usize) -> Result<Self::Value>;
@@ -79,6 +86,12 @@ macro_rules! as_methods {
             }
             fn add(&self, a: &$value, b: &$value) -> Result<$value> {
                 self.add(a, b)
+            }
+            fn add_to(&self, a: $value, b: &$value) -> Result<$value> {
+                self.add_to(a, b)
+            }
+            fn double_product(&self, a: &$value, b: &$value, c: Option<&$value>) -> Result<$value> {
+                self.double_product(a, b, c)
             }
             fn sub(&self, a: &$value, b: &$value) -> Result<$value> {
                 self.sub(a, b)
@@ -186,6 +199,14 @@ impl Operations for Counter {
 
     fn with_magnitude(&self, a: Counted, _: f64) -> Result<Counted> {
         Ok(a)
+    }
+
+    fn add_to(&self, a: Counted, b: &Counted) -> Result<Counted> {
+        Operations::add(self, &a, b)
+    }
+
+    fn double_product(&self, a: &Counted, b: &Counted, _: Option<&Counted>) -> Result<Counted> {
+        self.multiply(a, b)
     }
 
     fn add(&self, a: &Counted, b: &Counted) -> Result<Counted> {

@@ -1,7 +1,7 @@
 //! Encoding: numbers enter, a polynomial whose slots they are leaves, and back. Both sides.
 
 use super::Complex;
-use super::expected::{declared, real_only};
+use super::expected::{check_scale, declared, real_only};
 use super::noise::Noise;
 use super::params::{Params, Slots};
 use super::poly::{Coefficient, Ntt, Poly};
@@ -229,13 +229,7 @@ impl<'a> Plan<'a> {
         let level = encoding.level.unwrap_or(params.max_level());
         params.chain().check_level(level)?;
         let scale = encoding.scale.unwrap_or_else(|| params.scale(level));
-        if !(scale.is_finite() && scale >= 1.0) {
-            return Err(Error::Range {
-                what: "a scale",
-                expected: "finite and at least 1".into(),
-                actual: scale.to_string(),
-            });
-        }
+        check_scale(scale)?;
         if let Some(magnitude) = encoding.magnitude.filter(|m| !(m.is_finite() && *m > 0.0)) {
             return Err(Error::Range {
                 what: "a declared magnitude",

@@ -154,24 +154,17 @@ impl<O: Operations> Elements<'_, O> {
         let power = 1 << k.ilog2();
         let (large, small) = if power == k { (k / 2, k / 2) } else { (power, k - power) };
         let operations = self.operations;
-        let mut product = if large == small {
-            operations.square(&*self.get(large)?)?
-        } else {
-            let (a, b) = (self.get(large)?, self.get(small)?);
-            operations.multiply(&a, &b)?
+        let (a, b) = (self.get(large)?, self.get(small)?);
+        let product = match self.basis {
+            Basis::Power if large == small => operations.square(&a)?,
+            Basis::Power => operations.multiply(&a, &b)?,
+            Basis::Chebyshev { .. } => {
+                // T_(a+b) = 2 T_a T_b − T_(a−b), all at most 1.
+                let other = if large == small { None } else { Some(self.get(large - small)?) };
+                let product = operations.double_product(&a, &b, other.as_deref())?;
+                operations.with_magnitude(product, 1.0)?
+            }
         };
-        if let Basis::Chebyshev { .. } = self.basis {
-            // T_(a+b) = 2 T_a T_b − T_(a−b), all at most 1.
-            product = operations.multiply_integer(&product, 2)?;
-            product = if large == small {
-                operations.add_scalar(&product, -1.0)?
-            } else {
-                let other =
-                    operations.drop_to(&*self.get(large - small)?, operations.level(&product))?;
-                operations.sub(&product, &other)?
-            };
-            product = operations.with_magnitude(product, 1.0)?;
-        }
         let element = Arc::new(operations.normalise(&product)?);
         self.made.insert(k, element.clone());
         Ok(element)
@@ -213,8 +206,12 @@ impl<O: Operations> Elements<'_, O> {
         for (k, &factor) in rest.iter().enumerate().skip(1).filter(|(_, factor)| **factor != 0.0) {
             // Whatever scale the element has up there, the product's is that of every product at
             // this level.
-            let element = operations.drop_to(&*self.get(k)?, level)?;
-            let term = operations.multiply_scalar(&element, factor)?;
+            let element = self.get(k)?;
+            let term = if operations.level(&element) == level {
+                operations.multiply_scalar(&element, factor)?
+            } else {
+                operations.multiply_scalar(&operations.drop_to(&element, level)?, factor)?
+            };
             total = Some(self.plus(total, term)?);
         }
         let constant = rest.first().copied().unwrap_or(0.0);
@@ -231,7 +228,7 @@ impl<O: Operations> Elements<'_, O> {
 
     fn plus(&self, total: Option<O::Value>, term: O::Value) -> Result<O::Value> {
         match total {
-            Some(total) => self.operations.add(&total, &term),
+            Some(total) => self.operations.add_to(total, &term),
             None => Ok(term),
         }
     }

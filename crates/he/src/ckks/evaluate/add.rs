@@ -17,6 +17,17 @@ impl Evaluator {
         Ok(self.combine(a.into_owned(), &b, Poly::add_assign, false))
     }
 
+    /// [`Self::add`] in the place of `a`.
+    ///
+    /// # Errors
+    /// As [`Self::add`].
+    pub fn add_to(&self, a: Ciphertext, b: &Ciphertext) -> Result<Ciphertext> {
+        let [path_a, path_b] = self.paths("addition", &a, b)?;
+        let b = self.follow(b, &path_b)?;
+        let a = if path_a.is_empty() { a } else { self.follow(&a, &path_a)?.into_owned() };
+        Ok(self.combine(a, &b, Poly::add_assign, false))
+    }
+
     /// `a − b`.
     ///
     /// # Errors

@@ -68,10 +68,20 @@ impl Evaluator {
         a: &'a Ciphertext,
         b: &'a Ciphertext,
     ) -> Result<[Cow<'a, Ciphertext>; 2]> {
+        let [path_a, path_b] = self.paths(operation, a, b)?;
+        Ok([self.follow(a, &path_a)?, self.follow(b, &path_b)?])
+    }
+
+    /// What brings both operands of a sum to one level and scale.
+    pub(super) fn paths(
+        &self,
+        operation: &'static str,
+        a: &Ciphertext,
+        b: &Ciphertext,
+    ) -> Result<[Path; 2]> {
         self.check(a)?;
         a.check_same(b)?;
-        let [path_a, path_b] = meet(self.chain(), operation, [place(a), place(b)])?;
-        Ok([self.follow(a, &path_a)?, self.follow(b, &path_b)?])
+        meet(self.chain(), operation, [place(a), place(b)])
     }
 
     /// Both operands of a product at one level.
@@ -86,7 +96,7 @@ impl Evaluator {
         Ok([self.follow(a, &path_a)?, self.follow(b, &path_b)?])
     }
 
-    fn follow<'a>(&self, a: &'a Ciphertext, path: &Path) -> Result<Cow<'a, Ciphertext>> {
+    pub(super) fn follow<'a>(&self, a: &'a Ciphertext, path: &Path) -> Result<Cow<'a, Ciphertext>> {
         let mut result = Cow::Borrowed(a);
         for step in &path.steps {
             result = Cow::Owned(match *step {

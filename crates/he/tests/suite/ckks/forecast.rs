@@ -64,7 +64,7 @@ fn step(
     let values: Vec<f64> = (0..a.slots()).map(|k| number * (k % 5) as f64).collect();
     let largest = values.iter().fold(0.0f64, |largest, value| largest.max(value.abs()));
     let level = dice.below(a.level() + 2);
-    let kind = dice.below(24);
+    let kind = dice.below(27);
     let what = format!("operation {kind} on {known_a:?} and {known_b:?}");
     let (actual, expected) = match kind {
         0 => (e.add(a, b), f.add(known_a, known_b)),
@@ -109,6 +109,13 @@ fn step(
                 _ => Polynomial::chebyshev(-3.0, 1.5, &c).unwrap(),
             };
             (e.polynomial(a, &polynomial), f.polynomial(known_a, &polynomial))
+        }
+        24 => (e.add_to(a.clone(), b), f.add_to(*known_a, known_b)),
+        25 => (e.double_product(a, b, None), f.double_product(known_a, known_b, None)),
+        26 => {
+            let (c, known_c) = &pool[dice.below(pool.len())];
+            let actual = e.double_product(a, b, Some(c));
+            (actual, f.double_product(known_a, known_b, Some(known_c)))
         }
         22 => (e.drop_to(a, level), f.drop_to(known_a, level)),
         _ => (e.match_level(a, level), f.match_level(known_a, level)),

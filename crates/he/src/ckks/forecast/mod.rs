@@ -5,21 +5,18 @@
 //! operands together, and the same formulas give what is known of a result, to the last bit. A
 //! program is tried out on it before any key is made.
 
+mod functions;
+
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Complex;
 use super::align::{Path, Place, Step, descend, join, meet};
 use super::calibration::Calibration;
-use super::expected::{Expected, check_count, declared};
-use super::inverse::{Inverse, InverseSquareRoot, invert, invert_root};
+use super::expected::{Expected, check_count, check_scale, declared};
 use super::modulus_chain::ModulusChain;
 use super::noise::Noise;
-use super::operations::{Estimates, as_methods};
 use super::params::Params;
 use super::plaintext::Encoding;
-use super::polynomial::Polynomial;
-use super::polynomial_evaluation::evaluate;
-use super::sign::{Sign, take};
 use super::spec::ParamsSpec;
 use super::work::{LevelWork, Work, encode, passes, rescale};
 use crate::error::{Error, Result};
@@ -120,6 +117,7 @@ impl Forecast {
             EncryptionKey::Secret => Noise::secret_key(delta),
             EncryptionKey::Public => Noise::public_key(delta),
         };
+        check_scale(scale)?;
         let fresh = Expected { level, degree: 1, scale, slots, noise, magnitude: 1.0 };
         let fresh = fresh.with_magnitude(encoding.magnitude.unwrap_or(1.0))?;
         self.chain.check_encoded(fresh.magnitude, level, scale)?;
@@ -136,7 +134,15 @@ impl Forecast {
     /// # Errors
     /// As `Evaluator::add`.
     pub fn add(&self, a: &Expected, b: &Expected) -> Result<Expected> {
-        self.combine("addition", a, b)
+        self.combine("addition", a, b, 2)
+    }
+
+    /// `a + b` in the place of `a`: a copy less.
+    ///
+    /// # Errors
+    /// As [`Self::add`].
+    pub fn add_to(&self, a: Expected, b: &Expected) -> Result<Expected> {
+        self.combine("addition", &a, b, 1)
     }
 
     /// `a − b`.
@@ -144,14 +150,20 @@ impl Forecast {
     /// # Errors
     /// As [`Self::add`].
     pub fn sub(&self, a: &Expected, b: &Expected) -> Result<Expected> {
-        self.combine("subtraction", a, b)
+        self.combine("subtraction", a, b, 2)
     }
 
-    fn combine(&self, operation: &'static str, a: &Expected, b: &Expected) -> Result<Expected> {
+    fn combine(
+        &self,
+        operation: &'static str,
+        a: &Expected,
+        b: &Expected,
+        count: usize,
+    ) -> Result<Expected> {
         let [path_a, path_b] = meet(&self.chain, operation, [Place::of(a), Place::of(b)])?;
         let (a, b) = (self.follow(a, &path_a)?, self.follow(b, &path_b)?);
         let sum = self.chain.sum(&a, &b);
-        self.count(a.level, passes(a.level, 2 * (sum.degree + 1)));
+        self.count(a.level, passes(a.level, count * (sum.degree + 1)));
         Ok(sum)
     }
 
@@ -166,6 +178,7 @@ impl Forecast {
     /// # Errors
     /// As `Evaluator::add_values`.
     pub fn add_values(&self, a: &Expected, largest: f64) -> Result<Expected> {
+        check_scale(a.scale)?;
         self.chain.check_encoded(largest, a.level, a.scale)?;
         self.count(a.level, encode(a.level));
         self.count(a.level, passes(a.level, a.degree + 2));
@@ -179,6 +192,7 @@ impl Forecast {
     pub fn multiply_values(&self, a: &Expected, largest: f64) -> Result<Expected> {
         let a = self.due(a)?;
         let scale = self.chain.factor_scale(&a)?;
+        check_scale(scale)?;
         self.chain.check_encoded(largest, a.level, scale)?;
         self.count(a.level, encode(a.level));
         self.count(a.level, passes(a.level, a.degree + 1));
@@ -242,6 +256,24 @@ impl Forecast {
         let (a, b) = (self.follow(a, &path_a)?, self.follow(b, &path_b)?);
         self.count(a.level, passes(a.level, 4));
         self.chain.product("a product", &a, &b)
+    }
+
+    /// `2 a b − c`, or `2 a b − 1` without a `c`: of degree 2 and not rescaled.
+    ///
+    /// # Errors
+    /// As `Evaluator::double_product`.
+    pub fn double_product(
+        &self,
+        a: &Expected,
+        b: &Expected,
+        c: Option<&Expected>,
+    ) -> Result<Expected> {
+        a.linear("a factor")?;
+        b.linear("a factor")?;
+        let [path_a, path_b] = join(&self.chain, [Place::of(a), Place::of(b)]);
+        let (a, b) = (self.follow(a, &path_a)?, self.follow(b, &path_b)?);
+        self.count(a.level, passes(a.level, if c.is_some() { 11 } else { 8 }));
+        Ok(self.chain.doubled(&a, &b, c)?.1)
     }
 
     /// `a²`, likewise.
@@ -386,38 +418,6 @@ impl Forecast {
         (0..count.ilog2()).try_fold(*a, |sum, bit| self.add(&sum, &self.rotate(&sum, 1 << bit)?))
     }
 
-    /// A polynomial of every slot.
-    ///
-    /// # Errors
-    /// As `Evaluator::polynomial`.
-    pub fn polynomial(&self, x: &Expected, polynomial: &Polynomial) -> Result<Expected> {
-        evaluate(self, x, polynomial)
-    }
-
-    /// About the sign of every slot.
-    ///
-    /// # Errors
-    /// As `Evaluator::sign`.
-    pub fn sign(&self, x: &Expected, sign: &Sign) -> Result<Expected> {
-        take(self, x, sign)
-    }
-
-    /// `1/x` in every slot.
-    ///
-    /// # Errors
-    /// As `Evaluator::inverse`.
-    pub fn inverse(&self, x: &Expected, inverse: &Inverse) -> Result<Expected> {
-        invert(self, x, inverse)
-    }
-
-    /// `1/√x` in every slot.
-    ///
-    /// # Errors
-    /// As `Evaluator::inverse_square_root`.
-    pub fn inverse_square_root(&self, x: &Expected, root: &InverseSquareRoot) -> Result<Expected> {
-        invert_root(self, x, root)
-    }
-
     /// The operand of a product, rescaled if that is due.
     fn due(&self, a: &Expected) -> Result<Expected> {
         if self.is_pending(a) { self.rescale(a) } else { Ok(*a) }
@@ -435,7 +435,7 @@ impl Forecast {
                 }
             };
         }
-        if !path.steps.is_empty() {
+        if !path.is_empty() {
             result.scale = path.end.scale;
         }
         Ok(result)
@@ -463,33 +463,5 @@ impl Forecast {
 
     fn count(&self, level: usize, work: LevelWork) {
         self.work.lock().unwrap_or_else(PoisonError::into_inner).count(level, work);
-    }
-}
-
-as_methods!(Forecast, Expected);
-
-impl Estimates for Forecast {
-    fn expansion(&self) -> f64 {
-        self.chain.expansion()
-    }
-
-    fn scale(&self, a: &Expected) -> f64 {
-        a.scale
-    }
-
-    fn noise(&self, a: &Expected) -> Noise {
-        a.noise
-    }
-
-    fn magnitude(&self, a: &Expected) -> f64 {
-        a.magnitude
-    }
-
-    fn negate(&self, a: &Expected) -> Expected {
-        self.negate(a)
-    }
-
-    fn with_noise(&self, a: Expected, noise: Noise) -> Expected {
-        Expected { noise, ..a }
     }
 }
