@@ -107,6 +107,14 @@ pub enum Error {
         /// What was expected, what came, and what to do.
         detail: String,
     },
+    /// A program's input, output, plan or keys that do not fit.
+    #[error("{operation}: {detail}")]
+    Program {
+        /// The operation.
+        operation: &'static str,
+        /// What was expected, what came, and what to do.
+        detail: String,
+    },
     /// As many ids as rows are needed.
     #[error("{rows} vectors came with {ids} ids; give one id a vector")]
     IdCount {

@@ -11,6 +11,7 @@ pub mod index;
 #[cfg(feature = "client")]
 pub mod keys;
 pub mod lookup;
+pub mod program;
 pub mod protect;
 pub mod search;
 #[cfg(feature = "client")]

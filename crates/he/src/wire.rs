@@ -110,10 +110,18 @@ pub enum Kind {
     Recipient = 16,
     /// A master key, sealed to several people.
     SharedKeys = 17,
+    /// The plan of a program.
+    Program = 18,
+    /// The evaluation keys that a plan lists.
+    ProgramKeys = 19,
+    /// An encrypted input of a program.
+    ProgramInput = 20,
+    /// The encrypted outputs of a program.
+    ProgramAnswer = 21,
 }
 
 impl Kind {
-    const ALL: [Kind; 15] = [
+    const ALL: [Kind; 19] = [
         Kind::Spec,
         Kind::Segment,
         Kind::Query,
@@ -129,6 +137,10 @@ impl Kind {
         Kind::SegmentKey,
         Kind::Recipient,
         Kind::SharedKeys,
+        Kind::Program,
+        Kind::ProgramKeys,
+        Kind::ProgramInput,
+        Kind::ProgramAnswer,
     ];
 
     /// The kind in words.
@@ -149,6 +161,10 @@ impl Kind {
             Kind::SegmentKey => "a wrapped segment key",
             Kind::Recipient => "a person's public key",
             Kind::SharedKeys => "shared keys",
+            Kind::Program => "a program's plan",
+            Kind::ProgramKeys => "a program's evaluation keys",
+            Kind::ProgramInput => "a program's input",
+            Kind::ProgramAnswer => "a program's answer",
         }
     }
 

@@ -11,6 +11,8 @@ mod lookup_strategies;
 mod noisepool;
 mod pairs;
 mod probe;
+#[cfg(feature = "hazmat")]
+mod program;
 mod search;
 mod search_pruned;
 mod search_together;

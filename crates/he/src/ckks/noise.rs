@@ -85,18 +85,20 @@ impl Noise {
         // Not `hypot`, whose last bit is not the same everywhere: the figure is part of what is
         // serialised.
         let square = self.std * self.std + other.std * other.std;
-        Noise { std: square.sqrt(), bound: self.bound + other.bound }
+        Noise { std: square.sqrt(), bound: capped(self.bound + other.bound) }
     }
 
     /// The noise times a number.
     pub(super) fn times(self, factor: f64) -> Self {
-        Noise { std: self.std * factor, bound: self.bound * factor }
+        Noise { std: self.std * factor, bound: capped(self.bound * factor) }
     }
 
     /// The noise of a product of messages of magnitudes `mine` and `theirs`, scales included.
     pub(super) fn product(self, mine: f64, other: Noise, theirs: f64, delta: f64) -> Self {
-        let both =
-            Noise { std: delta.sqrt() * self.std * other.std, bound: self.bound * other.bound };
+        let both = Noise {
+            std: delta.sqrt() * self.std * other.std,
+            bound: capped(self.bound * other.bound),
+        };
         self.times(theirs).plus(other.times(mine)).plus(both)
     }
 
@@ -104,4 +106,9 @@ impl Noise {
     pub fn bits(&self) -> f64 {
         self.std.log2()
     }
+}
+
+/// A bound that grew beyond all numbers, which deep circuits' do, as the largest of them.
+fn capped(bound: f64) -> f64 {
+    bound.min(f64::MAX)
 }

@@ -39,6 +39,7 @@ const MARGIN: f64 = 1e-6;
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sign {
     gap: f64,
+    alpha: f64,
     noise: f64,
     stages: Vec<Polynomial>,
     error: f64,
@@ -108,12 +109,17 @@ impl Sign {
             stages.push(Polynomial::chebyshev(-1.0, 1.0, &coefficients)?);
             (reached, error) = (after(&minimax), minimax.error);
         }
-        Ok(Sign { gap, noise, stages, error })
+        Ok(Sign { gap, alpha, noise, stages, error })
     }
 
     /// The polynomials, the first of them to be taken first.
     pub fn stages(&self) -> &[Polynomial] {
         &self.stages
+    }
+
+    /// Bits of its results.
+    pub fn alpha(&self) -> f64 {
+        self.alpha
     }
 
     /// The levels that it spends.

@@ -1,0 +1,142 @@
+//! CKKS machine: ciphertexts enter, ciphertexts leave. Server side.
+
+use super::machine::Machine;
+use crate::error::Result;
+use ciphervec_he::ckks::{Ciphertext, EvaluationKeys, Evaluator, Params, Polynomial, Sign};
+use std::sync::Arc;
+
+/// Bits that an answer's modulus has beyond its largest number: the sign, and room for noise.
+const ANSWER_BITS: f64 = 3.0;
+
+/// A machine on leveled CKKS ciphertexts. Keys come in sets, each for a level: the keys of a low
+/// level are small.
+pub struct CkksMachine {
+    params: Arc<Params>,
+    /// By level, ascending.
+    evaluators: Vec<Evaluator>,
+}
+
+impl CkksMachine {
+    /// A machine with these keys, all of one secret key.
+    pub fn new(params: &Arc<Params>, mut keys: Vec<Arc<EvaluationKeys>>) -> Self {
+        keys.sort_by_key(|keys| keys.level());
+        let mut evaluators: Vec<_> = keys.into_iter().map(Evaluator::new).collect();
+        if evaluators.is_empty() {
+            evaluators.push(Evaluator::without_keys(params.clone()));
+        }
+        CkksMachine { params: params.clone(), evaluators }
+    }
+
+    /// Whoever does what needs no key.
+    fn any(&self) -> &Evaluator {
+        &self.evaluators[0]
+    }
+
+    /// The first that can: who has the keys for the level is tried before who has larger ones.
+    fn first<T>(
+        &self,
+        level: usize,
+        work: impl Fn(&Evaluator) -> core::result::Result<T, ciphervec_he::Error>,
+    ) -> Result<T> {
+        let reaches =
+            |evaluator: &&Evaluator| evaluator.keys().is_some_and(|keys| keys.level() >= level);
+        let mut failure = None;
+        for evaluator in self.evaluators.iter().filter(reaches) {
+            match work(evaluator) {
+                Ok(done) => return Ok(done),
+                Err(error @ ciphervec_he::Error::MissingKey { .. }) => failure = Some(error),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        match failure {
+            Some(error) => Err(error.into()),
+            None => Ok(work(self.any())?),
+        }
+    }
+}
+
+impl Machine for CkksMachine {
+    type Register = Ciphertext;
+
+    fn add(&self, a: &Ciphertext, b: &Ciphertext) -> Result<Ciphertext> {
+        Ok(self.any().add(a, b)?)
+    }
+
+    fn subtract(&self, a: &Ciphertext, b: &Ciphertext) -> Result<Ciphertext> {
+        Ok(self.any().sub(a, b)?)
+    }
+
+    fn negate(&self, a: &Ciphertext) -> Result<Ciphertext> {
+        Ok(self.any().negate(a))
+    }
+
+    fn add_number(&self, a: &Ciphertext, number: f64) -> Result<Ciphertext> {
+        Ok(self.any().add_scalar(a, number)?)
+    }
+
+    fn multiply_number(&self, a: &Ciphertext, number: f64) -> Result<Ciphertext> {
+        Ok(self.any().multiply_scalar(a, number)?)
+    }
+
+    fn multiply_integer(&self, a: &Ciphertext, factor: i64) -> Result<Ciphertext> {
+        Ok(self.any().multiply_integer(a, factor)?)
+    }
+
+    fn add_vector(&self, a: &Ciphertext, values: &[f64]) -> Result<Ciphertext> {
+        Ok(self.any().add_values(a, values)?)
+    }
+
+    fn multiply_vector(&self, a: &Ciphertext, values: &[f64]) -> Result<Ciphertext> {
+        Ok(self.any().multiply_values(a, values)?)
+    }
+
+    fn multiply(&self, a: &Ciphertext, b: &Ciphertext) -> Result<Ciphertext> {
+        Ok(self.any().multiply(a, b)?)
+    }
+
+    fn square(&self, a: &Ciphertext) -> Result<Ciphertext> {
+        Ok(self.any().square(a)?)
+    }
+
+    fn rotate(&self, a: &Ciphertext, steps: &[i64]) -> Result<Vec<Ciphertext>> {
+        if let [steps] = steps {
+            return Ok(vec![self.first(a.level(), |evaluator| evaluator.rotate(a, *steps))?]);
+        }
+        let decomposed = self.any().decompose(a)?;
+        let rotate = |steps: &i64| {
+            let rotated = self.first(a.level(), |evaluator| {
+                evaluator.rotate_hoisted(&decomposed, core::slice::from_ref(steps))
+            });
+            rotated.map(|mut one| one.swap_remove(0))
+        };
+        steps.iter().map(rotate).collect()
+    }
+
+    fn polynomial(&self, a: &Ciphertext, polynomial: &Polynomial) -> Result<Ciphertext> {
+        self.first(a.level(), |evaluator| evaluator.polynomial(a, polynomial))
+    }
+
+    fn sign(&self, a: &Ciphertext, sign: &Sign) -> Result<Ciphertext> {
+        self.first(a.level(), |evaluator| evaluator.sign(a, sign))
+    }
+
+    fn bound(&self, a: Ciphertext, bound: f64) -> Result<Ciphertext> {
+        Ok(a.with_magnitude(bound)?)
+    }
+
+    fn settle(&self, a: &Ciphertext) -> Result<Option<Ciphertext>> {
+        if a.degree() == 1 && !self.any().is_pending(a) {
+            return Ok(None);
+        }
+        self.first(a.level(), |evaluator| evaluator.normalise(a)).map(Some)
+    }
+
+    fn finish(&self, a: &Ciphertext) -> Result<Ciphertext> {
+        let needed = (a.scale() * a.magnitude()).log2() + ANSWER_BITS;
+        let fits = |level: &usize| self.params.log_modulus(*level) >= needed;
+        match (0..a.level()).find(fits) {
+            Some(level) => Ok(self.any().drop_to(a, level)?),
+            None => Ok(a.clone()),
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Fit: a circuit and how exact its outputs must be enter; the smallest ring that is secure and
+//! exact enough leaves, with the keys that the circuit takes. Key holder, without a key.
+
+use super::circuit::Circuit;
+use super::plan::{KeySet, Plan};
+use super::trial::{SPARE_BITS, Trial};
+use crate::error::{Error, Result};
+use ciphervec_he::ckks::{Calibration, Params, ParamsSpec, Ring};
+use ciphervec_he::params::{Security, max_log_modulus};
+
+/// log2 of the chance that any number of an answer is off by more than it may be.
+pub const FAILURE_BITS: f64 = 40.0;
+/// Scales that are tried, in bits.
+const SCALE_BITS: core::ops::RangeInclusive<u32> = 25..=48;
+/// Bits of the base prime and of special ones.
+const PRIME_BITS: u32 = 50;
+/// Most primes of a digit, and most special primes.
+const DIGIT_PRIMES: usize = 16;
+/// Levels of a trial that finds how many a circuit takes.
+const DEEPEST: usize = 62;
+/// Rings that are tried.
+const LOG_DEGREES: core::ops::RangeInclusive<u32> = 12..=17;
+
+/// A ring that a circuit was tried in, and what came of it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Candidate {
+    /// log2 of the degree.
+    pub log_degree: u32,
+    /// The parameters and the trial under them, or why there are none.
+    pub outcome: core::result::Result<(ParamsSpec, Trial), String>,
+}
+
+/// Tries a circuit in every ring, and stops at the first that serves; `allowed` says how far each
+/// number of each output may be off.
+///
+/// # Errors
+/// [`Error::Range`] for a circuit that [`Circuit::check`] refuses, [`Error::Program`] for another
+/// number of outputs, and where levels beyond those of any ring are needed.
+pub fn candidates(
+    circuit: &Circuit,
+    allowed: &[f64],
+    security: Security,
+) -> Result<Vec<Candidate>> {
+    circuit.check()?;
+    if allowed.len() != circuit.outputs.len() {
+        let detail = format!("{} outputs, {} errors allowed", circuit.outputs.len(), allowed.len());
+        return Err(Error::Program { operation: "a fit", detail });
+    }
+    let needs = Needs::of(circuit)?;
+    let mut tried = Vec::new();
+    for log_degree in LOG_DEGREES {
+        let outcome = if circuit.slots > 1 << log_degree {
+            Err(format!("{} slots are needed, it has {}", circuit.slots, 1u64 << log_degree))
+        } else {
+            in_ring(circuit, allowed, security, log_degree, needs)?
+        };
+        let serves = outcome.is_ok();
+        tried.push(Candidate { log_degree, outcome });
+        if serves {
+            break;
+        }
+    }
+    Ok(tried)
+}
+
+impl Plan {
+    /// A plan under the parameters of a candidate.
+    ///
+    /// # Errors
+    /// As [`Plan::new`], and [`ciphervec_he::Error`] for parameters that cannot be made.
+    pub fn of(circuit: Circuit, spec: ParamsSpec, keys: Vec<KeySet>) -> Result<Self> {
+        Plan::new(circuit, Params::new(spec)?, keys)
+    }
+}
+
+/// What a circuit takes of any ring.
+#[derive(Clone, Copy)]
+struct Needs {
+    /// Levels.
+    depth: usize,
+    /// Bits that outputs have above the scale.
+    headroom: u32,
+}
+
+impl Needs {
+    fn of(circuit: &Circuit) -> Result<Self> {
+        let calibration = Calibration { log_degree: 17, transform_ms: 0.0, product_ms: 0.0 };
+        let spec = spec((17, 45, PRIME_BITS), DEEPEST, DEEPEST + 1, Security::Classical128);
+        match Trial::run(circuit, &spec, &calibration) {
+            Ok(trial) => {
+                let headroom =
+                    (trial.largest.log2() + SPARE_BITS).ceil().max(SPARE_BITS) as u32 + 1;
+                Ok(Needs { depth: DEEPEST - trial.left, headroom })
+            }
+            Err(Error::Scheme(ciphervec_he::Error::Level { operation, .. })) => {
+                let detail = format!(
+                    "more than {DEEPEST} levels are needed, and none is left for {operation}. \
+                     Multiply and compare less often in a row"
+                );
+                Err(Error::Program { operation: "a fit", detail })
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The narrowest scale that serves in a ring, with the digits that take the least time.
+fn in_ring(
+    circuit: &Circuit,
+    allowed: &[f64],
+    security: Security,
+    log_degree: u32,
+    needs: Needs,
+) -> Result<core::result::Result<(ParamsSpec, Trial), String>> {
+    let limit = max_log_modulus(1 << log_degree, security).unwrap_or(0);
+    let calibration = Calibration::measure(log_degree)?;
+    let mut why = String::new();
+    // Wide outputs take a level that is left; nothing takes more than two.
+    for levels in needs.depth..=needs.depth + 2 {
+        let mut scales = *SCALE_BITS.start()..*SCALE_BITS.end() + 1;
+        let mut best = None;
+        while !scales.is_empty() {
+            // Errors shrink with the scale, and room with it too, so the least is searched for.
+            let scale_bits = scales.start + (scales.end - scales.start) / 2;
+            let base_bits = (scale_bits + needs.headroom).min(PRIME_BITS);
+            let ring = (log_degree, scale_bits, base_bits);
+            match at_scale(circuit, allowed, security, ring, (levels, limit), &calibration) {
+                Tried::Serves(found) => {
+                    best = Some(found);
+                    scales.end = scale_bits;
+                }
+                Tried::Inexact(reason) => {
+                    why = reason;
+                    scales.start = scale_bits + 1;
+                }
+                Tried::NoRoom(reason) => {
+                    why = reason;
+                    scales.end = scale_bits;
+                }
+            }
+        }
+        if let Some(found) = best {
+            return Ok(Ok(*found));
+        }
+    }
+    Ok(Err(why))
+}
+
+enum Tried {
+    Serves(Box<(ParamsSpec, Trial)>),
+    /// A wider scale may do.
+    Inexact(String),
+    /// A narrower scale may do.
+    NoRoom(String),
+}
+
+fn at_scale(
+    circuit: &Circuit,
+    allowed: &[f64],
+    security: Security,
+    ring: (u32, u32, u32),
+    (levels, limit): (usize, u32),
+    calibration: &Calibration,
+) -> Tried {
+    let mut best: Option<(ParamsSpec, Trial)> = None;
+    let mut why = Tried::NoRoom(format!(
+        "{levels} levels of {} bits need more than the {limit} bits that are secure",
+        ring.1
+    ));
+    for digits in 1..=levels + 1 {
+        let spec = spec(ring, levels, digits, security);
+        let bits = spec.base_bits
+            + spec.scale_bits * levels as u32
+            + spec.special_bits * spec.special_primes as u32
+            + 1;
+        if bits > limit || spec.digit_primes().max(spec.special_primes) > DIGIT_PRIMES {
+            continue;
+        }
+        let repeated =
+            best.as_ref().is_some_and(|(held, _)| held.digit_primes() == spec.digit_primes());
+        if repeated {
+            continue;
+        }
+        let trial = match Trial::run(circuit, &spec, calibration) {
+            Ok(trial) => trial,
+            Err(error) => {
+                why = match error {
+                    Error::Scheme(ciphervec_he::Error::Range { .. }) => {
+                        Tried::Inexact(error.to_string())
+                    }
+                    other => Tried::NoRoom(other.to_string()),
+                };
+                break;
+            }
+        };
+        if let Some(reason) = inexact(circuit, allowed, &trial) {
+            why = Tried::Inexact(reason);
+            break;
+        }
+        if best.as_ref().is_none_or(|(_, held)| trial.milliseconds() < held.milliseconds()) {
+            best = Some((spec, trial));
+        }
+    }
+    best.map_or(why, |found| Tried::Serves(Box::new(found)))
+}
+
+/// Why the outputs are not exact enough, if they are not.
+fn inexact(circuit: &Circuit, allowed: &[f64], trial: &Trial) -> Option<String> {
+    let numbers: u64 =
+        circuit.outputs.iter().filter_map(|output| super::circuit::elements(&output.shape)).sum();
+    let deviations = deviations(numbers);
+    circuit.outputs.iter().zip(&trial.outputs).zip(allowed).find_map(|((output, found), &most)| {
+        let error = deviations * found.error;
+        (error > most).then(|| {
+            format!("{:?} is off by up to {error:.2e}, allowed are {most:.2e}", output.name)
+        })
+    })
+}
+
+/// Standard deviations that none of so many Gaussian numbers is beyond, but with the chance of a
+/// failure: Q(x) < exp(-x²/2)/2.
+pub(super) fn deviations(numbers: u64) -> f64 {
+    let bits = FAILURE_BITS + (numbers.max(1) as f64).log2();
+    (2.0 * core::f64::consts::LN_2 * bits).sqrt()
+}
+
+/// Parameters of a ring: log2 of its degree, bits of the scale and of the base prime.
+fn spec(
+    (log_degree, scale_bits, base_bits): (u32, u32, u32),
+    levels: usize,
+    digits: usize,
+    security: Security,
+) -> ParamsSpec {
+    let mut spec = ParamsSpec {
+        log_degree,
+        // Arrays are real.
+        ring: Ring::ConjugateInvariant,
+        base_bits,
+        scale_bits,
+        levels,
+        special_primes: 1,
+        special_bits: PRIME_BITS,
+        digits,
+        security,
+    };
+    let width = scale_bits * (spec.digit_primes() as u32 - 1) + spec.base_bits;
+    spec.special_primes = width.div_ceil(PRIME_BITS) as usize;
+    // As narrow as they may be: bits that are left belong to smaller rings.
+    spec.special_bits = width.div_ceil(spec.special_primes as u32).max(25);
+    spec
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deviations_are_those_of_the_tail() {
+        // Q(7.4) = 6.8e-14 = 2^-43.7; two sides of one number at 2^-40: Q(x) = 2^-41 at x = 7.14.
+        let one = deviations(1);
+        assert!((7.14..7.5).contains(&one), "{one}");
+        assert!(deviations(1 << 20) > one);
+    }
+}

@@ -1,0 +1,32 @@
+//! Programs: plain functions of arrays, planned by their owner, run on encrypted arrays by a server.
+//! Both sides.
+//!
+//! A [`Circuit`] is what is computed: steps on *registers*, vectors of as many numbers as there are
+//! slots. A [`Machine`] computes its steps: [`Clear`] on numbers, [`CkksMachine`] on ciphertexts. A
+//! [`Plan`] is a circuit with parameters and the list of keys that it needs; [`Client`] and
+//! [`Server`] are its halves, with bytes between them.
+
+mod circuit;
+mod ckks;
+mod clear;
+#[cfg(feature = "client")]
+mod client;
+mod fit;
+mod machine;
+mod placement;
+mod plan;
+mod serialize;
+mod server;
+mod trial;
+
+pub use circuit::{Answer, Circuit, Decoding, Input, Numbers, Output, Register, Step, View};
+pub use ckks::CkksMachine;
+pub use clear::Clear;
+#[cfg(feature = "client")]
+pub use client::Client;
+pub use fit::{Candidate, FAILURE_BITS, candidates};
+pub use machine::{Machine, execute};
+pub use placement::{Block, Loop, Placement};
+pub use plan::{KeySet, Plan, PlanId};
+pub use server::{Sealed, Server};
+pub use trial::{OutputForecast, StepForecast, Trial};

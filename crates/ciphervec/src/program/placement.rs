@@ -1,0 +1,171 @@
+//! Placement: elements of an array enter, the slots of registers that they stand in leave, and back.
+//! Both sides, public numbers only.
+//!
+//! A *place* is a number of a slot over all registers of a view, `register · slots + slot`. A block
+//! is a nest of loops over elements and places at once: with a stride of zero elements are repeated,
+//! with a negative one reversed, and a transposed, sliced or broadcast array is one block.
+
+use crate::error::{Error, Result};
+
+/// Most elements of a placement, repetitions included.
+pub const MAX_PLACES: u64 = 1 << 26;
+/// Most loops of a block, and blocks of a placement.
+const MAX_LOOPS: usize = 32;
+const MAX_BLOCKS: usize = 1 << 16;
+
+/// One loop of a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Loop {
+    /// How often it turns.
+    pub count: u32,
+    /// How far the element moves.
+    pub element: i64,
+    /// How far the place moves.
+    pub place: i64,
+}
+
+/// Elements at regular distances, at places of regular distances.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Block {
+    /// The first element, in the array's row-major order.
+    pub element: u64,
+    /// Its place.
+    pub place: u64,
+    /// The loops, the outermost first.
+    pub loops: Vec<Loop>,
+}
+
+impl Block {
+    /// Calls `visit` with every element and its place.
+    fn each(&self, visit: &mut impl FnMut(usize, usize)) {
+        fn turn(loops: &[Loop], element: i64, place: i64, visit: &mut impl FnMut(usize, usize)) {
+            let Some((first, rest)) = loops.split_first() else {
+                return visit(element as usize, place as usize);
+            };
+            for index in 0..i64::from(first.count) {
+                turn(rest, element + index * first.element, place + index * first.place, visit);
+            }
+        }
+        turn(&self.loops, self.element as i64, self.place as i64, visit);
+    }
+
+    /// How many pairs it has, if elements are below `elements` and places below `places`.
+    fn count(&self, elements: u64, places: u64) -> Option<u64> {
+        let (mut count, mut element, mut place) =
+            (1u64, [i128::from(self.element); 2], [i128::from(self.place); 2]);
+        for one in &self.loops {
+            count = count.checked_mul(u64::from(one.count)).filter(|count| *count <= MAX_PLACES)?;
+            let turns = i128::from(one.count.checked_sub(1)?);
+            for (range, stride) in [(&mut element, one.element), (&mut place, one.place)] {
+                let reach = turns * i128::from(stride);
+                range[0] += reach.min(0);
+                range[1] += reach.max(0);
+            }
+        }
+        let within = |[low, high]: [i128; 2], end: u64| low >= 0 && high < i128::from(end);
+        (within(element, elements) && within(place, places)).then_some(count)
+    }
+}
+
+/// Where the elements of an array stand.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Placement {
+    /// Blocks; what stands at one place in two of them is that of the later one.
+    pub blocks: Vec<Block>,
+}
+
+impl Placement {
+    /// Refuses what reaches beyond an array of `elements` or beyond `places`.
+    pub(super) fn check(&self, elements: u64, places: u64) -> Result<()> {
+        let range = |expected: String, actual: String| Error::Range {
+            what: "a placement",
+            expected,
+            actual,
+        };
+        if self.blocks.len() > MAX_BLOCKS {
+            let expected = format!("of at most {MAX_BLOCKS} blocks");
+            return Err(range(expected, self.blocks.len().to_string()));
+        }
+        let mut total = 0;
+        for block in &self.blocks {
+            if block.loops.len() > MAX_LOOPS {
+                let expected = format!("of blocks of at most {MAX_LOOPS} loops");
+                return Err(range(expected, block.loops.len().to_string()));
+            }
+            total += block.count(elements, places).ok_or_else(|| {
+                range(
+                    format!("within {elements} elements and {places} places, {MAX_PLACES} in all"),
+                    format!("{block:?}"),
+                )
+            })?;
+        }
+        if total > MAX_PLACES {
+            return Err(range(format!("of at most {MAX_PLACES} places"), total.to_string()));
+        }
+        Ok(())
+    }
+
+    /// The registers that hold `values`, zero elsewhere.
+    pub(super) fn scatter(&self, values: &[f64], registers: usize, slots: usize) -> Vec<Vec<f64>> {
+        let mut all = vec![0.0; registers * slots];
+        for block in &self.blocks {
+            block.each(&mut |element, place| all[place] = values[element]);
+        }
+        all.chunks(slots).map(<[f64]>::to_vec).collect()
+    }
+
+    /// The `elements` values that stand in `registers`, zero where none does.
+    pub(super) fn gather(&self, registers: &[Vec<f64>], elements: usize, slots: usize) -> Vec<f64> {
+        let mut values = vec![0.0; elements];
+        for block in &self.blocks {
+            block.each(&mut |element, place| {
+                values[element] = registers[place / slots][place % slots];
+            });
+        }
+        values
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(element: u64, place: u64, loops: &[(u32, i64, i64)]) -> Placement {
+        let loops =
+            loops.iter().map(|&(count, element, place)| Loop { count, element, place }).collect();
+        Placement { blocks: vec![Block { element, place, loops }] }
+    }
+
+    #[test]
+    fn a_transposed_and_repeated_array_comes_back() {
+        // A 2 x 3 array, columns first, every element twice, over registers of 8 slots.
+        let placement = one(0, 0, &[(3, 1, 4), (2, 3, 2), (2, 0, 1)]);
+        placement.check(6, 16).unwrap();
+        let values = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+        let registers = placement.scatter(&values, 2, 8);
+        assert_eq!(registers[0], [1.0, 1.0, 4.0, 4.0, 2.0, 2.0, 5.0, 5.0]);
+        assert_eq!(registers[1], [3.0, 3.0, 6.0, 6.0, 0.0, 0.0, 0.0, 0.0]);
+        assert_eq!(placement.gather(&registers, 6, 8), values);
+        // Backwards.
+        let placement = one(5, 0, &[(6, -1, 1)]);
+        placement.check(6, 8).unwrap();
+        assert_eq!(placement.scatter(&values, 1, 8)[0][..6], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0]);
+    }
+
+    #[test]
+    fn what_reaches_beyond_is_refused() {
+        for (placement, elements, places) in [
+            (one(0, 0, &[(7, 1, 1)]), 6, 16),
+            (one(0, 0, &[(6, 1, 4)]), 6, 16),
+            (one(0, 3, &[(2, 1, -4)]), 6, 16),
+            (one(2, 0, &[(4, -1, 1)]), 6, 16),
+            (one(0, 0, &[(0, 1, 1)]), 6, 16),
+            (one(0, 0, &[(u32::MAX, 0, 0), (u32::MAX, 0, 0), (u32::MAX, 0, 0)]), 6, 16),
+            (one(u64::MAX, 0, &[]), 6, 16),
+            (one(0, 0, &[(2, i64::MAX, 0), (3, i64::MAX, 0)]), 6, 16),
+            (one(0, 0, &[(1, 0, 0); 33]), 6, 16),
+        ] {
+            assert!(placement.check(elements, places).is_err(), "{placement:?}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Plan: a circuit, parameters and the list of keys that it needs; its public name leaves. Both
+//! sides, public numbers only.
+
+use super::circuit::{Circuit, Step};
+use crate::error::{Error, Result};
+use ciphervec_he::ckks::{KeyPlan, Params};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Most sets of keys of a plan.
+pub(super) const MAX_KEY_SETS: usize = 64;
+/// Most keys of a set.
+pub(super) const MAX_KEYS: usize = 1 << 12;
+
+/// Evaluation keys for ciphertexts up to a level.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct KeySet {
+    /// The level.
+    pub level: usize,
+    /// Whether products are relinearised with them.
+    pub relinearise: bool,
+    /// Rotations.
+    pub rotations: BTreeSet<i64>,
+}
+
+impl KeySet {
+    pub(super) fn key_plan(&self) -> KeyPlan {
+        let plan = KeyPlan::new().rotations(self.rotations.iter().copied()).at_level(self.level);
+        if self.relinearise { plan.relinearise() } else { plan }
+    }
+}
+
+/// The hash that binds keys, inputs and answers to a plan.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct PlanId(pub [u8; 16]);
+
+impl core::fmt::Display for PlanId {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(&crate::decode::hex(&self.0))
+    }
+}
+
+/// A program as it is run: a checked circuit with all that a key holder and a server must agree on.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    circuit: Circuit,
+    params: Arc<Params>,
+    keys: Vec<KeySet>,
+    id: PlanId,
+}
+
+impl Plan {
+    /// A plan of a circuit under these parameters.
+    ///
+    /// # Errors
+    /// [`Error::Range`] for a circuit that [`Circuit::check`] refuses, more slots than the
+    /// parameters have, a set of keys for a level that they don't have, and a product or a rotation
+    /// that no set has a key for.
+    pub fn new(circuit: Circuit, params: Arc<Params>, keys: Vec<KeySet>) -> Result<Self> {
+        circuit.check()?;
+        let range =
+            |what, expected: String, actual: String| Error::Range { what, expected, actual };
+        if circuit.slots > params.max_slots() {
+            let expected = format!("at most {}, those of the parameters", params.max_slots());
+            return Err(range("the number of slots", expected, circuit.slots.to_string()));
+        }
+        if keys.len() > MAX_KEY_SETS {
+            let expected = format!("at most {MAX_KEY_SETS}");
+            return Err(range("the sets of keys", expected, keys.len().to_string()));
+        }
+        for set in &keys {
+            if set.level > params.max_level() || set.rotations.len() > MAX_KEYS {
+                let expected =
+                    format!("of level {} at most and {MAX_KEYS} rotations", params.max_level());
+                let actual = format!("level {}, {} rotations", set.level, set.rotations.len());
+                return Err(range("a set of keys", expected, actual));
+            }
+            let slots = params.max_slots() as i64;
+            if let Some(far) = set.rotations.iter().find(|steps| !(1..slots).contains(*steps)) {
+                let expected = format!("by 1 to {} slots", slots - 1);
+                return Err(range("the rotation of a key", expected, far.to_string()));
+            }
+        }
+        let plan = Plan { circuit, params, keys, id: PlanId([0; 16]) };
+        plan.check_keys()?;
+        let hash = blake3::hash(&plan.payload());
+        let mut id = [0; 16];
+        id.copy_from_slice(&hash.as_bytes()[..16]);
+        Ok(Plan { id: PlanId(id), ..plan })
+    }
+
+    /// Refuses steps that no set has a key for.
+    fn check_keys(&self) -> Result<()> {
+        let missing = |what: String| Error::Program {
+            operation: "a plan",
+            detail: format!("no set of keys has one for {what}, which a step needs"),
+        };
+        let relinearised = self.keys.iter().any(|set| set.relinearise);
+        let products = |step: &&Step| match step {
+            Step::Multiply(..) | Step::Square(_) | Step::Sign(..) => true,
+            Step::Polynomial(_, index) => self.circuit.polynomials[*index as usize].degree() > 1,
+            _ => false,
+        };
+        if !relinearised && self.circuit.steps.iter().any(|step| products(&step)) {
+            return Err(missing("products".into()));
+        }
+        for step in &self.circuit.steps {
+            if let Step::Rotate(_, steps) = step {
+                let steps = i64::from(*steps).rem_euclid(self.circuit.slots as i64);
+                let alike = |one: &i64| one.rem_euclid(self.circuit.slots as i64) == steps;
+                let held = self.keys.iter().any(|set| set.rotations.iter().any(alike));
+                if steps != 0 && !held {
+                    return Err(missing(format!("rotations by {steps}")));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What is computed.
+    pub fn circuit(&self) -> &Circuit {
+        &self.circuit
+    }
+
+    /// The parameters.
+    pub fn params(&self) -> &Arc<Params> {
+        &self.params
+    }
+
+    /// The keys that a server needs.
+    pub fn keys(&self) -> &[KeySet] {
+        &self.keys
+    }
+
+    /// Its public name: a hash of all of it.
+    pub fn id(&self) -> PlanId {
+        self.id
+    }
+
+    /// Bytes of the keys.
+    ///
+    /// # Errors
+    /// None: keys of a plan have the levels of its parameters.
+    pub fn key_bytes(&self) -> Result<usize> {
+        let mut bytes = 0;
+        for set in &self.keys {
+            bytes += set.key_plan().bytes(&self.params)?;
+        }
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,306 @@
+//! Plans on the wire: a plan enters, a frame leaves, and back. Both sides.
+//!
+//! Numbers are little-endian, a list is its length as u32 and its items, a name is its length as u8
+//! and UTF-8, a real number is an f64.
+//!
+//! - a plan: `parameters, a list of bytes | key sets | log2 of slots u8 | inputs | constants |
+//!   polynomials | signs | steps | outputs`;
+//! - a key set: `level u8 | relinearise u8 | list of i64`;
+//! - an array: `name | list of u32 | step, low, high f64`; an input goes on with a list of views
+//!   (`registers u32 | unit f64 | placement`), an output with `unit f64 | list of registers u32 |
+//!   placement | decoding u8`;
+//! - a placement: a list of blocks, `element u64 | place u64 | list of (count u32, element i64,
+//!   place i64)`;
+//! - a constant: a list of f64; a polynomial: `basis u8 | low, high f64 | list of f64`; a sign: `gap,
+//!   alpha, noise f64`;
+//! - a step: `operation u8 | a u32 | b, 8 bytes`: a register, a constant, a polynomial or a number.
+
+use super::circuit::{
+    Circuit, Decoding, Input, MAX_DIMENSIONS, MAX_NAME, MAX_SIGNS, Numbers, Output, Step, View,
+};
+use super::placement::{Block, Loop, Placement};
+use super::plan::{KeySet, Plan};
+use crate::error::Result;
+use ciphervec_he::ckks::{Basis, Params, Polynomial, Sign};
+use ciphervec_he::wire::{self, Header, KeyId, Kind, Reader, Scheme};
+
+const WHAT: &str = "a program's plan";
+const STEP_BYTES: usize = 13;
+
+impl Plan {
+    /// The plan, framed. Nothing in it is secret.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let params = self.params().param_id();
+        let header =
+            Header { scheme: Scheme::Ckks, kind: Kind::Program, params, key: KeyId([0; 8]) };
+        header.frame(&self.payload())
+    }
+
+    pub(super) fn payload(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let params = self.params().to_bytes();
+        length(&mut out, params.len());
+        out.extend(params);
+        list(&mut out, self.keys(), |out, set| {
+            out.extend([set.level as u8, u8::from(set.relinearise)]);
+            length(out, set.rotations.len());
+            set.rotations.iter().for_each(|steps| out.extend(steps.to_le_bytes()));
+        });
+        write_circuit(self.circuit(), &mut out);
+        out
+    }
+
+    /// Reads what [`Self::to_bytes`] wrote, from anybody.
+    ///
+    /// # Errors
+    /// Damaged or malformed bytes, parameters that are not secure, and what [`Plan::new`] refuses.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let (header, payload) = wire::open(Kind::Program, bytes)?;
+        let mut reader = Reader::new(WHAT, payload);
+        let size = reader.u32()? as usize;
+        let params = Params::from_bytes(reader.take(size)?)?;
+        if header.scheme != Scheme::Ckks || header.params != params.param_id() {
+            return Err(reader.error("a header that names its parameters expected").into());
+        }
+        let keys = items(&mut reader, 6, |reader| {
+            let level = usize::from(reader.u8()?);
+            let relinearise = flag(reader)?;
+            let rotations = items(reader, 8, |reader| Ok(i64::from_le_bytes(reader.array()?)))?;
+            if !rotations.is_sorted_by(|a, b| a < b) {
+                return Err(reader.error("rotations in ascending order expected").into());
+            }
+            Ok(KeySet { level, relinearise, rotations: rotations.into_iter().collect() })
+        })?;
+        let circuit = read_circuit(&mut reader)?;
+        reader.finish()?;
+        Plan::new(circuit, params, keys)
+    }
+}
+
+fn write_circuit(circuit: &Circuit, out: &mut Vec<u8>) {
+    out.push(circuit.slots.ilog2() as u8);
+    list(out, &circuit.inputs, |out, input| {
+        write_array(out, (&input.name, &input.shape, &input.numbers));
+        list(out, &input.views, |out, view| {
+            out.extend(view.registers.to_le_bytes());
+            real(out, &view.unit);
+            write_placement(out, &view.placement);
+        });
+    });
+    list(out, &circuit.constants, |out, values| list(out, values, real));
+    list(out, &circuit.polynomials, |out, polynomial| {
+        let (basis, low, high) = match polynomial.basis() {
+            Basis::Power => (0, 0.0, 0.0),
+            Basis::Chebyshev { low, high } => (1, low, high),
+        };
+        out.push(basis);
+        real(out, &low);
+        real(out, &high);
+        list(out, polynomial.coefficients(), real);
+    });
+    list(out, &circuit.signs, |out, sign| {
+        [sign.gap(), sign.alpha(), sign.noise()].iter().for_each(|x| real(out, x));
+    });
+    list(out, &circuit.steps, |out, step| out.extend(step_bytes(*step)));
+    list(out, &circuit.outputs, |out, output| {
+        write_array(out, (&output.name, &output.shape, &output.numbers));
+        real(out, &output.unit);
+        list(out, &output.registers, |out, register| out.extend(register.to_le_bytes()));
+        write_placement(out, &output.placement);
+        out.push(output.decoding as u8);
+    });
+}
+
+fn read_circuit(reader: &mut Reader<'_>) -> Result<Circuit> {
+    let log_slots = u32::from(reader.u8()?);
+    let slots = 1usize.checked_shl(log_slots).ok_or_else(|| reader.error("too many slots"))?;
+    let inputs = items(reader, 33, |reader| {
+        let (name, shape, numbers) = read_array(reader)?;
+        let views = items(reader, 16, |reader| {
+            let (registers, unit) = (reader.u32()?, f64_of(reader)?);
+            Ok(View { registers, unit, placement: read_placement(reader)? })
+        })?;
+        Ok(Input { name, shape, numbers, views })
+    })?;
+    let constants = items(reader, 12, |reader| items(reader, 8, f64_of))?;
+    let polynomials = items(reader, 21, |reader| {
+        let (basis, low, high) = (reader.u8()?, f64_of(reader)?, f64_of(reader)?);
+        let coefficients = items(reader, 8, f64_of)?;
+        let polynomial = match basis {
+            0 => Polynomial::power(&coefficients)?,
+            1 => Polynomial::chebyshev(low, high, &coefficients)?,
+            other => return Err(reader.error(format!("unknown basis {other}")).into()),
+        };
+        Ok(polynomial)
+    })?;
+    let asked =
+        items(reader, 24, |reader| Ok((f64_of(reader)?, f64_of(reader)?, f64_of(reader)?)))?;
+    if asked.len() > MAX_SIGNS {
+        let detail = format!("at most {MAX_SIGNS} signs expected, got {}", asked.len());
+        return Err(reader.error(detail).into());
+    }
+    let signs = asked
+        .into_iter()
+        .map(|(gap, alpha, noise)| Ok(Sign::with_noise(gap, alpha, noise)?))
+        .collect::<Result<_>>()?;
+    let steps = items(reader, STEP_BYTES, read_step)?;
+    let outputs = items(reader, 46, |reader| {
+        let (name, shape, numbers) = read_array(reader)?;
+        let unit = f64_of(reader)?;
+        let registers = items(reader, 4, |reader| Ok(reader.u32()?))?;
+        let placement = read_placement(reader)?;
+        let decoding = match reader.u8()? {
+            0 => Decoding::Numbers,
+            1 => Decoding::Booleans,
+            2 => Decoding::OneHot,
+            other => return Err(reader.error(format!("unknown decoding {other}")).into()),
+        };
+        Ok(Output { name, shape, numbers, unit, registers, placement, decoding })
+    })?;
+    Ok(Circuit { slots, inputs, constants, polynomials, signs, steps, outputs })
+}
+
+fn step_bytes(step: Step) -> [u8; STEP_BYTES] {
+    let whole = |register: u32| u64::from(register).to_le_bytes();
+    let (operation, a, b) = match step {
+        Step::Add(a, b) => (0, a, whole(b)),
+        Step::Subtract(a, b) => (1, a, whole(b)),
+        Step::Negate(a) => (2, a, [0; 8]),
+        Step::AddNumber(a, number) => (3, a, number.to_le_bytes()),
+        Step::MultiplyNumber(a, number) => (4, a, number.to_le_bytes()),
+        Step::MultiplyInteger(a, factor) => (5, a, factor.to_le_bytes()),
+        Step::AddVector(a, index) => (6, a, whole(index)),
+        Step::MultiplyVector(a, index) => (7, a, whole(index)),
+        Step::Multiply(a, b) => (8, a, whole(b)),
+        Step::Square(a) => (9, a, [0; 8]),
+        Step::Rotate(a, steps) => (10, a, i64::from(steps).to_le_bytes()),
+        Step::Polynomial(a, index) => (11, a, whole(index)),
+        Step::Bound(a, bound) => (12, a, bound.to_le_bytes()),
+        Step::Sign(a, index) => (13, a, whole(index)),
+        // 14 is left for what refreshes a register's levels.
+    };
+    let mut out = [0; STEP_BYTES];
+    out[0] = operation;
+    out[1..5].copy_from_slice(&a.to_le_bytes());
+    out[5..].copy_from_slice(&b);
+    out
+}
+
+fn read_step(reader: &mut Reader<'_>) -> Result<Step> {
+    let (operation, a, b) = (reader.u8()?, reader.u32()?, reader.array::<8>()?);
+    let malformed = |reader: &Reader<'_>| reader.error(format!("operand {b:?} of {operation}"));
+    let whole =
+        |reader: &Reader<'_>| u32::try_from(u64::from_le_bytes(b)).map_err(|_| malformed(reader));
+    let none = |reader: &Reader<'_>| if b == [0; 8] { Ok(a) } else { Err(malformed(reader)) };
+    let number = f64::from_le_bytes(b);
+    Ok(match operation {
+        0 => Step::Add(a, whole(reader)?),
+        1 => Step::Subtract(a, whole(reader)?),
+        2 => Step::Negate(none(reader)?),
+        3 => Step::AddNumber(a, number),
+        4 => Step::MultiplyNumber(a, number),
+        5 => Step::MultiplyInteger(a, i64::from_le_bytes(b)),
+        6 => Step::AddVector(a, whole(reader)?),
+        7 => Step::MultiplyVector(a, whole(reader)?),
+        8 => Step::Multiply(a, whole(reader)?),
+        9 => Step::Square(none(reader)?),
+        10 => {
+            let steps = i32::try_from(i64::from_le_bytes(b)).map_err(|_| malformed(reader))?;
+            Step::Rotate(a, steps)
+        }
+        11 => Step::Polynomial(a, whole(reader)?),
+        12 => Step::Bound(a, number),
+        13 => Step::Sign(a, whole(reader)?),
+        other => return Err(reader.error(format!("unknown operation {other}")).into()),
+    })
+}
+
+type Array = (String, Vec<u32>, Numbers);
+
+fn write_array(out: &mut Vec<u8>, (name, shape, numbers): (&str, &[u32], &Numbers)) {
+    out.push(name.len() as u8);
+    out.extend(name.as_bytes());
+    list(out, shape, |out, extent| out.extend(extent.to_le_bytes()));
+    [numbers.step, numbers.low, numbers.high].iter().for_each(|x| real(out, x));
+}
+
+fn read_array(reader: &mut Reader<'_>) -> Result<Array> {
+    let size = usize::from(reader.u8()?);
+    let name = String::from_utf8(reader.take(size.min(MAX_NAME + 1))?.to_vec());
+    let name = name.map_err(|_| reader.error("a name in UTF-8 expected"))?;
+    let shape = items(reader, 4, |reader| Ok(reader.u32()?))?;
+    if shape.len() > MAX_DIMENSIONS {
+        return Err(reader.error(format!("at most {MAX_DIMENSIONS} dimensions expected")).into());
+    }
+    let numbers = Numbers { step: f64_of(reader)?, low: f64_of(reader)?, high: f64_of(reader)? };
+    Ok((name, shape, numbers))
+}
+
+fn write_placement(out: &mut Vec<u8>, placement: &Placement) {
+    list(out, &placement.blocks, |out, block| {
+        out.extend(block.element.to_le_bytes());
+        out.extend(block.place.to_le_bytes());
+        list(out, &block.loops, |out, one| {
+            out.extend(one.count.to_le_bytes());
+            out.extend(one.element.to_le_bytes());
+            out.extend(one.place.to_le_bytes());
+        });
+    });
+}
+
+fn read_placement(reader: &mut Reader<'_>) -> Result<Placement> {
+    let blocks = items(reader, 20, |reader| {
+        let (element, place) = (reader.u64()?, reader.u64()?);
+        let loops = items(reader, 20, |reader| {
+            let count = reader.u32()?;
+            let [element, place] = [reader.array()?, reader.array()?].map(i64::from_le_bytes);
+            Ok(Loop { count, element, place })
+        })?;
+        Ok(Block { element, place, loops })
+    })?;
+    Ok(Placement { blocks })
+}
+
+fn flag(reader: &mut Reader<'_>) -> Result<bool> {
+    match reader.u8()? {
+        0 => Ok(false),
+        1 => Ok(true),
+        other => Err(reader.error(format!("0 or 1 expected, got {other}")).into()),
+    }
+}
+
+fn length(out: &mut Vec<u8>, count: usize) {
+    out.extend((count as u32).to_le_bytes());
+}
+
+fn real(out: &mut Vec<u8>, number: &f64) {
+    out.extend(number.to_le_bytes());
+}
+
+fn f64_of(reader: &mut Reader<'_>) -> Result<f64> {
+    Ok(f64::from_le_bytes(reader.array()?))
+}
+
+fn list<T>(out: &mut Vec<u8>, items: &[T], write: impl Fn(&mut Vec<u8>, &T)) {
+    length(out, items.len());
+    items.iter().for_each(|item| write(out, item));
+}
+
+/// A list of items of at least `least` bytes each; nothing is allocated for items that cannot be
+/// there.
+fn items<T>(
+    reader: &mut Reader<'_>,
+    least: usize,
+    read: impl Fn(&mut Reader<'_>) -> Result<T>,
+) -> Result<Vec<T>> {
+    let count = reader.u32()? as usize;
+    if count > reader.remaining() / least {
+        let left = reader.remaining();
+        return Err(reader.error(format!("{count} items expected in {left} bytes")).into());
+    }
+    let mut all = Vec::with_capacity(count);
+    for _ in 0..count {
+        all.push(read(reader)?);
+    }
+    Ok(all)
+}

@@ -1,0 +1,191 @@
+//! Program server: a plan, its keys and encrypted inputs enter, the encrypted answer leaves. Server
+//! side.
+//!
+//! - keys: `plan id 16 | a frame of evaluation keys for each of the plan's sets`;
+//! - an input: `plan id 16 | its number u32 | a ciphertext for each of its registers`;
+//! - an answer: `plan id 16 | a ciphertext for each register of each output`;
+//!
+//! where everything within is a length u64 and a frame.
+
+use super::ckks::CkksMachine;
+use super::machine::execute;
+use super::plan::Plan;
+use crate::error::{Error, Result};
+use ciphervec_he::ckks::{Ciphertext, EvaluationKeys};
+use ciphervec_he::wire::{self, Header, KeyId, Kind, Reader, Scheme};
+use std::sync::Arc;
+
+/// The half of a program that computes: a plan and the keys of one key holder.
+pub struct Server {
+    plan: Arc<Plan>,
+    machine: CkksMachine,
+    key: KeyId,
+}
+
+impl core::fmt::Debug for Server {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "program::Server({}, key {})", self.plan.id(), self.key)
+    }
+}
+
+/// One encrypted input, read and checked.
+#[derive(Clone, Debug)]
+pub struct Sealed {
+    index: usize,
+    registers: Vec<Ciphertext>,
+}
+
+impl Server {
+    /// A server for the plan, with what [`super::Client::evaluation_keys`] made.
+    ///
+    /// # Errors
+    /// Damaged or foreign bytes, keys of another plan, and keys that are not those the plan lists.
+    pub fn new(plan: Arc<Plan>, keys: &[u8]) -> Result<Self> {
+        let mut key = KeyId([0; 8]);
+        let mut reader = open(&plan, Kind::ProgramKeys, keys, |header| {
+            key = header.key;
+            Ok(())
+        })?;
+        let mut sets = Vec::new();
+        for set in plan.keys() {
+            let read = EvaluationKeys::from_bytes(plan.params(), take(&mut reader)?)?;
+            if !read.covers(&set.key_plan()) {
+                return Err(reader.error("keys that the plan lists expected, some lack").into());
+            }
+            expect_key(key, read.key_id())?;
+            sets.push(Arc::new(read));
+        }
+        reader.finish()?;
+        let machine = CkksMachine::new(plan.params(), sets);
+        Ok(Server { plan, machine, key })
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &Arc<Plan> {
+        &self.plan
+    }
+
+    /// The key that inputs must be encrypted under.
+    pub fn key_id(&self) -> KeyId {
+        self.key
+    }
+
+    /// Reads an input that [`super::Client::encrypt`] wrote, once for however many runs.
+    ///
+    /// # Errors
+    /// Damaged or foreign bytes, an input of another plan or under another key, and ciphertexts
+    /// that are not as the plan has them.
+    pub fn read(&self, bytes: &[u8]) -> Result<Sealed> {
+        let params = self.plan.params();
+        let circuit = self.plan.circuit();
+        let mut reader =
+            open(&self.plan, Kind::ProgramInput, bytes, |header| expect_key(self.key, header.key))?;
+        let index = reader.u32()? as usize;
+        let Some(input) = circuit.inputs.get(index) else {
+            let expected = circuit.inputs.len();
+            return Err(reader.error(format!("one of {expected} inputs, got {index}")).into());
+        };
+        let views = input.views.iter();
+        let places = views.flat_map(|view| core::iter::repeat_n(view, view.registers as usize));
+        let mut registers = Vec::new();
+        for view in places {
+            let frame = take(&mut reader)?;
+            let ciphertext = Ciphertext::from_bytes(params, frame)?;
+            expect_key(self.key, ciphertext.key_id())?;
+            let fresh = ciphertext.slots() == circuit.slots
+                && ciphertext.level() == params.max_level()
+                && ciphertext.scale().to_bits() == params.scale(params.max_level()).to_bits()
+                && ciphertext.magnitude() <= input.magnitude(view);
+            if !fresh {
+                let detail = "a fresh ciphertext with the plan's slots and magnitude expected";
+                return Err(reader.error(detail).into());
+            }
+            registers.push(ciphertext);
+        }
+        reader.finish()?;
+        Ok(Sealed { index, registers })
+    }
+
+    /// The answer to one input of each kind, in any order. `after` is called with the number of
+    /// every step that is done.
+    ///
+    /// # Errors
+    /// [`Error::Program`] for an input that is missing or comes twice; a step that cannot be
+    /// computed.
+    pub fn run(&self, inputs: &[Sealed], mut after: impl FnMut(usize)) -> Result<Vec<u8>> {
+        let circuit = self.plan.circuit();
+        let mut ordered: Vec<Option<&Sealed>> = vec![None; circuit.inputs.len()];
+        for input in inputs {
+            if ordered[input.index].replace(input).is_some() {
+                return Err(self.refuse(input.index, "came twice"));
+            }
+        }
+        let mut registers = Vec::with_capacity(circuit.input_registers());
+        for (index, input) in ordered.iter().enumerate() {
+            let input = input.ok_or_else(|| self.refuse(index, "is missing"))?;
+            registers.extend(input.registers.iter().cloned());
+        }
+        let outputs = execute(circuit, &self.machine, registers, |step, _| after(step))?;
+        let mut body = Vec::new();
+        outputs.iter().for_each(|output| put(&mut body, &output.to_bytes()));
+        Ok(frame(&self.plan, Kind::ProgramAnswer, self.key, &body))
+    }
+
+    fn refuse(&self, index: usize, what: &str) -> Error {
+        let name = &self.plan.circuit().inputs[index].name;
+        let detail = format!("input {name:?} {what}; one of each is needed");
+        Error::Program { operation: "a run", detail }
+    }
+}
+
+/// Refuses what belongs to another key.
+pub(super) fn expect_key(expected: KeyId, actual: KeyId) -> Result<()> {
+    if actual == expected {
+        return Ok(());
+    }
+    let what = "a part of a program";
+    Err(ciphervec_he::Error::WrongKey { what, expected, actual }.into())
+}
+
+/// Writes a length and a frame.
+pub(super) fn put(out: &mut Vec<u8>, frame: &[u8]) {
+    out.extend((frame.len() as u64).to_le_bytes());
+    out.extend(frame);
+}
+
+/// Reads what [`put`] wrote.
+pub(super) fn take<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8]> {
+    let length = reader.u64()?;
+    let length = usize::try_from(length).map_err(|_| {
+        reader.error(format!("{length} bytes expected, {} left", reader.remaining()))
+    })?;
+    Ok(reader.take(length)?)
+}
+
+/// What belongs to a plan, framed.
+pub(super) fn frame(plan: &Plan, kind: Kind, key: KeyId, body: &[u8]) -> Vec<u8> {
+    let header = Header { scheme: Scheme::Ckks, kind, params: plan.params().param_id(), key };
+    header.frame(&[&plan.id().0, body].concat())
+}
+
+/// The body of a frame that belongs to this plan.
+pub(super) fn open<'a>(
+    plan: &Plan,
+    kind: Kind,
+    bytes: &'a [u8],
+    check: impl FnOnce(&Header) -> Result<()>,
+) -> Result<Reader<'a>> {
+    let (header, payload) = wire::open(kind, bytes)?;
+    let mut reader = Reader::new(kind.as_str(), payload);
+    let id: [u8; 16] = reader.array()?;
+    if id != plan.id().0 || header.params != plan.params().param_id() {
+        let detail = format!(
+            "this is of plan {}, and the plan here is {}; take the plan that it was made for",
+            crate::decode::hex(&id),
+            plan.id()
+        );
+        return Err(Error::Program { operation: kind.as_str(), detail });
+    }
+    check(&header)?;
+    Ok(reader)
+}

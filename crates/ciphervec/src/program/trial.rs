@@ -1,0 +1,273 @@
+//! Trial machine: what is known of registers enters; levels, errors and milliseconds of every step
+//! leave. Key holder, without a key.
+
+use super::circuit::{Circuit, Step};
+use super::machine::{Machine, execute};
+use super::plan::KeySet;
+use crate::error::{Error, Result};
+use ciphervec_he::ckks::{
+    Calibration, Encoding, EncryptionKey, Expected, Forecast, ParamsSpec, Polynomial, Sign,
+};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Bits that a modulus has beyond the numbers under it: the sign, and room for noise.
+pub(super) const SPARE_BITS: f64 = 3.0;
+
+/// What a step leads to.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct StepForecast {
+    /// Levels that its result has left, before what is due is rescaled.
+    pub level: usize,
+    /// log2 of the standard deviation of the error in a slot.
+    pub error_bits: f64,
+    /// Milliseconds on one thread.
+    pub milliseconds: f64,
+}
+
+/// What an output is like when it arrives.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct OutputForecast {
+    /// The level that it is sent at.
+    pub level: usize,
+    /// The standard deviation of a number's error.
+    pub error: f64,
+}
+
+/// A circuit tried out.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Trial {
+    /// Every step.
+    pub steps: Vec<StepForecast>,
+    /// Every output.
+    pub outputs: Vec<OutputForecast>,
+    /// The keys that it took, each for the highest level it was needed at.
+    pub keys: Vec<KeySet>,
+    /// Levels that the output with the fewest has left.
+    pub left: usize,
+    /// A bound on what slots of outputs hold.
+    pub largest: f64,
+}
+
+impl Trial {
+    /// Milliseconds of all steps.
+    pub fn milliseconds(&self) -> f64 {
+        self.steps.iter().map(|step| step.milliseconds).sum()
+    }
+
+    /// Tries a circuit out under parameters that nobody has made.
+    ///
+    /// # Errors
+    /// Parameters that cannot be made; levels that are missing, numbers that leave the modulus, a
+    /// sign of numbers with too much noise.
+    pub fn run(circuit: &Circuit, spec: &ParamsSpec, calibration: &Calibration) -> Result<Self> {
+        let machine = TrialMachine {
+            forecast: Forecast::of_spec(spec)?,
+            spec: *spec,
+            needs: RefCell::default(),
+            left: Cell::new(spec.levels),
+        };
+        let mut registers = Vec::new();
+        for input in &circuit.inputs {
+            for view in &input.views {
+                let encoding = Encoding {
+                    slots: Some(circuit.slots),
+                    magnitude: Some(input.magnitude(view)),
+                    ..Encoding::default()
+                };
+                let fresh = machine.forecast.fresh(EncryptionKey::Secret, &encoding)?;
+                registers.extend((0..view.registers).map(|_| fresh));
+            }
+        }
+        let mut steps = Vec::with_capacity(circuit.steps.len());
+        let mut failure = None;
+        let outputs = execute(circuit, &machine, registers, |step, register: &Expected| {
+            let work = machine.forecast.take_work();
+            for (level, done) in work.levels().iter().enumerate() {
+                if done.relinearisations > 0 {
+                    machine.needs.borrow_mut().relinearise(level);
+                }
+            }
+            if failure.is_none() {
+                failure = machine.room(register).err();
+            }
+            if let Step::Rotate(_, by) = circuit.steps[step] {
+                let by = i64::from(by).rem_euclid(circuit.slots as i64);
+                machine.needs.borrow_mut().rotate(by, register.level);
+            }
+            steps.push(StepForecast {
+                level: register.level,
+                error_bits: machine.forecast.error_bits(register),
+                milliseconds: work.milliseconds(calibration),
+            });
+        })?;
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
+        // What outputs still needed is part of the last step's time.
+        let rest = machine.forecast.take_work();
+        for (level, done) in rest.levels().iter().enumerate() {
+            if done.relinearisations > 0 {
+                machine.needs.borrow_mut().relinearise(level);
+            }
+        }
+        if let Some(last) = steps.last_mut() {
+            last.milliseconds += rest.milliseconds(calibration);
+        }
+        let left = machine.left.get();
+        let largest = outputs.iter().fold(0.0, |most: f64, register| most.max(register.magnitude));
+        let mut held = outputs.into_iter();
+        let mut arrived = Vec::new();
+        for output in &circuit.outputs {
+            let mut worst = OutputForecast { level: 0, error: 0.0 };
+            for register in held.by_ref().take(output.registers.len()) {
+                machine.room(&register)?;
+                let error = machine.forecast.error_bits(&register).exp2() * output.unit;
+                worst.error = worst.error.max(error);
+                worst.level = worst.level.max(register.level);
+            }
+            arrived.push(worst);
+        }
+        let keys = machine.needs.into_inner().sets();
+        Ok(Trial { steps, outputs: arrived, keys, left, largest })
+    }
+}
+
+/// Keys that were needed, and the highest level of each.
+#[derive(Default)]
+struct Needs {
+    relinearise: Option<usize>,
+    rotations: BTreeMap<i64, usize>,
+}
+
+impl Needs {
+    fn relinearise(&mut self, level: usize) {
+        self.relinearise = self.relinearise.max(Some(level));
+    }
+
+    fn rotate(&mut self, steps: i64, level: usize) {
+        let held = self.rotations.entry(steps).or_default();
+        *held = level.max(*held);
+    }
+
+    fn sets(self) -> Vec<KeySet> {
+        let empty = |level| KeySet { level, relinearise: false, rotations: BTreeSet::new() };
+        let mut sets: BTreeMap<usize, KeySet> = BTreeMap::new();
+        if let Some(level) = self.relinearise {
+            sets.entry(level).or_insert_with(|| empty(level)).relinearise = true;
+        }
+        for (steps, level) in self.rotations.into_iter().filter(|(steps, _)| *steps != 0) {
+            sets.entry(level).or_insert_with(|| empty(level)).rotations.insert(steps);
+        }
+        sets.into_values().collect()
+    }
+}
+
+/// Forecasts in place of ciphertexts.
+struct TrialMachine {
+    forecast: Forecast,
+    spec: ParamsSpec,
+    needs: RefCell<Needs>,
+    /// The fewest levels of an output before it is made small.
+    left: Cell<usize>,
+}
+
+impl TrialMachine {
+    /// Bits of the modulus at a level, a little less than there are.
+    fn log_modulus(&self, level: usize) -> f64 {
+        f64::from(self.spec.base_bits) + level as f64 * f64::from(self.spec.scale_bits) - 1.0
+    }
+
+    /// Refuses numbers that the modulus has no room for.
+    fn room(&self, a: &Expected) -> Result<()> {
+        let needed = (a.scale * a.magnitude).log2() + SPARE_BITS;
+        let room = self.log_modulus(a.level);
+        if needed <= room {
+            return Ok(());
+        }
+        let detail =
+            format!("numbers up to {:.3e} need {needed:.0} bits, {room:.0} are left", a.magnitude);
+        Err(Error::Program { operation: "a trial", detail })
+    }
+}
+
+impl Machine for TrialMachine {
+    type Register = Expected;
+
+    fn add(&self, a: &Expected, b: &Expected) -> Result<Expected> {
+        Ok(self.forecast.add(a, b)?)
+    }
+
+    fn subtract(&self, a: &Expected, b: &Expected) -> Result<Expected> {
+        Ok(self.forecast.sub(a, b)?)
+    }
+
+    fn negate(&self, a: &Expected) -> Result<Expected> {
+        Ok(self.forecast.negate(a))
+    }
+
+    fn add_number(&self, a: &Expected, number: f64) -> Result<Expected> {
+        Ok(self.forecast.add_scalar(a, number)?)
+    }
+
+    fn multiply_number(&self, a: &Expected, number: f64) -> Result<Expected> {
+        Ok(self.forecast.multiply_scalar(a, number)?)
+    }
+
+    fn multiply_integer(&self, a: &Expected, factor: i64) -> Result<Expected> {
+        Ok(self.forecast.multiply_integer(a, factor)?)
+    }
+
+    fn add_vector(&self, a: &Expected, values: &[f64]) -> Result<Expected> {
+        Ok(self.forecast.add_values(a, largest(values))?)
+    }
+
+    fn multiply_vector(&self, a: &Expected, values: &[f64]) -> Result<Expected> {
+        Ok(self.forecast.multiply_values(a, largest(values))?)
+    }
+
+    fn multiply(&self, a: &Expected, b: &Expected) -> Result<Expected> {
+        Ok(self.forecast.multiply(a, b)?)
+    }
+
+    fn square(&self, a: &Expected) -> Result<Expected> {
+        Ok(self.forecast.square(a)?)
+    }
+
+    fn rotate(&self, a: &Expected, steps: &[i64]) -> Result<Vec<Expected>> {
+        steps.iter().map(|&steps| Ok(self.forecast.rotate(a, steps)?)).collect()
+    }
+
+    fn polynomial(&self, a: &Expected, polynomial: &Polynomial) -> Result<Expected> {
+        Ok(self.forecast.polynomial(a, polynomial)?)
+    }
+
+    fn sign(&self, a: &Expected, sign: &Sign) -> Result<Expected> {
+        Ok(self.forecast.sign(a, sign)?)
+    }
+
+    fn bound(&self, a: Expected, bound: f64) -> Result<Expected> {
+        Ok(a.with_magnitude(bound)?)
+    }
+
+    fn settle(&self, a: &Expected) -> Result<Option<Expected>> {
+        if a.degree == 1 && !self.forecast.is_pending(a) {
+            return Ok(None);
+        }
+        Ok(Some(self.forecast.normalise(a)?))
+    }
+
+    fn finish(&self, a: &Expected) -> Result<Expected> {
+        self.left.set(self.left.get().min(a.level));
+        let needed = (a.scale * a.magnitude).log2() + SPARE_BITS;
+        let fits = |level: &usize| self.log_modulus(*level) >= needed;
+        match (0..a.level).find(fits) {
+            Some(level) => Ok(self.forecast.drop_to(a, level)?),
+            None => Ok(*a),
+        }
+    }
+}
+
+fn largest(values: &[f64]) -> f64 {
+    values.iter().fold(0.0, |most: f64, value| most.max(value.abs()))
+}
