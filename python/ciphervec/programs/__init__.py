@@ -6,6 +6,7 @@ from __future__ import annotations
 from .graph import FUNCTIONS, OPERATIONS, Graph, Node
 from .helpers import fold, relu, sigmoid, take, topk_mask
 from .kinds import Declared, Kind, public, secret
+from .plan import Client, Evaluation, Plan, Server
 from .program import Program, program
 from .reference import check_inputs, evaluate, evaluate_nodes, observe
 from .source import Line
@@ -14,12 +15,16 @@ from .trace import Traced
 __all__ = [
     "FUNCTIONS",
     "OPERATIONS",
+    "Client",
     "Declared",
+    "Evaluation",
     "Graph",
     "Kind",
     "Line",
     "Node",
+    "Plan",
     "Program",
+    "Server",
     "Traced",
     "check_inputs",
     "evaluate",

@@ -16,6 +16,7 @@ from .builder import Builder
 from .graph import Graph, Node
 from .kinds import BOOLEAN, LARGEST, Declared, Kind, constant_array, constant_kind
 from .loops import at_once
+from .plan import Plan
 from .reference import observe
 from .source import Line, failure
 from .trace import Traced
@@ -113,6 +114,29 @@ class Program(Generic[P, R]):
             if isinstance(error.__cause__, ProgramError):
                 raise error.__cause__ from None
             raise
+
+    def compile(
+        self,
+        *arguments: Any,
+        precision: float = 12,
+        gap: float | None = None,
+        quantum: bool = False,
+        **named: Any,
+    ) -> Plan:
+        """A plan to run the function on encrypted arrays, for arguments declared by `secret` and
+        `public`, or for arrays like these examples, as `trace_samples` takes them.
+
+        Args:
+            precision: bits; real results are off by less than 2^-precision of their range.
+            gap: reals, and integers too wide to be told apart, that are closer than this part of their
+                range may compare either way.
+            quantum: take the parameter table for quantum computers.
+
+        Raises ProgramError for what cannot be computed on encrypted arrays, with the line that asks for
+        it, and if no parameters serve.
+        """
+        graph = self.trace_samples(*arguments, **named)
+        return Plan.of(graph, precision=precision, gap=gap, quantum=quantum)
 
     def _bound(self, args: Any, named: dict[str, Any]) -> inspect.BoundArguments:
         for parameter in self.signature.parameters.values():

@@ -38,3 +38,8 @@ def failure(message: str, where: Line | None = None) -> ProgramError:
     another is given."""
     where = where or caller()
     return ProgramError(f"{where}: {message}", file=where.file, line=where.line)
+
+
+def failure_at(where: Line, message: str) -> ProgramError:
+    """The error to raise about a line that was traced before."""
+    return ProgramError(f"{where}: {message}", file=where.file, line=where.line)

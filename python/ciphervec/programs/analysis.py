@@ -1,0 +1,214 @@
+"""Analysis: a plan enters; what it costs, how exact it is, and why it is as it is leave, before any
+key is made. Runs at the client."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+import ciphervec._native as _native
+
+from .fitting import Fitted
+from .graph import Node
+
+_UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "KB"), (1, "B"))
+
+
+@dataclass(frozen=True)
+class OperationReport:
+    """One operation of the graph."""
+
+    operation: str
+    where: str
+    """File and line that ask for it."""
+    shape: tuple[int, ...]
+    numbers: str
+    """Which it may hold, in words."""
+    steps: int
+    """Steps on registers that it takes."""
+    level: int | None
+    """Levels left after it; None where the client or the plan does it."""
+    milliseconds: float
+
+
+@dataclass(frozen=True)
+class OutputReport:
+    """One result."""
+
+    name: str
+    shape: tuple[int, ...]
+    numbers: str
+    error: float
+    """Standard deviation of the noise in a number."""
+    allowed: float
+    """What noise may be off by for the number to be right; 7.4 deviations have a chance of 2^-43."""
+
+
+@dataclass(frozen=True)
+class CandidateReport:
+    """A ring that was tried."""
+
+    log_degree: int
+    refused: str | None
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """A plan, looked at without a key."""
+
+    program: str
+    operations: tuple[OperationReport, ...]
+    outputs: tuple[OutputReport, ...]
+    candidates: tuple[CandidateReport, ...]
+    scheme: str
+    log_degree: int
+    modulus_bits: int
+    security: str
+    levels: int
+    scale_bits: int
+    slots: int
+    registers: int
+    """Ciphertexts that are sent."""
+    peak: int
+    """The most ciphertexts that the server holds at a time."""
+    key_bytes: int
+    query_bytes: int
+    answer_bytes: int
+    milliseconds: float
+    """Predicted for a run, on one thread of this machine."""
+    warnings: tuple[str, ...]
+
+    def to_json(self) -> str:
+        """All of it, as JSON."""
+        return json.dumps(asdict(self), indent=1)
+
+    def __str__(self) -> str:
+        """A table for a terminal."""
+        head = [
+            f"{self.program}: {self.scheme}, ring of degree 2^{self.log_degree}, log2(QP) = {self.modulus_bits}, "
+            f"{self.security}",
+            f"{self.levels} levels of {self.scale_bits} bits, {self.slots} slots, {self.registers} ciphertexts in, "
+            f"at most {self.peak} held",
+            f"keys {_size(self.key_bytes)}, query {_size(self.query_bytes)}, answer {_size(self.answer_bytes)}; "
+            f"a run is predicted to take {self.milliseconds:.3g} ms on one thread",
+        ]
+        rows = [_row(one) for one in self.operations]
+        titles = ("operation", "line", "shape", "numbers", "steps", "level", "ms")
+        table = _aligned([titles, *rows])
+        results = [
+            f"{one.name}: {one.numbers}, noise {one.error:.1e}, right up to {one.allowed:.1e}"
+            for one in self.outputs
+        ]
+        smaller = [f"2^{one.log_degree}: {one.refused}" for one in self.candidates if one.refused]
+        return "\n".join(
+            [*head, "", *table, "", *results, *smaller, *(f"warning: {one}" for one in self.warnings)]
+        )
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        titles = ("operation", "line", "shape", "numbers", "steps", "level", "ms")
+        cells = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in _row(one)) + "</tr>"
+            for one in self.operations
+        )
+        heads = "".join(f"<th>{title}</th>" for title in titles)
+        lines = str(self).split("\n")[:3]
+        text = "".join(f"<p>{html.escape(line)}</p>" for line in lines)
+        notes = "".join(f"<p>warning: {html.escape(one)}</p>" for one in self.warnings)
+        return f"{text}<table><thead><tr>{heads}</tr></thead><tbody>{cells}</tbody></table>{notes}"
+
+
+def analyse(fitted: Fitted, native: _native.ProgramPlan) -> Analysis:
+    """What a plan takes and how exact it is."""
+    log_degree, modulus_bits, levels, scale_bits = native.parameters
+    registers, ciphertext = native.input_bytes
+    answers = [
+        len(output.registers) * native.ciphertext_bytes(level)
+        for output, (level, _) in zip(fitted.draft.outputs, fitted.chosen.outputs, strict=True)
+    ]
+    operations = tuple(_operations(fitted))
+    return Analysis(
+        program=fitted.graph.name,
+        operations=operations,
+        outputs=tuple(
+            OutputReport(output.name, output.shape, str(output.kind), error, allowed)
+            for output, (_, error), allowed in zip(
+                fitted.draft.outputs, fitted.chosen.outputs, fitted.allowed, strict=True
+            )
+        ),
+        candidates=tuple(CandidateReport(one.log_degree, one.refused) for one in fitted.candidates),
+        scheme="CKKS, real slots",
+        log_degree=log_degree,
+        modulus_bits=modulus_bits,
+        security=native.security,
+        levels=levels,
+        scale_bits=scale_bits,
+        slots=fitted.draft.slots,
+        registers=sum(registers),
+        peak=fitted.circuit.peak,
+        key_bytes=native.key_bytes,
+        query_bytes=sum(registers) * ciphertext,
+        answer_bytes=sum(answers),
+        milliseconds=fitted.milliseconds,
+        warnings=tuple(_warnings(fitted, operations, levels)),
+    )
+
+
+def _operations(fitted: Fitted) -> Iterable[OperationReport]:
+    steps: dict[Node, list[tuple[int, float, float]]] = {}
+    needed = fitted.draft.needed()
+    for register, step in zip(needed, fitted.chosen.steps, strict=True):
+        owner = fitted.draft.owners[register]
+        if owner is not None:
+            steps.setdefault(owner, []).append(step)
+    for node in fitted.graph.nodes:
+        if node.constant:
+            continue
+        taken = steps.get(node, [])
+        level = min((one[0] for one in taken), default=None)
+        where = f"{node.where.file.rpartition('/')[2]}:{node.where.line}"
+        milliseconds = sum(one[2] for one in taken)
+        yield OperationReport(
+            _title(node), where, node.shape, str(node.kind), len(taken), level, milliseconds
+        )
+
+
+def _title(node: Node) -> str:
+    if node.op == "input":
+        return f"input {node.attributes['name']}"
+    if node.op == "function":
+        return str(node.attributes["name"])
+    return node.op
+
+
+def _warnings(fitted: Fitted, operations: tuple[OperationReport, ...], levels: int) -> Iterable[str]:
+    if levels > 20:
+        slowest = max(operations, key=lambda one: one.milliseconds)
+        yield (
+            f"{levels} levels deep; most of the time goes to {slowest.operation} at {slowest.where}. Narrower numbers "
+            "or a gap make comparisons shallower."
+        )
+    padded = fitted.draft.slots * max(1, fitted.draft.input_registers)
+    used = sum(node.size for node in fitted.graph.inputs)
+    if fitted.draft.input_registers > 1 and padded > 64 * used:
+        yield f"{padded} slots carry {used} numbers: lengths just below a power of two use them best."
+
+
+def _row(one: OperationReport) -> tuple[str, ...]:
+    shape = "×".join(map(str, one.shape)) or "1"
+    level = "" if one.level is None else str(one.level)
+    return (one.operation, one.where, shape, one.numbers, str(one.steps), level, f"{one.milliseconds:.2f}")
+
+
+def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
+
+
+def _size(count: int) -> str:
+    unit, name = next((unit, name) for unit, name in _UNITS if count >= unit or unit == 1)
+    return f"{count / unit:.3g} {name}"

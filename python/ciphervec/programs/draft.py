@@ -1,0 +1,164 @@
+"""Draft: steps on registers enter one by one; a circuit of them, each made once, leaves. Runs at the
+client, without a key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+import ciphervec._native as _native
+
+from .graph import Node
+from .kinds import Kind
+from .layout import Block
+
+Vector = npt.NDArray[np.float64]
+Step = tuple[str, int, int, float]
+"""An operation, its registers, or a register and a constant or polynomial, and its number."""
+
+_NOISE = 1 / 16
+"""Part of the gap of a sign that noise may take: more of it asks for more levels, less for wider scales."""
+_TWO = ("add", "subtract", "multiply")
+
+
+@dataclass
+class DraftInput:
+    """An input and the ways in which it stands in registers."""
+
+    name: str
+    shape: tuple[int, ...]
+    kind: Kind
+    views: list[tuple[int, float, list[Block]]] = field(default_factory=list)
+    first: list[int] = field(default_factory=list)
+    """The first register of each view, as a number of its own below zero."""
+
+
+@dataclass(frozen=True)
+class DraftOutput:
+    """An array that the client decodes."""
+
+    name: str
+    shape: tuple[int, ...]
+    kind: Kind
+    unit: float
+    registers: tuple[int, ...]
+    blocks: list[Block]
+    decoding: str
+    error: float
+    """How far numbers are off for what polynomials stand in for."""
+
+
+class Draft:
+    """A circuit in the making. Registers of steps are numbered from 0, those of inputs from -1 down."""
+
+    def __init__(self, slots: int) -> None:
+        self.slots = slots
+        self.inputs: list[DraftInput] = []
+        self.outputs: list[DraftOutput] = []
+        self.steps: list[Step] = []
+        self.constants: list[Vector] = []
+        self.polynomials: list[Vector] = []
+        self.signs: list[tuple[float, float, float]] = []
+        self.input_registers = 0
+        self.owner: Node | None = None
+        """The operation that steps are being made for."""
+        self.owners: list[Node | None] = []
+        self._known: dict[object, int] = {}
+
+    def view(self, source: DraftInput, registers: int, unit: float, placed: list[Block]) -> tuple[int, ...]:
+        """The registers of an input that stands there; the same ones for the same places."""
+        wanted = (registers, unit, placed)
+        if wanted not in source.views:
+            source.views.append(wanted)
+            source.first.append(-1 - self.input_registers)
+            self.input_registers += registers
+        first = source.first[source.views.index(wanted)]
+        return tuple(first - number for number in range(registers))
+
+    def step(self, operation: str, a: int, b: int = 0, number: float = 0.0) -> int:
+        """The register of a step."""
+        if operation in ("add", "multiply") and b < a:
+            a, b = b, a
+        if operation == "multiply" and a == b:
+            operation, b = "square", 0
+        key = (operation, a, b, number)
+        if key not in self._known:
+            self.steps.append(key)
+            self.owners.append(self.owner)
+            self._known[key] = len(self.steps) - 1
+        return self._known[key]
+
+    def rotate(self, a: int, steps: int) -> int:
+        steps %= self.slots
+        return a if steps == 0 else self.step("rotate", a, 0, float(steps))
+
+    def vector(self, values: Vector) -> int:
+        """A constant: the shortest of which `values` are repetitions."""
+        length = len(values)
+        while length > 1 and (values[: length // 2] == values[length // 2 : length]).all():
+            length //= 2
+        return self._listed("vector", self.constants, values[:length])
+
+    def polynomial(self, a: int, coefficients: Vector) -> int:
+        """The value of a polynomial, given in the Chebyshev basis of [-1, 1]."""
+        return self.step("polynomial", a, self._listed("polynomial", self.polynomials, coefficients))
+
+    def sign(self, gap: float, bits: float) -> int:
+        """A way of taking signs: for numbers that are not closer to 0 than `gap`, off by 2^-bits."""
+        way = (gap, bits, gap * _NOISE)
+        if way not in self.signs:
+            self.signs.append(way)
+        return self.signs.index(way)
+
+    def _listed(self, what: str, held: list[Vector], values: Vector) -> int:
+        key = (what, values.tobytes())
+        if key not in self._known:
+            held.append(np.array(values, dtype=np.float64))
+            self._known[key] = len(held) - 1
+        return self._known[key]
+
+    def circuit(self) -> _native.ProgramCircuit:
+        """The circuit, which numbers registers with those of inputs first, without steps that no output
+        needs."""
+        places: dict[int, int] = {}
+        inputs: list[object] = []
+        for source in self.inputs:
+            for (registers, _, _), first in zip(source.views, source.first, strict=True):
+                places.update({first - number: len(places) + number for number in range(registers)})
+            inputs.append((source.name, source.shape, _numbers(source.kind), source.views))
+        steps: list[Step] = []
+        for register in self.needed():
+            operation, a, b, value = self.steps[register]
+            places[register] = self.input_registers + len(steps)
+            steps.append((operation, places[a], places[b] if operation in _TWO else b, value))
+        outputs = [
+            (
+                one.name,
+                one.shape,
+                _numbers(one.kind),
+                one.unit,
+                [places[register] for register in one.registers],
+                one.blocks,
+                one.decoding,
+            )
+            for one in self.outputs
+        ]
+        constants, polynomials = (
+            [one.tolist() for one in held] for held in (self.constants, self.polynomials)
+        )
+        return _native.ProgramCircuit(self.slots, inputs, constants, polynomials, self.signs, steps, outputs)
+
+    def needed(self) -> list[int]:
+        """The steps that outputs depend on, in order."""
+        needed = {register for one in self.outputs for register in one.registers}
+        for register in range(len(self.steps) - 1, -1, -1):
+            if register in needed:
+                operation, a, b, _ = self.steps[register]
+                needed.update((a, b) if operation in _TWO else (a,))
+        return [register for register in range(len(self.steps)) if register in needed]
+
+
+def _numbers(kind: Kind) -> tuple[float, float, float]:
+    return (0.0 if kind.step is None else float(kind.step), kind.low, kind.high)

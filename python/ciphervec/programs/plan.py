@@ -1,0 +1,281 @@
+"""Plans: a graph enters; parameters are chosen for it and a plan leaves, whose halves encrypt and
+compute, with bytes between them. Client and server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+import ciphervec._native as _native
+
+from ..errors import InvalidInput
+from .analysis import Analysis, analyse
+from .fitting import Fitted, fit
+from .graph import Graph, Node
+from .kinds import Array
+from .reference import check_inputs, evaluate
+
+
+class Plan:
+    """A program with everything that both halves must agree on."""
+
+    def __init__(self, native: _native.ProgramPlan, fitted: Fitted | None = None) -> None:
+        """Not for callers: use `Program.compile`, or `Plan.from_bytes`."""
+        self._native = native
+        self.fitted = fitted
+        """The graph that it was made of; None for a plan that was read from bytes."""
+
+    @classmethod
+    def of(
+        cls, graph: Graph, *, precision: float = 12, gap: float | None = None, quantum: bool = False
+    ) -> Plan:
+        """The plan that is predicted to be fastest.
+
+        Args:
+            precision: bits; real results are off by less than 2^-precision of their range.
+            gap: reals, and integers too wide to be told apart, that are closer than this part of their
+                range may compare either way.
+            quantum: take the parameter table for quantum computers.
+
+        Raises ProgramError for what cannot be computed on encrypted arrays, with the line that asks for
+        it, and if no ring serves.
+        """
+        if not 1 <= precision <= 30:
+            raise InvalidInput(f"precision must be 1 to 30 bits, got {precision}")
+        if gap is not None and not 0 < gap < 0.5:
+            raise InvalidInput(f"gap must be a part of the range, above 0 and below 0.5, got {gap}")
+        fitted = fit(graph, precision=float(precision), gap=gap, quantum=quantum)
+        return cls(_native.ProgramPlan(fitted.circuit, fitted.chosen), fitted)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Plan:
+        """Read what `to_bytes` wrote, from anybody. Raises CorruptData or InvalidInput."""
+        return cls(_native.ProgramPlan.from_bytes(data))
+
+    def to_bytes(self) -> bytes:
+        """The plan for the other half. Nothing in it is secret."""
+        return self._native.to_bytes()
+
+    @property
+    def id(self) -> str:
+        """A hash of the plan, which keys, inputs and answers name."""
+        return self._native.id
+
+    @property
+    def key_bytes(self) -> int:
+        """Bytes of the evaluation keys that a server needs."""
+        return self._native.key_bytes
+
+    @property
+    def inputs(self) -> dict[str, tuple[int, ...]]:
+        """Names and shapes of the inputs."""
+        return {name: tuple(shape) for name, shape in self._native.inputs}
+
+    def analyse(self) -> Analysis:
+        """What the plan takes and how exact it is, without a key; print it, or show it in a notebook."""
+        return analyse(self._fitted(), self._native)
+
+    def client(self) -> Client:
+        """A key holder with a fresh key."""
+        return Client(self, _native.ProgramClient.generate(self._native))
+
+    def server(self, keys: bytes) -> Server:
+        """Who computes, with a client's `evaluation_keys()`. Raises InvalidInput for keys of another
+        plan."""
+        return Server(self, _native.ProgramServer(self._native, keys))
+
+    def clear(self, **inputs: npt.ArrayLike) -> Array | tuple[Array, ...]:
+        """The plan's steps on plain numbers: what encryption computes but for noise."""
+        fitted = self._fitted()
+        given = check_inputs(fitted.graph, inputs)
+        flat = [np.ascontiguousarray(given[name], dtype=np.float64).reshape(-1) for name in self.inputs]
+        answers, _ = fitted.circuit.clear(flat)
+        return self._decoded(answers)
+
+    def evaluate(self, **inputs: npt.ArrayLike) -> Evaluation:
+        """Run the program plainly and encrypted, with a key made for the purpose, and compare.
+
+        Args: an array for every input. Raises InvalidInput for arrays other than were declared.
+        """
+        fitted = self._fitted()
+        start = time.perf_counter()
+        expected = evaluate(fitted.graph, inputs)
+        plain = time.perf_counter()
+        client = self.client()
+        keys = client.evaluation_keys()
+        made = time.perf_counter()
+        server = self.server(keys)
+        ready = time.perf_counter()
+        sealed = client.encrypt(**inputs)
+        encrypted = time.perf_counter()
+        answer, steps = server.run_timed(sealed.values())
+        ran = time.perf_counter()
+        found = client.decrypt(answer)
+        end = time.perf_counter()
+        times = {
+            "plain": plain - start,
+            "keygen": made - plain,
+            "load": ready - made,
+            "encrypt": encrypted - ready,
+            "run": ran - encrypted,
+            "decrypt": end - ran,
+        }
+        sizes = {
+            "keys": len(keys),
+            "query": sum(len(one) for one in sealed.values()),
+            "answer": len(answer),
+        }
+        milliseconds = {name: 1e3 * value for name, value in times.items()}
+        return Evaluation(self, expected, found, milliseconds, sizes, _by_node(fitted, steps))
+
+    def _fitted(self) -> Fitted:
+        if self.fitted is None:
+            raise InvalidInput(
+                "this plan was read from bytes: it has steps, and no program to compare them with. "
+                "Use client() and server()."
+            )
+        return self.fitted
+
+    def _decoded(self, answers: Iterable[tuple[str, list[int], str, Array]]) -> Array | tuple[Array, ...]:
+        named = {name: (shape, decoding, values) for name, shape, decoding, values in answers}
+        found: list[Array] = []
+        for name, _, step, _ in self._native.outputs:
+            shape, decoding, values = named[name]
+            value = values.reshape(shape)
+            if decoding == "booleans":
+                value = value.astype(np.bool_)
+            elif decoding == "one_hot" or (step >= 1 and float(step).is_integer()):
+                value = np.rint(value).astype(np.int64)
+            found.append(value)
+        single = len(found) == 1 and self._native.outputs[0][0] == "result"
+        return found[0] if single else tuple(found)
+
+
+def _by_node(fitted: Fitted, measured: list[float]) -> dict[Node, tuple[float, float]]:
+    """Predicted and measured milliseconds of every operation."""
+    totals: dict[Node, tuple[float, float]] = {}
+    predicted = [step[2] for step in fitted.chosen.steps]
+    owners = [fitted.draft.owners[register] for register in fitted.draft.needed()]
+    for owner, first, second in zip(owners, predicted, measured, strict=True):
+        if owner is not None:
+            before = totals.get(owner, (0.0, 0.0))
+            totals[owner] = (before[0] + first, before[1] + second)
+    return totals
+
+
+class Client:
+    """The half of a program that holds the key."""
+
+    def __init__(self, plan: Plan, native: _native.ProgramClient) -> None:
+        """Not for callers: use `Plan.client` or `Client.from_secret_bytes`."""
+        self._plan, self._native = plan, native
+
+    @classmethod
+    def from_secret_bytes(cls, plan: Plan, data: bytes) -> Client:
+        """The key that `to_secret_bytes` wrote. Raises CorruptData, or InvalidInput for another plan's."""
+        return cls(plan, _native.ProgramClient.from_secret_bytes(plan._native, data))
+
+    def to_secret_bytes(self) -> bytes:
+        """The secret key, not encrypted: whoever reads it reads everything."""
+        return self._native.to_secret_bytes()
+
+    @property
+    def key_id(self) -> str:
+        return self._native.key_id
+
+    def evaluation_keys(self) -> bytes:
+        """What the server computes with, and can read nothing with."""
+        return self._native.evaluation_keys()
+
+    def encrypt(self, **inputs: npt.ArrayLike) -> dict[str, bytes]:
+        """Encrypt inputs by name; some now and some later if that suits.
+
+        Raises InvalidInput for a name, a shape or a number that was not declared: which, and what was.
+        """
+        return {name: self._encrypt(name, given) for name, given in inputs.items()}
+
+    def _encrypt(self, name: str, given: npt.ArrayLike) -> bytes:
+        shapes = self._plan.inputs
+        if name not in shapes:
+            raise InvalidInput(f"the plan has no input {name!r}; it has {', '.join(shapes)}.")
+        try:
+            value = np.ascontiguousarray(given, dtype=np.float64)
+        except (ValueError, TypeError) as error:
+            raise InvalidInput(f"{name} must be a rectangular array of numbers ({error}).") from error
+        value = value.reshape(np.shape(given))
+        if value.shape != shapes[name]:
+            raise InvalidInput(
+                f"{name} must have shape {shapes[name]}, as it was declared, got {value.shape}."
+            )
+        return self._native.encrypt(name, value.reshape(-1))
+
+    def decrypt(self, answer: bytes) -> Array | tuple[Array, ...]:
+        """The results, as the function returns them. They are for the owner of the key.
+
+        Raises CorruptData or InvalidInput for an answer of another plan or key, and for numbers that no
+        result can have.
+        """
+        return self._plan._decoded(self._native.decrypt(answer))
+
+
+class Server:
+    """The half of a program that computes, and can read nothing."""
+
+    def __init__(self, plan: Plan, native: _native.ProgramServer) -> None:
+        """Not for callers: use `Plan.server`."""
+        self._plan, self._native = plan, native
+
+    @property
+    def key_id(self) -> str:
+        """The key that inputs must be encrypted under."""
+        return self._native.key_id
+
+    def read(self, data: bytes) -> _native.ProgramInput:
+        """An encrypted input, read once for however many runs: a gallery that stays. Raises CorruptData
+        or InvalidInput for one of another plan or key."""
+        return self._native.read(data)
+
+    def run(self, inputs: Iterable[bytes | _native.ProgramInput]) -> bytes:
+        """The encrypted answer to one input of each name. Raises InvalidInput if one is missing."""
+        return self.run_timed(inputs)[0]
+
+    def run_timed(self, inputs: Iterable[bytes | _native.ProgramInput]) -> tuple[bytes, list[float]]:
+        """`run`, with the milliseconds of every step."""
+        read = [self.read(one) if isinstance(one, bytes) else one for one in inputs]
+        return self._native.run(read)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A program, run plainly and encrypted."""
+
+    plan: Plan
+    plain: Array | tuple[Array, ...]
+    encrypted: Array | tuple[Array, ...]
+    milliseconds: Mapping[str, float]
+    """Of plain, keygen, load, encrypt, run and decrypt."""
+    sizes: Mapping[str, int]
+    """Bytes of keys, query and answer."""
+    operations: Mapping[Node, tuple[float, float]]
+    """Predicted and measured milliseconds of every operation of the graph."""
+
+    @property
+    def largest_error(self) -> float:
+        """The largest difference between any two numbers of the results."""
+        pairs = zip(_several(self.plain), _several(self.encrypted), strict=True)
+        return max(
+            float(np.abs(np.asarray(a, np.float64) - np.asarray(b, np.float64)).max()) for a, b in pairs
+        )
+
+    @property
+    def predicted_ms(self) -> float:
+        """What the run was predicted to take."""
+        return self.plan._fitted().milliseconds
+
+
+def _several(value: Array | tuple[Array, ...]) -> tuple[Array, ...]:
+    return value if isinstance(value, tuple) else (value,)

@@ -1,0 +1,383 @@
+"""Values: arrays on tracks of slots enter, arrays that arithmetic made of them leave, as steps of a
+draft. Runs at the client, without a key."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .draft import Draft, DraftInput, Vector
+from .layout import Leaf, Space, blocks
+
+FULL, PARTIAL, FIRST = "full", "partial", "first"
+"""How a value lies along a track on which it does not vary: at every index, at those that some axis
+has, or at the first one alone."""
+
+
+_FAR = 1.5
+"""A server's bound is replaced by the true one where it is over it by this factor."""
+Combine = Callable[[float, float], float]
+
+
+@dataclass(frozen=True)
+class Value:
+    """An array in registers. Where it does not stand, slots hold numbers within its bounds too."""
+
+    registers: tuple[int, ...]
+    """One for each stretch of slots of its space; the same one where the array repeats."""
+    tracks: Mapping[int, int]
+    """The tracks that it varies along, and its indices there."""
+    states: Mapping[int, str]
+    """How it lies along the others."""
+    low: float
+    high: float
+    """Bounds of the numbers in all slots."""
+    unit: float
+    """Slots hold the array's numbers divided by this."""
+    pad: float | None
+    """The number, times the unit, at indices of its tracks that it does not have; None if it is not
+    one number."""
+    error: float = 0.0
+    """How far its numbers are off, times the unit, for what polynomials stand in for."""
+    tracked: float = 0.0
+    """The bound on what slots hold that the server knows, from those of the operands."""
+
+    @property
+    def reach(self) -> float:
+        """The largest absolute value in any slot, times the unit."""
+        return max(abs(self.low), abs(self.high))
+
+
+class Arithmetic:
+    """Operations on values of one space."""
+
+    def __init__(self, draft: Draft, space: Space) -> None:
+        self.draft = draft
+        self.space = space
+
+    # -- entering ----------------------------------------------------------------------------------
+
+    def place(
+        self, source: DraftInput, leaf: Leaf, shape: Sequence[int], tracks: Sequence[int | None], unit: float
+    ) -> Value:
+        """An input as an operation reads it: `leaf` broadcast to `shape`, whose axes lie along
+        `tracks`."""
+        elements = np.broadcast_to(leaf.elements, tuple(shape)) if shape else leaf.elements
+        varying = self._varying(leaf, shape, tracks)
+        states: dict[int, str] = {}
+        index, strides = elements, [0 if t is None else self.space.tracks[t].stride for t in tracks]
+        for axis, track in enumerate(tracks):
+            if track is not None and track not in varying:
+                index = np.take(index, [0], axis)
+        for number, lying in enumerate(self.space.tracks):
+            if number in varying:
+                continue
+            # Beyond the indices that there are, numbers would have to be taken out of sums again.
+            states[number] = FULL if lying.extent == lying.length else PARTIAL
+            if lying.extent > 1:
+                index = np.broadcast_to(index, (lying.extent, *index.shape))
+                strides = [lying.stride, *strides]
+        placed = blocks(index, strides, 0)
+        low, high = source.kind.low, source.kind.high
+        empty = any(n < self.space.tracks[t].length for t, n in varying.items()) or PARTIAL in states.values()
+        if empty:
+            low, high = min(low, 0.0), max(high, 0.0)
+        registers = self.draft.view(source, self.space.registers, unit, placed)
+        tracked = source.kind.largest / unit
+        return Value(registers, varying, states, low, high, unit, 0.0, tracked=tracked)
+
+    def spread(self, values: Vector, tracks: Sequence[int | None], pad: float) -> list[Vector]:
+        """A constant as an operation reads it, for every register: `values` along `tracks`, everywhere
+        along the others, and `pad` at indices that it does not have."""
+        varying = {
+            t: values.shape[axis] for axis, t in enumerate(tracks) if t is not None and values.shape[axis] > 1
+        }
+        place = np.arange(self.space.places)
+        flat = np.zeros(self.space.places, dtype=np.int64)
+        inside = np.ones(self.space.places, dtype=bool)
+        step = 1
+        for axis in range(values.ndim - 1, -1, -1):
+            track = tracks[axis]
+            if track in varying and track is not None:
+                lying = self.space.tracks[track]
+                index = place // lying.stride % lying.length
+                inside &= index < values.shape[axis]
+                flat += np.minimum(index, values.shape[axis] - 1) * step
+            step *= values.shape[axis]
+        whole = np.where(inside, values.reshape(-1)[flat], pad)
+        return [whole[start : start + self.space.slots] for start in range(0, len(whole), self.space.slots)]
+
+    def _varying(self, leaf: Leaf, shape: Sequence[int], tracks: Sequence[int | None]) -> dict[int, int]:
+        shift = len(shape) - leaf.elements.ndim
+        return {
+            track: shape[axis]
+            for axis, track in enumerate(tracks)
+            if track is not None and axis >= shift and leaf.elements.shape[axis - shift] > 1
+        }
+
+    # -- number by number --------------------------------------------------------------------------
+
+    def each(self, operation: str, a: Value, number: float = 0.0) -> tuple[int, ...]:
+        return tuple(self.draft.step(operation, one, 0, number) for one in a.registers)
+
+    def pairs(self, operation: str, a: Value, b: Value) -> tuple[int, ...]:
+        both = zip(a.registers, b.registers, strict=True)
+        return tuple(self.draft.step(operation, one, other) for one, other in both)
+
+    def together(self, a: Value, b: Value) -> tuple[Value, Value, dict[int, int], dict[int, str]]:
+        """Two values that can be combined, and how what comes of them lies."""
+        for track in range(len(self.space.tracks)):
+            if track in a.tracks and b.states.get(track) == FIRST:
+                b = self.repeat(b, track)
+            elif track in b.tracks and a.states.get(track) == FIRST:
+                a = self.repeat(a, track)
+        tracks = {**a.tracks}
+        for track, count in b.tracks.items():
+            tracks[track] = max(count, tracks.get(track, 1))
+        states = {}
+        order = [FULL, PARTIAL, FIRST]
+        for track in range(len(self.space.tracks)):
+            if track not in tracks:
+                states[track] = max(a.states[track], b.states[track], key=order.index)
+        return a, b, tracks, states
+
+    def add(self, a: Value, b: Value, *, subtract: bool = False) -> Value:
+        unit = a.unit if a.unit == b.unit else min(a.unit, b.unit)
+        a, b = self.in_unit(a, unit), self.in_unit(b, unit)
+        a, b, tracks, states = self.together(a, b)
+        registers = self.pairs("subtract" if subtract else "add", a, b)
+        low, high = (a.low - b.high, a.high - b.low) if subtract else (a.low + b.low, a.high + b.high)
+        pad = self._pad(a, b, tracks, lambda x, y: x - y if subtract else x + y)
+        tracked = a.tracked + b.tracked
+        return self.bounded(
+            Value(registers, tracks, states, low, high, unit, pad, a.error + b.error, tracked)
+        )
+
+    def multiply(self, a: Value, b: Value) -> Value:
+        a, b, tracks, states = self.together(a, b)
+        registers = self.pairs("multiply", a, b)
+        if a is b or a.registers == b.registers:
+            low, high = (0.0 if a.low <= 0 <= a.high else min(a.low**2, a.high**2)), a.reach**2
+        else:
+            corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
+            low, high = min(corners), max(corners)
+        pad = self._pad(a, b, tracks, lambda x, y: x * y)
+        if pad is None and any(one.pad == 0 and set(one.tracks) == set(tracks) for one in (a, b)):
+            pad = 0.0
+        error = a.reach * b.error + b.reach * a.error + a.error * b.error
+        tracked = a.tracked * b.tracked
+        return self.bounded(Value(registers, tracks, states, low, high, a.unit * b.unit, pad, error, tracked))
+
+    def _pad(self, a: Value, b: Value, tracks: Mapping[int, int], combine: Combine) -> float | None:
+        """What is at indices that the result does not have, if that is one number."""
+        if all(count == self.space.tracks[track].length for track, count in tracks.items()):
+            return 0.0
+        if a.pad is None or b.pad is None:
+            return None
+        for one in (a, b):
+            for track, count in tracks.items():
+                padded = count < self.space.tracks[track].length
+                if padded and track not in one.tracks and one.states[track] == FULL:
+                    return None
+                if padded and track in one.tracks and one.tracks[track] != count:
+                    return None
+        return combine(a.pad, b.pad)
+
+    def negate(self, a: Value) -> Value:
+        pad = None if a.pad is None else -a.pad
+        return replace(a, registers=self.each("negate", a), low=-a.high, high=-a.low, pad=pad)
+
+    def add_number(self, a: Value, number: float) -> Value:
+        if number == 0:
+            return a
+        registers = self.each("add_number", a, number / a.unit)
+        pad = None if a.pad is None else a.pad + number
+        low, high, tracked = a.low + number, a.high + number, a.tracked + abs(number / a.unit)
+        return replace(a, registers=registers, low=low, high=high, pad=pad, tracked=tracked)
+
+    def multiply_number(self, a: Value, number: float) -> Value:
+        """`a` times a number: by its unit if that is positive, which costs nothing."""
+        if number < 0:
+            return self.multiply_number(self.negate(a), -number)
+        if number == 0:
+            registers = self.each("multiply_integer", a, 0.0)
+            return replace(a, registers=registers, low=0.0, high=0.0, pad=0.0, error=0.0)
+        pad = None if a.pad is None else a.pad * number
+        low, high, unit = a.low * number, a.high * number, a.unit * number
+        return replace(a, low=low, high=high, unit=unit, pad=pad, error=a.error * number)
+
+    def in_unit(self, a: Value, unit: float) -> Value:
+        """The same array in another unit: free if the ratio is an integer."""
+        ratio = a.unit / unit
+        if abs(ratio - 1) < 1e-12:
+            return replace(a, unit=unit)
+        whole = round(ratio)
+        if whole >= 1 and abs(ratio - whole) < 1e-12 * ratio and whole < 1 << 30:
+            registers = self.each("multiply_integer", a, float(whole))
+        else:
+            registers = self.each("multiply_number", a, ratio)
+        return replace(a, registers=registers, unit=unit, tracked=a.tracked * ratio)
+
+    def add_vector(self, a: Value, values: Vector, tracks: Sequence[int | None]) -> Value:
+        a = self._ready(a, values, tracks)
+        vectors = self.spread(values / a.unit, tracks, 0.0)
+        registers = tuple(
+            self.draft.step("add_vector", one, self.draft.vector(vector))
+            for one, vector in zip(a.registers, vectors, strict=True)
+        )
+        low, high = a.low + min(0.0, values.min()), a.high + max(0.0, values.max())
+        varying, states = self._with(a, values, tracks)
+        pad = a.pad if set(varying) == set(a.tracks) else None
+        tracked = a.tracked + _declared(values / a.unit)
+        return Value(registers, varying, states, low, high, a.unit, pad, a.error, tracked)
+
+    def multiply_vector(self, a: Value, values: Vector, tracks: Sequence[int | None], unit: float) -> Value:
+        """`a` times a constant, in a unit of one's choice; zero at indices that there are not."""
+        a = self._ready(a, values, tracks)
+        varying, states = self._with(a, values, tracks)
+        mask = np.ones([1] * len(self.space.tracks))
+        padded = [t for t, count in varying.items() if count < self.space.tracks[t].length]
+        for track in padded:
+            shape = [1] * len(self.space.tracks)
+            shape[track] = varying[track]
+            mask = mask * np.ones(shape)
+        inside = self.spread(mask, list(range(len(self.space.tracks))), 0.0) if padded else None
+        vectors = self.spread(values * (a.unit / unit), tracks, 0.0)
+        if inside is not None:
+            vectors = [one * other for one, other in zip(vectors, inside, strict=True)]
+        registers = tuple(
+            self.draft.step("multiply_vector", one, self.draft.vector(vector))
+            for one, vector in zip(a.registers, vectors, strict=True)
+        )
+        corners = [x * y for x in (a.low, a.high) for y in (0.0, float(values.min()), float(values.max()))]
+        error = a.error * float(np.abs(values).max())
+        tracked = a.tracked * _declared(values * (a.unit / unit))
+        found = Value(registers, varying, states, min(corners), max(corners), unit, 0.0, error, tracked)
+        return self.bounded(found)
+
+    def _ready(self, a: Value, values: Vector, tracks: Sequence[int | None]) -> Value:
+        for axis, track in enumerate(tracks):
+            if track is not None and values.shape[axis] > 1 and a.states.get(track) == FIRST:
+                a = self.repeat(a, track)
+        return a
+
+    def _with(
+        self, a: Value, values: Vector, tracks: Sequence[int | None]
+    ) -> tuple[dict[int, int], dict[int, str]]:
+        varying = dict(a.tracks)
+        for axis, track in enumerate(tracks):
+            if track is not None and values.shape[axis] > 1:
+                varying[track] = values.shape[axis]
+        return varying, {track: state for track, state in a.states.items() if track not in varying}
+
+    def polynomial(
+        self, a: Value, coefficients: Vector, low: float, high: float, unit: float, off: float
+    ) -> Value:
+        """The value of a Chebyshev series on [-1, 1] of slots, its bounds in a unit, and how far it is
+        off."""
+        registers = tuple(self.draft.polynomial(one, coefficients / unit) for one in a.registers)
+        if a.pad is None:
+            pad = None
+        else:
+            pad = float(np.polynomial.chebyshev.chebval(a.pad / a.unit, coefficients))
+        slopes = np.polynomial.chebyshev.chebval(
+            np.linspace(-1, 1, 513), np.polynomial.chebyshev.chebder(coefficients)
+        )
+        error = off + float(np.abs(slopes).max()) * a.error / a.unit
+        tracked = max(abs(low), abs(high)) / unit
+        value = replace(a, registers=registers, low=low, high=high, unit=unit, pad=pad, error=error)
+        return self.bound(value, tracked * unit)
+
+    def bound(self, a: Value, reach: float) -> Value:
+        """`a`, of which the server is told that slots hold no more than `reach`."""
+        return replace(a, registers=self.each("bound", a, reach / a.unit), tracked=reach / a.unit)
+
+    def bounded(self, a: Value) -> Value:
+        """`a`, of which the server is told more if what it knows is far from what there is."""
+        reach = a.reach / a.unit
+        return self.bound(a, a.reach) if reach > 0 and a.tracked > _FAR * reach else a
+
+    # -- across slots ------------------------------------------------------------------------------
+
+    def sum(self, a: Value, track: int) -> Value:
+        """The sum along a track."""
+        lying, count = self.space.tracks[track], a.tracks[track]
+        if a.pad is None and count < lying.length:
+            one = np.ones(count)
+            a = self.multiply_vector(a, one, [track], a.unit)
+        pads = (lying.length - count) * (a.pad or 0.0)
+        registers = list(a.registers)
+        apart = lying.stride // self.space.slots if lying.stride >= self.space.slots else 0
+        inner = lying.length
+        if lying.stride * lying.length > self.space.slots:
+            # Part of the track, or all of it, goes from register to register.
+            distance = max(apart, 1)
+            inner = max(1, self.space.slots // lying.stride)
+            registers = self._sum_registers(registers, distance, lying.length // inner)
+        above = [number for number in range(len(self.space.tracks)) if number > track]
+        around = all(a.states.get(number) == FULL for number in above)
+        bit = inner // 2
+        while bit:
+            shift = bit * lying.stride
+            registers = [self.draft.step("add", one, self.draft.rotate(one, shift)) for one in registers]
+            bit //= 2
+        tracks = {number: n for number, n in a.tracks.items() if number != track}
+        states = {**a.states, track: FULL if around or inner == 1 else FIRST}
+        # Any stretch as long as the track has as many indices that there are not.
+        most = count if a.pad == 0 else lying.length
+        low, high = most * min(a.low, 0.0), most * max(a.high, 0.0)
+        total = Value(tuple(registers), tracks, states, low, high, a.unit, None, a.error * count)
+        total = replace(total, tracked=a.tracked * lying.length)
+        if a.pad is not None:
+            total = replace(total, pad=lying.length * a.pad)
+        return self.add_number(total, -pads) if pads else total
+
+    def _sum_registers(self, registers: list[int], distance: int, count: int) -> list[int]:
+        """Registers of one track added up: all that differ by multiples of `distance`, `count` of
+        them."""
+        found = list(registers)
+        for start in range(len(registers)):
+            within = start // distance % count
+            if within:
+                continue
+            members = [start + number * distance for number in range(count)]
+            total = registers[members[0]]
+            for member in members[1:]:
+                total = self.draft.step("add", total, registers[member])
+            for member in members:
+                found[member] = total
+        return found
+
+    def repeat(self, a: Value, track: int) -> Value:
+        """A value that stands at the first index of a track, at all of them."""
+        lying = self.space.tracks[track]
+        first = np.zeros(lying.length)
+        first[0] = 1.0
+        vectors = self.spread(first, [track], 0.0)
+        registers = [
+            self.draft.step("multiply_vector", one, self.draft.vector(vector))
+            for one, vector in zip(a.registers, vectors, strict=True)
+        ]
+        inner = min(lying.length, max(1, self.space.slots // lying.stride))
+        bit = 1
+        while bit < inner:
+            shift = bit * lying.stride
+            registers = [self.draft.step("add", one, self.draft.rotate(one, -shift)) for one in registers]
+            bit *= 2
+        if inner < lying.length:
+            distance = max(1, lying.stride // self.space.slots)
+            count = lying.length // inner
+            registers = [
+                registers[number - number // distance % count * distance] for number in range(len(registers))
+            ]
+        low, high = min(a.low, 0.0), max(a.high, 0.0)
+        return replace(a, registers=tuple(registers), states={**a.states, track: FULL}, low=low, high=high)
+
+
+def _declared(values: Vector) -> float:
+    """The bound that a constant is taken with: the next power of two, 1 at least."""
+    largest = float(np.abs(values).max())
+    return max(1.0, 2.0 ** math.ceil(math.log2(largest))) if largest > 0 else 1.0

@@ -1,0 +1,383 @@
+//! Programs for Python: circuits and bytes enter, plans, encrypted inputs and answers leave.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use ciphervec::program::{
+    Block, Candidate, Circuit, Clear, Client, Decoding, Input, Loop, Numbers, Output, Placement,
+    Plan, Sealed, Server, Step, View, candidates,
+};
+use ciphervec_he::ckks::{Ciphertext, Polynomial, SeededCiphertext, Sign};
+use ciphervec_he::params::Security;
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::ckks::work;
+use crate::errors::{InvalidInput, Raise};
+
+/// `(element, place, [(count, element, place), …])`.
+type RawBlock = (u64, u64, Vec<(u32, i64, i64)>);
+/// `(step, low, high)`, a step of 0 for reals.
+type RawNumbers = (f64, f64, f64);
+/// `(name, shape, numbers, [(registers, unit, placement), …])`.
+type RawInput = (String, Vec<u32>, RawNumbers, Vec<(u32, f64, Vec<RawBlock>)>);
+/// `(name, shape, numbers, unit, registers, placement, decoding)`.
+type RawOutput = (String, Vec<u32>, RawNumbers, f64, Vec<u32>, Vec<RawBlock>, String);
+/// `(operation, a, b, number)`.
+type RawStep = (String, u32, u32, f64);
+/// A name, a shape, the decoding and the values of an output.
+type RawAnswer<'py> = (String, Vec<u32>, &'static str, Bound<'py, PyArray1<f64>>);
+
+fn placement(blocks: Vec<RawBlock>) -> Placement {
+    let block = |(element, place, loops): RawBlock| {
+        let turn = |(count, element, place)| Loop { count, element, place };
+        Block { element, place, loops: loops.into_iter().map(turn).collect() }
+    };
+    Placement { blocks: blocks.into_iter().map(block).collect() }
+}
+
+fn numbers((step, low, high): RawNumbers) -> Numbers {
+    Numbers { step, low, high }
+}
+
+fn decoding(name: &str) -> PyResult<Decoding> {
+    match name {
+        "numbers" => Ok(Decoding::Numbers),
+        "booleans" => Ok(Decoding::Booleans),
+        "one_hot" => Ok(Decoding::OneHot),
+        other => Err(InvalidInput::new_err(format!("unknown decoding {other:?}"))),
+    }
+}
+
+fn decoding_name(decoding: Decoding) -> &'static str {
+    match decoding {
+        Decoding::Numbers => "numbers",
+        Decoding::Booleans => "booleans",
+        Decoding::OneHot => "one_hot",
+    }
+}
+
+fn step((operation, a, b, number): RawStep) -> PyResult<Step> {
+    Ok(match operation.as_str() {
+        "add" => Step::Add(a, b),
+        "subtract" => Step::Subtract(a, b),
+        "negate" => Step::Negate(a),
+        "add_number" => Step::AddNumber(a, number),
+        "multiply_number" => Step::MultiplyNumber(a, number),
+        "multiply_integer" => Step::MultiplyInteger(a, number as i64),
+        "add_vector" => Step::AddVector(a, b),
+        "multiply_vector" => Step::MultiplyVector(a, b),
+        "multiply" => Step::Multiply(a, b),
+        "square" => Step::Square(a),
+        "rotate" => Step::Rotate(a, number as i32),
+        "polynomial" => Step::Polynomial(a, b),
+        "sign" => Step::Sign(a, b),
+        "bound" => Step::Bound(a, number),
+        other => return Err(InvalidInput::new_err(format!("unknown step {other:?}"))),
+    })
+}
+
+/// What is computed, slot by slot.
+#[pyclass(name = "ProgramCircuit", module = "ciphervec._native", frozen)]
+pub struct PyProgramCircuit(Circuit);
+
+#[pymethods]
+impl PyProgramCircuit {
+    /// Polynomials are Chebyshev coefficients on [−1, 1], signs the gap, the bits of their results and what inputs may be off by.
+    #[new]
+    #[expect(clippy::too_many_arguments, reason = "the parts of a circuit")]
+    fn new(
+        slots: usize,
+        inputs: Vec<RawInput>,
+        constants: Vec<Vec<f64>>,
+        polynomials: Vec<Vec<f64>>,
+        signs: Vec<(f64, f64, f64)>,
+        steps: Vec<RawStep>,
+        outputs: Vec<RawOutput>,
+    ) -> PyResult<Self> {
+        let input = |(name, shape, kind, views): RawInput| {
+            let view =
+                |(registers, unit, blocks)| View { registers, unit, placement: placement(blocks) };
+            let views = views.into_iter().map(view).collect();
+            Input { name, shape, numbers: numbers(kind), views }
+        };
+        let output = |(name, shape, kind, unit, registers, blocks, decoded): RawOutput| {
+            let (numbers, placement) = (numbers(kind), placement(blocks));
+            let decoding = decoding(&decoded)?;
+            Ok(Output { name, shape, numbers, unit, registers, placement, decoding })
+        };
+        let polynomial =
+            |one: Vec<f64>| Polynomial::chebyshev(-1.0, 1.0, &one).map_err(ciphervec::Error::from);
+        let polynomials = polynomials.into_iter().map(polynomial).collect::<Result<_, _>>();
+        let sign = |(gap, alpha, noise)| {
+            Sign::with_noise(gap, alpha, noise).map_err(ciphervec::Error::from)
+        };
+        let signs = signs.into_iter().map(sign).collect::<Result<_, _>>();
+        let circuit = Circuit {
+            slots,
+            inputs: inputs.into_iter().map(input).collect(),
+            constants,
+            polynomials: polynomials.map_err(Raise::raise)?,
+            signs: signs.map_err(Raise::raise)?,
+            steps: steps.into_iter().map(step).collect::<PyResult<_>>()?,
+            outputs: outputs.into_iter().map(output).collect::<PyResult<_>>()?,
+        };
+        circuit.check().map_err(Raise::raise)?;
+        Ok(PyProgramCircuit(circuit))
+    }
+
+    /// The outputs' values on plain numbers, and the largest absolute value after every step.
+    fn clear<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: Vec<PyReadonlyArray1<'py, f64>>,
+    ) -> PyResult<(Vec<RawAnswer<'py>>, Vec<f64>)> {
+        let inputs: Vec<Vec<f64>> =
+            inputs.iter().map(|input| Ok(input.as_slice()?.to_vec())).collect::<PyResult<_>>()?;
+        let (answers, largest) = work(py, || Clear::answers(&self.0, &inputs))?;
+        Ok((raw_answers(py, answers), largest))
+    }
+
+    /// Rings from the smallest on, up to the first that serves; `allowed` says how far the numbers of each
+    /// output may be off.
+    #[pyo3(signature = (allowed, *, quantum=false))]
+    fn candidates(
+        &self,
+        py: Python<'_>,
+        allowed: Vec<f64>,
+        quantum: bool,
+    ) -> PyResult<Vec<PyProgramCandidate>> {
+        let security = if quantum { Security::Quantum128 } else { Security::Classical128 };
+        let tried = work(py, || candidates(&self.0, &allowed, security))?;
+        Ok(tried.into_iter().map(PyProgramCandidate).collect())
+    }
+
+    /// The most registers alive at a time.
+    #[getter]
+    fn peak(&self) -> usize {
+        self.0.peak()
+    }
+}
+
+fn raw_answers(py: Python<'_>, answers: Vec<ciphervec::program::Answer>) -> Vec<RawAnswer<'_>> {
+    let raw = |answer: ciphervec::program::Answer| {
+        let values = PyArray1::from_vec(py, answer.values);
+        (answer.name, answer.shape, decoding_name(answer.decoding), values)
+    };
+    answers.into_iter().map(raw).collect()
+}
+
+/// A ring that a circuit was tried in.
+#[pyclass(name = "ProgramCandidate", module = "ciphervec._native", frozen)]
+pub struct PyProgramCandidate(Candidate);
+
+#[pymethods]
+impl PyProgramCandidate {
+    #[getter]
+    fn log_degree(&self) -> u32 {
+        self.0.log_degree
+    }
+
+    /// Why it does not serve; None if it does.
+    #[getter]
+    fn refused(&self) -> Option<String> {
+        self.0.outcome.as_ref().err().cloned()
+    }
+
+    /// Level, log2 of the error in a slot, and milliseconds of every step.
+    #[getter]
+    fn steps(&self) -> Vec<(usize, f64, f64)> {
+        let Ok((_, trial)) = &self.0.outcome else { return Vec::new() };
+        let steps = trial.steps.iter();
+        steps.map(|step| (step.level, step.error_bits, step.milliseconds)).collect()
+    }
+
+    /// Level and standard deviation of the error of every output.
+    #[getter]
+    fn outputs(&self) -> Vec<(usize, f64)> {
+        let Ok((_, trial)) = &self.0.outcome else { return Vec::new() };
+        trial.outputs.iter().map(|output| (output.level, output.error)).collect()
+    }
+}
+
+/// A circuit with parameters and the list of keys that it needs.
+#[pyclass(name = "ProgramPlan", module = "ciphervec._native", frozen)]
+pub struct PyProgramPlan(Arc<Plan>);
+
+#[pymethods]
+impl PyProgramPlan {
+    /// A plan under the parameters of a candidate that serves.
+    #[new]
+    fn new(
+        py: Python<'_>,
+        circuit: &PyProgramCircuit,
+        candidate: &PyProgramCandidate,
+    ) -> PyResult<Self> {
+        let Ok((spec, trial)) = &candidate.0.outcome else {
+            return Err(InvalidInput::new_err("this candidate does not serve"));
+        };
+        let (circuit, spec, keys) = (circuit.0.clone(), *spec, trial.keys.clone());
+        let plan = work(py, move || Plan::of(circuit, spec, keys))?;
+        Ok(PyProgramPlan(Arc::new(plan)))
+    }
+
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Self> {
+        Ok(PyProgramPlan(Arc::new(work(py, || Plan::from_bytes(bytes))?)))
+    }
+
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.0.to_bytes())
+    }
+
+    #[getter]
+    fn id(&self) -> String {
+        self.0.id().to_string()
+    }
+
+    /// Names and shapes of the inputs.
+    #[getter]
+    fn inputs(&self) -> Vec<(String, Vec<u32>)> {
+        let inputs = self.0.circuit().inputs.iter();
+        inputs.map(|input| (input.name.clone(), input.shape.clone())).collect()
+    }
+
+    /// Names, shapes, steps (0 for reals) and decodings of the outputs.
+    #[getter]
+    fn outputs(&self) -> Vec<(String, Vec<u32>, f64, &'static str)> {
+        let outputs = self.0.circuit().outputs.iter();
+        let say = |output: &Output| {
+            let decoding = decoding_name(output.decoding);
+            (output.name.clone(), output.shape.clone(), output.numbers.step, decoding)
+        };
+        outputs.map(say).collect()
+    }
+
+    /// Ciphertexts of every input, and bytes of one.
+    #[getter]
+    fn input_bytes(&self) -> (Vec<usize>, usize) {
+        let inputs = self.0.circuit().inputs.iter();
+        let registers =
+            inputs.map(|input| input.views.iter().map(|view| view.registers as usize).sum());
+        let params = self.0.params();
+        (registers.collect(), SeededCiphertext::bytes_at(params, params.max_level()))
+    }
+
+    /// Bytes of a ciphertext at a level.
+    fn ciphertext_bytes(&self, level: usize) -> usize {
+        Ciphertext::bytes_at(self.0.params(), level, 1)
+    }
+
+    /// Bytes of the keys that a server needs.
+    #[getter]
+    fn key_bytes(&self) -> PyResult<usize> {
+        self.0.key_bytes().map_err(Raise::raise)
+    }
+
+    /// What the parameters rest on, in words.
+    #[getter]
+    fn security(&self) -> String {
+        let says = self.0.params().security();
+        format!("{} bits by {}", says.bits, says.table)
+    }
+
+    /// log2 of the degree, of the whole modulus rounded up, levels and bits of the scale.
+    #[getter]
+    fn parameters(&self) -> (u32, u32, usize, u32) {
+        let params = self.0.params();
+        let spec = params.spec();
+        (spec.log_degree, params.log_key_modulus(), spec.levels, spec.scale_bits)
+    }
+}
+
+/// The half of a program that holds the key.
+#[pyclass(name = "ProgramClient", module = "ciphervec._native", frozen)]
+pub struct PyProgramClient(Client);
+
+#[pymethods]
+impl PyProgramClient {
+    #[staticmethod]
+    fn generate(py: Python<'_>, plan: &PyProgramPlan) -> PyResult<Self> {
+        Ok(PyProgramClient(work(py, || Client::generate(plan.0.clone()))?))
+    }
+
+    #[staticmethod]
+    fn from_secret_bytes(py: Python<'_>, plan: &PyProgramPlan, bytes: &[u8]) -> PyResult<Self> {
+        Ok(PyProgramClient(work(py, || Client::from_secret_bytes(plan.0.clone(), bytes))?))
+    }
+
+    fn to_secret_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.0.to_secret_bytes())
+    }
+
+    #[getter]
+    fn key_id(&self) -> String {
+        self.0.key_id().to_string()
+    }
+
+    fn evaluation_keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let keys = work(py, || self.0.evaluation_keys())?;
+        Ok(PyBytes::new(py, &keys))
+    }
+
+    fn encrypt<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        values: PyReadonlyArray1<'py, f64>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let values = values.as_slice()?;
+        let bytes = work(py, || self.0.encrypt(name, values))?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    fn decrypt<'py>(&self, py: Python<'py>, bytes: &[u8]) -> PyResult<Vec<RawAnswer<'py>>> {
+        let answers = work(py, || self.0.decrypt(bytes))?;
+        Ok(raw_answers(py, answers))
+    }
+}
+
+/// One encrypted input, read and checked.
+#[pyclass(name = "ProgramInput", module = "ciphervec._native", frozen)]
+pub struct PyProgramInput(Sealed);
+
+/// The half of a program that computes.
+#[pyclass(name = "ProgramServer", module = "ciphervec._native", frozen)]
+pub struct PyProgramServer(Server);
+
+#[pymethods]
+impl PyProgramServer {
+    #[new]
+    fn new(py: Python<'_>, plan: &PyProgramPlan, keys: &[u8]) -> PyResult<Self> {
+        Ok(PyProgramServer(work(py, || Server::new(plan.0.clone(), keys))?))
+    }
+
+    #[getter]
+    fn key_id(&self) -> String {
+        self.0.key_id().to_string()
+    }
+
+    fn read(&self, py: Python<'_>, bytes: &[u8]) -> PyResult<PyProgramInput> {
+        Ok(PyProgramInput(work(py, || self.0.read(bytes))?))
+    }
+
+    /// The answer, and the milliseconds that every step took.
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: Vec<PyRef<'py, PyProgramInput>>,
+    ) -> PyResult<(Bound<'py, PyBytes>, Vec<f64>)> {
+        let inputs: Vec<Sealed> = inputs.iter().map(|input| input.0.clone()).collect();
+        let (answer, times) = work(py, || {
+            let (mut times, mut last) = (Vec::new(), Instant::now());
+            let answer = self.0.run(&inputs, |_| {
+                let now = Instant::now();
+                times.push((now - last).as_secs_f64() * 1e3);
+                last = now;
+            })?;
+            Ok((answer, times))
+        })?;
+        Ok((PyBytes::new(py, &answer), times))
+    }
+}
