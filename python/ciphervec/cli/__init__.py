@@ -34,6 +34,7 @@ COMMANDS = {
     "keys": ("key_copies", "keys_app"),
     "decrypt-service": ("decrypt_service", "service_app"),
     "text": ("text_encrypted", "text_app"),
+    "program": ("program", "program_app"),
 }
 
 

@@ -1,0 +1,130 @@
+"""Functions in files and arrays enter as words of a command line; analyses, pictures, results and
+errors are checked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from program import Program
+
+SOURCE = """
+import numpy as np
+from helper import FACTOR
+
+import ciphervec
+
+
+@ciphervec.program
+def hamming(x, y):
+    return np.sum(x != y)
+
+
+@ciphervec.program
+def score(x, w, shift=1):
+    return FACTOR * (x @ w) + shift
+
+
+def double(x):
+    return 2 * x
+
+
+def careless(x):
+    return x if x.sum() > 3 else -x
+
+
+TABLE = np.arange(4)
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Program:
+    (tmp_path / "own.py").write_text(SOURCE)
+    (tmp_path / "helper.py").write_text("FACTOR = 3\n")
+    random = np.random.default_rng(4)
+    np.save(tmp_path / "x.npy", random.integers(0, 2, 16))
+    np.save(tmp_path / "y.npy", random.integers(0, 2, 16))
+    np.save(tmp_path / "w.npy", np.array([1.5, -2.0, 0.25]))
+    return Program(tmp_path)
+
+
+def test_analyse_prints_what_a_run_takes(program: Program, tmp_path: Path) -> None:
+    words = ("program", "analyse", "own.py:hamming", "--sample", "x=x.npy", "-s", "y=secret(16, bits=1)")
+    shown = program(*words, "--json", "it.json", "--graph", "it.svg").stdout
+    assert "hamming: CKKS" in shown and "own.py:10" in shown and "integer 0 … 16" in shown
+    whole = json.loads((tmp_path / "it.json").read_text())
+    assert {one["operation"] for one in whole["operations"]} >= {"input x", "input y", "sum"}
+    assert whole["key_bytes"] > 0 and whole["outputs"][0]["shape"] == []
+    picture = ElementTree.fromstring((tmp_path / "it.svg").read_text())
+    boxes = [one for one in picture.iter() if one.tag.endswith("}g")]
+    assert len(boxes) == len(whole["operations"])
+    assert any("own.py:10" in str(one[0].text) for one in boxes)
+    printed = json.loads(program(*words, "--json", "-", "--graph", "it.dot").stdout)
+    assert printed["levels"] == whole["levels"]
+    drawn = (tmp_path / "it.dot").read_text()
+    assert drawn.startswith('digraph "hamming" {')
+    assert drawn.count("[label=") == len(boxes) and "n0 -> n2" in drawn and "n1 -> n2" in drawn
+
+
+def test_run_compares_plain_and_encrypted(program: Program, tmp_path: Path) -> None:
+    x, y = (np.load(tmp_path / f"{name}.npy") for name in "xy")
+    words = ("program", "run", "own.py:hamming", "-i", "x=x.npy", "-i", "y=y.npy")
+    shown = program(*words, "--out", "it.npz", "--json", "it.json").stdout
+    assert "results as in the clear" in shown and "predicted, ms" in shown
+    with np.load(tmp_path / "it.npz") as found:
+        assert found["result"] == found["result_plain"] == np.sum(x != y)
+    whole = json.loads((tmp_path / "it.json").read_text())
+    assert whole["results"]["result"] == np.sum(x != y) and whole["largest_error"] == 0
+    assert set(whole["sizes"]) == {"keys", "query", "answer"}
+    assert all(one["ms"] > 0 and one["predicted_ms"] > 0 for one in whole["operations"])
+    assert any(one["where"] == "own.py:10" for one in whole["operations"])
+
+
+def test_weights_are_part_of_the_program_and_numbers_are_numbers(program: Program, tmp_path: Path) -> None:
+    np.save(tmp_path / "three.npy", np.array([0.5, 0.25, -1.0]))
+    declared = ("-s", "x=secret(3, low=-1, high=1, step=1/4)", "-s", "w=public(w.npy)", "-s", "shift=2")
+    program("program", "run", "own.py:score", "-i", "x=three.npy", *declared, "--out", "it.npz")
+    with np.load(tmp_path / "it.npz") as found:
+        assert found["result"] == pytest.approx(3 * (0.75 - 0.5 - 0.25) + 2, abs=1e-3)
+    refused = program("program", "run", "own.py:score", "-i", "w=w.npy", *declared, code=2)
+    assert "--input w" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["own.py"], 2, "own.py:nearest"),
+        (["gone.py:double"], 4, "gone.py"),
+        (["own.py:gone"], 2, "its programs are hamming, score"),
+        (["own.py:TABLE"], 2, "not a program"),
+        (["broken.py:f"], 2, "broken.py, line 2: ZeroDivisionError"),
+        (["own.py:double"], 2, "needs x"),
+        (["own.py:double", "-s", "z=3"], 2, "it has x"),
+        (["own.py:double", "-s", "x"], 2, "NAME=WHAT"),
+        (["own.py:double", "-s", "x=1", "-s", "x=2"], 2, "given twice"),
+        (["own.py:double", "-s", "x=gone.npy"], 4, "gone.npy"),
+        (["own.py:double", "-s", "x=own.py.npy"], 2, "no .npy file"),
+        (["own.py:double", "-s", "x=open('own.py')"], 2, "only secret(…) and public(…)"),
+        (["own.py:double", "-s", "x=secret(3, bit=8)"], 2, "unexpected keyword argument 'bit'"),
+        (["own.py:double", "-s", "x=secret(3)"], 2, "secret(3): say which numbers"),
+        (["own.py:double", "-s", "x=secret(3, low=0, high=1/0)"], 2, "of two numbers"),
+        (["own.py:careless", "-s", "x=secret(3, bits=8)"], 2, "own.py:23"),
+        (["own.py:double", "-s", "x=secret(3, bits=8)", "--graph", "it.pdf"], 2, ".svg or .dot"),
+        (["own.py:double", "-s", "x=secret(3, bits=8)", "--precision", "40"], 2, "1 to 30 bits"),
+    ],
+)
+def test_errors_say_what_to_write(
+    program: Program, tmp_path: Path, words: list[str], code: int, says: str
+) -> None:
+    (tmp_path / "broken.py").write_text("def f(x):\n    return 1 / x\n\n\nf(0)\n")
+    (tmp_path / "own.py.npy").write_text("words")
+    assert says in program("program", "analyse", *words, code=code).stderr
+
+
+def test_help_teaches(program: Program) -> None:
+    assert "--sample" in program("program", "analyse", "--help").stdout
+    assert "nearest.py:nearest" in program("program", "--help").stdout
