@@ -61,11 +61,12 @@ def truth(arithmetic: Arithmetic, a: Value, gap: float, bits: float) -> Value:
     if a.reach > a.unit * (1 + 1e-9):
         a = arithmetic.in_unit(a, a.reach)
     draft = arithmetic.draft
-    index = draft.sign(gap / a.unit, bits)
+    # Where there is nothing between the gap and the largest number, any smaller gap will do.
+    index = draft.sign(min(gap / a.unit, 0.5), bits)
     a = arithmetic.bound(a, a.unit)
     registers = tuple(draft.step("sign", one, index) for one in a.registers)
     off = 2.0**-bits
-    pad = None if not a.pad else 0.5 * float(np.sign(a.pad))
+    pad = None if a.pad is None or abs(a.pad) < gap else 0.5 * float(np.sign(a.pad))
     low, high = -0.5 * (1 + off), 0.5 * (1 + off)
     return replace(
         a, registers=registers, low=low, high=high, unit=0.5, pad=pad, error=0.5 * off, tracked=1 + off
@@ -187,9 +188,9 @@ def threshold(count: int, length: int, node: Node) -> tuple[float, bool]:
     return number(0.5), False
 
 
-def interpolated(function: np.ufunc | object, centre: float, half: float, bits: float) -> Vector | None:
-    """Chebyshev coefficients of a function on centre ± half, off by at most 2^-bits of its range
-    there; None if degree 255 is not enough."""
+def interpolated(function: np.ufunc | object, centre: float, half: float, allowed: float) -> Vector | None:
+    """Chebyshev coefficients of a function on centre ± half, off by at most `allowed`; None if
+    degree 255 is not enough."""
     assert callable(function)
 
     def inner(u: Vector) -> Vector:
@@ -197,7 +198,8 @@ def interpolated(function: np.ufunc | object, centre: float, half: float, bits: 
 
     points = np.cos(np.linspace(0, np.pi, 2048))
     exact = inner(points)
-    allowed = 2.0**-bits * max(float(exact.max() - exact.min()), 1e-300)
+    if not np.isfinite(exact).all():
+        return None
     for degree in (1, 3, 7, 15, 31, 63, 127, 255):
         coefficients = np.asarray(np.polynomial.chebyshev.chebinterpolate(inner, degree), np.float64)  # type: ignore[type-var]
         off = np.abs(np.polynomial.chebyshev.chebval(points, coefficients) - exact)

@@ -51,7 +51,7 @@ def fit(graph: Graph, *, precision: float, gap: float | None, quantum: bool) -> 
     held: set[tuple[int, int]] = set()
     for log_slots in _LOG_SLOTS:
         try:
-            draft, allowed = _precise(graph, 1 << log_slots, precision, gap)
+            draft, allowed = precise(graph, 1 << log_slots, precision, gap)
         except ProgramError as error:
             refused = error
             continue
@@ -71,7 +71,7 @@ def fit(graph: Graph, *, precision: float, gap: float | None, quantum: bool) -> 
     raise refused if refused is not None else ProgramError(f"{graph.name}: no ring serves.")
 
 
-def _precise(graph: Graph, most_slots: int, precision: float, gap: float | None) -> tuple[Draft, list[float]]:
+def precise(graph: Graph, most_slots: int, precision: float, gap: float | None) -> tuple[Draft, list[float]]:
     """A circuit whose comparisons are as precise as its outputs need, and what is left of their errors
     for noise."""
     for bits in _TRUTH_BITS:

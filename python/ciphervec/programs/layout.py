@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .graph import Graph, Node
+from .kinds import Kind
 from .reference import apply
 from .source import failure_at
 
@@ -27,6 +28,7 @@ Block = tuple[int, int, list[Loop]]
 """The first element, its place, and loops from there, the outermost first."""
 
 _SHAPING = ("reshape", "broadcast_to", "transpose", "slice", "roll", "concatenate")
+_ANY = Kind(None, 0.0, 0.0)
 _RANKING = ("argmin", "min", "sort", "argsort", "topk_mask")
 
 
@@ -78,6 +80,19 @@ class Layout:
             self._meet(node)
         needed = max((least_slots.get(node, 1) for node in self._computed), default=1)
         self._spaces, self._tracks = self._lay(most_slots, needed)
+        for node in self._computed:
+            for shape, tracks in (
+                (reading_shape(node), self.inward(node, reading_shape(node))),
+                (node.shape, self.outward(node)),
+            ):
+                taken = [track for track in tracks if track is not None]
+                if len(set(taken)) < len(taken):
+                    raise failure_at(
+                        node.where,
+                        f"{node.op} to shape {shape} meets two axes of one computed array, as x + x.T does: its "
+                        "numbers would have to move between slots. Compute the other arrangement from the inputs "
+                        "too, whose axes can be exchanged.",
+                    )
 
     def space(self, node: Node) -> Space:
         """Where an operation takes place."""
@@ -252,15 +267,18 @@ def _leaves(graph: Graph) -> dict[Node, Leaf]:
             leaves[node] = Leaf(node, np.arange(node.size, dtype=np.int64).reshape(node.shape))
         elif node.op == "take" and node.inputs[0] in leaves and node.inputs[1].constant:
             shown = [leaves[node.inputs[0]].elements, node.inputs[1].value]
-            elements = apply(node.op, shown, node.attributes, node.kind)
-            leaves[node] = Leaf(leaves[node.inputs[0]].source, np.asarray(elements, dtype=np.int64))
+            leaves[node] = Leaf(leaves[node.inputs[0]].source, _moved(node, shown))
         elif node.op in _SHAPING and all(one in leaves for one in node.inputs):
             sources = {leaves[one].source for one in node.inputs}
             if len(sources) == 1:
                 shown = [leaves[one].elements for one in node.inputs]
-                elements = apply(node.op, shown, node.attributes, node.kind)
-                leaves[node] = Leaf(sources.pop(), np.asarray(elements, dtype=np.int64))
+                leaves[node] = Leaf(sources.pop(), _moved(node, shown))
     return leaves
+
+
+def _moved(node: Node, shown: Sequence[Indices]) -> Indices:
+    """Where an operation moves elements, which are numbers of places and not of the array's kind."""
+    return np.asarray(apply(node.op, shown, node.attributes, _ANY), dtype=np.int64)
 
 
 class _Groups:

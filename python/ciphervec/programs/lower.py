@@ -242,28 +242,15 @@ class _Lowering:
         arithmetic = self._arithmetic(node)
         a = self._operand(node, 0, self.units[node])
         tracks = self.layout.inward(node, node.inputs[0].shape)
+        summed = [tracks[axis] for axis in node.attributes["axes"]]
+        varying = set(a.tracks)
         # Outermost first: what has come around lets what is within it come around.
-        for track in sorted((tracks[axis] or 0 for axis in self._long(node, tracks)), reverse=True):
-            if track in a.tracks:
-                a = arithmetic.sum(a, track)
-            elif a.states[track] == FIRST:
-                a = arithmetic.multiply_number(a, 1.0)
-        for axis in node.attributes["axes"]:
-            track, length = tracks[axis], node.inputs[0].shape[axis]
-            if track is not None and self._repeats(node, axis):
-                a = arithmetic.multiply_number(a, float(length))
+        for track in sorted((one for one in summed if one in varying and one is not None), reverse=True):
+            a = arithmetic.sum(a, track)
+        for axis, track in zip(node.attributes["axes"], summed, strict=True):
+            if track is not None and track not in varying:
+                a = arithmetic.multiply_number(a, float(node.inputs[0].shape[axis]))
         return a
-
-    def _long(self, node: Node, tracks: Sequence[int | None]) -> list[int]:
-        return [axis for axis in node.attributes["axes"] if tracks[axis] is not None]
-
-    def _repeats(self, node: Node, axis: int) -> bool:
-        """Whether the input of a sum is the same all along an axis."""
-        source, track = node.inputs[0], self.layout.inward(node, node.inputs[0].shape)[axis]
-        if source in self.layout.leaves:
-            elements = self.layout.leaves[source].elements
-            return bool((elements == elements.take([0], axis)).all())
-        return track not in self.values[source].tracks
 
     def _emit_where(self, node: Node) -> Value:
         arithmetic, unit = self._arithmetic(node), self.units[node]
@@ -479,24 +466,35 @@ class _Lowering:
         arithmetic, name = self._arithmetic(node), node.attributes["name"]
         kind = node.inputs[0].kind.number()
         centre, half = 0.5 * (kind.low + kind.high), max(0.5 * (kind.high - kind.low), 1e-9)
-        a = self._operand(node, 0, half)
-        # Where there is nothing, slots hold the centre.
-        shape = reading_shape(node)
-        tracks = self.layout.inward(node, shape)
-        a = arithmetic.add_vector(a, np.full(shape, -centre), tracks) if centre else a
-        reach = max(a.reach, half)
+        a = self._centred(node, self._operand(node, 0, half), kind, centre)
+        reach = half + a.error
+        a = replace(a, low=-reach, high=reach)
         a = arithmetic.bound(arithmetic.in_unit(a, reach), reach)
-        coefficients = interpolated(_FUNCTIONS[name], centre, reach, self.function_bits)
-        if coefficients is None or not np.isfinite(coefficients).all():
+        off = 2.0**-self.function_bits * (node.kind.high - node.kind.low)
+        with np.errstate(all="ignore"):
+            coefficients = interpolated(_FUNCTIONS[name], centre, reach, off)
+        if coefficients is None:
             raise failure_at(
                 node.where,
                 f"no polynomial up to degree 255 is close to {name} on {kind.low:g} … {kind.high:g}. "
                 "Declare a narrower range, further from where it grows without bound.",
             )
-        off = 2.0**-self.function_bits * (node.kind.high - node.kind.low)
         unit = max(1.0, node.kind.largest)
         low, high = node.kind.low - off, node.kind.high + off
         return arithmetic.polynomial(a, coefficients, low, high, unit, off)
+
+    def _centred(self, node: Node, a: Value, kind: Kind, centre: float) -> Value:
+        """`a` less the centre of what it may hold, and 0 where nothing stands: a polynomial grows fast
+        outside of its interval."""
+        arithmetic = self._arithmetic(node)
+        if a.low >= kind.low - a.error and a.high <= kind.high + a.error:
+            return arithmetic.add_number(a, -centre)
+        for track in [one for one, state in a.states.items() if state == FIRST]:
+            a = arithmetic.repeat(a, track)
+        ones, everywhere = np.ones([1] * len(arithmetic.space.tracks)), range(len(arithmetic.space.tracks))
+        if a.pad != 0:
+            a = arithmetic.multiply_vector(a, ones, everywhere, a.unit)
+        return arithmetic.add_vector(a, -centre * ones, everywhere) if centre else a
 
     def _emit_take(self, node: Node) -> Value:
         table, index = node.inputs
@@ -524,7 +522,7 @@ class _Lowering:
         tracks = self.layout.inward(node, node.inputs[0].shape)
         for axis, (start, length, step) in enumerate(node.attributes["slices"]):
             track = tracks[axis]
-            if track is None or length == node.inputs[0].shape[axis]:
+            if track is None or (step == 1 and length == node.inputs[0].shape[axis]):
                 continue
             lying = arithmetic.space.tracks[track]
             if step != 1 or (start and lying.stride * lying.length > arithmetic.space.slots):

@@ -38,8 +38,8 @@ class Value:
     unit: float
     """Slots hold the array's numbers divided by this."""
     pad: float | None
-    """The number, times the unit, at indices of its tracks that it does not have; None if it is not
-    one number."""
+    """The number, times the unit, at indices of its tracks that it does not have, and beyond those
+    that some axis has where it is `PARTIAL`; None if it is not one number."""
     error: float = 0.0
     """How far its numbers are off, times the unit, for what polynomials stand in for."""
     tracked: float = 0.0
@@ -159,14 +159,16 @@ class Arithmetic:
     def multiply(self, a: Value, b: Value) -> Value:
         a, b, tracks, states = self.together(a, b)
         registers = self.pairs("multiply", a, b)
-        if a is b or a.registers == b.registers:
-            low, high = (0.0 if a.low <= 0 <= a.high else min(a.low**2, a.high**2)), a.reach**2
+        if a.registers == b.registers:
+            # A square, or a multiple of one, as units are positive.
+            ends = (a.low * b.low, a.high * b.high)
+            low, high = (0.0 if a.low <= 0 <= a.high else min(ends)), max(ends)
         else:
             corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
             low, high = min(corners), max(corners)
         pad = self._pad(a, b, tracks, lambda x, y: x * y)
         if pad is None and any(one.pad == 0 and set(one.tracks) == set(tracks) for one in (a, b)):
-            pad = 0.0
+            pad = None if self._apart(a, b, tracks) else 0.0
         error = a.reach * b.error + b.reach * a.error + a.error * b.error
         tracked = a.tracked * b.tracked
         return self.bounded(Value(registers, tracks, states, low, high, a.unit * b.unit, pad, error, tracked))
@@ -175,7 +177,7 @@ class Arithmetic:
         """What is at indices that the result does not have, if that is one number."""
         if all(count == self.space.tracks[track].length for track, count in tracks.items()):
             return 0.0
-        if a.pad is None or b.pad is None:
+        if a.pad is None or b.pad is None or self._apart(a, b, tracks):
             return None
         for one in (a, b):
             for track, count in tracks.items():
@@ -185,6 +187,11 @@ class Arithmetic:
                 if padded and track in one.tracks and one.tracks[track] != count:
                     return None
         return combine(a.pad, b.pad)
+
+    def _apart(self, a: Value, b: Value, tracks: Mapping[int, int]) -> bool:
+        """Whether one of them goes on, beyond the indices that there are, where the other ends."""
+        others = [track for track in range(len(self.space.tracks)) if track not in tracks]
+        return any({a.states[track], b.states[track]} == {FULL, PARTIAL} for track in others)
 
     def negate(self, a: Value) -> Value:
         pad = None if a.pad is None else -a.pad
@@ -223,14 +230,19 @@ class Arithmetic:
 
     def add_vector(self, a: Value, values: Vector, tracks: Sequence[int | None]) -> Value:
         a = self._ready(a, values, tracks)
+        varying, states = self._with(a, values, tracks)
+        inside = self._inside(varying, states)
         vectors = self.spread(values / a.unit, tracks, 0.0)
         registers = tuple(
-            self.draft.step("add_vector", one, self.draft.vector(vector))
-            for one, vector in zip(a.registers, vectors, strict=True)
+            self.draft.step("add_vector", one, self.draft.vector(vector * mask))
+            for one, vector, mask in zip(a.registers, vectors, inside, strict=True)
         )
-        low, high = a.low + min(0.0, values.min()), a.high + max(0.0, values.max())
-        varying, states = self._with(a, values, tracks)
-        pad = a.pad if set(varying) == set(a.tracks) else None
+        least, most = float(values.min()), float(values.max())
+        if any(not mask.all() for mask in inside):
+            least, most = min(0.0, least), max(0.0, most)
+        low, high = a.low + least, a.high + most
+        new = [track for track in varying if track not in a.tracks]
+        pad = a.pad if all(a.states.get(track) == PARTIAL for track in new) else None
         tracked = a.tracked + _declared(values / a.unit)
         return Value(registers, varying, states, low, high, a.unit, pad, a.error, tracked)
 
@@ -238,25 +250,24 @@ class Arithmetic:
         """`a` times a constant, in a unit of one's choice; zero at indices that there are not."""
         a = self._ready(a, values, tracks)
         varying, states = self._with(a, values, tracks)
-        mask = np.ones([1] * len(self.space.tracks))
-        padded = [t for t, count in varying.items() if count < self.space.tracks[t].length]
-        for track in padded:
-            shape = [1] * len(self.space.tracks)
-            shape[track] = varying[track]
-            mask = mask * np.ones(shape)
-        inside = self.spread(mask, list(range(len(self.space.tracks))), 0.0) if padded else None
         vectors = self.spread(values * (a.unit / unit), tracks, 0.0)
-        if inside is not None:
-            vectors = [one * other for one, other in zip(vectors, inside, strict=True)]
         registers = tuple(
-            self.draft.step("multiply_vector", one, self.draft.vector(vector))
-            for one, vector in zip(a.registers, vectors, strict=True)
+            self.draft.step("multiply_vector", one, self.draft.vector(vector * mask))
+            for one, vector, mask in zip(a.registers, vectors, self._inside(varying, states), strict=True)
         )
         corners = [x * y for x in (a.low, a.high) for y in (0.0, float(values.min()), float(values.max()))]
         error = a.error * float(np.abs(values).max())
         tracked = a.tracked * _declared(values * (a.unit / unit))
         found = Value(registers, varying, states, min(corners), max(corners), unit, 0.0, error, tracked)
         return self.bounded(found)
+
+    def _inside(self, varying: Mapping[int, int], states: Mapping[int, str]) -> list[Vector]:
+        """1 at the indices that there are, 0 beyond them, for every register."""
+        shape = [varying.get(number, 1) for number in range(len(self.space.tracks))]
+        for number, state in states.items():
+            if state == PARTIAL:
+                shape[number] = self.space.tracks[number].extent
+        return self.spread(np.ones(shape), range(len(shape)), 0.0)
 
     def _ready(self, a: Value, values: Vector, tracks: Sequence[int | None]) -> Value:
         for axis, track in enumerate(tracks):
