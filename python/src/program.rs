@@ -46,6 +46,7 @@ fn decoding(name: &str) -> PyResult<Decoding> {
         "numbers" => Ok(Decoding::Numbers),
         "booleans" => Ok(Decoding::Booleans),
         "one_hot" => Ok(Decoding::OneHot),
+        "largest" => Ok(Decoding::Largest),
         other => Err(InvalidInput::new_err(format!("unknown decoding {other:?}"))),
     }
 }
@@ -55,6 +56,7 @@ fn decoding_name(decoding: Decoding) -> &'static str {
         Decoding::Numbers => "numbers",
         Decoding::Booleans => "booleans",
         Decoding::OneHot => "one_hot",
+        Decoding::Largest => "largest",
     }
 }
 

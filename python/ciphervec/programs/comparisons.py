@@ -15,6 +15,7 @@ import numpy as np
 from .draft import Vector
 from .graph import Node
 from .kinds import Kind
+from .layout import Space, Track
 from .source import Line, failure_at
 from .values import Arithmetic, Value
 
@@ -25,6 +26,8 @@ class Precision:
 
     bits: float
     """Truths are off by at most 2^-bits."""
+    functions: float
+    """exp, log and the like are off by at most 2^-functions of their range."""
     gap: float | None
     """Numbers closer than this part of their range may come in either order; None tells all apart
     that their grid does."""
@@ -149,7 +152,10 @@ class Pairs:
         a, b = rows.registers[0], around.registers[0]
         difference = draft.step("subtract", b, a) if falling else draft.step("subtract", a, b)
         difference = draft.step("add_vector", difference, draft.vector(shift / unit))
-        value = Value((difference,), {}, {}, -reach - half, reach + half, unit, None)
+        low, high = rows.low - around.high, rows.high - around.low
+        if falling:
+            low, high = -high, -low
+        value = Value((difference,), {}, {}, min(low, -reach) - half, max(high, reach) + half, unit, None)
         signs = truth(self.arithmetic, value, gap, self.bits)
         register = signs.registers[0]
         bit = 1
@@ -157,6 +163,13 @@ class Pairs:
             register = draft.step("add", register, draft.rotate(register, -bit * self.row))
             bit *= 2
         return register
+
+    @property
+    def space(self) -> Space:
+        """Where the rows lie: elements one by one, a place left out after each row."""
+        slots = self.arithmetic.space.slots
+        elements = Track(self.length, 1, self.count, self.row)
+        return Space((elements, Track(self.length, self.row, self.length, slots)), slots, 1)
 
     @property
     def bits(self) -> float:

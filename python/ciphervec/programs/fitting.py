@@ -76,7 +76,7 @@ def precise(graph: Graph, most_slots: int, precision: float, gap: float | None) 
     for noise."""
     for bits in _TRUTH_BITS:
         try:
-            draft = lower(graph, most_slots, Precision(bits, gap), precision + 2)
+            draft = lower(graph, most_slots, Precision(bits, precision + 2, gap))
         except TooCoarseError:
             continue
         allowed = []

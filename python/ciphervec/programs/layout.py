@@ -29,7 +29,8 @@ Block = tuple[int, int, list[Loop]]
 
 _SHAPING = ("reshape", "broadcast_to", "transpose", "slice", "roll", "concatenate")
 _ANY = Kind(None, 0.0, 0.0)
-_RANKING = ("argmin", "min", "sort", "argsort", "topk_mask")
+RANKINGS = ("argmin", "min", "topk_mask")
+"""Operations that compare all numbers of a list with one another."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,12 @@ class Track:
     """Places from one index to the next."""
     extent: int
     """The most indices that any axis along it has."""
+    period: int = 0
+    """Places after which indices begin anew; those of all indices if it is 0."""
+
+    def index(self, places: Indices) -> Indices:
+        """The index that each place belongs to."""
+        return places % (self.period or self.stride * self.length) // self.stride
 
 
 @dataclass(frozen=True)
@@ -135,7 +142,7 @@ class Layout:
                 self._axes.note(outward[axis], node, length)
         if node.op == "sum":
             self._summed.update(inward[axis] for axis in node.attributes["axes"])
-        if node.op in _RANKING:
+        if node.op in RANKINGS:
             self._first.add(inward[node.attributes["axis"]])
 
     def _lay(self, most_slots: int, needed: int) -> tuple[dict[object, Space], dict[object, int]]:

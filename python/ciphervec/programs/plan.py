@@ -148,7 +148,7 @@ class Plan:
             value = values.reshape(shape)
             if decoding == "booleans":
                 value = value.astype(np.bool_)
-            elif decoding == "one_hot" or (step >= 1 and float(step).is_integer()):
+            elif decoding in ("one_hot", "largest") or (step >= 1 and float(step).is_integer()):
                 value = np.rint(value).astype(np.int64)
             found.append(value)
         single = len(found) == 1 and self._native.outputs[0][0] == "result"

@@ -102,8 +102,7 @@ class Arithmetic:
         for axis in range(values.ndim - 1, -1, -1):
             track = tracks[axis]
             if track in varying and track is not None:
-                lying = self.space.tracks[track]
-                index = place // lying.stride % lying.length
+                index = self.space.tracks[track].index(place)
                 inside &= index < values.shape[axis]
                 flat += np.minimum(index, values.shape[axis] - 1) * step
             step *= values.shape[axis]

@@ -191,6 +191,9 @@ pub enum Decoding {
     Booleans = 1,
     /// The index, along the last axis, of the one that is true.
     OneHot = 2,
+    /// The index, along the last axis, of the largest, where several may be true in part: of numbers
+    /// closer than the gap that was declared either may be named.
+    Largest = 3,
 }
 
 /// An array that the key holder decrypts.
@@ -227,6 +230,8 @@ pub struct Answer {
 
 /// How far a decrypted integer may be from an integer before it is refused.
 const FARTHEST: f64 = 0.45;
+/// What the largest of truths in part has to be above.
+const LEAST: f64 = 0.25;
 
 impl Output {
     /// Its values in row-major order, for the numbers in the slots of its registers. Those of a
@@ -240,6 +245,7 @@ impl Output {
         let mut values = self.placement.gather(registers, count, slots);
         let step = match self.decoding {
             Decoding::Numbers => self.numbers.step,
+            Decoding::Largest => 0.0,
             Decoding::Booleans | Decoding::OneHot => 1.0,
         };
         for (index, value) in values.iter_mut().enumerate() {
@@ -269,6 +275,10 @@ impl Output {
                 let extent = self.shape.last().map_or(1, |extent| *extent as usize);
                 values.chunks(extent).map(|row| self.hot(row)).collect()
             }
+            Decoding::Largest => {
+                let extent = self.shape.last().map_or(1, |extent| *extent as usize);
+                values.chunks(extent).map(|row| self.largest(row)).collect()
+            }
         }
     }
 
@@ -279,7 +289,7 @@ impl Output {
     pub fn answer(&self, registers: &[Vec<f64>], slots: usize) -> Result<Answer> {
         let values = self.gather(registers, slots)?;
         let extents = match self.decoding {
-            Decoding::OneHot => self.shape.len() - 1,
+            Decoding::OneHot | Decoding::Largest => self.shape.len() - 1,
             _ => self.shape.len(),
         };
         let (name, shape) = (self.name.clone(), self.shape[..extents].to_vec());
@@ -292,6 +302,15 @@ impl Output {
         match ones[..] {
             [one] if row.iter().all(|x| *x == 0.0 || *x == 1.0) => Ok(one as f64),
             _ => Err(self.refuse(format!("a single 1 was expected, got {} of them", ones.len()))),
+        }
+    }
+
+    /// The place of the largest, which has to stand out from zeros.
+    fn largest(&self, row: &[f64]) -> Result<f64> {
+        let places = (0..row.len()).max_by(|&a, &b| row[a].total_cmp(&row[b]));
+        match places {
+            Some(place) if row[place] > LEAST && row[place].is_finite() => Ok(place as f64),
+            _ => Err(self.refuse(format!("a number above {LEAST} was expected, there is none"))),
         }
     }
 
@@ -430,7 +449,8 @@ impl Circuit {
         for &register in &output.registers {
             within("a register of an output", 0..=registers - 1, register as usize)?;
         }
-        if output.decoding == Decoding::OneHot && output.shape.is_empty() {
+        let named = matches!(output.decoding, Decoding::OneHot | Decoding::Largest);
+        if named && output.shape.is_empty() {
             return Err(range("the shape of a one-hot output", "of at least one axis", "none"));
         }
         output.placement.check(elements, (output.registers.len() * self.slots) as u64)

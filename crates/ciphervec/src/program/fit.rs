@@ -84,9 +84,8 @@ struct Needs {
 
 impl Needs {
     fn of(circuit: &Circuit) -> Result<Self> {
-        let calibration = Calibration { log_degree: 17, transform_ms: 0.0, product_ms: 0.0 };
         let spec = spec((17, 45, PRIME_BITS), DEEPEST, DEEPEST + 1, Security::Classical128);
-        match Trial::run(circuit, &spec, &calibration) {
+        match Trial::levels(circuit, &spec) {
             Ok(trial) => {
                 let headroom =
                     (trial.largest.log2() + SPARE_BITS).ceil().max(SPARE_BITS) as u32 + 1;

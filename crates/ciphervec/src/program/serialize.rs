@@ -153,6 +153,7 @@ fn read_circuit(reader: &mut Reader<'_>) -> Result<Circuit> {
             0 => Decoding::Numbers,
             1 => Decoding::Booleans,
             2 => Decoding::OneHot,
+            3 => Decoding::Largest,
             other => return Err(reader.error(format!("unknown decoding {other}")).into()),
         };
         Ok(Output { name, shape, numbers, unit, registers, placement, decoding })

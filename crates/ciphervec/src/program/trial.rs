@@ -61,9 +61,26 @@ impl Trial {
     /// Parameters that cannot be made; levels that are missing, numbers that leave the modulus, a
     /// sign of numbers with too much noise.
     pub fn run(circuit: &Circuit, spec: &ParamsSpec, calibration: &Calibration) -> Result<Self> {
+        Self::with_noise(circuit, spec, calibration, true)
+    }
+
+    /// Levels and bounds alone, as if there were no noise.
+    pub(super) fn levels(circuit: &Circuit, spec: &ParamsSpec) -> Result<Self> {
+        let log_degree = spec.log_degree;
+        let calibration = Calibration { log_degree, transform_ms: 0.0, product_ms: 0.0 };
+        Self::with_noise(circuit, spec, &calibration, false)
+    }
+
+    fn with_noise(
+        circuit: &Circuit,
+        spec: &ParamsSpec,
+        calibration: &Calibration,
+        noisy: bool,
+    ) -> Result<Self> {
         let machine = TrialMachine {
             forecast: Forecast::of_spec(spec)?,
             spec: *spec,
+            noisy,
             needs: RefCell::default(),
             left: Cell::new(spec.levels),
         };
@@ -167,6 +184,8 @@ impl Needs {
 struct TrialMachine {
     forecast: Forecast,
     spec: ParamsSpec,
+    /// Whether errors are looked at.
+    noisy: bool,
     needs: RefCell<Needs>,
     /// The fewest levels of an output before it is made small.
     left: Cell<usize>,
@@ -175,7 +194,7 @@ struct TrialMachine {
 impl TrialMachine {
     /// Bits of the modulus at a level, a little less than there are.
     fn log_modulus(&self, level: usize) -> f64 {
-        f64::from(self.spec.base_bits) + level as f64 * f64::from(self.spec.scale_bits) - 1.0
+        f64::from(self.spec.base_bits) + level as f64 * f64::from(self.spec.scale_bits) - 0.5
     }
 
     /// Refuses numbers that the modulus has no room for.
@@ -243,7 +262,16 @@ impl Machine for TrialMachine {
     }
 
     fn sign(&self, a: &Expected, sign: &Sign) -> Result<Expected> {
-        Ok(self.forecast.sign(a, sign)?)
+        if self.noisy {
+            return Ok(self.forecast.sign(a, sign)?);
+        }
+        let left = a.level.checked_sub(sign.depth()).ok_or_else(|| {
+            let (needed, left) = (format!("{} levels", sign.depth()), format!("{} are", a.level));
+            ciphervec_he::Error::Level { operation: "a sign", needed, left }
+        })?;
+        let taken = self.forecast.drop_to(a, left)?;
+        Ok(Expected { scale: self.forecast.scale(left), ..taken }
+            .with_magnitude(1.0 + sign.error())?)
     }
 
     fn bound(&self, a: Expected, bound: f64) -> Result<Expected> {

@@ -1,0 +1,345 @@
+"""Rules: an operation of a graph enters; the value that steps on registers make of its operands
+leaves. Runs at the client, without a key."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from .comparisons import interpolated, margin, positive, truth
+from .graph import Node
+from .kinds import Kind
+from .layout import reshaped_axes
+from .operands import Operands, plus, times
+from .ranking import chosen, count
+from .source import failure_at
+from .units import compared_kind, compared_unit
+from .values import FIRST, Value
+
+_FUNCTIONS: Mapping[str, Callable[..., object]] = {
+    "exp": np.exp,
+    "log": np.log,
+    "tanh": np.tanh,
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "sqrt": np.sqrt,
+    "reciprocal": lambda x: 1 / x,
+}
+_IDIOMS = {
+    "sort": "Return the numbers and sort them at the client, or rank them with topk_mask.",
+    "argsort": "Return the numbers and sort them at the client, or rank them with topk_mask.",
+    "roll": "Roll the inputs, before anything is computed of them.",
+    "concatenate": "Concatenate the inputs, or return several arrays.",
+}
+
+
+def emit(its: Operands, node: Node) -> Value:
+    """The value of an operation whose operands have been computed.
+
+    Raises ProgramError for one that encrypted numbers do not allow, with the line that asks for it.
+    """
+    rule = _RULES.get(node.op)
+    if rule is None:
+        raise failure_at(
+            node.where,
+            f"{node.op} of encrypted numbers is not available on this back-end. "
+            + _IDIOMS.get(node.op, "Compute it at the client, before encrypting or after decrypting."),
+        )
+    return rule(its, node)
+
+
+def _add(its: Operands, node: Node, *, subtract: bool = False) -> Value:
+    arithmetic, unit = its.arithmetic(node), its.units[node]
+    tracks = its.tracks(node)
+    for place in (0, 1):
+        values = its.constant(node, place)
+        if values is None:
+            continue
+        a = its.value(node, 1 - place, unit)
+        if subtract and place == 1:
+            values = -values
+        elif subtract:
+            a = arithmetic.negate(a)
+        if values.size == 1:
+            return arithmetic.add_number(a, float(values.flat[0]))
+        return arithmetic.add_vector(a, values, tracks)
+    a, b = its.value(node, 0, unit), its.value(node, 1, unit)
+    return arithmetic.add(a, b, subtract=subtract)
+
+
+def _subtract(its: Operands, node: Node) -> Value:
+    return _add(its, node, subtract=True)
+
+
+def _negative(its: Operands, node: Node) -> Value:
+    return its.arithmetic(node).negate(its.value(node, 0, its.units[node]))
+
+
+def _multiply(its: Operands, node: Node) -> Value:
+    arithmetic, unit = its.arithmetic(node), its.units[node]
+    for place in (0, 1):
+        values = its.constant(node, place)
+        if values is None:
+            continue
+        a = its.value(node, 1 - place, unit)
+        if values.size == 1:
+            return arithmetic.multiply_number(a, float(values.flat[0]))
+        tracks = its.tracks(node)
+        return arithmetic.multiply_vector(a, values, tracks, unit)
+    first, second = node.inputs
+    if first is second:
+        a = its.value(node, 0, math.sqrt(unit))
+        return arithmetic.multiply(a, a)
+    computed = [one not in its.layout.leaves for one in node.inputs]
+    if computed[0] == computed[1]:
+        a, b = its.value(node, 0, math.sqrt(unit)), its.value(node, 1, math.sqrt(unit))
+    elif computed[0]:
+        a = its.value(node, 0, unit)
+        b = its.value(node, 1, unit / a.unit)
+    else:
+        b = its.value(node, 1, unit)
+        a = its.value(node, 0, unit / b.unit)
+    return arithmetic.multiply(a, b)
+
+
+def _sum(its: Operands, node: Node) -> Value:
+    arithmetic, tracks = its.arithmetic(node), its.tracks(node)
+    a = its.value(node, 0, its.units[node])
+    lengths = {
+        track: node.inputs[0].shape[axis]
+        for axis in node.attributes["axes"]
+        if (track := tracks[axis]) is not None
+    }
+    varying = set(a.tracks)
+    # Outermost first: what has come around lets what is within it come around.
+    for track in sorted(varying & set(lengths), reverse=True):
+        a = arithmetic.sum(a, track)
+    for track in set(lengths) - varying:
+        a = arithmetic.multiply_number(a, float(lengths[track]))
+    return a
+
+
+def _where(its: Operands, node: Node) -> Value:
+    arithmetic, unit = its.arithmetic(node), its.units[node]
+    chosen = its.value(node, 0, 1.0)
+    x, y = (its.constant(node, place) for place in (1, 2))
+    tracks = its.tracks(node)
+    if x is not None and y is not None:
+        picked = times(arithmetic, chosen, x - y, tracks, unit)
+        return plus(arithmetic, picked, y, tracks)
+    if x is not None:
+        b = its.value(node, 2, unit)
+        difference = plus(arithmetic, arithmetic.negate(b), x, tracks)
+        return arithmetic.add(arithmetic.multiply(chosen, difference), b)
+    if y is not None:
+        a = its.value(node, 1, unit)
+        difference = plus(arithmetic, a, -y, tracks)
+        return plus(arithmetic, arithmetic.multiply(chosen, difference), y, tracks)
+    a, b = its.value(node, 1, unit), its.value(node, 2, unit)
+    return arithmetic.add(arithmetic.multiply(chosen, arithmetic.add(a, b, subtract=True)), b)
+
+
+def _logical_not(its: Operands, node: Node) -> Value:
+    arithmetic = its.arithmetic(node)
+    return arithmetic.add_number(arithmetic.negate(its.value(node, 0, 1.0)), 1.0)
+
+
+def _logical_and(its: Operands, node: Node) -> Value:
+    return _pair(its, node, both=1.0, each=0.0)
+
+
+def _logical_or(its: Operands, node: Node) -> Value:
+    return _pair(its, node, both=-1.0, each=1.0)
+
+
+def _logical_xor(its: Operands, node: Node) -> Value:
+    return _pair(its, node, both=-2.0, each=1.0)
+
+
+def _pair(its: Operands, node: Node, *, both: float, each: float) -> Value:
+    """each (x + y) + both x y."""
+    arithmetic = its.arithmetic(node)
+    tracks = its.tracks(node)
+    for place in (0, 1):
+        values = its.constant(node, place)
+        if values is not None:
+            x = its.value(node, 1 - place, 1.0)
+            picked = times(arithmetic, x, each + both * values, tracks, x.unit)
+            return plus(arithmetic, picked, each * values, tracks)
+    x, y = its.value(node, 0, 1.0), its.value(node, 1, 1.0)
+    product = arithmetic.multiply_number(arithmetic.multiply(x, y), both)
+    if not each:
+        return product
+    return arithmetic.add(product, arithmetic.add(x, y))
+
+
+def _less(its: Operands, node: Node) -> Value:
+    half, gap = _margin(its, node)
+    arithmetic = its.arithmetic(node)
+    shifted = arithmetic.add_number(_subtracted(its, node), -half)
+    return positive(arithmetic, shifted, gap, its.precision.bits)
+
+
+def _equal(its: Operands, node: Node) -> Value:
+    half, gap = _margin(its, node)
+    if half == 0:
+        raise failure_at(node.where, "reals are never known to be equal. Compare abs(a - b) < tolerance.")
+    arithmetic = its.arithmetic(node)
+    difference = _subtracted(its, node)
+    above, below = (
+        truth(arithmetic, arithmetic.add_number(difference, shift), gap, its.precision.bits)
+        for shift in (half, -half)
+    )
+    return replace(arithmetic.add(above, below, subtract=True), low=-0.5, high=1.5)
+
+
+def _sign(its: Operands, node: Node) -> Value:
+    half, gap = _margin(its, node)
+    arithmetic = its.arithmetic(node)
+    a = its.value(node, 0, compared_unit(node, its.precision))
+    if half == 0:
+        return arithmetic.multiply_number(truth(arithmetic, a, gap, its.precision.bits), 2.0)
+    above, below = (
+        truth(arithmetic, arithmetic.add_number(a, shift), gap, its.precision.bits) for shift in (half, -half)
+    )
+    return arithmetic.add(above, below)
+
+
+def _absolute(its: Operands, node: Node) -> Value:
+    _, gap = _margin(its, node)
+    arithmetic = its.arithmetic(node)
+    a = its.value(node, 0, compared_unit(node, its.precision))
+    half = _margin(its, node)[0]
+    # At 0 either sign will do.
+    signs = truth(arithmetic, arithmetic.add_number(a, half), gap, its.precision.bits)
+    return arithmetic.multiply_number(arithmetic.multiply(a, signs), 2.0)
+
+
+def _margin(its: Operands, node: Node) -> tuple[float, float]:
+    kinds = [one.kind.number() for one in node.inputs]
+    reach = max(one.largest for one in kinds)
+    return margin(compared_kind(node), reach, its.precision, node.where)
+
+
+def _subtracted(its: Operands, node: Node) -> Value:
+    """The second input less the first."""
+    arithmetic, unit = its.arithmetic(node), compared_unit(node, its.precision)
+    tracks = its.tracks(node)
+    first, second = its.constant(node, 0), its.constant(node, 1)
+    if first is not None:
+        return plus(arithmetic, its.value(node, 1, unit), -first, tracks)
+    if second is not None:
+        return plus(arithmetic, arithmetic.negate(its.value(node, 0, unit)), second, tracks)
+    a, b = its.value(node, 0, unit), its.value(node, 1, unit)
+    return arithmetic.add(b, a, subtract=True)
+
+
+def _function(its: Operands, node: Node) -> Value:
+    arithmetic, name = its.arithmetic(node), node.attributes["name"]
+    kind = node.inputs[0].kind.number()
+    centre, half = 0.5 * (kind.low + kind.high), max(0.5 * (kind.high - kind.low), 1e-9)
+    a = _centred(its, node, its.value(node, 0, half), kind, centre)
+    reach = half + a.error
+    a = replace(a, low=-reach, high=reach)
+    a = arithmetic.bound(arithmetic.in_unit(a, reach), reach)
+    off = 2.0**-its.precision.functions * (node.kind.high - node.kind.low)
+    with np.errstate(all="ignore"):
+        coefficients = interpolated(_FUNCTIONS[name], centre, reach, off)
+    if coefficients is None:
+        raise failure_at(
+            node.where,
+            f"no polynomial up to degree 255 is close to {name} on {kind.low:g} … {kind.high:g}. "
+            "Declare a narrower range, further from where it grows without bound.",
+        )
+    unit = max(1.0, node.kind.largest)
+    low, high = node.kind.low - off, node.kind.high + off
+    return arithmetic.polynomial(a, coefficients, low, high, unit, off)
+
+
+def _centred(its: Operands, node: Node, a: Value, kind: Kind, centre: float) -> Value:
+    """`a` less the centre of what it may hold, and 0 where nothing stands: a polynomial grows fast
+    outside of its interval."""
+    arithmetic = its.arithmetic(node)
+    if a.low >= kind.low - a.error and a.high <= kind.high + a.error:
+        return arithmetic.add_number(a, -centre)
+    for track in [one for one, state in a.states.items() if state == FIRST]:
+        a = arithmetic.repeat(a, track)
+    ones, everywhere = np.ones([1] * len(arithmetic.space.tracks)), range(len(arithmetic.space.tracks))
+    if a.pad != 0:
+        a = arithmetic.multiply_vector(a, ones, everywhere, a.unit)
+    return arithmetic.add_vector(a, -centre * ones, everywhere) if centre else a
+
+
+def _take(its: Operands, node: Node) -> Value:
+    table, index = node.inputs
+    if index.op != "argmin" or not table.constant or len(table.shape) != 1:
+        raise failure_at(
+            node.where,
+            "indexing by a secret number is private lookup, which encrypted programs do only for the result of an "
+            "arg-min in a public list. ciphervec.lookup does the rest.",
+        )
+    values = table.value.astype(np.float64)[: count(index)]
+    return chosen(its, index, values)
+
+
+def _reshape(its: Operands, node: Node) -> Value:
+    reshaped_axes(node)
+    return its.value(node, 0, its.units[node])
+
+
+def _transpose(its: Operands, node: Node) -> Value:
+    return its.value(node, 0, its.units[node])
+
+
+def _broadcast_to(its: Operands, node: Node) -> Value:
+    return its.value(node, 0, its.units[node])
+
+
+def _slice(its: Operands, node: Node) -> Value:
+    arithmetic, a = its.arithmetic(node), its.value(node, 0, its.units[node])
+    tracks = its.layout.inward(node, node.inputs[0].shape)
+    for axis, (start, length, step) in enumerate(node.attributes["slices"]):
+        track = tracks[axis]
+        if track is None or (step == 1 and length == node.inputs[0].shape[axis]):
+            continue
+        lying = arithmetic.space.tracks[track]
+        if step != 1 or (start and lying.stride * lying.length > arithmetic.space.slots):
+            raise failure_at(
+                node.where,
+                f"a computed array of {node.inputs[0].size} numbers is sliced with a step, or across "
+                "registers, which encrypted programs cannot do yet. Slice the inputs instead.",
+            )
+        registers = tuple(its.draft.rotate(one, start * lying.stride) for one in a.registers)
+        varying = {**a.tracks, track: length}
+        states = dict(a.states)
+        if length == 1:
+            del varying[track]
+            states[track] = FIRST
+        a = replace(a, registers=registers, tracks=varying, states=states, pad=None)
+    return a
+
+
+_RULES: Mapping[str, Callable[[Operands, Node], Value]] = {
+    "add": _add,
+    "subtract": _subtract,
+    "negative": _negative,
+    "multiply": _multiply,
+    "sum": _sum,
+    "where": _where,
+    "logical_not": _logical_not,
+    "logical_and": _logical_and,
+    "logical_or": _logical_or,
+    "logical_xor": _logical_xor,
+    "less": _less,
+    "equal": _equal,
+    "sign": _sign,
+    "absolute": _absolute,
+    "function": _function,
+    "take": _take,
+    "reshape": _reshape,
+    "transpose": _transpose,
+    "broadcast_to": _broadcast_to,
+    "slice": _slice,
+}
