@@ -1,0 +1,37 @@
+"""Numbers wider than they can be told apart enter, with a gap; the least of them, where it is less
+than all others by more than the gap, is checked."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ciphervec
+from ciphervec import public, secret
+
+
+@pytest.mark.parametrize("count", [5, 8])
+@pytest.mark.parametrize("largest", [False, True])
+def test_what_is_beyond_the_gap_is_found_whatever_the_others_do(count: int, largest: bool) -> None:
+    function = (lambda x: np.argmax(x)) if largest else (lambda x: np.argmin(x))
+    plan = ciphervec.program(function).compile(x=secret(count, bits=16), gap=2**-6)
+    random = np.random.default_rng(count)
+    for place in range(count):
+        # The others are closer to one another than the gap, and nothing is as close to the least.
+        x = 30_000 + random.integers(0, 200, count)
+        x[place] = 40_000 if largest else 20_000
+        assert plan.clear(x=x) == place
+
+
+def test_public_weights_come_before_the_comparison() -> None:
+    places, weights = np.array([[3, 9], [200, 100], [90, 31], [4, 250]]), 1 / np.array([1, 2, 3, 4])
+
+    @ciphervec.program
+    def nearest(x, y, places, weights):
+        dx, dy = places[:, 0] - x, places[:, 1] - y
+        return np.argmin(weights * (dx * dx + dy * dy))
+
+    one = secret(bits=8)
+    plan = nearest.compile(x=one, y=one, places=public(places), weights=public(weights), gap=2**-10)
+    for x, y in ((0, 0), (199, 90), (90, 35), (0, 240)):
+        assert plan.clear(x=x, y=y) == nearest(x, y, places, weights)
