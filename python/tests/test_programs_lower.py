@@ -3,16 +3,26 @@ does; no number exceeds the bound that a server is told, with inputs at the ends
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ciphervec import ProgramError, programs, secret
 from lowering import lowers, real, truths, whole
+from random_programs import random_program
 
 Case = tuple[Callable[..., Any], list[programs.Declared]]
+
+# What a random program may ask for that is not there.
+REFUSED = re.compile(
+    "not computed from encrypted|sliced with a step|compares all pairs|meets two axes|of a part, or of another"
+    "|what is computed of comparisons multiplies|no polynomial up to degree|one of several axes|returns nothing"
+)
 
 CASES: dict[str, Case] = {
     # Where nothing stands, a constant must not stand either: sums go over all slots.
@@ -28,6 +38,28 @@ CASES: dict[str, Case] = {
     "reciprocal beside rows": (lambda a, b: a * (1 / b), [real(3, 5), real(5, low=0.5, high=4)]),
     "reciprocal of a sum": (lambda a: 1 / a.sum(), [real(5, low=0.5, high=2)]),
     "reciprocal of sums": (lambda a: a / a.sum(1, keepdims=True), [real(3, 5, low=0.5, high=2)]),
+    "minimum with numbers beyond the end": (lambda a: (a * 0.25 + 0.5).min(), [whole(5, signed=True)]),
+    "maximum with numbers beyond the end": (lambda a: (a * 0.25 + 0.5).max(), [whole(5, signed=True)]),
+    "minimum of a row that meets others": (
+        lambda a, b: ((a * a + 1).min(), (a * a + b).sum(0)),
+        [whole(5), whole(3, 5)],
+    ),
+    "minimum of truths": (lambda a: np.argmin(~(a > 3) * 1), [whole(3)]),
+    "minimum of what is never 0": (lambda a: ((a - 7) ** 2).argmin(), [secret(4, low=5, high=10)]),
+    "minimum and maximum of computed lists": (
+        lambda a, b: (a * a - b).max() - ((a + b) * 2).min(),
+        [secret(3, low=-10, high=-5), secret((), low=3, high=7)],
+    ),
+    "sum over what a minimum was taken from": (lambda a: (a - a.min()).sum(), [secret(5, low=4, high=9)]),
+    "negatives of the minimum and its place": (lambda a: (-a.argmin(), 0 - (-a.min())), [whole(4)]),
+    "minimum of nothing but zeros": (lambda a: (a * 0).min() + 1, [whole(3)]),
+    "sum of a scalar's neighbours": (lambda a: ((a.sum() < a[:, :, None]) * -3).sum(1), [whole(3, 5)]),
+    "sum over an axis of sums": (lambda a, b: (a * 0.25 + 0.5 + b).sum(), [real(2, 1), whole(5)]),
+    "choice that is known": (
+        lambda a, b: np.where(np.array([True, False, True]), np.where(np.array(False), a, b * b), 7),
+        [whole(3), whole(3)],
+    ),
+    "exponential of signs": (lambda a: np.exp(np.sign(a)), [whole(3, signed=True)]),
     "reciprocal of the other sums": (lambda a: a / a.sum(0), [real(3, 5, low=0.5, high=2)]),
 }
 
@@ -36,7 +68,18 @@ CASES: dict[str, Case] = {
 @pytest.mark.parametrize("slots", [4, 1 << 13])
 def test_lowers(name: str, slots: int) -> None:
     f, declared = CASES[name]
-    lowers(f, *declared, slots=slots)
+    # All pairs of eight numbers stand in one register.
+    lowers(f, *declared, slots=max(slots, 128) if "imum" in name else slots)
+
+
+@given(seed=st.integers(0, 1 << 32), log_slots=st.sampled_from([3, 7, 13]))
+@settings(max_examples=400)
+def test_random_programs(seed: int, log_slots: int) -> None:
+    f, declared = random_program(seed)
+    try:
+        lowers(f, *declared, slots=1 << log_slots, seed=seed, runs=1)
+    except ProgramError as error:
+        assert REFUSED.search(str(error)), error
 
 
 @pytest.mark.parametrize(
@@ -45,6 +88,8 @@ def test_lowers(name: str, slots: int) -> None:
         lambda a: a * 2 + (a * 2).T,
         lambda a: (a + a[0])[::-1],
         lambda a: (a * a)[:, ::2],
+        lambda a: (a * a)[0, :2].min(),
+        lambda a: ((a * a).sum(0).min(), (a * a).sum(1).min()),
     ],
 )
 def test_numbers_that_would_move_between_slots_are_refused(f: Callable[..., Any]) -> None:

@@ -146,8 +146,11 @@ class Pairs:
         pairs = valid & (j < self.count) & (k > 0)
         shift[pairs & later] = half
         # Against what is not there every number is the larger one.
-        absent = valid & (j >= self.count)
-        shift[absent] = half + kind.high if falling else half - kind.low
+        absent, pad = valid & (j >= self.count), around.pad or 0.0
+        shift[absent] = half + kind.high - pad if falling else half - kind.low + pad
+        # What is not there is never the least: a sum with what is chosen goes over it.
+        missing, row_pad = (k < self.length) & (i >= self.count) & (i < self.length), rows.pad or 0.0
+        shift[missing] = half + row_pad - kind.low if falling else half - row_pad + kind.high
         unit = rows.unit
         a, b = rows.registers[0], around.registers[0]
         difference = draft.step("subtract", b, a) if falling else draft.step("subtract", a, b)
@@ -155,7 +158,9 @@ class Pairs:
         low, high = rows.low - around.high, rows.high - around.low
         if falling:
             low, high = -high, -low
-        value = Value((difference,), {}, {}, min(low, -reach) - half, max(high, reach) + half, unit, None)
+        error = rows.error + around.error
+        low, high = min(low, -reach - error) - half, max(high, reach + error) + half
+        value = Value((difference,), {}, {}, low, high, unit, None, error)
         signs = truth(self.arithmetic, value, gap, self.bits)
         register = signs.registers[0]
         bit = 1

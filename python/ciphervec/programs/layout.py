@@ -85,6 +85,7 @@ class Layout:
         self._computed = [node for node in graph.nodes if node not in self.leaves]
         for node in self._computed:
             self._meet(node)
+        self._rank()
         needed = max((least_slots.get(node, 1) for node in self._computed), default=1)
         self._spaces, self._tracks = self._lay(most_slots, needed)
         for node in self._computed:
@@ -144,6 +145,16 @@ class Layout:
             self._summed.update(inward[axis] for axis in node.attributes["axes"])
         if node.op in RANKINGS:
             self._first.add(inward[node.attributes["axis"]])
+
+    def _rank(self) -> None:
+        """Puts lists that are ranked in one space along one track: only the innermost can be."""
+        lists: dict[object, object] = {}
+        for node in self._computed:
+            if node.op in RANKINGS:
+                axis, shape = node.attributes["axis"], node.inputs[0].shape
+                alike = (self._families.find(node), _padded(shape[axis]))
+                key = (node, "in", axis, len(shape))
+                self._axes.join(lists.setdefault(alike, key), key)
 
     def _lay(self, most_slots: int, needed: int) -> tuple[dict[object, Space], dict[object, int]]:
         spaces: dict[object, Space] = {}

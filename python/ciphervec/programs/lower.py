@@ -50,7 +50,7 @@ def lower(graph: Graph, most_slots: int, precision: Precision) -> Draft:
 
 
 def _compute(its: Operands, node: Node) -> None:
-    if node.op == "negative" and node.inputs[0] in its.ranked:
+    if _largest(node):
         # The largest is the negative of the least of the negatives.
         ranked = its.ranked[node.inputs[0]]
         registers = (its.draft.step("negate", ranked.registers[0]),)
@@ -61,8 +61,12 @@ def _compute(its: Operands, node: Node) -> None:
         its.values[node] = emit(its, node)
         return
     users = [one for one in its.graph.nodes if node in one.inputs]
-    if any(one.op not in ("negative", "take") for one in users):
+    if any(not _largest(one) and not (node.op == "argmin" and one.op == "take") for one in users):
         its.values[node] = number(its, node)
+
+
+def _largest(node: Node) -> bool:
+    return node.op == "negative" and node.inputs[0].op == "min"
 
 
 def _output(its: Operands, name: str, node: Node) -> DraftOutput:

@@ -15,7 +15,7 @@ from .layout import blocks
 from .operands import Operands
 from .source import failure_at
 from .units import ranked_unit
-from .values import FIRST, Value
+from .values import FIRST, FULL, Value
 
 _IN_PLACE = ("add", "subtract", "negative", "multiply", "reshape", "broadcast_to", "transpose")
 """Operations that cost little, and whose numbers stay where they are."""
@@ -43,9 +43,17 @@ def rank(its: Operands, node: Node, emit: Callable[[Operands, Node], Value]) -> 
         rows, around = _paired(its, source, node, pairs, unit)
     else:
         around = arithmetic.in_unit(its.value(node, 0, unit), unit)
+        if list(around.tracks) != [0] or arithmetic.space.tracks[0].length != length:
+            raise failure_at(
+                node.where,
+                f"{node.op} of a part, or of another axis, of what is computed and ranked: its numbers would have to "
+                "move between slots. Compute it from a part of the inputs, or rank it in a program of its own.",
+            )
         for track in list(around.states):
-            if around.states[track] == FIRST:
+            if around.states[track] != FULL:
                 around = arithmetic.repeat(around, track)
+        if around.pad is None or abs(around.pad) > max(kind.high - kind.low, kind.largest):
+            around = arithmetic.multiply_vector(around, np.ones(1), [None], around.unit)
         rows = _again(its, source, pairs, unit, emit) or pairs.rows(around)
     ranks = pairs.ranks(rows, around, kind, its.precision, node, falling=falling)
     limit, above = threshold(listed, length, node)
@@ -53,7 +61,7 @@ def rank(its: Operands, node: Node, emit: Callable[[Operands, Node], Value]) -> 
     further = any(node in one.inputs for one in its.graph.nodes) or node.op == "min"
     # A sum of all numbers, each times a truth, is off by a quarter of a step; a truth alone by an
     # eighth.
-    bits = math.log2(listed * max(span, listed)) + 2.0 if further else 3.0
+    bits = max(math.log2(listed * max(span, listed)) + 2.0, its.precision.bits) if further else 3.0
     mask = pairs.mask(ranks, limit, above=above, bits=bits)
     if node.op != "min":
         return mask
@@ -86,7 +94,9 @@ def _again(
     for one in sorted(found, key=lambda one: one.serial):
         other.values[one] = emit(other, one)
     value = other.values[source]
-    return other.arithmetic(source).in_unit(value, unit) if 0 in value.tracks else None
+    if 0 not in value.tracks or value.pad is None:
+        return None
+    return other.arithmetic(source).in_unit(value, unit)
 
 
 def number(its: Operands, node: Node) -> Value:

@@ -123,6 +123,9 @@ def _sum(its: Operands, node: Node) -> Value:
 
 def _where(its: Operands, node: Node) -> Value:
     arithmetic, unit = its.arithmetic(node), its.units[node]
+    known = its.constant(node, 0)
+    if known is not None:
+        return _picked(its, node, known)
     chosen = its.value(node, 0, 1.0)
     x, y = (its.constant(node, place) for place in (1, 2))
     tracks = its.tracks(node)
@@ -139,6 +142,21 @@ def _where(its: Operands, node: Node) -> Value:
         return plus(arithmetic, arithmetic.multiply(chosen, difference), y, tracks)
     a, b = its.value(node, 1, unit), its.value(node, 2, unit)
     return arithmetic.add(arithmetic.multiply(chosen, arithmetic.add(a, b, subtract=True)), b)
+
+
+def _picked(its: Operands, node: Node, known: np.ndarray) -> Value:
+    """A choice that is no secret."""
+    arithmetic, unit, tracks = its.arithmetic(node), its.units[node], its.tracks(node)
+    parts: list[Value] = []
+    shift = np.zeros((1,) * len(tracks))
+    for place, mask in ((1, known), (2, 1.0 - known)):
+        values = its.constant(node, place)
+        if values is None:
+            parts.append(times(arithmetic, its.value(node, place, unit), mask, tracks, unit))
+        else:
+            shift = shift + mask * values
+    picked = parts[0] if len(parts) == 1 else arithmetic.add(parts[0], parts[1])
+    return plus(arithmetic, picked, shift, tracks)
 
 
 def _logical_not(its: Operands, node: Node) -> Value:

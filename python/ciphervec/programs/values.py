@@ -83,7 +83,8 @@ class Arithmetic:
         placed = blocks(index, strides, 0)
         low, high = source.kind.low, source.kind.high
         empty = any(n < self.space.tracks[t].length for t, n in varying.items()) or PARTIAL in states.values()
-        if empty:
+        # Rows of pairs leave places out.
+        if empty or math.prod(lying.length for lying in self.space.tracks) < self.space.places:
             low, high = min(low, 0.0), max(high, 0.0)
         registers = self.draft.view(source, self.space.registers, unit, placed)
         tracked = source.kind.largest / unit
@@ -174,7 +175,8 @@ class Arithmetic:
 
     def _pad(self, a: Value, b: Value, tracks: Mapping[int, int], combine: Combine) -> float | None:
         """What is at indices that the result does not have, if that is one number."""
-        if all(count == self.space.tracks[track].length for track, count in tracks.items()):
+        whole = all(count == self.space.tracks[track].length for track, count in tracks.items())
+        if whole and PARTIAL not in a.states.values() and PARTIAL not in b.states.values():
             return 0.0
         if a.pad is None or b.pad is None or self._apart(a, b, tracks):
             return None
@@ -296,14 +298,16 @@ class Arithmetic:
         slopes = np.polynomial.chebyshev.chebval(
             np.linspace(-1, 1, 513), np.polynomial.chebyshev.chebder(coefficients)
         )
-        error = off + float(np.abs(slopes).max()) * a.error / a.unit
+        moved = float(np.abs(slopes).max()) * a.error / a.unit
+        low, high, error = low - moved, high + moved, off + moved
         tracked = max(abs(low), abs(high)) / unit
         value = replace(a, registers=registers, low=low, high=high, unit=unit, pad=pad, error=error)
         return self.bound(value, tracked * unit)
 
     def bound(self, a: Value, reach: float) -> Value:
         """`a`, of which the server is told that slots hold no more than `reach`."""
-        return replace(a, registers=self.each("bound", a, reach / a.unit), tracked=reach / a.unit)
+        most = max(reach / a.unit, 2.0**-40)
+        return replace(a, registers=self.each("bound", a, most), tracked=most)
 
     def bounded(self, a: Value) -> Value:
         """`a`, of which the server is told more if what it knows is far from what there is."""
@@ -336,8 +340,9 @@ class Arithmetic:
             bit //= 2
         tracks = {number: n for number, n in a.tracks.items() if number != track}
         states = {**a.states, track: FULL if around or inner == 1 else FIRST}
-        # Any stretch as long as the track has as many indices that there are not.
-        most = count if a.pad == 0 else lying.length
+        # Any stretch as long as the track has as many indices that there are not; but where only the
+        # first index of another track counts, anything may stand at the others.
+        most = count if a.pad == 0 and FIRST not in a.states.values() else lying.length
         low, high = most * min(a.low, 0.0), most * max(a.high, 0.0)
         total = Value(tuple(registers), tracks, states, low, high, a.unit, None, a.error * count)
         total = replace(total, tracked=a.tracked * lying.length)
