@@ -10,6 +10,8 @@ use zeroize::Zeroizing;
 pub const MAX_SLOTS: usize = 1 << 17;
 /// Most registers, inputs' and steps' together.
 pub const MAX_REGISTERS: usize = 1 << 20;
+/// Most slots that inputs stand in, all together: what a client lays out at a time.
+const MAX_INPUT_SLOTS: usize = 1 << 27;
 /// Most numbers in all constants.
 const MAX_NUMBERS: usize = 1 << 25;
 /// Most elements of an array.
@@ -405,6 +407,7 @@ impl Circuit {
         let inputs = views.fold(0usize, |sum, view| sum.saturating_add(view.registers as usize));
         let registers = inputs.saturating_add(self.steps.len());
         within("the number of registers", 1..=MAX_REGISTERS, registers)?;
+        within("the slots of all inputs", 1..=MAX_INPUT_SLOTS, inputs.saturating_mul(self.slots))?;
         self.check_constants()?;
         self.inputs.iter().try_for_each(|input| self.check_input(input))?;
         for (index, step) in self.steps.iter().enumerate() {

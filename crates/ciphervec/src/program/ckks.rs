@@ -56,86 +56,88 @@ impl CkksMachine {
 }
 
 impl Machine for CkksMachine {
-    type Register = Ciphertext;
+    type Register = Arc<Ciphertext>;
 
-    fn add(&self, a: &Ciphertext, b: &Ciphertext) -> Result<Ciphertext> {
-        Ok(self.any().add(a, b)?)
+    fn add(&self, a: &Arc<Ciphertext>, b: &Arc<Ciphertext>) -> Result<Arc<Ciphertext>> {
+        Ok(Arc::new(self.any().add(a, b)?))
     }
 
-    fn subtract(&self, a: &Ciphertext, b: &Ciphertext) -> Result<Ciphertext> {
-        Ok(self.any().sub(a, b)?)
+    fn subtract(&self, a: &Arc<Ciphertext>, b: &Arc<Ciphertext>) -> Result<Arc<Ciphertext>> {
+        Ok(Arc::new(self.any().sub(a, b)?))
     }
 
-    fn negate(&self, a: &Ciphertext) -> Result<Ciphertext> {
-        Ok(self.any().negate(a))
+    fn negate(&self, a: &Arc<Ciphertext>) -> Result<Arc<Ciphertext>> {
+        Ok(Arc::new(self.any().negate(a)))
     }
 
-    fn add_number(&self, a: &Ciphertext, number: f64) -> Result<Ciphertext> {
-        Ok(self.any().add_scalar(a, number)?)
+    fn add_number(&self, a: &Arc<Ciphertext>, number: f64) -> Result<Arc<Ciphertext>> {
+        Ok(Arc::new(self.any().add_scalar(a, number)?))
     }
 
-    fn multiply_number(&self, a: &Ciphertext, number: f64) -> Result<Ciphertext> {
-        Ok(self.any().multiply_scalar(a, number)?)
+    fn multiply_number(&self, a: &Arc<Ciphertext>, number: f64) -> Result<Arc<Ciphertext>> {
+        Ok(Arc::new(self.any().multiply_scalar(a, number)?))
     }
 
-    fn multiply_integer(&self, a: &Ciphertext, factor: i64) -> Result<Ciphertext> {
-        Ok(self.any().multiply_integer(a, factor)?)
+    fn multiply_integer(&self, a: &Arc<Ciphertext>, factor: i64) -> Result<Arc<Ciphertext>> {
+        Ok(Arc::new(self.any().multiply_integer(a, factor)?))
     }
 
-    fn add_vector(&self, a: &Ciphertext, values: &[f64]) -> Result<Ciphertext> {
-        Ok(self.any().add_values(a, values)?)
+    fn add_vector(&self, a: &Arc<Ciphertext>, values: &[f64]) -> Result<Arc<Ciphertext>> {
+        Ok(Arc::new(self.any().add_values(a, values)?))
     }
 
-    fn multiply_vector(&self, a: &Ciphertext, values: &[f64]) -> Result<Ciphertext> {
-        Ok(self.any().multiply_values(a, values)?)
+    fn multiply_vector(&self, a: &Arc<Ciphertext>, values: &[f64]) -> Result<Arc<Ciphertext>> {
+        Ok(Arc::new(self.any().multiply_values(a, values)?))
     }
 
-    fn multiply(&self, a: &Ciphertext, b: &Ciphertext) -> Result<Ciphertext> {
-        Ok(self.any().multiply(a, b)?)
+    fn multiply(&self, a: &Arc<Ciphertext>, b: &Arc<Ciphertext>) -> Result<Arc<Ciphertext>> {
+        Ok(Arc::new(self.any().multiply(a, b)?))
     }
 
-    fn square(&self, a: &Ciphertext) -> Result<Ciphertext> {
-        Ok(self.any().square(a)?)
+    fn square(&self, a: &Arc<Ciphertext>) -> Result<Arc<Ciphertext>> {
+        Ok(Arc::new(self.any().square(a)?))
     }
 
-    fn rotate(&self, a: &Ciphertext, steps: &[i64]) -> Result<Vec<Ciphertext>> {
+    fn rotate(&self, a: &Arc<Ciphertext>, steps: &[i64]) -> Result<Vec<Arc<Ciphertext>>> {
         if let [steps] = steps {
-            return Ok(vec![self.first(a.level(), |evaluator| evaluator.rotate(a, *steps))?]);
+            let rotated = self.first(a.level(), |evaluator| evaluator.rotate(a, *steps))?;
+            return Ok(vec![Arc::new(rotated)]);
         }
         let decomposed = self.any().decompose(a)?;
         let rotate = |steps: &i64| {
             let rotated = self.first(a.level(), |evaluator| {
                 evaluator.rotate_hoisted(&decomposed, core::slice::from_ref(steps))
             });
-            rotated.map(|mut one| one.swap_remove(0))
+            rotated.map(|mut one| Arc::new(one.swap_remove(0)))
         };
         steps.iter().map(rotate).collect()
     }
 
-    fn polynomial(&self, a: &Ciphertext, polynomial: &Polynomial) -> Result<Ciphertext> {
-        self.first(a.level(), |evaluator| evaluator.polynomial(a, polynomial))
+    fn polynomial(&self, a: &Arc<Ciphertext>, polynomial: &Polynomial) -> Result<Arc<Ciphertext>> {
+        self.first(a.level(), |evaluator| evaluator.polynomial(a, polynomial)).map(Arc::new)
     }
 
-    fn sign(&self, a: &Ciphertext, sign: &Sign) -> Result<Ciphertext> {
-        self.first(a.level(), |evaluator| evaluator.sign(a, sign))
+    fn sign(&self, a: &Arc<Ciphertext>, sign: &Sign) -> Result<Arc<Ciphertext>> {
+        self.first(a.level(), |evaluator| evaluator.sign(a, sign)).map(Arc::new)
     }
 
-    fn bound(&self, a: Ciphertext, bound: f64) -> Result<Ciphertext> {
-        Ok(a.with_magnitude(bound)?)
+    fn bound(&self, a: Arc<Ciphertext>, bound: f64) -> Result<Arc<Ciphertext>> {
+        Ok(Arc::new(Arc::unwrap_or_clone(a).with_magnitude(bound)?))
     }
 
-    fn settle(&self, a: &Ciphertext) -> Result<Option<Ciphertext>> {
+    fn settle(&self, a: &Arc<Ciphertext>) -> Result<Option<Arc<Ciphertext>>> {
         if a.degree() == 1 && !self.any().is_pending(a) {
             return Ok(None);
         }
-        self.first(a.level(), |evaluator| evaluator.normalise(a)).map(Some)
+        let settled = self.first(a.level(), |evaluator| evaluator.normalise(a))?;
+        Ok(Some(Arc::new(settled)))
     }
 
-    fn finish(&self, a: &Ciphertext) -> Result<Ciphertext> {
+    fn finish(&self, a: &Arc<Ciphertext>) -> Result<Arc<Ciphertext>> {
         let needed = (a.scale() * a.magnitude()).log2() + ANSWER_BITS;
         let fits = |level: &usize| self.params.log_modulus(*level) >= needed;
         match (0..a.level()).find(fits) {
-            Some(level) => Ok(self.any().drop_to(a, level)?),
+            Some(level) => Ok(Arc::new(self.any().drop_to(a, level)?)),
             None => Ok(a.clone()),
         }
     }

@@ -32,7 +32,7 @@ impl core::fmt::Debug for Server {
 #[derive(Clone, Debug)]
 pub struct Sealed {
     index: usize,
-    registers: Vec<Ciphertext>,
+    registers: Vec<Arc<Ciphertext>>,
 }
 
 impl Server {
@@ -100,7 +100,7 @@ impl Server {
                 let detail = "a fresh ciphertext with the plan's slots and magnitude expected";
                 return Err(reader.error(detail).into());
             }
-            registers.push(ciphertext);
+            registers.push(Arc::new(ciphertext));
         }
         reader.finish()?;
         Ok(Sealed { index, registers })

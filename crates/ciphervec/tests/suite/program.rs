@@ -274,6 +274,10 @@ fn circuits_that_cannot_be_computed_are_refused() {
     spoil("a bound", |c| c.steps[0] = Step::Bound(0, 0.0));
     spoil("slots", |c| c.slots = 12);
     spoil("a placement", |c| c.inputs[0].views[0].placement = row(16, 2));
+    spoil("the slots of all inputs", |c| {
+        c.slots = 1 << 17;
+        c.inputs[0].views[0].registers = 1 << 12;
+    });
     spoil("a unit", |c| c.inputs[0].views[0].unit = 0.0);
     spoil("inputs", |c| c.inputs[1].name = "a".into());
     spoil("an output", |c| c.outputs[0].registers = vec![99]);
