@@ -28,7 +28,7 @@ ci: test release ## Exactly CI
 bench: ## Remake benches/results/* and the documents' tables on this machine
 	@$(STEPS) bench
 
-reproduce: ## Remake four published studies whole, for an hour and a half, the printed figures beside
+reproduce: ## Remake five published studies whole, for an hour and a half, the printed figures beside
 	@$(STEPS) reproduce
 
 faults: ## Kill, damage, fill and wear out a server, for an hour; remake the list of what it took

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ciphervec.lab.bench import additive_report, lookup_report, report
+from ciphervec.lab.bench import additive_report, lookup_report, programs_report, report
 from ciphervec.lab.bench.report import number, size
 from ciphervec.lab.bench.serving import faults_report, throughput_report
 
@@ -273,6 +273,11 @@ def lookup() -> str:
     return lookup_report.summary(records("lookup"), machine("lookup"))
 
 
+def programs() -> str:
+    """Functions on encrypted arrays, beside what else computes them."""
+    return programs_report.summary(records("programs"), machine("programs"))
+
+
 def server() -> str:
     """The server under load."""
     return throughput_report.summary(records("server")[0])
@@ -327,6 +332,7 @@ SECTIONS: dict[str, dict[str, Callable[[], str]]] = {
         "ckks": ckks("ckks"),
         "ckks-avx2": ckks("ckks-avx2"),
         "lookup": lookup,
+        "programs": programs,
         "server": server,
         "faults": faults,
     },

@@ -164,7 +164,7 @@ TARGETS: dict[str, list[Step]] = {
             "64 queries at once on AVX2",
             measure.on_avx2(bench("search-64-queries-avx2", *measure.BENCH_COMMON, "--queries", "64")),
         ),
-        Step("peers", "install TenSEAL, LightPHE and phe", measure.install_peers),
+        Step("peers", "install TenSEAL, OpenFHE, LightPHE and phe", measure.install_peers),
         Step("tenseal", "TenSEAL on 10,000 rows", measure.bench_tenseal),
         *(Step(stem, f"vectors under {stem}", measure.bench_additive(stem)) for stem in measure.ADDITIVE),
         Step(
@@ -181,6 +181,7 @@ TARGETS: dict[str, list[Step]] = {
             "lookup", "private lookup, strategy by strategy", results("lookup", "lookup", "--strategy", "all")
         ),
         IVE_PEL,
+        Step("programs", "functions on encrypted arrays", measure.bench_programs),
         Step("server", "a server under load", results("server", "server", "--seconds", "60")),
         Step(
             "server-budget",
@@ -197,6 +198,7 @@ TARGETS: dict[str, list[Step]] = {
         Step("precompute", "the study of precomputations, remade", reproduce("paillier-precompute")),
         PAIRS,
         IVE_PEL,
+        Step("marble", "the study of compiled programs, remade", reproduce("marble")),
         Step("tables", "fill the documents' tables", measure.fill_tables),
     ],
     "faults": [

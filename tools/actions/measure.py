@@ -8,7 +8,7 @@ from .setup import install
 
 RESULTS = ROOT / "benches" / "results"
 BENCH_COMMON = ["--rows", "200000", "--dim", "512", "--threads", "1"]
-PEERS = {"tenseal": ["tenseal"], "lightphe": ["lightphe"], "phe": ["phe", "gmpy2"]}
+PEERS = {"tenseal": ["tenseal"], "openfhe": ["openfhe"], "lightphe": ["lightphe"], "phe": ["phe", "gmpy2"]}
 ADDITIVE = {
     "paillier-2048": ("lightphe,phe", "--bits 2048"),
     "paillier-3072": ("lightphe,phe", "--peer-dim 64"),
@@ -74,6 +74,12 @@ def bench_tenseal() -> None:
     if not installed("tenseal"):
         raise StepSkippedError("TenSEAL is not installed")
     bench("search-tenseal", "--rows", "10000", "--dim", "512", "--threads", "1", "--peer", "tenseal")()
+
+
+def bench_programs() -> None:
+    """Beside the peers that are there; OpenFHE's wheel can be installed where it can't be imported."""
+    present = ",".join(name for name in ("openfhe", "tenseal") if installed(name))
+    results("programs", "programs", *(["--peer", present] if present else []))()
 
 
 def bench_additive(stem: str, suffix: str = "") -> Action:

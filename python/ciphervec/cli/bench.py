@@ -19,6 +19,7 @@ from ..lab.bench.subject import VARIANTS
 from .bench_faults import faults_app
 from .bench_lookup import bench_lookup
 from .bench_plot import bench_plot
+from .bench_programs import bench_programs
 from .bench_server import bench_server
 from .bench_text import bench_text
 from .measuring import (
@@ -354,3 +355,4 @@ bench_app.command("text")(bench_text)
 bench_app.command("server")(bench_server)
 bench_app.command("plot")(bench_plot)
 bench_app.add_typer(faults_app, name="faults")
+bench_app.command("programs")(bench_programs)

@@ -11,9 +11,15 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import InvalidInput
-from ..lab.bench import additive_report, ckks_report, lookup_report, report
+from ..lab.bench import additive_report, ckks_report, lookup_report, programs_report, report
 from ..lab.bench.serving import soak, throughput_report
-from ..lab.reproduce import ckks_similarity_report, ive_pel_report, precompute_report, similarity_report
+from ..lab.reproduce import (
+    ckks_similarity_report,
+    ive_pel_report,
+    marble_report,
+    precompute_report,
+    similarity_report,
+)
 from .terminal import aside, command, screen
 
 Record = dict[str, Any]
@@ -23,12 +29,14 @@ Plot = Callable[[Sequence[Record], Path], None]
 # that fits.
 KINDS: dict[str, tuple[frozenset[str], Plot]] = {
     "bench search": (frozenset({"recall_at_10"}), report.plot),
+    "bench programs": (frozenset({"program", "predicted_ms", "peer_wrong"}), programs_report.plot),
     "bench paillier": (frozenset({"peer_ms", "abs_error"}), additive_report.plot),
     "bench ckks": (frozenset({"special_primes"}), ckks_report.plot),
     "reproduce ive-pel": (frozenset({"printed_depth"}), ive_pel_report.plot),
     "bench lookup": (frozenset({"planner_ms", "codebooks"}), lookup_report.plot),
     "bench server": (frozenset({"percentiles_ms"}), throughput_report.plot),
     "bench faults soak": (frozenset({"samples"}), soak.plot),
+    "reproduce marble": (frozenset({"figure", "printed_ms"}), marble_report.plot),
     "reproduce ckks-similarity": (frozenset({"computation_runs_ms"}), ckks_similarity_report.plot),
     "reproduce phe-similarity": (frozenset({"cryptosystem"}), similarity_report.plot),
     "reproduce paillier-precompute": (frozenset({"table", "iteration"}), precompute_report.plot),

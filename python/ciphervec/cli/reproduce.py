@@ -35,6 +35,7 @@ from .measuring import (
     write,
 )
 from .reproduce_lookup import private_lookup
+from .reproduce_marble import compiled_programs
 from .tables import grid
 from .terminal import command, print_json, screen
 
@@ -289,3 +290,4 @@ def _peers(text: str, known: tuple[str, ...], installed: tuple[str, ...]) -> tup
 
 
 reproduce_app.command("ive-pel")(private_lookup)
+reproduce_app.command("marble")(compiled_programs)
