@@ -93,7 +93,7 @@ class OpenFhe:
             self.half = 0.5 / most
         else:
             self.cc.EvalSumKeyGen(self.keys.secretKey)
-            plain = [self.cc.MakePackedPlaintext(one.tolist()) for one in (first, second)]
+            plain = [self.cc.MakePackedPlaintext(one.astype(np.int64).tolist()) for one in (first, second)]
         self.sealed = [self.cc.Encrypt(self.keys.publicKey, one) for one in plain]
 
     def _hamming_context(self) -> Any:

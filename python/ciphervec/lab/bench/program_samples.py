@@ -140,14 +140,14 @@ def whole(random: np.random.Generator, shape: Sequence[int] | int, bits: int) ->
 
 
 def hamming_case(n: int, *, loop: bool = False) -> Case:
-    both = secret(n, bits=1)
+    both = secret(n, boolean=True)
     return Case(
         "hamming, loop" if loop else "hamming",
         hamming_loop if loop else hamming,
         n,
         1,
         lambda: {"x": both, "y": both},
-        lambda random: {"x": whole(random, n, 1), "y": whole(random, n, 1)},
+        lambda random: {name: whole(random, n, 1).astype(np.bool_) for name in ("x", "y")},
         peers=("openfhe", "tenseal"),
     )
 
