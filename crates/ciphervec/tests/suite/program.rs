@@ -244,6 +244,54 @@ fn the_smallest_ring_that_serves_is_found_with_the_keys_that_it_takes() {
 }
 
 #[test]
+fn errors_are_as_large_and_as_seldom_as_was_forecast() {
+    const SLOTS: u32 = 1 << 12;
+    // Σ over pairs of (a - b)² of numbers 0 … 15, read as reals, so that their errors are seen.
+    let nibbles = Numbers { step: 1.0, low: 0.0, high: 15.0 };
+    let seen = Numbers { step: 0.0, low: 0.0, high: 450.0 };
+    let circuit = Circuit {
+        slots: SLOTS as usize,
+        inputs: vec![input("a", SLOTS, nibbles, 1.0), input("b", SLOTS, nibbles, 1.0)],
+        constants: vec![],
+        polynomials: vec![],
+        signs: vec![],
+        steps: vec![
+            Step::Subtract(0, 1),
+            Step::Bound(2, 15.0),
+            Step::Square(3),
+            Step::Rotate(4, 1),
+            Step::Add(4, 5),
+        ],
+        outputs: vec![output("sums", SLOTS, 6, seen, 1.0)],
+    };
+    let tried = candidates(&circuit, &[0.45], Security::Classical128).unwrap();
+    let (spec, trial) = tried.last().unwrap().outcome.clone().unwrap();
+    let forecast = trial.outputs[0].error;
+    let plan = Arc::new(Plan::of(circuit, spec, trial.keys).unwrap());
+    let client = Client::generate(plan.clone()).unwrap();
+    let server = Server::new(plan, &client.evaluation_keys().unwrap()).unwrap();
+    let (mut squares, mut far, mut count) = (0.0, 0, 0);
+    for turn in 0..16u32 {
+        let draw =
+            |salt: u32| (0..SLOTS).map(move |i| f64::from((i * i + salt * i + turn) % 97 % 16));
+        let (a, b): (Vec<f64>, Vec<f64>) = (draw(3).collect(), draw(11).collect());
+        let square = |i: usize| (a[i] - b[i]) * (a[i] - b[i]);
+        for (i, found) in ask(&client, &server, &[("a", &a), ("b", &b)])[0].iter().enumerate() {
+            let off = found - square(i) - square((i + 1) % SLOTS as usize);
+            squares += off * off;
+            // Of a Gaussian 2^-10 are beyond 3.2972 deviations.
+            far += usize::from(off.abs() > 3.2972 * forecast);
+            count += 1;
+        }
+    }
+    let deviation = (squares / f64::from(count)).sqrt();
+    assert!((0.3..1.1).contains(&(deviation / forecast)), "{deviation:e} against {forecast:e}");
+    // At most what was forecast, 64 of 65,536, and five deviations of that: the largest squares are
+    // off by the most, and few are as large as was declared.
+    assert!(far <= 64 + 40, "{far} of {count}");
+}
+
+#[test]
 fn a_plan_comes_back_from_its_bytes_and_not_from_others() {
     for seed in 0..4 {
         let plan = Plan::new(random(seed, 4), params(4), keys(4, &[1, 2, 4, 8])).unwrap();

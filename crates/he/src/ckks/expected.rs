@@ -259,7 +259,19 @@ impl ModulusChain {
         })
     }
 
-    /// `2 a b − c`, with the integer that takes `c` to the product's scale, or `2 a b − 1`.
+    /// [`Self::product`] of two whose errors may be the same.
+    pub fn dependent_product(
+        &self,
+        operation: &'static str,
+        a: &Expected,
+        b: &Expected,
+    ) -> Result<Expected> {
+        let noise = a.noise.dependent_product(a.size(), b.noise, b.size(), self.expansion());
+        Ok(Expected { noise, ..self.product(operation, a, b)? })
+    }
+
+    /// `2 a b − c`, with the integer that takes `c` to the product's scale, or `2 a b − 1`, where `b` may
+    /// be `a`.
     pub fn doubled(
         &self,
         a: &Expected,
@@ -268,7 +280,10 @@ impl ModulusChain {
     ) -> Result<(f64, Expected)> {
         const OPERATION: &str = "twice a product";
         self.check_room(OPERATION, a, 2.0 * b.scale)?;
-        let product = self.product(OPERATION, a, b)?;
+        let product = match c {
+            Some(_) => self.product(OPERATION, a, b)?,
+            None => self.dependent_product(OPERATION, a, b)?,
+        };
         let factor = c.map_or(Ok(1.0), |c| subtrahend(c, a.level, product.scale))?;
         let twice = product.noise.times(2.0);
         let (noise, magnitude) = match c {

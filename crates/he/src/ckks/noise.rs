@@ -88,6 +88,20 @@ impl Noise {
         Noise { std: square.sqrt(), bound: capped(self.bound + other.bound) }
     }
 
+    /// [`Self::product`] of factors whose errors may be one and the same, as those of a square are:
+    /// they add up, and not their squares.
+    pub(super) fn dependent_product(
+        self,
+        mine: f64,
+        other: Noise,
+        theirs: f64,
+        delta: f64,
+    ) -> Self {
+        let independent = self.product(mine, other, theirs, delta);
+        let std = self.std * theirs + other.std * mine + delta.sqrt() * self.std * other.std;
+        Noise { std, ..independent }
+    }
+
     /// The noise times a number.
     pub(super) fn times(self, factor: f64) -> Self {
         Noise { std: self.std * factor, bound: capped(self.bound * factor) }

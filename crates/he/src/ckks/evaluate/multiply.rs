@@ -38,7 +38,7 @@ impl Evaluator {
     pub fn square(&self, a: &Ciphertext) -> Result<Ciphertext> {
         linear("a factor", a)?;
         let a = self.due(a)?;
-        let expected = self.chain().product("a square", &a.expected(), &a.expected())?;
+        let expected = self.chain().dependent_product("a square", &a.expected(), &a.expected())?;
         let [a0, a1] = halves(&a)?;
         let middle = Poly::dot([a0, a1], [a1, a0]);
         let parts = vec![Poly::product(a0, a0), middle, Poly::product(a1, a1)];

@@ -284,7 +284,7 @@ impl Forecast {
         a.linear("a factor")?;
         let a = self.due(a)?;
         self.count(a.level, passes(a.level, 4));
-        self.chain.product("a square", &a, &a)
+        self.chain.dependent_product("a square", &a, &a)
     }
 
     /// `Σ_i a_i b_i`, of degree 2 and not rescaled, at most `magnitude`.
