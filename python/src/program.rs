@@ -15,6 +15,7 @@ use pyo3::types::PyBytes;
 
 use crate::ckks::work;
 use crate::errors::{InvalidInput, Raise};
+use crate::secret_file;
 
 /// `(element, place, [(count, element, place), …])`.
 type RawBlock = (u64, u64, Vec<(u32, i64, i64)>);
@@ -313,6 +314,32 @@ impl PyProgramClient {
         PyBytes::new(py, &self.0.to_secret_bytes())
     }
 
+    #[pyo3(signature = (path, passphrase = None, *, allow_plaintext = false))]
+    fn save(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        passphrase: Option<&str>,
+        allow_plaintext: bool,
+    ) -> PyResult<()> {
+        let secret = || (self.0.to_secret_bytes(), label(&self.0));
+        secret_file::save(py, path, (passphrase, allow_plaintext), secret)
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (plan, path, passphrase = None))]
+    fn load(
+        py: Python<'_>,
+        plan: &PyProgramPlan,
+        path: &str,
+        passphrase: Option<&str>,
+    ) -> PyResult<Self> {
+        let (secret, found) = secret_file::load(py, path, passphrase)?;
+        let client = work(py, || Client::from_secret_bytes(plan.0.clone(), &secret))?;
+        secret_file::check_label(found, label(&client))?;
+        Ok(PyProgramClient(client))
+    }
+
     #[getter]
     fn key_id(&self) -> String {
         self.0.key_id().to_string()
@@ -338,6 +365,13 @@ impl PyProgramClient {
         let answers = work(py, || self.0.decrypt(bytes))?;
         Ok(raw_answers(py, answers))
     }
+}
+
+/// The id of the key, which its file carries in clear.
+fn label(client: &Client) -> [u8; 16] {
+    let mut label = [0; 16];
+    label[..8].copy_from_slice(&client.key_id().0);
+    label
 }
 
 /// One encrypted input, read and checked.

@@ -128,3 +128,48 @@ def test_errors_say_what_to_write(
 def test_help_teaches(program: Program) -> None:
     assert "--sample" in program("program", "analyse", "--help").stdout
     assert "nearest.py:nearest" in program("program", "--help").stdout
+
+
+def test_halves_need_nothing_but_each_others_files(program: Program, tmp_path: Path) -> None:
+    x, y = (np.load(tmp_path / f"{name}.npy") for name in "xy")
+    declared = ("-s", "x=secret(16, bits=1)", "-s", "y=secret(16, bits=1)")
+    secret = {"CIPHERVEC_PASSPHRASE": "a long passphrase"}
+
+    def halves(*words: object, code: int = 0, **environment: str) -> str:
+        done = program("program", *words, code=code, **environment)
+        return done.stdout + done.stderr
+
+    assert "next: ciphervec program keygen it.plan" in halves(
+        "plan", "own.py:hamming", *declared, "--out", "it.plan"
+    )
+    made = ("keygen", "it.plan", "--out", "my.key", "--server-keys", "server.keys")
+    assert "readable by you alone" in halves(*made, **secret)
+    assert "never overwritten" in halves(*made, code=5, **secret)
+    (tmp_path / "own.py").unlink()
+    halves("encrypt", "it.plan", "x=x.npy", "--keys", "my.key", "--out", "kept", **secret)
+    halves("encrypt", "it.plan", "y=y.npy", "--keys", "my.key", "--out", "asked", **secret)
+
+    # The server has the plan, its keys and what was encrypted.
+    run = ("compute", "it.plan", "server.keys", "kept/x.enc", "asked/y.enc", "--out", "answer.enc")
+    assert "steps took" in halves(*run)
+    assert "'y'" in halves(*run[:4], "--out", "none.enc", code=2).replace('"', "'")
+
+    read = ("decrypt", "it.plan", "answer.enc", "--keys", "my.key")
+    assert f"result: {np.sum(x != y)}\n" in halves(*read, **secret)
+    halves(*read, "--out", "found.npz", **secret)
+    with np.load(tmp_path / "found.npz") as found:
+        assert found["result"] == np.sum(x != y)
+    assert "passphrase" in halves(*read, code=3, CIPHERVEC_PASSPHRASE="another one")
+    assert "keyboard" in halves(*read, code=2)
+    assert "answer" in halves("decrypt", "it.plan", "gone.enc", "--keys", "my.key", code=4, **secret)
+    wrong = ("encrypt", "it.plan", "z=x.npy", "--keys", "my.key", "--out", "asked")
+    assert "no input 'z'; it has x, y" in halves(*wrong, code=2, **secret)
+
+    # A key in clear asks for no passphrase; another key reads nothing.
+    halves("keygen", "it.plan", "--out", "other.key", "--server-keys", "other.keys", "--no-passphrase")
+    assert halves("decrypt", "it.plan", "answer.enc", "--keys", "other.key", code=3)
+    assert halves("compute", "it.plan", "other.keys", *run[3:5], "--out", "o.enc", code=3)
+    damaged = bytearray((tmp_path / "it.plan").read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    (tmp_path / "bad.plan").write_bytes(damaged)
+    assert halves("compute", "bad.plan", "server.keys", *run[3:5], "--out", "o.enc", code=6)

@@ -21,6 +21,7 @@ from ..programs import Evaluation, Plan
 from ..programs.analysis import Analysis, OperationReport
 from ..programs.drawing import dot, svg
 from .measuring import at_least, write
+from .program_halves import HALVES
 from .program_source import (
     Gap,
     Inputs,
@@ -294,3 +295,7 @@ def _threads(count: int) -> Iterator[None]:
         yield
     finally:
         _native.set_threads(before)
+
+
+for _half in HALVES:
+    program_app.command()(_half)

@@ -3,6 +3,7 @@ compute, with bytes between them. Client and server."""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import numpy.typing as npt
 import ciphervec._native as _native
 
 from ..errors import InvalidInput
+from ..ingest.files import StrPath
 from .analysis import Analysis, analyse
 from .fitting import Fitted, fit
 from .graph import Graph, Node
@@ -183,8 +185,29 @@ class Client:
         """The secret key, not encrypted: whoever reads it reads everything."""
         return self._native.to_secret_bytes()
 
+    def save(self, path: StrPath, passphrase: str | None = None, *, allow_plaintext: bool = False) -> None:
+        """Write the key to a new file, readable by its owner only, encrypted under `passphrase`
+        (scrypt, then AEAD).
+
+        Without a passphrase the key lies in the file in clear; that must be asked for with
+        `allow_plaintext=True`. An existing file is never overwritten. Raises InvalidInput or
+        StorageError.
+        """
+        self._native.save(os.fspath(path), passphrase, allow_plaintext=allow_plaintext)
+
+    @classmethod
+    def load(cls, plan: Plan, path: StrPath, passphrase: str | None = None) -> Client:
+        """The key that `save` wrote.
+
+        Raises WrongKey when the passphrase does not open it, InvalidInput when it has one and none is
+        given, CorruptData when the file was altered or holds no key of such a plan, StorageError when
+        it cannot be read.
+        """
+        return cls(plan, _native.ProgramClient.load(plan._native, os.fspath(path), passphrase))
+
     @property
     def key_id(self) -> str:
+        """The public name of the key, which inputs and answers carry."""
         return self._native.key_id
 
     def evaluation_keys(self) -> bytes:
