@@ -37,6 +37,10 @@ def careless(x):
     return x if x.sum() > 3 else -x
 
 
+def forgetful(x):
+    return x + TABEL
+
+
 TABLE = np.arange(4)
 """
 
@@ -113,6 +117,7 @@ def test_weights_are_part_of_the_program_and_numbers_are_numbers(program: Progra
         (["own.py:double", "-s", "x=secret(3)"], 2, "secret(3): say which numbers"),
         (["own.py:double", "-s", "x=secret(3, low=0, high=1/0)"], 2, "of two numbers"),
         (["own.py:careless", "-s", "x=secret(3, bits=8)"], 2, "own.py:23"),
+        (["own.py:forgetful", "-s", "x=secret(3, bits=8)"], 2, "own.py:27: NameError"),
         (["own.py:double", "-s", "x=secret(3, bits=8)", "--graph", "it.pdf"], 2, ".svg or .dot"),
         (["own.py:double", "-s", "x=secret(3, bits=8)", "--precision", "40"], 2, "1 to 30 bits"),
     ],

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import typer
 
-from ..errors import InvalidInput, ProgramError
+from ..errors import CiphervecError, InvalidInput, ProgramError
 from ..programs import Plan, Program, program, public, secret
 from .terminal import existing
 
@@ -141,9 +141,15 @@ def compiled(
         )
     try:
         return found.compile(**given, precision=precision, gap=gap, quantum=quantum)
-    except TypeError as error:
-        # Of the function itself, with arrays that have no values.
-        raise ProgramError(f"{found.name}: {error}") from error
+    except CiphervecError:
+        raise
+    except Exception as error:
+        # The function's own mistakes are for its author; ours are not to be hidden.
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [one for one in frames if found.where is not None and one.filename == found.where.file]
+        if not own or Path(__file__).parents[1] in Path(frames[-1].filename).parents:
+            raise
+        raise ProgramError(f"{own[-1].filename}:{own[-1].lineno}: {type(error).__name__}: {error}") from error
 
 
 def _named(words: Sequence[str] | None, option: str, example: str) -> dict[str, str]:
