@@ -46,7 +46,7 @@ TITLES = {
 }
 CLOSING = (
     "The printed figures are of 80 bits of security with HElib on six cores of an Intel i7; ours of 128 bits, one thread.",
-    "A loop of four turns or more is traced into what is written without one, so that both curves of the Hamming distance are one.",
+    "A loop of four turns or more is traced into the batched form, so that both curves of the Hamming distance are one.",
     "Ours has no sets light, medium and heavy: the smallest ring that is secure holds thousands of elements at that price.",
     "Comparisons are exact here for Hamming distances and places; nearest faces are told apart where their squared distances "
     "differ by more than the gap, a part of the range. n = 1 is verification: the distance is the result.",
