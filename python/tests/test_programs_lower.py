@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ciphervec import ProgramError, programs, secret
-from lowering import lowers, real, truths, whole
+from lowering import Lowered, graph_of, lowers, real, truths, whole
 from random_programs import random_program
 
 Case = tuple[Callable[..., Any], list[programs.Declared]]
@@ -96,3 +96,15 @@ def test_numbers_that_would_move_between_slots_are_refused(f: Callable[..., Any]
     with pytest.raises(ProgramError, match=r"lower.py:\d+: .*inputs") as caught:
         lowers(f, whole(3, 3))
     assert caught.value.line > 0
+
+
+def test_numbers_a_step_apart_are_compared_without_a_sign():
+    """Bits differ where the square of their difference is 1."""
+    for declared in (secret(9, bits=1), secret(9, low=0.5, high=1, step=0.5)):
+        lowered = Lowered(graph_of(lambda a, b: (a == b, (a != b).sum()), declared, declared))
+        assert not lowered.draft.signs
+        low, high = declared.kind.low, declared.kind.high
+        a, b = np.where(np.arange(9) % 2, low, high), np.where(np.arange(9) % 3, low, high)
+        lowered.agrees(a, b)
+        lowered.agrees(a, a)
+    assert Lowered(graph_of(lambda a, b: a == b, secret(2, bits=2), secret(2, bits=2))).draft.signs

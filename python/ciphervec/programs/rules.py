@@ -206,6 +206,11 @@ def _equal(its: Operands, node: Node) -> Value:
         raise failure_at(node.where, "reals are never known to be equal. Compare abs(a - b) < tolerance.")
     arithmetic = its.arithmetic(node)
     difference = _subtracted(its, node)
+    kind = compared_kind(node)
+    if kind.high - kind.low <= 2.0 * half * (1 + 1e-9):
+        # A step apart at most, as bits are: the square of the difference says whether they are.
+        apart = arithmetic.multiply_number(arithmetic.multiply(difference, difference), 0.25 / half**2)
+        return arithmetic.add_number(arithmetic.negate(apart), 1.0)
     above, below = (
         truth(arithmetic, arithmetic.add_number(difference, shift), gap, its.precision.bits)
         for shift in (half, -half)
