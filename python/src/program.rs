@@ -7,7 +7,7 @@ use ciphervec::program::{
     Block, Candidate, Circuit, Clear, Client, Decoding, Input, Loop, Numbers, Output, Placement,
     Plan, Sealed, Server, Step, View, candidates,
 };
-use ciphervec_he::ckks::{Ciphertext, Polynomial, SeededCiphertext, Sign};
+use ciphervec_he::ckks::{Polynomial, Sign};
 use ciphervec_he::params::Security;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -196,11 +196,18 @@ impl PyProgramCandidate {
         steps.map(|step| (step.level, step.error_bits, step.milliseconds)).collect()
     }
 
-    /// Level and standard deviation of the error of every output.
+    /// Standard deviation of the error of every output.
     #[getter]
-    fn outputs(&self) -> Vec<(usize, f64)> {
+    fn errors(&self) -> Vec<f64> {
         let Ok((_, trial)) = &self.0.outcome else { return Vec::new() };
-        trial.outputs.iter().map(|output| (output.level, output.error)).collect()
+        trial.outputs.iter().map(|output| output.error).collect()
+    }
+
+    /// The level that every register of the outputs is sent at.
+    #[getter]
+    fn levels_sent(&self) -> Vec<usize> {
+        let Ok((_, trial)) = &self.0.outcome else { return Vec::new() };
+        trial.levels_sent.clone()
     }
 }
 
@@ -257,19 +264,15 @@ impl PyProgramPlan {
         outputs.map(say).collect()
     }
 
-    /// Ciphertexts of every input, and bytes of one.
+    /// Bytes of all encrypted inputs.
     #[getter]
-    fn input_bytes(&self) -> (Vec<usize>, usize) {
-        let inputs = self.0.circuit().inputs.iter();
-        let registers =
-            inputs.map(|input| input.views.iter().map(|view| view.registers as usize).sum());
-        let params = self.0.params();
-        (registers.collect(), SeededCiphertext::bytes_at(params, params.max_level()))
+    fn input_bytes(&self) -> usize {
+        self.0.circuit().inputs.iter().map(|input| self.0.input_bytes(input)).sum()
     }
 
-    /// Bytes of a ciphertext at a level.
-    fn ciphertext_bytes(&self, level: usize) -> usize {
-        Ciphertext::bytes_at(self.0.params(), level, 1)
+    /// Bytes of an answer whose registers are sent at these levels.
+    fn answer_bytes(&self, levels: Vec<usize>) -> usize {
+        self.0.answer_bytes(&levels)
     }
 
     /// Bytes of the keys that a server needs.

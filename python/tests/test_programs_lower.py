@@ -21,7 +21,7 @@ Case = tuple[Callable[..., Any], list[programs.Declared]]
 # What a random program may ask for that is not there.
 REFUSED = re.compile(
     "not computed from encrypted|sliced with a step|compares all pairs|meets two axes|of a part, or of another"
-    "|what is computed of comparisons multiplies|no polynomial up to degree|one of several axes|returns nothing"
+    "|multiplies their errors beyond|no polynomial up to degree|one of several axes|returns nothing"
 )
 
 CASES: dict[str, Case] = {

@@ -6,11 +6,13 @@
 #[path = "suite/support/mod.rs"]
 mod support;
 
+use ciphervec::program::{Block, Plan, Step};
 use ciphervec::protect::filter::FilterTags;
 use ciphervec::protect::sidecar::Sidecar;
 use ciphervec::store::Manifest;
 use peak_alloc::PeakAlloc;
 use std::error::Error;
+use support::decoders::program;
 use support::samples;
 
 #[global_allocator]
@@ -67,6 +69,15 @@ fn dense_filter_tags(rows: u32) -> Vec<u8> {
     bytes
 }
 
+/// A plan of steps, and of elements that stand one by one.
+fn dense_plan(steps: usize, blocks: u64) -> Result<Vec<u8>, Box<dyn Error>> {
+    let mut circuit = program::square();
+    circuit.steps.extend((0..steps).map(|_| Step::Negate(0)));
+    let block = |place| Block { element: 0, place: place % 8, loops: vec![] };
+    circuit.inputs[0].views[0].placement.blocks.extend((0..blocks).map(block));
+    Ok(Plan::new(circuit, program::params()?, program::key_sets())?.to_bytes())
+}
+
 #[test]
 fn decoders_allocate_at_most_twice_their_input_and_a_mebibyte() -> Result<(), Box<dyn Error>> {
     let bound = |bytes: &[u8]| 2 * bytes.len() + (1 << 20);
@@ -84,6 +95,11 @@ fn decoders_allocate_at_most_twice_their_input_and_a_mebibyte() -> Result<(), Bo
     let (used, parsed) = peak(|| FilterTags::from_bytes(&bytes));
     assert_eq!(parsed?.rows(), 500_000);
     assert!(used <= bound(&bytes), "filter tags: {used} for {}", bytes.len());
+
+    let bytes = dense_plan(200_000, 60_000)?;
+    let (used, parsed) = peak(|| Plan::from_bytes(&bytes));
+    assert_eq!(parsed?.circuit().steps.len(), 200_002);
+    assert!(used <= bound(&bytes), "plan: {used} for {}", bytes.len());
 
     // Declared lengths alone, without bytes behind them, cost nothing.
     for sample in samples::small()? {

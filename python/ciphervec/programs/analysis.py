@@ -123,19 +123,14 @@ class Analysis:
 def analyse(fitted: Fitted, native: _native.ProgramPlan) -> Analysis:
     """What a plan takes and how exact it is."""
     log_degree, modulus_bits, levels, scale_bits = native.parameters
-    registers, ciphertext = native.input_bytes
-    answers = [
-        len(output.registers) * native.ciphertext_bytes(level)
-        for output, (level, _) in zip(fitted.draft.outputs, fitted.chosen.outputs, strict=True)
-    ]
     operations = tuple(_operations(fitted))
     return Analysis(
         program=fitted.graph.name,
         operations=operations,
         outputs=tuple(
             OutputReport(output.name, output.shape, str(output.kind), error, allowed)
-            for output, (_, error), allowed in zip(
-                fitted.draft.outputs, fitted.chosen.outputs, fitted.allowed, strict=True
+            for output, error, allowed in zip(
+                fitted.draft.outputs, fitted.chosen.errors, fitted.allowed, strict=True
             )
         ),
         candidates=tuple(CandidateReport(one.log_degree, one.refused) for one in fitted.candidates),
@@ -146,11 +141,11 @@ def analyse(fitted: Fitted, native: _native.ProgramPlan) -> Analysis:
         levels=levels,
         scale_bits=scale_bits,
         slots=fitted.draft.slots,
-        registers=sum(registers),
+        registers=fitted.draft.input_registers,
         peak=fitted.circuit.peak,
         key_bytes=native.key_bytes,
-        query_bytes=sum(registers) * ciphertext,
-        answer_bytes=sum(answers),
+        query_bytes=native.input_bytes,
+        answer_bytes=native.answer_bytes(fitted.chosen.levels_sent),
         milliseconds=fitted.milliseconds,
         warnings=tuple(_warnings(fitted, operations, levels)),
     )

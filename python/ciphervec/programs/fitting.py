@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import ciphervec._native as _native
 
-from ..errors import ProgramError
+from ..errors import InvalidInput, ProgramError
 from .comparisons import Precision, TooCoarseError
 from .draft import Draft
 from .graph import Graph
@@ -59,13 +59,18 @@ def fit(graph: Graph, *, precision: float, gap: float | None, quantum: bool) -> 
         if size in held:
             break
         held.add(size)
-        circuit = draft.circuit()
-        found = Fitted(graph, draft, circuit, circuit.candidates(allowed, quantum=quantum), allowed)
+        try:
+            circuit = draft.circuit()
+            tried = circuit.candidates(allowed, quantum=quantum)
+        except InvalidInput as error:
+            refused = ProgramError(f"{graph.name}: {error}")
+            continue
+        found = Fitted(graph, draft, circuit, tried, allowed)
         if found.chosen.refused is None and (best is None or found.milliseconds < best.milliseconds):
             best = found
         elif found.chosen.refused is not None and best is None:
-            tried = ", ".join(f"2^{one.log_degree}: {one.refused}" for one in found.candidates[-2:])
-            refused = ProgramError(f"{graph.name}: no ring serves ({tried}).")
+            why = ", ".join(f"2^{one.log_degree}: {one.refused}" for one in found.candidates[-2:])
+            refused = ProgramError(f"{graph.name}: no ring serves ({why}).")
     if best is not None:
         return best
     raise refused if refused is not None else ProgramError(f"{graph.name}: no ring serves.")
@@ -74,9 +79,9 @@ def fit(graph: Graph, *, precision: float, gap: float | None, quantum: bool) -> 
 def precise(graph: Graph, most_slots: int, precision: float, gap: float | None) -> tuple[Draft, list[float]]:
     """A circuit whose comparisons are as precise as its outputs need, and what is left of their errors
     for noise."""
-    for bits in _TRUTH_BITS:
+    for further, bits in enumerate(_TRUTH_BITS):
         try:
-            draft = lower(graph, most_slots, Precision(bits, precision + 2, gap))
+            draft = lower(graph, most_slots, Precision(bits, precision + 2 + further, gap))
         except TooCoarseError:
             continue
         allowed = []
@@ -89,8 +94,8 @@ def precise(graph: Graph, most_slots: int, precision: float, gap: float | None) 
         else:
             return draft, allowed
     raise ProgramError(
-        f"{graph.name}: what is computed of comparisons multiplies their errors until integers cannot be told apart. "
-        "Return the comparisons and go on at the client, or declare narrower numbers."
+        f"{graph.name}: what is computed of comparisons or functions multiplies their errors beyond what its results "
+        "allow. Return them and go on at the client, declare narrower numbers, or ask for less precision."
     )
 
 

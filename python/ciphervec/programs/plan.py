@@ -239,8 +239,8 @@ class Client:
     def decrypt(self, answer: bytes) -> Array | tuple[Array, ...]:
         """The results, as the function returns them. They are for the owner of the key.
 
-        Raises CorruptData or InvalidInput for an answer of another plan or key, and for numbers that no
-        result can have.
+        Raises CorruptData, WrongKey for an answer under another key, InvalidInput for one of another
+        plan and for numbers that no result can have.
         """
         return self._plan._decoded(self._native.decrypt(answer))
 
@@ -258,8 +258,10 @@ class Server:
         return self._native.key_id
 
     def read(self, data: bytes) -> _native.ProgramInput:
-        """An encrypted input, read once for however many runs: a gallery that stays. Raises CorruptData
-        or InvalidInput for one of another plan or key."""
+        """An encrypted input, read once for however many runs: a gallery that stays.
+
+        Raises CorruptData, InvalidInput for one of another plan, WrongKey for one of another key.
+        """
         return self._native.read(data)
 
     def run(self, inputs: Iterable[bytes | _native.ProgramInput]) -> bytes:

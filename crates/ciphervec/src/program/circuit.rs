@@ -12,12 +12,14 @@ pub const MAX_SLOTS: usize = 1 << 17;
 pub const MAX_REGISTERS: usize = 1 << 20;
 /// Most slots that inputs stand in, all together: what a client lays out at a time.
 const MAX_INPUT_SLOTS: usize = 1 << 27;
+/// Most constants.
+pub(super) const MAX_CONSTANTS: usize = 1 << 20;
 /// Most numbers in all constants.
 const MAX_NUMBERS: usize = 1 << 25;
 /// Most elements of an array.
 const MAX_ELEMENTS: u64 = 1 << 26;
 /// Most inputs, outputs and polynomials, each.
-const MAX_PARTS: usize = 1 << 12;
+pub(super) const MAX_PARTS: usize = 1 << 12;
 /// Most ways of taking signs: each takes milliseconds to find.
 pub const MAX_SIGNS: usize = 32;
 /// Longest name, in bytes.
@@ -254,15 +256,21 @@ impl Output {
             let exact = *value * self.unit;
             if step == 0.0 {
                 *value = exact;
-                continue;
+            } else {
+                let rounded = (exact / step).round();
+                if (exact / step - rounded).abs() > FARTHEST || !exact.is_finite() {
+                    return Err(self.refuse(format!(
+                        "a multiple of {step} was expected at element {index}, got {exact}"
+                    )));
+                }
+                *value = rounded * step;
             }
-            let rounded = (exact / step).round();
-            if (exact / step - rounded).abs() > FARTHEST || !exact.is_finite() {
+            if self.decoding == Decoding::Numbers && !self.within(*value) {
+                let Numbers { low, high, .. } = self.numbers;
                 return Err(self.refuse(format!(
-                    "a multiple of {step} was expected at element {index}, got {exact}"
+                    "a number from {low} to {high} was expected at element {index}, got {exact}"
                 )));
             }
-            *value = rounded * step;
         }
         match self.decoding {
             Decoding::Numbers => Ok(values),
@@ -296,6 +304,15 @@ impl Output {
         };
         let (name, shape) = (self.name.clone(), self.shape[..extents].to_vec());
         Ok(Answer { name, shape, decoding: self.decoding, values })
+    }
+
+    /// Whether a number is one that the output can hold. Real ones may be off by what the plan allows
+    /// for, which is less than half of what they range over.
+    fn within(&self, value: f64) -> bool {
+        let Numbers { step, low, high } = self.numbers;
+        let range = high - low;
+        let slack = if step > 0.0 { 0.5 * step } else { 0.5 * range + f64::MIN_POSITIVE };
+        (low - slack..=high + slack).contains(&value)
     }
 
     /// The place of the one that is 1 among zeros.
@@ -421,6 +438,7 @@ impl Circuit {
 
     fn check_constants(&self) -> Result<()> {
         let numbers = self.constants.iter().map(Vec::len).fold(0, usize::saturating_add);
+        within("the number of constants", 0..=MAX_CONSTANTS, self.constants.len())?;
         within("the numbers in constants", 0..=MAX_NUMBERS, numbers)?;
         for constant in &self.constants {
             within("the numbers of a constant", 1..=self.slots, constant.len())?;

@@ -10,8 +10,8 @@ use crate::error::{Error, Result};
 /// Most elements of a placement, repetitions included.
 pub const MAX_PLACES: u64 = 1 << 26;
 /// Most loops of a block, and blocks of a placement.
-const MAX_LOOPS: usize = 32;
-const MAX_BLOCKS: usize = 1 << 16;
+pub(super) const MAX_LOOPS: usize = 32;
+pub(super) const MAX_BLOCKS: usize = 1 << 16;
 
 /// One loop of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,9 +1,10 @@
 //! Plan: a circuit, parameters and the list of keys that it needs; its public name leaves. Both
 //! sides, public numbers only.
 
-use super::circuit::{Circuit, Step};
+use super::circuit::{Circuit, Input, Step};
 use crate::error::{Error, Result};
-use ciphervec_he::ckks::{KeyPlan, Params};
+use ciphervec_he::ckks::{Ciphertext, KeyPlan, Params, SeededCiphertext};
+use ciphervec_he::wire::HEADER_LEN;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -11,6 +12,12 @@ use std::sync::Arc;
 pub(super) const MAX_KEY_SETS: usize = 64;
 /// Most keys of a set.
 pub(super) const MAX_KEYS: usize = 1 << 12;
+
+/// Bytes of a plan's id in what belongs to it, of the length of a frame within, and of the number of
+/// an input.
+const ID_BYTES: usize = 16;
+const LENGTH_BYTES: usize = 8;
+const INDEX_BYTES: usize = 4;
 
 /// Evaluation keys for ciphertexts up to a level.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -33,6 +40,14 @@ impl KeySet {
 /// The hash that binds keys, inputs and answers to a plan.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct PlanId(pub [u8; 16]);
+
+impl PlanId {
+    pub(super) fn of(payload: &[u8]) -> Self {
+        let mut id = [0; 16];
+        id.copy_from_slice(&blake3::hash(payload).as_bytes()[..16]);
+        PlanId(id)
+    }
+}
 
 impl core::fmt::Display for PlanId {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -57,6 +72,17 @@ impl Plan {
     /// parameters have, a set of keys for a level that they don't have, and a product or a rotation
     /// that no set has a key for.
     pub fn new(circuit: Circuit, params: Arc<Params>, keys: Vec<KeySet>) -> Result<Self> {
+        let plan = Plan::named(circuit, params, keys, PlanId([0; 16]))?;
+        Ok(Plan { id: PlanId::of(&plan.payload()), ..plan })
+    }
+
+    /// A plan of that name.
+    pub(super) fn named(
+        circuit: Circuit,
+        params: Arc<Params>,
+        keys: Vec<KeySet>,
+        id: PlanId,
+    ) -> Result<Self> {
         circuit.check()?;
         let range =
             |what, expected: String, actual: String| Error::Range { what, expected, actual };
@@ -81,12 +107,9 @@ impl Plan {
                 return Err(range("the rotation of a key", expected, far.to_string()));
             }
         }
-        let plan = Plan { circuit, params, keys, id: PlanId([0; 16]) };
+        let plan = Plan { circuit, params, keys, id };
         plan.check_keys()?;
-        let hash = blake3::hash(&plan.payload());
-        let mut id = [0; 16];
-        id.copy_from_slice(&hash.as_bytes()[..16]);
-        Ok(Plan { id: PlanId(id), ..plan })
+        Ok(plan)
     }
 
     /// Refuses steps that no set has a key for.
@@ -137,15 +160,28 @@ impl Plan {
         self.id
     }
 
-    /// Bytes of the keys.
+    /// Bytes of the keys that a client sends.
     ///
     /// # Errors
     /// None: keys of a plan have the levels of its parameters.
     pub fn key_bytes(&self) -> Result<usize> {
-        let mut bytes = 0;
+        let mut bytes = HEADER_LEN + ID_BYTES;
         for set in &self.keys {
-            bytes += set.key_plan().bytes(&self.params)?;
+            bytes += LENGTH_BYTES + set.key_plan().bytes(&self.params)?;
         }
         Ok(bytes)
+    }
+
+    /// Bytes of an encrypted input.
+    pub fn input_bytes(&self, input: &Input) -> usize {
+        let registers: usize = input.views.iter().map(|view| view.registers as usize).sum();
+        let one = SeededCiphertext::bytes_at(&self.params, self.params.max_level());
+        HEADER_LEN + ID_BYTES + INDEX_BYTES + registers * (LENGTH_BYTES + one)
+    }
+
+    /// Bytes of an answer whose registers are sent at these levels, as a trial says.
+    pub fn answer_bytes(&self, levels: &[usize]) -> usize {
+        let one = |&level: &usize| LENGTH_BYTES + Ciphertext::bytes_at(&self.params, level, 1);
+        HEADER_LEN + ID_BYTES + levels.iter().map(one).sum::<usize>()
     }
 }

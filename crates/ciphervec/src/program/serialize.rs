@@ -16,10 +16,11 @@
 //! - a step: `operation u8 | a u32 | b, 8 bytes`: a register, a constant, a polynomial or a number.
 
 use super::circuit::{
-    Circuit, Decoding, Input, MAX_DIMENSIONS, MAX_NAME, MAX_SIGNS, Numbers, Output, Step, View,
+    Circuit, Decoding, Input, MAX_CONSTANTS, MAX_DEGREE, MAX_DIMENSIONS, MAX_NAME, MAX_PARTS,
+    MAX_REGISTERS, MAX_SIGNS, MAX_SLOTS, Numbers, Output, Step, View,
 };
-use super::placement::{Block, Loop, Placement};
-use super::plan::{KeySet, Plan};
+use super::placement::{Block, Loop, MAX_BLOCKS, MAX_LOOPS, Placement};
+use super::plan::{KeySet, MAX_KEY_SETS, MAX_KEYS, Plan, PlanId};
 use crate::error::Result;
 use ciphervec_he::ckks::{Basis, Params, Polynomial, Sign};
 use ciphervec_he::wire::{self, Header, KeyId, Kind, Reader, Scheme};
@@ -58,22 +59,29 @@ impl Plan {
         let (header, payload) = wire::open(Kind::Program, bytes)?;
         let mut reader = Reader::new(WHAT, payload);
         let size = reader.u32()? as usize;
-        let params = Params::from_bytes(reader.take(size)?)?;
-        if header.scheme != Scheme::Ckks || header.params != params.param_id() {
-            return Err(reader.error("a header that names its parameters expected").into());
-        }
-        let keys = items(&mut reader, 6, |reader| {
+        let params = reader.take(size)?;
+        let keys = items(&mut reader, 6, MAX_KEY_SETS, |reader| {
             let level = usize::from(reader.u8()?);
             let relinearise = flag(reader)?;
-            let rotations = items(reader, 8, |reader| Ok(i64::from_le_bytes(reader.array()?)))?;
+            let rotations =
+                items(reader, 8, MAX_KEYS, |reader| Ok(i64::from_le_bytes(reader.array()?)))?;
             if !rotations.is_sorted_by(|a, b| a < b) {
                 return Err(reader.error("rotations in ascending order expected").into());
             }
             Ok(KeySet { level, relinearise, rotations: rotations.into_iter().collect() })
         })?;
         let circuit = read_circuit(&mut reader)?;
+        if header.key != KeyId([0; 8]) {
+            return Err(reader.error("a plan names no key").into());
+        }
         reader.finish()?;
-        Plan::new(circuit, params, keys)
+        // Parameters take the longest to make.
+        let params = Params::from_bytes(params)?;
+        if header.scheme != Scheme::Ckks || header.params != params.param_id() {
+            let reader = Reader::new(WHAT, payload);
+            return Err(reader.error("a header that names its parameters expected").into());
+        }
+        Plan::named(circuit, params, keys, PlanId::of(payload))
     }
 }
 
@@ -114,40 +122,36 @@ fn write_circuit(circuit: &Circuit, out: &mut Vec<u8>) {
 fn read_circuit(reader: &mut Reader<'_>) -> Result<Circuit> {
     let log_slots = u32::from(reader.u8()?);
     let slots = 1usize.checked_shl(log_slots).ok_or_else(|| reader.error("too many slots"))?;
-    let inputs = items(reader, 33, |reader| {
+    let inputs = items(reader, 33, MAX_PARTS, |reader| {
         let (name, shape, numbers) = read_array(reader)?;
-        let views = items(reader, 16, |reader| {
+        let views = items(reader, 16, MAX_REGISTERS, |reader| {
             let (registers, unit) = (reader.u32()?, f64_of(reader)?);
             Ok(View { registers, unit, placement: read_placement(reader)? })
         })?;
         Ok(Input { name, shape, numbers, views })
     })?;
-    let constants = items(reader, 12, |reader| items(reader, 8, f64_of))?;
-    let polynomials = items(reader, 21, |reader| {
+    let constants = items(reader, 12, MAX_CONSTANTS, |reader| items(reader, 8, MAX_SLOTS, f64_of))?;
+    let polynomials = items(reader, 21, MAX_PARTS, |reader| {
         let (basis, low, high) = (reader.u8()?, f64_of(reader)?, f64_of(reader)?);
-        let coefficients = items(reader, 8, f64_of)?;
+        let coefficients = items(reader, 8, MAX_DEGREE + 1, f64_of)?;
         let polynomial = match basis {
-            0 => Polynomial::power(&coefficients)?,
+            0 if low.to_bits() | high.to_bits() == 0 => Polynomial::power(&coefficients)?,
             1 => Polynomial::chebyshev(low, high, &coefficients)?,
             other => return Err(reader.error(format!("unknown basis {other}")).into()),
         };
+        if polynomial.coefficients().len() != coefficients.len() {
+            return Err(reader.error("a highest coefficient other than 0 expected").into());
+        }
         Ok(polynomial)
     })?;
-    let asked =
-        items(reader, 24, |reader| Ok((f64_of(reader)?, f64_of(reader)?, f64_of(reader)?)))?;
-    if asked.len() > MAX_SIGNS {
-        let detail = format!("at most {MAX_SIGNS} signs expected, got {}", asked.len());
-        return Err(reader.error(detail).into());
-    }
-    let signs = asked
-        .into_iter()
-        .map(|(gap, alpha, noise)| Ok(Sign::with_noise(gap, alpha, noise)?))
-        .collect::<Result<_>>()?;
-    let steps = items(reader, STEP_BYTES, read_step)?;
-    let outputs = items(reader, 46, |reader| {
+    let asked = items(reader, 24, MAX_SIGNS, |reader| {
+        Ok((f64_of(reader)?, f64_of(reader)?, f64_of(reader)?))
+    })?;
+    let steps = items(reader, STEP_BYTES, MAX_REGISTERS, read_step)?;
+    let outputs = items(reader, 46, MAX_PARTS, |reader| {
         let (name, shape, numbers) = read_array(reader)?;
         let unit = f64_of(reader)?;
-        let registers = items(reader, 4, |reader| Ok(reader.u32()?))?;
+        let registers = items(reader, 4, MAX_REGISTERS, |reader| Ok(reader.u32()?))?;
         let placement = read_placement(reader)?;
         let decoding = match reader.u8()? {
             0 => Decoding::Numbers,
@@ -158,6 +162,11 @@ fn read_circuit(reader: &mut Reader<'_>) -> Result<Circuit> {
         };
         Ok(Output { name, shape, numbers, unit, registers, placement, decoding })
     })?;
+    // Each is searched for, which takes milliseconds.
+    let signs = asked
+        .into_iter()
+        .map(|(gap, alpha, noise)| Ok(Sign::with_noise(gap, alpha, noise)?))
+        .collect::<Result<_>>()?;
     Ok(Circuit { slots, inputs, constants, polynomials, signs, steps, outputs })
 }
 
@@ -229,10 +238,7 @@ fn read_array(reader: &mut Reader<'_>) -> Result<Array> {
     let size = usize::from(reader.u8()?);
     let name = String::from_utf8(reader.take(size.min(MAX_NAME + 1))?.to_vec());
     let name = name.map_err(|_| reader.error("a name in UTF-8 expected"))?;
-    let shape = items(reader, 4, |reader| Ok(reader.u32()?))?;
-    if shape.len() > MAX_DIMENSIONS {
-        return Err(reader.error(format!("at most {MAX_DIMENSIONS} dimensions expected")).into());
-    }
+    let shape = items(reader, 4, MAX_DIMENSIONS, |reader| Ok(reader.u32()?))?;
     let numbers = Numbers { step: f64_of(reader)?, low: f64_of(reader)?, high: f64_of(reader)? };
     Ok((name, shape, numbers))
 }
@@ -250,9 +256,9 @@ fn write_placement(out: &mut Vec<u8>, placement: &Placement) {
 }
 
 fn read_placement(reader: &mut Reader<'_>) -> Result<Placement> {
-    let blocks = items(reader, 20, |reader| {
+    let blocks = items(reader, 20, MAX_BLOCKS, |reader| {
         let (element, place) = (reader.u64()?, reader.u64()?);
-        let loops = items(reader, 20, |reader| {
+        let loops = items(reader, 20, MAX_LOOPS, |reader| {
             let count = reader.u32()?;
             let [element, place] = [reader.array()?, reader.array()?].map(i64::from_le_bytes);
             Ok(Loop { count, element, place })
@@ -287,17 +293,19 @@ fn list<T>(out: &mut Vec<u8>, items: &[T], write: impl Fn(&mut Vec<u8>, &T)) {
     items.iter().for_each(|item| write(out, item));
 }
 
-/// A list of items of at least `least` bytes each; nothing is allocated for items that cannot be
-/// there.
+/// A list of at most so many items, of at least `least` bytes each; nothing is allocated for items
+/// that cannot be there.
 fn items<T>(
     reader: &mut Reader<'_>,
     least: usize,
+    most: usize,
     read: impl Fn(&mut Reader<'_>) -> Result<T>,
 ) -> Result<Vec<T>> {
     let count = reader.u32()? as usize;
-    if count > reader.remaining() / least {
+    if count > most || count > reader.remaining() / least {
         let left = reader.remaining();
-        return Err(reader.error(format!("{count} items expected in {left} bytes")).into());
+        let detail = format!("at most {most} items expected, got {count} in {left} bytes");
+        return Err(reader.error(detail).into());
     }
     let mut all = Vec::with_capacity(count);
     for _ in 0..count {

@@ -28,8 +28,6 @@ pub struct StepForecast {
 /// What an output is like when it arrives.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct OutputForecast {
-    /// The level that it is sent at.
-    pub level: usize,
     /// The standard deviation of a number's error.
     pub error: f64,
 }
@@ -41,6 +39,8 @@ pub struct Trial {
     pub steps: Vec<StepForecast>,
     /// Every output.
     pub outputs: Vec<OutputForecast>,
+    /// The level that each register of the outputs is sent at, in their order.
+    pub levels_sent: Vec<usize>,
     /// The keys that it took, each for the highest level it was needed at.
     pub keys: Vec<KeySet>,
     /// Levels that the output with the fewest has left.
@@ -79,7 +79,6 @@ impl Trial {
     ) -> Result<Self> {
         let machine = TrialMachine {
             forecast: Forecast::of_spec(spec)?,
-            spec: *spec,
             noisy,
             needs: RefCell::default(),
             left: Cell::new(spec.levels),
@@ -133,20 +132,20 @@ impl Trial {
         }
         let left = machine.left.get();
         let largest = outputs.iter().fold(0.0, |most: f64, register| most.max(register.magnitude));
+        let levels_sent = outputs.iter().map(|register| register.level).collect();
         let mut held = outputs.into_iter();
         let mut arrived = Vec::new();
         for output in &circuit.outputs {
-            let mut worst = OutputForecast { level: 0, error: 0.0 };
+            let mut worst = OutputForecast { error: 0.0 };
             for register in held.by_ref().take(output.registers.len()) {
                 machine.room(&register)?;
                 let error = machine.forecast.error_bits(&register).exp2() * output.unit;
                 worst.error = worst.error.max(error);
-                worst.level = worst.level.max(register.level);
             }
             arrived.push(worst);
         }
         let keys = machine.needs.into_inner().sets();
-        Ok(Trial { steps, outputs: arrived, keys, left, largest })
+        Ok(Trial { steps, outputs: arrived, levels_sent, keys, left, largest })
     }
 }
 
@@ -183,7 +182,6 @@ impl Needs {
 /// Forecasts in place of ciphertexts.
 struct TrialMachine {
     forecast: Forecast,
-    spec: ParamsSpec,
     /// Whether errors are looked at.
     noisy: bool,
     needs: RefCell<Needs>,
@@ -192,15 +190,10 @@ struct TrialMachine {
 }
 
 impl TrialMachine {
-    /// Bits of the modulus at a level, a little less than there are.
-    fn log_modulus(&self, level: usize) -> f64 {
-        f64::from(self.spec.base_bits) + level as f64 * f64::from(self.spec.scale_bits) - 0.5
-    }
-
     /// Refuses numbers that the modulus has no room for.
     fn room(&self, a: &Expected) -> Result<()> {
         let needed = (a.scale * a.magnitude).log2() + SPARE_BITS;
-        let room = self.log_modulus(a.level);
+        let room = self.forecast.log_modulus(a.level);
         if needed <= room {
             return Ok(());
         }
@@ -288,7 +281,7 @@ impl Machine for TrialMachine {
     fn finish(&self, a: &Expected) -> Result<Expected> {
         self.left.set(self.left.get().min(a.level));
         let needed = (a.scale * a.magnitude).log2() + SPARE_BITS;
-        let fits = |level: &usize| self.log_modulus(*level) >= needed;
+        let fits = |level: &usize| self.forecast.log_modulus(*level) >= needed;
         match (0..a.level).find(fits) {
             Some(level) => Ok(self.forecast.drop_to(a, level)?),
             None => Ok(*a),

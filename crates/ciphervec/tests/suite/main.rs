@@ -26,6 +26,7 @@ mod vectors_additive;
 mod vectors_at_rest;
 mod vectors_lookup;
 mod vectors_pairs;
+mod vectors_programs;
 mod vectors_sharing;
 mod vectors_writers;
 mod writer;

@@ -229,7 +229,13 @@ fn the_smallest_ring_that_serves_is_found_with_the_keys_that_it_takes() {
     assert!(trial.outputs[0].error < 0.45 / 7.1);
     let plan = Arc::new(Plan::of(distance(), spec, trial.keys).unwrap());
     let client = Client::generate(plan.clone()).unwrap();
-    let server = Server::new(plan, &client.evaluation_keys().unwrap()).unwrap();
+    let keys = client.evaluation_keys().unwrap();
+    assert_eq!(keys.len(), plan.key_bytes().unwrap());
+    let server = Server::new(plan.clone(), &keys).unwrap();
+    let sealed = ["a", "b"].map(|name| client.encrypt(name, &[1.0; 16]).unwrap());
+    assert_eq!(sealed[0].len(), plan.input_bytes(&plan.circuit().inputs[0]));
+    let answer = server.run(&sealed.map(|bytes| server.read(&bytes).unwrap()), |_| ()).unwrap();
+    assert_eq!(answer.len(), plan.answer_bytes(&trial.levels_sent));
     for shift in 0..8 {
         let a: Vec<f64> = (0..16).map(|i| f64::from((i * 37 + shift) % 256)).collect();
         let b: Vec<f64> = (0..16).map(|i| f64::from(i * 91 % 256)).collect();

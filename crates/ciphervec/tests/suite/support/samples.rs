@@ -2,7 +2,7 @@
 
 use super::decoders::{
     self, CKKS, Checksum, ELGAMAL, ELGAMAL_INDEX, FACTORING, Halves, LOOKUP, LOOKUP_TOKENS, OPEN,
-    PAIRS, SEALED, SEALED_INDEX, SEALED_QUERY, SIMILARITY, WRITERS,
+    PAIRS, PROGRAM, SEALED, SEALED_INDEX, SEALED_QUERY, SIMILARITY, WRITERS,
 };
 use ciphervec::protect::aead::AeadKey;
 use ciphervec::protect::filter::FilterTags;
@@ -144,6 +144,10 @@ pub fn frames() -> Vec<Sample> {
         frame("answer of tokens", "lookup_tokens_answer", &LOOKUP_TOKENS.answer, |b| {
             LOOKUP_TOKENS.read_answer(b)
         }),
+        frame("plan of a program", "program_plan", &PROGRAM.plan, |b| PROGRAM.read_plan(b)),
+        frame("keys of a program", "program_keys", &PROGRAM.keys, |b| PROGRAM.read_keys(b)),
+        frame("input of a program", "program_input", &PROGRAM.input, |b| PROGRAM.read_input(b)),
+        frame("answer of a program", "program_answer", &PROGRAM.answer, |b| PROGRAM.read_answer(b)),
         frame("ElGamal public key", "elgamal_public_key", &ELGAMAL.public_key, |b| {
             ELGAMAL.read_public_key(b)
         }),

@@ -68,6 +68,14 @@ impl Forecast {
         self.chain.max_slots()
     }
 
+    /// log2 of the modulus of `level`.
+    ///
+    /// # Panics
+    /// Above [`Self::max_level`].
+    pub fn log_modulus(&self, level: usize) -> f64 {
+        self.chain.log_modulus(level)
+    }
+
     /// Δ_l, the canonical scale of `level`.
     ///
     /// # Panics

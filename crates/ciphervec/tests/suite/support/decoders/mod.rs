@@ -7,6 +7,7 @@ mod factoring;
 mod halves;
 mod lookup;
 mod pairs;
+pub mod program;
 mod similarity;
 mod writers;
 
@@ -16,6 +17,7 @@ pub use factoring::FACTORING;
 pub use halves::{ELGAMAL_INDEX, Halves, OPEN, SEALED, SEALED_INDEX, SEALED_QUERY};
 pub use lookup::{LOOKUP, LOOKUP_TOKENS};
 pub use pairs::PAIRS;
+pub use program::PROGRAM;
 pub use similarity::SIMILARITY;
 pub use writers::WRITERS;
 

@@ -1,0 +1,147 @@
+//! The halves of a program that has every step, with everything that they send.
+
+use ciphervec::program::{
+    Block, Circuit, Client, Decoding, Input, KeySet, Loop, Numbers, Output, Placement, Plan,
+    Server, Step, View,
+};
+use ciphervec_he::ckks::{Params, ParamsSpec, Polynomial, Ring, Sign};
+use ciphervec_he::params::Security;
+use std::error::Error;
+use std::sync::{Arc, LazyLock};
+
+/// A server, a client, and what travels.
+pub struct Program {
+    server: Server,
+    client: Client,
+    pub plan: Vec<u8>,
+    pub keys: Vec<u8>,
+    pub input: Vec<u8>,
+    pub answer: Vec<u8>,
+}
+
+/// A number and its square, for eight of 0 to 15.
+pub static PROGRAM: LazyLock<Program> =
+    LazyLock::new(|| Program::try_new().expect("a small program can be made"));
+
+/// Eight elements in a row.
+fn row() -> Placement {
+    let loops = vec![Loop { count: 8, element: 1, place: 1 }];
+    Placement { blocks: vec![Block { element: 0, place: 0, loops }] }
+}
+
+/// x² + 3, for x in units of 16.
+pub fn square() -> Circuit {
+    let numbers = |high| Numbers { step: 1.0, low: 0.0, high };
+    let views = vec![View { registers: 1, unit: 16.0, placement: row() }];
+    Circuit {
+        slots: 8,
+        inputs: vec![Input { name: "x".into(), shape: vec![8], numbers: numbers(15.0), views }],
+        constants: vec![],
+        polynomials: vec![],
+        signs: vec![],
+        steps: vec![Step::Square(0), Step::AddNumber(1, 3.0 / 256.0)],
+        outputs: vec![Output {
+            name: "result".into(),
+            shape: vec![8],
+            numbers: numbers(228.0),
+            unit: 256.0,
+            registers: vec![2],
+            placement: row(),
+            decoding: Decoding::Numbers,
+        }],
+    }
+}
+
+/// `square`, and a step of every other kind that nothing comes of.
+pub fn every_step() -> Result<Circuit, Box<dyn Error>> {
+    let mut circuit = square();
+    circuit.constants = vec![vec![0.5, -1.0], vec![0.25]];
+    circuit.polynomials =
+        vec![Polynomial::chebyshev(-1.0, 1.0, &[0.1, 0.5])?, Polynomial::power(&[0.25, 0.5])?];
+    circuit.signs = vec![Sign::new(0.5, 2.0)?];
+    circuit.steps.extend([
+        Step::Add(0, 0),
+        Step::Subtract(3, 0),
+        Step::Negate(4),
+        Step::MultiplyInteger(0, -3),
+        Step::MultiplyNumber(0, 0.5),
+        Step::AddVector(0, 0),
+        Step::MultiplyVector(0, 1),
+        Step::Multiply(0, 3),
+        Step::Rotate(0, 3),
+        Step::Polynomial(0, 0),
+        Step::Polynomial(0, 1),
+        Step::Bound(0, 1.0),
+        Step::Sign(0, 0),
+    ]);
+    Ok(circuit)
+}
+
+/// The smallest ring that is secure, with one level.
+pub fn params() -> Result<Arc<Params>, Box<dyn Error>> {
+    Ok(Params::new(ParamsSpec {
+        log_degree: 12,
+        ring: Ring::ConjugateInvariant,
+        base_bits: 36,
+        scale_bits: 25,
+        levels: 1,
+        special_primes: 1,
+        special_bits: 36,
+        digits: 2,
+        security: Security::Classical128,
+    })?)
+}
+
+/// A key for products, and one for a rotation.
+pub fn key_sets() -> Vec<KeySet> {
+    vec![
+        KeySet { level: 0, relinearise: false, rotations: [3].into() },
+        KeySet { level: 1, relinearise: true, rotations: [].into() },
+    ]
+}
+
+impl Program {
+    fn try_new() -> Result<Self, Box<dyn Error>> {
+        let plan = Plan::new(every_step()?, params()?, key_sets())?.to_bytes();
+        // Steps of which nothing comes are run all the same, and take more levels than there are.
+        let runs = Arc::new(Plan::new(square(), params()?, key_sets())?);
+        let client = Client::generate(runs.clone())?;
+        let keys = client.evaluation_keys()?;
+        let server = Server::new(runs, &keys)?;
+        let input = client.encrypt("x", &[0.0, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 15.0])?;
+        let answer = server.run(&[server.read(&input)?], |_| ())?;
+        Ok(Program { server, client, plan, keys, input, answer })
+    }
+
+    /// What goes to both halves.
+    pub fn read_plan(&self, bytes: &[u8]) -> bool {
+        Plan::from_bytes(bytes).is_ok_and(|plan| {
+            assert_eq!(plan.to_bytes(), bytes);
+            let again =
+                Plan::new(plan.circuit().clone(), plan.params().clone(), plan.keys().into());
+            assert_eq!(again.map(|again| again.id()).ok(), Some(plan.id()));
+            true
+        })
+    }
+
+    /// What a server computes with.
+    pub fn read_keys(&self, bytes: &[u8]) -> bool {
+        Server::new(self.server.plan().clone(), bytes).is_ok()
+    }
+
+    /// An input, which is computed with.
+    pub fn read_input(&self, bytes: &[u8]) -> bool {
+        self.server.read(bytes).is_ok_and(|input| {
+            assert!(self.server.run(&[input], |_| ()).is_ok_and(|answer| !answer.is_empty()));
+            true
+        })
+    }
+
+    /// An answer, which is decrypted: numbers that the result can have, or none.
+    pub fn read_answer(&self, bytes: &[u8]) -> bool {
+        self.client.decrypt(bytes).is_ok_and(|answers| {
+            assert!(answers[0].values.iter().all(|x| x.is_finite() && x.fract() == 0.0));
+            true
+        })
+    }
+}
