@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import ciphervec
-from ciphervec import public, secret
+from ciphervec import programs, public, secret
 
 
 @pytest.mark.parametrize("count", [5, 8])
@@ -35,3 +35,12 @@ def test_public_weights_come_before_the_comparison() -> None:
     plan = nearest.compile(x=one, y=one, places=public(places), weights=public(weights), gap=2**-10)
     for x, y in ((0, 0), (199, 90), (90, 35), (0, 240)):
         assert plan.clear(x=x, y=y) == nearest(x, y, places, weights)
+
+
+def test_a_mask_of_reals_beyond_the_gap_is_certain() -> None:
+    """Every truth is 0 or 1, not in between: reals a little more than the gap apart, and themselves."""
+    function = lambda x: programs.topk_mask(x, 2, 0)  # noqa: E731
+    plan = ciphervec.program(function).compile(x=secret(5, low=0, high=1, real=True), gap=2**-6)
+    for turn in range(5):
+        x = np.roll(0.3 + 1.2 * 2**-6 * np.arange(5), turn)
+        np.testing.assert_array_equal(plan.clear(x=x), function(x))

@@ -137,20 +137,21 @@ class Pairs:
         draft, slots = self.arithmetic.draft, self.arithmetic.space.slots
         reach = max(kind.high - kind.low, abs(kind.low), abs(kind.high), 1e-300)
         half, gap = margin(kind, reach, precision, node.where)
-        half = half or gap
-        shift = np.full(slots, -half)
+        apart = max(half, gap)
+        # Nothing is larger than itself, by a distance that is never in doubt.
+        shift = np.full(slots, -apart)
         k, i = np.divmod(np.arange(slots), self.row)
         j = (i + k) % self.length
         valid = (k < self.length) & (i < self.count)
         later = i > j if node.op != "topk_mask" else i < j
         pairs = valid & (j < self.count) & (k > 0)
-        shift[pairs & later] = half
+        shift[pairs] = np.where(later, half, -half)[pairs]
         # Against what is not there every number is the larger one.
         absent, pad = valid & (j >= self.count), around.pad or 0.0
-        shift[absent] = half + kind.high - pad if falling else half - kind.low + pad
+        shift[absent] = apart + kind.high - pad if falling else apart - kind.low + pad
         # What is not there is never the least: a sum with what is chosen goes over it.
         missing, row_pad = (k < self.length) & (i >= self.count) & (i < self.length), rows.pad or 0.0
-        shift[missing] = half + row_pad - kind.low if falling else half - row_pad + kind.high
+        shift[missing] = apart + row_pad - kind.low if falling else apart - row_pad + kind.high
         unit = rows.unit
         a, b = rows.registers[0], around.registers[0]
         difference = draft.step("subtract", b, a) if falling else draft.step("subtract", a, b)
@@ -159,7 +160,7 @@ class Pairs:
         if falling:
             low, high = -high, -low
         error = rows.error + around.error
-        low, high = min(low, -reach - error) - half, max(high, reach + error) + half
+        low, high = min(low, -reach - error) - apart, max(high, reach + error) + apart
         value = Value((difference,), {}, {}, low, high, unit, None, error)
         signs = truth(self.arithmetic, value, gap, self.bits)
         register = signs.registers[0]

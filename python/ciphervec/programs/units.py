@@ -59,8 +59,7 @@ def ranked_unit(node: Node, precision: Precision) -> float:
     """What the differences of a ranking are divided by."""
     kind = node.inputs[0].kind.number()
     reach = max(kind.high - kind.low, kind.largest)
-    half, gap = margin(kind, reach, precision, node.where)
-    return float(reach + (half or gap))
+    return float(reach + max(margin(kind, reach, precision, node.where)))
 
 
 def compared_kind(node: Node) -> Kind:
