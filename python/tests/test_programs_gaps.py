@@ -39,8 +39,8 @@ def test_public_weights_come_before_the_comparison() -> None:
 
 def test_a_mask_of_reals_beyond_the_gap_is_certain() -> None:
     """Every truth is 0 or 1, not in between: reals a little more than the gap apart, and themselves."""
-    function = lambda x: programs.topk_mask(x, 2, 0)  # noqa: E731
+    function = lambda x: programs.topk_mask(x, 1, 0)  # noqa: E731
     plan = ciphervec.program(function).compile(x=secret(5, low=0, high=1, real=True), gap=2**-6)
     for turn in range(5):
-        x = np.roll(0.3 + 1.2 * 2**-6 * np.arange(5), turn)
+        x = np.roll(0.3 + 1.02 * 2**-6 * np.arange(5), turn)
         np.testing.assert_array_equal(plan.clear(x=x), function(x))
