@@ -1,7 +1,8 @@
 //! Clear machine: numbers enter, numbers leave. What a plan computes, without encryption: for tests
 //! and dry runs. Key holder.
 
-use super::circuit::{Answer, Circuit};
+use super::arrays::Answer;
+use super::circuit::Circuit;
 use super::machine::{Machine, execute};
 use crate::error::{Error, Result};
 use ciphervec_he::ckks::{Polynomial, Sign};

@@ -1,7 +1,7 @@
 //! Program client: arrays enter, encrypted inputs leave; an answer enters, arrays leave. Key holder
 //! only.
 
-use super::circuit::Answer;
+use super::arrays::Answer;
 use super::plan::Plan;
 use super::server::{self, expect_key, put};
 use crate::error::{Error, Result};

@@ -6,6 +6,7 @@
 //! [`Plan`] is a circuit with parameters and the list of keys that it needs; [`Client`] and
 //! [`Server`] are its halves, with bytes between them.
 
+mod arrays;
 mod circuit;
 mod ckks;
 mod clear;
@@ -19,7 +20,8 @@ mod serialize;
 mod server;
 mod trial;
 
-pub use circuit::{Answer, Circuit, Decoding, Input, Numbers, Output, Register, Step, View};
+pub use arrays::{Answer, Decoding, Input, Numbers, Output, Register, View};
+pub use circuit::{Circuit, Step};
 pub use ckks::CkksMachine;
 pub use clear::Clear;
 #[cfg(feature = "client")]

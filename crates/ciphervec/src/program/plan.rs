@@ -1,7 +1,8 @@
 //! Plan: a circuit, parameters and the list of keys that it needs; its public name leaves. Both
 //! sides, public numbers only.
 
-use super::circuit::{Circuit, Input, Step};
+use super::arrays::Input;
+use super::circuit::{Circuit, Step};
 use crate::error::{Error, Result};
 use ciphervec_he::ckks::{Ciphertext, KeyPlan, Params, SeededCiphertext};
 use ciphervec_he::wire::HEADER_LEN;

@@ -15,9 +15,9 @@
 //!   alpha, noise f64`;
 //! - a step: `operation u8 | a u32 | b, 8 bytes`: a register, a constant, a polynomial or a number.
 
+use super::arrays::{Decoding, Input, MAX_DIMENSIONS, MAX_NAME, Numbers, Output, View};
 use super::circuit::{
-    Circuit, Decoding, Input, MAX_CONSTANTS, MAX_DEGREE, MAX_DIMENSIONS, MAX_NAME, MAX_PARTS,
-    MAX_REGISTERS, MAX_SIGNS, MAX_SLOTS, Numbers, Output, Step, View,
+    Circuit, MAX_CONSTANTS, MAX_DEGREE, MAX_PARTS, MAX_REGISTERS, MAX_SIGNS, MAX_SLOTS, Step,
 };
 use super::placement::{Block, Loop, MAX_BLOCKS, MAX_LOOPS, Placement};
 use super::plan::{KeySet, MAX_KEY_SETS, MAX_KEYS, Plan, PlanId};
