@@ -3,8 +3,4 @@
 
 use ciphervec_fuzz::{PROGRAM, edited};
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| edited(
-    &PROGRAM.plan,
-    |b| PROGRAM.read_plan(b),
-    bytes
-));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| edited(&PROGRAM.plan, |b| PROGRAM.read_plan(b), bytes));
