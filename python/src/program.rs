@@ -89,7 +89,6 @@ pub struct PyProgramCircuit(Circuit);
 impl PyProgramCircuit {
     /// Polynomials are Chebyshev coefficients on [−1, 1], signs the gap, the bits of their results and what inputs may be off by.
     #[new]
-    #[expect(clippy::too_many_arguments, reason = "the parts of a circuit")]
     fn new(
         slots: usize,
         inputs: Vec<RawInput>,
