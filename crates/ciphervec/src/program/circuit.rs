@@ -143,7 +143,7 @@ impl Circuit {
     /// constants that are not there, sizes over the limits.
     ///
     /// # Errors
-    /// [`Error::Range`], which says what was expected and what came.
+    /// [`crate::Error::Range`], which says what was expected and what came.
     pub fn check(&self) -> Result<()> {
         within("the number of slots", 1..=MAX_SLOTS, self.slots)?;
         if !self.slots.is_power_of_two() {
