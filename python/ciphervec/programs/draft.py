@@ -18,8 +18,8 @@ Vector = npt.NDArray[np.float64]
 Step = tuple[str, int, int, float]
 """An operation, its registers, or a register and a constant or polynomial, and its number."""
 
-_NOISE = 1 / 16
-"""Part of the gap of a sign that noise may take: more of it asks for more levels, less for wider scales."""
+NOISES = (1 / 16, 1 / 4)
+"""Parts of the gap of a sign that noise may take: more of it asks for more levels, less for wider scales."""
 _TWO = ("add", "subtract", "multiply")
 
 
@@ -60,7 +60,7 @@ class Draft:
         self.steps: list[Step] = []
         self.constants: list[Vector] = []
         self.polynomials: list[Vector] = []
-        self.signs: list[tuple[float, float, float]] = []
+        self.signs: list[tuple[float, float]] = []
         self.input_registers = 0
         self.owner: Node | None = None
         """The operation that steps are being made for."""
@@ -107,7 +107,7 @@ class Draft:
 
     def sign(self, gap: float, bits: float) -> int:
         """A way of taking signs: for numbers that are not closer to 0 than `gap`, off by 2^-bits."""
-        way = (gap, bits, gap * _NOISE)
+        way = (gap, bits)
         if way not in self.signs:
             self.signs.append(way)
         return self.signs.index(way)
@@ -119,9 +119,9 @@ class Draft:
             self._known[key] = len(held) - 1
         return self._known[key]
 
-    def circuit(self) -> _native.ProgramCircuit:
+    def circuit(self, noise: float = NOISES[0]) -> _native.ProgramCircuit:
         """The circuit, which numbers registers with those of inputs first, without steps that no output
-        needs."""
+        needs; `noise` is the part of the gap of a sign that its inputs may be off by."""
         places: dict[int, int] = {}
         inputs: list[object] = []
         for source in self.inputs:
@@ -148,7 +148,8 @@ class Draft:
         constants, polynomials = (
             [one.tolist() for one in held] for held in (self.constants, self.polynomials)
         )
-        return _native.ProgramCircuit(self.slots, inputs, constants, polynomials, self.signs, steps, outputs)
+        signs = [(gap, bits, gap * noise) for gap, bits in self.signs]
+        return _native.ProgramCircuit(self.slots, inputs, constants, polynomials, signs, steps, outputs)
 
     def needed(self) -> list[int]:
         """The steps that outputs depend on, in order."""

@@ -9,7 +9,7 @@ import ciphervec._native as _native
 
 from ..errors import InvalidInput, ProgramError
 from .comparisons import Precision, TooCoarseError
-from .draft import Draft
+from .draft import NOISES, Draft
 from .graph import Graph
 from .kinds import Kind
 from .lower import lower
@@ -60,8 +60,11 @@ def fit(graph: Graph, *, precision: float, gap: float | None, quantum: bool) -> 
             break
         held.add(size)
         try:
-            circuit = draft.circuit()
-            tried = circuit.candidates(allowed, quantum=quantum)
+            for noise in NOISES:
+                circuit = draft.circuit(noise)
+                tried = circuit.candidates(allowed, quantum=quantum)
+                if tried[-1].refused is None:
+                    break
         except InvalidInput as error:
             refused = ProgramError(f"{graph.name}: {error}")
             continue
