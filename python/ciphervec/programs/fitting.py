@@ -63,7 +63,7 @@ def fit(graph: Graph, *, precision: float, gap: float | None, quantum: bool) -> 
             for noise in NOISES:
                 circuit = draft.circuit(noise)
                 tried = circuit.candidates(allowed, quantum=quantum)
-                if tried[-1].refused is None:
+                if tried[-1].refused is None or not draft.signs:
                     break
         except InvalidInput as error:
             refused = ProgramError(f"{graph.name}: {error}")
