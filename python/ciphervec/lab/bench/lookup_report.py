@@ -9,7 +9,7 @@ from pathlib import Path
 from . import machine
 from .lookup import Outcome, Record
 from .plotting import pyplot, save
-from .report import number, size
+from .report import markdown_table, number, size
 
 HEADS = (
     "strategy", "N", "depth", "batch", "functions, ms", "products, ms", "a token, ms", "planned, ms", "query, bytes a token",
@@ -58,9 +58,7 @@ def lines(records: Sequence[Record]) -> list[list[str]]:
 
 def table(records: Sequence[Record]) -> str:
     """All columns, in Markdown."""
-    rows = [list(HEADS), *lines(records)]
-    body = ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join([body[0], "|---|" + "---:|" * (len(HEADS) - 1), *body[1:]])
+    return markdown_table(HEADS, lines(records))
 
 
 def summary(records: Sequence[Record], where: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from . import machine
 from .plotting import pyplot, save
 from .programs import Outcome, Record
-from .report import number, size
+from .report import markdown_table, number, size
 
 HEADS = (
     "program", "n", "bits", "ms", "predicted, ms", "N", "depth", "wrong", "keys, ms", "query", "answer", "keys", "peer",
@@ -59,9 +59,7 @@ def lines(records: Sequence[Record]) -> list[list[str]]:
 
 def table(records: Sequence[Record]) -> str:
     """All columns, in Markdown."""
-    rows = [list(HEADS), *lines(records)]
-    body = ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join([body[0], "|---|" + "---:|" * (len(HEADS) - 1), *body[1:]])
+    return markdown_table(HEADS, lines(records))
 
 
 def summary(records: Sequence[Record], where: str) -> str:
@@ -70,9 +68,8 @@ def summary(records: Sequence[Record], where: str) -> str:
         HEADS.index(name)
         for name in ("program", "n", "bits", "ms", "predicted, ms", "N", "keys", "peer", "peer, ms", "ratio")
     ]
-    rows = [[row[place] for place in kept] for row in ([*HEADS], *lines(records))]
-    body = ["| " + " | ".join(row) + " |" for row in rows]
-    chart = "\n".join([body[0], "|---|" + "---:|" * (len(kept) - 1), *body[1:]])
+    heads, *rows = ([row[place] for place in kept] for row in (HEADS, *lines(records)))
+    chart = markdown_table(heads, rows)
     return f"One thread, {where}; of `less`, one pair of a full batch.\n\n{chart}"
 
 

@@ -120,11 +120,17 @@ def heading(records: Sequence[Record]) -> str:
     )
 
 
+def markdown_table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """A table of which the first column stands left and the others right."""
+    rule = "|---|" + "---:|" * (len(heads) - 1)
+    first, *rest = ("| " + " | ".join(line) + " |" for line in (heads, *lines))
+    return "\n".join([first, rule, *rest])
+
+
 def markdown(records: Sequence[Record]) -> str:
     """A paragraph and a table."""
-    names = [name for name, _ in COLUMNS]
-    lines = [heading(records), "", "| " + " | ".join(names) + " |", "|---|" + "---:|" * (len(names) - 1)]
-    lines += ["| " + " | ".join(cell(record) for _, cell in COLUMNS) + " |" for record in records]
+    cells = [[cell(record) for _, cell in COLUMNS] for record in records]
+    lines = [heading(records), "", markdown_table([name for name, _ in COLUMNS], cells)]
     sentences = peer_sentences(records)
     if sentences:
         lines += ["", *sentences]

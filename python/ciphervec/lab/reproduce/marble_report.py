@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..bench import machine
 from ..bench.plotting import pyplot, save
-from ..bench.report import number, size
+from ..bench.report import markdown_table, number, size
 from .marble import Outcome, Record
 from .viand_shafagh import SETS, SOURCE, TABLE_1
 
@@ -127,8 +127,7 @@ def markdown(outcome: Outcome) -> str:
     """The whole report."""
     parts = [heading(outcome)]
     for title, (heads, lines) in tables(outcome).items():
-        body = ["| " + " | ".join(line) + " |" for line in (heads, *lines)]
-        parts += [f"### {title}", "\n".join([body[0], "|---|" + "---:|" * (len(heads) - 1), *body[1:]])]
+        parts += [f"### {title}", markdown_table(heads, lines)]
     parts.append("\n".join(f"- {note}" for note in closing(outcome)))
     return "\n\n".join(parts) + "\n"
 
