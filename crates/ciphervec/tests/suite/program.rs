@@ -278,9 +278,10 @@ fn errors_are_as_large_and_as_seldom_as_was_forecast() {
     let server = Server::new(plan, &client.evaluation_keys().unwrap()).unwrap();
     let (mut squares, mut far, mut count) = (0.0, 0, 0);
     for turn in 0..16u32 {
-        let draw =
-            |salt: u32| (0..SLOTS).map(move |i| f64::from((i * i + salt * i + turn) % 97 % 16));
-        let (a, b): (Vec<f64>, Vec<f64>) = (draw(3).collect(), draw(11).collect());
+        // Differences as large as was declared, whose squares are off by the most.
+        let a: Vec<f64> =
+            (0..SLOTS).map(|i| f64::from((i * i + 3 * i + turn) % 97 % 2) * 15.0).collect();
+        let b: Vec<f64> = a.iter().map(|a| 15.0 - a).collect();
         let square = |i: usize| (a[i] - b[i]) * (a[i] - b[i]);
         for (i, found) in ask(&client, &server, &[("a", &a), ("b", &b)])[0].iter().enumerate() {
             let off = found - square(i) - square((i + 1) % SLOTS as usize);
@@ -291,10 +292,9 @@ fn errors_are_as_large_and_as_seldom_as_was_forecast() {
         }
     }
     let deviation = (squares / f64::from(count)).sqrt();
-    assert!((0.3..1.1).contains(&(deviation / forecast)), "{deviation:e} against {forecast:e}");
-    // At most what was forecast, 64 of 65,536, and five deviations of that: the largest squares are
-    // off by the most, and few are as large as was declared.
-    assert!(far <= 64 + 40, "{far} of {count}");
+    assert!((0.7..1.1).contains(&(deviation / forecast)), "{deviation:e} against {forecast:e}");
+    // Of 65,536 are 64; the margin of a tenth that plans leave takes twice and a half as many.
+    assert!(far <= 64 * 5 / 2, "{far} of {count}");
 }
 
 #[test]
