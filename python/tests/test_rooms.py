@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import ciphervec
+import ciphervec.cli
 
 PACKAGE = Path(ciphervec.__file__).parent
 MOST_ROOMS, MOST_FLOORS = 15, 7
@@ -152,6 +153,29 @@ assert not loaded, loaded
 def test_serving_waits_for_no_array() -> None:
     code = "import sys, ciphervec.cli.serve; assert 'numpy' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_help_waits_for_no_command() -> None:
+    code = """
+import sys
+import ciphervec.cli
+try:
+    ciphervec.cli.app(["--help"])
+except SystemExit:
+    pass
+ours = {name for name in sys.modules if name.startswith("ciphervec.")}
+kept = {"_native", "_moved", "errors", "cli", "cli.terminal"}
+assert ours == {"ciphervec." + name for name in kept}, ours
+slow = {"numpy", "httpx", "asyncio", "pandas"} & sys.modules.keys()
+assert not slow, slow
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
+    for name, row in ciphervec.cli.COMMANDS.items():
+        says = (ciphervec.cli.load(name).help or "").split("\n\n")[0]
+        assert " ".join(says.split()) == row.says, name
 
 
 def test_names_that_come_when_used_are_those_that_type_checkers_see() -> None:

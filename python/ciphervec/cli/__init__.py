@@ -3,61 +3,123 @@ side, but for `verify` and `info`."""
 
 from __future__ import annotations
 
+import functools
 import importlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
 from .terminal import EXIT_CODES, version
 
-# By the order of help: the module here, and its function or group of commands.
+
+class Row(NamedTuple):
+    """A command or a group of commands."""
+
+    module: str
+    """Below this package."""
+    attribute: str
+    """The function or the group there."""
+    says: str
+    """The first paragraph of its help: all that the list of commands shows."""
+
+
+# By the order of help.
 COMMANDS = {
-    "keygen": ("keygen", "keygen"),
-    "create": ("collections", "create"),
-    "add": ("collections", "add"),
-    "query": ("collections", "query"),
-    "info": ("upkeep", "info"),
-    "verify": ("upkeep", "verify"),
-    "doctor": ("doctor", "doctor"),
-    "upgrade": ("states", "upgrade"),
-    "accept-restore": ("states", "accept_restore"),
-    "precompute": ("precompute", "precompute"),
-    "serve": ("serve", "serve"),
-    "token": ("serve", "token"),
-    "demo": ("demo", "demo"),
-    "bench": ("bench", "bench_app"),
-    "reproduce": ("reproduce", "reproduce_app"),
-    "codebook": ("codebook", "codebook_app"),
-    "writer": ("writer", "writer_app"),
-    "keys": ("key_copies", "keys_app"),
-    "decrypt-service": ("decrypt_service", "service_app"),
-    "text": ("text_encrypted", "text_app"),
-    "program": ("program", "program_app"),
+    "keygen": Row("keygen", "keygen", "Make a secret key."),
+    "create": Row(
+        "collections",
+        "create",
+        "Make an empty collection, in a folder (made if it isn't there) or on a server.",
+    ),
+    "add": Row("collections", "add", "Seal the vectors of a file and store them, all or none."),
+    "query": Row("collections", "query", "Find the rows closest to each query vector."),
+    "info": Row(
+        "upkeep", "info", "Show what a folder or server holds, as the server sees it: no key is needed."
+    ),
+    "verify": Row(
+        "upkeep",
+        "verify",
+        "Read every stored block and check it. Needs no key; ends with code 6 if one is damaged.",
+    ),
+    "doctor": Row(
+        "doctor",
+        "doctor",
+        "Look at everything that daily use depends on, and say what to do about what is not well.",
+    ),
+    "upgrade": Row(
+        "states",
+        "upgrade",
+        "Authenticate a collection of release 0.1, from its present state on. Release 0.1 can't open it afterwards.",
+    ),
+    "accept-restore": Row(
+        "states",
+        "accept_restore",
+        "Go on from an older state of a collection, put back from a copy on purpose.",
+    ),
+    "precompute": Row("precompute", "precompute", "Draw noise ahead, so that encrypting takes microseconds."),
+    "serve": Row(
+        "serve",
+        "serve",
+        "Serve encrypted collections over HTTP; the server holds no key. See `ciphervec serve --help`.",
+    ),
+    "token": Row(
+        "serve",
+        "token",
+        "Make, list and revoke the tokens that a server asks clients for. See `ciphervec token --help`.",
+    ),
+    "demo": Row(
+        "demo", "demo", "Search the docstrings of Python's standard library, encrypted, in every trust mode."
+    ),
+    "bench": Row("bench", "bench_app", "Measure, beside a peer in the same run."),
+    "reproduce": Row("reproduce", "reproduce_app", "Remake a paper's tables, the printed figures beside."),
+    "codebook": Row("codebook", "codebook_app", "Compress an embedding matrix into small tables and codes."),
+    "writer": Row("writer", "writer_app", "Add rows without being able to read any."),
+    "keys": Row("key_copies", "keys_app", "Change keys, and destroy them."),
+    "decrypt-service": Row(
+        "decrypt_service",
+        "service_app",
+        "Open a cloud's answers for devices that hold no key: match or no match, and not too often.",
+    ),
+    "text": Row("text_encrypted", "text_app", "Train a text classifier that can be used on encrypted texts."),
+    "program": Row("program", "program_app", "Run a plain NumPy function of yours on encrypted arrays."),
 }
 
 
 class Commands(TyperGroup):
-    """Imports a command's module when it is asked for, so that `serve` does not wait for the
-    benches."""
+    """Imports a command's module when it is asked for, so that neither help nor `serve` waits for
+    the benches."""
+
+    _naming = False
 
     # Of click's types there are two, its own and the copy that newer versions of typer bring.
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        # A name that is not there is compared with all that are.
-        for name in [cmd_name] if cmd_name in COMMANDS else COMMANDS:
-            if name not in self.commands:
-                self.commands[name] = _load(name)
-        return self.commands.get(cmd_name)
+        if cmd_name not in COMMANDS:
+            # With whose names it will be compared.
+            self.commands.update({name: TyperCommand(name) for name in COMMANDS})
+            return None
+        if self._naming:
+            return TyperCommand(cmd_name, help=COMMANDS[cmd_name].says)
+        return load(cmd_name)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        self._naming = True  # help names every command and needs none of them
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self._naming = False
 
 
-def _load(name: str) -> Any:
-    place, attribute = COMMANDS[name]
-    module = importlib.import_module(f"{__name__}.{place}")
-    found = getattr(module, attribute)
+@functools.cache
+def load(name: str) -> Any:
+    """A command with what it does, from its module."""
+    row = COMMANDS[name]
+    module = importlib.import_module(f"{__name__}.{row.module}")
+    found = getattr(module, row.attribute)
     holder = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode="markdown")
     holder.callback()(lambda: None)
     if isinstance(found, typer.Typer):
