@@ -131,3 +131,49 @@ def test_an_owner_works_with_write_and_is_told_what_takes_admin(
         books.optimize()
         books.rotate_query_key()
         assert books.query(rows[2:4], 1)["ids"] == [["c"], ["b"]]
+
+
+def test_one_word_makes_the_token_that_an_owner_needs(
+    data: Path, admin: str, server: LocalServer, keys: Keys, rows: np.ndarray
+) -> None:
+    with HttpClient(server.url, admin, keys=keys, state=None) as client:
+        client.create_collection(NAME, D)
+    with HttpClient(server.url, token(data, NAME, "owner"), keys=keys, state=None) as client:
+        books = client.get_collection(NAME)
+        books.add(["a", "b"], rows[:2], [{"x": 1}, {"x": 2}])
+        assert books.get(where={"x": 2})["ids"] == ["b"]
+        assert books.query(rows[0], 1)["ids"] == [["a"]]
+        books.delete(["a"])
+        with pytest.raises(AuthenticationError, match="admin"):
+            books.rotate_query_key()
+
+
+@pytest.mark.parametrize("mode", ["sealed", "open"])
+def test_a_token_without_read_is_told_so_and_never_shown_empty_rows(
+    data: Path, admin: str, server: LocalServer, keys: Keys, rows: np.ndarray, tmp_path: Path, mode: str
+) -> None:
+    """Where an admin's state folder was used before, too."""
+    state = tmp_path / "state"
+    with HttpClient(server.url, admin, keys=keys, state=state, cache_bytes=1 << 20) as client:
+        books = client.create_collection(NAME, D, mode=mode, filterable=["x"])
+        books.add(["a", "b"], rows[:2], [{"x": 1, "y": 1}, {"x": 2, "y": 2}], ["one", "two"])
+    for folder in (state, None):
+        with HttpClient(server.url, token(data, NAME, "query"), keys=keys, state=folder) as client:
+            try:
+                books = client.get_collection(NAME)
+            except AuthenticationError as refused:
+                assert "--verb owner" in str(refused)
+                continue
+            assert books.query(rows[0], 1)["ids"] == [["a"]]
+            for address in (state / "blobs").iterdir():
+                address.unlink()
+            for ask in (
+                lambda: books.get(["a"]),
+                lambda: books.get(where={"y": 2}),
+                lambda: books.get(where={"x": 2}),
+                lambda: books.query(rows[0], 1, include=["documents"]),
+                lambda: books.query(rows[0], 1, where={"y": 2}),
+                lambda: books.get(["a"], include=["embeddings"]),
+            ):
+                with pytest.raises(AuthenticationError, match="--verb owner"):
+                    ask()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ciphervec import CorruptData, InvalidInput
 from ciphervec.ingest import records
+from ciphervec.ingest.columns import Table
 from ciphervec.ingest.records import Record
 from ciphervec.ingest.where import Where, canonical
 
@@ -23,18 +24,25 @@ SCALARS = st.one_of(
     st.sampled_from(["", "a", "b", "1", "True"]),
 )
 FIELDS = st.sampled_from(["x", "y", "z"])
-METADATA = st.dictionaries(FIELDS, SCALARS)
+METADATA = st.dictionaries(FIELDS, st.one_of(SCALARS, st.lists(SCALARS, max_size=3)))
 ORDERED = st.one_of(st.integers(-2, 2), st.sampled_from(["a", "b"]))
 CONDITIONS = st.one_of(
     SCALARS,
     st.dictionaries(st.sampled_from(["$eq", "$ne"]), SCALARS, min_size=1),
     st.dictionaries(st.sampled_from(["$gt", "$gte", "$lt", "$lte"]), ORDERED, min_size=1),
     st.dictionaries(st.sampled_from(["$in", "$nin"]), st.lists(SCALARS, max_size=3), min_size=1),
+    st.dictionaries(st.sampled_from(["$contains", "$not_contains"]), SCALARS, min_size=1),
+    st.dictionaries(st.just("$exists"), st.booleans(), min_size=1),
+    st.dictionaries(st.just("$not"), SCALARS, min_size=1),
+    st.dictionaries(
+        st.just("$not"), st.dictionaries(st.sampled_from(["$gt", "$lte"]), ORDERED, min_size=1), min_size=1
+    ),
 )
 FILTERS = st.recursive(
     st.dictionaries(FIELDS, CONDITIONS, min_size=1, max_size=2),
-    lambda inner: st.dictionaries(
-        st.sampled_from(["$and", "$or"]), st.lists(inner, min_size=1, max_size=3), min_size=1
+    lambda inner: (
+        st.dictionaries(st.sampled_from(["$and", "$or"]), st.lists(inner, min_size=1, max_size=3), min_size=1)
+        | st.dictionaries(st.just("$not"), inner, min_size=1)
     ),
     max_leaves=5,
 )
@@ -52,6 +60,8 @@ def holds(where: dict[str, Any], row: dict[str, Any]) -> bool:
             passed = all(holds(part, row) for part in condition)
         elif name == "$or":
             passed = any(holds(part, row) for part in condition)
+        elif name == "$not":
+            passed = not holds(condition, row)
         else:
             tests = condition if isinstance(condition, dict) else {"$eq": condition}
             passed = all(compare(operator, row, name, operand) for operator, operand in tests.items())
@@ -61,11 +71,23 @@ def holds(where: dict[str, Any], row: dict[str, Any]) -> bool:
 
 
 def compare(operator: str, row: dict[str, Any], name: str, operand: Any) -> bool:
-    if operator in ("$ne", "$nin"):
-        return not compare({"$ne": "$eq", "$nin": "$in"}[operator], row, name, operand)
+    if operator == "$not":
+        inner = operand if isinstance(operand, dict) else {"$eq": operand}
+        return not all(compare(one, row, name, value) for one, value in inner.items())
+    negative = {"$ne": "$eq", "$nin": "$in", "$not_contains": "$contains"}
+    if operator in negative:
+        return not compare(negative[operator], row, name, operand)
+    if operator == "$exists":
+        return (name in row) == operand
     if name not in row:
         return False
     value = row[name]
+    if operator == "$contains":
+        if isinstance(value, str) and isinstance(operand, str):
+            return operand in value
+        return isinstance(value, list) and any(same(one, operand) for one in value)
+    if isinstance(value, list):
+        return False
     if operator == "$eq":
         return same(value, operand)
     if operator == "$in":
@@ -99,6 +121,21 @@ def test_tags_never_exclude_a_match_and_decide_when_complete(
     assert {name for name, _ in test.tags} <= set(filterable)
 
 
+@given(rows=st.lists(METADATA, max_size=12), where=FILTERS)
+def test_a_table_of_rows_says_what_each_row_says(rows: list[dict[str, Any]], where: dict[str, Any]) -> None:
+    test = Where(where, ())
+    assert Table(rows).mask(test).tolist() == [holds(where, row) for row in rows]
+
+
+def test_numbers_in_tables_are_compared_exactly() -> None:
+    large = 2**53
+    table = Table([{"n": large}, {"n": large + 1}, {"n": float(large)}, {"n": -(10**30)}, {}])
+    assert table.mask(Where({"n": large + 1}, ())).tolist() == [False, True, False, False, False]
+    assert table.mask(Where({"n": {"$gt": large}}, ())).tolist() == [False, True, False, False, False]
+    assert table.mask(Where({"n": float(large)}, ())).tolist() == [True, False, True, False, False]
+    assert table.mask(Where({"n": {"$lt": float("-inf")}}, ())).tolist() == [False] * 5
+
+
 def test_numpy_operands_are_the_numbers_they_stand_for() -> None:
     assert Where({"n": np.int64(3)}, ()).matches({"n": 3})
     assert Where({"n": {"$in": [np.float32(0.5)]}}, ()).matches({"n": 0.5})
@@ -113,7 +150,11 @@ def test_numpy_operands_are_the_numbers_they_stand_for() -> None:
         ("x", "non-empty dict"),
         ({"$and": []}, "non-empty list"),
         ({"$or": {"x": 1}}, "non-empty list"),
-        ({"$not": [{"x": 1}]}, "field name, \\$and or \\$or"),
+        ({"$not": [{"x": 1}]}, "non-empty dict"),
+        ({"$nor": [{"x": 1}]}, "field name, \\$and, \\$or or \\$not"),
+        ({"x": {"$exists": 1}}, "takes true or false"),
+        ({"x": {"$not": {}}}, "is empty"),
+        ({"x": float("nan")}, "nan"),
         ({"x": {}}, "is empty"),
         ({"x": {"$like": "a"}}, "unknown operator '\\$like'"),
         ({"x": {"$in": "abc"}}, "takes a list"),

@@ -4,7 +4,8 @@ use crate::auth::Verb;
 use crate::auth::tokens::{self, TokenEntry, TokenRequest};
 use crate::config::{ServeOptions, TOKENS, data_folder, duration};
 use crate::serve;
-use clap::{Args, Parser, Subcommand};
+use clap::builder::PossibleValue;
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use jiff::{SignedDuration, Timestamp};
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -24,8 +25,8 @@ SIGTERM stops it once requests in flight have ended; SIGHUP reads certificates a
 
 const TOKEN_EXAMPLES: &str = "\
 Examples:
-  ciphervec token create --data db --collection faces --verb query --expires 30d
-  ciphervec token create --data db --collection 'text-*' --verb read --verb query --verb write --expires 1d --name indexer
+  ciphervec token create --data db --collection faces --verb owner --expires 30d
+  ciphervec token create --data db --collection 'text-*' --verb query --verb read --expires 1d --name searcher
   ciphervec token list --data db
   ciphervec token revoke --data db 1f0c9a3be2d46578
 
@@ -57,6 +58,51 @@ enum Command {
     },
 }
 
+/// What `--verb` takes: a verb, or those that an owner's client needs from day to day.
+#[derive(Clone)]
+enum Grant {
+    Owner,
+    One(Verb),
+}
+
+impl Grant {
+    const OWNER: [Verb; 3] = [Verb::Query, Verb::Read, Verb::Write];
+
+    /// The verbs that token files hold.
+    fn verbs(&self) -> &[Verb] {
+        match self {
+            Grant::Owner => &Self::OWNER,
+            Grant::One(verb) => std::slice::from_ref(verb),
+        }
+    }
+}
+
+impl ValueEnum for Grant {
+    fn value_variants<'a>() -> &'a [Self] {
+        use Verb::{Admin, Append, Metrics, Query, Read, Write};
+        const KNOWN: [Grant; 7] = [
+            Grant::Owner,
+            Grant::One(Read),
+            Grant::One(Query),
+            Grant::One(Append),
+            Grant::One(Write),
+            Grant::One(Admin),
+            Grant::One(Metrics),
+        ];
+        &KNOWN
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        match self {
+            Grant::Owner => Some(
+                PossibleValue::new("owner")
+                    .help("Query, read and write: what an owner's client needs from day to day"),
+            ),
+            Grant::One(verb) => verb.to_possible_value(),
+        }
+    }
+}
+
 #[derive(Subcommand)]
 enum TokenCommand {
     /// Make a token and print it once: only its hash is stored.
@@ -66,9 +112,9 @@ enum TokenCommand {
         /// A collection's name, a prefix such as faces-*, or *; may be repeated.
         #[arg(long = "collection", required = true, value_name = "NAME")]
         collections: Vec<String>,
-        /// What it may do; may be repeated. admin includes the others.
+        /// What it may do; may be repeated. An owner's client needs owner, and admin to create collections and change keys.
         #[arg(long = "verb", required = true, value_enum)]
-        verbs: Vec<Verb>,
+        verbs: Vec<Grant>,
         /// When it stops: 30d, 12h, … or never.
         #[arg(long, value_parser = lifetime, value_name = "DURATION")]
         expires: Lifetime,
@@ -162,7 +208,13 @@ fn token(command: TokenCommand) -> Result<(), String> {
                 Lifetime::For(duration) => Some(duration),
             };
             let file = place.file()?;
-            let request = TokenRequest { name, collections, verbs, lifetime };
+            let mut granted: Vec<Verb> = Vec::new();
+            for &verb in verbs.iter().flat_map(Grant::verbs) {
+                if !granted.contains(&verb) {
+                    granted.push(verb);
+                }
+            }
+            let request = TokenRequest { name, collections, verbs: granted, lifetime };
             let new = tokens::create(&file, request).map_err(|error| error.to_string())?;
             let says = format!(
                 "token {} for {}, kept as a hash in {}; it is shown only now:",

@@ -4,6 +4,8 @@ Runs on the key owner's side."""
 from __future__ import annotations
 
 import contextlib
+import inspect
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Collection as Names
 from pathlib import Path
@@ -18,7 +20,7 @@ from ..errors import CiphervecError, InvalidInput, StorageError
 from ..ingest import arrays, records
 from ..ingest.arrays import FloatArray, Id, Vectors
 from ..ingest.where import Where
-from . import reading
+from . import filtering, reading
 from .audience import (
     Audience,
     OwnerMatches,
@@ -271,7 +273,7 @@ class Collection:
             start = arrays.count(offset + 1, "offset + 1") - 1
             stop = None if limit is None else start + arrays.count(limit + 1, "limit + 1") - 1
             found = self._segments.in_turn(
-                lambda: self._rows(self._select(names, where)[start:stop], parts),
+                lambda: self._rows(self._select(names, where, stop)[start:stop], parts),
             )
             return cast(GetResult, OwnerResult(found)) if noisy and named is None else found
 
@@ -477,7 +479,8 @@ class Collection:
         the owner's own until `optimize` seals them again. `unchecked_blocks`: blocks of 2,048 rows
         (wide: 4,096) that answers are not checked about, those of the old kind and those with
         deleted rows. `quarantine`: segments that failed a check and are passed over until
-        `release`."""
+        `release`. `filter_tables`: opened metadata that is held in memory for filters, segments and
+        bytes, and the limit of these."""
         with self._open():
             return inventory(self._segments)
 
@@ -550,13 +553,29 @@ class Collection:
     ) -> tuple[list[Matches], list[GetResult]]:
         """The matches of each query, and the parts asked for of their rows."""
         found = search(self._segments, queries, count, within, where, audience, flooding)
+        if where is not None and within is None and found and not any(matches.ids for matches in found):
+            self._say_why(where)
         wanted = [part for part in parts if part in GET_INCLUDE]
         return found, [self._rows(matches.ids, wanted) for matches in found]
 
-    def _select(self, names: list[Id] | None, where: Mapping[str, Any] | None) -> list[Id]:
+    def _say_why(self, where: Where) -> None:
+        """Warn about a filter that no row can pass as the collection is, which is mostly a slip."""
+        why = filtering.explain(self._segments, where) if len(self._segments.owner) else ""
+        if why:
+            warnings.warn(
+                f"no row of {self.name!r} passes the filter: {why}.",
+                stacklevel=_outside(),
+            )
+
+    def _select(
+        self, names: list[Id] | None, where: Mapping[str, Any] | None, most: int | None = None
+    ) -> list[Id]:
         if where is None:
             return self._segments.owner.ids() if names is None else names
-        passing = reading.matching(self._segments, Where(where, self.filterable))
+        test = Where(where, self.filterable)
+        passing = filtering.matching(self._segments, test, most=most if names is None else None)
+        if not passing:
+            self._say_why(test)
         if names is None:
             return passing
         allowed = set(passing)
@@ -571,6 +590,14 @@ class Collection:
             embeddings=reading.embeddings(self._segments, names) if "embeddings" in parts else None,
             include=parts,
         )
+
+
+def _outside() -> int:
+    """How far up the stack whoever called the package stands."""
+    frame, depth = inspect.currentframe(), 0
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("ciphervec."):
+        frame, depth = frame.f_back, depth + 1
+    return max(depth, 1)
 
 
 def _segment_id(text: object) -> bytes:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from . import payloads
 from .segments import Segments
 from .write_batch import RECORDS, ROWS, SIDECAR, TAGS, WRAP
 
@@ -26,7 +27,7 @@ def inventory(segments: Segments) -> dict[str, Any]:
             writers[writer] = writers.get(writer, 0) + segment.rows - len(segment.deleted)
     rotation = description.rotation
     state, reasons = segments.state, segments.reasons
-    ignored = owner.aside()
+    ignored, tables = owner.aside(), segments.payloads.tables
     return {
         "name": spec.collection,
         "dimension": spec.dimension,
@@ -61,6 +62,7 @@ def inventory(segments: Segments) -> dict[str, Any]:
         "appended": [segment.hex() for segment in segments.appended],
         "ignored": dict(Counter(name for name, _, _ in ignored)),
         "duplicates": list(dict.fromkeys(owner.repeated())),
+        "filter_tables": {"segments": len(tables), "bytes": tables.nbytes, "limit": payloads.TABLE_BYTES},
         "bytes": sizes,
         "bytes_total": sum(sizes.values()),
         "bytes_per_vector": (sizes[ROWS] + sizes[SIDECAR]) / stored if stored else 0.0,

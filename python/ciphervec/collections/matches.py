@@ -11,14 +11,16 @@ on the key owner's side.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ..ingest.arrays import Id, ScoreArray
 from ..ingest.metrics import METRICS
+
+M = TypeVar("M", bound="Matches")
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +46,12 @@ class Matches:
     def to_list(self) -> list[tuple[Id, float]]:
         """(id, distance) pairs."""
         return list(zip(self.ids, map(float, self.distances), strict=True))
+
+    def only(self: M, places: Sequence[int]) -> M:
+        """Those at these places, as they are ordered here."""
+        ids = [self.ids[i] for i in places]
+        at = np.asarray(places, np.intp)
+        return type(self)(ids, self.distances[at], self.scores[at], self.exact)
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -4,19 +4,64 @@ metadata, document, filter tags. They leave opened. Key owner's side.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 import ciphervec._native as _native
 
 from ..ingest.arrays import Id
+from ..ingest.columns import Mask, Table, combined
 from ..ingest.records import Metadata, Record, payload
-from ..ingest.where import Where, canonical
+from ..ingest.where import EQUAL, NEGATIVE, All, Comparison, Not, Part, Some, Where, canonical
 from .batch import Batch
 from .owner import Owner
 from .write_batch import RECORDS, TAGS, StoredSegment
 
+TABLE_BYTES = 256 << 20
+"""Memory for the tables that filters are tested on; the ones unused for longest leave first."""
+
 _ABSENT = object()
+
+
+class Tables:
+    """The opened metadata of segments, by field, within a budget of memory."""
+
+    def __init__(self) -> None:
+        self._held: OrderedDict[bytes, Table] = OrderedDict()
+        self._looks: dict[bytes, int] = {}
+        self.nbytes = 0
+        """Bytes held, about."""
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def get(self, segment_id: bytes) -> Table | None:
+        """The table of a segment, if it is held."""
+        if segment_id in self._held:
+            self._held.move_to_end(segment_id)
+        return self._held.get(segment_id)
+
+    def looked(self, segment_id: bytes, rows: int) -> int:
+        """Rows of a segment opened one by one, in vain for the next filter: these, and before."""
+        self._looks[segment_id] = self._looks.get(segment_id, 0) + rows
+        return self._looks[segment_id]
+
+    def keep(self, segment_id: bytes, table: Table) -> None:
+        """Hold a table; others leave where it takes their room."""
+        self.forget(segment_id)
+        self._held[segment_id] = table
+        self.nbytes += table.nbytes
+        while self.nbytes > TABLE_BYTES:
+            self.nbytes -= self._held.popitem(last=False)[1].nbytes
+
+    def forget(self, segment_id: bytes) -> None:
+        """The segment is gone."""
+        self._looks.pop(segment_id, None)
+        table = self._held.pop(segment_id, None)
+        self.nbytes -= 0 if table is None else table.nbytes
 
 
 class Payloads:
@@ -29,10 +74,12 @@ class Payloads:
         self._owner, self._filterable, self._read = owner, filterable, read
         self._records: dict[bytes, _native.RecordBatch] = {}
         self._tags: dict[bytes, _native.FilterTags] = {}
+        self.tables = Tables()
+        """What filters are tested on, once a segment's metadata was opened."""
 
     def record(self, segment: StoredSegment, row: int, name: Id | None) -> Record:
         """What is stored beside one row; an empty record for a deleted one."""
-        if RECORDS not in segment.blobs or name is None:
+        if not _has(segment, RECORDS) or name is None:
             return Record()
         batch = self._records.get(segment.id)
         if batch is None:
@@ -46,7 +93,7 @@ class Payloads:
 
     def tags(self, segment: StoredSegment) -> _native.FilterTags | None:
         """The tags of a segment's rows; None where it has none."""
-        if TAGS not in segment.blobs:
+        if not _has(segment, TAGS):
             return None
         table = self._tags.get(segment.id)
         if table is None:
@@ -57,6 +104,33 @@ class Payloads:
     def wanted(self, where: Where) -> list[bytes]:
         """The tags that a row has which passes the filter."""
         return [self._owner.filter_tag(name, value) for name, value in where.tags]
+
+    def bound(self, segment: StoredSegment, where: Where) -> tuple[Mask, bool]:
+        """Which rows may pass the filter as far as tags tell, and whether that is all there is to
+        test."""
+        mask, exact = self._bound(segment, where.root)
+        return np.ones(segment.rows, np.bool_) if mask is None else mask, exact
+
+    def _bound(self, segment: StoredSegment, part: Part) -> tuple[Mask | None, bool]:
+        """The same of a part; None where tags tell nothing."""
+        if isinstance(part, Comparison):
+            if part.operator not in EQUAL or part.field not in self._filterable:
+                return None, False
+            mask: Mask = np.zeros(segment.rows, np.bool_)
+            tags = self.tags(segment)
+            if tags is not None:
+                for option in part.options:
+                    mask |= tags.matches([self._owner.filter_tag(part.field, option)])
+            return ~mask if part.operator in NEGATIVE else mask, True
+        if isinstance(part, Not):
+            inner, exact = self._bound(segment, part.part)
+            return (~inner, True) if exact and inner is not None else (None, False)
+        parts = [self._bound(segment, one) for one in part.parts]
+        masks = [one for one, _ in parts if one is not None]
+        exact = all(one for _, one in parts)
+        if not masks or (isinstance(part, Some) and len(masks) < len(parts)):
+            return None, False
+        return combined(masks, every=isinstance(part, All)), exact
 
     def seal(self, segment_id: bytes, batch: Batch, owner: Owner) -> dict[str, bytes]:
         """The blobs beside the rows of a new segment, under the keys of `owner`."""
@@ -71,6 +145,7 @@ class Payloads:
 
     def forget(self, segment_id: bytes) -> None:
         """The segment is gone."""
+        self.tables.forget(segment_id)
         self._records.pop(segment_id, None)
         self._tags.pop(segment_id, None)
 
@@ -80,6 +155,12 @@ class Payloads:
             for name in self._filterable
             if metadata and (value := metadata.get(name, _ABSENT)) is not _ABSENT and _scalar(value)
         ]
+
+
+def _has(segment: StoredSegment, blob: str) -> bool:
+    """Whether to read a blob. Whoever may only query is shown no blobs at all: reading one then says
+    so, unless it was read before."""
+    return blob in segment.blobs or not segment.blobs
 
 
 def _scalar(value: Any) -> bool:

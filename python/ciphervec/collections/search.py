@@ -4,7 +4,7 @@ owner's side."""
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -12,14 +12,16 @@ from ..errors import Conflict
 from ..ingest.arrays import FloatArray, Id
 from ..ingest.where import Where
 from .audience import Audience
+from .filtering import matching, passes
 from .flooding import DEVIATION
 from .matches import Matches
-from .reading import matching, passes
 from .segments import Segments
 from .server_backend import Answer
 
 QUERY_ROWS = 1024
 """Queries sent in one message; a longer batch takes several."""
+
+_SHARE = 16  # of the rows; where one in so many is allowed, the others are ranked as well
 
 
 def search(
@@ -97,8 +99,9 @@ def _ask(
             "over: they failed a check. info()['quarantine'] names them.",
             stacklevel=8,  # whoever called query
         )
-    with segments.quarantine.checking(segments.owner):
-        found = segments.owner.open(
+
+    def opened(count: int | None, allow: Sequence[Id] | None) -> list[Matches]:
+        return segments.owner.open(
             query,
             answer.data,
             count,
@@ -108,9 +111,37 @@ def _ask(
             audience=audience,
             flooding=flooding,
         )
+
+    with segments.quarantine.checking(segments.owner):
+        # What others are shown is counted by the rows that are ranked.
+        found = None if audience == "others" else _of_many(opened, count, allow, len(segments.owner))
+        if found is None:
+            found = opened(count, allow)
     for segment_id in set(segments.owner.quarantined()).difference(held):
         segments.quarantine.hold(segment_id, "a writer's segment failed its check")
     return found
+
+
+def _of_many(
+    opened: Callable[[int | None, Sequence[Id] | None], list[Matches]],
+    count: int | None,
+    allow: Sequence[Id] | None,
+    rows: int,
+) -> list[Matches] | None:
+    """Where many rows are allowed: the closest of all, of which those are kept. Looking the ids of
+    all these rows up would take longer than the rest. None if that does not do."""
+    if allow is None or count is None or len(allow) * _SHARE < rows:
+        return None
+    wide = 2 * count * rows // max(1, len(allow)) + _SHARE
+    if wide * 2 > rows:
+        return None
+    allowed, kept = set(allow), []
+    for matches in opened(wide, None):
+        places = [i for i, name in enumerate(matches.ids) if name in allowed][:count]
+        if len(places) < count and len(matches) == wide:
+            return None
+        kept.append(matches.only(places))
+    return kept
 
 
 def _answer(segments: Segments, query: bytes) -> Answer:

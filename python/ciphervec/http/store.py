@@ -19,7 +19,7 @@ from ..collections.pins import Pins
 from ..collections.server_backend import Answer
 from ..collections.store import Progress
 from ..collections.write_batch import EVALUATION, KEY_PAIR, RECORDS, ROWS, STATE, StoredSegment, WriteBatch
-from ..errors import CollectionNotFound, CommitUncertain, Conflict, CorruptData, ServerError
+from ..errors import AuthenticationError, CommitUncertain, Conflict, CorruptData, ServerError
 from .cache import BlobCache
 from .frame import Place, Upload, blobs, encode
 from .problem import Reply, error_of
@@ -153,9 +153,9 @@ class HttpStore:
             return data
         doing = f"cannot read {blob} of {self._name!r}"
         if length is None:
-            raise CollectionNotFound(
-                f"{doing}: {self._session.url} does not show them. A token with the verb read is needed, at least the first "
-                "time; what was read once is kept in the state folder."
+            raise AuthenticationError(
+                f"{doing}: {self._session.url} shows no stored blob to this token, which has not the verb read. Ask its "
+                "operator for one with it: ciphervec token create --verb owner, or --verb query --verb read."
             )
         data = self._session.fetch(f"{self._path}/segments/{segment_id.hex()}/{blob}", length, doing)
         if data is None:

@@ -2,22 +2,98 @@
 tag leave. Owner's side.
 
 Grammar, as in the vector stores: `{"lang": "en"}` or `{"lang": {"$eq": "en"}}`; `$ne $gt $gte $lt $lte $in
-$nin`; several fields in one dict, or `{"$and": [...]}`, must all hold; `{"$or": [...]}` needs one. A missing
-field fails every comparison except `$ne` and `$nin`. Numbers compare with numbers, strings with strings,
-booleans with booleans.
+$nin`; `$contains` and `$not_contains` look into a list, or a text; `$exists` takes true or false, `$not` a
+condition or a filter. Several fields in one dict, or `{"$and": [...]}`, must all hold; `{"$or": [...]}` needs
+one. A missing field fails every comparison except `$ne`, `$nin` and `$not_contains`. Numbers compare with
+numbers, strings with strings, booleans with booleans.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from ..errors import InvalidInput
 from .records import plain
 
-Test = Callable[[Mapping[str, Any]], bool]
-_MISSING = object()
+MISSING = object()
+"""What a row has in a field that it has not."""
+
+EQUAL = ("$eq", "$in", "$ne", "$nin")
+NEGATIVE = ("$ne", "$nin", "$not_contains")
+ORDER: dict[str, Callable[[Any, Any], bool]] = {
+    "$gt": lambda a, b: bool(a > b),
+    "$gte": lambda a, b: bool(a >= b),
+    "$lt": lambda a, b: bool(a < b),
+    "$lte": lambda a, b: bool(a <= b),
+}
+OPERATORS = ("$eq", "$ne", *ORDER, "$in", "$nin", "$contains", "$not_contains", "$exists", "$not")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One operator on one field. `operands` are the values of `$in` and its kin, else a single
+    one."""
+
+    field: str
+    operator: str
+    operands: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_options", frozenset(map(canonical, self.operands)))
+
+    @property
+    def options(self) -> frozenset[bytes]:
+        """The operands in canonical form."""
+        found: frozenset[bytes] = self.__dict__["_options"]
+        return found
+
+    def test(self, value: Any) -> bool:
+        """Whether a row passes that has this value, or `MISSING`."""
+        operator = self.operator
+        if operator in EQUAL:
+            here = (
+                not (value is MISSING or isinstance(value, list | dict)) and canonical(value) in self.options
+            )
+            return here != (operator in NEGATIVE)
+        if operator == "$exists":
+            return (value is not MISSING) is bool(self.operands[0])
+        if operator in ("$contains", "$not_contains"):
+            return self._holds(value) != (operator in NEGATIVE)
+        operand = self.operands[0]
+        return kind(value) == kind(operand) and ORDER[operator](value, operand)
+
+    def _holds(self, value: Any) -> bool:
+        if isinstance(value, list):
+            return any(canonical(one) in self.options for one in value if not isinstance(one, list | dict))
+        operand = self.operands[0]
+        return isinstance(value, str) and isinstance(operand, str) and operand in value
+
+
+@dataclass(frozen=True)
+class All:
+    """Every part must hold."""
+
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class Some:
+    """One part must hold."""
+
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class Not:
+    """The part must not hold."""
+
+    part: Part
+
+
+Part: TypeAlias = Comparison | All | Some | Not
 
 
 class Where:
@@ -30,31 +106,34 @@ class Where:
 
     def __init__(self, where: Mapping[str, Any], filterable: Collection[str]) -> None:
         """Raises InvalidInput, naming the part of `where` that is not understood."""
-        self._test = _compile(where)
+        self.root = _filter(where)
         self.tags: list[tuple[str, bytes]] = []
         self.complete = True
-        self._collect(where, filterable)
+        self._collect(self.root, filterable)
 
     def matches(self, metadata: Mapping[str, Any] | None) -> bool:
         """Whether a row with this metadata passes."""
-        return self._test(metadata or {})
+        return _passes(self.root, metadata or {})
 
-    def _collect(self, where: Mapping[str, Any], filterable: Collection[str]) -> None:
-        """Take the equalities that every matching row must satisfy: those not under `$or`."""
-        for name, condition in where.items():
-            if name == "$and":
-                for part in condition:
-                    self._collect(part, filterable)
-            elif name == "$or" or name not in filterable:
-                self.complete = False
-            elif not isinstance(condition, Mapping):
-                self.tags.append((name, canonical(condition)))
+    def comparisons(self) -> Iterator[Comparison]:
+        """Every comparison, wherever it stands."""
+        todo: list[Part] = [self.root]
+        while todo:
+            part = todo.pop(0)
+            if isinstance(part, Comparison):
+                yield part
             else:
-                for operator, operand in condition.items():
-                    if operator == "$eq":
-                        self.tags.append((name, canonical(operand)))
-                    else:
-                        self.complete = False
+                todo[:0] = [part.part] if isinstance(part, Not) else part.parts
+
+    def _collect(self, part: Part, filterable: Collection[str]) -> None:
+        """Take the equalities that every matching row must satisfy."""
+        if isinstance(part, All):
+            for one in part.parts:
+                self._collect(one, filterable)
+        elif isinstance(part, Comparison) and part.operator == "$eq" and part.field in filterable:
+            self.tags += [(part.field, option) for option in part.options]
+        else:
+            self.complete = False
 
 
 def canonical(value: Any) -> bytes:
@@ -74,82 +153,77 @@ def canonical(value: Any) -> bytes:
     if isinstance(value, str):
         return b"s" + value.encode()
     raise InvalidInput(
-        f"a filter compares with a string, number, boolean or None, got {type(value).__name__}."
+        f"a filter compares with a string, number, boolean or None, got {type(value).__name__}. Use $in for one of "
+        "several values, $contains for a value within a list."
     )
 
 
-def _compile(where: object) -> Test:
+def kind(value: Any) -> str:
+    """What a value compares with: `none`, `boolean`, `number`, `text`, `list` or `object`."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int | float):
+        return "number"
+    if isinstance(value, str):
+        return "text"
+    return "list" if isinstance(value, list) else "object"
+
+
+def _passes(part: Part, metadata: Mapping[str, Any]) -> bool:
+    if isinstance(part, Comparison):
+        return part.test(metadata.get(part.field, MISSING))
+    if isinstance(part, Not):
+        return not _passes(part.part, metadata)
+    combine = all if isinstance(part, All) else any
+    return combine(_passes(one, metadata) for one in part.parts)
+
+
+def _filter(where: object) -> Part:
     if not isinstance(where, Mapping) or not where:
         raise InvalidInput(f'where must be a non-empty dict such as {{"lang": "en"}}, got {where!r}.')
-    tests = [_condition(name, condition) for name, condition in where.items()]
-    return lambda metadata: all(test(metadata) for test in tests)
+    return _all([_condition(name, condition) for name, condition in where.items()])
 
 
-def _condition(name: object, condition: Any) -> Test:
+def _all(parts: Sequence[Part]) -> Part:
+    return parts[0] if len(parts) == 1 else All(tuple(parts))
+
+
+def _condition(name: object, condition: Any) -> Part:
     if name in ("$and", "$or"):
         if not isinstance(condition, Sequence) or isinstance(condition, str) or not condition:
             raise InvalidInput(f"{name} takes a non-empty list of filters, got {condition!r}.")
-        parts = [_compile(part) for part in condition]
-        combine = all if name == "$and" else any
-        return lambda metadata: combine(part(metadata) for part in parts)
+        parts = tuple(_filter(part) for part in condition)
+        return All(parts) if name == "$and" else Some(parts)
+    if name == "$not":
+        return Not(_filter(condition))
     if not isinstance(name, str) or not name or name.startswith("$"):
-        raise InvalidInput(f"where has {name!r} where a field name, $and or $or is expected.")
-    if not isinstance(condition, Mapping):
-        condition = {"$eq": condition}
+        raise InvalidInput(f"where has {name!r} where a field name, $and, $or or $not is expected.")
+    return _comparisons(name, condition if isinstance(condition, Mapping) else {"$eq": condition})
+
+
+def _comparisons(name: str, condition: Mapping[Any, Any]) -> Part:
     if not condition:
         raise InvalidInput(f"the condition on {name!r} is empty; give a value or an operator such as $eq.")
-    return _comparisons(name, condition)
+    return _all([_comparison(name, operator, operand) for operator, operand in condition.items()])
 
 
-def _comparisons(name: str, condition: Mapping[Any, Any]) -> Test:
-    tests: list[Callable[[Any], bool]] = []
-    for operator, operand in condition.items():
-        if operator in ("$in", "$nin"):
-            if not isinstance(operand, Sequence | set | frozenset) or isinstance(operand, str):
-                raise InvalidInput(f"{operator} on {name!r} takes a list of values, got {operand!r}.")
-            options = frozenset(canonical(option) for option in operand)
-            tests.append(_member(options, operator == "$in"))
-        elif operator in ("$eq", "$ne"):
-            tests.append(_member(frozenset([canonical(operand)]), operator == "$eq"))
-        elif operator in _ORDER:
-            bound = plain(operand)
-            kind = _kind(bound)
-            if kind is None:
-                raise InvalidInput(
-                    f"{operator} on {name!r} compares with a number or a string, got {operand!r}."
-                )
-            tests.append(_ordered(_ORDER[operator], kind, bound))
-        else:
-            raise InvalidInput(
-                f"unknown operator {operator!r} on {name!r}; known are $eq $ne $gt $gte $lt $lte $in $nin."
-            )
-    return lambda metadata: all(test(metadata.get(name, _MISSING)) for test in tests)
-
-
-def _member(options: frozenset[bytes], wanted: bool) -> Callable[[Any], bool]:
-    def test(value: Any) -> bool:
-        if value is _MISSING or isinstance(value, list | dict):
-            return not wanted
-        return (canonical(value) in options) == wanted
-
-    return test
-
-
-def _ordered(compare: Callable[[Any, Any], bool], kind: type, operand: Any) -> Callable[[Any], bool]:
-    return lambda value: _kind(value) is kind and compare(value, operand)
-
-
-def _kind(value: Any) -> type | None:
-    if isinstance(value, str):
-        return str
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return float
-    return None
-
-
-_ORDER: dict[str, Callable[[Any, Any], bool]] = {
-    "$gt": lambda a, b: bool(a > b),
-    "$gte": lambda a, b: bool(a >= b),
-    "$lt": lambda a, b: bool(a < b),
-    "$lte": lambda a, b: bool(a <= b),
-}
+def _comparison(name: str, operator: Any, operand: Any) -> Part:
+    if operator == "$not":
+        return Not(_comparisons(name, operand if isinstance(operand, Mapping) else {"$eq": operand}))
+    if operator in ("$in", "$nin"):
+        if not isinstance(operand, Sequence | set | frozenset) or isinstance(operand, str):
+            raise InvalidInput(f"{operator} on {name!r} takes a list of values, got {operand!r}.")
+        operands = tuple(one for one in map(plain, operand) if one == one)
+        return Comparison(name, operator, operands)
+    if operator not in OPERATORS:
+        raise InvalidInput(f"unknown operator {operator!r} on {name!r}; known are {' '.join(OPERATORS)}.")
+    operand = plain(operand)
+    if operand != operand:
+        raise InvalidInput(f"{operator} on {name!r} compares with nan, which nothing is equal to.")
+    if operator == "$exists" and not isinstance(operand, bool):
+        raise InvalidInput(f"$exists on {name!r} takes true or false, got {operand!r}.")
+    if operator in ORDER and kind(operand) not in ("number", "text"):
+        raise InvalidInput(f"{operator} on {name!r} compares with a number or a string, got {operand!r}.")
+    return Comparison(name, operator, (operand,))

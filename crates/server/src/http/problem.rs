@@ -126,7 +126,8 @@ impl Problem {
         let verb = verb.as_str();
         let says = format!("{part} takes a token with the verb {verb}");
         Self::new(StatusCode::FORBIDDEN, "forbidden", says).hint(format!(
-            "nothing was changed; ask the operator for such a token: ciphervec token create --verb {verb}"
+            "nothing was changed; ask the operator for such a token: ciphervec token create --verb {verb}; \
+             an owner's client has --verb owner"
         ))
     }
 

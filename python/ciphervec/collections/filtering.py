@@ -1,0 +1,151 @@
+"""Filtering: a filter enters; the ids of the rows that pass leave, and why there may be none. Key
+owner's side.
+
+Keyed tags tell of equality on filterable fields, without opening anything; else metadata decides,
+which is opened row by row until a quarter of a segment was, and then once and for all, into a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..ingest.arrays import Id
+from ..ingest.columns import Table
+from ..ingest.where import Where, kind
+from . import reading
+from .payloads import TABLE_BYTES
+from .segments import Segments
+from .write_batch import RECORDS, StoredSegment
+
+_SHOWN = 12  # fields that an explanation names
+
+
+def matching(segments: Segments, where: Where, *, by_tags: bool = True, most: int | None = None) -> list[Id]:
+    """The ids that pass the filter, in the order of insertion, at most so many. By keyed tags, where
+    these are to be used and its owner authenticated them; else by metadata, which decides."""
+    found: list[Id] = []
+    for segment in segments.entries():
+        if most is not None and len(found) >= most:
+            break
+        names = segments.owner.names(segment.id)
+        if names is not None:  # else it does not open
+            left = None if most is None else most - len(found)
+            rows = _passing(segments, segment, names, where, by_tags, left)
+            found += [name for row in rows if (name := names[row]) is not None]
+    return found if most is None else found[:most]
+
+
+def _passing(
+    segments: Segments,
+    segment: StoredSegment,
+    names: Sequence[Id | None],
+    where: Where,
+    by_tags: bool,
+    most: int | None,
+) -> list[int]:
+    """Rows of a segment that pass, those of no account among them; perhaps only the first."""
+    payloads = segments.payloads
+    table = payloads.tables.get(segment.id)
+    if table is not None:
+        return _rows(table.mask(where))
+    mask, exact = np.ones(segment.rows, np.bool_), False
+    if by_tags and payloads.has_tags(segment):
+        mask, exact = payloads.bound(segment, where)
+    if exact and segments.state is not None:
+        return _rows(mask)
+    candidates = [row for row in _rows(mask) if names[row] is not None]
+    before, enough = payloads.tables.looked(segment.id, 0), segment.rows // 4
+    if before + (len(candidates) if most is None else 0) > enough:
+        return _rows(tabulate(segments, segment, names).mask(where))
+    found: list[int] = []
+    looked = 0
+    for looked, row in enumerate(candidates, 1):
+        if where.matches(payloads.record(segment, row, names[row]).metadata):
+            found.append(row)
+        if len(found) == most:
+            break
+        if before + looked > enough:
+            return _rows(tabulate(segments, segment, names).mask(where))
+    payloads.tables.looked(segment.id, looked)
+    return found
+
+
+def tabulate(segments: Segments, segment: StoredSegment, names: Sequence[Id | None]) -> Table:
+    """The metadata of every live row of a segment, and keep it."""
+    payloads = segments.payloads
+    table = Table([payloads.record(segment, row, name).metadata for row, name in enumerate(names)])
+    payloads.tables.keep(segment.id, table)
+    return table
+
+
+def _rows(mask: np.ndarray) -> list[int]:
+    rows: list[int] = np.flatnonzero(mask).tolist()
+    return rows
+
+
+def passes(segments: Segments, where: Where, names: Sequence[Id]) -> bool:
+    """Whether all of these ids pass the filter: by the tags that the owner authenticated, and were
+    read when the collection was opened, so that no read shows which rows were found; else by their
+    own metadata, which only the owner can write."""
+    if segments.state is None:
+        return all(where.matches(record.metadata) for record in reading.records(segments, names))
+    payloads, wanted = segments.payloads, segments.payloads.wanted(where)
+    entries = {segment.id: segment for segment in segments.entries()}
+    places: dict[bytes, list[int]] = {}
+    for segment_id, row in segments.owner.places(names):
+        places.setdefault(segment_id, []).append(row)
+    tables = {segment_id: payloads.tags(entries[segment_id]) for segment_id in places}
+    return all(
+        table is not None and bool(np.all(table.matches(wanted)[places[segment_id]]))
+        for segment_id, table in tables.items()
+    )
+
+
+def explain(segments: Segments, where: Where) -> str:
+    """Why no row passes, if a field is one that no row has, or holds values of other kinds; else
+    nothing. Opens what metadata was not opened yet, if it fits into the budget."""
+    there: dict[str, set[str]] = {}
+    entries = [one for one in segments.entries() if segments.owner.names(one.id) is not None]
+    if sum(one.blobs.get(RECORDS, 0) for one in entries) > TABLE_BYTES:
+        return ""
+    for segment in entries:
+        table = segments.payloads.tables.get(segment.id)
+        if table is None:
+            table = tabulate(segments, segment, segments.owner.names(segment.id) or [])
+        for name, column in table.columns.items():
+            there.setdefault(name, set()).update(column.kinds)
+    faults: dict[str, None] = {}
+    for one in where.comparisons():
+        kinds = there.get(one.field)
+        asked = {kind(operand) for operand in one.operands}
+        if one.operator == "$exists" or asked == {"none"}:
+            continue
+        if kinds is None:
+            names = sorted(there)
+            more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+            known = (
+                f"there are {', '.join(map(repr, names[:_SHOWN]))}{more}" if names else "no row has metadata"
+            )
+            faults[f"no row has a field {one.field!r}: {known}"] = None
+        elif one.operator in ("$contains", "$not_contains"):
+            if not kinds & {"list", "text"}:
+                faults[
+                    f"{one.field!r} holds {_kinds(kinds)}, and {one.operator} looks into lists and texts"
+                ] = None
+        elif not kinds & asked:
+            hint = "; $contains looks into lists" if "list" in kinds else ""
+            faults[f"{one.field!r} holds {_kinds(kinds)}, and is compared with {_kinds(asked)}{hint}"] = None
+    return "; ".join(faults)
+
+
+def _kinds(kinds: set[str]) -> str:
+    plural = {
+        "boolean": "booleans",
+        "number": "numbers",
+        "text": "texts",
+        "list": "lists",
+        "object": "objects",
+    }
+    return " and ".join(plural.get(one, "None") for one in sorted(kinds)) or "nothing"

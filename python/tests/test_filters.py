@@ -1,0 +1,159 @@
+"""Filters on collections: what is opened for one, how often, within which memory; and what is said of
+one that no row can pass."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ciphervec import Client, Collection, Keys, PersistentClient
+from ciphervec.collections import payloads
+from ciphervec.collections.owner import Owner
+
+N, D = 120, 16
+LANGS = ("en", "de", "fr")
+ROWS: list[dict[str, Any]] = [
+    {"lang": LANGS[i % 3], "year": 2000 + i % 20, "tags": ["odd"] if i % 2 else ["even", i]} for i in range(N)
+]
+
+
+@pytest.fixture(params=["folder", "server"])
+def books(
+    request: pytest.FixtureRequest, tmp_path: Path, keys: Keys, rows: np.ndarray
+) -> Iterator[Collection]:
+    """120 rows in three segments; `lang` and `year` are filterable."""
+    if request.param == "server":
+        made = request.getfixturevalue("http_client")
+    else:
+        made = PersistentClient(tmp_path / "db", keys)
+    with made as client:
+        _fill(client, rows)
+        yield client.get_collection("books")
+
+
+@pytest.fixture
+def rows(vectors: Callable[..., np.ndarray]) -> np.ndarray:
+    return vectors(N, D)
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The ids of records that are opened."""
+    seen: list[object] = []
+    real = Owner.open_record
+
+    def count(self: Owner, segment_id: bytes, records: Any, row: int, id: Any) -> bytes:
+        seen.append(id)
+        return real(self, segment_id, records, row, id)
+
+    monkeypatch.setattr(Owner, "open_record", count)
+    return seen
+
+
+def _fill(client: Client, rows: np.ndarray) -> None:
+    made = client.create_collection("books", D, filterable=["lang", "year"])
+    for start in range(0, N, 40):
+        made.add(range(start, start + 40), rows[start : start + 40], ROWS[start : start + 40])
+
+
+TAGGED: list[tuple[dict[str, Any], Callable[[dict[str, Any]], bool]]] = [
+    ({"lang": {"$in": ["en", "fr"]}}, lambda r: r["lang"] != "de"),
+    ({"lang": {"$ne": "en"}}, lambda r: r["lang"] != "en"),
+    ({"lang": {"$nin": ["en", "fr"]}}, lambda r: r["lang"] == "de"),
+    ({"$or": [{"lang": "en"}, {"year": 2001}]}, lambda r: r["lang"] == "en" or r["year"] == 2001),
+    ({"$not": {"lang": "en", "year": 2000}}, lambda r: not (r["lang"] == "en" and r["year"] == 2000)),
+    (
+        {"lang": "en", "year": {"$in": [2000, 2003]}},
+        lambda r: r["lang"] == "en" and r["year"] in (2000, 2003),
+    ),
+]
+
+
+@pytest.mark.parametrize(("where", "passes"), TAGGED)
+def test_tags_of_filterable_fields_answer_without_opening_a_record(
+    books: Collection, rows: np.ndarray, opened: list[object], where: Any, passes: Any
+) -> None:
+    right = [i for i in range(N) if passes(ROWS[i])]
+    assert books.get(where=where, include=[])["ids"] == right
+    found = books.query(rows[5], N, where=where, include=["distances"], audience="owner")
+    assert sorted(found["ids"][0]) == right
+    few = books.query(rows[5], 3, where=where, include=["distances"], audience="owner")
+    assert few["ids"][0] == found["ids"][0][:3]
+    assert opened == []
+
+
+def test_metadata_is_opened_once_and_only_as_far_as_a_limit_asks(
+    books: Collection, rows: np.ndarray, opened: list[object]
+) -> None:
+    late = {"tags": {"$contains": "odd"}}
+    assert books.get(where=late, include=[], limit=1)["ids"] == [1]
+    assert opened == [0, 1]
+    odd = list(range(1, N, 2))
+    assert books.get(where=late, include=[])["ids"] == odd
+    assert len(opened) <= N + 2
+    opened.clear()
+    everywhere = books.query(rows[3], 5, include=["distances"], audience="owner")["ids"][0]
+    assert len(everywhere) == 5
+    for where in (late, {"year": {"$gt": 2004}}, {"tags": {"$contains": 4}}, {"$not": late}):
+        books.get(where=where, include=[])
+        books.query(rows[3], 5, where=where, include=["distances"], audience="owner")
+    assert opened == [], "what was opened once answers every filter"
+    books.delete([1])
+    assert books.get(where=late, include=[])["ids"] == odd[1:]
+    books.upsert([3], rows[3:4], [{"tags": ["new"]}])
+    assert books.get(where=late, include=[])["ids"] == odd[2:]
+    assert books.get(where={"tags": {"$contains": "new"}}, include=[])["ids"] == [3]
+
+
+def test_tables_stay_within_their_budget(
+    books: Collection, monkeypatch: pytest.MonkeyPatch, opened: list[object]
+) -> None:
+    where = {"year": {"$gte": 2010}}
+    right = [i for i in range(N) if ROWS[i]["year"] >= 2010]
+    assert books.get(where=where, include=[])["ids"] == right
+    kept = books.info()["filter_tables"]
+    assert kept["segments"] == 3
+    assert 0 < kept["bytes"] <= kept["limit"] == payloads.TABLE_BYTES
+    monkeypatch.setattr(payloads, "TABLE_BYTES", kept["bytes"] // 2)
+    for segment in books._segments.entries():
+        books._segments.payloads.tables.forget(segment.id)
+    for _ in range(3):
+        assert books.get(where=where, include=[])["ids"] == right
+        kept = books.info()["filter_tables"]
+        assert kept["segments"] == 1
+        assert kept["bytes"] <= kept["limit"]
+
+
+@pytest.mark.parametrize(
+    ("where", "says"),
+    [
+        ({"yaer": {"$gt": 2004}}, "no row has a field 'yaer': there are 'lang', 'tags', 'year'"),
+        ({"year": "2004"}, "'year' holds numbers, and is compared with texts"),
+        ({"lang": {"$in": [1, 2]}}, "'lang' holds texts, and is compared with numbers"),
+        ({"tags": "odd"}, r"'tags' holds lists, and is compared with texts; \$contains looks into lists"),
+        ({"year": {"$contains": 2}}, r"'year' holds numbers, and \$contains looks into lists and texts"),
+    ],
+)
+def test_a_filter_that_no_row_can_pass_is_explained(
+    books: Collection, rows: np.ndarray, where: Any, says: str
+) -> None:
+    with pytest.warns(UserWarning, match=says) as told:
+        assert books.get(where=where)["ids"] == []
+    assert told[0].filename == __file__
+    with pytest.warns(UserWarning, match=says):
+        assert books.query(rows[0], 3, where=where, audience="owner")["ids"] == [[]]
+    with pytest.warns(UserWarning, match=says):
+        assert books.delete(where=where) == 0
+
+
+def test_a_filter_that_could_pass_is_not_remarked_on(books: Collection, rows: np.ndarray) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for where in ({"year": 1999}, {"lang": "it"}, {"yaer": {"$exists": True}}, {"lang": None}):
+            assert books.get(where=where)["ids"] == []
+            assert books.query(rows[0], 3, where=where, audience="owner")["ids"] == [[]]
