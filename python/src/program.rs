@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use ciphervec::program::{
     Block, Candidate, Circuit, Clear, Client, Decoding, Input, Loop, Numbers, Output, Placement,
-    Plan, Sealed, Server, Step, View, candidates,
+    Plan, Reading, Sealed, Server, Simulated, Step, View, candidates,
 };
 use ciphervec_he::ckks::{Polynomial, Sign};
 use ciphervec_he::params::Security;
@@ -21,8 +21,10 @@ use crate::secret_file;
 type RawBlock = (u64, u64, Vec<(u32, i64, i64)>);
 /// `(step, low, high)`, a step of 0 for reals.
 type RawNumbers = (f64, f64, f64);
-/// `(name, shape, numbers, [(registers, unit, placement), …])`.
-type RawInput = (String, Vec<u32>, RawNumbers, Vec<(u32, f64, Vec<RawBlock>)>);
+/// `(count, terms, inner)` of counts, or nothing for the numbers themselves.
+type RawReading = Option<(u32, u32, u32)>;
+/// `(name, shape, numbers, [(registers, unit, placement, reading), …])`.
+type RawInput = (String, Vec<u32>, RawNumbers, Vec<(u32, f64, Vec<RawBlock>, RawReading)>);
 /// `(name, shape, numbers, unit, registers, placement, decoding)`.
 type RawOutput = (String, Vec<u32>, RawNumbers, f64, Vec<u32>, Vec<RawBlock>, String);
 /// `(operation, a, b, number)`.
@@ -36,6 +38,10 @@ fn placement(blocks: Vec<RawBlock>) -> Placement {
         Block { element, place, loops: loops.into_iter().map(turn).collect() }
     };
     Placement { blocks: blocks.into_iter().map(block).collect() }
+}
+
+fn reading(raw: RawReading) -> Reading {
+    raw.map_or(Reading::Numbers, |(count, terms, inner)| Reading::Counts { count, terms, inner })
 }
 
 fn numbers((step, low, high): RawNumbers) -> Numbers {
@@ -99,8 +105,10 @@ impl PyProgramCircuit {
         outputs: Vec<RawOutput>,
     ) -> PyResult<Self> {
         let input = |(name, shape, kind, views): RawInput| {
-            let view =
-                |(registers, unit, blocks)| View { registers, unit, placement: placement(blocks) };
+            let view = |(registers, unit, blocks, read): (u32, f64, Vec<RawBlock>, RawReading)| {
+                let (placement, reading) = (placement(blocks), reading(read));
+                View { registers, unit, reading, placement }
+            };
             let views = views.into_iter().map(view).collect();
             Input { name, shape, numbers: numbers(kind), views }
         };
@@ -261,6 +269,20 @@ impl PyProgramPlan {
             (output.name.clone(), output.shape.clone(), output.numbers.step, decoding)
         };
         outputs.map(say).collect()
+    }
+
+    /// The outputs' values on plain numbers with the noise that is forecast; 32 bytes of a seed draw it.
+    fn simulate<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: Vec<PyReadonlyArray1<'py, f64>>,
+        seed: [u8; 32],
+    ) -> PyResult<Vec<RawAnswer<'py>>> {
+        let inputs: Vec<Vec<f64>> =
+            inputs.iter().map(|input| Ok(input.as_slice()?.to_vec())).collect::<PyResult<_>>()?;
+        let (circuit, params) = (self.0.circuit(), self.0.params());
+        let answers = work(py, || Simulated::answers(circuit, params.spec(), seed, &inputs))?;
+        Ok(raw_answers(py, answers))
     }
 
     /// Bytes of all encrypted inputs.

@@ -13,6 +13,7 @@ from ciphervec import programs, secret
 from ciphervec.programs import evaluate
 from ciphervec.programs.fitting import precise
 from ciphervec.programs.kinds import Kind
+from ciphervec.programs.lookups import without_lookups
 
 
 def graph_of(f: Callable[..., Any], *declared: programs.Declared) -> programs.Graph:
@@ -34,7 +35,7 @@ class Lowered:
     ) -> None:
         self.graph = graph
         self.precision = precision
-        self.draft, self.allowed = precise(graph, slots, precision, gap)
+        self.draft, self.allowed = precise(without_lookups(graph), slots, precision, gap)
         self.circuit = self.draft.circuit()
 
     def __call__(self, *arrays: Any) -> list[np.ndarray]:

@@ -20,6 +20,7 @@ SAYS = {
     "identification_digits.py": "same nearest neighbour:",
     "text_classifier.py": "the halves together:",
     "two_tower.py": "known people: 10 of 10 match",
+    "programs/bag_of_words.py": "same class as in the clear: 5 of 5",
     "programs/cardio_risk.py": "the count is right for 100 of 100 patients",
     "programs/chi_squared.py": "genes are in equilibrium at 5%, exact: True",
     "programs/faces.py": "the nearest of 8 is face 3, in the clear 3",

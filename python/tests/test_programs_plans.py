@@ -197,7 +197,6 @@ def test_reals_compare_with_a_gap() -> None:
 REFUSED: dict[str, Case] = {
     "sort": (lambda a: np.sort(a), [whole(4)]),
     "argsort": (lambda a: np.argsort(a), [whole(4)]),
-    "indexing by a secret": (lambda a: programs.take(np.arange(16) // 3, a), [whole(4)]),
     "a mask of the largest, computed on": (lambda a: programs.topk_mask(a, 2) * a, [whole(4)]),
     "a list that is too long": (lambda a: a.argmin(), [whole(1000)]),
     "reals, compared": (lambda a: a < 0.5, [real(4)]),

@@ -158,7 +158,7 @@ def _operations(fitted: Fitted) -> Iterable[OperationReport]:
         owner = fitted.draft.owners[register]
         if owner is not None:
             steps.setdefault(owner, []).append(step)
-    for node in fitted.graph.nodes:
+    for node in fitted.lowered.nodes:
         if node.constant:
             continue
         taken = steps.get(node, [])

@@ -12,7 +12,7 @@ import ciphervec._native as _native
 
 from .graph import Node
 from .kinds import Kind
-from .layout import Block
+from .layout import Block, Reading
 
 Vector = npt.NDArray[np.float64]
 Step = tuple[str, int, int, float]
@@ -30,7 +30,7 @@ class DraftInput:
     name: str
     shape: tuple[int, ...]
     kind: Kind
-    views: list[tuple[int, float, list[Block]]] = field(default_factory=list)
+    views: list[tuple[int, float, list[Block], Reading | None]] = field(default_factory=list)
     first: list[int] = field(default_factory=list)
     """The first register of each view, as a number of its own below zero."""
 
@@ -67,9 +67,17 @@ class Draft:
         self.owners: list[Node | None] = []
         self._known: dict[object, int] = {}
 
-    def view(self, source: DraftInput, registers: int, unit: float, placed: list[Block]) -> tuple[int, ...]:
-        """The registers of an input that stands there; the same ones for the same places."""
-        wanted = (registers, unit, placed)
+    def view(
+        self,
+        source: DraftInput,
+        registers: int,
+        unit: float,
+        placed: list[Block],
+        reading: Reading | None = None,
+    ) -> tuple[int, ...]:
+        """The registers of an input, or of counts of it, that stands there; the same ones for the same
+        places."""
+        wanted = (registers, unit, placed, reading)
         if wanted not in source.views:
             source.views.append(wanted)
             source.first.append(-1 - self.input_registers)
@@ -125,7 +133,7 @@ class Draft:
         places: dict[int, int] = {}
         inputs: list[object] = []
         for source in self.inputs:
-            for (registers, _, _), first in zip(source.views, source.first, strict=True):
+            for (registers, *_), first in zip(source.views, source.first, strict=True):
                 places.update({first - number: len(places) + number for number in range(registers)})
             inputs.append((source.name, source.shape, _numbers(source.kind), source.views))
         steps: list[Step] = []

@@ -12,6 +12,7 @@ from .comparisons import Precision, TooCoarseError
 from .draft import NOISES, Draft
 from .graph import Graph
 from .kinds import Kind
+from .lookups import without_lookups
 from .lower import lower
 
 _TRUTH_BITS = (4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 17.0, 20.0, 24.0, 28.0, 32.0)
@@ -26,6 +27,9 @@ class Fitted:
     """A circuit for a graph and the ring that it was fitted to."""
 
     graph: Graph
+    """As it was traced."""
+    lowered: Graph
+    """As steps were made of it."""
     draft: Draft
     circuit: _native.ProgramCircuit
     candidates: list[_native.ProgramCandidate]
@@ -46,12 +50,13 @@ def fit(graph: Graph, *, precision: float, gap: float | None, quantum: bool) -> 
 
     Raises ProgramError for what cannot be computed on encrypted arrays, and if no ring serves.
     """
+    lowered = without_lookups(graph)
     best: Fitted | None = None
     refused: Exception | None = None
     held: set[tuple[int, int]] = set()
     for log_slots in _LOG_SLOTS:
         try:
-            draft, allowed = precise(graph, 1 << log_slots, precision, gap)
+            draft, allowed = precise(lowered, 1 << log_slots, precision, gap)
         except ProgramError as error:
             refused = error
             continue
@@ -68,7 +73,7 @@ def fit(graph: Graph, *, precision: float, gap: float | None, quantum: bool) -> 
         except InvalidInput as error:
             refused = ProgramError(f"{graph.name}: {error}")
             continue
-        found = Fitted(graph, draft, circuit, tried, allowed)
+        found = Fitted(graph, lowered, draft, circuit, tried, allowed)
         if found.chosen.refused is None and (best is None or found.milliseconds < best.milliseconds):
             best = found
         elif found.chosen.refused is not None and best is None:

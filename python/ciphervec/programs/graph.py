@@ -127,6 +127,12 @@ def _taken(inputs: Sequence[Node], _: Attributes) -> Shape:
     return index.shape + table.shape[1:]
 
 
+def _counted(inputs: Sequence[Node], attributes: Attributes) -> Shape:
+    axes, shape = attributes["axes"], inputs[0].shape
+    left = tuple(length for axis, length in enumerate(shape) if axis not in axes)
+    return (*left, attributes["count"])
+
+
 def _value(_: Sequence[Node], attributes: Attributes) -> Shape:
     value: Array = attributes["value"]
     return value.shape
@@ -185,6 +191,9 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
         "roll": Operation(1, 1, ("axis", "shift"), _same),
         # A table (n, …) and integers 0 … n - 1 of any shape: table[index]. At least one is no constant.
         "take": Operation(2, 2, (), _taken),
+        # count: int, axes: tuple[int, ...], which may be empty. How often each of 0 … count - 1 is among
+        # integers along axes, which go; an axis of that length comes last. Made while lowering.
+        "counts": Operation(1, 1, ("count", "axes"), _counted),
     }
 )
 

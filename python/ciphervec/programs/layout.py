@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,8 @@ from .reference import apply
 from .source import failure_at
 
 Indices = npt.NDArray[np.int64]
+Reading = tuple[int, int, int]
+"""Of what counts are: how many integers there are, how many are counted together, how far apart."""
 Loop = tuple[int, int, int]
 """How often, how far the element moves, how far the place."""
 Block = tuple[int, int, list[Loop]]
@@ -69,7 +71,10 @@ class Leaf:
     """An input or a constant as an operation reads it: which element stands at each index."""
 
     source: Node
+    """The input, constant, or counts of an input."""
     elements: Indices
+    reading: Reading | None = None
+    """What counts are of, if they are."""
 
 
 class Layout:
@@ -283,15 +288,62 @@ def _leaves(graph: Graph) -> dict[Node, Leaf]:
     for node in graph.nodes:
         if node.op in ("input", "constant"):
             leaves[node] = Leaf(node, np.arange(node.size, dtype=np.int64).reshape(node.shape))
+        elif node.op == "counts":
+            leaves[node] = _counts(node)
         elif node.op == "take" and node.inputs[0] in leaves and node.inputs[1].constant:
-            shown = [leaves[node.inputs[0]].elements, node.inputs[1].value]
-            leaves[node] = Leaf(leaves[node.inputs[0]].source, _moved(node, shown))
+            leaf = leaves[node.inputs[0]]
+            leaves[node] = replace(leaf, elements=_moved(node, [leaf.elements, node.inputs[1].value]))
         elif node.op in _SHAPING and all(one in leaves for one in node.inputs):
             sources = {leaves[one].source for one in node.inputs}
             if len(sources) == 1:
-                shown = [leaves[one].elements for one in node.inputs]
-                leaves[node] = Leaf(sources.pop(), _moved(node, shown))
+                elements = [leaves[one].elements for one in node.inputs]
+                leaves[node] = replace(leaves[node.inputs[0]], elements=_moved(node, elements))
     return leaves
+
+
+def shown(node: Node) -> Indices | None:
+    """Which element of a secret input stands at each index, of an array that only shows that input."""
+    if node.op == "input" and node.secret:
+        return np.arange(node.size, dtype=np.int64).reshape(node.shape)
+    if node.op not in _SHAPING or len(node.inputs) != 1:
+        return None
+    inner = shown(node.inputs[0])
+    return None if inner is None else _moved(node, [inner])
+
+
+def shown_input(node: Node) -> Node:
+    """The input that `shown` is about."""
+    return node if node.op == "input" else shown_input(node.inputs[0])
+
+
+def counted(index: Node, axes: Sequence[int], count: int) -> tuple[Indices, Reading] | None:
+    """Where the counts of an index along axes stand among all that the client makes of the input that
+    it shows, with how those are read; None if they are not whole lines of the input."""
+    elements = shown(index)
+    if elements is None:
+        return None
+    if not axes:
+        return elements, (count, 1, 1)
+    last = np.moveaxis(elements, axes, range(elements.ndim - len(axes), elements.ndim))
+    left = last.shape[: elements.ndim - len(axes)]
+    lines = last.reshape(-1, math.prod(elements.shape[axis] for axis in axes))
+    shape = shown_input(index).shape
+    for start in range(len(shape)):
+        for end in range(start + 1, len(shape) + 1):
+            terms, inner = math.prod(shape[start:end]), math.prod(shape[end:])
+            groups = lines // (terms * inner) * inner + lines % inner
+            if terms == lines.shape[1] and (groups == groups[:, :1]).all():
+                return groups[:, 0].reshape(left), (count, terms, inner)
+    return None
+
+
+def _counts(node: Node) -> Leaf:
+    count = node.attributes["count"]
+    found = counted(node.inputs[0], node.attributes["axes"], count)
+    if found is None:
+        raise failure_at(node.where, "counts of integers that are no input of the program.")
+    groups, reading = found
+    return Leaf(node, groups[..., None] * count + np.arange(count), reading)
 
 
 def _moved(node: Node, shown: Sequence[Indices]) -> Indices:

@@ -11,7 +11,7 @@ import numpy as np
 from .comparisons import Precision, Ranked
 from .draft import Draft, DraftInput, Vector
 from .graph import Graph, Node
-from .layout import Layout, Leaf, Space, Track, reading_shape
+from .layout import Layout, Leaf, Space, Track, reading_shape, shown_input
 from .source import failure_at
 from .units import wanted_units
 from .values import Arithmetic, Value
@@ -67,6 +67,8 @@ class Operands:
 
     def source(self, leaf: Leaf, node: Node) -> DraftInput:
         """The input that a leaf shows. ProgramError for one that is public and has no values."""
+        if leaf.source.op == "counts":
+            return self.inputs[shown_input(leaf.source.inputs[0])]
         if not leaf.source.secret:
             raise failure_at(
                 node.where,

@@ -92,11 +92,23 @@ class Plan:
 
     def clear(self, **inputs: npt.ArrayLike) -> Array | tuple[Array, ...]:
         """The plan's steps on plain numbers: what encryption computes but for noise."""
-        fitted = self._fitted()
-        given = check_inputs(fitted.graph, inputs)
-        flat = [np.ascontiguousarray(given[name], dtype=np.float64).reshape(-1) for name in self.inputs]
-        answers, _ = fitted.circuit.clear(flat)
+        answers, _ = self._fitted().circuit.clear(self._flat(inputs))
         return self._decoded(answers)
+
+    def simulate(self, seed: int | None = None, /, **inputs: npt.ArrayLike) -> Array | tuple[Array, ...]:
+        """`clear` with the noise that encryption is forecast to add, step by step, without a key: what
+        `decrypt` would give, in milliseconds. The same seed draws the same noise, none draws anew.
+
+        Raises InvalidInput for arrays other than were declared, and where noise makes a result that is
+        refused.
+        """
+        drawn = np.random.default_rng(seed).bytes(32)
+        return self._decoded(self._native.simulate(self._flat(inputs), drawn))
+
+    def _flat(self, inputs: Mapping[str, npt.ArrayLike]) -> list[npt.NDArray[np.float64]]:
+        """The numbers of every input, in the plan's order."""
+        given = check_inputs(self._fitted().graph, inputs)
+        return [np.ascontiguousarray(given[name], dtype=np.float64).reshape(-1) for name in self.inputs]
 
     def evaluate(self, **inputs: npt.ArrayLike) -> Evaluation:
         """Run the program plainly and encrypted, with a key made for the purpose, and compare.

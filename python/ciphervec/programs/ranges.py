@@ -246,6 +246,11 @@ def _take(inputs: Sequence[Node], _: Attributes) -> Kind:
     return table.kind
 
 
+def _counts(inputs: Sequence[Node], attributes: Attributes) -> Kind:
+    terms = math.prod(inputs[0].shape[axis] for axis in attributes["axes"])
+    return Kind(_ONE, 0.0, float(terms))
+
+
 _RULES: dict[str, Callable[[Sequence[Node], Attributes], Kind]] = {
     "add": _add,
     "subtract": _subtract,
@@ -274,4 +279,5 @@ _RULES: dict[str, Callable[[Sequence[Node], Attributes], Kind]] = {
     "concatenate": _concatenate,
     "roll": _alike,
     "take": _take,
+    "counts": _counts,
 }

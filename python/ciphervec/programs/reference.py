@@ -165,6 +165,11 @@ def _slice(values: Sequence[Array], attributes: Attributes) -> Array:
     return value
 
 
+def _counts(values: Sequence[Array], attributes: Attributes) -> Array:
+    meant = values[0][..., None] == np.arange(attributes["count"])
+    return np.asarray(meant.sum(axis=attributes["axes"])) if attributes["axes"] else meant
+
+
 _FUNCTIONS: dict[str, Callable[[Array], Any]] = {
     "exp": np.exp,
     "log": np.log,
@@ -204,4 +209,5 @@ _APPLY: dict[str, Callable[[Sequence[Array], Attributes], Any]] = {
     "concatenate": lambda values, attributes: np.concatenate(values, axis=attributes["axis"]),
     "roll": lambda values, attributes: np.roll(values[0], attributes["shift"], axis=attributes["axis"]),
     "take": lambda values, _: values[0][values[1].astype(np.int64)],
+    "counts": _counts,
 }

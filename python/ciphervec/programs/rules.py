@@ -118,7 +118,18 @@ def _sum(its: Operands, node: Node) -> Value:
         a = arithmetic.sum(a, track)
     for track in set(lengths) - varying:
         a = arithmetic.multiply_number(a, float(lengths[track]))
-    return a
+    return _of_one_row(its, node, a)
+
+
+def _of_one_row(its: Operands, node: Node, a: Value) -> Value:
+    """A sum over rows of a table of which few are meant: of slots that the sum crosses two indices' rows
+    may be in it, and never more."""
+    product = node.inputs[0]
+    leaves = [its.layout.leaves.get(one) for one in product.inputs]
+    if product.op != "multiply" or not any(leaf is not None and leaf.reading for leaf in leaves):
+        return a
+    low, high = 2 * min(0.0, node.kind.low), 2 * max(0.0, node.kind.high)
+    return its.arithmetic(node).bounded(replace(a, low=max(low, a.low), high=min(high, a.high)))
 
 
 def _where(its: Operands, node: Node) -> Value:

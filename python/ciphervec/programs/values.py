@@ -81,13 +81,13 @@ class Arithmetic:
                 index = np.broadcast_to(index, (lying.extent, *index.shape))
                 strides = [lying.stride, *strides]
         placed = blocks(index, strides, 0)
-        low, high = source.kind.low, source.kind.high
+        low, high = leaf.source.kind.low, leaf.source.kind.high
         empty = any(n < self.space.tracks[t].length for t, n in varying.items()) or PARTIAL in states.values()
         # Rows of pairs leave places out.
         if empty or math.prod(lying.length for lying in self.space.tracks) < self.space.places:
             low, high = min(low, 0.0), max(high, 0.0)
-        registers = self.draft.view(source, self.space.registers, unit, placed)
-        tracked = source.kind.largest / unit
+        registers = self.draft.view(source, self.space.registers, unit, placed, leaf.reading)
+        tracked = leaf.source.kind.largest / unit
         return Value(registers, varying, states, low, high, unit, 0.0, tracked=tracked)
 
     def spread(self, values: Vector, tracks: Sequence[int | None], pad: float) -> list[Vector]:

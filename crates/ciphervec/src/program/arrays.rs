@@ -1,9 +1,10 @@
 //! Arrays of a program: their shapes and the numbers that they may hold enter; registers that hold
 //! them leave, and back. Both sides, public numbers only.
 
+use super::numbers::{Numbers, elements, range, within};
 use super::placement::Placement;
+use super::reading::Reading;
 use crate::error::{Error, Result};
-use zeroize::Zeroizing;
 
 /// A register's number: those of the inputs' views come first, then every step has the next one.
 pub type Register = u32;
@@ -15,44 +16,16 @@ pub const MAX_NAME: usize = 64;
 /// Most dimensions of an array.
 pub const MAX_DIMENSIONS: usize = 16;
 
-/// What numbers an array may have.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Numbers {
-    /// All are multiples of it: 1 for integers; 0 for any real number.
-    pub step: f64,
-    /// The smallest.
-    pub low: f64,
-    /// The largest.
-    pub high: f64,
-}
-
-impl Numbers {
-    /// The largest absolute value.
-    pub fn magnitude(&self) -> f64 {
-        self.low.abs().max(self.high.abs())
-    }
-
-    fn check(&self) -> Result<()> {
-        let finite = self.low.is_finite() && self.high.is_finite() && self.low <= self.high;
-        if finite && self.step.is_finite() && self.step >= 0.0 {
-            return Ok(());
-        }
-        Err(Error::Range {
-            what: "the numbers of an array",
-            expected: "a step of 0 or more and a finite interval".into(),
-            actual: format!("step {}, {} to {}", self.step, self.low, self.high),
-        })
-    }
-}
-
 /// One way in which an input stands in registers.
 #[derive(Clone, PartialEq, Debug)]
 pub struct View {
     /// How many registers it takes.
     pub registers: u32,
-    /// Slots hold the input's numbers divided by this.
+    /// Slots hold numbers divided by this.
     pub unit: f64,
-    /// Where its elements stand.
+    /// Which numbers: the input's, or counts of them.
+    pub reading: Reading,
+    /// Where they stand.
     pub placement: Placement,
 }
 
@@ -102,7 +75,8 @@ impl Input {
         }
         let mut registers = Vec::new();
         for view in &self.views {
-            let scaled = Zeroizing::new(values.iter().map(|x| x / view.unit).collect::<Vec<_>>());
+            let mut scaled = view.reading.of(values);
+            scaled.iter_mut().for_each(|x| *x /= view.unit);
             registers.extend(view.placement.scatter(&scaled, view.registers as usize, slots));
         }
         Ok(registers)
@@ -110,7 +84,7 @@ impl Input {
 
     /// A bound on the absolute value in the slots of a view.
     pub fn magnitude(&self, view: &View) -> f64 {
-        (self.numbers.magnitude() / view.unit).max(f64::MIN_POSITIVE)
+        (view.reading.magnitude(&self.numbers) / view.unit).max(f64::MIN_POSITIVE)
     }
 }
 
@@ -286,24 +260,4 @@ pub(super) fn check_array(name: &str, shape: &[u32], numbers: &Numbers) -> Resul
     elements(shape).filter(|count| (1..=MAX_ELEMENTS).contains(count)).ok_or_else(|| {
         range("the elements of an array", format!("1 to {MAX_ELEMENTS}"), format!("{shape:?}"))
     })
-}
-
-/// How many elements an array of a shape has.
-pub(super) fn elements(shape: &[u32]) -> Option<u64> {
-    shape.iter().try_fold(1u64, |product, &extent| product.checked_mul(u64::from(extent)))
-}
-
-pub(super) fn range(what: &'static str, expected: impl ToString, actual: impl ToString) -> Error {
-    Error::Range { what, expected: expected.to_string(), actual: actual.to_string() }
-}
-
-pub(super) fn within(
-    what: &'static str,
-    allowed: core::ops::RangeInclusive<usize>,
-    actual: usize,
-) -> Result<()> {
-    if allowed.contains(&actual) {
-        return Ok(());
-    }
-    Err(range(what, format!("{} to {}", allowed.start(), allowed.end()), actual))
 }

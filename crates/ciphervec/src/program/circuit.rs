@@ -1,7 +1,8 @@
 //! Circuit: inputs, steps on registers and outputs enter; a checked circuit leaves. Both sides,
 //! public numbers only.
 
-use super::arrays::{Decoding, Input, Output, Register, check_array, check_unit, range, within};
+use super::arrays::{Decoding, Input, Output, Register, check_array, check_unit};
+use super::numbers::{range, within};
 use crate::error::Result;
 use ciphervec_he::ckks::{Polynomial, Sign};
 
@@ -191,7 +192,9 @@ impl Circuit {
         for view in &input.views {
             check_unit(view.unit)?;
             within("the registers of a view", 1..=MAX_REGISTERS, view.registers as usize)?;
-            view.placement.check(elements, u64::from(view.registers) * self.slots as u64)?;
+            view.reading.check(&input.shape, &input.numbers)?;
+            let read = view.reading.length(elements);
+            view.placement.check(read, u64::from(view.registers) * self.slots as u64)?;
         }
         Ok(())
     }

@@ -19,15 +19,7 @@ impl Clear {
     /// # Errors
     /// [`Error::Range`] for another number of inputs or of their elements.
     pub fn run(circuit: &Circuit, inputs: &[Vec<f64>]) -> Result<(Vec<Vec<f64>>, Vec<f64>)> {
-        circuit.check()?;
-        if inputs.len() != circuit.inputs.len() {
-            let (expected, actual) = (circuit.inputs.len().to_string(), inputs.len().to_string());
-            return Err(Error::Range { what: "the number of inputs", expected, actual });
-        }
-        let mut registers = Vec::new();
-        for (input, values) in circuit.inputs.iter().zip(inputs) {
-            registers.extend(input.scatter(values, circuit.slots)?);
-        }
+        let registers = placed(circuit, inputs)?;
         let mut largest = vec![0.0; circuit.steps.len()];
         let outputs = execute(circuit, &Clear, registers, |step, register: &Vec<f64>| {
             largest[step] = register.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
@@ -44,14 +36,33 @@ impl Clear {
     /// As [`Self::run`] and [`super::Output::gather`].
     pub fn answers(circuit: &Circuit, inputs: &[Vec<f64>]) -> Result<(Vec<Answer>, Vec<f64>)> {
         let (registers, largest) = Clear::run(circuit, inputs)?;
-        let mut rest = registers.as_slice();
-        let answers = circuit.outputs.iter().map(|output| {
-            let (held, after) = rest.split_at(output.registers.len());
-            rest = after;
-            output.answer(held, circuit.slots)
-        });
-        Ok((answers.collect::<Result<_>>()?, largest))
+        Ok((decoded(circuit, &registers)?, largest))
     }
+}
+
+/// The registers of a circuit's inputs.
+pub(super) fn placed(circuit: &Circuit, inputs: &[Vec<f64>]) -> Result<Vec<Vec<f64>>> {
+    circuit.check()?;
+    if inputs.len() != circuit.inputs.len() {
+        let (expected, actual) = (circuit.inputs.len().to_string(), inputs.len().to_string());
+        return Err(Error::Range { what: "the number of inputs", expected, actual });
+    }
+    let mut registers = Vec::new();
+    for (input, values) in circuit.inputs.iter().zip(inputs) {
+        registers.extend(input.scatter(values, circuit.slots)?);
+    }
+    Ok(registers)
+}
+
+/// The outputs that stand in these registers, one after the other.
+pub(super) fn decoded(circuit: &Circuit, registers: &[Vec<f64>]) -> Result<Vec<Answer>> {
+    let mut rest = registers;
+    let answers = circuit.outputs.iter().map(|output| {
+        let (held, after) = rest.split_at(output.registers.len());
+        rest = after;
+        output.answer(held, circuit.slots)
+    });
+    answers.collect()
 }
 
 fn map(a: &[f64], f: impl Fn(f64) -> f64) -> Vec<f64> {

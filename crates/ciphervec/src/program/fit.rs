@@ -208,7 +208,7 @@ fn at_scale(
 /// Why the outputs are not exact enough, if they are not.
 fn inexact(circuit: &Circuit, allowed: &[f64], trial: &Trial) -> Option<String> {
     let numbers: u64 =
-        circuit.outputs.iter().filter_map(|output| super::arrays::elements(&output.shape)).sum();
+        circuit.outputs.iter().filter_map(|output| super::numbers::elements(&output.shape)).sum();
     let deviations = deviations(numbers);
     circuit.outputs.iter().zip(&trial.outputs).zip(allowed).find_map(|((output, found), &most)| {
         let error = MARGIN * deviations * found.error;

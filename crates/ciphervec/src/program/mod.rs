@@ -14,13 +14,17 @@ mod clear;
 mod client;
 mod fit;
 mod machine;
+mod numbers;
 mod placement;
 mod plan;
+mod reading;
 mod serialize;
 mod server;
+#[cfg(feature = "client")]
+mod simulated;
 mod trial;
 
-pub use arrays::{Answer, Decoding, Input, Numbers, Output, Register, View};
+pub use arrays::{Answer, Decoding, Input, Output, Register, View};
 pub use circuit::{Circuit, Step};
 pub use ckks::CkksMachine;
 pub use clear::Clear;
@@ -28,7 +32,11 @@ pub use clear::Clear;
 pub use client::Client;
 pub use fit::{Candidate, FAILURE_BITS, candidates};
 pub use machine::{Machine, execute};
+pub use numbers::Numbers;
 pub use placement::{Block, Loop, Placement};
 pub use plan::{KeySet, Plan, PlanId};
+pub use reading::Reading;
 pub use server::{Sealed, Server};
+#[cfg(feature = "client")]
+pub use simulated::Simulated;
 pub use trial::{OutputForecast, StepForecast, Trial};

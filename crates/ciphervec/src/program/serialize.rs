@@ -4,23 +4,26 @@
 //! and UTF-8, a real number is an f64.
 //!
 //! - a plan: `parameters, a list of bytes | key sets | log2 of slots u8 | inputs | constants |
-//!   polynomials | signs | steps | outputs`;
+//!   polynomials | signs | steps | outputs`, and, if there is any view with counts, `a list of counts`;
 //! - a key set: `level u8 | relinearise u8 | list of i64`;
 //! - an array: `name | list of u32 | step, low, high f64`; an input goes on with a list of views
 //!   (`registers u32 | unit f64 | placement`), an output with `unit f64 | list of registers u32 |
 //!   placement | decoding u8`;
 //! - a placement: a list of blocks, `element u64 | place u64 | list of (count u32, element i64,
 //!   place i64)`;
+//! - counts: `number of the input u32 | number of its view u32 | count, terms, inner u32`, in order;
 //! - a constant: a list of f64; a polynomial: `basis u8 | low, high f64 | list of f64`; a sign: `gap,
 //!   alpha, noise f64`;
 //! - a step: `operation u8 | a u32 | b, 8 bytes`: a register, a constant, a polynomial or a number.
 
-use super::arrays::{Decoding, Input, MAX_DIMENSIONS, MAX_NAME, Numbers, Output, View};
+use super::arrays::{Decoding, Input, MAX_DIMENSIONS, MAX_NAME, Output, View};
 use super::circuit::{
     Circuit, MAX_CONSTANTS, MAX_DEGREE, MAX_PARTS, MAX_REGISTERS, MAX_SIGNS, MAX_SLOTS, Step,
 };
+use super::numbers::Numbers;
 use super::placement::{Block, Loop, MAX_BLOCKS, MAX_LOOPS, Placement};
 use super::plan::{KeySet, MAX_KEY_SETS, MAX_KEYS, Plan, PlanId};
+use super::reading::Reading;
 use crate::error::Result;
 use ciphervec_he::ckks::{Basis, Params, Polynomial, Sign};
 use ciphervec_he::wire::{self, Header, KeyId, Kind, Reader, Scheme};
@@ -117,16 +120,33 @@ fn write_circuit(circuit: &Circuit, out: &mut Vec<u8>) {
         write_placement(out, &output.placement);
         out.push(output.decoding as u8);
     });
+    write_counts(circuit, out);
+}
+
+/// What [`read_counts`] reads; nothing where all views are of numbers.
+fn write_counts(circuit: &Circuit, out: &mut Vec<u8>) {
+    let mut counts: Vec<[u32; 5]> = Vec::new();
+    for (input, one) in circuit.inputs.iter().enumerate() {
+        for (view, held) in one.views.iter().enumerate() {
+            if let Reading::Counts { count, terms, inner } = held.reading {
+                counts.push([input as u32, view as u32, count, terms, inner]);
+            }
+        }
+    }
+    if !counts.is_empty() {
+        list(out, &counts, |out, one| one.iter().for_each(|x| out.extend(x.to_le_bytes())));
+    }
 }
 
 fn read_circuit(reader: &mut Reader<'_>) -> Result<Circuit> {
     let log_slots = u32::from(reader.u8()?);
     let slots = 1usize.checked_shl(log_slots).ok_or_else(|| reader.error("too many slots"))?;
-    let inputs = items(reader, 33, MAX_PARTS, |reader| {
+    let mut inputs = items(reader, 33, MAX_PARTS, |reader| {
         let (name, shape, numbers) = read_array(reader)?;
         let views = items(reader, 16, MAX_REGISTERS, |reader| {
             let (registers, unit) = (reader.u32()?, f64_of(reader)?);
-            Ok(View { registers, unit, placement: read_placement(reader)? })
+            let placement = read_placement(reader)?;
+            Ok(View { registers, unit, reading: Reading::Numbers, placement })
         })?;
         Ok(Input { name, shape, numbers, views })
     })?;
@@ -167,7 +187,34 @@ fn read_circuit(reader: &mut Reader<'_>) -> Result<Circuit> {
         .into_iter()
         .map(|(gap, alpha, noise)| Ok(Sign::with_noise(gap, alpha, noise)?))
         .collect::<Result<_>>()?;
+    read_counts(reader, &mut inputs)?;
     Ok(Circuit { slots, inputs, constants, polynomials, signs, steps, outputs })
+}
+
+/// Which views hold counts of an input's numbers, if any does.
+fn read_counts(reader: &mut Reader<'_>, inputs: &mut [Input]) -> Result<()> {
+    if reader.remaining() == 0 {
+        return Ok(());
+    }
+    let counts = items(reader, 20, MAX_REGISTERS, |reader| {
+        let mut one = [0; 5];
+        for field in &mut one {
+            *field = reader.u32()?;
+        }
+        Ok(one)
+    })?;
+    let ascending = counts.is_sorted_by(|a, b| a[..2] < b[..2]);
+    if counts.is_empty() || !ascending {
+        return Err(reader.error("counts of views in ascending order expected").into());
+    }
+    for [input, view, count, terms, inner] in counts {
+        let found = inputs.get_mut(input as usize).and_then(|one| one.views.get_mut(view as usize));
+        let Some(found) = found else {
+            return Err(reader.error(format!("no view {view} of input {input}")).into());
+        };
+        found.reading = Reading::Counts { count, terms, inner };
+    }
+    Ok(())
 }
 
 fn step_bytes(step: Step) -> [u8; STEP_BYTES] {

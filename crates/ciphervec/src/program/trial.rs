@@ -77,24 +77,8 @@ impl Trial {
         calibration: &Calibration,
         noisy: bool,
     ) -> Result<Self> {
-        let machine = TrialMachine {
-            forecast: Forecast::of_spec(spec)?,
-            noisy,
-            needs: RefCell::default(),
-            left: Cell::new(spec.levels),
-        };
-        let mut registers = Vec::new();
-        for input in &circuit.inputs {
-            for view in &input.views {
-                let encoding = Encoding {
-                    slots: Some(circuit.slots),
-                    magnitude: Some(input.magnitude(view)),
-                    ..Encoding::default()
-                };
-                let fresh = machine.forecast.fresh(EncryptionKey::Secret, &encoding)?;
-                registers.extend((0..view.registers).map(|_| fresh));
-            }
-        }
+        let machine = TrialMachine::new(spec, noisy)?;
+        let registers = machine.inputs(circuit)?;
         let mut steps = Vec::with_capacity(circuit.steps.len());
         let mut failure = None;
         let outputs = execute(circuit, &machine, registers, |step, register: &Expected| {
@@ -180,8 +164,8 @@ impl Needs {
 }
 
 /// Forecasts in place of ciphertexts.
-struct TrialMachine {
-    forecast: Forecast,
+pub(super) struct TrialMachine {
+    pub(super) forecast: Forecast,
     /// Whether errors are looked at.
     noisy: bool,
     needs: RefCell<Needs>,
@@ -190,6 +174,29 @@ struct TrialMachine {
 }
 
 impl TrialMachine {
+    /// `noisy`: whether errors are looked at.
+    pub(super) fn new(spec: &ParamsSpec, noisy: bool) -> Result<Self> {
+        let (needs, left) = (RefCell::default(), Cell::new(spec.levels));
+        Ok(TrialMachine { forecast: Forecast::of_spec(spec)?, noisy, needs, left })
+    }
+
+    /// The registers of a circuit's inputs, as a client encrypts them.
+    pub(super) fn inputs(&self, circuit: &Circuit) -> Result<Vec<Expected>> {
+        let mut registers = Vec::new();
+        for input in &circuit.inputs {
+            for view in &input.views {
+                let encoding = Encoding {
+                    slots: Some(circuit.slots),
+                    magnitude: Some(input.magnitude(view)),
+                    ..Encoding::default()
+                };
+                let fresh = self.forecast.fresh(EncryptionKey::Secret, &encoding)?;
+                registers.extend((0..view.registers).map(|_| fresh));
+            }
+        }
+        Ok(registers)
+    }
+
     /// Refuses numbers that the modulus has no room for.
     fn room(&self, a: &Expected) -> Result<()> {
         let needed = (a.scale * a.magnitude).log2() + SPARE_BITS;

@@ -3,7 +3,7 @@
 
 use ciphervec::program::{
     Block, Circuit, Clear, Client, Decoding, Input, KeySet, Loop, Numbers, Output, Placement, Plan,
-    Server, Step, View, candidates,
+    Reading, Server, Simulated, Step, View, candidates,
 };
 use ciphervec_he::ckks::{Params, ParamsSpec, Polynomial, Ring, Sign};
 use ciphervec_he::params::Security;
@@ -34,7 +34,8 @@ fn row(count: u32, times: u32) -> Placement {
 }
 
 fn input(name: &str, count: u32, numbers: Numbers, unit: f64) -> Input {
-    let views = vec![View { registers: 1, unit, placement: row(count, 1) }];
+    let views =
+        vec![View { registers: 1, unit, reading: Reading::Numbers, placement: row(count, 1) }];
     Input { name: name.into(), shape: vec![count], numbers, views }
 }
 
@@ -295,6 +296,104 @@ fn errors_are_as_large_and_as_seldom_as_was_forecast() {
     assert!((0.7..1.1).contains(&(deviation / forecast)), "{deviation:e} against {forecast:e}");
     // Of 65,536 are 64; the margin of a tenth that plans leave takes twice and a half as many.
     assert!(far <= 64 * 5 / 2, "{far} of {count}");
+}
+
+#[test]
+fn simulated_noise_is_as_large_as_that_of_encryption() {
+    let tried = candidates(&distance(), &[0.45], Security::Classical128).unwrap();
+    let (spec, trial) = tried.last().unwrap().outcome.clone().unwrap();
+    // A sum of squares read as a real number shows its noise.
+    let mut circuit = distance();
+    circuit.outputs[0].numbers.step = 0.0;
+    let plan = Arc::new(Plan::of(circuit.clone(), spec, trial.keys).unwrap());
+    let client = Client::generate(plan.clone()).unwrap();
+    let server = Server::new(plan, &client.evaluation_keys().unwrap()).unwrap();
+    let a: Vec<f64> = (0..16).map(|i| f64::from(i * 37 % 256)).collect();
+    let b: Vec<f64> = (0..16).map(|i| f64::from(i * 91 % 256)).collect();
+    let exact = Clear::answers(&circuit, &[a.clone(), b.clone()]).unwrap().0[0].values[0];
+    let inputs = [a.clone(), b.clone()];
+    let simulate = |seed: u8| {
+        Simulated::answers(&circuit, &spec, [seed; 32], &inputs).unwrap()[0].values[0] - exact
+    };
+    assert_eq!(simulate(7).to_bits(), simulate(7).to_bits());
+    let of =
+        |errors: &[f64]| (errors.iter().map(|x| x * x).sum::<f64>() / errors.len() as f64).sqrt();
+    let simulated = of(&(0..200).map(simulate).collect::<Vec<_>>());
+    let measured = of(&(0..200)
+        .map(|_| ask(&client, &server, &[("a", &a), ("b", &b)])[0][0] - exact)
+        .collect::<Vec<_>>());
+    let forecast = trial.outputs[0].error;
+    assert!((0.8..1.2).contains(&(simulated / forecast)), "{simulated:e} against {forecast:e}");
+    // Differences here are smaller than the largest, with which the forecast is made.
+    assert!((0.2..1.2).contains(&(measured / simulated)), "{measured:e} against {simulated:e}");
+}
+
+/// Σ table[i] over eight integers i of 0 … 15, in two groups.
+fn table() -> Circuit {
+    let reading = Reading::Counts { count: 16, terms: 4, inner: 1 };
+    let views = vec![View { registers: 1, unit: 1.0, reading, placement: row(32, 1) }];
+    let index = Numbers { step: 1.0, low: 0.0, high: 15.0 };
+    let values: Vec<f64> = (0..16).map(|i| f64::from(i * i % 23)).collect();
+    let mut steps = vec![Step::MultiplyVector(0, 0)];
+    for bit in 0..4 {
+        let sum = steps.len() as u32;
+        steps.extend([Step::Rotate(sum, 1 << bit), Step::Add(sum, sum + 1)]);
+    }
+    let sum = steps.len() as u32;
+    let mut out = output("sums", 2, sum, Numbers { high: 88.0, ..BYTES }, 1.0);
+    out.placement.blocks[0].loops = vec![Loop { count: 2, element: 1, place: 16 }];
+    Circuit {
+        slots: 32,
+        inputs: vec![Input { name: "i".into(), shape: vec![8], numbers: index, views }],
+        constants: vec![values],
+        polynomials: vec![],
+        signs: vec![],
+        steps,
+        outputs: vec![out],
+    }
+}
+
+#[test]
+fn counts_of_indices_look_them_up_in_a_public_table() {
+    let (client, server) = halves(table(), 1, &[1, 2, 4, 8]);
+    let back = Plan::from_bytes(&client.plan().to_bytes()).unwrap();
+    assert_eq!(back.circuit(), &table());
+    let indices = [0.0, 15.0, 3.0, 3.0, 9.0, 9.0, 9.0, 1.0];
+    let entry = |i: &f64| (i * i) % 23.0;
+    let sums = indices.chunks(4).map(|group| group.iter().map(entry).sum());
+    assert_eq!(ask(&client, &server, &[("i", &indices)]), [sums.collect::<Vec<f64>>()]);
+    assert!(client.encrypt("i", &[16.0; 8]).is_err());
+    // Groups whose numbers are apart.
+    let counted = Reading::Counts { count: 2, terms: 2, inner: 3 };
+    let mut apart = table();
+    apart.inputs[0].shape = vec![12];
+    apart.inputs[0].numbers.high = 1.0;
+    apart.inputs[0].views[0].reading = counted;
+    apart.inputs[0].views[0].placement = row(12, 1);
+    let bits = [1., 0., 1., 1., 1., 0., 0., 0., 0., 0., 0., 1.];
+    let found = &apart.inputs[0].scatter(&bits, 32).unwrap()[0][..12];
+    assert_eq!(found, [0., 2., 1., 1., 1., 1., 2., 0., 2., 0., 1., 1.]);
+}
+
+#[test]
+fn counts_that_an_input_does_not_have_are_refused() {
+    let spoil = |what: &str, change: fn(&mut Input)| {
+        let mut circuit = table();
+        change(&mut circuit.inputs[0]);
+        let error = circuit.check().expect_err(what).to_string();
+        assert!(error.contains(what), "{what}: {error}");
+    };
+    fn counts(count: u32, terms: u32, inner: u32) -> Reading {
+        Reading::Counts { count, terms, inner }
+    }
+    spoil("what is counted", |input| input.numbers.high = 16.0);
+    spoil("what is counted", |input| input.numbers.step = 0.5);
+    spoil("what is counted", |input| input.numbers.low = -1.0);
+    spoil("counts", |input| input.views[0].reading = counts(16, 3, 1));
+    spoil("counts", |input| input.views[0].reading = counts(16, 0, 1));
+    spoil("counts", |input| input.views[0].reading = counts(16, 4, u32::MAX));
+    spoil("a placement", |input| input.views[0].reading = counts(16, 8, 1));
+    spoil("the integers", |input| input.views[0].reading = counts(u32::MAX, 4, 1));
 }
 
 #[test]

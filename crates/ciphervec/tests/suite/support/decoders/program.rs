@@ -2,7 +2,7 @@
 
 use ciphervec::program::{
     Block, Circuit, Client, Decoding, Input, KeySet, Loop, Numbers, Output, Placement, Plan,
-    Server, Step, View,
+    Reading, Server, Step, View,
 };
 use ciphervec_he::ckks::{Params, ParamsSpec, Polynomial, Ring, Sign};
 use ciphervec_he::params::Security;
@@ -32,7 +32,8 @@ fn row() -> Placement {
 /// x² + 3, for x in units of 16.
 pub fn square() -> Circuit {
     let numbers = |high| Numbers { step: 1.0, low: 0.0, high };
-    let views = vec![View { registers: 1, unit: 16.0, placement: row() }];
+    let views =
+        vec![View { registers: 1, unit: 16.0, reading: Reading::Numbers, placement: row() }];
     Circuit {
         slots: 8,
         inputs: vec![Input { name: "x".into(), shape: vec![8], numbers: numbers(15.0), views }],
@@ -75,6 +76,21 @@ pub fn every_step() -> Result<Circuit, Box<dyn Error>> {
         Step::Sign(0, 0),
     ]);
     Ok(circuit)
+}
+
+/// Σ table[i] over four indices i of 0 … 7: counts of an input, times a constant.
+pub fn table() -> Circuit {
+    let mut circuit = square();
+    let reading = Reading::Counts { count: 8, terms: 4, inner: 1 };
+    circuit.inputs[0].shape = vec![4];
+    circuit.inputs[0].numbers.high = 7.0;
+    circuit.inputs[0].views[0].unit = 1.0;
+    circuit.inputs[0].views[0].reading = reading;
+    circuit.constants = vec![(0..8).map(|i| f64::from(i * i)).collect()];
+    circuit.steps = vec![Step::MultiplyVector(0, 0)];
+    circuit.outputs[0].registers = vec![1];
+    circuit.outputs[0].unit = 1.0;
+    circuit
 }
 
 /// The smallest ring that is secure, with one level.

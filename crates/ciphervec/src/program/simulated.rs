@@ -1,0 +1,176 @@
+//! Simulated machine: numbers and what is known of their encryption enter; numbers with the noise
+//! that encryption is forecast to add leave. Key holder, without a key.
+
+use super::arrays::Answer;
+use super::circuit::Circuit;
+use super::clear::{Clear, decoded, placed};
+use super::machine::{Machine, execute};
+use super::trial::TrialMachine;
+use crate::error::Result;
+use ciphervec_he::ckks::{Expected, ParamsSpec, Polynomial, Sign};
+use ciphervec_he::gaussian;
+use std::cell::Cell;
+
+/// A machine on plain numbers, to which every step adds Gaussian noise of the standard deviation
+/// that is forecast for it alone. What came with its operands goes the way that numbers go, so that
+/// comparisons of what is close fail as often as encrypted ones.
+pub struct Simulated {
+    trial: TrialMachine,
+    seed: [u8; 32],
+    drawn: Cell<u64>,
+}
+
+/// A register: its numbers, and what is known of the ciphertext that they stand for.
+#[derive(Clone)]
+pub struct Noisy {
+    values: Vec<f64>,
+    expected: Expected,
+}
+
+impl Simulated {
+    /// The outputs of a circuit under these parameters, as a key holder would decode them, for the
+    /// values of its inputs in row-major order. The same seed draws the same noise.
+    ///
+    /// # Errors
+    /// As [`Clear::answers`], and where the parameters do not serve.
+    pub fn answers(
+        circuit: &Circuit,
+        spec: &ParamsSpec,
+        seed: [u8; 32],
+        inputs: &[Vec<f64>],
+    ) -> Result<Vec<Answer>> {
+        let trial = TrialMachine::new(spec, true)?;
+        let machine = Simulated { trial, seed, drawn: Cell::new(0) };
+        let values = placed(circuit, inputs)?;
+        let expected = machine.trial.inputs(circuit)?;
+        let registers = values.into_iter().zip(expected).map(|(values, expected)| {
+            let values = machine.with_noise(values, &expected);
+            Noisy { values, expected }
+        });
+        let outputs = execute(circuit, &machine, registers.collect(), |_, _| {})?;
+        let outputs: Vec<_> = outputs.into_iter().map(|one: Noisy| one.values).collect();
+        decoded(circuit, &outputs)
+    }
+
+    /// Numbers plus noise of which this much is expected.
+    fn with_noise(&self, mut values: Vec<f64>, own: &Expected) -> Vec<f64> {
+        let deviation = self.trial.forecast.error_bits(own).exp2();
+        if deviation > 0.0 {
+            let stream = self.drawn.replace(self.drawn.get() + 1);
+            let noise = gaussian::pairs(&self.seed, stream, values.len().div_ceil(2));
+            let drawn = noise.iter().flatten();
+            values.iter_mut().zip(drawn).for_each(|(value, one)| *value += deviation * one);
+        }
+        values
+    }
+
+    fn one(
+        &self,
+        a: &Noisy,
+        clear: impl FnOnce(&Vec<f64>) -> Result<Vec<f64>>,
+        trial: impl Fn(&Expected) -> Result<Expected>,
+    ) -> Result<Noisy> {
+        let own = trial(&silent(&a.expected))?;
+        let values = self.with_noise(clear(&a.values)?, &own);
+        Ok(Noisy { values, expected: trial(&a.expected)? })
+    }
+
+    fn two(
+        &self,
+        (a, b): (&Noisy, &Noisy),
+        clear: impl FnOnce(&Vec<f64>, &Vec<f64>) -> Result<Vec<f64>>,
+        trial: impl Fn(&Expected, &Expected) -> Result<Expected>,
+    ) -> Result<Noisy> {
+        let own = trial(&silent(&a.expected), &silent(&b.expected))?;
+        let values = self.with_noise(clear(&a.values, &b.values)?, &own);
+        Ok(Noisy { values, expected: trial(&a.expected, &b.expected)? })
+    }
+}
+
+/// The same without noise: what a step makes of it has the step's own.
+fn silent(a: &Expected) -> Expected {
+    let mut silent = *a;
+    (silent.noise.std, silent.noise.bound) = (0.0, 0.0);
+    silent
+}
+
+impl Machine for Simulated {
+    type Register = Noisy;
+
+    fn add(&self, a: &Noisy, b: &Noisy) -> Result<Noisy> {
+        self.two((a, b), |x, y| Clear.add(x, y), |x, y| self.trial.add(x, y))
+    }
+
+    fn subtract(&self, a: &Noisy, b: &Noisy) -> Result<Noisy> {
+        self.two((a, b), |x, y| Clear.subtract(x, y), |x, y| self.trial.subtract(x, y))
+    }
+
+    fn negate(&self, a: &Noisy) -> Result<Noisy> {
+        self.one(a, |x| Clear.negate(x), |x| self.trial.negate(x))
+    }
+
+    fn add_number(&self, a: &Noisy, number: f64) -> Result<Noisy> {
+        self.one(a, |x| Clear.add_number(x, number), |x| self.trial.add_number(x, number))
+    }
+
+    fn multiply_number(&self, a: &Noisy, number: f64) -> Result<Noisy> {
+        let trial = |x: &Expected| self.trial.multiply_number(x, number);
+        self.one(a, |x| Clear.multiply_number(x, number), trial)
+    }
+
+    fn multiply_integer(&self, a: &Noisy, factor: i64) -> Result<Noisy> {
+        let trial = |x: &Expected| self.trial.multiply_integer(x, factor);
+        self.one(a, |x| Clear.multiply_integer(x, factor), trial)
+    }
+
+    fn add_vector(&self, a: &Noisy, values: &[f64]) -> Result<Noisy> {
+        self.one(a, |x| Clear.add_vector(x, values), |x| self.trial.add_vector(x, values))
+    }
+
+    fn multiply_vector(&self, a: &Noisy, values: &[f64]) -> Result<Noisy> {
+        let trial = |x: &Expected| self.trial.multiply_vector(x, values);
+        self.one(a, |x| Clear.multiply_vector(x, values), trial)
+    }
+
+    fn multiply(&self, a: &Noisy, b: &Noisy) -> Result<Noisy> {
+        self.two((a, b), |x, y| Clear.multiply(x, y), |x, y| self.trial.multiply(x, y))
+    }
+
+    fn square(&self, a: &Noisy) -> Result<Noisy> {
+        self.one(a, |x| Clear.square(x), |x| self.trial.square(x))
+    }
+
+    fn rotate(&self, a: &Noisy, steps: &[i64]) -> Result<Vec<Noisy>> {
+        let rotate = |&by: &i64| {
+            let mut values = a.values.clone();
+            let places = by.rem_euclid(values.len() as i64) as usize;
+            values.rotate_left(places);
+            let trial = |x: &Expected| Ok(self.trial.rotate(x, &[by])?.swap_remove(0));
+            self.one(a, |_| Ok(values), trial)
+        };
+        steps.iter().map(rotate).collect()
+    }
+
+    fn polynomial(&self, a: &Noisy, polynomial: &Polynomial) -> Result<Noisy> {
+        let trial = |x: &Expected| self.trial.polynomial(x, polynomial);
+        self.one(a, |x| Clear.polynomial(x, polynomial), trial)
+    }
+
+    fn sign(&self, a: &Noisy, sign: &Sign) -> Result<Noisy> {
+        self.one(a, |x| Clear.sign(x, sign), |x| self.trial.sign(x, sign))
+    }
+
+    fn bound(&self, a: Noisy, bound: f64) -> Result<Noisy> {
+        Ok(Noisy { expected: self.trial.bound(a.expected, bound)?, ..a })
+    }
+
+    fn settle(&self, a: &Noisy) -> Result<Option<Noisy>> {
+        let Some(expected) = self.trial.settle(&a.expected)? else { return Ok(None) };
+        let own = self.trial.settle(&silent(&a.expected))?.unwrap_or(expected);
+        Ok(Some(Noisy { values: self.with_noise(a.values.clone(), &own), expected }))
+    }
+
+    fn finish(&self, a: &Noisy) -> Result<Noisy> {
+        Ok(Noisy { expected: self.trial.finish(&a.expected)?, values: a.values.clone() })
+    }
+}
