@@ -90,7 +90,7 @@ def test_results_of_the_other_modes_are_for_anybody(keys: Keys, vectors: Rows, m
 
 def test_unsealed_vectors_of_mode_sealed_are_never_for_others(keys: Keys, vectors: Rows) -> None:
     rows = vectors(5, D)
-    items = sealed(keys, rows)
+    items = sealed(keys, rows, originals=False)
     own = items.get([1], include=["embeddings"])
     assert isinstance(own, OwnerResult) and own["embeddings"].shape == (1, D)
     with pytest.raises(TypeError):

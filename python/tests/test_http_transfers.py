@@ -131,7 +131,7 @@ def test_large_changes_are_uploaded_in_pieces(
     network = Faulty()
     steps: list[tuple[int, int]] = []
     client = make(transport=network, on_upload=lambda sent, total: steps.append((sent, total)))
-    collection = client.create_collection("books", D, mode="sealed-index")
+    collection = client.create_collection("books", D, mode="sealed-index", originals=False)
     lost = [0]
 
     def sometimes(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:

@@ -91,8 +91,8 @@ def test_what_was_deleted_leaves_the_disk_with_optimize(tmp_path: Path, vectors:
         collection.delete(list(range(5, 40)))
         collection.optimize()
         after = {path.name for path in (tmp_path / "things" / "blobs").iterdir()}
-        # rows, sidecar, records, tags, the state, and the evaluation keys, which alone stay.
-        assert len(after) == 6 and len(after & before) == 1
+        # rows, sidecar, records, originals, tags, the state, and the evaluation keys, which alone stay.
+        assert len(after) == 7 and len(after & before) == 1
         assert collection.get()["ids"] == [0, 1, 2]
         collection.delete([0, 1, 2])
         collection.optimize()

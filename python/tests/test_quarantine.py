@@ -47,7 +47,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Tampering]:
 
 
 def fill(client: ciphervec.Client) -> ciphervec.Collection:
-    faces = client.create_collection("faces", D, mode="sealed-index")
+    faces = client.create_collection("faces", D, mode="sealed-index", originals=False)
     faces.add(list(range(20)), ROWS[:20])
     faces.add(list(range(20, 40)), ROWS[20:])
     return faces

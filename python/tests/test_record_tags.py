@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ciphervec import Collection, Keys, PersistentClient, Writer
-from ciphervec.collections.write_batch import RECORDS, ROWS, SIDECAR, WRAP
+from ciphervec.collections.write_batch import ORIGINALS, RECORDS, ROWS, SIDECAR, WRAP
 
 Rows = Callable[..., np.ndarray]
 
@@ -28,8 +28,8 @@ def stored(collection: Collection) -> Iterator[tuple[str, bytes, bytes]]:
 
 def windows(name: str, data: bytes) -> set[bytes]:
     """What of a blob is not the same in every blob of its kind: heads, counts and offsets are left out."""
-    start = {RECORDS: 16, SIDECAR: 12, ROWS: 128, WRAP: 98}[name]
-    if name == RECORDS:
+    start = {RECORDS: 16, ORIGINALS: 16, SIDECAR: 12, ROWS: 128, WRAP: 98}[name]
+    if name in (RECORDS, ORIGINALS):
         start += 8 * (struct.unpack_from("<I", data, 12)[0] + 1)
     return {data[at : at + WINDOW] for at in range(start, len(data) - WINDOW + 1)}
 

@@ -13,7 +13,7 @@ import typer
 
 from .._native import IndexSpec
 from ..collections.store import CollectionStore, Database
-from ..collections.write_batch import RECORDS, ROWS, SIDECAR, TAGS
+from ..collections.write_batch import ORIGINALS, RECORDS, ROWS, SIDECAR, TAGS
 from ..errors import CollectionNotFound, CorruptData
 from ..http.address import is_url
 from .place import Access, Authority, Insecure, Place, TokenFile, stored
@@ -152,7 +152,8 @@ def describe(name: str, store: CollectionStore) -> dict[str, Any]:
         "deleted": sum(len(segment.deleted) for segment in segments),
         "segments": len(segments),
         "bytes": {
-            part: sum(s.blobs.get(part, 0) for s in segments) for part in (ROWS, SIDECAR, RECORDS, TAGS)
+            part: sum(s.blobs.get(part, 0) for s in segments)
+            for part in (ROWS, SIDECAR, RECORDS, ORIGINALS, TAGS)
         },
         "security": spec.security(),
     }

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from .._native import IndexSpec
 from ..ingest import arrays, records
-from ..ingest.arrays import FloatArray, Id, Vectors
+from ..ingest.arrays import BoolArray, FloatArray, Id, Vectors
 from ..ingest.records import Record
 from .write_batch import NewSegment
 
@@ -22,6 +22,8 @@ class Batch:
     records: list[Record]
     sealed: list[NewSegment] = field(default_factory=list)
     """What they were sealed into, so that a second attempt sends the same bytes."""
+    original: BoolArray | None = None
+    """Which rows are as they were put in, and not unsealed; None: all of them."""
 
     @classmethod
     def of(
@@ -43,4 +45,5 @@ class Batch:
 
     def part(self, start: int, stop: int) -> Batch:
         """Rows start..stop of this batch."""
-        return Batch(self.ids[start:stop], self.rows[start:stop], self.records[start:stop])
+        original = None if self.original is None else self.original[start:stop]
+        return Batch(self.ids[start:stop], self.rows[start:stop], self.records[start:stop], original=original)

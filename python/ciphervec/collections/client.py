@@ -67,6 +67,7 @@ class Client:
         *,
         scheme: str = "lattice",
         bits: int | None = None,
+        originals: bool | None = None,
     ) -> Collection:
         """Make an empty collection.
 
@@ -78,13 +79,17 @@ class Client:
 
         `scheme`: lattice does every mode; paillier, damgard-jurik, okamoto-uchiyama and elgamal do
         sealed-index, under a key pair of the collection's own with a modulus of `bits` (3072 unless
-        given; elgamal has none), which is kept beside the vectors, encrypted. Raises
-        CollectionExists, InvalidInput, StorageError.
+        given; elgamal has none), which is kept beside the vectors, encrypted.
+
+        `originals`: keep each vector as it is put in, encrypted like a document, for `get` to return
+        it to the last bit: 4 bytes a number. So it is unless `originals=False`; under hamming there
+        is nothing to keep. Raises CollectionExists, InvalidInput, StorageError.
         """
         with self._lock:
             description = Description.new(
-                name, dimension, metric, mode, precision, filterable, self._keys, scheme, bits
-            )
+                name, dimension, metric, mode, precision, filterable, self._keys, scheme, bits,
+                originals is not False,
+            )  # fmt: skip
             self._database.check_new(name)
             owner = Owner(self._keys, description.spec)
             meta, beside = description.to_bytes(owner), _beside(owner)
@@ -122,23 +127,27 @@ class Client:
         *,
         scheme: str = "lattice",
         bits: int | None = None,
+        originals: bool | None = None,
     ) -> Collection:
         """Open the collection, or make it. Raises InvalidInput when it is there with other
-        choices."""
+        choices; one that is there may keep `originals` or not unless that is given."""
         with self._lock:
             wanted = Description.new(
-                name, dimension, metric, mode, precision, filterable, self._keys, scheme, bits
-            )
+                name, dimension, metric, mode, precision, filterable, self._keys, scheme, bits,
+                originals is not False,
+            )  # fmt: skip
             try:
                 collection = self.get_collection(name)
             except CollectionNotFound:
                 # Of several clients that come here at once, one makes it and the others open it.
                 with contextlib.suppress(CollectionExists):
                     return self.create_collection(
-                        name, dimension, metric, mode, precision, filterable, scheme=scheme, bits=bits
-                    )
+                        name, dimension, metric, mode, precision, filterable,
+                        scheme=scheme, bits=bits, originals=originals,
+                    )  # fmt: skip
                 collection = self.get_collection(name)
-            _same_choices(wanted, collection.spec, collection.filterable)
+            kept = wanted.originals if originals is None else collection.originals
+            _same_choices(wanted, collection.spec, collection.filterable, kept)
             return collection
 
     def accept_restore(self, name: str) -> Collection:
@@ -262,7 +271,7 @@ def _forgetter(client: Client) -> Any:
     return forget
 
 
-def _same_choices(wanted: Description, spec: IndexSpec, filterable: tuple[str, ...]) -> None:
+def _same_choices(wanted: Description, spec: IndexSpec, filterable: tuple[str, ...], originals: bool) -> None:
     choices: Mapping[str, tuple[object, object]] = {
         "dimension": (wanted.spec.dimension, spec.dimension),
         "metric": (wanted.spec.metric, spec.metric),
@@ -271,6 +280,7 @@ def _same_choices(wanted: Description, spec: IndexSpec, filterable: tuple[str, .
         "scheme": (wanted.spec.scheme, spec.scheme),
         "bits": (wanted.spec.bits, spec.bits),
         "filterable": (wanted.filterable, filterable),
+        "originals": (wanted.originals, originals),
     }
     for what, (asked, found) in choices.items():
         if asked != found:

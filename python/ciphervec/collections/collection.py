@@ -120,6 +120,11 @@ class Collection:
         return self._segments.description.filterable
 
     @property
+    def originals(self) -> bool:
+        """Whether vectors are kept as they are put in, for `get` to return them so."""
+        return self._segments.description.originals
+
+    @property
     def owner(self) -> Owner:
         """The half that holds the keys."""
         return self._segments.owner
@@ -191,9 +196,9 @@ class Collection:
         """Change rows that are here: given metadata fields are laid over the old ones, documents
         and vectors replace.
 
-        Without `embeddings` the vectors are unsealed and sealed again under a new nonce, which can
-        cost them the last digit of the seal's precision. Raises UnknownId, DuplicateId,
-        InvalidInput; nothing is changed then.
+        Without `embeddings` the vectors are sealed again under a new nonce; where they weren't kept
+        as they were put in, they are unsealed for that, which can cost them the last digit of the
+        seal's precision. Raises UnknownId, DuplicateId, InvalidInput; nothing is changed then.
         """
         with self._open(write=True):
             self._segments.current()
@@ -206,9 +211,9 @@ class Collection:
 
             def change() -> None:
                 old = reading.records(self._segments, names)
-                rows = reading.embeddings(self._segments, names) if given is None else given
+                rows, original = reading.embeddings(self._segments, names) if given is None else (given, None)
                 merged = [record.merged(*parts) for record, parts in zip(old, changes, strict=True)]
-                write(self._segments, Batch(names, rows, merged), replaced=names)
+                write(self._segments, Batch(names, rows, merged, original=original), replaced=names)
 
             self._segments.in_turn(change)
 
@@ -249,32 +254,33 @@ class Collection:
         """Rows by id (in the order asked; ids that are not here are left out), by filter, or all of
         them.
 
-        `include` may name `metadatas`, `documents` and `embeddings`: those are unsealed, float32
-        (n, dimension), to within the precision of the seal, and at unit length under metric cosine.
-        `limit` and `offset` cut the list.
+        `include` may name `metadatas`, `documents` and `embeddings`: those are float32
+        (n, dimension), as they were put in. `limit` and `offset` cut the list.
 
-        In mode `sealed` unsealed vectors carry noise of the key and are the owner's own: such a
-        result is an `OwnerResult`, which reads like the dict but is not written down, until
-        `audience="owner"` asks for the dict. Raises InvalidInput for `audience="others"` then.
+        Vectors that weren't kept so (see `originals`; rows of writers, and of releases before 0.2)
+        are unsealed: to within the precision of the seal, at unit length under metric cosine. In
+        mode `sealed` those carry noise of the key and are the owner's own: such a result is an
+        `OwnerResult`, which reads like the dict but is not written down, until `audience="owner"`
+        asks for the dict. Raises InvalidInput for `audience="others"` then.
         """
         with self._open():
             self._segments.current()
             parts = check_include(include, GET_INCLUDE)
             named = check_audience(audience)
-            outdated = bool(self._segments.owner.outdated())
-            noisy = "embeddings" in parts and (noisy_vectors(self.spec) or outdated)
-            if noisy and named == "others":
-                if outdated:
-                    refuse_outdated(self.spec)
-                refuse_others(self.spec, "unsealed vectors")
             names = (
                 None if ids is None else [name for name in arrays.ids(ids) if name in self._segments.owner]
             )
             start = arrays.count(offset + 1, "offset + 1") - 1
             stop = None if limit is None else start + arrays.count(limit + 1, "limit + 1") - 1
-            found = self._segments.in_turn(
+            found, unsealed = self._segments.in_turn(
                 lambda: self._rows(self._select(names, where, stop)[start:stop], parts),
             )
+            outdated = bool(self._segments.owner.outdated())
+            noisy = unsealed and (noisy_vectors(self.spec) or outdated)
+            if noisy and named == "others":
+                if outdated:
+                    refuse_outdated(self.spec)
+                refuse_others(self.spec, "unsealed vectors")
             return cast(GetResult, OwnerResult(found)) if noisy and named is None else found
 
     def peek(self, limit: int = 10) -> GetResult:
@@ -556,7 +562,7 @@ class Collection:
         if where is not None and within is None and found and not any(matches.ids for matches in found):
             self._say_why(where)
         wanted = [part for part in parts if part in GET_INCLUDE]
-        return found, [self._rows(matches.ids, wanted) for matches in found]
+        return found, [self._rows(matches.ids, wanted)[0] for matches in found]
 
     def _say_why(self, where: Where) -> None:
         """Warn about a filter that no row can pass as the collection is, which is mostly a slip."""
@@ -581,15 +587,18 @@ class Collection:
         allowed = set(passing)
         return [name for name in names if name in allowed]
 
-    def _rows(self, names: list[Id], parts: list[str]) -> GetResult:
+    def _rows(self, names: list[Id], parts: list[str]) -> tuple[GetResult, bool]:
+        """The parts of these rows, and whether a vector among them had to be unsealed."""
+        rows, original = reading.embeddings(self._segments, names) if "embeddings" in parts else (None, None)
         opened = reading.records(self._segments, names) if {"metadatas", "documents"} & set(parts) else []
-        return GetResult(
+        found = GetResult(
             ids=names,
             metadatas=[record.metadata for record in opened] if "metadatas" in parts else None,
             documents=[record.document for record in opened] if "documents" in parts else None,
-            embeddings=reading.embeddings(self._segments, names) if "embeddings" in parts else None,
+            embeddings=rows,
             include=parts,
         )
+        return found, original is not None and not original.all()
 
 
 def _outside() -> int:

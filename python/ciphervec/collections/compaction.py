@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from ..errors import InvalidInput
+from ..ingest.arrays import BoolArray
 from .batch import Batch
 from .changes import drop_rows, seal
 from .reading import live
@@ -72,9 +73,15 @@ def reseal(segments: Segments, taken: Sequence[StoredSegment]) -> None:
     if ids:
         rows = np.concatenate([batch.rows for batch in batches])
         records = [record for batch in batches for record in batch.records]
-        change.add.append(seal(segments, Batch(ids, rows, records), len(segments.owner)))
+        original = np.concatenate([_original(batch) for batch in batches])
+        batch = Batch(ids, rows, records, original=original)
+        change.add.append(seal(segments, batch, len(segments.owner)))
     drop_rows(segments, change, ())
     segments.commit(change, ())
+
+
+def _original(batch: Batch) -> BoolArray:
+    return np.ones(len(batch.ids), np.bool_) if batch.original is None else batch.original
 
 
 def _worn(segments: Segments) -> list[StoredSegment]:

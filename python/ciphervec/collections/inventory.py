@@ -8,14 +8,15 @@ from typing import Any
 
 from . import payloads
 from .segments import Segments
-from .write_batch import RECORDS, ROWS, SIDECAR, TAGS, WRAP
+from .write_batch import ORIGINALS, RECORDS, ROWS, SIDECAR, TAGS, WRAP
 
 
 def inventory(segments: Segments) -> dict[str, Any]:
     """What `Collection.info` says. The caller holds the lock."""
     entries = segments.entries()
     sizes = {
-        name: sum(s.blobs.get(name, 0) for s in entries) for name in (ROWS, SIDECAR, RECORDS, TAGS, WRAP)
+        name: sum(s.blobs.get(name, 0) for s in entries)
+        for name in (ROWS, SIDECAR, RECORDS, TAGS, WRAP, ORIGINALS)
     }
     owner, description, spec = segments.owner, segments.description, segments.owner.spec
     refused = set(owner.refused())
@@ -37,6 +38,7 @@ def inventory(segments: Segments) -> dict[str, Any]:
         "scheme": spec.scheme,
         "bits": spec.bits,
         "filterable": list(description.filterable),
+        "originals": description.originals,
         "key_id": description.key_id,
         "epoch": description.epoch,
         "rotation": None if rotation is None else {"from": rotation.previous_id, "to": description.key_id},

@@ -78,7 +78,9 @@ def of_raw(metric: str, ids: list[Id], raw: ScoreArray, exact: bool, of: type[Ma
     kind = METRICS[metric]
     if kind.directed:
         raw = np.clip(raw, -1, 1)  # a perfect match may decode one rounding step beyond
-    distances, scores = (1.0 - raw, raw) if kind.similar else (raw, -raw)
+    elif not kind.similar:
+        raw = np.maximum(raw, 0)  # so may two equal vectors, to below zero
+    distances, scores = (1.0 - raw, raw) if kind.similar else (raw, 0.0 - raw)
     if np.any(distances[1:] < distances[:-1]):
         order = np.argsort(distances, kind="stable")
         ids, distances, scores = [ids[i] for i in order], distances[order], scores[order]

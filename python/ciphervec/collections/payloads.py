@@ -1,5 +1,6 @@
 """Payloads: what belongs to a row beside its vector enters and is sealed into blobs of its segment:
-metadata, document, filter tags. They leave opened. Key owner's side.
+metadata, document, filter tags, the
+vector as it was put in. They leave opened. Key owner's side.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ import numpy as np
 
 import ciphervec._native as _native
 
-from ..ingest.arrays import Id
+from ..ingest.arrays import BoolArray, FloatArray, Id
 from ..ingest.columns import Mask, Table, combined
-from ..ingest.records import Metadata, Record, payload
+from ..ingest.records import Metadata, Record, originals, payload, read_original
 from ..ingest.where import EQUAL, NEGATIVE, All, Comparison, Not, Part, Some, Where, canonical
 from .batch import Batch
 from .owner import Owner
-from .write_batch import RECORDS, TAGS, StoredSegment
+from .write_batch import ORIGINALS, RECORDS, TAGS, StoredSegment
 
 TABLE_BYTES = 256 << 20
 """Memory for the tables that filters are tested on; the ones unused for longest leave first."""
@@ -68,10 +69,15 @@ class Payloads:
     """Records and tags of one collection's segments, each read once."""
 
     def __init__(
-        self, owner: Owner, filterable: Sequence[str], read: Callable[[StoredSegment, str], bytes]
+        self,
+        owner: Owner,
+        filterable: Sequence[str],
+        read: Callable[[StoredSegment, str], bytes],
+        keep_originals: bool = False,
     ) -> None:
-        """`read` gives a blob of a segment."""
+        """`read` gives a blob of a segment. `keep_originals`: seal vectors as they were put in."""
         self._owner, self._filterable, self._read = owner, filterable, read
+        self._keep_originals = keep_originals
         self._records: dict[bytes, _native.RecordBatch] = {}
         self._tags: dict[bytes, _native.FilterTags] = {}
         self.tables = Tables()
@@ -86,6 +92,24 @@ class Payloads:
             batch = _native.RecordBatch.from_bytes(self._read(segment, RECORDS))
             self._records[segment.id] = batch
         return Record.from_bytes(self._owner.open_record(segment.id, batch, row, name))
+
+    def originals(
+        self, segment: StoredSegment, rows: Sequence[int], names: Sequence[Id]
+    ) -> tuple[FloatArray, BoolArray]:
+        """The vectors of these rows as they were put in, float32 (n, d), and which of them are there.
+        None of a writer's: that they are those searched is the writer's word. Raises CorruptData."""
+        found = np.zeros((len(rows), self._owner.spec.dimension), np.float32)
+        there = np.zeros(len(rows), np.bool_)
+        if ORIGINALS not in segment.blobs or self._owner.writer_of(segment.id) is not None:
+            return found, there
+        batch = _native.RecordBatch.from_bytes(self._read(segment, ORIGINALS))
+        for i, (row, name) in enumerate(zip(rows, names, strict=True)):
+            vector = read_original(
+                self._owner.open_record(segment.id, batch, row, name), self._owner.spec.dimension
+            )
+            if vector is not None:
+                found[i], there[i] = vector, True
+        return found, there
 
     def has_tags(self, segment: StoredSegment) -> bool:
         """Whether the absence of a tag means something."""
@@ -138,6 +162,9 @@ class Payloads:
         payloads = [payload(r, f"id {name!r}") for name, r in zip(batch.ids, batch.records, strict=True)]
         if any(payloads):
             blobs[RECORDS] = owner.seal_records(segment_id, batch.ids, payloads).to_bytes()
+        if self._keep_originals and (batch.original is None or batch.original.any()):
+            vectors = originals(batch.rows, batch.original)
+            blobs[ORIGINALS] = owner.seal_records(segment_id, batch.ids, vectors).to_bytes()
         tags = [self._row_tags(record.metadata, owner) for record in batch.records]
         if any(tags):
             blobs[TAGS] = _native.FilterTags(tags).to_bytes()

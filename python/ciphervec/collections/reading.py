@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ..ingest.arrays import FloatArray, Id
+from ..ingest.arrays import BoolArray, FloatArray, Id
 from ..ingest.records import Record
 from .batch import Batch
 from .segments import Segments
@@ -23,25 +23,38 @@ def records(segments: Segments, ids: Sequence[Id]) -> list[Record]:
     ]
 
 
-def embeddings(segments: Segments, ids: Sequence[Id]) -> FloatArray:
-    """The unsealed vectors of these ids, (n, d), to within the precision of the seal. Raises
-    UnknownId."""
+def embeddings(segments: Segments, ids: Sequence[Id]) -> tuple[FloatArray, BoolArray]:
+    """The vectors of these ids, (n, d), and which of them are as they were put in: where that was not
+    kept they are unsealed, to within the precision of the seal. Raises UnknownId."""
     out = np.empty((len(ids), segments.description.spec.dimension), np.float32)
+    original = np.zeros(len(ids), np.bool_)
+    entries = {segment.id: segment for segment in segments.entries()}
     by_segment: dict[bytes, list[tuple[int, int]]] = {}
     for position, (segment_id, row) in enumerate(segments.owner.places(ids)):
         by_segment.setdefault(segment_id, []).append((position, row))
     for segment_id, pairs in by_segment.items():
-        positions, rows = zip(*pairs, strict=True)
-        out[list(positions)] = segments.unsealed(segment_id, rows)
-    return segments.owner.rescale(ids, out)
+        positions, rows = np.array(pairs).T
+        names = [ids[position] for position in positions]
+        out[positions], original[positions] = segments.payloads.originals(
+            entries[segment_id], rows.tolist(), names
+        )
+        left = ~original[positions]
+        if left.any():
+            unsealed = segments.unsealed(segment_id, rows[left].tolist())
+            missing = [name for name, one in zip(names, left, strict=True) if one]
+            out[positions[left]] = segments.owner.rescale(missing, unsealed)
+    return out, original
 
 
 def live(segments: Segments, taken: Sequence[StoredSegment]) -> Iterator[Batch]:
-    """The rows of these segments that are not deleted, unsealed: a batch each."""
+    """The rows of these segments that are not deleted, unsealed, which checks them, and as they were
+    put in where that was kept: a batch each."""
     for segment in taken:
         rows_of = segments.owner.names(segment.id) or []
         rows = [(row, name) for row, name in enumerate(rows_of) if name is not None]
         names = [name for _, name in rows]
         vectors = segments.unsealed(segment.id, [row for row, _ in rows])
         beside = [segments.payloads.record(segment, row, name) for row, name in rows]
-        yield Batch(names, segments.owner.rescale(names, vectors), beside)
+        kept, original = segments.payloads.originals(segment, [row for row, _ in rows], names)
+        unsealed = segments.owner.rescale(names, vectors)
+        yield Batch(names, np.where(original[:, None], kept, unsealed), beside, original=original)

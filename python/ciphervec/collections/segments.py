@@ -102,7 +102,9 @@ class Segments:
         self._in_step = False
         self.owner = self.description.owner(self._keys)
         self._server: ServerBackend | None = None
-        self.payloads = Payloads(self.owner, self.description.filterable, self._read)
+        self.payloads = Payloads(
+            self.owner, self.description.filterable, self._read, self.description.originals
+        )
         self._deleted: dict[bytes, list[int]] = {}  # of every segment that is attached
         self._reasons: dict[bytes, str] = {}  # why segments are passed over
         self._appended: list[bytes] = []  # since the state, and counted

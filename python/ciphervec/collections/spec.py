@@ -102,6 +102,8 @@ class Description:
     rotation: Rotation | None = None
     authenticated: bool = False
     """Whether the owner authenticates every state."""
+    originals: bool = False
+    """Whether vectors are kept as they were put in, beside what is searched."""
 
     @classmethod
     def new(
@@ -115,6 +117,7 @@ class Description:
         keys: Keys | None,
         scheme: str = "lattice",
         bits: int | None = None,
+        originals: bool = True,
     ) -> Description:
         """Check everything `create_collection` was given. Raises InvalidInput."""
         # One of the same name, dropped before or made elsewhere, has nothing in common with it.
@@ -130,7 +133,10 @@ class Description:
                 )
         if len(set(fields)) != len(fields):
             raise InvalidInput(f"filterable names a field twice: {', '.join(fields)}.")
-        return cls(spec, native_for(keys, spec).key_id, fields, authenticated=mode != "open")
+        # What is unsealed under hamming is what was put in.
+        kept = originals and not METRICS[metric].bits
+        key_id = native_for(keys, spec).key_id
+        return cls(spec, key_id, fields, authenticated=mode != "open", originals=kept)
 
     def with_epoch(self, epoch: int) -> Description:
         """The same collection under another query key."""
@@ -143,6 +149,8 @@ class Description:
             kept["mask_seed"] = self.mask_seed.hex()
         if self.authenticated:
             kept["authenticated"] = True
+        if self.originals:
+            kept["originals"] = True
         settings = owner.seal_records(_SETTINGS_PLACE, [_SETTINGS_ID], [json.dumps(kept).encode()])
         changed = self.mask_seed is not None or self.rotation is not None
         guarded = self.authenticated or self.spec.incarnation is not None
@@ -218,6 +226,7 @@ class Description:
             # An incarnation is part of what the settings are sealed to: the format, in clear, is not.
             authenticated=spec.mode != "open"
             and (spec.incarnation is not None or kept.get("authenticated") is True),
+            originals=kept.get("originals") is True,
         )
 
 

@@ -12,6 +12,10 @@ ROWS, SIDECAR, RECORDS, TAGS, WRAP = "rows", "sidecar", "records", "tags", "wrap
 """The blobs of a segment: sealed vectors, ids and norms, metadata and documents, filter tags; and,
 in one that a writer sealed, its key, wrapped to the owner."""
 
+ORIGINALS = "originals"
+"""The vectors of a segment as they were put in, each sealed like a record: to be read back, and
+never searched."""
+
 EVALUATION, KEY_PAIR = "evaluation", "key-pair"
 """What a collection keeps beside its segments: the server's keys, and the owner's key pair,
 sealed."""

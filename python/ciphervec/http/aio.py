@@ -158,6 +158,11 @@ class AsyncHttpCollection(_Twin):
         return self._blocking.filterable
 
     @property
+    def originals(self) -> bool:
+        """As `Collection.originals`."""
+        return self._blocking.originals
+
+    @property
     def owner(self) -> Owner:
         """As `Collection.owner`."""
         return self._blocking.owner

@@ -50,7 +50,7 @@ class HttpCollection(Collection):
     so they come by whole segments and are kept; `HttpClient(fetch="collection")` reads everybody's
     at once, which shows nothing but that some are read. `get`, `peek`, `update`, and filters on
     fields that are not `filterable` read them too; `include=["embeddings"]` and `update` without
-    vectors read the sealed vectors of whole segments.
+    vectors read the kept vectors of whole segments, or the sealed ones where none were kept.
 
     Others may write at the same time. A change that meets theirs is derived again from the latest
     state, which can find what was not there before: `add` raises DuplicateId then. After

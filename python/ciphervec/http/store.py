@@ -18,7 +18,16 @@ from .._native import IndexSpec
 from ..collections.pins import Pins
 from ..collections.server_backend import Answer
 from ..collections.store import Progress
-from ..collections.write_batch import EVALUATION, KEY_PAIR, RECORDS, ROWS, STATE, StoredSegment, WriteBatch
+from ..collections.write_batch import (
+    EVALUATION,
+    KEY_PAIR,
+    ORIGINALS,
+    RECORDS,
+    ROWS,
+    STATE,
+    StoredSegment,
+    WriteBatch,
+)
 from ..errors import AuthenticationError, CommitUncertain, Conflict, CorruptData, ServerError
 from .cache import BlobCache
 from .frame import Place, Upload, blobs, encode
@@ -139,7 +148,7 @@ class HttpStore:
         self._state = self._state.after(change, version, head)
         for new in change.add:
             for name, blob in new.blobs.items():
-                if name != ROWS:
+                if name not in (ROWS, ORIGINALS):
                     self._cache.put(self._address(new.id, name), blob)
 
     def read(self, segment_id: bytes, blob: str) -> bytes:

@@ -15,6 +15,7 @@ from .metrics import METRICS
 
 Id: TypeAlias = str | int
 FloatArray: TypeAlias = npt.NDArray[np.float32]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
 ScoreArray: TypeAlias = npt.NDArray[np.float64]
 Vectors: TypeAlias = npt.ArrayLike
 """An (n, d) or (d,) array of float32 or float64, nested lists of numbers, or anything with

@@ -7,13 +7,16 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
+
 from ..errors import CorruptData, InvalidInput
-from .arrays import Id, same_length
+from .arrays import BoolArray, FloatArray, Id, same_length
 
 Metadata: TypeAlias = Mapping[str, Any]
 """Field names to JSON values: str, int, float, bool, None, or lists and objects of these."""
 
 MAX_RECORD_BYTES = 64 << 20
+_ORIGINAL = b"\x01"
 
 
 class Record(NamedTuple):
@@ -83,6 +86,27 @@ def payload(record: Record, what: str) -> bytes:
             f"{MAX_RECORD_BYTES:,}. Store a reference to the document instead."
         )
     return data
+
+
+def originals(rows: FloatArray, there: BoolArray | None) -> list[bytes]:
+    """The bytes to seal of each vector, (n, d), so that it is read back as it was put in: a byte that
+    begins no JSON, and the numbers, little-endian. Empty where a row is not `there`."""
+    numbers = rows.astype("<f4", copy=False)
+    if there is None:
+        return [_ORIGINAL + row.tobytes() for row in numbers]
+    return [_ORIGINAL + row.tobytes() if kept else b"" for row, kept in zip(numbers, there, strict=True)]
+
+
+def read_original(data: bytes, dimension: int) -> FloatArray | None:
+    """Read what `originals` wrote of one vector; None where it is not there. Raises CorruptData."""
+    if not data:
+        return None
+    if len(data) != 1 + 4 * dimension or data[:1] != _ORIGINAL:
+        raise CorruptData(
+            f"a vector that was kept as it was put in has {1 + 4 * dimension} bytes, of which the first is 1; these "
+            f"{len(data)} are something else."
+        )
+    return np.frombuffer(data, "<f4", offset=1).astype(np.float32, copy=False)
 
 
 def _rows(value: object | None, single: type, what: str) -> list[object] | None:

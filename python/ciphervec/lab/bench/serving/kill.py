@@ -132,6 +132,11 @@ def _compare(server: LocalServer, keys: Keys, ledger: Ledger, chance: random.Ran
                 if found != [name]:
                     raise LedgerError(f"the vector of id {name} finds {found}")
                 seen.queries += 1
+            kept = collection.get(include=["embeddings"], audience="owner")
+            assert kept["embeddings"] is not None
+            for one, row in zip(kept["ids"], kept["embeddings"], strict=True):
+                if row.tobytes() != vector(int(one)).astype(np.float32).tobytes():
+                    raise LedgerError(f"the vector of id {one} is not the one that was put in")
     except LedgerError:
         raise
     except CiphervecError as error:
