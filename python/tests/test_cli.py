@@ -158,7 +158,8 @@ def test_a_wrong_key_is_named_before_any_work(program: Program, shelf: Path) -> 
 def test_ids_are_numbered_on_and_files_can_name_them(program: Program, shelf: Path, rows: np.ndarray) -> None:
     np.save(shelf / "two.npy", rows[:2] + 1)
     assert (
-        answers(program("add", "db", "items", "two.npy", "--keys", "my.key", "--json"))["count"] == ROWS + 2
+        answers(program("add", "db", "items", "two.npy", "--append", "--keys", "my.key", "--json"))["count"]
+        == ROWS + 2
     )
     (shelf / "names.txt").write_text("left\nright\n")
     program("add", "db", "items", "two.npy", "--ids", "names.txt", "--keys", "my.key")

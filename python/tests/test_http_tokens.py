@@ -7,6 +7,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
@@ -167,13 +168,14 @@ def test_a_token_without_read_is_told_so_and_never_shown_empty_rows(
             assert books.query(rows[0], 1)["ids"] == [["a"]]
             for address in (state / "blobs").iterdir():
                 address.unlink()
-            for ask in (
-                lambda: books.get(["a"]),
-                lambda: books.get(where={"y": 2}),
-                lambda: books.get(where={"x": 2}),
-                lambda: books.query(rows[0], 1, include=["documents"]),
-                lambda: books.query(rows[0], 1, where={"y": 2}),
-                lambda: books.get(["a"], include=["embeddings"]),
-            ):
+            asked: list[tuple[str, dict[str, Any]]] = [
+                ("get", {"ids": ["a"]}),
+                ("get", {"where": {"y": 2}}),
+                ("get", {"where": {"x": 2}}),
+                ("get", {"ids": ["a"], "include": ["embeddings"]}),
+                ("query", {"query_embeddings": rows[0], "include": ["documents"]}),
+                ("query", {"query_embeddings": rows[0], "where": {"y": 2}}),
+            ]
+            for method, given in asked:
                 with pytest.raises(AuthenticationError, match="--verb owner"):
-                    ask()
+                    getattr(books, method)(**given)

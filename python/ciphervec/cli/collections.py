@@ -21,10 +21,22 @@ from ..collections.spec import LATTICE
 from ..errors import InvalidInput
 from ..http import HttpClient
 from ..ingest.arrays import Id
+from .column_types import Types, named
 from .keygen import scheme_named
 from .place import Access, Authority, Insecure, Place, TokenFile, opened
 from .readers import Columns, DocumentColumn, EmbeddingColumn, IdColumn, IdsFile, Table, VectorFile, read
-from .terminal import Json, KeyFile, PassphraseFile, command, load_keys, plain, print_json, progress, screen
+from .terminal import (
+    Json,
+    KeyFile,
+    PassphraseFile,
+    command,
+    load_keys,
+    plain,
+    print_json,
+    progress,
+    screen,
+    shown,
+)
 
 Name = Annotated[str, typer.Argument(help="The collection's name.")]
 
@@ -106,8 +118,13 @@ def add(
     embedding_column: EmbeddingColumn = "embedding",
     id_column: IdColumn = "id",
     document_column: DocumentColumn = "document",
+    types: Types = None,
     upsert: Annotated[
         bool, typer.Option("--upsert", help="Replace rows whose id is there, instead of refusing.")
+    ] = False,
+    append: Annotated[
+        bool,
+        typer.Option("--append", help="Number rows without ids on from the highest number there."),
     ] = False,
     token_file: TokenFile = None,
     ca: Authority = None,
@@ -116,21 +133,26 @@ def add(
 ) -> None:
     """Seal the vectors of a file and store them, all or none.
 
-    Columns other than the vector, `id` and `document` become metadata, which is stored encrypted.
-    Without ids the rows are numbered on from the highest number there.
+    Columns other than the vector, `id` and `document` become metadata, which is stored encrypted. What
+    a .csv file's columns hold is found out and said: whole numbers, numbers, true and false, or text.
+    Without ids the rows of a new collection are numbered from 0; where rows are there already, say
+    `--append` or `--upsert`.
 
     **Examples**
 
     - `ciphervec add db faces vectors.npy --keys my.key`
     - `ciphervec add db faces vectors.npy --ids names.txt --keys my.key`
     - `ciphervec add db docs rows.parquet --embedding-column vector --keys my.key`
+    - `ciphervec add db docs rows.csv --types zip=str --keys my.key`
     - `ciphervec add https://vectors.example faces vectors.npy --keys my.key --token-file write.token`
     """
-    table = read(file, Columns(embedding_column, id_column, document_column))
+    table = read(file, Columns(embedding_column, id_column, document_column, named(types)))
     access = Access(token_file, ca, insecure)
     with opened(place, load_keys(keys, passphrase_file), access) as client:
         collection = client.get_collection(name)
-        names = _ids(table, ids, collection)
+        if table.types.get(id_column) == "int" and id_column not in named(types) and _texts(collection):
+            table = table.as_texts(id_column)  # as the rows there have them
+        names = _ids(table, ids, collection, file, append=append, upsert=upsert)
         began = time.perf_counter()
         with progress(f"sealing into {name}", len(names), quiet=as_json) as step:
             if isinstance(client, HttpClient):
@@ -140,8 +162,13 @@ def add(
         seconds = time.perf_counter() - began
         count = collection.count()
     if as_json:
-        print_json({"added": len(names), "count": count, "seconds": round(seconds, 3)})
+        print_json(
+            {"added": len(names), "count": count, "seconds": round(seconds, 3), "types": dict(table.types)}
+        )
         return
+    if table.types:
+        read_as = ", ".join(f"{column} {of}" for column, of in table.types.items())
+        screen.print(f"read as {read_as}; --types says otherwise", style="dim", highlight=False)
     rate = f", {len(names) / seconds:,.0f} a second" if seconds > 0 and names else ""
     screen.print(
         f"{len(names):,} vectors sealed in {seconds:.2f} s{rate}; {name} holds {count:,}", highlight=False
@@ -231,10 +258,10 @@ def query(
         screen.print(f"query {number + 1} of {len(questions)}", style="bold cyan", highlight=False)
         if not hits:
             screen.print("  no row passes", style="dim")
-        width = max((len(str(hit)) for hit in hits), default=0)
+        width = max((len(shown(hit)) for hit in hits), default=0)
         for rank, hit in enumerate(hits):
             line = Text(f"  {rank + 1:>2}  ")
-            line.append(f"{hit!s:{width}}  ", style="bold")
+            line.append(f"{shown(hit):{width}}  ", style="bold")
             line.append(f"{column(found['distances'], number, rank):.5f}  ")
             line.append(plain(column(found["documents"], number, rank) or ""))
             line.append("  " + plain(column(found["metadatas"], number, rank) or ""), style="dim")
@@ -253,13 +280,27 @@ def _keys_again(keys: Path | None) -> str:
     return f" --keys {keys}" if keys else ""
 
 
-def _ids(table: Table, file: Path | None, collection: Collection) -> list[Id]:
-    """From --ids, from the file itself, or numbered on from the highest number there."""
-    names = table.names(file)
+def _texts(collection: Collection) -> bool:
+    """Whether there are rows, and all their ids are texts."""
+    names = collection.owner.ids()
+    return bool(names) and all(isinstance(name, str) for name in names)
+
+
+def _ids(
+    table: Table, given: Path | None, collection: Collection, file: Path, *, append: bool, upsert: bool
+) -> list[Id]:
+    """From --ids, from the file itself, or numbers. Raises InvalidInput where these could add the
+    same rows again."""
+    names = table.names(given)
     if names is not None:
         return names
-    taken = [name for name in collection.owner.ids() if isinstance(name, int)]
-    first = max(taken, default=-1) + 1
+    taken = collection.owner.ids()
+    if taken and not (append or upsert):
+        raise InvalidInput(
+            f"{file} holds no ids, and {collection.name!r} has {len(taken):,} rows already: to number these on, say "
+            "--append; to put them in the place of rows 0 and on, --upsert; or name them with --ids."
+        )
+    first = max((name for name in taken if isinstance(name, int)), default=-1) + 1 if append else 0
     return list(range(first, first + len(table)))
 
 

@@ -1,4 +1,4 @@
-"""Readers: a .npy, .npz, .parquet, .csv or .txt file enters; ids, vectors, metadata and documents
+"""Readers: a .npy, .npz, .parquet, .csv, .jsonl or .txt file enters; ids, vectors, metadata and documents
 leave. The key owner's side, or a writer's.
 """
 
@@ -8,7 +8,7 @@ import csv
 import json
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,8 +18,9 @@ import typer
 
 from ..errors import InvalidInput
 from ..ingest.arrays import Id
+from .column_types import typed
 
-VectorFile = Annotated[Path, typer.Argument(help="A .npy, .npz, .parquet or .csv file of vectors.")]
+VectorFile = Annotated[Path, typer.Argument(help="A .npy, .npz, .parquet, .csv or .jsonl file of vectors.")]
 IdsFile = Annotated[
     Path | None, typer.Option(help="A text file with one id a line, for files that hold none.")
 ]
@@ -37,6 +38,8 @@ class Columns:
     embedding: str = "embedding"
     id: str = "id"
     document: str = "document"
+    types: Mapping[str, str] = field(default_factory=dict)
+    """Types of the columns of a .csv that are not to be found out."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +50,17 @@ class Table:
     ids: list[Id] | None = None
     metadatas: list[dict[str, Any]] | None = None
     documents: list[str | None] | None = None
+    types: Mapping[str, str] = field(default_factory=dict)
+    """What the columns of a .csv were read as."""
 
     def __len__(self) -> int:
         return len(self.embeddings)
+
+    def as_texts(self, id_column: str) -> Table:
+        """The same with ids that are texts."""
+        return replace(
+            self, ids=[str(name) for name in self.ids or []], types={**self.types, id_column: "str"}
+        )
 
     def names(self, file: Path | None) -> list[Id] | None:
         """The ids that --ids gives, or else those of the file itself; None where neither has any.
@@ -69,6 +80,7 @@ def read(path: Path, columns: Columns) -> Table:
         ".npz": read_npz,
         ".parquet": read_parquet,
         ".csv": read_csv,
+        ".jsonl": read_jsonl,
         ".txt": read_words,
     }
     reader = readers.get(path.suffix.lower())
@@ -138,7 +150,7 @@ def read_parquet(path: Path, columns: Columns) -> Table:
 
 def read_csv(path: Path, columns: Columns) -> Table:
     """A header line; then `embedding` as a JSON list and the rest as metadata, or one number a
-    column.
+    column. Ids and metadata are of the types that `columns` names, or that all cells suit.
 
     Without an `embedding` column, every column but `id` and `document` is one number of the vector,
     in order.
@@ -161,7 +173,34 @@ def read_csv(path: Path, columns: Columns) -> Table:
             )
             raise InvalidInput(f"{path}, line {line}: {where} ({error}).") from error
     matrix = _rectangular(rows, str(path))
-    return _with_records(matrix, records, columns)
+    types = typed(records, columns.types, columns.id, (columns.document,), path)
+    return replace(_with_records(matrix, records, columns), types=types)
+
+
+def read_jsonl(path: Path, columns: Columns) -> Table:
+    """A JSON object a line with `embedding`, and perhaps `id`, `document` and `metadata`, as
+    `ciphervec export` writes them; what else an object has is metadata too."""
+    records: list[dict[str, Any]] = []
+    rows = []
+    with path.open(encoding="utf-8") as file:
+        for line, text in enumerate(file, 1):
+            if not text.strip():
+                continue
+            try:
+                record = json.loads(text)
+                rows.append(record.pop(columns.embedding))
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                raise InvalidInput(
+                    f"{path}, line {line}: a JSON object with {columns.embedding!r} belongs there ({error!r})."
+                ) from error
+            inner = record.pop("metadata", None)
+            if not isinstance(inner, dict | None):
+                raise InvalidInput(f"{path}, line {line}: metadata must be an object, got {inner!r}.")
+            records.append({**record, **(inner or {})})
+            named = columns.id in record
+            if named != (columns.id in records[0]):
+                raise InvalidInput(f"{path}, line {line}: some rows have {columns.id!r}, and some have none.")
+    return _with_records(_rectangular(rows, str(path)), records, columns)
 
 
 def read_words(path: Path, columns: Columns) -> Table:
@@ -207,11 +246,11 @@ def _with_records(rows: Any, records: list[dict[str, Any]], columns: Columns) ->
     """Take the id and document out of each record; what is left is its metadata."""
     ids = [record.pop(columns.id) for record in records] if records and columns.id in records[0] else None
     documents = (
-        [record.pop(columns.document) for record in records]
-        if records and columns.document in records[0]
+        [record.pop(columns.document, None) for record in records]
+        if any(columns.document in record for record in records)
         else None
     )
-    metadatas = [_simple(record) for record in records] if records and records[0] else None
+    metadatas = [_simple(record) for record in records] if any(records) else None
     return Table(rows, ids, metadatas, documents)
 
 

@@ -211,6 +211,15 @@ def size(count: float) -> str:
     return f"{count:.0f} bytes"
 
 
+def shown(id: str | int) -> str:
+    """An id in a table. A text that reads like a number stands in quotes."""
+    try:
+        int(id)
+    except ValueError:
+        return plain(id)
+    return json.dumps(id)
+
+
 def plain(value: Any) -> str:
     """A metadata value or document in one line of a table."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

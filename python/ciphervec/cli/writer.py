@@ -13,6 +13,7 @@ from ..collections.client import PersistentClient
 from ..errors import InvalidInput
 from ..writer.pending_batch import is_url
 from ..writer.writer import Writer, WrittenBatch
+from .column_types import Types, named
 from .place import Access, Authority, Place, TokenFile
 from .readers import Columns, DocumentColumn, EmbeddingColumn, IdColumn, IdsFile, VectorFile, read
 from .terminal import (
@@ -86,6 +87,7 @@ def add(
     embedding_column: EmbeddingColumn = "embedding",
     id_column: IdColumn = "id",
     document_column: DocumentColumn = "document",
+    types: Types = None,
     token_file: TokenFile = None,
     ca: Authority = None,
     out: Annotated[
@@ -107,7 +109,7 @@ def add(
     - `ciphervec writer add door3.card https://cloud.example rows.parquet --token-file token`
     """
     sealer = Writer(card, fingerprint=fingerprint)
-    table = read(file, Columns(embedding_column, id_column, document_column))
+    table = read(file, Columns(embedding_column, id_column, document_column, named(types)))
     names = table.names(ids)
     if names is None:
         raise InvalidInput(f"{file} holds no ids; give them with --ids, one a line.")
