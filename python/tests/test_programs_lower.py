@@ -20,8 +20,8 @@ Case = tuple[Callable[..., Any], list[programs.Declared]]
 
 # What a random program may ask for that is not there.
 REFUSED = re.compile(
-    "not computed from encrypted|sliced with a step|compares all pairs|meets two axes|of a part, or of another"
-    "|multiplies their errors beyond|no polynomial up to degree|one of several axes|returns nothing"
+    "not computed from encrypted|compares all pairs|multiplies their errors beyond|no polynomial up to degree"
+    "|returns nothing"
 )
 
 CASES: dict[str, Case] = {
@@ -80,22 +80,6 @@ def test_random_programs(seed: int, log_slots: int) -> None:
         lowers(f, *declared, slots=1 << log_slots, seed=seed, runs=1)
     except ProgramError as error:
         assert REFUSED.search(str(error)), error
-
-
-@pytest.mark.parametrize(
-    "f",
-    [
-        lambda a: a * 2 + (a * 2).T,
-        lambda a: (a + a[0])[::-1],
-        lambda a: (a * a)[:, ::2],
-        lambda a: (a * a)[0, :2].min(),
-        lambda a: ((a * a).sum(0).min(), (a * a).sum(1).min()),
-    ],
-)
-def test_numbers_that_would_move_between_slots_are_refused(f: Callable[..., Any]) -> None:
-    with pytest.raises(ProgramError, match=r"lower.py:\d+: .*inputs") as caught:
-        lowers(f, whole(3, 3))
-    assert caught.value.line > 0
 
 
 def test_numbers_a_step_apart_are_compared_without_a_sign():

@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 import ciphervec._native as _native
 
+from .blocks import Block, Reading
 from .graph import Node
 from .kinds import Kind
-from .layout import Block, Reading
 
 Vector = npt.NDArray[np.float64]
 Step = tuple[str, int, int, float]

@@ -10,29 +10,20 @@ rotations comes around and is there for every index at once.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from .blocks import Indices
 from .graph import Graph, Node
-from .kinds import Kind
-from .reference import apply
-from .source import failure_at
+from .groups import Groups
+from .sources import Part, leaves, parts, shaping
 
-Indices = npt.NDArray[np.int64]
-Reading = tuple[int, int, int]
-"""Of what counts are: how many integers there are, how many are counted together, how far apart."""
-Loop = tuple[int, int, int]
-"""How often, how far the element moves, how far the place."""
-Block = tuple[int, int, list[Loop]]
-"""The first element, its place, and loops from there, the outermost first."""
-
-_SHAPING = ("reshape", "broadcast_to", "transpose", "slice", "roll", "concatenate")
-_ANY = Kind(None, 0.0, 0.0)
-RANKINGS = ("argmin", "min", "topk_mask")
+RANKINGS = ("argmin", "min", "topk_mask", "sort", "argsort")
 """Operations that compare all numbers of a list with one another."""
+Edge = tuple[Node, int]
+"""An operation and the number of an input of it."""
 
 
 @dataclass(frozen=True)
@@ -66,46 +57,27 @@ class Space:
         return self.slots * self.registers
 
 
-@dataclass(frozen=True)
-class Leaf:
-    """An input or a constant as an operation reads it: which element stands at each index."""
-
-    source: Node
-    """The input, constant, or counts of an input."""
-    elements: Indices
-    reading: Reading | None = None
-    """What counts are of, if they are."""
-
-
 class Layout:
-    """Where every axis of every array of a graph lies."""
+    """Where every axis of every array of a graph lies, and which arrays have their numbers moved."""
 
-    def __init__(self, graph: Graph, most_slots: int, least_slots: Mapping[Node, int]) -> None:
-        """`least_slots`: of operations that need as many in one register."""
-        self.leaves = _leaves(graph)
-        self._axes = _Groups()
-        self._families = _Groups()
-        self._summed: set[object] = set()
-        self._first: set[object] = set()
-        self._computed = [node for node in graph.nodes if node not in self.leaves]
-        for node in self._computed:
-            self._meet(node)
-        self._rank()
-        needed = max((least_slots.get(node, 1) for node in self._computed), default=1)
-        self._spaces, self._tracks = self._lay(most_slots, needed)
-        for node in self._computed:
-            for shape, tracks in (
-                (reading_shape(node), self.inward(node, reading_shape(node))),
-                (node.shape, self.outward(node)),
-            ):
-                taken = [track for track in tracks if track is not None]
-                if len(set(taken)) < len(taken):
-                    raise failure_at(
-                        node.where,
-                        f"{node.op} to shape {shape} meets two axes of one computed array, as x + x.T does: its "
-                        "numbers would have to move between slots. Compute the other arrangement from the inputs "
-                        "too, whose axes can be exchanged.",
-                    )
+    def __init__(self, graph: Graph, most_slots: int) -> None:
+        self.leaves = leaves(graph)
+        self.parts: dict[Node, list[Part]] = {}
+        """Of operations that rearrange what was computed so that it has to move between slots."""
+        self.cut: set[Edge] = set()
+        """Inputs that are moved before they are read."""
+        self.returned: dict[Node, list[Part]] = {}
+        """What the client puts outputs together from."""
+        self._known: dict[Node, list[Part]] = {}
+        self._moving = {node for node in graph.nodes if self._moves(node)}
+        self._most_slots = most_slots
+        while True:
+            self._lay_out(graph)
+            cut, moving = self._misplaced()
+            if not (cut or moving):
+                break
+            self.cut |= cut
+            self._moving |= moving
 
     def space(self, node: Node) -> Space:
         """Where an operation takes place."""
@@ -122,73 +94,221 @@ class Layout:
             for axis, length in enumerate(node.shape)
         )
 
-    def _track(self, key: object, length: int) -> int | None:
+    def _track(self, key: Hashable, length: int) -> int | None:
         return None if length == 1 else self._tracks[self._axes.find(key)]
+
+    def _shown(self, node: Node) -> list[Part]:
+        """What an array takes from which others, followed through all that only rearranges."""
+        if node not in self._known:
+            self._known[node] = parts(node, self.leaves)
+        return self._known[node]
+
+    def _moves(self, node: Node) -> bool:
+        """Whether an operation takes numbers to other slots, wherever its input lies."""
+        if node in self.leaves or not shaping(node):
+            return False
+        if node.op == "reshape":
+            return reshaped_axes(node) is None
+        if node.op == "slice":
+            return any(step != 1 for _, _, step in node.attributes["slices"])
+        return node.op in ("roll", "concatenate", "take")
+
+    def _lay_out(self, graph: Graph) -> None:
+        self._axes, self._families = Groups(), Groups()
+        self._summed: set[Hashable] = set()
+        self._first: set[Hashable] = set()
+        self.computed = self._reached(graph)
+        self.readers: dict[Node, list[Edge]] = {node: [] for node in self.computed}
+        """Who reads each array, as which input; -1 for an operation that moves parts of it."""
+        for node, shown in self.returned.items():
+            for part in shown if len(shown) > 1 else ():
+                self.readers[part.source].append((node, -1))
+        for node in self.computed:
+            self._meet(node)
+        self._misfits = self._rank()
+        self._spaces, self._tracks = self._lay()
+
+    def _reached(self, graph: Graph) -> list[Node]:
+        """What has to be computed, in order."""
+        found: set[Node] = set()
+        self.parts, self.returned = {}, {}
+        todo: list[Node] = []
+        for node in graph.outputs:
+            if node not in self.leaves:
+                shown = self._shown(node)
+                if any(part.source in self.leaves for part in shown):
+                    shown = [Part(node, np.arange(node.size).reshape(node.shape))]
+                self.returned[node] = shown
+                todo += [part.source for part in shown]
+        while todo:
+            node = todo.pop()
+            if node in found or node in self.leaves:
+                continue
+            found.add(node)
+            if node in self._moving:
+                self.parts[node] = self._shown(node)
+                todo += [part.source for part in self.parts[node]]
+            else:
+                todo += node.inputs
+        return [node for node in graph.nodes if node in found]
 
     def _meet(self, node: Node) -> None:
         read = reading_shape(node)
         inward = [(node, "in", axis, len(read)) for axis in range(len(read))]
         outward = [(node, "out", axis, len(node.shape)) for axis in range(len(node.shape))]
-        for source in node.inputs:
-            if source in self.leaves:
-                continue
-            self._families.join(node, source)
-            shift = len(read) - len(source.shape)
-            for axis, length in enumerate(source.shape):
-                if length > 1 and shift + axis >= 0:
-                    self._axes.join(inward[shift + axis], (source, "out", axis, len(source.shape)))
         self._families.find(node)
+        if node in self.parts:
+            for part in self.parts[node]:
+                if part.source not in self.leaves:
+                    self.readers[part.source].append((node, -1))
+        else:
+            self._hold(node, inward, read)
+        self._hold(node, outward, node.shape)
+        if node in self.parts:
+            return
         for one, other in _kept(node, inward, outward):
             self._axes.join(one, other)
-        for axis, length in enumerate(read):
-            if length > 1:
-                self._axes.note(inward[axis], node, length)
-        for axis, length in enumerate(node.shape):
-            if length > 1:
-                self._axes.note(outward[axis], node, length)
+        for place, source in enumerate(node.inputs):
+            if source in self.leaves:
+                continue
+            self.readers[source].append((node, place))
+            shift = len(read) - len(source.shape)
+            met = [
+                (inward[shift + axis], (source, "out", axis, len(source.shape)))
+                for axis, length in enumerate(source.shape)
+                if length > 1 and shift + axis >= 0
+            ]
+            if (node, place) not in self.cut and self._axes.apart(met):
+                self._families.join(node, source)
+                for one, other in met:
+                    self._axes.join(one, other)
+            else:
+                # Two axes of one array cannot lie along one track, as x + x.T would have them.
+                self.cut.add((node, place))
         if node.op == "sum":
             self._summed.update(inward[axis] for axis in node.attributes["axes"])
         if node.op in RANKINGS:
             self._first.add(inward[node.attributes["axis"]])
 
-    def _rank(self) -> None:
-        """Puts lists that are ranked in one space along one track: only the innermost can be."""
-        lists: dict[object, object] = {}
-        for node in self._computed:
+    def _hold(self, node: Node, keys: Sequence[Hashable], shape: Sequence[int]) -> None:
+        for key, length in zip(keys, shape, strict=True):
+            if length > 1:
+                self._axes.note(key, node, length)
+                self._axes.hold(key, keys[0])
+
+    def _rank(self) -> set[Edge]:
+        """Puts lists that are ranked in one space along one track: only the innermost can be. Inputs of
+        those that cannot be are returned."""
+        lists: dict[object, Hashable] = {}
+        misfits = set()
+        for node in self.computed:
             if node.op in RANKINGS:
                 axis, shape = node.attributes["axis"], node.inputs[0].shape
-                alike = (self._families.find(node), _padded(shape[axis]))
+                alike = (self._families.find(node), padded(shape[axis]))
                 key = (node, "in", axis, len(shape))
-                self._axes.join(lists.setdefault(alike, key), key)
+                pair = (lists.setdefault(alike, key), key)
+                if self._axes.apart([pair]):
+                    self._axes.join(*pair)
+                else:
+                    misfits.add((node, 0))
+        return misfits
 
-    def _lay(self, most_slots: int, needed: int) -> tuple[dict[object, Space], dict[object, int]]:
-        spaces: dict[object, Space] = {}
-        numbers: dict[object, int] = {}
+    def _lay(self) -> tuple[dict[Hashable, Space], dict[Hashable, int]]:
+        spaces: dict[Hashable, Space] = {}
+        numbers: dict[Hashable, int] = {}
         summed = {self._axes.find(key) for key in self._summed}
         first = {self._axes.find(key) for key in self._first}
-        families: dict[object, list[tuple[object, int]]] = {}
+        families: dict[Hashable, list[tuple[Hashable, int]]] = {}
         for group, (node, extent) in self._axes.noted():
             families.setdefault(self._families.find(node), []).append((group, extent))
-        for node in self._computed:
+        for node in self.computed:
             families.setdefault(self._families.find(node), [])
-        sizes = {}
+        spare = self._spare()
+        laid: dict[Hashable, list[tuple[Hashable, int]]] = {}
         for family, members in families.items():
             # Ranked axes innermost, summed ones outermost; the last axis of an array before its others.
             members.sort(key=lambda one: (one[0] not in first, one[0] in summed))
-            sizes[family] = math.prod(_padded(extent) for _, extent in members)
-        places = max([needed, *sizes.values()])
-        slots = min(places, most_slots)
-        for family, members in families.items():
+            alone, needed = spare.get(family, (False, False))
+            if needed and members[0][0] in first:
+                # Room for the pairs of each list, which then stands there again and again.
+                length = 2 * padded(members[0][1])
+                size = length * math.prod(padded(extent) for _, extent in members)
+                if alone or size <= self._most_slots:
+                    members = [members[0], (None, length), *members[1:]]
+            laid[family] = members
+        sizes = [math.prod(padded(extent) for _, extent in members) for members in laid.values()]
+        pairs = [pair_slots(node) for node in self.computed if node.op in RANKINGS]
+        slots = min(max([1, *pairs, *sizes]), self._most_slots)
+        for family, members in laid.items():
             stride, tracks = 1, []
             for number, (group, extent) in enumerate(members):
-                tracks.append(Track(_padded(extent), stride, extent))
-                numbers[group] = number
-                stride *= _padded(extent)
+                tracks.append(Track(padded(extent), stride, extent))
+                if group is not None:
+                    numbers[group] = number
+                stride *= padded(extent)
             if stride < slots:
                 # What no axis takes is a track too, along which everything is repeated.
                 tracks.append(Track(slots // stride, stride, slots // stride))
             spaces[family] = Space(tuple(tracks), slots, max(1, stride // slots))
         return spaces, numbers
+
+    def _spare(self) -> dict[Hashable, tuple[bool, bool]]:
+        """Of families with rankings of several lists each: whether nothing else is computed there."""
+        found: dict[Hashable, tuple[bool, bool]] = {}
+        for node in self.computed:
+            if node.op in RANKINGS and listed_axes(node):
+                family = self._families.find(node)
+                found[family] = (found.get(family, (True, True))[0] and self._alone(node), True)
+        return found
+
+    def _alone(self, node: Node) -> bool:
+        """Whether what an operation reads and writes is moved before and after."""
+        return all(
+            one in self.leaves or (node, place) in self.cut for place, one in enumerate(node.inputs)
+        ) and all(edge in self.cut or edge[1] < 0 for edge in self.readers[node])
+
+    def _misplaced(self) -> tuple[set[Edge], set[Node]]:
+        """Inputs that do not lie as an operation needs them, and slices that no rotation makes."""
+        cut, moving = set(self._misfits), set()
+        for node in self.computed:
+            if node.op == "slice" and node not in self.parts and not self._rotates(node):
+                moving.add(node)
+            elif node.op in RANKINGS and not self._ranks(node):
+                source = (node, 0)
+                if node.inputs[0] not in self.leaves and source not in self.cut:
+                    cut.add(source)
+                else:
+                    cut.update(edge for edge in self.readers[node] if edge[1] >= 0)
+        return cut - self.cut, moving
+
+    def _rotates(self, node: Node) -> bool:
+        space, shape = self.space(node), node.inputs[0].shape
+        for track, (start, _, _) in zip(self.inward(node, shape), node.attributes["slices"], strict=True):
+            if track is not None and start:
+                lying = space.tracks[track]
+                if lying.stride * lying.length > space.slots:
+                    return False
+        return True
+
+    def _ranks(self, node: Node) -> bool:
+        """Whether lists lie innermost, each with room for all of its pairs."""
+        space, axis, shape = self.space(node), node.attributes["axis"], node.inputs[0].shape
+        tracks = self.inward(node, shape)
+        if tracks[axis] != 0 or space.tracks[0].length != padded(shape[axis]):
+            return False
+        others = [space.tracks[track] for place, track in enumerate(tracks) if place != axis and track]
+        return all(one.stride >= pair_slots(node) for one in others)
+
+
+def pair_slots(node: Node) -> int:
+    """Slots that all pairs of a list take."""
+    return 2 * padded(node.inputs[0].shape[node.attributes["axis"]]) ** 2
+
+
+def listed_axes(node: Node) -> list[int]:
+    """The axes along which there are several lists to rank."""
+    axis, shape = node.attributes["axis"], node.inputs[0].shape
+    return [other for other, length in enumerate(shape) if other != axis and length > 1]
 
 
 def reading_shape(node: Node) -> tuple[int, ...]:
@@ -198,7 +318,9 @@ def reading_shape(node: Node) -> tuple[int, ...]:
     return node.shape
 
 
-def _kept(node: Node, inward: Sequence[object], outward: Sequence[object]) -> Iterable[tuple[object, object]]:
+def _kept(
+    node: Node, inward: Sequence[Hashable], outward: Sequence[Hashable]
+) -> Iterable[tuple[Hashable, Hashable]]:
     """The axes of an operation's result, with the axes of its input that they are."""
     if node.op == "sum":
         axes = node.attributes["axes"]
@@ -215,170 +337,19 @@ def _kept(node: Node, inward: Sequence[object], outward: Sequence[object]) -> It
         shift = len(outward) - len(inward)
         return [(one, outward[shift + axis]) for axis, one in enumerate(inward)]
     if node.op == "reshape":
-        return [(inward[one], outward[other]) for one, other in reshaped_axes(node)]
+        return [(inward[one], outward[other]) for one, other in reshaped_axes(node) or ()]
     return zip(inward, outward, strict=True)
 
 
-def reshaped_axes(node: Node) -> list[tuple[int, int]]:
-    """Axes of a reshape that only adds and removes axes of length 1; ProgramError for another one."""
+def reshaped_axes(node: Node) -> list[tuple[int, int]] | None:
+    """Axes of a reshape that only adds and removes axes of length 1; None for another one."""
     before, after = node.inputs[0].shape, node.shape
     old = [axis for axis, length in enumerate(before) if length > 1]
     new = [axis for axis, length in enumerate(after) if length > 1]
-    if [before[axis] for axis in old] != [after[axis] for axis in new]:
-        raise failure_at(
-            node.where,
-            f"a computed array of shape {before} cannot become one of shape {after} under encryption "
-            "yet: its numbers would have to move between slots. Reshape the inputs instead, before anything is "
-            "computed of them.",
-        )
-    return list(zip(old, new, strict=True))
+    same = [before[axis] for axis in old] == [after[axis] for axis in new]
+    return list(zip(old, new, strict=True)) if same else None
 
 
-def blocks(elements: Indices, strides: Sequence[int], place: int) -> list[Block]:
-    """Where elements stand: index i at `place` + Σ i · strides. As few blocks as regular distances
-    allow."""
-    base = int(elements.flat[0])
-    steps = [
-        int(np.take(elements, 1, axis).flat[0]) - base if length > 1 else 0
-        for axis, length in enumerate(elements.shape)
-    ]
-    regular = np.full(elements.shape, base, dtype=np.int64)
-    for axis, step in enumerate(steps):
-        shape = [-1 if other == axis else 1 for other in range(elements.ndim)]
-        regular += (np.arange(elements.shape[axis]) * step).reshape(shape)
-    if (regular == elements).all():
-        loops = zip(elements.shape, steps, strides, strict=True)
-        return [(base, place, [loop for loop in loops if loop[0] > 1])]
-    found: list[Block] = []
-    axis = next(axis for axis, length in enumerate(elements.shape) if length > 1)
-    rest = [stride for other, stride in enumerate(strides) if other != axis]
-    start, length = 0, elements.shape[axis]
-    while start < length:
-        end = _run(elements, axis, start)
-        part = np.take(elements, np.arange(start, end), axis)
-        if end - start == length:
-            # Irregular further in: index by index.
-            for index in range(length):
-                inner = np.take(elements, index, axis)
-                found += blocks(inner, rest, place + index * strides[axis])
-            return found
-        found += blocks(part, strides, place + start * strides[axis])
-        start = end
-    return found
-
-
-def _run(elements: Indices, axis: int, start: int) -> int:
-    """The end of the indices from `start` on along which elements go on by one step."""
-    lines = np.moveaxis(elements, axis, 0)
-    if start + 1 >= len(lines):
-        return len(lines)
-    steps = np.diff(lines[start:], axis=0).reshape(len(lines) - start - 1, -1)
-    same = (steps == steps[:1]).all(axis=1)
-    return start + (int(np.argmin(same)) if not same.all() else len(same)) + 1
-
-
-def _padded(extent: int) -> int:
+def padded(extent: int) -> int:
+    """The least power of two that is no smaller."""
     return 1 << (extent - 1).bit_length()
-
-
-def _leaves(graph: Graph) -> dict[Node, Leaf]:
-    """Nodes that only show an input or a constant in another shape or order: where they are used, the
-    client or the plan puts the elements where they belong."""
-    leaves: dict[Node, Leaf] = {}
-    for node in graph.nodes:
-        if node.op in ("input", "constant"):
-            leaves[node] = Leaf(node, np.arange(node.size, dtype=np.int64).reshape(node.shape))
-        elif node.op == "counts":
-            leaves[node] = _counts(node)
-        elif node.op == "take" and node.inputs[0] in leaves and node.inputs[1].constant:
-            leaf = leaves[node.inputs[0]]
-            leaves[node] = replace(leaf, elements=_moved(node, [leaf.elements, node.inputs[1].value]))
-        elif node.op in _SHAPING and all(one in leaves for one in node.inputs):
-            sources = {leaves[one].source for one in node.inputs}
-            if len(sources) == 1:
-                elements = [leaves[one].elements for one in node.inputs]
-                leaves[node] = replace(leaves[node.inputs[0]], elements=_moved(node, elements))
-    return leaves
-
-
-def shown(node: Node) -> Indices | None:
-    """Which element of a secret input stands at each index, of an array that only shows that input."""
-    if node.op == "input" and node.secret:
-        return np.arange(node.size, dtype=np.int64).reshape(node.shape)
-    if node.op not in _SHAPING or len(node.inputs) != 1:
-        return None
-    inner = shown(node.inputs[0])
-    return None if inner is None else _moved(node, [inner])
-
-
-def shown_input(node: Node) -> Node:
-    """The input that `shown` is about."""
-    return node if node.op == "input" else shown_input(node.inputs[0])
-
-
-def counted(index: Node, axes: Sequence[int], count: int) -> tuple[Indices, Reading] | None:
-    """Where the counts of an index along axes stand among all that the client makes of the input that
-    it shows, with how those are read; None if they are not whole lines of the input."""
-    elements = shown(index)
-    if elements is None:
-        return None
-    if not axes:
-        return elements, (count, 1, 1)
-    last = np.moveaxis(elements, axes, range(elements.ndim - len(axes), elements.ndim))
-    left = last.shape[: elements.ndim - len(axes)]
-    lines = last.reshape(-1, math.prod(elements.shape[axis] for axis in axes))
-    shape = shown_input(index).shape
-    for start in range(len(shape)):
-        for end in range(start + 1, len(shape) + 1):
-            terms, inner = math.prod(shape[start:end]), math.prod(shape[end:])
-            groups = lines // (terms * inner) * inner + lines % inner
-            if terms == lines.shape[1] and (groups == groups[:, :1]).all():
-                return groups[:, 0].reshape(left), (count, terms, inner)
-    return None
-
-
-def _counts(node: Node) -> Leaf:
-    count = node.attributes["count"]
-    found = counted(node.inputs[0], node.attributes["axes"], count)
-    if found is None:
-        raise failure_at(node.where, "counts of integers that are no input of the program.")
-    groups, reading = found
-    return Leaf(node, groups[..., None] * count + np.arange(count), reading)
-
-
-def _moved(node: Node, shown: Sequence[Indices]) -> Indices:
-    """Where an operation moves elements, which are numbers of places and not of the array's kind."""
-    return np.asarray(apply(node.op, shown, node.attributes, _ANY), dtype=np.int64)
-
-
-class _Groups:
-    """Disjoint sets of things that belong together."""
-
-    def __init__(self) -> None:
-        self._above: dict[object, object] = {}
-        self._notes: dict[object, tuple[Node, int]] = {}
-
-    def find(self, key: object) -> object:
-        path = []
-        while (above := self._above.setdefault(key, key)) != key:
-            path.append(key)
-            key = above
-        for one in path:
-            self._above[one] = key
-        return key
-
-    def join(self, one: object, other: object) -> None:
-        self._above[self.find(other)] = self.find(one)
-
-    def note(self, key: object, node: Node, length: int) -> None:
-        """That an axis of this length is of the set."""
-        self._notes[key] = (node, length)
-
-    def noted(self) -> Iterable[tuple[object, tuple[Node, int]]]:
-        """Every set with a node of it and the largest length, in the order in which axes were noted."""
-        largest: dict[object, tuple[Node, int]] = {}
-        for key, (node, length) in self._notes.items():
-            group = self.find(key)
-            if group not in largest or largest[group][1] < length:
-                largest[group] = (node, length)
-        return largest.items()

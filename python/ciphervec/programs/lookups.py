@@ -17,8 +17,8 @@ import numpy as np
 from .builder import Builder
 from .graph import Graph, Node
 from .kinds import Array, Declared, Kind, Shape
-from .layout import counted, shown
 from .source import Line
+from .sources import counted, shown
 
 
 @dataclass(frozen=True)

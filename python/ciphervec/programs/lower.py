@@ -3,19 +3,22 @@ the client, without a key."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 
+from .blocks import Block, Indices, blocks, runs
 from .comparisons import Precision
 from .draft import Draft, DraftOutput
 from .graph import Graph, Node
-from .layout import RANKINGS, Layout, blocks
+from .layout import RANKINGS, Layout, padded, pair_slots
+from .moving import places
 from .operands import Operands
-from .ranking import count, number, rank, slots
+from .ranking import count, number, rank
 from .rules import emit
 from .source import failure, failure_at
-from .values import FIRST
+from .sources import Part
 
 
 def lower(graph: Graph, most_slots: int, precision: Precision) -> Draft:
@@ -27,22 +30,20 @@ def lower(graph: Graph, most_slots: int, precision: Precision) -> Draft:
 
     Raises ProgramError for what cannot be computed on encrypted arrays, with the line that asks for it.
     """
-    needed = {node: slots(node) for node in graph.nodes if node.op in RANKINGS}
-    for node, pairs in needed.items():
-        if pairs > most_slots:
+    for node in graph.nodes:
+        if node.op in RANKINGS and pair_slots(node) > most_slots:
             raise failure_at(
                 node.where,
-                f"{node.op} of {count(node)} encrypted numbers compares all pairs, which takes {pairs} slots of "
-                f"{most_slots}. Compare with a threshold, which takes one comparison for all, or rank fewer numbers.",
+                f"{node.op} of {count(node)} encrypted numbers compares all pairs, which takes {pair_slots(node)} "
+                f"slots of {most_slots}. Compare with a threshold, which takes one comparison for all, or rank fewer "
+                "numbers.",
             )
-    layout = Layout(graph, most_slots, needed)
-    spaces = [layout.space(node) for node in graph.nodes if node not in layout.leaves]
-    draft = Draft(max([space.slots for space in spaces], default=1))
+    layout = Layout(graph, most_slots)
+    draft = Draft(max([layout.space(node).slots for node in layout.computed], default=1))
     its = Operands(graph, layout, draft, precision)
-    for node in graph.nodes:
-        if node not in layout.leaves:
-            draft.owner = node
-            _compute(its, node)
+    for node in layout.computed:
+        draft.owner = node
+        _compute(its, node)
     for place, node in enumerate(graph.outputs):
         draft.owner = node
         draft.outputs.append(_output(its, "result" if graph.single else f"result{place}", node))
@@ -50,60 +51,94 @@ def lower(graph: Graph, most_slots: int, precision: Precision) -> Draft:
 
 
 def _compute(its: Operands, node: Node) -> None:
-    if _largest(node):
+    if _largest(its, node):
         # The largest is the negative of the least of the negatives.
         ranked = its.ranked[node.inputs[0]]
-        registers = (its.draft.step("negate", ranked.registers[0]),)
+        registers = tuple(its.draft.step("negate", one) for one in ranked.registers)
         its.ranked[node] = replace(ranked, registers=registers)
-    elif node.op in RANKINGS:
+    elif node.op in ("argmin", "min", "topk_mask"):
         its.ranked[node] = rank(its, node, emit)
     else:
         its.values[node] = emit(its, node)
         return
-    users = [one for one in its.graph.nodes if node in one.inputs]
-    if any(not _largest(one) and not (node.op == "argmin" and one.op == "take") for one in users):
+    readers = its.layout.readers[node]
+    if any(not _named(its, node, reader, place) for reader, place in readers):
         its.values[node] = number(its, node)
 
 
-def _largest(node: Node) -> bool:
-    return node.op == "negative" and node.inputs[0].op == "min"
+def _named(its: Operands, node: Node, reader: Node, place: int) -> bool:
+    """Whether an operation takes a ranking as it is, and not the number that it found."""
+    return place >= 0 and (_largest(its, reader) or (node.op == "argmin" and reader.op == "take"))
+
+
+def _largest(its: Operands, node: Node) -> bool:
+    return node.op == "negative" and node.inputs[0].op == "min" and (node, 0) not in its.layout.cut
 
 
 def _output(its: Operands, name: str, node: Node) -> DraftOutput:
-    if node in its.ranked:
-        return _ranked_output(its, name, node)
     if node in its.layout.leaves:
         raise failure(
             f"{its.graph.name} returns {node.op} that is not computed from encrypted arrays; the client has it "
             "already. Leave it out."
         )
-    value, arithmetic = its.values[node], its.arithmetic(node)
-    tracks = its.layout.outward(node)
-    for track in tracks:
-        if track is not None and value.states.get(track) == FIRST:
-            value = arithmetic.repeat(value, track)
-    strides = [0 if track is None else arithmetic.space.tracks[track].stride for track in tracks]
-    placed = blocks(np.arange(node.size, dtype=np.int64).reshape(node.shape), strides, 0)
-    value = arithmetic.bound(value, max(value.reach, node.kind.largest, 1e-9))
-    decoding = "booleans" if node.kind.boolean else "numbers"
-    registers = value.registers[: arithmetic.space.registers]
-    return DraftOutput(name, node.shape, node.kind, value.unit, registers, placed, decoding, value.error)
-
-
-def _ranked_output(its: Operands, name: str, node: Node) -> DraftOutput:
-    ranked, draft = its.ranked[node], its.draft
-    register, unit, error = ranked.registers[0], ranked.unit, ranked.error
-    if node.op in ("min", "negative"):
-        listed = count(node if node.op == "min" else node.inputs[0])
-        # Rows before the last have sums of what they hold in them.
-        register = draft.step("bound", register, 0, 2.0 * (1 << (listed - 1).bit_length()))
-        return DraftOutput(
-            name, node.shape, node.kind, unit, (register,), [(0, ranked.place, [])], "numbers", error
+    shown = its.layout.returned[node]
+    if len(shown) == 1 and shown[0].source in its.ranked:
+        return _ranked_output(its, name, node, shown[0])
+    registers: list[int] = []
+    placed: list[Block] = []
+    unit, error = 0.0, 0.0
+    for part in shown:
+        arithmetic, value = its.arithmetic(part.source), its.values[part.source]
+        unit = unit or value.unit
+        value = arithmetic.bound(
+            arithmetic.in_unit(value, unit), max(value.reach, part.source.kind.largest, 1e-9)
         )
-    register = draft.step("add_number", register, 0, ranked.offset / unit)
-    placed = [(0, ranked.place, [(count(node), 1, 1)])]
-    if node.op == "topk_mask":
-        return DraftOutput(name, node.shape, node.kind, unit, (register,), placed, "booleans", error)
+        standing = places(value, arithmetic.space, part.source.shape, its.layout.outward(part.source))
+        placed += _standing(part, standing.reshape(-1) + len(registers) * its.draft.slots)
+        registers += value.registers[: arithmetic.space.registers]
+        error = max(error, value.error)
+    decoding = "booleans" if node.kind.boolean else "numbers"
+    return DraftOutput(name, node.shape, node.kind, unit, tuple(registers), placed, decoding, error)
+
+
+def _standing(part: Part, places: Indices) -> list[Block]:
+    """Where the elements of an output stand that are those of a computed array."""
+    there = part.elements >= 0
+    if not there.all():
+        return runs(np.flatnonzero(there), places[part.elements[there]])
+    strides = [math.prod(part.elements.shape[axis + 1 :]) for axis in range(part.elements.ndim)]
+    # Places are what is regular, or not, in an order in which elements always are.
+    found = blocks(places[part.elements], strides, 0)
+    return [(element, place, [(n, b, a) for n, a, b in loops]) for place, element, loops in found]
+
+
+def _ranked_output(its: Operands, name: str, node: Node, part: Part) -> DraftOutput:
+    source, draft = part.source, its.draft
+    ranked, space = its.ranked[source], its.arithmetic(source).space
+    unit, error = ranked.unit, ranked.error
+    tracks = its.layout.outward(source)
+    strides = [0 if track is None else space.tracks[track].stride for track in tracks]
+    standing = np.zeros(source.shape, dtype=np.int64)
+    for axis, stride in enumerate(strides):
+        index = np.arange(source.shape[axis]) * stride
+        standing += index.reshape([-1 if other == axis else 1 for other in range(standing.ndim)])
+    standing = standing.reshape(-1) + ranked.place
+    if source.op in ("min", "negative"):
+        listed = count(source if source.op == "min" else source.inputs[0])
+        # Rows before the last have sums of what they hold in them.
+        most = 2.0 * padded(listed)
+        registers = tuple(draft.step("bound", one, 0, most) for one in ranked.registers)
+        return DraftOutput(
+            name, node.shape, node.kind, unit, registers, _standing(part, standing), "numbers", error
+        )
+    registers = tuple(draft.step("add_number", one, 0, ranked.offset / unit) for one in ranked.registers)
+    if source.op == "topk_mask":
+        return DraftOutput(
+            name, node.shape, node.kind, unit, registers, _standing(part, standing), "booleans", error
+        )
     decoding = "one_hot" if its.precision.gap is None else "largest"
-    shape = (*node.shape, count(node))
-    return DraftOutput(name, shape, node.kind, unit, (register,), placed, decoding, error)
+    listed = count(source)
+    row = np.arange(listed)
+    hot = Part(source, part.elements[..., None] * listed + row)
+    placed = _standing(hot, (standing[:, None] + row).reshape(-1))
+    return DraftOutput(name, (*node.shape, listed), node.kind, unit, registers, placed, decoding, error)

@@ -8,11 +8,14 @@ from copy import copy
 
 import numpy as np
 
-from .comparisons import Precision, Ranked
+from .comparisons import Precision
 from .draft import Draft, DraftInput, Vector
 from .graph import Graph, Node
-from .layout import Layout, Leaf, Space, Track, reading_shape, shown_input
+from .layout import Layout, Space, Track, reading_shape
+from .moving import moved, places
+from .pairs import Ranked
 from .source import failure_at
+from .sources import Leaf, shown_input
 from .units import wanted_units
 from .values import Arithmetic, Value
 
@@ -61,9 +64,20 @@ class Operands:
         source = node.inputs[place]
         leaf = self.layout.leaves.get(source)
         if leaf is None:
-            return self.values[source]
+            cut = (node, place) in self.layout.cut
+            return self._moved(node, source, unit) if cut else self.values[source]
         shape, tracks = reading_shape(node), self.tracks(node)
         return self.arithmetic(node).place(self.source(leaf, node), leaf, shape, tracks, unit)
+
+    def _moved(self, node: Node, source: Node, unit: float) -> Value:
+        """What lies along other tracks than those where an operation reads it."""
+        own, a = self.arithmetic(source), self.values[source]
+        standing = places(a, own.space, source.shape, self.layout.outward(source))
+        elements = np.arange(source.size, dtype=np.int64).reshape(source.shape)
+        shape, tracks = reading_shape(node), self.tracks(node)
+        shift = len(shape) - len(source.shape)
+        along = [track if source.shape[axis] > 1 else None for axis, track in enumerate(tracks[shift:])]
+        return moved(own, a, standing, self.arithmetic(node), elements, along, unit, node)
 
     def source(self, leaf: Leaf, node: Node) -> DraftInput:
         """The input that a leaf shows. ProgramError for one that is public and has no values."""

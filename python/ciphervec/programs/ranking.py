@@ -1,5 +1,5 @@
-"""Ranking: a list of encrypted numbers enters; masks of the least or the largest, and the least itself,
-leave. Runs at the client, without a key."""
+"""Ranking: lists of encrypted numbers enter; masks of the least or the largest, the least itself, and
+lists in order leave. Runs at the client, without a key."""
 
 from __future__ import annotations
 
@@ -8,84 +8,137 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .comparisons import Pairs, Ranked, threshold
+from .blocks import blocks
+from .comparisons import margin
 from .graph import Node
 from .kinds import Kind
-from .layout import blocks
+from .layout import listed_axes, padded
 from .operands import Operands
+from .pairs import Pairs, Ranked
 from .source import failure_at
 from .units import ranked_unit
 from .values import FIRST, FULL, Value
 
 _IN_PLACE = ("add", "subtract", "negative", "multiply", "reshape", "broadcast_to", "transpose")
 """Operations that cost little, and whose numbers stay where they are."""
+Emit = Callable[[Operands, Node], Value]
 
 
-def rank(its: Operands, node: Node, emit: Callable[[Operands, Node], Value]) -> Ranked:
+def rank(its: Operands, node: Node, emit: Emit) -> Ranked:
     """The mask of the least (or the largest) of a list, or the least itself. `emit` computes an
     operation."""
-    listed, arithmetic = count(node), its.arithmetic(node)
-    source, kind = node.inputs[0], node.inputs[0].kind.number()
-    if sum(length > 1 for length in source.shape) > 1:
+    pairs = _pairs(its, node)
+    rows, around, kind, falling = _operands(its, node, pairs, emit)
+    ranks = pairs.ranks(rows, around, kind, its.precision, node, falling=falling)
+    bits = _bits(its, node, kind, pairs) if node.op == "min" or its.layout.readers[node] else 3.0
+    if node.op == "topk_mask":
+        limit, above = pairs.number(pairs.count - node.attributes["k"] - 0.5), True
+    else:
+        limit, above = pairs.number(0.5), False
+    mask = pairs.mask(ranks, limit, above=above, bits=bits)
+    if node.op != "min":
+        return mask
+    draft = its.draft
+    chosen = (draft.step("add_number", one, 0, 1.0) for one in mask.registers)
+    products = tuple(draft.step("multiply", *both) for both in zip(rows.registers, chosen, strict=True))
+    registers = _totals(its, products, pairs.length)
+    if falling:
+        registers = tuple(draft.step("negate", one) for one in registers)
+    error = pairs.count * kind.largest * mask.error
+    return Ranked(registers, mask.place, 0.5 * rows.unit, 0.0, error)
+
+
+def ordered(its: Operands, node: Node, emit: Emit) -> Value:
+    """A list in ascending order, or the places that its numbers have had: which rank each has, all ranks
+    at once, and the sum of the numbers times that."""
+    pairs, draft = _pairs(its, node), its.draft
+    rows, around, kind, falling = _operands(its, node, pairs, emit)
+    half, gap = margin(kind, kind.high - kind.low, its.precision, node.where)
+    if gap > half:
         raise failure_at(
             node.where,
-            f"{node.op} along one of several axes, shape {source.shape}: encrypted programs rank "
-            "one list at a time. Write a program for one of them and run it for each.",
+            f"{node.op} needs numbers that can all be told apart, and these may be as close as they like, or closer "
+            "than the gap. Declare fixed point, step=, or narrower numbers, and leave gap= out; programs.topk_mask and "
+            "np.argmin take a gap.",
         )
-    length = 1 << (listed - 1).bit_length()
-    pairs = Pairs(arithmetic, listed, length)
-    unit = ranked_unit(node, its.precision)
+    ranks = pairs.ranks(rows, around, kind, its.precision, node, falling=falling)
+    places, off = pairs.places(ranks, _bits(its, node, kind, pairs) + 1.0)
+    if node.op == "sort":
+        products = tuple(draft.step("multiply", *both) for both in zip(rows.registers, places, strict=True))
+        unit, largest = 0.5 * rows.unit, rows.reach
+    else:
+        largest, unit = float(pairs.count - 1), 0.5 * (pairs.count - 1)
+        entries = np.where((pairs.k < pairs.length) & (pairs.i < pairs.count), pairs.i / largest, 0.0)
+        products = tuple(draft.step("multiply_vector", one, draft.vector(entries)) for one in places)
+    # Of all slots that are as far from a multiple of P, one for each rank and number.
+    space = its.arithmetic(node).space
+    length = 2 * pairs.length if pairs.several else space.slots // pairs.length
+    registers = pairs.doubled(products, pairs.length, length)
+    # Between two lists there may be a number of each.
+    low, high = ((1 + pairs.several) * end for end in (min(node.kind.low, 0.0), max(node.kind.high, 0.0)))
+    error = pairs.count * largest * off
+    if node.op == "sort" and falling:
+        registers = tuple(draft.step("negate", one) for one in registers)
+    axis, tracks = node.attributes["axis"], its.layout.outward(node)
+    varying = {track: node.shape[place] for place, track in enumerate(tracks) if track is not None}
+    around_it = FIRST if pairs.several else FULL
+    states = {track: around_it for track in range(len(space.tracks)) if track not in varying}
+    assert tracks[axis] == 0
+    if not pairs.several:
+        registers = registers * space.registers
+    pad = None if pairs.several else 0.0
+    value = Value(registers, varying, states, low - error, high + error, unit, pad, error)
+    return its.arithmetic(node).bound(value, value.reach)
+
+
+def _pairs(its: Operands, node: Node) -> Pairs:
+    return Pairs(its.arithmetic(node), count(node), padded(count(node)), several=bool(listed_axes(node)))
+
+
+def _bits(its: Operands, node: Node, kind: Kind, pairs: Pairs) -> float:
+    """A sum of all numbers, each times a truth, is off by a quarter of a step; a truth alone by an
+    eighth."""
+    span = (kind.high - kind.low) / float(kind.step or 2.0**-its.precision.bits * (kind.high - kind.low))
+    return max(math.log2(pairs.count * max(span, pairs.count)) + 2.0, its.precision.bits)
+
+
+def _operands(its: Operands, node: Node, pairs: Pairs, emit: Emit) -> tuple[Value, Value, Kind, bool]:
+    """The rows of pairs and the lists repeated, the kind of what stands there, and whether they are the
+    negatives of what is ranked."""
+    arithmetic, unit = its.arithmetic(node), ranked_unit(node, its.precision)
+    source, kind = node.inputs[0], node.inputs[0].kind.number()
     # The largest is the least of the negatives, and an input need not be computed on for that.
     falling = source.op == "negative" and source.inputs[0] in its.layout.leaves
     if falling:
         source, kind = source.inputs[0], source.inputs[0].kind.number()
     if source in its.layout.leaves:
-        rows, around = _paired(its, source, node, pairs, unit)
-    else:
-        around = arithmetic.in_unit(its.value(node, 0, unit), unit)
-        if list(around.tracks) != [0] or arithmetic.space.tracks[0].length != length:
-            raise failure_at(
-                node.where,
-                f"{node.op} of a part, or of another axis, of what is computed and ranked: its numbers would have to "
-                "move between slots. Compute it from a part of the inputs, or rank it in a program of its own.",
-            )
-        for track in list(around.states):
-            if around.states[track] != FULL:
-                around = arithmetic.repeat(around, track)
-        if around.pad is None or abs(around.pad) > max(kind.high - kind.low, kind.largest):
-            around = arithmetic.multiply_vector(around, np.ones(1), [None], around.unit)
-        rows = _again(its, source, pairs, unit, emit) or pairs.rows(around)
-    ranks = pairs.ranks(rows, around, kind, its.precision, node, falling=falling)
-    limit, above = threshold(listed, length, node)
-    span = (kind.high - kind.low) / float(kind.step or 2.0**-its.precision.bits * (kind.high - kind.low))
-    further = any(node in one.inputs for one in its.graph.nodes) or node.op == "min"
-    # A sum of all numbers, each times a truth, is off by a quarter of a step; a truth alone by an
-    # eighth.
-    bits = max(math.log2(listed * max(span, listed)) + 2.0, its.precision.bits) if further else 3.0
-    mask = pairs.mask(ranks, limit, above=above, bits=bits)
-    if node.op != "min":
-        return mask
-    chosen = its.draft.step("add_number", mask.registers[0], 0, 1.0)
-    register = its.draft.step("multiply", rows.registers[0], chosen)
-    bit = length // 2
-    while bit:
-        register = its.draft.step("add", register, its.draft.rotate(register, bit))
-        bit //= 2
-    if falling:
-        register = its.draft.step("negate", register)
-    reach = max(abs(kind.low), abs(kind.high))
-    return Ranked((register,), mask.place, 0.5 * unit, 0.0, listed * reach * mask.error)
+        return (*_paired(its, source, node, pairs, unit), kind, falling)
+    around = arithmetic.in_unit(its.value(node, 0, unit), unit)
+    for track, state in list(around.states.items()):
+        if state != FULL:
+            around = arithmetic.repeat(around, track)
+    if around.pad is None or abs(around.pad) > max(kind.high - kind.low, kind.largest):
+        around = arithmetic.multiply_vector(around, np.ones(1), [None], around.unit)
+    if 0 not in around.tracks:
+        # All of them are the same number.
+        around = arithmetic.multiply_vector(around, np.ones(pairs.count), [0], around.unit)
+    # A sort needs zeros where no number stands.
+    again = (
+        None if node.op == "sort" or (node, 0) in its.layout.cut else _again(its, source, pairs, unit, emit)
+    )
+    return again or pairs.rows(around), around, kind, False
 
 
-def _again(
-    its: Operands, source: Node, pairs: Pairs, unit: float, emit: Callable[[Operands, Node], Value]
-) -> Value | None:
+def _again(its: Operands, source: Node, pairs: Pairs, unit: float, emit: Emit) -> Value | None:
     """A computed list, computed once more in the rows of pairs: cheaper than to move it there, if no
     number moves between slots while it is computed."""
+    if pairs.several:
+        return None
     todo, found = [source], {source}
     while todo:
         one = todo.pop()
-        if one.op not in _IN_PLACE or any(track not in (None, 0) for track in its.tracks(one)):
+        moves = one in its.layout.parts or any((one, place) in its.layout.cut for place in range(2))
+        if moves or one.op not in _IN_PLACE or any(track not in (None, 0) for track in its.tracks(one)):
             return None
         more = {other for other in one.inputs if other not in its.layout.leaves} - found
         found |= more
@@ -99,72 +152,83 @@ def _again(
     return other.arithmetic(source).in_unit(value, unit)
 
 
+def _paired(its: Operands, shown: Node, node: Node, pairs: Pairs, unit: float) -> tuple[Value, Value]:
+    """Lists of an input, which the client lays out in both ways itself."""
+    leaf, space = its.layout.leaves[shown], its.arithmetic(node).space
+    axis = node.attributes["axis"]
+    source, elements = its.source(leaf, node), np.moveaxis(leaf.elements, axis, -1)
+    tracks = np.delete(np.array(its.tracks(node), dtype=object), axis)
+    strides = [0 if track is None else space.tracks[track].stride for track in tracks]
+    found = []
+    for times, stride in ((pairs.length, pairs.row), (pairs.block // pairs.length, pairs.length)):
+        index = np.broadcast_to(elements[..., None, :], (*elements.shape[:-1], times, pairs.count))
+        placed = blocks(index, [*strides, stride, 1], 0)
+        count = space.registers if pairs.several else 1
+        registers = its.draft.view(source, count, unit, placed, leaf.reading)
+        low, high = min(leaf.source.kind.low, 0.0), max(leaf.source.kind.high, 0.0)
+        found.append(Value(registers, {}, {}, low, high, unit, 0.0))
+    return found[0], found[1]
+
+
 def number(its: Operands, node: Node) -> Value:
     """What a ranking found, at the first index, to be computed on."""
-    ranked, arithmetic, draft = its.ranked[node], its.arithmetic(node), its.draft
-    if node.op == "topk_mask":
-        raise failure_at(
-            node.where,
-            "a top-k mask is computed on further, which encrypted programs cannot do yet. Return it, and go on "
-            "with it at the client.",
-        )
+    ranked, draft = its.ranked[node], its.draft
     if node.op == "argmin":
         return chosen(its, node, np.arange(count(node), dtype=np.float64))
-    alone = np.zeros(arithmetic.space.slots)
+    if node.op == "topk_mask":
+        registers = tuple(
+            draft.step("add_number", one, 0, ranked.offset / ranked.unit) for one in ranked.registers
+        )
+        return _first(its, node, registers, ranked.unit, node.kind, ranked.error)
+    alone = np.zeros(_pairs(its, node.inputs[0] if node.op == "negative" else node).block)
     alone[ranked.place] = 1.0
-    register = draft.step("multiply_vector", ranked.registers[0], draft.vector(alone))
-    return _first(its, node, register, ranked.unit, node.kind, ranked.error)
+    registers = tuple(
+        draft.step("multiply_vector", one, draft.vector(np.tile(alone, draft.slots // len(alone))))
+        for one in ranked.registers
+    )
+    return _first(its, node, registers, ranked.unit, node.kind, ranked.error)
 
 
 def chosen(its: Operands, node: Node, table: np.ndarray) -> Value:
     """The entry of a table, at the first index, that an arg-min names."""
     ranked, draft = its.ranked[node], its.draft
-    register = draft.step("add_number", ranked.registers[0], 0, ranked.offset / ranked.unit)
-    entries = np.zeros(its.arithmetic(node).space.slots)
+    entries = np.zeros(_pairs(its, node).block)
     entries[ranked.place : ranked.place + len(table)] = table
     # Slots hold twice a truth; what is chosen is divided by the largest entry.
     largest = max(float(np.abs(table).max()), 1e-300)
-    register = draft.step("multiply_vector", register, draft.vector(entries / largest))
-    bit = (1 << (len(table) - 1).bit_length()) // 2
-    while bit:
-        register = draft.step("add", register, draft.rotate(register, bit))
-        bit //= 2
+    vector = draft.vector(np.tile(entries / largest, draft.slots // len(entries)))
+    registers = (draft.step("add_number", one, 0, ranked.offset / ranked.unit) for one in ranked.registers)
+    products = tuple(draft.step("multiply_vector", one, vector) for one in registers)
+    totals = _totals(its, products, padded(len(table)))
     kind = Kind(None, float(table.min()), float(table.max()))
-    return _first(its, node, register, ranked.unit * largest, kind, ranked.error * float(np.abs(table).sum()))
+    return _first(its, node, totals, ranked.unit * largest, kind, ranked.error * float(np.abs(table).sum()))
 
 
-def _first(its: Operands, node: Node, register: int, unit: float, kind: Kind, error: float) -> Value:
-    """A number that stands in the last row of pairs, at the first index, as bounded as it is."""
+def _totals(its: Operands, registers: tuple[int, ...], length: int) -> tuple[int, ...]:
+    """Sums of as many slots from each on, the furthest added first."""
+    bit = length // 2
+    while bit:
+        registers = tuple(its.draft.step("add", one, its.draft.rotate(one, bit)) for one in registers)
+        bit //= 2
+    return registers
+
+
+def _first(
+    its: Operands, node: Node, registers: tuple[int, ...], unit: float, kind: Kind, error: float
+) -> Value:
+    """What stands in the last row of pairs, at the first index, as bounded as it is."""
     ranked, arithmetic, draft = its.ranked[node], its.arithmetic(node), its.draft
-    register = draft.rotate(register, ranked.place)
-    states = dict.fromkeys(range(len(arithmetic.space.tracks)), FIRST)
+    registers = tuple(draft.rotate(one, ranked.place) for one in registers)
+    several = len(registers) == arithmetic.space.registers
+    tracks = zip(its.layout.outward(node), node.shape, strict=True)
+    varying = {track: length for track, length in tracks if track is not None}
+    states = {track: FIRST for track in range(len(arithmetic.space.tracks)) if track not in varying}
     low, high = min(kind.low, 0.0) - error, max(kind.high, 0.0) + error
-    registers = (register,) * arithmetic.space.registers
-    value = Value(registers, {}, states, low, high, unit, 0.0, error)
+    registers = registers if several else registers * arithmetic.space.registers
+    value = Value(registers, varying, states, low, high, unit, None if varying else 0.0, error)
     return arithmetic.bound(value, value.reach)
-
-
-def _paired(its: Operands, shown: Node, node: Node, pairs: Pairs, unit: float) -> tuple[Value, Value]:
-    """An input that the client lays out in both ways itself."""
-    leaf = its.layout.leaves[shown]
-    source, elements = its.source(leaf, node), leaf.elements.reshape(-1)
-    found = []
-    for times, stride in ((pairs.length, pairs.row), (its.draft.slots // pairs.length, pairs.length)):
-        index = np.broadcast_to(elements, (times, pairs.count))
-        placed = blocks(index, [stride, 1], 0)
-        registers = its.draft.view(source, 1, unit, placed)
-        low, high = min(source.kind.low, 0.0), max(source.kind.high, 0.0)
-        found.append(Value(registers, {}, {}, low, high, unit, 0.0))
-    return found[0], found[1]
 
 
 def count(node: Node) -> int:
     """How many numbers are ranked."""
     return node.inputs[0].shape[node.attributes["axis"]]
-
-
-def slots(node: Node) -> int:
-    """Slots that a ranking takes in one register. ProgramError for one of a single number."""
-    if count(node) < 2:
-        raise failure_at(node.where, f"{node.op} of one number.")
-    return Pairs.slots(count(node))

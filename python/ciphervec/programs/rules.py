@@ -12,9 +12,9 @@ import numpy as np
 from .comparisons import interpolated, margin, positive, truth
 from .graph import Node
 from .kinds import Kind
-from .layout import reshaped_axes
 from .operands import Operands, plus, times
-from .ranking import chosen, count
+from .ranking import chosen, count, ordered
+from .rearranging import gathered, sliced, unmoved
 from .source import failure_at
 from .units import compared_kind, compared_unit
 from .values import FIRST, Value
@@ -27,12 +27,6 @@ _FUNCTIONS: Mapping[str, Callable[..., object]] = {
     "sqrt": np.sqrt,
     "reciprocal": lambda x: 1 / x,
 }
-_IDIOMS = {
-    "sort": "Return the numbers and sort them at the client, or rank them with topk_mask.",
-    "argsort": "Return the numbers and sort them at the client, or rank them with topk_mask.",
-    "roll": "Roll the inputs, before anything is computed of them.",
-    "concatenate": "Concatenate the inputs, or return several arrays.",
-}
 
 
 def emit(its: Operands, node: Node) -> Value:
@@ -40,14 +34,7 @@ def emit(its: Operands, node: Node) -> Value:
 
     Raises ProgramError for one that encrypted numbers do not allow, with the line that asks for it.
     """
-    rule = _RULES.get(node.op)
-    if rule is None:
-        raise failure_at(
-            node.where,
-            f"{node.op} of encrypted numbers is not available on this back-end. "
-            + _IDIOMS.get(node.op, "Compute it at the client, before encrypting or after decrypting."),
-        )
-    return rule(its, node)
+    return gathered(its, node) if node in its.layout.parts else _RULES[node.op](its, node)
 
 
 def _add(its: Operands, node: Node, *, subtract: bool = False) -> Value:
@@ -318,43 +305,6 @@ def _take(its: Operands, node: Node) -> Value:
     return chosen(its, index, values)
 
 
-def _reshape(its: Operands, node: Node) -> Value:
-    reshaped_axes(node)
-    return its.value(node, 0, its.units[node])
-
-
-def _transpose(its: Operands, node: Node) -> Value:
-    return its.value(node, 0, its.units[node])
-
-
-def _broadcast_to(its: Operands, node: Node) -> Value:
-    return its.value(node, 0, its.units[node])
-
-
-def _slice(its: Operands, node: Node) -> Value:
-    arithmetic, a = its.arithmetic(node), its.value(node, 0, its.units[node])
-    tracks = its.layout.inward(node, node.inputs[0].shape)
-    for axis, (start, length, step) in enumerate(node.attributes["slices"]):
-        track = tracks[axis]
-        if track is None or (step == 1 and length == node.inputs[0].shape[axis]):
-            continue
-        lying = arithmetic.space.tracks[track]
-        if step != 1 or (start and lying.stride * lying.length > arithmetic.space.slots):
-            raise failure_at(
-                node.where,
-                f"a computed array of {node.inputs[0].size} numbers is sliced with a step, or across "
-                "registers, which encrypted programs cannot do yet. Slice the inputs instead.",
-            )
-        registers = tuple(its.draft.rotate(one, start * lying.stride) for one in a.registers)
-        varying = {**a.tracks, track: length}
-        states = dict(a.states)
-        if length == 1:
-            del varying[track]
-            states[track] = FIRST
-        a = replace(a, registers=registers, tracks=varying, states=states, pad=None)
-    return a
-
-
 _RULES: Mapping[str, Callable[[Operands, Node], Value]] = {
     "add": _add,
     "subtract": _subtract,
@@ -372,8 +322,10 @@ _RULES: Mapping[str, Callable[[Operands, Node], Value]] = {
     "absolute": _absolute,
     "function": _function,
     "take": _take,
-    "reshape": _reshape,
-    "transpose": _transpose,
-    "broadcast_to": _broadcast_to,
-    "slice": _slice,
+    "sort": lambda its, node: ordered(its, node, emit),
+    "argsort": lambda its, node: ordered(its, node, emit),
+    "reshape": unmoved,
+    "transpose": unmoved,
+    "broadcast_to": unmoved,
+    "slice": sliced,
 }

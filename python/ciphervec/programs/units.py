@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from .comparisons import Precision, margin
 from .graph import Graph, Node
 from .kinds import Kind
-from .layout import RANKINGS, Leaf
+from .layout import RANKINGS
+from .sources import Leaf
 
 
 def wanted_units(graph: Graph, leaves: Mapping[Node, Leaf], precision: Precision) -> dict[Node, float]:

@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from .blocks import blocks
 from .draft import Draft, DraftInput, Vector
-from .layout import Leaf, Space, blocks
+from .layout import Space
+from .sources import Leaf
 
 FULL, PARTIAL, FIRST = "full", "partial", "first"
 """How a value lies along a track on which it does not vary: at every index, at those that some axis
