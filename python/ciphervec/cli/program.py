@@ -27,6 +27,7 @@ from .program_source import (
     Inputs,
     Precision,
     Quantum,
+    Reveal,
     Samples,
     Source,
     arguments,
@@ -64,6 +65,7 @@ def analyse(
     precision: Precision = 12,
     gap: Gap = None,
     quantum: Quantum = False,
+    reveal: Reveal = None,
     json_file: JsonOut = None,
     graph: Annotated[
         Path | None,
@@ -82,7 +84,9 @@ def analyse(
     - `ciphervec program analyse risk.py:score -s "x=secret((100, 8), low=0, high=1, real=True)" --json -`
     """
     draw = None if graph is None else _drawer(graph)
-    plan = compiled(find(source), arguments(sample), precision=precision, gap=gap, quantum=quantum)
+    plan = compiled(
+        find(source), arguments(sample), precision=precision, gap=gap, quantum=quantum, reveal=reveal
+    )
     analysis = plan.analyse()
     if json_file == Path("-"):
         print_json(asdict(analysis))
@@ -90,7 +94,7 @@ def analyse(
         show(analysis)
     write(json_file, _text(analysis.to_json() + "\n"))
     if draw is not None:
-        drawn = draw(plan._fitted().graph, analysis)
+        drawn = draw(plan._fitted().lowered, analysis)
         write(graph, _text(drawn))
 
 
@@ -106,6 +110,7 @@ def run(
     precision: Precision = 12,
     gap: Gap = None,
     quantum: Quantum = False,
+    reveal: Reveal = None,
     threads: Annotated[int, typer.Option(help="Of the server; predictions are for one.")] = 1,
     json_file: JsonOut = None,
 ) -> None:
@@ -124,7 +129,9 @@ def run(
     if not given:
         raise InvalidInput("nothing to compute on; give arrays, e.g. --input probe=probe.npy.")
     declared = arguments(sample)
-    plan = compiled(found, {**given, **declared}, precision=precision, gap=gap, quantum=quantum)
+    plan = compiled(
+        found, {**given, **declared}, precision=precision, gap=gap, quantum=quantum, reveal=reveal
+    )
     extra = sorted(given.keys() - plan.inputs.keys())
     if extra:
         raise InvalidInput(f"--input {extra[0]}: that argument is part of the program already, by --sample.")
@@ -134,13 +141,12 @@ def run(
             # The first run of a process waits for memory, which is no part of a prediction.
             done = plan.evaluate(**given)
     analysis = plan.analyse()
-    names = [one.name for one in analysis.outputs]
     if json_file == Path("-"):
         print_json(record(done, analysis))
     else:
         show_run(done, analysis, threads)
     write(json_file, _text(json.dumps(record(done, analysis), indent=1) + "\n"))
-    write(out, lambda path: _write_npz(path, results(done, names)))
+    write(out, lambda path: _write_npz(path, results(done)))
 
 
 def show(analysis: Analysis) -> None:
@@ -174,6 +180,8 @@ def show(analysis: Analysis) -> None:
         for one in analysis.outputs
     ]
     grid(screen, "Results", ["", "shape", "numbers", "noise", "right up to"], lines, left=3)
+    for text in analysis.revealed:
+        screen.print(text, highlight=False, markup=False, soft_wrap=True)
     for smaller in (one for one in analysis.candidates if one.refused):
         text = f"not with a ring of degree 2^{smaller.log_degree}: {smaller.refused}"
         screen.print(text, style="dim", highlight=False, markup=False, soft_wrap=True)
@@ -209,7 +217,7 @@ def show_run(done: Evaluation, analysis: Analysis, threads: int) -> None:
     )
     wrong, bound = done.largest_error, max(one.allowed for one in analysis.outputs)
     verdict = "as in the clear" if wrong == 0 else f"off by at most {wrong:.1e}, {bound:.1e} allowed"
-    for name, value in results(done, [one.name for one in analysis.outputs]).items():
+    for name, value in results(done).items():
         if not name.endswith("_plain"):
             text = np.array2string(np.asarray(value), threshold=16, precision=5)
             screen.print(f"{name}: {' '.join(text.split())}", highlight=False, markup=False, soft_wrap=True)
@@ -217,8 +225,9 @@ def show_run(done: Evaluation, analysis: Analysis, threads: int) -> None:
     _show_warnings(analysis)
 
 
-def results(done: Evaluation, names: list[str]) -> dict[str, Any]:
+def results(done: Evaluation) -> dict[str, Any]:
     """By name: what encryption gave, and what the function itself did."""
+    names = done.plan._fitted().graph.names
     pairs = [(value if isinstance(value, tuple) else (value,)) for value in (done.encrypted, done.plain)]
     encrypted, plain = (dict(zip(names, values, strict=True)) for values in pairs)
     return {**encrypted, **{f"{name}_plain": value for name, value in plain.items()}}
@@ -236,7 +245,7 @@ def record(done: Evaluation, analysis: Analysis) -> dict[str, Any]:
         }
         for node, (predicted, measured) in done.operations.items()
     ]
-    found = results(done, [one.name for one in analysis.outputs])
+    found = results(done)
     return {
         "program": analysis.program,
         "milliseconds": dict(done.milliseconds),
@@ -249,7 +258,7 @@ def record(done: Evaluation, analysis: Analysis) -> dict[str, Any]:
 
 
 def _shown(plan: Plan) -> list[Any]:
-    return [node for node in plan._fitted().graph.nodes if not node.constant]
+    return [node for node in plan._fitted().lowered.nodes if not node.constant]
 
 
 def _where(one: OperationReport) -> str:

@@ -12,7 +12,18 @@ import typer
 from ..errors import InvalidInput, WrongKey
 from ..ingest.files import read_file
 from ..programs import Client, Plan
-from .program_source import Gap, Precision, Quantum, Samples, Source, arguments, arrays, compiled, find
+from .program_source import (
+    Gap,
+    Precision,
+    Quantum,
+    Reveal,
+    Samples,
+    Source,
+    arguments,
+    arrays,
+    compiled,
+    find,
+)
 from .terminal import PassphraseFile, command, existing, passphrase, screen, size
 
 PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="The file that `program plan` wrote.")]
@@ -27,15 +38,19 @@ def plan(
     precision: Precision = 12,
     gap: Gap = None,
     quantum: Quantum = False,
+    reveal: Reveal = None,
 ) -> None:
     """Compile a function to a file for both halves. Nothing in it is secret; the server needs neither
-    the function nor Python.
+    the function nor Python. With --reveal, what decrypts an answer are the arrays that are revealed: whoever
+    decrypts goes on with them.
 
     **Examples**
 
     - `ciphervec program plan faces.py:verify -s "probe=secret(128, bits=8)" -s template=template.npy --out verify.plan`
     """
-    made = compiled(find(source), arguments(sample), precision=precision, gap=gap, quantum=quantum)
+    made = compiled(
+        find(source), arguments(sample), precision=precision, gap=gap, quantum=quantum, reveal=reveal
+    )
     content = made.to_bytes()
     out.write_bytes(content)
     screen.print(f"plan {made.id} written to {out}, {size(len(content))}", highlight=False)

@@ -46,6 +46,15 @@ Gap = Annotated[
 ]
 Quantum = Annotated[bool, typer.Option("--quantum", help="Take the parameter table for quantum computers.")]
 
+Reveal = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        help="A variable of the function that its client may see: what comes of it is then done in the clear, after "
+        "decrypting. Once for each.",
+    ),
+]
+
 _KINDS = {"secret": secret, "public": public}
 _EXAMPLE = "--sample probe=secret(128, bits=8) or --sample probe=probe.npy"
 
@@ -120,6 +129,7 @@ def compiled(
     precision: float,
     gap: float | None,
     quantum: bool,
+    reveal: Sequence[str] | None = None,
 ) -> Plan:
     """The plan for a program. Raises InvalidInput, which names arguments that are not those of the
     function."""
@@ -140,7 +150,7 @@ def compiled(
             f'--sample "{missing[0]}=secret(128, bits=8)" or --sample {missing[0]}={missing[0]}.npy.'
         )
     try:
-        return found.compile(**given, precision=precision, gap=gap, quantum=quantum)
+        return found.compile(**given, precision=precision, gap=gap, quantum=quantum, reveal=reveal or ())
     except CiphervecError:
         raise
     except Exception as error:

@@ -78,6 +78,8 @@ class Analysis:
     answer_bytes: int
     milliseconds: float
     """Predicted for a run, on one thread of this machine."""
+    revealed: tuple[str, ...]
+    """What the client sees in between, and what it does itself, in words."""
     warnings: tuple[str, ...]
 
     def to_json(self) -> str:
@@ -103,7 +105,16 @@ class Analysis:
         ]
         smaller = [f"2^{one.log_degree}: {one.refused}" for one in self.candidates if one.refused]
         return "\n".join(
-            [*head, "", *table, "", *results, *smaller, *(f"warning: {one}" for one in self.warnings)]
+            [
+                *head,
+                "",
+                *table,
+                "",
+                *results,
+                *self.revealed,
+                *smaller,
+                *(f"warning: {one}" for one in self.warnings),
+            ]
         )
 
     def _repr_html_(self) -> str:
@@ -116,7 +127,8 @@ class Analysis:
         heads = "".join(f"<th>{title}</th>" for title in titles)
         lines = str(self).split("\n")[:3]
         text = "".join(f"<p>{html.escape(line)}</p>" for line in lines)
-        notes = "".join(f"<p>warning: {html.escape(one)}</p>" for one in self.warnings)
+        said = [*self.revealed, *(f"warning: {one}" for one in self.warnings)]
+        notes = "".join(f"<p>{html.escape(one)}</p>" for one in said)
         return f"{text}<table><thead><tr>{heads}</tr></thead><tbody>{cells}</tbody></table>{notes}"
 
 
@@ -147,6 +159,7 @@ def analyse(fitted: Fitted, native: _native.ProgramPlan) -> Analysis:
         query_bytes=native.input_bytes,
         answer_bytes=native.answer_bytes(fitted.chosen.levels_sent),
         milliseconds=fitted.milliseconds,
+        revealed=tuple(_revealed(fitted)),
         warnings=tuple(_warnings(fitted, operations, levels)),
     )
 
@@ -163,11 +176,14 @@ def _operations(fitted: Fitted) -> Iterable[OperationReport]:
             continue
         taken = steps.get(node, [])
         level = min((one[0] for one in taken), default=None)
-        where = f"{node.where.file.rpartition('/')[2]}:{node.where.line}"
         milliseconds = sum(one[2] for one in taken)
         yield OperationReport(
-            _title(node), where, node.shape, str(node.kind), len(taken), level, milliseconds
+            _title(node), _place(node), node.shape, str(node.kind), len(taken), level, milliseconds
         )
+
+
+def _place(node: Node) -> str:
+    return f"{node.where.file.rpartition('/')[2]}:{node.where.line}"
 
 
 def _title(node: Node) -> str:
@@ -176,6 +192,17 @@ def _title(node: Node) -> str:
     if node.op == "function":
         return str(node.attributes["name"])
     return node.op
+
+
+def _revealed(fitted: Fitted) -> Iterable[str]:
+    if fitted.cut is None:
+        return
+    for name, node in fitted.graph.revealed.items():
+        many = "1 number" if node.size == 1 else f"all {node.size} numbers"
+        yield f"{name}: the client sees {many}, not only what is made of them"
+    done = {f"{_title(one)} at {_place(one)}": None for one in fitted.cut.rest if not one.constant}
+    if done:
+        yield f"the client does in the clear: {', '.join(done)}"
 
 
 def _warnings(fitted: Fitted, operations: tuple[OperationReport, ...], levels: int) -> Iterable[str]:

@@ -14,6 +14,7 @@ from .graph import Graph
 from .kinds import Kind
 from .lookups import without_lookups
 from .lower import lower
+from .revealing import Cut, cut
 
 _TRUTH_BITS = (4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 17.0, 20.0, 24.0, 28.0, 32.0)
 """Precisions of comparisons that are tried, the coarsest that is enough being the fastest."""
@@ -28,6 +29,8 @@ class Fitted:
 
     graph: Graph
     """As it was traced."""
+    cut: Cut | None
+    """What the client does itself, if it may see something in between."""
     lowered: Graph
     """As steps were made of it."""
     draft: Draft
@@ -50,7 +53,8 @@ def fit(graph: Graph, *, precision: float, gap: float | None, quantum: bool) -> 
 
     Raises ProgramError for what cannot be computed on encrypted arrays, and if no ring serves.
     """
-    lowered = without_lookups(graph)
+    parts = cut(graph) if graph.revealed else None
+    lowered = without_lookups(parts.sealed if parts else graph)
     best: Fitted | None = None
     refused: Exception | None = None
     held: set[tuple[int, int]] = set()
@@ -73,7 +77,7 @@ def fit(graph: Graph, *, precision: float, gap: float | None, quantum: bool) -> 
         except InvalidInput as error:
             refused = ProgramError(f"{graph.name}: {error}")
             continue
-        found = Fitted(graph, lowered, draft, circuit, tried, allowed)
+        found = Fitted(graph, parts, lowered, draft, circuit, tried, allowed)
         if found.chosen.refused is None and (best is None or found.milliseconds < best.milliseconds):
             best = found
         elif found.chosen.refused is not None and best is None:

@@ -212,9 +212,22 @@ class Graph:
     """Whether the function returns an array, not a tuple of them."""
     observed: Mapping[Node, tuple[float, float]] = field(default_factory=dict)
     """The least and the largest value of nodes on samples: a note beside `Node.kind`."""
+    names: tuple[str, ...] = ()
+    """Of the outputs: result, or result0, result1 … unless others are given."""
+    revealed: Mapping[str, Node] = field(default_factory=dict)
+    """Arrays in between that the client may see."""
 
     @classmethod
-    def of(cls, name: str, inputs: Iterable[Node], outputs: Iterable[Node], *, single: bool = False) -> Graph:
+    def of(
+        cls,
+        name: str,
+        inputs: Iterable[Node],
+        outputs: Iterable[Node],
+        *,
+        single: bool = False,
+        names: Iterable[str] = (),
+        revealed: Mapping[str, Node] | None = None,
+    ) -> Graph:
         """The part of a trace that inputs and outputs span."""
         inputs, outputs = tuple(inputs), tuple(outputs)
         found = set(inputs)
@@ -224,7 +237,10 @@ class Graph:
             if node not in found:
                 found.add(node)
                 todo.extend(node.inputs)
-        return cls(name, inputs, outputs, tuple(sorted(found, key=lambda node: node.serial)), single)
+        several = (f"result{place}" for place in range(len(outputs)))
+        named = tuple(names) or (("result",) if single else tuple(several))
+        nodes = tuple(sorted(found, key=lambda node: node.serial))
+        return cls(name, inputs, outputs, nodes, single, {}, named, revealed or {})
 
     def input(self, name: str) -> Node:
         """The input of that name; KeyError if there is none."""

@@ -67,7 +67,7 @@ def without_lookups(graph: Graph) -> Graph:
     inputs, outputs = (
         [_made(builder, found, node) for node in some] for some in (graph.inputs, graph.outputs)
     )
-    return Graph.of(graph.name, inputs, outputs, single=graph.single)
+    return Graph.of(graph.name, inputs, outputs, single=graph.single, names=graph.names)
 
 
 def _secret_index(node: Node) -> bool:

@@ -44,9 +44,9 @@ def lower(graph: Graph, most_slots: int, precision: Precision) -> Draft:
     for node in layout.computed:
         draft.owner = node
         _compute(its, node)
-    for place, node in enumerate(graph.outputs):
+    for name, node in zip(graph.names, graph.outputs, strict=True):
         draft.owner = node
-        draft.outputs.append(_output(its, "result" if graph.single else f"result{place}", node))
+        draft.outputs.append(_output(its, name, node))
     return draft
 
 

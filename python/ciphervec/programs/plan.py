@@ -73,6 +73,12 @@ class Plan:
         return self._native.key_bytes
 
     @property
+    def outputs(self) -> dict[str, tuple[int, ...]]:
+        """Names and shapes of what the server's answer holds; those of a plan with `reveal` are what the
+        client sees."""
+        return {name: tuple(shape) for name, shape, _, _ in self._native.outputs}
+
+    @property
     def inputs(self) -> dict[str, tuple[int, ...]]:
         """Names and shapes of the inputs."""
         return {name: tuple(shape) for name, shape in self._native.inputs}
@@ -165,6 +171,9 @@ class Plan:
             elif decoding in ("one_hot", "largest") or (step >= 1 and float(step).is_integer()):
                 value = np.rint(value).astype(np.int64)
             found.append(value)
+        if self.fitted is not None and self.fitted.cut is not None:
+            results = self.fitted.cut.finish(found)
+            return results[0] if self.fitted.graph.single else results
         single = len(found) == 1 and self._native.outputs[0][0] == "result"
         return found[0] if single else tuple(found)
 
@@ -249,7 +258,8 @@ class Client:
         return self._native.encrypt(name, value.reshape(-1))
 
     def decrypt(self, answer: bytes) -> Array | tuple[Array, ...]:
-        """The results, as the function returns them. They are for the owner of the key.
+        """The results, as the function returns them. They are for the owner of the key. Of a plan that was
+        read from bytes, the arrays in the answer: what a client sees by `reveal`, it goes on with itself.
 
         Raises CorruptData, WrongKey for an answer under another key, InvalidInput for one of another
         plan and for numbers that no result can have.

@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
@@ -18,6 +18,7 @@ from .kinds import BOOLEAN, LARGEST, Declared, Kind, constant_array, constant_ki
 from .loops import at_once
 from .plan import Plan
 from .reference import observe
+from .revealing import checked, local_variables
 from .source import Line, failure
 from .trace import Traced
 
@@ -59,7 +60,9 @@ class Program(Generic[P, R]):
         Raises ProgramError, with the line of the function, where it does what needs values, what no
         operation is there for, or what may leave the range of exact numbers.
         """
-        bound = self._bound(declared, named)
+        return self._traced(self._bound(declared, named))
+
+    def _traced(self, bound: inspect.BoundArguments, reveal: Sequence[str] = ()) -> Graph:
         builder = Builder()
         inputs: list[Node] = []
         for name, value in bound.arguments.items():
@@ -73,7 +76,7 @@ class Program(Generic[P, R]):
                     f"the argument {name!r} of {self.name} is {type(value).__name__}: say secret(shape, bits=8) or "
                     "public(array), so that it is clear who may see it."
                 )
-        returned = self._returned(bound)
+        returned, found = self._returned(bound, reveal)
         single = not isinstance(returned, tuple | list)
         values = [returned] if single else list(returned)
         if not values or any(one is None or isinstance(one, str | tuple | list | dict) for one in values):
@@ -82,7 +85,11 @@ class Program(Generic[P, R]):
                 self.where,
             )
         outputs = [one.node if isinstance(one, Traced) else builder.constant(one) for one in values]
-        return Graph.of(self.name, inputs, at_once(builder, outputs), single=single)
+        arrays = {name: one.node for name, one in found.items() if isinstance(one, Traced)}
+        shown = [checked(name, arrays.get(name), [*arrays], outputs) for name in reveal]
+        final = at_once(builder, [*outputs, *shown])
+        revealed = dict(zip(reveal, final[len(outputs) :], strict=True))
+        return Graph.of(self.name, inputs, final[: len(outputs)], single=single, revealed=revealed)
 
     def trace_samples(self, *samples: Any, **named: Any) -> Graph:
         """The graph for arguments like these examples, with what they lead to noted in `observed`.
@@ -94,19 +101,27 @@ class Program(Generic[P, R]):
 
         Later inputs outside of these ranges are refused, so give examples of the extremes.
         """
-        bound = self._bound(samples, named)
+        return self._sampled(self._bound(samples, named))
+
+    def _sampled(self, bound: inspect.BoundArguments, reveal: Sequence[str] = ()) -> Graph:
         arrays = {name: np.asarray(value) for name, value in bound.arguments.items() if _is_array(value)}
         declared = {
             name: like(arrays[name]) if name in arrays else value for name, value in bound.arguments.items()
         }
-        graph = self.trace(**declared)
+        bound.arguments.update(declared)
+        graph = self._traced(bound, reveal)
         if {node.attributes["name"] for node in graph.inputs} == set(arrays):
             return observe(graph, arrays)
         return graph
 
-    def _returned(self, bound: inspect.BoundArguments) -> Any:
+    def _returned(self, bound: inspect.BoundArguments, reveal: Sequence[str]) -> tuple[Any, dict[str, Any]]:
+        """What the function returns, and its local variables if any of them are asked for."""
+        code = getattr(inspect.unwrap(self.function), "__code__", None)
         try:
-            return self.function(*bound.args, **bound.kwargs)
+            if not reveal or code is None:
+                return self.function(*bound.args, **bound.kwargs), {}
+            with local_variables(code) as found:
+                return self.function(*bound.args, **bound.kwargs), found
         except ProgramError:
             raise
         except Exception as error:
@@ -121,6 +136,7 @@ class Program(Generic[P, R]):
         precision: float = 12,
         gap: float | None = None,
         quantum: bool = False,
+        reveal: str | Sequence[str] = (),
         **named: Any,
     ) -> Plan:
         """A plan to run the function on encrypted arrays, for arguments declared by `secret` and
@@ -131,11 +147,14 @@ class Program(Generic[P, R]):
             gap: reals, and integers too wide to be told apart, that are closer than this part of their
                 range may compare either way.
             quantum: take the parameter table for quantum computers.
+            reveal: names of the function's own variables, as they stand when it returns, that the client
+                may decrypt: it sees all their numbers and does what comes of them itself, in the clear.
 
         Raises ProgramError for what cannot be computed on encrypted arrays, with the line that asks for
         it, and if no parameters serve.
         """
-        graph = self.trace_samples(*arguments, **named)
+        names = (reveal,) if isinstance(reveal, str) else tuple(dict.fromkeys(reveal))
+        graph = self._sampled(self._bound(arguments, named), names)
         return Plan.of(graph, precision=precision, gap=gap, quantum=quantum)
 
     def _bound(self, args: Any, named: dict[str, Any]) -> inspect.BoundArguments:

@@ -3,7 +3,7 @@ that every node took. What each back-end is tested against. Runs at the client, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ def evaluate(graph: Graph, inputs: Mapping[str, npt.ArrayLike]) -> Array | tuple
     Raises InvalidInput if an input is missing, unknown, of another shape, or outside of its kind.
     """
     values = evaluate_nodes(graph, inputs)
-    outputs = tuple(_typed(values[node], node.kind) for node in graph.outputs)
+    outputs = tuple(typed(values[node], node.kind) for node in graph.outputs)
     return outputs[0] if graph.single else outputs
 
 
@@ -40,15 +40,20 @@ def observe(graph: Graph, inputs: Mapping[str, npt.ArrayLike]) -> Graph:
 def evaluate_nodes(graph: Graph, inputs: Mapping[str, npt.ArrayLike]) -> dict[Node, Array]:
     """The value of every node: bool for booleans, float64 for numbers."""
     given = check_inputs(graph, inputs)
-    values: dict[Node, Array] = {}
-    for node in graph.nodes:
-        if node.op == "input":
-            values[node] = given[node.attributes["name"]]
-        elif node.constant:
+    values = {node: given[node.attributes["name"]] for node in graph.inputs}
+    computed(graph.nodes, values)
+    return values
+
+
+def computed(nodes: Iterable[Node], values: dict[Node, Array]) -> None:
+    """Adds the values of nodes, each of which comes after its inputs, to those that are known."""
+    for node in nodes:
+        if node in values:
+            continue
+        if node.constant:
             values[node] = node.value if node.kind.boolean else node.value.astype(np.float64)
         else:
             values[node] = apply(node.op, [values[one] for one in node.inputs], node.attributes, node.kind)
-    return values
 
 
 def check_inputs(graph: Graph, inputs: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
@@ -109,7 +114,8 @@ def _refuse_any(name: str, value: Array, refused: Array, why: str) -> None:
         )
 
 
-def _typed(value: Array, kind: Kind) -> Array:
+def typed(value: Array, kind: Kind) -> Array:
+    """Numbers as a caller sees them: int64 where the kind says integers."""
     return np.rint(value).astype(np.int64) if kind.integer else value
 
 
