@@ -191,7 +191,7 @@ def _title(node: Node) -> str:
         return f"input {node.attributes['name']}"
     if node.op == "function":
         return str(node.attributes["name"])
-    return node.op
+    return node.op if node.called in ("", f"np.{node.op}") else f"{node.op} ({node.called})"
 
 
 def _revealed(fitted: Fitted) -> Iterable[str]:

@@ -21,6 +21,7 @@ from .source import Line, caller, failure
 
 Slices: TypeAlias = tuple[tuple[int, int, int], ...]
 COMMUTATIVE = {"add", "multiply", "equal", "logical_and", "logical_or", "logical_xor"}
+_RANKED = ("argmin", "min", "sort", "argsort")
 _NO_ATTRIBUTES: MappingProxyType[str, Any] = MappingProxyType({})
 
 
@@ -31,17 +32,28 @@ class Builder:
         self._known: dict[Hashable, Node] = {}
         self._count = 0
         self._where: Line | None = None
+        self._called = ""
         self.looks: dict[int, tuple[int, int]] = {}
         """By serial, what `packing` has found nodes to look like."""
 
     @contextmanager
-    def at(self, where: Line) -> Iterator[None]:
-        """Nodes made meanwhile were asked for by that line."""
+    def at(self, where: Line, called: str = "") -> Iterator[None]:
+        """Nodes made meanwhile were asked for by that line, and by what it calls."""
         before, self._where = self._where, where
+        try:
+            with self.calling(called):
+                yield
+        finally:
+            self._where = before
+
+    @contextmanager
+    def calling(self, called: str) -> Iterator[None]:
+        """Nodes made meanwhile are what this function is written in terms of."""
+        before, self._called = self._called, called
         try:
             yield
         finally:
-            self._where = before
+            self._called = before
 
     def input(self, name: str, declared: Declared) -> Node:
         """A new input, or the constant that a public array is."""
@@ -110,7 +122,8 @@ class Builder:
     ) -> Node:
         self._count += 1
         held = MappingProxyType(attributes) if attributes else _NO_ATTRIBUTES
-        return Node(op, inputs, held, shape, kind, secret, self._where or caller(), self._count)
+        where = self._where or caller()
+        return Node(op, inputs, held, shape, kind, secret, where, self._count, self._called)
 
     def _folded(self, op: str, inputs: tuple[Node, ...], attributes: dict[str, Any]) -> Node:
         try:
@@ -151,6 +164,8 @@ class Builder:
             return first.inputs[0]
         elif _unchanged(op, inputs, attributes, shape):
             return first
+        elif op in _RANKED and first.shape[attributes["axis"]] == 1:
+            return self._alone(op, first, shape)
         elif op == "reshape" and first.op == "reshape":
             return self.emit("reshape", first.inputs[0], shape=shape)
         elif op == "transpose":
@@ -160,6 +175,12 @@ class Builder:
         elif op == "function" and attributes["name"] == "reciprocal":
             return self._sigmoid(first)
         return None
+
+    def _alone(self, op: str, node: Node, shape: Shape) -> Node:
+        """What a ranking makes of lists of one number."""
+        if op in ("argmin", "argsort"):
+            return self.constant(np.zeros(shape, dtype=np.int64))
+        return self.emit("reshape", node, shape=shape)
 
     def _decided(self, op: str, inputs: tuple[Node, ...], shape: Shape) -> Node | None:
         """A comparison whose outcome the ranges know."""

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .draft import Vector
+from .graph import Node
 from .kinds import Kind
-from .source import Line, failure_at
+from .source import failure_at
 from .values import Arithmetic, Value
 
 
@@ -30,7 +31,7 @@ class Precision:
     that their grid does."""
 
 
-def margin(kind: Kind, reach: float, precision: Precision, where: Line) -> tuple[float, float]:
+def margin(kind: Kind, reach: float, precision: Precision, node: Node) -> tuple[float, float]:
     """What is added to a difference so that it is never 0, and how far from 0 it then is: half a step,
     or the declared gap."""
     gap = None if precision.gap is None else precision.gap * (kind.high - kind.low)
@@ -39,9 +40,9 @@ def margin(kind: Kind, reach: float, precision: Precision, where: Line) -> tuple
         return half, max(half, gap or 0.0)
     if gap is None:
         raise failure_at(
-            where,
-            f"reals from {kind.low:g} to {kind.high:g} are compared here, and reals can be as close as "
-            "they like. Say what is close enough, compile(gap=2**-10) of the range, or declare fixed point, step=.",
+            node.where,
+            f"{node.spoken} compares reals from {kind.low:g} to {kind.high:g}, and reals can be as close as they like. "
+            "Say what is close enough, compile(gap=2**-10) of the range, or declare fixed point, step=.",
         )
     return 0.0, min(gap, 0.5 * reach)
 

@@ -41,6 +41,13 @@ class Node:
     """The first line of the user's file that asked for it."""
     serial: int
     """Larger than that of every input."""
+    called: str = ""
+    """What that line calls: the function of NumPy that is written in terms of operations like this."""
+
+    @property
+    def spoken(self) -> str:
+        """The operation in the words of the user's function."""
+        return self.called or self.op
 
     @property
     def constant(self) -> bool:

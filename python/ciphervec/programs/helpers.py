@@ -17,8 +17,8 @@ from .trace import Traced
 def fold(f: Callable[[Any, Any], Any], x: Any, axis: int = 0, *, length: int = 1) -> Any:
     """Combine all values along an axis by an associative function of two, in ⌈log2 n⌉ rounds.
 
-    Neighbours are combined, so `f` need not be commutative; what is left over of an odd number waits
-    for the next round.
+    Neighbours are combined, so `f` need not be commutative; what is left over of odd numbers is combined
+    at the end.
 
     Args:
         f: takes two arrays of one shape, many pairs of values at once, and returns one of that shape.
@@ -46,15 +46,38 @@ def fold(f: Callable[[Any, Any], Any], x: Any, axis: int = 0, *, length: int = 1
 
 
 def _fold(f: Callable[[Any, Any], Any], values: Any, axis: int) -> Any:
+    order = _halves(values.shape[axis])
+    if order != list(range(len(order))):
+        values = values[(slice(None),) * axis + (np.array(order),)]
+    left: list[Any] = []
     while values.shape[axis] > 1:
-        pairs = values.shape[axis] // 2 * 2
-        first, second = _part(values, axis, slice(0, pairs, 2)), _part(values, axis, slice(1, pairs, 2))
-        both = f(first, second)
-        if np.shape(both) != first.shape:
-            raise failure(f"fold: the function returned shape {np.shape(both)} for two of {first.shape}.")
-        rest = _part(values, axis, slice(pairs, None)) if values.shape[axis] > pairs else None
-        values = both if rest is None else np.concatenate([both, rest], axis=axis)
+        half = values.shape[axis] // 2
+        first, second = _part(values, axis, slice(half)), _part(values, axis, slice(half, 2 * half))
+        if values.shape[axis] % 2:
+            left.append(_part(values, axis, slice(2 * half, None)))
+        values = _both(f, first, second)
+    if left:
+        # The later one was left over, the more it stands for, and the nearer to the start.
+        rest = left.pop(0)
+        for one in left:
+            rest = _both(f, one, rest)
+        values = _both(f, values, rest)
     return values
+
+
+def _halves(count: int) -> list[int]:
+    """The order in which neighbours stand half the length apart, and their results do, and so on: parts
+    without steps are all that a round takes, and what is left over is the last."""
+    inner = _halves(count // 2) if count > 1 else []
+    pairs = [2 * one + second for second in (0, 1) for one in inner]
+    return pairs + [count - 1] * (count % 2)
+
+
+def _both(f: Callable[[Any, Any], Any], first: Any, second: Any) -> Any:
+    both = f(first, second)
+    if np.shape(both) != first.shape:
+        raise failure(f"fold: the function returned shape {np.shape(both)} for two of {first.shape}.")
+    return both
 
 
 def _part(values: Any, axis: int, part: slice) -> Any:

@@ -56,7 +56,7 @@ def without_lookups(graph: Graph) -> Graph:
     for node in (*graph.inputs, *graph.nodes):
         if node in found:
             continue
-        with builder.at(node.where):
+        with builder.at(node.where, node.called):
             if node.op == "input":
                 declared = Declared(node.shape, node.kind, node.secret)
                 found[node] = builder.input(node.attributes["name"], declared)

@@ -39,7 +39,7 @@ def at_once(builder: Builder, outputs: Sequence[Node]) -> list[Node]:
 def _loop(
     builder: Builder, node: Node, users: dict[Node, list[Node]], kept: set[Node], new: dict[Node, Node]
 ) -> Node | None:
-    with builder.at(node.where):
+    with builder.at(node.where, node.called):
         if node.op == "add":
             return _sum(builder, [new[one] for one in _terms(node, users, kept)])
         if node.op == "where":
@@ -91,7 +91,7 @@ def _again(builder: Builder, node: Node, new: dict[Node, Node]) -> Node:
             if all(one is other for one, other in zip(inputs, top.inputs, strict=True)):
                 new[top] = top
             else:
-                with builder.at(top.where):
+                with builder.at(top.where, top.called):
                     new[top] = builder.emit(top.op, *inputs, **top.attributes)
     return new[node]
 

@@ -34,7 +34,7 @@ def lower(graph: Graph, most_slots: int, precision: Precision) -> Draft:
         if node.op in RANKINGS and pair_slots(node) > most_slots:
             raise failure_at(
                 node.where,
-                f"{node.op} of {count(node)} encrypted numbers compares all pairs, which takes {pair_slots(node)} "
+                f"{node.spoken} of {count(node)} encrypted numbers compares all pairs, which takes {pair_slots(node)} "
                 f"slots of {most_slots}. Compare with a threshold, which takes one comparison for all, or rank fewer "
                 "numbers.",
             )
@@ -78,8 +78,8 @@ def _largest(its: Operands, node: Node) -> bool:
 def _output(its: Operands, name: str, node: Node) -> DraftOutput:
     if node in its.layout.leaves:
         raise failure(
-            f"{its.graph.name} returns {node.op} that is not computed from encrypted arrays; the client has it "
-            "already. Leave it out."
+            f"{its.graph.name} returns {_known(its, node)}, which is not computed from encrypted arrays: the client has "
+            "it already. Leave it out."
         )
     shown = its.layout.returned[node]
     if len(shown) == 1 and shown[0].source in its.ranked:
@@ -99,6 +99,14 @@ def _output(its: Operands, name: str, node: Node) -> DraftOutput:
         error = max(error, value.error)
     decoding = "booleans" if node.kind.boolean else "numbers"
     return DraftOutput(name, node.shape, node.kind, unit, tuple(registers), placed, decoding, error)
+
+
+def _known(its: Operands, node: Node) -> str:
+    source = its.layout.leaves[node].source
+    if source.constant:
+        return "numbers that are public, or that ranges decide"
+    name = source.attributes.get("name", "an input")
+    return f"the input {name!r}" if source is node else f"the input {name!r} in another order"
 
 
 def _standing(part: Part, places: Indices) -> list[Block]:

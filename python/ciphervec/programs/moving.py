@@ -89,7 +89,7 @@ def moved(
     if len(moves) * space.slots > _MOST_NUMBERS:
         raise failure_at(
             node.where,
-            f"{node.op} moves {there.sum()} computed numbers over {len(moves)} distances between slots, which makes the "
+            f"{node.spoken} moves {there.sum()} computed numbers over {len(moves)} distances between slots, which makes the "
             "plan too long. Rearrange the inputs instead, before anything is computed of them, or return what is "
             "computed: results are rearranged for nothing.",
         )

@@ -48,7 +48,7 @@ def packed(builder: Builder, pack: Pack) -> Node | None:
         if top in made:
             todo.pop()
             continue
-        with builder.at(top[0].where):
+        with builder.at(top[0].where, top[0].called):
             found = _leaf(builder, top)
         if found is None:
             below = _below(builder, top)
@@ -61,7 +61,7 @@ def packed(builder: Builder, pack: Pack) -> Node | None:
                 todo.extend(missing)
                 continue
             inputs = [made[one] for one in below]
-            with builder.at(top[0].where):
+            with builder.at(top[0].where, top[0].called):
                 if weights:
                     found = times(builder, inputs[0], [weight for _, weight in weights], len(top[0].shape))
                 else:

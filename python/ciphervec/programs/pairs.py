@@ -95,7 +95,7 @@ class Pairs:
         last with `topk_mask`."""
         draft = self.arithmetic.draft
         reach = max(kind.high - kind.low, abs(kind.low), abs(kind.high), 1e-300)
-        half, gap = margin(kind, reach, precision, node.where)
+        half, gap = margin(kind, reach, precision, node)
         apart = max(half, gap)
         # Nothing is larger than itself, by a distance that is never in doubt.
         shift = np.full(self.arithmetic.space.slots, -apart)

@@ -53,11 +53,11 @@ def ordered(its: Operands, node: Node, emit: Emit) -> Value:
     at once, and the sum of the numbers times that."""
     pairs, draft = _pairs(its, node), its.draft
     rows, around, kind, falling = _operands(its, node, pairs, emit)
-    half, gap = margin(kind, kind.high - kind.low, its.precision, node.where)
+    half, gap = margin(kind, kind.high - kind.low, its.precision, node)
     if gap > half:
         raise failure_at(
             node.where,
-            f"{node.op} needs numbers that can all be told apart, and these may be as close as they like, or closer "
+            f"{node.spoken} needs numbers that can all be told apart, and these may be as close as they like, or closer "
             "than the gap. Declare fixed point, step=, or narrower numbers, and leave gap= out; programs.topk_mask and "
             "np.argmin take a gap.",
         )

@@ -80,28 +80,29 @@ def count_nonzero(b: Builder, a: Any, axis: Any = None, keepdims: bool = False) 
 
 def minimum(b: Builder, a: Any, axis: Any = None, keepdims: bool = False) -> Node:
     """`np.min`."""
-    node = b.node(a)
-    axes = _axes(axis, len(node.shape))
-    if node.kind.boolean:
-        return every(b, node, axis, keepdims)
-    if not axes:
-        return node
-    kept = tuple(1 if one in axes else length for one, length in enumerate(node.shape))
-    if len(axes) > 1:
-        node = moveaxis(b, node, axes, range(-len(axes), 0))
-        node = b.emit("reshape", node, shape=(*node.shape[: -len(axes)], math.prod(node.shape[-len(axes) :])))
-        found = b.emit("min", node, axis=len(node.shape) - 1)
-    else:
-        found = b.emit("min", node, axis=axes[0])
-    return b.emit("reshape", found, shape=kept) if keepdims else found
+    return _extreme(b, b.node(a), axis, keepdims, largest=False)
 
 
 def maximum(b: Builder, a: Any, axis: Any = None, keepdims: bool = False) -> Node:
     """`np.max`."""
-    a = b.node(a)
-    if a.kind.boolean:
-        return some(b, a, axis, keepdims)
-    return b.emit("negative", minimum(b, b.emit("negative", a), axis, keepdims))
+    return _extreme(b, b.node(a), axis, keepdims, largest=True)
+
+
+def _extreme(b: Builder, node: Node, axis: Any, keepdims: bool, *, largest: bool) -> Node:
+    axes = _axes(axis, len(node.shape))
+    if node.kind.boolean:
+        return (some if largest else every)(b, node, axis, keepdims)
+    if not axes:
+        return node
+    kept = tuple(1 if one in axes else length for one, length in enumerate(node.shape))
+    place = axes[0]
+    if len(axes) > 1:
+        node = moveaxis(b, node, axes, range(-len(axes), 0))
+        node = b.emit("reshape", node, shape=(*node.shape[: -len(axes)], math.prod(node.shape[-len(axes) :])))
+        place = len(node.shape) - 1
+    found = b.emit("min", b.emit("negative", node) if largest else node, axis=place)
+    found = b.emit("negative", found) if largest else found
+    return b.emit("reshape", found, shape=kept) if keepdims else found
 
 
 def spread(b: Builder, a: Any, axis: Any = None, keepdims: bool = False) -> Node:
@@ -110,16 +111,20 @@ def spread(b: Builder, a: Any, axis: Any = None, keepdims: bool = False) -> Node
 
 
 def argmin(b: Builder, a: Any, axis: int | None = None, keepdims: bool = False) -> Node:
-    a = b.number(a)
-    place = 0 if axis is None else axis_of(axis, len(a.shape))
-    found = b.emit("argmin", ravel(b, a) if axis is None else a, axis=place)
-    if axis is None and keepdims:
-        return b.emit("reshape", found, shape=(1,) * len(a.shape))
-    return b.kept_axis(found, place, keepdims=keepdims)
+    return _place(b, b.number(a), axis, keepdims, largest=False)
 
 
 def argmax(b: Builder, a: Any, axis: int | None = None, keepdims: bool = False) -> Node:
-    return argmin(b, b.emit("negative", b.number(a)), axis, keepdims)
+    return _place(b, b.number(a), axis, keepdims, largest=True)
+
+
+def _place(b: Builder, a: Node, axis: int | None, keepdims: bool, *, largest: bool) -> Node:
+    place = 0 if axis is None else axis_of(axis, len(a.shape))
+    listed = ravel(b, a) if axis is None else a
+    found = b.emit("argmin", b.emit("negative", listed) if largest else listed, axis=place)
+    if axis is None and keepdims:
+        return b.emit("reshape", found, shape=(1,) * len(a.shape))
+    return b.kept_axis(found, place, keepdims=keepdims)
 
 
 def _ordered(op: str) -> Callable[..., Node]:
@@ -154,15 +159,22 @@ def product(b: Builder, a: Any, axis: Any = None, dtype: Any = None, keepdims: b
     _typed(dtype)
     node = b.number(a)
     for place in reversed(_axes(axis, len(node.shape))):
+        # What is left over of odd numbers, with how many products it is one of, the fewest at the end.
+        left: list[tuple[int, Node]] = []
+        depth = 0
         while node.shape[place] > 1:
             half = node.shape[place] // 2
-            both = b.emit(
-                "multiply",
-                sliced(b, node, {place: slice(half)}),
-                sliced(b, node, {place: slice(half, 2 * half)}),
-            )
-            rest = [sliced(b, node, {place: slice(2 * half, None)})] if node.shape[place] % 2 else []
-            node = b.emit("concatenate", both, *rest, axis=place)
+            first, second = (sliced(b, node, {place: part}) for part in (slice(half), slice(half, 2 * half)))
+            if node.shape[place] % 2:
+                left.append((depth, sliced(b, node, {place: slice(2 * half, None)})))
+            node, depth = b.emit("multiply", first, second), depth + 1
+        left.append((depth, node))
+        left.sort(key=lambda one: -one[0])
+        while len(left) > 1:
+            (one_deep, one), (other_deep, other) = left.pop(), left.pop()
+            left.append((max(one_deep, other_deep) + 1, b.emit("multiply", one, other)))
+            left.sort(key=lambda one: -one[0])
+        node = left[0][1]
         if not keepdims:
             node = b.emit("reshape", node, shape=(*node.shape[:place], *node.shape[place + 1 :]))
     return node

@@ -241,7 +241,7 @@ def _absolute(its: Operands, node: Node) -> Value:
 def _margin(its: Operands, node: Node) -> tuple[float, float]:
     kinds = [one.kind.number() for one in node.inputs]
     reach = max(one.largest for one in kinds)
-    return margin(compared_kind(node), reach, its.precision, node.where)
+    return margin(compared_kind(node), reach, its.precision, node)
 
 
 def _subtracted(its: Operands, node: Node) -> Value:
@@ -271,7 +271,7 @@ def _function(its: Operands, node: Node) -> Value:
     if coefficients is None:
         raise failure_at(
             node.where,
-            f"no polynomial up to degree 255 is close to {name} on {kind.low:g} … {kind.high:g}. "
+            f"{node.spoken}: no polynomial up to degree 255 is close to {name} on {kind.low:g} … {kind.high:g}. "
             "Declare a narrower range, further from where it grows without bound.",
         )
     unit = max(1.0, node.kind.largest)

@@ -95,7 +95,8 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
         if method == "__call__" and ufunc in _UFUNCS:
             if options:
                 raise failure(f"np.{ufunc.__name__} with {_listed(options)}. {idiom('option')}")
-            return self._wrapped(_UFUNCS[ufunc](self.builder, *map(self._unwrapped, inputs)))
+            with self.builder.calling(f"np.{ufunc.__name__}"):
+                return self._wrapped(_UFUNCS[ufunc](self.builder, *map(self._unwrapped, inputs)))
         if method == "reduce" and ufunc in reductions.REDUCE:
             options.setdefault("axis", 0)
             return self._called(f"np.{ufunc.__name__}.reduce", reductions.REDUCE[ufunc], inputs, options)
@@ -123,7 +124,8 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
             raise failure(
                 f"{name} with these arguments is not supported: {error}. {idiom('option')}"
             ) from None
-        return self._wrapped(handler(self.builder, *args, **options))
+        with self.builder.calling(name):
+            return self._wrapped(handler(self.builder, *args, **options))
 
     def _unwrapped(self, value: Any) -> Any:
         """Nodes for traced arrays, also inside of tuples, lists and slices."""
@@ -151,7 +153,8 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
     # Indexing.
 
     def __getitem__(self, key: Any) -> Any:
-        return self._wrapped(indexing.getitem(self.builder, self.node, self._unwrapped(key)))
+        with self.builder.calling("indexing"):
+            return self._wrapped(indexing.getitem(self.builder, self.node, self._unwrapped(key)))
 
     def __setitem__(self, key: Any, value: Any) -> None:
         raise failure(f"arrays of a program are not changed in place. {idiom('setitem')}")

@@ -53,14 +53,14 @@ def compared_unit(node: Node, precision: Precision) -> float:
         reach = kinds[0].largest
     else:
         reach = max(0.0, *(one.high for one in kinds)) - min(0.0, *(one.low for one in kinds))
-    return float(reach + max(margin(compared_kind(node), reach, precision, node.where)))
+    return float(reach + max(margin(compared_kind(node), reach, precision, node)))
 
 
 def ranked_unit(node: Node, precision: Precision) -> float:
     """What the differences of a ranking are divided by."""
     kind = node.inputs[0].kind.number()
     reach = max(kind.high - kind.low, kind.largest)
-    return float(reach + max(margin(kind, reach, precision, node.where)))
+    return float(reach + max(margin(kind, reach, precision, node)))
 
 
 def compared_kind(node: Node) -> Kind:
