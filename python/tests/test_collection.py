@@ -281,7 +281,7 @@ def test_optimize_merges_segments_and_drops_the_dead(filled: Collection, rows: n
         )
     filled.delete(ids=[f"id{i}" for i in range(10)])
     before = filled.info()
-    assert before["segments"] == 17 and before["count"] == 35 and before["deleted"] == 10
+    assert 1 < before["segments"] < 17 and before["count"] == 35 and before["deleted"] == 10
     answer = filled.query(rows[12], 35)
     steps: list[tuple[int, int]] = []
     filled.optimize(progress=lambda done, total: steps.append((done, total)))

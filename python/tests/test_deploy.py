@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 import yaml
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
-from ciphervec import HttpClient, Keys
+from ciphervec import HttpClient, IndexSpec, Keys, Owner, ServerIndex
 from ciphervec.cli import app
 from ciphervec.decrypt_service.app import application
 from ciphervec.decrypt_service.ledger import Ledger
@@ -102,3 +103,20 @@ def test_checks_that_alerts_name_are_checks_of_doctor() -> None:
         for names in re.findall(r'check=~?\\?"([^"\\]+)', path.read_text()):
             for name in names.split("|"):
                 assert f'"{name}"' in source, name
+
+
+@pytest.mark.parametrize(("dimension", "rows"), [(128, 1_000), (384, 1_000), (128, 10_000)])
+def test_answers_are_as_long_as_the_page_says(keys: Keys, dimension: int, rows: int) -> None:
+    """The table of bytes a row in docs/deployment.md, where that is quick to measure."""
+    page = (DEPLOY.parent / "docs/deployment.md").read_text(encoding="utf-8")
+    head = next(line for line in page.splitlines() if line.startswith("| dimensions |"))
+    column = [cell.strip() for cell in head.split("|")].index(f"{rows:,} rows")
+    line = next(line for line in page.splitlines() if line.startswith(f"| {dimension:,} |"))
+    said = float(line.split("|")[column])
+    spec = IndexSpec("answers", dimension)
+    owner, server = Owner(keys, spec), ServerIndex(spec)
+    server.set_evaluation_keys(owner.evaluation().to_bytes())
+    vectors = np.random.default_rng(rows).standard_normal((rows, dimension))
+    server.add(owner.seal(range(rows), vectors).segment)
+    answer = server.evaluate(owner.query(vectors[0]).to_bytes())
+    assert said == pytest.approx(len(answer) / rows, rel=0.02)

@@ -22,6 +22,8 @@ class Batch:
     records: list[Record]
     sealed: list[NewSegment] = field(default_factory=list)
     """What they were sealed into, so that a second attempt sends the same bytes."""
+    alone: bool = False
+    """Whether they are to be sealed without those of other segments."""
     original: BoolArray | None = None
     """Which rows are as they were put in, and not unsealed; None: all of them."""
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from ..errors import InvalidInput
 from ..ingest.arrays import Id
 from .batch import Batch
+from .merging import joined, mergeable
 from .owner import Owner
 from .segments import Segments
 from .store import Progress
@@ -17,8 +18,20 @@ from .write_batch import EVALUATION, ROWS, SIDECAR, NewSegment, WriteBatch
 def write(
     segments: Segments, batch: Batch, replaced: Sequence[Id] = (), progress: Progress | None = None
 ) -> None:
-    """Seal `batch`, and in the same commit drop the rows of the ids in `replaced`."""
+    """Seal `batch`, and in the same commit drop the rows of the ids in `replaced`. Small segments
+    before it are sealed again together with it."""
     total = len(batch.ids)
+    taken = [] if batch.sealed or batch.alone or not total else mergeable(segments, total)
+    if taken:
+        batch.alone = True  # if others are first, the next attempt touches nothing of theirs
+        whole = joined(segments, taken, batch, replaced)
+        change = WriteBatch(remove=[segment.id for segment in taken])
+        change.add.append(seal(segments, whole, len(segments.owner) + total - len(replaced)))
+        drop_rows(segments, change, replaced)
+        segments.commit(change, replaced)
+        if progress is not None:
+            progress(total, total)
+        return
     expected = total + len(segments.owner) - len(replaced)
     if not batch.sealed:
         sealed = []

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from .._native import IndexSpec
-from ..errors import CollectionExists, CollectionNotFound, InvalidInput
+from ..errors import CollectionExists, CollectionNotFound, InvalidInput, RollbackDetected
 from ..ingest.files import StrPath
 from ..ingest.state_folder import user_folder
 from .collection import Collection
+from .copying import copied
 from .folder_store import FolderDatabase
 from .keys import Keys
 from .memory_store import MemoryDatabase
@@ -25,7 +26,7 @@ from .restore import accept_restore
 from .segments import Segments
 from .spec import Description
 from .states import first_state
-from .store import CollectionStore, Database, check_name
+from .store import CollectionStore, Database, Progress, check_name
 from .write_batch import EVALUATION, KEY_PAIR, STATE
 
 
@@ -213,6 +214,31 @@ class Client:
             self._database.drop(name, (lambda: None) if opened is None else lambda: opened._shut("deleted"))
             self._opened.pop(name, None)
 
+    def snapshot(self, name: str, folder: StrPath, *, progress: Progress | None = None) -> int:
+        """Copy one state of a collection, sealed as it is, into a collection of that name in
+        `folder`, which `PersistentClient` opens; returns its rows. Needs no key, and from a server
+        the verb read. `progress(done, total)` counts bytes. Raises CollectionNotFound,
+        CollectionExists when the folder has one, CorruptData, StorageError."""
+        with self._lock:
+            source = self._readable()
+            return copied(lambda: source.open(name), FolderDatabase(folder, read_only=False), name, progress)
+
+    def restore(self, name: str, folder: StrPath, *, progress: Progress | None = None) -> Collection:
+        """Take a collection back from a `snapshot`, and accept it where later states of it were seen
+        here, see `accept_restore`. Raises CollectionExists when it is still there (delete it first),
+        CollectionNotFound, CorruptData, StorageError."""
+        with self._lock:
+            source = FolderDatabase(folder, read_only=True)
+            copied(lambda: source.open(name), self._database, name, progress)
+            try:
+                return self.get_collection(name)
+            except RollbackDetected:
+                return self.accept_restore(name)
+
+    def _readable(self) -> Database:
+        """The same collections, to be read beside whoever writes to them."""
+        return self._database
+
     def close(self) -> None:
         """Close every collection, so that another process can write to them."""
         with self._lock:
@@ -252,6 +278,9 @@ class PersistentClient(Client):
         """
         self._path = os.fspath(path)
         self._start(FolderDatabase(self._path, read_only=read_only), keys, user_folder())
+
+    def _readable(self) -> Database:
+        return FolderDatabase(self._path, read_only=True)
 
     @property
     def path(self) -> str:

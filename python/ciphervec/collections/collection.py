@@ -485,7 +485,8 @@ class Collection:
         the owner's own until `optimize` seals them again. `unchecked_blocks`: blocks of 2,048 rows
         (wide: 4,096) that answers are not checked about, those of the old kind and those with
         deleted rows. `quarantine`: segments that failed a check and are passed over until
-        `release`. `filter_tables`: opened metadata that is held in memory for filters, segments and
+        `release`. `small_segments`: those that later additions merge by themselves, eight to one, up to
+        4,096 rows; `optimize` merges more. `filter_tables`: opened metadata that is held in memory for filters, segments and
         bytes, and the limit of these."""
         with self._open():
             return inventory(self._segments)

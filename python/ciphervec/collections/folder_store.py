@@ -71,6 +71,14 @@ class FolderStore:
     def attachment(self, name: str) -> bytes:
         return self._store.attachment(name)
 
+    def attached(self, name: str) -> bytes | None:
+        try:
+            return self._store.attachment(name)
+        except CorruptData as error:
+            if str(error).startswith("no blob named"):  # and none that is damaged
+                return None
+            raise
+
     def verify(self, progress: Progress | None) -> dict[str, Any]:
         report = self._store.verify(progress)
         problems = [str(problem["message"]) for problem in report.pop("problems")]

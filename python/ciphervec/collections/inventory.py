@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from . import payloads
+from . import merging, payloads
 from .segments import Segments
 from .write_batch import ORIGINALS, RECORDS, ROWS, SIDECAR, TAGS, WRAP
 
@@ -45,6 +45,7 @@ def inventory(segments: Segments) -> dict[str, Any]:
         "count": len(owner),
         "deleted": stored - len(owner) - unread - len(ignored),
         "segments": len(entries),
+        "small_segments": merging.small(segments),
         "writers": writers,
         "written_segments": {
             segment.id.hex(): writer

@@ -71,6 +71,9 @@ class MemoryStore:
     def attachment(self, name: str) -> bytes:
         return self._attachments[name]
 
+    def attached(self, name: str) -> bytes | None:
+        return self._attachments.get(name)
+
     def verify(self, progress: Progress | None) -> dict[str, Any]:
         total = sum(sum(segment.blobs.values()) for segment in self.segments())
         if progress is not None:

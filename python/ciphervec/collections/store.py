@@ -67,6 +67,10 @@ class CollectionStore(Protocol):
         """A blob that belongs to the whole collection."""
         ...
 
+    def attached(self, name: str) -> bytes | None:
+        """The same; None where there is none of that name."""
+        ...
+
     def verify(self, progress: Progress | None) -> dict[str, Any]:
         """Read and check every block; `files` and `bytes` read. Raises CorruptData naming every
         fault's place."""

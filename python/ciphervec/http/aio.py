@@ -277,6 +277,8 @@ class AsyncHttpClient(_Twin):
     delete_collection = _coroutine(Client.delete_collection)
     forget = _coroutine(HttpClient.forget)
     accept_restore = _opening(Client.accept_restore)
+    snapshot = _coroutine(Client.snapshot)
+    restore = _opening(Client.restore)
 
     async def close(self) -> None:
         """Wait for what is under way, then close every collection and the connections."""

@@ -208,6 +208,9 @@ class HttpStore:
             )
         return data
 
+    def attached(self, name: str) -> bytes | None:
+        return self.attachment(name) if name in self._state.attachments else None
+
     def verify(self, progress: Progress | None) -> dict[str, Any]:
         """By the server, which reads everything it has; the token needs the verb admin."""
         doing = f"cannot verify {self._name!r}"

@@ -1,0 +1,167 @@
+"""Small additions: they are merged as they come, in order, with bounded work, and nothing is lost of
+them, whatever happens between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ciphervec import Client, Collection, DuplicateId, Keys, PersistentClient, Writer
+from ciphervec.collections import merging
+from ciphervec.collections.owner import Owner
+from network import D, Make
+
+Seals = list[int]
+
+
+@pytest.fixture(params=["folder", "server"])
+def client(request: pytest.FixtureRequest, tmp_path: Path, keys: Keys) -> Iterator[Client]:
+    if request.param == "server":
+        yield request.getfixturevalue("http_client")
+        return
+    with PersistentClient(tmp_path / "db", keys) as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three segments make one, where eight do: fewer commits for the same shapes."""
+    monkeypatch.setattr(merging, "_FAN", 3)
+    monkeypatch.setattr(merging, "_SIZES", [3, 9, 27, 81])
+
+
+@pytest.fixture
+def seals(monkeypatch: pytest.MonkeyPatch) -> Seals:
+    """Rows of every segment that is sealed."""
+    seen: Seals = []
+    real = Owner.seal_checked
+
+    def count(self: Owner, ids: list[object], *rest: object) -> object:
+        seen.append(len(ids))
+        return real(self, ids, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Owner, "seal_checked", count)
+    return seen
+
+
+def one_by_one(collection: Collection, rows: np.ndarray, start: int = 0) -> None:
+    for i, row in enumerate(rows, start):
+        collection.add([i], row[None], [{"i": i}], [f"text {i}"])
+
+
+def holds(collection: Collection, rows: np.ndarray, ids: list[int]) -> None:
+    """Everything of these rows, in order, and found."""
+    found = collection.get(include=["metadatas", "documents", "embeddings"])
+    assert found["ids"] == ids
+    assert found["metadatas"] == [{"i": i} for i in ids]
+    assert found["documents"] == [f"text {i}" for i in ids]
+    np.testing.assert_array_equal(found["embeddings"], rows[ids])
+    hits = collection.query(rows[ids[:4]], 1, audience="owner")["ids"]
+    assert hits == [[i] for i in ids[:4]]
+
+
+def test_single_rows_don_t_stay_single_segments(
+    client: Client, vectors: Callable[..., np.ndarray], seals: Seals
+) -> None:
+    rows = vectors(31, D)
+    made = client.create_collection("books", D, mode="sealed-index", filterable=["i"])
+    one_by_one(made, rows)
+    info = made.info()
+    assert info["segments"] == info["small_segments"] == 3, "of 27, 3 and one row"
+    assert sum(seals) <= 4 * len(rows), "no row is sealed again more than once for each size"
+    holds(made, rows, list(range(31)))
+    assert made.get(where={"i": {"$in": [3, 30]}})["ids"] == [3, 30]
+    with pytest.raises(DuplicateId, match="30"):
+        made.add([30], rows[:1])
+
+
+def test_rows_that_change_or_go_meanwhile_do_so(client: Client, vectors: Callable[..., np.ndarray]) -> None:
+    rows = vectors(25, D)
+    made = client.create_collection("books", D, mode="sealed-index")
+    one_by_one(made, rows[:13])
+    made.delete([3, 9])
+    one_by_one(made, rows[13:15], 13)
+    for i in (0, 14):
+        made.upsert([i], rows[i : i + 1], [{"i": i}], [f"text {i}"])
+    made.update([5], metadatas=[{"i": 5}])
+    one_by_one(made, rows[15:], 15)
+    left = [i for i in range(25) if i not in (3, 9)]
+    found = made.get(include=["embeddings", "metadatas"])
+    assert sorted(found["ids"]) == left
+    np.testing.assert_array_equal(found["embeddings"], rows[found["ids"]])
+    assert found["metadatas"] == [{"i": i} for i in found["ids"]]
+    assert made.info()["segments"] <= 6
+
+
+def test_an_addition_seals_a_bounded_number_of_rows(
+    client: Client, vectors: Callable[..., np.ndarray], seals: Seals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(merging, "MERGE_ROWS", 10)
+    rows = vectors(36, D)
+    made = client.create_collection("books", D, mode="sealed-index")
+    one_by_one(made, rows[:24])
+    assert 3 <= max(seals) <= 10
+    seals.clear()
+    late = range(24, 36)
+    made.add(late, rows[24:], [{"i": i} for i in late], [f"text {i}" for i in late])
+    assert seals == [12], "what is large enough by itself is sealed by itself"
+    holds(made, rows, list(range(36)))
+
+
+def test_what_others_added_meanwhile_is_not_touched(make: Make, vectors: Callable[..., np.ndarray]) -> None:
+    """The third row would merge the two before it, but another client is first."""
+    rows = vectors(9, D)
+    first, second = make(), make()
+    one_by_one(first.create_collection("books", D, mode="sealed-index"), rows[:8])
+    books, others = first.get_collection("books"), second.get_collection("books")
+    others.delete([2])
+    books.add([8], rows[8:], [{"i": 8}], ["text 8"])
+    for client in (first, make()):
+        seen = client.get_collection("books")
+        seen.refresh()
+        holds(seen, rows, [0, 1, 3, 4, 5, 6, 7, 8])
+
+
+def test_rows_of_writers_and_vectors_that_were_not_kept_are_left_alone(
+    tmp_path: Path, keys: Keys, vectors: Callable[..., np.ndarray]
+) -> None:
+    rows = vectors(30, D)
+    with PersistentClient(tmp_path / "db", keys) as client:
+        bare = client.create_collection("bare", D, mode="sealed-index", originals=False)
+        one_by_one(bare, rows[:10])
+        assert bare.info()["segments"] == 10
+        assert bare.info()["small_segments"] == 0
+        books = client.create_collection("books", D, mode="sealed-index")
+        card = books.writer_card("door")
+        one_by_one(books, rows[:5])
+    writer = Writer(card)
+    writer.send(tmp_path / "db", writer.seal([f"w{i}" for i in range(2)], rows[20:22]))
+    with PersistentClient(tmp_path / "db", keys) as client:
+        books = client.get_collection("books")
+        one_by_one(books, rows[5:15], 5)
+        assert books.info()["writers"] == {"door": 2}
+        assert books.count() == 17
+        assert [one for one in books.get()["ids"] if isinstance(one, int)] == list(range(15))
+
+
+def test_a_scheme_of_single_ciphertexts_is_not_sealed_again(
+    keys: Keys, vectors: Callable[..., np.ndarray]
+) -> None:
+    with Client(keys) as client:
+        made = client.create_collection("few", D, mode="sealed-index", scheme="elgamal")
+        one_by_one(made, vectors(9, D))
+        assert made.info()["segments"] == 9
+
+
+def test_a_reader_over_http_follows_merges(make: Make, vectors: Callable[..., np.ndarray]) -> None:
+    rows = vectors(12, D)
+    writer, reader = make(), make()
+    written = writer.create_collection("books", D, mode="sealed-index")
+    one_by_one(written, rows[:1])
+    read = reader.get_collection("books")
+    for i in range(1, 12):
+        one_by_one(written, rows[i : i + 1], i)
+        assert read.query(rows[i], 1)["ids"] == [[i]]
