@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Collection as Names
 from pathlib import Path
 from typing import Any, NoReturn, cast
@@ -38,6 +38,7 @@ from .flooding import DEVIATION, FloodingPlan, check_deviation
 from .inventory import inventory
 from .keys import Keys
 from .matches import Matches
+from .overlay import Known, Unknown, overlay
 from .owner import Owner
 from .restore import upgrade
 from .results import (
@@ -217,6 +218,38 @@ class Collection:
 
             self._segments.in_turn(change)
 
+    def merge(
+        self,
+        ids: Id | Iterable[Id],
+        embeddings: Vectors | Sequence[Vectors | None] | None = None,
+        metadatas: object | None = None,
+        documents: object | None = None,
+        *,
+        known: Known = "merge",
+        unknown: Unknown = "add",
+    ) -> int:
+        """Add the rows that are not here and lay the others over what is here, in one commit; returns how
+        many were written.
+
+        Of a row that is here, given metadata fields are laid over the old ones, a field given as None
+        is taken away, a document or vector replaces; `known="keep"` leaves such rows alone.
+        `unknown="skip"` leaves those out that are not here. `embeddings` may have None for rows whose
+        vector stays. An id that comes twice counts as two changes, one after the other. Raises
+        InvalidInput, for a new row without a vector too; nothing is changed then.
+        """
+        if known not in ("merge", "keep") or unknown not in ("add", "skip"):
+            raise InvalidInput(
+                f"known is 'merge' or 'keep' and unknown 'add' or 'skip', got {known!r} and {unknown!r}."
+            )
+        with self._open(write=True):
+            self._segments.current()
+            names = arrays.ids(ids)
+            changes = records.check(names, metadatas, documents)
+            rows, given = arrays.some_vectors(embeddings, len(names), self.dimension, self.metric)
+            return self._segments.in_turn(
+                lambda: overlay(self._segments, names, rows, given, changes, known, unknown)
+            )
+
     def delete(self, ids: Id | Iterable[Id] | None = None, where: Mapping[str, Any] | None = None) -> int:
         """Delete the rows with these ids, or those that pass the filter, or both at once; returns
         how many.
@@ -299,6 +332,7 @@ class Collection:
         where: Mapping[str, Any] | None = None,
         include: Names[str] | None = None,
         *,
+        ids: Id | Iterable[Id] | None = None,
         within: float | None = None,
         audience: Audience | None = None,
         flooding: float = DEVIATION,
@@ -309,7 +343,8 @@ class Collection:
         `n_results` is 10 unless given; fewer come back when fewer are here. `within` keeps the rows
         at a distance of at most that, all of them unless `n_results` is given too. `where` keeps
         the rows whose metadata passes: equality on `filterable` fields is tested by the server on
-        keyed hashes, anything else here after decryption. `include` is distances, scores, metadatas
+        keyed hashes, anything else here after decryption. `ids` keeps those of them that are here; the
+        server does not learn which. `include` is distances, scores, metadatas
         and documents unless given; distances and scores where the collection is on a server, see
         `HttpClient`.
 
@@ -341,12 +376,13 @@ class Collection:
             else:
                 limit = arrays.count(n_results, "n_results")
             radius = None if within is None else arrays.finite(within, "within")
+            among = None if ids is None else arrays.ids(ids)
             if named == "others" and self.mode == "sealed-query":
                 refuse_others(self.spec, "results")
             if named == "others" and "embeddings" in parts and noisy_vectors(self.spec):
                 refuse_others(self.spec, "unsealed vectors")
             found, rows = self._segments.in_turn(
-                lambda: self._hits(queries, limit, radius, test, parts, named, flooding)
+                lambda: self._hits(queries, limit, radius, test, parts, named, flooding, among)
             )
             result = QueryResult(
                 ids=[matches.ids for matches in found],
@@ -557,10 +593,12 @@ class Collection:
         parts: list[str],
         audience: Audience | None,
         flooding: float,
+        among: list[Id] | None,
     ) -> tuple[list[Matches], list[GetResult]]:
         """The matches of each query, and the parts asked for of their rows."""
-        found = search(self._segments, queries, count, within, where, audience, flooding)
-        if where is not None and within is None and found and not any(matches.ids for matches in found):
+        found = search(self._segments, queries, count, within, where, audience, flooding, among)
+        unlimited = within is None and among is None
+        if where is not None and unlimited and found and not any(one.ids for one in found):
             self._say_why(where)
         wanted = [part for part in parts if part in GET_INCLUDE]
         return found, [self._rows(matches.ids, wanted)[0] for matches in found]

@@ -374,6 +374,14 @@ class Owner:
             found.append(place)
         return found
 
+    def in_order(self, ids: Sequence[Id]) -> list[Id]:
+        """Those of these ids that are here, each once, in the order of insertion."""
+        turn = {segment_id: number for number, segment_id in enumerate(self._directory.segment_ids())}
+        names = list(dict.fromkeys(ids))
+        found = zip(names, self._directory.locate_many(names), strict=True)
+        placed = [(turn[place[0]], place[1], name) for name, place in found if place is not None]
+        return [name for _, _, name in sorted(placed, key=lambda one: one[:2])]
+
     def query(self, embeddings: Vectors, *, tags: Sequence[bytes] = ()) -> SealedQuery:
         """Seal a (d,) or (n, d) array of queries, n up to 4,096, for the segments attached now.
 

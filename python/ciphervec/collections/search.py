@@ -32,11 +32,12 @@ def search(
     where: Where | None,
     audience: Audience | None = None,
     flooding: float = DEVIATION,
+    among: Sequence[Id] | None = None,
 ) -> list[Matches]:
-    """One `Matches` per query row, for this audience."""
+    """One `Matches` per query row, for this audience; of the ids in `among`, if it is given."""
     if len(queries) == 0:
         return []
-    if where is not None or len(segments.owner) == 0:
+    if where is not None or among is not None or len(segments.owner) == 0:
         segments.current()
     payloads = segments.payloads
     # What the server can't test by tags is tested here first, on metadata opened here: also of
@@ -44,8 +45,12 @@ def search(
     # make any, or the keys are changing.
     tagged = where is None or all(map(payloads.has_tags, segments.read_entries()))
     # What others are shown costs each row that is ranked, so that the rows must be known first.
-    all_by_tags = where is None or (where.complete and tagged and audience != "others")
+    all_by_tags = where is None or (where.complete and tagged and audience != "others" and among is None)
     allow = None if where is None or all_by_tags else matching(segments, where)
+    if among is not None:
+        passing = None if allow is None else set(allow)
+        here = [name for name in dict.fromkeys(among) if name in segments.owner]
+        allow = here if passing is None else [name for name in here if name in passing]
     if len(segments.owner) == 0 or allow == []:
         nothing = np.empty(0, np.float64)
         return [Matches([], nothing, nothing) for _ in range(len(queries))]

@@ -170,6 +170,7 @@ class AsyncHttpCollection(_Twin):
     add = _coroutine(Collection.add)
     upsert = _coroutine(Collection.upsert)
     update = _coroutine(Collection.update)
+    merge = _coroutine(Collection.merge)
     delete = _coroutine(Collection.delete)
     get = _coroutine(Collection.get)
     peek = _coroutine(Collection.peek)

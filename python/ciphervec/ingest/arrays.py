@@ -54,6 +54,24 @@ def vectors(value: Vectors, dimension: int, metric: str, *, what: str = "embeddi
     return _floats(array, metric, what)
 
 
+def some_vectors(value: Any, rows: int, dimension: int, metric: str) -> tuple[FloatArray, BoolArray]:
+    """As `vectors`, for `rows` rows of which some may be None: float32 (rows, dimension), and which of them
+    were given. Raises InvalidInput."""
+    given = np.ones(rows, np.bool_)
+    if value is None or (isinstance(value, list) and any(one is None for one in value)):
+        listed = [None] * rows if value is None else value
+        same_length(rows, listed, "embeddings")
+        given = np.array([one is not None for one in listed], np.bool_)
+        value = [one for one in listed if one is not None]
+        found = vectors(value, dimension, metric)
+        whole = np.zeros((rows, dimension), np.float32)
+        whole[given] = found
+        return whole, given
+    found = vectors(value, dimension, metric)
+    same_length(rows, found, "embeddings")
+    return found, given
+
+
 def _as_array(value: Any, what: str) -> npt.NDArray[Any]:
     if isinstance(value, np.ma.MaskedArray):
         raise InvalidInput(f"{what} is a masked array; fill it first with .filled(value).")
