@@ -40,6 +40,9 @@ class _Drawing:
             self.function,
             self.shaped,
             self.extreme,
+            self.moved,
+            self.joined,
+            self.ordered,
         )
 
     def draw(self) -> None:
@@ -146,10 +149,51 @@ class _Drawing:
         if not a.kind.boolean and self.random.integers(2):
             self.deeper(a, most=500)
             return abs(a) if self.random.integers(2) else np.sign(a)
-        if a.ndim != 1 or a.shape[0] == 1 or a.kind.boolean:
-            raise UnfitError
+        axis = self.axis(a)
         self.deeper(a, most=200)
-        return (a.min(), a.max(), a.argmin(), a.argmax())[self.random.integers(4)]
+        return (a.min(axis), a.max(axis), a.argmin(axis), a.argmax(axis))[self.random.integers(4)]
+
+    def axis(self, a: Any) -> int:
+        longer = [axis for axis, length in enumerate(a.shape) if length > 1]
+        if not longer or a.kind.boolean:
+            raise UnfitError
+        return int(self.random.choice(longer))
+
+    def ordered(self, a: Any) -> Any:
+        axis = self.axis(a)
+        self.deeper(a, most=100)
+        which = self.random.integers(3)
+        if which == 2:
+            return programs.topk_mask(a, int(self.random.integers(1, a.shape[axis])), axis)
+        return np.argsort(a, axis, kind="stable") if which else np.sort(a, axis)
+
+    def moved(self, a: Any) -> Any:
+        if a.ndim == 0:
+            raise UnfitError
+        axis = int(self.random.integers(a.ndim))
+        length = a.shape[axis]
+        which = self.random.integers(6)
+        if which == 0:
+            return np.roll(a, int(self.random.integers(4)), axis)
+        if which == 1:
+            return a.reshape(-1, a.shape[0])
+        if which == 2:
+            return np.take(a, self.random.integers(length, size=self.random.integers(1, 6)), axis)
+        if which == 3:
+            return np.flip(a, axis)
+        if which == 4:
+            return np.swapaxes(a, axis, 0)
+        return np.tile(a, 2) if a.size < 20 else np.ravel(a)[::2]
+
+    def joined(self, a: Any) -> Any:
+        same = [one for one in self.held if one.shape == a.shape]
+        b = same[self.random.integers(len(same))]
+        if a.size > 60 or a.ndim > 2 or a.kind.boolean != b.kind.boolean:
+            raise UnfitError
+        if a.ndim and self.random.integers(2):
+            constant = [] if a.kind.boolean else [np.broadcast_to(self.constant(a), a.shape)]
+            return np.concatenate([a, b, *constant], int(self.random.integers(a.ndim)))
+        return np.stack([a, b], int(self.random.integers(a.ndim + 1)))
 
 
 def random_program(seed: int, operations: int = 10) -> tuple[Callable[..., Any], list[programs.Declared]]:

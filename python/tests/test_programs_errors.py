@@ -111,7 +111,7 @@ REFUSED: dict[str, tuple[Callable[..., Any], Declared, str]] = {
     "mod": (lambda x: x % 2, BYTES, "look it up"),
     "shift": (lambda x: x << 1, BYTES, "bits"),
     "and of integers": (lambda x: x & 1, BYTES, "& is for booleans"),
-    "median": (lambda x: np.median(x), BYTES, "np.sort"),
+    "quantile": (lambda x: np.quantile(x, 0.2), BYTES, "np.sort"),
     "sort in place": (lambda x: x.sort(), BYTES, "np.sort"),
     "fft": (lambda x: np.fft.fft(x), BYTES, "np.fft.fft.*before encrypting"),
     "inverse": (lambda x: np.linalg.inv(x.reshape(2, 2)), BYTES, "np.linalg.inv"),

@@ -4,6 +4,7 @@ does; no number exceeds the bound that a server is told, with inputs at the ends
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ciphervec import ProgramError, programs, secret
-from lowering import Lowered, graph_of, lowers, real, truths, whole
+from lowering import Lowered, graph_of, lowers, members, real, truths, whole
 from random_programs import random_program
 
 Case = tuple[Callable[..., Any], list[programs.Declared]]
@@ -80,6 +81,31 @@ def test_random_programs(seed: int, log_slots: int) -> None:
         lowers(f, *declared, slots=1 << log_slots, seed=seed, runs=1)
     except ProgramError as error:
         assert REFUSED.search(str(error)), error
+
+
+def test_random_programs_encrypted() -> None:
+    """Those that fit in small rings: integers and truths are exact, reals as close as was asked for."""
+    done: Counter[str] = Counter()
+    for seed in range(60):
+        f, declared = random_program(seed, operations=14)
+        graph = graph_of(f, *declared)
+        try:
+            plan = programs.Plan.of(graph)
+        except ProgramError as error:
+            assert REFUSED.search(str(error)), error
+            continue
+        if plan.analyse().log_degree > 13:
+            continue
+        random = np.random.default_rng(seed)
+        inputs = {one.attributes["name"]: members(one.kind, one.shape, random) for one in graph.inputs}
+        run = plan.evaluate(**inputs)
+        done.update(node.op for node in graph.nodes)
+        for node, found, wanted in zip(graph.outputs, run.encrypted, run.plain, strict=True):
+            most = 0.0 if node.kind.exact else 2.0**-12 * (node.kind.high - node.kind.low)
+            np.testing.assert_allclose(
+                found, np.asarray(wanted, np.float64), rtol=0, atol=most, err_msg=f"{seed}"
+            )
+    assert len(done) > 12, done
 
 
 def test_numbers_a_step_apart_are_compared_without_a_sign():

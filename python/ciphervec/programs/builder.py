@@ -109,6 +109,9 @@ class Builder:
         if simpler is not None:
             return simpler
         kind = infer(op, inputs, attributes)
+        if not kind.exact and kind.low == kind.high:
+            # A real that can be one number only is known for certain.
+            kind = constant_kind(constant_array(kind.low))
         return self._new(op, inputs, attributes, shape, kind, any(one.secret for one in inputs))
 
     def _new(

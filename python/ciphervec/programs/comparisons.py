@@ -17,6 +17,9 @@ from .kinds import Kind
 from .source import failure_at
 from .values import Arithmetic, Value
 
+MOST_DEGREE = 1023
+"""Of polynomials that stand in for functions."""
+
 
 @dataclass(frozen=True)
 class Precision:
@@ -80,17 +83,17 @@ class TooCoarseError(Exception):
 
 def interpolated(function: np.ufunc | object, centre: float, half: float, allowed: float) -> Vector | None:
     """Chebyshev coefficients of a function on centre ± half, off by at most `allowed`; None if
-    degree 255 is not enough."""
+    `MOST_DEGREE` is not enough."""
     assert callable(function)
 
     def inner(u: Vector) -> Vector:
         return np.asarray(function(centre + half * u), dtype=np.float64)
 
-    points = np.cos(np.linspace(0, np.pi, 2048))
+    points = np.cos(np.linspace(0, np.pi, 1 << 13))
     exact = inner(points)
     if not np.isfinite(exact).all():
         return None
-    for degree in (1, 3, 7, 15, 31, 63, 127, 255):
+    for degree in (1, 3, 7, 15, 31, 63, 127, 255, 511, MOST_DEGREE):
         coefficients = np.asarray(np.polynomial.chebyshev.chebinterpolate(inner, degree), np.float64)  # type: ignore[type-var]
         off = np.abs(np.polynomial.chebyshev.chebval(points, coefficients) - exact)
         if off.max() <= allowed:

@@ -37,7 +37,7 @@ _IDIOMS = {
 _SAME = {
     "shape": "nonzero argwhere flatnonzero compress extract unique unique_values unique_counts unique_inverse "
     "unique_all delete trim_zeros intersect1d union1d setdiff1d setxor1d select piecewise",
-    "sorted": "partition argpartition lexsort median quantile percentile nanmedian searchsorted digitize sort "
+    "sorted": "partition argpartition lexsort quantile percentile nanmedian searchsorted digitize sort "
     "sort_complex",
     "integers": "floor_divide remainder mod fmod divmod gcd lcm bincount histogram isin in1d choose",
     "bits": "left_shift right_shift packbits unpackbits bitwise_count",

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -69,6 +69,9 @@ class Layout:
         self.returned: dict[Node, list[Part]] = {}
         """What the client puts outputs together from."""
         self._known: dict[Node, list[Part]] = {}
+        for node in graph.nodes:
+            if node not in self.leaves and shaping(node):
+                self._see_through(node)
         self._moving = {node for node in graph.nodes if self._moves(node)}
         self._most_slots = most_slots
         while True:
@@ -102,6 +105,13 @@ class Layout:
         if node not in self._known:
             self._known[node] = parts(node, self.leaves)
         return self._known[node]
+
+    def _see_through(self, node: Node) -> None:
+        """Makes an array that, followed far enough, shows a single input one that is read like it."""
+        (part, *more) = self._shown(node)
+        leaf = self.leaves.get(part.source)
+        if leaf is not None and not part.source.constant and part.whole and not more:
+            self.leaves[node] = replace(leaf, elements=leaf.elements.reshape(-1)[part.elements])
 
     def _moves(self, node: Node) -> bool:
         """Whether an operation takes numbers to other slots, wherever its input lies."""

@@ -11,7 +11,6 @@ from dataclasses import replace
 import numpy as np
 
 from .blocks import Indices
-from .draft import Draft
 from .graph import Node
 from .layout import Space
 from .source import failure_at
@@ -80,7 +79,7 @@ def moved(
         # All numbers of a register go the same way: where they arrive nothing else counts.
         for one, other, distance in moves:
             result[one] = draft.rotate(a.registers[other], distance)
-        registers = _everywhere(draft, space, result, others, a)
+        registers = _everywhere(space, result, others, a.registers[0])
         around = [track for track in others if space.tracks[track].stride % period == 0]
         states = {
             track: FULL if track in around or space.tracks[track].length == 1 else FIRST for track in others
@@ -118,7 +117,8 @@ def moved(
             for one, total in result.items():
                 result[one] = draft.step("add", total, draft.rotate(total, -bit * lying.stride))
             bit *= 2
-    registers = _everywhere(draft, space, result, others, a)
+    zero = draft.step("multiply_integer", a.registers[0], 0, 0.0)
+    registers = _everywhere(space, result, others, zero)
     tracked = a.tracked * max(1.0, a.unit / unit) * len(moves)
     low, high = min(a.low, 0.0), max(a.high, 0.0)
     states = dict.fromkeys(others, FULL)
@@ -134,19 +134,16 @@ def _period(a: Value, space: Space) -> int:
     return period
 
 
-def _everywhere(
-    draft: Draft, space: Space, made: dict[int, int], others: Sequence[int], a: Value
-) -> tuple[int, ...]:
+def _everywhere(space: Space, made: dict[int, int], others: Sequence[int], nothing: int) -> tuple[int, ...]:
     """Registers of a whole space: made ones also at the other indices of tracks along which nothing
-    varies, zero where nothing stands."""
+    varies, and where no number stands one of `nothing`."""
     found = []
     for register in range(space.registers):
         place = register * space.slots
         for track in others:
             lying = space.tracks[track]
             place -= place // lying.stride % lying.length * lying.stride
-        base = made.get(place // space.slots)
-        found.append(draft.step("multiply_integer", a.registers[0], 0, 0.0) if base is None else base)
+        found.append(made.get(place // space.slots, nothing))
     return tuple(found)
 
 

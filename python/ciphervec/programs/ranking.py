@@ -44,7 +44,7 @@ def rank(its: Operands, node: Node, emit: Emit) -> Ranked:
     registers = _totals(its, products, pairs.length)
     if falling:
         registers = tuple(draft.step("negate", one) for one in registers)
-    error = pairs.count * kind.largest * mask.error
+    error = pairs.count * (kind.largest + rows.error) * mask.error + rows.error
     return Ranked(registers, mask.place, 0.5 * rows.unit, 0.0, error)
 
 
@@ -76,7 +76,7 @@ def ordered(its: Operands, node: Node, emit: Emit) -> Value:
     registers = pairs.doubled(products, pairs.length, length)
     # Between two lists there may be a number of each.
     low, high = ((1 + pairs.several) * end for end in (min(node.kind.low, 0.0), max(node.kind.high, 0.0)))
-    error = pairs.count * largest * off
+    error = pairs.count * largest * off + (rows.error if node.op == "sort" else 0.0)
     if node.op == "sort" and falling:
         registers = tuple(draft.step("negate", one) for one in registers)
     axis, tracks = node.attributes["axis"], its.layout.outward(node)

@@ -65,11 +65,19 @@ def gathered(its: Operands, node: Node) -> Value:
                 return one
             one = replace(one, tracks=varying, states=states)
         total = one if total is None else _beside(arithmetic, total, one)
-    assert total is not None
+    total = total or _nothing(its, node, unit)
     if not known.any():
         return replace(total, pad=0.0)
     low, high = min(total.low, float(known.min())), max(total.high, float(known.max()))
     return replace(plus(arithmetic, total, known, tracks), low=low, high=high, pad=0.0)
+
+
+def _nothing(its: Operands, node: Node, unit: float) -> Value:
+    """Zeros, for an array of nothing but public numbers, as the client would encrypt them."""
+    space = its.arithmetic(node).space
+    source = next(iter(its.inputs.values()))
+    registers = its.draft.view(source, 1, unit, []) * space.registers
+    return Value(registers, {}, dict.fromkeys(range(len(space.tracks)), FULL), 0.0, 0.0, unit, 0.0)
 
 
 def _beside(arithmetic: Arithmetic, a: Value, b: Value) -> Value:

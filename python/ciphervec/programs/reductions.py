@@ -138,6 +138,21 @@ def _ordered(op: str) -> Callable[..., Node]:
     return handler
 
 
+def median(b: Builder, a: Any, axis: int | None = None, keepdims: bool = False) -> Node:
+    """`np.median`: the number in the middle of the sorted list, or the mean of the two there."""
+    a = b.number(a)
+    place = 0 if axis is None else axis_of(axis, len(a.shape))
+    ordered = b.emit("sort", ravel(b, a) if axis is None else a, axis=place)
+    half, odd = divmod(ordered.shape[place], 2)
+    found = sliced(b, ordered, {place: slice(half, half + 1)})
+    if not odd:
+        before = sliced(b, ordered, {place: slice(half - 1, half)})
+        found = divide(b, b.emit("add", before, found), 2)
+    if keepdims:
+        return found if axis is not None else b.emit("reshape", found, shape=(1,) * len(a.shape))
+    return b.emit("reshape", found, shape=(*found.shape[:place], *found.shape[place + 1 :]))
+
+
 def topk_mask(b: Builder, a: Any, k: int, axis: int = -1) -> Node:
     a = b.number(a)
     place = axis_of(axis, len(a.shape))
@@ -228,6 +243,7 @@ FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
     np.argmax: argmax,
     np.sort: _ordered("sort"),
     np.argsort: _ordered("argsort"),
+    np.median: median,
     np.clip: clip,
     np.prod: product,
     np.cumsum: cumulative,

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from .comparisons import interpolated, margin, positive, truth
+from .comparisons import MOST_DEGREE, interpolated, margin, positive, truth
 from .graph import Node
 from .kinds import Kind
 from .operands import Operands, plus, times
@@ -271,8 +271,9 @@ def _function(its: Operands, node: Node) -> Value:
     if coefficients is None:
         raise failure_at(
             node.where,
-            f"{node.spoken}: no polynomial up to degree 255 is close to {name} on {kind.low:g} … {kind.high:g}. "
-            "Declare a narrower range, further from where it grows without bound.",
+            f"{node.spoken}: no polynomial up to degree {MOST_DEGREE} is close to {name} on {kind.low:g} … {kind.high:g}. "
+            "Bound what it is of, np.maximum(x, low), or declare a range that is further from where it is steep; ask for "
+            "less, compile(precision=8); or return what it is of, and take it at the client.",
         )
     unit = max(1.0, node.kind.largest)
     low, high = node.kind.low - off, node.kind.high + off
