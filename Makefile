@@ -5,7 +5,7 @@ PYTHON ?= python3
 STEPS = $(PYTHON) tools/steps.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test release ci bench reproduce faults pictures lint wheel lock clean
+.PHONY: help demo check test release compat ci bench reproduce faults pictures lint wheel lock clean
 
 help: ## What each command does
 	@$(STEPS) help
@@ -23,7 +23,10 @@ release: ## Build what ships, the release wheel, and run the core of the Python 
 	@$(STEPS) release
 
 # A suite too long for `make test` gets a target of its own, and stands here.
-ci: test release ## Exactly CI
+compat: ## Run the suites of LangChain, Haystack, LlamaIndex and scikit-learn over collections
+	@$(STEPS) compat
+
+ci: test release compat ## Exactly CI
 
 bench: ## Remake benches/results/* and the documents' tables on this machine
 	@$(STEPS) bench
@@ -43,8 +46,8 @@ lint: ## Formatting, clippy, ruff and mypy only
 wheel: ## Build the release wheel and install it in .venv
 	@$(STEPS) wheel
 
-lock: ## Resolve requirements-dev.txt again from pyproject.toml
+lock: ## Resolve both lock files again from pyproject.toml
 	@$(STEPS) lock
 
 clean: ## Remove .venv, target and the demo's folder
-	rm -rf .venv target demo-data
+	rm -rf .venv .venv-compat target demo-data

@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, field
 from functools import partial
 
-from actions import measure, rust, setup
+from actions import compat, measure, rust, setup
 from actions.base import ROOT, Step, StepFailedError, StepSkippedError, say, together
 from actions.measure import bench, fault, reproduce, results
 from actions.python import module, on_backend, program, pytest, ruff, script
@@ -132,6 +132,12 @@ TARGETS: dict[str, list[Step]] = {
         WHEEL,
         Step("pytest", "the core of the Python tests on what ships", pytest("-m", "core")),
     ],
+    "compat": [
+        *BEGIN,
+        WHEEL,
+        Step("frameworks", "install the frameworks and the wheel in .venv-compat", compat.install, True),
+        Step("suites", "frameworks' own suites over collections", compat.suites),
+    ],
     "lint": [
         *BEGIN,
         Step("install", "install the pinned test tools", setup.install_test_tools, True),
@@ -216,7 +222,7 @@ TARGETS: dict[str, list[Step]] = {
         WHEEL,
         Step("pictures", "a picture and a CSV file of every stored result", measure.pictures),
     ],
-    "lock": [*BEGIN, Step("lock", "resolve requirements-dev.txt", setup.lock)],
+    "lock": [*BEGIN, Step("lock", "resolve requirements-dev.txt and requirements-compat.txt", setup.lock)],
 }
 
 

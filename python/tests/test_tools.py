@@ -157,16 +157,36 @@ def test_actions_run_together_and_print_one_after_the_other(
     assert capfd.readouterr().out == "still runs\n"
 
 
-def test_the_lock_file_pins_everything_and_names_no_host() -> None:
-    lines = [line for line in (ROOT / "requirements-dev.txt").read_text().splitlines() if line]
+@pytest.mark.parametrize(
+    ("file", "names"),
+    [
+        (
+            "requirements-dev.txt",
+            ("maturin", "numpy", "pytest", "ruff", "mypy", "faiss-cpu", "scikit-learn"),
+        ),
+        (
+            "requirements-compat.txt",
+            (
+                "haystack-ai",
+                "langchain-core",
+                "langchain-tests",
+                "llama-index-core",
+                "pytest",
+                "scikit-learn",
+            ),
+        ),
+    ],
+)
+def test_the_lock_files_pin_everything_and_name_no_host(file: str, names: tuple[str, ...]) -> None:
+    lines = [line for line in (ROOT / file).read_text().splitlines() if line]
     assert all(re.match(r"[a-z0-9._-]+==[\w.]+( ; .+)?$", line) for line in lines), lines
     assert len(lines) > 40
-    for name in ("maturin", "numpy", "pytest", "ruff", "mypy", "faiss-cpu", "scikit-learn"):
+    for name in names:
         assert any(line.startswith(f"{name}==") for line in lines)
 
 
 def test_help_lists_the_commands() -> None:
     done = subprocess.run([sys.executable, str(ROOT / "tools" / "steps.py")], capture_output=True, text=True)
     assert done.returncode == 0
-    for target in ("demo", "check", "test", "release", "ci", "bench"):
+    for target in ("demo", "check", "test", "release", "compat", "ci", "bench"):
         assert f"make {target}" in done.stdout

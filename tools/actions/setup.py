@@ -10,6 +10,9 @@ import sys
 from .base import PYTHON, ROOT, VENV, Action, Command, StepFailedError, call, quiet, say, together
 
 LOCK = ROOT / "requirements-dev.txt"
+COMPAT_LOCK = ROOT / "requirements-compat.txt"
+FRAMEWORKS = ["haystack", "langchain", "llama-index", "sklearn"]
+"""The extras of the adapters."""
 WHEELS = ROOT / "dist"
 BUILD_PACKAGES = ["maturin"]
 DEMO_PACKAGES = ["httpx", "numpy", "rich", "typer", "scikit-learn"]
@@ -111,7 +114,10 @@ def wheel(options: Command, tools: Action = lambda: None) -> Action:
 
 
 def lock() -> None:
+    """What `make test` needs, and what `make compat` needs; frameworks are not for everybody."""
     install("uv", ["uv"])
-    call([str(PYTHON), "-m", "uv", "pip", "compile", "pyproject.toml", "--all-extras", "--group", "dev",
-          "--universal", "--upgrade", "--python-version", "3.10", "--no-header", "--no-annotate",
-          "--no-emit-index-url", "--no-emit-find-links", "--output-file", str(LOCK)])  # fmt: skip
+    for file, extras, group in ((LOCK, ["all"], "dev"), (COMPAT_LOCK, FRAMEWORKS, "compat")):
+        chosen = [argument for extra in extras for argument in ("--extra", extra)]
+        call([str(PYTHON), "-m", "uv", "pip", "compile", "pyproject.toml", *chosen, "--group", group,
+              "--universal", "--upgrade", "--python-version", "3.10", "--no-header", "--no-annotate",
+              "--no-emit-index-url", "--no-emit-find-links", "--output-file", str(file)])  # fmt: skip

@@ -1,0 +1,504 @@
+"""Haystack: documents, filters and embeddings enter; documents leave, by way of a collection. Key
+owner's side.
+
+    store = CiphervecDocumentStore(client.get_or_create_collection("notes", 384))
+    store.write_documents(documents)  # with embeddings, or without
+    CiphervecEmbeddingRetriever(store, top_k=5).run(query_embedding=embedding)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..collections.audience import Audience
+from ..collections.collection import Collection
+from ..collections.keys import Keys
+from ..errors import DuplicateId, InvalidInput
+from ..ingest.arrays import Id
+from .support import Row, delete, last_of_each, missing, nearest, open_client, rows
+
+try:
+    from haystack import Document, component, default_from_dict, default_to_dict
+    from haystack.document_stores.errors import DuplicateDocumentError
+    from haystack.document_stores.types import DuplicatePolicy, FilterPolicy, apply_filter_policy
+    from haystack.errors import FilterError
+    from haystack.utils import Secret
+    from haystack.utils.filters import document_matches_filter
+except ModuleNotFoundError as error:
+    raise missing("haystack-ai", "haystack") from error
+
+Filters: TypeAlias = dict[str, Any]
+
+_FIELDS = "_haystack"
+"""Of a row's metadata: what a document has beside text, metadata and embedding."""
+
+_BARE = "_haystack_without_embedding"
+"""Of a row's metadata: true where the document has no embedding, so that its vector is none."""
+
+_NAMES = {str: "keyword", bool: "boolean", int: "long", float: "float", list: "list", dict: "object"}
+
+
+class CiphervecDocumentStore:
+    """A `DocumentStore` over an encrypted collection: in memory, in a folder or on a server.
+
+    Text and metadata are stored encrypted, embeddings as float32. Filters are applied here, after
+    decryption, by Haystack's own rules; equality of a string on one of the collection's `filterable`
+    fields is tested on its keyed hashes first. A document without an embedding is stored with a
+    stand-in vector that no retrieval returns.
+    """
+
+    def __init__(
+        self,
+        collection: Collection | None = None,
+        *,
+        place: str | None = None,
+        name: str = "haystack",
+        dimension: int | None = None,
+        key_file: str | None = None,
+        passphrase: Secret | None = Secret.from_env_var("CIPHERVEC_PASSPHRASE", strict=False),  # noqa: B008
+        token: Secret | None = Secret.from_env_var("CIPHERVEC_TOKEN", strict=False),  # noqa: B008
+        audience: Audience | None = None,
+    ) -> None:
+        """A collection that is open already; or, for pipelines that are written down, the `place` of
+        one: a folder or a server's URL, its `name`, and the file of its keys, of which nothing secret
+        is written. It is opened when it is first used, and made where `dimension` is given.
+
+        `audience` is as of `Collection.query`: in modes `sealed` and `sealed-query` scores and order
+        are the key owner's own unless it is "others". Raises InvalidInput.
+        """
+        if (collection is None) == (place is None):
+            raise InvalidInput("give either a collection or the place of one.")
+        self._collection = collection
+        self._place, self._name, self._dimension = place, name, dimension
+        self._key_file, self._passphrase, self._token = key_file, passphrase, token
+        self._audience = audience
+
+    @property
+    def collection(self) -> Collection:
+        """Where documents are kept; opened by the first use."""
+        if self._collection is None:
+            secret = None if self._passphrase is None else self._passphrase.resolve_value()
+            keys = None if self._key_file is None else Keys.load(self._key_file, passphrase=secret)
+            token = None if self._token is None else self._token.resolve_value()
+            url = str(self._place).startswith(("http://", "https://"))
+            client = open_client(str(self._place), keys, **({"token": token} if url else {}))
+            if self._dimension is None:
+                self._collection = client.get_collection(self._name)
+            else:
+                self._collection = client.get_or_create_collection(self._name, self._dimension)
+            self._client = client  # it would close the collection when it goes
+        return self._collection
+
+    def to_dict(self) -> dict[str, Any]:
+        """What a pipeline writes down. Raises InvalidInput for a store that was given an open
+        collection: its keys are not written."""
+        if self._place is None:
+            raise InvalidInput(
+                "this store was given an open collection, which holds keys and is not written down. Make it with "
+                "place=..., name=... and key_file=..."
+            )
+        return default_to_dict(
+            self,
+            place=os.fspath(self._place),
+            name=self._name,
+            dimension=self._dimension,
+            key_file=self._key_file,
+            passphrase=None if self._passphrase is None else self._passphrase.to_dict(),
+            token=None if self._token is None else self._token.to_dict(),
+            audience=self._audience,
+        )
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> CiphervecDocumentStore:
+        """Read what `to_dict` wrote."""
+        given = data["init_parameters"]
+        for name in ("passphrase", "token"):
+            if isinstance(given.get(name), dict):
+                given[name] = Secret.from_dict(given[name])
+        return default_from_dict(cls, data)
+
+    def count_documents(self) -> int:
+        """Documents stored."""
+        self.collection.refresh()
+        return self.collection.count()
+
+    def filter_documents(self, filters: Filters | None = None) -> list[Document]:
+        """The documents that pass, or all, in the order in which they came. Raises FilterError."""
+        passing = self._passing(filters)
+        ids = [document.id for document in passing]
+        whole = rows(self.collection, ids, embeddings=True, audience=self._audience) if ids else []
+        return [_document(row) for row in whole]
+
+    def write_documents(
+        self, documents: list[Document], policy: DuplicatePolicy = DuplicatePolicy.NONE
+    ) -> int:
+        """Store documents, in one commit; returns how many were written. An id that is there, or is
+        given twice, is an error (the default), left as it is, or written over, by the `policy`.
+        Raises DuplicateDocumentError, InvalidInput."""
+        if not all(isinstance(one, Document) for one in documents):
+            raise InvalidInput("write_documents takes a list of haystack Documents.")
+        ids = [one.id for one in documents]
+        if policy == DuplicatePolicy.SKIP:
+            there = set(self.collection.get(ids, include=[])["ids"])
+            kept = {one.id: one for one in reversed(documents) if one.id not in there}
+            documents = [one for one in documents if kept.get(one.id) is one]
+            ids = [one.id for one in documents]
+        elif policy == DuplicatePolicy.OVERWRITE:
+            ids, (documents,) = last_of_each(ids, documents)
+        if not documents:
+            return 0
+        vectors = np.array([self._vector(one) for one in documents])
+        metadatas = [_metadata(one) for one in documents]
+        texts = [one.content for one in documents]
+        try:
+            change = self.collection.upsert if policy == DuplicatePolicy.OVERWRITE else self.collection.add
+            change(ids, vectors, metadatas, texts)
+        except DuplicateId as error:
+            raise DuplicateDocumentError(str(error)) from error
+        return len(documents)
+
+    def delete_documents(self, document_ids: list[str]) -> None:
+        """Delete by id; ids that are not there are passed over."""
+        delete(self.collection, document_ids)
+
+    def delete_all_documents(self) -> None:
+        """Delete everything; the collection stays."""
+        delete(self.collection, None)
+
+    def delete_by_filter(self, filters: Filters) -> int:
+        """Delete the documents that pass; returns how many. Raises FilterError."""
+        return delete(self.collection, [one.id for one in self._passing(filters)])
+
+    def update_by_filter(self, filters: Filters, meta: dict[str, Any]) -> int:
+        """Lay metadata over that of the documents that pass; returns how many. Raises FilterError."""
+        ids = [one.id for one in self._passing(filters)]
+        if ids:
+            self.collection.update(ids, metadatas=[meta] * len(ids))
+        return len(ids)
+
+    def count_documents_by_filter(self, filters: Filters) -> int:
+        """How many documents pass. Raises FilterError."""
+        return len(self._passing(filters))
+
+    def count_unique_metadata_by_filter(self, filters: Filters, metadata_fields: list[str]) -> dict[str, int]:
+        """Of the documents that pass, how many different values each field has. Raises
+        FilterError."""
+        passing = self._passing(filters)
+        return {_field(name): len(_values(passing, name)) for name in metadata_fields}
+
+    def get_metadata_fields_info(self) -> dict[str, dict[str, str]]:
+        """The fields that documents have, with the type of their values."""
+        found: dict[str, dict[str, str]] = {}
+        for document in self._passing(None):
+            for name, value in document.meta.items():
+                if value is not None:
+                    found.setdefault(name, {"type": _NAMES.get(type(value), "keyword")})
+        return found
+
+    def get_metadata_field_min_max(self, metadata_field: str) -> dict[str, Any]:
+        """The least and the largest value of a field, None where there is none."""
+        values = [value for value in _values(self._passing(None), metadata_field) if value is not None]
+        numbers = [value for value in values if not isinstance(value, str)]
+        compared: list[Any] = numbers or values
+        return {"min": min(compared, default=None), "max": max(compared, default=None)}
+
+    def get_metadata_field_unique_values(
+        self,
+        metadata_field: str,
+        search_term: str | None = None,
+        from_: int = 0,
+        size: int = 10,
+        filters: Filters | None = None,
+    ) -> tuple[list[Any], int]:
+        """The different values of a field in order, `size` of them beginning with number `from_`, and
+        how many there are. `search_term` keeps those whose text has it, in either case. Raises
+        FilterError."""
+        values = [value for value in _values(self._passing(filters), metadata_field) if value is not None]
+        if search_term is not None:
+            values = [value for value in values if search_term.lower() in str(value).lower()]
+        values.sort(key=lambda value: (str(value), type(value).__name__))
+        return values[from_ : from_ + size], len(values)
+
+    def embedding_retrieval(
+        self,
+        query_embedding: list[float],
+        *,
+        filters: Filters | None = None,
+        top_k: int = 10,
+        scale_score: bool = False,
+        return_embedding: bool = False,
+    ) -> list[Document]:
+        """The `top_k` documents closest to an embedding, among those that pass the filter, with their
+        scores: the cosine, the inner product, or minus the distance; `scale_score` brings them to 0
+        to 1. Raises FilterError, InvalidInput."""
+        if len(query_embedding) == 0:
+            raise InvalidInput("query_embedding must be a non-empty list of floats.")
+        ids = [one.id for one in self._passing(filters)] if filters else None
+        found = self._nearest(query_embedding, top_k, ids, return_embedding)
+        if any(row.metadata.get(_BARE) for row in found):
+            bare = set(self.collection.get(where={_BARE: True}, include=[])["ids"])
+            among = self.collection.get(ids, include=[])["ids"]
+            left = [name for name in among if name not in bare]
+            found = self._nearest(query_embedding, top_k, left, return_embedding)
+        scores = [_scaled(self.collection, row.score) if scale_score else row.score for row in found]
+        return [_document(row, score) for row, score in zip(found, scores, strict=True)]
+
+    async def count_documents_async(self) -> int:
+        """As `count_documents`."""
+        return await asyncio.to_thread(self.count_documents)
+
+    async def filter_documents_async(self, filters: Filters | None = None) -> list[Document]:
+        """As `filter_documents`."""
+        return await asyncio.to_thread(self.filter_documents, filters)
+
+    async def write_documents_async(
+        self, documents: list[Document], policy: DuplicatePolicy = DuplicatePolicy.NONE
+    ) -> int:
+        """As `write_documents`."""
+        return await asyncio.to_thread(self.write_documents, documents, policy)
+
+    async def delete_documents_async(self, document_ids: list[str]) -> None:
+        """As `delete_documents`."""
+        await asyncio.to_thread(self.delete_documents, document_ids)
+
+    async def delete_all_documents_async(self) -> None:
+        """As `delete_all_documents`."""
+        await asyncio.to_thread(self.delete_all_documents)
+
+    async def delete_by_filter_async(self, filters: Filters) -> int:
+        """As `delete_by_filter`."""
+        return await asyncio.to_thread(self.delete_by_filter, filters)
+
+    async def update_by_filter_async(self, filters: Filters, meta: dict[str, Any]) -> int:
+        """As `update_by_filter`."""
+        return await asyncio.to_thread(self.update_by_filter, filters, meta)
+
+    async def count_documents_by_filter_async(self, filters: Filters) -> int:
+        """As `count_documents_by_filter`."""
+        return await asyncio.to_thread(self.count_documents_by_filter, filters)
+
+    async def count_unique_metadata_by_filter_async(
+        self, filters: Filters, metadata_fields: list[str]
+    ) -> dict[str, int]:
+        """As `count_unique_metadata_by_filter`."""
+        return await asyncio.to_thread(self.count_unique_metadata_by_filter, filters, metadata_fields)
+
+    async def get_metadata_fields_info_async(self) -> dict[str, dict[str, str]]:
+        """As `get_metadata_fields_info`."""
+        return await asyncio.to_thread(self.get_metadata_fields_info)
+
+    async def get_metadata_field_min_max_async(self, metadata_field: str) -> dict[str, Any]:
+        """As `get_metadata_field_min_max`."""
+        return await asyncio.to_thread(self.get_metadata_field_min_max, metadata_field)
+
+    async def get_metadata_field_unique_values_async(
+        self,
+        metadata_field: str,
+        search_term: str | None = None,
+        from_: int = 0,
+        size: int = 10,
+        filters: Filters | None = None,
+    ) -> tuple[list[Any], int]:
+        """As `get_metadata_field_unique_values`."""
+        return await asyncio.to_thread(
+            self.get_metadata_field_unique_values, metadata_field, search_term, from_, size, filters
+        )
+
+    async def embedding_retrieval_async(
+        self,
+        query_embedding: list[float],
+        *,
+        filters: Filters | None = None,
+        top_k: int = 10,
+        scale_score: bool = False,
+        return_embedding: bool = False,
+    ) -> list[Document]:
+        """As `embedding_retrieval`."""
+        return await asyncio.to_thread(
+            self.embedding_retrieval,
+            query_embedding,
+            filters=filters,
+            top_k=top_k,
+            scale_score=scale_score,
+            return_embedding=return_embedding,
+        )
+
+    def _nearest(
+        self, query: Sequence[float], count: int, ids: Sequence[Id] | None, embeddings: bool
+    ) -> list[Row]:
+        return nearest(self.collection, query, count, ids=ids, embeddings=embeddings, audience=self._audience)
+
+    def _passing(self, filters: Filters | None) -> list[Document]:
+        """Documents that pass, without their embeddings. Raises FilterError."""
+        if filters and "operator" not in filters and "conditions" not in filters:
+            raise FilterError("a filter needs 'operator', and 'field' and 'value' or 'conditions'.")
+        where = _equalities(filters or {}, self.collection.filterable)
+        documents = [_document(row) for row in rows(self.collection, where=where)]
+        if not filters:
+            return documents
+        if not documents or where:  # a filter that makes no sense is an error also where nothing is
+            document_matches_filter(filters, Document(content="", meta=dict(where)))
+        return [one for one in documents if document_matches_filter(filters, one)]
+
+    def _vector(self, document: Document) -> np.ndarray:
+        if document.embedding is not None:
+            return np.asarray(document.embedding, np.float32)
+        stand_in = np.ones(self.collection.dimension, np.float32)
+        if self.collection.metric != "hamming":
+            stand_in[1:] = 0
+        return stand_in
+
+
+@component
+class CiphervecEmbeddingRetriever:
+    """Retrieves the documents of a `CiphervecDocumentStore` that are closest to an embedding."""
+
+    def __init__(
+        self,
+        document_store: CiphervecDocumentStore,
+        filters: Filters | None = None,
+        top_k: int = 10,
+        scale_score: bool = False,
+        return_embedding: bool = False,
+        filter_policy: FilterPolicy = FilterPolicy.REPLACE,
+    ) -> None:
+        """Parameters are those of Haystack's own embedding retrievers. Raises InvalidInput."""
+        if not isinstance(document_store, CiphervecDocumentStore):
+            raise InvalidInput(
+                f"document_store must be a CiphervecDocumentStore, got {type(document_store).__name__}."
+            )
+        if top_k < 1:
+            raise InvalidInput(f"top_k must be at least 1, got {top_k}.")
+        self.document_store = document_store
+        self.filters = filters
+        self.top_k = top_k
+        self.scale_score = scale_score
+        self.return_embedding = return_embedding
+        self.filter_policy = filter_policy
+
+    def to_dict(self) -> dict[str, Any]:
+        """What a pipeline writes down; as of the store."""
+        return default_to_dict(
+            self,
+            document_store=self.document_store.to_dict(),
+            filters=self.filters,
+            top_k=self.top_k,
+            scale_score=self.scale_score,
+            return_embedding=self.return_embedding,
+            filter_policy=self.filter_policy.value,
+        )
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> CiphervecEmbeddingRetriever:
+        """Read what `to_dict` wrote."""
+        given = data["init_parameters"]
+        if isinstance(given["document_store"], dict):
+            given["document_store"] = CiphervecDocumentStore.from_dict(given["document_store"])
+        if isinstance(given.get("filter_policy"), str):
+            given["filter_policy"] = FilterPolicy.from_str(given["filter_policy"])
+        return default_from_dict(cls, data)
+
+    @component.output_types(documents=list[Document])
+    def run(
+        self,
+        query_embedding: list[float],
+        filters: dict[str, Any] | None = None,
+        top_k: int | None = None,
+        scale_score: bool | None = None,
+        return_embedding: bool | None = None,
+    ) -> dict[str, list[Document]]:
+        """`documents`, closest first, with scores. What is given here counts instead of what was
+        given before; filters by the policy."""
+        given = self._given(filters, top_k, scale_score, return_embedding)
+        return {"documents": self.document_store.embedding_retrieval(query_embedding, **given)}
+
+    @component.output_types(documents=list[Document])
+    async def run_async(
+        self,
+        query_embedding: list[float],
+        filters: dict[str, Any] | None = None,
+        top_k: int | None = None,
+        scale_score: bool | None = None,
+        return_embedding: bool | None = None,
+    ) -> dict[str, list[Document]]:
+        """As `run`."""
+        given = self._given(filters, top_k, scale_score, return_embedding)
+        return {"documents": await self.document_store.embedding_retrieval_async(query_embedding, **given)}
+
+    def _given(
+        self,
+        filters: Filters | None,
+        top_k: int | None,
+        scale_score: bool | None,
+        return_embedding: bool | None,
+    ) -> dict[str, Any]:
+        return {
+            "filters": apply_filter_policy(self.filter_policy, self.filters, filters),
+            "top_k": self.top_k if top_k is None else top_k,
+            "scale_score": self.scale_score if scale_score is None else scale_score,
+            "return_embedding": self.return_embedding if return_embedding is None else return_embedding,
+        }
+
+
+def _metadata(document: Document) -> dict[str, Any] | None:
+    """What is stored beside the text: metadata, and what else the document has."""
+    beside = document.to_dict(flatten=False)
+    for name in ("id", "content", "meta", "score", "embedding"):
+        beside.pop(name, None)
+    beside = {name: value for name, value in beside.items() if value is not None}
+    stored = dict(document.meta)
+    if beside:
+        stored[_FIELDS] = beside
+    if document.embedding is None:
+        stored[_BARE] = True
+    return stored or None
+
+
+def _document(row: Row, score: float | None = None) -> Document:
+    meta = dict(row.metadata)
+    beside, bare = meta.pop(_FIELDS, {}), meta.pop(_BARE, False)
+    vector = None if row.embedding is None or bare else row.embedding.tolist()
+    given = {"id": row.id, "content": row.document, "meta": meta, "embedding": vector, "score": score}
+    return Document.from_dict({**beside, **given})
+
+
+def _equalities(filters: Mapping[str, Any], filterable: Sequence[str]) -> dict[str, str]:
+    """What every document that passes has in filterable fields, as far as keyed hashes tell it as
+    Haystack does: strings that are no dates."""
+    found: dict[str, str] = {}
+    if filters.get("operator") == "AND":
+        for part in filters.get("conditions") or []:
+            if isinstance(part, Mapping):
+                found = {**_equalities(part, filterable), **found}
+        return found
+    name, value = str(filters.get("field", "")).removeprefix("meta."), filters.get("value")
+    if filters.get("operator") == "==" and name in filterable and isinstance(value, str):
+        return {} if value[:4].isdigit() else {name: value}
+    return {}
+
+
+def _field(name: str) -> str:
+    return name.removeprefix("meta.")
+
+
+def _values(documents: Sequence[Document], name: str) -> list[Any]:
+    """The different values of a field; 1, 1.0, "1" and True are four."""
+    found: dict[tuple[type, str], Any] = {}
+    for document in documents:
+        if _field(name) in document.meta:
+            value = document.meta[_field(name)]
+            found.setdefault((type(value), repr(value)), value)
+    return list(found.values())
+
+
+def _scaled(collection: Collection, score: float) -> float:
+    if collection.metric == "cosine":
+        return (score + 1) / 2
+    if collection.metric == "ip":
+        return float(1 / (1 + np.exp(-score / 100)))
+    return 1 / (1 - score)

@@ -1,0 +1,314 @@
+"""LangChain: documents and questions enter; documents and scores leave, by way of a collection. Key
+owner's side.
+
+    store = CiphervecVectorStore(client.get_or_create_collection("notes", 384), embedding)
+    store.add_documents(documents)
+    store.as_retriever(search_type="mmr").invoke("a question")
+"""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..collections.audience import Audience
+from ..collections.client import Client
+from ..collections.collection import Collection
+from ..errors import InvalidInput
+from .support import Row, delete, last_of_each, missing, nearest, rows
+
+try:
+    from langchain_core.documents import Document
+    from langchain_core.embeddings import Embeddings
+    from langchain_core.runnables.config import run_in_executor
+    from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
+    from langchain_core.vectorstores.utils import maximal_marginal_relevance
+    from pydantic import model_validator
+except ModuleNotFoundError as error:
+    raise missing("langchain-core", "langchain") from error
+
+Filter: TypeAlias = Mapping[str, Any] | Callable[[Document], bool]
+"""A `where` of `Collection.query`, or a function that says of a document whether it passes."""
+
+
+class CiphervecVectorStore(VectorStore):
+    """A `VectorStore` over an encrypted collection: in memory, in a folder or on a server.
+
+    Scores are similarities, higher is closer: the cosine, the inner product, or minus the distance.
+    `filter=` takes what `where=` of `Collection.query` takes, or a function of a document, for which
+    every document is opened here. In modes `sealed` and `sealed-query` scores and order carry noise of
+    the key and are its owner's own; with `audience="others"` they are what others may see, counted
+    (`Collection.query`).
+    """
+
+    def __init__(
+        self, collection: Collection, embedding: Embeddings, *, audience: Audience | None = None
+    ) -> None:
+        """`embedding` makes vectors of the collection's dimension. Nothing is read or written yet."""
+        self._collection = collection
+        self._embedding = embedding
+        self._audience = audience
+
+    @property
+    def embeddings(self) -> Embeddings:
+        """What makes vectors of texts."""
+        return self._embedding
+
+    @property
+    def collection(self) -> Collection:
+        """Where documents are kept."""
+        return self._collection
+
+    def add_texts(
+        self,
+        texts: Iterable[str],
+        metadatas: Sequence[Mapping[str, Any]] | None = None,
+        *,
+        ids: Sequence[str | None] | None = None,
+        **kwargs: Any,
+    ) -> list[str]:
+        """Embed and store texts, in one commit; one whose id is there is replaced, and of an id that
+        is given twice the last counts. Ids are made where none are given. Returns them all. Raises
+        InvalidInput."""
+        given = list(texts)
+        return self._add(given, self._embedding.embed_documents(given), metadatas, ids)
+
+    async def aadd_texts(
+        self,
+        texts: Iterable[str],
+        metadatas: Sequence[Mapping[str, Any]] | None = None,
+        *,
+        ids: Sequence[str | None] | None = None,
+        **kwargs: Any,
+    ) -> list[str]:
+        """As `add_texts`."""
+        given = list(texts)
+        vectors = await self._embedding.aembed_documents(given)
+        return await run_in_executor(None, self._add, given, vectors, metadatas, ids)
+
+    def _add(
+        self,
+        texts: list[str],
+        vectors: list[list[float]],
+        metadatas: Sequence[Mapping[str, Any]] | None,
+        ids: Sequence[str | None] | None,
+    ) -> list[str]:
+        for what, values in (("metadatas", metadatas), ("ids", ids)):
+            if values is not None and len(values) != len(texts):
+                raise InvalidInput(
+                    f"{what} must have one entry per text: expected {len(texts)}, got {len(values)}."
+                )
+        names = [str(name or uuid.uuid4()) for name in (ids or [None] * len(texts))]
+        if not names:
+            return []
+        columns: list[Sequence[Any]] = [vectors, texts, metadatas or [{}] * len(texts)]
+        kept, (embedded, documents, beside) = last_of_each(names, *columns)
+        self._collection.upsert(kept, embedded, beside, documents)
+        return names
+
+    def delete(
+        self, ids: Sequence[str] | None = None, *, filter: Mapping[str, Any] | None = None, **kwargs: Any
+    ) -> bool:
+        """Delete by id, where ids that are not there are passed over; by filter; or, with neither,
+        everything."""
+        if filter is not None:
+            found = self._collection.get(ids, filter, include=[])["ids"]
+            delete(self._collection, found)
+        else:
+            delete(self._collection, ids)
+        return True
+
+    def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
+        """The documents of these ids, in their order, those that are there."""
+        return [_document(row.id, row.document, row.metadata) for row in rows(self._collection, list(ids))]
+
+    def similarity_search(
+        self, query: str, k: int = 4, filter: Filter | None = None, **kwargs: Any
+    ) -> list[Document]:
+        """The k documents closest to a text."""
+        return [document for document, _ in self.similarity_search_with_score(query, k, filter)]
+
+    async def asimilarity_search(
+        self, query: str, k: int = 4, filter: Filter | None = None, **kwargs: Any
+    ) -> list[Document]:
+        """As `similarity_search`."""
+        return [document for document, _ in await self.asimilarity_search_with_score(query, k, filter)]
+
+    def similarity_search_with_score(
+        self, query: str, k: int = 4, filter: Filter | None = None, **kwargs: Any
+    ) -> list[tuple[Document, float]]:
+        """The k documents closest to a text, each with its similarity."""
+        return self.similarity_search_with_score_by_vector(self._embedding.embed_query(query), k, filter)
+
+    async def asimilarity_search_with_score(
+        self, query: str, k: int = 4, filter: Filter | None = None, **kwargs: Any
+    ) -> list[tuple[Document, float]]:
+        """As `similarity_search_with_score`."""
+        vector = await self._embedding.aembed_query(query)
+        return await run_in_executor(None, self.similarity_search_with_score_by_vector, vector, k, filter)
+
+    def similarity_search_with_score_by_vector(
+        self, embedding: Sequence[float], k: int = 4, filter: Filter | None = None, **kwargs: Any
+    ) -> list[tuple[Document, float]]:
+        """The k documents closest to a vector, each with its similarity."""
+        hits = self._hits(embedding, k, filter)
+        return [(_document(hit.id, hit.document, hit.metadata), hit.score) for hit in hits]
+
+    def similarity_search_by_vector(
+        self, embedding: Sequence[float], k: int = 4, filter: Filter | None = None, **kwargs: Any
+    ) -> list[Document]:
+        """The k documents closest to a vector."""
+        return [document for document, _ in self.similarity_search_with_score_by_vector(embedding, k, filter)]
+
+    def max_marginal_relevance_search(
+        self,
+        query: str,
+        k: int = 4,
+        fetch_k: int = 20,
+        lambda_mult: float = 0.5,
+        filter: Filter | None = None,
+        **kwargs: Any,
+    ) -> list[Document]:
+        """Of the `fetch_k` documents closest to a text, k that are close to it and unlike each
+        other; `lambda_mult` 1 is closeness alone, 0 difference alone."""
+        vector = self._embedding.embed_query(query)
+        return self.max_marginal_relevance_search_by_vector(vector, k, fetch_k, lambda_mult, filter)
+
+    async def amax_marginal_relevance_search(
+        self,
+        query: str,
+        k: int = 4,
+        fetch_k: int = 20,
+        lambda_mult: float = 0.5,
+        filter: Filter | None = None,
+        **kwargs: Any,
+    ) -> list[Document]:
+        """As `max_marginal_relevance_search`."""
+        vector = await self._embedding.aembed_query(query)
+        search = self.max_marginal_relevance_search_by_vector
+        return await run_in_executor(None, search, vector, k, fetch_k, lambda_mult, filter)
+
+    def max_marginal_relevance_search_by_vector(
+        self,
+        embedding: Sequence[float],
+        k: int = 4,
+        fetch_k: int = 20,
+        lambda_mult: float = 0.5,
+        filter: Filter | None = None,
+        **kwargs: Any,
+    ) -> list[Document]:
+        """As `max_marginal_relevance_search`, for a vector. Compares vectors as they were put in."""
+        hits = self._hits(embedding, max(k, fetch_k), filter, embeddings=True)
+        vectors = [hit.embedding for hit in hits]
+        question = np.asarray(embedding, np.float32)
+        chosen = maximal_marginal_relevance(question, vectors, k=k, lambda_mult=lambda_mult) if hits else []
+        return [_document(hits[i].id, hits[i].document, hits[i].metadata) for i in chosen]
+
+    @classmethod
+    def from_texts(
+        cls,
+        texts: list[str],
+        embedding: Embeddings,
+        metadatas: list[dict[str, Any]] | None = None,
+        *,
+        ids: list[str] | None = None,
+        collection: Collection | None = None,
+        client: Client | None = None,
+        name: str = "langchain",
+        audience: Audience | None = None,
+        **kwargs: Any,
+    ) -> CiphervecVectorStore:
+        """Store texts in a collection: the one given, or the one called `name` of a client, which is
+        made if it isn't there, with `kwargs` as of `create_collection`. Without either it is in
+        memory, under keys of its own, and ends with the process."""
+        vectors = embedding.embed_documents(texts)
+        store = cls._of(embedding, vectors, collection, client, name, audience, kwargs)
+        store._add(list(texts), vectors, metadatas, ids)
+        return store
+
+    @classmethod
+    async def afrom_texts(
+        cls,
+        texts: list[str],
+        embedding: Embeddings,
+        metadatas: list[dict[str, Any]] | None = None,
+        *,
+        ids: list[str] | None = None,
+        collection: Collection | None = None,
+        client: Client | None = None,
+        name: str = "langchain",
+        audience: Audience | None = None,
+        **kwargs: Any,
+    ) -> CiphervecVectorStore:
+        """As `from_texts`."""
+        vectors = await embedding.aembed_documents(texts)
+        store = await run_in_executor(
+            None, cls._of, embedding, vectors, collection, client, name, audience, kwargs
+        )
+        await run_in_executor(None, store._add, list(texts), vectors, metadatas, ids)
+        return store
+
+    @classmethod
+    def _of(
+        cls,
+        embedding: Embeddings,
+        vectors: list[list[float]],
+        collection: Collection | None,
+        client: Client | None,
+        name: str,
+        audience: Audience | None,
+        choices: dict[str, Any],
+    ) -> CiphervecVectorStore:
+        if collection is None:
+            dimension = len(vectors[0] if vectors else embedding.embed_query("dimension"))
+            collection = (client or Client()).get_or_create_collection(name, dimension, **choices)
+        return cls(collection, embedding, audience=audience)
+
+    def _hits(
+        self, embedding: Sequence[float], k: int, filter: Filter | None, *, embeddings: bool = False
+    ) -> list[Row]:
+        ids = None
+        if callable(filter):
+            everything = rows(self._collection)
+            ids = [one.id for one in everything if filter(_document(one.id, one.document, one.metadata))]
+        where = None if callable(filter) else filter
+        return nearest(
+            self._collection,
+            embedding,
+            k,
+            where=where,
+            ids=ids,
+            embeddings=embeddings,
+            audience=self._audience,
+        )
+
+    def _select_relevance_score_fn(self) -> Callable[[float], float]:
+        """A similarity as a number from 0 to 1, or for the inner product as it is."""
+        metric, dimension = self._collection.metric, self._collection.dimension
+        if metric == "cosine":
+            return lambda score: (1 + score) / 2
+        if metric == "l2":
+            return lambda score: 1 / (1 + math.sqrt(max(-score, 0.0)))
+        if metric == "hamming":
+            return lambda score: 1 + score / dimension
+        return lambda score: score
+
+
+class CiphervecRetriever(VectorStoreRetriever):
+    """The retriever of such a store, with its number of results as a parameter of its own."""
+
+    k: int = 4
+
+    @model_validator(mode="before")
+    @classmethod
+    def _count(cls, values: dict[str, Any]) -> dict[str, Any]:
+        given = values.get("search_kwargs", {})
+        return {**values, "search_kwargs": {"k": values.get("k", 4), **given}}
+
+
+def _document(name: str, text: str | None, metadata: dict[str, Any]) -> Document:
+    return Document(id=name, page_content=text or "", metadata=metadata)

@@ -1,0 +1,118 @@
+"""Support: what every adapter asks of a collection: nearest rows whole, deletions that tolerate, a
+place opened from plain words. Key owner's side."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from ..collections.audience import Audience
+from ..collections.client import Client, PersistentClient
+from ..collections.collection import Collection
+from ..collections.keys import Keys
+from ..errors import UnknownId
+from ..ingest.arrays import FloatArray, Id, Vectors
+
+T = TypeVar("T")
+_ATTEMPTS = 8
+
+
+class Row(NamedTuple):
+    """One row as it is stored."""
+
+    id: str
+    metadata: dict[str, Any]
+    document: str | None
+    embedding: FloatArray | None
+    score: float = 0.0
+    """Its similarity to a query, if it was asked for by one; higher is closer."""
+
+
+def missing(framework: str, extra: str) -> ImportError:
+    """The error of an adapter whose framework isn't installed."""
+    return ImportError(
+        f"ciphervec.adapters.{extra.replace('-', '_')} needs {framework}, which isn't installed. Install both with: pip "
+        f"install 'ciphervec[{extra}]'"
+    )
+
+
+def nearest(
+    collection: Collection,
+    query: Vectors,
+    count: int,
+    *,
+    where: Mapping[str, Any] | None = None,
+    ids: Sequence[Id] | None = None,
+    embeddings: bool = False,
+    audience: Audience | None = None,
+) -> list[Row]:
+    """The `count` rows closest to one query, of shape (d,), closest first. Vectors, where asked for,
+    are those that were put in: no noise of an answer is in them."""
+    if count < 1:
+        return []
+    found = collection.query(query, count, where or None, ["scores"], ids=ids, audience=audience)
+    names, scores = found["ids"][0], found["scores"]
+    assert scores is not None
+    return rows(
+        collection,
+        names,
+        embeddings=embeddings,
+        audience=audience,
+        scores=dict(zip(names, scores[0], strict=True)),
+    )
+
+
+def rows(
+    collection: Collection,
+    ids: Sequence[Id] | None = None,
+    where: Mapping[str, Any] | None = None,
+    *,
+    embeddings: bool = False,
+    audience: Audience | None = None,
+    scores: Mapping[Id, float] | None = None,
+) -> list[Row]:
+    """Rows by id, in the order asked, or by filter, or all; ids that aren't there are left out."""
+    parts = ["metadatas", "documents", *(["embeddings"] if embeddings else [])]
+    found = collection.get(ids, where or None, parts, audience=audience)
+    metadatas, documents, vectors = found["metadatas"], found["documents"], found["embeddings"]
+    assert metadatas is not None and documents is not None
+    return [
+        Row(
+            str(name),
+            metadatas[i] or {},
+            documents[i],
+            None if vectors is None else vectors[i],
+            0.0 if scores is None else scores[name],
+        )
+        for i, name in enumerate(found["ids"])
+    ]
+
+
+def delete(collection: Collection, ids: Sequence[Id] | None) -> int:
+    """Delete the rows of these ids that are there, or all rows; returns how many."""
+    for attempt in range(_ATTEMPTS):
+        there = collection.get(ids, include=[])["ids"]
+        try:
+            return collection.delete(there) if there else 0
+        except UnknownId:  # somebody else was faster
+            if attempt == _ATTEMPTS - 1:
+                raise
+    return 0
+
+
+def last_of_each(ids: Sequence[str], *columns: Sequence[T]) -> tuple[list[str], list[list[T]]]:
+    """The same rows with each id once, where it stood last."""
+    at = sorted({name: i for i, name in enumerate(ids)}.values())
+    return [ids[i] for i in at], [[column[i] for i in at] for column in columns]
+
+
+def open_client(
+    place: str | os.PathLike[str], keys: Keys | None, token: str | None = None, **options: Any
+) -> Client:
+    """The client of a folder, or of a server if the place is a URL."""
+    if str(place).startswith(("http://", "https://")):
+        from ..http.client import HttpClient
+
+        return HttpClient(str(place), token, keys, **options)
+    return PersistentClient(place, keys, **options)

@@ -1,0 +1,40 @@
+"""The examples of docs/integrations.md enter and run, each where its framework is installed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "integrations.md"
+SECTION = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NEEDS = {
+    "Haystack": "haystack",
+    "LangChain": "langchain_core",
+    "LlamaIndex": "llama_index.core",
+    "scikit-learn": "sklearn",
+}
+
+pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="needs the repository, not only the wheel")
+
+
+def examples() -> dict[str, list[str]]:
+    """The Python blocks of every section that has some."""
+    text = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+    found = {name: BLOCK.findall(body) for name, body in SECTION.findall(text)}
+    return {name: blocks for name, blocks in found.items() if blocks}
+
+
+def test_every_framework_has_an_example() -> None:
+    assert examples().keys() == NEEDS.keys()
+
+
+@pytest.mark.parametrize("framework", NEEDS)
+def test_example(framework: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip(NEEDS[framework], reason=f"needs {framework}, which `make compat` installs")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "__example__"}
+    for number, code in enumerate(examples()[framework]):
+        exec(compile(code, f"docs/integrations.md, {framework}, example {number}", "exec"), names)
