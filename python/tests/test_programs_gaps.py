@@ -3,6 +3,8 @@ than all others by more than the gap, is checked."""
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -44,3 +46,27 @@ def test_a_mask_of_reals_beyond_the_gap_is_certain() -> None:
     for turn in range(5):
         x = np.roll(0.3 + 1.02 * 2**-6 * np.arange(5), turn)
         np.testing.assert_array_equal(plan.clear(x=x), function(x))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: np.min(x),
+        lambda x: np.max(x) + 1,
+        lambda x: np.sort(x),
+        lambda x: np.argsort(x),
+        lambda x: np.median(x),
+        lambda x: np.argmax(x) + 1,
+        lambda x: programs.take(np.array([3, 1, 4, 1, 5]), np.argmin(x)),
+    ],
+)
+@pytest.mark.parametrize("bits", [None, 8])
+def test_what_would_be_mixed_of_near_numbers_is_refused(function, bits) -> None:
+    """Three equal reals are none of them the least: a sum over what is would be 0."""
+    declared = secret(5, low=0, high=1, real=True) if bits is None else secret(5, bits=bits)
+    with pytest.raises(ciphervec.ProgramError) as caught:
+        ciphervec.program(function).compile(x=declared, gap=2**-4)
+    assert caught.value.line > 0
+    assert re.search(
+        r"np\.(min|max|sort|argsort|median|argmax|argmin) needs numbers that can all", str(caught.value)
+    )

@@ -29,6 +29,8 @@ def rank(its: Operands, node: Node, emit: Emit) -> Ranked:
     operation."""
     pairs = _pairs(its, node)
     rows, around, kind, falling = _operands(its, node, pairs, emit)
+    if node.op == "min":
+        _told_apart(its, node, kind, "Return np.argmin or np.argmax, which name one of those that are near")
     ranks = pairs.ranks(rows, around, kind, its.precision, node, falling=falling)
     bits = _bits(its, node, kind, pairs) if node.op == "min" or its.layout.readers[node] else 3.0
     if node.op == "topk_mask":
@@ -53,14 +55,7 @@ def ordered(its: Operands, node: Node, emit: Emit) -> Value:
     at once, and the sum of the numbers times that."""
     pairs, draft = _pairs(its, node), its.draft
     rows, around, kind, falling = _operands(its, node, pairs, emit)
-    half, gap = margin(kind, kind.high - kind.low, its.precision, node)
-    if gap > half:
-        raise failure_at(
-            node.where,
-            f"{node.spoken} needs numbers that can all be told apart, and these may be as close as they like, or closer "
-            "than the gap. Declare fixed point, step=, or narrower numbers, and leave gap= out; programs.topk_mask and "
-            "np.argmin take a gap.",
-        )
+    _told_apart(its, node, kind, "Rank them by programs.topk_mask or np.argmin, which take a gap")
     ranks = pairs.ranks(rows, around, kind, its.precision, node, falling=falling)
     places, off = pairs.places(ranks, _bits(its, node, kind, pairs) + 1.0)
     if node.op == "sort":
@@ -89,6 +84,18 @@ def ordered(its: Operands, node: Node, emit: Emit) -> Value:
     pad = None if pairs.several else 0.0
     value = Value(registers, varying, states, low - error, high + error, unit, pad, error)
     return its.arithmetic(node).bound(value, value.reach)
+
+
+def _told_apart(its: Operands, node: Node, kind: Kind, instead: str) -> None:
+    """Refuses what is a mixture of numbers that are near one another, and as many times too large or
+    too small as those are."""
+    half, gap = margin(kind, kind.high - kind.low, its.precision, node)
+    if gap > half:
+        raise failure_at(
+            node.where,
+            f"{node.spoken} needs numbers that can all be told apart, and these may be as close as they like, or closer "
+            f"than the gap. {instead}; or declare fixed point, step=, or narrower numbers, and leave gap= out.",
+        )
 
 
 def _pairs(its: Operands, node: Node) -> Pairs:
@@ -191,6 +198,8 @@ def number(its: Operands, node: Node) -> Value:
 
 def chosen(its: Operands, node: Node, table: np.ndarray) -> Value:
     """The entry of a table, at the first index, that an arg-min names."""
+    instead = "Return it, and go on with it at the client"
+    _told_apart(its, node, node.inputs[0].kind.number(), instead)
     ranked, draft = its.ranked[node], its.draft
     entries = np.zeros(_pairs(its, node).block)
     entries[ranked.place : ranked.place + len(table)] = table
