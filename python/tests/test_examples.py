@@ -16,6 +16,7 @@ SAYS = {
     "embedding_bag.py": "same decision as in the clear: 400 of 400",
     "encrypted_pairs.py": "both orders of closeness agree: 40 of 40",
     "face_verification.py": "same decision as in the clear: 200 of 200",
+    "first_minutes.py": "closest: 'heat over the fields'",
     "http_quickstart.py": "bytes hold no name and no vector",
     "identification_digits.py": "same nearest neighbour:",
     "text_classifier.py": "the halves together:",

@@ -92,7 +92,7 @@ class CiphervecVectorStore(BasePydanticVectorStore):
     def get(self, text_id: str) -> list[float]:
         """The embedding of a node, as it was put in. Raises UnknownId."""
         found = self._collection.get([text_id], include=["embeddings"], audience=self._audience)
-        if found["embeddings"] is None or not found["ids"]:
+        if not found["ids"]:
             raise UnknownId(f"id {text_id!r} is not in {self._collection.name!r}.")
         vector: list[float] = found["embeddings"][0].tolist()
         return vector

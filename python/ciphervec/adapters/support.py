@@ -75,8 +75,8 @@ def rows(
     """Rows by id, in the order asked, or by filter, or all; ids that aren't there are left out."""
     parts = ["metadatas", "documents", *(["embeddings"] if embeddings else [])]
     found = collection.get(ids, where or None, parts, audience=audience)
-    metadatas, documents, vectors = found["metadatas"], found["documents"], found["embeddings"]
-    assert metadatas is not None and documents is not None
+    metadatas, documents = found["metadatas"], found["documents"]
+    vectors = found["embeddings"] if embeddings else None
     return [
         Row(
             str(name),

@@ -17,10 +17,11 @@ from ..collections.audience import OwnerResult, check_audience
 from ..collections.collection import Collection
 from ..collections.flooding import DEVIATION
 from ..collections.results import QUERY_DEFAULT
-from ..collections.spec import LATTICE
+from ..collections.spec import LATTICE, MODES, PRECISIONS, SCHEMES, chosen
 from ..errors import InvalidInput
 from ..http import HttpClient
 from ..ingest.arrays import Id
+from ..ingest.metrics import METRIC_NAMES
 from .column_types import Types, named
 from .keygen import scheme_named
 from .place import Access, Authority, Insecure, Place, TokenFile, opened
@@ -94,7 +95,14 @@ def create(
     access = Access(token_file, ca, insecure)
     with opened(place, load_keys(keys, passphrase_file), access) as client:
         collection = client.create_collection(
-            name, dim, metric, mode, precision, filterable or (), scheme=scheme, bits=bits
+            name,
+            dim,
+            chosen("metric", metric, METRIC_NAMES),
+            chosen("mode", mode, MODES),
+            chosen("precision", precision, PRECISIONS),
+            filterable or (),
+            scheme=chosen("scheme", scheme, SCHEMES),
+            bits=bits,
         )
         info = collection.info()
     if as_json:
@@ -247,12 +255,13 @@ def query(
         )
         seconds = time.perf_counter() - began
     if as_json:
-        if isinstance(found, OwnerResult):
+        answer: Mapping[str, Any] = found
+        if isinstance(answer, OwnerResult):
             raise InvalidInput(
                 f"answers about {name!r}, mode {collection.mode!r}, carry noise of your key. Say who reads the JSON: "
                 "--audience owner, or --audience others."
             )
-        print_json({**found, "seconds": round(seconds, 4)})
+        print_json({**answer, "seconds": round(seconds, 4)})
         return
     for number, hits in enumerate(found["ids"]):
         screen.print(f"query {number + 1} of {len(questions)}", style="bold cyan", highlight=False)
@@ -262,18 +271,20 @@ def query(
         for rank, hit in enumerate(hits):
             line = Text(f"  {rank + 1:>2}  ")
             line.append(f"{shown(hit):{width}}  ", style="bold")
-            line.append(f"{column(found['distances'], number, rank):.5f}  ")
-            line.append(plain(column(found["documents"], number, rank) or ""))
-            line.append("  " + plain(column(found["metadatas"], number, rank) or ""), style="dim")
+            line.append(f"{found['distances'][number][rank]:.5f}  ")
+            if "documents" in found["include"]:
+                line.append(plain(found["documents"][number][rank] or ""))
+                line.append("  " + plain(found["metadatas"][number][rank] or ""), style="dim")
             screen.print(line, no_wrap=True, overflow="ellipsis")
+    if "documents" not in found["include"]:
+        screen.print(
+            "documents and metadata stayed on the server; --documents fetches them",
+            style="dim",
+            highlight=False,
+        )
     screen.print(
         f"{len(questions)} in {1e3 * seconds:.1f} ms, loading included", style="dim", highlight=False
     )
-
-
-def column(part: Any, query: int, place: int) -> Any:
-    """One cell of an answer; None where that part did not come."""
-    return None if part is None else part[query][place]
 
 
 def _keys_again(keys: Path | None) -> str:

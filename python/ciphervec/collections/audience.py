@@ -15,6 +15,7 @@ from typing import Any, Literal, NoReturn, TypeAlias
 from .._native import IndexSpec
 from ..errors import InvalidInput
 from .matches import Matches
+from .results import GetResult, QueryResult, Tabular
 
 Audience: TypeAlias = Literal["owner", "others"]
 
@@ -43,7 +44,7 @@ class OwnerMatches(Matches):
         raise TypeError(_NEXT)
 
 
-class OwnerResult(Mapping[str, Any]):
+class OwnerResult(Mapping[str, Any], Tabular):
     """A result that is the key owner's own, because it carries noise of the key: read it as the dict
     that it would be otherwise.
 
@@ -53,9 +54,9 @@ class OwnerResult(Mapping[str, Any]):
 
     __slots__ = ("_parts",)
 
-    def __init__(self, parts: Mapping[str, Any]) -> None:
+    def __init__(self, parts: GetResult | QueryResult) -> None:
         """Not for callers: queries make these."""
-        self._parts = dict(parts)
+        self._parts = parts
 
     @property
     def audience(self) -> Audience:
@@ -70,6 +71,10 @@ class OwnerResult(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._parts)
+
+    def to_pandas(self) -> NoReturn:
+        """Refused, as is pickling: a DataFrame is written down at once."""
+        raise TypeError(_NEXT)
 
     def __repr__(self) -> str:
         return f"<ciphervec.OwnerResult, the key owner's own: {self._parts!r}>"

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from .._native import IndexSpec
+from ..errors import InvalidInput
 from ..ingest import arrays, records
 from ..ingest.arrays import BoolArray, FloatArray, Id, Vectors
 from ..ingest.records import Record
@@ -31,15 +32,17 @@ class Batch:
     def of(
         cls,
         spec: IndexSpec,
-        ids: Id | Iterable[Id],
-        embeddings: Vectors,
+        ids: Id | Iterable[Id] | None,
+        embeddings: Vectors | None,
         metadatas: object | None,
         documents: object | None,
     ) -> Batch:
         """Rows for a collection of this kind, as `Collection.add` takes them. Raises InvalidInput,
         or DuplicateId when an id repeats."""
-        names = arrays.ids(ids)
+        if embeddings is None:
+            raise InvalidInput("rows need embeddings, shape (n, dimension); none were given.")
         rows = arrays.vectors(embeddings, spec.dimension, spec.metric)
+        names = arrays.fresh_ids(len(rows)) if ids is None else arrays.ids(ids)
         arrays.same_length(len(names), rows, "embeddings")
         arrays.distinct(names)
         pairs = records.check(names, metadatas, documents)

@@ -7,13 +7,14 @@ import contextlib
 import os
 import threading
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from .._native import IndexSpec
-from ..errors import CollectionExists, CollectionNotFound, InvalidInput, RollbackDetected
+from ..errors import CiphervecError, CollectionExists, CollectionNotFound, InvalidInput, RollbackDetected
 from ..ingest.files import StrPath
+from ..ingest.metrics import MetricName
 from ..ingest.state_folder import user_folder
 from .collection import Collection
 from .copying import copied
@@ -24,10 +25,13 @@ from .owner import Owner
 from .pins import MemoryPins, Pin
 from .restore import accept_restore
 from .segments import Segments
-from .spec import Description
+from .spec import Description, Mode, Precision, SchemeName
 from .states import first_state
-from .store import CollectionStore, Database, Progress, check_name
+from .store import CollectionStore, Database, Progress, check_name, exists
+from .unborn import UnbornCollection
 from .write_batch import EVALUATION, KEY_PAIR, STATE
+
+_ANY = 8  # numbers a vector, where the other choices are to be checked
 
 
 class Client:
@@ -51,6 +55,7 @@ class Client:
         self._state = state
         self._lock = threading.RLock()
         self._opened: dict[str, Collection] = {}
+        self._closed = False
 
     @property
     def keys(self) -> Keys | None:
@@ -60,19 +65,20 @@ class Client:
     def create_collection(
         self,
         name: str,
-        dimension: int,
-        metric: str = "cosine",
-        mode: str = "sealed",
-        precision: str = "standard",
+        dimension: int | None = None,
+        metric: MetricName = "cosine",
+        mode: Mode = "sealed",
+        precision: Precision = "standard",
         filterable: Sequence[str] = (),
         *,
-        scheme: str = "lattice",
+        scheme: SchemeName = "lattice",
         bits: int | None = None,
         originals: bool | None = None,
     ) -> Collection:
         """Make an empty collection.
 
-        `dimension` is 1 to 16,384. `metric`: cosine, ip, l2, hamming. `mode` says what the server
+        `dimension` is 1 to 16,384; left out, it is that of the first rows, and until these are added the
+        collection is known to this client alone. `metric`: cosine, ip, l2, hamming. `mode` says what the server
         sees: sealed (neither vectors nor queries), sealed-query (the vectors), sealed-index (the
         queries), open (all). `precision`: standard; small (3 bytes a number) or wide (8) in
         sealed-index. `filterable` names metadata fields on which the server may test equality; it
@@ -86,18 +92,44 @@ class Client:
         it to the last bit: 4 bytes a number. So it is unless `originals=False`; under hamming there
         is nothing to keep. Raises CollectionExists, InvalidInput, StorageError.
         """
-        with self._lock:
-            description = Description.new(
-                name, dimension, metric, mode, precision, filterable, self._keys, scheme, bits,
-                originals is not False,
+        with self._open():
+            choices = partial(
+                Description.new, name, metric=metric, mode=mode, precision=precision, filterable=filterable,
+                keys=self._keys, scheme=scheme, bits=bits, originals=originals is not False,
             )  # fmt: skip
+            description = choices(dimension=_ANY if dimension is None else dimension)
+            self._refuse_unborn(name)
             self._database.check_new(name)
-            owner = Owner(self._keys, description.spec)
-            meta, beside = description.to_bytes(owner), _beside(owner)
-            if description.authenticated:
-                beside[STATE] = first_state(owner, description, meta, beside)
-            store = self._database.create(name, meta, beside)
-            return self._collection(name, store, description)
+            if dimension is None:
+                return self._unborn(description, choices)
+            return self._create(description)
+
+    def _create(self, description: Description) -> Collection:
+        name = description.spec.collection
+        owner = Owner(self._keys, description.spec)
+        meta, beside = description.to_bytes(owner), _beside(owner)
+        if description.authenticated:
+            beside[STATE] = first_state(owner, description, meta, beside)
+        store = self._database.create(name, meta, beside)
+        return self._collection(name, store, description)
+
+    def _unborn(self, like: Description, choices: Callable[..., Description]) -> Collection:
+        """A collection to be made with its first rows."""
+        name = like.spec.collection
+
+        def make(dimension: int, unborn: Collection) -> Collection:
+            with self._open():
+                made = self._create(choices(dimension=dimension))
+                self._opened[name] = unborn  # which becomes it
+                return made
+
+        made = UnbornCollection(like, make, _forgetter(self), self._kind._query_default)
+        self._opened[name] = made
+        return made
+
+    def _refuse_unborn(self, name: str) -> None:
+        if isinstance(self._opened.get(name), UnbornCollection):
+            raise exists(name)
 
     def get_collection(self, name: str) -> Collection:
         """Open a collection that is there; asked for twice, it is the same object.
@@ -106,7 +138,7 @@ class Client:
         when another process is writing to it, CorruptData, InvalidInput when it is sealed and the
         client has no keys.
         """
-        with self._lock:
+        with self._open():
             opened = self._opened.get(check_name(name))
             if opened is not None:
                 return opened
@@ -120,21 +152,21 @@ class Client:
     def get_or_create_collection(
         self,
         name: str,
-        dimension: int,
-        metric: str = "cosine",
-        mode: str = "sealed",
-        precision: str = "standard",
+        dimension: int | None = None,
+        metric: MetricName = "cosine",
+        mode: Mode = "sealed",
+        precision: Precision = "standard",
         filterable: Sequence[str] = (),
         *,
-        scheme: str = "lattice",
+        scheme: SchemeName = "lattice",
         bits: int | None = None,
         originals: bool | None = None,
     ) -> Collection:
         """Open the collection, or make it. Raises InvalidInput when it is there with other
         choices; one that is there may keep `originals` or not unless that is given."""
-        with self._lock:
+        with self._open():
             wanted = Description.new(
-                name, dimension, metric, mode, precision, filterable, self._keys, scheme, bits,
+                name, _ANY if dimension is None else dimension, metric, mode, precision, filterable, self._keys, scheme, bits,
                 originals is not False,
             )  # fmt: skip
             try:
@@ -148,7 +180,12 @@ class Client:
                     )  # fmt: skip
                 collection = self.get_collection(name)
             kept = wanted.originals if originals is None else collection.originals
-            _same_choices(wanted, collection.spec, collection.filterable, kept)
+            if isinstance(collection, UnbornCollection):
+                if dimension is not None:
+                    raise exists(name)
+                _same_choices(wanted, collection.like, collection.originals if originals is None else kept)
+            else:
+                _same_choices(wanted, collection._segments.description, kept, any_dimension=dimension is None)
             return collection
 
     def accept_restore(self, name: str) -> Collection:
@@ -160,7 +197,7 @@ class Client:
         new one is. Raises RollbackDetected for what is no state of the owner's, CollectionNotFound,
         InvalidInput when its states aren't authenticated.
         """
-        with self._lock:
+        with self._open():
             with self._anew(name) as segments:
                 accept_restore(segments, self._seen(name, segments))
             return self.get_collection(name)
@@ -168,7 +205,7 @@ class Client:
     def forget(self, name: str) -> None:
         """Drop what was seen of a collection, to follow its owner who accepted a restore, or to
         accept one that was put there on purpose: the next `get_collection` trusts what it finds."""
-        with self._lock, self._anew(name):
+        with self._open(), self._anew(name):
             pass
 
     @contextlib.contextmanager
@@ -204,13 +241,18 @@ class Client:
 
     def list_collections(self) -> list[str]:
         """Every collection's name, sorted."""
-        return self._database.names()
+        with self._open():
+            unborn = [name for name, one in self._opened.items() if isinstance(one, UnbornCollection)]
+            return sorted({*self._database.names(), *unborn})
 
     def delete_collection(self, name: str) -> None:
         """Delete a collection and everything in it. Raises CollectionNotFound, StoreLocked,
         StorageError."""
-        with self._lock:
+        with self._open():
             opened = self._opened.get(check_name(name))
+            if isinstance(opened, UnbornCollection):
+                opened.close()
+                return
             self._database.drop(name, (lambda: None) if opened is None else lambda: opened._shut("deleted"))
             self._opened.pop(name, None)
 
@@ -219,7 +261,7 @@ class Client:
         `folder`, which `PersistentClient` opens; returns its rows. Needs no key, and from a server
         the verb read. `progress(done, total)` counts bytes. Raises CollectionNotFound,
         CollectionExists when the folder has one, CorruptData, StorageError."""
-        with self._lock:
+        with self._open():
             source = self._readable()
             return copied(lambda: source.open(name), FolderDatabase(folder, read_only=False), name, progress)
 
@@ -227,7 +269,7 @@ class Client:
         """Take a collection back from a `snapshot`, and accept it where later states of it were seen
         here, see `accept_restore`. Raises CollectionExists when it is still there (delete it first),
         CollectionNotFound, CorruptData, StorageError."""
-        with self._lock:
+        with self._open():
             source = FolderDatabase(folder, read_only=True)
             copied(lambda: source.open(name), self._database, name, progress)
             try:
@@ -239,9 +281,19 @@ class Client:
         """The same collections, to be read beside whoever writes to them."""
         return self._database
 
-    def close(self) -> None:
-        """Close every collection, so that another process can write to them."""
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[None]:
+        """Alone, and not after `close`."""
         with self._lock:
+            if self._closed:
+                raise CiphervecError(f"this {type(self).__name__} was closed; make another one.")
+            yield
+
+    def close(self) -> None:
+        """Close every collection, so that another process can write to them. The client can't be used
+        afterwards; closing twice is fine."""
+        with self._lock:
+            self._closed = True
             for collection in list(self._opened.values()):
                 collection.close()
 
@@ -257,7 +309,8 @@ class Client:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<ciphervec.{type(self).__name__}, {len(self.list_collections())} collections>"
+        state = "closed" if self._closed else f"{len(self.list_collections())} collections"
+        return f"<ciphervec.{type(self).__name__}, {state}>"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
@@ -300,15 +353,18 @@ def _forgetter(client: Client) -> Any:
     return forget
 
 
-def _same_choices(wanted: Description, spec: IndexSpec, filterable: tuple[str, ...], originals: bool) -> None:
+def _same_choices(
+    wanted: Description, there: Description, originals: bool, *, any_dimension: bool = False
+) -> None:
+    spec = there.spec
     choices: Mapping[str, tuple[object, object]] = {
-        "dimension": (wanted.spec.dimension, spec.dimension),
+        "dimension": (spec.dimension if any_dimension else wanted.spec.dimension, spec.dimension),
         "metric": (wanted.spec.metric, spec.metric),
         "mode": (wanted.spec.mode, spec.mode),
         "precision": (wanted.spec.precision, spec.precision),
         "scheme": (wanted.spec.scheme, spec.scheme),
         "bits": (wanted.spec.bits, spec.bits),
-        "filterable": (wanted.filterable, filterable),
+        "filterable": (wanted.filterable, there.filterable),
         "originals": (wanted.originals, originals),
     }
     for what, (asked, found) in choices.items():

@@ -4,8 +4,6 @@ Runs on the key owner's side."""
 from __future__ import annotations
 
 import contextlib
-import inspect
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Collection as Names
 from pathlib import Path
@@ -19,6 +17,7 @@ from .._native import IndexSpec, WriterCard
 from ..errors import CiphervecError, InvalidInput, StorageError
 from ..ingest import arrays, records
 from ..ingest.arrays import FloatArray, Id, Vectors
+from ..ingest.remarks import remark, reporting
 from ..ingest.where import Where
 from . import filtering, reading
 from .audience import (
@@ -57,6 +56,12 @@ from .server_backend import LocalBackend
 from .spec import Description
 from .store import CollectionStore, Progress
 
+_FETCH = (
+    "documents and metadata were not fetched: over HTTP a query brings ids, distances and scores unless asked for more, "
+    "because fetching the others shows the server which segments the hits are in. Ask with include=['documents', "
+    "'metadatas']."
+)
+
 
 class Collection:
     """Named vectors with their metadata and documents, all sealed before they are stored.
@@ -82,6 +87,7 @@ class Collection:
         self._store = store
         self._on_close = on_close
         self._closed = ""
+        self._told = 0  # the latest commit that a stale reader was told of
         self._lock = self._segments.lock
 
     @property
@@ -144,48 +150,52 @@ class Collection:
 
     def add(
         self,
-        ids: Id | Iterable[Id],
-        embeddings: Vectors,
+        ids: Id | Iterable[Id] | None = None,
+        embeddings: Vectors | None = None,
         metadatas: object | None = None,
         documents: object | None = None,
         *,
-        progress: Progress | None = None,
-    ) -> None:
-        """Seal and store n new rows.
+        progress: Progress | bool | None = None,
+    ) -> list[Id]:
+        """Seal and store n new rows; returns their ids, which are made up where none are given.
 
         `embeddings` has shape (n, dimension); `metadatas` (dicts of JSON values) and `documents`
         (strings) have n entries, None where a row has none. `progress(done, total)` is called while
-        rows are sealed. Raises DuplicateId when an id repeats or is already here, InvalidInput,
-        StorageError; nothing is added then.
+        rows are sealed; True prints a line on standard error. Raises DuplicateId when an id repeats
+        or is already here, InvalidInput, StorageError; nothing is added then.
         """
         with self._open(write=True):
             batch = Batch.of(self.spec, ids, embeddings, metadatas, documents)
+            report = reporting(progress, f"sealing into {self.name}")
 
             def change() -> None:
                 self._segments.owner.refuse_known(batch.ids)
-                write(self._segments, batch, progress=progress)
+                write(self._segments, batch, progress=report)
 
             self._segments.in_turn(change)
+            return batch.ids
 
     def upsert(
         self,
-        ids: Id | Iterable[Id],
-        embeddings: Vectors,
+        ids: Id | Iterable[Id] | None = None,
+        embeddings: Vectors | None = None,
         metadatas: object | None = None,
         documents: object | None = None,
         *,
-        progress: Progress | None = None,
-    ) -> None:
+        progress: Progress | bool | None = None,
+    ) -> list[Id]:
         """As `add`, but a row whose id is already here is replaced: vector, metadata and
         document."""
         with self._open(write=True):
             batch = Batch.of(self.spec, ids, embeddings, metadatas, documents)
+            report = reporting(progress, f"sealing into {self.name}")
 
             def change() -> None:
                 known = [name for name in batch.ids if name in self._segments.owner]
-                write(self._segments, batch, replaced=known, progress=progress)
+                write(self._segments, batch, replaced=known, progress=report)
 
             self._segments.in_turn(change)
+            return batch.ids
 
     def update(
         self,
@@ -193,9 +203,11 @@ class Collection:
         embeddings: Vectors | None = None,
         metadatas: object | None = None,
         documents: object | None = None,
+        *,
+        remove_fields: Names[str] = (),
     ) -> None:
-        """Change rows that are here: given metadata fields are laid over the old ones, documents
-        and vectors replace.
+        """Change rows that are here: given metadata fields are laid over the old ones, those named in
+        `remove_fields` go, documents and vectors replace.
 
         Without `embeddings` the vectors are sealed again under a new nonce; where they weren't kept
         as they were put in, they are unsealed for that, which can cost them the last digit of the
@@ -206,6 +218,7 @@ class Collection:
             names = arrays.ids(ids)
             arrays.distinct(names)
             changes = records.check(names, metadatas, documents)
+            gone = records.field_names(remove_fields, "remove_fields")
             given = None if embeddings is None else arrays.vectors(embeddings, self.dimension, self.metric)
             if given is not None:
                 arrays.same_length(len(names), given, "embeddings")
@@ -213,7 +226,9 @@ class Collection:
             def change() -> None:
                 old = reading.records(self._segments, names)
                 rows, original = reading.embeddings(self._segments, names) if given is None else (given, None)
-                merged = [record.merged(*parts) for record, parts in zip(old, changes, strict=True)]
+                merged = [
+                    record.without(gone).merged(*parts) for record, parts in zip(old, changes, strict=True)
+                ]
                 write(self._segments, Batch(names, rows, merged, original=original), replaced=names)
 
             self._segments.in_turn(change)
@@ -250,12 +265,18 @@ class Collection:
                 lambda: overlay(self._segments, names, rows, given, changes, known, unknown)
             )
 
-    def delete(self, ids: Id | Iterable[Id] | None = None, where: Mapping[str, Any] | None = None) -> int:
+    def delete(
+        self,
+        ids: Id | Iterable[Id] | None = None,
+        where: Mapping[str, Any] | None = None,
+        *,
+        missing_ok: bool = False,
+    ) -> int:
         """Delete the rows with these ids, or those that pass the filter, or both at once; returns
         how many.
 
         The sealed rows leave the disk with the next `optimize`. Raises UnknownId when one of `ids`
-        is not here; nothing is deleted then.
+        is not here, unless `missing_ok`; nothing is deleted then.
         """
         with self._open(write=True):
             if ids is None and where is None:
@@ -266,9 +287,12 @@ class Collection:
             names = None if ids is None else list(dict.fromkeys(arrays.ids(ids)))
 
             def change() -> int:
-                if names is not None:
+                there = names
+                if names is not None and missing_ok:
+                    there = [name for name in names if name in self._segments.owner]
+                elif names is not None:
                     self._segments.owner.places(names)
-                passing = self._select(names, where)
+                passing = self._select(there, where)
                 delete(self._segments, passing)
                 return len(passing)
 
@@ -393,6 +417,8 @@ class Collection:
                 embeddings=[_present(r["embeddings"]) for r in rows] if "embeddings" in parts else None,
                 include=parts,
             )
+            if include is None and len(parts) < len(QUERY_DEFAULT):
+                result.hint = _FETCH
             noisy = noisy_scores(self.spec) or any(isinstance(matches, OwnerMatches) for matches in found)
             own = named is None and noisy
             return cast(QueryResult, OwnerResult(result)) if own else result
@@ -403,7 +429,7 @@ class Collection:
         with self._open():
             return self._segments.in_turn(lambda: self._segments.server.evaluate(query).data)
 
-    def optimize(self, *, reseal: bool = False, progress: Progress | None = None) -> None:
+    def optimize(self, *, reseal: bool = False, progress: Progress | bool | None = None) -> None:
         """Merge small segments and drop deleted rows, by unsealing and sealing again under a new
         nonce. With `reseal=True` every row is sealed again, with new noise, which renews what
         others may be shown of it (`flooding_plan`) at a little of the rows' precision.
@@ -412,7 +438,7 @@ class Collection:
         counts rows.
         """
         with self._open(write=True):
-            optimize(self._segments, progress, reseal)
+            optimize(self._segments, reporting(progress, f"merging {self.name}"), reseal)
 
     def flooding_plan(self, flooding: float = DEVIATION) -> FloodingPlan:
         """What `query(..., audience="others")` costs in mode `sealed` with noise of this standard
@@ -429,7 +455,7 @@ class Collection:
         with self._open():
             return self._segments.owner.writer_card(writer, self.filterable)
 
-    def adopt(self, *, take_over: bool = False, progress: Progress | None = None) -> int:
+    def adopt(self, *, take_over: bool = False, progress: Progress | bool | None = None) -> int:
         """Seal the rows that writers added again as the owner's own, which makes their filter tags;
         returns how many.
 
@@ -441,7 +467,8 @@ class Collection:
         """
         with self._open(write=True):
             self._segments.current()
-            return adopt(self._segments, progress, take_over=take_over)
+            report = reporting(progress, f"adopting rows of {self.name}")
+            return adopt(self._segments, report, take_over=take_over)
 
     def upgrade(self) -> bool:
         """Authenticate a collection that was made by a release before 0.2, from its present state
@@ -458,7 +485,9 @@ class Collection:
             wanted = [_segment_id(one) for one in segments]
             return self._segments.in_turn(lambda: discard(self._segments, wanted))
 
-    def rotate_keys(self, keys: Keys, *, overlap: bool = False, progress: Progress | None = None) -> None:
+    def rotate_keys(
+        self, keys: Keys, *, overlap: bool = False, progress: Progress | bool | None = None
+    ) -> None:
         """Seal everything again under new keys, each segment under a new nonce and in a commit of
         its own.
 
@@ -475,7 +504,7 @@ class Collection:
                 raise InvalidInput(f"keys must be ciphervec.Keys, got {type(keys).__name__}.")
             if self.mode == "open":
                 raise InvalidInput("mode 'open' has no keys to change: nothing in it is sealed.")
-            rotate_keys(self._segments, keys, overlap, progress)
+            rotate_keys(self._segments, keys, overlap, reporting(progress, f"sealing {self.name} again"))
 
     def rotate_query_key(self) -> None:
         """Begin the next epoch: a new query key, so that one leaked epoch opens no other. Vectors
@@ -492,17 +521,19 @@ class Collection:
         that commit may be gone (CorruptData says so). For the writer of a folder, who is always
         current, this does nothing.
         """
-        with self._open():
-            self._segments.refresh()
+        with self._lock:
+            self._told = self._store.newer() or 0
+            with self._open():
+                self._segments.refresh()
 
-    def verify(self, *, progress: Progress | None = None) -> dict[str, Any]:
+    def verify(self, *, progress: Progress | bool | None = None) -> dict[str, Any]:
         """Read and check every stored block; `progress(done, total)` counts bytes.
 
         Returns the `files` and `bytes` checked. Raises CorruptData naming the file and offset of
         every fault.
         """
         with self._open():
-            return self._store.verify(progress)
+            return self._store.verify(reporting(progress, f"checking {self.name}"))
 
     def info(self) -> dict[str, Any]:
         """What is stored and what protects it: sizes in bytes, counts, the key id, `security` as
@@ -582,7 +613,19 @@ class Collection:
                     f"collection {self.name!r} was opened with read_only=True; open it for writing."
                 )
             self._segments.settle()
+            if not write and self._store.read_only:
+                self._say_if_stale()
             yield
+
+    def _say_if_stale(self) -> None:
+        """Warn a reader of a folder, once for every commit that it does not show."""
+        newer = self._store.newer()
+        if newer is not None and newer != self._told:
+            self._told = newer
+            remark(
+                f"collection {self.name!r} was written to since it was opened with read_only=True: this shows commit "
+                f"{self._store.version}, and there is {newer}. refresh() moves on to it."
+            )
 
     def _hits(
         self,
@@ -607,10 +650,7 @@ class Collection:
         """Warn about a filter that no row can pass as the collection is, which is mostly a slip."""
         why = filtering.explain(self._segments, where) if len(self._segments.owner) else ""
         if why:
-            warnings.warn(
-                f"no row of {self.name!r} passes the filter: {why}.",
-                stacklevel=_outside(),
-            )
+            remark(f"no row of {self.name!r} passes the filter: {why}.")
 
     def _select(
         self, names: list[Id] | None, where: Mapping[str, Any] | None, most: int | None = None
@@ -638,14 +678,6 @@ class Collection:
             include=parts,
         )
         return found, original is not None and not original.all()
-
-
-def _outside() -> int:
-    """How far up the stack whoever called the package stands."""
-    frame, depth = inspect.currentframe(), 0
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("ciphervec."):
-        frame, depth = frame.f_back, depth + 1
-    return max(depth, 1)
 
 
 def _segment_id(text: object) -> bytes:

@@ -22,6 +22,7 @@ from .server_backend import LocalBackend, ServerBackend
 from .store import NAME, CollectionStore, Progress, exists, not_found
 from .write_batch import ROWS, TAGS, StoredSegment, WriteBatch
 
+_MANIFEST = "manifest-"  # and the number of its commit
 _ABANDONED_AFTER = 3600.0  # seconds
 
 
@@ -95,6 +96,17 @@ class FolderStore:
         self._store.close()
         self._store, self._listed = latest, _listed(latest, self._listed)
         return moved
+
+    def newer(self) -> int | None:
+        if not self.read_only:
+            return None
+        with contextlib.suppress(OSError, ValueError):
+            names = (entry.name for entry in os.scandir(self._path))
+            latest = max(
+                (int(name[len(_MANIFEST) :]) for name in names if name.startswith(_MANIFEST)), default=0
+            )
+            return latest if latest > self.version else None
+        return None
 
     def doubt(self) -> None:
         pass

@@ -83,6 +83,9 @@ class MemoryStore:
     def refresh(self) -> bool:
         return False
 
+    def newer(self) -> int | None:
+        return None
+
     def doubt(self) -> None:
         pass
 

@@ -3,38 +3,135 @@ the key owner's side."""
 
 from __future__ import annotations
 
+import html
 from collections.abc import Collection as Names
-from typing import Any, TypedDict
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ..errors import InvalidInput
 from ..ingest.arrays import FloatArray, Id
+from ..ingest.remarks import remark
 
 GET_INCLUDE = ("metadatas", "documents", "embeddings")
 QUERY_INCLUDE = ("distances", "scores", *GET_INCLUDE)
 GET_DEFAULT = ("metadatas", "documents")
 QUERY_DEFAULT = ("distances", "scores", "metadatas", "documents")
 
-
-class GetResult(TypedDict):
-    """Parallel lists, one entry per row; a part that was not included is None."""
-
-    ids: list[Id]
-    metadatas: list[dict[str, Any] | None] | None
-    documents: list[str | None] | None
-    embeddings: FloatArray | None
-    include: list[str]
+_SHOWN = 20  # rows of a result in a notebook
 
 
-class QueryResult(TypedDict):
-    """One inner list per query, closest first; a part that was not included is None."""
+class Tabular:
+    """A result as a table of rows."""
 
-    ids: list[list[Id]]
-    distances: list[list[float]] | None
-    scores: list[list[float]] | None
-    metadatas: list[list[dict[str, Any] | None]] | None
-    documents: list[list[str | None]] | None
-    embeddings: list[FloatArray] | None
-    include: list[str]
+    def __getitem__(self, name: str) -> Any:
+        raise NotImplementedError
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """One dict a row: `id`, and what was included of `distance`, `score`, `document`, `metadata`,
+        `embedding`; of an answer to queries, `query` and `rank` from 0 too."""
+        if not self["ids"] or not isinstance(self["ids"][0], list):
+            yield from self._rows(lambda part: part)
+            return
+        for number in range(len(self["ids"])):
+            for rank, row in enumerate(self._rows(lambda part, at=number: part[at])):
+                yield {"query": number, "rank": rank, **row}
+
+    def to_pandas(self) -> Any:
+        """A DataFrame with a row each; metadata fields are columns of their own, those that are
+        called like another column with `metadata.` before. Raises InvalidInput where pandas is not
+        installed."""
+        try:
+            import pandas  # type: ignore[import-untyped, unused-ignore]
+        except ImportError as error:
+            raise InvalidInput(
+                "to_pandas() needs pandas, which is not installed; pip install pandas"
+            ) from error
+        return pandas.DataFrame([_flat(row) for row in self.rows()])
+
+    def _rows(self, part_of: Any) -> Iterator[dict[str, Any]]:
+        parts = {name: part_of(self[name]) for name in self["include"]}
+        for place, id in enumerate(part_of(self["ids"])):
+            yield {"id": id, **{name[:-1]: part[place] for name, part in parts.items()}}
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the first rows."""
+        rows = [_flat(row) for row in self.rows()]
+        names = list(dict.fromkeys(name for row in rows[:_SHOWN] for name in row))
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(_cell(row.get(name)))}</td>" for name in names) + "</tr>"
+            for row in rows[:_SHOWN]
+        )
+        more = f"<p>and {len(rows) - _SHOWN:,} more</p>" if len(rows) > _SHOWN else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+
+class _Result(dict[str, Any], Tabular):
+    """Parts by name. One that was not included is None; if `hint` is not empty, asking for documents or
+    metadata that were not says so."""
+
+    hint = ""
+
+    def __getitem__(self, name: str) -> Any:
+        found = super().__getitem__(name)
+        if found is None and self.hint and name in ("documents", "metadatas"):
+            remark(self.hint)
+        return found
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """As of any dict."""
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
+
+class GetResult(_Result):
+    """Parallel lists, one entry per row; a part that was not included is None.
+
+    Types are those of parts that were.
+    """
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __getitem__(self, name: Literal["ids"]) -> list[Id]: ...
+        @overload
+        def __getitem__(self, name: Literal["metadatas"]) -> list[dict[str, Any] | None]: ...
+        @overload
+        def __getitem__(self, name: Literal["documents"]) -> list[str | None]: ...
+        @overload
+        def __getitem__(self, name: Literal["embeddings"]) -> FloatArray: ...
+        @overload
+        def __getitem__(self, name: Literal["include"]) -> list[str]: ...
+        @overload
+        def __getitem__(self, name: str) -> Any: ...
+        def __getitem__(self, name: str) -> Any: ...
+
+
+class QueryResult(_Result):
+    """One inner list per query, closest first; a part that was not included is None.
+
+    Types are those of parts that were.
+    """
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __getitem__(self, name: Literal["ids"]) -> list[list[Id]]: ...
+        @overload
+        def __getitem__(self, name: Literal["distances", "scores"]) -> list[list[float]]: ...
+        @overload
+        def __getitem__(self, name: Literal["metadatas"]) -> list[list[dict[str, Any] | None]]: ...
+        @overload
+        def __getitem__(self, name: Literal["documents"]) -> list[list[str | None]]: ...
+        @overload
+        def __getitem__(self, name: Literal["embeddings"]) -> list[FloatArray]: ...
+        @overload
+        def __getitem__(self, name: Literal["include"]) -> list[str]: ...
+        @overload
+        def __getitem__(self, name: str) -> Any: ...
+        def __getitem__(self, name: str) -> Any: ...
 
 
 def check_include(include: Names[str], known: tuple[str, ...]) -> list[str]:
@@ -45,3 +142,15 @@ def check_include(include: Names[str], known: tuple[str, ...]) -> list[str]:
         if name not in known and name != "ids":
             raise InvalidInput(f"include has {name!r}; known parts are {', '.join(known)}.")
     return [name for name in known if name in include]
+
+
+def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row with the fields of its metadata beside the rest."""
+    flat = {name: value for name, value in row.items() if name != "metadata"}
+    for name, value in (row.get("metadata") or {}).items():
+        flat[f"metadata.{name}" if name in flat or name == "metadata" else name] = value
+    return flat
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else f"{value:.5g}" if isinstance(value, float) else str(value)

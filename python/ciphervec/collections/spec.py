@@ -12,9 +12,9 @@ import base64
 import json
 import secrets
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 import ciphervec._native as _native
 
@@ -26,20 +26,33 @@ from .keys import Keys, native_for
 from .owner import Owner
 from .store import check_name, corrupt_meta
 
+T = TypeVar("T", bound=str)
+
 FORMAT = 4
 """Format 1 knew the scheme `sealed` alone and did not name it, format 2 no change of keys, format 3
 neither incarnations nor authenticated states. Written is the oldest that says what there is to
 say."""
-MODES = ("sealed", "sealed-query", "sealed-index", "open")
-PRECISIONS = ("standard", "small", "wide")
-SCHEMES = _native.SCHEMES
-LATTICE = "lattice"
+Mode: TypeAlias = Literal["sealed", "sealed-query", "sealed-index", "open"]
+Precision: TypeAlias = Literal["standard", "small", "wide"]
+SchemeName: TypeAlias = Literal["lattice", "paillier", "damgard-jurik", "okamoto-uchiyama", "elgamal"]
+MODES: tuple[Mode, ...] = ("sealed", "sealed-query", "sealed-index", "open")
+PRECISIONS: tuple[Precision, ...] = ("standard", "small", "wide")
+SCHEMES: tuple[SchemeName, ...] = cast("tuple[SchemeName, ...]", _native.SCHEMES)
+LATTICE: SchemeName = "lattice"
 FORMER_LATTICE = "sealed"
 """What release 0.1 called the scheme `lattice`, and descriptions call it for good."""
 MAX_DIMENSION = 16_384
 # The settings are sealed as the only record of a segment that never exists.
 _SETTINGS_PLACE = bytes(16)
 _SETTINGS_ID = "ciphervec collection settings"
+
+
+def chosen(what: str, value: str, known: Iterable[T]) -> T:
+    """The one of these names that a text is. Raises InvalidInput naming the ones there are."""
+    for one in known:
+        if one == value:
+            return one
+    raise InvalidInput(f"{what} must be one of {', '.join(map(str, known))}; got {value!r}.")
 
 
 def index_spec(

@@ -80,6 +80,10 @@ class CollectionStore(Protocol):
         """Move on to the latest commit of whoever else writes; whether there was a new one."""
         ...
 
+    def newer(self) -> int | None:
+        """The number of a later commit than the one shown, where that is seen at a glance."""
+        ...
+
     def doubt(self) -> None:
         """What is shown was found to be wrong: the next `refresh` reads it again, whatever it is
         called."""

@@ -155,7 +155,7 @@ class HttpClient(Client):
     def forget(self, name: str) -> None:
         """Drop what was pinned and seen of a collection, to accept one that was restored or made
         anew on purpose. The next `get_collection` trusts what the server shows."""
-        with self._lock:
+        with self._open():
             opened = self._opened.get(name)
             if opened is not None:
                 opened.close()

@@ -110,6 +110,9 @@ class HttpStore:
         self._state, self._doubted = state, False
         return moved
 
+    def newer(self) -> int | None:
+        return None  # every query brings the version that it was answered on
+
     def doubt(self) -> None:
         self._doubted = True
 

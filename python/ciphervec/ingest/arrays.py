@@ -4,6 +4,7 @@ leave. Runs on the key owner's side."""
 from __future__ import annotations
 
 import operator
+import uuid
 from collections.abc import Iterable, Sequence, Sized
 from typing import Any, TypeAlias
 
@@ -210,6 +211,11 @@ def _id(value: object, what: str) -> Id:
     if not _INT64_MIN <= number <= _INT64_MAX:
         raise InvalidInput(f"{what} must fit in 64 signed bits, got {number}. Pass it as a string.")
     return number
+
+
+def fresh_ids(count: int) -> list[Id]:
+    """Ids that nobody else makes up: random UUIDs."""
+    return [str(uuid.uuid4()) for _ in range(count)]
 
 
 def distinct(values: Sequence[Id]) -> None:

@@ -7,6 +7,9 @@ A new metric is a row here: whatever treats metrics differently asks for one of 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+MetricName: TypeAlias = Literal["cosine", "ip", "l2", "hamming"]
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class Metric:
         return self.similar and self.sized
 
 
+METRIC_NAMES: tuple[MetricName, ...] = ("cosine", "ip", "l2", "hamming")
 METRICS = {
     "cosine": Metric(similar=True, sized=False),
     "ip": Metric(similar=True, sized=True),

@@ -4,7 +4,7 @@ Runs on the key owner's side."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -32,6 +32,14 @@ class Record(NamedTuple):
         if metadata is not None:
             fields = {**(fields or {}), **metadata}
         return Record(fields, self.document if document is None else document)
+
+    def without(self, fields: Collection[str]) -> Record:
+        """This record without these metadata fields."""
+        if not self.metadata or not fields:
+            return self
+        return self._replace(
+            metadata={name: value for name, value in self.metadata.items() if name not in fields}
+        )
 
     def to_bytes(self) -> bytes:
         """UTF-8 JSON, keys in the order given. An empty record is no bytes at all."""
@@ -75,6 +83,13 @@ def check(
         document = None if document_rows is None else _document(document_rows[i], f"documents[{i}]")
         rows.append((metadata, document))
     return rows
+
+
+def field_names(value: Collection[str], what: str) -> frozenset[str]:
+    """Several names of metadata fields, checked. Raises InvalidInput."""
+    if isinstance(value, str) or not all(isinstance(one, str) for one in value):
+        raise InvalidInput(f"{what} must be a list of field names, got {value!r}.")
+    return frozenset(value)
 
 
 def payload(record: Record, what: str) -> bytes:

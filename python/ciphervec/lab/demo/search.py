@@ -15,6 +15,7 @@ import numpy.typing as npt
 from ...collections.client import PersistentClient
 from ...collections.collection import Collection
 from ...collections.keys import Keys
+from ...collections.spec import Mode
 from ...errors import WrongKey
 from .corpus import Passage
 from .embed import Vectors
@@ -26,7 +27,7 @@ QUESTIONS = (
     "How are two sequences of lines compared?",
     "How do I decode a JSON document?",
 )
-MODES = ("open", "sealed-index", "sealed-query", "sealed")
+MODES: tuple[Mode, ...] = ("open", "sealed-index", "sealed-query", "sealed")
 HITS = 3
 REPEATS = 5
 
@@ -111,7 +112,7 @@ def keys_for(folder: Path) -> Keys:
 def run_mode(
     folder: Path,
     keys: Keys,
-    mode: str,
+    mode: Mode,
     passages: Sequence[Passage],
     vectors: Vectors,
     questions: Vectors,

@@ -17,6 +17,7 @@ import httpx
 import numpy as np
 
 from ....collections.keys import Keys
+from ....collections.spec import MODES, chosen
 from ....errors import CiphervecError
 from ....http import HttpClient, LocalServer
 from ..data import Floats, unit
@@ -61,7 +62,9 @@ def run(settings: Settings, notify: Callable[[str], None], step: Callable[[], No
         if settings.bucket is not None:
             data = f"{settings.bucket.rstrip('/')}/{Path(folder).name}"
         with LocalServer(data) as server:
-            _client(server, keys).create_collection(NAME, DIMENSION, mode=settings.mode)
+            _client(server, keys).create_collection(
+                NAME, DIMENSION, mode=chosen("mode", settings.mode, MODES)
+            )
         for turn in range(settings.turns):
             notify(f"{ledger.acknowledged:,} commits acknowledged, {len(ledger.present):,} rows")
             server = _start(data, starts)

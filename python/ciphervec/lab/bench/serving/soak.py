@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ....collections.keys import Keys
+from ....collections.spec import MODES, chosen
 from ....errors import CiphervecError
 from ....http import HttpClient, LocalServer
 from .. import machine
@@ -67,7 +68,7 @@ def run(settings: Settings, notify: Callable[[str], None], step: Callable[[], No
         LocalServer(Path(folder) / "data") as server,
         closing(HttpClient(server.url, keys=keys, state=None)) as client,
     ):
-        collection = client.create_collection(NAME, settings.dim, mode=settings.mode)
+        collection = client.create_collection(NAME, settings.dim, mode=chosen("mode", settings.mode, MODES))
         for start in range(0, settings.rows, 5_000):
             part = data[start : start + 5_000]
             collection.add(list(range(start, start + len(part))), part)

@@ -24,6 +24,7 @@ import ciphervec._native as _native
 
 from ....collections.client import PersistentClient
 from ....collections.keys import Keys
+from ....collections.spec import MODES, PRECISIONS, chosen
 from ....errors import CiphervecError
 from ....http import HttpClient, LocalServer
 from .. import machine
@@ -100,7 +101,10 @@ class _Run:
         with LocalServer(self.folder / "data", options) as server:
             with closing(self._client(server)) as client:
                 collection = client.create_collection(
-                    NAME, asked.dim, mode=asked.mode, precision=asked.precision
+                    NAME,
+                    asked.dim,
+                    mode=chosen("mode", asked.mode, MODES),
+                    precision=chosen("precision", asked.precision, PRECISIONS),
                 )
                 ingest = self._ingest(collection)
                 queries = [collection.owner.query(one[None, :]) for one in self.questions]

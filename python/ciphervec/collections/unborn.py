@@ -1,0 +1,243 @@
+"""Unborn collection: choices without a dimension enter; a collection leaves with the first rows, whose
+length is its dimension. Runs on the key owner's side."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection as Names
+from typing import Any, NoReturn
+
+import numpy as np
+
+from .._native import IndexSpec
+from ..errors import CiphervecError, InvalidInput, UnknownId
+from ..ingest import arrays
+from ..ingest.arrays import Id, Vectors
+from ..ingest.metrics import METRICS
+from ..ingest.where import Where
+from .audience import Audience, check_audience
+from .collection import Collection
+from .flooding import DEVIATION, check_deviation
+from .results import GET_DEFAULT, GET_INCLUDE, QUERY_INCLUDE, GetResult, QueryResult, check_include
+from .spec import Description
+from .store import Progress
+
+
+class UnbornCollection(Collection):
+    """A collection that has a name and no dimension yet. It is empty, known to this client alone, and
+    made in the store by the first `add` or `upsert`, from when on it is like any other."""
+
+    def __init__(
+        self,
+        like: Description,
+        make: Callable[[int, Collection], Collection],
+        on_close: Callable[[str], None],
+        query_default: tuple[str, ...],
+    ) -> None:
+        """Not for callers: use a client. `like` has every choice but the dimension; `make` is called
+        with that, and what it leads to takes the place of this object."""
+        self._like, self._make, self._on_close = like, make, on_close
+        self._lock = threading.RLock()
+        self._closed = ""
+        self._query_default = query_default
+
+    @property
+    def spec(self) -> IndexSpec:
+        self._refuse("description")
+
+    @property
+    def dimension(self) -> int:
+        self._refuse("dimension")
+
+    @property
+    def name(self) -> str:
+        return self._like.spec.collection
+
+    @property
+    def like(self) -> Description:
+        """Every choice but the dimension."""
+        return self._like
+
+    @property
+    def metric(self) -> str:
+        return self._like.spec.metric
+
+    @property
+    def mode(self) -> str:
+        return self._like.spec.mode
+
+    @property
+    def scheme(self) -> str:
+        return self._like.spec.scheme
+
+    @property
+    def filterable(self) -> tuple[str, ...]:
+        return self._like.filterable
+
+    @property
+    def originals(self) -> bool:
+        return self._like.originals
+
+    def add(
+        self,
+        ids: Id | Iterable[Id] | None = None,
+        embeddings: Vectors | None = None,
+        metadatas: object | None = None,
+        documents: object | None = None,
+        *,
+        progress: Progress | bool | None = None,
+    ) -> list[Id]:
+        with self._lock:
+            self._be(embeddings)
+            return self.add(ids, embeddings, metadatas, documents, progress=progress)
+
+    def upsert(
+        self,
+        ids: Id | Iterable[Id] | None = None,
+        embeddings: Vectors | None = None,
+        metadatas: object | None = None,
+        documents: object | None = None,
+        *,
+        progress: Progress | bool | None = None,
+    ) -> list[Id]:
+        with self._lock:
+            self._be(embeddings)
+            return self.upsert(ids, embeddings, metadatas, documents, progress=progress)
+
+    def merge(
+        self,
+        ids: Id | Iterable[Id],
+        embeddings: Vectors | Sequence[Vectors | None] | None = None,
+        *given: Any,
+        **more: Any,
+    ) -> int:
+        with self._lock:
+            rows = embeddings
+            if isinstance(embeddings, list | tuple):
+                rows = [row for row in embeddings if row is not None] or None
+            self._be(rows)  # type: ignore[arg-type]
+            return self.merge(ids, embeddings, *given, **more)
+
+    def update(self, ids: Id | Iterable[Id], *given: object, **more: object) -> None:
+        for name in arrays.ids(ids):
+            raise UnknownId(
+                f"id {name!r} is not in {self.name!r}, which has no rows yet; nothing was changed."
+            )
+
+    def delete(
+        self,
+        ids: Id | Iterable[Id] | None = None,
+        where: Mapping[str, Any] | None = None,
+        *,
+        missing_ok: bool = False,
+    ) -> int:
+        if ids is not None and not missing_ok:
+            self.update(ids)
+        return 0
+
+    def get(
+        self,
+        ids: Id | Iterable[Id] | None = None,
+        where: Mapping[str, Any] | None = None,
+        include: Names[str] = GET_DEFAULT,
+        *,
+        limit: int | None = None,
+        offset: int = 0,
+        audience: Audience | None = None,
+    ) -> GetResult:
+        self._alive()
+        check_audience(audience)
+        parts = check_include(include, GET_INCLUDE)
+        if where is not None:
+            Where(where, self.filterable)
+        empty: dict[str, Any] = {
+            name: np.empty((0, 0), np.float32) if name == "embeddings" else [] for name in parts
+        }
+        return GetResult({**dict.fromkeys(GET_INCLUDE), **empty, "ids": [], "include": parts})
+
+    def count(self) -> int:
+        self._alive()
+        return 0
+
+    def query(
+        self,
+        query_embeddings: Vectors,
+        n_results: int | None = None,
+        where: Mapping[str, Any] | None = None,
+        include: Names[str] | None = None,
+        *,
+        within: float | None = None,
+        audience: Audience | None = None,
+        flooding: float = DEVIATION,
+        **more: Any,
+    ) -> QueryResult:
+        self._alive()
+        check_audience(audience)
+        check_deviation(flooding)
+        parts = check_include(self._query_default if include is None else include, QUERY_INCLUDE)
+        if where is not None:
+            Where(where, self.filterable)
+        asked = arrays.vectors(
+            query_embeddings, _length(query_embeddings), self.metric, what="query_embeddings"
+        )
+        empty: dict[str, Any] = {name: [[] for _ in asked] for name in parts}
+        return QueryResult(
+            {**dict.fromkeys(QUERY_INCLUDE), **empty, "ids": [[] for _ in asked], "include": parts}
+        )
+
+    def close(self) -> None:
+        with self._lock:
+            if not self._closed:
+                self._closed = "closed"
+                self._on_close(self.name)
+
+    def __contains__(self, id: object) -> bool:
+        self._alive()
+        return False
+
+    def __repr__(self) -> str:
+        state = self._closed or "no rows and no dimension yet"
+        return f"<ciphervec.Collection {self.name!r}, {self.metric}, {self.mode}, {state}>"
+
+    def __getattribute__(self, name: str) -> Any:
+        # Whatever else a collection does, it does with what is stored.
+        if name in ("_segments", "_store"):
+            self._alive()
+            self._refuse("rows")
+        return super().__getattribute__(name)
+
+    def _be(self, embeddings: Vectors | None) -> None:
+        """Become the collection that rows of this length are in."""
+        self._alive()
+        if embeddings is None:
+            raise InvalidInput("rows need embeddings, shape (n, dimension); none were given.")
+        dimension = _length(embeddings, self.metric)
+        arrays.vectors(embeddings, dimension, self.metric)
+        made = self._make(dimension, self)
+        self.__class__ = type(made)  # type: ignore[assignment]
+        self.__dict__ = made.__dict__
+
+    def _alive(self) -> None:
+        if self._closed:
+            raise CiphervecError(
+                f"collection {self.name!r} was {self._closed}; get it again from the client."
+            )
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise InvalidInput(
+            f"collection {self.name!r} has no {what} yet: its dimension is that of the first rows. Add some, or make it with "
+            "dimension=..."
+        )
+
+
+def _length(embeddings: Vectors, metric: str = "cosine") -> int:
+    """Numbers in a row."""
+    array = np.asarray(embeddings)
+    if METRICS[metric].bits and array.dtype == np.uint8:
+        raise InvalidInput(
+            "rows of packed bits don't say how many there are; make the collection with dimension=..."
+        )
+    if array.ndim not in (1, 2) or array.shape[-1] == 0:
+        raise InvalidInput(f"embeddings must have shape (n, dimension), got {array.shape}.")
+    return int(array.shape[-1])
