@@ -86,8 +86,9 @@ class Operands:
         if not leaf.source.secret:
             raise failure_at(
                 node.where,
-                f"{leaf.source.attributes['name']!r} is public and given with every run, which plans "
-                "do not have yet. Give its values now, public(array), or declare it secret.",
+                f"{leaf.source.attributes['name']!r} is public and given with every run: there is no step yet that adds or "
+                "multiplies by a vector that comes with a run. Give its values now, public(array), and compile a plan for "
+                "each, or declare it secret, which costs the client its encryption and a product a key switch.",
             )
         return self.inputs[leaf.source]
 

@@ -121,9 +121,7 @@ def _operands(its: Operands, node: Node, pairs: Pairs, emit: Emit) -> tuple[Valu
     if source in its.layout.leaves:
         return (*_paired(its, source, node, pairs, unit), kind, falling)
     around = arithmetic.in_unit(its.value(node, 0, unit), unit)
-    for track, state in list(around.states.items()):
-        if state != FULL:
-            around = arithmetic.repeat(around, track)
+    around = arithmetic.repeat(around, *(track for track, state in around.states.items() if state != FULL))
     if around.pad is None or abs(around.pad) > max(kind.high - kind.low, kind.largest):
         around = arithmetic.multiply_vector(around, np.ones(1), [None], around.unit)
     if 0 not in around.tracks:

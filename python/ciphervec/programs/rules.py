@@ -286,8 +286,7 @@ def _centred(its: Operands, node: Node, a: Value, kind: Kind, centre: float) -> 
     arithmetic = its.arithmetic(node)
     if a.low >= kind.low - a.error and a.high <= kind.high + a.error:
         return arithmetic.add_number(a, -centre)
-    for track in [one for one, state in a.states.items() if state == FIRST]:
-        a = arithmetic.repeat(a, track)
+    a = arithmetic.repeat(a, *(track for track, state in a.states.items() if state == FIRST))
     ones, everywhere = np.ones([1] * len(arithmetic.space.tracks)), range(len(arithmetic.space.tracks))
     if a.pad != 0:
         a = arithmetic.multiply_vector(a, ones, everywhere, a.unit)

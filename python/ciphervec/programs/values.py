@@ -11,7 +11,7 @@ import numpy as np
 
 from .blocks import blocks
 from .draft import Draft, DraftInput, Vector
-from .layout import Space
+from .layout import Space, Track
 from .sources import Leaf
 
 FULL, PARTIAL, FIRST = "full", "partial", "first"
@@ -131,11 +131,9 @@ class Arithmetic:
 
     def together(self, a: Value, b: Value) -> tuple[Value, Value, dict[int, int], dict[int, str]]:
         """Two values that can be combined, and how what comes of them lies."""
-        for track in range(len(self.space.tracks)):
-            if track in a.tracks and b.states.get(track) == FIRST:
-                b = self.repeat(b, track)
-            elif track in b.tracks and a.states.get(track) == FIRST:
-                a = self.repeat(a, track)
+        first = [[track for track, state in one.states.items() if state == FIRST] for one in (a, b)]
+        a = self.repeat(a, *(track for track in first[0] if track in b.tracks))
+        b = self.repeat(b, *(track for track in first[1] if track in a.tracks))
         tracks = {**a.tracks}
         for track, count in b.tracks.items():
             tracks[track] = max(count, tracks.get(track, 1))
@@ -273,10 +271,8 @@ class Arithmetic:
         return self.spread(np.ones(shape), range(len(shape)), 0.0)
 
     def _ready(self, a: Value, values: Vector, tracks: Sequence[int | None]) -> Value:
-        for axis, track in enumerate(tracks):
-            if track is not None and values.shape[axis] > 1 and a.states.get(track) == FIRST:
-                a = self.repeat(a, track)
-        return a
+        met = [track for axis, track in enumerate(tracks) if values.shape[axis] > 1]
+        return self.repeat(a, *(one for one in met if one is not None and a.states.get(one) == FIRST))
 
     def _with(
         self, a: Value, values: Vector, tracks: Sequence[int | None]
@@ -368,30 +364,35 @@ class Arithmetic:
                 found[member] = total
         return found
 
-    def repeat(self, a: Value, track: int) -> Value:
-        """A value that stands at the first index of a track, at all of them."""
-        lying = self.space.tracks[track]
-        first = np.zeros(lying.length)
-        first[0] = 1.0
-        vectors = self.spread(first, [track], 0.0)
+    def repeat(self, a: Value, *tracks: int) -> Value:
+        """A value that stands at the first index of tracks, at all of them: one level for all."""
+        if not tracks:
+            return a
+        first = np.zeros([self.space.tracks[track].length for track in tracks])
+        first.flat[0] = 1.0
+        vectors = self.spread(first, tracks, 0.0)
         registers = [
             self.draft.step("multiply_vector", one, self.draft.vector(vector))
             for one, vector in zip(a.registers, vectors, strict=True)
         ]
+        for track in tracks:
+            registers = self._repeated(registers, self.space.tracks[track])
+        low, high = min(a.low, 0.0), max(a.high, 0.0)
+        states = {**a.states, **dict.fromkeys(tracks, FULL)}
+        return replace(a, registers=tuple(registers), states=states, low=low, high=high)
+
+    def _repeated(self, registers: list[int], lying: Track) -> list[int]:
         inner = min(lying.length, max(1, self.space.slots // lying.stride))
         bit = 1
         while bit < inner:
             shift = bit * lying.stride
             registers = [self.draft.step("add", one, self.draft.rotate(one, -shift)) for one in registers]
             bit *= 2
-        if inner < lying.length:
-            distance = max(1, lying.stride // self.space.slots)
-            count = lying.length // inner
-            registers = [
-                registers[number - number // distance % count * distance] for number in range(len(registers))
-            ]
-        low, high = min(a.low, 0.0), max(a.high, 0.0)
-        return replace(a, registers=tuple(registers), states={**a.states, track: FULL}, low=low, high=high)
+        if inner == lying.length:
+            return registers
+        distance = max(1, lying.stride // self.space.slots)
+        count = lying.length // inner
+        return [registers[number - number // distance % count * distance] for number in range(len(registers))]
 
 
 def _declared(values: Vector) -> float:
