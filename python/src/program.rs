@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use ciphervec::program::{
-    Block, Candidate, Circuit, Clear, Client, Decoding, Input, Loop, Numbers, Output, Placement,
-    Plan, Reading, Sealed, Server, Simulated, Step, View, candidates,
+    Block, Candidate, Circuit, Clear, Client, Decoding, Domain, Input, Loop, Numbers, Output,
+    Placement, Plan, Reading, Sealed, Server, Simulated, Step, View, candidates,
 };
 use ciphervec_he::ckks::{Polynomial, Sign};
 use ciphervec_he::params::Security;
@@ -19,25 +19,28 @@ use crate::secret_file;
 
 /// `(element, place, [(count, element, place), …])`.
 type RawBlock = (u64, u64, Vec<(u32, i64, i64)>);
+/// Blocks, and whether places are coefficients.
+type RawPlacement = (Vec<RawBlock>, bool);
 /// `(step, low, high)`, a step of 0 for reals.
 type RawNumbers = (f64, f64, f64);
 /// `(count, terms, inner)` of counts, or nothing for the numbers themselves.
 type RawReading = Option<(u32, u32, u32)>;
 /// `(name, shape, numbers, [(registers, unit, placement, reading), …])`.
-type RawInput = (String, Vec<u32>, RawNumbers, Vec<(u32, f64, Vec<RawBlock>, RawReading)>);
+type RawInput = (String, Vec<u32>, RawNumbers, Vec<(u32, f64, RawPlacement, RawReading)>);
 /// `(name, shape, numbers, unit, registers, placement, decoding)`.
-type RawOutput = (String, Vec<u32>, RawNumbers, f64, Vec<u32>, Vec<RawBlock>, String);
+type RawOutput = (String, Vec<u32>, RawNumbers, f64, Vec<u32>, RawPlacement, String);
 /// `(operation, a, b, number)`.
 type RawStep = (String, u32, u32, f64);
 /// A name, a shape, the decoding and the values of an output.
 type RawAnswer<'py> = (String, Vec<u32>, &'static str, Bound<'py, PyArray1<f64>>);
 
-fn placement(blocks: Vec<RawBlock>) -> Placement {
+fn placement((blocks, coefficients): RawPlacement) -> Placement {
     let block = |(element, place, loops): RawBlock| {
         let turn = |(count, element, place)| Loop { count, element, place };
         Block { element, place, loops: loops.into_iter().map(turn).collect() }
     };
-    Placement { blocks: blocks.into_iter().map(block).collect() }
+    let domain = if coefficients { Domain::Coefficients } else { Domain::Slots };
+    Placement { blocks: blocks.into_iter().map(block).collect(), domain }
 }
 
 fn reading(raw: RawReading) -> Reading {
@@ -105,7 +108,7 @@ impl PyProgramCircuit {
         outputs: Vec<RawOutput>,
     ) -> PyResult<Self> {
         let input = |(name, shape, kind, views): RawInput| {
-            let view = |(registers, unit, blocks, read): (u32, f64, Vec<RawBlock>, RawReading)| {
+            let view = |(registers, unit, blocks, read): (u32, f64, RawPlacement, RawReading)| {
                 let (placement, reading) = (placement(blocks), reading(read));
                 View { registers, unit, reading, placement }
             };
@@ -161,6 +164,19 @@ impl PyProgramCircuit {
         let security = if quantum { Security::Quantum128 } else { Security::Classical128 };
         let tried = work(py, || candidates(&self.0, &allowed, security))?;
         Ok(tried.into_iter().map(PyProgramCandidate).collect())
+    }
+
+    /// The values in as many slots as there are coefficients of a polynomial, a power of two.
+    #[staticmethod]
+    fn slots_of<'py>(
+        py: Python<'py>,
+        coefficients: PyReadonlyArray1<'py, f64>,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let coefficients = coefficients.as_slice()?;
+        if coefficients.len() < 2 || !coefficients.len().is_power_of_two() {
+            return Err(InvalidInput::new_err("a power of two of coefficients expected"));
+        }
+        Ok(PyArray1::from_vec(py, Domain::slots_of(coefficients)))
     }
 
     /// The most registers alive at a time.

@@ -84,7 +84,9 @@ impl Input {
 
     /// A bound on the absolute value in the slots of a view.
     pub fn magnitude(&self, view: &View) -> f64 {
-        (view.reading.magnitude(&self.numbers) / view.unit).max(f64::MIN_POSITIVE)
+        let count = view.reading.length(elements(&self.shape).unwrap_or(0));
+        let largest = view.reading.magnitude(&self.numbers) / view.unit;
+        view.placement.magnitude(largest, count).max(f64::MIN_POSITIVE)
     }
 }
 

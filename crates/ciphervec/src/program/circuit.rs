@@ -194,7 +194,8 @@ impl Circuit {
             within("the registers of a view", 1..=MAX_REGISTERS, view.registers as usize)?;
             view.reading.check(&input.shape, &input.numbers)?;
             let read = view.reading.length(elements);
-            view.placement.check(read, u64::from(view.registers) * self.slots as u64)?;
+            let places = u64::from(view.registers) * self.slots as u64;
+            view.placement.check(read, places, self.slots)?;
         }
         Ok(())
     }
@@ -210,7 +211,7 @@ impl Circuit {
         if named && output.shape.is_empty() {
             return Err(range("the shape of a one-hot output", "of at least one axis", "none"));
         }
-        output.placement.check(elements, (output.registers.len() * self.slots) as u64)
+        output.placement.check(elements, (output.registers.len() * self.slots) as u64, self.slots)
     }
 
     fn check_step(&self, step: Step, next: Register) -> Result<()> {

@@ -82,6 +82,8 @@ struct Needs {
     depth: usize,
     /// Bits that outputs have above the scale.
     headroom: u32,
+    /// Whether any key is switched, which takes special primes.
+    keys: bool,
 }
 
 impl Needs {
@@ -91,7 +93,8 @@ impl Needs {
             Ok(trial) => {
                 let headroom =
                     (trial.largest.log2() + SPARE_BITS).ceil().max(SPARE_BITS) as u32 + 1;
-                Ok(Needs { depth: DEEPEST - trial.left, headroom })
+                let keys = !trial.keys.is_empty();
+                Ok(Needs { depth: DEEPEST - trial.left, headroom, keys })
             }
             Err(Error::Scheme(ciphervec_he::Error::Level { operation, .. })) => {
                 let detail = format!(
@@ -125,7 +128,8 @@ fn in_ring(
             let scale_bits = scales.start + (scales.end - scales.start) / 2;
             let base_bits = (scale_bits + needs.headroom).min(PRIME_BITS);
             let ring = (log_degree, scale_bits, base_bits);
-            match at_scale(circuit, allowed, security, ring, (levels, limit), &calibration) {
+            let asked = (levels, limit, needs.keys);
+            match at_scale(circuit, allowed, security, ring, asked, &calibration) {
                 Tried::Serves(found) => {
                     best = Some(found);
                     scales.end = scale_bits;
@@ -160,7 +164,7 @@ fn at_scale(
     allowed: &[f64],
     security: Security,
     ring: (u32, u32, u32),
-    (levels, limit): (usize, u32),
+    (levels, limit, keys): (usize, u32, bool),
     calibration: &Calibration,
 ) -> Tried {
     let mut best: Option<(ParamsSpec, Trial)> = None;
@@ -169,7 +173,10 @@ fn at_scale(
         ring.1
     ));
     for digits in 1..=levels + 1 {
-        let spec = spec(ring, levels, digits, security);
+        let mut spec = spec(ring, levels, digits, security);
+        if !keys {
+            spec.special_primes = 0;
+        }
         let bits = spec.base_bits
             + spec.scale_bits * levels as u32
             + spec.special_bits * spec.special_primes as u32

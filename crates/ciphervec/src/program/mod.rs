@@ -33,7 +33,7 @@ pub use client::Client;
 pub use fit::{Candidate, FAILURE_BITS, candidates};
 pub use machine::{Machine, execute};
 pub use numbers::Numbers;
-pub use placement::{Block, Loop, Placement};
+pub use placement::{Block, Domain, Loop, Placement};
 pub use plan::{KeySet, Plan, PlanId};
 pub use reading::Reading;
 pub use server::{Sealed, Server};

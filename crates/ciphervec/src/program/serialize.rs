@@ -4,7 +4,7 @@
 //! and UTF-8, a real number is an f64.
 //!
 //! - a plan: `parameters, a list of bytes | key sets | log2 of slots u8 | inputs | constants |
-//!   polynomials | signs | steps | outputs`, and, if there is any view with counts, `a list of counts`;
+//!   polynomials | signs | steps | outputs`, and, as far as there are any, `counts | coefficients`;
 //! - a key set: `level u8 | relinearise u8 | list of i64`;
 //! - an array: `name | list of u32 | step, low, high f64`; an input goes on with a list of views
 //!   (`registers u32 | unit f64 | placement`), an output with `unit f64 | list of registers u32 |
@@ -12,6 +12,8 @@
 //! - a placement: a list of blocks, `element u64 | place u64 | list of (count u32, element i64,
 //!   place i64)`;
 //! - counts: `number of the input u32 | number of its view u32 | count, terms, inner u32`, in order;
+//! - coefficients, arrays that stand in them and not in slots: `0 u8 | number of the input u32 | number
+//!   of its view u32`, or `1 u8 | number of the output u32 | 0 u32`, in order;
 //! - a constant: a list of f64; a polynomial: `basis u8 | low, high f64 | list of f64`; a sign: `gap,
 //!   alpha, noise f64`;
 //! - a step: `operation u8 | a u32 | b, 8 bytes`: a register, a constant, a polynomial or a number.
@@ -21,7 +23,7 @@ use super::circuit::{
     Circuit, MAX_CONSTANTS, MAX_DEGREE, MAX_PARTS, MAX_REGISTERS, MAX_SIGNS, MAX_SLOTS, Step,
 };
 use super::numbers::Numbers;
-use super::placement::{Block, Loop, MAX_BLOCKS, MAX_LOOPS, Placement};
+use super::placement::{Block, Domain, Loop, MAX_BLOCKS, MAX_LOOPS, Placement};
 use super::plan::{KeySet, MAX_KEY_SETS, MAX_KEYS, Plan, PlanId};
 use super::reading::Reading;
 use crate::error::Result;
@@ -120,21 +122,36 @@ fn write_circuit(circuit: &Circuit, out: &mut Vec<u8>) {
         write_placement(out, &output.placement);
         out.push(output.decoding as u8);
     });
-    write_counts(circuit, out);
+    write_kinds(circuit, out);
 }
 
-/// What [`read_counts`] reads; nothing where all views are of numbers.
-fn write_counts(circuit: &Circuit, out: &mut Vec<u8>) {
+/// What [`read_kinds`] reads; nothing where all views are of numbers, in slots.
+fn write_kinds(circuit: &Circuit, out: &mut Vec<u8>) {
     let mut counts: Vec<[u32; 5]> = Vec::new();
+    let mut coefficients: Vec<(u8, [u32; 2])> = Vec::new();
     for (input, one) in circuit.inputs.iter().enumerate() {
         for (view, held) in one.views.iter().enumerate() {
             if let Reading::Counts { count, terms, inner } = held.reading {
                 counts.push([input as u32, view as u32, count, terms, inner]);
             }
+            if held.placement.domain == Domain::Coefficients {
+                coefficients.push((0, [input as u32, view as u32]));
+            }
         }
     }
-    if !counts.is_empty() {
+    for (index, output) in circuit.outputs.iter().enumerate() {
+        if output.placement.domain == Domain::Coefficients {
+            coefficients.push((1, [index as u32, 0]));
+        }
+    }
+    if !counts.is_empty() || !coefficients.is_empty() {
         list(out, &counts, |out, one| one.iter().for_each(|x| out.extend(x.to_le_bytes())));
+    }
+    if !coefficients.is_empty() {
+        list(out, &coefficients, |out, (kind, one)| {
+            out.push(*kind);
+            one.iter().for_each(|x| out.extend(x.to_le_bytes()));
+        });
     }
 }
 
@@ -168,7 +185,7 @@ fn read_circuit(reader: &mut Reader<'_>) -> Result<Circuit> {
         Ok((f64_of(reader)?, f64_of(reader)?, f64_of(reader)?))
     })?;
     let steps = items(reader, STEP_BYTES, MAX_REGISTERS, read_step)?;
-    let outputs = items(reader, 46, MAX_PARTS, |reader| {
+    let mut outputs = items(reader, 46, MAX_PARTS, |reader| {
         let (name, shape, numbers) = read_array(reader)?;
         let unit = f64_of(reader)?;
         let registers = items(reader, 4, MAX_REGISTERS, |reader| Ok(reader.u32()?))?;
@@ -188,6 +205,7 @@ fn read_circuit(reader: &mut Reader<'_>) -> Result<Circuit> {
         .map(|(gap, alpha, noise)| Ok(Sign::with_noise(gap, alpha, noise)?))
         .collect::<Result<_>>()?;
     read_counts(reader, &mut inputs)?;
+    read_coefficients(reader, &mut inputs, &mut outputs)?;
     Ok(Circuit { slots, inputs, constants, polynomials, signs, steps, outputs })
 }
 
@@ -204,7 +222,7 @@ fn read_counts(reader: &mut Reader<'_>, inputs: &mut [Input]) -> Result<()> {
         Ok(one)
     })?;
     let ascending = counts.is_sorted_by(|a, b| a[..2] < b[..2]);
-    if counts.is_empty() || !ascending {
+    if counts.is_empty() && reader.remaining() == 0 || !ascending {
         return Err(reader.error("counts of views in ascending order expected").into());
     }
     for [input, view, count, terms, inner] in counts {
@@ -213,6 +231,39 @@ fn read_counts(reader: &mut Reader<'_>, inputs: &mut [Input]) -> Result<()> {
             return Err(reader.error(format!("no view {view} of input {input}")).into());
         };
         found.reading = Reading::Counts { count, terms, inner };
+    }
+    Ok(())
+}
+
+/// Which arrays stand in coefficients, if any does.
+fn read_coefficients(
+    reader: &mut Reader<'_>,
+    inputs: &mut [Input],
+    outputs: &mut [Output],
+) -> Result<()> {
+    if reader.remaining() == 0 {
+        return Ok(());
+    }
+    let arrays = items(reader, 9, MAX_REGISTERS, |reader| {
+        Ok([u32::from(reader.u8()?), reader.u32()?, reader.u32()?])
+    })?;
+    if arrays.is_empty() || !arrays.is_sorted_by(|a, b| a < b) {
+        return Err(reader.error("arrays in coefficients in ascending order expected").into());
+    }
+    for one in arrays {
+        let [kind, index, view] = one.map(|x| x as usize);
+        let placement = match kind {
+            0 => inputs
+                .get_mut(index)
+                .and_then(|input| input.views.get_mut(view))
+                .map(|view| &mut view.placement),
+            1 if view == 0 => outputs.get_mut(index).map(|output| &mut output.placement),
+            _ => None,
+        };
+        let Some(placement) = placement else {
+            return Err(reader.error(format!("no array {kind} {index} {view}")).into());
+        };
+        placement.domain = Domain::Coefficients;
     }
     Ok(())
 }
@@ -312,7 +363,7 @@ fn read_placement(reader: &mut Reader<'_>) -> Result<Placement> {
         })?;
         Ok(Block { element, place, loops })
     })?;
-    Ok(Placement { blocks })
+    Ok(Placement { blocks, domain: Domain::Slots })
 }
 
 fn flag(reader: &mut Reader<'_>) -> Result<bool> {

@@ -124,7 +124,7 @@ impl Trial {
             for register in held.by_ref().take(output.registers.len()) {
                 machine.room(&register)?;
                 let error = machine.forecast.error_bits(&register).exp2() * output.unit;
-                worst.error = worst.error.max(error);
+                worst.error = worst.error.max(error * output.placement.error(circuit.slots));
             }
             arrived.push(worst);
         }

@@ -2,8 +2,8 @@
 //! on plain numbers, and bytes from elsewhere. In a small ring that is not secure.
 
 use ciphervec::program::{
-    Block, Circuit, Clear, Client, Decoding, Input, KeySet, Loop, Numbers, Output, Placement, Plan,
-    Reading, Server, Simulated, Step, View, candidates,
+    Block, Circuit, Clear, Client, Decoding, Domain, Input, KeySet, Loop, Numbers, Output,
+    Placement, Plan, Reading, Server, Simulated, Step, View, candidates,
 };
 use ciphervec_he::ckks::{Params, ParamsSpec, Polynomial, Ring, Sign};
 use ciphervec_he::params::Security;
@@ -30,7 +30,7 @@ fn row(count: u32, times: u32) -> Placement {
         Loop { count: times, element: 0, place: i64::from(count) },
         Loop { count, element: 1, place: 1 },
     ];
-    Placement { blocks: vec![Block { element: 0, place: 0, loops }] }
+    Placement { blocks: vec![Block { element: 0, place: 0, loops }], domain: Domain::Slots }
 }
 
 fn input(name: &str, count: u32, numbers: Numbers, unit: f64) -> Input {

@@ -1,8 +1,8 @@
 //! The halves of a program that has every step, with everything that they send.
 
 use ciphervec::program::{
-    Block, Circuit, Client, Decoding, Input, KeySet, Loop, Numbers, Output, Placement, Plan,
-    Reading, Server, Step, View,
+    Block, Circuit, Client, Decoding, Domain, Input, KeySet, Loop, Numbers, Output, Placement,
+    Plan, Reading, Server, Step, View,
 };
 use ciphervec_he::ckks::{Params, ParamsSpec, Polynomial, Ring, Sign};
 use ciphervec_he::params::Security;
@@ -26,7 +26,7 @@ pub static PROGRAM: LazyLock<Program> =
 /// Eight elements in a row.
 fn row() -> Placement {
     let loops = vec![Loop { count: 8, element: 1, place: 1 }];
-    Placement { blocks: vec![Block { element: 0, place: 0, loops }] }
+    Placement { blocks: vec![Block { element: 0, place: 0, loops }], domain: Domain::Slots }
 }
 
 /// x² + 3, for x in units of 16.
