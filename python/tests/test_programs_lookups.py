@@ -102,8 +102,8 @@ def test_a_bag_of_words_is_one_product_and_one_sum() -> None:
 
     plan = scores.compile(secret(100, bits=6))
     count = plan.fitted.lowered.count()
-    assert (count["multiply"], count["sum"], count["counts"], plan.fitted.draft.slots) == (1, 1, 1, 128)
-    assert plan.analyse().levels <= 2
+    assert (count["multiply"], count["sum"], count["counts"]) == (1, 1, 1)
+    assert plan.analyse().levels == 1 and plan.key_bytes < 100
     codes = random.integers(0, 64, 100)
     run = plan.evaluate(codes=codes)
     assert run.largest_error < 2**-12 * 40

@@ -23,6 +23,7 @@ from ..programs.drawing import dot, svg
 from .measuring import at_least, write
 from .program_halves import HALVES
 from .program_source import (
+    Backend,
     Gap,
     Inputs,
     Precision,
@@ -66,6 +67,7 @@ def analyse(
     gap: Gap = None,
     quantum: Quantum = False,
     reveal: Reveal = None,
+    backend: Backend = None,
     json_file: JsonOut = None,
     graph: Annotated[
         Path | None,
@@ -85,7 +87,13 @@ def analyse(
     """
     draw = None if graph is None else _drawer(graph)
     plan = compiled(
-        find(source), arguments(sample), precision=precision, gap=gap, quantum=quantum, reveal=reveal
+        find(source),
+        arguments(sample),
+        precision=precision,
+        gap=gap,
+        quantum=quantum,
+        reveal=reveal,
+        backend=backend,
     )
     analysis = plan.analyse()
     if json_file == Path("-"):
@@ -111,6 +119,7 @@ def run(
     gap: Gap = None,
     quantum: Quantum = False,
     reveal: Reveal = None,
+    backend: Backend = None,
     threads: Annotated[int, typer.Option(help="Of the server; predictions are for one.")] = 1,
     json_file: JsonOut = None,
 ) -> None:
@@ -130,7 +139,13 @@ def run(
         raise InvalidInput("nothing to compute on; give arrays, e.g. --input probe=probe.npy.")
     declared = arguments(sample)
     plan = compiled(
-        found, {**given, **declared}, precision=precision, gap=gap, quantum=quantum, reveal=reveal
+        found,
+        {**given, **declared},
+        precision=precision,
+        gap=gap,
+        quantum=quantum,
+        reveal=reveal,
+        backend=backend,
     )
     extra = sorted(given.keys() - plan.inputs.keys())
     if extra:
@@ -180,7 +195,7 @@ def show(analysis: Analysis) -> None:
         for one in analysis.outputs
     ]
     grid(screen, "Results", ["", "shape", "numbers", "noise", "right up to"], lines, left=3)
-    for text in analysis.revealed:
+    for text in (*analysis.revealed, *(f"not {name}: {why}" for name, why in analysis.others.items())):
         screen.print(text, highlight=False, markup=False, soft_wrap=True)
     for smaller in (one for one in analysis.candidates if one.refused):
         text = f"not with a ring of degree 2^{smaller.log_degree}: {smaller.refused}"

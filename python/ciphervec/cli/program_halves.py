@@ -13,6 +13,7 @@ from ..errors import InvalidInput, WrongKey
 from ..ingest.files import read_file
 from ..programs import Client, Plan
 from .program_source import (
+    Backend,
     Gap,
     Precision,
     Quantum,
@@ -39,6 +40,7 @@ def plan(
     gap: Gap = None,
     quantum: Quantum = False,
     reveal: Reveal = None,
+    backend: Backend = None,
 ) -> None:
     """Compile a function to a file for both halves. Nothing in it is secret; the server needs neither
     the function nor Python. With --reveal, what decrypts an answer are the arrays that are revealed: whoever
@@ -49,7 +51,13 @@ def plan(
     - `ciphervec program plan faces.py:verify -s "probe=secret(128, bits=8)" -s template=template.npy --out verify.plan`
     """
     made = compiled(
-        find(source), arguments(sample), precision=precision, gap=gap, quantum=quantum, reveal=reveal
+        find(source),
+        arguments(sample),
+        precision=precision,
+        gap=gap,
+        quantum=quantum,
+        reveal=reveal,
+        backend=backend,
     )
     content = made.to_bytes()
     out.write_bytes(content)

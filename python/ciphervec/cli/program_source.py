@@ -55,6 +55,11 @@ Reveal = Annotated[
     ),
 ]
 
+Backend = Annotated[
+    str | None,
+    typer.Option(help="ckks or linear, where the one that is predicted to be faster is not wanted."),
+]
+
 _KINDS = {"secret": secret, "public": public}
 _EXAMPLE = "--sample probe=secret(128, bits=8) or --sample probe=probe.npy"
 
@@ -130,6 +135,7 @@ def compiled(
     gap: float | None,
     quantum: bool,
     reveal: Sequence[str] | None = None,
+    backend: str | None = None,
 ) -> Plan:
     """The plan for a program. Raises InvalidInput, which names arguments that are not those of the
     function."""
@@ -150,7 +156,9 @@ def compiled(
             f'--sample "{missing[0]}=secret(128, bits=8)" or --sample {missing[0]}={missing[0]}.npy.'
         )
     try:
-        return found.compile(**given, precision=precision, gap=gap, quantum=quantum, reveal=reveal or ())
+        return found.compile(
+            **given, precision=precision, gap=gap, quantum=quantum, reveal=reveal or (), backend=backend
+        )
     except CiphervecError:
         raise
     except Exception as error:

@@ -63,6 +63,9 @@ class Analysis:
     outputs: tuple[OutputReport, ...]
     candidates: tuple[CandidateReport, ...]
     scheme: str
+    backend: str
+    others: dict[str, str]
+    """Other back-ends, and why it is not they."""
     log_degree: int
     modulus_bits: int
     security: str
@@ -103,6 +106,7 @@ class Analysis:
             f"{one.name}: {one.numbers}, noise {one.error:.1e}, right up to {one.allowed:.1e}"
             for one in self.outputs
         ]
+        passed = [f"not {name}: {why}" for name, why in self.others.items()]
         smaller = [f"2^{one.log_degree}: {one.refused}" for one in self.candidates if one.refused]
         return "\n".join(
             [
@@ -113,6 +117,7 @@ class Analysis:
                 *results,
                 *self.revealed,
                 *smaller,
+                *passed,
                 *(f"warning: {one}" for one in self.warnings),
             ]
         )
@@ -146,7 +151,9 @@ def analyse(fitted: Fitted, native: _native.ProgramPlan) -> Analysis:
             )
         ),
         candidates=tuple(CandidateReport(one.log_degree, one.refused) for one in fitted.candidates),
-        scheme="CKKS, real slots",
+        scheme="CKKS, real coefficients" if fitted.draft.coefficients else "CKKS, real slots",
+        backend=fitted.backend,
+        others=dict(fitted.others),
         log_degree=log_degree,
         modulus_bits=modulus_bits,
         security=native.security,

@@ -53,8 +53,10 @@ class DraftOutput:
 class Draft:
     """A circuit in the making. Registers of steps are numbered from 0, those of inputs from -1 down."""
 
-    def __init__(self, slots: int) -> None:
+    def __init__(self, slots: int, *, coefficients: bool = False) -> None:
+        """`coefficients`: arrays stand in the coefficients of polynomials, not in slots."""
         self.slots = slots
+        self.coefficients = coefficients
         self.inputs: list[DraftInput] = []
         self.outputs: list[DraftOutput] = []
         self.steps: list[Step] = []
@@ -135,7 +137,11 @@ class Draft:
         for source in self.inputs:
             for (registers, *_), first in zip(source.views, source.first, strict=True):
                 places.update({first - number: len(places) + number for number in range(registers)})
-            inputs.append((source.name, source.shape, _numbers(source.kind), source.views))
+            views = [
+                (count, unit, (placed, self.coefficients), reading)
+                for count, unit, placed, reading in source.views
+            ]
+            inputs.append((source.name, source.shape, _numbers(source.kind), views))
         steps: list[Step] = []
         for register in self.needed():
             operation, a, b, value = self.steps[register]
@@ -148,7 +154,7 @@ class Draft:
                 _numbers(one.kind),
                 one.unit,
                 [places[register] for register in one.registers],
-                one.blocks,
+                (one.blocks, self.coefficients),
                 one.decoding,
             )
             for one in self.outputs

@@ -3,15 +3,19 @@ predicted to be fastest leave. Runs at the client, without a key."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 import ciphervec._native as _native
 
 from ..errors import InvalidInput, ProgramError
+from .affine import NotAffineError
 from .comparisons import Precision, TooCoarseError
-from .draft import NOISES, Draft
+from .draft import NOISES, Draft, DraftOutput
 from .graph import Graph
 from .kinds import Kind
+from .linear import linear
 from .lookups import without_lookups
 from .lower import lower
 from .revealing import Cut, cut
@@ -21,6 +25,13 @@ _TRUTH_BITS = (4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 17.0, 20.0, 24.0, 28.0, 32.0)
 _LOG_SLOTS = (13, 14, 15, 16, 17)
 _MOST = 0.45
 """Part of a step that a number may be off by before it is refused."""
+
+
+BACKENDS = ("ckks", "linear")
+"""Slots, which compute anything; and coefficients, for sums with public weights, which take no keys."""
+
+_Tried: TypeAlias = tuple[Draft, list[float]]
+_Fit: TypeAlias = tuple[Draft, _native.ProgramCircuit, list[_native.ProgramCandidate], list[float]]
 
 
 @dataclass(frozen=True)
@@ -37,6 +48,9 @@ class Fitted:
     circuit: _native.ProgramCircuit
     candidates: list[_native.ProgramCandidate]
     allowed: list[float]
+    backend: str = "ckks"
+    others: Mapping[str, str] = field(default_factory=dict)
+    """Why it is no other back-end."""
 
     @property
     def chosen(self) -> _native.ProgramCandidate:
@@ -45,29 +59,71 @@ class Fitted:
     @property
     def milliseconds(self) -> float:
         """What a run is predicted to take on one thread of this machine."""
-        return float(sum(step[2] for step in self.chosen.steps))
+        return _milliseconds(self.candidates)
 
 
-def fit(graph: Graph, *, precision: float, gap: float | None, quantum: bool) -> Fitted:
-    """The circuit and the ring that are predicted to be fastest.
+def fit(
+    graph: Graph, *, precision: float, gap: float | None, quantum: bool, backend: str | None = None
+) -> Fitted:
+    """The circuit and the ring that are predicted to be fastest, on one back-end or on any.
 
     Raises ProgramError for what cannot be computed on encrypted arrays, and if no ring serves.
     """
     parts = cut(graph) if graph.revealed else None
     lowered = without_lookups(parts.sealed if parts else graph)
-    best: Fitted | None = None
-    refused: Exception | None = None
+    found: dict[str, Fitted] = {}
+    refused: dict[str, Exception] = {}
+    for name in BACKENDS if backend is None else (backend,):
+        try:
+            drafts = _slots(lowered, precision, gap) if name == "ckks" else _linear(lowered, precision)
+            tried = _fitted(graph.name, drafts, quantum)
+        except (ProgramError, NotAffineError) as error:
+            refused[name] = error
+            continue
+        found[name] = Fitted(graph, parts, lowered, *tried, backend=name)
+    if not found:
+        why = refused[backend or "ckks"]
+        raise why if isinstance(why, ProgramError) else ProgramError(f"{graph.name}: not {backend}: {why}.")
+    best = min(found.values(), key=lambda one: one.milliseconds)
+    others = {name: _cost(one) for name, one in found.items() if one is not best}
+    reasons = {name: str(error) for name, error in refused.items()}
+    return replace(best, others={**others, **reasons})
+
+
+def _cost(fitted: Fitted) -> str:
+    return f"predicted to take {fitted.milliseconds:.3g} ms, in a ring of degree 2^{fitted.chosen.log_degree}"
+
+
+def _slots(graph: Graph, precision: float, gap: float | None) -> Iterable[_Tried]:
+    """Circuits on slots, for several numbers of them."""
     held: set[tuple[int, int]] = set()
+    refused: ProgramError | None = None
     for log_slots in _LOG_SLOTS:
         try:
-            draft, allowed = precise(lowered, 1 << log_slots, precision, gap)
+            draft, allowed = precise(graph, 1 << log_slots, precision, gap)
         except ProgramError as error:
             refused = error
             continue
         size = (draft.slots, draft.input_registers)
         if size in held:
-            break
+            return
         held.add(size)
+        yield draft, allowed
+    if refused is not None and not held:
+        raise refused
+
+
+def _linear(graph: Graph, precision: float) -> Iterable[_Tried]:
+    """Circuits on coefficients."""
+    for draft in linear(graph):
+        yield draft, [_most(output, precision) for output in draft.outputs]
+
+
+def _fitted(name: str, drafts: Iterable[_Tried], quantum: bool) -> _Fit:
+    """The draft that is fastest, in the ring that serves it."""
+    best: _Fit | None = None
+    refused: Exception | None = None
+    for draft, allowed in drafts:
         try:
             for noise in NOISES:
                 circuit = draft.circuit(noise)
@@ -75,17 +131,21 @@ def fit(graph: Graph, *, precision: float, gap: float | None, quantum: bool) -> 
                 if tried[-1].refused is None or not draft.signs:
                     break
         except InvalidInput as error:
-            refused = ProgramError(f"{graph.name}: {error}")
+            refused = ProgramError(f"{name}: {error}")
             continue
-        found = Fitted(graph, parts, lowered, draft, circuit, tried, allowed)
-        if found.chosen.refused is None and (best is None or found.milliseconds < best.milliseconds):
-            best = found
-        elif found.chosen.refused is not None and best is None:
-            why = ", ".join(f"2^{one.log_degree}: {one.refused}" for one in found.candidates[-2:])
-            refused = ProgramError(f"{graph.name}: no ring serves ({why}).")
-    if best is not None:
-        return best
-    raise refused if refused is not None else ProgramError(f"{graph.name}: no ring serves.")
+        if tried[-1].refused is None:
+            found = (draft, circuit, tried, allowed)
+            best = found if best is None or _milliseconds(found[2]) < _milliseconds(best[2]) else best
+        elif best is None:
+            why = ", ".join(f"2^{one.log_degree}: {one.refused}" for one in tried[-2:])
+            refused = ProgramError(f"{name}: no ring serves ({why}).")
+    if best is None:
+        raise refused if refused is not None else ProgramError(f"{name}: no ring serves.")
+    return best
+
+
+def _milliseconds(candidates: list[_native.ProgramCandidate]) -> float:
+    return float(sum(step[2] for step in candidates[-1].steps))
 
 
 def precise(graph: Graph, most_slots: int, precision: float, gap: float | None) -> tuple[Draft, list[float]]:
@@ -98,8 +158,7 @@ def precise(graph: Graph, most_slots: int, precision: float, gap: float | None) 
             continue
         allowed = []
         for output in draft.outputs:
-            step = output.kind.step
-            most = _MOST * float(step) if step is not None else 2.0**-precision * _span(output.kind)
+            most = _most(output, precision)
             allowed.append(most - output.error)
             if allowed[-1] < most / 3:
                 break
@@ -109,6 +168,12 @@ def precise(graph: Graph, most_slots: int, precision: float, gap: float | None) 
         f"{graph.name}: what is computed of comparisons or functions multiplies their errors beyond what its results "
         "allow. Return them and go on at the client, declare narrower numbers, or ask for less precision."
     )
+
+
+def _most(output: DraftOutput, precision: float) -> float:
+    """How far a number of a result may be off."""
+    step = output.kind.step
+    return _MOST * float(step) if step is not None else 2.0**-precision * _span(output.kind)
 
 
 def _span(kind: Kind) -> float:

@@ -16,7 +16,7 @@ import ciphervec._native as _native
 from ..errors import InvalidInput
 from ..ingest.files import StrPath
 from .analysis import Analysis, analyse
-from .fitting import Fitted, fit
+from .fitting import BACKENDS, Fitted, fit
 from .graph import Graph, Node
 from .kinds import Array
 from .reference import check_inputs, evaluate
@@ -33,7 +33,13 @@ class Plan:
 
     @classmethod
     def of(
-        cls, graph: Graph, *, precision: float = 12, gap: float | None = None, quantum: bool = False
+        cls,
+        graph: Graph,
+        *,
+        precision: float = 12,
+        gap: float | None = None,
+        quantum: bool = False,
+        backend: str | None = None,
     ) -> Plan:
         """The plan that is predicted to be fastest.
 
@@ -42,6 +48,7 @@ class Plan:
             gap: reals, and integers too wide to be told apart, that are closer than this part of their
                 range may compare either way.
             quantum: take the parameter table for quantum computers.
+            backend: "ckks" or "linear" where the faster one is not wanted.
 
         Raises ProgramError for what cannot be computed on encrypted arrays, with the line that asks for
         it, and if no ring serves.
@@ -50,7 +57,9 @@ class Plan:
             raise InvalidInput(f"precision must be 1 to 30 bits, got {precision}")
         if gap is not None and not 0 < gap < 0.5:
             raise InvalidInput(f"gap must be a part of the range, above 0 and below 0.5, got {gap}")
-        fitted = fit(graph, precision=float(precision), gap=gap, quantum=quantum)
+        if backend is not None and backend not in BACKENDS:
+            raise InvalidInput(f"backend must be one of {', '.join(BACKENDS)}, or None, got {backend!r}")
+        fitted = fit(graph, precision=float(precision), gap=gap, quantum=quantum, backend=backend)
         return cls(_native.ProgramPlan(fitted.circuit, fitted.chosen), fitted)
 
     @classmethod

@@ -137,6 +137,7 @@ class Program(Generic[P, R]):
         gap: float | None = None,
         quantum: bool = False,
         reveal: str | Sequence[str] = (),
+        backend: str | None = None,
         **named: Any,
     ) -> Plan:
         """A plan to run the function on encrypted arrays, for arguments declared by `secret` and
@@ -149,13 +150,14 @@ class Program(Generic[P, R]):
             quantum: take the parameter table for quantum computers.
             reveal: names of the function's own variables, as they stand when it returns, that the client
                 may decrypt: it sees all their numbers and does what comes of them itself, in the clear.
+            backend: "ckks" or "linear" where the one that is predicted to be faster is not wanted.
 
         Raises ProgramError for what cannot be computed on encrypted arrays, with the line that asks for
         it, and if no parameters serve.
         """
         names = (reveal,) if isinstance(reveal, str) else tuple(dict.fromkeys(reveal))
         graph = self._sampled(self._bound(arguments, named), names)
-        return Plan.of(graph, precision=precision, gap=gap, quantum=quantum)
+        return Plan.of(graph, precision=precision, gap=gap, quantum=quantum, backend=backend)
 
     def _bound(self, args: Any, named: dict[str, Any]) -> inspect.BoundArguments:
         for parameter in self.signature.parameters.values():

@@ -216,7 +216,9 @@ impl Output {
     fn within(&self, value: f64) -> bool {
         let Numbers { step, low, high } = self.numbers;
         let range = high - low;
-        let slack = if step > 0.0 { 0.5 * step } else { 0.5 * range + f64::MIN_POSITIVE };
+        // A range of one number is met as closely as doubles meet it.
+        let slack =
+            if step > 0.0 { 0.5 * step } else { 0.5 * range + 1e-9 * self.numbers.magnitude() };
         (low - slack..=high + slack).contains(&value)
     }
 

@@ -57,6 +57,26 @@ pub enum Step {
 }
 
 impl Step {
+    /// Whether it may take an evaluation key.
+    pub(super) fn switches(self) -> bool {
+        match self {
+            Step::Multiply(..)
+            | Step::Square(_)
+            | Step::Rotate(..)
+            | Step::Polynomial(..)
+            | Step::Sign(..) => true,
+            Step::Add(..)
+            | Step::Subtract(..)
+            | Step::Negate(_)
+            | Step::AddNumber(..)
+            | Step::MultiplyNumber(..)
+            | Step::MultiplyInteger(..)
+            | Step::AddVector(..)
+            | Step::MultiplyVector(..)
+            | Step::Bound(..) => false,
+        }
+    }
+
     /// The registers that it reads.
     pub fn operands(self) -> impl Iterator<Item = Register> {
         let (a, b) = match self {

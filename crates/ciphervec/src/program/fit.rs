@@ -93,7 +93,7 @@ impl Needs {
             Ok(trial) => {
                 let headroom =
                     (trial.largest.log2() + SPARE_BITS).ceil().max(SPARE_BITS) as u32 + 1;
-                let keys = !trial.keys.is_empty();
+                let keys = circuit.steps.iter().any(|step| step.switches());
                 Ok(Needs { depth: DEEPEST - trial.left, headroom, keys })
             }
             Err(Error::Scheme(ciphervec_he::Error::Level { operation, .. })) => {

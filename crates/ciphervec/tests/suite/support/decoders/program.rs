@@ -93,6 +93,32 @@ pub fn table() -> Circuit {
     circuit
 }
 
+/// Σ w_i x_i of four numbers 0 … 7, as a product of polynomials.
+pub fn weighted() -> Circuit {
+    let mut circuit = square();
+    let placed = |place, count| Placement {
+        blocks: vec![Block {
+            element: 0,
+            place,
+            loops: vec![Loop { count, element: 1, place: 1 }],
+        }],
+        domain: Domain::Coefficients,
+    };
+    circuit.slots = 16;
+    circuit.inputs[0].shape = vec![4];
+    circuit.inputs[0].numbers.high = 7.0;
+    circuit.inputs[0].views[0].unit = 8.0;
+    circuit.inputs[0].views[0].placement = placed(1, 4);
+    let mut weights = [0.0; 16];
+    weights[5..9].copy_from_slice(&[0.25, 1.0, 0.5, 0.125]);
+    circuit.constants = vec![Domain::slots_of(&weights)];
+    circuit.steps = vec![Step::MultiplyVector(0, 0)];
+    let out = &mut circuit.outputs[0];
+    (out.shape, out.registers, out.unit) = (vec![1], vec![1], 64.0);
+    out.placement = placed(4, 1);
+    circuit
+}
+
 /// The smallest ring that is secure, with one level.
 pub fn params() -> Result<Arc<Params>, Box<dyn Error>> {
     Ok(Params::new(ParamsSpec {
