@@ -166,7 +166,7 @@ try:
 except SystemExit:
     pass
 ours = {name for name in sys.modules if name.startswith("ciphervec.")}
-kept = {"_native", "_moved", "errors", "cli", "cli.terminal"}
+kept = {"_native", "_moved", "errors", "cli", "cli.terminal", "cli.wording"}
 assert ours == {"ciphervec." + name for name in kept}, ours
 slow = {"numpy", "httpx", "asyncio", "pandas"} & sys.modules.keys()
 assert not slow, slow

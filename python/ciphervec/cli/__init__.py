@@ -35,6 +35,47 @@ COMMANDS = {
     ),
     "add": Row("collections", "add", "Seal the vectors of a file and store them, all or none."),
     "query": Row("collections", "query", "Find the rows closest to each query vector."),
+    "get": Row(
+        "rows",
+        "get",
+        "Show the documents and metadata of rows: of these ids, those that pass a filter, or all.",
+    ),
+    "delete": Row(
+        "rows", "delete", "Delete rows, all of them or none: of these ids, or those that pass a filter."
+    ),
+    "export": Row(
+        "rows",
+        "export",
+        "Write rows as lines of JSON, decrypted: id, vector, document and metadata, as `ciphervec import` reads them.",
+    ),
+    "import": Row(
+        "rows",
+        "import_",
+        "Seal and store the rows of a file, in a collection that is made if it isn't there.",
+    ),
+    "list": Row(
+        "shelf",
+        "list_",
+        "The names of the collections in a folder or on a server, a line each. Needs no key.",
+    ),
+    "drop": Row(
+        "shelf", "drop", "Delete a collection and everything in it. Needs no key; on a server the verb admin."
+    ),
+    "optimize": Row(
+        "shelf",
+        "optimize",
+        "Merge small segments, adopt writers' rows, and take what was deleted off the disk.",
+    ),
+    "snapshot": Row(
+        "shelf",
+        "snapshot",
+        "Copy one state of a collection into a folder, sealed as it is, while others work on it.",
+    ),
+    "restore": Row(
+        "shelf",
+        "restore",
+        "Take a collection back from a copy that `ciphervec snapshot` made.",
+    ),
     "info": Row(
         "upkeep", "info", "Show what a folder or server holds, as the server sees it: no key is needed."
     ),

@@ -93,7 +93,7 @@ def create(
     - `ciphervec create https://vectors.example faces --dim 512 --keys my.key --token-file admin.token`
     """
     access = Access(token_file, ca, insecure)
-    with opened(place, load_keys(keys, passphrase_file), access) as client:
+    with opened(place, load_keys(keys, passphrase_file), access, make=True) as client:
         collection = client.create_collection(
             name,
             dim,
@@ -239,7 +239,7 @@ def query(
     - `ciphervec query https://vectors.example faces probe.npy --keys my.key --token-file query.token`
     """
     questions = _questions(file, vector, embedding_column)
-    filters = _filter(where)
+    filters = filter_of(where)
     access = Access(token_file, ca, insecure)
     with opened(place, load_keys(keys, passphrase_file), access, read_only=True) as client:
         collection = client.get_collection(name)
@@ -326,7 +326,8 @@ def _questions(file: Path | None, vector: str | None, column: str) -> Any:
         raise InvalidInput(f"--vector must be a JSON list of numbers ({error}).") from error
 
 
-def _filter(where: str | None) -> Mapping[str, Any] | None:
+def filter_of(where: str | None) -> Mapping[str, Any] | None:
+    """What --where says. Raises InvalidInput."""
     if where is None:
         return None
     try:

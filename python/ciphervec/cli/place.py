@@ -75,9 +75,13 @@ def stored(place: str, access: Access) -> FolderDatabase:
     return FolderDatabase(folder, read_only=True)
 
 
-def opened(place: str, keys: Keys | None, access: Access, *, read_only: bool = False) -> Client:
-    """The client of a folder or of a server."""
+def opened(
+    place: str, keys: Keys | None, access: Access, *, read_only: bool = False, make: bool = False
+) -> Client:
+    """The client of a server, or of a folder, which must be there unless it is to be made."""
     if is_url(place):
         return access.client(place, keys)
     access.nothing_for_folders()
+    if not make and not Path(place).exists():
+        raise FileNotFoundError(f"there is no folder {place}. Make a collection in it with: ciphervec create")
     return PersistentClient(place, keys, read_only=read_only)

@@ -20,6 +20,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 import ciphervec._native as _native
 import ciphervec.errors as errors
 
+from .wording import reworded
+
 if TYPE_CHECKING:
     from ..collections.keys import Keys
 
@@ -104,11 +106,15 @@ def command(function: Callable[P, None]) -> Callable[P, None]:
         except (errors.CiphervecError, OSError) as error:
             code = exit_code(error)
             if kwargs.get("as_json") is True:
-                content = {"type": type(error).__name__, "message": str(error), "exit_code": int(code)}
+                content = {
+                    "type": type(error).__name__,
+                    "message": reworded(str(error)),
+                    "exit_code": int(code),
+                }
                 print_json({"error": content})
             else:
                 aside.print("error:", style="bold red", end=" ")
-                aside.print(str(error), markup=False, highlight=False)
+                aside.print(reworded(str(error)), markup=False, highlight=False)
             raise typer.Exit(int(code)) from None
 
     return guarded

@@ -1,0 +1,275 @@
+"""Commands `get`, `delete`, `export` and `import`: rows of a collection by id or filter, or a file of
+them, enter; rows leave, on the terminal or in a file. The key owner's side."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Annotated, Any
+
+import typer
+
+from ..collections.audience import OwnerResult, check_audience
+from ..collections.collection import Collection
+from ..collections.spec import MODES, chosen
+from ..errors import CollectionNotFound, InvalidInput, UnknownId
+from ..ingest.arrays import Id
+from ..ingest.metrics import METRIC_NAMES
+from .collections import Name, filter_of
+from .column_types import Types, named
+from .place import Access, Authority, Insecure, Place, TokenFile, opened
+from .readers import Columns, DocumentColumn, EmbeddingColumn, IdColumn, VectorFile, read
+from .terminal import (
+    Json,
+    KeyFile,
+    PassphraseFile,
+    command,
+    load_keys,
+    plain,
+    print_json,
+    progress,
+    screen,
+    shown,
+)
+
+Ids = Annotated[
+    list[str] | None,
+    typer.Argument(help="Ids. 5 is the number if a row has that, else the text; '\"5\"' is the text."),
+]
+Filter = Annotated[str | None, typer.Option(help='A filter on metadata as JSON, e.g. \'{"lang": "en"}\'.')]
+Audience = Annotated[
+    str | None, typer.Option(help="Who will read the vectors, where they carry noise of your key: owner.")
+]
+
+_PART = 1_000  # rows that are read, and written, at once
+
+
+@command
+def get(
+    place: Place,
+    name: Name,
+    ids: Ids = None,
+    keys: KeyFile = None,
+    passphrase_file: PassphraseFile = None,
+    where: Filter = None,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", help="At most so many rows.")] = None,
+    offset: Annotated[int, typer.Option(help="Pass over so many rows first.")] = 0,
+    token_file: TokenFile = None,
+    ca: Authority = None,
+    insecure: Insecure = False,
+    as_json: Json = False,
+) -> None:
+    """Show the documents and metadata of rows: of these ids, those that pass a filter, or all.
+
+    **Examples**
+
+    - `ciphervec get db docs note-1 note-2 --keys my.key`
+    - `ciphervec get db docs --where '{"year": {"$gte": 2010}}' --limit 5 --keys my.key`
+    """
+    access = Access(token_file, ca, insecure)
+    with opened(place, load_keys(keys, passphrase_file), access, read_only=True) as client:
+        collection = client.get_collection(name)
+        asked = _ids(collection, ids) if ids else None
+        found = collection.get(asked, filter_of(where), limit=limit, offset=offset)
+    if as_json:
+        print_json(found)
+        return
+    width = max((len(shown(one)) for one in found["ids"]), default=0)
+    for row in found.rows():
+        metadata = f"  {plain(row['metadata'])}" if row["metadata"] else ""
+        screen.print(
+            f"{shown(row['id']):{width}}  {plain(row['document'] or '')}",
+            end="",
+            markup=False,
+            highlight=False,
+        )
+        screen.print(metadata, style="dim", markup=False, highlight=False)
+    if not found["ids"]:
+        screen.print("no row passes", style="dim")
+
+
+@command
+def delete(
+    place: Place,
+    name: Name,
+    ids: Ids = None,
+    keys: KeyFile = None,
+    passphrase_file: PassphraseFile = None,
+    where: Filter = None,
+    missing_ok: Annotated[
+        bool, typer.Option("--missing-ok", help="Pass over ids that are not there.")
+    ] = False,
+    token_file: TokenFile = None,
+    ca: Authority = None,
+    insecure: Insecure = False,
+    as_json: Json = False,
+) -> None:
+    """Delete rows, all of them or none: of these ids, or those that pass a filter.
+
+    The sealed rows leave the disk with the next `ciphervec optimize`.
+
+    **Examples**
+
+    - `ciphervec delete db docs note-1 note-2 --keys my.key`
+    - `ciphervec delete db docs --where '{"lang": "de"}' --keys my.key`
+    """
+    if not ids and where is None:
+        raise InvalidInput(
+            "say which rows: by their ids, or with --where. `ciphervec drop` deletes a collection."
+        )
+    access = Access(token_file, ca, insecure)
+    with opened(place, load_keys(keys, passphrase_file), access) as client:
+        collection = client.get_collection(name)
+        asked = _ids(collection, ids, missing_ok=True) if ids else None
+        gone = collection.delete(asked, filter_of(where), missing_ok=missing_ok)
+        left = collection.count()
+    if as_json:
+        print_json({"deleted": gone, "count": left})
+        return
+    screen.print(f"{gone:,} rows deleted; {name} holds {left:,}", highlight=False)
+
+
+@command
+def export(
+    place: Place,
+    name: Name,
+    file: Annotated[Path, typer.Argument(help="A .jsonl file to be made; - is standard output.")],
+    keys: KeyFile = None,
+    passphrase_file: PassphraseFile = None,
+    where: Filter = None,
+    audience: Audience = None,
+    token_file: TokenFile = None,
+    ca: Authority = None,
+    insecure: Insecure = False,
+) -> None:
+    """Write rows as lines of JSON, decrypted: id, vector, document and metadata, as `ciphervec import`
+    reads them.
+
+    **Examples**
+
+    - `ciphervec export db docs rows.jsonl --keys my.key`
+    - `ciphervec export db docs - --where '{"lang": "en"}' --keys my.key | wc -l`
+    """
+    access = Access(token_file, ca, insecure)
+    with opened(place, load_keys(keys, passphrase_file), access, read_only=True) as client:
+        collection = client.get_collection(name)
+        names = collection.get(where=filter_of(where), include=[])["ids"]
+        if str(file) == "-":
+            for line in _lines(collection, names, audience):
+                sys.stdout.write(line)
+            return
+        with file.open("x", encoding="utf-8") as out:
+            try:
+                _write(out, collection, names, audience)
+            except BaseException:
+                file.unlink()
+                raise
+    screen.print(f"{len(names):,} rows written to {file}, in the clear", highlight=False)
+
+
+@command
+def import_(
+    place: Place,
+    name: Name,
+    file: VectorFile,
+    keys: KeyFile = None,
+    passphrase_file: PassphraseFile = None,
+    metric: Annotated[str, typer.Option(help="Of a new collection: cosine, ip, l2 or hamming.")] = "cosine",
+    mode: Annotated[str, typer.Option(help="Of a new collection: as of `ciphervec create`.")] = "sealed",
+    filterable: Annotated[
+        list[str] | None, typer.Option(help="Of a new collection: as of `ciphervec create`. Repeat.")
+    ] = None,
+    embedding_column: EmbeddingColumn = "embedding",
+    id_column: IdColumn = "id",
+    document_column: DocumentColumn = "document",
+    types: Types = None,
+    upsert: Annotated[
+        bool, typer.Option("--upsert", help="Replace rows whose id is there, instead of refusing.")
+    ] = False,
+    token_file: TokenFile = None,
+    ca: Authority = None,
+    insecure: Insecure = False,
+    as_json: Json = False,
+) -> None:
+    """Seal and store the rows of a file, in a collection that is made if it isn't there.
+
+    Files are those of `ciphervec add`, `.jsonl` as `ciphervec export` writes it among them. A new
+    collection has the dimension that the vectors have. Rows without ids get new ones.
+
+    **Examples**
+
+    - `ciphervec import db docs rows.jsonl --keys my.key`
+    - `ciphervec import db docs rows.jsonl --mode sealed-index --filterable lang --keys my.key`
+    """
+    table = read(file, Columns(embedding_column, id_column, document_column, named(types)))
+    access = Access(token_file, ca, insecure)
+    with opened(place, load_keys(keys, passphrase_file), access, make=True) as client:
+        try:
+            collection = client.get_collection(name)
+        except CollectionNotFound:
+            collection = client.create_collection(
+                name,
+                metric=chosen("metric", metric, METRIC_NAMES),
+                mode=chosen("mode", mode, MODES),
+                filterable=filterable or (),
+            )
+        store = collection.upsert if upsert else collection.add
+        with progress(f"sealing into {name}", len(table), quiet=as_json) as step:
+            added = store(table.ids, table.embeddings, table.metadatas, table.documents, progress=step)
+        count = collection.count()
+    if as_json:
+        print_json({"added": len(added), "count": count})
+        return
+    screen.print(f"{len(added):,} rows sealed; {name} holds {count:,}", highlight=False)
+
+
+def _write(out: IO[str], collection: Collection, names: list[Id], audience: str | None) -> None:
+    with progress(f"reading {collection.name}", len(names), quiet=False) as step:
+        for done, line in enumerate(_lines(collection, names, audience), 1):
+            out.write(line)
+            step(done, len(names))
+
+
+def _lines(collection: Collection, names: list[Id], audience: str | None) -> Iterator[str]:
+    """Rows as they are in the file."""
+    parts = ("documents", "metadatas", "embeddings")
+    for start in range(0, len(names), _PART):
+        part: Mapping[str, Any] = collection.get(
+            names[start : start + _PART], include=parts, audience=check_audience(audience)
+        )
+        if isinstance(part, OwnerResult):
+            raise InvalidInput(
+                f"vectors of {collection.name!r} that weren't kept as they were put in carry noise of your key. Say who "
+                "reads the file: --audience owner."
+            )
+        for i, name in enumerate(part["ids"]):
+            row = {
+                "id": name,
+                "document": part["documents"][i],
+                "metadata": part["metadatas"][i],
+                "embedding": part["embeddings"][i].tolist(),
+            }
+            yield json.dumps({k: v for k, v in row.items() if v is not None}, ensure_ascii=False) + "\n"
+
+
+def _ids(collection: Collection, words: list[str], *, missing_ok: bool = False) -> list[Id]:
+    """Ids as they are typed. Raises UnknownId."""
+    found: list[Id] = []
+    for word in words:
+        name = _id(collection, word)
+        if not missing_ok and name not in collection:
+            raise UnknownId(f"id {name!r} is not in {collection.name!r}.")
+        found.append(name)
+    return found
+
+
+def _id(collection: Collection, word: str) -> Id:
+    if len(word) > 2 and word[0] == word[-1] == '"':
+        return word[1:-1]
+    try:
+        number = int(word)
+    except ValueError:
+        return word
+    return number if number in collection else word

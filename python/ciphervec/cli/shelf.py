@@ -1,0 +1,170 @@
+"""Commands `list`, `drop`, `optimize`, `snapshot` and `restore`: a folder or a server enters; its
+collections by name, merged, copied, brought back or gone, leave."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from ..errors import InvalidInput
+from .collections import Name
+from .place import Access, Authority, Insecure, Place, TokenFile, opened
+from .terminal import Json, KeyFile, PassphraseFile, command, load_keys, print_json, progress, screen
+
+Copies = Annotated[str, typer.Argument(metavar="FOLDER", help="The folder of copies.")]
+
+
+@command
+def list_(
+    place: Place,
+    token_file: TokenFile = None,
+    ca: Authority = None,
+    insecure: Insecure = False,
+    as_json: Json = False,
+) -> None:
+    """The names of the collections in a folder or on a server, a line each. Needs no key.
+
+    **Examples**
+
+    - `ciphervec list db`
+    - `ciphervec list https://vectors.example --token-file read.token --json`
+    """
+    with opened(place, None, Access(token_file, ca, insecure), read_only=True) as client:
+        names = client.list_collections()
+    if as_json:
+        print_json(names)
+        return
+    for name in names:
+        screen.print(name, markup=False, highlight=False)
+
+
+@command
+def drop(
+    place: Place,
+    name: Name,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")] = False,
+    token_file: TokenFile = None,
+    ca: Authority = None,
+    insecure: Insecure = False,
+    as_json: Json = False,
+) -> None:
+    """Delete a collection and everything in it. Needs no key; on a server the verb admin.
+
+    **Examples**
+
+    - `ciphervec drop db docs`
+    - `ciphervec drop db docs --yes`
+    """
+    if not yes and not sys.stdin.isatty():
+        raise InvalidInput("there is no keyboard to ask at whether it may go. Say --yes.")
+    if not yes and not typer.confirm(f"Delete {name} in {place}, and everything in it?", err=True):
+        raise InvalidInput(f"{name} stays as it is.")
+    with opened(place, None, Access(token_file, ca, insecure)) as client:
+        client.delete_collection(name)
+    if as_json:
+        print_json({"dropped": name})
+        return
+    screen.print(f"{name} is gone from {place}", highlight=False)
+
+
+@command
+def optimize(
+    place: Place,
+    name: Name,
+    keys: KeyFile = None,
+    passphrase_file: PassphraseFile = None,
+    reseal: Annotated[bool, typer.Option("--reseal", help="Seal every row again, with new noise.")] = False,
+    token_file: TokenFile = None,
+    ca: Authority = None,
+    insecure: Insecure = False,
+    as_json: Json = False,
+) -> None:
+    """Merge small segments, adopt writers' rows, and take what was deleted off the disk.
+
+    **Examples**
+
+    - `ciphervec optimize db docs --keys my.key`
+    """
+    with opened(place, load_keys(keys, passphrase_file), Access(token_file, ca, insecure)) as client:
+        collection = client.get_collection(name)
+        before = collection.info()
+        with progress(f"merging {name}", before["count"], quiet=as_json) as step:
+            collection.optimize(reseal=reseal, progress=step)
+        after = collection.info()
+    if as_json:
+        print_json(
+            {part: {"before": before[part], "after": after[part]} for part in ("segments", "bytes_total")}
+        )
+        return
+    screen.print(
+        f"{name}: {before['segments']:,} segments, now {after['segments']:,}; {before['bytes_total']:,} bytes, now "
+        f"{after['bytes_total']:,}",
+        highlight=False,
+    )
+
+
+@command
+def snapshot(
+    place: Place,
+    name: Name,
+    folder: Copies,
+    token_file: TokenFile = None,
+    ca: Authority = None,
+    insecure: Insecure = False,
+    as_json: Json = False,
+) -> None:
+    """Copy one state of a collection into a folder, sealed as it is, while others work on it.
+
+    Every block is checked. Needs no key; from a server the verb read.
+
+    **Examples**
+
+    - `ciphervec snapshot db docs backup-monday`
+    - `ciphervec snapshot https://vectors.example docs backup --token-file read.token`
+    """
+    access = Access(token_file, ca, insecure)
+    with (
+        opened(place, None, access, read_only=True) as client,
+        progress(f"copying {name}", 1, quiet=as_json) as step,
+    ):
+        rows = client.snapshot(name, folder, progress=step)
+    if as_json:
+        print_json({"copied": name, "rows": rows, "folder": folder})
+        return
+    screen.print(f"{name}: {rows:,} rows copied to {folder}", highlight=False)
+    screen.print(f"next: ciphervec verify {folder} {name}", style="dim", highlight=False)
+
+
+@command
+def restore(
+    place: Place,
+    name: Name,
+    folder: Copies,
+    keys: KeyFile = None,
+    passphrase_file: PassphraseFile = None,
+    token_file: TokenFile = None,
+    ca: Authority = None,
+    insecure: Insecure = False,
+    as_json: Json = False,
+) -> None:
+    """Take a collection back from a copy that `ciphervec snapshot` made.
+
+    It is its owner who does: what came after the copy is lost. One that is still there is in the way.
+
+    **Examples**
+
+    - `ciphervec restore db docs backup-monday --keys my.key`
+    """
+    with (
+        opened(
+            place, load_keys(keys, passphrase_file), Access(token_file, ca, insecure), make=True
+        ) as client,
+        progress(f"restoring {name}", 1, quiet=as_json) as step,
+    ):
+        count = client.restore(name, folder, progress=step).count()
+    if as_json:
+        print_json({"restored": name, "count": count})
+        return
+    screen.print(f"{name}: {count:,} rows restored to {place}", highlight=False)
