@@ -14,6 +14,7 @@ NEEDS = {
     "Haystack": "haystack",
     "LangChain": "langchain_core",
     "LlamaIndex": "llama_index.core",
+    "MTEB": "numpy",
     "scikit-learn": "sklearn",
 }
 

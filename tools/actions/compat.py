@@ -32,7 +32,7 @@ def install() -> None:
         shutil.rmtree(COMPAT, ignore_errors=True)
         if quiet([sys.executable, "-m", "venv", str(COMPAT)]).returncode != 0:
             raise StepFailedError("this Python cannot make a virtual environment")
-        pip("--requirement", str(LOCK))
+        pip("--no-deps", "--requirement", str(LOCK))  # all of them are there, so that nothing is looked up
         mark.write_text(state)
     (wheel,) = (ROOT / "dist").glob("ciphervec-*.whl")
     pip("--no-deps", "--force-reinstall", str(wheel))
