@@ -142,7 +142,8 @@ def _everywhere(space: Space, made: dict[int, int], others: Sequence[int], nothi
         place = register * space.slots
         for track in others:
             lying = space.tracks[track]
-            place -= place // lying.stride % lying.length * lying.stride
+            if lying.stride * lying.length > space.slots:
+                place -= place // lying.stride % lying.length * lying.stride
         found.append(made.get(place // space.slots, nothing))
     return tuple(found)
 

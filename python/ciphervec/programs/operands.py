@@ -65,19 +65,20 @@ class Operands:
         leaf = self.layout.leaves.get(source)
         if leaf is None:
             cut = (node, place) in self.layout.cut
-            return self._moved(node, source, unit) if cut else self.values[source]
+            return self.moved(node, source, unit, self.arithmetic(node)) if cut else self.values[source]
         shape, tracks = reading_shape(node), self.tracks(node)
         return self.arithmetic(node).place(self.source(leaf, node), leaf, shape, tracks, unit)
 
-    def _moved(self, node: Node, source: Node, unit: float) -> Value:
-        """What lies along other tracks than those where an operation reads it."""
+    def moved(self, node: Node, source: Node, unit: float, arithmetic: Arithmetic) -> Value:
+        """What lies along other tracks than those where an operation reads it, on those tracks of a
+        space."""
         own, a = self.arithmetic(source), self.values[source]
         standing = places(a, own.space, source.shape, self.layout.outward(source))
         elements = np.arange(source.size, dtype=np.int64).reshape(source.shape)
         shape, tracks = reading_shape(node), self.tracks(node)
         shift = len(shape) - len(source.shape)
         along = [track if source.shape[axis] > 1 else None for axis, track in enumerate(tracks[shift:])]
-        return moved(own, a, standing, self.arithmetic(node), elements, along, unit, node)
+        return moved(own, a, standing, arithmetic, elements, along, unit, node)
 
     def source(self, leaf: Leaf, node: Node) -> DraftInput:
         """The input that a leaf shows. ProgramError for one that is public and has no values."""

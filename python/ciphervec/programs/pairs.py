@@ -59,10 +59,13 @@ class Pairs:
 
     @property
     def space(self) -> Space:
-        """Where the rows of a single list lie: elements one by one, a place left out after each row."""
+        """Where rows lie: elements one by one, a place left out after each row, and lists where they
+        lie."""
         slots = self.arithmetic.space.slots
         elements = Track(self.length, 1, self.count, self.row)
-        return Space((elements, Track(self.length, self.row, self.length, slots)), slots, 1)
+        rows = Track(self.length, self.row, self.length, self.block)
+        lists = self.arithmetic.space.tracks[2:] if self.several else ()
+        return Space((elements, rows, *lists), slots, self.arithmetic.space.registers if self.several else 1)
 
     @property
     def bits(self) -> float:

@@ -17,7 +17,7 @@ from .operands import Operands
 from .pairs import Pairs, Ranked
 from .source import failure_at
 from .units import ranked_unit
-from .values import FIRST, FULL, Value
+from .values import FIRST, FULL, Arithmetic, Value
 
 _IN_PLACE = ("add", "subtract", "negative", "multiply", "reshape", "broadcast_to", "transpose")
 """Operations that cost little, and whose numbers stay where they are."""
@@ -127,11 +127,17 @@ def _operands(its: Operands, node: Node, pairs: Pairs, emit: Emit) -> tuple[Valu
     if 0 not in around.tracks:
         # All of them are the same number.
         around = arithmetic.multiply_vector(around, np.ones(pairs.count), [0], around.unit)
+    return _rows(its, node, pairs, unit, emit) or pairs.rows(around), around, kind, False
+
+
+def _rows(its: Operands, node: Node, pairs: Pairs, unit: float, emit: Emit) -> Value | None:
+    """A computed list in every row, without a level of its own; None where there is no such way."""
+    source = node.inputs[0]
+    if (node, 0) in its.layout.cut:
+        rows = its.moved(node, source, unit, Arithmetic(its.draft, pairs.space))
+        return rows if rows.pad == 0 and 0 in rows.tracks else None
     # A sort needs zeros where no number stands.
-    again = (
-        None if node.op == "sort" or (node, 0) in its.layout.cut else _again(its, source, pairs, unit, emit)
-    )
-    return again or pairs.rows(around), around, kind, False
+    return None if node.op == "sort" else _again(its, source, pairs, unit, emit)
 
 
 def _again(its: Operands, source: Node, pairs: Pairs, unit: float, emit: Emit) -> Value | None:
