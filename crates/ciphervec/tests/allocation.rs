@@ -1,4 +1,5 @@
-//! Hostile bytes enter every decoder; it may allocate at most twice as many bytes as it was given, and 1 MiB.
+//! Hostile bytes enter every decoder; it may allocate at most twice as many bytes as it was given, and 1 MiB. A
+//! program enters; its server allocates no more than was forecast.
 //!
 //! One test in a binary of its own: the allocator counts the whole process.
 
@@ -6,12 +7,17 @@
 #[path = "suite/support/mod.rs"]
 mod support;
 
-use ciphervec::program::{Block, Plan, Step};
+use ciphervec::program::{
+    Block, Circuit, Client, Footprint, Plan, Server, Step, Trial, candidates,
+};
 use ciphervec::protect::filter::FilterTags;
 use ciphervec::protect::sidecar::Sidecar;
 use ciphervec::store::Manifest;
+use ciphervec_he::ckks::{Polynomial, Sign};
+use ciphervec_he::params::Security;
 use peak_alloc::PeakAlloc;
 use std::error::Error;
+use std::sync::Arc;
 use support::decoders::program;
 use support::samples;
 
@@ -79,7 +85,7 @@ fn dense_plan(steps: usize, blocks: u64) -> Result<Vec<u8>, Box<dyn Error>> {
 }
 
 #[test]
-fn decoders_allocate_at_most_twice_their_input_and_a_mebibyte() -> Result<(), Box<dyn Error>> {
+fn decoders_and_programs_allocate_no_more_than_is_known_before() -> Result<(), Box<dyn Error>> {
     let bound = |bytes: &[u8]| 2 * bytes.len() + (1 << 20);
     let bytes = dense_sidecar(500_000);
     let (used, parsed) = peak(|| Sidecar::from_plain_bytes(&bytes));
@@ -110,6 +116,60 @@ fn decoders_allocate_at_most_twice_their_input_and_a_mebibyte() -> Result<(), Bo
             let (used, _) = peak(|| (sample.decode)(&bytes));
             assert!(used <= bound(&bytes), "{}: {used} at {at}", sample.name);
         }
+    }
+    footprints()
+}
+
+/// Programs whose memory goes to different things.
+fn demanding() -> Result<Vec<(&'static str, Circuit)>, Box<dyn Error>> {
+    // x in [0, 15/16], in register 0; what comes of each lies in the last one.
+    let of = |steps: Vec<Step>| {
+        let mut circuit = program::square();
+        circuit.outputs[0].registers = vec![steps.len() as u32];
+        circuit.outputs[0].numbers =
+            ciphervec::program::Numbers { step: 0.0, low: -1e3, high: 1e3 };
+        circuit.outputs[0].unit = 1.0;
+        circuit.steps = steps;
+        circuit
+    };
+    // Many results of which all are read at the end, so that all are held.
+    let mut held: Vec<Step> = (0..60).map(|_| Step::MultiplyNumber(0, 0.5)).collect();
+    held.push(Step::Add(1, 2));
+    held.extend((3..=60).map(|register| Step::Add(register + 58, register)));
+    // Rotations of one register, of which nobody reads any.
+    let mut rotated = vec![Step::Rotate(0, 3); 100];
+    rotated.push(Step::Square(0));
+    let mut wide = of(vec![Step::Polynomial(0, 0)]);
+    let coefficients: Vec<f64> = (0..=119).map(|k| 1.0 / f64::from(k * k + 1)).collect();
+    wide.polynomials = vec![Polynomial::chebyshev(-1.0, 1.0, &coefficients)?];
+    let mut sign = of(vec![Step::Sign(0, 0)]);
+    sign.signs = vec![Sign::new(1.0 / 256.0, 10.0)?];
+    Ok(vec![("held", of(held)), ("rotated", of(rotated)), ("wide", wide), ("sign", sign)])
+}
+
+fn footprints() -> Result<(), Box<dyn Error>> {
+    for (name, circuit) in demanding()? {
+        let tried = candidates(&circuit, &[1e-2], Security::Classical128)?.pop();
+        let (spec, trial) = tried.ok_or("no ring")?.outcome?;
+        let made = Plan::of(circuit, spec, trial.keys)?;
+        let bytes = made.to_bytes();
+        let client = Client::generate(Arc::new(made))?;
+        let (keys, input) = (client.evaluation_keys()?, client.encrypt("x", &[1.0; 8])?);
+        drop(client);
+        let (_, plan) = peak(|| Plan::from_bytes(&bytes).map(Arc::new));
+        let plan = plan?;
+        let footprint = Footprint::of(&plan, &Trial::of(&plan)?)?;
+        let (used, server) = peak(|| Server::new(plan.clone(), &keys));
+        let (server, most) = (server?, footprint.keys as usize);
+        let least = most / 3;
+        let most = most + (64 << 10);
+        assert!((least..=most).contains(&used), "{name}: {used} bytes of keys, {most} forecast");
+        let input = server.read(&input)?;
+        let (used, answer) = peak(|| server.run(&[input], |_| ()));
+        assert!(!answer?.is_empty());
+        // What the tables of the parameters keep for reuse is part of the plan's.
+        let most = (footprint.run + footprint.plan) as usize;
+        assert!((most / 50..=most).contains(&used), "{name}: {used} bytes, {most} forecast");
     }
     Ok(())
 }

@@ -19,7 +19,7 @@ pub struct Line<'a> {
     pub verb: &'a str,
     /// What was done, such as `commit` or `query`.
     pub action: &'a str,
-    /// The collection; empty where there is none.
+    /// The collection or the program; empty where there is none.
     pub collection: &'a str,
     /// `allowed`, `denied`, `failed`, or `left` where the client did before its answer.
     pub outcome: &'a str,

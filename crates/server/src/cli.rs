@@ -27,6 +27,7 @@ const TOKEN_EXAMPLES: &str = "\
 Examples:
   ciphervec token create --data db --collection faces --verb owner --expires 30d
   ciphervec token create --data db --collection 'text-*' --verb query --verb read --expires 1d --name searcher
+  ciphervec token create --data db --collection nearest --verb run --expires 30d --name kiosk-of-a-program
   ciphervec token list --data db
   ciphervec token revoke --data db 1f0c9a3be2d46578
 
@@ -66,7 +67,7 @@ enum Grant {
 }
 
 impl Grant {
-    const OWNER: [Verb; 3] = [Verb::Query, Verb::Read, Verb::Write];
+    const OWNER: [Verb; 5] = [Verb::Query, Verb::Read, Verb::Write, Verb::Run, Verb::Keep];
 
     /// The verbs that token files hold.
     fn verbs(&self) -> &[Verb] {
@@ -79,13 +80,15 @@ impl Grant {
 
 impl ValueEnum for Grant {
     fn value_variants<'a>() -> &'a [Self] {
-        use Verb::{Admin, Append, Metrics, Query, Read, Write};
-        const KNOWN: [Grant; 7] = [
+        use Verb::{Admin, Append, Keep, Metrics, Query, Read, Run, Write};
+        const KNOWN: [Grant; 9] = [
             Grant::Owner,
             Grant::One(Read),
             Grant::One(Query),
             Grant::One(Append),
             Grant::One(Write),
+            Grant::One(Run),
+            Grant::One(Keep),
             Grant::One(Admin),
             Grant::One(Metrics),
         ];
@@ -94,10 +97,9 @@ impl ValueEnum for Grant {
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
         match self {
-            Grant::Owner => Some(
-                PossibleValue::new("owner")
-                    .help("Query, read and write: what an owner's client needs from day to day"),
-            ),
+            Grant::Owner => Some(PossibleValue::new("owner").help(
+                "Query, read, write, run and keep: what an owner's client needs from day to day",
+            )),
             Grant::One(verb) => verb.to_possible_value(),
         }
     }
@@ -109,7 +111,7 @@ enum TokenCommand {
     Create {
         #[command(flatten)]
         place: Place,
-        /// A collection's name, a prefix such as faces-*, or *; may be repeated.
+        /// The name of a collection or a program, a prefix such as faces-*, or *; may be repeated.
         #[arg(long = "collection", required = true, value_name = "NAME")]
         collections: Vec<String>,
         /// What it may do; may be repeated. An owner's client needs owner, and admin to create collections and change keys.

@@ -37,7 +37,7 @@ pub struct ServeOptions {
     /// slowly, and the log says so. Left out: 4GiB, or less where the system allows less.
     #[arg(long, env = "CIPHERVEC_MEMORY_BUDGET", value_parser = size, value_name = "SIZE")]
     pub memory_budget: Option<u64>,
-    /// Threads that scan; all cores if left out.
+    /// Threads that scan, and as many that run programs; all cores if left out.
     #[arg(long, env = "CIPHERVEC_THREADS", default_value_t = 0, hide_default_value = true)]
     pub threads: usize,
     /// The largest body of one request. Larger blobs come as uploads.
@@ -53,7 +53,7 @@ pub struct ServeOptions {
     /// How long an upload that nobody continues is kept.
     #[arg(long, env = "CIPHERVEC_UPLOAD_LIFETIME", default_value = "24h", value_parser = duration)]
     pub upload_lifetime: Duration,
-    /// Queries that may wait; more are told to come back.
+    /// Queries that may wait, and runs of programs; more are told to come back.
     #[arg(long, env = "CIPHERVEC_QUEUE", default_value_t = 64)]
     pub queue: usize,
     /// Requests that one token may have in flight.
@@ -71,6 +71,30 @@ pub struct ServeOptions {
     /// How long a sender may pause within a request.
     #[arg(long, env = "CIPHERVEC_PATIENCE", default_value = "15s", value_parser = duration)]
     pub patience: Duration,
+    /// Memory for programs: their plans, keys and kept inputs, and what runs take. Left out: 4GiB, or
+    /// less where the system allows less. A plan that takes more is refused.
+    #[arg(long, env = "CIPHERVEC_PROGRAM_MEMORY", value_parser = size, value_name = "SIZE")]
+    pub program_memory: Option<u64>,
+    /// How long a run of a program may take: a plan that is predicted to take longer on one thread is
+    /// refused, and a run that does is stopped.
+    #[arg(long, env = "CIPHERVEC_PROGRAM_TIME", default_value = "5m", value_parser = duration)]
+    pub program_time: Duration,
+    /// Runs of programs at once.
+    #[arg(long, env = "CIPHERVEC_PROGRAM_RUNS", default_value_t = 1)]
+    pub program_runs: usize,
+    /// The largest plan.
+    #[arg(long, env = "CIPHERVEC_PROGRAM_PLAN", default_value = "16MiB", value_parser = size)]
+    pub program_plan: u64,
+    /// The most steps of a plan.
+    #[arg(long, env = "CIPHERVEC_PROGRAM_STEPS", default_value_t = 100_000)]
+    pub program_steps: usize,
+    /// log2 of the largest ring degree of a plan, 12 to 17.
+    #[arg(long, env = "CIPHERVEC_PROGRAM_DEGREE", default_value_t = 17,
+          value_parser = clap::value_parser!(u32).range(12..=17))]
+    pub program_degree: u32,
+    /// What all programs may have stored: plans, keys and inputs; those of one token half of it.
+    #[arg(long, env = "CIPHERVEC_PROGRAM_QUOTA", default_value = "64GiB", value_parser = size)]
+    pub program_quota: u64,
     /// Folder for unfinished uploads, which nobody else may read. Left out: .uploads in a data
     /// folder; for a bucket, a new one in the system's temporary folder.
     #[arg(long, env = "CIPHERVEC_SPOOL", value_name = "DIR")]

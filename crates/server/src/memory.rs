@@ -12,6 +12,7 @@ use std::path::Path;
 const MIB: u64 = 1 << 20;
 const BUDGET: u64 = 4 << 30;
 const UPLOAD: u64 = 1 << 30;
+const PROGRAMS: u64 = 4 << 30;
 /// Bodies of other requests beside one commit of uploads.
 const BODIES: u64 = 8;
 /// The least that is of use for segments.
@@ -30,6 +31,8 @@ pub(crate) struct MemoryPlan {
     pub max_upload: u64,
     /// For the bodies of all requests.
     pub bodies: u64,
+    /// For programs: plans, keys, inputs and runs.
+    pub programs: u64,
 }
 
 /// What a limit leaves, and what it is called.
@@ -49,35 +52,46 @@ impl MemoryPlan {
     }
 
     fn within(options: &ServeOptions, limit: Option<Limit>) -> Result<Self, String> {
-        let ServeOptions { memory_budget, max_upload, max_body, .. } = *options;
+        let ServeOptions { memory_budget, max_upload, max_body, program_memory, .. } = *options;
         let most = max_body.saturating_mul(BODIES);
         let Some(Limit { bytes, name }) = limit else {
             let max_upload = max_upload.unwrap_or(UPLOAD);
             let bodies = max_upload.saturating_add(most);
-            return Ok(MemoryPlan { budget: memory_budget.unwrap_or(BUDGET), max_upload, bodies });
+            let programs = program_memory.unwrap_or(PROGRAMS);
+            let budget = memory_budget.unwrap_or(BUDGET);
+            return Ok(MemoryPlan { budget, max_upload, bodies, programs });
         };
         let others = most.min((bytes / 8).max(max_body));
         let max_upload = max_upload.unwrap_or(UPLOAD.min((bytes / 4).max(MIB)));
         let bodies = max_upload.saturating_add(others);
-        let budget = memory_budget.unwrap_or(BUDGET.min(bytes.saturating_sub(bodies)));
         let least = memory_budget.unwrap_or(LEAST_BUDGET);
-        if bodies.saturating_add(least) <= bytes && budget >= least {
-            return Ok(MemoryPlan { budget, max_upload, bodies });
+        // What segments do not need at least is shared.
+        let spare = bytes.saturating_sub(bodies.saturating_add(least));
+        let programs = program_memory.unwrap_or(PROGRAMS.min(match memory_budget {
+            Some(_) => spare,
+            None => spare / 2,
+        }));
+        let rest = bytes.saturating_sub(bodies.saturating_add(programs));
+        let budget = memory_budget.unwrap_or(BUDGET.min(rest));
+        let needed = bodies.saturating_add(least).saturating_add(program_memory.unwrap_or(0));
+        if needed <= bytes && budget >= least {
+            return Ok(MemoryPlan { budget, max_upload, bodies, programs });
         }
         let mut says = format!(
             "{name} leaves {} MiB for data, and the options need {} MiB: ",
             bytes / MIB,
-            bodies.saturating_add(least).div_ceil(MIB)
+            needed.div_ceil(MIB)
         );
         // Writing into a string cannot fail.
         let _ = write!(
             says,
             "{} for segments and queries (--memory-budget), {} for uploads (--max-upload), {} for other bodies \
-             (--max-body is {}). Give smaller ones, or allow the process more memory",
+             (--max-body is {}), {} for programs (--program-memory). Give smaller ones, or allow the process more memory",
             least.div_ceil(MIB),
             max_upload.div_ceil(MIB),
             others.div_ceil(MIB),
-            max_body.div_ceil(MIB)
+            max_body.div_ceil(MIB),
+            program_memory.unwrap_or(0).div_ceil(MIB)
         );
         Err(says)
     }
@@ -158,22 +172,34 @@ mod tests {
     #[test]
     fn budgets_fit_together_or_the_options_to_change_are_named() {
         let free = MemoryPlan::within(&options(&[]), None).expect("a plan");
-        let all = MemoryPlan { budget: BUDGET, max_upload: UPLOAD, bodies: UPLOAD + 512 * MIB };
+        let bodies = UPLOAD + 512 * MIB;
+        let all = MemoryPlan { budget: BUDGET, max_upload: UPLOAD, bodies, programs: PROGRAMS };
         assert_eq!(free, all);
         assert_eq!(within(&[], 1 << 20), Ok(all), "as without a limit");
         for mebibytes in [160, 200, 500, 1000, 2000, 5000] {
             let plan = within(&[], mebibytes).expect("a plan");
             assert!(plan.budget >= LEAST_BUDGET && plan.max_upload >= MIB, "{plan:?}");
-            assert!(plan.budget + plan.bodies <= mebibytes * MIB, "{plan:?}");
+            assert!(plan.budget + plan.bodies + plan.programs <= mebibytes * MIB, "{plan:?}");
             assert!(plan.bodies >= plan.max_upload + 64 * MIB, "{plan:?}");
         }
         let small = ["--max-body", "1MiB", "--max-upload", "4MiB"];
         assert_eq!(within(&small, 64).map(|plan| plan.max_upload), Ok(4 * MIB));
-        for (extra, mebibytes) in
-            [(&[][..], 100), (&["--memory-budget", "1GiB"], 1100), (&["--max-upload", "1GiB"], 900)]
-        {
+        let some = within(&["--program-memory", "1GiB"], 3000).expect("a plan");
+        assert_eq!(some.programs, 1 << 30);
+        for (extra, mebibytes) in [
+            (&[][..], 100),
+            (&["--memory-budget", "1GiB"], 1100),
+            (&["--max-upload", "1GiB"], 900),
+            (&["--program-memory", "1GiB"], 1100),
+        ] {
             let says = within(extra, mebibytes).expect_err("does not fit");
-            let named = ["the limit leaves", "--memory-budget", "--max-upload", "--max-body"];
+            let named = [
+                "the limit leaves",
+                "--memory-budget",
+                "--max-upload",
+                "--max-body",
+                "--program-memory",
+            ];
             assert!(named.iter().all(|word| says.contains(word)), "{says}");
         }
     }

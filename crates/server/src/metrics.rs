@@ -75,7 +75,9 @@ const CLOSED: [&str; 4] = ["silent", "idle", "unread", "crowded"];
 /// What can be wrong with a store.
 const STORAGE: [&str; 4] = ["full", "read-only", "refused", "stopped"];
 /// Verbs that a token may lack.
-const VERBS: [&str; 6] = ["read", "query", "append", "write", "admin", "metrics"];
+const VERBS: [&str; 8] = ["read", "query", "append", "write", "run", "keep", "admin", "metrics"];
+/// Why a run is ended.
+const STOPPED: [&str; 2] = ["left", "deadline"];
 
 /// Every metric of the server.
 pub struct Metrics {
@@ -109,6 +111,16 @@ pub struct Metrics {
     pub uploads: Gauge,
     /// Bytes set aside for them.
     pub upload_bytes: Gauge<u64, AtomicU64>,
+    /// Runs of programs that wait or are computed.
+    pub runs: Gauge,
+    runs_waiting: Gauge,
+    run_queue_seconds: Histogram,
+    run_load_seconds: Histogram,
+    run_seconds: Histogram,
+    stopped: Family<ReasonLabels, Counter>,
+    programs: Gauge,
+    program_bytes: Gauge<u64, AtomicU64>,
+    program_memory: Gauge<u64, AtomicU64>,
     rows: Family<CollectionLabels, Gauge>,
     bytes: Family<CollectionLabels, Gauge>,
     resident: Family<CollectionLabels, Gauge>,
@@ -145,6 +157,15 @@ impl Metrics {
             commit_seconds: latency(),
             uploads: Gauge::default(),
             upload_bytes: Gauge::default(),
+            runs: Gauge::default(),
+            runs_waiting: Gauge::default(),
+            run_queue_seconds: latency(),
+            run_load_seconds: latency(),
+            run_seconds: latency(),
+            stopped: Family::default(),
+            programs: Gauge::default(),
+            program_bytes: Gauge::default(),
+            program_memory: Gauge::default(),
             rows: Family::default(),
             bytes: Family::default(),
             resident: Family::default(),
@@ -155,6 +176,7 @@ impl Metrics {
             (&metrics.rejected, &REJECTED[..]),
             (&metrics.closed, &CLOSED[..]),
             (&metrics.storage, &STORAGE[..]),
+            (&metrics.stopped, &STOPPED[..]),
         ] {
             for &reason in reasons {
                 drop(family.get_or_create(&ReasonLabels { reason }));
@@ -222,6 +244,30 @@ impl Metrics {
             Unit::Bytes,
             self.upload_bytes.clone(),
         );
+        to.register("runs_in_flight", "Runs of programs, waiting or computed", self.runs.clone());
+        to.register("runs_waiting", "Runs waiting for their turn", self.runs_waiting.clone());
+        seconds(
+            to,
+            "run_queue",
+            "A run waiting for a turn and for memory",
+            &self.run_queue_seconds,
+        );
+        seconds(to, "run_load", "Reading what a run needs", &self.run_load_seconds);
+        seconds(to, "run", "The steps of a run", &self.run_seconds);
+        to.register("stopped_runs", "Runs that were ended, by why", self.stopped.clone());
+        to.register("programs", "Programs that are open", self.programs.clone());
+        to.register_with_unit(
+            "program",
+            "Stored plans, keys and inputs",
+            Unit::Bytes,
+            self.program_bytes.clone(),
+        );
+        to.register_with_unit(
+            "program_memory",
+            "Taken by plans, keys, inputs and runs",
+            Unit::Bytes,
+            self.program_memory.clone(),
+        );
         to.register("collection_rows", "Rows, deleted ones included", self.rows.clone());
         to.register_with_unit("collection", "Stored", Unit::Bytes, self.bytes.clone());
         to.register_with_unit(
@@ -271,6 +317,28 @@ impl Metrics {
         self.queue_seconds.observe(queue.as_secs_f64());
         self.scan_seconds.observe(scan.as_secs_f64());
         self.degraded.inc_by(u64::from(degraded));
+    }
+
+    /// A program was run.
+    pub fn run(&self, queue: Duration, load: Duration, run: Duration) {
+        self.run_queue_seconds.observe(queue.as_secs_f64());
+        self.run_load_seconds.observe(load.as_secs_f64());
+        self.run_seconds.observe(run.as_secs_f64());
+    }
+
+    /// A run was ended before its last step.
+    pub fn stop(&self, reason: &'static str) {
+        self.stopped.get_or_create(&ReasonLabels { reason }).inc();
+    }
+
+    /// What is known of programs now: how many wait to run, how many are open, the bytes that they
+    /// have stored, and those that they take in memory.
+    pub fn programs(&self, waiting: usize, (open, stored): (u64, u64), memory: u64) {
+        let whole = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+        self.runs_waiting.set(whole(waiting as u64));
+        self.programs.set(whole(open));
+        self.program_bytes.set(stored);
+        self.program_memory.set(memory);
     }
 
     /// A commit is durable.

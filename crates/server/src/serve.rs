@@ -53,7 +53,7 @@ fn listen(options: &ServeOptions, log: &Log) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot start threads: {error}"))?;
     let served = runtime.block_on(run(options, app.clone(), listener, tls, log.clone()));
-    app.database.close();
+    app.close();
     runtime.shutdown_timeout(Duration::from_secs(5));
     tracing::info!("stopped");
     served

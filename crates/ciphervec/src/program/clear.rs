@@ -23,6 +23,7 @@ impl Clear {
         let mut largest = vec![0.0; circuit.steps.len()];
         let outputs = execute(circuit, &Clear, registers, |step, register: &Vec<f64>| {
             largest[step] = register.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
+            Ok(())
         })?;
         Ok((outputs, largest))
     }

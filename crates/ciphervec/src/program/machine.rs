@@ -132,16 +132,20 @@ fn gone(register: u32) -> Error {
     }
 }
 
+/// Most rotations of one register that are made at once: what they share is small beside them, and
+/// all of them are held.
+const MOST_AT_ONCE: usize = 32;
+
 /// Runs a checked circuit: registers of the inputs' views, in their order, to those of the outputs.
-/// `after` is called with the number of every step that is done, in order.
+/// `after` is called with the number of every step that is done, in order, and may end the run.
 ///
 /// # Errors
-/// The first step that fails.
+/// The first step that fails, and those of `after`.
 pub fn execute<M: Machine>(
     circuit: &Circuit,
     machine: &M,
     inputs: Vec<M::Register>,
-    mut after: impl FnMut(usize, &M::Register),
+    mut after: impl FnMut(usize, &M::Register) -> Result<()>,
 ) -> Result<Vec<M::Register>> {
     let last = circuit.last_uses();
     let offset = inputs.len();
@@ -152,7 +156,7 @@ pub fn execute<M: Machine>(
     while index < circuit.steps.len() {
         let done = run(circuit, &last, &mut registers, index)?;
         for (place, register) in done.into_iter().enumerate() {
-            after(index + place, &register);
+            after(index + place, &register)?;
             registers.held.push(Some(register));
         }
         let next = registers.held.len() - offset;
@@ -174,6 +178,17 @@ pub fn execute<M: Machine>(
             machine.finish(registers.get(register)?)
         })
         .collect()
+}
+
+/// By how much the register of a rotation is rotated at once, from that step on; nothing for another
+/// step.
+pub(super) fn together(circuit: &Circuit, index: usize) -> Vec<i64> {
+    let Step::Rotate(a, _) = circuit.steps[index] else { return Vec::new() };
+    let same = circuit.steps[index..].iter().map_while(|step| match step {
+        Step::Rotate(b, steps) if *b == a => Some(i64::from(*steps)),
+        _ => None,
+    });
+    same.take(MOST_AT_ONCE).collect()
 }
 
 /// One step, or the rotations of one register that stand together.
@@ -206,12 +221,7 @@ fn run<M: Machine>(
         }
         Step::Square(a) => machine.square(registers.settled(a)?)?,
         Step::Rotate(a, _) => {
-            let same = circuit.steps[index..].iter().map_while(|step| match step {
-                Step::Rotate(b, steps) if *b == a => Some(i64::from(*steps)),
-                _ => None,
-            });
-            let steps: Vec<i64> = same.collect();
-            return machine.rotate(registers.settled(a)?, &steps);
+            return machine.rotate(registers.settled(a)?, &together(circuit, index));
         }
         Step::Polynomial(a, polynomial) => {
             let polynomial = &circuit.polynomials[polynomial as usize];

@@ -13,6 +13,7 @@ mod clear;
 #[cfg(feature = "client")]
 mod client;
 mod fit;
+mod footprint;
 mod machine;
 mod numbers;
 mod placement;
@@ -31,12 +32,14 @@ pub use clear::Clear;
 #[cfg(feature = "client")]
 pub use client::Client;
 pub use fit::{Candidate, FAILURE_BITS, candidates};
+pub use footprint::Footprint;
 pub use machine::{Machine, execute};
 pub use numbers::Numbers;
 pub use placement::{Block, Domain, Loop, Placement};
 pub use plan::{KeySet, Plan, PlanId};
 pub use reading::Reading;
-pub use server::{Sealed, Server};
+pub use serialize::PlanBytes;
+pub use server::{Sealed, Server, frames, key_of_input, key_of_keys};
 #[cfg(feature = "client")]
 pub use simulated::Simulated;
 pub use trial::{OutputForecast, StepForecast, Trial};

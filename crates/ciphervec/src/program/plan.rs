@@ -173,6 +173,15 @@ impl Plan {
         Ok(bytes)
     }
 
+    /// Bytes of the keys in a server's memory.
+    ///
+    /// # Errors
+    /// As [`Self::key_bytes`].
+    pub fn key_memory(&self) -> Result<u64> {
+        let sets = self.keys.iter().map(|set| Ok(set.key_plan().memory(&self.params)? as u64));
+        sets.sum()
+    }
+
     /// Bytes of an encrypted input.
     pub fn input_bytes(&self, input: &Input) -> usize {
         let registers: usize = input.views.iter().map(|view| view.registers as usize).sum();

@@ -27,7 +27,7 @@ use super::placement::{Block, Domain, Loop, MAX_BLOCKS, MAX_LOOPS, Placement};
 use super::plan::{KeySet, MAX_KEY_SETS, MAX_KEYS, Plan, PlanId};
 use super::reading::Reading;
 use crate::error::Result;
-use ciphervec_he::ckks::{Basis, Params, Polynomial, Sign};
+use ciphervec_he::ckks::{Basis, Params, ParamsSpec, Polynomial, Sign};
 use ciphervec_he::wire::{self, Header, KeyId, Kind, Reader, Scheme};
 
 const WHAT: &str = "a program's plan";
@@ -61,6 +61,34 @@ impl Plan {
     /// # Errors
     /// Damaged or malformed bytes, parameters that are not secure, and what [`Plan::new`] refuses.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        PlanBytes::read(bytes)?.plan()
+    }
+}
+
+/// Gap, precision and noise of a sign.
+type SignShape = (f64, f64, f64);
+
+/// A plan as its bytes have it: nothing was computed from it yet, so that whoever got it from a
+/// stranger can look at its sizes first.
+#[derive(Debug)]
+pub struct PlanBytes<'a> {
+    header: Header,
+    id: PlanId,
+    params: &'a [u8],
+    spec: ParamsSpec,
+    last_bits: Option<u32>,
+    keys: Vec<KeySet>,
+    /// Without its signs.
+    circuit: Circuit,
+    signs: Vec<SignShape>,
+}
+
+impl<'a> PlanBytes<'a> {
+    /// Reads what [`Plan::to_bytes`] wrote. It takes a few times the memory of the bytes.
+    ///
+    /// # Errors
+    /// Damaged or malformed bytes.
+    pub fn read(bytes: &'a [u8]) -> Result<Self> {
         let (header, payload) = wire::open(Kind::Program, bytes)?;
         let mut reader = Reader::new(WHAT, payload);
         let size = reader.u32()? as usize;
@@ -75,18 +103,50 @@ impl Plan {
             }
             Ok(KeySet { level, relinearise, rotations: rotations.into_iter().collect() })
         })?;
-        let circuit = read_circuit(&mut reader)?;
+        let (circuit, signs) = read_circuit(&mut reader)?;
         if header.key != KeyId([0; 8]) {
             return Err(reader.error("a plan names no key").into());
         }
         reader.finish()?;
-        // Parameters take the longest to make.
-        let params = Params::from_bytes(params)?;
-        if header.scheme != Scheme::Ckks || header.params != params.param_id() {
-            let reader = Reader::new(WHAT, payload);
+        let (spec, last_bits) = ParamsSpec::described(params)?;
+        let id = PlanId::of(payload);
+        Ok(PlanBytes { header, id, params, spec, last_bits, keys, circuit, signs })
+    }
+
+    /// log2 of its ring degree, unchecked.
+    pub fn log_degree(&self) -> u32 {
+        self.spec.log_degree
+    }
+
+    /// A bound on the memory that the tables of its parameters take.
+    pub fn ring_memory(&self) -> u64 {
+        Params::memory(&self.spec)
+    }
+
+    /// Whether its primes are those of its parameters alone, as those of every fitted plan are.
+    pub fn is_regular(&self) -> bool {
+        self.last_bits.is_none()
+    }
+
+    /// How many steps it has.
+    pub fn steps(&self) -> usize {
+        self.circuit.steps.len()
+    }
+
+    /// The plan: signs are searched for, and tables are made, which takes the longest.
+    ///
+    /// # Errors
+    /// Parameters that are not secure, and what [`Plan::new`] refuses.
+    pub fn plan(self) -> Result<Plan> {
+        let signs = self.signs.into_iter();
+        let signs = signs.map(|(gap, alpha, noise)| Ok(Sign::with_noise(gap, alpha, noise)?));
+        let circuit = Circuit { signs: signs.collect::<Result<_>>()?, ..self.circuit };
+        let params = Params::from_bytes(self.params)?;
+        if self.header.scheme != Scheme::Ckks || self.header.params != params.param_id() {
+            let reader = Reader::new(WHAT, self.params);
             return Err(reader.error("a header that names its parameters expected").into());
         }
-        Plan::named(circuit, params, keys, PlanId::of(payload))
+        Plan::named(circuit, params, self.keys, self.id)
     }
 }
 
@@ -155,7 +215,8 @@ fn write_kinds(circuit: &Circuit, out: &mut Vec<u8>) {
     }
 }
 
-fn read_circuit(reader: &mut Reader<'_>) -> Result<Circuit> {
+/// A circuit without its signs, and what they are to be.
+fn read_circuit(reader: &mut Reader<'_>) -> Result<(Circuit, Vec<SignShape>)> {
     let log_slots = u32::from(reader.u8()?);
     let slots = 1usize.checked_shl(log_slots).ok_or_else(|| reader.error("too many slots"))?;
     let mut inputs = items(reader, 33, MAX_PARTS, |reader| {
@@ -199,14 +260,10 @@ fn read_circuit(reader: &mut Reader<'_>) -> Result<Circuit> {
         };
         Ok(Output { name, shape, numbers, unit, registers, placement, decoding })
     })?;
-    // Each is searched for, which takes milliseconds.
-    let signs = asked
-        .into_iter()
-        .map(|(gap, alpha, noise)| Ok(Sign::with_noise(gap, alpha, noise)?))
-        .collect::<Result<_>>()?;
     read_counts(reader, &mut inputs)?;
     read_coefficients(reader, &mut inputs, &mut outputs)?;
-    Ok(Circuit { slots, inputs, constants, polynomials, signs, steps, outputs })
+    let signs = Vec::new();
+    Ok((Circuit { slots, inputs, constants, polynomials, signs, steps, outputs }, asked))
 }
 
 /// Which views hold counts of an input's numbers, if any does.

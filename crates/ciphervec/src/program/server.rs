@@ -12,7 +12,7 @@ use super::machine::execute;
 use super::plan::Plan;
 use crate::error::{Error, Result};
 use ciphervec_he::ckks::{Ciphertext, EvaluationKeys};
-use ciphervec_he::wire::{self, Header, KeyId, Kind, Reader, Scheme};
+use ciphervec_he::wire::{self, HEADER_LEN, Header, KeyId, Kind, Reader, Scheme};
 use std::sync::Arc;
 
 /// The half of a program that computes: a plan and the keys of one key holder.
@@ -32,7 +32,91 @@ impl core::fmt::Debug for Server {
 #[derive(Clone, Debug)]
 pub struct Sealed {
     index: usize,
+    key: KeyId,
     registers: Vec<Arc<Ciphertext>>,
+}
+
+impl Sealed {
+    /// Reads an input that [`super::Client::encrypt`] wrote under that key.
+    ///
+    /// # Errors
+    /// Damaged or foreign bytes, an input of another plan or under another key, and ciphertexts
+    /// that are not as the plan has them.
+    pub fn read(plan: &Plan, key: KeyId, bytes: &[u8]) -> Result<Self> {
+        let (params, circuit) = (plan.params(), plan.circuit());
+        let mut reader =
+            open(plan, Kind::ProgramInput, bytes, |header| expect_key(key, header.key))?;
+        let index = reader.u32()? as usize;
+        let Some(input) = circuit.inputs.get(index) else {
+            let expected = circuit.inputs.len();
+            return Err(reader.error(format!("one of {expected} inputs, got {index}")).into());
+        };
+        let views = input.views.iter();
+        let places = views.flat_map(|view| core::iter::repeat_n(view, view.registers as usize));
+        let mut registers = Vec::new();
+        for view in places {
+            let frame = take(&mut reader)?;
+            let ciphertext = Ciphertext::from_bytes(params, frame)?;
+            expect_key(key, ciphertext.key_id())?;
+            let fresh = ciphertext.slots() == circuit.slots
+                && ciphertext.degree() == 1
+                && ciphertext.level() == params.max_level()
+                && ciphertext.scale().to_bits() == params.scale(params.max_level()).to_bits()
+                && ciphertext.magnitude() <= input.magnitude(view);
+            if !fresh {
+                let detail = "a fresh ciphertext with the plan's slots and magnitude expected";
+                return Err(reader.error(detail).into());
+            }
+            registers.push(Arc::new(ciphertext));
+        }
+        reader.finish()?;
+        Ok(Sealed { index, key, registers })
+    }
+
+    /// Its number among the plan's inputs.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+}
+
+/// The frames that stand one after the other in `bytes`, at most so many.
+///
+/// # Errors
+/// What is no frame, a frame that ends too late, more frames than that.
+pub fn frames(bytes: &[u8], most: usize) -> Result<Vec<&[u8]>> {
+    let what = "a row of frames";
+    let (mut rest, mut found) = (bytes, Vec::new());
+    while !rest.is_empty() {
+        let mut reader = Reader::new(what, rest);
+        let head = reader.take(HEADER_LEN)?;
+        let mut length = [0; 8];
+        length.copy_from_slice(&head[24..32]);
+        let payload = usize::try_from(u64::from_le_bytes(length)).unwrap_or(usize::MAX);
+        reader.take(payload)?;
+        if found.len() == most {
+            return Err(reader.error(format!("at most {most} frames expected")).into());
+        }
+        let (frame, after) = rest.split_at(HEADER_LEN + payload);
+        found.push(frame);
+        rest = after;
+    }
+    Ok(found)
+}
+
+/// The key that evaluation keys belong to, by their header alone.
+///
+/// # Errors
+/// What is no frame of them.
+pub fn key_of_keys(frame: &[u8]) -> Result<KeyId> {
+    Ok(wire::open_start(Kind::ProgramKeys, frame, frame.len())?.0.key)
+}
+
+/// The key that an input is encrypted under, by its header alone.
+///
+/// # Errors
+/// What is no frame of one.
+pub fn key_of_input(frame: &[u8]) -> Result<KeyId> {
+    Ok(wire::open_start(Kind::ProgramInput, frame, frame.len())?.0.key)
 }
 
 impl Server {
@@ -73,37 +157,9 @@ impl Server {
     /// Reads an input that [`super::Client::encrypt`] wrote, once for however many runs.
     ///
     /// # Errors
-    /// Damaged or foreign bytes, an input of another plan or under another key, and ciphertexts
-    /// that are not as the plan has them.
+    /// As [`Sealed::read`].
     pub fn read(&self, bytes: &[u8]) -> Result<Sealed> {
-        let params = self.plan.params();
-        let circuit = self.plan.circuit();
-        let mut reader =
-            open(&self.plan, Kind::ProgramInput, bytes, |header| expect_key(self.key, header.key))?;
-        let index = reader.u32()? as usize;
-        let Some(input) = circuit.inputs.get(index) else {
-            let expected = circuit.inputs.len();
-            return Err(reader.error(format!("one of {expected} inputs, got {index}")).into());
-        };
-        let views = input.views.iter();
-        let places = views.flat_map(|view| core::iter::repeat_n(view, view.registers as usize));
-        let mut registers = Vec::new();
-        for view in places {
-            let frame = take(&mut reader)?;
-            let ciphertext = Ciphertext::from_bytes(params, frame)?;
-            expect_key(self.key, ciphertext.key_id())?;
-            let fresh = ciphertext.slots() == circuit.slots
-                && ciphertext.level() == params.max_level()
-                && ciphertext.scale().to_bits() == params.scale(params.max_level()).to_bits()
-                && ciphertext.magnitude() <= input.magnitude(view);
-            if !fresh {
-                let detail = "a fresh ciphertext with the plan's slots and magnitude expected";
-                return Err(reader.error(detail).into());
-            }
-            registers.push(Arc::new(ciphertext));
-        }
-        reader.finish()?;
-        Ok(Sealed { index, registers })
+        Sealed::read(&self.plan, self.key, bytes)
     }
 
     /// The answer to one input of each kind, in any order. `after` is called with the number of
@@ -113,9 +169,25 @@ impl Server {
     /// [`Error::Program`] for an input that is missing or comes twice; a step that cannot be
     /// computed.
     pub fn run(&self, inputs: &[Sealed], mut after: impl FnMut(usize)) -> Result<Vec<u8>> {
+        self.run_while(inputs, |step| {
+            after(step);
+            Ok(())
+        })
+    }
+
+    /// [`Self::run`], which `after` may end: everything that was computed is let go of.
+    ///
+    /// # Errors
+    /// As [`Self::run`], and those of `after`.
+    pub fn run_while(
+        &self,
+        inputs: &[Sealed],
+        mut after: impl FnMut(usize) -> Result<()>,
+    ) -> Result<Vec<u8>> {
         let circuit = self.plan.circuit();
         let mut ordered: Vec<Option<&Sealed>> = vec![None; circuit.inputs.len()];
         for input in inputs {
+            expect_key(self.key, input.key)?;
             if ordered[input.index].replace(input).is_some() {
                 return Err(self.refuse(input.index, "came twice"));
             }

@@ -47,7 +47,7 @@ impl Simulated {
             let values = machine.with_noise(values, &expected);
             Noisy { values, expected }
         });
-        let outputs = execute(circuit, &machine, registers.collect(), |_, _| {})?;
+        let outputs = execute(circuit, &machine, registers.collect(), |_, _| Ok(()))?;
         let outputs: Vec<_> = outputs.into_iter().map(|one: Noisy| one.values).collect();
         decoded(circuit, &outputs)
     }

@@ -3,7 +3,7 @@
 
 use super::circuit::{Circuit, Step};
 use super::machine::{Machine, execute};
-use super::plan::KeySet;
+use super::plan::{KeySet, Plan};
 use crate::error::{Error, Result};
 use ciphervec_he::ckks::{
     Calibration, Encoding, EncryptionKey, Expected, Forecast, ParamsSpec, Polynomial, Sign,
@@ -64,6 +64,15 @@ impl Trial {
         Self::with_noise(circuit, spec, calibration, true)
     }
 
+    /// Tries a plan out, and says what it takes on this machine, which is timed for it.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn of(plan: &Plan) -> Result<Self> {
+        let spec = plan.params().spec();
+        Self::run(plan.circuit(), spec, &Calibration::measure(spec.log_degree)?)
+    }
+
     /// Levels and bounds alone, as if there were no noise.
     pub(super) fn levels(circuit: &Circuit, spec: &ParamsSpec) -> Result<Self> {
         let log_degree = spec.log_degree;
@@ -80,7 +89,6 @@ impl Trial {
         let machine = TrialMachine::new(spec, noisy)?;
         let registers = machine.inputs(circuit)?;
         let mut steps = Vec::with_capacity(circuit.steps.len());
-        let mut failure = None;
         let outputs = execute(circuit, &machine, registers, |step, register: &Expected| {
             let work = machine.forecast.take_work();
             for (level, done) in work.levels().iter().enumerate() {
@@ -88,9 +96,7 @@ impl Trial {
                     machine.needs.borrow_mut().relinearise(level);
                 }
             }
-            if failure.is_none() {
-                failure = machine.room(register).err();
-            }
+            machine.room(register)?;
             if let Step::Rotate(_, by) = circuit.steps[step] {
                 let by = i64::from(by).rem_euclid(circuit.slots as i64);
                 machine.needs.borrow_mut().rotate(by, register.level);
@@ -100,10 +106,8 @@ impl Trial {
                 error_bits: machine.forecast.error_bits(register),
                 milliseconds: work.milliseconds(calibration),
             });
+            Ok(())
         })?;
-        if let Some(failure) = failure {
-            return Err(failure);
-        }
         // What outputs still needed is part of the last step's time.
         let rest = machine.forecast.take_work();
         for (level, done) in rest.levels().iter().enumerate() {

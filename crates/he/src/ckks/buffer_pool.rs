@@ -57,9 +57,18 @@ impl BufferPool {
     }
 }
 
+/// Bytes that a buffer of `length` words takes from the system.
+pub(super) fn bytes(length: usize) -> usize {
+    shape(length).1.saturating_mul(size_of::<u64>())
+}
+
 /// The alignment of a buffer of `length` words, and the words it takes from the system.
 fn shape(length: usize) -> (usize, usize) {
-    if length < HUGE { (LINE, length + LINE) } else { (HUGE, length.next_multiple_of(HUGE) + HUGE) }
+    if length < HUGE {
+        return (LINE, length + LINE);
+    }
+    let whole = length.checked_next_multiple_of(HUGE).unwrap_or(usize::MAX);
+    (HUGE, whole.saturating_add(HUGE))
 }
 
 /// A borrowed buffer.

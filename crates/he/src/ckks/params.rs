@@ -1,6 +1,6 @@
 //! Parameter set: a description enters, primes, transforms and constants leave. Both sides.
 
-use super::buffer_pool::BufferPool;
+use super::buffer_pool::{self, BufferPool};
 use super::depth;
 use super::embedding::{Embedding, RealEmbedding};
 use super::modulus_chain::ModulusChain;
@@ -16,6 +16,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Polynomials over all primes whose buffers a parameter set keeps for reuse.
 const POOLED_POLYS: usize = 32;
+/// Words of a transform's tables, of permutations and of basis conversions for each residue of a
+/// polynomial, as a bound.
+const TABLE_POLYS: u64 = 8;
 
 /// The canonical embedding of the ring.
 pub(super) enum Slots {
@@ -256,6 +259,19 @@ impl Params {
     pub fn log_key_modulus(&self) -> u32 {
         let bits = self.tables.iter().map(|table| (table.modulus().value() as f64).log2());
         bits.sum::<f64>().ceil() as u32
+    }
+
+    /// A bound on the bytes that a parameter set takes in memory: tables, and the buffers that it
+    /// keeps for reuse. Nothing is computed from the description.
+    pub fn memory(spec: &ParamsSpec) -> u64 {
+        let primes = spec.primes().saturating_add(spec.special_primes);
+        (POOLED_POLYS as u64 + TABLE_POLYS).saturating_mul(Params::poly_memory(spec, primes))
+    }
+
+    /// Bytes that a polynomial over so many primes takes in memory.
+    pub fn poly_memory(spec: &ParamsSpec, primes: usize) -> u64 {
+        let degree = 1usize.checked_shl(spec.log_degree).unwrap_or(usize::MAX);
+        buffer_pool::bytes(primes.saturating_mul(degree)) as u64
     }
 
     /// What the parameters rest on.

@@ -131,6 +131,47 @@ impl Params {
     /// # Errors
     /// Damaged or foreign bytes, and whatever [`Params::new`] refuses.
     pub fn from_bytes(bytes: &[u8]) -> Result<Arc<Self>> {
+        let Described { header, security, spec, last_bits } = Described::read(bytes)?;
+        let params = match security {
+            #[cfg(feature = "hazmat")]
+            0 => match last_bits {
+                Some(last) => Params::insecure_with_last_prime(spec, last)?,
+                None => Params::insecure_new(spec)?,
+            },
+            _ => match last_bits {
+                Some(last) => Params::with_last_prime(spec, last)?,
+                None => Params::new(spec)?,
+            },
+        };
+        params.check_id(Kind::Parameters.as_str(), header.params)?;
+        Ok(params)
+    }
+}
+
+impl ParamsSpec {
+    /// What a frame of [`Params`] describes, before anything is computed from it: sizes to look at,
+    /// which [`Params::from_bytes`] may still refuse. Also bits of the prime of level 1, if they are
+    /// not those of the scale.
+    ///
+    /// # Errors
+    /// Damaged or foreign bytes.
+    pub fn described(bytes: &[u8]) -> Result<(Self, Option<u32>)> {
+        let Described { spec, last_bits, .. } = Described::read(bytes)?;
+        Ok((spec, last_bits))
+    }
+}
+
+/// A parameter set as its frame has it.
+struct Described {
+    header: Header,
+    /// 0 for a set for tests.
+    security: u8,
+    spec: ParamsSpec,
+    last_bits: Option<u32>,
+}
+
+impl Described {
+    fn read(bytes: &[u8]) -> Result<Self> {
         let (header, payload) = wire::open(Kind::Parameters, bytes)?;
         check_scheme(&header)?;
         let mut reader = Reader::new(Kind::Parameters.as_str(), payload);
@@ -155,28 +196,15 @@ impl Params {
         if header.key != KeyId::default() {
             return Err(reader.error("a frame of parameters names no key"));
         }
-        let params = match security {
-            #[cfg(feature = "hazmat")]
-            0 => match last_bits {
-                Some(last) => Params::insecure_with_last_prime(spec, last)?,
-                None => Params::insecure_new(spec)?,
-            },
-            1 | 2 => {
-                if security == 2 {
-                    spec.security = Security::Quantum128;
-                }
-                match last_bits {
-                    Some(last) => Params::with_last_prime(spec, last)?,
-                    None => Params::new(spec)?,
-                }
-            }
-            #[cfg(not(feature = "hazmat"))]
+        match security {
+            0 if cfg!(feature = "hazmat") => {}
             0 => return Err(reader.error("an insecure set for tests")),
+            1 => {}
+            2 => spec.security = Security::Quantum128,
             other => return Err(reader.error(format!("unknown security level {other}"))),
-        };
+        }
         reader.finish()?;
-        params.check_id(Kind::Parameters.as_str(), header.params)?;
-        Ok(params)
+        Ok(Described { header, security, spec, last_bits })
     }
 }
 

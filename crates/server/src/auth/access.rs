@@ -15,6 +15,8 @@ pub enum Access {
     Metrics,
     /// One of these verbs on the collection in the path.
     Collection(&'static [Verb]),
+    /// One of these verbs on the program in the path.
+    Program(&'static [Verb]),
 }
 
 impl Access {
@@ -23,7 +25,9 @@ impl Access {
         match self {
             Access::Public | Access::Token => "-",
             Access::Metrics => Verb::Metrics.as_str(),
-            Access::Collection(verbs) => verbs.first().map_or("-", |verb| verb.as_str()),
+            Access::Collection(verbs) | Access::Program(verbs) => {
+                verbs.first().map_or("-", |verb| verb.as_str())
+            }
         }
     }
 }
@@ -64,12 +68,20 @@ impl Principal {
         verbs.iter().any(|&verb| self.allows(verb, collection))
     }
 
-    /// Whether it may use an endpoint that needs `access` on that collection.
+    /// Whether it may do anything at all with that program.
+    pub fn knows_program(&self, program: &str) -> bool {
+        let verbs = [Verb::Run, Verb::Keep, Verb::Admin];
+        verbs.iter().any(|&verb| self.allows(verb, program))
+    }
+
+    /// Whether it may use an endpoint that needs `access` on that collection or program.
     pub fn meets(&self, access: Access, collection: &str) -> bool {
         match access {
             Access::Public | Access::Token => true,
             Access::Metrics => self.token().is_none_or(TokenEntry::allows_metrics),
-            Access::Collection(verbs) => verbs.iter().any(|&verb| self.allows(verb, collection)),
+            Access::Collection(verbs) | Access::Program(verbs) => {
+                verbs.iter().any(|&verb| self.allows(verb, collection))
+            }
         }
     }
 }

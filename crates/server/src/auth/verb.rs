@@ -15,8 +15,12 @@ pub enum Verb {
     Append,
     /// Commit changes of rows and upload blobs: what an owner has from day to day.
     Write,
+    /// Run programs, on inputs that are sent and on kept ones, and read what programs there are.
+    Run,
+    /// Send a program's evaluation keys, and keep, replace and remove inputs under one's own.
+    Keep,
     /// Create, drop, change keys and descriptions, purge, compact, verify, snapshot and restore;
-    /// every other verb too.
+    /// store and remove programs; every other verb too.
     Admin,
     /// Read the metrics.
     Metrics,
@@ -30,6 +34,8 @@ impl Verb {
             Verb::Query => "query",
             Verb::Append => "append",
             Verb::Write => "write",
+            Verb::Run => "run",
+            Verb::Keep => "keep",
             Verb::Admin => "admin",
             Verb::Metrics => "metrics",
         }

@@ -8,6 +8,7 @@ use crate::auth::tokens::TokenFile;
 use crate::config::ServeOptions;
 use crate::memory::MemoryPlan;
 use crate::metrics::Metrics;
+use crate::storage::programs::{ProgramLimits, Programs, StoredProgram};
 use crate::storage::{
     Collection, Database, DatabaseError, DatabaseOptions, Spool, UploadLimits, Uploads, valid_name,
 };
@@ -40,6 +41,8 @@ pub struct Limits {
 pub struct App {
     /// The collections.
     pub database: Arc<Database>,
+    /// The programs.
+    pub programs: Arc<Programs>,
     /// What a request may take.
     pub limits: Limits,
     /// The tokens; none where everyone may do everything.
@@ -81,6 +84,19 @@ impl App {
             queue: options.queue,
         })
         .map_err(|error| error.to_string())?;
+        let programs = ProgramLimits {
+            plan: options.program_plan,
+            steps: options.program_steps,
+            log_degree: options.program_degree,
+            time: options.program_time,
+            memory: memory.programs,
+            runs: options.program_runs,
+            queue: options.queue,
+            quota: options.program_quota,
+            threads: options.threads,
+        };
+        let programs = Programs::open(&database, programs, metrics.clone())
+            .map_err(|error| error.to_string())?;
         let upload_limits = UploadLimits {
             largest: memory.max_upload,
             quota: options.upload_quota,
@@ -99,6 +115,7 @@ impl App {
         let uploads = uploads.map_err(|error| format!("no folder for uploads: {error}"))?;
         Ok(Arc::new(App {
             database,
+            programs,
             limits: Limits {
                 max_body: options.max_body,
                 max_upload: memory.max_upload,
@@ -150,6 +167,12 @@ impl App {
         Incoming::new(request, max_body, patience, self.metrics.clone())
     }
 
+    /// Gives all locks back.
+    pub fn close(&self) {
+        self.programs.close();
+        self.database.close();
+    }
+
     /// Runs what reads or writes files, away from the threads that serve connections.
     ///
     /// # Errors
@@ -186,5 +209,17 @@ impl App {
         }
         let (database, name) = (self.database.clone(), name.to_owned());
         self.blocking::<_, DatabaseError>(move || database.get(&name)).await
+    }
+
+    /// The program of that name.
+    ///
+    /// # Errors
+    /// 404, and those of opening it.
+    pub async fn program(&self, name: &str) -> Result<Arc<StoredProgram>, Problem> {
+        if !valid_name(name) {
+            return Err(Problem::not_found());
+        }
+        let (programs, name) = (self.programs.clone(), name.to_owned());
+        self.blocking::<_, DatabaseError>(move || programs.get(&name)).await
     }
 }

@@ -4,7 +4,9 @@
 //! the authorisation tests are made from the rows: a new endpoint is a handler and a row.
 
 use super::app::App;
-use super::handlers::{blobs, collections, commits, query, service, upkeep, uploads};
+use super::handlers::{
+    blobs, collections, commits, program_uploads, programs, query, service, upkeep, uploads,
+};
 use crate::auth::{Access, Verb};
 use axum::routing::{MethodFilter, MethodRouter, on};
 use std::sync::Arc;
@@ -18,6 +20,10 @@ const QUERY: Access = Access::Collection(&[Verb::Query]);
 /// What of a change each of them allows, the commit itself looks at.
 const CHANGE: Access = Access::Collection(&[Verb::Write, Verb::Append]);
 const ADMIN: Access = Access::Collection(&[Verb::Admin]);
+const RUN: Access = Access::Program(&[Verb::Run]);
+const KEEP: Access = Access::Program(&[Verb::Keep]);
+const RUN_OR_KEEP: Access = Access::Program(&[Verb::Run, Verb::Keep]);
+const PROGRAM_ADMIN: Access = Access::Program(&[Verb::Admin]);
 
 /// One endpoint.
 pub struct Endpoint {
@@ -102,5 +108,18 @@ pub fn endpoints() -> Vec<Endpoint> {
         upkeep::take => ADMIN, "snapshot";
         upkeep::drop_snapshot => ADMIN, "snapshot-drop";
         upkeep::restore => ADMIN, "restore";
+        programs::list => Access::Token, "programs";
+        programs::put => PROGRAM_ADMIN, "program-put";
+        programs::describe => RUN_OR_KEEP, "program";
+        programs::remove => PROGRAM_ADMIN, "program-remove";
+        programs::run => RUN, "program-run";
+        programs::put_keys => KEEP, "program-keys";
+        programs::remove_keys => KEEP, "program-keys-remove";
+        programs::keep => KEEP, "program-keep";
+        programs::forget => KEEP, "program-forget";
+        program_uploads::create => KEEP, "program-upload";
+        program_uploads::progress => KEEP, "program-upload-progress";
+        program_uploads::append => KEEP, "program-upload-piece";
+        program_uploads::remove => KEEP, "program-upload-delete";
     }
 }

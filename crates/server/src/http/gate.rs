@@ -146,11 +146,14 @@ impl Gate {
         }
     }
 
-    /// A token that may do nothing with a collection is not told whether there is one; any other is
+    /// A token that may do nothing with a collection or program is not told whether there is one; any other is
     /// told what it lacks, also where there is none.
     fn refusal(&self, principal: &Principal, collection: &str) -> Problem {
         match self.access {
             Access::Collection([verb, ..]) if principal.knows(collection) => {
+                Problem::forbidden(*verb, &format!("the operation {}", self.action))
+            }
+            Access::Program([verb, ..]) if principal.knows_program(collection) => {
                 Problem::forbidden(*verb, &format!("the operation {}", self.action))
             }
             _ => Problem::not_found(),

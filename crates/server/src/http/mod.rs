@@ -13,6 +13,7 @@ mod idempotency;
 mod middleware;
 mod openapi;
 mod problem;
+mod query_string;
 mod router;
 
 pub use app::{App, Limits};

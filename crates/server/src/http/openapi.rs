@@ -39,7 +39,7 @@ fn add_common(operation: &mut Operation, access: Access) {
         answer(operation, 413, "The body is too large.");
         answer(operation, 507, "No space left.");
     }
-    if matches!(access, Access::Collection(_)) {
+    if matches!(access, Access::Collection(_) | Access::Program(_)) {
         answer(operation, 422, "Written by a later release, or not possible here.");
     }
 }

@@ -223,6 +223,18 @@ impl From<DatabaseError> for Problem {
             DatabaseError::Unsupported(_) => {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, "unsupported", says)
             }
+            DatabaseError::Limit(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, "limit", says)
+                .hint("ask for less, or have the operator raise the option that is named"),
+            DatabaseError::Deadline(_) => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "deadline", says)
+                    .hint("run a smaller program, or have the operator raise the option that is named")
+            }
+            DatabaseError::Foreign(_) => Self::new(StatusCode::FORBIDDEN, "forbidden", says).hint(
+                "use the token that brought them, or one with the verb admin, which may remove them",
+            ),
+            DatabaseError::Quota(_) => Self::full(says).hint(
+                "remove keys, inputs or programs that nobody needs, or have the operator raise --program-quota",
+            ),
             DatabaseError::Busy { retry_after } => Self::busy(&says, *retry_after),
             DatabaseError::Full(_) => {
                 tracing::error!(%error, "no space left");

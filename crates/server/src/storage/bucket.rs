@@ -85,10 +85,15 @@ impl Bucket {
         Ok(listed.common_prefixes.iter().filter_map(last).collect())
     }
 
-    /// Where the files of one collection lie.
+    /// Where the files of one store lie.
     pub fn collection(&self, name: &str) -> Arc<dyn Medium> {
+        Arc::new(self.within(name))
+    }
+
+    /// The part of it below that name.
+    pub fn within(&self, name: &str) -> Self {
         let prefix = self.prefix.clone().join(name);
-        Arc::new(Self { prefix, url: format!("{}/{name}", self.url), ..self.clone() })
+        Self { prefix, url: format!("{}/{name}", self.url), ..self.clone() }
     }
 
     fn wait<T>(&self, work: impl Future<Output = T>) -> io::Result<T> {

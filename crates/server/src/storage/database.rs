@@ -1,14 +1,13 @@
 //! Database: a place for collections enters, named collections leave. Server side, no key.
 //!
-//! One sub-folder a collection, as the embedded client lays them out. A folder whose name starts
-//! with a dot is unfinished work and never a collection.
+//! Collections are opened when they are first used, and closed when nobody asks for them.
 
 use super::blob_names::EVALUATION;
-use super::bucket::Bucket;
 use super::cache::Cache;
 use super::collection::{Collection, Engine, Home};
 use super::description::Description;
 use super::error::DatabaseError;
+use super::place::{self, Draft, Place, check_name, failed, sync_folder, valid_name};
 use super::scan_queue::ScanQueue;
 use ciphervec::store::{self, Change, Folder, Store, StoreError};
 use object_store::ObjectStore;
@@ -18,14 +17,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-/// After this a folder that somebody was making is taken for abandoned.
-const ABANDONED_AFTER: Duration = Duration::from_secs(3600);
 /// After this a collection that nobody asks for is closed.
 const IDLE_AFTER: Duration = Duration::from_secs(15 * 60);
 const LOOK_EVERY: Duration = Duration::from_secs(60);
-const DRAFT: &str = ".new-";
-const TRASH: &str = ".trash-";
-const LONGEST_NAME: usize = 128;
+/// Where programs lie: under no collection's name.
+const PROGRAMS: &str = ".programs";
 
 /// Where a database lies and what it may use.
 #[derive(Clone, Debug)]
@@ -38,12 +34,6 @@ pub struct DatabaseOptions {
     pub threads: usize,
     /// Queries that may wait.
     pub queue: usize,
-}
-
-/// Where the collections lie.
-enum Place {
-    Folder(PathBuf),
-    Bucket(Bucket),
 }
 
 /// The collections of one place.
@@ -60,17 +50,7 @@ impl Database {
     /// # Errors
     /// [`DatabaseError::Unsupported`] for a URL of another kind, [`DatabaseError::Io`].
     pub fn open(options: &DatabaseOptions) -> Result<Arc<Self>, DatabaseError> {
-        let place = if options.url.starts_with("s3://") {
-            let bucket = Bucket::at(&options.url);
-            Place::Bucket(bucket.map_err(|error| refused("open", &options.url, &error))?)
-        } else {
-            let root = folder_of(&options.url)?;
-            fs::create_dir_all(&root)
-                .map_err(|error| failed("create the folder", &root, &error))?;
-            sweep(&root)?;
-            Place::Folder(root)
-        };
-        Self::start(place, options)
+        Self::start(Place::open(&options.url)?, options)
     }
 
     /// Opens a database in the part of an object store below `prefix`; the URL in `options` is for
@@ -83,9 +63,7 @@ impl Database {
         prefix: &str,
         options: &DatabaseOptions,
     ) -> Result<Arc<Self>, DatabaseError> {
-        let bucket = Bucket::new(store, prefix, &options.url);
-        let bucket = bucket.map_err(|error| refused("open", &options.url, &error))?;
-        Self::start(Place::Bucket(bucket), options)
+        Self::start(Place::of_store(store, prefix, &options.url)?, options)
     }
 
     fn start(place: Place, options: &DatabaseOptions) -> Result<Arc<Self>, DatabaseError> {
@@ -118,10 +96,7 @@ impl Database {
 
     /// Whether requests can be served.
     pub fn ready(&self) -> bool {
-        match &self.place {
-            Place::Folder(root) => root.is_dir(),
-            Place::Bucket(bucket) => bucket.names().is_ok(),
-        }
+        self.place.is_there()
     }
 
     /// Queries that wait for their turn.
@@ -145,21 +120,11 @@ impl Database {
 
     /// The names of all collections, sorted.
     pub fn names(&self) -> Vec<String> {
-        let mut names: Vec<String> = match &self.place {
-            Place::Folder(root) => {
-                let entries = fs::read_dir(root).into_iter().flatten().flatten();
-                let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-                names.filter(|name| valid_name(name) && is_collection(&root.join(name))).collect()
-            }
+        let mut names = self.place.names();
+        if let Place::Bucket(_) = self.place {
             // Of one that was dropped something is left.
-            Place::Bucket(bucket) => {
-                let names = bucket.names().unwrap_or_default().into_iter();
-                names
-                    .filter(|name| !matches!(self.get(name), Err(DatabaseError::NotFound(_))))
-                    .collect()
-            }
-        };
-        names.sort_unstable();
+            names.retain(|name| !matches!(self.get(name), Err(DatabaseError::NotFound(_))));
+        }
         names
     }
 
@@ -238,12 +203,7 @@ impl Database {
             // Refuses while another process has it.
             None => drop(Store::open(&path)?),
         }
-        let trash = root.join(format!("{TRASH}{}", random_name()?));
-        fs::rename(&path, &trash).map_err(|error| failed("delete", &path, &error))?;
-        sync_folder(root)?;
-        // It is gone; what cannot be removed now is swept at the next start.
-        let _ = fs::remove_dir_all(&trash);
-        Ok(())
+        place::remove(root, name)
     }
 
     /// Brings a snapshot back: as the next state of its collection if `into` is `name`, else as
@@ -283,45 +243,38 @@ impl Database {
         }
     }
 
-    /// Makes a collection beside its place and renames it into it: a kill leaves a dot folder,
-    /// never half a collection.
+    /// Makes a collection in a folder, all of it or nothing.
     fn make(
         &self,
         root: &Path,
         name: &str,
         write: impl FnOnce(&Path) -> Result<(), DatabaseError>,
     ) -> Result<Arc<Collection>, DatabaseError> {
-        let path = root.join(name);
         let exists = || DatabaseError::Exists(format!("the collection {name:?}"));
-        if path.exists() {
+        if root.join(name).exists() {
             return Err(exists());
         }
-        let draft = root.join(format!("{DRAFT}{}", random_name()?));
-        let made = write(&draft).and_then(|()| {
-            let mut open = self.opened();
-            // Somebody may have made it in the meantime; a rename would replace an empty folder.
-            if path.exists() {
-                return Err(exists());
-            }
-            fs::rename(&draft, &path).map_err(|error| failed("create", &path, &error))?;
-            sync_folder(root)?;
-            let collection = Collection::open(name, Home::Folder(path.clone()), &self.engine)?;
-            open.insert(name.to_owned(), Arc::clone(&collection));
-            Ok(collection)
-        });
-        if made.is_err() {
-            // What cannot be removed now is swept at the next start.
-            let _ = fs::remove_dir_all(&draft);
-        }
-        made
+        let draft = Draft::write(root, write)?;
+        let mut open = self.opened();
+        // Somebody may have made it in the meantime.
+        let path = draft.settle(name)?.ok_or_else(exists)?;
+        let collection = Collection::open(name, Home::Folder(path), &self.engine)?;
+        open.insert(name.to_owned(), Arc::clone(&collection));
+        Ok(collection)
+    }
+
+    /// Where programs lie beside the collections.
+    pub(crate) fn programs(&self) -> Place {
+        self.place.within(PROGRAMS)
+    }
+
+    /// Threads that read and check what is stored.
+    pub(crate) fn pool(&self) -> &Arc<rayon::ThreadPool> {
+        &self.engine.pool
     }
 
     fn home(&self, name: &str) -> Result<Home, DatabaseError> {
-        match &self.place {
-            Place::Folder(root) => self.existing(root, name).map(Home::Folder),
-            Place::Bucket(bucket) if valid_name(name) => Ok(Home::Bucket(bucket.collection(name))),
-            Place::Bucket(_) => Err(unknown(name)),
-        }
+        self.place.home(name).ok_or_else(|| unknown(name))
     }
 
     fn existing(&self, root: &Path, name: &str) -> Result<PathBuf, DatabaseError> {
@@ -364,35 +317,6 @@ fn taken(error: StoreError, name: &str) -> DatabaseError {
     }
 }
 
-fn refused(doing: &str, url: &str, error: &std::io::Error) -> DatabaseError {
-    DatabaseError::Io(format!("cannot {doing} {url}: {error}"))
-}
-
-/// Whether a collection may have that name: 1 to 128 of `A-Z a-z 0-9 . _ -`, a letter or digit at
-/// both ends, no `..`.
-pub fn valid_name(name: &str) -> bool {
-    let bytes = name.as_bytes();
-    let ends = [bytes.first(), bytes.last()];
-    (1..=LONGEST_NAME).contains(&bytes.len())
-        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(byte))
-        && ends.iter().all(|end| end.is_some_and(u8::is_ascii_alphanumeric))
-        && !name.contains("..")
-}
-
-/// Refuses a name that is none.
-///
-/// # Errors
-/// [`DatabaseError::Invalid`], with what a name is.
-pub fn check_name(name: &str) -> Result<(), DatabaseError> {
-    if valid_name(name) {
-        return Ok(());
-    }
-    Err(DatabaseError::Invalid(format!(
-        "a name has 1 to {LONGEST_NAME} characters from a-z A-Z 0-9 . _ - and starts and ends with a letter or digit, \
-         without '..'; got {name:?}"
-    )))
-}
-
 /// Refuses a collection that could not be searched.
 fn check_new(
     name: &str,
@@ -429,58 +353,4 @@ fn write_draft(
     let mut store = Store::create(draft, meta)?;
     store.commit(Change { attachments, ..Change::default() })?;
     Ok(())
-}
-
-fn folder_of(url: &str) -> Result<PathBuf, DatabaseError> {
-    match url.split_once("://") {
-        None => Ok(PathBuf::from(url)),
-        Some(("file", path)) => Ok(PathBuf::from(path)),
-        Some((scheme, _)) => Err(DatabaseError::Unsupported(format!(
-            "data at {scheme}:// is not supported; give a folder, file://…, or s3://bucket/prefix"
-        ))),
-    }
-}
-
-/// Whether a folder is a collection, be it a damaged one.
-fn is_collection(path: &Path) -> bool {
-    let names = fs::read_dir(path).into_iter().flatten().flatten();
-    names
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .any(|name| name == "blobs" || name.starts_with("manifest-"))
-}
-
-/// Removes what a killed process left behind.
-fn sweep(root: &Path) -> Result<(), DatabaseError> {
-    let entries = fs::read_dir(root).map_err(|error| failed("list", root, &error))?;
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        let age = entry.metadata().and_then(|found| found.modified()).ok();
-        let age = age.and_then(|modified| modified.elapsed().ok());
-        // Another process may be making a collection right now; that takes seconds, and then it is
-        // gone.
-        let abandoned = name.starts_with(DRAFT) && age.is_some_and(|age| age > ABANDONED_AFTER);
-        if name.starts_with(TRASH) || abandoned {
-            // What cannot be removed harms nothing, and stays for another time.
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
-    Ok(())
-}
-
-fn sync_folder(path: &Path) -> Result<(), DatabaseError> {
-    let synced =
-        if cfg!(unix) { fs::File::open(path).and_then(|file| file.sync_all()) } else { Ok(()) };
-    synced.map_err(|error| failed("fsync", path, &error))
-}
-
-pub(crate) fn random_name() -> Result<String, DatabaseError> {
-    let mut bytes = [0u8; 8];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| DatabaseError::Io(format!("the system gives no random bytes: {error}")))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
-fn failed(doing: &str, path: &Path, error: &std::io::Error) -> DatabaseError {
-    DatabaseError::of_io(format!("cannot {doing} {}: {error}", path.display()), error.kind())
 }

@@ -37,8 +37,20 @@ pub enum DatabaseError {
     /// A request that cannot be served as it is.
     #[error("{0}")]
     Invalid(String),
-    /// Too many queries wait.
-    #[error("too many queries are waiting; try again in {} s", retry_after.as_secs().max(1))]
+    /// A program that takes more than it may here.
+    #[error("{0}")]
+    Limit(String),
+    /// A run whose time was over.
+    #[error("{0}")]
+    Deadline(String),
+    /// What another token brought.
+    #[error("{0}")]
+    Foreign(String),
+    /// What may be stored is stored.
+    #[error("{0}")]
+    Quota(String),
+    /// Too many queries or runs wait.
+    #[error("too many are waiting; try again in {} s", retry_after.as_secs().max(1))]
     Busy {
         /// When there may be room.
         retry_after: Duration,

@@ -9,14 +9,17 @@ mod collection;
 mod database;
 mod description;
 mod error;
+mod place;
+pub mod programs;
 mod scan_queue;
 mod spool;
 mod uploads;
 
 pub(crate) use blob_names::{APPENDED, STATE, WRAP};
 pub use collection::{Collection, Compaction, Report, State, Statistics};
-pub use database::{Database, DatabaseOptions, check_name, valid_name};
+pub use database::{Database, DatabaseOptions};
 pub use error::DatabaseError;
+pub use place::{check_name, valid_name};
 pub use scan_queue::{Answer, QueryTimings};
 pub use spool::Spool;
 pub use uploads::{Pieces, Progress, Purpose, UploadError, UploadId, UploadLimits, Uploads};

@@ -7,7 +7,7 @@ use ciphervec_server::auth::{Verb, tokens};
 use std::collections::BTreeMap;
 
 /// Who may use an endpoint. A new endpoint without a row here fails the test.
-const ROWS: [(&str, &str, &str); 24] = [
+const ROWS: [(&str, &str, &str); 37] = [
     ("GET", "/healthz", "public"),
     ("GET", "/readyz", "public"),
     ("GET", "/openapi.json", "public"),
@@ -32,6 +32,19 @@ const ROWS: [(&str, &str, &str); 24] = [
     ("PUT", "/v1/collections/{name}/snapshots/{snapshot}", "admin"),
     ("DELETE", "/v1/collections/{name}/snapshots/{snapshot}", "admin"),
     ("POST", "/v1/collections/{name}/snapshots/{snapshot}/restore", "admin"),
+    ("GET", "/v1/programs", "any"),
+    ("PUT", "/v1/programs/{name}", "admin"),
+    ("GET", "/v1/programs/{name}", "run keep admin"),
+    ("DELETE", "/v1/programs/{name}", "admin"),
+    ("POST", "/v1/programs/{name}/run", "run admin"),
+    ("PUT", "/v1/programs/{name}/keys/{key}", "keep admin"),
+    ("DELETE", "/v1/programs/{name}/keys/{key}", "keep admin"),
+    ("PUT", "/v1/programs/{name}/keys/{key}/inputs/{input}", "keep admin"),
+    ("DELETE", "/v1/programs/{name}/keys/{key}/inputs/{input}", "keep admin"),
+    ("POST", "/v1/programs/{name}/uploads", "keep admin"),
+    ("GET", "/v1/programs/{name}/uploads/{upload}", "keep admin"),
+    ("PATCH", "/v1/programs/{name}/uploads/{upload}", "keep admin"),
+    ("DELETE", "/v1/programs/{name}/uploads/{upload}", "keep admin"),
 ];
 
 #[tokio::test]
@@ -55,7 +68,16 @@ async fn every_endpoint_lets_in_whom_it_should_and_nobody_else() {
         ("longer name", Some(bearer(&token("faces2", Verb::Admin)))),
         ("prefix elsewhere", Some(bearer(&token("text*", Verb::Admin)))),
     ];
-    for verb in [Verb::Read, Verb::Query, Verb::Append, Verb::Write, Verb::Admin, Verb::Metrics] {
+    for verb in [
+        Verb::Read,
+        Verb::Query,
+        Verb::Append,
+        Verb::Write,
+        Verb::Run,
+        Verb::Keep,
+        Verb::Admin,
+        Verb::Metrics,
+    ] {
         senders.push((verb.as_str(), Some(bearer(&token("faces", verb)))));
     }
     senders.push(("admin of all", Some(bearer(&token("*", Verb::Admin)))));
@@ -85,7 +107,9 @@ async fn every_endpoint_lets_in_whom_it_should_and_nobody_else() {
             .replace("{upload}", &"0".repeat(32))
             .replace("{attachment}", "evaluation")
             .replace("{blob}", "rows")
-            .replace("{snapshot}", "monday");
+            .replace("{snapshot}", "monday")
+            .replace("{key}", &"0".repeat(16))
+            .replace("{input}", "gallery");
         for (sender, authorization) in &senders {
             let live = !matches!(
                 *sender,
@@ -115,8 +139,12 @@ async fn every_endpoint_lets_in_whom_it_should_and_nobody_else() {
             }
             assert_eq!(noted.len(), 1, "{what}");
             assert_eq!(noted[0]["outcome"] == "denied", !allowed, "{what}: {}", noted[0]);
-            // Who may do something with a collection is told what it lacks.
-            let known = ["read", "query", "append", "write", "admin"].contains(&verb);
+            // Who may do something with a collection, or a program, is told what it lacks.
+            let known = if path.starts_with("/v1/programs") {
+                ["run", "keep", "admin"].contains(&verb)
+            } else {
+                ["read", "query", "append", "write", "admin"].contains(&verb)
+            };
             let expected = match (live, known && path.contains("{name}")) {
                 (false, _) => 401,
                 (true, true) => 403,

@@ -11,6 +11,8 @@ mod hostile;
 mod no_secrets;
 #[cfg(unix)]
 mod process;
+mod programs;
+mod programs_hostile;
 mod protocol;
 #[cfg(unix)]
 mod resources;

@@ -5,7 +5,7 @@
 //! for the digits [c]_i of any c (docs/ckks.md, section 4). A key for a level holds the limbs of
 //! that level and the special ones; it serves all levels below.
 
-use super::super::buffer_pool::Buffer;
+use super::super::buffer_pool::{self, Buffer};
 use super::super::params::Params;
 #[cfg(feature = "client")]
 use super::super::poly::each_pair;
@@ -60,6 +60,12 @@ impl KeySwitchKey {
     /// Bytes in memory.
     pub fn memory(&self) -> usize {
         self.digits.iter().flatten().map(|words| words.len() * 8).sum()
+    }
+
+    /// Bytes in memory of a key for `level`.
+    pub fn memory_at(params: &Params, level: usize) -> usize {
+        let words = tables(params, level).count() * params.degree();
+        params.digits(level) * 2 * buffer_pool::bytes(words)
     }
 
     /// Bytes of a serialised key for `level`.

@@ -77,6 +77,15 @@ impl KeyPlan {
         Ok(crate::wire::HEADER_LEN + FIXED_BYTES + entries)
     }
 
+    /// Bytes of the keys in memory, where their masks are expanded.
+    ///
+    /// # Errors
+    /// As [`Self::bytes`].
+    pub fn memory(&self, params: &Params) -> Result<usize> {
+        let level = self.checked_level(params)?;
+        Ok(self.keys(params) * KeySwitchKey::memory_at(params, level))
+    }
+
     /// The level, checked.
     pub(super) fn checked_level(&self, params: &Params) -> Result<usize> {
         let level = self.level.unwrap_or(params.max_level());

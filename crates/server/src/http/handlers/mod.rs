@@ -3,6 +3,8 @@
 pub mod blobs;
 pub mod collections;
 pub mod commits;
+pub mod program_uploads;
+pub mod programs;
 pub mod query;
 pub mod service;
 pub mod upkeep;

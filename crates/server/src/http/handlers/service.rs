@@ -84,6 +84,8 @@ pub async fn metrics(State(app): State<Arc<App>>) -> Result<Response, Problem> {
         });
         Ok(readings.collect::<Vec<_>>())
     });
+    let programs = &app.programs;
+    app.metrics.programs(programs.waiting(), programs.stored(), programs.resident());
     let text = app.metrics.text(&readings.await?, waiting);
     Ok(([(header::CONTENT_TYPE, metrics::MEDIA_TYPE)], text).into_response())
 }

@@ -45,12 +45,52 @@ impl From<Progress> for UploadState {
     }
 }
 
+/// Who an upload of a collection is for.
 fn purpose(name: String, principal: &Principal) -> Purpose {
     Purpose { collection: name, token: principal.id().to_owned() }
 }
 
-fn id(text: &str) -> Result<UploadId, Problem> {
+/// The id that a path or a query names.
+pub fn id(text: &str) -> Result<UploadId, Problem> {
     hex::parse(text).ok_or_else(Problem::not_found)
+}
+
+/// Starts an upload whose pieces go below `path`.
+pub async fn begin(
+    app: &App,
+    purpose: Purpose,
+    path: &str,
+    request: Request,
+) -> Result<Response, Problem> {
+    let body = app.incoming(request)?;
+    let UploadRequest { length } = body.json("{\"length\": bytes in all}").await?;
+    let uploads = app.uploads.clone();
+    let progress = app.blocking(move || uploads.create(purpose, length)).await?;
+    let location = format!("{path}/uploads/{}", hex::show(&progress.id));
+    let location = HeaderValue::from_str(&location).map_err(|_| Problem::internal())?;
+    let body = Json(UploadState::from(progress));
+    Ok((StatusCode::CREATED, [(names::LOCATION, location)], body).into_response())
+}
+
+/// Where an upload is.
+pub fn look(app: &App, purpose: &Purpose, upload: &str) -> Result<Json<UploadState>, Problem> {
+    Ok(Json(app.uploads.progress(&id(upload)?, purpose)?.into()))
+}
+
+/// Appends a piece.
+pub async fn piece(
+    app: &App,
+    purpose: &Purpose,
+    upload: &str,
+    request: Request,
+) -> Result<Response, Problem> {
+    let offset = headers::one(request.headers(), &OFFSET_HEADER)?;
+    let offset = offset.and_then(|offset| offset.parse::<u64>().ok()).ok_or_else(|| {
+        Problem::bad_request("the header Upload-Offset must say where the piece starts, in bytes")
+    })?;
+    let piece = app.incoming(request)?;
+    let offset = app.uploads.append(&id(upload)?, purpose, offset, piece).await?;
+    Ok((StatusCode::NO_CONTENT, [(OFFSET_HEADER, HeaderValue::from(offset))]).into_response())
 }
 
 /// Starts an upload, for the token that asks and the collection that it names.
@@ -67,15 +107,8 @@ pub async fn create(
 ) -> Result<Response, Problem> {
     // The collection must be there: an upload for another is disk space for nothing.
     app.collection(&name).await?;
-    let body = app.incoming(request)?;
-    let UploadRequest { length } = body.json("{\"length\": bytes in all}").await?;
-    let purpose = purpose(name.clone(), &principal);
-    let uploads = app.uploads.clone();
-    let progress = app.blocking(move || uploads.create(purpose, length)).await?;
-    let location = format!("/v1/collections/{name}/uploads/{}", hex::show(&progress.id));
-    let location = HeaderValue::from_str(&location).map_err(|_| Problem::internal())?;
-    let body = Json(UploadState::from(progress));
-    Ok((StatusCode::CREATED, [(names::LOCATION, location)], body).into_response())
+    let path = format!("/v1/collections/{name}");
+    begin(&app, purpose(name, &principal), &path, request).await
 }
 
 /// How far an upload is: where to go on after a break.
@@ -88,8 +121,7 @@ pub async fn progress(
     Extension(principal): Extension<Principal>,
     Path((name, upload)): Path<(String, String)>,
 ) -> Result<Json<UploadState>, Problem> {
-    let progress = app.uploads.progress(&id(&upload)?, &purpose(name, &principal))?;
-    Ok(Json(progress.into()))
+    look(&app, &purpose(name, &principal), &upload)
 }
 
 /// Appends a piece. What came of a piece that broke off stays: ask for the offset and go on there.
@@ -109,14 +141,7 @@ pub async fn append(
     Path((name, upload)): Path<(String, String)>,
     request: Request,
 ) -> Result<Response, Problem> {
-    let offset = headers::one(request.headers(), &OFFSET_HEADER)?;
-    let offset = offset.and_then(|offset| offset.parse::<u64>().ok()).ok_or_else(|| {
-        Problem::bad_request("the header Upload-Offset must say where the piece starts, in bytes")
-    })?;
-    let piece = app.incoming(request)?;
-    let purpose = purpose(name, &principal);
-    let offset = app.uploads.append(&id(&upload)?, &purpose, offset, piece).await?;
-    Ok((StatusCode::NO_CONTENT, [(OFFSET_HEADER, HeaderValue::from(offset))]).into_response())
+    piece(&app, &purpose(name, &principal), &upload, request).await
 }
 
 /// Forgets an upload.

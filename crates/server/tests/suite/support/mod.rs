@@ -3,6 +3,8 @@
 pub mod http;
 #[cfg(unix)]
 pub mod process;
+#[allow(dead_code, reason = "each test uses some of it")]
+pub mod programs;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
