@@ -261,7 +261,9 @@ def test_encrypted_is_what_the_analysis_says(name: str) -> None:
     assert run.largest_error <= (0.0 if exact else 2**-12 * span)
     sizes = {"keys": says.key_bytes, "query": says.query_bytes, "answer": says.answer_bytes}
     assert dict(run.sizes) == sizes
-    assert sum(one.milliseconds for one in says.operations) == pytest.approx(says.milliseconds)
+    # The rest is for writing the answer.
+    written = says.milliseconds - sum(one.milliseconds for one in says.operations)
+    assert 0 < written < 1e-5 * says.answer_bytes
     assert set(run.operations) <= set(graph.nodes)
     assert 0 < sum(found for _, found in run.operations.values()) <= run.milliseconds["run"]
     assert says.candidates[-1].log_degree == says.log_degree

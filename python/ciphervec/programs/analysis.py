@@ -137,7 +137,7 @@ class Analysis:
         return f"{text}<table><thead><tr>{heads}</tr></thead><tbody>{cells}</tbody></table>{notes}"
 
 
-def analyse(fitted: Fitted, native: _native.ProgramPlan) -> Analysis:
+def analyse(fitted: Fitted, native: _native.ProgramPlan, milliseconds: float) -> Analysis:
     """What a plan takes and how exact it is."""
     log_degree, modulus_bits, levels, scale_bits = native.parameters
     operations = tuple(_operations(fitted))
@@ -165,7 +165,7 @@ def analyse(fitted: Fitted, native: _native.ProgramPlan) -> Analysis:
         key_bytes=native.key_bytes,
         query_bytes=native.input_bytes,
         answer_bytes=native.answer_bytes(fitted.chosen.levels_sent),
-        milliseconds=fitted.milliseconds,
+        milliseconds=milliseconds,
         revealed=tuple(_revealed(fitted)),
         warnings=tuple(_warnings(fitted, operations, levels)),
     )

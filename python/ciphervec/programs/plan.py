@@ -18,8 +18,11 @@ from ..ingest.files import StrPath
 from .analysis import Analysis, analyse
 from .fitting import BACKENDS, Fitted, fit
 from .graph import Graph, Node
-from .kinds import Array
+from .kinds import Array, Kind
 from .reference import check_inputs, evaluate
+
+_WRITE_MS = 1.5e-6
+"""Milliseconds that a byte of an answer takes to write."""
 
 
 class Plan:
@@ -92,9 +95,20 @@ class Plan:
         """Names and shapes of the inputs."""
         return {name: tuple(shape) for name, shape in self._native.inputs}
 
+    @property
+    def results(self) -> tuple[Kind, ...]:
+        """Which numbers the function's results may be."""
+        return tuple(node.kind for node in self._fitted().graph.outputs)
+
+    @property
+    def milliseconds(self) -> float:
+        """What a run is predicted to take on one thread of this machine, with writing its answer."""
+        fitted = self._fitted()
+        return fitted.milliseconds + _WRITE_MS * self._native.answer_bytes(fitted.chosen.levels_sent)
+
     def analyse(self) -> Analysis:
         """What the plan takes and how exact it is, without a key; print it, or show it in a notebook."""
-        return analyse(self._fitted(), self._native)
+        return analyse(self._fitted(), self._native, self.milliseconds)
 
     def client(self) -> Client:
         """A key holder with a fresh key."""
@@ -330,7 +344,7 @@ class Evaluation:
     @property
     def predicted_ms(self) -> float:
         """What the run was predicted to take."""
-        return self.plan._fitted().milliseconds
+        return self.plan.milliseconds
 
 
 def _several(value: Array | tuple[Array, ...]) -> tuple[Array, ...]:

@@ -56,6 +56,27 @@ def nearest(probe: Any, gallery: Any) -> Any:
     return np.argmin(((gallery - probe) ** 2).sum(axis=-1))
 
 
+def nearest_shown(probe: Any, gallery: Any) -> Any:
+    """The same, where the client may see the distances."""
+    found = ((gallery - probe) ** 2).sum(axis=-1)
+    return np.argmin(found)
+
+
+def bag_of_words(table: Any, words: Any, weights: Any) -> Any:
+    """A classifier of texts: the mean of the words' vectors, times weights."""
+    return table[words].mean(axis=0) @ weights
+
+
+def scores(x: Any, weights: Any) -> Any:
+    """One layer of weights."""
+    return x @ weights
+
+
+def ascending(x: Any) -> Any:
+    """Numbers in order."""
+    return np.sort(x)
+
+
 def which_or_none(probe: Any, gallery: Any, threshold: float) -> Any:
     """Which rows are similar enough, none of them perhaps; for unit vectors."""
     return gallery @ probe > threshold
@@ -244,6 +265,63 @@ def nearest_case(n: int, gap: float, dim: int = 128, bits: int = 8) -> Case:
     )
 
 
+def shown_case(n: int, dim: int = 128, bits: int = 8) -> Case:
+    def declare() -> dict[str, Declared]:
+        return {"probe": secret(dim, bits=bits), "gallery": secret((n, dim), bits=bits)}
+
+    return Case(
+        "faces, arg-min, distances revealed",
+        nearest_shown,
+        n,
+        bits,
+        declare,
+        lambda random: faces(random, n, dim, bits),
+        kept=("gallery",),
+        options={"reveal": "found"},
+    )
+
+
+def words_case(words: int, rows: int, dim: int, classes: int = 2) -> Case:
+    random = np.random.default_rng(rows)
+    table, weights = random.standard_normal((rows, dim)), random.standard_normal((dim, classes))
+
+    def declare() -> dict[str, Declared]:
+        index = secret(words, low=0, high=rows - 1)
+        return {"table": public(table), "words": index, "weights": public(weights)}
+
+    return Case(
+        "bag of words",
+        bag_of_words,
+        words,
+        None,
+        declare,
+        lambda random: {"words": random.integers(0, rows, words)},
+    )
+
+
+def scores_case(inputs: int, outputs: int) -> Case:
+    random = np.random.default_rng(inputs)
+    weights = random.standard_normal((inputs, outputs)) / inputs**0.5
+
+    def declare() -> dict[str, Declared]:
+        return {"x": secret(inputs, low=0, high=1, real=True), "weights": public(weights)}
+
+    return Case(
+        "one layer of weights", scores, inputs, None, declare, lambda random: {"x": random.random(inputs)}
+    )
+
+
+def sort_case(n: int, bits: int) -> Case:
+    return Case(
+        "sort",
+        ascending,
+        n,
+        bits,
+        lambda: {"x": secret(n, bits=bits)},
+        lambda random: {"x": whole(random, n, bits)},
+    )
+
+
 def which_case(n: int, dim: int, gap: float = 2**-12) -> Case:
     """Cosines within the gap, of a range that is much wider than they are, are not drawn."""
     most, threshold = 4 / dim**0.5, 0.6
@@ -341,11 +419,15 @@ def all_cases() -> list[Case]:
         distances_case(1),
         distances_case(128),
         nearest_case(128, 2**-10),
+        shown_case(128),
+        sort_case(32, 8),
         which_case(1000, 512),
         cardio_case(1024),
         chi_squared_case(1024, 8),
         sharpen_case(64),
         network_case(784, 30, 10),
+        scores_case(784, 10),
+        words_case(128, 1024, 50),
     ]
 
 
@@ -357,4 +439,6 @@ def quick_cases() -> list[Case]:
         distances_case(4, dim=16, bits=4),
         chi_squared_case(16, 4),
         sharpen_case(8),
+        shown_case(4, dim=16, bits=4),
+        words_case(16, 32, 4),
     ]
