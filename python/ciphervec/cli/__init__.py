@@ -105,6 +105,11 @@ COMMANDS = {
         "serve",
         "Serve encrypted collections over HTTP; the server holds no key. See `ciphervec serve --help`.",
     ),
+    "sidecar": Row(
+        "sidecar",
+        "sidecar",
+        "Speak Chroma's HTTP API to applications on this machine, and seal what they store.",
+    ),
     "token": Row(
         "serve",
         "token",

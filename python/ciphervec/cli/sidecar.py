@@ -1,0 +1,136 @@
+"""Command `sidecar`: a key file and a place enter; another vector store's API on this machine, served until
+stopped, leaves. Key owner's side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..collections.client import Client
+from ..errors import InvalidInput, ServerError
+from ..http.address import is_url
+from .place import Access, Authority, Insecure, TokenFile, opened
+from .terminal import KeyFile, PassphraseFile, aside, command, load_keys
+
+SPEAKS = ("chroma",)
+MEMORY = ":memory:"
+
+
+@command
+def sidecar(
+    upstream: Annotated[
+        str,
+        typer.Option(
+            metavar="PLACE",
+            help="The database folder, the URL of a server: https://…, or :memory: to keep nothing.",
+        ),
+    ],
+    speak: Annotated[str, typer.Option(help="Whose API to speak: chroma.")] = "chroma",
+    keys: KeyFile = None,
+    passphrase_file: PassphraseFile = None,
+    listen: Annotated[
+        str, typer.Option(help="Address and port; port 0 takes a free one.")
+    ] = "127.0.0.1:8000",
+    mode: Annotated[
+        str, typer.Option(help="How new collections are sealed: sealed, sealed-query, sealed-index.")
+    ] = "sealed",
+    filterable: Annotated[
+        list[str] | None,
+        typer.Option(help="A metadata field whose equality the server may test, in new collections. Repeat."),
+    ] = None,
+    exact: Annotated[
+        bool | None,
+        typer.Option(
+            "--exact/--sealed-scores",
+            help="Compute distances here, from the kept vectors. Unless given: for folders, not for servers.",
+        ),
+    ] = None,
+    allow_reset: Annotated[
+        bool, typer.Option("--allow-reset", help="Let clients delete everything at once.")
+    ] = False,
+    client_tokens: Annotated[
+        Path | None,
+        typer.Option(
+            help="A file with tokens, one a line, of which a client must show one. Needed off loopback."
+        ),
+    ] = None,
+    allow_origin: Annotated[
+        list[str] | None, typer.Option(help="Let web pages of this origin ask: https://app.example. Repeat.")
+    ] = None,
+    tls_cert: Annotated[Path | None, typer.Option(help="The sidecar's own certificate.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="Its key.")] = None,
+    max_body: Annotated[int, typer.Option(help="MiB of one request, at most.")] = 1024,
+    token_file: TokenFile = None,
+    ca: Authority = None,
+    insecure: Insecure = False,
+) -> None:
+    """Speak Chroma's HTTP API to applications on this machine, and seal what they store.
+
+    It holds the key: documents, metadata and vectors are sealed before they leave for the folder or server, and
+    filters are applied after decryption. Chroma's clients need no change but the address.
+
+    **Examples**
+
+    - `ciphervec sidecar --upstream db --keys my.key`
+    - `ciphervec sidecar --upstream https://vectors.example --token-file token --keys my.key --listen 127.0.0.1:8001`
+    """
+    if speak not in SPEAKS:
+        raise InvalidInput(f"--speak {speak} is not known; there is: {', '.join(SPEAKS)}.")
+    if (tls_cert is None) != (tls_key is None):
+        raise InvalidInput("TLS takes both a certificate and its key: --tls-cert and --tls-key.")
+    host, port = _address(listen)
+    try:
+        from ..sidecar.access import Access as Clients
+        from ..sidecar.access import check_exposure, read_tokens
+        from ..sidecar.app import application
+        from ..sidecar.rows import Choices
+        from ..sidecar.serve import serve
+    except ModuleNotFoundError as error:
+        raise InvalidInput(
+            f"the sidecar needs {error.name}. Install it with: pip install 'ciphervec[sidecar]'"
+        ) from error
+    tokens = read_tokens(client_tokens)
+    check_exposure(host, tokens, tls_cert, insecure=insecure)
+    origins = tuple(allow_origin or ())
+    remote = is_url(upstream)
+    choices = Choices(mode, tuple(filterable or ()), not remote if exact is None else exact)
+    # --insecure is about both ends; a folder has none.
+    access = Access(token_file, ca, insecure and remote)
+    with _client(upstream, keys, passphrase_file, access) as client:
+        app = application(
+            client,
+            Clients(host, tokens, origins),
+            choices,
+            allow_reset=allow_reset,
+            origins=origins,
+            max_body=max_body << 20,
+        )
+        try:
+            app.state.catalog.open()
+        except ServerError as error:
+            # It may come up later; until then clients are told so.
+            aside.print("warning:", style="bold yellow", end=" ")
+            aside.print(f"starting without the server: {error}", markup=False, highlight=False)
+        serve(app, host, port, certificate=tls_cert, key=tls_key)
+
+
+def _client(upstream: str, keys: Path | None, passphrase_file: Path | None, access: Access) -> Client:
+    if upstream == MEMORY:
+        access.nothing_for_folders()
+        return Client(load_keys(keys, passphrase_file) if keys is not None else None)
+    if keys is None:
+        raise InvalidInput(
+            "the sidecar seals with a key: give --keys, the file that `ciphervec keygen` made."
+        )
+    return opened(upstream, load_keys(keys, passphrase_file), access, make=True)
+
+
+def _address(listen: str) -> tuple[str, int]:
+    host, _, port = listen.rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65_535:
+        raise InvalidInput(
+            f"--listen takes an address and a port, 127.0.0.1:8000 or [::1]:8000; got {listen!r}."
+        )
+    return host.removeprefix("[").removesuffix("]"), int(port)

@@ -1,0 +1,318 @@
+"""Catalogue: names and descriptions of tenants, databases and collections enter; sealed, they are rows of one
+collection upstream. Key owner's side.
+
+Whoever holds the collections sees ids that say nothing; names, metadata and configurations are sealed like
+documents.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from ..collections.client import Client
+from ..collections.collection import Collection
+from ..errors import CollectionExists, CollectionNotFound, CorruptData, DuplicateId, ServerError
+from ..http.client import HttpClient
+from . import configuration, naming
+from .problem import Problem, invalid, no_collection
+
+CATALOG = "chroma-catalog"
+PREFIX = "chroma-"
+_NONE = "00000000-0000-0000-0000-000000000000"
+_AT = [[0.0]]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One collection, as its clients know it."""
+
+    tenant: str
+    database: str
+    name: str
+    id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    metadata: dict[str, Any] | None = None
+    schema: dict[str, Any] = field(default_factory=dict)
+    dimension: int | None = None
+    """None until the first vector."""
+    made: int = 0
+    """Its place in lists."""
+    revision: int = 0
+
+    @property
+    def row(self) -> str:
+        """The id of its row in the catalogue."""
+        return json.dumps(["collection", self.tenant, self.database, self.name])
+
+    @property
+    def sealed_name(self) -> str:
+        """The name of the collection upstream."""
+        return PREFIX + self.id
+
+    def told(self) -> dict[str, Any]:
+        """As clients read it."""
+        return {
+            "id": self.id,
+            "name": self.name,
+            "configuration_json": configuration.told(self.schema),
+            "schema": self.schema,
+            "metadata": self.metadata,
+            "dimension": self.dimension,
+            "tenant": self.tenant,
+            "database": self.database,
+            "log_position": 0,
+            "version": 0,
+        }
+
+    def to_json(self) -> str:
+        """What is sealed of it."""
+        shown = {n: getattr(self, n) for n in ("id", "metadata", "schema", "dimension", "made", "revision")}
+        return json.dumps(shown)
+
+
+class Catalog:
+    """What there is. Safe for threads; several sidecars of one server may change it."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._shared = isinstance(client, HttpClient)
+        self._lock = threading.RLock()
+        self._rows: Collection | None = None
+        self._tenants: dict[str, dict[str, str]] = {}
+        """Database names to ids, by tenant."""
+        self._entries: dict[str, Entry] = {}
+        self._paths: dict[str, list[str]] = {}
+        """Rows of the catalogue by the id of the collection: two after a crash while it was renamed."""
+
+    def open(self) -> None:
+        """Read it, or begin one. Raises what the store does."""
+        with self._lock:
+            self._read()
+
+    def fresh(self) -> None:
+        """See what other sidecars have changed."""
+        with self._lock:
+            if self._shared or self._rows is None:
+                self._read()
+
+    def tenants(self, name: str) -> bool:
+        """Whether there is such a tenant."""
+        with self._lock:
+            self.fresh()
+            return name in self._tenants
+
+    def add_tenant(self, name: str) -> None:
+        """Raises Problem where it is there."""
+        with self._lock:
+            self.fresh()
+            if name in self._tenants:
+                raise Problem(409, f"Tenant [{name}] already exists")
+            self._add(json.dumps(["tenant", name]), "{}", f"Tenant [{name}] already exists")
+
+    def databases(self, tenant: str) -> dict[str, str]:
+        """Names and ids, in the order of making."""
+        with self._lock:
+            self.fresh()
+            return dict(self._tenants.get(tenant, {}))
+
+    def database(self, tenant: str, name: str) -> str:
+        """Its id. Raises Problem."""
+        found = self.databases(tenant).get(name)
+        if found is None:
+            raise Problem(404, f"Database [{name}] not found. Are you sure it exists?")
+        return found
+
+    def add_database(self, tenant: str, name: str) -> None:
+        """Raises Problem where it is there."""
+        with self._lock:
+            exists = f"Database [{name}] already exists"
+            if name in self.databases(tenant):
+                raise Problem(409, exists)
+            content = json.dumps({"id": str(uuid.uuid4())})
+            self._add(json.dumps(["database", tenant, name]), content, exists)
+
+    def drop_database(self, tenant: str, name: str) -> None:
+        """With its collections. Raises Problem."""
+        with self._lock:
+            self.database(tenant, name)
+            for entry in self.collections(tenant, name):
+                self.drop(entry)
+            self._delete([json.dumps(["database", tenant, name])])
+
+    def collections(self, tenant: str, database: str) -> list[Entry]:
+        """Those of one database, in the order of making."""
+        with self._lock:
+            self.fresh()
+            found = [
+                one for one in self._entries.values() if (one.tenant, one.database) == (tenant, database)
+            ]
+            return sorted(found, key=lambda one: (one.made, one.id))
+
+    def named(self, tenant: str, database: str, name: str) -> Entry:
+        """Raises Problem."""
+        for entry in self.collections(tenant, database):
+            if entry.name == name:
+                return entry
+        raise Problem(404, f"Collection [{name}] does not exist")
+
+    def entry(self, id: str, *, fresh: bool = False) -> Entry:
+        """By id. What is known needs no look at the server, unless `fresh`. Raises Problem."""
+        with self._lock:
+            if fresh or id not in self._entries:
+                self.fresh()
+            if id not in self._entries:
+                raise no_collection(id)
+            return self._entries[id]
+
+    def create(self, entry: Entry, *, take: bool = False) -> Entry:
+        """A new collection, or with `take` the one of that name. Raises Problem where the name is taken, or the
+        database is not there."""
+        if take:
+            return again(lambda: self._taken(entry), Problem)
+        with self._lock:
+            if entry.database not in self.databases(entry.tenant):
+                raise invalid(f"Database [{entry.database}] does not exist")
+            made = 1 + max((one.made for one in self._entries.values()), default=0)
+            entry = replace(entry, made=made)
+            self._add(entry.row, entry.to_json(), f"Collection [{entry.name}] already exists")
+            return entry
+
+    def _taken(self, entry: Entry) -> Entry:
+        with self._lock:
+            for known in self.collections(entry.tenant, entry.database):
+                if known.name == entry.name:
+                    return known
+            return self.create(entry)
+
+    def change(self, entry: Entry, **fields: Any) -> Entry:
+        """Other metadata, schema, dimension or name. A crash on the way to a new name leaves both rows, of which
+        the later counts. Raises Problem where the name is taken."""
+        with self._lock:
+            later = replace(entry, **fields, revision=entry.revision + 1)
+            if later.row != entry.row:
+                self._add(later.row, later.to_json(), f"Collection [{later.name}] already exists")
+                self._delete([entry.row])
+                return later
+            if not self._rows_now().merge([later.row], _AT, documents=[later.to_json()], unknown="skip"):
+                self._take()
+                raise no_collection(entry.id)
+            self._entries[entry.id] = later
+            return later
+
+    def rows_of(self, entry: Entry) -> Collection | None:
+        """The sealed collection; None before its first vector. Raises Problem where another sidecar dropped
+        it."""
+        if entry.dimension is None:
+            entry = self.entry(entry.id, fresh=True)
+            if entry.dimension is None:
+                return None
+        try:
+            return self._client.get_collection(entry.sealed_name)
+        except CollectionNotFound:
+            with self._lock:
+                self._entries.pop(entry.id, None)
+            raise no_collection(entry.id) from None
+
+    def begin(self, entry: Entry, dimension: int, **choices: Any) -> Collection:
+        """The sealed collection of a first vector, whoever was first. Raises Problem for another dimension."""
+        with self._lock:
+            entry = self.entry(entry.id, fresh=True)
+            if entry.dimension is None:
+                metric = configuration.space(entry.schema)
+                try:
+                    rows = self._client.create_collection(entry.sealed_name, dimension, metric, **choices)
+                except CollectionExists:  # another sidecar was first, or stopped half-way
+                    rows = self._client.get_collection(entry.sealed_name)
+                self.change(entry, dimension=rows.dimension)
+                return rows
+        found = self.rows_of(entry)
+        if found is None:
+            raise no_collection(entry.id)
+        return found
+
+    def drop(self, entry: Entry) -> None:
+        """Delete a collection, its row last, so that a crash leaves nothing that nobody names."""
+        with self._lock:
+            with contextlib.suppress(CollectionNotFound):
+                self._client.delete_collection(entry.sealed_name)
+            self._delete(self._paths.get(entry.id, [entry.row]))
+
+    def reset(self) -> None:
+        """Delete everything that sidecars made here."""
+        with self._lock:
+            for name in self._client.list_collections():
+                if name.startswith(PREFIX) and name != CATALOG:
+                    self._client.delete_collection(name)
+            self._delete(list(self._rows_now().get(include=[])["ids"]))
+
+    def _add(self, row: str, content: str, exists: str) -> None:
+        try:
+            self._rows_now().add([row], _AT, documents=[content])
+        except DuplicateId:
+            raise Problem(409, exists) from None
+        finally:
+            self._take()
+
+    def _delete(self, rows: list[Any]) -> None:
+        if rows:
+            self._rows_now().delete(rows, missing_ok=True)
+        self._take()
+
+    def _rows_now(self) -> Collection:
+        if self._rows is None:
+            self._read()
+        if self._rows is None:
+            raise ServerError("the catalogue is not open.")
+        return self._rows
+
+    def _read(self) -> None:
+        if self._rows is None:
+            self._rows = self._client.get_or_create_collection(
+                CATALOG, 1, "l2", "sealed-index", originals=False
+            )
+        self._take()
+
+    def _take(self) -> None:
+        """Read the rows as they are now."""
+        found = self._rows_now().get(include=["documents"])
+        tenants: dict[str, dict[str, str]] = {naming.TENANT: {naming.DATABASE: _NONE}}
+        entries: dict[str, Entry] = {}
+        paths: dict[str, list[str]] = {}
+        for path, content in _parsed(found["ids"], found["documents"] or []):
+            if path[0] == "tenant":
+                tenants.setdefault(path[1], {})
+            elif path[0] == "database":
+                tenants.setdefault(path[1], {})[path[2]] = content["id"]
+            else:
+                entry = Entry(path[1], path[2], path[3], **content)
+                paths.setdefault(entry.id, []).append(entry.row)
+                known = entries.get(entry.id)
+                if known is None or known.revision < entry.revision:
+                    entries[entry.id] = entry
+        self._tenants, self._entries, self._paths = tenants, entries, paths
+
+
+def _parsed(ids: list[Any], documents: list[str | None]) -> Iterator[tuple[list[str], dict[str, Any]]]:
+    for id, document in zip(ids, documents, strict=True):
+        try:
+            yield json.loads(id), json.loads(document or "")
+        except ValueError as error:
+            raise CorruptData(
+                f"a row of the sidecar's catalogue is not what a sidecar wrote: {error}."
+            ) from None
+
+
+def again(function: Callable[[], T], *kinds: type[Exception], turns: int = 8) -> T:
+    """Call once more where another sidecar was in between."""
+    for _ in range(turns - 1):
+        try:
+            return function()
+        except kinds:
+            continue
+    return function()

@@ -1,0 +1,178 @@
+"""Rows: what a client puts in, asks for or takes out of one collection enters; the sealed collection upstream
+is changed or asked, and answers leave as the client reads them. Key owner's side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..collections.collection import Collection
+from . import configuration, filters, message
+from .answers import exactly, opened, ranked, told
+from .catalog import Catalog
+from .filters import Filter
+from .problem import Problem, invalid
+
+GET_DEFAULT = ("documents", "metadatas")
+QUERY_DEFAULT = ("documents", "metadatas", "distances")
+
+
+@dataclass(frozen=True)
+class Choices:
+    """How collections are made and asked."""
+
+    mode: str = "sealed"
+    filterable: tuple[str, ...] = ()
+    exact: bool = True
+    """Distances computed here, from the vectors as they were put in, instead of the sealed scores."""
+
+
+class Rows:
+    """The operations on rows. Safe for threads."""
+
+    def __init__(self, catalog: Catalog, choices: Choices) -> None:
+        self._catalog = catalog
+        self._choices = choices
+
+    def add(self, id: str, content: dict[str, Any]) -> None:
+        """Rows that are there stay as they are."""
+        self._put(id, content, known="keep", unknown="add")
+
+    def upsert(self, id: str, content: dict[str, Any]) -> None:
+        """Rows that are there are changed."""
+        self._put(id, content, known="merge", unknown="add")
+
+    def update(self, id: str, content: dict[str, Any]) -> None:
+        """Rows that are not there are left out."""
+        self._put(id, content, known="merge", unknown="skip")
+
+    def count(self, id: str) -> int:
+        """How many there are."""
+        rows = self._catalog.rows_of(self._catalog.entry(id))
+        if rows is None:
+            return 0
+        rows.refresh()
+        return rows.count()
+
+    def get(self, id: str, content: dict[str, Any]) -> dict[str, Any]:
+        """Rows by id, by filter, or all of them, in the order of insertion."""
+        entry = self._catalog.entry(id)
+        ids = message.ids(content)
+        limit, offset = message.number(content, "limit", None), message.number(content, "offset", 0) or 0
+        parts = message.include(content, GET_DEFAULT)
+        passing = filters.read(content.get("where"), content.get("where_document"), entry.schema)
+        rows = self._catalog.rows_of(entry)
+        if rows is None or ids == [] or limit == 0:
+            return told(parts, {"ids": []})
+        named = ids if ids is None else rows.owner.in_order(ids)
+        if passing.rest is None:
+            where, cut = passing.metadata, {"limit": limit, "offset": offset}
+        else:
+            stop = None if limit is None else offset + limit
+            named, where, cut = self._passing(rows, named, passing)[offset:stop], None, {}
+        found = rows.get(named, where, opened(parts), audience="owner", **cut)  # type: ignore[arg-type]
+        return told(parts, dict(found.items()))
+
+    def delete(self, id: str, content: dict[str, Any]) -> int:
+        """Rows by id, by filter or by both; how many went."""
+        entry = self._catalog.entry(id)
+        ids = message.ids(content)
+        limit = message.number(content, "limit", None)
+        passing = filters.read(content.get("where"), content.get("where_document"), entry.schema)
+        if limit is not None and not passing:
+            raise invalid(
+                "Validation error: limit, where: limit can only be specified when a where clause is provided"
+            )
+        if not ids and not passing:
+            if ids is None:
+                return 0
+            raise invalid("Validation error: ids, where: Either ids or where must be specified")
+        rows = self._catalog.rows_of(entry)
+        if rows is None or limit == 0:
+            return 0
+
+        named = None if ids is None else rows.owner.in_order(ids)
+        found = self._passing(rows, named, passing) if passing else (named or [])
+        return rows.delete(found[:limit], missing_ok=True) if found[:limit] else 0
+
+    def query(self, id: str, content: dict[str, Any]) -> dict[str, Any]:
+        """The rows closest to each vector, closest first."""
+        entry = self._catalog.entry(id)
+        if not isinstance(content.get("query_embeddings"), list):
+            raise Problem(
+                422, "missing field `query_embeddings`; the sidecar embeds no texts, the client does."
+            )
+        queries = message.array(content["query_embeddings"])
+        count = message.number(content, "n_results", 10)
+        parts = message.include(content, QUERY_DEFAULT)
+        ids = message.ids(content)
+        passing = filters.read(content.get("where"), content.get("where_document"), entry.schema)
+        rows = self._catalog.rows_of(entry)
+        if len(queries) and rows is not None:
+            _check_dimension(rows, queries)
+        if rows is None or not len(queries) or not count:
+            return ranked(parts, {"ids": [[] for _ in queries]})
+        if ids is not None:
+            missing = [one for one in ids if one not in rows]
+            if missing:
+                raise Problem(500, f"Error executing plan: Internal error: Error finding id {missing[0]!r}")
+        where, among = passing.metadata, ids
+        if passing.rest is not None:
+            where, among = None, self._passing(rows, ids, passing)
+        exact = self._choices.exact and "distances" in parts
+        wanted = [*opened(parts), "distances", *(["embeddings"] if exact else [])]
+        found = rows.query(queries, count, where, wanted, ids=among, audience="owner")
+        shown = dict(found.items())
+        return ranked(parts, exactly(rows.metric, queries, shown) if exact else shown)
+
+    def _put(self, id: str, content: dict[str, Any], **rule: Any) -> None:
+        entry = self._catalog.entry(id)
+        ids = message.ids(content, needed=True) or []
+        only_changes = rule["unknown"] == "skip"
+        vectors = message.vectors(content, len(ids), some=only_changes)
+        metadatas = message.metadatas(content, len(ids), changes=rule["known"] == "merge")
+        documents = message.listed(content, "documents", str, len(ids))
+        if not ids:
+            return
+        rows = self._catalog.rows_of(entry)
+        if rows is None:
+            if only_changes or vectors is None:
+                return
+            rows = self._catalog.begin(
+                entry, len(vectors[0]), mode=self._choices.mode, filterable=self._choices.filterable
+            )
+        _check_dimension(
+            rows, next((one for one in vectors if one is not None), None) if vectors is not None else None
+        )
+        rows.merge(ids, vectors, metadatas, documents, **rule)
+        self._discover(id, metadatas)
+
+    def _discover(self, id: str, metadatas: list[dict[str, Any] | None] | None) -> None:
+        """Let the schema know fields that it did not."""
+        kinds: dict[str, set[str]] = {}
+        for fields in metadatas or ():
+            for name, value in (fields or {}).items():
+                kind = filters.kind(value[0] if isinstance(value, list) else value)
+                if kind and name != message.URI:
+                    kinds.setdefault(name, set()).add(kind)
+        entry = self._catalog.entry(id)
+        if kinds and configuration.discovered(entry.schema, kinds) is not None:
+            entry = self._catalog.entry(id, fresh=True)
+            schema = configuration.discovered(entry.schema, kinds)
+            if schema is not None:
+                self._catalog.change(entry, schema=schema)
+
+    def _passing(self, rows: Collection, named: list[Any] | None, passing: Filter) -> list[Any]:
+        """The ids of the rows that pass, in the order of insertion."""
+        if passing.rest is None:
+            return rows.get(named, passing.metadata, [])["ids"]
+        found = rows.get(named, passing.metadata, ["metadatas", "documents"])
+        rows_now = zip(found["ids"], found["metadatas"] or (), found["documents"] or (), strict=True)
+        return [name for name, fields, document in rows_now if passing.rest((fields, document))]
+
+
+def _check_dimension(rows: Collection, vectors: Any) -> None:
+    if vectors is not None and rows.dimension != (found := np.shape(vectors)[-1]):
+        raise invalid(f"Collection expecting embedding with dimension of {rows.dimension}, got {found}")
