@@ -234,9 +234,18 @@ class Layout:
         for node in self.computed:
             families.setdefault(self._families.find(node), [])
         spare = self._spare()
+        moving = {
+            self._families.find(one)
+            for node, shown in self.parts.items()
+            for one in (node, *(part.source for part in shown))
+            if one not in self.leaves
+        }
         laid: dict[Hashable, list[tuple[Hashable, int]]] = {}
         for family, members in families.items():
-            # Ranked axes innermost, summed ones outermost; the last axis of an array before its others.
+            # Ranked axes innermost, summed ones outermost. What moves has its last axis before its others, as
+            # it is counted through: then there are the fewest distances.
+            if family in moving:
+                members.reverse()
             members.sort(key=lambda one: (one[0] not in first, one[0] in summed))
             alone, needed = spare.get(family, (False, False))
             if needed and members[0][0] in first:

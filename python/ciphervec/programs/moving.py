@@ -16,7 +16,7 @@ from .layout import Space
 from .source import failure_at
 from .values import FIRST, FULL, Arithmetic, Value
 
-_MOST_NUMBERS = 1 << 23
+_MOST_NUMBERS = 1 << 22
 """Most slots of all masks of a move together: they are part of the plan."""
 _MOST_BABIES = 256
 
