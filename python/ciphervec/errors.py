@@ -8,7 +8,7 @@ ciphervec would catch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 
 class CiphervecError(Exception):
@@ -17,6 +17,31 @@ class CiphervecError(Exception):
 
 class InvalidInput(CiphervecError, ValueError):  # noqa: N818
     """An argument has the wrong shape, dtype, range or name."""
+
+
+class InvalidRows(InvalidInput):
+    """Rows of a batch can't be used. Nothing was written. `rows` says what is wrong with each, by its
+    number in the batch."""
+
+    _SHOWN = 10
+
+    def __init__(self, message: str, rows: Mapping[int, str] | None = None) -> None:
+        """`rows` as above."""
+        super().__init__(message)
+        self.rows = dict(rows or {})
+
+    @classmethod
+    def of(cls, rows: Mapping[int, str]) -> InvalidRows:
+        """The error about these rows; its message has the first ten."""
+        ordered = dict(sorted(rows.items()))
+        says = list(ordered.values())
+        if len(says) > 1:
+            more = [f"and {len(says) - cls._SHOWN:,} more"] if len(says) > cls._SHOWN else []
+            says = [f"{len(says):,} rows can't be used, and nothing was written:", *says[: cls._SHOWN], *more]
+        return cls("\n".join(says), ordered)
+
+    def __reduce__(self) -> tuple[type[InvalidRows], tuple[str, dict[int, str]]]:
+        return type(self), (str(self), self.rows)
 
 
 class ProgramError(InvalidInput):
@@ -141,6 +166,7 @@ __all__ = [
     "CorruptData",
     "DuplicateId",
     "InvalidInput",
+    "InvalidRows",
     "MismatchedAnswer",
     "PinMismatch",
     "PoolExhausted",

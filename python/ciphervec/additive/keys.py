@@ -13,6 +13,8 @@ import ciphervec._native as _native
 
 from ..errors import InvalidInput
 from ..ingest.files import StrPath
+from ..ingest.passphrase import weakness
+from ..ingest.remarks import remark
 from .encrypted_array import EncryptedArray, Numbers, read_array
 from .encrypted_vectors import (
     EncryptedScores,
@@ -204,6 +206,8 @@ class KeyPair:
         `allow_plaintext=True`. An existing file is never overwritten. Raises InvalidInput or
         StorageError.
         """
+        if passphrase and (weak := weakness(passphrase)):
+            remark(weak)
         self._native.save(os.fspath(path), passphrase, allow_plaintext=allow_plaintext)
 
     def to_bytes(self, passphrase: str | None = None, *, allow_plaintext: bool = False) -> bytes:

@@ -8,6 +8,7 @@ import functools
 import json
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -102,7 +103,8 @@ def command(function: Callable[P, None]) -> Callable[P, None]:
     @functools.wraps(function)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            function(*args, **kwargs)
+            with _notes():
+                function(*args, **kwargs)
         except (errors.CiphervecError, OSError) as error:
             code = exit_code(error)
             if kwargs.get("as_json") is True:
@@ -118,6 +120,21 @@ def command(function: Callable[P, None]) -> Callable[P, None]:
             raise typer.Exit(int(code)) from None
 
     return guarded
+
+
+@contextmanager
+def _notes() -> Iterator[None]:
+    """Print a warning as a note: of the line of code that it is about a reader here has none."""
+
+    def note(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        if issubclass(category, UserWarning):
+            aside.print("note:", style="bold yellow", end=" ")
+            aside.print(reworded(str(message)), markup=False, highlight=False)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = note
+        yield
 
 
 def print_json(value: object) -> None:

@@ -3,15 +3,20 @@ and on a writer's."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
 
 from .._native import IndexSpec
-from ..errors import InvalidInput
+from ..errors import InvalidInput, InvalidRows
 from ..ingest import arrays, records
 from ..ingest.arrays import BoolArray, FloatArray, Id, Vectors
 from ..ingest.records import Record
 from .write_batch import NewSegment
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -41,14 +46,40 @@ class Batch:
         or DuplicateId when an id repeats."""
         if embeddings is None:
             raise InvalidInput("rows need embeddings, shape (n, dimension); none were given.")
-        rows = arrays.vectors(embeddings, spec.dimension, spec.metric)
-        names = arrays.fresh_ids(len(rows)) if ids is None else arrays.ids(ids)
-        arrays.same_length(len(names), rows, "embeddings")
+        faults: dict[int, str] = {}
+        rows = _checked(faults, lambda: arrays.vectors(embeddings, spec.dimension, spec.metric))
+        names = _checked(
+            faults, lambda: arrays.fresh_ids(_count(embeddings)) if ids is None else arrays.ids(ids)
+        )
+        if rows is not None and names is not None:
+            arrays.same_length(len(names), rows, "embeddings")
+        known = names or []
+        pairs = (
+            None if names is None else _checked(faults, lambda: records.check(known, metadatas, documents))
+        )
+        if faults or rows is None or names is None or pairs is None:
+            raise InvalidRows.of(faults)
         arrays.distinct(names)
-        pairs = records.check(names, metadatas, documents)
         return cls(names, rows, [Record(*pair) for pair in pairs])
 
     def part(self, start: int, stop: int) -> Batch:
         """Rows start..stop of this batch."""
         original = None if self.original is None else self.original[start:stop]
         return Batch(self.ids[start:stop], self.rows[start:stop], self.records[start:stop], original=original)
+
+
+def _checked(faults: dict[int, str], step: Callable[[], T]) -> T | None:
+    """What a check of every row gives; None, and what is wrong with which, where it fails. So all of it
+    is told at once."""
+    try:
+        return step()
+    except InvalidRows as error:
+        for row, says in error.rows.items():
+            faults[row] = f"{faults[row]} {says}" if row in faults else says
+        return None
+
+
+def _count(embeddings: Vectors) -> int:
+    """Rows of an array that was looked at before."""
+    array = np.asarray(embeddings)
+    return 1 if array.ndim == 1 and array.size else len(array)

@@ -12,6 +12,8 @@ import ciphervec._native as _native
 from .._native import Recipient, SharedKeys
 from ..errors import InvalidInput
 from ..ingest.files import StrPath, read_file
+from ..ingest.passphrase import weakness
+from ..ingest.remarks import remark
 
 
 class Identity:
@@ -76,7 +78,8 @@ class Identity:
 
 
 def check_passphrase(passphrase: str | None, allow_plaintext: bool, what: str) -> None:
-    """Raises InvalidInput for a secret that would be written in clear unasked."""
+    """Raises InvalidInput for a secret that would be written in clear unasked, and warns of a passphrase
+    that would be guessed."""
     if passphrase is not None and not passphrase:
         raise InvalidInput(
             "the passphrase is empty. Choose one, or pass allow_plaintext=True and no passphrase."
@@ -86,6 +89,8 @@ def check_passphrase(passphrase: str | None, allow_plaintext: bool, what: str) -
             f"save() needs passphrase=... to protect the {what}. To store it in clear (on an encrypted disk, in a "
             "secrets manager's mount), say so with allow_plaintext=True."
         )
+    if passphrase is not None and (weak := weakness(passphrase)):
+        remark(weak)
 
 
 def read_recipient(source: Recipient | bytes | StrPath) -> Recipient:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import DuplicateId, InvalidInput
+from ..errors import DuplicateId, InvalidInput, InvalidRows
 from .metrics import METRICS
 
 Id: TypeAlias = str | int
@@ -106,20 +106,22 @@ def _floats(array: npt.NDArray[Any], metric: str, what: str) -> FloatArray:
         rows = np.ascontiguousarray(array, dtype=np.float32)
     if rows.size == 0:
         return rows
+    faults: dict[int, str] = {}
     finite = np.isfinite(rows)
     if not finite.all():
-        row, column = (int(i) for i in np.argwhere(~finite)[0])
-        value = array[row, column]
-        reason = "beyond float32's range" if np.isfinite(value) else "not a finite number"
-        raise InvalidInput(f"{what}[{row}, {column}] is {value}, {reason}. Remove or repair that row.")
+        for row in np.flatnonzero(~finite.all(axis=1)).tolist():
+            column = int(np.argmin(finite[row]))
+            value = array[row, column]
+            reason = "beyond float32's range" if np.isfinite(value) else "not a finite number"
+            faults[row] = f"{what}[{row}, {column}] is {value}, {reason}. Remove or repair that row."
     if METRICS[metric].directed:
-        nonzero = (rows != 0).any(axis=1)
-        if not nonzero.all():
-            row = int(np.argmin(nonzero))
-            raise InvalidInput(
+        for row in np.flatnonzero(~(rows != 0).any(axis=1)).tolist():
+            faults[row] = (
                 f"{what}[{row}] is the zero vector, which has no direction for metric={metric!r}. "
                 "Remove it, or use metric='l2' or 'ip'."
             )
+    if faults:
+        raise InvalidRows.of(faults)
     return rows
 
 
@@ -188,7 +190,16 @@ def ids(value: Id | Iterable[Id], *, what: str = "ids") -> list[Id]:
     values = list(value)
     if all(type(one) is int and _INT64_MIN <= one <= _INT64_MAX for one in values):
         return values
-    return [_id(one, f"{what}[{i}]") for i, one in enumerate(values)]
+    checked: list[Id] = []
+    faults: dict[int, str] = {}
+    for i, one in enumerate(values):
+        try:
+            checked.append(_id(one, f"{what}[{i}]"))
+        except InvalidInput as error:
+            faults[i] = str(error)
+    if faults:
+        raise InvalidRows.of(faults)
+    return checked
 
 
 def _id(value: object, what: str) -> Id:

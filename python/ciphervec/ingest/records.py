@@ -3,17 +3,21 @@ Runs on the key owner's side."""
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import json
+import uuid
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..errors import CorruptData, InvalidInput
+from ..errors import CorruptData, InvalidInput, InvalidRows
 from .arrays import BoolArray, FloatArray, Id, same_length
 
 Metadata: TypeAlias = Mapping[str, Any]
-"""Field names to JSON values: str, int, float, bool, None, or lists and objects of these."""
+"""Field names to JSON values: str, int, float, bool, None, or lists and objects of these. What `plain`
+knows is made one of them."""
 
 MAX_RECORD_BYTES = 64 << 20
 _ORIGINAL = b"\x01"
@@ -71,17 +75,23 @@ class Record(NamedTuple):
 def check(
     ids: Sequence[Id], metadatas: object | None, documents: object | None
 ) -> list[tuple[dict[str, Any] | None, str | None]]:
-    """Pair every id with its checked metadata and document. Raises InvalidInput naming the
+    """Pair every id with its checked metadata and document. Raises InvalidInput naming every
     offending row."""
     metadata_rows = _rows(metadatas, Mapping, "metadatas")
     document_rows = _rows(documents, str, "documents")
     same_length(len(ids), metadata_rows, "metadatas")
     same_length(len(ids), document_rows, "documents")
     rows: list[tuple[dict[str, Any] | None, str | None]] = []
+    faults: dict[int, str] = {}
     for i in range(len(ids)):
-        metadata = None if metadata_rows is None else _metadata(metadata_rows[i], f"metadatas[{i}]")
-        document = None if document_rows is None else _document(document_rows[i], f"documents[{i}]")
-        rows.append((metadata, document))
+        try:
+            metadata = None if metadata_rows is None else _metadata(metadata_rows[i], f"metadatas[{i}]")
+            document = None if document_rows is None else _document(document_rows[i], f"documents[{i}]")
+            rows.append((metadata, document))
+        except InvalidInput as error:
+            faults[i] = str(error)
+    if faults:
+        raise InvalidRows.of(faults)
     return rows
 
 
@@ -158,10 +168,26 @@ def _metadata(value: object, what: str) -> dict[str, Any] | None:
 
 
 def plain(value: object) -> object:
-    """A NumPy scalar as the Python number it stands for; anything else as it is."""
+    """A value as JSON has it: a NumPy scalar is the Python number it stands for, a date or time its
+    ISO 8601 text (one with a time zone in UTC, so that texts compare as times do), a UUID its text, a
+    Decimal a number; within lists and dicts too. Anything else as it is."""
     item = getattr(value, "item", None)
     if item is not None and getattr(value, "shape", None) == ():
-        return item()
+        # Nanoseconds, which Python's times don't have, would become a bare number.
+        value = value.astype("datetime64[us]").item() if value.dtype.kind == "M" else item()  # type: ignore[attr-defined]
+    if isinstance(value, datetime.datetime):
+        return (value if value.tzinfo is None else value.astimezone(datetime.timezone.utc)).isoformat()
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, uuid.UUID):
+        return str(value)
+    if isinstance(value, decimal.Decimal):
+        whole = value.is_finite() and value == value.to_integral_value()
+        return int(value) if whole else float(value)
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if isinstance(value, dict):
+        return {name: plain(one) for name, one in value.items()}
     return value
 
 
