@@ -12,6 +12,7 @@ import ciphervec
 
 PACKAGE = Path(ciphervec.__file__).parent
 EXTRAS = {
+    "deepface": ("deepface", "deepface"),
     "haystack": ("haystack", "haystack"),
     "langchain": ("langchain_core", "langchain"),
     "llama_index": ("llama_index", "llama-index"),

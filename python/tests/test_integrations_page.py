@@ -11,6 +11,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "integrations.md"
 SECTION = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NEEDS = {
+    "DeepFace": "deepface.modules.database.inventory",
     "Haystack": "haystack",
     "LangChain": "langchain_core",
     "LlamaIndex": "llama_index.core",
