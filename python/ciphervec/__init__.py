@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from .collections.owner import Owner, SealedQuery
     from .collections.probe import Probe
     from .collections.results import GetResult, QueryResult
+    from .collections.roc import Roc, Threshold
     from .http import AsyncHttpClient, HttpClient
     from .programs.helpers import fold
     from .programs.kinds import public, secret
@@ -103,7 +104,9 @@ _NAMES = {
     "Probe": "collections.probe",
     "Program": "programs.program",
     "QueryResult": "collections.results",
+    "Roc": "collections.roc",
     "SealedQuery": "collections.owner",
+    "Threshold": "collections.roc",
     "Writer": "writer.writer",
     "WrittenBatch": "writer.pending_batch",
     "fold": "programs.helpers",
@@ -173,6 +176,7 @@ __all__ = [
     "ProgramError",
     "QueryResult",
     "Recipient",
+    "Roc",
     "RollbackDetected",
     "SealedQuery",
     "SealedSegment",
@@ -181,6 +185,7 @@ __all__ = [
     "SharedKeys",
     "StorageError",
     "StoreLocked",
+    "Threshold",
     "UnknownId",
     "UnsupportedVersion",
     "Writer",
