@@ -19,6 +19,7 @@ from .linear import linear
 from .lookups import without_lookups
 from .lower import lower
 from .revealing import Cut, cut
+from .source import failure_at
 
 _TRUTH_BITS = (4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 17.0, 20.0, 24.0, 28.0, 32.0)
 """Precisions of comparisons that are tried, the coarsest that is enough being the fastest."""
@@ -151,22 +152,25 @@ def _milliseconds(candidates: list[_native.ProgramCandidate]) -> float:
 def precise(graph: Graph, most_slots: int, precision: float, gap: float | None) -> tuple[Draft, list[float]]:
     """A circuit whose comparisons are as precise as its outputs need, and what is left of their errors
     for noise."""
+    worst = graph.outputs[-1]
     for further, bits in enumerate(_TRUTH_BITS):
         try:
             draft = lower(graph, most_slots, Precision(bits, precision + 2 + further, gap))
         except TooCoarseError:
             continue
         allowed = []
-        for output in draft.outputs:
+        for node, output in zip(graph.outputs, draft.outputs, strict=True):
             most = _most(output, precision)
             allowed.append(most - output.error)
             if allowed[-1] < most / 3:
+                worst = node
                 break
         else:
             return draft, allowed
-    raise ProgramError(
-        f"{graph.name}: what is computed of comparisons or functions multiplies their errors beyond what its results "
-        "allow. Return them and go on at the client, declare narrower numbers, or ask for less precision."
+    raise failure_at(
+        worst.where,
+        f"{worst.spoken}: what {graph.name} computes of comparisons or functions multiplies their errors beyond what "
+        "this result allows. Return them and go on at the client, declare narrower numbers, or ask for less precision.",
     )
 
 

@@ -17,7 +17,7 @@ from .moving import places
 from .operands import Operands
 from .ranking import count, number, rank
 from .rules import emit
-from .source import failure, failure_at
+from .source import failure_at
 from .sources import Part
 
 
@@ -77,9 +77,10 @@ def _largest(its: Operands, node: Node) -> bool:
 
 def _output(its: Operands, name: str, node: Node) -> DraftOutput:
     if node in its.layout.leaves:
-        raise failure(
+        raise failure_at(
+            node.where,
             f"{its.graph.name} returns {_known(its, node)}, which is not computed from encrypted arrays: the client has "
-            "it already. Leave it out."
+            "it already. Leave it out.",
         )
     shown = its.layout.returned[node]
     if len(shown) == 1 and shown[0].source in its.ranked:
