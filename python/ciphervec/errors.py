@@ -110,6 +110,11 @@ class CollectionNotFound(CiphervecError, ValueError):  # noqa: N818
     """No collection of that name is there."""
 
 
+class ProgramNotFound(CiphervecError, ValueError):  # noqa: N818
+    """No program of this name, or no keys or kept input of that program, is on the server, or not for
+    this token."""
+
+
 class StoreLocked(CiphervecError):  # noqa: N818
     """Another writer has the folder open."""
 
@@ -171,6 +176,7 @@ __all__ = [
     "PinMismatch",
     "PoolExhausted",
     "ProgramError",
+    "ProgramNotFound",
     "RollbackDetected",
     "ServerError",
     "StorageError",

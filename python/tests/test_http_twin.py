@@ -8,7 +8,7 @@ import inspect
 import pytest
 
 from ciphervec import AsyncHttpClient, Collection, HttpClient
-from ciphervec.http import AsyncHttpCollection, HttpCollection
+from ciphervec.http import AsyncHttpCollection, AsyncRemoteProgram, HttpCollection, RemoteProgram
 
 # An asynchronous program does these with the blocking client: they are the owner's rare work, or
 # `async with` does it.
@@ -22,7 +22,11 @@ LEFT_OUT = {
     "server",
     "writer_card",
 }
-TWINS = [(HttpCollection, AsyncHttpCollection), (HttpClient, AsyncHttpClient)]
+TWINS = [
+    (HttpCollection, AsyncHttpCollection),
+    (HttpClient, AsyncHttpClient),
+    (RemoteProgram, AsyncRemoteProgram),
+]
 
 
 def public(kind: type) -> set[str]:
@@ -47,7 +51,8 @@ def test_twins_agree(blocking: type, twin: type) -> None:
         assert inspect.iscoroutinefunction(other), name
         wanted, found = inspect.signature(one), inspect.signature(other)
         assert wanted.parameters == found.parameters, name
-        result = {"Collection": "AsyncHttpCollection"}.get(wanted.return_annotation, wanted.return_annotation)
+        made = {"Collection": "AsyncHttpCollection", "RemoteProgram": "AsyncRemoteProgram"}
+        result = made.get(wanted.return_annotation, wanted.return_annotation)
         assert found.return_annotation == result, name
         if name != "close":
             assert other.__doc__ == one.__doc__, name

@@ -178,3 +178,42 @@ def test_halves_need_nothing_but_each_others_files(program: Program, tmp_path: P
     damaged[len(damaged) // 2] ^= 1
     (tmp_path / "bad.plan").write_bytes(damaged)
     assert halves("compute", "bad.plan", "server.keys", *run[3:5], "--out", "o.enc", code=6)
+
+
+def test_a_program_on_a_server_is_pushed_asked_listed_and_removed(
+    program: Program, tmp_path: Path, server_url: str
+) -> None:
+    def on_server(*words: object, code: int = 0) -> str:
+        done = program("program", *words, "--url", server_url, code=code)
+        return " ".join((done.stdout + done.stderr).split())
+
+    program("program", "plan", "own.py:hamming", "-s", "x=x.npy", "-s", "y=y.npy", "--out", "h.plan")
+    for name in ("mine", "theirs"):
+        program(
+            *("program", "keygen", "h.plan", "--out", f"{name}.key", "--server-keys", f"{name}.keys"),
+            "--no-passphrase",
+        )
+        program("program", "encrypt", "h.plan", "x=x.npy", "y=y.npy", "--keys", f"{name}.key", "--out", name)
+    said = on_server("push", "h", "h.plan", "--server-keys", "mine.keys", "--keep", "mine/y.enc")
+    assert "is there as h" in said and "y is kept" in said and "predicted to take" in said
+    on_server("push", "h", "h.plan", "--server-keys", "theirs.keys", "--keep", "theirs/y.enc")
+    expected = int(np.sum(np.load(tmp_path / "x.npy") != np.load(tmp_path / "y.npy")))
+    for name in ("mine", "theirs"):
+        on_server("ask", "h", f"{name}/x.enc", "--kept", "y", "--out", "answer.enc")
+        found = program("program", "decrypt", "h.plan", "answer.enc", "--keys", f"{name}.key").stdout
+        assert f"result: {expected}" in found
+    key = (tmp_path / "mine.keys").read_bytes()[16:24].hex()
+    on_server("ask", "h", "mine/x.enc", "mine/y.enc", "--out", "answer.enc")
+    listed = json.loads(program("program", "list", "--url", server_url, "--json").stdout)
+    assert [(one["name"], one["keys"]) for one in listed] == [("h", 2)]
+    assert "h" in on_server("list") and key in on_server("list", "h")
+    known = json.loads(program("program", "list", "h", "--url", server_url, "--json").stdout)
+    assert list(known["keys"][key]["inputs"]) == ["y"]
+    assert "no input is kept" in on_server("ask", "h", "mine/x.enc", "--kept", "z", "--out", "a", code=2)
+    assert "--key" in on_server("remove", "h", "--kept", "y", code=2)
+    on_server("remove", "h", "--key", key, "--kept", "y")
+    on_server("remove", "h", "--key", key)
+    assert "no such program, keys" in on_server("remove", "h", "--key", key, code=4)
+    on_server("remove", "h")
+    assert "no such program" in on_server("list", "h", code=4)
+    assert "matches" not in on_server("list")

@@ -41,6 +41,11 @@ BY_DESIGN = (503, 507)
 """Busy and full are the 500s that a client is meant to meet."""
 
 
+@ciphervec.program
+def double(x: Any) -> Any:
+    return x * 2
+
+
 @contextlib.contextmanager
 def server(folder: Path, *options: str) -> Iterator[str]:
     """A server on a free port of loopback; yields its address."""
@@ -70,6 +75,9 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             client = ciphervec.HttpClient(url, keys=ciphervec.Keys.generate(), state=None)
             faces = client.create_collection("faces", dimension=8)
             faces.add(list(range(6)), np.eye(6, 8, dtype=np.float32))
+            plan = double.compile(x=ciphervec.secret(4, bits=4))
+            remote = client.put_program("faces", plan)
+            remote.send_keys_bytes(plan.client().evaluation_keys())
             yield url
 
 
@@ -79,7 +87,7 @@ def document(address: str) -> Any:
 
 
 def probe(case: Any) -> None:
-    # Made-up names are all 404; the collection that is there gets further, and stays there.
+    # Made-up names are all 404; the collection and the program that are there get further, and stay.
     if case.operation.method.upper() != "DELETE" and "name" in (case.path_parameters or {}):
         case.path_parameters["name"] = "faces"
     response = case.call()
@@ -90,7 +98,7 @@ def probe(case: Any) -> None:
 
 def test_answers_are_the_documented_ones(document: Any) -> None:
     operations = [result.ok() for result in document.get_all_operations()]
-    assert len(operations) >= 22  # all but the document itself
+    assert len(operations) >= 35  # all but the document itself
     for operation in operations:
         FEW(given(case=operation.as_strategy())(probe))()
 

@@ -22,6 +22,7 @@ from ..programs.analysis import Analysis, OperationReport
 from ..programs.drawing import dot, svg
 from .measuring import at_least, write
 from .program_halves import HALVES
+from .program_server import ask, list_, push, remove
 from .program_source import (
     Backend,
     Gap,
@@ -327,3 +328,7 @@ def _threads(count: int) -> Iterator[None]:
 
 for _half in HALVES:
     program_app.command()(_half)
+program_app.command()(push)
+program_app.command("list")(list_)
+program_app.command()(ask)
+program_app.command()(remove)

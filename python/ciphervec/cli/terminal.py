@@ -59,6 +59,7 @@ EXIT_CODES = tuple(ExitCode)
 _CODES: list[tuple[type[BaseException], ExitCode]] = [
     (errors.WrongKey, ExitCode.KEY),
     (errors.CollectionNotFound, ExitCode.MISSING),
+    (errors.ProgramNotFound, ExitCode.MISSING),
     (errors.UnknownId, ExitCode.MISSING),
     (FileNotFoundError, ExitCode.MISSING),
     (errors.CollectionExists, ExitCode.EXISTS),

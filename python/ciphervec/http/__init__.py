@@ -3,8 +3,17 @@ travel."""
 
 from __future__ import annotations
 
-from .aio import AsyncHttpClient, AsyncHttpCollection
+from .aio import AsyncHttpClient, AsyncHttpCollection, AsyncRemoteProgram
 from .client import HttpClient, HttpCollection
 from .local import LocalServer
+from .programs import RemoteProgram
 
-__all__ = ["AsyncHttpClient", "AsyncHttpCollection", "HttpClient", "HttpCollection", "LocalServer"]
+__all__ = [
+    "AsyncHttpClient",
+    "AsyncHttpCollection",
+    "AsyncRemoteProgram",
+    "HttpClient",
+    "HttpCollection",
+    "LocalServer",
+    "RemoteProgram",
+]

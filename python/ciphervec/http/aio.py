@@ -27,10 +27,13 @@ from ..ingest.arrays import Id
 from ..ingest.files import StrPath
 from .address import base_url, by_proxy
 from .client import CACHE_BYTES, HttpClient, verification
+from .programs import RemoteProgram
 from .store import Fetch
 
 if TYPE_CHECKING:
     import httpx
+
+    from ..programs import Plan
 
 P = ParamSpec("P")
 S = TypeVar("S")
@@ -106,6 +109,56 @@ def _opening(
     shown = inspect.signature(method).replace(return_annotation=AsyncHttpCollection.__name__)
     setattr(call, "__signature__", shown)  # noqa: B010, no attribute of functions as mypy knows them
     return call
+
+
+def _programming(
+    method: Callable[Concatenate[HttpClient, P], RemoteProgram],
+) -> Callable[Concatenate[_Twin, P], Coroutine[Any, Any, AsyncRemoteProgram]]:
+    """As `_coroutine`; the program that comes is one of coroutines."""
+
+    @functools.wraps(method)
+    async def call(self: _Twin, /, *args: P.args, **kwargs: P.kwargs) -> AsyncRemoteProgram:
+        blocking: Callable[P, RemoteProgram] = getattr(self._blocking, method.__name__)
+        return AsyncRemoteProgram(await self._runner.run(blocking, *args, **kwargs), self._runner)
+
+    shown = inspect.signature(method).replace(return_annotation=AsyncRemoteProgram.__name__)
+    setattr(call, "__signature__", shown)  # noqa: B010, no attribute of functions as mypy knows them
+    return call
+
+
+class AsyncRemoteProgram(_Twin):
+    """`RemoteProgram` with coroutines for methods. A call that is cancelled ends its run on the server."""
+
+    _blocking: RemoteProgram
+
+    def __init__(self, program: RemoteProgram, runner: _Runner) -> None:
+        """Not for callers: use `AsyncHttpClient.put_program` or `get_program`."""
+        self._blocking = program
+        self._runner = runner
+
+    @property
+    def name(self) -> str:
+        """As `RemoteProgram.name`."""
+        return self._blocking.name
+
+    @property
+    def plan(self) -> Plan:
+        """As `RemoteProgram.plan`."""
+        return self._blocking.plan
+
+    info = _coroutine(RemoteProgram.info)
+    send_keys = _coroutine(RemoteProgram.send_keys)
+    send_keys_bytes = _coroutine(RemoteProgram.send_keys_bytes)
+    remove_keys = _coroutine(RemoteProgram.remove_keys)
+    keep = _coroutine(RemoteProgram.keep)
+    keep_bytes = _coroutine(RemoteProgram.keep_bytes)
+    forget = _coroutine(RemoteProgram.forget)
+    run = _coroutine(RemoteProgram.run)
+    run_bytes = _coroutine(RemoteProgram.run_bytes)
+    delete = _coroutine(RemoteProgram.delete)
+
+    def __repr__(self) -> str:
+        return f"<ciphervec.http.AsyncRemoteProgram {self.name!r}, plan {self.plan.id}>"
 
 
 class AsyncHttpCollection(_Twin):
@@ -276,6 +329,10 @@ class AsyncHttpClient(_Twin):
     get_or_create_collection = _opening(Client.get_or_create_collection)
     list_collections = _coroutine(Client.list_collections)
     delete_collection = _coroutine(Client.delete_collection)
+    put_program = _programming(HttpClient.put_program)
+    get_program = _programming(HttpClient.get_program)
+    list_programs = _coroutine(HttpClient.list_programs)
+    delete_program = _coroutine(HttpClient.delete_program)
     forget = _coroutine(HttpClient.forget)
     accept_restore = _opening(Client.accept_restore)
     snapshot = _coroutine(Client.snapshot)

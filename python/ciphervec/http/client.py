@@ -25,6 +25,7 @@ from ..ingest.files import StrPath
 from ..ingest.state_folder import user_folder
 from .address import base_url, by_proxy, token_of
 from .database import HttpDatabase
+from .programs import RemoteProgram, get_program, program_rows, put_program
 from .session import Session
 from .store import Fetch, HttpStore
 from .trust import Lineage
@@ -32,6 +33,7 @@ from .trust import Lineage
 if TYPE_CHECKING:
     import httpx
 
+    from ..programs import Plan
     from .transport_types import Transport
 
 CACHE_BYTES = 1 << 30
@@ -140,17 +142,41 @@ class HttpClient(Client):
 
     @property
     def database(self) -> HttpDatabase:
-        """The server's collections as they are stored, for tools that have no key."""
+        """The server's collections and programs as they are stored, for tools that have no key."""
         return self._remote
 
     @property
     def on_upload(self) -> Progress | None:
-        """Called with (bytes sent, bytes in all) while a large change is on its way."""
+        """Called with (bytes sent, bytes in all) while a large change, or large keys of a program, are
+        on their way."""
         return self._remote.on_upload
 
     @on_upload.setter
     def on_upload(self, progress: Progress | None) -> None:
         self._remote.on_upload = progress
+
+    def put_program(self, name: str, plan: Plan) -> RemoteProgram:
+        """Store a program's plan under a name; the same plan again is no change. The token needs the
+        verb admin: whoever may store a program decides what is computed.
+
+        Raises InvalidInput for another plan of that name and for one that is beyond the server's
+        limits, which the message names; AuthenticationError, StorageError, ServerError.
+        """
+        return put_program(self._session, name, plan, lambda: self.on_upload)
+
+    def get_program(self, name: str, plan: Plan) -> RemoteProgram:
+        """A program that is there, for whoever has its plan. Raises ProgramNotFound, and InvalidInput if
+        the server has another plan of that name."""
+        return get_program(self._session, name, plan, lambda: self.on_upload)
+
+    def list_programs(self) -> list[str]:
+        """The names of the programs that the token may see."""
+        return sorted(one["name"] for one in program_rows(self._session))
+
+    def delete_program(self, name: str) -> None:
+        """Remove a program with the keys and kept inputs of all clients. The token needs the verb
+        admin. Raises ProgramNotFound."""
+        self._remote.program(name).delete()
 
     def forget(self, name: str) -> None:
         """Drop what was pinned and seen of a collection, to accept one that was restored or made

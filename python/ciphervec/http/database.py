@@ -1,11 +1,12 @@
-"""Remote database: names of collections enter; their stores on a server leave. Key owner's side,
-without the keys."""
+"""Remote database: names of collections and programs enter; their stores on a server leave. Key
+owner's side, without the keys."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from ..collections.pins import Pin
 from ..collections.store import CollectionStore, Progress, check_name
@@ -13,6 +14,7 @@ from ..collections.write_batch import WriteBatch
 from ..errors import CollectionExists, CollectionNotFound, ServerError
 from .cache import BlobCache
 from .frame import encode
+from .programs import ServedProgram, program_rows
 from .session import Session
 from .state import State, read_state
 from .store import Fetch, HttpStore
@@ -48,6 +50,14 @@ class HttpDatabase:
                 f"{doing}: {self._session.url} answered in a way that is not understood ({error!r}). "
                 "Check the versions on both sides."
             ) from None
+
+    def programs(self) -> list[dict[str, Any]]:
+        """Name, plan, number of keys and bytes of every program that the token may see."""
+        return program_rows(self._session)
+
+    def program(self, name: str) -> ServedProgram:
+        """The program of that name, whether or not there is one: nothing is asked yet."""
+        return ServedProgram(self._session, name, lambda: self.on_upload)
 
     def check_new(self, name: str) -> None:
         if self._state(name) is not None:

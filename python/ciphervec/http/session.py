@@ -56,14 +56,15 @@ class Session:
         headers: Mapping[str, str] | None = None,
         ok: tuple[int, ...] = (200,),
         limit: int = MAX_JSON,
+        longer: float = 0.0,
     ) -> Reply:
         """Send a request until it is answered. Statuses other than `ok` are raised as the
-        exceptions of `error_of`.
+        exceptions of `error_of`. `longer`: seconds beyond those that other requests have.
 
         `doing` starts the message of an error: "cannot read 'faces'". Raises Unanswered, a
         ServerError, when no answer came in time.
         """
-        attempts = self._attempts()
+        attempts = self._attempts(longer)
         request = self._request(method, path, body, headers)
         sent = False
         while True:
@@ -193,8 +194,8 @@ class Session:
             step(offset)
         return True
 
-    def _attempts(self) -> Attempts:
-        return Attempts(self._timeout, self._retries, self.transport.sleep)
+    def _attempts(self, longer: float = 0.0) -> Attempts:
+        return Attempts(self._timeout + longer, self._retries, self.transport.sleep)
 
     def _request(self, method: str, path: str, body: bytes, headers: Mapping[str, str] | None) -> Request:
         every = {"Accept-Encoding": "identity", "Ciphervec-Api": API, **(headers or {})}

@@ -250,6 +250,11 @@ class Client:
         return cls(plan, _native.ProgramClient.load(plan._native, os.fspath(path), passphrase))
 
     @property
+    def plan(self) -> Plan:
+        """The plan that the key is for."""
+        return self._plan
+
+    @property
     def key_id(self) -> str:
         """The public name of the key, which inputs and answers carry."""
         return self._native.key_id

@@ -8,7 +8,9 @@ use ciphervec::store::{Listed, Medium, StoreError, WriterLock};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::aws::AmazonS3Builder;
 use object_store::path::Path;
-use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
+use object_store::{
+    Error, MultipartUpload, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload,
+};
 use std::fmt;
 use std::future::Future;
 use std::io::{self, ErrorKind};
@@ -22,6 +24,8 @@ use tokio::runtime::Runtime;
 const PIECE: u64 = 8 << 20;
 /// Requests at once for one long read.
 const REQUESTS: usize = 8;
+/// Longer objects are sent in parts, so that memory holds one of them beside the bytes themselves.
+const WHOLE: usize = 64 << 20;
 
 /// A bucket, or a part of one, that holds collections.
 #[derive(Clone)]
@@ -125,6 +129,49 @@ impl Bucket {
         }
     }
 
+    fn write_in_parts(&self, name: &str, parts: &[&[u8]]) -> Result<(), StoreError> {
+        let location = self.location(name);
+        let work = async {
+            let mut upload = self.store.put_multipart(&location).await?;
+            let sent = async {
+                let mut piece = Vec::with_capacity(PIECE as usize);
+                for part in parts {
+                    let mut rest = *part;
+                    while !rest.is_empty() {
+                        let (now, later) =
+                            rest.split_at(rest.len().min(PIECE as usize - piece.len()));
+                        piece.extend_from_slice(now);
+                        rest = later;
+                        if piece.len() == PIECE as usize {
+                            let full =
+                                std::mem::replace(&mut piece, Vec::with_capacity(PIECE as usize));
+                            upload.put_part(full.into()).await?;
+                        }
+                    }
+                }
+                if !piece.is_empty() {
+                    upload.put_part(piece.into()).await?;
+                }
+                upload.complete().await
+            };
+            let sent: object_store::Result<_> = sent.await;
+            if sent.is_err() {
+                // Parts that nobody completes are the bucket's to clear away.
+                let _ = upload.abort().await;
+            }
+            sent
+        };
+        self.made(name, self.ask("write", name, work)?.map(drop))
+    }
+
+    /// There is no such object where one was just written only if there is no such bucket.
+    fn made<T>(&self, name: &str, written: Option<T>) -> Result<T, StoreError> {
+        written.ok_or_else(|| {
+            let source = io::Error::new(ErrorKind::NotFound, "there is no such bucket");
+            StoreError::Io { operation: "write", path: self.path(name), source }
+        })
+    }
+
     fn write(&self, name: &str, payload: PutPayload, mode: PutMode) -> Result<bool, StoreError> {
         let location = self.location(name);
         let options = PutOptions::from(mode);
@@ -135,11 +182,7 @@ impl Bucket {
                 Err(error) => Err(error),
             }
         };
-        let written = self.ask("write", name, work)?;
-        written.ok_or_else(|| {
-            let source = io::Error::new(ErrorKind::NotFound, "there is no such bucket");
-            StoreError::Io { operation: "write", path: self.path(name), source }
-        })
+        self.made(name, self.ask("write", name, work)?)
     }
 }
 
@@ -165,6 +208,9 @@ impl Medium for Bucket {
     }
 
     fn put(&self, name: &str, parts: &[&[u8]]) -> Result<(), StoreError> {
+        if parts.iter().map(|part| part.len()).sum::<usize>() > WHOLE {
+            return self.write_in_parts(name, parts);
+        }
         let payload = parts.iter().map(|part| bytes::Bytes::copy_from_slice(part)).collect();
         self.write(name, payload, PutMode::Overwrite).map(drop)
     }
@@ -247,5 +293,23 @@ impl Medium for Bucket {
     fn remove(&self, name: &str) -> Result<(), StoreError> {
         let location = self.location(name);
         self.ask("remove", name, self.store.delete(&location)).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use object_store::memory::InMemory;
+
+    #[test]
+    fn long_objects_arrive_whole_from_their_parts() {
+        let bucket = Bucket::new(Arc::new(InMemory::new()), "a/b", "s3://a/b").expect("a bucket");
+        let medium = bucket.collection("long");
+        let long: Vec<u8> = (0..WHOLE + 12_345).map(|at| (at * 7 % 251) as u8).collect();
+        let (first, second) = long.split_at(PIECE as usize * 3 - 5);
+        for parts in [[first, second], [&long[..1000], &[]]] {
+            medium.put("blobs/x", &parts).expect("written");
+            assert!(medium.get("blobs/x").expect("read").expect("there") == parts.concat());
+        }
     }
 }

@@ -267,6 +267,31 @@ async fn a_run_that_nobody_waits_for_ends_and_one_that_takes_too_long_is_stopped
     assert!(late.json()["detail"].to_string().contains("--program-time"), "{}", late.json());
 }
 
+#[tokio::test]
+async fn clients_take_turns_where_memory_holds_the_keys_of_one() {
+    let (site, plan) = stored(&[], 0).await;
+    let holders: Vec<Holder> = (0..3).map(|_| Holder::of(&plan)).collect();
+    for (seed, holder) in holders.iter().enumerate() {
+        holder.settle(&site, "nearest", &gallery(seed as u64)).await;
+    }
+    let memory = state(&site).await["plan"]["memory"].as_u64().unwrap();
+    site.app.close();
+    let (budget, queue) = (memory.to_string(), ["--queue", "16", "--program-runs", "3"]);
+    let site =
+        Site::on(site.folder, &[&["--program-memory", budget.as_str()][..], &queue].concat());
+    let asked = (0..12).map(|turn| {
+        let (holder, router) = (&holders[turn % 3], site.router.clone());
+        let (path, probe) = (format!("{PROGRAM}/run?kept=gallery"), holder.seal("probe", &PROBE));
+        let programs = site.app.programs.clone();
+        async move {
+            let answer = crate::support::http::send(&router, "POST", &path, &[], probe).await;
+            assert!(programs.resident() <= memory, "{}", programs.resident());
+            assert_eq!(holder.open(&answer.body), expected(&gallery(turn as u64 % 3)));
+        }
+    });
+    futures_util::future::join_all(asked).await;
+}
+
 fn limits() -> ProgramLimits {
     ProgramLimits {
         plan: 1 << 20,

@@ -139,12 +139,17 @@ impl Programs {
     /// [`DatabaseError::Unsupported`], [`DatabaseError::Io`].
     pub fn get(&self, name: &str) -> Result<Arc<StoredProgram>, DatabaseError> {
         let unknown = || DatabaseError::NotFound(format!("no program {name:?}"));
+        let found = self.opened().get(name).map(Arc::clone);
+        if let Some(program) = found {
+            // It may look at a bucket: nobody else has to wait for that.
+            match program.catch_up() {
+                Err(DatabaseError::NotFound(_)) => drop(self.opened().remove(name)),
+                looked => return looked.map(|()| program),
+            }
+        }
         let mut open = self.opened();
         if let Some(program) = open.get(name) {
-            match program.catch_up() {
-                Err(DatabaseError::NotFound(_)) => drop(open.remove(name)),
-                looked => return looked.map(|()| Arc::clone(program)),
-            }
+            return Ok(Arc::clone(program));
         }
         let home = self.place.home(name).ok_or_else(unknown)?;
         let program = StoredProgram::open(name, home).map_err(|error| match error {
