@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import re
 import subprocess
 import sys
@@ -190,3 +191,41 @@ def test_help_lists_the_commands() -> None:
     assert done.returncode == 0
     for target in ("demo", "check", "test", "release", "compat", "ci", "bench"):
         assert f"make {target}" in done.stdout
+
+
+def test_licences_of_what_is_shipped_go_with_it(tools: dict[str, Any], tmp_path: Path) -> None:
+    """Of a package under Apache-2.0 its notices; of another its own text; each text once."""
+
+    def package(name: str, licence: str, **files: str) -> dict[str, str]:
+        folder = tmp_path / name
+        folder.mkdir()
+        for file, text in files.items():
+            (folder / file).write_text(text)
+        return {
+            "name": name,
+            "version": "1.0",
+            "license": licence,
+            "manifest_path": str(folder / "Cargo.toml"),
+        }
+
+    text = tools["licences"].texts(
+        [
+            package("both", "MIT OR Apache-2.0", LICENSE="MIT of both", NOTICE="a notice"),
+            package("one", "MIT", LICENSE="permission is granted"),
+            package("two", "MIT", COPYING="permission  is\ngranted"),
+            package("bare", "CC0-1.0"),
+        ]
+    )
+    assert "both 1.0" in text and "a notice" in text and "MIT of both" not in text
+    assert text.count("permission") == 1 and "one 1.0, two 1.0:" in text
+    assert "bare 1.0:\n\nLicensed under CC0-1.0." in text
+
+
+def test_the_wheel_carries_them() -> None:
+    try:
+        files = importlib.metadata.files("ciphervec")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("skipped: ciphervec is not installed from a wheel")
+    assert {"LICENSE-APACHE", "LICENSE-MIT", "LICENSE-THIRD-PARTY"} <= {file.name for file in files or ()}
+    said = importlib.metadata.metadata("ciphervec").get_all("Classifier") or []
+    assert "Operating System :: OS Independent" not in said
