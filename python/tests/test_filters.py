@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ciphervec import Client, Collection, Keys, PersistentClient
+from ciphervec import Client, Collection, InvalidInput, Keys, PersistentClient
 from ciphervec.collections import payloads
 from ciphervec.collections.owner import Owner
+from ciphervec.http import HttpCollection
 
 N, D = 120, 16
 LANGS = ("en", "de", "fr")
@@ -157,3 +158,56 @@ def test_a_filter_that_could_pass_is_not_remarked_on(books: Collection, rows: np
         for where in ({"year": 1999}, {"lang": "it"}, {"yaer": {"$exists": True}}, {"lang": None}):
             assert books.get(where=where)["ids"] == []
             assert books.query(rows[0], 3, where=where, audience="owner")["ids"] == [[]]
+
+
+def test_fields_become_filterable_later(
+    books: Collection, rows: np.ndarray, opened: list[object], request: pytest.FixtureRequest
+) -> None:
+    """Old rows are found as before, by their metadata, until they are sealed again; another client of the
+    same server follows."""
+    where = {"lang": "de", "half": {"$in": [0]}}
+    books.upsert(range(N), rows, [{**row, "half": i % 2} for i, row in enumerate(ROWS)])
+    right = [i for i in range(N) if i % 3 == 1 and i % 2 == 0]
+    other = None
+    if isinstance(books, HttpCollection):
+        other = request.getfixturevalue("make")().get_collection("books")
+        assert sorted(other.get(where=where, include=[])["ids"]) == right
+    with pytest.raises(InvalidInput, match="twice"):
+        books.extend_filterable(["lang"])
+    with pytest.raises(InvalidInput, match="list of field names"):
+        books.extend_filterable("half")
+    books.extend_filterable(["half"])
+    assert books.filterable == ("lang", "year", "half")
+    assert books.info()["untagged"] == books.info()["segments"] > 0
+    books.add([N], rows[:1], [{"lang": "de", "half": 0}])
+    for collection in (books, other) if other else (books,):
+        assert sorted(collection.get(where=where, include=[])["ids"]) == [*right, N]
+        found = collection.query(rows[4], N, where=where, include=["distances"], audience="owner")
+        assert sorted(found["ids"][0]) == [*right, N]
+        plain = collection.query(rows[4], N, where={"half": 0}, include=["distances"], audience="owner")
+        assert len(plain["ids"][0]) == N // 2 + 1
+    books.optimize()
+    assert books.info()["untagged"] == 0
+    opened.clear()
+    assert sorted(books.get(where=where, include=[])["ids"]) == [*right, N]
+    assert not [one for one in opened if isinstance(one, int)]
+    if other:
+        assert sorted(other.get(where=where, include=[])["ids"]) == [*right, N]
+        assert other.filterable == ("lang", "year", "half")
+
+
+def test_fields_of_a_folder_stay_filterable(tmp_path: Path, keys: Keys, rows: np.ndarray) -> None:
+    for number in range(2):
+        with PersistentClient(tmp_path / f"db{number}", keys) as client:
+            made = client.create_collection("x", D, mode="open" if number else "sealed-index")
+            made.add(range(10), rows[:10], [{"a": i % 2, "b": i % 5} for i in range(10)])
+            made.extend_filterable(["a"])
+            made.extend_filterable(["b"])
+        with PersistentClient(tmp_path / f"db{number}", keys) as client:
+            made = client.get_collection("x")
+            assert made.filterable == ("a", "b")
+            assert made.info()["untagged"] == 1
+            assert made.query(rows[0], 10, where={"a": 0, "b": 2})["ids"] == [[2]]
+            made.optimize()
+            assert made.info()["untagged"] == 0
+            assert made.query(rows[0], 10, where={"a": 0, "b": 2})["ids"] == [[2]]

@@ -193,7 +193,7 @@ def test_help_lists_the_commands() -> None:
         assert f"make {target}" in done.stdout
 
 
-def test_licences_of_what_is_shipped_go_with_it(tools: dict[str, Any], tmp_path: Path) -> None:
+def test_licences_of_what_is_shipped_go_with_it(tools: dict[str, ModuleType], tmp_path: Path) -> None:
     """Of a package under Apache-2.0 its notices; of another its own text; each text once."""
 
     def package(name: str, licence: str, **files: str) -> dict[str, str]:

@@ -80,6 +80,15 @@ def drop_rows(segments: Segments, change: WriteBatch, ids: Sequence[Id]) -> None
             change.delete_rows[segment.id] = sorted(rows)
 
 
+def extend_filterable(segments: Segments, fields: Sequence[str]) -> None:
+    """Let the server test equality on further fields: of rows that come from now on, and of others once
+    they are sealed again."""
+    present = segments.description
+    following = present.with_filterable(fields, [one.id for one in segments.entries()])
+    segments.send(WriteBatch(meta=following.to_bytes(segments.owner)), described=following)
+    segments.reload_as(following)
+
+
 def rotate_query_key(segments: Segments) -> None:
     """Take a new query key: the next epoch, with its own evaluation keys."""
     owner, present = segments.owner, segments.description

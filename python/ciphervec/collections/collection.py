@@ -31,7 +31,7 @@ from .audience import (
     refuse_outdated,
 )
 from .batch import Batch
-from .changes import delete, rotate_query_key, write
+from .changes import delete, extend_filterable, rotate_query_key, write
 from .compaction import adopt, discard, optimize
 from .flooding import DEVIATION, FloodingPlan, check_deviation
 from .inventory import inventory
@@ -505,6 +505,18 @@ class Collection:
             if self.mode == "open":
                 raise InvalidInput("mode 'open' has no keys to change: nothing in it is sealed.")
             rotate_keys(self._segments, keys, overlap, reporting(progress, f"sealing {self.name} again"))
+
+    def extend_filterable(self, fields: Iterable[str]) -> None:
+        """Let the server test equality on further metadata fields, and so see which rows are equal
+        there. Rows that come from now on have tags for them; those that are here with `optimize()`,
+        until when the owner tests filters (`info()["untagged"]` segments). Raises InvalidInput for a
+        field that is filterable already, and for collections of release 0.1 before `upgrade()`."""
+        with self._open(write=True):
+            if isinstance(fields, str):
+                raise InvalidInput(f"fields must be a list of field names, got the string {fields!r}.")
+            names = list(fields)
+            self._segments.current()
+            self._segments.in_turn(lambda: extend_filterable(self._segments, names))
 
     def rotate_query_key(self) -> None:
         """Begin the next epoch: a new query key, so that one leaked epoch opens no other. Vectors

@@ -95,6 +95,7 @@ def _worn(segments: Segments) -> list[StoredSegment]:
     again = {segment.id for segment in small} if len(small) > 1 else set()
     again.update(segment_id for segment_id, _ in owner.shadowed())
     again.update(owner.outdated())
+    again.update(segments.description.untagged)
     again.update(segment.id for segment in entries if owner.writer_of(segment.id) is not None)
     return [segment for segment in entries if segment.deleted or segment.id in again]
 

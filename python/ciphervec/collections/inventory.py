@@ -38,6 +38,7 @@ def inventory(segments: Segments) -> dict[str, Any]:
         "scheme": spec.scheme,
         "bits": spec.bits,
         "filterable": list(description.filterable),
+        "untagged": sum(segment.id in description.untagged for segment in entries),
         "originals": description.originals,
         "key_id": description.key_id,
         "epoch": description.epoch,

@@ -6,7 +6,7 @@ vector as it was put in. They leave opened. Key owner's side.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -74,8 +74,11 @@ class Payloads:
         filterable: Sequence[str],
         read: Callable[[StoredSegment, str], bytes],
         keep_originals: bool = False,
+        untagged: Collection[bytes] = (),
     ) -> None:
-        """`read` gives a blob of a segment. `keep_originals`: seal vectors as they were put in."""
+        """`read` gives a blob of a segment. `keep_originals`: seal vectors as they were put in.
+        `untagged`: segments without tags for all of the filterable fields."""
+        self._untagged = frozenset(untagged)
         self._owner, self._filterable, self._read = owner, filterable, read
         self._keep_originals = keep_originals
         self._records: dict[bytes, _native.RecordBatch] = {}
@@ -113,7 +116,7 @@ class Payloads:
 
     def has_tags(self, segment: StoredSegment) -> bool:
         """Whether the absence of a tag means something."""
-        return not self._filterable or self._owner.is_own(segment.id)
+        return not self._filterable or (segment.id not in self._untagged and self._owner.is_own(segment.id))
 
     def tags(self, segment: StoredSegment) -> _native.FilterTags | None:
         """The tags of a segment's rows; None where it has none."""

@@ -54,6 +54,9 @@ KEY_PAIR_ROWS = 4_096
 TURNS = 16
 """How often a change, or a query, is tried anew because others committed in between."""
 
+_READ_ANEW = ("key_id", "rotation", "filterable", "untagged")
+"""What of a description changes how everything else is read."""
+
 T = TypeVar("T")
 
 
@@ -103,7 +106,11 @@ class Segments:
         self.owner = self.description.owner(self._keys)
         self._server: ServerBackend | None = None
         self.payloads = Payloads(
-            self.owner, self.description.filterable, self._read, self.description.originals
+            self.owner,
+            self.description.filterable,
+            self._read,
+            self.description.originals,
+            self.description.untagged,
         )
         self._deleted: dict[bytes, list[int]] = {}  # of every segment that is attached
         self._reasons: dict[bytes, str] = {}  # why segments are passed over
@@ -308,10 +315,10 @@ class Segments:
             self._load()
 
     def _describe(self) -> None:
-        before = (self.description.key_id, self.description.rotation)
+        before = self.description
         self._renew()
-        if (self.description.key_id, self.description.rotation) != before:
-            # Another process gives the collection new keys, or has given them.
+        if any(getattr(before, part) != getattr(self.description, part) for part in _READ_ANEW):
+            # Another process gives the collection new keys, or has given them, or other filterable fields.
             self._load()
         self.owner.epoch = self.description.epoch
 

@@ -117,6 +117,8 @@ class Description:
     """Whether the owner authenticates every state."""
     originals: bool = False
     """Whether vectors are kept as they were put in, beside what is searched."""
+    untagged: tuple[bytes, ...] = ()
+    """Segments from before the latest filterable field, whose tags say nothing of it."""
 
     @classmethod
     def new(
@@ -136,20 +138,22 @@ class Description:
         # One of the same name, dropped before or made elsewhere, has nothing in common with it.
         incarnation = secrets.token_bytes(16)
         spec = index_spec(check_name(name), dimension, metric, mode, precision, scheme, bits, incarnation)
-        if isinstance(filterable, str):
-            raise InvalidInput(f"filterable must be a list of field names, got the string {filterable!r}.")
-        fields: tuple[Any, ...] = tuple(filterable)
-        for one in fields:
-            if not isinstance(one, str) or not one or one.startswith("$"):
-                raise InvalidInput(
-                    f"filterable holds {one!r}; field names are non-empty strings without leading '$'."
-                )
-        if len(set(fields)) != len(fields):
-            raise InvalidInput(f"filterable names a field twice: {', '.join(fields)}.")
+        fields = field_names(filterable)
         # What is unsealed under hamming is what was put in.
         kept = originals and not METRICS[metric].bits
         key_id = native_for(keys, spec).key_id
         return cls(spec, key_id, fields, authenticated=mode != "open", originals=kept)
+
+    def with_filterable(self, fields: Sequence[str], segments: Iterable[bytes]) -> Description:
+        """The same collection with further filterable fields, for which the segments there are now have
+        no tags. Raises InvalidInput."""
+        if self.spec.incarnation is None and not self.authenticated:
+            raise InvalidInput(
+                f"collection {self.spec.collection!r} was made by release 0.1, which would find less than there is. Call "
+                "upgrade() first."
+            )
+        following = field_names([*self.filterable, *field_names(fields)])
+        return replace(self, filterable=following, untagged=tuple(segments))
 
     def with_epoch(self, epoch: int) -> Description:
         """The same collection under another query key."""
@@ -164,6 +168,8 @@ class Description:
             kept["authenticated"] = True
         if self.originals:
             kept["originals"] = True
+        if self.untagged:
+            kept["untagged"] = [one.hex() for one in self.untagged]
         settings = owner.seal_records(_SETTINGS_PLACE, [_SETTINGS_ID], [json.dumps(kept).encode()])
         changed = self.mask_seed is not None or self.rotation is not None
         guarded = self.authenticated or self.spec.incarnation is not None
@@ -240,7 +246,23 @@ class Description:
             authenticated=spec.mode != "open"
             and (spec.incarnation is not None or kept.get("authenticated") is True),
             originals=kept.get("originals") is True,
+            untagged=tuple(map(bytes.fromhex, kept.get("untagged", ()))),
         )
+
+
+def field_names(filterable: Sequence[str]) -> tuple[str, ...]:
+    """Names of filterable fields, checked. Raises InvalidInput."""
+    if isinstance(filterable, str):
+        raise InvalidInput(f"filterable must be a list of field names, got the string {filterable!r}.")
+    fields: tuple[Any, ...] = tuple(filterable)
+    for one in fields:
+        if not isinstance(one, str) or not one or one.startswith("$"):
+            raise InvalidInput(
+                f"filterable holds {one!r}; field names are non-empty strings without leading '$'."
+            )
+    if len(set(fields)) != len(fields):
+        raise InvalidInput(f"filterable names a field twice: {', '.join(fields)}.")
+    return fields
 
 
 def _text(data: bytes) -> str:

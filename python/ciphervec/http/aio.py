@@ -232,6 +232,7 @@ class AsyncHttpCollection(_Twin):
     flooding_plan = _coroutine(Collection.flooding_plan)
     optimize = _coroutine(Collection.optimize)
     rotate_query_key = _coroutine(Collection.rotate_query_key)
+    extend_filterable = _coroutine(Collection.extend_filterable)
     upgrade = _coroutine(Collection.upgrade)
     refresh = _coroutine(Collection.refresh)
     verify = _coroutine(Collection.verify)
