@@ -137,9 +137,14 @@ def test_lost_answers_and_large_keys(
             remote.run(holder, probe=people(1)[2], gallery=people(1))
 
 
-def test_what_was_acknowledged_outlives_kills_at_any_moment(tmp_path: Path, plan: programs.Plan) -> None:
-    """The server is killed while keys and galleries come and runs are computed; then all that was
-    acknowledged is there, and nothing of the rest is in the way."""
+@pytest.mark.slow
+def test_what_was_acknowledged_outlives_kills_at_any_moment(
+    tmp_path: Path, plan: programs.Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server is killed while keys and galleries come, in pieces, and runs are computed; then all
+    that was acknowledged is there, and nothing of the rest is in the way."""
+    monkeypatch.setattr(remote_programs, "INLINE", 50_000)
+    monkeypatch.setattr(ciphervec.http.session, "PIECE", 200_000)
     chance, keys = random.Random(3), plan.client()
     done: dict[str, int] = {}
     sealed = [keys.encrypt(gallery=people(seed))["gallery"] for seed in range(4)]
@@ -194,6 +199,7 @@ def _until_lost(work: Any, url: str) -> None:
         work(url)
 
 
+@pytest.mark.slow
 def test_limits_say_what_is_over_and_by_how_much(tmp_path: Path, plan: programs.Plan) -> None:
     for option, value, said in (
         ("--program-steps", "3", "steps, at most 3 "),
@@ -209,6 +215,7 @@ def test_limits_say_what_is_over_and_by_how_much(tmp_path: Path, plan: programs.
             assert client.list_programs() == []
 
 
+@pytest.mark.slow
 def test_tokens_without_the_verb(tmp_path: Path, plan: programs.Plan) -> None:
     data = tmp_path / "db"
     data.mkdir()
@@ -245,6 +252,7 @@ def test_tokens_without_the_verb(tmp_path: Path, plan: programs.Plan) -> None:
                 client.get_program("nearest", plan)
 
 
+@pytest.mark.slow
 def test_a_client_that_leaves_frees_what_its_run_took(tmp_path: Path) -> None:
     """A run of seconds on an event loop is cancelled; the server's memory is what it was before."""
     long = powers.compile(x=secret(4000, bits=3), precision=4)
@@ -263,7 +271,7 @@ def test_a_client_that_leaves_frees_what_its_run_took(tmp_path: Path) -> None:
             found = await remote.run(holder)
             assert (found[4] == (5 * (np.arange(4000) % 8)) ** 2).all()
             before = memory(url)
-            for _ in range(3):
+            for _ in range(2):
                 running = asyncio.create_task(remote.run(holder))
                 while memory(url) <= before and not running.done():
                     await asyncio.sleep(0.001)
