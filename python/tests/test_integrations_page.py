@@ -35,7 +35,7 @@ def test_every_framework_has_an_example() -> None:
 
 @pytest.mark.parametrize("framework", NEEDS)
 def test_example(framework: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip(NEEDS[framework], reason=f"needs {framework}, which `make compat` installs")
+    pytest.importorskip(NEEDS[framework], reason=f"needs {framework}: see make compat")
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "__example__"}
     for number, code in enumerate(examples()[framework]):
