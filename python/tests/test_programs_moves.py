@@ -156,3 +156,16 @@ def test_all_lists_of_three_are_sorted(signed: bool) -> None:
 @pytest.mark.parametrize("count", [2, 3, 4, 7, 8, 9, 31, 64])
 def test_lists_of_many_lengths_are_sorted(count: int) -> None:
     lowers(lambda a: (np.sort(a), np.argsort(a)), whole(count))
+
+
+def test_lists_in_registers_as_long_as_all_pairs_of_one() -> None:
+    def f(a: Any) -> Any:
+        total = np.sort(a * 2, axis=0).sum((0, 1))
+        return total, np.where(a, a * 2, total)
+
+    lowers(f, truths(2, 3, 1), slots=8)
+
+
+def test_what_repeats_or_is_not_shown_is_not_sent() -> None:
+    lowered = lowers(lambda a: ((a * a)[:3], np.tile(a * a, 4)), whole(64), slots=8)
+    assert [len(one.registers) for one in lowered.draft.outputs] == [1, 8]

@@ -72,9 +72,8 @@ def truth(arithmetic: Arithmetic, a: Value, gap: float, bits: float) -> Value:
     off = 2.0**-bits
     pad = None if a.pad is None or abs(a.pad) < gap else 0.5 * float(np.sign(a.pad))
     low, high = -0.5 * (1 + off), 0.5 * (1 + off)
-    return replace(
-        a, registers=registers, low=low, high=high, unit=0.5, pad=pad, error=0.5 * off, tracked=1 + off
-    )
+    made = replace(a, registers=registers, low=low, high=high, unit=0.5, pad=pad, alone=False)
+    return replace(made, error=0.5 * off, tracked=1 + off)
 
 
 class TooCoarseError(Exception):

@@ -94,9 +94,18 @@ def _output(its: Operands, name: str, node: Node) -> DraftOutput:
         value = arithmetic.bound(
             arithmetic.in_unit(value, unit), max(value.reach, part.source.kind.largest, 1e-9)
         )
-        standing = places(value, arithmetic.space, part.source.shape, its.layout.outward(part.source))
-        placed += _standing(part, standing.reshape(-1) + len(registers) * its.draft.slots)
-        registers += value.registers[: arithmetic.space.registers]
+        standing = places(
+            value, arithmetic.space, part.source.shape, its.layout.outward(part.source)
+        ).reshape(-1)
+        # A register is sent if something of it is shown, and once.
+        held, slot = np.divmod(standing, its.draft.slots)
+        used = np.unique(held[part.elements[part.elements >= 0]])
+        registers += dict.fromkeys(
+            value.registers[one] for one in used if value.registers[one] not in registers
+        )
+        order = np.zeros(arithmetic.space.registers, dtype=np.int64)
+        order[used] = [registers.index(value.registers[one]) for one in used]
+        placed += _standing(part, order[held] * its.draft.slots + slot)
         error = max(error, value.error)
     decoding = "booleans" if node.kind.boolean else "numbers"
     return DraftOutput(name, node.shape, node.kind, unit, tuple(registers), placed, decoding, error)

@@ -84,7 +84,7 @@ def moved(
         states = {
             track: FULL if track in around or space.tracks[track].length == 1 else FIRST for track in others
         }
-        return replace(a, registers=registers, tracks=varying, states=states, pad=None)
+        return replace(a, registers=registers, tracks=varying, states=states, pad=None, alone=False)
     if len(moves) * space.slots > _MOST_NUMBERS:
         raise failure_at(
             node.where,

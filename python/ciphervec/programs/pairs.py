@@ -64,8 +64,11 @@ class Pairs:
         slots = self.arithmetic.space.slots
         elements = Track(self.length, 1, self.count, self.row)
         rows = Track(self.length, self.row, self.length, self.block)
-        lists = self.arithmetic.space.tracks[2:] if self.several else ()
-        return Space((elements, rows, *lists), slots, self.arithmetic.space.registers if self.several else 1)
+        if not self.several:
+            return Space((elements, rows), slots, 1)
+        space = self.arithmetic.space
+        lists = (one if one.stride >= self.block else Track(1, 1, 1) for one in space.tracks[2:])
+        return Space((elements, rows, *lists), slots, space.registers)
 
     @property
     def bits(self) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -191,13 +192,19 @@ def number(its: Operands, node: Node) -> Value:
             draft.step("add_number", one, 0, ranked.offset / ranked.unit) for one in ranked.registers
         )
         return _first(its, node, registers, ranked.unit, node.kind, ranked.error)
-    alone = np.zeros(_pairs(its, node.inputs[0] if node.op == "negative" else node).block)
-    alone[ranked.place] = 1.0
+    arithmetic = its.arithmetic(node)
+    varying = dict(zip(its.layout.outward(node), node.shape, strict=True))
+    there = np.ones(())
+    for track, lying in enumerate(arithmetic.space.tracks):
+        index = np.arange(varying.get(track, lying.length))
+        there = np.multiply.outer(there, np.ones(len(index)) if track in varying else index == 0)
+    masks = arithmetic.spread(there, range(there.ndim), 0.0)
     registers = tuple(
-        draft.step("multiply_vector", one, draft.vector(np.tile(alone, draft.slots // len(alone))))
-        for one in ranked.registers
+        draft.step("multiply_vector", one, draft.vector(np.roll(mask, ranked.place)))
+        for one, mask in zip(ranked.registers, masks, strict=False)
     )
-    return _first(its, node, registers, ranked.unit, node.kind, ranked.error)
+    value = _first(its, node, registers, ranked.unit, node.kind, ranked.error)
+    return replace(value, pad=0.0, alone=True)
 
 
 def chosen(its: Operands, node: Node, table: np.ndarray) -> Value:

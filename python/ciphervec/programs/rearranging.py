@@ -37,7 +37,7 @@ def sliced(its: Operands, node: Node) -> Value:
         if length == 1:
             del varying[track]
             states[track] = FIRST
-        a = replace(a, registers=registers, tracks=varying, states=states, pad=None)
+        a = replace(a, registers=registers, tracks=varying, states=states, pad=None, alone=False)
     return a
 
 

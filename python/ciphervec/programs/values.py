@@ -46,6 +46,8 @@ class Value:
     """How far its numbers are off, times the unit, for what polynomials stand in for."""
     tracked: float = 0.0
     """The bound on what slots hold that the server knows, from those of the operands."""
+    alone: bool = False
+    """Whether slots hold 0 but at the first index of tracks where it is `FIRST`."""
 
     @property
     def reach(self) -> float:
@@ -204,7 +206,7 @@ class Arithmetic:
         registers = self.each("add_number", a, number / a.unit)
         pad = None if a.pad is None else a.pad + number
         low, high, tracked = a.low + number, a.high + number, a.tracked + abs(number / a.unit)
-        return replace(a, registers=registers, low=low, high=high, pad=pad, tracked=tracked)
+        return replace(a, registers=registers, low=low, high=high, pad=pad, tracked=tracked, alone=False)
 
     def multiply_number(self, a: Value, number: float) -> Value:
         """`a` times a number: by its unit if that is positive, which costs nothing."""
@@ -299,7 +301,9 @@ class Arithmetic:
         moved = float(np.abs(slopes).max()) * a.error / a.unit
         low, high, error = low - moved, high + moved, off + moved
         tracked = max(abs(low), abs(high)) / unit
-        value = replace(a, registers=registers, low=low, high=high, unit=unit, pad=pad, error=error)
+        value = replace(
+            a, registers=registers, low=low, high=high, unit=unit, pad=pad, error=error, alone=False
+        )
         return self.bound(value, tracked * unit)
 
     def bound(self, a: Value, reach: float) -> Value:
@@ -365,16 +369,18 @@ class Arithmetic:
         return found
 
     def repeat(self, a: Value, *tracks: int) -> Value:
-        """A value that stands at the first index of tracks, at all of them: one level for all."""
+        """A value that stands at the first index of tracks, at all of them: one level for all, or none
+        if it stands there alone."""
         if not tracks:
             return a
-        first = np.zeros([self.space.tracks[track].length for track in tracks])
-        first.flat[0] = 1.0
-        vectors = self.spread(first, tracks, 0.0)
-        registers = [
-            self.draft.step("multiply_vector", one, self.draft.vector(vector))
-            for one, vector in zip(a.registers, vectors, strict=True)
-        ]
+        registers = list(a.registers)
+        if not a.alone:
+            first = np.zeros([self.space.tracks[track].length for track in tracks])
+            first.flat[0] = 1.0
+            vectors = [self.draft.vector(one) for one in self.spread(first, tracks, 0.0)]
+            registers = [
+                self.draft.step("multiply_vector", *one) for one in zip(registers, vectors, strict=True)
+            ]
         for track in tracks:
             registers = self._repeated(registers, self.space.tracks[track])
         low, high = min(a.low, 0.0), max(a.high, 0.0)
