@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ciphervec import Client, Collection, InvalidInput, Keys, PersistentClient
-from ciphervec.collections import payloads
+from ciphervec.collections import filtering, payloads
 from ciphervec.collections.owner import Owner
 from ciphervec.http import HttpCollection
 
@@ -209,3 +209,13 @@ def test_fields_of_a_folder_stay_filterable(tmp_path: Path, keys: Keys, rows: np
             made.optimize()
             assert made.info()["untagged"] == 0
             assert made.query(rows[0], 10, where={"a": 0, "b": 2})["ids"] == [[2]]
+
+
+def test_no_explanation_reads_more_than_a_little(
+    books: Collection, opened: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filtering, "_MOST_READ", 100)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert books.get(where={"year": "2004"}, include=[])["ids"] == []
+    assert opened == []

@@ -15,11 +15,11 @@ from ..ingest.arrays import Id
 from ..ingest.columns import Table
 from ..ingest.where import Where, kind
 from . import reading
-from .payloads import TABLE_BYTES
 from .segments import Segments
 from .write_batch import RECORDS, StoredSegment
 
 _SHOWN = 12  # fields that an explanation names
+_MOST_READ = 32 << 20  # bytes of records that are read for one
 
 
 def matching(segments: Segments, where: Where, *, by_tags: bool = True, most: int | None = None) -> list[Id]:
@@ -105,13 +105,15 @@ def passes(segments: Segments, where: Where, names: Sequence[Id]) -> bool:
 
 def explain(segments: Segments, where: Where) -> str:
     """Why no row passes, if a field is one that no row has, or holds values of other kinds; else
-    nothing. Opens what metadata was not opened yet, if it fits into the budget."""
+    nothing. Opens what metadata was not opened yet, if that is not much."""
     there: dict[str, set[str]] = {}
     entries = [one for one in segments.entries() if segments.owner.names(one.id) is not None]
-    if sum(one.blobs.get(RECORDS, 0) for one in entries) > TABLE_BYTES:
+    tables = segments.payloads.tables
+    unread = sum(one.blobs.get(RECORDS, 0) for one in entries if tables.get(one.id) is None)
+    if unread > _MOST_READ:
         return ""
     for segment in entries:
-        table = segments.payloads.tables.get(segment.id)
+        table = tables.get(segment.id)
         if table is None:
             table = tabulate(segments, segment, segments.owner.names(segment.id) or [])
         for name, column in table.columns.items():
