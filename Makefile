@@ -5,7 +5,7 @@ PYTHON ?= python3
 STEPS = $(PYTHON) tools/steps.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test release compat ci bench reproduce faults pictures lint wheel lock clean
+.PHONY: help demo check test release compat compat-chroma ci bench reproduce faults pictures lint wheel lock clean
 
 help: ## What each command does
 	@$(STEPS) help
@@ -25,6 +25,9 @@ release: ## Build what ships, the release wheel, and run the core of the Python 
 # A suite too long for `make test` gets a target of its own, and stands here.
 compat: ## Run the suites of LangChain, Haystack, LlamaIndex and scikit-learn over collections
 	@$(STEPS) compat
+
+compat-chroma: ## Run Chroma's own suite against the sidecar, property tests too
+	@$(STEPS) compat-chroma
 
 ci: test release compat ## Exactly CI
 
@@ -50,4 +53,4 @@ lock: ## Resolve both lock files again from pyproject.toml
 	@$(STEPS) lock
 
 clean: ## Remove .venv, target and the demo's folder
-	rm -rf .venv .venv-compat target demo-data
+	rm -rf .venv .venv-compat .venv-chroma target demo-data

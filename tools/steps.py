@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, field
 from functools import partial
 
-from actions import compat, measure, rust, setup
+from actions import chroma, compat, measure, rust, setup
 from actions.base import ROOT, Step, StepFailedError, StepSkippedError, say, together
 from actions.measure import bench, fault, reproduce, results
 from actions.python import module, on_backend, program, pytest, ruff, script
@@ -86,6 +86,8 @@ PAIRS = Step(
     reproduce("ckks-similarity", "--layouts", "slots,coefficients"),
 )
 IVE_PEL = Step("ive-pel", "the study of private lookup, remade", reproduce("ive-pel", "--repeats", "3"))
+CHROMA = Step("chroma", "install Chroma in .venv-chroma", chroma.install, True)
+CHROMA_API = Step("chroma-api", "Chroma's own suite against the sidecar", chroma.suite(chroma.API))
 TARGETS: dict[str, list[Step]] = {
     "demo": [*BEGIN, DEMO_WHEEL, Step("demo", "the main job on real input", program("demo"))],
     "check": [
@@ -137,6 +139,15 @@ TARGETS: dict[str, list[Step]] = {
         WHEEL,
         Step("frameworks", "install the frameworks and the wheel in .venv-compat", compat.install, True),
         Step("suites", "frameworks' own suites over collections", compat.suites),
+        CHROMA,
+        CHROMA_API,
+    ],
+    "compat-chroma": [
+        *BEGIN,
+        WHEEL,
+        CHROMA,
+        CHROMA_API,
+        Step("chroma-properties", "the suite's property tests", chroma.suite(chroma.PROPERTIES)),
     ],
     "lint": [
         *BEGIN,
@@ -222,7 +233,7 @@ TARGETS: dict[str, list[Step]] = {
         WHEEL,
         Step("pictures", "a picture and a CSV file of every stored result", measure.pictures),
     ],
-    "lock": [*BEGIN, Step("lock", "resolve requirements-dev.txt and requirements-compat.txt", setup.lock)],
+    "lock": [*BEGIN, Step("lock", "resolve requirements-dev.txt, -compat.txt and -chroma.txt", setup.lock)],
 }
 
 

@@ -211,6 +211,14 @@ def test_queries_rank_by_exact_distances(api: httpx.Client) -> None:
 
 def test_fewer_rows_than_asked_for_and_none(api: httpx.Client, docs: str) -> None:
     assert len(asked(api, docs + "/query", {"query_embeddings": [[1, 2, 3]], "n_results": 50})["ids"][0]) == 3
+    assert (
+        len(
+            asked(api, docs + "/query", {"query_embeddings": [[1, 2, 3]], "n_results": (1 << 32) - 1})["ids"][
+                0
+            ]
+        )
+        == 3
+    )
     assert asked(api, docs + "/query", {"query_embeddings": [[1, 2, 3]], "n_results": 0})["ids"] == [[]]
     assert asked(api, docs + "/query", {"query_embeddings": [[1, 2, 3]], "ids": ["c", "a"]})["ids"] == [
         ["a", "c"]

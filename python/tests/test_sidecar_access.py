@@ -47,6 +47,10 @@ def test_a_page_in_a_browser_reaches_nothing(keys: Keys) -> None:
         for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
             reply = api.post(path + "/delete", content=b'{"ids": ["a"]}', headers={"content-type": kind})
             assert reply.status_code == 415
+            reply = api.post(
+                path + "/delete", content=iter([b'{"ids": ["a"]}']), headers={"content-type": kind}
+            )
+            assert reply.status_code == 415
         assert api.options(
             path + "/get", headers={**page, "access-control-request-method": "POST"}
         ).status_code in (403, 405)

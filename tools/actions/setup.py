@@ -6,11 +6,13 @@ import hashlib
 import os
 import shutil
 import sys
+from pathlib import Path
 
 from .base import PYTHON, ROOT, VENV, Action, Command, StepFailedError, call, quiet, say, together
 
 LOCK = ROOT / "requirements-dev.txt"
 COMPAT_LOCK = ROOT / "requirements-compat.txt"
+CHROMA_LOCK = ROOT / "requirements-chroma.txt"
 FRAMEWORKS = ["haystack", "langchain", "llama-index", "sklearn"]
 """The extras of the adapters."""
 WHEELS = ROOT / "dist"
@@ -114,9 +116,11 @@ def wheel(options: Command, tools: Action = lambda: None) -> Action:
 
 
 def lock() -> None:
-    """What `make test` needs, and what `make compat` needs; frameworks are not for everybody."""
+    """What `make test` needs, what `make compat` does, and Chroma's suite; these are not for everybody."""
     install("uv", ["uv"])
-    for file, extras, group in ((LOCK, ["all"], "dev"), (COMPAT_LOCK, FRAMEWORKS, "compat")):
+    sets: list[tuple[Path, list[str], str]]
+    sets = [(LOCK, ["all"], "dev"), (COMPAT_LOCK, FRAMEWORKS, "compat"), (CHROMA_LOCK, [], "chroma")]
+    for file, extras, group in sets:
         chosen = [argument for extra in extras for argument in ("--extra", extra)]
         call([str(PYTHON), "-m", "uv", "pip", "compile", "pyproject.toml", *chosen, "--group", group,
               "--universal", "--upgrade", "--python-version", "3.10", "--no-header", "--no-annotate",

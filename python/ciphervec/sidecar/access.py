@@ -42,7 +42,8 @@ class Access:
             raise Problem(403, "Forbidden: the token is missing or not accepted.")
         if method in ("POST", "PUT"):
             kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-            if kind != "application/json" and headers.get("content-length", "0") != "0":
+            empty = headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers
+            if kind != "application/json" and not empty:
                 raise Problem(415, "Expected request with `Content-Type: application/json`")
 
     def _knows(self, headers: Headers) -> bool:

@@ -162,10 +162,13 @@ class Catalog:
         raise Problem(404, f"Collection [{name}] does not exist")
 
     def entry(self, id: str, *, fresh: bool = False) -> Entry:
-        """By id. What is known needs no look at the server, unless `fresh`. Raises Problem."""
+        """By id. What is known needs no look at the server, unless `fresh`, and waits for nobody who looks.
+        Raises Problem."""
+        known = self._entries.get(id)
+        if known is not None and not fresh:
+            return known
         with self._lock:
-            if fresh or id not in self._entries:
-                self.fresh()
+            self.fresh()
             if id not in self._entries:
                 raise no_collection(id)
             return self._entries[id]

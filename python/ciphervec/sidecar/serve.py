@@ -40,6 +40,8 @@ def serve(
     )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, port), family=family, backlog=128) as bound:
+        # Heads and bodies of answers are written one after the other; neither is to wait for the other's ACK.
+        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         shown = f"[{host}]" if ":" in host else host
         scheme = "http" if certificate is None else "https"
         where = f"{scheme}://{shown}:{bound.getsockname()[1]}"

@@ -1,0 +1,133 @@
+"""Chroma's own test suite, as its wheel has it, run against `ciphervec sidecar` and counted."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from .base import PYTHON, ROOT, Action, StepFailedError, call, quiet, say, together
+from .compat import counted
+from .setup import CHROMA_LOCK as LOCK
+
+CHROMA = ROOT / ".venv-chroma"
+CHROMA_PYTHON = CHROMA / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+PAGE = ROOT / "docs" / "integrations-chroma.md"
+API = [["test_api.py"], ["api", "client", "configurations", "data_loader", "test_multithreaded.py", "stress"]]
+"""Below chromadb/test: what runs at the same time, each part with a sidecar of its own."""
+PROPERTIES = [
+    ["property/test_embeddings.py"],
+    [
+        "property/test_add.py",
+        "property/test_collections.py",
+        "property/test_collections_with_database_tenant.py",
+        "property/test_filtering.py",
+        "property/test_fork.py",
+        "property/test_schema.py",
+    ],
+]
+_ROW = re.compile(r"^\| `(\S+\.py::\S+)` \|", re.MULTILINE)
+
+
+def install() -> None:
+    """Chroma and what its tests need, as they are locked."""
+    state = hashlib.sha256(LOCK.read_bytes() + sys.version.encode()).hexdigest()
+    mark = CHROMA / ".installed"
+    if mark.exists() and mark.read_text() == state:
+        return
+    shutil.rmtree(CHROMA, ignore_errors=True)
+    if quiet([sys.executable, "-m", "venv", str(CHROMA)]).returncode != 0:
+        raise StepFailedError("this Python cannot make a virtual environment")
+    call([str(CHROMA_PYTHON), "-m", "pip", "install", "--disable-pip-version-check", "--no-input",
+          "--quiet", "--progress-bar", "off", "--requirement", str(LOCK)])  # fmt: skip
+    mark.write_text(state)
+
+
+def deselected() -> list[str]:
+    """The tests that the page lists, below chromadb/test."""
+    return _ROW.findall(PAGE.read_text(encoding="utf-8"))
+
+
+def suite(parts: list[list[str]]) -> Action:
+    """These files, of each the tests that talk to a server; then, by file, what passed and what did not."""
+
+    def action() -> None:
+        failures: list[str] = []
+        reports = [CHROMA / f"report-{number}.xml" for number in range(len(parts))]
+        runs = [partial(_run, files, report, failures) for files, report in zip(parts, reports, strict=True)]
+        together(*runs)
+        for report in reports:
+            if report.exists():
+                say(counted(report))
+        if failures:
+            raise StepFailedError("; ".join(failures))
+
+    return action
+
+
+def _run(files: list[str], report: Path, failures: list[str]) -> None:
+    report.unlink(missing_ok=True)
+    library = quiet([str(CHROMA_PYTHON), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"])
+    left_out = [argument for name in deselected() for argument in ("--deselect", f"chromadb/test/{name}")]
+    with tempfile.TemporaryDirectory() as folder, _sidecar(Path(folder)) as address:
+        host, _, port = address.removeprefix("http://").partition(":")
+        environment = {
+            "CHROMA_INTEGRATION_TEST_ONLY": "1",
+            "CHROMA_SERVER_HOST": host,
+            "CHROMA_SERVER_HTTP_PORT": port,
+            "ANONYMIZED_TELEMETRY": "False",
+            "HYPOTHESIS_STORAGE_DIRECTORY": folder,
+        }
+        try:
+            call([str(CHROMA_PYTHON), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore", "-r", "fE",
+                  "--import-mode=importlib", "-k", "integration", f"--junitxml={report}", *left_out,
+                  *(f"chromadb/test/{file}" for file in files)],
+                 cwd=Path(library.stdout.strip()), environment=environment)  # fmt: skip
+        except StepFailedError as error:
+            failures.append(str(error))
+
+
+@contextmanager
+def _sidecar(folder: Path) -> Iterator[str]:
+    """The address of a sidecar over a folder, as the command starts it."""
+    environment = {
+        **os.environ,
+        "CIPHERVEC_PASSPHRASE": "the key of a test",
+        "CIPHERVEC_STATE": str(folder / "state"),
+        "RAYON_NUM_THREADS": "2",
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+    program = [str(PYTHON), "-m", "ciphervec"]
+    key = folder / "my.key"
+    subprocess.run([*program, "keygen", str(key)], env=environment, check=True, stdout=subprocess.DEVNULL)
+    serving = [
+        *program,
+        "sidecar",
+        "--upstream",
+        str(folder / "db"),
+        "--keys",
+        str(key),
+        "--listen",
+        "127.0.0.1:0",
+    ]
+    process = subprocess.Popen(
+        [*serving, "--allow-reset"], env=environment, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        if not line.startswith("listening on "):
+            raise StepFailedError(f"the sidecar did not start: {line}{process.stderr.read()}")
+        yield line.removeprefix("listening on ").strip()
+    finally:
+        process.terminate()
+        process.communicate()
