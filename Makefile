@@ -23,7 +23,7 @@ release: ## Build what ships, the release wheel, and run the core of the Python 
 	@$(STEPS) release
 
 # A suite too long for `make test` gets a target of its own, and stands here.
-compat: ## Run the suites of LangChain, Haystack, LlamaIndex and scikit-learn over collections
+compat: ## Run the suites of LangChain, Haystack, LlamaIndex, scikit-learn and Chroma over collections
 	@$(STEPS) compat
 
 compat-chroma: ## Run Chroma's own suite against the sidecar, property tests too
