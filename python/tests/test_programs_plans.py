@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -216,6 +217,23 @@ def test_what_cannot_be_computed_raises_at_compile(name: str) -> None:
     if name not in ("an output that is an input", "too deep"):
         assert caught.value.line > 0
         assert "test_programs_plans.py" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("f", "name"),
+    [
+        (lambda a: a.argmax(), "np.argmax"),
+        (lambda a: np.max(a) + 1, "np.max"),
+        (lambda a: np.median(a), "np.median"),
+        (lambda a: np.argsort(-a), "np.argsort"),
+    ],
+)
+def test_functions_have_the_names_that_programs_call_them_by(f: Callable[..., Any], name: str) -> None:
+    """Some are written in terms of others: the largest is the least of the negatives."""
+    with pytest.raises(ProgramError, match=rf"plans.py:\d+: {re.escape(name)} of 1000 encrypted numbers"):
+        programs.Plan.of(graph_of(f, whole(1000)))
+    shown = programs.Plan.of(graph_of(f, whole(4, bits=1))).analyse()
+    assert any(name.removeprefix("np.") in one.operation for one in shown.operations)
 
 
 def test_options_out_of_range_are_refused() -> None:
