@@ -13,6 +13,8 @@ import pytest
 
 from chroma_api import COLLECTIONS, DATABASE, asked, made, running
 from ciphervec import Client, Keys
+from ciphervec.sidecar.patterns import compiled
+from ciphervec.sidecar.problem import Problem
 from ciphervec.sidecar.rows import Choices
 
 ROWS: dict[str, Any] = {
@@ -241,6 +243,30 @@ def test_delete(api: httpx.Client, docs: str) -> None:
     }
     assert asked(api, docs + "/delete", {"where": {"k": 2.5}}) == {"deleted": 1}
     assert api.get(docs + "/count").json() == 0
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matches", "others"),
+    [
+        ("(?i)c(?-i)at", ["Cat", "cat"], ["CAT", "cAt"]),
+        ("(?i)a|b", ["A", "B"], ["c"]),
+        ("x(a(?i)b|c)d", ["xabd", "xaBd", "xCd"], ["xAbd", "xabD"]),
+        (r"[(?i)]\(", ["i(", "?("], ["I("]),
+        ("[]a]b", ["]b", "ab"], ["b"]),
+        ("(?:a|b)c(?P<n>d)", ["acd"], ["a"]),
+    ],
+)
+def test_patterns_switch_flags_anywhere(pattern: str, matches: list[str], others: list[str]) -> None:
+    found = compiled(pattern)
+    assert all(map(found.search, matches)) and not any(map(found.search, others))
+
+
+@pytest.mark.parametrize(
+    "pattern", ["[", "(", "a)", "(?i", "*", "\\", "(?i-)a", "[^", "[]", "a{9999999999999999999}"]
+)
+def test_what_is_no_pattern(pattern: str) -> None:
+    with pytest.raises(Problem, match="Regex syntax error"):
+        compiled(pattern)
 
 
 def test_tenants_and_databases_are_apart(api: httpx.Client) -> None:

@@ -3,13 +3,13 @@ collection, and a test of opened rows for the rest, leave. Key owner's side."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from ..ingest.where import Where
 from . import configuration
+from .patterns import compiled
 from .problem import Problem, invalid
 
 Row = tuple[dict[str, Any] | None, str | None]
@@ -171,10 +171,7 @@ def _document(where: Any, schema: dict[str, Any]) -> _Part:
     if operator in ("$contains", "$not_contains"):
         text: Callable[[str], bool] = lambda document: operand in document  # noqa: E731
     else:
-        try:
-            pattern = re.compile(operand)
-        except re.error as error:
-            raise invalid(f"Regex syntax error: {error} in {operand!r}") from None
+        pattern = compiled(operand)
         text = lambda document: pattern.search(document) is not None  # noqa: E731
     if operator.startswith("$not"):
         return _Text(lambda document: document is None or not text(document))
