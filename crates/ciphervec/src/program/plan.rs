@@ -128,12 +128,13 @@ impl Plan {
         if !relinearised && self.circuit.steps.iter().any(|step| products(&step)) {
             return Err(missing("products".into()));
         }
+        let slots = self.circuit.slots as i64;
+        let rotations = self.keys.iter().flat_map(|set| &set.rotations);
+        let held: BTreeSet<i64> = rotations.map(|steps| steps.rem_euclid(slots)).collect();
         for step in &self.circuit.steps {
             if let Step::Rotate(_, steps) = step {
-                let steps = i64::from(*steps).rem_euclid(self.circuit.slots as i64);
-                let alike = |one: &i64| one.rem_euclid(self.circuit.slots as i64) == steps;
-                let held = self.keys.iter().any(|set| set.rotations.iter().any(alike));
-                if steps != 0 && !held {
+                let steps = i64::from(*steps).rem_euclid(slots);
+                if steps != 0 && !held.contains(&steps) {
                     return Err(missing(format!("rotations by {steps}")));
                 }
             }
