@@ -133,3 +133,14 @@ def test_weights_are_found_back() -> None:
     found = affine(graph_of(lambda x: weights @ (2 * x) - 1, secret(4, bits=3)))
     ((_, rows),) = found.weights.items()
     assert (rows == 2 * weights).all() and (found.added == -1).all()
+
+
+@pytest.mark.parametrize("backend", ["ckks", "linear"])
+def test_a_public_array_that_comes_with_a_run_counts(backend: str) -> None:
+    @ciphervec.program
+    def total(x: Any, y: Any) -> Any:
+        return (3 * x - y).sum()
+
+    plan = total.compile(secret(4, bits=3), public(4, bits=3), backend=backend)
+    assert plan.evaluate(x=[1, 2, 3, 4], y=[7, 0, 7, 1]).encrypted == 15
+    assert plan.simulate(x=[1, 2, 3, 4], y=[0, 0, 0, 0]) == 30

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import mutually_broadcastable_shapes
 
 import ciphervec
-from ciphervec import InvalidInput, ProgramError, programs, public, secret
+from ciphervec import InvalidInput, ProgramError, programs, secret
 from lowering import Lowered, graph_of, lowers, members, real, truths, whole
 
 Case = tuple[Callable[..., Any], list[programs.Declared]]
@@ -202,7 +202,6 @@ REFUSED: dict[str, Case] = {
     "reals, compared": (lambda a: a < 0.5, [real(4)]),
     "reals, ranked": (lambda a: a.argmin(), [real(4)]),
     "an output that is an input": (lambda a: (a, a + 1), [whole(4)]),
-    "a public input": (lambda a, b: a * b, [whole(4), public(4, bits=3)]),
     "too deep": (lambda a: ((a < 3) * a < 4) & ((((a < 5) * a) < 2) * a < 1), [whole(4, bits=16)]),
     "a pole": (lambda a: 1 / a, [real(4, low=1e-6)]),
 }

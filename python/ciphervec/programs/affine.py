@@ -32,14 +32,14 @@ class NotAffineError(Exception):
 
 def affine(graph: Graph) -> Affine:
     """The weights of a graph. Raises NotAffineError for one that multiplies or compares what is secret."""
-    secret = [node for node in graph.nodes if _secret(node)]
+    given = [node for node in graph.nodes if _given(node)]
     sources = sources_of(graph)
-    for node in secret:
+    for node in given:
         why = _obstacle(node)
         if why:
             raise NotAffineError(f"{why} at {node.where.file.rpartition('/')[2]}:{node.where.line}")
     rows = sum(node.size for node in graph.outputs)
-    largest = max(node.size for node in secret)
+    largest = max(node.size for node in given)
     if rows * largest > _MOST:
         raise NotAffineError(f"{rows} results of up to {largest} numbers are too many weights")
     slopes: dict[Node, Array] = {}
@@ -50,7 +50,7 @@ def affine(graph: Graph) -> Affine:
         _add(slopes, node, own.reshape(rows, *node.shape))
         first += node.size
     for node in reversed(graph.nodes):
-        if node in slopes and node not in sources and _secret(node):
+        if node in slopes and node not in sources and _given(node):
             for source, slope in _passed(node, slopes.pop(node)):
                 _add(slopes, source, slope)
     values: dict[Node, Array] = {node: np.zeros(node.shape) for node in graph.nodes if node.op == "input"}
@@ -64,12 +64,13 @@ def affine(graph: Graph) -> Affine:
 def sources_of(graph: Graph) -> list[Node]:
     """What the results of a graph are sums of, if they are: its inputs, and counts of them."""
     used = {one for node in graph.nodes if node.op != "counts" for one in node.inputs}
-    both = [node for node in graph.nodes if _secret(node) and node.op in ("input", "counts")]
+    both = [node for node in graph.nodes if _given(node) and node.op in ("input", "counts")]
     return [node for node in both if node in used or node in graph.outputs]
 
 
-def _secret(node: Node) -> bool:
-    return node.secret and not node.constant
+def _given(node: Node) -> bool:
+    """Whether it depends on what is given with a run, secret or public: all of that is encrypted."""
+    return not node.constant
 
 
 def _obstacle(node: Node) -> str | None:
@@ -92,7 +93,7 @@ def _passed(node: Node, slope: Array) -> list[tuple[Node, Array]]:
     """How the results change with each operand, if they change by `slope` with the node."""
     if shaping(node):
         return _rearranged(node, slope)
-    operands = [one for one in node.inputs if _secret(one)]
+    operands = [one for one in node.inputs if _given(one)]
     if node.op == "sum":
         shape = node.inputs[0].shape
         axes = node.attributes["axes"]
@@ -138,5 +139,5 @@ def _rearranged(node: Node, slope: Array) -> list[tuple[Node, Array]]:
     return [
         (one, whole[:, own.reshape(-1)].reshape(-1, *one.shape))
         for one, own in zip(shown, numbers, strict=True)
-        if _secret(one)
+        if _given(one)
     ]

@@ -14,7 +14,6 @@ from .graph import Graph, Node
 from .layout import Layout, Space, Track, reading_shape
 from .moving import moved, places
 from .pairs import Ranked
-from .source import failure_at
 from .sources import Leaf, shown_input
 from .units import wanted_units
 from .values import Arithmetic, Value
@@ -67,7 +66,7 @@ class Operands:
             cut = (node, place) in self.layout.cut
             return self.moved(node, source, unit, self.arithmetic(node)) if cut else self.values[source]
         shape, tracks = reading_shape(node), self.tracks(node)
-        return self.arithmetic(node).place(self.source(leaf, node), leaf, shape, tracks, unit)
+        return self.arithmetic(node).place(self.source(leaf), leaf, shape, tracks, unit)
 
     def moved(self, node: Node, source: Node, unit: float, arithmetic: Arithmetic) -> Value:
         """What lies along other tracks than those where an operation reads it, on those tracks of a
@@ -80,17 +79,10 @@ class Operands:
         along = [track if source.shape[axis] > 1 else None for axis, track in enumerate(tracks[shift:])]
         return moved(own, a, standing, arithmetic, elements, along, unit, node)
 
-    def source(self, leaf: Leaf, node: Node) -> DraftInput:
-        """The input that a leaf shows. ProgramError for one that is public and has no values."""
+    def source(self, leaf: Leaf) -> DraftInput:
+        """The input that a leaf shows."""
         if leaf.source.op == "counts":
             return self.inputs[shown_input(leaf.source.inputs[0])]
-        if not leaf.source.secret:
-            raise failure_at(
-                node.where,
-                f"{leaf.source.attributes['name']!r} is public and given with every run: there is no step yet that adds or "
-                "multiplies by a vector that comes with a run. Give its values now, public(array), and compile a plan for "
-                "each, or declare it secret, which costs the client its encryption and a product a key switch.",
-            )
         return self.inputs[leaf.source]
 
     def constant(self, node: Node, place: int) -> Vector | None:

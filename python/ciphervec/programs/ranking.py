@@ -168,7 +168,7 @@ def _paired(its: Operands, shown: Node, node: Node, pairs: Pairs, unit: float) -
     """Lists of an input, which the client lays out in both ways itself."""
     leaf, space = its.layout.leaves[shown], its.arithmetic(node).space
     axis = node.attributes["axis"]
-    source, elements = its.source(leaf, node), np.moveaxis(leaf.elements, axis, -1)
+    source, elements = its.source(leaf), np.moveaxis(leaf.elements, axis, -1)
     tracks = np.delete(np.array(its.tracks(node), dtype=object), axis)
     strides = [0 if track is None else space.tracks[track].stride for track in tracks]
     found = []

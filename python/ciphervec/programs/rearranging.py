@@ -92,7 +92,7 @@ def _placed(its: Operands, node: Node, part: Part, tracks: Sequence[int | None],
     """A part of an input, which the client lays out."""
     space = its.arithmetic(node).space
     leaf = its.layout.leaves[part.source]
-    source, kind = its.source(leaf, node), leaf.source.kind
+    source, kind = its.source(leaf), leaf.source.kind
     varying: dict[int, int] = {}
     to = np.zeros((1,) * part.elements.ndim, dtype=np.int64)
     for axis, track in enumerate(tracks):

@@ -85,8 +85,8 @@ def parts(node: Node, known: Mapping[Node, Leaf]) -> list[Part]:
 
 
 def shown(node: Node) -> Indices | None:
-    """Which element of a secret input stands at each index, of an array that only shows that input."""
-    if node.op == "input" and node.secret:
+    """Which element of an input stands at each index, of an array that only shows that input."""
+    if node.op == "input":
         return np.arange(node.size, dtype=np.int64).reshape(node.shape)
     if node.op not in _SHAPING or len(node.inputs) != 1:
         return None
