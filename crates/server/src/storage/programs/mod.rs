@@ -14,9 +14,8 @@ mod stored;
 mod turns;
 
 pub use limits::ProgramLimits;
-pub use parts::Sender;
 pub use record::{
-    InputRecord, KeptRecord, KeyRecord, OutputRecord, PlanRecord, Record, is_kept_name,
+    InputRecord, KeptRecord, KeyRecord, OutputRecord, PlanRecord, Record, Sender, is_kept_name,
 };
 pub use run::{RunAnswer, RunRequest};
 pub use stored::{Shown, StoredProgram};

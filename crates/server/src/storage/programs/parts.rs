@@ -4,7 +4,8 @@
 use super::limits::invalid;
 use super::memory::{Admission, Item, KeptInput, Wanted};
 use super::record::{
-    KeptRecord, KeyRecord, MOST_INPUTS, MOST_KEYS, Record, input_attachment, keys_attachment,
+    KeptRecord, KeyRecord, MOST_INPUTS, MOST_KEYS, Record, Sender, input_attachment,
+    keys_attachment,
 };
 use super::{
     CHECK_MS, Programs, StoredProgram, blocking, no_keys, wanted_input, wanted_keys, wanted_plan,
@@ -15,26 +16,6 @@ use ciphervec::store::CommitKey;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// Who changes what belongs to a key.
-#[derive(Clone, Debug)]
-pub struct Sender {
-    /// The id of the token; `-` without tokens.
-    pub token: String,
-    /// Whether it may change what other tokens brought.
-    pub admin: bool,
-}
-
-impl Sender {
-    fn check(&self, key: &str, keys: &KeyRecord) -> Result<(), DatabaseError> {
-        if self.admin || keys.token == self.token {
-            return Ok(());
-        }
-        Err(DatabaseError::Foreign(format!(
-            "the keys {key} came with another token, and so does what is kept under them"
-        )))
-    }
-}
 
 impl Programs {
     /// Stores the evaluation keys of one client. Whether they were not there before.

@@ -123,6 +123,26 @@ pub struct KeptRecord {
     pub hash: String,
 }
 
+/// Who changes what belongs to a key.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    /// The id of the token; `-` without tokens.
+    pub token: String,
+    /// Whether it may change what other tokens brought.
+    pub admin: bool,
+}
+
+impl Sender {
+    pub(super) fn check(&self, key: &str, keys: &KeyRecord) -> Result<(), DatabaseError> {
+        if self.admin || keys.token == self.token {
+            return Ok(());
+        }
+        Err(DatabaseError::Foreign(format!(
+            "the keys {key} came with another token, and so does what is kept under them"
+        )))
+    }
+}
+
 impl Record {
     /// A program without keys.
     pub(super) fn new(plan: PlanRecord, token: &str) -> Self {
