@@ -75,7 +75,14 @@ def suite(parts: list[list[str]]) -> Action:
 
 def _run(files: list[str], report: Path, failures: list[str]) -> None:
     report.unlink(missing_ok=True)
-    library = quiet([str(CHROMA_PYTHON), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"])
+    found = quiet([str(CHROMA_PYTHON), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"])
+    library = Path(found.stdout.strip())
+    for name in deselected():
+        file, _, test = name.partition("::")
+        if f"def {test}(" not in (library / "chromadb" / "test" / file).read_text(encoding="utf-8"):
+            raise StepFailedError(
+                f"{PAGE.name} leaves out {name}, which is not in the suite; take the line away"
+            )
     left_out = [argument for name in deselected() for argument in ("--deselect", f"chromadb/test/{name}")]
     with tempfile.TemporaryDirectory() as folder, _sidecar(Path(folder)) as address:
         host, _, port = address.removeprefix("http://").partition(":")
@@ -90,7 +97,7 @@ def _run(files: list[str], report: Path, failures: list[str]) -> None:
             call([str(CHROMA_PYTHON), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore", "-r", "fE",
                   "--import-mode=importlib", "-k", "integration", f"--junitxml={report}", *left_out,
                   *(f"chromadb/test/{file}" for file in files)],
-                 cwd=Path(library.stdout.strip()), environment=environment)  # fmt: skip
+                 cwd=library, environment=environment)  # fmt: skip
         except StepFailedError as error:
             failures.append(str(error))
 
