@@ -44,7 +44,7 @@ def bench_programs(
     **Examples**
 
     - `ciphervec bench programs --quick --peer tenseal`
-    - `ciphervec bench programs --peer openfhe,tenseal --json out.json --markdown out.md --plot out.png`
+    - `ciphervec bench programs --peer openfhe,tenseal,concrete --json out.json --markdown out.md --plot out.png`
     - `ciphervec bench programs --program hamming,faces --repeats 9`
     """
     settings = programs.Settings(

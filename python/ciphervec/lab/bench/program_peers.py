@@ -142,16 +142,43 @@ class OpenFhe:
         return np.array(plain.GetRealPackedValue()[: self.count]) / 2 + 0.5
 
 
+class Concrete:
+    """Hamming distances under TFHE, as its compiler plans them; a result is wrong with a chance of
+    2^-40."""
+
+    def __init__(self, program: str, arrays: Arrays) -> None:
+        _imported("concrete", "Concrete", "concrete-python")
+        fhe = _imported("concrete.fhe", "Concrete", "concrete-python")
+        first, second = (np.asarray(one, np.int64) for one in list(arrays.values())[:2])
+        settings = fhe.Configuration(p_error=2.0**-40, loop_parallelize=False, dataflow_parallelize=False)
+        none, all_of_them = np.zeros_like(first), np.ones_like(first)
+        samples = [(none, all_of_them), (all_of_them, none), (none, none)]
+        compiler = fhe.Compiler(lambda x, y: np.sum((x - y) ** 2), {"x": "encrypted", "y": "encrypted"})
+        self.circuit = compiler.compile(samples, settings)
+        self.circuit.keygen()
+        self.sealed = self.circuit.encrypt(first, second)
+
+    def run(self) -> Any:
+        return self.circuit.run(*self.sealed)
+
+    def decrypt(self, answer: Any) -> Any:
+        return np.float64(self.circuit.decrypt(answer))
+
+
 def _imported(module: str, name: str, package: str) -> Any:
     if importlib.util.find_spec(module) is None:
         raise InvalidInput(f"{name} is not installed, so it is left out; pip install {package}")
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        # Its wheel is named for every Python and holds a module for one.
+        # A wheel named for every Python that holds a module for one, or a package that it needs.
         raise InvalidInput(
-            f"{name} as installed is for another Python ({error}), so it is left out"
+            f"{name} as installed cannot be imported here ({error}), so it is left out"
         ) from error
 
 
-PEERS: Mapping[str, Callable[[str, Arrays], Peer]] = {"openfhe": OpenFhe, "tenseal": Tenseal}
+PEERS: Mapping[str, Callable[[str, Arrays], Peer]] = {
+    "openfhe": OpenFhe,
+    "tenseal": Tenseal,
+    "concrete": Concrete,
+}

@@ -169,7 +169,8 @@ def hamming_case(n: int, *, loop: bool = False) -> Case:
         1,
         lambda: {"x": both, "y": both},
         lambda random: {name: whole(random, n, 1).astype(np.bool_) for name in ("x", "y")},
-        peers=("openfhe", "tenseal"),
+        # Bit by bit, 32,768 would take Concrete half an hour.
+        peers=("openfhe", "tenseal", "concrete") if n <= 1024 else ("openfhe", "tenseal"),
     )
 
 

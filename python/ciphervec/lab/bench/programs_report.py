@@ -25,9 +25,9 @@ LEGEND = (
 def heading(outcome: Outcome) -> str:
     """One sentence that says on what, how and where."""
     where = machine.describe()
-    found = machine.versions("tenseal", "openfhe")
+    found = machine.versions("tenseal", "openfhe", "concrete-python")
     took_part = {one["peer"] for one in outcome.records}
-    used = [f"{name} {found[name]}" for name in sorted(found.keys() & took_part)]
+    used = [f"{name} {version}" for name, version in sorted(found.items()) if name.split("-")[0] in took_part]
     return (
         f"Programs on encrypted arrays, 128-bit security; 1 thread, {where['cpu']} ({where['backend']} back-end), medians of "
         f"{outcome.settings.repeats} runs after one to warm up{'; beside ' + ', '.join(used) if used else ''}."
@@ -94,7 +94,7 @@ def plot(records: Sequence[Record], path: Path) -> None:
     for shift, (key, label, colour) in zip((-0.2, 0.2), bars, strict=True):
         places = [place + shift for place in range(len(names))]
         axes.barh(places, [by_name[name][key] for name in names], 0.38, color=colour, label=label)
-    for peer, mark in (("openfhe", "D"), ("tenseal", "o")):
+    for peer, mark in (("openfhe", "D"), ("tenseal", "o"), ("concrete", "s")):
         found = [
             (one["peer_ms"], names.index((one["program"], one["n"], one["bits"])))
             for one in records
