@@ -29,7 +29,7 @@ compat: ## Run the suites of LangChain, Haystack, LlamaIndex, scikit-learn and C
 compat-chroma: ## Run Chroma's own suite against the sidecar, property tests too
 	@$(STEPS) compat-chroma
 
-ci: test release compat ## Exactly CI
+ci: test release ## Exactly CI
 
 bench: ## Remake benches/results/* and the documents' tables on this machine
 	@$(STEPS) bench
