@@ -50,11 +50,12 @@ def ranked(parts: list[str], found: Found) -> dict[str, Any]:
     }
 
 
-def exactly(metric: str, queries: FloatArray, found: Found) -> dict[str, Any]:
-    """The same answer with the distances of the vectors in it, sorted by those. `queries` are (n, d)."""
+def exactly(metric: str, queries: FloatArray, found: Found, count: int) -> dict[str, Any]:
+    """The `count` closest of an answer's rows by the distances of the vectors in it, with those. `queries`
+    are (n, d)."""
     pairs = zip(queries, found["embeddings"], strict=True)
     distances = [_distances(metric, query, rows) for query, rows in pairs]
-    turns = [np.argsort(one, kind="stable").tolist() for one in distances]
+    turns = [np.argsort(one, kind="stable")[:count].tolist() for one in distances]
     sorted_parts = {
         name: [[one[i] for i in turn] for one, turn in zip(found[name], turns, strict=True)]
         for name in ("ids", "metadatas", "documents", "embeddings")

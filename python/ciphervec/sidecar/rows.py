@@ -17,6 +17,8 @@ from .problem import Problem, invalid
 
 GET_DEFAULT = ("documents", "metadatas")
 QUERY_DEFAULT = ("documents", "metadatas", "distances")
+_SPARE = 8
+"""Rows beyond those asked for, among which exact distances choose: sealed scores are off by a little."""
 
 
 @dataclass(frozen=True)
@@ -123,9 +125,10 @@ class Rows:
             where, among = None, self._passing(rows, ids, passing)
         exact = self._choices.exact and "distances" in parts
         wanted = [*opened(parts), "distances", *(["embeddings"] if exact else [])]
-        found = rows.query(queries, count, where, wanted, ids=among, audience="owner")
+        fetched = min(count, len(rows)) + _SPARE if exact else count
+        found = rows.query(queries, fetched, where, wanted, ids=among, audience="owner")
         shown = dict(found.items())
-        return ranked(parts, exactly(rows.metric, queries, shown) if exact else shown)
+        return ranked(parts, exactly(rows.metric, queries, shown, count) if exact else shown)
 
     def _put(self, id: str, content: dict[str, Any], **rule: Any) -> None:
         entry = self._catalog.entry(id)
