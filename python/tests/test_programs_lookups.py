@@ -129,3 +129,12 @@ def test_tables_may_come_with_the_program() -> None:
     plan = embed.compile(public(table), secret((), bits=2))
     assert [plan.clear(i=i).tolist() for i in range(4)] == table.tolist()
     assert plan.simulate(i=2).tolist() == [6, 7, 8]
+
+
+def test_more_ones_and_zeros_than_can_be_encrypted_say_what_to_write() -> None:
+    table = np.arange(1 << 16)
+    program = ciphervec.program(lambda i: programs.take(table, i))
+    with pytest.raises(
+        ciphervec.ProgramError, match=r"65 indices into 65536 rows.*Add rows up where you look"
+    ):
+        program.compile(secret(65, bits=16))

@@ -17,6 +17,7 @@ from .source import failure_at
 
 _SHAPING = ("reshape", "broadcast_to", "transpose", "slice", "roll", "concatenate")
 _ANY = Kind(None, 0.0, 0.0)
+_MOST_COUNTS = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,13 @@ def _counts(node: Node) -> Leaf:
     if found is None:
         raise failure_at(node.where, "counts of integers that are no input of the program.")
     groups, reading = found
+    if groups.size * count > _MOST_COUNTS:
+        raise failure_at(
+            node.where,
+            f"{groups.size} indices into {count} rows are {groups.size * count} ones and zeros to encrypt, at most "
+            f"{_MOST_COUNTS} are. Add rows up where you look them up, look up fewer at a time, or use ciphervec.lookup, "
+            "which has other ways.",
+        )
     return Leaf(node, groups[..., None] * count + np.arange(count), reading)
 
 
