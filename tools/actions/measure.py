@@ -77,8 +77,8 @@ def bench_tenseal() -> None:
 
 
 def bench_programs() -> None:
-    """Beside the peers that are there; OpenFHE's wheel can be installed where it can't be imported."""
-    present = ",".join(name for name in ("openfhe", "tenseal") if installed(name))
+    """Beside the peers that are there; some can be installed where they cannot be imported."""
+    present = ",".join(name for name in ("openfhe", "tenseal", "concrete") if installed(name))
     results("programs", "programs", *(["--peer", present] if present else []))()
 
 
