@@ -96,7 +96,7 @@ def test_what_a_loop_has_in_the_end() -> None:
         (["distance"], "has no secret array of that name. It has probe, gallery, distances"),
         (["probe"], "is an input, which the client has already"),
         (["spare"], "no result comes of it"),
-        (["close"], "argmin"),
+        (["close"], "where needs what the client is shown, close, and"),
     ],
 )
 def test_names_that_nothing_can_be_revealed_by_raise(names: list[str], says: str) -> None:
@@ -107,9 +107,7 @@ def test_names_that_nothing_can_be_revealed_by_raise(names: list[str], says: str
         close = distances < 9
         return np.argmin(np.where(close, distances, 0)) + 0 * len(spare.shape)
 
-    with pytest.raises(
-        ciphervec.ProgramError, match=says if says != "argmin" else "is not shown|where needs"
-    ):
+    with pytest.raises(ciphervec.ProgramError, match=says):
         f.compile(**DECLARED, reveal=names)
 
 
