@@ -186,6 +186,33 @@ def test_others_who_are_always_faster_are_named(
     assert collection.count() == 4
 
 
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_reader_follows_one_who_merges_what_it_was_about_to_read(
+    make: Make, rows: np.ndarray, times: int
+) -> None:
+    """What the server listed is gone when it is asked for; each time anew, for a while."""
+    network = Faulty()
+    one = make().create_collection("books", D)
+    one.add(0, rows[0], documents="page 0")
+    two = make(transport=network).get_collection("books")
+    left = [times]
+
+    def first(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
+        if request.url.path.endswith("/sidecar") and left[0]:
+            left[0] -= 1
+            at = one.count()
+            one.add(at, rows[at], documents=f"page {at}")
+            one.optimize()
+        return go()
+
+    network.fault = first
+    one.add(1, rows[1], documents="page 1")
+    got = two.get([0, 1, 2, 1 + times], include=["documents"])
+    assert left == [0] and got["documents"] == [f"page {i}" for i in (0, 1, 2, 1 + times)]
+    left[0] = times
+    assert make(transport=network).get_collection("books").count() == 2 + 2 * times, "opened meanwhile"
+
+
 def test_one_rotates_the_query_key_and_all_go_on(make: Make, rows: np.ndarray) -> None:
     one = make().create_collection("books", D)
     one.add(list(range(40)), rows)

@@ -120,7 +120,7 @@ def of_writable(path: Path, check: str) -> Iterator[Finding]:
     free = shutil.disk_usage(there).free
     verdict: Verdict = "ok" if free >= _LITTLE else "warn" if free >= _NONE else "fail"
     says = f"writable, {free / 1e9:,.1f} GB free"
-    yield Finding(check, str(path), verdict, says, "" if verdict == "ok" else "make room on the disk")
+    yield Finding(f"disk of {check}", str(path), verdict, says, "" if verdict == "ok" else "make room on it")
 
 
 def of_budgets(state: Path) -> Iterator[Finding]:

@@ -91,6 +91,12 @@ class Segments:
             try:
                 self._read_all()
                 return
+            except Conflict:  # what was listed is merged into something newer by now
+                if turn == TURNS - 1:
+                    raise
+                _step_aside(turn)
+                self.store.refresh()
+                self._renew()
             except (CorruptData, RollbackDetected):
                 before = self.store.version
                 self.store.doubt()
@@ -236,7 +242,7 @@ class Segments:
             )
             self._attach(shown, [one for one in since.added if one.id not in others])
             self._states.check(shown)
-        except (CorruptData, RollbackDetected):
+        except (Conflict, CorruptData, RollbackDetected):
             self._load()  # again, where others were faster, or the same error
             return
         if shown.state is not None and self._appended and not shown.appended:
@@ -357,8 +363,7 @@ class Segments:
             try:
                 return step()
             except Conflict:
-                # Writers who met once should not meet again.
-                time.sleep(random.uniform(0, min(0.5, 0.01 * 2**turn)))  # noqa: S311, no secret
+                _step_aside(turn)
                 self.refresh()
         return step()
 
@@ -493,3 +498,8 @@ class Segments:
     def reasons(self) -> dict[bytes, str]:
         """Why segments are passed over."""
         return dict(self._reasons)
+
+
+def _step_aside(turn: int) -> None:
+    """Wait a moment: those who met once should not meet again."""
+    time.sleep(random.uniform(0, min(0.5, 0.01 * 2**turn)))  # noqa: S311, no secret
