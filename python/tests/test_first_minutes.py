@@ -48,6 +48,7 @@ def test_the_dimension_is_that_of_the_first_rows(client: Client, vectors: Rows) 
     assert client.list_collections() == ["books"]
     assert client.get_collection("books") is books
     assert client.get_or_create_collection("books", mode="sealed-index", filterable=["x"]) is books
+    books.refresh()
     assert (books.count(), books.get()["ids"], books.get()["documents"]) == (0, [], [])
     assert books.query(rows[:2])["ids"] == [[], []]
     assert books.metric == "cosine"

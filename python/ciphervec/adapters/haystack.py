@@ -16,11 +16,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..collections.audience import Audience
+from ..collections.client import Client
 from ..collections.collection import Collection
 from ..collections.keys import Keys
 from ..errors import DuplicateId, InvalidInput
 from ..ingest.arrays import Id
-from .support import Row, delete, last_of_each, missing, nearest, open_client, rows
+from .support import Row, delete, last_of_each, missing, nearest, open_client, recreated, rows
 
 try:
     from haystack import Document, component, default_from_dict, default_to_dict
@@ -56,6 +57,7 @@ class CiphervecDocumentStore:
         self,
         collection: Collection | None = None,
         *,
+        client: Client | None = None,
         place: str | None = None,
         name: str = "haystack",
         dimension: int | None = None,
@@ -66,14 +68,17 @@ class CiphervecDocumentStore:
     ) -> None:
         """A collection that is open already; or, for pipelines that are written down, the `place` of
         one: a folder or a server's URL, its `name`, and the file of its keys, of which nothing secret
-        is written. It is opened when it is first used, and made where `dimension` is given.
+        is written. It is opened when it is first used, and made where `dimension` is given. Beside
+        an open collection, `client` is the one that opened it, which `recreate_index` needs.
 
         `audience` is as of `Collection.query`: in modes `sealed` and `sealed-query` scores and order
         are the key owner's own unless it is "others". Raises InvalidInput.
         """
         if (collection is None) == (place is None):
             raise InvalidInput("give either a collection or the place of one.")
-        self._collection = collection
+        if client is not None and place is not None:
+            raise InvalidInput("a client goes with its collection; with a place leave it out.")
+        self._collection, self._client = collection, client
         self._place, self._name, self._dimension = place, name, dimension
         self._key_file, self._passphrase, self._token = key_file, passphrase, token
         self._audience = audience
@@ -166,9 +171,21 @@ class CiphervecDocumentStore:
         """Delete by id; ids that are not there are passed over."""
         delete(self.collection, document_ids)
 
-    def delete_all_documents(self) -> None:
-        """Delete everything; the collection stays."""
-        delete(self.collection, None)
+    def delete_all_documents(self, recreate_index: bool = False) -> None:
+        """Delete every document; the collection stays. `recreate_index` deletes the collection too
+        and makes an empty one with the same choices: nothing sealed for the old one, nor a writer's
+        card for it, fits the new one. Raises InvalidInput for an open collection without its
+        `client`."""
+        if not recreate_index:
+            delete(self.collection, None)
+            return
+        old = self.collection
+        if self._client is None:
+            raise InvalidInput(
+                "recreate_index deletes a collection and makes it again, which its client does: make the store with "
+                "CiphervecDocumentStore(collection, client=client)."
+            )
+        self._collection = recreated(self._client, old)
 
     def delete_by_filter(self, filters: Filters) -> int:
         """Delete the documents that pass; returns how many. Raises FilterError."""
@@ -266,9 +283,9 @@ class CiphervecDocumentStore:
         """As `delete_documents`."""
         await asyncio.to_thread(self.delete_documents, document_ids)
 
-    async def delete_all_documents_async(self) -> None:
+    async def delete_all_documents_async(self, recreate_index: bool = False) -> None:
         """As `delete_all_documents`."""
-        await asyncio.to_thread(self.delete_all_documents)
+        await asyncio.to_thread(self.delete_all_documents, recreate_index)
 
     async def delete_by_filter_async(self, filters: Filters) -> int:
         """As `delete_by_filter`."""

@@ -11,7 +11,8 @@ from ..collections.audience import Audience
 from ..collections.client import Client, PersistentClient
 from ..collections.collection import Collection
 from ..collections.keys import Keys
-from ..errors import UnknownId
+from ..collections.unborn import UnbornCollection
+from ..errors import InvalidInput, UnknownId
 from ..ingest.arrays import FloatArray, Id, Vectors
 
 T = TypeVar("T")
@@ -99,6 +100,27 @@ def delete(collection: Collection, ids: Sequence[Id] | None) -> int:
             if attempt == _ATTEMPTS - 1:
                 raise
     return 0
+
+
+def recreated(client: Client, collection: Collection) -> Collection:
+    """Delete a collection of this client and make an empty one with the same choices. Raises
+    InvalidInput when the client has another one open under that name."""
+    if isinstance(collection, UnbornCollection):
+        return collection  # nothing was made yet
+    spec, name = collection.spec, collection.name
+    if client.get_collection(name) is not collection:
+        raise InvalidInput(f"collection {name!r} was opened by another client; nothing was deleted.")
+    choices: dict[str, Any] = {
+        "metric": spec.metric,
+        "mode": spec.mode,
+        "precision": spec.precision,
+        "filterable": collection.filterable,
+        "scheme": spec.scheme,
+        "bits": spec.bits,
+        "originals": collection.originals,
+    }
+    client.delete_collection(name)
+    return client.create_collection(name, spec.dimension, **choices)
 
 
 def last_of_each(ids: Sequence[str], *columns: Sequence[T]) -> tuple[list[str], list[list[T]]]:

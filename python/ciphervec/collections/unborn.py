@@ -160,6 +160,9 @@ class UnbornCollection(Collection):
         self._alive()
         return 0
 
+    def refresh(self) -> None:
+        self._alive()
+
     def query(
         self,
         query_embeddings: Vectors,

@@ -15,21 +15,27 @@ Collections = Callable[..., Collection]
 
 
 @pytest.fixture(params=["memory", "folder", "server"])
-def collections(
+def client(
     request: pytest.FixtureRequest, tmp_path: Path, keys: ciphervec.Keys
-) -> Iterator[Collections]:
-    """Makes empty collections of a dimension."""
-    client: ciphervec.Client
+) -> Iterator[ciphervec.Client]:
+    """Of collections in memory, in a folder, on a server."""
+    made: ciphervec.Client
     if request.param == "memory":
-        client = ciphervec.Client(keys)
+        made = ciphervec.Client(keys)
     elif request.param == "folder":
-        client = ciphervec.PersistentClient(tmp_path / "db", keys)
+        made = ciphervec.PersistentClient(tmp_path / "db", keys)
     else:
         url = request.getfixturevalue("server_url")
-        client = ciphervec.HttpClient(url, keys=keys, state=tmp_path / "state")
+        made = ciphervec.HttpClient(url, keys=keys, state=tmp_path / "state")
+    with made:
+        yield made
+
+
+@pytest.fixture
+def collections(client: ciphervec.Client) -> Collections:
+    """Makes empty collections of a dimension."""
 
     def make(dimension: int, name: str = "docs", **choices: Any) -> Collection:
         return client.create_collection(name, dimension, **choices)
 
-    with client:
-        yield make
+    return make

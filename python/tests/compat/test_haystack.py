@@ -21,7 +21,7 @@ from haystack.testing import document_store as suites
 from haystack.testing import document_store_async as async_suites
 from haystack.utils import Secret
 
-from ciphervec import Collection, InvalidInput, Keys
+from ciphervec import CiphervecError, Client, Collection, InvalidInput, Keys
 from ciphervec.adapters.haystack import CiphervecDocumentStore, CiphervecEmbeddingRetriever
 
 Collections = Callable[..., Collection]
@@ -32,8 +32,8 @@ class Base:
     """What the suites ask every store to provide."""
 
     @pytest.fixture
-    def document_store(self, collections: Collections) -> CiphervecDocumentStore:
-        return CiphervecDocumentStore(collections(768))
+    def document_store(self, client: Client, collections: Collections) -> CiphervecDocumentStore:
+        return CiphervecDocumentStore(collections(768), client=client)
 
     @staticmethod
     def assert_documents_are_equal(received: list[Document], expected: list[Document]) -> None:
@@ -173,6 +173,50 @@ def test_policies_within_one_call(store: CiphervecDocumentStore) -> None:
         store.write_documents([Document(embedding=[1.0] * 3)])
 
 
+def test_an_index_made_again_has_the_choices_of_the_old_one(client: Client, rows: np.ndarray) -> None:
+    choices: dict[str, Any] = {
+        "metric": "l2",
+        "mode": "sealed-index",
+        "precision": "wide",
+        "originals": False,
+    }
+    old = client.create_collection("docs", D, filterable=["part"], **choices)
+    store = CiphervecDocumentStore(old, client=client)
+    documents = [Document(id=str(i), meta={"part": "a"}, embedding=rows[i].tolist()) for i in range(4)]
+    store.write_documents(documents)
+    store.delete_all_documents()
+    assert store.collection is old and store.count_documents() == 0
+    store.write_documents(documents)
+    store.delete_all_documents(recreate_index=True)
+    new = store.collection
+    assert new is client.get_collection("docs") and new.count() == 0
+    assert new.spec.incarnation != old.spec.incarnation
+    assert (new.metric, new.mode, new.spec.precision) == ("l2", "sealed-index", "wide")
+    assert new.filterable == ("part",) and not new.originals
+    with pytest.raises(CiphervecError, match="deleted"):
+        old.count()
+    assert store.write_documents(documents[:1]) == 1 and new.info()["bytes"]["tags"] > 0
+
+
+def test_an_index_is_made_again_by_the_client_that_opened_it(client: Client) -> None:
+    """Nobody else can, and nothing is lost where it is asked for."""
+    store = CiphervecDocumentStore(client.create_collection("docs", D))
+    store.write_documents([Document(id="a")])
+    with pytest.raises(InvalidInput, match="client=client"):
+        store.delete_all_documents(recreate_index=True)
+    with Client() as other:
+        other.create_collection("docs", D)
+        stranger = CiphervecDocumentStore(store.collection, client=other)
+        with pytest.raises(InvalidInput, match="another client"):
+            stranger.delete_all_documents(recreate_index=True)
+    assert store.count_documents() == 1
+    unborn = CiphervecDocumentStore(client.create_collection("later"), client=client)
+    unborn.delete_all_documents(recreate_index=True)
+    assert unborn.count_documents() == 0
+    with pytest.raises(InvalidInput, match="leave it out"):
+        CiphervecDocumentStore(place="db", client=client)
+
+
 def test_a_pipeline_is_written_down_without_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Keys.generate().save(tmp_path / "my.key", passphrase="correct horse battery")
     monkeypatch.setenv("MY_PASSPHRASE", "correct horse battery")
@@ -183,6 +227,8 @@ def test_a_pipeline_is_written_down_without_a_secret(tmp_path: Path, monkeypatch
         key_file=str(tmp_path / "my.key"),
         passphrase=Secret.from_env_var("MY_PASSPHRASE"),
     )
+    store.write_documents([Document(id="b")])
+    store.delete_all_documents(recreate_index=True)
     store.write_documents([Document(id="a", content="text", embedding=[1.0] * D)])
     pipeline = Pipeline()
     pipeline.add_component("retriever", CiphervecEmbeddingRetriever(store, top_k=3))
