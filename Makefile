@@ -49,7 +49,7 @@ lint: ## Formatting, clippy, ruff and mypy only
 wheel: ## Build the release wheel and install it in .venv
 	@$(STEPS) wheel
 
-lock: ## Resolve both lock files again from pyproject.toml
+lock: ## Resolve the lock files again from pyproject.toml
 	@$(STEPS) lock
 
 clean: ## Remove .venv, target and the demo's folder

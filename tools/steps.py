@@ -132,6 +132,7 @@ TARGETS: dict[str, list[Step]] = {
     "release": [
         *BEGIN,
         WHEEL,
+        Step("glibc", "the wheel runs on systems as old as it says", setup.check_wheel),
         Step("pytest", "the core of the Python tests on what ships", pytest("-m", "core")),
     ],
     "compat": [
@@ -233,7 +234,10 @@ TARGETS: dict[str, list[Step]] = {
         WHEEL,
         Step("pictures", "a picture and a CSV file of every stored result", measure.pictures),
     ],
-    "lock": [*BEGIN, Step("lock", "resolve requirements-dev.txt, -compat.txt and -chroma.txt", setup.lock)],
+    "lock": [
+        *BEGIN,
+        Step("lock", "resolve requirements-dev.txt, -release.txt, -compat.txt and -chroma.txt", setup.lock),
+    ],
 }
 
 

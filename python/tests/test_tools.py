@@ -10,8 +10,11 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from zipfile import ZipFile
 
 import pytest
+
+import ciphervec
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -25,11 +28,11 @@ def tools(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, ModuleType]]:
     monkeypatch.syspath_prepend(str(ROOT / "tools"))
     import licences
     import steps
+    import wheel_glibc
 
-    yield {"licences": licences, "steps": steps}
-    for name in [
-        name for name in sys.modules if name in ("licences", "steps") or name.split(".")[0] == "actions"
-    ]:
+    found = {"licences": licences, "steps": steps, "wheel_glibc": wheel_glibc}
+    yield found
+    for name in [name for name in sys.modules if name in found or name.split(".")[0] == "actions"]:
         sys.modules.pop(name)
 
 
@@ -52,6 +55,60 @@ def tools(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, ModuleType]]:
 )
 def test_a_licence_expression(tools: dict[str, ModuleType], expression: str, fine: bool) -> None:
     assert tools["licences"].permitted(expression) is fine
+
+
+def test_a_wheel_that_needs_too_new_a_glibc(
+    tools: dict[str, ModuleType], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Beside the names of versions as they stand in the library's bytes."""
+    check = tools["wheel_glibc"]
+    library = Path(ciphervec._native.__file__).read_bytes()
+    names = set(re.findall(rb"GLIBC_(\d+(?:\.\d+)+)\0", library))
+    if not names:
+        pytest.skip("this native module is not for Linux with glibc")
+    versions = {tuple(map(int, name.split(b"."))): name for name in names}
+
+    def wheel(tag: str, content: bytes, name: str = "ciphervec/_native.abi3.so") -> Path:
+        path = tmp_path / f"ciphervec-1.0-cp310-abi3-{tag}.whl"
+        with ZipFile(path, "w") as archive:
+            archive.writestr(name, content)
+        return path
+
+    def says(path: Path) -> tuple[int, str]:
+        return check.main([str(path)]), capsys.readouterr().err
+
+    assert check.needs(library)[0] == set(versions)
+    # As if it were built where glibc is older than what we promise, and newer.
+    new = [version for version in versions if version > check.PROMISED] or [max(versions)]
+    for version, code in ((b"2.28", 0), (b"2.29", 1), (b"2.99", 1)):
+        kept = library
+        for one in new:
+            kept = kept.replace(b"GLIBC_" + versions[one] + b"\0", b"GLIBC_" + version + b"\0")
+        ended, error = says(wheel("manylinux_2_28_x86_64", kept))
+        assert ended == code
+        assert (f"asks for GLIBC_{version.decode()}" in error) == bool(code)
+    assert "its name says manylinux (2, 35)" in says(wheel("manylinux_2_35_x86_64", kept))[1]
+    assert "no shared library" in says(wheel("manylinux_2_28_x86_64", b"", "a.py"))[1]
+    other = library.replace(b"libc.so.6\0", b"libx.so.6\0")
+    assert "loads libx.so.6" in says(wheel("manylinux_2_28_x86_64", other))[1]
+
+
+def test_a_release_without_its_linker_says_what_is_missing(
+    tools: dict[str, ModuleType], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    setup, steps = sys.modules["actions.setup"], tools["steps"]
+
+    def no_registry(command: list[str], **_: object) -> None:
+        assert any(part.endswith("requirements-release.txt") for part in command)
+        raise steps.StepFailedError("`pip install` ended with exit code 1")
+
+    monkeypatch.setattr(setup, "call", no_registry)
+    monkeypatch.setattr(setup, "VENV", tmp_path)
+    with pytest.raises(
+        steps.StepFailedError, match=r"exit code 1\n.*zig links it(.|\n)*`make test`.*do without"
+    ):
+        setup.install_release_tools()
+    assert not list(tmp_path.iterdir()), "the next run tries again"
 
 
 def test_every_target_of_the_makefile_has_steps(tools: dict[str, ModuleType]) -> None:

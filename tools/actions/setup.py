@@ -8,9 +8,22 @@ import shutil
 import sys
 from pathlib import Path
 
-from .base import PYTHON, ROOT, VENV, Action, Command, StepFailedError, call, quiet, say, together
+from .base import (
+    PYTHON,
+    ROOT,
+    VENV,
+    Action,
+    Command,
+    StepFailedError,
+    StepSkippedError,
+    call,
+    quiet,
+    say,
+    together,
+)
 
 LOCK = ROOT / "requirements-dev.txt"
+RELEASE_LOCK = ROOT / "requirements-release.txt"
 COMPAT_LOCK = ROOT / "requirements-compat.txt"
 CHROMA_LOCK = ROOT / "requirements-chroma.txt"
 FRAMEWORKS = ["haystack", "langchain", "llama-index", "sklearn"]
@@ -21,6 +34,9 @@ DEMO_PACKAGES = ["httpx", "numpy", "rich", "typer", "scikit-learn"]
 
 RELEASE = ["--release"]
 """What ships."""
+PORTABLE = ["--zig", "--compatibility", "manylinux_2_28"]
+"""On Linux: linked against the glibc of 2018, which zig brings, and not against this machine's. maturin refuses a wheel
+that needs more, and names it for what it needs."""
 DEMO = ["--profile", "demo", "--no-default-features"]
 """A third of the crates, hardly optimised where it doesn't matter: `make demo` is about the first three minutes."""
 TEST = ["--profile", "dev"]
@@ -66,10 +82,10 @@ def make_venv() -> None:
         )
 
 
-def install(stamp: str, arguments: Command) -> None:
+def install(stamp: str, arguments: Command, lock: Path = LOCK) -> None:
     """pip install, skipped when the lock file and the arguments are those of the last time."""
     mark = VENV / f".{stamp}"
-    state = hashlib.sha256(LOCK.read_bytes() + "\0".join(arguments).encode()).hexdigest()
+    state = hashlib.sha256(lock.read_bytes() + "\0".join(arguments).encode()).hexdigest()
     if mark.exists() and mark.read_text() == state:
         say(f"already installed: {' '.join(arguments)}")
         return
@@ -92,6 +108,24 @@ def install_test_tools() -> None:
     install("test-tools", ["--requirement", str(LOCK)])
 
 
+def links_portably() -> bool:
+    """Whether this is a Linux with glibc, whose versions a wheel can need."""
+    return any(line.startswith("host: ") and line.endswith("-linux-gnu")
+               for line in quiet(["rustc", "-vV"]).stdout.splitlines())  # fmt: skip
+
+
+def install_release_tools() -> None:
+    """zig, which brings what to link against."""
+    try:
+        install("release-tools", ["--requirement", str(RELEASE_LOCK)], RELEASE_LOCK)
+    except StepFailedError as error:
+        raise StepFailedError(
+            f"{error}\nThe release wheel runs on older systems than this one, because zig links it: a package of PyPI, "
+            f"100 MB, at the version in {RELEASE_LOCK.name}, which could not be installed. Run this again when PyPI, or "
+            "the mirror that pip is set up for, answers. `make test` and `make demo` do without."
+        ) from error
+
+
 def begin() -> None:
     together(install_build_tools, fetch_crates)
 
@@ -102,9 +136,14 @@ def wheel(options: Command, tools: Action = lambda: None) -> Action:
     def action() -> None:
         for old in WHEELS.glob("ciphervec-*.whl"):
             old.unlink()
-        build = [str(PYTHON), "-m", "maturin", "build", *options, "--locked", "--out", str(WHEELS),
-                 "--interpreter", str(PYTHON)]  # fmt: skip
-        together(lambda: call(build), tools)
+        portable = options == RELEASE and links_portably()
+        if portable:
+            install_release_tools()
+        build = [str(PYTHON), "-m", "maturin", "build", *options, *(PORTABLE if portable else []), "--locked",
+                 "--out", str(WHEELS), "--interpreter", str(PYTHON)]  # fmt: skip
+        # Where zig is looked for; otherwise in whatever Python is first on the PATH.
+        zig = {"CARGO_ZIGBUILD_PYTHON_PATH": str(PYTHON)}
+        together(lambda: call(build, environment=zig), tools)
         wheels = list(WHEELS.glob("ciphervec-*.whl"))
         if len(wheels) != 1 or "-abi3-" not in wheels[0].name:
             raise StepFailedError(f"expected one abi3 wheel in {WHEELS}, found {[w.name for w in wheels]}")
@@ -115,13 +154,25 @@ def wheel(options: Command, tools: Action = lambda: None) -> Action:
     return action
 
 
+def check_wheel() -> None:
+    """That the wheel in dist/ asks for no newer glibc than its name says."""
+    if not links_portably():
+        raise StepSkippedError("a wheel that is not for Linux with glibc")
+    call([str(PYTHON), "tools/wheel_glibc.py"])
+
+
 def lock() -> None:
-    """What `make test` needs, what `make compat` does, and Chroma's suite; these are not for everybody."""
+    """What `make test` needs, what a release does, `make compat`, and Chroma's suite; these are not for everybody."""
     install("uv", ["uv"])
-    sets: list[tuple[Path, list[str], str]]
-    sets = [(LOCK, ["all"], "dev"), (COMPAT_LOCK, FRAMEWORKS, "compat"), (CHROMA_LOCK, [], "chroma")]
-    for file, extras, group in sets:
+    project = ["pyproject.toml"]  # the package's own needs; the tools of a release have none of them
+    sets: list[tuple[Path, list[str], list[str], str]] = [
+        (LOCK, project, ["all"], "dev"),
+        (RELEASE_LOCK, [], [], "release"),
+        (COMPAT_LOCK, project, FRAMEWORKS, "compat"),
+        (CHROMA_LOCK, project, [], "chroma"),
+    ]
+    for file, source, extras, group in sets:
         chosen = [argument for extra in extras for argument in ("--extra", extra)]
-        call([str(PYTHON), "-m", "uv", "pip", "compile", "pyproject.toml", *chosen, "--group", group,
+        call([str(PYTHON), "-m", "uv", "pip", "compile", *source, *chosen, "--group", group,
               "--universal", "--upgrade", "--python-version", "3.10", "--no-header", "--no-annotate",
               "--no-emit-index-url", "--no-emit-find-links", "--output-file", str(file)])  # fmt: skip
