@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     from .collections.audience import OwnerMatches, OwnerResult
     from .collections.client import Client, PersistentClient
     from .collections.collection import Collection
+    from .collections.embedding import EmbeddingFunction
+    from .collections.encoders import register_embedding_function
     from .collections.identity import Identity
     from .collections.index import Index
     from .collections.keys import Keys
@@ -91,6 +93,7 @@ _NAMES = {
     "Client": "collections.client",
     "Codebook": "codebooks.codebook",
     "Collection": "collections.collection",
+    "EmbeddingFunction": "collections.embedding",
     "EncryptedNearestNeighbors": "collections.neighbors",
     "GetResult": "collections.results",
     "HttpClient": "http",
@@ -113,6 +116,7 @@ _NAMES = {
     "fold": "programs.helpers",
     "program": "programs.program",
     "public": "programs.kinds",
+    "register_embedding_function": "collections.encoders",
     "secret": "programs.kinds",
 }
 
@@ -155,6 +159,7 @@ __all__ = [
     "Conflict",
     "CorruptData",
     "DuplicateId",
+    "EmbeddingFunction",
     "EncryptedNearestNeighbors",
     "EvaluationKeys",
     "GetResult",
@@ -210,6 +215,7 @@ __all__ = [
     "program",
     "programs",
     "public",
+    "register_embedding_function",
     "secret",
     "set_threads",
     "text",

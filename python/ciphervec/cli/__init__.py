@@ -33,8 +33,10 @@ COMMANDS = {
         "create",
         "Make an empty collection, in a folder (made if it isn't there) or on a server.",
     ),
-    "add": Row("collections", "add", "Seal the vectors of a file and store them, all or none."),
-    "query": Row("collections", "query", "Find the rows closest to each query vector."),
+    "add": Row(
+        "collections", "add", "Seal the vectors of a file, or of its texts, and store them, all or none."
+    ),
+    "query": Row("collections", "query", "Find the rows closest to each query vector, or to a text."),
     "get": Row(
         "rows",
         "get",

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from ..collections.audience import OwnerResult, check_audience
 from ..collections.collection import Collection
+from ..collections.encoders import SentenceEncoder
 from ..collections.flooding import DEVIATION
 from ..collections.results import QUERY_DEFAULT
 from ..collections.spec import LATTICE, MODES, PRECISIONS, SCHEMES, chosen
@@ -46,7 +47,9 @@ Name = Annotated[str, typer.Argument(help="The collection's name.")]
 def create(
     place: Place,
     name: Name,
-    dim: Annotated[int, typer.Option("--dim", "-d", help="Numbers per vector, 1 to 16384.")],
+    dim: Annotated[
+        int | None, typer.Option("--dim", "-d", help="Numbers per vector, 1 to 16384; with --model, its own.")
+    ] = None,
     keys: KeyFile = None,
     passphrase_file: PassphraseFile = None,
     metric: Annotated[str, typer.Option(help="cosine, ip, l2 or hamming.")] = "cosine",
@@ -78,6 +81,13 @@ def create(
         int | None,
         typer.Option(help="Length of that pair's modulus: 3072 unless given. Not for lattice and elgamal."),
     ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="A model of sentence-transformers, by which `add --embed` and `query --text` embed texts, here. Its name is "
+            "kept with the collection, sealed."
+        ),
+    ] = None,
     token_file: TokenFile = None,
     ca: Authority = None,
     insecure: Insecure = False,
@@ -89,10 +99,16 @@ def create(
 
     - `ciphervec create db faces --dim 512 --keys my.key`
     - `ciphervec create db docs --dim 768 --mode sealed-index --precision small --keys my.key`
+    - `ciphervec create db notes --model all-MiniLM-L6-v2 --keys my.key`
     - `ciphervec create db few --dim 128 --mode sealed-index --scheme paillier --keys my.key`
     - `ciphervec create https://vectors.example faces --dim 512 --keys my.key --token-file admin.token`
     """
     access = Access(token_file, ca, insecure)
+    embedder = None if model is None else SentenceEncoder(model)
+    if dim is None:
+        if embedder is None:
+            raise InvalidInput("say how many numbers a vector has, --dim, or what embeds texts, --model.")
+        dim = len(embedder([name])[0])
     with opened(place, load_keys(keys, passphrase_file), access, make=True) as client:
         collection = client.create_collection(
             name,
@@ -103,6 +119,7 @@ def create(
             filterable or (),
             scheme=chosen("scheme", scheme, SCHEMES),
             bits=bits,
+            embedding_function=embedder,
         )
         info = collection.info()
     if as_json:
@@ -110,8 +127,9 @@ def create(
         return
     by = "" if scheme == LATTICE else f" by {scheme}"
     screen.print(f"[bold]{name}[/]: {dim} dimensions, {metric}, {mode}{by}, in {place}", highlight=False)
+    file = "vectors.npy" if model is None else "notes.jsonl --embed"
     screen.print(
-        f"next: ciphervec add {place} {name} vectors.npy{_keys_again(keys)}", style="dim", highlight=False
+        f"next: ciphervec add {place} {name} {file}{_keys_again(keys)}", style="dim", highlight=False
     )
 
 
@@ -127,6 +145,13 @@ def add(
     id_column: IdColumn = "id",
     document_column: DocumentColumn = "document",
     types: Types = None,
+    embed: Annotated[
+        bool,
+        typer.Option(
+            "--embed",
+            help="The file holds texts: embed them here, by the model that the collection was made with.",
+        ),
+    ] = False,
     upsert: Annotated[
         bool, typer.Option("--upsert", help="Replace rows whose id is there, instead of refusing.")
     ] = False,
@@ -139,7 +164,7 @@ def add(
     insecure: Insecure = False,
     as_json: Json = False,
 ) -> None:
-    """Seal the vectors of a file and store them, all or none.
+    """Seal the vectors of a file, or of its texts, and store them, all or none.
 
     Columns other than the vector, `id` and `document` become metadata, which is stored encrypted. What
     a .csv file's columns hold is found out and said: whole numbers, numbers, true and false, or text.
@@ -152,9 +177,10 @@ def add(
     - `ciphervec add db faces vectors.npy --ids names.txt --keys my.key`
     - `ciphervec add db docs rows.parquet --embedding-column vector --keys my.key`
     - `ciphervec add db docs rows.csv --types zip=str --keys my.key`
+    - `ciphervec add db notes notes.jsonl --embed --keys my.key`
     - `ciphervec add https://vectors.example faces vectors.npy --keys my.key --token-file write.token`
     """
-    table = read(file, Columns(embedding_column, id_column, document_column, named(types)))
+    table = read(file, Columns(embedding_column, id_column, document_column, named(types), texts=embed))
     access = Access(token_file, ca, insecure)
     with opened(place, load_keys(keys, passphrase_file), access) as client:
         collection = client.get_collection(name)
@@ -181,8 +207,12 @@ def add(
     screen.print(
         f"{len(names):,} vectors sealed in {seconds:.2f} s{rate}; {name} holds {count:,}", highlight=False
     )
+    probe = '--text "..."' if embed else "probe.npy"
     screen.print(
-        f"next: ciphervec query {place} {name} probe.npy{_keys_again(keys)}", style="dim", highlight=False
+        f"next: ciphervec query {place} {name} {probe}{_keys_again(keys)}",
+        style="dim",
+        markup=False,
+        highlight=False,
     )
 
 
@@ -192,6 +222,12 @@ def query(
     name: Name,
     file: Annotated[Path | None, typer.Argument(help="A file with one or more query vectors.")] = None,
     vector: Annotated[str | None, typer.Option(help="One query as a JSON list, instead of a file.")] = None,
+    text: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A question, instead of a file; the model that the collection was made with embeds it here. Repeat."
+        ),
+    ] = None,
     keys: KeyFile = None,
     passphrase_file: PassphraseFile = None,
     count: Annotated[
@@ -221,7 +257,7 @@ def query(
     insecure: Insecure = False,
     as_json: Json = False,
 ) -> None:
-    """Find the rows closest to each query vector.
+    """Find the rows closest to each query vector, or to a text.
 
     Distances: 1 − cosine, 1 − inner product, squared Euclidean, or differing bits. Lower is closer.
     From a server come ids and distances; `--documents` fetches documents and metadata too, which
@@ -236,19 +272,21 @@ def query(
     - `ciphervec query db faces probe.npy --count 5 --keys my.key`
     - `ciphervec query db docs probe.npy --where '{"lang": "en"}' --keys my.key --json --audience owner`
     - `ciphervec query db tiny --vector '[0.1, 0.7, -0.2]' --keys my.key`
+    - `ciphervec query db notes --text "Where did we leave the keys?" --keys my.key`
     - `ciphervec query https://vectors.example faces probe.npy --keys my.key --token-file query.token`
     """
-    questions = _questions(file, vector, embedding_column)
+    questions = _questions(file, vector, embedding_column, text)
     filters = filter_of(where)
     access = Access(token_file, ca, insecure)
     with opened(place, load_keys(keys, passphrase_file), access, read_only=True) as client:
         collection = client.get_collection(name)
         began = time.perf_counter()
         found = collection.query(
-            questions,
+            None if text else questions,
             count,
             filters,
             QUERY_DEFAULT if documents else None,
+            query_texts=text,
             within=within,
             audience=check_audience(audience),
             flooding=flooding,
@@ -264,7 +302,8 @@ def query(
         print_json({**answer, "seconds": round(seconds, 4)})
         return
     for number, hits in enumerate(found["ids"]):
-        screen.print(f"query {number + 1} of {len(questions)}", style="bold cyan", highlight=False)
+        title = plain(text[number]) if text else f"query {number + 1} of {len(questions)}"
+        screen.print(title, style="bold cyan", markup=False, highlight=False)
         if not hits:
             screen.print("  no row passes", style="dim")
         width = max((len(shown(hit)) for hit in hits), default=0)
@@ -315,9 +354,11 @@ def _ids(
     return list(range(first, first + len(table)))
 
 
-def _questions(file: Path | None, vector: str | None, column: str) -> Any:
-    if (file is None) == (vector is None):
-        raise InvalidInput("give the queries either as a file or with --vector '[0.1, ...]'.")
+def _questions(file: Path | None, vector: str | None, column: str, texts: list[str] | None) -> Any:
+    if [file is None, vector is None, not texts].count(False) != 1:
+        raise InvalidInput("give the queries either as a file or with --vector '[0.1, ...]' or --text.")
+    if texts:
+        return texts
     if file is not None:
         return read(file, Columns(embedding=column)).embeddings
     try:

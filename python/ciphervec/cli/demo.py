@@ -24,6 +24,13 @@ def demo(
     question: Annotated[
         list[str] | None, typer.Option("--question", "-q", help="Your own question. Repeat.")
     ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="Embed by this model of sentence-transformers, all-MiniLM-L6-v2 say, instead of TF-IDF. Needs "
+            "`pip install 'ciphervec[sentences]'`."
+        ),
+    ] = None,
     passages: Annotated[int | None, typer.Option(help="Only this many passages, for a quick look.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -37,34 +44,41 @@ def demo(
 
     - `ciphervec demo`
     - `ciphervec demo --question "How do I parse an XML document?"`
+    - `ciphervec demo --model all-MiniLM-L6-v2 --passages 2000`
     """
     questions = tuple(question or search.QUESTIONS)
     began = time.perf_counter()
     with progress("reading docstrings", 1, quiet=as_json) as step:
-        texts = corpus.passages(progress=step)[:passages]
+        texts = corpus.some(corpus.passages(progress=step), passages)
     read = time.perf_counter()
-    with aside.status("embedding"):
-        model = embed.fit([text.searchable for text in texts])
-        asked = model.embed(questions)
+    searchable = [text.searchable for text in texts]
+    if model is None:
+        with aside.status("embedding"):
+            embedder = embed.fit(searchable, None)
+    else:
+        with progress("embedding", len(texts), quiet=as_json) as step:
+            embedder = embed.fit(searchable, model, step)
+    asked = embedder.embed(questions)
     embedded = time.perf_counter()
     if not as_json:
         screen.print(Rule("ciphervec demo"))
         screen.print(
             f"{len(texts):,} passages from Python {platform.python_version()}'s standard library ({read - began:.1f} s)\n"
-            f"embedded by {model.name} ({embedded - read:.1f} s); {_native.get_threads()} threads, "
+            f"embedded by {embedder.name} ({embedded - read:.1f} s); {_native.get_threads()} threads, "
             f"{_native.backend()} back-end",
             highlight=False,
         )
-    plain = search.plain_search(model.vectors, asked)
+    plain = search.plain_search(embedder.vectors, asked)
     keys = search.keys_for(folder)
     runs = []
     for mode in search.MODES:
         with progress(f"sealing, {mode}", len(texts), quiet=as_json) as step:
-            runs.append(search.run_mode(folder, keys, mode, texts, model.vectors, asked, step))
-    search.save_for_the_command_line(folder, model.vectors, asked)
+            run = search.run_mode(folder, keys, mode, texts, embedder.vectors, asked, step, embedder.function)
+            runs.append(run)
+    search.save_for_the_command_line(folder, embedder.vectors, asked)
     refusal = search.refused(folder, "sealed")
     if as_json:
-        print_json(summary(texts, questions, plain, runs, model.name))
+        print_json(summary(texts, questions, plain, runs, embedder.name))
         return
     screen.print(
         f"{len(runs)} collections sealed, saved in {folder}, closed, and opened again in "
@@ -80,7 +94,7 @@ def demo(
         style="dim",
     )
     screen.print(f"Another key on the same folder: {refusal}\n", highlight=False)
-    demo_report.next_steps(screen, str(folder))
+    demo_report.next_steps(screen, str(folder), model)
     screen.print(Rule(f"done in {time.perf_counter() - began:.0f} s"))
 
 

@@ -116,8 +116,11 @@ def times(console: Console, runs: Sequence[ModeRun], plain: PlainRun, passages: 
     )
 
 
-def next_steps(console: Console, folder: str) -> None:
-    """The same on the command line and in Python, with the reader's own vectors."""
+def next_steps(console: Console, folder: str, model: str | None = None) -> None:
+    """The same on the command line and in Python, with the reader's own vectors or texts."""
+    if model is not None:
+        _with_texts(console, folder, model)
+        return
     console.print(Text("The same with your own vectors", style="bold"))
     commands = f"""ciphervec keygen my.key
 ciphervec create db items --dim 512 --keys my.key
@@ -136,6 +139,28 @@ items = client.create_collection("items", dimension=512)
 vectors = numpy.load("vectors.npy")
 items.add(range(len(vectors)), vectors)
 print(items.query(vectors[:1], n_results=5)["ids"])"""
+    for block in (commands, python):
+        console.print(Padding(Text(block), (1, 0, 0, 2)))
+
+
+def _with_texts(console: Console, folder: str, model: str) -> None:
+    console.print(Text("The same with your own texts", style="bold"))
+    commands = f"""ciphervec keygen my.key
+ciphervec create db notes --model {model} --keys my.key
+ciphervec add db notes notes.txt --embed --keys my.key
+ciphervec query db notes --text "Where did we leave it?" --keys my.key
+
+# what this demo left behind
+ciphervec query {folder} stdlib-sealed --text "How do I read a CSV file?" \\
+    -n 3 --keys {folder}/demo.key"""
+    python = f"""import ciphervec
+
+keys = ciphervec.Keys.generate()
+client = ciphervec.PersistentClient("db", keys)
+model = "{model}"
+notes = client.create_collection("notes", embedding_function=model)
+notes.add(documents=["the keys are under the mat", "the cat is asleep"])
+print(notes.query(query_texts="How do I get in?", n_results=1)["documents"])"""
     for block in (commands, python):
         console.print(Padding(Text(block), (1, 0, 0, 2)))
 

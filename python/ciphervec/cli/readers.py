@@ -40,11 +40,13 @@ class Columns:
     document: str = "document"
     types: Mapping[str, str] = field(default_factory=dict)
     """Types of the columns of a .csv that are not to be found out."""
+    texts: bool = False
+    """Whether the rows are texts that are still to be embedded, so that vectors are passed over."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """What a file held. `ids` is None when the file names none."""
+    """What a file held. `ids` is None when the file names none, `embeddings` where texts were read."""
 
     embeddings: Any
     ids: list[Id] | None = None
@@ -54,7 +56,7 @@ class Table:
     """What the columns of a .csv were read as."""
 
     def __len__(self) -> int:
-        return len(self.embeddings)
+        return len(self.embeddings if self.embeddings is not None else self.documents or ())
 
     def as_texts(self, id_column: str) -> Table:
         """The same with ids that are texts."""
@@ -69,7 +71,8 @@ class Table:
             return self.ids
         names = read_ids(file)
         if len(names) != len(self):
-            raise InvalidInput(f"{file} has {len(names)} ids for {len(self)} vectors.")
+            of = "texts" if self.embeddings is None else "vectors"
+            raise InvalidInput(f"{file} has {len(names)} ids for {len(self)} {of}.")
         return names
 
 
@@ -83,14 +86,22 @@ def read(path: Path, columns: Columns) -> Table:
         ".jsonl": read_jsonl,
         ".txt": read_words,
     }
+    if columns.texts:
+        readers = {one: readers[one] for one in (".parquet", ".csv", ".jsonl")} | {".txt": read_lines}
     reader = readers.get(path.suffix.lower())
     if reader is None:
         raise InvalidInput(
-            f"{path} ends in {path.suffix or 'nothing'!r}; known endings are {', '.join(readers)}."
+            f"{path} ends in {path.suffix or 'nothing'!r}; known endings{' of texts' if columns.texts else ''} are "
+            f"{', '.join(readers)}."
         )
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}.")
-    return reader(path, columns)
+    table = reader(path, columns)
+    if columns.texts and table.documents is None:
+        raise InvalidInput(
+            f"{path} has no {columns.document!r} to embed. Name the texts with --document-column."
+        )
+    return table
 
 
 def read_npy(path: Path, columns: Columns) -> Table:
@@ -138,6 +149,9 @@ def read_parquet(path: Path, columns: Columns) -> Table:
         raise InvalidInput(f"{path} is not a Parquet file: {error}") from error
     names = table.column_names
     vectors = _first(names, columns.embedding, columns.embedding + "s")
+    if columns.texts:
+        left = table.drop_columns([vectors]) if vectors else table
+        return _with_records(None, left.to_pylist(), columns)
     if vectors is None:
         raise InvalidInput(
             f"{path} has the columns {', '.join(names)}, and no {columns.embedding!r}. Name it with --embedding-column."
@@ -161,6 +175,9 @@ def read_csv(path: Path, columns: Columns) -> Table:
         records: list[dict[str, Any]] = list(reader)
     vectors = _first(names, columns.embedding, columns.embedding + "s")
     numbers = [name for name in names if name not in (columns.id, columns.document)]
+    if columns.texts:
+        records = [{name: cell for name, cell in one.items() if name != vectors} for one in records]
+        return _typed(None, records, columns, path)
     rows = []
     for line, record in enumerate(records, 2):
         try:
@@ -172,9 +189,7 @@ def read_csv(path: Path, columns: Columns) -> Table:
                 f"column {vectors!r} must hold a JSON list" if vectors else "every column must hold a number"
             )
             raise InvalidInput(f"{path}, line {line}: {where} ({error}).") from error
-    matrix = _rectangular(rows, str(path))
-    types = typed(records, columns.types, columns.id, (columns.document,), path)
-    return replace(_with_records(matrix, records, columns), types=types)
+    return _typed(_rectangular(rows, str(path)), records, columns, path)
 
 
 def read_jsonl(path: Path, columns: Columns) -> Table:
@@ -188,7 +203,7 @@ def read_jsonl(path: Path, columns: Columns) -> Table:
                 continue
             try:
                 record = json.loads(text)
-                rows.append(record.pop(columns.embedding))
+                rows.append(record.pop(columns.embedding, *([None] if columns.texts else [])))
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise InvalidInput(
                     f"{path}, line {line}: a JSON object with {columns.embedding!r} belongs there ({error!r})."
@@ -200,7 +215,13 @@ def read_jsonl(path: Path, columns: Columns) -> Table:
             named = columns.id in record
             if named != (columns.id in records[0]):
                 raise InvalidInput(f"{path}, line {line}: some rows have {columns.id!r}, and some have none.")
-    return _with_records(_rectangular(rows, str(path)), records, columns)
+    return _with_records(None if columns.texts else _rectangular(rows, str(path)), records, columns)
+
+
+def read_lines(path: Path, columns: Columns) -> Table:
+    """A text a line; empty lines are passed over."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return Table(None, documents=[line for line in lines if line.strip()])
 
 
 def read_words(path: Path, columns: Columns) -> Table:
@@ -240,6 +261,12 @@ def read_ids(path: Path) -> list[Id]:
         return [int(line) for line in lines]
     except ValueError:
         return list(lines)
+
+
+def _typed(rows: Any, records: list[dict[str, Any]], columns: Columns, path: Path) -> Table:
+    """The table of a .csv file."""
+    types = typed(records, columns.types, columns.id, (columns.document,), path)
+    return replace(_with_records(rows, records, columns), types=types)
 
 
 def _with_records(rows: Any, records: list[dict[str, Any]], columns: Columns) -> Table:

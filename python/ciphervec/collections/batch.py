@@ -17,6 +17,9 @@ from ..ingest.records import Record
 from .write_batch import NewSegment
 
 T = TypeVar("T")
+NO_VECTORS = (
+    "rows need embeddings, shape (n, dimension), or documents for the embedding function; none were given."
+)
 
 
 @dataclass
@@ -45,7 +48,7 @@ class Batch:
         """Rows for a collection of this kind, as `Collection.add` takes them. Raises InvalidInput,
         or DuplicateId when an id repeats."""
         if embeddings is None:
-            raise InvalidInput("rows need embeddings, shape (n, dimension); none were given.")
+            raise InvalidInput(NO_VECTORS)
         faults: dict[int, str] = {}
         rows = _checked(faults, lambda: arrays.vectors(embeddings, spec.dimension, spec.metric))
         names = _checked(

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from ..errors import InvalidInput
 from ..ingest.arrays import Id
 from .batch import Batch
+from .embedding import SavedFunction
 from .merging import joined, mergeable
 from .owner import Owner
 from .segments import Segments
@@ -85,6 +86,13 @@ def extend_filterable(segments: Segments, fields: Sequence[str]) -> None:
     they are sealed again."""
     present = segments.description
     following = present.with_filterable(fields, [one.id for one in segments.entries()])
+    segments.send(WriteBatch(meta=following.to_bytes(segments.owner)), described=following)
+    segments.reload_as(following)
+
+
+def set_embedding(segments: Segments, function: SavedFunction | None) -> None:
+    """Save what is known of the function that embeds texts from now on."""
+    following = segments.description.with_embedding(function)
     segments.send(WriteBatch(meta=following.to_bytes(segments.owner)), described=following)
     segments.reload_as(following)
 

@@ -18,6 +18,7 @@ from ..ingest.metrics import MetricName
 from ..ingest.state_folder import user_folder
 from .collection import Collection
 from .copying import copied
+from .embedding import Embedder, EmbeddingFunction, SavedFunction
 from .folder_store import FolderDatabase
 from .keys import Keys
 from .memory_store import MemoryDatabase
@@ -74,6 +75,7 @@ class Client:
         scheme: SchemeName = "lattice",
         bits: int | None = None,
         originals: bool | None = None,
+        embedding_function: EmbeddingFunction | None = None,
     ) -> Collection:
         """Make an empty collection.
 
@@ -90,19 +92,27 @@ class Client:
 
         `originals`: keep each vector as it is put in, encrypted like a document, for `get` to return
         it to the last bit: 4 bytes a number. So it is unless `originals=False`; under hamming there
-        is nothing to keep. Raises CollectionExists, InvalidInput, StorageError.
+        is nothing to keep.
+
+        `embedding_function` embeds texts, for `add(documents=...)` and `query(query_texts=...)`: any
+        function from a list of texts to a vector for each, Chroma's with `embed_query` too, a model of
+        sentence-transformers or the name of one. It runs here. Its name and configuration are saved
+        with the collection, sealed as all of it is. Raises CollectionExists, InvalidInput,
+        StorageError.
         """
+        embedder = None if embedding_function is None else Embedder(embedding_function)
         with self._open():
             choices = partial(
                 Description.new, name, metric=metric, mode=mode, precision=precision, filterable=filterable,
                 keys=self._keys, scheme=scheme, bits=bits, originals=originals is not False,
             )  # fmt: skip
-            description = choices(dimension=_ANY if dimension is None else dimension)
+            saved = None if embedder is None else embedder.saved
+            description = choices(dimension=_ANY if dimension is None else dimension, embedding=saved)
             self._refuse_unborn(name)
             self._database.check_new(name)
-            if dimension is None:
-                return self._unborn(description, choices)
-            return self._create(description)
+            made = self._create(description) if dimension is not None else self._unborn(description, choices)
+            made._texts.replace(embedder)
+            return made
 
     def _create(self, description: Description) -> Collection:
         name = description.spec.collection
@@ -117,9 +127,9 @@ class Client:
         """A collection to be made with its first rows."""
         name = like.spec.collection
 
-        def make(dimension: int, unborn: Collection) -> Collection:
+        def make(dimension: int, embedding: SavedFunction | None, unborn: Collection) -> Collection:
             with self._open():
-                made = self._create(choices(dimension=dimension))
+                made = self._create(choices(dimension=dimension, embedding=embedding))
                 self._opened[name] = unborn  # which becomes it
                 return made
 
@@ -131,23 +141,40 @@ class Client:
         if isinstance(self._opened.get(name), UnbornCollection):
             raise exists(name)
 
-    def get_collection(self, name: str) -> Collection:
+    def get_collection(self, name: str, embedding_function: EmbeddingFunction | None = None) -> Collection:
         """Open a collection that is there; asked for twice, it is the same object.
+
+        `embedding_function` as of `create_collection`; left out, the one whose name was saved is made
+        again by the first text, if it is a model of sentence-transformers, registered (see
+        `register_embedding_function`), or of Chroma where that is installed. Given where none is
+        saved it is used and not saved, see `Collection.set_embedding_function`. Raises InvalidInput
+        for a function of another name than the one saved.
 
         Raises CollectionNotFound, WrongKey (by key id, before anything is decrypted), StoreLocked
         when another process is writing to it, CorruptData, InvalidInput when it is sealed and the
         client has no keys.
         """
+        embedder = None if embedding_function is None else Embedder(embedding_function)
         with self._open():
-            opened = self._opened.get(check_name(name))
-            if opened is not None:
-                return opened
-            store = self._database.open(name)
-            try:
-                return self._collection(name, store, Description.from_bytes(store.meta(), name, self._keys))
-            except BaseException:
-                store.close()
-                raise
+            return self._get(name, embedder)
+
+    def _get(self, name: str, embedder: Embedder | None = None) -> Collection:
+        opened = self._opened.get(check_name(name))
+        if opened is not None:
+            opened._give(embedder)
+            return opened
+        store = self._database.open(name)
+        try:
+            collection = self._collection(name, store, Description.from_bytes(store.meta(), name, self._keys))
+        except BaseException:
+            store.close()
+            raise
+        try:
+            collection._give(embedder)
+        except BaseException:
+            collection.close()
+            raise
+        return collection
 
     def get_or_create_collection(
         self,
@@ -161,24 +188,27 @@ class Client:
         scheme: SchemeName = "lattice",
         bits: int | None = None,
         originals: bool | None = None,
+        embedding_function: EmbeddingFunction | None = None,
     ) -> Collection:
         """Open the collection, or make it. Raises InvalidInput when it is there with other
-        choices; one that is there may keep `originals` or not unless that is given."""
+        choices; one that is there may keep `originals` or not unless that is given, and may have no
+        `embedding_function` saved."""
+        embedder = None if embedding_function is None else Embedder(embedding_function)
         with self._open():
             wanted = Description.new(
                 name, _ANY if dimension is None else dimension, metric, mode, precision, filterable, self._keys, scheme, bits,
                 originals is not False,
             )  # fmt: skip
             try:
-                collection = self.get_collection(name)
+                collection = self._get(name)
             except CollectionNotFound:
                 # Of several clients that come here at once, one makes it and the others open it.
                 with contextlib.suppress(CollectionExists):
                     return self.create_collection(
                         name, dimension, metric, mode, precision, filterable,
-                        scheme=scheme, bits=bits, originals=originals,
+                        scheme=scheme, bits=bits, originals=originals, embedding_function=embedding_function,
                     )  # fmt: skip
-                collection = self.get_collection(name)
+                collection = self._get(name)
             kept = wanted.originals if originals is None else collection.originals
             if isinstance(collection, UnbornCollection):
                 if dimension is not None:
@@ -186,6 +216,7 @@ class Client:
                 _same_choices(wanted, collection.like, collection.originals if originals is None else kept)
             else:
                 _same_choices(wanted, collection._segments.description, kept, any_dimension=dimension is None)
+            collection._give(embedder)
             return collection
 
     def accept_restore(self, name: str) -> Collection:

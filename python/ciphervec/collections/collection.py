@@ -41,7 +41,7 @@ from .results import (
 )
 from .search import search
 from .store import Progress
-from .upkeep import Upkeep
+from .texts import Texts
 
 _FETCH = (
     "documents and metadata were not fetched: over HTTP a query brings ids, distances and scores unless asked for more, "
@@ -50,7 +50,7 @@ _FETCH = (
 )
 
 
-class Collection(Upkeep):
+class Collection(Texts):
     """Named vectors with their metadata and documents, all sealed before they are stored.
 
     Clients make these: `client.create_collection`, `get_collection`, `get_or_create_collection`.
@@ -73,10 +73,13 @@ class Collection(Upkeep):
         """Seal and store n new rows; returns their ids, which are made up where none are given.
 
         `embeddings` has shape (n, dimension); `metadatas` (dicts of JSON values) and `documents`
-        (strings) have n entries, None where a row has none. `progress(done, total)` is called while
-        rows are sealed; True prints a line on standard error. Raises DuplicateId when an id repeats
-        or is already here, InvalidInput, StorageError; nothing is added then.
+        (strings) have n entries, None where a row has none. Without `embeddings`, documents are
+        embedded by the collection's `embedding_function`, here. `progress(done, total)` is called
+        while rows are sealed; True prints a line on standard error. Raises DuplicateId when an id
+        repeats or is already here, InvalidInput, StorageError, and what the function raises;
+        nothing is added then.
         """
+        ids, embeddings, documents = self._embedded(ids, embeddings, documents)
         with self._open(write=True):
             batch = Batch.of(self.spec, ids, embeddings, metadatas, documents)
             report = reporting(progress, f"sealing into {self.name}")
@@ -99,6 +102,7 @@ class Collection(Upkeep):
     ) -> list[Id]:
         """As `add`, but a row whose id is already here is replaced: vector, metadata and
         document."""
+        ids, embeddings, documents = self._embedded(ids, embeddings, documents)
         with self._open(write=True):
             batch = Batch.of(self.spec, ids, embeddings, metadatas, documents)
             report = reporting(progress, f"sealing into {self.name}")
@@ -122,23 +126,26 @@ class Collection(Upkeep):
         """Change rows that are here: given metadata fields are laid over the old ones, those named in
         `remove_fields` go, documents and vectors replace.
 
-        Without `embeddings` the vectors are sealed again under a new nonce; where they weren't kept
-        as they were put in, they are unsealed for that, which can cost them the last digit of the
-        seal's precision. Raises UnknownId, DuplicateId, InvalidInput; nothing is changed then.
+        Without `embeddings`, new documents are embedded where the collection has an
+        `embedding_function`. Vectors that stay are sealed again under a new nonce; where they weren't
+        kept as they were put in, they are unsealed for that, which can cost them the last digit of
+        the seal's precision. Raises UnknownId, DuplicateId, InvalidInput; nothing is changed then.
         """
+        names, vectors, documents = self._filled(ids, embeddings, documents)
         with self._open(write=True):
             self._segments.current()
-            names = arrays.ids(ids)
             arrays.distinct(names)
             changes = records.check(names, metadatas, documents)
             gone = records.field_names(remove_fields, "remove_fields")
-            given = None if embeddings is None else arrays.vectors(embeddings, self.dimension, self.metric)
-            if given is not None:
-                arrays.same_length(len(names), given, "embeddings")
+            given, there = arrays.some_vectors(vectors, len(names), self.dimension, self.metric)
+            left = [name for name, one in zip(names, there, strict=True) if not one]
 
             def change() -> None:
                 old = reading.records(self._segments, names)
-                rows, original = reading.embeddings(self._segments, names) if given is None else (given, None)
+                rows, original = given, there.copy()
+                if left:
+                    rows = given.copy()
+                    rows[~there], original[~there] = reading.embeddings(self._segments, left)
                 merged = [
                     record.without(gone).merged(*parts) for record, parts in zip(old, changes, strict=True)
                 ]
@@ -162,18 +169,19 @@ class Collection(Upkeep):
         Of a row that is here, given metadata fields are laid over the old ones, a field given as None
         is taken away, a document or vector replaces; `known="keep"` leaves such rows alone.
         `unknown="skip"` leaves those out that are not here. `embeddings` may have None for rows whose
-        vector stays. An id that comes twice counts as two changes, one after the other. Raises
-        InvalidInput, for a new row without a vector too; nothing is changed then.
+        vector stays, or is that of their document by the `embedding_function`. An id that comes
+        twice counts as two changes, one after the other. Raises InvalidInput, for a new row without
+        a vector too; nothing is changed then.
         """
         if known not in ("merge", "keep") or unknown not in ("add", "skip"):
             raise InvalidInput(
                 f"known is 'merge' or 'keep' and unknown 'add' or 'skip', got {known!r} and {unknown!r}."
             )
+        names, vectors, documents = self._filled(ids, embeddings, documents)
         with self._open(write=True):
             self._segments.current()
-            names = arrays.ids(ids)
             changes = records.check(names, metadatas, documents)
-            rows, given = arrays.some_vectors(embeddings, len(names), self.dimension, self.metric)
+            rows, given = arrays.some_vectors(vectors, len(names), self.dimension, self.metric)
             return self._segments.in_turn(
                 lambda: overlay(self._segments, names, rows, given, changes, known, unknown)
             )
@@ -264,18 +272,20 @@ class Collection(Upkeep):
 
     def query(
         self,
-        query_embeddings: Vectors,
+        query_embeddings: Vectors | None = None,
         n_results: int | None = None,
         where: Mapping[str, Any] | None = None,
         include: Names[str] | None = None,
         *,
+        query_texts: str | Iterable[str] | None = None,
         ids: Id | Iterable[Id] | None = None,
         within: float | None = None,
         audience: Audience | None = None,
         flooding: float = DEVIATION,
     ) -> QueryResult:
-        """The rows closest to each of n queries, shape (n, dimension) or (dimension,), closest
-        first.
+        """The rows closest to each of n queries, closest first: vectors of shape (n, dimension) or
+        (dimension,), or instead of them `query_texts`, which the collection's `embedding_function`
+        embeds here.
 
         `n_results` is 10 unless given; fewer come back when fewer are here. `within` keeps the rows
         at a distance of at most that, all of them unless `n_results` is given too. `where` keeps
@@ -304,6 +314,7 @@ class Collection(Upkeep):
         """
         named = check_audience(audience)
         check_deviation(flooding)
+        query_embeddings = self._asked(query_embeddings, query_texts)
         with self._open():
             parts = check_include(self._query_default if include is None else include, QUERY_INCLUDE)
             queries = arrays.vectors(query_embeddings, self.dimension, self.metric, what="query_embeddings")

@@ -40,6 +40,7 @@ def inventory(segments: Segments) -> dict[str, Any]:
         "filterable": list(description.filterable),
         "untagged": sum(segment.id in description.untagged for segment in entries),
         "originals": description.originals,
+        "embedding_function": None if description.embedding is None else description.embedding.name,
         "key_id": description.key_id,
         "epoch": description.epoch,
         "rotation": None if rotation is None else {"from": rotation.previous_id, "to": description.key_id},

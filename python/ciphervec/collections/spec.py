@@ -2,8 +2,8 @@
 and back. Key owner's side.
 
 In clear: the index spec, the scheme, the key id, the epoch. Sealed: the names of the filterable
-fields, and the seed of the public masks once the keys have changed. While they are changing, each
-key in a form that the other opens.
+fields, what is known of the function that embeds texts, and the seed of the public masks once the
+keys have changed. While they are changing, each key in a form that the other opens.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from .._native import IndexSpec
 from ..errors import CorruptData, InvalidInput, UnsupportedVersion, WrongKey
 from ..ingest.arrays import count
 from ..ingest.metrics import METRICS
+from .embedding import SavedFunction
 from .keys import Keys, native_for
 from .owner import Owner
 from .store import check_name, corrupt_meta
@@ -45,6 +46,8 @@ MAX_DIMENSION = 16_384
 # The settings are sealed as the only record of a segment that never exists.
 _SETTINGS_PLACE = bytes(16)
 _SETTINGS_ID = "ciphervec collection settings"
+_SETTINGS_STEP = 512
+"""Settings that name an embedding function are as long as a multiple of this: their length does not say which."""
 
 
 def chosen(what: str, value: str, known: Iterable[T]) -> T:
@@ -119,6 +122,8 @@ class Description:
     """Whether vectors are kept as they were put in, beside what is searched."""
     untagged: tuple[bytes, ...] = ()
     """Segments from before the latest filterable field, whose tags say nothing of it."""
+    embedding: SavedFunction | None = None
+    """What is known of the function that embeds texts."""
 
     @classmethod
     def new(
@@ -133,6 +138,7 @@ class Description:
         scheme: str = "lattice",
         bits: int | None = None,
         originals: bool = True,
+        embedding: SavedFunction | None = None,
     ) -> Description:
         """Check everything `create_collection` was given. Raises InvalidInput."""
         # One of the same name, dropped before or made elsewhere, has nothing in common with it.
@@ -142,18 +148,26 @@ class Description:
         # What is unsealed under hamming is what was put in.
         kept = originals and not METRICS[metric].bits
         key_id = native_for(keys, spec).key_id
-        return cls(spec, key_id, fields, authenticated=mode != "open", originals=kept)
+        function = _to_save(embedding, mode)
+        return cls(spec, key_id, fields, authenticated=mode != "open", originals=kept, embedding=function)
 
     def with_filterable(self, fields: Sequence[str], segments: Iterable[bytes]) -> Description:
         """The same collection with further filterable fields, for which the segments there are now have
         no tags. Raises InvalidInput."""
-        if self.spec.incarnation is None and not self.authenticated:
-            raise InvalidInput(
-                f"collection {self.spec.collection!r} was made by release 0.1, which would find less than there is. Call "
-                "upgrade() first."
-            )
+        self._refuse_former("which would find less than there is")
         following = field_names([*self.filterable, *field_names(fields)])
         return replace(self, filterable=following, untagged=tuple(segments))
+
+    def with_embedding(self, function: SavedFunction | None) -> Description:
+        """The same collection, embedded by this function, or by none that is known. Raises InvalidInput."""
+        self._refuse_former("which would forget the function")
+        return replace(self, embedding=_to_save(function, self.spec.mode))
+
+    def _refuse_former(self, why: str) -> None:
+        if self.spec.incarnation is None and not self.authenticated:
+            raise InvalidInput(
+                f"collection {self.spec.collection!r} was made by release 0.1, {why}. Call upgrade() first."
+            )
 
     def with_epoch(self, epoch: int) -> Description:
         """The same collection under another query key."""
@@ -170,7 +184,11 @@ class Description:
             kept["originals"] = True
         if self.untagged:
             kept["untagged"] = [one.hex() for one in self.untagged]
-        settings = owner.seal_records(_SETTINGS_PLACE, [_SETTINGS_ID], [json.dumps(kept).encode()])
+        text = json.dumps(kept).encode()
+        if self.embedding is not None:
+            text = json.dumps({**kept, "embedding_function": self.embedding.to_json()}).encode()
+            text += b" " * (-len(text) % _SETTINGS_STEP)
+        settings = owner.seal_records(_SETTINGS_PLACE, [_SETTINGS_ID], [text])
         changed = self.mask_seed is not None or self.rotation is not None
         guarded = self.authenticated or self.spec.incarnation is not None
         content: dict[str, Any] = {
@@ -247,6 +265,7 @@ class Description:
             and (spec.incarnation is not None or kept.get("authenticated") is True),
             originals=kept.get("originals") is True,
             untagged=tuple(map(bytes.fromhex, kept.get("untagged", ()))),
+            embedding=SavedFunction.from_json(kept.get("embedding_function")),
         )
 
 
@@ -263,6 +282,11 @@ def field_names(filterable: Sequence[str]) -> tuple[str, ...]:
     if len(set(fields)) != len(fields):
         raise InvalidInput(f"filterable names a field twice: {', '.join(fields)}.")
     return fields
+
+
+def _to_save(function: SavedFunction | None, mode: str) -> SavedFunction | None:
+    """In mode `open` whoever keeps the bytes reads them: the name does."""
+    return function if function is None or mode != "open" else replace(function, config={})
 
 
 def _text(data: bytes) -> str:

@@ -17,7 +17,9 @@ from ..ingest.arrays import Id, Vectors
 from ..ingest.metrics import METRICS
 from ..ingest.where import Where
 from .audience import Audience, check_audience
+from .batch import NO_VECTORS
 from .collection import Collection
+from .embedding import Embedder, EmbeddingFunction, SavedFunction, TextEmbedding
 from .flooding import DEVIATION, check_deviation
 from .results import GET_DEFAULT, GET_INCLUDE, QUERY_INCLUDE, GetResult, QueryResult, check_include
 from .spec import Description
@@ -31,15 +33,16 @@ class UnbornCollection(Collection):
     def __init__(
         self,
         like: Description,
-        make: Callable[[int, Collection], Collection],
+        make: Callable[[int, SavedFunction | None, Collection], Collection],
         on_close: Callable[[str], None],
         query_default: tuple[str, ...],
     ) -> None:
         """Not for callers: use a client. `like` has every choice but the dimension; `make` is called
-        with that, and what it leads to takes the place of this object."""
+        with that and the embedding function, and what it leads to takes the place of this object."""
         self._like, self._make, self._on_close = like, make, on_close
         self._lock = threading.RLock()
         self._closed = ""
+        self._texts = TextEmbedding()
         self._query_default = query_default
 
     @property
@@ -79,6 +82,17 @@ class UnbornCollection(Collection):
     def originals(self) -> bool:
         return self._like.originals
 
+    @property
+    def embedding_function(self) -> str | None:
+        return None if self._like.embedding is None else self._like.embedding.name
+
+    def set_embedding_function(self, function: EmbeddingFunction | None) -> None:
+        embedder = None if function is None else Embedder(function)
+        with self._lock:
+            self._alive()
+            self._like = self._like.with_embedding(None if embedder is None else embedder.saved)
+            self._texts.replace(embedder)
+
     def add(
         self,
         ids: Id | Iterable[Id] | None = None,
@@ -88,6 +102,7 @@ class UnbornCollection(Collection):
         *,
         progress: Progress | bool | None = None,
     ) -> list[Id]:
+        ids, embeddings, documents = self._embedded(ids, embeddings, documents)
         with self._lock:
             self._be(embeddings)
             return self.add(ids, embeddings, metadatas, documents, progress=progress)
@@ -101,6 +116,7 @@ class UnbornCollection(Collection):
         *,
         progress: Progress | bool | None = None,
     ) -> list[Id]:
+        ids, embeddings, documents = self._embedded(ids, embeddings, documents)
         with self._lock:
             self._be(embeddings)
             return self.upsert(ids, embeddings, metadatas, documents, progress=progress)
@@ -109,15 +125,17 @@ class UnbornCollection(Collection):
         self,
         ids: Id | Iterable[Id],
         embeddings: Vectors | Sequence[Vectors | None] | None = None,
-        *given: Any,
+        metadatas: object | None = None,
+        documents: object | None = None,
         **more: Any,
     ) -> int:
+        ids, embeddings, documents = self._filled(ids, embeddings, documents)
         with self._lock:
             rows = embeddings
             if isinstance(embeddings, list | tuple):
                 rows = [row for row in embeddings if row is not None] or None
             self._be(rows)  # type: ignore[arg-type]
-            return self.merge(ids, embeddings, *given, **more)
+            return self.merge(ids, embeddings, metadatas, documents, **more)
 
     def update(self, ids: Id | Iterable[Id], *given: object, **more: object) -> None:
         for name in arrays.ids(ids):
@@ -165,11 +183,12 @@ class UnbornCollection(Collection):
 
     def query(
         self,
-        query_embeddings: Vectors,
+        query_embeddings: Vectors | None = None,
         n_results: int | None = None,
         where: Mapping[str, Any] | None = None,
         include: Names[str] | None = None,
         *,
+        query_texts: str | Iterable[str] | None = None,
         within: float | None = None,
         audience: Audience | None = None,
         flooding: float = DEVIATION,
@@ -181,9 +200,8 @@ class UnbornCollection(Collection):
         parts = check_include(self._query_default if include is None else include, QUERY_INCLUDE)
         if where is not None:
             Where(where, self.filterable)
-        asked = arrays.vectors(
-            query_embeddings, _length(query_embeddings), self.metric, what="query_embeddings"
-        )
+        rows = self._asked(query_embeddings, query_texts)
+        asked = arrays.vectors(rows, _length(rows), self.metric, what="query_embeddings")
         empty: dict[str, Any] = {name: [[] for _ in asked] for name in parts}
         return QueryResult(
             {**dict.fromkeys(QUERY_INCLUDE), **empty, "ids": [[] for _ in asked], "include": parts}
@@ -210,14 +228,19 @@ class UnbornCollection(Collection):
             self._refuse("rows")
         return super().__getattribute__(name)
 
+    def _embedding(self, *, write: bool = False) -> tuple[SavedFunction | None, int | None]:
+        self._alive()
+        return self._like.embedding, None
+
     def _be(self, embeddings: Vectors | None) -> None:
         """Become the collection that rows of this length are in."""
         self._alive()
         if embeddings is None:
-            raise InvalidInput("rows need embeddings, shape (n, dimension); none were given.")
+            raise InvalidInput(NO_VECTORS)
         dimension = _length(embeddings, self.metric)
         arrays.vectors(embeddings, dimension, self.metric)
-        made = self._make(dimension, self)
+        made = self._make(dimension, self._like.embedding, self)
+        made._texts = self._texts
         self.__class__ = type(made)  # type: ignore[assignment]
         self.__dict__ = made.__dict__
 

@@ -15,6 +15,7 @@ from ..errors import CiphervecError, InvalidInput, StorageError
 from ..ingest.remarks import remark, reporting
 from .changes import extend_filterable, rotate_query_key
 from .compaction import adopt, discard, optimize
+from .embedding import TextEmbedding
 from .flooding import DEVIATION, FloodingPlan
 from .inventory import inventory
 from .keys import Keys
@@ -43,6 +44,7 @@ class Upkeep:
         self._store = store
         self._on_close = on_close
         self._closed = ""
+        self._texts = TextEmbedding()
         self._told = 0  # the latest commit that a stale reader was told of
         self._lock = self._segments.lock
 

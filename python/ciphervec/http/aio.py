@@ -216,6 +216,11 @@ class AsyncHttpCollection(_Twin):
         return self._blocking.originals
 
     @property
+    def embedding_function(self) -> str | None:
+        """As `Collection.embedding_function`."""
+        return self._blocking.embedding_function
+
+    @property
     def owner(self) -> Owner:
         """As `Collection.owner`."""
         return self._blocking.owner
@@ -233,6 +238,7 @@ class AsyncHttpCollection(_Twin):
     optimize = _coroutine(Collection.optimize)
     rotate_query_key = _coroutine(Collection.rotate_query_key)
     extend_filterable = _coroutine(Collection.extend_filterable)
+    set_embedding_function = _coroutine(Collection.set_embedding_function)
     upgrade = _coroutine(Collection.upgrade)
     refresh = _coroutine(Collection.refresh)
     verify = _coroutine(Collection.verify)

@@ -77,8 +77,8 @@ def check(
 ) -> list[tuple[dict[str, Any] | None, str | None]]:
     """Pair every id with its checked metadata and document. Raises InvalidInput naming every
     offending row."""
-    metadata_rows = _rows(metadatas, Mapping, "metadatas")
-    document_rows = _rows(documents, str, "documents")
+    metadata_rows = listed(metadatas, Mapping, "metadatas")
+    document_rows = listed(documents, str, "documents")
     same_length(len(ids), metadata_rows, "metadatas")
     same_length(len(ids), document_rows, "documents")
     rows: list[tuple[dict[str, Any] | None, str | None]] = []
@@ -134,7 +134,8 @@ def read_original(data: bytes, dimension: int) -> FloatArray | None:
     return np.frombuffer(data, "<f4", offset=1).astype(np.float32, copy=False)
 
 
-def _rows(value: object | None, single: type, what: str) -> list[object] | None:
+def listed(value: object | None, single: type, what: str) -> list[object] | None:
+    """One value for each row as a list; a `single` one is that of the only row. Raises InvalidInput."""
     if value is None:
         return None
     if isinstance(value, single):

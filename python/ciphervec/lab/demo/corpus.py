@@ -64,6 +64,13 @@ def passages(
     return list(found.values())
 
 
+def some(found: list[Passage], count: int | None) -> list[Passage]:
+    """So many of the passages, from beginning to end; all of them for None."""
+    if count is None or count >= len(found):
+        return found
+    return [found[i * len(found) // count] for i in range(count)]
+
+
 def docstrings(file: Path, root: Path) -> Iterator[tuple[str, str]]:
     """(dotted name, docstring) of a module, its classes and its functions. A file Python can't
     parse has none."""

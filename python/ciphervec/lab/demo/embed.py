@@ -3,51 +3,51 @@ an embedding model's input."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from ...collections.encoders import SentenceEncoder
 from ...errors import InvalidInput
 
 DIMENSION = 256
-LOCAL_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+_BATCH = 512  # texts between two steps of a progress bar
 
 Vectors = npt.NDArray[np.float32]
+Step = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
 class Embedder:
-    """A fitted model: what it is called, the corpus it was fitted on, and how it embeds a
-    question."""
+    """A fitted model: what it is called, the corpus it was fitted on, how it embeds a question, and
+    what collections are given of it."""
 
     name: str
     vectors: Vectors
     embed: Callable[[Sequence[str]], Vectors]
+    function: SentenceEncoder | None = None
 
 
-def fit(texts: Sequence[str], dimension: int = DIMENSION) -> Embedder:
-    """A sentence-transformers model when one is on this machine, else TF-IDF reduced by a truncated
-    SVD."""
-    return sentence_transformer(texts) or tfidf(texts, dimension)
+def fit(texts: Sequence[str], model: str | None, step: Step = lambda done, total: None) -> Embedder:
+    """The model of sentence-transformers that is named, else TF-IDF reduced by a truncated SVD."""
+    return tfidf(texts) if model is None else sentences(texts, model, step)
 
 
-def sentence_transformer(texts: Sequence[str], model: str = LOCAL_MODEL) -> Embedder | None:
-    """None unless the package and the model are both already here: the demo downloads nothing."""
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    try:
-        from sentence_transformers import SentenceTransformer
-
-        encoder = SentenceTransformer(model, local_files_only=True)
-    except (ImportError, OSError, ValueError):
-        return None
+def sentences(texts: Sequence[str], model: str, step: Step) -> Embedder:
+    """By a model of sentence-transformers. Raises InvalidInput where it is not there."""
+    encoder = SentenceEncoder(model)
+    step(0, len(texts))
+    parts = []
+    for start in range(0, len(texts), _BATCH):
+        parts.append(encoder(list(texts[start : start + _BATCH])))
+        step(min(start + _BATCH, len(texts)), len(texts))
 
     def embed(batch: Sequence[str]) -> Vectors:
-        return unit(np.asarray(encoder.encode(list(batch), show_progress_bar=False), dtype=np.float32))
+        return unit(encoder.embed_query(list(batch)))
 
-    return Embedder(f"sentence-transformers {model}", embed(texts), embed)
+    return Embedder(encoder.name(), unit(np.concatenate(parts)), embed, encoder)
 
 
 def tfidf(texts: Sequence[str], dimension: int = DIMENSION) -> Embedder:

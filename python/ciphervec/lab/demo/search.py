@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from ...collections.client import PersistentClient
 from ...collections.collection import Collection
+from ...collections.embedding import EmbeddingFunction
 from ...collections.keys import Keys
 from ...collections.spec import Mode
 from ...errors import WrongKey
@@ -117,13 +118,14 @@ def run_mode(
     vectors: Vectors,
     questions: Vectors,
     step: Step = lambda done, total: None,
+    function: EmbeddingFunction | None = None,
 ) -> ModeRun:
     """Seal and store, close, open again from disk, and ask every question."""
     name = f"stdlib-{mode}"
     with PersistentClient(folder, keys) as client:
         if name in client.list_collections():
             client.delete_collection(name)
-        collection = client.create_collection(name, vectors.shape[1], mode=mode)
+        collection = client.create_collection(name, vectors.shape[1], mode=mode, embedding_function=function)
         began = time.perf_counter()
         collection.add(
             list(range(len(passages))),
