@@ -111,6 +111,45 @@ def test_metadata_is_opened_once_and_only_as_far_as_a_limit_asks(
     assert books.get(where={"tags": {"$contains": "new"}}, include=[])["ids"] == [3]
 
 
+def test_a_filter_that_many_rows_pass_lists_none_of_their_ids(
+    keys: Keys, vectors: Callable[..., np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the nearest rows are looked up, by tags and by tables; deleted rows that pass don't count."""
+    rows, queries = vectors(600, D), vectors(4, D)
+    listed: list[bytes] = []
+    real = Owner.names
+
+    def names(self: Owner, segment_id: bytes) -> Any:
+        listed.append(segment_id)
+        return real(self, segment_id)
+
+    with Client(keys) as client:
+        made = client.create_collection("books", D, mode="sealed-index", filterable=["lang"])
+        for start in range(0, 600, 200):
+            part = range(start, start + 200)
+            made.add([f"book {i}" for i in part], rows[part], [{"lang": i % 5, "n": i} for i in part])
+        made.delete([f"book {i}" for i in range(0, 600, 3)])
+        left = [i for i in range(600) if i % 3]
+        passing = {
+            "tags": ({"lang": {"$in": [0, 1, 2]}}, [i for i in left if i % 5 < 3]),
+            "table": ({"n": {"$gte": 200}}, [i for i in left if i >= 200]),
+            "few": ({"n": {"$gte": 590}}, [i for i in left if i >= 590]),
+            "gone": ({"n": {"$in": [0, 300]}}, []),
+        }
+        for name, (where, kept) in passing.items():
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                made.query(queries, 3, where)  # opens metadata, once
+                monkeypatch.setattr(Owner, "names", names)
+                found = made.query(queries, 3, where)["ids"]
+                monkeypatch.setattr(Owner, "names", real)
+            scores = queries @ (rows / np.linalg.norm(rows, axis=1, keepdims=True)).T
+            best = [sorted(kept, key=lambda i: -float(line[i]))[:3] for line in scores]
+            assert found == [[f"book {i}" for i in line] for line in best], name
+            assert bool(listed) == (name == "few"), name
+            listed.clear()
+
+
 def test_tables_stay_within_their_budget(
     books: Collection, monkeypatch: pytest.MonkeyPatch, opened: list[object]
 ) -> None:

@@ -1,5 +1,4 @@
-"""Filtering: a filter enters; the ids of the rows that pass leave, and why there may be none. Key
-owner's side.
+"""Filtering: a filter enters; the rows that pass leave, and why there may be none. Key owner's side.
 
 Keyed tags tell of equality on filterable fields, without opening anything; else metadata decides,
 which is opened row by row until a quarter of a segment was, and then once and for all, into a table.
@@ -12,9 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..ingest.arrays import Id
-from ..ingest.columns import Table
+from ..ingest.columns import Mask, Table
 from ..ingest.where import Where, kind
 from . import reading
+from .allowed import Marked
 from .segments import Segments
 from .write_batch import RECORDS, StoredSegment
 
@@ -22,52 +22,55 @@ _SHOWN = 12  # fields that an explanation names
 _MOST_READ = 32 << 20  # bytes of records that are read for one
 
 
-def matching(segments: Segments, where: Where, *, by_tags: bool = True, most: int | None = None) -> list[Id]:
-    """The ids that pass the filter, in the order of insertion, at most so many. By keyed tags, where
-    these are to be used and its owner authenticated them; else by metadata, which decides."""
+def matching(segments: Segments, where: Where, *, most: int | None = None) -> list[Id]:
+    """The ids that pass the filter, in the order of insertion, at most so many. By keyed tags where
+    their owner authenticated them, else by metadata, which decides."""
     found: list[Id] = []
-    for segment in segments.entries():
+    for segment in segments.read_entries():
         if most is not None and len(found) >= most:
             break
-        names = segments.owner.names(segment.id)
-        if names is not None:  # else it does not open
-            left = None if most is None else most - len(found)
-            rows = _passing(segments, segment, names, where, by_tags, left)
-            found += [name for row in rows if (name := names[row]) is not None]
+        left = None if most is None else most - len(found)
+        mask = _mask(segments, segment, where, True, left)
+        found += Marked(segments.owner, {segment.id: mask}).ids()
     return found if most is None else found[:most]
 
 
-def _passing(
-    segments: Segments,
-    segment: StoredSegment,
-    names: Sequence[Id | None],
-    where: Where,
-    by_tags: bool,
-    most: int | None,
-) -> list[int]:
+def passing(segments: Segments, where: Where, *, by_tags: bool = True) -> Marked:
+    """The rows that pass the filter, by tags only where these are to be used."""
+    entries = segments.read_entries()
+    masks = {segment.id: _mask(segments, segment, where, by_tags) for segment in entries}
+    for segment in entries:
+        masks[segment.id][segment.deleted] = False
+    return Marked(segments.owner, masks)
+
+
+def _mask(
+    segments: Segments, segment: StoredSegment, where: Where, by_tags: bool, most: int | None = None
+) -> Mask:
     """Rows of a segment that pass, those of no account among them; perhaps only the first."""
     payloads = segments.payloads
     table = payloads.tables.get(segment.id)
     if table is not None:
-        return _rows(table.mask(where))
+        return table.mask(where)
     mask, exact = np.ones(segment.rows, np.bool_), False
     if by_tags and payloads.has_tags(segment):
         mask, exact = payloads.bound(segment, where)
     if exact and segments.state is not None:
-        return _rows(mask)
-    candidates = [row for row in _rows(mask) if names[row] is not None]
+        return mask
+    names = segments.owner.names(segment.id) or []
+    candidates = [row for row in np.flatnonzero(mask).tolist() if names[row] is not None]
     before, enough = payloads.tables.looked(segment.id, 0), segment.rows // 4
     if before + (len(candidates) if most is None else 0) > enough:
-        return _rows(tabulate(segments, segment, names).mask(where))
-    found: list[int] = []
-    looked = 0
+        return tabulate(segments, segment, names).mask(where)
+    found: Mask = np.zeros(segment.rows, np.bool_)
+    looked = count = 0
     for looked, row in enumerate(candidates, 1):
-        if where.matches(payloads.record(segment, row, names[row]).metadata):
-            found.append(row)
-        if len(found) == most:
+        found[row] = where.matches(payloads.record(segment, row, names[row]).metadata)
+        count += found[row]
+        if count == most:
             break
         if before + looked > enough:
-            return _rows(tabulate(segments, segment, names).mask(where))
+            return tabulate(segments, segment, names).mask(where)
     payloads.tables.looked(segment.id, looked)
     return found
 
@@ -78,11 +81,6 @@ def tabulate(segments: Segments, segment: StoredSegment, names: Sequence[Id | No
     table = Table([payloads.record(segment, row, name).metadata for row, name in enumerate(names)])
     payloads.tables.keep(segment.id, table)
     return table
-
-
-def _rows(mask: np.ndarray) -> list[int]:
-    rows: list[int] = np.flatnonzero(mask).tolist()
-    return rows
 
 
 def passes(segments: Segments, where: Where, names: Sequence[Id]) -> bool:
@@ -107,7 +105,7 @@ def explain(segments: Segments, where: Where) -> str:
     """Why no row passes, if a field is one that no row has, or holds values of other kinds; else
     nothing. Opens what metadata was not opened yet, if that is not much."""
     there: dict[str, set[str]] = {}
-    entries = [one for one in segments.entries() if segments.owner.names(one.id) is not None]
+    entries = segments.read_entries()
     tables = segments.payloads.tables
     unread = sum(one.blobs.get(RECORDS, 0) for one in entries if tables.get(one.id) is None)
     if unread > _MOST_READ:

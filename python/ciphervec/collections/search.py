@@ -11,8 +11,9 @@ import numpy as np
 from ..errors import Conflict
 from ..ingest.arrays import FloatArray, Id
 from ..ingest.where import Where
+from .allowed import Allowed, Listed
 from .audience import Audience
-from .filtering import matching, passes
+from .filtering import passes, passing
 from .flooding import DEVIATION
 from .matches import Matches
 from .segments import Segments
@@ -46,16 +47,16 @@ def search(
     tagged = where is None or all(map(payloads.has_tags, segments.read_entries()))
     # What others are shown costs each row that is ranked, so that the rows must be known first.
     all_by_tags = where is None or (where.complete and tagged and audience != "others" and among is None)
-    allow = None if where is None or all_by_tags else matching(segments, where)
+    allow: Allowed | None = None if where is None or all_by_tags else passing(segments, where)
     if among is not None:
-        passing = None if allow is None else set(allow)
         here = [name for name in dict.fromkeys(among) if name in segments.owner]
-        allow = here if passing is None else [name for name in here if name in passing]
-    if len(segments.owner) == 0 or allow == []:
+        kept = [True] * len(here) if allow is None else allow.has(here)
+        allow = Listed([name for name, one in zip(here, kept, strict=True) if one])
+    if len(segments.owner) == 0 or (allow is not None and len(allow) == 0):
         nothing = np.empty(0, np.float64)
         return [Matches([], nothing, nothing) for _ in range(len(queries))]
 
-    def ask_all(tags: Sequence[bytes], allow: Sequence[Id] | None) -> list[Matches]:
+    def ask_all(tags: Sequence[bytes], allow: Allowed | None) -> list[Matches]:
         found: list[Matches] = []
         for start in range(0, len(queries), QUERY_ROWS):
             part = queries[start : start + QUERY_ROWS]
@@ -67,7 +68,7 @@ def search(
         names = list(dict.fromkeys(name for matches in found for name in matches.ids))
         if not passes(segments, where, names):
             # Tags are the server's to keep, and are not those of these rows: nothing of them counts.
-            found = ask_all([], matching(segments, where, by_tags=False))
+            found = ask_all([], passing(segments, where, by_tags=False))
     return found
 
 
@@ -77,7 +78,7 @@ def _ask(
     tags: Sequence[bytes],
     count: int | None,
     within: float | None,
-    allow: Sequence[Id] | None,
+    allow: Allowed | None,
     audience: Audience | None,
     flooding: float,
 ) -> list[Matches]:
@@ -121,7 +122,7 @@ def _ask(
         # What others are shown is counted by the rows that are ranked.
         found = None if audience == "others" else _of_many(opened, count, allow, len(segments.owner))
         if found is None:
-            found = opened(count, allow)
+            found = opened(count, None if allow is None else allow.ids())
     for segment_id in set(segments.owner.quarantined()).difference(held):
         segments.quarantine.hold(segment_id, "a writer's segment failed its check")
     return found
@@ -130,19 +131,19 @@ def _ask(
 def _of_many(
     opened: Callable[[int | None, Sequence[Id] | None], list[Matches]],
     count: int | None,
-    allow: Sequence[Id] | None,
+    allow: Allowed | None,
     rows: int,
 ) -> list[Matches] | None:
-    """Where many rows are allowed: the closest of all, of which those are kept. Looking the ids of
-    all these rows up would take longer than the rest. None if that does not do."""
+    """Where many rows are allowed: the closest of all, of which those are kept. Listing the ids of
+    all these rows would take longer than the rest. None if that does not do."""
     if allow is None or count is None or len(allow) * _SHARE < rows:
         return None
     wide = 2 * count * rows // max(1, len(allow)) + _SHARE
     if wide * 2 > rows:
         return None
-    allowed, kept = set(allow), []
+    kept = []
     for matches in opened(wide, None):
-        places = [i for i, name in enumerate(matches.ids) if name in allowed][:count]
+        places = [i for i, one in enumerate(allow.has(matches.ids)) if one][:count]
         if len(places) < count and len(matches) == wide:
             return None
         kept.append(matches.only(places))
