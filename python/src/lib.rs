@@ -65,6 +65,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<filter::PyFilterTags>()?;
     module.add_class::<records::PyRecordBatch>()?;
     module.add_class::<store::PyStore>()?;
+    module.add_class::<store::PyStagedSegments>()?;
+    module.add_function(wrap_pyfunction!(server::merge_responses, module)?)?;
     module.add_class::<precompute::PyPaillierPrecompute>()?;
     module.add_class::<additive::PyAdditivePublicKey>()?;
     module.add_class::<additive::PyAdditiveSecretKey>()?;

@@ -188,6 +188,17 @@ impl PyServerIndex {
         })
     }
 
+    /// Another index with the same segments and keys, which the two share: one can change while the other answers.
+    fn copy(&self) -> Self {
+        let held = self.read();
+        let index = IndexState {
+            index: held.index.clone(),
+            tags: held.tags.clone(),
+            evaluation: held.evaluation.clone(),
+        };
+        Self { held: RwLock::new(index), timings: Mutex::new(ServerTimings::default()) }
+    }
+
     /// Answers a `SealedQuery.to_bytes()` over every segment. Raises CorruptData, WrongKey or InvalidInput.
     fn evaluate<'py>(&self, py: Python<'py>, query: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
         let answer = py.detach(|| {
@@ -270,4 +281,23 @@ impl PyServerIndex {
     ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
         Ok((slf.get_type().getattr("from_bytes")?, (slf.get().to_bytes(slf.py())?,)))
     }
+}
+
+/// The answer of an index with the segments `order`, of 16 bytes each, from answers to the same query over parts of them: bit
+/// for bit what one index would have answered. Raises CorruptData, WrongKey or InvalidInput, also when they have a segment
+/// twice or, where the query has no filter, not all.
+#[pyfunction]
+pub fn merge_responses<'py>(
+    py: Python<'py>,
+    spec: &PyIndexSpec,
+    query: &[u8],
+    order: Vec<[u8; 16]>,
+    shares: Vec<Bound<'py, PyBytes>>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let shares: Vec<&[u8]> = shares.iter().map(|share| share.as_bytes()).collect();
+    let merged = py.detach(|| {
+        let order: Vec<SegmentId> = order.into_iter().map(SegmentId).collect();
+        ciphervec::search::merge_responses(&spec.0, query, &order, &shares).map_err(Raise::raise)
+    })?;
+    Ok(PyBytes::new(py, &merged))
 }

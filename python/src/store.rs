@@ -1,13 +1,19 @@
 //! Sealed blobs enter in atomic commits and leave checked, through the native folder store; any side, no key.
 
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use ciphervec::store::{Change, CommitKey, NewSegment, SegmentId, Store, StoreError};
+use ciphervec::store::{
+    Change, CommitKey, Medium, NewSegment, SegmentId, Staged, Store, StoreError,
+};
 use ciphervec_arith::buffer::AlignedBytes;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
+#[cfg(not(feature = "server"))]
+use crate::errors::InvalidInput;
+#[cfg(feature = "server")]
+use crate::errors::StorageError;
 use crate::errors::{CiphervecError, Raise};
 use crate::runtime;
 
@@ -25,7 +31,34 @@ impl<'py> FromPyObject<'_, 'py> for Bytes {
     }
 }
 
-/// One collection's folder. Closed explicitly, or when the last reference goes.
+/// What lies in a bucket, where the path says so; `None` for a folder.
+fn bucket(path: &str) -> PyResult<Option<Arc<dyn Medium>>> {
+    if !path.starts_with("s3://") {
+        return Ok(None);
+    }
+    #[cfg(feature = "server")]
+    return ciphervec_server::storage::bucket_medium(path)
+        .map(Some)
+        .map_err(|error| StorageError::new_err(format!("cannot open {path}: {error}")));
+    #[cfg(not(feature = "server"))]
+    Err(InvalidInput::new_err(format!(
+        "{path} is in a bucket, and this build has no server, which brings what reads buckets; make one with make wheel"
+    )))
+}
+
+fn segments(add: Vec<Added>) -> Vec<NewSegment> {
+    add.into_iter().map(|(id, rows, parts)| NewSegment { id, rows, blobs: blobs(parts) }).collect()
+}
+
+fn blobs(parts: std::collections::BTreeMap<String, Bytes>) -> Vec<(String, Vec<u8>)> {
+    parts.into_iter().map(|(name, Bytes(bytes))| (name, bytes)).collect()
+}
+
+/// Segments whose blobs a store has written and that no commit names yet.
+#[pyclass(name = "StagedSegments", module = "ciphervec._native", frozen)]
+pub struct PyStagedSegments(Staged);
+
+/// One collection's folder, or its part of a bucket. Closed explicitly, or when the last reference goes.
 #[pyclass(name = "Store", module = "ciphervec._native", frozen)]
 pub struct PyStore(Mutex<Option<Store>>);
 
@@ -73,16 +106,60 @@ impl PyStore {
 
     #[staticmethod]
     fn open(py: Python<'_>, path: &str) -> PyResult<Self> {
-        py.detach(|| runtime::run(|| Store::open(Path::new(path))))
-            .map(Self::new)
-            .map_err(Raise::raise)
+        let bucket = bucket(path)?;
+        py.detach(|| {
+            runtime::run(|| match bucket {
+                Some(medium) => Store::open_on(medium),
+                None => Store::open(Path::new(path)),
+            })
+        })
+        .map(Self::new)
+        .map_err(Raise::raise)
     }
 
     #[staticmethod]
     fn open_read_only(py: Python<'_>, path: &str) -> PyResult<Self> {
-        py.detach(|| runtime::run(|| Store::open_read_only(Path::new(path))))
-            .map(Self::new)
-            .map_err(Raise::raise)
+        let bucket = bucket(path)?;
+        py.detach(|| {
+            runtime::run(|| match bucket {
+                Some(medium) => Store::open_read_only_on(medium),
+                None => Store::open_read_only(Path::new(path)),
+            })
+        })
+        .map(Self::new)
+        .map_err(Raise::raise)
+    }
+
+    /// Hash of the manifest of the latest commit.
+    #[getter]
+    fn head<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &self.with(py, |store| Ok(store.head()))?))
+    }
+
+    /// Moves on to the newest commit; whether there was one. For readers, and for writers to a bucket.
+    fn refresh(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with(py, Store::refresh)
+    }
+
+    /// Writes the blobs of new segments, for `commit_staged` of this very store.
+    fn stage(&self, py: Python<'_>, add: Vec<Added>) -> PyResult<PyStagedSegments> {
+        let add = segments(add);
+        self.with(py, |store| store.stage(add)).map(PyStagedSegments)
+    }
+
+    /// One commit that adds what was staged and sets attachments; its number. `None`, with nothing done, where another
+    /// writer to a bucket was faster: the store shows that one's commit then, to be looked at before the same is tried again.
+    fn commit_staged(
+        &self,
+        py: Python<'_>,
+        staged: &PyStagedSegments,
+        attachments: std::collections::BTreeMap<String, Bytes>,
+    ) -> PyResult<Option<u64>> {
+        let attachments = blobs(attachments);
+        self.with(py, |store| match store.commit_staged(&staged.0, attachments) {
+            Err(StoreError::Conflict { .. }) if store.is_shared() => store.refresh().map(|_| None),
+            done => done.map(|done| Some(done.version)),
+        })
     }
 
     #[getter]
@@ -129,15 +206,8 @@ impl PyStore {
         attachments: Option<std::collections::BTreeMap<String, Bytes>>,
         key: Option<[u8; 16]>,
     ) -> PyResult<u64> {
-        let blobs = |parts: std::collections::BTreeMap<String, Bytes>| {
-            parts.into_iter().map(|(name, Bytes(bytes))| (name, bytes)).collect()
-        };
-        let add = add
-            .into_iter()
-            .map(|(id, rows, parts)| NewSegment { id, rows, blobs: blobs(parts) })
-            .collect();
         let change = Change {
-            add,
+            add: segments(add),
             remove,
             delete_rows,
             set_meta: meta.map(<[u8]>::to_vec),

@@ -17,6 +17,7 @@ mod frame;
 mod index;
 #[cfg(feature = "client")]
 mod key_pair;
+mod merge;
 mod message;
 #[cfg(feature = "client")]
 mod open;
@@ -56,6 +57,7 @@ pub use flood::Flood;
 pub use form::Exactness;
 pub use form::{Evaluation, ServerTimings};
 pub use index::ServerIndex;
+pub use merge::merge_responses;
 #[cfg(feature = "client")]
 pub use owner::Owner;
 #[cfg(feature = "client")]

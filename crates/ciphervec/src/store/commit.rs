@@ -75,7 +75,16 @@ impl Store {
         key: Option<CommitKey>,
         build: impl FnOnce(&Self, &mut Manifest, &mut Vec<BlobRef>) -> Result<(), StoreError>,
     ) -> Result<Committed, StoreError> {
-        let began = Instant::now();
+        self.publish_since(Instant::now(), key, build)
+    }
+
+    /// As [`Store::publish`], for a commit whose first byte was written at `began`.
+    pub(super) fn publish_since(
+        &mut self,
+        began: Instant,
+        key: Option<CommitKey>,
+        build: impl FnOnce(&Self, &mut Manifest, &mut Vec<BlobRef>) -> Result<(), StoreError>,
+    ) -> Result<Committed, StoreError> {
         let mut written = Vec::new();
         let mut next = Manifest::clone(&self.current);
         next.version += 1;
@@ -147,7 +156,7 @@ impl Store {
         Ok(head)
     }
 
-    fn check(&self, change: &Change) -> Result<(), StoreError> {
+    pub(super) fn check(&self, change: &Change) -> Result<(), StoreError> {
         let unknown = |id| StoreError::unknown_segment(&self.path, id);
         let mut present: HashSet<_> = self.segments().iter().map(|segment| segment.id).collect();
         for id in &change.remove {
@@ -184,7 +193,7 @@ impl Store {
     }
 
     /// Writes the blobs and brings `next` to the state that names them.
-    fn write_blobs(
+    pub(super) fn write_blobs(
         &self,
         change: &Change,
         next: &mut Manifest,
@@ -231,7 +240,7 @@ impl Store {
 
     /// Writes the payloads of a change in the order in which it names them: a file each, or all in
     /// one pack on a shared medium, under a name that nobody else draws.
-    fn write_payloads(
+    pub(super) fn write_payloads(
         &self,
         change: &Change,
         written: &mut Vec<BlobRef>,

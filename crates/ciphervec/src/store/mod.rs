@@ -31,6 +31,7 @@ mod medium;
 mod open;
 mod rows;
 mod snapshot;
+mod stage;
 mod verify;
 mod view;
 
@@ -49,6 +50,7 @@ pub use manifest::{Manifest, SegmentEntry};
 pub use medium::{Folder, Listed, Medium};
 pub use rows::RowSet;
 pub use snapshot::SnapshotEntry;
+pub use stage::Staged;
 pub use verify::{Problem, Report};
 pub use view::{StoredBlob, View};
 

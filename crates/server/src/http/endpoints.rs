@@ -95,6 +95,7 @@ pub fn endpoints() -> Vec<Endpoint> {
         collections::remove => ADMIN, "drop";
         commits::commit => CHANGE, "commit";
         query::query => QUERY, "query";
+        query::searched => QUERY, "query-state";
         blobs::attachment => READ, "attachment";
         blobs::segment => READ, "blob";
         uploads::create => CHANGE, "upload";

@@ -55,6 +55,15 @@ impl fmt::Debug for Bucket {
     }
 }
 
+/// Where one collection's files lie in a bucket: `s3://bucket/prefix/name`. For readers and writers
+/// beside a server.
+///
+/// # Errors
+/// What is no such URL; credentials that are missing.
+pub fn bucket_medium(url: &str) -> io::Result<Arc<dyn Medium>> {
+    Ok(Arc::new(Bucket::at(url)?))
+}
+
 impl Bucket {
     /// The bucket at `s3://bucket/prefix`; credentials, region and endpoint come from the usual
     /// AWS_* variables.

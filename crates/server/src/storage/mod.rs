@@ -16,6 +16,7 @@ mod spool;
 mod uploads;
 
 pub(crate) use blob_names::{APPENDED, STATE, WRAP};
+pub use bucket::bucket_medium;
 pub use collection::{Collection, Compaction, Report, State, Statistics};
 pub use database::{Database, DatabaseOptions};
 pub use error::DatabaseError;

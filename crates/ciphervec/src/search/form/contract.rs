@@ -44,6 +44,11 @@ pub(in crate::search) trait SearchForm: Sync {
     /// are.
     fn answer_len(&self, spec: &IndexSpec, rows: usize, level: u8) -> Result<Option<usize>>;
 
+    /// Bytes that an answer has for each level and query, whatever the segments.
+    fn sums_len(&self) -> usize {
+        0
+    }
+
     /// Bytes that a server takes beside segments and answers for so many queries of one message over segments of these
     /// levels.
     fn working_len(&self, _spec: &IndexSpec, _levels: &[u8], _queries: usize) -> Result<usize> {

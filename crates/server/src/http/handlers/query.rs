@@ -1,14 +1,14 @@
-//! Query endpoint: a sealed query enters, a sealed answer leaves. Server side.
+//! Query endpoint: a sealed query enters, a sealed answer leaves; which state that would be about. Server side.
 
 use crate::hex;
 use crate::http::app::App;
 use crate::http::body;
 use crate::http::problem::Problem;
 use crate::metrics::Counting;
-use crate::storage::Collection;
+use crate::storage::{Collection, DatabaseError};
 use axum::extract::{Path, Request, State};
-use axum::http::{HeaderName, HeaderValue, header as names};
-use axum::response::Response;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header as names};
+use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,4 +51,23 @@ pub async fn query(
         headers.insert(name, HeaderValue::from_str(&text).map_err(|_| Problem::internal())?);
     }
     Ok(response)
+}
+
+/// The state that a query would be answered from, for those who may ask one: what answers queries in this server's place asks
+/// here whether it may, and what it must not be older than.
+#[utoipa::path(get, path = "/v1/collections/{name}/query", tag = "collections", operation_id = "searched",
+    params(("name" = String, Path)),
+    responses((status = 204, description = "The state, in headers.",
+               headers(("Ciphervec-Version" = u64, description = "Its version."),
+                       ("Ciphervec-Head" = String, description = "Its head.")))))]
+pub async fn searched(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+) -> Result<Response, Problem> {
+    let collection = app.collection(&name).await?;
+    // It may look at a bucket: not for threads that serve connections.
+    let state = app.blocking(move || Ok::<_, DatabaseError>(collection.state())).await?;
+    let head = HeaderValue::from_str(&hex::show(&state.head)).map_err(|_| Problem::internal())?;
+    let version = HeaderValue::from(state.manifest.version);
+    Ok((StatusCode::NO_CONTENT, [(VERSION_HEADER, version), (HEAD_HEADER, head)]).into_response())
 }

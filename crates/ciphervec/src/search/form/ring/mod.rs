@@ -15,7 +15,7 @@ use super::contract::{SearchForm, ServerHalf};
 use crate::error::Result;
 use crate::index::form::Rows;
 use crate::index::spec::IndexSpec;
-use ciphervec_he::lattice::ring::{self, Layout};
+use ciphervec_he::lattice::ring::{self, Layout, MaskSums};
 use std::sync::Arc;
 
 impl SearchForm for Rows {
@@ -33,6 +33,10 @@ impl SearchForm for Rows {
 
     fn answer_len(&self, spec: &IndexSpec, rows: usize, level: u8) -> Result<Option<usize>> {
         Ok(Some(ring::answer_len(&Layout::new(spec.dimension(), level)?, rows)))
+    }
+
+    fn sums_len(&self) -> usize {
+        if *self == Rows::Encrypted { MaskSums::BYTES } else { 0 }
     }
 
     fn working_len(&self, spec: &IndexSpec, levels: &[u8], queries: usize) -> Result<usize> {
