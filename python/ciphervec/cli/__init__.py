@@ -117,6 +117,11 @@ COMMANDS = {
         "token",
         "Make, list and revoke the tokens that a server asks clients for. See `ciphervec token --help`.",
     ),
+    "plan": Row(
+        "plan",
+        "plan",
+        "What a large collection would take: machines, memory, bytes, latency and dollars a query.",
+    ),
     "demo": Row(
         "demo", "demo", "Search the docstrings of Python's standard library, encrypted, in every trust mode."
     ),

@@ -1,0 +1,291 @@
+"""Cost model: rows, a dimension, a load and prices enter; machines, bytes, latency and dollars a query
+leave. Arithmetic alone: it needs neither Ray nor a key.
+
+Sizes are those of the formats (docs/sealed.md): what a row takes packed, what an answer has for it.
+Speeds and prices are stated, and options replace them. Measured once on the machine that is to run
+it, `ciphervec bench scale` gives speeds that are worth more than these.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..errors import InvalidInput
+
+DEGREE = 4096
+"""Coefficients of a polynomial in the ring form."""
+_POLY_BYTES = DEGREE * 50 // 8
+_WORD = 3
+"""Bytes of a coefficient of an answer."""
+_MASK_SUMS = 2 * DEGREE * _WORD
+_QUERY_BYTES = 25_700
+_KEYS_BYTES = 615_000
+_SIDECAR_ROW = 40
+"""Bytes a row of ids, norms and check sums in the encrypted sidecar, without documents."""
+_MAX_NODES = 1024
+_BUSY = 0.7
+"""Of a machine's threads, those that may be busy on average: beyond it queries wait."""
+
+
+@dataclass(frozen=True)
+class Speeds:
+    """What one machine does. Those of one thread were measured by `make bench` on AMD EPYC with
+    AVX-512 (benches/results/search-1-query.md)."""
+
+    ns_a_number_sealed: float = 0.24
+    """Scan and answer, nanoseconds of one thread a number (a dimension of a vector), ring form."""
+    ns_a_number_compact: float = 0.10
+    """The same for `sealed-index`."""
+    node_us: float = 35.0
+    """Expanding one node of a query's tree, microseconds of one thread."""
+    memory_gb_s: float = 8.0
+    """Bytes a thread reads from memory beside the other threads of its machine."""
+    open_ns_a_row: float = 16.0
+    """What the key holder takes for a row of an answer, one thread."""
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Dollars. The defaults are list prices of a large cloud for memory-rich machines by the hour, its
+    object storage, and its traffic to the internet."""
+
+    machine_hour: float = 2.02
+    machine_threads: int = 32
+    machine_memory_gb: float = 256.0
+    storage_gb_month: float = 0.023
+    request_million: float = 0.40
+    egress_gb: float = 0.05
+
+
+@dataclass(frozen=True)
+class Routing:
+    """A routed collection: how many clusters, how many of them a query asks for, and how many more it
+    asks for beside, so that nobody sees which."""
+
+    clusters: int
+    probes: int
+    decoys: int
+    padding: float = 1.5
+    """Rows a cluster is filled up to, as a multiple of the mean: all clusters look alike."""
+    fresh: float = 0.01
+    """Share of the rows that came since the last clustering, which every query scans."""
+
+    @property
+    def share(self) -> float:
+        """Of the padded rows, those that one query scans."""
+        return min(1.0, (self.probes + self.decoys) / self.clusters)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What it takes; bytes in bytes, times in seconds, money in dollars."""
+
+    rows: float
+    dimension: int
+    mode: str
+    routing: str
+    queries_a_second: float
+    level: int
+    rows_scanned: float
+    """A query, with padding, decoys and fresh rows."""
+    stored_bytes: float
+    memory_bytes: float
+    machines: int
+    shards: int
+    """Machines that hold all rows together; beyond that are copies, for the load."""
+    bytes_up: float
+    bytes_down: float
+    core_seconds: float
+    latency: float
+    scan_seconds: float
+    transfer_seconds: float
+    dollars_a_query: float
+    dollars_a_month: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+TIPTOE = {
+    "name": "Tiptoe (SOSP 2023), as printed",
+    "rows": 360e6,
+    "dimension": 192,
+    "machines": 45,
+    "core_seconds": 57.0,
+    "bytes": 14.7 * 2**20,
+    "latency": 2.7,
+    "dollars_a_query": 0.001,
+}
+"""A private search over web pages by clusters, its embeddings plain at the server; 100 Mbit/s."""
+
+
+def levels(dimension: int) -> range:
+    """The levels of the query tree that a segment of this dimension may be packed for."""
+    chunks = math.ceil(dimension / DEGREE)
+    chunk = math.ceil(dimension / chunks)
+    top = min(_pow2(chunk), 12 - _pow2(chunks))
+    return range(top + 1)
+
+
+def _pow2(number: int) -> int:
+    return (number - 1).bit_length()
+
+
+def nodes(dimension: int, level: int) -> int:
+    """Polynomials a block at a level, one a node of the query's tree."""
+    chunks = math.ceil(dimension / DEGREE)
+    chunk = math.ceil(dimension / chunks)
+    return sum(min(min(chunk, dimension - at * chunk), 1 << level) for at in range(chunks))
+
+
+def vectors_a_block(dimension: int, level: int) -> int:
+    """Rows whose scores one polynomial holds."""
+    chunks = math.ceil(dimension / DEGREE)
+    chunk = math.ceil(dimension / chunks)
+    stride = math.ceil(chunk / (1 << level)) << level
+    return (DEGREE // stride) << level
+
+
+def estimate(
+    rows: float,
+    dimension: int,
+    queries_a_second: float,
+    *,
+    mode: str = "sealed",
+    routing: Routing | None = None,
+    speeds: Speeds | None = None,
+    prices: Prices | None = None,
+    bandwidth_gbit: float = 1.0,
+    round_trip: float = 0.02,
+    scan_seconds: float = 1.0,
+) -> Estimate:
+    """What a collection of so many rows takes under this load.
+
+    Machines are as many as hold the padded rows in memory and scan for one query within
+    `scan_seconds`, and all of that as often as the load needs at 70 % of their threads.
+    `bandwidth_gbit` is between the machines and the key holder. Raises InvalidInput.
+    """
+    speeds, prices = speeds or Speeds(), prices or Prices()
+    if rows < 1 or dimension < 1 or queries_a_second <= 0 or bandwidth_gbit <= 0 or scan_seconds <= 0:
+        raise InvalidInput(
+            "rows, dimension, queries a second, bandwidth and the time for a scan are positive."
+        )
+    if mode not in ("sealed", "sealed-query", "sealed-index"):
+        raise InvalidInput(f"mode is sealed, sealed-query or sealed-index, got {mode!r}.")
+    if routing is not None:
+        _expect_routing(routing, mode)
+    ring = mode != "sealed-index"
+    fresh = rows * routing.fresh if routing else 0.0
+    padded = (rows - fresh) * routing.padding + fresh if routing else float(rows)
+    scanned = (padded - fresh) * routing.share + fresh if routing else padded
+    level = _level(dimension, scanned, speeds, bandwidth_gbit) if ring else 0
+    tree = nodes(dimension, level) if ring else 0
+    if ring:
+        a_row = tree * _POLY_BYTES / vectors_a_block(dimension, level)
+        answer_row = _WORD * (1 + DEGREE / vectors_a_block(dimension, level))
+    else:
+        a_row, answer_row = 4.0 * dimension, 4.0
+    rate = speeds.ns_a_number_sealed if ring else speeds.ns_a_number_compact
+    # A scan is bound by whichever is slower, products or memory.
+    row_seconds = max(rate * 1e-9 * dimension, a_row / (speeds.memory_gb_s * 1e9))
+    expand = tree * speeds.node_us * 1e-6
+    memory = padded * a_row
+    threads = prices.machine_threads
+    room = prices.machine_memory_gb * 1e9 * 0.85
+    for_memory = math.ceil(memory / room)
+    for_time = math.ceil(scanned * row_seconds / threads / max(scan_seconds - expand, scan_seconds / 10))
+    shards = max(1, for_memory, for_time)
+    # Every scanner expands the query for itself, so that more of them are more work; what more load
+    # needs are copies of them all.
+    core = scanned * row_seconds + shards * expand
+    machines = shards * math.ceil(queries_a_second * core / (shards * threads * _BUSY))
+    down = scanned * answer_row + (_MASK_SUMS if mode == "sealed" else 0)
+    up = float(_QUERY_BYTES * math.ceil(dimension / DEGREE)) if ring else 4.0 * dimension + 80
+    transfer = (up + down) * 8 / (bandwidth_gbit * 1e9)
+    scan = expand + scanned * row_seconds / (shards * threads)
+    latency = round_trip + scan + transfer + scanned * speeds.open_ns_a_row * 1e-9
+    stored = padded * (a_row + _SIDECAR_ROW) + (_KEYS_BYTES if ring else 0)
+    storage_month = stored / 1e9 * prices.storage_gb_month
+    month = 30 * 86400.0
+    # Machines are paid whether they work or not; loading them from the bucket once a day is noise.
+    machine_month = machines * prices.machine_hour * 24 * 30
+    traffic = down / 1e9 * prices.egress_gb + prices.request_million / 1e6
+    queries_month = queries_a_second * month
+    return Estimate(
+        rows=float(rows),
+        dimension=dimension,
+        mode=mode,
+        routing="none" if routing is None else _says(routing),
+        queries_a_second=queries_a_second,
+        level=level,
+        rows_scanned=scanned,
+        stored_bytes=stored,
+        memory_bytes=memory,
+        machines=machines,
+        shards=shards,
+        bytes_up=up,
+        bytes_down=down,
+        core_seconds=core,
+        latency=latency,
+        scan_seconds=scan,
+        transfer_seconds=transfer,
+        dollars_a_query=(machine_month + storage_month) / queries_month + traffic,
+        dollars_a_month=machine_month + storage_month + traffic * queries_month,
+    )
+
+
+def routed(rows: float) -> Routing:
+    """The routing that a collection of so many rows is estimated with: about the square root of the
+    rows in clusters, and one in a hundred of them probed, a third of these decoys."""
+    clusters = max(16, round(math.sqrt(rows)))
+    asked = max(4, round(clusters / 100))
+    decoys = max(1, asked // 3)
+    return Routing(clusters, asked - decoys, decoys)
+
+
+def _level(dimension: int, rows: float, speeds: Speeds, bandwidth_gbit: float) -> int:
+    """The cheapest in seconds of one query, as the key holder chooses it for large segments."""
+    best: tuple[float, int] | None = None
+    for level in levels(dimension):
+        if nodes(dimension, level) > _MAX_NODES:
+            continue
+        each = vectors_a_block(dimension, level)
+        blocks = rows / each
+        cost = (
+            nodes(dimension, level) * speeds.node_us * 1e-6
+            + blocks * nodes(dimension, level) * _POLY_BYTES / 25e9
+            + (blocks * DEGREE + rows) * _WORD * 8 / (bandwidth_gbit * 1e9)
+        )
+        if best is None or cost < best[0]:
+            best = cost, level
+    return 0 if best is None else best[1]
+
+
+def _expect_routing(routing: Routing, mode: str) -> None:
+    if mode == "sealed-index":
+        raise InvalidInput(
+            "a collection in sealed-index is not routed: its queries are plain, and would show which rows lie together."
+        )
+    counts = (routing.clusters, routing.probes, routing.decoys + 1)
+    if min(counts) < 1 or routing.probes + routing.decoys > routing.clusters:
+        raise InvalidInput(
+            f"{routing.probes} probes and {routing.decoys} decoys of {routing.clusters} clusters: probe at least 1, and no "
+            "more than there are."
+        )
+    if routing.padding < 1 or not 0 <= routing.fresh < 1:
+        raise InvalidInput(
+            f"padding is at least 1, got {routing.padding}; the fresh share below 1, got {routing.fresh}."
+        )
+
+
+def _says(routing: Routing) -> str:
+    return (
+        f"{routing.clusters:,} clusters, {routing.probes} probes, {routing.decoys} decoys, padded ×{routing.padding:g}, "
+        f"{routing.fresh:.1%} fresh"
+    )
+
+
+__all__ = ["TIPTOE", "Estimate", "Prices", "Routing", "Speeds", "estimate", "routed"]
