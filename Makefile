@@ -5,7 +5,7 @@ PYTHON ?= python3
 STEPS = $(PYTHON) tools/steps.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test release compat compat-chroma ci bench reproduce faults pictures lint wheel lock clean
+.PHONY: help demo check test release compat compat-chroma ray ci bench reproduce faults pictures lint wheel lock clean
 
 help: ## What each command does
 	@$(STEPS) help
@@ -28,6 +28,9 @@ compat: ## Run the suites of LangChain, Haystack, LlamaIndex, scikit-learn and C
 
 compat-chroma: ## Run Chroma's own suite against the sidecar, property tests too
 	@$(STEPS) compat-chroma
+
+ray: ## Run sealing, scanners and the front on Ray clusters of this machine
+	@$(STEPS) ray
 
 ci: test release ## Exactly CI
 
@@ -53,4 +56,4 @@ lock: ## Resolve the lock files again from pyproject.toml
 	@$(STEPS) lock
 
 clean: ## Remove .venv, target and the demo's folder
-	rm -rf .venv .venv-compat .venv-chroma target demo-data
+	rm -rf .venv .venv-compat .venv-chroma .venv-ray target demo-data

@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, field
 from functools import partial
 
-from actions import chroma, compat, measure, rust, setup
+from actions import chroma, compat, measure, ray_cluster, rust, setup
 from actions.base import ROOT, Step, StepFailedError, StepSkippedError, say, together
 from actions.measure import bench, fault, reproduce, results
 from actions.python import module, on_backend, program, pytest, ruff, script
@@ -150,6 +150,13 @@ TARGETS: dict[str, list[Step]] = {
         CHROMA_API,
         Step("chroma-properties", "the suite's property tests", chroma.suite(chroma.PROPERTIES)),
     ],
+    "ray": [
+        *BEGIN,
+        WHEEL,
+        Step("ray", "install Ray and the wheel in .venv-ray", ray_cluster.install, True),
+        Step("cluster", "sealing, scanners and the front on clusters of this machine", ray_cluster.suite),
+        Step("example", "a cluster by one command", ray_cluster.example),
+    ],
     "lint": [
         *BEGIN,
         Step("install", "install the pinned test tools", setup.install_test_tools, True),
@@ -236,7 +243,11 @@ TARGETS: dict[str, list[Step]] = {
     ],
     "lock": [
         *BEGIN,
-        Step("lock", "resolve requirements-dev.txt, -release.txt, -compat.txt and -chroma.txt", setup.lock),
+        Step(
+            "lock",
+            "resolve requirements-dev.txt, -release.txt, -compat.txt, -chroma.txt and -ray.txt",
+            setup.lock,
+        ),
     ],
 }
 

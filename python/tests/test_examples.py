@@ -19,6 +19,7 @@ SAYS = {
     "first_minutes.py": "closest: 'heat over the fields'",
     "http_quickstart.py": "bytes hold no name and no vector",
     "identification_digits.py": "same nearest neighbour:",
+    "ray_cluster.py": "right answers from the cluster: 10 of 10",
     "text_classifier.py": "the halves together:",
     "texts.py": "the right note for 3 of 3 questions",
     "two_tower.py": "known people: 10 of 10 match",
@@ -45,6 +46,8 @@ def test_every_example_is_listed() -> None:
 
 @pytest.mark.parametrize("name", sorted(SAYS))
 def test_example(name: str, tmp_path: Path) -> None:
+    if name == "ray_cluster.py":
+        pytest.importorskip("ray.util", reason="Ray is not installed here; `make ray` has it in .venv-ray")
     done = subprocess.run(
         [sys.executable, str(EXAMPLES / name)], cwd=tmp_path, capture_output=True, text=True, timeout=300
     )

@@ -242,6 +242,7 @@ def test_actions_run_together_and_print_one_after_the_other(
                 "scikit-learn",
             ),
         ),
+        ("requirements-ray.txt", ("moto", "pyarrow", "pytest", "ray", "starlette")),
     ],
 )
 def test_the_lock_files_pin_everything_and_name_no_host(file: str, names: tuple[str, ...]) -> None:
@@ -255,7 +256,7 @@ def test_the_lock_files_pin_everything_and_name_no_host(file: str, names: tuple[
 def test_help_lists_the_commands() -> None:
     done = subprocess.run([sys.executable, str(ROOT / "tools" / "steps.py")], capture_output=True, text=True)
     assert done.returncode == 0
-    for target in ("demo", "check", "test", "release", "compat", "ci", "bench"):
+    for target in ("demo", "check", "test", "release", "compat", "ray", "ci", "bench"):
         assert f"make {target}" in done.stdout
 
 

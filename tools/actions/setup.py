@@ -26,6 +26,7 @@ LOCK = ROOT / "requirements-dev.txt"
 RELEASE_LOCK = ROOT / "requirements-release.txt"
 COMPAT_LOCK = ROOT / "requirements-compat.txt"
 CHROMA_LOCK = ROOT / "requirements-chroma.txt"
+RAY_LOCK = ROOT / "requirements-ray.txt"
 FRAMEWORKS = ["haystack", "langchain", "llama-index", "sklearn"]
 """The extras of the adapters."""
 WHEELS = ROOT / "dist"
@@ -162,7 +163,7 @@ def check_wheel() -> None:
 
 
 def lock() -> None:
-    """What `make test` needs, what a release does, `make compat`, and Chroma's suite; these are not for everybody."""
+    """What `make test` needs, what a release does, `make compat`, Chroma's suite, and Ray; these are not for everybody."""
     install("uv", ["uv"])
     project = ["pyproject.toml"]  # the package's own needs; the tools of a release have none of them
     sets: list[tuple[Path, list[str], list[str], str]] = [
@@ -170,6 +171,7 @@ def lock() -> None:
         (RELEASE_LOCK, [], [], "release"),
         (COMPAT_LOCK, project, FRAMEWORKS, "compat"),
         (CHROMA_LOCK, project, [], "chroma"),
+        (RAY_LOCK, project, ["ray"], "ray"),
     ]
     for file, source, extras, group in sets:
         chosen = [argument for extra in extras for argument in ("--extra", extra)]

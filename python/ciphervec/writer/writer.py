@@ -86,7 +86,7 @@ class Writer:
         payloads = [
             payload(record, f"id {name!r}") for name, record in zip(names, batch.records, strict=True)
         ]
-        step = _segment_rows(self.spec)
+        step = segment_rows(self.spec)
         segments = []
         for start in range(0, len(names), step):
             stop = min(start + step, len(names))
@@ -138,14 +138,9 @@ class Writer:
             self._append(Path(place), batch)
 
     def _append(self, folder: Path, batch: WrittenBatch) -> None:
-        path = folder / check_name(self.spec.collection)
-        if not path.is_dir():
-            raise CollectionNotFound(
-                f"there is no collection {self.spec.collection!r} in {folder}; check the path."
-            )
-        store = _native.Store.open(os.fspath(path))
+        store = _native.Store.open(os.fspath(self.folder_of(folder)))
         try:
-            self._check_meta(store.meta)
+            self.expect_meta(store.meta)
             present = {segment[0] for segment in store.segments()}
             change = WriteBatch(add=[new for new in batch.segments if new.id not in present])
             if change.add:
@@ -154,8 +149,18 @@ class Writer:
         finally:
             store.close()
 
-    def _check_meta(self, meta: bytes) -> None:
-        """The public part of a collection's description must be the card's."""
+    def folder_of(self, database: Path) -> Path:
+        """Where the card's collection lies in a database's folder. Raises CollectionNotFound."""
+        path = database / check_name(self.spec.collection)
+        if not path.is_dir():
+            raise CollectionNotFound(
+                f"there is no collection {self.spec.collection!r} in {database}; check the path."
+            )
+        return path
+
+    def expect_meta(self, meta: bytes) -> None:
+        """Compare the public part of a collection's description with the card. Raises WrongKey,
+        CorruptData."""
         name = self.spec.collection
         try:
             content: dict[str, Any] = json.loads(meta)
@@ -174,7 +179,7 @@ class Writer:
         return f"<ciphervec.Writer {self._card.writer!r} for {self.spec.collection!r}, no secret>"
 
 
-def _segment_rows(spec: IndexSpec) -> int:
+def segment_rows(spec: IndexSpec) -> int:
     """So few that a segment goes into one request: a vector takes at most 8 bytes a number, 64
     under ElGamal, and the ring form pads to a power of two."""
     padded = 1 << (spec.dimension - 1).bit_length()

@@ -1,0 +1,55 @@
+"""Ray: a cluster beside a bucket or a folder enters; collections sealed by many workers, and answers
+of many scanners, leave.
+
+Two clusters, never one: `seal_dataset` runs where vectors may be seen, inside the owner's trust;
+`ScannerPool` and `serve_front` run where they may not, and hold nothing but what a server holds.
+Needs `pip install 'ciphervec[ray]'`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InvalidInput
+
+if TYPE_CHECKING:
+    from .cluster import local_cluster
+    from .front import ServeFront, serve_front
+    from .pool import PoolAnswer, ScannerPool
+    from .seal import Sealed, seal_dataset
+
+_NAMES = {
+    "PoolAnswer": "pool",
+    "ScannerPool": "pool",
+    "Sealed": "seal",
+    "ServeFront": "front",
+    "local_cluster": "cluster",
+    "seal_dataset": "seal",
+    "serve_front": "front",
+}
+
+
+def __getattr__(name: str) -> Any:
+    module = _NAMES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return getattr(importlib.import_module(f".{module}", __name__), name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] not in {"ray", "pyarrow", "starlette"}:
+            raise
+        raise InvalidInput(
+            f"ciphervec.ray needs {error.name}, which isn't here. Install it with: pip install 'ciphervec[ray]'"
+        ) from error
+
+
+__all__ = [
+    "PoolAnswer",
+    "ScannerPool",
+    "Sealed",
+    "ServeFront",
+    "local_cluster",
+    "seal_dataset",
+    "serve_front",
+]

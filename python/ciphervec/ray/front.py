@@ -1,0 +1,249 @@
+"""Front: the HTTP interface of a server enters; its queries are answered by a pool of scanners, and all
+else by `ciphervec serve` on the same place. Outside the owner's trust, without a key.
+
+The server checks every token and makes every commit; before a query is scanned it is asked whether
+whoever sent it may, and which state the answer must not be older than. So clients see one server:
+what it acknowledged is in the next answer, from whichever scanner.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import ssl
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import httpx
+import ray
+from ray import serve
+from starlette.background import BackgroundTask
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from ..errors import CiphervecError, CorruptData, InvalidInput, ServerError, WrongKey
+from ..http import LocalServer
+from ..ingest.files import StrPath
+from .cluster import is_loopback
+from .pool import PoolAnswer, ScannerPool
+
+_QUERY = re.compile(r"/v1/collections/([^/]+)/query")
+_HOP = {
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+}
+"""Headers that are about one connection, and not passed on."""
+_BODY = {"content-length", "content-type", "content-encoding", "expect"}
+_TIMEOUT = httpx.Timeout(600.0, connect=10.0)
+MAX_QUERY = 256 << 20
+"""Bytes of a query frame at most."""
+
+
+class Front:
+    """The Serve deployment: one replica."""
+
+    def __init__(self, upstream: str, pools: Mapping[str, ScannerPool], ca: str | None) -> None:
+        """`pools` by collection; queries to others go to the server as well."""
+        self._upstream, self._pools = upstream.rstrip("/"), dict(pools)
+        context: ssl.SSLContext | bool = True if ca is None else ssl.create_default_context(cafile=ca)
+        self._client = httpx.AsyncClient(
+            verify=context,
+            timeout=_TIMEOUT,
+            trust_env=False,
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
+        )
+
+    async def __call__(self, request: Request) -> Response:
+        """One request of the HTTP interface."""
+        found = _QUERY.fullmatch(request.url.path)
+        pool = self._pools.get(found[1]) if found and request.method == "POST" else None
+        try:
+            return await (self._pass_on(request) if pool is None else self._query(request, pool))
+        except httpx.HTTPError:
+            return _problem(
+                503, "busy", "the server behind this one does not answer", "wait, and send the same again"
+            )
+
+    async def _query(self, request: Request, pool: ScannerPool) -> Response:
+        """The gate first, then the body, then the scan, as in the server."""
+        headers = {name: value for name, value in _kept(request.headers.items()) if name not in _BODY}
+        gate = await self._client.get(f"{self._upstream}{request.url.path}", headers=headers)
+        if gate.status_code != 204:
+            return Response(gate.content, gate.status_code, dict(_kept(gate.headers.items())))
+        version, head = int(gate.headers["ciphervec-version"]), gate.headers["ciphervec-head"]
+        query = await _body(request)
+        if query is None:
+            hint = "ask fewer queries at once"
+            return _problem(413, "too-large", f"a query has at most {MAX_QUERY:,} bytes", hint)
+        try:
+            if not pool.matches(version, bytes.fromhex(head)):
+                await pool.catch_up(version)
+            answer = await pool.ask(query, at_least=version)
+        except (InvalidInput, WrongKey, CorruptData) as error:
+            return _problem(400, "bad-request", str(error), None)
+        except CiphervecError as error:
+            hint = "wait for Retry-After and send the same again"
+            return _problem(503, "busy", str(error), hint)
+        return Response(answer.data, 200, _says(answer, gate.headers))
+
+    async def _pass_on(self, request: Request) -> Response:
+        """To the server, bytes as they come, and back."""
+        length, coded = request.headers.get("content-length"), request.headers.get("transfer-encoding")
+        content = request.stream() if coded or (length or "0") != "0" else None
+        target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        passed = self._client.build_request(
+            request.method,
+            f"{self._upstream}{target}",
+            headers=_kept(request.headers.items()),
+            content=content,
+        )
+        reply = await self._client.send(passed, stream=True)
+        headers = dict(_kept(reply.headers.items()))
+        if request.method == "HEAD" or reply.status_code in (204, 304):
+            await reply.aclose()
+            return Response(None, reply.status_code, headers)
+        return StreamingResponse(
+            reply.aiter_raw(), reply.status_code, headers, background=BackgroundTask(reply.aclose)
+        )
+
+
+class ServeFront(NamedTuple):
+    """A front that runs."""
+
+    url: str
+    """What `HttpClient` is given."""
+    pools: dict[str, ScannerPool]
+    server: LocalServer | None
+    """The server behind it, where it was started here."""
+
+    def close(self) -> None:
+        """End the front, its scanners, and the server if it was started here."""
+        serve.shutdown()
+        for pool in self.pools.values():
+            pool.close()
+        if self.server is not None:
+            self.server.stop()
+
+    def __enter__(self) -> ServeFront:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def serve_front(
+    place: StrPath,
+    collections: Sequence[str],
+    *,
+    upstream: str | None = None,
+    ca: StrPath | None = None,
+    server_arguments: Sequence[str] = (),
+    host: str = "127.0.0.1",
+    port: int = 8707,
+    tls_cert: StrPath | None = None,
+    tls_key: StrPath | None = None,
+    replicas: int = 1,
+    trusted_network: bool = False,
+    **pool: Any,
+) -> ServeFront:
+    """Serve the collections at `place` over HTTP on the Ray cluster that this process is in: their
+    queries by scanners, all else by a server. `HttpClient(front.url, …)` works as with a server.
+
+    `upstream` is the URL of a `ciphervec serve` on the same place, with `ca` for its certificate;
+    without, one is started by this process, with `server_arguments` (`["--tokens", …]` say), and
+    replicas stay on this machine. `pool` are options of `ScannerPool.start`, for every collection.
+    Off loopback it needs `tls_cert` and `tls_key`, and a server that asks for tokens. Raises
+    InvalidInput, ServerError, and what `ScannerPool.start` does.
+    """
+    if not collections:
+        raise InvalidInput("there is no collection to serve; name at least one.")
+    if not is_loopback(host) and (tls_cert is None or tls_key is None):
+        raise InvalidInput(
+            f"{host} is not this machine alone: give tls_cert and tls_key, or serve 127.0.0.1."
+        )
+    server = None if upstream is not None else LocalServer(place, server_arguments)
+    behind = upstream if server is None else server.url
+    pools: dict[str, ScannerPool] = {}
+    try:
+        if not is_loopback(host):
+            _expect_tokens(str(behind), ca)
+        for name in collections:
+            pools[name] = ScannerPool.start(place, name, trusted_network=trusted_network, **pool)
+        options: dict[str, Any] = {"host": host, "port": port}
+        if tls_cert is not None:
+            options |= {"ssl_certfile": str(tls_cert), "ssl_keyfile": str(tls_key)}
+        serve.start(proxy_location="HeadOnly", http_options=options)
+        actor: dict[str, Any] = {"num_cpus": 0}
+        if server is not None:
+            # The server listens on this machine alone.
+            actor["resources"] = {f"node:{ray.util.get_node_ip_address()}": 0.001}
+        deployment = serve.deployment(
+            name="ciphervec", num_replicas=replicas, ray_actor_options=actor, max_ongoing_requests=256
+        )(Front)
+        application = deployment.bind(str(behind), pools, None if ca is None else str(ca))
+        serve.run(application, name="ciphervec", route_prefix="/")
+    except BaseException:
+        ServeFront("", pools, server).close()
+        raise
+    scheme = "http" if tls_cert is None else "https"
+    return ServeFront(f"{scheme}://{host}:{port}", pools, server)
+
+
+def _expect_tokens(upstream: str, ca: StrPath | None) -> None:
+    context: ssl.SSLContext | bool = True if ca is None else ssl.create_default_context(cafile=str(ca))
+    try:
+        status = httpx.get(f"{upstream}/v1/collections", verify=context, trust_env=False).status_code
+    except httpx.HTTPError as error:
+        raise ServerError(f"the server at {upstream} does not answer: {error}.") from error
+    if status != 401:
+        raise InvalidInput(
+            f"the server at {upstream} asks for no token, and a front off loopback would let everybody in. Make one with "
+            "`ciphervec token create`, and start the server with it."
+        )
+
+
+async def _body(request: Request) -> bytes | None:
+    """All of it; None where it is too long."""
+    pieces, size = [], 0
+    async for piece in request.stream():
+        size += len(piece)
+        if size > MAX_QUERY:
+            return None
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _kept(headers: Any) -> list[tuple[str, str]]:
+    return [(name, value) for name, value in headers if name.lower() not in _HOP]
+
+
+def _says(answer: PoolAnswer, gate: Mapping[str, str]) -> dict[str, str]:
+    passed = {name: gate[name] for name in ("ciphervec-api", "x-request-id") if name in gate}
+    return {
+        **passed,
+        "content-type": "application/octet-stream",
+        "ciphervec-version": str(answer.version),
+        "ciphervec-head": answer.head.hex(),
+        "server-timing": f"queue;dur={answer.wait_ms:.3f}, scan;dur={answer.scan_ms:.3f}",
+    }
+
+
+def _problem(status: int, kind: str, detail: str, hint: str | None) -> Response:
+    content = {
+        "type": f"urn:ciphervec:{kind}",
+        "title": kind.replace("-", " "),
+        "status": status,
+        "detail": detail,
+    }
+    headers = {"ciphervec-api": "1", **({"retry-after": "1"} if status == 503 else {})}
+    body = json.dumps(content if hint is None else {**content, "hint": hint})
+    return Response(body, status, headers, media_type="application/problem+json")
+
+
+__all__ = ["Front", "ServeFront", "serve_front"]

@@ -1,0 +1,199 @@
+"""Scanners on two nodes: bit for bit the answers of one process, while scanners die, states change, and
+nodes come and go."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import ciphervec._native as native
+from ciphervec import CiphervecError, InvalidInput, ServerError
+from ciphervec.ray.placement import PoolTooSmall
+from ray_scenes import Owner, eventually, kill, processes
+
+pytest.importorskip("ray.util", reason="Ray is not installed here; `make ray` has it in .venv-ray")
+
+from ciphervec.ray import ScannerPool
+
+Make = Callable[..., Owner]
+
+
+@pytest.mark.parametrize("mode", ["open", "sealed-index", "sealed-query", "sealed"])
+def test_answers_are_those_of_one_process(cluster: Any, owner: Make, mode: str) -> None:
+    books = owner(mode)
+    with ScannerPool.start(books.folder, "books") as pool:
+        for query in (books.query(), books.query(3), books.query(2, {"shelf": "b"})):
+            answer = pool.answer(query)
+            assert answer.data == books.index.evaluate(query)
+            assert (answer.version, answer.head) == (books.version, books.books._store._store.head)
+        held = [says["segments"] for says in pool.status()["scanners"].values()]
+        assert len(held) == 2 and sum(held) == 5 and min(held) > 0
+        if mode == "sealed":
+            query = books.query()
+            for damaged in (b"", query[:-1], query[:100] + b"x" + query[101:]):
+                with pytest.raises(CiphervecError) as refused:
+                    pool.answer(damaged)
+                assert not isinstance(refused.value, ServerError)
+
+            async def parts() -> list[bytes]:
+                return [share async for share in pool.shares(query)]
+
+            shares = asyncio.run(parts())
+            assert len(shares) == 2
+            merged = native.merge_responses(books.index.spec, query, books.index.segment_ids(), shares)
+            assert merged == books.index.evaluate(query)
+
+
+def test_memory_that_is_too_small_is_refused_or_read_around(cluster: Any, owner: Make) -> None:
+    books = owner("sealed")
+    total = books.index.nbytes
+    with pytest.raises(PoolTooSmall, match=r"beyond_memory='read'"):
+        ScannerPool.start(books.folder, "books", memory=total // 4)
+    with pytest.raises(PoolTooSmall, match="to which Ray gives"):
+        ScannerPool.start(books.folder, "books", memory=1 << 50)
+    with pytest.raises(InvalidInput, match="needs memory="):
+        ScannerPool.start(books.folder, "books", beyond_memory="read")
+    with ScannerPool.start(books.folder, "books", memory=total // 4, beyond_memory="read") as pool:
+        resident = [says["resident"] for says in pool.status()["scanners"].values()]
+        assert sum(resident) < total * 0.6
+        for query in (books.query(), books.query(2, {"shelf": "a"})):
+            assert pool.answer(query).data == books.index.evaluate(query)
+        books.add(100)
+        query = books.query()
+        assert pool.answer(query).data == books.index.evaluate(query)
+
+
+def test_scanners_that_are_killed_lose_no_answer(cluster: Any, owner: Make) -> None:
+    books = owner("sealed")
+    query = books.query(2)
+    right = books.index.evaluate(query)
+    done, wrong = [0], []
+    stop = threading.Event()
+    with ScannerPool.start(books.folder, "books") as pool:
+
+        def ask() -> None:
+            while not stop.is_set():
+                try:
+                    if pool.answer(query).data != right:
+                        wrong.append("other bytes")
+                except Exception as error:
+                    wrong.append(repr(error))
+                done[0] += 1
+
+        asking = [threading.Thread(target=ask) for _ in range(2)]
+        for thread in asking:
+            thread.start()
+        try:
+            for turn in range(3):
+                before = processes(pool)
+                eventually(lambda: done[0] > 3 * (turn + 1))  # noqa: B023
+                kill(before[turn % len(before)])
+                count = done[0]
+                eventually(lambda: done[0] > count + 4)  # noqa: B023
+                eventually(lambda: len(processes(pool)) == 2 and processes(pool) != before)  # noqa: B023
+        finally:
+            stop.set()
+            for thread in asking:
+                thread.join()
+    assert not wrong, wrong[:3]
+
+
+def test_a_new_version_reaches_scanners_by_itself(cluster: Any, owner: Make) -> None:
+    books = owner("sealed")
+    with ScannerPool.start(books.folder, "books", every=0.2) as pool:
+        books.add(300)
+        books.books.delete([0, 1, 2])
+        # Nobody asks.
+        eventually(lambda: pool.status()["version"] == books.version, within=5)
+        query = books.query()
+        assert pool.answer(query).data == books.index.evaluate(query)
+        # All segments are others, and an epoch is over.
+        books.books.optimize()
+        books.books.rotate_query_key()
+        query = books.query()
+        answer = pool.answer(query)
+        assert (answer.data, answer.version) == (books.index.evaluate(query), books.version)
+        # Who knows of a version waits for it, and not for ever.
+        books.add(5)
+        assert pool.answer(books.query(), at_least=books.version).version == books.version
+    with (
+        ScannerPool.start(books.folder, "books", patience=3.0) as pool,
+        pytest.raises(ServerError, match=r"after 3 s not version 1000000"),
+    ):
+        pool.answer(query, at_least=1_000_000)
+
+
+def test_a_query_sees_one_version_while_versions_change_and_scanners_die(cluster: Any, owner: Make) -> None:
+    books = owner("sealed-index")
+    query = books.query(2)
+    states = {books.version: books.index.copy()}
+    answers: list[Any] = []
+    wrong: list[str] = []
+    stop = threading.Event()
+    with ScannerPool.start(books.folder, "books") as pool:
+
+        def ask() -> None:
+            while not stop.is_set():
+                try:
+                    answers.append(pool.answer(query))
+                except Exception as error:
+                    wrong.append(repr(error))
+
+        asking = [threading.Thread(target=ask) for _ in range(2)]
+        for thread in asking:
+            thread.start()
+        try:
+            for turn in range(12):
+                if turn % 4 == 3:
+                    books.books.optimize()
+                else:
+                    books.add(20)
+                states[books.version] = books.index.copy()
+                count = len(answers)
+                if turn in (2, 7):
+                    kill(processes(pool)[0])
+                eventually(lambda: len(answers) > count or bool(wrong))  # noqa: B023
+            last = books.version
+            eventually(lambda: bool(answers) and answers[-1].version == last)
+        finally:
+            stop.set()
+            for thread in asking:
+                thread.join()
+    assert not wrong, wrong[:3]
+    seen = {answer.version for answer in answers}
+    assert len(seen) > 4
+    for answer in answers:
+        # `optimize` makes more than one commit; those in between are states as well.
+        if answer.version in states:
+            assert answer.data == states[answer.version].evaluate(query), answer.version
+
+
+def test_nodes_come_and_go(cluster: Any, owner: Make) -> None:
+    books = owner("sealed")
+    query = books.query()
+    right = books.index.evaluate(query)
+    with ScannerPool.start(books.folder, "books", every=0.2) as pool:
+        node = cluster.add_node(
+            num_cpus=1, object_store_memory=100 << 20, include_dashboard=False, node_ip_address="127.0.0.1"
+        )
+
+        def shares() -> list[int]:
+            return [says.get("segments", 0) for says in pool.status()["scanners"].values()]
+
+        eventually(lambda: len(shares()) == 3 and min(shares()) > 0)
+        assert pool.answer(query).data == right
+        cluster.remove_node(node)
+        assert pool.answer(query).data == right
+        eventually(lambda: len(shares()) == 2 and sum(shares()) == 5)
+        assert pool.answer(query).data == right
+
+
+def test_one_that_is_not_there(cluster: Any, tmp_path: Any) -> None:
+    with pytest.raises(CiphervecError):
+        ScannerPool.start(tmp_path, "books")
+    with pytest.raises(InvalidInput, match="'refuse' or 'read'"):
+        ScannerPool.start(tmp_path, "books", beyond_memory="perhaps")
