@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from .codebooks.codebook import Codebook
     from .collections.audience import OwnerMatches, OwnerResult
     from .collections.client import Client, PersistentClient
+    from .collections.clusters import Clusters
     from .collections.collection import Collection
     from .collections.embedding import EmbeddingFunction
     from .collections.encoders import register_embedding_function
@@ -91,6 +92,7 @@ _MODULES = {
 _NAMES = {
     "AsyncHttpClient": "http",
     "Client": "collections.client",
+    "Clusters": "collections.clusters",
     "Codebook": "codebooks.codebook",
     "Collection": "collections.collection",
     "EmbeddingFunction": "collections.embedding",
@@ -151,6 +153,7 @@ __all__ = [
     "BoundExceeded",
     "CiphervecError",
     "Client",
+    "Clusters",
     "Codebook",
     "Collection",
     "CollectionExists",

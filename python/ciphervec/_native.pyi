@@ -293,6 +293,7 @@ class Owner:
         directory: SegmentDirectory,
         epoch: int = 0,
         tags: Sequence[bytes] = ...,
+        segments: Sequence[bytes] | None = None,
     ) -> SealedQuery: ...
     def open(
         self,

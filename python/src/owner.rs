@@ -195,8 +195,9 @@ impl PyOwner {
         directory.read().unchecked_blocks(&self.0)
     }
 
-    /// Seals queries for the segments that the directory knows. `tags` restrict the answer on the server.
-    #[pyo3(signature = (vectors, directory, epoch = 0, tags = Vec::new()))]
+    /// Seals queries for the segments that the directory knows, or for those of them in `segments`. `tags` restrict the answer on
+    /// the server.
+    #[pyo3(signature = (vectors, directory, epoch = 0, tags = Vec::new(), segments = None))]
     fn query(
         &self,
         py: Python<'_>,
@@ -204,12 +205,14 @@ impl PyOwner {
         directory: &PySegmentDirectory,
         epoch: u32,
         tags: Vec<[u8; 16]>,
+        segments: Option<Vec<[u8; 16]>>,
     ) -> PyResult<PySealedQuery> {
+        let segments = segments.map(|ids| ids.into_iter().map(SegmentId).collect::<Vec<_>>());
         let rows = arrays::rows(&vectors, self.0.spec().dimension())?;
         let query = py.detach(|| {
             let guard = directory.read();
             let known = &*guard;
-            runtime::run(|| self.0.query(rows, known, epoch, &tags))
+            runtime::run(|| self.0.query_among(rows, known, epoch, &tags, segments.as_deref()))
         });
         Ok(PySealedQuery { query: query.map_err(Raise::raise)?, opened: Mutex::new(None) })
     }

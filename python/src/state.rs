@@ -51,6 +51,7 @@ pub struct Facts {
     key_pair: [u8; 32],
     ancestors: Vec<[u8; 16]>,
     aside: Vec<([u8; 16], Vec<u32>)>,
+    routing: [u8; 32],
 }
 
 impl Facts {
@@ -71,6 +72,7 @@ impl Facts {
             key_pair: self.key_pair,
             ancestors: self.ancestors,
             aside: aside.map(|(segment, rows)| SetAside { segment, rows }).collect(),
+            routing: self.routing,
         }
     }
 }
@@ -95,5 +97,6 @@ pub fn facts<'py>(py: Python<'py>, record: &StateRecord) -> PyResult<Bound<'py, 
     let aside: Vec<_> =
         record.aside.iter().map(|one| (bytes(&one.segment), one.rows.clone())).collect();
     out.set_item("aside", aside)?;
+    out.set_item("routing", bytes(&record.routing))?;
     Ok(out)
 }

@@ -118,10 +118,12 @@ pub enum Kind {
     ProgramInput = 20,
     /// The encrypted outputs of a program.
     ProgramAnswer = 21,
+    /// A batch of queries that names the segments it is about.
+    RoutedQuery = 22,
 }
 
 impl Kind {
-    const ALL: [Kind; 19] = [
+    const ALL: [Kind; 20] = [
         Kind::Spec,
         Kind::Segment,
         Kind::Query,
@@ -141,6 +143,7 @@ impl Kind {
         Kind::ProgramKeys,
         Kind::ProgramInput,
         Kind::ProgramAnswer,
+        Kind::RoutedQuery,
     ];
 
     /// The kind in words.
@@ -165,6 +168,7 @@ impl Kind {
             Kind::ProgramKeys => "a program's evaluation keys",
             Kind::ProgramInput => "a program's input",
             Kind::ProgramAnswer => "a program's answer",
+            Kind::RoutedQuery => "a query that names segments",
         }
     }
 
@@ -225,6 +229,11 @@ fn digest(prefix: &[u8; 32], payload: &[u8]) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new();
     hasher.update(prefix).update(payload);
     hasher.finalize()
+}
+
+/// The kind that a frame says it holds, if it is one that is known. Nothing else of it is looked at.
+pub fn kind_of(bytes: &[u8]) -> Option<Kind> {
+    bytes.get(7).copied().and_then(Kind::from_byte)
 }
 
 /// Reads a frame that must hold `kind`: its header and its payload.

@@ -75,6 +75,9 @@ def drop_rows(segments: Segments, change: WriteBatch, ids: Sequence[Id]) -> None
         rows = dropped.get(segment.id)
         if rows is None or segment.id in change.remove:
             continue
+        if segments.cluster_of(segment.id) is not None:
+            change.hide_rows[segment.id] = sorted(rows)  # the server would learn which cluster they are of
+            continue
         if len(rows) + len(segment.deleted) == segment.rows:
             change.remove.append(segment.id)
         else:
@@ -85,6 +88,8 @@ def extend_filterable(segments: Segments, fields: Sequence[str]) -> None:
     """Let the server test equality on further fields: of rows that come from now on, and of others once
     they are sealed again."""
     present = segments.description
+    if present.routing is not None:
+        present.routing.check(present.spec, tuple(fields))
     following = present.with_filterable(fields, [one.id for one in segments.entries()])
     segments.send(WriteBatch(meta=following.to_bytes(segments.owner)), described=following)
     segments.reload_as(following)

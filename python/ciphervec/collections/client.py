@@ -16,6 +16,7 @@ from ..errors import CiphervecError, CollectionExists, CollectionNotFound, Inval
 from ..ingest.files import StrPath
 from ..ingest.metrics import MetricName
 from ..ingest.state_folder import user_folder
+from .clusters import Clusters
 from .collection import Collection
 from .copying import copied
 from .embedding import Embedder, EmbeddingFunction, SavedFunction
@@ -76,6 +77,7 @@ class Client:
         bits: int | None = None,
         originals: bool | None = None,
         embedding_function: EmbeddingFunction | None = None,
+        routing: Clusters | None = None,
     ) -> Collection:
         """Make an empty collection.
 
@@ -97,14 +99,17 @@ class Client:
         `embedding_function` embeds texts, for `add(documents=...)` and `query(query_texts=...)`: any
         function from a list of texts to a vector for each, Chroma's with `embed_query` too, a model of
         sentence-transformers or the name of one. It runs here. Its name and configuration are saved
-        with the collection, sealed as all of it is. Raises CollectionExists, InvalidInput,
-        StorageError.
+        with the collection, sealed as all of it is.
+
+        `routing`: ask about a few clusters of near rows instead of all of them, which shows the server their
+        names, see `Clusters`; None: every query scans everything, and shows nothing of that kind. Raises
+        CollectionExists, InvalidInput, StorageError.
         """
         embedder = None if embedding_function is None else Embedder(embedding_function)
         with self._open():
             choices = partial(
                 Description.new, name, metric=metric, mode=mode, precision=precision, filterable=filterable,
-                keys=self._keys, scheme=scheme, bits=bits, originals=originals is not False,
+                keys=self._keys, scheme=scheme, bits=bits, originals=originals is not False, routing=routing,
             )  # fmt: skip
             saved = None if embedder is None else embedder.saved
             description = choices(dimension=_ANY if dimension is None else dimension, embedding=saved)
@@ -189,15 +194,16 @@ class Client:
         bits: int | None = None,
         originals: bool | None = None,
         embedding_function: EmbeddingFunction | None = None,
+        routing: Clusters | None = None,
     ) -> Collection:
         """Open the collection, or make it. Raises InvalidInput when it is there with other
-        choices; one that is there may keep `originals` or not unless that is given, and may have no
-        `embedding_function` saved."""
+        choices; one that is there may keep `originals` or not, and be routed or not, unless that is
+        given, and may have no `embedding_function` saved."""
         embedder = None if embedding_function is None else Embedder(embedding_function)
         with self._open():
             wanted = Description.new(
                 name, _ANY if dimension is None else dimension, metric, mode, precision, filterable, self._keys, scheme, bits,
-                originals is not False,
+                originals is not False, routing=routing,
             )  # fmt: skip
             try:
                 collection = self._get(name)
@@ -207,6 +213,7 @@ class Client:
                     return self.create_collection(
                         name, dimension, metric, mode, precision, filterable,
                         scheme=scheme, bits=bits, originals=originals, embedding_function=embedding_function,
+                        routing=routing,
                     )  # fmt: skip
                 collection = self._get(name)
             kept = wanted.originals if originals is None else collection.originals
@@ -397,6 +404,7 @@ def _same_choices(
         "bits": (wanted.spec.bits, spec.bits),
         "filterable": (wanted.filterable, there.filterable),
         "originals": (wanted.originals, originals),
+        "routing": (there.routing if wanted.routing is None else wanted.routing, there.routing),
     }
     for what, (asked, found) in choices.items():
         if asked != found:

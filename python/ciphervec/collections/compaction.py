@@ -12,6 +12,7 @@ from ..errors import InvalidInput
 from ..ingest.arrays import BoolArray
 from .batch import Batch
 from .changes import drop_rows, seal
+from .cluster_rows import reseal_cluster
 from .reading import live
 from .segments import Segments
 from .store import Progress
@@ -22,7 +23,7 @@ def optimize(segments: Segments, progress: Progress | None = None, every: bool =
     """Merge small segments and those with deleted rows into full ones, and seal those of writers and
     of the old kind again; or every segment that opens. Segments in quarantine stay as they are."""
     passed_over = {*segments.owner.refused(), *segments.owner.quarantined()}
-    taken = [one for one in segments.entries() if one.id not in passed_over] if every else _worn(segments)
+    taken = [one for one in segments.fresh() if one.id not in passed_over] if every else _worn(segments)
     _merge_all(segments, [segment.id for segment in taken], progress)
     segments.store.purge()
 
@@ -66,7 +67,11 @@ def discard(segments: Segments, segment_ids: Sequence[bytes]) -> int:
 
 
 def reseal(segments: Segments, taken: Sequence[StoredSegment]) -> None:
-    """Put one new segment in the place of these, in one commit."""
+    """Put one new segment in the place of these, in one commit; of a cluster, which comes alone, another one."""
+    if any(segments.cluster_of(one.id) is not None for one in taken):
+        for one in taken:
+            reseal_cluster(segments, one)
+        return
     change = WriteBatch(remove=[segment.id for segment in taken])
     batches = list(live(segments, taken))
     ids = [name for batch in batches for name in batch.ids]
@@ -89,7 +94,7 @@ def _worn(segments: Segments) -> list[StoredSegment]:
     or a writer's, or of the old kind."""
     owner = segments.owner
     passed_over = {*owner.refused(), *owner.quarantined()}
-    entries = [segment for segment in segments.entries() if segment.id not in passed_over]
+    entries = [segment for segment in segments.fresh() if segment.id not in passed_over]
     limit = segments.segment_rows // 2
     small = [segment for segment in entries if segment.rows - len(segment.deleted) < limit]
     again = {segment.id for segment in small} if len(small) > 1 else set()

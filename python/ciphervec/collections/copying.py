@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..errors import CorruptData
+from .routing_table import SLOTS
 from .store import CollectionStore, Database, Progress
-from .write_batch import EVALUATION, KEY_PAIR, ROWS, STATE, NewSegment, StoredSegment, WriteBatch
+from .write_batch import EVALUATION, KEY_PAIR, ROUTING, ROWS, STATE, NewSegment, StoredSegment, WriteBatch
 
 _TURNS = 3
 
@@ -43,7 +44,7 @@ def _copied(source: CollectionStore, target: Database, name: str, progress: Prog
     total = sum(length for segment in segments for length in segment.blobs.values())
     done = 0
     beside = {}
-    for attachment in (EVALUATION, KEY_PAIR, STATE):
+    for attachment in (EVALUATION, KEY_PAIR, ROUTING, *SLOTS, STATE):
         data = source.attached(attachment)
         if data is not None:
             beside[attachment] = data

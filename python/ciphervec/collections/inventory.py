@@ -20,7 +20,9 @@ def inventory(segments: Segments) -> dict[str, Any]:
     }
     owner, description, spec = segments.owner, segments.description, segments.owner.spec
     refused = set(owner.refused())
-    stored = sum(segment.rows for segment in entries)
+    staged, table = segments.staged(), segments.routing
+    stored = sum(segment.rows for segment in entries if segment.id not in staged)
+    padding = 0 if table is None or table.active is None else table.active.padding
     unread = sum(s.rows - len(s.deleted) for s in entries if s.id in refused)
     writers: dict[str, int] = {}
     for segment in entries:
@@ -41,11 +43,12 @@ def inventory(segments: Segments) -> dict[str, Any]:
         "untagged": sum(segment.id in description.untagged for segment in entries),
         "originals": description.originals,
         "embedding_function": None if description.embedding is None else description.embedding.name,
+        "routing": _routing(segments),
         "key_id": description.key_id,
         "epoch": description.epoch,
         "rotation": None if rotation is None else {"from": rotation.previous_id, "to": description.key_id},
         "count": len(owner),
-        "deleted": stored - len(owner) - unread - len(ignored),
+        "deleted": stored - len(owner) - unread - len(ignored) - padding,
         "segments": len(entries),
         "small_segments": merging.small(segments),
         "writers": writers,
@@ -72,4 +75,34 @@ def inventory(segments: Segments) -> dict[str, Any]:
         "bytes_total": sum(sizes.values()),
         "bytes_per_vector": (sizes[ROWS] + sizes[SIDECAR]) / stored if stored else 0.0,
         "security": spec.security(),
+    }
+
+
+def _routing(segments: Segments) -> dict[str, Any] | None:
+    """What is clustered, and what is not; None where nothing is routed."""
+    if segments.description.routing is None:
+        return None
+    table = segments.routing
+    active = None if table is None else table.active
+    shape: dict[str, Any] = {
+        "clusters": 0,
+        "rows_each": 0,
+        "probes": 0,
+        "decoys": 0,
+        "recall": None,
+        "padding": 0,
+    }
+    if active is not None:
+        shape = {
+            "clusters": active.count,
+            "rows_each": active.rows,
+            "probes": active.probes,
+            "decoys": active.decoys,
+            "recall": active.recall,
+            "padding": active.padding,
+        }
+    return {
+        **shape,
+        "unrouted": sum(one.rows - len(one.deleted) for one in segments.fresh()),
+        "being_made": len(segments.staged()),
     }

@@ -32,7 +32,7 @@ def mergeable(segments: Segments, rows: int) -> list[StoredSegment]:
     if owner.has_key_pair or rows >= MERGE_ROWS:
         return []
     passed_over = {*owner.refused(), *owner.quarantined(), *segments.appended}
-    entries = [one for one in segments.entries() if one.id not in passed_over]
+    entries = [one for one in segments.fresh() if one.id not in passed_over]
     first, total = len(entries), rows
     for size in _SIZES:
         # Beyond what is merged already: segments of this size, which count, and smaller ones among
@@ -54,7 +54,7 @@ def mergeable(segments: Segments, rows: int) -> list[StoredSegment]:
 
 def small(segments: Segments) -> int:
     """How many segments are small enough to be merged."""
-    return sum(_suits(segments, one, MERGE_ROWS) for one in segments.entries())
+    return sum(_suits(segments, one, MERGE_ROWS) for one in segments.fresh())
 
 
 def joined(

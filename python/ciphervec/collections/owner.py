@@ -43,7 +43,13 @@ class SealedQuery:
     """One batch of queries: `to_bytes()` goes to the server, the secrets that open the answer stay
     in this object."""
 
-    def __init__(self, owner: Owner, native: _native.SealedQuery, foreign: bool = False) -> None:
+    def __init__(
+        self,
+        owner: Owner,
+        native: _native.SealedQuery,
+        foreign: bool = False,
+        segments: Sequence[bytes] | None = None,
+    ) -> None:
         """Not for callers: `Owner.query` makes these, and `Owner.read_query`, which somebody else
         made."""
         self._owner = owner
@@ -53,6 +59,8 @@ class SealedQuery:
         """Writers' segments that were passed over when the answer was opened: they failed their
         check."""
         self._foreign = foreign
+        self.segments = segments
+        """The segments that it names; None where it is about all of them."""
 
     @property
     def nbytes(self) -> int:
@@ -374,6 +382,10 @@ class Owner:
             found.append(place)
         return found
 
+    def locate(self, ids: Sequence[Id]) -> list[tuple[bytes, int] | None]:
+        """The (segment id, row) of every id; None for one that is not here."""
+        return list(self._directory.locate_many(ids))
+
     def in_order(self, ids: Sequence[Id]) -> list[Id]:
         """Those of these ids that are here, each once, in the order of insertion."""
         turn = {segment_id: number for number, segment_id in enumerate(self._directory.segment_ids())}
@@ -382,8 +394,11 @@ class Owner:
         placed = [(turn[place[0]], place[1], name) for name, place in found if place is not None]
         return [name for _, _, name in sorted(placed, key=lambda one: one[:2])]
 
-    def query(self, embeddings: Vectors, *, tags: Sequence[bytes] = ()) -> SealedQuery:
-        """Seal a (d,) or (n, d) array of queries, n up to 4,096, for the segments attached now.
+    def query(
+        self, embeddings: Vectors, *, tags: Sequence[bytes] = (), segments: Sequence[bytes] | None = None
+    ) -> SealedQuery:
+        """Seal a (d,) or (n, d) array of queries, n up to 4,096, for the segments attached now, or for
+        those of them in `segments`: the server is shown which, and scores no others.
 
         With `tags` (see `filter_tag`) the server answers for the rows that carry all of them.
         Raises InvalidInput.
@@ -391,7 +406,9 @@ class Owner:
         rows = arrays.vectors(embeddings, self._spec.dimension, self._spec.metric, what="query_embeddings")
         if len(rows) == 0:
             raise InvalidInput("there is nothing to ask: 0 query rows were given.")
-        return SealedQuery(self, self._native.query(rows, self._directory, self.epoch, tags))
+        named = None if segments is None else list(segments)
+        native = self._native.query(rows, self._directory, self.epoch, tags, named)
+        return SealedQuery(self, native, segments=named)
 
     def read_query(self, query: bytes) -> SealedQuery:
         """Take in the bytes of a plain query that somebody else made (see `Probe`), in order to
@@ -479,8 +496,12 @@ class Owner:
                 "first, or ask with audience='owner'."
             )
         segments, rows = self._directory.segment_ids(), len(self)
+        if query.segments is not None:
+            segments = list(query.segments)
+            rows = sum(name is not None for one in segments for name in self.names(one) or [])
         if allow is not None:
             places = [place for place in self._directory.locate_many(list(dict.fromkeys(allow))) if place]
+            places = [place for place in places if query.segments is None or place[0] in query.segments]
             segments, rows = list({segment for segment, _ in places}), len(places)
         reserve(self._place(query.epoch), self._hints(), flooding, query.rows, segments, rows)
 

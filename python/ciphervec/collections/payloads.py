@@ -19,11 +19,13 @@ from ..ingest.records import Metadata, Record, originals, payload, read_original
 from ..ingest.where import EQUAL, NEGATIVE, All, Comparison, Not, Part, Some, Where, canonical
 from .batch import Batch
 from .owner import Owner
+from .padding import open_bundle
 from .write_batch import ORIGINALS, RECORDS, TAGS, StoredSegment
 
 TABLE_BYTES = 256 << 20
 """Memory for the tables that filters are tested on; the ones unused for longest leave first."""
 
+_BUNDLES = 8  # opened clusters that are held
 _ABSENT = object()
 
 
@@ -75,26 +77,36 @@ class Payloads:
         read: Callable[[StoredSegment, str], bytes],
         keep_originals: bool = False,
         untagged: Collection[bytes] = (),
+        is_cluster: Callable[[bytes], bool] = lambda _: False,
     ) -> None:
-        """`read` gives a blob of a segment. `keep_originals`: seal vectors as they were put in.
+        """`read` gives a blob of a segment, `is_cluster` tells whether it is one. `keep_originals`: seal
+        vectors as they were put in.
         `untagged`: segments without tags for all of the filterable fields."""
         self._untagged = frozenset(untagged)
         self._owner, self._filterable, self._read = owner, filterable, read
         self._keep_originals = keep_originals
+        self._is_cluster = is_cluster
         self._records: dict[bytes, _native.RecordBatch] = {}
         self._tags: dict[bytes, _native.FilterTags] = {}
+        self._bundles: OrderedDict[tuple[bytes, str], list[bytes]] = OrderedDict()
         self.tables = Tables()
         """What filters are tested on, once a segment's metadata was opened."""
 
     def record(self, segment: StoredSegment, row: int, name: Id | None) -> Record:
         """What is stored beside one row; an empty record for a deleted one."""
+        return Record.from_bytes(self.payload(segment, row, name))
+
+    def payload(self, segment: StoredSegment, row: int, name: Id | None) -> bytes:
+        """The same as the bytes that were sealed."""
         if not _has(segment, RECORDS) or name is None:
-            return Record()
+            return b""
+        if self._is_cluster(segment.id):
+            return self._bundle(segment, RECORDS)[row]
         batch = self._records.get(segment.id)
         if batch is None:
             batch = _native.RecordBatch.from_bytes(self._read(segment, RECORDS))
             self._records[segment.id] = batch
-        return Record.from_bytes(self._owner.open_record(segment.id, batch, row, name))
+        return self._owner.open_record(segment.id, batch, row, name)
 
     def originals(
         self, segment: StoredSegment, rows: Sequence[int], names: Sequence[Id]
@@ -105,6 +117,12 @@ class Payloads:
         there = np.zeros(len(rows), np.bool_)
         if ORIGINALS not in segment.blobs or self._owner.writer_of(segment.id) is not None:
             return found, there
+        if self._is_cluster(segment.id):
+            for i, row in enumerate(rows):
+                vector = read_original(self._bundle(segment, ORIGINALS)[row], self._owner.spec.dimension)
+                if vector is not None:
+                    found[i], there[i] = vector, True
+            return found, there
         batch = _native.RecordBatch.from_bytes(self._read(segment, ORIGINALS))
         for i, (row, name) in enumerate(zip(rows, names, strict=True)):
             vector = read_original(
@@ -113,6 +131,16 @@ class Payloads:
             if vector is not None:
                 found[i], there[i] = vector, True
         return found, there
+
+    def _bundle(self, segment: StoredSegment, blob: str) -> list[bytes]:
+        """What the rows of a cluster have in this blob; that of few clusters is held opened."""
+        key = (segment.id, blob)
+        if key not in self._bundles:
+            self._bundles[key] = open_bundle(self._owner, segment.id, self._read(segment, blob))
+            while len(self._bundles) > _BUNDLES:
+                self._bundles.popitem(last=False)
+        self._bundles.move_to_end(key)
+        return self._bundles[key]
 
     def has_tags(self, segment: StoredSegment) -> bool:
         """Whether the absence of a tag means something."""
@@ -178,6 +206,8 @@ class Payloads:
         self.tables.forget(segment_id)
         self._records.pop(segment_id, None)
         self._tags.pop(segment_id, None)
+        for blob in (RECORDS, ORIGINALS):
+            self._bundles.pop((segment_id, blob), None)
 
     def _row_tags(self, metadata: Metadata | None, owner: Owner) -> list[bytes]:
         return [

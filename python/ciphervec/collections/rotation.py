@@ -12,12 +12,16 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+import ciphervec._native as _native
+
 from ..errors import InvalidInput
 from .changes import seal
 from .compaction import reseal
 from .keys import Keys
 from .owner import Owner
 from .reading import live
+from .recluster import abandon
+from .routing_table import SLOTS, RoutingTable, seal_centroids
 from .segments import Segments
 from .spec import Rotation
 from .store import Progress
@@ -26,6 +30,7 @@ from .write_batch import EVALUATION, KEY_PAIR, StoredSegment, WriteBatch
 
 def rotate_keys(segments: Segments, keys: Keys, overlap: bool, progress: Progress | None) -> None:
     """Seal everything again under other keys; what an earlier call began is finished."""
+    segments.in_turn(partial(abandon, segments))
     if segments.owner.has_key_pair:
         segments.in_turn(partial(_at_once, segments, keys, progress))
     else:
@@ -62,8 +67,19 @@ def _begin(segments: Segments, keys: Keys, overlap: bool) -> None:
     )
     evaluation = following.evaluation_at(described.epoch).to_bytes()
     change = WriteBatch(meta=described.to_bytes(following), attachments={EVALUATION: evaluation})
-    segments.send(change, owner=following, described=described)
+    table = _rerouted(segments, following, change)
+    segments.send(change, owner=following, described=described, routing=table)
     segments.take(described, keys)
+
+
+def _rerouted(segments: Segments, following: Owner, change: WriteBatch) -> RoutingTable | None:
+    """The routing table and the centroids under the new keys."""
+    table = segments.routing
+    if table is None or table.active is None:
+        return table
+    sealed = seal_centroids(following, segments.centroids())
+    change.attachments[SLOTS[table.active.slot]] = sealed
+    return replace(table, active=replace(table.active, digest=_native.blake3(sealed)))
 
 
 def _left(segments: Segments) -> list[StoredSegment]:

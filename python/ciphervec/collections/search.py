@@ -16,6 +16,8 @@ from .audience import Audience
 from .filtering import passes, passing
 from .flooding import DEVIATION
 from .matches import Matches
+from .owner import SealedQuery
+from .routed_search import answered, ask_routed
 from .segments import Segments
 from .server_backend import Answer
 
@@ -58,8 +60,10 @@ def search(
 
     def ask_all(tags: Sequence[bytes], allow: Allowed | None) -> list[Matches]:
         found: list[Matches] = []
-        for start in range(0, len(queries), QUERY_ROWS):
-            part = queries[start : start + QUERY_ROWS]
+        # Of a routed collection each question has clusters of its own, which the others must not share.
+        step = QUERY_ROWS if segments.description.routing is None else 1
+        for start in range(0, len(queries), step):
+            part = queries[start : start + step]
             found += _ask(segments, part, tags, count, within, allow, audience, flooding)
         return found
 
@@ -84,20 +88,10 @@ def _ask(
 ) -> list[Matches]:
     """One message to the server and back. Raises Conflict when the collection has changed too
     much meanwhile."""
-    query = segments.owner.query(rows, tags=tags)
-    known, losses = segments.attached(), segments.losses
-    answer = _answer(segments, query.to_bytes())
-    if answer.version > segments.store.version:
-        segments.refresh()
-    newer: list[bytes] = []
-    if answer.version != segments.store.version:
-        # Segments that came after the answer can't be in it. Rows that left may have come back
-        # in one of those: then the answer is neither the old state's nor the new one's.
-        if segments.losses != losses:
-            raise Conflict(
-                f"collection {segments.description.spec.collection!r} changes faster than a query takes. Ask again."
-            )
-        newer = [segment_id for segment_id in segments.attached() if segment_id not in known]
+    if segments.description.routing is not None:
+        query, answer, newer = ask_routed(segments, rows, allow)
+    else:
+        query, answer, newer = _ask_all(segments, rows, tags)
     held = segments.owner.quarantined()
     if held:
         warnings.warn(
@@ -128,6 +122,27 @@ def _ask(
     return found
 
 
+def _ask_all(
+    segments: Segments, rows: FloatArray, tags: Sequence[bytes]
+) -> tuple[SealedQuery, Answer, list[bytes]]:
+    """Ask about every segment. Beside query and answer: the segments that may be missing in it."""
+    query = segments.owner.query(rows, tags=tags)
+    known, losses = segments.attached(), segments.losses
+    answer = answered(segments, query.to_bytes())
+    if answer.version > segments.store.version:
+        segments.refresh()
+    newer: list[bytes] = []
+    if answer.version != segments.store.version:
+        # Segments that came after the answer can't be in it. Rows that left may have come back
+        # in one of those: then the answer is neither the old state's nor the new one's.
+        if segments.losses != losses:
+            raise Conflict(
+                f"collection {segments.description.spec.collection!r} changes faster than a query takes. Ask again."
+            )
+        newer = [segment_id for segment_id in segments.attached() if segment_id not in known]
+    return query, answer, newer
+
+
 def _of_many(
     opened: Callable[[int | None, Sequence[Id] | None], list[Matches]],
     count: int | None,
@@ -148,14 +163,3 @@ def _of_many(
             return None
         kept.append(matches.only(places))
     return kept
-
-
-def _answer(segments: Segments, query: bytes) -> Answer:
-    """Other threads may go on while a server across a network works."""
-    server = segments.server
-    if not server.remote:
-        return server.evaluate(query)
-    with segments.apart():
-        answer = server.evaluate(query)
-    segments.settle()
-    return answer

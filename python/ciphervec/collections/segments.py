@@ -31,6 +31,7 @@ from .owner import Owner
 from .payloads import Payloads
 from .pins import Pins
 from .quarantine import Quarantine
+from .routing_table import SLOTS, RoutingTable, open_centroids
 from .server_backend import ServerBackend
 from .spec import Description
 from .states import COVERED, Shown, State, States
@@ -38,6 +39,7 @@ from .store import CollectionStore
 from .write_batch import (
     EVALUATION,
     KEY_PAIR,
+    ROUTING,
     SIDECAR,
     TAGS,
     WRAP,
@@ -82,6 +84,12 @@ class Segments:
         self._keys = keys
         self.losses = 0
         """Times that rows went away."""
+        self.traffic = (0, 0)
+        """Bytes of the latest routed question, and of its answer."""
+        self.routing: RoutingTable | None = None
+        """Where rows are clustered: which segments are clusters."""
+        self._clusters: dict[bytes, int] = {}
+        self._centroids: FloatArray | None = None
         self._states = States(store, description.spec.collection, pins)
         self._load()
 
@@ -117,6 +125,7 @@ class Segments:
             self._read,
             self.description.originals,
             self.description.untagged,
+            lambda segment_id: segment_id in self._clusters,
         )
         self._deleted: dict[bytes, list[int]] = {}  # of every segment that is attached
         self._reasons: dict[bytes, str] = {}  # why segments are passed over
@@ -124,6 +133,7 @@ class Segments:
         self._taken: list[StoredSegment] = []  # as listed when all this was right
         self.losses += 1
         shown = self._states.shown(self.owner, self.description)
+        self._open_routing(shown.state)
         self._open_key_pair()
         self._attach(shown, shown.counted)
         self._states.check(shown)
@@ -155,8 +165,11 @@ class Segments:
         """Take in what came since the owner's state: segments of writers. Whatever else was put
         there, by a replay say, is passed over, as are the segments that the owner set aside."""
         self._prefetch(shown.appended)
+        staged = self.staged()
         for segment in self.store.segments() if shown.aside else ():
-            if shown.aside.get(segment.id) == [] and segment.id not in self._deleted:
+            if segment.id in staged:
+                self._deleted[segment.id] = segment.deleted
+            elif shown.aside.get(segment.id) == [] and segment.id not in self._deleted:
                 self._refuse(segment, "it was set aside before")
         for segment in shown.appended:
             if segment.id in self._deleted:
@@ -182,7 +195,8 @@ class Segments:
         aside: Sequence[int],
     ) -> None:
         before = len(self.owner.shadowed())
-        self.owner.attach(segment.id, sidecar, segment.deleted, wrap=wrap, standing=standing, aside=aside)
+        gone = [*segment.deleted, *self._hidden(segment.id)]
+        self.owner.attach(segment.id, sidecar, gone, wrap=wrap, standing=standing, aside=aside)
         self._deleted[segment.id] = segment.deleted
         if len(self.owner.shadowed()) != before:
             self.losses += 1
@@ -217,6 +231,32 @@ class Segments:
                 "pair: it was replaced or damaged. Restore the folder from a copy."
             )
 
+    def _open_routing(self, state: State | None) -> None:
+        self.routing, self._clusters, self._centroids = None, {}, None
+        if state is None or not any(state.routing):
+            return
+        sealed = self.store.attachment(ROUTING)
+        self._states.check_attachment(ROUTING, sealed)
+        self._take_routing(RoutingTable.open(self.owner, sealed))
+
+    def _take_routing(self, table: RoutingTable) -> None:
+        self.routing, self._clusters = table, table.clusters
+
+    def _hidden(self, segment_id: bytes) -> list[int]:
+        """Rows that don't count though the store knows nothing of it."""
+        number = self._clusters.get(segment_id)
+        return [] if number is None or self.routing is None else self.routing.hidden(number)
+
+    def centroids(self) -> FloatArray:
+        """The centroids of the clusters in use. Raises CorruptData."""
+        table = self.routing
+        if table is None or table.active is None:
+            raise InvalidInput("nothing is clustered here yet: call recluster().")
+        if self._centroids is None:
+            sealed = self.store.attachment(SLOTS[table.active.slot])
+            self._centroids = open_centroids(self.owner, sealed, table.active)
+        return self._centroids
+
     def refresh(self) -> None:
         """Take in what others have committed since: sidecars of new segments, deletions, the
         epoch."""
@@ -228,7 +268,11 @@ class Segments:
             return
         self._server = None
         try:
+            routed = None if self.state is None else self.state.routing
             shown = self._states.shown(self.owner, self.description)
+            if shown.state is not None and shown.state.routing != routed:
+                self._load()
+                return
             since = difference(self._taken, self.store.segments())
             if not self._grown(shown, since):
                 self._load()
@@ -371,12 +415,27 @@ class Segments:
     def server(self) -> ServerBackend:
         """The server's half, holding every committed segment."""
         if self._server is None:
-            self._server = self.store.server(self.description.spec, self._reasons)
+            self._server = self.store.server(self.description.spec, {*self._reasons, *self.staged()})
         return self._server
 
     def entries(self) -> list[StoredSegment]:
         """The committed segments, oldest first."""
         return self.store.segments()
+
+    def fresh(self) -> list[StoredSegment]:
+        """Those that are neither clusters nor to become some: all of them, where nothing is routed."""
+        if self.routing is None:
+            return self.entries()
+        others = {*self._clusters, *self.staged()}
+        return [one for one in self.entries() if one.id not in others]
+
+    def cluster_of(self, segment_id: bytes) -> int | None:
+        """Which cluster a segment is; None for one that is unrouted."""
+        return self._clusters.get(segment_id)
+
+    def staged(self) -> set[bytes]:
+        """Segments that were made to become clusters and don't count yet."""
+        return set() if self.routing is None else self.routing.staged
 
     def attached(self) -> set[bytes]:
         """Segments taken in, those that are passed over included."""
@@ -384,7 +443,8 @@ class Segments:
 
     def read_entries(self) -> list[StoredSegment]:
         """Those of them that are not passed over."""
-        return [one for one in self.entries() if one.id not in self._reasons]
+        others = {*self._reasons, *self.staged()}
+        return [one for one in self.entries() if one.id not in others]
 
     @contextlib.contextmanager
     def apart(self) -> Iterator[None]:
@@ -405,22 +465,27 @@ class Segments:
         """Rows after which another segment begins."""
         return KEY_PAIR_ROWS if self.owner.has_key_pair else SEGMENT_ROWS
 
-    def commit(self, change: WriteBatch, dropped: Sequence[Id]) -> None:
-        """Commit `change`, in which the rows of the ids in `dropped` go, and take it in."""
-        if not (change.add or change.remove or change.delete_rows):
+    def commit(
+        self, change: WriteBatch, dropped: Sequence[Id], *, routing: RoutingTable | None = None
+    ) -> None:
+        """Commit `change`, in which the rows of the ids in `dropped` go, and take it in; with another
+        routing table, if that changes."""
+        if not (change.add or change.remove or change.delete_rows or change.hide_rows or routing):
             return
-        self.send(change)
+        self.send(change, routing=routing)
         if dropped:
             self.owner.forget(dropped)
             self.losses += 1
-        if change.delete_rows or change.remove:
+        if change.delete_rows or change.remove or change.hide_rows:
             self.owner.settle()
         for segment_id, rows in change.delete_rows.items():
             self._deleted[segment_id] = [*self._deleted[segment_id], *rows]
         for segment_id in change.remove:
             self._detach(segment_id)
+        staged = self.staged()
         for new in change.add:
-            self.owner.attach(new.id, new.blobs[SIDECAR])
+            if new.id not in staged:
+                self.owner.attach(new.id, new.blobs[SIDECAR], self._hidden(new.id))
             self._deleted[new.id] = []
         if self._server is not None:
             self._server.follow(change)
@@ -441,22 +506,36 @@ class Segments:
         owner: Owner | None = None,
         described: Description | None = None,
         anew: bool = False,
+        routing: RoutingTable | None = None,
+        adopted: Sequence[bytes] = (),
     ) -> None:
         """Commit to the store, with the state that the change makes, under the keys of `owner` and
-        as `described` where those change. Out of step from here on, until the caller has taken the
+        as `described` where those change, and with another routing table, if one is given: from then on
+        the segments in `adopted`, which were staged, count. Out of step from here on, until the caller has taken the
         change in as well."""
         owner = self.owner if owner is None else owner
         described = self.description if described is None else described
         following = None
+        table = self.routing if routing is None else routing
+        if change.hide_rows and table is not None:
+            table = routing = table.with_dead(change.hide_rows)
+        if routing is not None:
+            change.attachments[ROUTING] = routing.seal(owner)
         if described.authenticated:
             appended: list[StoredSegment] = []
             if self._states.state is None:
                 appended = self.read_entries()
-            elif self._appended:
-                ids = set(self._appended)
+            elif self._appended or adopted:
+                ids = {*self._appended, *adopted}
                 appended = [one for one in self.entries() if one.id in ids]
+            aside = self.aside(change.remove, table)
+            in_order = (
+                None
+                if not adopted
+                else [*(one.id for one in self.entries()), *(one.id for one in change.add)]
+            )
             following = self._states.seal(
-                change, owner, described, appended, self.aside(change.remove), anew=anew
+                change, owner, described, appended, aside, anew=anew, in_order=in_order
             )
         self._in_step = False
         try:
@@ -470,10 +549,14 @@ class Segments:
             self._states.take(following)
             self.owner.authenticate()
             self._appended = []
+        if routing is not None:
+            self._take_routing(routing)
 
-    def aside(self, removed: Sequence[bytes] = ()) -> dict[bytes, list[int]]:
-        """Rows that are there and don't count, by segment; none at all: the whole segment."""
-        rows: dict[bytes, list[int]] = {one: [] for one in self.owner.refused() if one not in removed}
+    def aside(self, removed: Sequence[bytes], table: RoutingTable | None) -> dict[bytes, list[int]]:
+        """Rows that are there and don't count, by segment; none at all: the whole segment, as of those that
+        are to become clusters by this table."""
+        whole = [*self.owner.refused(), *([] if table is None else sorted(table.staged))]
+        rows: dict[bytes, list[int]] = {one: [] for one in whole if one not in removed}
         for _, segment_id, row in self.owner.aside():
             if segment_id not in removed:
                 rows.setdefault(segment_id, []).append(row)

@@ -22,6 +22,7 @@ from .._native import IndexSpec
 from ..errors import CorruptData, InvalidInput, UnsupportedVersion, WrongKey
 from ..ingest.arrays import count
 from ..ingest.metrics import METRICS
+from .clusters import Clusters
 from .embedding import SavedFunction
 from .keys import Keys, native_for
 from .owner import Owner
@@ -29,9 +30,9 @@ from .store import check_name, corrupt_meta
 
 T = TypeVar("T", bound=str)
 
-FORMAT = 4
+FORMAT = 5
 """Format 1 knew the scheme `sealed` alone and did not name it, format 2 no change of keys, format 3
-neither incarnations nor authenticated states. Written is the oldest that says what there is to
+neither incarnations nor authenticated states, format 4 no routing. Written is the oldest that says what there is to
 say."""
 Mode: TypeAlias = Literal["sealed", "sealed-query", "sealed-index", "open"]
 Precision: TypeAlias = Literal["standard", "small", "wide"]
@@ -124,6 +125,8 @@ class Description:
     """Segments from before the latest filterable field, whose tags say nothing of it."""
     embedding: SavedFunction | None = None
     """What is known of the function that embeds texts."""
+    routing: Clusters | None = None
+    """How queries are routed; None: they are not."""
 
     @classmethod
     def new(
@@ -139,17 +142,30 @@ class Description:
         bits: int | None = None,
         originals: bool = True,
         embedding: SavedFunction | None = None,
+        routing: Clusters | None = None,
     ) -> Description:
         """Check everything `create_collection` was given. Raises InvalidInput."""
         # One of the same name, dropped before or made elsewhere, has nothing in common with it.
         incarnation = secrets.token_bytes(16)
         spec = index_spec(check_name(name), dimension, metric, mode, precision, scheme, bits, incarnation)
         fields = field_names(filterable)
+        if routing is not None:
+            if not isinstance(routing, Clusters):
+                raise InvalidInput(f"routing must be ciphervec.Clusters, got {type(routing).__name__}.")
+            routing.check(spec, fields)
         # What is unsealed under hamming is what was put in.
         kept = originals and not METRICS[metric].bits
         key_id = native_for(keys, spec).key_id
         function = _to_save(embedding, mode)
-        return cls(spec, key_id, fields, authenticated=mode != "open", originals=kept, embedding=function)
+        return cls(
+            spec,
+            key_id,
+            fields,
+            authenticated=mode != "open",
+            originals=kept,
+            embedding=function,
+            routing=routing,
+        )
 
     def with_filterable(self, fields: Sequence[str], segments: Iterable[bytes]) -> Description:
         """The same collection with further filterable fields, for which the segments there are now have
@@ -184,6 +200,8 @@ class Description:
             kept["originals"] = True
         if self.untagged:
             kept["untagged"] = [one.hex() for one in self.untagged]
+        if self.routing is not None:
+            kept["routing"] = self.routing.to_json()
         text = json.dumps(kept).encode()
         if self.embedding is not None:
             text = json.dumps({**kept, "embedding_function": self.embedding.to_json()}).encode()
@@ -192,7 +210,7 @@ class Description:
         changed = self.mask_seed is not None or self.rotation is not None
         guarded = self.authenticated or self.spec.incarnation is not None
         content: dict[str, Any] = {
-            "format": FORMAT if guarded else 3 if changed else 2,
+            "format": FORMAT if self.routing else 4 if guarded else 3 if changed else 2,
             "spec": _text(self.spec.to_bytes()),
             "scheme": self.spec.stored_scheme,
             "key_id": self.key_id,
@@ -243,7 +261,7 @@ class Description:
             settings = _native.RecordBatch.from_bytes(base64.b64decode(content["settings"], validate=True))
             scheme = FORMER_LATTICE if found == 1 else content["scheme"]
             rotation = _rotation(content.get("rotation"))
-            if found not in (1, 2, 3, FORMAT) or len(settings) != 1 or scheme != spec.stored_scheme:
+            if found not in range(1, FORMAT + 1) or len(settings) != 1 or scheme != spec.stored_scheme:
                 raise corrupt_meta(name, f"format {found!r}, scheme {scheme!r}, {len(settings)} settings")
         except (ValueError, KeyError, TypeError) as error:
             raise corrupt_meta(name, error) from error
@@ -266,6 +284,7 @@ class Description:
             originals=kept.get("originals") is True,
             untagged=tuple(map(bytes.fromhex, kept.get("untagged", ()))),
             embedding=SavedFunction.from_json(kept.get("embedding_function")),
+            routing=Clusters.from_json(kept.get("routing")),
         )
 
 

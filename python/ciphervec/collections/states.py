@@ -24,7 +24,7 @@ from .owner import Owner
 from .pins import Pin, Pins
 from .spec import Description
 from .store import CollectionStore
-from .write_batch import EVALUATION, KEY_PAIR, SIDECAR, STATE, TAGS, WRAP, StoredSegment, WriteBatch
+from .write_batch import EVALUATION, KEY_PAIR, ROUTING, SIDECAR, STATE, TAGS, WRAP, StoredSegment, WriteBatch
 
 COVERED = (SIDECAR, TAGS, WRAP)
 """The blobs whose bytes a state covers; records are sealed one by one to their place and id."""
@@ -51,6 +51,7 @@ class State(NamedTuple):
     key_pair: bytes
     ancestors: list[bytes]
     aside: list[tuple[bytes, list[int]]]
+    routing: bytes
 
 
 @dataclass(frozen=True)
@@ -148,11 +149,13 @@ class States:
         pins.move(_pin(shown.state, name))
 
     def check_attachment(self, name: str, data: bytes) -> None:
-        """Compare the evaluation keys, or the sealed key pair, with the state. Raises
+        """Compare the evaluation keys, the sealed key pair or routing table with the state. Raises
         RollbackDetected."""
         if self.state is None:
             return
-        expected = self.state.evaluation if name == EVALUATION else self.state.key_pair
+        expected = {EVALUATION: self.state.evaluation, ROUTING: self.state.routing}.get(
+            name, self.state.key_pair
+        )
         if _native.blake3(data) != expected:
             raise self._rolled_back(f"another {name} than that of state {self.state.sequence}")
 
@@ -165,14 +168,18 @@ class States:
         aside: Mapping[bytes, list[int]],
         *,
         anew: bool = False,
+        in_order: Sequence[bytes] | None = None,
     ) -> Next:
         """The state that `change` makes, added to it. `appended` are the segments that count from
-        now on, `aside` the rows, or whole segments, that don't. `anew` begins another lineage."""
+        now on, `aside` the rows, or whole segments, that don't. `anew` begins another lineage.
+        `in_order` is how the store will list the segments, where some of `appended` are listed before
+        others that counted first."""
         before = self.state
         leaves, counted = dict(self._leaves), dict(self._counted)
         for segment in appended:
             leaves[segment.id], counted[segment.id] = self._leaf(segment), segment
-        gone = {*change.remove, *(segment_id for segment_id, rows in aside.items() if not rows)}
+        passed_over = {segment_id for segment_id, rows in aside.items() if not rows}
+        gone = {*change.remove, *passed_over}
         for segment_id in gone:
             leaves.pop(segment_id, None)
             counted.pop(segment_id, None)
@@ -184,8 +191,13 @@ class States:
         for new in change.add:
             for blob, data in new.blobs.items():
                 self.note(new.id, blob, data)
+            if new.id in passed_over:
+                continue  # a cluster that is being made
             counted[new.id] = new.stored()
             leaves[new.id] = self._leaf(counted[new.id])
+        if in_order is not None:
+            leaves = {one: leaves[one] for one in in_order if one in leaves}
+            counted = {one: counted[one] for one in in_order if one in counted}
         meta = self._store.meta() if change.meta is None else change.meta
         origin = description.spec.incarnation or secrets.token_bytes(16) if before is None else before.origin
         state = State(
@@ -208,6 +220,13 @@ class States:
             if before is None
             else [*before.ancestors, _native.state_name(self._sealed)][-ANCESTORS:],
             aside=[(segment_id, list(rows)) for segment_id, rows in aside.items()],
+            routing=(
+                _native.blake3(change.attachments[ROUTING])
+                if ROUTING in change.attachments
+                else _NONE
+                if before is None
+                else before.routing
+            ),
         )
         sealed = seal_state(owner, state)
         change.attachments[STATE] = sealed
@@ -336,6 +355,7 @@ def first_state(
         key_pair=_native.blake3(attachments[KEY_PAIR]) if KEY_PAIR in attachments else _NONE,
         ancestors=[],
         aside=[],
+        routing=_NONE,
     )
     return seal_state(owner, state)
 

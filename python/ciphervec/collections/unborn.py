@@ -18,6 +18,7 @@ from ..ingest.metrics import METRICS
 from ..ingest.where import Where
 from .audience import Audience, check_audience
 from .batch import NO_VECTORS
+from .clusters import Clusters
 from .collection import Collection
 from .embedding import Embedder, EmbeddingFunction, SavedFunction, TextEmbedding
 from .flooding import DEVIATION, check_deviation
@@ -77,6 +78,10 @@ class UnbornCollection(Collection):
     @property
     def filterable(self) -> tuple[str, ...]:
         return self._like.filterable
+
+    @property
+    def routing(self) -> Clusters | None:
+        return self._like.routing
 
     @property
     def originals(self) -> bool:

@@ -12,14 +12,18 @@ import ciphervec._native as _native
 
 from .._native import IndexSpec, WriterCard
 from ..errors import CiphervecError, InvalidInput, StorageError
+from ..ingest.arrays import Vectors
 from ..ingest.remarks import remark, reporting
 from .changes import extend_filterable, rotate_query_key
+from .clusters import Clusters
 from .compaction import adopt, discard, optimize
 from .embedding import TextEmbedding
+from .explaining import Explanation, explain
 from .flooding import DEVIATION, FloodingPlan
 from .inventory import inventory
 from .keys import Keys
 from .owner import Owner
+from .recluster import Clustered, recluster
 from .restore import upgrade
 from .rotation import rotate_keys
 from .segments import Segments
@@ -90,6 +94,11 @@ class Upkeep:
         return self._segments.description.originals
 
     @property
+    def routing(self) -> Clusters | None:
+        """How queries are routed, as it was chosen; None: they are not."""
+        return self._segments.description.routing
+
+    @property
     def owner(self) -> Owner:
         """The half that holds the keys."""
         return self._segments.owner
@@ -108,14 +117,51 @@ class Upkeep:
 
     def optimize(self, *, reseal: bool = False, progress: Progress | bool | None = None) -> None:
         """Merge small segments and drop deleted rows, by unsealing and sealing again under a new
-        nonce. With `reseal=True` every row is sealed again, with new noise, which renews what
+        nonce. A routed collection is clustered anew if rows came, changed or went since, see
+        `recluster`. With `reseal=True` every row is sealed again, with new noise, which renews what
         others may be shown of it (`flooding_plan`) at a little of the rows' precision.
 
         Each merge is one commit: killed half-way, the collection is whole. `progress(done, total)`
         counts rows.
         """
         with self._open(write=True):
-            optimize(self._segments, reporting(progress, f"merging {self.name}"), reseal)
+            report = reporting(progress, f"merging {self.name}")
+            if self.routing is not None and self._recluster(reseal, report):
+                return
+            optimize(self._segments, report, reseal)
+
+    def recluster(
+        self, questions: Vectors | None = None, *, progress: Progress | bool | None = None
+    ) -> Clustered:
+        """Put every row of a routed collection into clusters, filled up to equally many rows, which takes the key:
+        the centroids are made of the vectors, and nobody else has them. What it made, and the recall that was
+        measured, is returned.
+
+        Rows that were added, changed or deleted since the last time are unrouted, and scanned by every query,
+        until this is called. `questions` (n, dimension) are what recall is measured with, where you know what will be asked;
+        without, it is a sample of the rows. The clusters count all at once, with the last commit; a call that was
+        interrupted is gone on with by the next. It holds all vectors and records in memory, and the store holds
+        everything twice meanwhile. `progress(done, total)` counts clusters. Raises InvalidInput for a collection that
+        is not routed, or without scikit-learn; Conflict when another client clusters it at the same time.
+        """
+        with self._open(write=True):
+            return recluster(self._segments, questions, reporting(progress, f"clustering {self.name}"))
+
+    def _recluster(self, every: bool, report: Progress | None) -> bool:
+        """Whether that was all there was to do."""
+        self._segments.current()
+        table = self._segments.routing
+        settled = table is not None and table.active is not None and table.plan is None and not table.dead
+        if settled and not every and not self._segments.fresh():
+            return True
+        return recluster(self._segments, None, report).clusters > 0
+
+    def explain(self) -> Explanation:
+        """What one question costs, in rows and bytes, and what it shows the server; `print` it. A server in
+        this process is asked a question for that, one across a network is not."""
+        with self._open():
+            self._segments.current()
+            return explain(self._segments)
 
     def flooding_plan(self, flooding: float = DEVIATION) -> FloodingPlan:
         """What `query(..., audience="others")` costs in mode `sealed` with noise of this standard

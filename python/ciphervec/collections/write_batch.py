@@ -23,6 +23,9 @@ sealed."""
 STATE = "state"
 """What its owner says of all that with each commit, authenticated."""
 
+ROUTING = "routing"
+"""Where the collection is routed: which segments are clusters, and which of their rows count, sealed."""
+
 
 class StoredSegment(NamedTuple):
     """One committed segment: its id, rows, bytes of each blob, and the rows deleted from it."""
@@ -62,6 +65,8 @@ class WriteBatch:
     add: list[NewSegment] = field(default_factory=list)
     remove: list[bytes] = field(default_factory=list)
     delete_rows: dict[bytes, list[int]] = field(default_factory=dict)
+    hide_rows: dict[bytes, list[int]] = field(default_factory=dict)
+    """Rows of clusters that go without the store being told: the sealed routing table says so."""
     meta: bytes | None = None
     attachments: dict[str, bytes] = field(default_factory=dict)
 

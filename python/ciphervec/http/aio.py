@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, NoReturn, ParamSpec
 
 from .._native import IndexSpec
 from ..collections.client import Client
+from ..collections.clusters import Clusters
 from ..collections.collection import Collection
 from ..collections.keys import Keys
 from ..collections.owner import Owner
@@ -221,6 +222,11 @@ class AsyncHttpCollection(_Twin):
         return self._blocking.embedding_function
 
     @property
+    def routing(self) -> Clusters | None:
+        """As `Collection.routing`."""
+        return self._blocking.routing
+
+    @property
     def owner(self) -> Owner:
         """As `Collection.owner`."""
         return self._blocking.owner
@@ -236,6 +242,8 @@ class AsyncHttpCollection(_Twin):
     query = _coroutine(Collection.query)
     flooding_plan = _coroutine(Collection.flooding_plan)
     optimize = _coroutine(Collection.optimize)
+    recluster = _coroutine(Collection.recluster)
+    explain = _coroutine(Collection.explain)
     rotate_query_key = _coroutine(Collection.rotate_query_key)
     extend_filterable = _coroutine(Collection.extend_filterable)
     set_embedding_function = _coroutine(Collection.set_embedding_function)

@@ -4,7 +4,8 @@
 //! Little-endian: `CVSTATES` | version u32 | key id 8 | origin 16 | lineage 16 | lineage begun, seconds since 1970, u64 | sequence
 //! u64 | epoch u32 | segments u32 | digests of segments, description, evaluation keys and key pair, 32 each | number of ancestors
 //! u32 | the latest of them, 16 each, the youngest last | number of segments with rows set aside u32 | each: segment 16, number
-//! of rows u32 (0: all of them), rows u32 | MAC 32: BLAKE3 of all before under a key derived for this.
+//! of rows u32 (0: all of them), rows u32 | in version 2, of a collection that is routed, the digest of its routing table 32 |
+//! MAC 32: BLAKE3 of all before under a key derived for this.
 //!
 //! The words of a segment are not covered: a server may take deleted rows out of them.
 
@@ -14,7 +15,9 @@ use ciphervec_he::keys::Secret;
 use ciphervec_he::wire::KeyId;
 
 const MAGIC: &[u8; 8] = b"CVSTATES";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// Written where there is no routing table.
+const UNROUTED: u32 = 1;
 const WHAT: &str = "an authenticated state";
 const MAC: usize = 32;
 /// Ancestors that a record names: a client that was away for so many states can tell whether one descends from what it saw.
@@ -61,6 +64,8 @@ pub struct StateRecord {
     pub ancestors: Vec<StateDigest>,
     /// What is there and does not count.
     pub aside: Vec<SetAside>,
+    /// BLAKE3 of the sealed routing table; zero where there is none.
+    pub routing: [u8; 32],
 }
 
 /// One segment as a state covers it: identity, deletions, the blobs it has, and the digests of those that are read when a
@@ -115,7 +120,8 @@ impl StateRecord {
     /// The bytes, authenticated under `key`.
     pub fn seal(&self, key: &Secret) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
-        out.extend(VERSION.to_le_bytes());
+        let routed = self.routing != [0; 32];
+        out.extend(if routed { VERSION } else { UNROUTED }.to_le_bytes());
         out.extend(self.key.0);
         out.extend(self.origin);
         out.extend(self.lineage);
@@ -135,6 +141,9 @@ impl StateRecord {
             out.extend(one.segment);
             out.extend((one.rows.len() as u32).to_le_bytes());
             one.rows.iter().for_each(|row| out.extend(row.to_le_bytes()));
+        }
+        if routed {
+            out.extend(self.routing);
         }
         let mac = blake3::keyed_hash(key.expose(), &out);
         out.extend(mac.as_bytes());
@@ -165,7 +174,7 @@ impl StateRecord {
             return Err(unauthentic);
         }
         let mut reader = Reader::new(WHAT, body);
-        reader.header(MAGIC, VERSION)?;
+        let version = reader.header(MAGIC, VERSION)?;
         let key = KeyId(reader.array()?);
         let (origin, lineage) = (reader.array()?, reader.array()?);
         let (begun, sequence) = (reader.u64()?, reader.u64()?);
@@ -185,6 +194,7 @@ impl StateRecord {
             let rows = (0..rows).map(|_| reader.u32()).collect::<Result<_, _>>()?;
             aside.push(SetAside { segment, rows });
         }
+        let routing = if version == UNROUTED { [0; 32] } else { reader.array()? };
         reader.finish()?;
         Ok(StateRecord {
             key,
@@ -200,6 +210,7 @@ impl StateRecord {
             key_pair,
             ancestors,
             aside,
+            routing,
         })
     }
 }
@@ -231,13 +242,21 @@ mod tests {
                 SetAside { segment: [8; 16], rows: vec![] },
                 SetAside { segment: [9; 16], rows: vec![0, 4] },
             ],
+            routing: [0; 32],
         }
+    }
+
+    fn routed() -> StateRecord {
+        StateRecord { routing: [10; 32], ..record() }
     }
 
     #[test]
     fn a_state_comes_back_under_its_key_alone() {
         let sealed = record().seal(&key(1));
         assert_eq!(StateRecord::open(&key(1), &sealed).unwrap(), record());
+        let other = routed().seal(&key(1));
+        assert_eq!(StateRecord::open(&key(1), &other).unwrap(), routed());
+        assert_eq!((sealed[8], other[8]), (1, 2), "releases before read what is not routed alone");
         assert_eq!(StateRecord::key_of(&sealed).unwrap(), KeyId([3; 8]));
         assert!(matches!(
             StateRecord::open(&key(2), &sealed),
@@ -249,7 +268,7 @@ mod tests {
 
     #[test]
     fn no_bit_of_a_state_can_be_changed_and_no_byte_cut_or_added() {
-        let sealed = record().seal(&key(1));
+        let sealed = routed().seal(&key(1));
         for at in 0..sealed.len() * 8 {
             let mut bytes = sealed.clone();
             bytes[at / 8] ^= 1 << (at % 8);

@@ -1,4 +1,4 @@
-//! Evaluation: queries enter, their answers over every segment leave. Server only.
+//! Evaluation: queries enter, their answers over every segment, or those that they name, leave. Server only.
 
 use super::form::{self, Evaluation, Request};
 use super::index::ServerIndex;
@@ -14,7 +14,7 @@ impl ServerIndex {
         let (head, _, _) = QueryHead::open(self.spec(), query)?;
         let form = form::of(self.spec());
         let mut bytes = 32;
-        for (entry, matching) in self.choose(&head.tags) {
+        for (entry, matching) in self.choose(&head) {
             let (rows, level) = (entry.head.rows as usize, entry.head.level);
             let Some(answer) = form.answer_len(self.spec(), rows, level)? else { return Ok(0) };
             bytes += 22 + matching.map_or(0, |rows| rows.len().div_ceil(8));
@@ -29,7 +29,7 @@ impl ServerIndex {
     /// As [`Self::evaluate`] for a query that does not parse.
     pub fn working_len(&self, query: &[u8]) -> Result<u64> {
         let (head, _, _) = QueryHead::open(self.spec(), query)?;
-        let chosen = self.choose(&head.tags);
+        let chosen = self.choose(&head);
         let mut levels: Vec<u8> = chosen.iter().map(|(entry, _)| entry.head.level).collect();
         levels.sort_unstable();
         levels.dedup();
@@ -37,7 +37,7 @@ impl ServerIndex {
         Ok(form.working_len(self.spec(), &levels, head.count as usize)? as u64)
     }
 
-    /// Answers a batch of queries over every segment.
+    /// Answers a batch of queries over every segment, or those that it names.
     ///
     /// # Errors
     /// Damaged or foreign bytes, missing evaluation keys, a query that serves a shallower tree than a segment needs.
@@ -81,7 +81,7 @@ impl ServerIndex {
     /// A query read as far as it is the same in every form.
     fn request<'a>(&'a self, query: &'a [u8]) -> Result<Request<'a>> {
         let (head, key, body) = QueryHead::open(self.spec(), query)?;
-        let chosen = self.choose(&head.tags);
+        let chosen = self.choose(&head);
         Ok(Request { head, key, body, chosen })
     }
 }

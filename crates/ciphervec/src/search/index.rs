@@ -3,6 +3,7 @@
 
 use super::entry::{Chosen, Residency, SegmentEntry, SegmentParser, SegmentReader, SegmentSource};
 use super::form::{self, ServerHalf};
+use super::message::QueryHead;
 use super::segment::{Segment, SegmentHead};
 use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;
@@ -182,9 +183,15 @@ impl ServerIndex {
         })
     }
 
-    /// Segments with a row that carries every tag, each with its matching rows.
-    pub(super) fn choose(&self, tags: &[FilterTag]) -> Vec<Chosen<'_>> {
-        let every = self.segments.iter();
+    /// The segments that a query is about: of those it names, or of all, those with a row that carries every tag, each with
+    /// its matching rows. One that is named and not here is the asker's to miss: it may have gone meanwhile.
+    pub(super) fn choose(&self, head: &QueryHead) -> Vec<Chosen<'_>> {
+        let tags: &[FilterTag] = &head.tags;
+        let named = head.segments.as_ref();
+        let named = named.map(|ids| ids.iter().map(|id| id.0).collect::<HashSet<[u8; 16]>>());
+        let is_named =
+            |id: SegmentId| named.as_ref().is_none_or(|segments| segments.contains(&id.0));
+        let every = self.segments.iter().filter(|entry| is_named(entry.head.id));
         every
             .filter_map(|entry| {
                 if tags.is_empty() {

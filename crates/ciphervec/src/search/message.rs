@@ -1,7 +1,8 @@
 //! Messages between owner and server: parts enter, framed bytes leave, and back. Both sides.
 //!
 //! A query: `index id 8 | count u32 | top level u8 | epoch u32 | tags u16 | tags 16 each | body`, the body being float32 rows
-//! (`open`), integers (`sealed-index`: 32 bits, 64 in the wide form) or a 32-byte seed and ciphertexts (ring form).
+//! (`open`), integers (`sealed-index`: 32 bits, 64 in the wide form) or a 32-byte seed and ciphertexts (ring form). One that is
+//! about some segments only is a frame of its own kind, with `segments u32 | ids 16 each` before the body.
 //!
 //! A response: `index id 8 | count u32 | levels u8 | per level: level u8, mask sums a query | segments u32 | per segment:
 //! id 16, rows u32, level u8, filtered u8, bitmap if filtered, one answer a query`.
@@ -13,6 +14,7 @@ use crate::protect::filter::FilterTag;
 use ciphervec_he::lattice::SegmentId;
 use ciphervec_he::wire::{self, HEADER_LEN, Header, KeyId, Kind, Reader};
 use core::ops::Range;
+use std::collections::HashSet;
 
 /// The most filter tags in one message.
 const MAX_TAGS: u16 = 256;
@@ -24,27 +26,37 @@ pub(super) struct QueryHead {
     pub top_level: u8,
     pub epoch: u32,
     pub tags: Vec<FilterTag>,
+    /// The segments that it is about; `None` for all there are.
+    pub segments: Option<Vec<SegmentId>>,
 }
 
 impl QueryHead {
     /// The frame of a query with this head and `body`.
     #[cfg(feature = "client")]
     pub fn frame(&self, spec: &IndexSpec, key: KeyId, body: &[u8]) -> Vec<u8> {
-        let mut payload = Vec::with_capacity(19 + self.tags.len() * 16 + body.len());
+        let named = self.segments.as_ref().map_or(0, |segments| 4 + segments.len() * 16);
+        let mut payload = Vec::with_capacity(19 + self.tags.len() * 16 + named + body.len());
         payload.extend_from_slice(&spec.id());
         payload.extend_from_slice(&self.count.to_le_bytes());
         payload.push(self.top_level);
         payload.extend_from_slice(&self.epoch.to_le_bytes());
         payload.extend_from_slice(&(self.tags.len() as u16).to_le_bytes());
         self.tags.iter().for_each(|tag| payload.extend_from_slice(tag));
+        if let Some(segments) = &self.segments {
+            payload.extend_from_slice(&(segments.len() as u32).to_le_bytes());
+            segments.iter().for_each(|segment| payload.extend_from_slice(&segment.0));
+        }
         payload.extend_from_slice(body);
-        header(spec, Kind::Query, key).frame(&payload)
+        let kind = if self.segments.is_some() { Kind::RoutedQuery } else { Kind::Query };
+        header(spec, kind, key).frame(&payload)
     }
 
     /// Reads a query for `spec`: the head, the key it was made with, and the body.
     pub fn open<'a>(spec: &IndexSpec, bytes: &'a [u8]) -> Result<(Self, KeyId, Reader<'a>)> {
-        let (header, payload) = wire::open(Kind::Query, bytes)?;
-        let what = Kind::Query.as_str();
+        let routed = wire::kind_of(bytes) == Some(Kind::RoutedQuery);
+        let kind = if routed { Kind::RoutedQuery } else { Kind::Query };
+        let (header, payload) = wire::open(kind, bytes)?;
+        let what = kind.as_str();
         expect_params(spec, what, &header)?;
         let mut reader = Reader::new(what, payload);
         spec.expect_id(what, reader.array()?)?;
@@ -62,8 +74,22 @@ impl QueryHead {
                 .into());
         }
         let tags = (0..tags).map(|_| reader.array()).collect::<core::result::Result<_, _>>()?;
-        Ok((QueryHead { count, top_level, epoch, tags }, header.key, reader))
+        let segments = if routed { Some(read_segments(&mut reader)?) } else { None };
+        Ok((QueryHead { count, top_level, epoch, tags, segments }, header.key, reader))
     }
+}
+
+/// Reads the segments that a query names, none of them twice.
+fn read_segments(reader: &mut Reader<'_>) -> Result<Vec<SegmentId>> {
+    let count = reader.u32()? as usize;
+    let bytes = reader.take(count.saturating_mul(16))?;
+    let segments: Vec<SegmentId> =
+        bytes.as_chunks::<16>().0.iter().map(|id| SegmentId(*id)).collect();
+    let mut seen = HashSet::with_capacity(segments.len());
+    if let Some(twice) = segments.iter().find(|segment| !seen.insert(segment.0)) {
+        return Err(reader.error(format!("segment {twice} is named twice")).into());
+    }
+    Ok(segments)
 }
 
 pub(super) fn header(spec: &IndexSpec, kind: Kind, key: KeyId) -> Header {

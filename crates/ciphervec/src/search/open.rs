@@ -108,8 +108,8 @@ impl Owner {
         )
     }
 
-    /// The answers of every segment; all known segments but the `newer` ones must be there unless a filter chose among
-    /// them.
+    /// The answers of every segment; all known segments that the query is about, but the `newer` ones, must be there unless a
+    /// filter chose among them.
     fn read_parts<'a>(
         &self,
         reader: &mut Reader<'a>,
@@ -137,6 +137,9 @@ impl Owner {
                     "{known} expected, {rows} rows at level {level} came"
                 )));
             }
+            if query.segments.as_ref().is_some_and(|named| !named.contains(&id)) {
+                return Err(disagree("it was not asked about".to_owned()));
+            }
             if parts.iter().any(|part| part.entry == entry) {
                 return Err(disagree("it was answered twice".to_owned()));
             }
@@ -150,7 +153,8 @@ impl Owner {
         }
         if !query.filtered
             && let Some(missing) = directory.entries().iter().enumerate().find(|(index, entry)| {
-                !newer.contains(&entry.id)
+                query.segments.as_ref().is_none_or(|named| named.contains(&entry.id))
+                    && !newer.contains(&entry.id)
                     && !directory.quarantined().contains(&entry.id)
                     && !parts.iter().any(|part| part.entry == *index)
             })

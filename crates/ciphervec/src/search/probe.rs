@@ -43,7 +43,7 @@ impl Probe {
         let count = expect_some(checked.len())?;
         let form = form::of(&self.spec).plain_queries().ok_or_else(|| not_probed(&self.spec))?;
         let body = form.encode(&self.spec, &checked)?;
-        let head = QueryHead { count, top_level: 0, epoch: 0, tags: Vec::new() };
+        let head = QueryHead { count, top_level: 0, epoch: 0, tags: Vec::new(), segments: None };
         Ok(head.frame(&self.spec, self.key, &body))
     }
 }
@@ -68,14 +68,15 @@ impl Owner {
             return Err(not_probed(spec));
         }
         let (head, key, body) = QueryHead::open(spec, bytes)?;
-        if head.top_level != 0 || !head.tags.is_empty() {
-            return Err(body.error("level 0 and no filter tags expected").into());
+        if head.top_level != 0 || !head.tags.is_empty() || head.segments.is_some() {
+            return Err(body.error("level 0, no filter tags and no segments expected").into());
         }
         let count = expect_some(head.count as usize)?;
         Ok(Query {
             bytes: bytes.to_vec(),
             norms: vec![unit_norm(spec); count as usize],
             filtered: false,
+            segments: None,
             kept: self.form().read_queries(count, key, body)?,
             seconds: 0.0,
             foreign: true,

@@ -8,6 +8,8 @@ use super::quantize::check;
 use crate::error::{Error, Result};
 use crate::index::spec::MAX_QUERIES;
 use crate::protect::filter::FilterTag;
+use ciphervec_he::lattice::SegmentId;
+use std::collections::HashSet;
 use std::time::Instant;
 
 /// A batch of queries, ready to send. `Debug` shows sizes only.
@@ -15,6 +17,8 @@ pub struct Query {
     pub(super) bytes: Vec<u8>,
     pub(super) norms: Vec<f64>,
     pub(super) filtered: bool,
+    /// The segments it names; `None` where it is about all of them.
+    pub(super) segments: Option<Vec<SegmentId>>,
     /// What the form opens the answer with.
     pub(super) kept: Kept,
     pub(super) seconds: f64,
@@ -63,6 +67,21 @@ impl Owner {
         epoch: u32,
         tags: &[FilterTag],
     ) -> Result<Query> {
+        self.query_among(rows, directory, epoch, tags, None)
+    }
+
+    /// As [`Self::query`], about `segments` alone where they are given: the server scores no others, and sees which they are.
+    ///
+    /// # Errors
+    /// As [`Self::query`]; a segment that the directory does not know, or that is given twice.
+    pub fn query_among(
+        &self,
+        rows: &[f32],
+        directory: &SegmentDirectory,
+        epoch: u32,
+        tags: &[FilterTag],
+        segments: Option<&[SegmentId]>,
+    ) -> Result<Query> {
         let start = Instant::now();
         let checked = check(self.spec(), rows)?;
         let count = u32::try_from(checked.len()).unwrap_or(u32::MAX);
@@ -73,14 +92,26 @@ impl Owner {
                 actual: checked.len().to_string(),
             });
         }
+        let mut seen = HashSet::new();
+        for segment in segments.unwrap_or_default() {
+            if directory.entry(*segment).is_none() || !seen.insert(segment.0) {
+                let detail = "a query names segments that the directory knows, each once";
+                return Err(Error::Directory {
+                    segment: segment.to_string(),
+                    detail: detail.to_owned(),
+                });
+            }
+        }
         let top_level = directory.top_level();
         let encoded = self.form().encode_queries(self.root(), &checked, top_level, epoch)?;
-        let head = QueryHead { count, top_level, epoch, tags: tags.to_vec() };
+        let segments = segments.map(<[SegmentId]>::to_vec);
+        let head = QueryHead { count, top_level, epoch, tags: tags.to_vec(), segments };
         let bytes = head.frame(self.spec(), encoded.key, &encoded.body);
         Ok(Query {
             bytes,
             norms: checked.norms,
             filtered: !tags.is_empty(),
+            segments: head.segments,
             kept: encoded.kept,
             seconds: start.elapsed().as_secs_f64(),
             foreign: false,

@@ -179,6 +179,7 @@ fn state() -> StateRecord {
         key_pair: [0; 32],
         ancestors: vec![[6; 16], [7; 16]],
         aside: vec![SetAside { segment: [8; 16], rows: vec![0, 2] }],
+        routing: [0; 32],
     }
 }
 

@@ -5,7 +5,7 @@
 //! rows only, and whatever could lose a whole collection takes the verb admin.
 
 use crate::auth::{Principal, Verb};
-use crate::storage::{APPENDED, STATE, WRAP};
+use crate::storage::{APPENDED, OWNED, STATE, WRAP};
 use ciphervec::store::Change;
 
 /// Refuses the parts of a change that the token is not for.
@@ -28,7 +28,7 @@ pub(super) fn check(
     if !drop_attachments.is_empty() {
         return refused(Verb::Admin, "dropping an attachment");
     }
-    if let Some((name, _)) = attachments.iter().find(|(name, _)| name != STATE) {
+    if let Some((name, _)) = attachments.iter().find(|(name, _)| !OWNED.contains(&name.as_str())) {
         return refused(Verb::Admin, &format!("setting the attachment {name:?}"));
     }
     if principal.allows(Verb::Write, collection) {

@@ -15,7 +15,7 @@ mod scan_queue;
 mod spool;
 mod uploads;
 
-pub(crate) use blob_names::{APPENDED, STATE, WRAP};
+pub(crate) use blob_names::{APPENDED, OWNED, STATE, WRAP};
 pub use bucket::bucket_medium;
 pub use collection::{Collection, Compaction, Report, State, Statistics};
 pub use database::{Database, DatabaseOptions};

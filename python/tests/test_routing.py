@@ -1,0 +1,554 @@
+"""Routed collections: answers are those of the clusters that were asked about, writes stay unrouted until the key holder
+clusters again, and a kill at any moment loses nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ciphervec
+from ciphervec import Client, Clusters, Collection, Conflict, HttpClient, InvalidInput, PersistentClient
+from ciphervec.collections import clustering, recluster, routed_search
+from ciphervec.collections.routing_table import Clustering, RoutingTable
+from ciphervec.collections.write_batch import WriteBatch
+
+D = 16
+PARTS = Clusters(count=8, probes=2, decoys=2)
+
+Data = np.ndarray
+
+
+def blobs(count: int, seed: int = 1, centres: int = 8) -> Data:
+    """Rows around a few centres."""
+    rng = np.random.default_rng(seed)
+    middle = np.random.default_rng(99).standard_normal((centres, D))
+    return np.asarray(
+        middle[rng.integers(centres, size=count)] + 0.3 * rng.standard_normal((count, D)), np.float32
+    )
+
+
+@pytest.fixture(params=["memory", "folder", "http"])
+def client(request: pytest.FixtureRequest, tmp_path: Path, keys: ciphervec.Keys) -> Iterator[Client]:
+    if request.param == "http":
+        with HttpClient(request.getfixturevalue("server_url"), keys=keys, state=None) as made:
+            yield made
+        return
+    made = Client(keys=keys) if request.param == "memory" else PersistentClient(tmp_path / "db", keys=keys)
+    with made:
+        yield made
+
+
+def filled(client: Client, rows: Data, routing: Clusters | None = PARTS, **more: Any) -> Collection:
+    made = client.create_collection("routed", D, routing=routing, **more)
+    names = [f"id{i}" for i in range(len(rows))]
+    made.add(
+        names,
+        rows,
+        [{"even": i % 2 == 0, "i": i} for i in range(len(rows))],
+        [f"text {i}" for i in range(len(rows))],
+    )
+    return made
+
+
+def clusters(collection: Collection) -> dict[int, list[Any]]:
+    """The ids in each cluster."""
+    segments = collection._segments
+    return (
+        {
+            number: [name for name in segments.owner.names(one) or [] if name is not None]
+            for one, number in segments.routing.clusters.items()
+        }
+        if segments.routing
+        else {}
+    )
+
+
+def test_answers_are_those_of_the_clusters_that_were_asked_about(client: Client) -> None:
+    rows, questions = blobs(400), blobs(12, 2)
+    collection = filled(client, rows)
+    before = collection.query(questions, 400, audience="owner")
+    made = collection.recluster()
+    assert (made.clusters, made.probes, made.decoys) == (8, 2, 2)
+    whole = {name: i for i, name in enumerate(collection.get()["ids"])}
+    assert sorted(whole) == sorted(f"id{i}" for i in range(400)) and collection.count() == 400
+    held = clusters(collection)
+    assert sorted(name for ids in held.values() for name in ids) == sorted(whole)
+    segments = collection._segments
+    exact = ciphervec.Client(segments.held()).create_collection("whole", D)
+    exact.add(list(whole), rows[[int(name[2:]) for name in whole]])
+    for question, unrouted in zip(questions, before["ids"], strict=True):
+        probed = routed_search.probes(segments, question[None], None)
+        seen = {name for number in (*probed, *segments.routing.active.draw(probed)) for name in held[number]}  # type: ignore[union-attr]
+        found = collection.query(question, 400, audience="owner")
+        assert set(found["ids"][0]) == seen
+        scores = dict(
+            zip(
+                *(exact.query(question, 400, audience="owner")[part][0] for part in ("ids", "scores")),
+                strict=True,
+            )
+        )
+        worst = max(
+            abs(scores[name] - score) for name, score in zip(found["ids"][0], found["scores"][0], strict=True)
+        )
+        assert worst < 2e-4
+        assert [name for name in unrouted if name in seen][:3] == found["ids"][0][:3]
+    everything = collection.query(questions[0], 400, where={"even": True}, audience="owner")
+    assert everything["ids"][0] and all(int(name[2:]) % 2 == 0 for name in everything["ids"][0])
+
+
+def test_every_segment_answers_as_it_does_to_a_whole_scan_bit_for_bit(keys: ciphervec.Keys) -> None:
+    with Client(keys=keys) as client:
+        collection = filled(client, blobs(300))
+        collection.recluster()
+        collection.add(["late"], blobs(1, 3))
+        segments = collection._segments
+        asked = routed_search.named(segments, blobs(1, 4), None)
+        query = segments.owner.query(blobs(1, 4), segments=asked)
+        answer, whole = (
+            collection.server.evaluate(one) for one in (query.to_bytes(), _about_all(query.to_bytes()))
+        )
+        starts = sorted(answer.index(one) for one in asked)
+        assert len(asked) == 5
+        for start, end in itertools.pairwise([*starts, len(answer)]):
+            assert answer[start:end] in whole
+        others = {one.id for one in segments.entries()} - set(asked)
+        assert (
+            len(others) == 4
+            and not any(one in answer for one in others)
+            and all(one in whole for one in others)
+        )
+
+
+def _about_all(routed: bytes) -> bytes:
+    """The same query without the names of segments."""
+    import ciphervec._native as native
+
+    payload = routed[64:]
+    named = int.from_bytes(payload[19:23], "little")
+    payload = payload[:19] + payload[23 + 16 * named :]
+    head = bytearray(routed[:64])
+    head[7] = 3
+    head[24:32] = len(payload).to_bytes(8, "little")
+    head[32:] = native.blake3(bytes(head[:32]) + payload)
+    return bytes(head) + payload
+
+
+def test_writes_are_unrouted_and_found_and_end_in_clusters(client: Client) -> None:
+    rows = blobs(300)
+    collection = filled(client, rows)
+    collection.recluster()
+    other = blobs(4, 7)
+    collection.add(["new1", "new2"], other[:2])
+    collection.upsert(["id5"], other[2:3], [{"i": -5}], ["changed"])
+    collection.update(["id6"], metadatas=[{"more": 1}])
+    assert collection.delete(["id7", "id8"]) == 2
+    for name, row in (("new1", other[0]), ("id5", other[2])):
+        assert collection.query(row, 1, audience="owner")["ids"] == [[name]]
+    assert collection.count() == 300 and "id7" not in collection and "id5" in collection
+    assert collection.get(["id6"])["metadatas"] == [{"even": True, "i": 6, "more": 1}]
+    assert collection.get(["id5"], include=["embeddings", "documents"])["documents"] == ["changed"]
+    told = collection.explain()
+    assert told.unrouted_rows == 4 and told.rows_scanned == 4 * told.rows_each + 4
+    assert told.padding_rows == 8 * told.rows_each - 300 + 4
+    for name in ("id7", "id8"):
+        assert name not in collection.query(rows[int(name[2:])], 300, audience="owner")["ids"][0]
+    collection.optimize()
+    assert collection.explain().unrouted_rows == 0 and collection.count() == 300
+    found = collection.get(["new2", "id5", "id6", "id9"], include=["embeddings", "metadatas", "documents"])
+    assert np.array_equal(found["embeddings"], np.stack([other[1], other[2], rows[6], rows[9]]))
+    assert found["metadatas"] == [None, {"i": -5}, {"even": True, "i": 6, "more": 1}, {"even": False, "i": 9}]
+    assert found["documents"] == [None, "changed", "text 6", "text 9"]
+    assert "id7" not in collection
+    version = collection._store.version
+    collection.optimize()
+    assert collection._store.version == version, "there was nothing to do"
+
+
+def test_it_opens_again_as_it_was(tmp_path: Path, keys: ciphervec.Keys) -> None:
+    rows = blobs(300)
+    with PersistentClient(tmp_path, keys) as client:
+        collection = filled(client, rows)
+        collection.recluster()
+        collection.delete(["id3"])
+        collection.add(["late"], blobs(1, 5))
+        expected = collection.query(rows[:5], 10, audience="owner")["ids"]
+        held = clusters(collection)
+    with PersistentClient(tmp_path, keys) as client:
+        collection = client.get_collection("routed")
+        assert collection.routing == PARTS and collection.count() == 300
+        assert (
+            collection.query(rows[:5], 10, audience="owner")["ids"] == expected
+            and clusters(collection) == held
+        )
+        assert collection.get(["id4"])["documents"] == ["text 4"]
+        assert client.get_or_create_collection("routed", D).routing == PARTS
+        with pytest.raises(InvalidInput, match="routing"):
+            client.get_or_create_collection("routed", D, routing=Clusters(count=4))
+        client.snapshot("routed", tmp_path / "copy")
+    with PersistentClient(tmp_path / "copy", keys) as client:
+        copy = client.get_collection("routed")
+        assert copy.query(rows[:5], 10, audience="owner")["ids"] == expected
+
+
+def test_a_table_put_back_is_found_out(tmp_path: Path, keys: ciphervec.Keys) -> None:
+    """Rows that were deleted from clusters are dead by the table alone: an older one would bring them back."""
+    with Client(keys=keys) as client:
+        collection = filled(client, blobs(200))
+        collection.recluster()
+        store = collection._store
+        old = store.attachment("routing")
+        collection.delete(["id1"])
+        assert store.attachment("routing") != old and not any(one.deleted for one in store.segments())
+        store._attachments["routing"] = old  # type: ignore[attr-defined]
+        with pytest.raises(ciphervec.RollbackDetected, match="routing"):
+            collection._segments.reload()
+
+
+class Killed(BaseException):
+    """The process ends."""
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_kill_at_any_commit_loses_nothing_and_the_next_call_goes_on(
+    tmp_path: Path, keys: ciphervec.Keys, monkeypatch: pytest.MonkeyPatch, after: bool
+) -> None:
+    monkeypatch.setattr(recluster, "BATCH_BYTES", 1)  # a cluster a commit
+    rows = blobs(200)
+    texts = {f"id{i}": f"text {i}" for i in range(200)}
+    with PersistentClient(tmp_path, keys) as client:
+        collection = filled(client, rows, Clusters(count=4, probes=2, decoys=1))
+        collection.recluster()
+        collection.add(["extra"], blobs(1, 8))
+        collection.delete(["id0"])
+        del texts["id0"]
+    expected = {*texts, "extra"}
+    steps = 0
+    while True:
+        steps += 1
+        with PersistentClient(tmp_path, keys) as client:
+            collection = client.get_collection("routed")
+            _whole(collection, expected, texts, rows)
+            if steps == 3:  # what changes between two attempts is found by where it lies
+                collection.delete(["id1"])
+                collection.upsert(["id2"], rows[2:3], documents=["other"])
+                collection.add(["more"], blobs(1, 9))
+                texts["id2"] = "other"
+                del texts["id1"]
+                expected = {*texts, "extra", "more"}
+            _killed_at(collection, 2, after)
+        with PersistentClient(tmp_path, keys) as client:
+            if client.get_collection("routed")._segments.routing.generation == 2:  # type: ignore[union-attr]
+                break
+        assert steps < 20, "it does not come to an end"
+    assert steps >= 3
+    with PersistentClient(tmp_path, keys) as client:
+        collection = client.get_collection("routed")
+        _whole(collection, expected, texts, rows)
+        assert collection.info()["routing"]["being_made"] == 0
+        assert collection.explain().unrouted_rows == 2, "those that came after it was begun"
+        collection.verify()
+
+
+def _whole(collection: Collection, expected: set[str], texts: dict[str, str], rows: Data) -> None:
+    found = collection.get(include=["documents", "embeddings"])
+    assert len(found["ids"]) == len(expected) == collection.count() and set(found["ids"]) == expected
+    for name, text, vector in zip(found["ids"], found["documents"], found["embeddings"], strict=True):
+        if name in texts:
+            assert text == texts[name] and np.array_equal(vector, rows[int(str(name)[2:])])
+    probe = rows[9]
+    assert collection.query(probe, 1, audience="owner")["ids"] == [["id9"]]
+
+
+def _killed_at(collection: Collection, number: int, after: bool) -> None:
+    """Cluster, and be killed at that commit: before it, or right after."""
+    store, left = collection._store, [number]
+    whole: Callable[[WriteBatch], None] = store.commit
+
+    def commit(change: WriteBatch) -> None:
+        left[0] -= 1
+        if left[0] == 0 and not after:
+            raise Killed
+        whole(change)
+        if left[0] == 0:
+            raise Killed
+
+    store.commit = commit  # type: ignore[method-assign]
+    with contextlib.suppress(Killed):
+        collection.recluster()
+
+
+def test_keys_rotate_under_clusters(tmp_path: Path, keys: ciphervec.Keys) -> None:
+    rows = blobs(200)
+    new = ciphervec.Keys.generate()
+    with PersistentClient(tmp_path, keys) as client:
+        collection = filled(client, rows)
+        collection.recluster()
+        collection.delete(["id3"])
+        held = clusters(collection)
+        shapes = {one.rows for one in collection._store.segments()}
+        collection.rotate_keys(new)
+        assert {one.rows for one in collection._store.segments()} == shapes
+    with PersistentClient(tmp_path, new) as client:
+        collection = client.get_collection("routed")
+        assert {n: sorted(ids) for n, ids in clusters(collection).items()} == {
+            n: sorted(ids) for n, ids in held.items()
+        }
+        assert collection.query(rows[8], 1, audience="owner")["ids"] == [["id8"]]
+        assert collection.get(["id8"])["documents"] == ["text 8"] and collection.count() == 199
+        collection.rotate_query_key()
+        assert collection.query(rows[8], 1, audience="owner")["ids"] == [["id8"]]
+
+
+@pytest.mark.parametrize("metric", ["cosine", "ip", "l2", "hamming"])
+def test_every_metric_finds_what_is_near(keys: ciphervec.Keys, metric: Any) -> None:
+    rows = blobs(400) * np.random.default_rng(3).uniform(0.5, 2, (400, 1)).astype(np.float32)
+    if metric == "hamming":
+        rows = np.where(blobs(400, 5) > 0, 1, -1).astype(np.float32)
+    with Client(keys=keys) as client:
+        collection = client.create_collection("m", D, metric, routing=Clusters(count=8, probes=3, decoys=1))
+        collection.add(range(400), rows)
+        whole = collection.query(rows[:20], 5, audience="owner")["distances"]
+        made = collection.recluster()
+        found = collection.query(rows[:20], 5, audience="owner")["distances"]
+        right = sum(
+            a <= b + 2e-3
+            for one, two in zip(found, whole, strict=True)
+            for a, b in zip(one, two, strict=True)
+        )
+        assert right >= 75 and made.recall > 0.75, (right, made.recall)
+
+
+def test_filters_and_ids_ask_the_clusters_that_have_a_row_which_may_be_a_hit(keys: ciphervec.Keys) -> None:
+    with Client(keys=keys) as client:
+        collection = filled(client, blobs(400))
+        collection.recluster()
+        held = clusters(collection)
+        for number, ids in held.items():
+            far = max(range(8), key=lambda other: other != number)
+            question = blobs(400)[int(held[far][0][2:])]
+            assert collection.query(question, 5, ids=ids[:2], audience="owner")["ids"][0]
+            assert collection.query(question, 1, where={"i": int(ids[0][2:])}, audience="owner")["ids"] == [
+                [ids[0]]
+            ]
+        collection.query(blobs(400)[0], within=0.2)
+        assert collection.query(blobs(1), 3, where={"i": 4000})["ids"] == [[]]
+
+
+@pytest.mark.parametrize(
+    ("mode", "more", "says"),
+    [
+        ("sealed-index", {}, "refused in mode 'sealed-index'.*centroids"),
+        ("open", {}, "hides nothing"),
+        ("sealed-query", {}, "server_learns_queries=True"),
+        ("sealed", {"filterable": ["colour"]}, "tags would show"),
+        ("sealed-index", {"scheme": "elgamal"}, "sealed-index"),
+    ],
+)
+def test_refused_modes(keys: ciphervec.Keys, mode: Any, more: dict[str, Any], says: str) -> None:
+    with Client(keys=keys) as client, pytest.raises(InvalidInput, match=says):
+        client.create_collection("no", D, mode=mode, routing=Clusters(), **more)
+
+
+def test_choices_that_are_none(keys: ciphervec.Keys) -> None:
+    for wrong in (
+        {"count": 1},
+        {"probes": 0},
+        {"decoys": -1},
+        {"recall": 0},
+        {"recall": 2.0},
+        {"count": 4, "probes": 3, "decoys": 2},
+    ):
+        with pytest.raises(InvalidInput):
+            Clusters(**wrong)  # type: ignore[arg-type]
+    with Client(keys=keys) as client:
+        with pytest.raises(InvalidInput, match="Clusters"):
+            client.create_collection("no", D, routing=8)  # type: ignore[arg-type]
+        plain = client.create_collection("plain", D)
+        plain.add(range(10), blobs(10))
+        with pytest.raises(InvalidInput, match="not routed"):
+            plain.recluster()
+        assert not plain.explain().routed and plain.routing is None and plain.info()["routing"] is None
+        assert "rows scanned" in str(plain.explain())
+        few = filled(client, blobs(6))
+        assert few.recluster().clusters == 0 and "too few" in str(few.recluster())
+        few.optimize()
+        assert few.query(blobs(6)[2], 1, audience="owner")["ids"] == [["id2"]]
+        with pytest.raises(InvalidInput, match="tags"):
+            few.extend_filterable(["even"])
+
+
+def test_the_opt_in_of_sealed_query_says_what_is_learned(keys: ciphervec.Keys) -> None:
+    with Client(keys=keys) as client:
+        collection = filled(
+            client, blobs(300), Clusters(count=6, probes=2, server_learns_queries=True), mode="sealed-query"
+        )
+        collection.recluster()
+        assert "learns where each question lies" in collection.explain().leak
+        assert collection.query(blobs(300)[4], 1, audience="owner")["ids"] == [["id4"]]
+
+
+def test_without_scikit_learn_it_says_what_to_install(
+    keys: ciphervec.Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
+    with Client(keys=keys) as client:
+        collection = filled(client, blobs(300))
+        with pytest.raises(InvalidInput, match=r"ciphervec\[routing\]"):
+            collection.recluster()
+        assert collection.query(blobs(300)[4], 1, audience="owner")["ids"] == [["id4"]]
+
+
+def test_two_clients_who_cluster_at_once(
+    server_url: str, keys: ciphervec.Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of them wins, the other is told; each sees what the other wrote."""
+    rows = blobs(200)
+    with (
+        HttpClient(server_url, keys=keys, state=None) as one,
+        HttpClient(server_url, keys=keys, state=None) as two,
+    ):
+        mine = filled(one, rows)
+        theirs = two.get_collection("routed")
+        chosen = recluster._choose
+
+        def late(*given: Any) -> Any:
+            monkeypatch.setattr(recluster, "_choose", chosen)
+            theirs.recluster()
+            return chosen(*given)
+
+        monkeypatch.setattr(recluster, "_choose", late)
+        mine.recluster()  # over what the other made meanwhile
+        theirs.add(["late"], blobs(1, 4))
+        assert mine.query(blobs(1, 4), 1, audience="owner")["ids"] == [["late"]]
+        mine.delete(["id4"])
+        assert theirs.query(rows[4], 1, audience="owner")["ids"] != [["id4"]]
+        assert mine.count() == 200 and theirs.query(rows[9], 1, audience="owner")["ids"] == [["id9"]]
+
+        def begun(*given: Any) -> Any:
+            monkeypatch.setattr(recluster, "_choose", chosen)
+            monkeypatch.setattr(recluster._Making, "_stage", _raise(Killed()))
+            with pytest.raises(Killed):
+                theirs.recluster()
+            return chosen(*given)
+
+        monkeypatch.setattr(recluster, "_choose", begun)
+        with pytest.raises(Conflict, match="another client"):
+            mine.recluster()
+
+
+def _raise(error: BaseException) -> Callable[..., Any]:
+    def step(*_: Any, **__: Any) -> Any:
+        raise error
+
+    return step
+
+
+def test_rows_of_writers_are_unrouted_until_they_are_clustered(tmp_path: Path, keys: ciphervec.Keys) -> None:
+    rows = blobs(200)
+    with PersistentClient(tmp_path, keys) as client:
+        collection = filled(client, rows)
+        collection.recluster()
+        card = collection.writer_card("sensor").to_bytes()
+        centroids = collection._segments.centroids()
+        assert not any(one.tobytes() in card for one in centroids)
+    ciphervec.Writer(card).add_to(tmp_path, ["w1", "id5"], blobs(2, 11))
+    with PersistentClient(tmp_path, keys) as client:
+        collection = client.get_collection("routed")
+        assert collection.query(blobs(2, 11)[0], 1, audience="owner")["ids"] == [["w1"]]
+        assert collection.explain().unrouted_rows == 2
+        collection.recluster()
+        assert collection.explain().unrouted_rows == 0 and collection.count() == 201
+        assert np.allclose(collection.get(["id5"], include=["embeddings"])["embeddings"][0], rows[5])
+
+
+def test_long_records_stay_unrouted(keys: ciphervec.Keys) -> None:
+    with Client(keys=keys) as client:
+        collection = filled(client, blobs(300))
+        collection.upsert(["id7"], blobs(300)[7:8], documents=["long " * 50_000])
+        made = collection.recluster()
+        assert made.unrouted == 1 and collection.explain().unrouted_rows == 1
+        assert collection.query(blobs(300)[7], 1, audience="owner")["ids"] == [["id7"]]
+        assert (
+            max(
+                sum(one.blobs.values())
+                for one in collection._segments.entries()
+                if collection._segments.cluster_of(one.id) is not None
+            )
+            < 60_000
+        )
+
+
+class TestClustering:
+    """The arithmetic, without a collection."""
+
+    def test_no_cluster_gets_more_than_it_has_room_for(self) -> None:
+        rng = np.random.default_rng(1)
+        for _ in range(20):
+            rows = rng.standard_normal((int(rng.integers(20, 400)), 5)).astype(np.float32) ** 3
+            count = int(rng.integers(2, 15))
+            room = np.full(count, -(-len(rows) // count))
+            found = clustering.assign(rows, rows[:count].copy(), room)
+            assert (found >= 0).all() and (np.bincount(found, minlength=count) <= room).all()
+            short = clustering.assign(rows, rows[:count].copy(), room - 2)
+            assert (np.bincount(short[short >= 0], minlength=count) <= room - 2).all() and (short < 0).any()
+
+    def test_with_room_each_row_is_in_the_nearest(self) -> None:
+        rows = blobs(200)
+        middle = blobs(9, 4)
+        found = clustering.assign(rows, middle, np.full(9, 200))
+        assert np.array_equal(found, ((rows[:, None] - middle[None]) ** 2).sum(2).argmin(1))
+        means = clustering.means_of(rows, found, middle)
+        for number in range(9):
+            mine = rows[found == number]
+            assert np.allclose(means[number], mine.mean(0) if len(mine) else middle[number], atol=1e-5)
+
+    def test_recall_is_what_a_count_by_hand_gives(self) -> None:
+        rows, middle = blobs(300), blobs(7, 4)
+        found = clustering.assign(rows, middle, np.full(7, 300))
+        own = np.arange(0, 300, 17)
+        curve = clustering.recalls(rows, found, middle, rows[own], own)
+        hits = np.zeros(7)
+        for one in own:
+            far = ((rows - rows[one]) ** 2).sum(1)
+            far[one] = np.inf
+            near = np.argsort(far)[:10]
+            order = np.argsort(((middle - rows[one]) ** 2).sum(1))
+            for probes in range(1, 8):
+                hits[probes - 1] += np.isin(found[near], order[:probes]).sum()
+        assert np.allclose(curve, hits / (10 * len(own))) and curve[-1] == 1
+
+    def test_a_table_comes_back(self, keys: ciphervec.Keys) -> None:
+        spec = ciphervec.IndexSpec("routed", D, "ip", "sealed", "standard", "lattice", None, None)
+        owner = ciphervec.Owner(keys, spec)
+        made = Clustering(
+            rows=64, probes=2, decoys=3, recall=0.97, slot=1, width=D + 1, digest=bytes(32), longest=2.5, id_bytes=100,
+            record_bytes=900, secret=b"k" * 32, segments=(b"a" * 16, bytes(16)), live=(60, 0), sources=(b"s" * 16,),
+            beside=(b"b" * 16,),
+        )  # fmt: skip
+        for table in (
+            RoutingTable(),
+            RoutingTable(3, made, None, {0: frozenset([1, 5])}),
+            RoutingTable(4, made, made),
+        ):
+            assert RoutingTable.open(owner, table.seal(owner)) == table
+        lengths = {len(RoutingTable(1, made, None, {0: frozenset(range(n))}).seal(owner)) for n in range(60)}
+        assert len(lengths) == 1, "how many rows are dead is not seen"
+        sealed = bytearray(RoutingTable(3, made).seal(owner))
+        sealed[-30] ^= 1
+        with pytest.raises(ciphervec.CorruptData):
+            RoutingTable.open(owner, bytes(sealed))
+
+
+def test_what_the_page_shows_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    page = Path(__file__).parents[2] / "docs" / "scale.md"
+    section = page.read_text(encoding="utf-8").partition("## Routed collections")[2]
+    exec(section.partition("```python\n")[2].partition("```")[0], {})
+    assert "recall@10" in capsys.readouterr().out
