@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;
 use ciphervec_he::lattice::SegmentId;
 use ciphervec_he::wire::{self, KeyId, Kind, Reader};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// What the answer over one share says.
 struct Share<'a> {
@@ -21,7 +21,8 @@ struct Share<'a> {
     segments: Vec<([u8; 16], &'a [u8])>,
 }
 
-/// The answer over the segments `order`, which is how a state lists them, from `shares`, the answers over parts of them.
+/// The answer over the segments `order`, which is how a state lists them, or those of them that the query names, from `shares`,
+/// the answers over parts of them.
 ///
 /// # Errors
 /// Damaged or foreign bytes; shares that have a segment twice, another one, or, where the query has no filter, not all; shares
@@ -33,7 +34,12 @@ pub fn merge_responses(
     shares: &[&[u8]],
 ) -> Result<Vec<u8>> {
     // In full: whatever else a query may say of its answer has to be looked at here.
-    let (QueryHead { count, top_level: _, epoch: _, tags }, _, _) = QueryHead::open(spec, query)?;
+    let (head, _, _) = QueryHead::open(spec, query)?;
+    let QueryHead { count, top_level: _, epoch: _, tags, segments: named } = head;
+    let named: Option<HashSet<[u8; 16]>> =
+        named.map(|segments| segments.iter().map(|id| id.0).collect());
+    let is_named = |id: &&SegmentId| named.as_ref().is_none_or(|named| named.contains(&id.0));
+    let order: Vec<SegmentId> = order.iter().filter(is_named).copied().collect();
     let read: Vec<Share<'_>> =
         shares.iter().map(|share| read(spec, count, share)).collect::<Result<_>>()?;
     let Some(key) = read.first().map(|share| share.key) else {
