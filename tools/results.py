@@ -1,4 +1,4 @@
-"""The benches' stored results enter; the tables of README.md and docs/benchmarks.md leave, each between two comments.
+"""The benches' stored results enter; the tables of README.md and of pages in docs/ leave, each between two comments.
 
 `make bench` runs it last. Nothing is typed: figures, and the machine they come from, are read from benches/results/.
 """
@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ciphervec.lab.bench import additive_report, lookup_report, programs_report, report
+from ciphervec.lab.bench import additive_report, faces_report, lookup_report, programs_report, report
 from ciphervec.lab.bench.report import number, size
 from ciphervec.lab.bench.serving import faults_report, throughput_report
 
@@ -319,6 +319,21 @@ def faults() -> str:
     return faults_report.summary([records(f"faults-{name}")[0] for name in FAULTS])
 
 
+# docs/integrations.md -----------------------------------------------------------------------------
+
+
+def faces() -> str:
+    """Made-up faces as the bench says it, and a table of those of photographs."""
+    made_up = (RESULTS / "faces.md").read_text(encoding="utf-8").strip()
+    photographs = records("faces-photographs")
+    first = photographs[0]
+    return (
+        f"{made_up}\n\nThe same of Facenet512's embeddings of {first['faces'] + first['questions']:,} photographs of five "
+        f"people, {first['faces']:,} of them registered, which are not the project's to give away; "
+        f"{machine('faces-photographs')}:\n\n{faces_report.summary(photographs)}"
+    )
+
+
 SECTIONS: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {"figures": figures, "choices": choices},
     "docs/benchmarks.md": {
@@ -337,6 +352,7 @@ SECTIONS: dict[str, dict[str, Callable[[], str]]] = {
         "faults": faults,
     },
     "docs/deployment.md": {"sizing": sizing},
+    "docs/integrations.md": {"faces": faces},
 }
 """By document: what fills the place between `<!-- results:NAME -->` and `<!-- results:end -->`."""
 

@@ -189,7 +189,7 @@ TARGETS: dict[str, list[Step]] = {
             "64 queries at once on AVX2",
             measure.on_avx2(bench("search-64-queries-avx2", *measure.BENCH_COMMON, "--queries", "64")),
         ),
-        Step("peers", "install TenSEAL, OpenFHE, LightPHE and phe", measure.install_peers),
+        Step("peers", "install TenSEAL, OpenFHE, LightPHE, phe and DeepFace", measure.install_peers),
         Step("tenseal", "TenSEAL on 10,000 rows", measure.bench_tenseal),
         *(Step(stem, f"vectors under {stem}", measure.bench_additive(stem)) for stem in measure.ADDITIVE),
         Step(
@@ -207,6 +207,8 @@ TARGETS: dict[str, list[Step]] = {
         ),
         IVE_PEL,
         Step("programs", "functions on encrypted arrays", measure.bench_programs),
+        Step("faces", "faces in DeepFace's database", measure.bench_faces("faces")),
+        Step("photographs", "faces of photographs", measure.bench_photographs),
         Step("server", "a server under load", results("server", "server", "--seconds", "60")),
         Step(
             "server-budget",
@@ -218,7 +220,7 @@ TARGETS: dict[str, list[Step]] = {
     "reproduce": [
         *BEGIN,
         WHEEL,
-        Step("peers", "install TenSEAL, LightPHE and phe", measure.install_peers),
+        Step("peers", "install the libraries beside which it is measured", measure.install_peers),
         Step("phe-similarity", "the study of Paillier and its kin, remade", reproduce("phe-similarity")),
         Step("precompute", "the study of precomputations, remade", reproduce("paillier-precompute")),
         PAIRS,

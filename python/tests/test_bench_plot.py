@@ -12,7 +12,14 @@ from typer.testing import CliRunner
 
 from ciphervec.cli import app
 from ciphervec.cli.bench_plot import picture_of, read
-from ciphervec.lab.bench import additive_report, ckks_report, lookup_report, programs_report, report
+from ciphervec.lab.bench import (
+    additive_report,
+    ckks_report,
+    faces_report,
+    lookup_report,
+    programs_report,
+    report,
+)
 from ciphervec.lab.reproduce import (
     ckks_similarity_report,
     ive_pel_report,
@@ -26,7 +33,7 @@ STORED = sorted(one for one in RESULTS.glob("*.json") if not one.stem.startswith
 PLOTS = {
     "search": report.plot, "ckks": ckks_report.plot, "ckks-similarity": ckks_similarity_report.plot,
     "lookup": lookup_report.plot, "ive-pel": ive_pel_report.plot, "programs": programs_report.plot,
-    "marble": marble_report.plot,
+    "marble": marble_report.plot, "faces": faces_report.plot, "faces-photographs": faces_report.plot,
     "phe-similarity": similarity_report.plot, "paillier-precompute": precompute_report.plot,
 }  # fmt: skip
 

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 from .base import PYTHON, ROOT, Action, StepFailedError, StepSkippedError, call, quiet
 from .python import on_backend, program
 from .setup import install
 
 RESULTS = ROOT / "benches" / "results"
 BENCH_COMMON = ["--rows", "200000", "--dim", "512", "--threads", "1"]
-PEERS = {"tenseal": ["tenseal"], "openfhe": ["openfhe"], "lightphe": ["lightphe"], "phe": ["phe", "gmpy2"]}
+PEERS = {
+    "tenseal": ["tenseal"],
+    "openfhe": ["openfhe"],
+    "lightphe": ["lightphe"],
+    "phe": ["phe", "gmpy2"],
+    # For its database; what its models need is a thousand times as much.
+    "deepface": ["--no-deps", "deepface", "gdown", "opencv-python-headless", "requests", "tqdm"],
+}
+PHOTOGRAPHS = "faces_facenet512_5ids.npz"
+"""Facenet512's embeddings, which are not the project's to give away."""
 ADDITIVE = {
     "paillier-2048": ("lightphe,phe", "--bits 2048"),
     "paillier-3072": ("lightphe,phe", "--peer-dim 64"),
@@ -92,6 +104,27 @@ def bench_additive(stem: str, suffix: str = "") -> Action:
         results(stem + suffix, "paillier", "--dim", "512", *arguments.split(), *peer)()
 
     return action
+
+
+def bench_faces(stem: str, *arguments: str) -> Action:
+    """Through DeepFace's database, beside LightPHE where it is installed."""
+
+    def action() -> None:
+        if not installed("deepface.modules.database.inventory"):
+            raise StepSkippedError("DeepFace is not installed")
+        peer = ["--peer"] if installed("lightphe") else []
+        results(stem, "faces", *arguments, *peer)()
+
+    return action
+
+
+def bench_photographs() -> None:
+    """The same of real photographs, in the folder that CIPHERVEC_TEST_DATA names or in one beside the repository."""
+    named = os.environ.get("CIPHERVEC_TEST_DATA")
+    found = [Path(named) / PHOTOGRAPHS] if named else sorted(ROOT.parent.glob(f"*/data/{PHOTOGRAPHS}"))
+    if not any(file.is_file() for file in found):
+        raise StepSkippedError(f"there is no {PHOTOGRAPHS}")
+    bench_faces("faces-photographs", "--embeddings", str(found[0]))()
 
 
 def pictures() -> None:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import InvalidInput
-from ..lab.bench import additive_report, ckks_report, lookup_report, programs_report, report
+from ..lab.bench import additive_report, ckks_report, faces_report, lookup_report, programs_report, report
 from ..lab.bench.serving import soak, throughput_report
 from ..lab.reproduce import (
     ckks_similarity_report,
@@ -34,6 +34,7 @@ KINDS: dict[str, tuple[frozenset[str], Plot]] = {
     "bench ckks": (frozenset({"special_primes"}), ckks_report.plot),
     "reproduce ive-pel": (frozenset({"printed_depth"}), ive_pel_report.plot),
     "bench lookup": (frozenset({"planner_ms", "codebooks"}), lookup_report.plot),
+    "bench faces": (frozenset({"register_ms", "strangers_accepted"}), faces_report.plot),
     "bench server": (frozenset({"percentiles_ms"}), throughput_report.plot),
     "bench faults soak": (frozenset({"samples"}), soak.plot),
     "reproduce marble": (frozenset({"figure", "printed_ms"}), marble_report.plot),
