@@ -11,6 +11,7 @@ import asyncio
 import base64
 import json
 import logging
+import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -112,6 +113,12 @@ class Director:
         if self._watch is None or self._watch.done():
             self._watch = asyncio.get_running_loop().create_task(self._run())
         until = time.monotonic() + self._settings.patience
+        if self._plan is not None and self._trouble is None and self._plan.serial > after:
+            # Nobody complains: only whether there is a newer state.
+            async with self._turn:
+                moved = await asyncio.to_thread(self._store.refresh)
+            if not moved and self._is_settled() and self._plan.version >= at_least:
+                return None if self._plan.serial == known else self._plan
         while True:
             await self._step(suspected=self._plan is not None and self._plan.serial == after, failed=after)
             plan = self._plan
@@ -141,7 +148,7 @@ class Director:
                 says[name] = {"node": member.node, "error": type(error).__name__}
         version = 0 if self._plan is None else self._plan.version
         trouble = None if self._trouble is None else str(self._trouble)
-        return {"version": version, "scanners": says, "trouble": trouble}
+        return {"version": version, "pid": os.getpid(), "scanners": says, "trouble": trouble}
 
     async def close(self) -> None:
         """End the scanners."""
@@ -252,11 +259,10 @@ class Director:
     async def _follow(self) -> None:
         """Bring the scanners to the newest state, where they are not there; then it is the plan."""
         for _ in range(_ATTEMPTS):
+            if self._is_settled():
+                return
             state = await asyncio.to_thread(self._read)
             names = set(self._members)
-            due = self._plan is None or (state.version, state.head) != (self._plan.version, self._plan.head)
-            if not due and self._held == self._planned == names:
-                return
             limits = dict.fromkeys(names, None if self._settings.reads else self._settings.memory)
             sizes = {one: length for one, (length, _) in state.segments.items()}
             placed = place(sizes, limits, self._placed)
@@ -277,6 +283,13 @@ class Director:
                 raise failed
             await asyncio.to_thread(self._store.refresh)
         raise ServerError(f"{self._settings.path} changes faster than its scanners can follow.")
+
+    def _is_settled(self) -> bool:
+        """Whether the plan is of the newest state, and everybody holds what it says."""
+        plan = self._plan
+        if plan is None or (self._store.version, self._store.head) != (plan.version, plan.head):
+            return False
+        return self._held == self._planned == set(self._members)
 
     async def _loaded(self, loading: dict[str, Any]) -> BaseException | None:
         """Wait for all; the first failure. Who was started anew in between has to load again."""

@@ -29,6 +29,8 @@ from .scanner import Moved
 T = TypeVar("T")
 _INLINE = 64 << 10
 """Bytes of a query beyond which it is put into Ray's memory once, for all scanners."""
+_SMALL = 4 << 20
+"""Bytes of answers that are put together in less time than a thread takes to be woken."""
 _SLACK = 15.0
 """Seconds beside its patience that a director may take to say that it ran out."""
 
@@ -133,7 +135,11 @@ class ScannerPool:
                 plan = await self._fetch(plan.version, after=plan.serial)
                 continue
             spec = IndexSpec.from_bytes(plan.spec)
-            data = await asyncio.to_thread(_native.merge_responses, spec, query, plan.order, shares)
+            work = (spec, query, plan.order, shares)
+            if sum(map(len, shares)) < _SMALL:
+                data = _native.merge_responses(*work)
+            else:  # others go on meanwhile
+                data = await asyncio.to_thread(_native.merge_responses, *work)
             done = time.monotonic()
             return PoolAnswer(data, plan.version, plan.head, (planned - began) * 1e3, (done - planned) * 1e3)
 
@@ -175,17 +181,24 @@ class ScannerPool:
 
     async def _fetch(self, at_least: int, after: int = 0) -> Plan:
         known = 0 if self._plan is None else self._plan.serial
-        try:
-            work = self._director.plan.remote(at_least, after, known)
-            plan = await asyncio.wait_for(work, self._patience + _SLACK)
-        except ray.exceptions.RayTaskError as error:
-            if isinstance(error.cause, CiphervecError):
-                raise error.cause from None
-            raise
-        except (ray.exceptions.RayError, TimeoutError, asyncio.TimeoutError) as error:
-            raise ServerError(
-                f"the pool of scanners of {self.collection!r} does not answer: {error or 'time ran out'}. Look at the cluster."
-            ) from error
+        until = time.monotonic() + self._patience
+        while True:
+            try:
+                work = self._director.plan.remote(at_least, after, known)
+                plan = await asyncio.wait_for(work, self._patience + _SLACK)
+                break
+            except ray.exceptions.RayTaskError as error:
+                if isinstance(error.cause, CiphervecError):
+                    raise error.cause from None
+                raise
+            except (ray.exceptions.RayError, TimeoutError, asyncio.TimeoutError) as error:
+                # Ray starts it anew, and it finds everything out again.
+                if time.monotonic() > until:
+                    raise ServerError(
+                        f"the pool of scanners of {self.collection!r} does not answer: {error or 'time ran out'}. Look at the "
+                        "cluster."
+                    ) from error
+                await asyncio.sleep(0.1)
         if plan is not None:
             self._plan = plan
         if self._plan is None:

@@ -192,6 +192,19 @@ def test_nodes_come_and_go(cluster: Any, owner: Make) -> None:
         assert pool.answer(query).data == right
 
 
+def test_a_director_that_is_killed_finds_everything_out_again(cluster: Any, owner: Make) -> None:
+    books = owner("sealed-index")
+    with ScannerPool.start(books.folder, "books") as pool:
+        query = books.query()
+        right = books.index.evaluate(query)
+        assert pool.answer(query).data == right
+        kill(pool.status()["pid"])
+        assert pool.answer(query).data == right
+        books.add(10)
+        query = books.query()
+        assert pool.answer(query).data == books.index.evaluate(query)
+
+
 def test_one_that_is_not_there(cluster: Any, tmp_path: Any) -> None:
     with pytest.raises(CiphervecError):
         ScannerPool.start(tmp_path, "books")
