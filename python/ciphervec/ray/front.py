@@ -13,6 +13,7 @@ import re
 import ssl
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import httpx
 import ray
@@ -61,7 +62,7 @@ class Front:
 
     async def __call__(self, request: Request) -> Response:
         """One request of the HTTP interface."""
-        found = _QUERY.fullmatch(request.url.path)
+        found = _QUERY.fullmatch(_path(request))
         pool = self._pools.get(found[1]) if found and request.method == "POST" else None
         try:
             return await (self._pass_on(request) if pool is None else self._query(request, pool))
@@ -73,7 +74,7 @@ class Front:
     async def _query(self, request: Request, pool: ScannerPool) -> Response:
         """The gate first, then the body, then the scan, as in the server."""
         headers = {name: value for name, value in _kept(request.headers.items()) if name not in _BODY}
-        gate = await self._client.get(f"{self._upstream}{request.url.path}", headers=headers)
+        gate = await self._client.get(f"{self._upstream}{_path(request)}", headers=headers)
         if gate.status_code != 204:
             return Response(gate.content, gate.status_code, dict(_kept(gate.headers.items())))
         version, head = int(gate.headers["ciphervec-version"]), gate.headers["ciphervec-head"]
@@ -96,7 +97,7 @@ class Front:
         """To the server, bytes as they come, and back."""
         length, coded = request.headers.get("content-length"), request.headers.get("transfer-encoding")
         content = request.stream() if coded or (length or "0") != "0" else None
-        target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        target = _path(request) + (f"?{request.url.query}" if request.url.query else "")
         passed = self._client.build_request(
             request.method,
             f"{self._upstream}{target}",
@@ -206,6 +207,12 @@ def _expect_tokens(upstream: str, ca: StrPath | None) -> None:
             f"the server at {upstream} asks for no token, and a front off loopback would let everybody in. Make one with "
             "`ciphervec token create`, and start the server with it."
         )
+
+
+def _path(request: Request) -> str:
+    """As it came: what is escaped stays so."""
+    raw = request.scope.get("raw_path")
+    return raw.decode("ascii", "replace").partition("?")[0] if raw else quote(request.url.path)
 
 
 async def _body(request: Request) -> bytes | None:

@@ -151,6 +151,31 @@ def test_whoever_the_server_refuses_is_refused(
         client.get_collection("books").query(vectors[:1], 1)
 
 
+def test_paths_go_through_as_they_came(front: ServeFront, tokens: dict[str, str]) -> None:
+    assert front.server is not None
+    headers = {"authorization": f"Bearer {tokens['admin']}"}
+    for path in (
+        "/v1",
+        "/v1/collections/books%2Fquery",
+        "/v1/collections/a%3Fb",
+        "/v1/collections/..",
+        "/nothing",
+    ):
+        ours, theirs = (
+            httpx.request("GET", url + path, headers=headers, trust_env=False)
+            for url in (front.url, front.server.url)
+        )
+        assert (ours.status_code, ours.content) == (theirs.status_code, theirs.content), path
+    ours, theirs = (
+        httpx.head(url + "/v1/collections/books", headers=headers, trust_env=False)
+        for url in (front.url, front.server.url)
+    )
+    assert ours.status_code == theirs.status_code and ours.headers.get("etag") == theirs.headers.get("etag")
+    etag = httpx.get(front.url + "/v1/collections/books", headers=headers, trust_env=False).headers["etag"]
+    again = {**headers, "if-none-match": etag}
+    assert httpx.get(front.url + "/v1/collections/books", headers=again, trust_env=False).status_code == 304
+
+
 def test_scanners_that_are_killed_are_not_noticed(
     front: ServeFront, tokens: dict[str, str], keys: Keys, vectors: np.ndarray
 ) -> None:
