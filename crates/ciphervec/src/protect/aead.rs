@@ -72,8 +72,8 @@ impl AeadKey {
         associated: &[u8],
         plain: &[u8],
     ) -> Result<Vec<u8>, EnvelopeError> {
-        let mut sealed = Vec::with_capacity(plain.len() + OVERHEAD);
-        self.seal_into(what, associated, plain, &mut sealed)?;
+        let mut sealed = vec![0; plain.len() + OVERHEAD];
+        self.seal_to(what, associated, plain, &mut sealed)?;
         Ok(sealed)
     }
 
@@ -85,16 +85,30 @@ impl AeadKey {
         plain: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), EnvelopeError> {
+        let start = out.len();
+        out.resize(start + plain.len() + OVERHEAD, 0);
+        self.seal_to(what, associated, plain, &mut out[start..])
+    }
+
+    /// As [`AeadKey::seal`], filling `out`, which must be as long as what is sealed.
+    pub(crate) fn seal_to(
+        &self,
+        what: &'static str,
+        associated: &[u8],
+        plain: &[u8],
+        out: &mut [u8],
+    ) -> Result<(), EnvelopeError> {
         let mut nonce = XNonce::default();
         random(&mut nonce)?;
-        out.extend_from_slice(&nonce);
-        let body = out.len();
-        out.extend_from_slice(plain);
-        let tag = self
+        let (head, rest) = out.split_at_mut(NONCE);
+        let (body, tag) = rest.split_at_mut(plain.len());
+        head.copy_from_slice(&nonce);
+        body.copy_from_slice(plain);
+        let made = self
             .cipher()
-            .encrypt_inout_detached(&nonce, associated, (&mut out[body..]).into())
+            .encrypt_inout_detached(&nonce, associated, body.into())
             .map_err(|_| EnvelopeError::Unauthentic { what })?;
-        out.extend_from_slice(&tag);
+        tag.copy_from_slice(&made);
         Ok(())
     }
 

@@ -15,6 +15,8 @@ use crate::protect::{
     id::Id,
 };
 #[cfg(feature = "client")]
+use rayon::prelude::*;
+#[cfg(feature = "client")]
 use zeroize::Zeroizing;
 
 const MAGIC: &[u8; 8] = b"CVRECORD";
@@ -23,6 +25,9 @@ const VERSION: u32 = 2;
 const FORMER_TAG: usize = 16;
 const WHAT: &str = "records";
 const SHORTEST: u64 = 40;
+/// Records that one thread seals at least: fewer are done before another has woken up.
+#[cfg(feature = "client")]
+const LEAST_TOGETHER: usize = 64;
 
 /// Where records live: bound into each of them.
 #[cfg(feature = "client")]
@@ -81,9 +86,20 @@ impl<'a> RecordBatch<'a> {
             end += (plain.len() + OVERHEAD) as u64;
             out.extend_from_slice(&end.to_le_bytes());
         }
+        let heads = out.len();
+        out.resize(heads + payload, 0);
+        let mut rest = &mut out[heads..];
+        let mut records = Vec::with_capacity(rows.len());
         for (row, (id, plain)) in (0..count).zip(rows) {
-            aead.seal_into("record", &associated(place, id, row), plain, &mut out)?;
+            let (record, after) = rest.split_at_mut(plain.len() + OVERHEAD);
+            records.push((row, id, plain, record));
+            rest = after;
         }
+        records.into_par_iter().with_min_len(LEAST_TOGETHER).try_for_each(
+            |(row, id, plain, record)| {
+                aead.seal_to("record", &associated(place, id, row), plain, record)
+            },
+        )?;
         Ok(out)
     }
 
