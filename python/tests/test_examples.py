@@ -20,6 +20,7 @@ SAYS = {
     "http_quickstart.py": "bytes hold no name and no vector",
     "identification_digits.py": "same nearest neighbour:",
     "ray_cluster.py": "right answers from the cluster: 10 of 10",
+    "routed_collection.py": "a row that came since is found: True; unrouted rows: 1",
     "text_classifier.py": "the halves together:",
     "texts.py": "the right note for 3 of 3 questions",
     "two_tower.py": "known people: 10 of 10 match",

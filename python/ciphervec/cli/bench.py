@@ -21,6 +21,7 @@ from .bench_faults import faults_app
 from .bench_lookup import bench_lookup
 from .bench_plot import bench_plot
 from .bench_programs import bench_programs
+from .bench_scale import bench_scale
 from .bench_server import bench_server
 from .bench_text import bench_text
 from .measuring import (
@@ -358,3 +359,4 @@ bench_app.command("server")(bench_server)
 bench_app.command("plot")(bench_plot)
 bench_app.add_typer(faults_app, name="faults")
 bench_app.command("programs")(bench_programs)
+bench_app.command("scale")(bench_scale)

@@ -457,11 +457,17 @@ def _choose(
         probes = int(enough[0]) + 1 if len(enough) else count
         probes = min(count, probes if choice.probes is None else choice.probes)
         decoys = probes if choice.decoys is None else choice.decoys
-        # An answer carries three bytes a row and as many a number of the block's second half.
-        cost = min(count, probes + decoys) * (each + _DEGREE * each // unit)
+        cost = min(count, probes + decoys) * _answer(each, unit)
+        if choice.count is None and cost >= _answer(rows, unit):
+            continue  # all of it costs no more, and shows nothing
         if best is None or cost < best[5]:
             best = (each, centroids, assigned, probes, curve, cost)
     return None if best is None else best[:5]
+
+
+def _answer(rows: int, unit: int) -> int:
+    """Numbers of an answer about so many rows: one a row, and a whole polynomial a block."""
+    return rows + _DEGREE * -(-rows // unit)
 
 
 def _cluster_rows(least: int, unit: int) -> int:
