@@ -111,6 +111,27 @@ def test_a_release_without_its_linker_says_what_is_missing(
     assert not list(tmp_path.iterdir()), "the next run tries again"
 
 
+def test_an_install_from_a_slow_registry_is_gone_on_with(
+    tools: dict[str, ModuleType], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setup, steps = sys.modules["actions.setup"], tools["steps"]
+    asked: list[list[str]] = []
+    fails = [True, False, True, True]
+
+    def call(command: list[str], **_: object) -> None:
+        asked.append(command)
+        if fails[len(asked) - 1]:
+            raise steps.StepFailedError("no answer")
+
+    monkeypatch.setattr(setup, "call", call)
+    setup.patiently(Path("python"), "--requirement", "a.txt")
+    assert len(asked) == 2 and asked[0] == asked[1] and asked[0][-2:] == ["--requirement", "a.txt"]
+    assert {"--retries", "--timeout"} <= set(asked[0])
+    with pytest.raises(steps.StepFailedError, match="no answer"):
+        setup.patiently(Path("python"), "--requirement", "a.txt")
+    assert len(asked) == 4
+
+
 def test_every_target_of_the_makefile_has_steps(tools: dict[str, ModuleType]) -> None:
     called = set(re.findall(r"\$\(STEPS\) ([\w-]+)", (ROOT / "Makefile").read_text()))
     assert called == set(tools["steps"].TARGETS) | {"help"}

@@ -17,6 +17,7 @@ from pathlib import Path
 from .base import PYTHON, ROOT, Action, StepFailedError, call, quiet, say, together
 from .compat import counted
 from .setup import CHROMA_LOCK as LOCK
+from .setup import patiently
 
 CHROMA = ROOT / ".venv-chroma"
 CHROMA_PYTHON = CHROMA / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
@@ -46,8 +47,7 @@ def install() -> None:
     shutil.rmtree(CHROMA, ignore_errors=True)
     if quiet([sys.executable, "-m", "venv", str(CHROMA)]).returncode != 0:
         raise StepFailedError("this Python cannot make a virtual environment")
-    call([str(CHROMA_PYTHON), "-m", "pip", "install", "--disable-pip-version-check", "--no-input",
-          "--quiet", "--progress-bar", "off", "--requirement", str(LOCK)])  # fmt: skip
+    patiently(CHROMA_PYTHON, "--requirement", str(LOCK))
     mark.write_text(state)
 
 

@@ -13,15 +13,11 @@ from pathlib import Path
 from .base import ROOT, StepFailedError, call, quiet, say
 from .python import CORES
 from .setup import COMPAT_LOCK as LOCK
+from .setup import patiently
 
 COMPAT = ROOT / ".venv-compat"
 COMPAT_PYTHON = COMPAT / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 TESTS = ["python/tests/compat", "python/tests/test_sklearn.py", "python/tests/test_integrations_page.py"]
-
-
-def pip(*arguments: str) -> None:
-    call([str(COMPAT_PYTHON), "-m", "pip", "install", "--disable-pip-version-check", "--no-input",
-          "--quiet", "--progress-bar", "off", *arguments])  # fmt: skip
 
 
 def install() -> None:
@@ -32,10 +28,12 @@ def install() -> None:
         shutil.rmtree(COMPAT, ignore_errors=True)
         if quiet([sys.executable, "-m", "venv", str(COMPAT)]).returncode != 0:
             raise StepFailedError("this Python cannot make a virtual environment")
-        pip("--no-deps", "--requirement", str(LOCK))  # all of them are there, so that nothing is looked up
+        patiently(
+            COMPAT_PYTHON, "--no-deps", "--requirement", str(LOCK)
+        )  # all of them are there, so that nothing is looked up
         mark.write_text(state)
     (wheel,) = (ROOT / "dist").glob("ciphervec-*.whl")
-    pip("--no-deps", "--force-reinstall", str(wheel))
+    patiently(COMPAT_PYTHON, "--no-deps", "--force-reinstall", str(wheel))
 
 
 def suites() -> None:

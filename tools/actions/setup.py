@@ -95,6 +95,18 @@ def install(stamp: str, arguments: Command, lock: Path = LOCK) -> None:
     mark.write_text(state)
 
 
+def patiently(python: Path, *arguments: str) -> None:
+    """pip install of much, from a registry that may be slow: what has come stays in pip's cache, and a second try goes on
+    from there."""
+    command = [str(python), "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet",
+               "--progress-bar", "off", "--retries", "8", "--timeout", "120", *arguments]  # fmt: skip
+    try:
+        call(command)
+    except StepFailedError as error:
+        say(f"{error}; once more")
+        call(command)
+
+
 def install_build_tools() -> None:
     """What cargo is called by; the rest is installed while it works."""
     make_venv()
