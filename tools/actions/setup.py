@@ -183,7 +183,7 @@ def lock() -> None:
         (RELEASE_LOCK, [], [], "release"),
         (COMPAT_LOCK, project, FRAMEWORKS, "compat"),
         (CHROMA_LOCK, project, [], "chroma"),
-        (RAY_LOCK, project, ["ray"], "ray"),
+        (RAY_LOCK, project, ["ray", "routing"], "ray"),
     ]
     for file, source, extras, group in sets:
         chosen = [argument for extra in extras for argument in ("--extra", extra)]

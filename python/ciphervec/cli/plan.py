@@ -30,7 +30,7 @@ def plan(
     decoys: Annotated[int, typer.Option(help="Clusters it asks for beside; with --probes.")] = 0,
     padding: Annotated[
         float, typer.Option(help="Rows of a padded cluster, as a multiple of the mean.")
-    ] = 1.5,
+    ] = Routing.padding,
     fresh: Annotated[float, typer.Option(help="Share of the rows that are not in a cluster yet.")] = 0.01,
     scan_seconds: Annotated[float, typer.Option(help="Time that the scan of one query may take.")] = 1.0,
     gbit: Annotated[float, typer.Option(help="Gbit/s between the scanners and the key holder.")] = 1.0,

@@ -67,7 +67,7 @@ class Routing:
     clusters: int
     probes: int
     decoys: int
-    padding: float = 1.5
+    padding: float = 1.05
     """Rows a cluster is filled up to, as a multiple of the mean: all clusters look alike."""
     fresh: float = 0.01
     """Share of the rows that came since the last clustering, which every query scans."""
@@ -238,12 +238,12 @@ def estimate(
 
 
 def routed(rows: float) -> Routing:
-    """The routing that a collection of so many rows is estimated with: about the square root of the
-    rows in clusters, and one in a hundred of them probed, a third of these decoys."""
+    """The routing that a collection of so many rows is estimated with: as many clusters as the square
+    root of the rows, one in 200 of them probed, and as many decoys. How many probes a recall takes
+    depends on the vectors: `recluster` measures it on yours."""
     clusters = max(16, round(math.sqrt(rows)))
-    asked = max(4, round(clusters / 100))
-    decoys = max(1, asked // 3)
-    return Routing(clusters, asked - decoys, decoys)
+    probes = max(2, round(clusters / 200))
+    return Routing(clusters, probes, probes)
 
 
 def _level(dimension: int, rows: float, speeds: Speeds, bandwidth_gbit: float) -> int:

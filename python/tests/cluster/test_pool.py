@@ -6,14 +6,16 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import ciphervec._native as native
-from ciphervec import CiphervecError, InvalidInput, ServerError
+from ciphervec import CiphervecError, Clusters, InvalidInput, Keys, PersistentClient, ServerError
 from ciphervec.ray.placement import PoolTooSmall
-from ray_scenes import Owner, eventually, kill, processes
+from ray_scenes import D, Owner, eventually, kill, processes
 
 pytest.importorskip("ray.util", reason="Ray is not installed here; `make ray` has it in .venv-ray")
 
@@ -190,6 +192,42 @@ def test_nodes_come_and_go(cluster: Any, owner: Make) -> None:
         assert pool.answer(query).data == right
         eventually(lambda: len(shares()) == 2 and sum(shares()) == 5)
         assert pool.answer(query).data == right
+
+
+def test_routed_questions_are_answered_by_whoever_has_their_clusters(
+    cluster: Any, keys: Keys, vectors: np.ndarray, tmp_path: Path
+) -> None:
+    pytest.importorskip("sklearn", reason="clustering takes k-means from scikit-learn")
+    asked: list[bytes] = []
+    with PersistentClient(tmp_path / "db", keys) as client:
+        books = client.create_collection("books", D, routing=Clusters(count=12, probes=2, decoys=2))
+        books.add(list(range(3000)), vectors[:3000])
+        books.recluster()
+        books.add(list(range(3000, 3100)), vectors[3000:3100])
+
+        def ask(count: int) -> native.ServerIndex:
+            """What one process answers from; the questions are in `asked`."""
+            backend = books._segments.server
+            kept = backend.evaluate
+            backend.evaluate = lambda query: (asked.append(query), kept(query))[1]
+            books.query(vectors[:count], 3)
+            del backend.evaluate
+            return backend.index
+
+        index = ask(4)
+        assert len(asked) == 4
+        with ScannerPool.start(tmp_path / "db", "books", every=0.2) as pool:
+            lengths = []
+            for query in asked:
+                right = index.evaluate(query)
+                assert pool.answer(query).data == right
+                lengths.append(len(right))
+            # Whichever clusters it asks for, the answer has one length.
+            assert len(set(lengths)) == 1
+            books.recluster()
+            del asked[:]
+            index = ask(1)
+            assert pool.answer(asked[0]).data == index.evaluate(asked[0])
 
 
 def test_a_director_that_is_killed_finds_everything_out_again(cluster: Any, owner: Make) -> None:
