@@ -32,7 +32,7 @@ compat-chroma: ## Run Chroma's own suite against the sidecar, property tests too
 ray: ## Run sealing, scanners and the front on Ray clusters of this machine
 	@$(STEPS) ray
 
-ci: test release compat ## Exactly CI
+ci: test release compat ray ## Exactly CI
 
 bench: ## Remake benches/results/* and the documents' tables on this machine
 	@$(STEPS) bench

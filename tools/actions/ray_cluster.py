@@ -9,16 +9,12 @@ import sys
 
 from .base import ROOT, StepFailedError, call, quiet
 from .setup import RAY_LOCK as LOCK
+from .setup import patiently
 
 VENV = ROOT / ".venv-ray"
 PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 TESTS = ["python/tests/cluster", "python/tests/test_placement.py", "python/tests/test_cli_plan.py"]
 ENVIRONMENT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
-
-
-def pip(*arguments: str) -> None:
-    call([str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check", "--no-input",
-          "--quiet", "--progress-bar", "off", *arguments])  # fmt: skip
 
 
 def install() -> None:
@@ -29,10 +25,11 @@ def install() -> None:
         shutil.rmtree(VENV, ignore_errors=True)
         if quiet([sys.executable, "-m", "venv", str(VENV)]).returncode != 0:
             raise StepFailedError("this Python cannot make a virtual environment")
-        pip("--no-deps", "--requirement", str(LOCK))  # all of them are there, so that nothing is looked up
+        # All of them are there, so that nothing is looked up.
+        patiently(PYTHON, "--no-deps", "--requirement", str(LOCK))
         mark.write_text(state)
     (wheel,) = (ROOT / "dist").glob("ciphervec-*.whl")
-    pip("--no-deps", "--force-reinstall", str(wheel))
+    patiently(PYTHON, "--no-deps", "--force-reinstall", str(wheel))
 
 
 def suite() -> None:

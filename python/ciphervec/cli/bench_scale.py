@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 import typer
 
 from ..collections.clusters import Clusters
+from ..errors import InvalidInput
 from ..ingest.metrics import MetricName
 from ..lab.bench import report, scale
 from .measuring import JsonFile, at_least, one_of, write
@@ -32,6 +35,13 @@ def bench_scale(
     recall: Annotated[float, typer.Option(help="What probes are chosen for.")] = 0.95,
     queries: Annotated[int, typer.Option(help="Questions, which are no rows.")] = 100,
     threads: Annotated[int, typer.Option(help="Threads.")] = 1,
+    scanners: Annotated[
+        str,
+        typer.Option(help="Also whole, sealed and scanned on a Ray cluster of this machine: 1,2,4 scanners."),
+    ] = "",
+    folder: Annotated[
+        Path | None, typer.Option(help="With --scanners: where rows and collection lie, and stay.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of the vectors.")] = 0,
     json_file: JsonFile = None,
 ) -> None:
@@ -42,6 +52,7 @@ def bench_scale(
 
     - `ciphervec bench scale --rows 1000000 --dim 128 --json out.json`
     - `ciphervec bench scale --rows 1000000 --metric l2 --data sift.npz --probes 5 --decoys 5`
+    - `ciphervec bench scale --rows 1000000 --scanners 1,2 --folder /the/disk`
     """
     settings = scale.Settings(
         rows=at_least(rows, 1000, "--rows"),
@@ -53,10 +64,43 @@ def bench_scale(
         data=data,
         seed=seed,
     )
+    counts = [at_least(int(one), 1, "--scanners") for one in scanners.split(",") if one.strip().isdigit()]
+    if len(counts) != len([one for one in scanners.split(",") if one.strip()]):
+        raise InvalidInput(f"--scanners is numbers with commas, got {scanners!r}.")
     with aside.status("starting") as status:
-        records = scale.run(settings, status.update if aside.is_terminal else lambda message: None)
+        notify = status.update if aside.is_terminal else lambda message: None
+        records = scale.run(settings, notify)
+        more = _on_a_cluster(settings, counts, folder, notify) if counts else []
+    records += more
     if json_file == Path("-"):
         print_json(records)
     else:
-        grid(screen, f"mode sealed, {records[0]['data']}", scale.HEADINGS, scale.summary(records), left=0)
+        alone = records[: len(records) - len(more)]
+        grid(screen, f"mode sealed, {records[0]['data']}", scale.HEADINGS, scale.summary(alone), left=0)
+        for one in more:
+            screen.print(_line(one), highlight=False)
     write(json_file, lambda path: report.write_json(records, path))
+
+
+def _on_a_cluster(
+    settings: scale.Settings, counts: list[int], folder: Path | None, notify: Callable[[str], object]
+) -> list[dict[str, Any]]:
+    """Records of `ciphervec.ray.bench`, which is there where Ray is."""
+    try:
+        bench = importlib.import_module("ciphervec.ray.bench")
+    except ModuleNotFoundError as error:
+        raise InvalidInput(
+            f"--scanners needs {error.name}, which isn't here. Install it with: pip install 'ciphervec[ray]'"
+        ) from error
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    return list(bench.run(settings.rows, settings.dim, counts, folder=folder, notify=notify))
+
+
+def _line(record: dict[str, Any]) -> str:
+    if record["what"] == "sealing":
+        return f"sealed by {record['workers']} workers: {record['rows_a_second']:,.0f} rows a second"
+    return (
+        f"{record['scanners']} scanners: {record['ms']:.1f} ms, one process of as many threads "
+        f"{record['ms_one_process']:.1f} ms; recall {record['recall_at_10']:.3f}; right after a kill: {record['right_after_kill']}"
+    )
