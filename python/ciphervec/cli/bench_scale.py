@@ -102,5 +102,6 @@ def _line(record: dict[str, Any]) -> str:
         return f"sealed by {record['workers']} workers: {record['rows_a_second']:,.0f} rows a second"
     return (
         f"{record['scanners']} scanners: {record['ms']:.1f} ms, one process of as many threads "
-        f"{record['ms_one_process']:.1f} ms; recall {record['recall_at_10']:.3f}; right after a kill: {record['right_after_kill']}"
+        f"{record['ms_one_process']:.1f} ms; recall {record['recall_at_10']:.3f}; "
+        f"right after a kill: {record['right_after_kill']}"
     )
