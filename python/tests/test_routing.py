@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 
@@ -17,6 +18,9 @@ from ciphervec import Client, Clusters, Collection, Conflict, HttpClient, Invali
 from ciphervec.collections import clustering, recluster, routed_search
 from ciphervec.collections.routing_table import Clustering, RoutingTable
 from ciphervec.collections.write_batch import WriteBatch
+from ciphervec.http import LocalServer
+from ciphervec.http.frame import encode
+from program import token
 
 D = 16
 PARTS = Clusters(count=8, probes=2, decoys=2)
@@ -484,6 +488,38 @@ def test_long_records_stay_unrouted(keys: ciphervec.Keys) -> None:
             )
             < 60_000
         )
+
+
+def test_what_others_are_shown_is_counted_by_the_rows_that_were_scanned(keys: ciphervec.Keys) -> None:
+    with Client(keys=keys) as client:
+        collection = filled(client, blobs(300))
+        collection.recluster()
+        before = collection.flooding_plan().rows_left
+        found = collection.query(blobs(300)[:2], 3, audience="others")
+        spent = before - collection.flooding_plan().rows_left
+        assert len(found["ids"][1]) == 3 and 0 < spent < 2 * 300
+
+
+def test_an_owners_token_is_enough_and_a_devices_is_not(tmp_path: Path, keys: ciphervec.Keys) -> None:
+    folder = tmp_path / "db"
+    folder.mkdir()
+    admin, owner = token(folder, "routed", "admin"), token(folder, "routed", "owner")
+    device = token(folder, "routed", "append")
+    with LocalServer(folder) as server:
+        with HttpClient(server.url, admin, keys, state=None) as client:
+            filled(client, blobs(200))
+        with HttpClient(server.url, owner, keys, state=None) as client:
+            collection = client.get_collection("routed")
+            with pytest.warns(UserWarning, match="purge"):
+                collection.recluster()
+            collection.delete(["id3"])
+            collection.upsert(["id4"], blobs(1, 6))
+            assert collection.count() == 199
+        for name in ("routing", "centroids-a"):
+            frame = encode(WriteBatch(attachments={name: b"junk"}), {})
+            head = {"Authorization": f"Bearer {device}", "Content-Type": "application/octet-stream"}
+            reply = httpx.post(f"{server.url}/v1/collections/routed/commits", content=frame, headers=head)
+            assert reply.status_code == 403 and "verb write" in reply.json()["detail"]
 
 
 class TestClustering:

@@ -287,6 +287,9 @@ class Collection(Texts):
         (dimension,), or instead of them `query_texts`, which the collection's `embedding_function`
         embeds here.
 
+        Of a routed collection a question scans its clusters, the decoys and the unrouted rows, and no
+        others are found, whatever `n_results` and `within` are; see `Clusters` and `explain`.
+
         `n_results` is 10 unless given; fewer come back when fewer are here. `within` keeps the rows
         at a distance of at most that, all of them unless `n_results` is given too. `where` keeps
         the rows whose metadata passes: equality on `filterable` fields is tested by the server on

@@ -4,6 +4,8 @@ use ciphervec::search::{Owner, Retrieval, SegmentDirectory, ServerIndex};
 use ciphervec::{Error, Id, IndexSpec, Keys, Metric, Mode, Precision};
 use ciphervec_arith::AlignedBytes;
 use ciphervec_arith::sample::Stream;
+use ciphervec_he::lattice::SegmentId;
+use ciphervec_he::wire::{self, Header, Kind};
 
 const MODES: [(Mode, Precision); 6] = [
     (Mode::Open, Precision::Standard),
@@ -241,6 +243,77 @@ fn server_side_filters_choose_rows_by_tag() {
             .unwrap();
         assert_eq!(opened.hits[0].len(), 10);
         assert!(opened.hits[0].iter().all(|hit| matches!(hit.id, Id::Number(id) if id % 4 == 0)));
+    }
+}
+
+/// The same question about all segments, which a frame of another kind and without names asks.
+fn about_all(routed: &[u8]) -> Vec<u8> {
+    let (header, payload) = wire::open(Kind::RoutedQuery, routed).unwrap();
+    let (head, rest) = payload.split_at(19);
+    let named = u32::from_le_bytes(rest[..4].try_into().unwrap()) as usize;
+    let payload = [head, &rest[4 + 16 * named..]].concat();
+    Header { kind: Kind::Query, ..header }.frame(&payload)
+}
+
+#[test]
+fn a_query_that_names_segments_is_answered_from_those_as_it_would_be_from_all() {
+    let keys = Keys::generate().unwrap();
+    for (mode, precision) in MODES {
+        let mut both = Both::new(&keys, Metric::Cosine, mode, precision, 33);
+        (1..=4).for_each(|seed| both.add(&random(30, 33, seed)));
+        let ids: Vec<_> = both.directory.segments().map(|(id, ..)| id).collect();
+        for named in [&ids[1..2], &ids[2..], &ids[..]] {
+            let named: Vec<_> = named.iter().rev().copied().collect();
+            let question = random(2, 33, 9);
+            let query =
+                both.owner.query_among(&question, &both.directory, 3, &[], Some(&named)).unwrap();
+            let answer = both.server.evaluate(query.to_bytes()).unwrap().bytes;
+            let whole = both.server.evaluate(&about_all(query.to_bytes())).unwrap().bytes;
+            let at = |bytes: &[u8], id: SegmentId| bytes.windows(16).position(|part| part == id.0);
+            for id in &ids {
+                assert_eq!(at(&answer, *id).is_some(), named.contains(id));
+            }
+            // Parts follow in the order of the segments; each is found in the whole answer, bit for bit.
+            let mut starts: Vec<_> = named.iter().map(|id| at(&answer, *id).unwrap()).collect();
+            starts.sort_unstable();
+            let ends = starts[1..].iter().copied().chain([answer.len()]);
+            for (start, end) in starts.iter().zip(ends) {
+                let part = &answer[*start..end];
+                assert!(whole.windows(part.len()).any(|other| other == part), "{mode:?}");
+            }
+            let ask = Retrieval::TopK(200);
+            let opened = both.owner.open(&query, &answer, &both.directory, ask, None).unwrap();
+            let mut rows: Vec<_> = opened.hits[0].iter().map(|hit| hit.id.clone()).collect();
+            rows.sort();
+            let expected = both.directory.records().filter(|(_, id, _)| named.contains(id));
+            assert_eq!(rows, expected.map(|(name, ..)| name.clone()).collect::<Vec<_>>());
+            if named.len() < ids.len() {
+                let more = both.owner.open(&query, &whole, &both.directory, ask, None).err();
+                assert!(more.is_some(), "segments that were not asked about came");
+            }
+            if named.len() > 1 {
+                let mut other = both.server.clone();
+                assert!(other.remove(named[0]));
+                let less = other.evaluate(query.to_bytes()).unwrap().bytes;
+                assert!(both.owner.open(&query, &less, &both.directory, ask, None).is_err());
+            }
+        }
+        let twice = [ids[0], ids[0]];
+        for wrong in [&twice[..], &[SegmentId([7; 16])]] {
+            let question = random(1, 33, 9);
+            let made = both.owner.query_among(&question, &both.directory, 3, &[], Some(wrong));
+            assert!(made.is_err());
+        }
+        let good =
+            both.owner.query_among(&random(1, 33, 9), &both.directory, 3, &[], Some(&ids[..2]));
+        let good = good.unwrap();
+        let (header, payload) = wire::open(Kind::RoutedQuery, good.to_bytes()).unwrap();
+        let mut repeated = payload.to_vec();
+        repeated.copy_within(23..39, 39);
+        let endless = [&payload[..19], &[255; 4], &payload[23..]].concat();
+        for bytes in [repeated, endless] {
+            assert!(both.server.evaluate(&header.frame(&bytes)).is_err());
+        }
     }
 }
 

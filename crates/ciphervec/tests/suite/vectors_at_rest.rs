@@ -183,6 +183,22 @@ fn state() -> StateRecord {
     }
 }
 
+/// A state of version 2, which a collection has that is routed.
+#[test]
+fn a_state_of_version_2_opens_as_it_did() -> Outcome {
+    let spec = IndexSpec::new("vectors", 8, Metric::L2, Mode::Sealed, Precision::Standard)?;
+    let owner = Owner::new(&Keys::from_master(MASTER), spec.with_incarnation([1; 16]))?;
+    let routed = StateRecord { routing: [9; 32], ..state() };
+    let sealed = owner.seal_state(&routed)?;
+    let path = at_rest().join("state-2");
+    if std::env::var_os("CIPHERVEC_WRITE_VECTORS").is_some() && !path.exists() {
+        fs::write(&path, &sealed)?;
+    }
+    assert_eq!(sealed, fs::read(&path)?);
+    assert_eq!(owner.open_state(&fs::read(&path)?)?, routed);
+    Ok(())
+}
+
 /// A state has no randomness in it either, and neither has the index of an incarnation.
 #[test]
 fn a_state_of_version_1_and_its_index_open_as_they_did() -> Outcome {

@@ -92,6 +92,7 @@ pub fn frames() -> Vec<Sample> {
         }),
         frame("ring segment", "ring_segment", &SEALED.segment, |b| SEALED.read_segment(b)),
         frame("ring query", "ring_query", &SEALED.query, |b| SEALED.read_query(b)),
+        frame("routed query", "routed_query", &SEALED.routed_query, |b| SEALED.read_query(b)),
         frame("ring response", "ring_response", &SEALED.response, |b| SEALED.read_response(b)),
         frame("evaluation keys", "evaluation_keys", &keys(&SEALED), |b| {
             SEALED.read_evaluation_keys(b)

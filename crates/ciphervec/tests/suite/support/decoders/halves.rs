@@ -20,6 +20,8 @@ pub struct Halves {
     empty: Mutex<ServerIndex>,
     pub segment: Vec<u8>,
     pub query: Vec<u8>,
+    /// A query that names the segment.
+    pub routed_query: Vec<u8>,
     pub response: Vec<u8>,
     pub evaluation_keys: Option<Vec<u8>>,
 }
@@ -70,6 +72,9 @@ impl Halves {
         holding.add(sealed.segment)?;
         let question = owner.query(&rows[..DIMENSION as usize], &directory, 0, &[])?;
         let query = question.to_bytes().to_vec();
+        let named = Some(&[sealed.id][..]);
+        let routed = owner.query_among(&rows[..DIMENSION as usize], &directory, 0, &[], named)?;
+        let routed_query = routed.to_bytes().to_vec();
         let response = holding.evaluate(&query)?.bytes;
         let empty = Mutex::new(empty);
         Ok(Self {
@@ -81,6 +86,7 @@ impl Halves {
             empty,
             segment,
             query,
+            routed_query,
             response,
             evaluation_keys,
         })
