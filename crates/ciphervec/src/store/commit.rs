@@ -279,7 +279,7 @@ impl Store {
     }
 
     /// After a failure: frees the room that the attempt took, unless nobody knows what is on disk.
-    fn give_up(&mut self, error: StoreError, written: &[BlobRef]) -> StoreError {
+    pub(super) fn give_up(&mut self, error: StoreError, written: &[BlobRef]) -> StoreError {
         let name = folder::manifest_name(self.current.version + 1);
         let shared = self.medium.is_shared();
         let lost = shared && matches!(error, StoreError::Conflict { .. });

@@ -189,6 +189,47 @@ fn a_crash_at_any_step_of_creation_leaves_a_collection_or_room_for_one() {
     }
 }
 
+/// Two segments and an attachment in one commit, the blobs of the segments written before.
+fn staged(store: &mut Store) -> Result<(), StoreError> {
+    let staged = store.stage(vec![segment(1, 10), segment(2, 20)])?;
+    store.commit_staged(&staged, vec![("ledger".into(), vec![1; 50])]).map(drop)
+}
+
+#[test]
+fn a_crash_at_any_step_of_a_staged_commit_leaves_all_or_nothing() {
+    let before = State::starting(b"first");
+    let mut after = before.clone();
+    after.apply(&Change {
+        add: vec![segment(1, 10), segment(2, 20)],
+        attachments: vec![("ledger".into(), vec![1; 50])],
+        ..Change::default()
+    });
+    let folder = scratch();
+    let mut store = fresh(folder.path());
+    let (done, steps) = failpoint::run(usize::MAX, Fault::Crash(0), || staged(&mut store));
+    assert!(done.is_ok() && steps.len() > 20, "{}", steps.len());
+    for stop_at in 1..=steps.len() {
+        for fault in
+            [Fault::Crash(0), Fault::Crash(u64::MAX), Fault::Crash(0x5555_5555), Fault::Full]
+        {
+            let folder = scratch();
+            let mut store = fresh(folder.path());
+            let (done, _) = failpoint::run(stop_at, fault, || staged(&mut store));
+            drop(store);
+            let context = format!("{fault:?} at step {stop_at}, {done:?}");
+            let mut store = Store::open(&folder.path().join("c")).expect("open");
+            let found = State::read(&store).unwrap_or_else(|error| panic!("{context}: {error}"));
+            assert!(found == after || done.is_err() && found == before, "{context}");
+            let report = store.verify(&mut |_, _| {}).expect("verify");
+            assert!(report.problems.is_empty() && report.strays == 0, "{context}: {report:?}");
+            if found == before {
+                staged(&mut store).unwrap_or_else(|error| panic!("{context}: {error}"));
+            }
+            assert_eq!(State::read(&store).expect("read"), after, "{context}");
+        }
+    }
+}
+
 #[test]
 fn a_full_disk_is_a_clean_error_and_needs_no_repair() {
     let steps = steps();

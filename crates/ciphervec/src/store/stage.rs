@@ -24,12 +24,16 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::commit`].
-    pub fn stage(&self, add: Vec<NewSegment>) -> Result<Staged, StoreError> {
+    pub fn stage(&mut self, add: Vec<NewSegment>) -> Result<Staged, StoreError> {
         self.require_writable()?;
         let change = Change { add, ..Change::default() };
         self.check(&change)?;
         let began = Instant::now();
-        let mut blobs = self.write_payloads(&change, &mut Vec::new())?.into_iter();
+        let mut written = Vec::new();
+        let mut blobs = match self.write_payloads(&change, &mut written) {
+            Ok(blobs) => blobs.into_iter(),
+            Err(error) => return Err(self.give_up(error, &written)),
+        };
         let segments = change.add.into_iter().map(|NewSegment { id, rows, blobs: named }| {
             let names = named.into_iter().map(|(name, _)| name.into_boxed_str());
             let mut stored: Vec<_> = names.zip(blobs.by_ref()).collect();
