@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from .collections.keys import Keys
     from .collections.matches import Matches
     from .collections.neighbors import EncryptedNearestNeighbors
+    from .collections.network import Network
     from .collections.owner import Owner, SealedQuery
     from .collections.probe import Probe
     from .collections.results import GetResult, QueryResult
@@ -103,6 +104,7 @@ _NAMES = {
     "Index": "collections.index",
     "Keys": "collections.keys",
     "Matches": "collections.matches",
+    "Network": "collections.network",
     "Owner": "collections.owner",
     "OwnerMatches": "collections.audience",
     "OwnerResult": "collections.audience",
@@ -174,6 +176,7 @@ __all__ = [
     "InvalidRows",
     "Keys",
     "Matches",
+    "Network",
     "Owner",
     "OwnerMatches",
     "OwnerResult",

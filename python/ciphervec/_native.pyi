@@ -8,9 +8,11 @@ import numpy.typing as npt
 
 __all__ = [
     "MODULUS_SCHEMES",
+    "QUERY_VERSION",
     "SCHEMES",
     "AdditivePublicKey",
     "AdditiveSecretKey",
+    "AnswerOpener",
     "Ciphertexts",
     "CkksArray",
     "CkksBench",
@@ -66,6 +68,7 @@ __all__ = [
 ]
 
 __version__: str
+QUERY_VERSION: int
 SCHEMES: tuple[str, ...]
 MODULUS_SCHEMES: tuple[str, ...]
 
@@ -227,6 +230,7 @@ class SegmentDirectory:
     def release(self, segment_id: bytes) -> bool: ...
     def quarantined(self) -> list[bytes]: ...
     def exactness(self, segment_id: bytes) -> str | None: ...
+    def levels(self) -> dict[int, int]: ...
     def shadowed(self) -> list[tuple[bytes, int]]: ...
     def settle(self) -> None: ...
     def aside(self) -> list[tuple[_Id, bytes, int]]: ...
@@ -269,8 +273,18 @@ class Owner:
     def sealed_key_pair(self) -> bytes: ...
     def public_key(self) -> EvaluationKeys: ...
     def seal(
-        self, vectors: npt.NDArray[np.float32], ids: Sequence[_Id], expected: int | None = None
+        self,
+        vectors: npt.NDArray[np.float32],
+        ids: Sequence[_Id],
+        expected: int | None = None,
+        network: tuple[float, float] | None = None,
     ) -> SealedSegment: ...
+    def repack(
+        self, directory: SegmentDirectory, expected: int, network: tuple[float, float] | None
+    ) -> list[bytes]: ...
+    def packing(
+        self, expected: int, network: tuple[float, float] | None
+    ) -> tuple[int, int, float] | None: ...
     def add_to(
         self,
         directory: SegmentDirectory,
@@ -294,6 +308,7 @@ class Owner:
         epoch: int = 0,
         tags: Sequence[bytes] = ...,
         segments: Sequence[bytes] | None = None,
+        format: str = "precise",
     ) -> SealedQuery: ...
     def open(
         self,
@@ -320,6 +335,23 @@ class Owner:
         directory: SegmentDirectory | None = None,
     ) -> bytes: ...
     def filter_tag(self, field: str, value: bytes) -> bytes: ...
+    def __reduce__(self) -> NoReturn: ...
+
+@final
+class AnswerOpener:
+    def __new__(
+        cls,
+        owner: Owner,
+        query: SealedQuery,
+        directory: SegmentDirectory,
+        count: int | None = None,
+        threshold: float | None = None,
+        allow: Sequence[_Id] | None = None,
+        flood: float | None = None,
+    ) -> AnswerOpener: ...
+    def restart(self) -> None: ...
+    def write(self, piece: bytes) -> None: ...
+    def finish(self) -> tuple[list[tuple[list[_Id], npt.NDArray[np.float64]]], bool, list[bytes]]: ...
     def __reduce__(self) -> NoReturn: ...
 
 @final

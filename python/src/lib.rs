@@ -17,6 +17,7 @@ mod keys;
 mod lookup;
 mod lookup_bench;
 mod noise_pool;
+mod opener;
 mod owner;
 mod precompute;
 mod probe;
@@ -46,6 +47,7 @@ use pyo3::prelude::*;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     runtime::check_backend()?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("QUERY_VERSION", ciphervec::search::QUERY_VERSION)?;
     module.add("SCHEMES", scheme::names(module, |_| true)?)?;
     module.add("MODULUS_SCHEMES", scheme::names(module, Scheme::has_modulus)?)?;
     module.add_class::<keys::PyKeys>()?;
@@ -58,6 +60,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<segment_directory::PySegmentDirectory>()?;
     module.add_class::<owner::PyOwner>()?;
     module.add_class::<owner::PySealedQuery>()?;
+    module.add_class::<opener::PyAnswerOpener>()?;
     module.add_class::<server::PyServerIndex>()?;
     module.add_class::<writer::PyWriterCard>()?;
     module.add_class::<writer::PyWriter>()?;

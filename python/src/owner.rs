@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ciphervec::SegmentId;
 use ciphervec::protect::records::{self, Place, RecordBatch};
 use ciphervec::search::{
-    Flood, Hit, Owner, OwnerTimings, Query, Retrieval, RotationState, SegmentRootKey, Standing,
-    StoredSidecar,
+    AnswerFormat, Expected, Flood, Hit, Opened, Owner, OwnerTimings, Query, Retrieval,
+    RotationState, SegmentRootKey, Standing, StoredSidecar,
 };
+use ciphervec::{Network, SegmentId};
 use ciphervec_he::wire::{self, Kind};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray2};
 use pyo3::exceptions::PyTypeError;
@@ -27,7 +27,7 @@ use crate::{arrays, runtime};
 
 type Answer<'py> = (Bound<'py, PyList>, Bound<'py, PyArray1<f64>>);
 /// Every query's, whether they depend on rows and queries alone, and which segments of writers were passed over.
-type Answers<'py> = (Vec<Answer<'py>>, bool, Vec<Bound<'py, PyBytes>>);
+pub type Answers<'py> = (Vec<Answer<'py>>, bool, Vec<Bound<'py, PyBytes>>);
 
 /// The half that holds the keys.
 #[pyclass(name = "Owner", module = "ciphervec._native", frozen)]
@@ -39,6 +39,15 @@ fn root_of(
     segment: SegmentId,
 ) -> Option<Arc<SegmentRootKey>> {
     directory.and_then(|directory| directory.read().root(segment).map(Arc::clone))
+}
+
+/// What rows are packed for; `network` is bytes a second and seconds there and back.
+fn expected_rows(rows: usize, network: Option<(f64, f64)>) -> Expected {
+    let network = network.map_or_else(Network::default, |(bytes_per_second, round_trip)| Network {
+        bytes_per_second,
+        round_trip,
+    });
+    Expected { rows, network }
 }
 
 #[pymethods]
@@ -126,19 +135,50 @@ impl PyOwner {
     }
 
     /// Seals rows under a new nonce. `expected` is how many the index will hold, for the packing; unset, these.
-    #[pyo3(signature = (vectors, ids, expected = None))]
+    /// `network` is what answers travel over: bytes a second, seconds there and back.
+    #[pyo3(signature = (vectors, ids, expected = None, network = None))]
     fn seal(
         &self,
         py: Python<'_>,
         vectors: PyReadonlyArray2<'_, f32>,
         ids: Vec<PyId>,
         expected: Option<usize>,
+        network: Option<(f64, f64)>,
     ) -> PyResult<PySealedSegment> {
         let rows = arrays::rows(&vectors, self.0.spec().dimension())?;
         let names = ids::unwrap(ids);
-        let expected = expected.unwrap_or(names.len());
-        let sealed = py.detach(|| runtime::run(|| self.0.seal_expecting(rows, &names, expected)));
+        let expected = expected_rows(expected.unwrap_or(names.len()), network);
+        let sealed = py.detach(|| runtime::run(|| self.0.seal_expecting(rows, &names, &expected)));
         sealed.map(PySealedSegment).map_err(Raise::raise)
+    }
+
+    /// The segments that are packed for another index than one of `expected` rows.
+    fn repack<'py>(
+        &self,
+        py: Python<'py>,
+        directory: &PySegmentDirectory,
+        expected: usize,
+        network: Option<(f64, f64)>,
+    ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        let expected = expected_rows(expected, network);
+        let mut found = Vec::new();
+        for (id, rows, level) in directory.read().segments() {
+            if !self.0.suits(rows as usize, level, &expected).map_err(Raise::raise)? {
+                found.push(PyBytes::new(py, &id.0));
+            }
+        }
+        Ok(found)
+    }
+
+    /// How most rows of an index of `expected` are packed: level, bytes of an answer, seconds that it takes; None in modes
+    /// without a choice.
+    fn packing(
+        &self,
+        expected: usize,
+        network: Option<(f64, f64)>,
+    ) -> PyResult<Option<(u8, usize, f64)>> {
+        let choice = self.0.packing(&expected_rows(expected, network)).map_err(Raise::raise)?;
+        Ok(choice.map(|choice| (choice.level, choice.answer_len, choice.transfer)))
     }
 
     /// Takes a segment into the directory, with what its sidecar says; `wrap` is the key of a segment that a writer sealed.
@@ -196,8 +236,13 @@ impl PyOwner {
     }
 
     /// Seals queries for the segments that the directory knows, or for those of them in `segments`. `tags` restrict the answer on
-    /// the server.
-    #[pyo3(signature = (vectors, directory, epoch = 0, tags = Vec::new(), segments = None))]
+    /// the server. `format` is that of the answer: "first", which every server knows, "precise" or "brief", which can't be
+    /// flooded.
+    #[pyo3(signature = (vectors, directory, epoch = 0, tags = Vec::new(), segments = None, format = "precise"))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "they are the keyword arguments of one Python call"
+    )]
     fn query(
         &self,
         py: Python<'_>,
@@ -206,13 +251,20 @@ impl PyOwner {
         epoch: u32,
         tags: Vec<[u8; 16]>,
         segments: Option<Vec<[u8; 16]>>,
+        format: &str,
     ) -> PyResult<PySealedQuery> {
+        let format = match format {
+            "first" => AnswerFormat::First,
+            "brief" => AnswerFormat::Brief,
+            _ => AnswerFormat::Precise,
+        };
         let segments = segments.map(|ids| ids.into_iter().map(SegmentId).collect::<Vec<_>>());
         let rows = arrays::rows(&vectors, self.0.spec().dimension())?;
         let query = py.detach(|| {
             let guard = directory.read();
             let known = &*guard;
-            runtime::run(|| self.0.query_among(rows, known, epoch, &tags, segments.as_deref()))
+            let segments = segments.as_deref();
+            runtime::run(|| self.0.query_with(rows, known, epoch, &tags, segments, format))
         });
         Ok(PySealedQuery { query: query.map_err(Raise::raise)?, opened: Mutex::new(None) })
     }
@@ -247,15 +299,9 @@ impl PyOwner {
     ) -> PyResult<Answers<'py>> {
         let flood = flood.map(Flood::new).transpose().map_err(Raise::raise)?;
         let newer: Vec<_> = newer.into_iter().map(SegmentId).collect();
-        let ask = match (count, threshold) {
-            (_, Some(threshold)) => Retrieval::Range(threshold),
-            (Some(count), None) => Retrieval::TopK(count),
-            (None, None) => {
-                return Err(InvalidInput::new_err("give a count, a threshold, or both"));
-            }
-        };
+        let ask = retrieval(count, threshold)?;
         let allow = allow.map(ids::unwrap);
-        let mut opened = py
+        let opened = py
             .detach(|| {
                 let guard = directory.read();
                 let known = &*guard;
@@ -277,17 +323,8 @@ impl PyOwner {
                 })
             })
             .map_err(Raise::raise)?;
-        *query.opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened.timings);
-        let answer = |hits: &mut Vec<Hit>| {
-            hits.truncate(count.unwrap_or(usize::MAX));
-            let names: PyResult<Vec<_>> =
-                hits.iter().map(|hit| ids::to_python(py, &hit.id)).collect();
-            let scores = PyArray1::from_iter(py, hits.iter().map(|hit| hit.value));
-            Ok((PyList::new(py, names?)?, scores))
-        };
-        let answers: PyResult<Vec<_>> = opened.hits.iter_mut().map(answer).collect();
-        let disqualified = opened.disqualified.iter().map(|id| PyBytes::new(py, &id.0)).collect();
-        Ok((answers?, opened.exact, disqualified))
+        query.note(opened.timings);
+        answers(py, opened, count)
     }
 
     /// What one score says about noise that outlives it, as cosines: of its row, and of the epoch's keys.
@@ -369,11 +406,44 @@ impl PyOwner {
     }
 }
 
+/// The `count` closest, or those within a threshold.
+pub fn retrieval(count: Option<usize>, threshold: Option<f64>) -> PyResult<Retrieval> {
+    match (count, threshold) {
+        (_, Some(threshold)) => Ok(Retrieval::Range(threshold)),
+        (Some(count), None) => Ok(Retrieval::TopK(count)),
+        (None, None) => Err(InvalidInput::new_err("give a count, a threshold, or both")),
+    }
+}
+
+/// What an answer says, at most `count` of each query.
+pub fn answers<'py>(
+    py: Python<'py>,
+    mut opened: Opened,
+    count: Option<usize>,
+) -> PyResult<Answers<'py>> {
+    let answer = |hits: &mut Vec<Hit>| {
+        hits.truncate(count.unwrap_or(usize::MAX));
+        let names: PyResult<Vec<_>> = hits.iter().map(|hit| ids::to_python(py, &hit.id)).collect();
+        let scores = PyArray1::from_iter(py, hits.iter().map(|hit| hit.value));
+        Ok((PyList::new(py, names?)?, scores))
+    };
+    let found: PyResult<Vec<_>> = opened.hits.iter_mut().map(answer).collect();
+    let disqualified = opened.disqualified.iter().map(|id| PyBytes::new(py, &id.0)).collect();
+    Ok((found?, opened.exact, disqualified))
+}
+
 /// A batch of queries: bytes for the server, and what opening the answer needs.
 #[pyclass(name = "SealedQuery", module = "ciphervec._native", frozen)]
 pub struct PySealedQuery {
-    query: Query,
+    pub query: Query,
     opened: Mutex<Option<OwnerTimings>>,
+}
+
+impl PySealedQuery {
+    /// Keeps what opening an answer took.
+    pub fn note(&self, timings: OwnerTimings) {
+        *self.opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(timings);
+    }
 }
 
 #[pymethods]

@@ -1,5 +1,6 @@
 //! Sidecars enter, places, ids and norms leave: what the owner knows of every segment. Owner only.
 
+use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use ciphervec::search::{Exactness, Origin, SegmentDirectory};
@@ -157,6 +158,15 @@ impl PySegmentDirectory {
         let names: PyResult<Vec<_>> =
             directory.records().map(|(id, _, _)| ids::to_python(py, id)).collect();
         PyList::new(py, names?)
+    }
+
+    /// Rows by the level that they are packed for.
+    fn levels(&self) -> BTreeMap<u8, u64> {
+        let mut rows = BTreeMap::<u8, u64>::new();
+        for (_, count, level) in self.read().segments() {
+            *rows.entry(level).or_default() += u64::from(count);
+        }
+        rows
     }
 
     fn segment_ids<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {

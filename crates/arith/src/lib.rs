@@ -22,6 +22,7 @@ pub mod prime;
 pub mod ring;
 pub mod rns;
 pub mod sample;
+pub mod words;
 pub mod wrapping;
 
 pub use backend::{Backend, buffer};

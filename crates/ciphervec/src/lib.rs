@@ -25,6 +25,7 @@ pub use error::{Error, Result};
 pub use index::form::Form;
 pub use index::metric::Metric;
 pub use index::mode::{Mode, Precision};
+pub use index::network::Network;
 pub use index::scheme::Scheme;
 pub use index::security::SecurityStatement;
 pub use index::spec::{IndexSpec, MAX_QUERIES};

@@ -1,5 +1,5 @@
 //! Hostile bytes enter every decoder; it may allocate at most twice as many bytes as it was given, and 1 MiB. A
-//! program enters; its server allocates no more than was forecast.
+//! program enters; its server allocates no more than was forecast. An answer enters as it comes; what it takes does not grow with it.
 //!
 //! One test in a binary of its own: the allocator counts the whole process.
 
@@ -12,7 +12,9 @@ use ciphervec::program::{
 };
 use ciphervec::protect::filter::FilterTags;
 use ciphervec::protect::sidecar::Sidecar;
+use ciphervec::search::{Owner, Retrieval, Runner, SegmentDirectory, ServerIndex, Wanted};
 use ciphervec::store::Manifest;
+use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Precision};
 use ciphervec_he::ckks::{Polynomial, Sign};
 use ciphervec_he::params::Security;
 use peak_alloc::PeakAlloc;
@@ -117,7 +119,54 @@ fn decoders_and_programs_allocate_no_more_than_is_known_before() -> Result<(), B
             assert!(used <= bound(&bytes), "{}: {used} at {at}", sample.name);
         }
     }
-    footprints()
+    footprints()?;
+    streamed_answers()
+}
+
+/// Rows of the largest index that is opened here; `CIPHERVEC_STREAMED_ROWS` asks for another.
+const STREAMED_ROWS: usize = 2_500_000;
+
+/// An answer that is opened as it comes takes no more for twice as many rows, and never much.
+fn streamed_answers() -> Result<(), Box<dyn Error>> {
+    let largest = std::env::var("CIPHERVEC_STREAMED_ROWS").ok();
+    let largest = largest.map_or(Ok(STREAMED_ROWS), |rows| rows.parse())?;
+    let keys = Keys::generate()?;
+    let spec = IndexSpec::new("s", 1, Metric::Cosine, Mode::Sealed, Precision::Standard)?;
+    let owner = Owner::new(&keys, spec.clone())?;
+    let mut server = ServerIndex::new(spec)?;
+    server.set_evaluation_keys(&owner.evaluation(0)?.ok_or("no keys")?.to_bytes())?;
+    let mut directory = SegmentDirectory::new();
+    let (mut rows, mut peaks) = (0, Vec::new());
+    for wanted in [largest / 2, largest] {
+        while rows < wanted {
+            let count = 65_536.min(wanted - rows);
+            let ids: Vec<Id> = (rows..rows + count).map(|row| Id::Number(row as i64)).collect();
+            let values: Vec<f32> =
+                ids.iter().map(|id| if *id == Id::Number(3) { 1.0 } else { -1.0 }).collect();
+            let sealed = owner.seal(&values, &ids)?;
+            directory.add(&owner, sealed.id, &sealed.sidecar, &[])?;
+            server.add(sealed.segment)?;
+            rows += count;
+        }
+        let query = owner.query(&[1.0], &directory, 0, &[])?;
+        let answer = server.evaluate(query.to_bytes())?.bytes;
+        for retrieval in [Retrieval::TopK(10), Retrieval::Range(0.5)] {
+            let wanted = Wanted { retrieval, selection: None, newer: &[], flood: None };
+            let mut bytes = &answer[..];
+            let snapshot = directory.snapshot();
+            let run: Runner<'_> = &|work| work();
+            let (used, opened) =
+                peak(|| owner.open_stream(&query, &mut bytes, &snapshot, &wanted, run));
+            let hits = &opened?.hits[0];
+            assert_eq!(hits[0].id, Id::Number(3));
+            assert_eq!(hits.len(), if retrieval == Retrieval::Range(0.5) { 1 } else { 10 });
+            println!("{rows} rows, {} bytes of answer: {used} bytes to open it", answer.len());
+            peaks.push(used);
+        }
+    }
+    assert!(peaks.iter().all(|&used| used < 32 << 20), "{peaks:?}");
+    assert!(peaks[2..].iter().all(|&used| used < peaks[0] + (1 << 20)), "{peaks:?}");
+    Ok(())
 }
 
 /// Programs whose memory goes to different things.

@@ -20,7 +20,7 @@ pub use crate::id::KeyId;
 
 /// Length of the header in bytes.
 pub const HEADER_LEN: usize = 64;
-/// The format version this release writes.
+/// The format version of every kind of frame, where its own text does not say of another.
 pub const VERSION: u16 = 1;
 const MAGIC: [u8; 4] = *b"CVEC";
 
@@ -191,10 +191,10 @@ pub struct Header {
 }
 
 impl Header {
-    fn prefix(&self, payload_len: usize) -> [u8; 32] {
+    fn prefix(&self, version: u16, payload_len: usize) -> [u8; 32] {
         let mut bytes = [0; 32];
         bytes[..4].copy_from_slice(&MAGIC);
-        bytes[4..6].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[4..6].copy_from_slice(&version.to_le_bytes());
         bytes[6] = self.scheme as u8;
         bytes[7] = self.kind as u8;
         bytes[8..16].copy_from_slice(&self.params.0);
@@ -209,8 +209,16 @@ impl Header {
     /// # Panics
     /// If `frame` is shorter than a header.
     pub fn seal(&self, frame: &mut [u8]) {
+        self.seal_version(VERSION, frame);
+    }
+
+    /// As [`Self::seal`], for a payload of this version of its kind's format.
+    ///
+    /// # Panics
+    /// If `frame` is shorter than a header.
+    pub fn seal_version(&self, version: u16, frame: &mut [u8]) {
         let (head, payload) = frame.split_at_mut(HEADER_LEN);
-        let prefix = self.prefix(payload.len());
+        let prefix = self.prefix(version, payload.len());
         head[..32].copy_from_slice(&prefix);
         head[32..].copy_from_slice(digest(&prefix, payload).as_bytes());
     }
@@ -241,13 +249,24 @@ pub fn kind_of(bytes: &[u8]) -> Option<Kind> {
 /// # Errors
 /// Anything but a whole, undamaged frame of this kind and of a known version.
 pub fn open(kind: Kind, bytes: &[u8]) -> Result<(Header, &[u8])> {
-    let (header, payload) = open_start(kind, bytes, bytes.len())?;
+    let (_, header, payload) = open_version(kind, VERSION, bytes)?;
+    Ok((header, payload))
+}
+
+/// As [`open`], of a kind whose format has versions up to `newest`: which one it is comes first.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_version(kind: Kind, newest: u16, bytes: &[u8]) -> Result<(u16, Header, &[u8])> {
+    let (version, header, length) = read_header(kind, newest, bytes)?;
+    let payload = &bytes[HEADER_LEN..];
+    expect_length(kind, length, payload.len())?;
     let mut prefix = [0; 32];
     prefix.copy_from_slice(&bytes[..32]);
     if digest(&prefix, payload).as_bytes() != &bytes[32..HEADER_LEN] {
         return Err(Error::Checksum { what: kind.as_str() });
     }
-    Ok((header, payload))
+    Ok((version, header, payload))
 }
 
 /// Reads the start of a frame of `len` bytes that must hold `kind`: its header and what is there of
@@ -256,8 +275,85 @@ pub fn open(kind: Kind, bytes: &[u8]) -> Result<(Header, &[u8])> {
 /// # Errors
 /// As [`open`], but for damage to the payload.
 pub fn open_start(kind: Kind, bytes: &[u8], len: usize) -> Result<(Header, &[u8])> {
+    let (_, header, length) = read_header(kind, VERSION, bytes)?;
+    expect_length(kind, length, len.saturating_sub(HEADER_LEN))?;
+    Ok((header, &bytes[HEADER_LEN..]))
+}
+
+/// A frame that comes piece by piece: its payload is looked at before all of it is there, and counts
+/// once [`Self::finish`] has compared the checksum.
+pub struct Incoming {
+    kind: Kind,
+    version: u16,
+    header: Header,
+    length: u64,
+    came: u64,
+    checksum: [u8; 32],
+    hasher: blake3::Hasher,
+}
+
+impl Incoming {
+    /// Reads the header of a frame that must hold `kind` in a version up to `newest`.
+    ///
+    /// # Errors
+    /// Anything but such a header.
+    pub fn new(kind: Kind, newest: u16, header: &[u8; HEADER_LEN]) -> Result<Self> {
+        let (version, read, length) = read_header(kind, newest, header)?;
+        let mut checksum = [0; 32];
+        checksum.copy_from_slice(&header[32..]);
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&header[..32]);
+        Ok(Incoming { kind, version, header: read, length, came: 0, checksum, hasher })
+    }
+
+    /// The version of its format.
+    pub fn version(&self) -> u16 {
+        self.version
+    }
+
+    /// What the header says.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Bytes of the payload that are still to come.
+    pub fn left(&self) -> u64 {
+        self.length - self.came
+    }
+
+    /// Takes in the next piece of the payload.
+    ///
+    /// # Errors
+    /// More bytes than the header promises.
+    pub fn update(&mut self, piece: &[u8]) -> Result<()> {
+        let came = self.came + piece.len() as u64;
+        if came > self.length {
+            return Err(promised(self.kind, self.length, came));
+        }
+        self.came = came;
+        self.hasher.update(piece);
+        Ok(())
+    }
+
+    /// The end of the frame.
+    ///
+    /// # Errors
+    /// Fewer bytes than the header promises, or damaged ones.
+    pub fn finish(self) -> Result<()> {
+        if self.came != self.length {
+            return Err(promised(self.kind, self.length, self.came));
+        }
+        if self.hasher.finalize() != self.checksum {
+            return Err(Error::Checksum { what: self.kind.as_str() });
+        }
+        Ok(())
+    }
+}
+
+/// Version, header and the payload length that it promises.
+fn read_header(kind: Kind, newest: u16, bytes: &[u8]) -> Result<(u16, Header, u64)> {
     let what = kind.as_str();
-    let Some((head, payload)) = bytes.split_at_checked(HEADER_LEN) else {
+    let Some(head) = bytes.get(..HEADER_LEN) else {
         return Err(Error::malformed(
             what,
             format!("{HEADER_LEN} header bytes expected, {} came", bytes.len()),
@@ -267,11 +363,11 @@ pub fn open_start(kind: Kind, bytes: &[u8], len: usize) -> Result<(Header, &[u8]
         return Err(Error::malformed(what, "the bytes do not start with CVEC"));
     }
     let version = u16::from_le_bytes([head[4], head[5]]);
-    if version > VERSION {
-        return Err(Error::Version { what, supported: VERSION, actual: version });
-    }
     if version == 0 {
         return Err(Error::malformed(what, "format version 0 does not exist"));
+    }
+    if version > newest {
+        return Err(Error::Version { what, supported: newest, actual: version });
     }
     let found = Kind::from_byte(head[7]);
     if found != Some(kind) {
@@ -285,15 +381,16 @@ pub fn open_start(kind: Kind, bytes: &[u8], len: usize) -> Result<(Header, &[u8]
     let mut reader = Reader::new(what, &head[8..]);
     let header =
         Header { scheme, kind, params: ParamId(reader.array()?), key: KeyId(reader.array()?) };
-    let length = reader.u64()?;
-    let came = len.saturating_sub(HEADER_LEN);
-    if length != came as u64 {
-        return Err(Error::malformed(
-            what,
-            format!("the header promises {length} payload bytes, {came} came"),
-        ));
-    }
-    Ok((header, payload))
+    Ok((version, header, reader.u64()?))
+}
+
+fn expect_length(kind: Kind, length: u64, came: usize) -> Result<()> {
+    if length == came as u64 { Ok(()) } else { Err(promised(kind, length, came as u64)) }
+}
+
+fn promised(kind: Kind, length: u64, came: u64) -> Error {
+    let detail = format!("the header promises {length} payload bytes, {came} came");
+    Error::malformed(kind.as_str(), detail)
 }
 
 /// A cursor that never reads past the end and knows what it reads.
@@ -440,6 +537,47 @@ mod tests {
             assert!(open(Kind::Query, &bytes[..length]).is_err());
         }
         assert!(matches!(open(Kind::Segment, &bytes), Err(Error::Kind { .. })));
+    }
+
+    #[test]
+    fn a_frame_that_comes_in_pieces_is_checked_like_a_whole_one() {
+        let whole = sample();
+        let take = |bytes: &[u8], step: usize| -> Result<Vec<u8>> {
+            let (head, payload) = bytes
+                .split_at_checked(HEADER_LEN)
+                .ok_or_else(|| Error::malformed("a query", "too short"))?;
+            let mut header = [0; HEADER_LEN];
+            header.copy_from_slice(head);
+            let mut incoming = Incoming::new(Kind::Query, 2, &header)?;
+            payload.chunks(step).try_for_each(|piece| incoming.update(piece))?;
+            incoming.finish()?;
+            Ok(payload.to_vec())
+        };
+        for step in 1..=8 {
+            assert_eq!(take(&whole, step).unwrap(), b"payload");
+            for bit in 0..whole.len() * 8 {
+                let mut damaged = whole.clone();
+                damaged[bit / 8] ^= 1 << (bit % 8);
+                assert!(take(&damaged, step).is_err(), "bit {bit}");
+            }
+            assert!((0..whole.len()).all(|length| take(&whole[..length], step).is_err()));
+            assert!(take(&[&whole[..], &[0]].concat(), step).is_err());
+        }
+    }
+
+    #[test]
+    fn a_later_version_of_one_kind_is_read_by_who_knows_it_alone() {
+        let mut bytes = sample();
+        let header = Header {
+            scheme: Scheme::Ring,
+            kind: Kind::Query,
+            params: ParamId([7; 8]),
+            key: KeyId([9; 8]),
+        };
+        header.seal_version(2, &mut bytes);
+        assert!(matches!(open(Kind::Query, &bytes), Err(Error::Version { actual: 2, .. })));
+        assert_eq!(open_version(Kind::Query, 2, &bytes).unwrap().0, 2);
+        assert_eq!(open_version(Kind::Query, 2, &sample()).unwrap().0, 1);
     }
 
     #[test]

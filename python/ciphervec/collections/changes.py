@@ -4,12 +4,14 @@ side."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ..errors import InvalidInput
 from ..ingest.arrays import Id
 from .batch import Batch
 from .embedding import SavedFunction
 from .merging import joined, mergeable
+from .network import Network
 from .owner import Owner
 from .segments import Segments
 from .store import Progress
@@ -50,7 +52,7 @@ def write(
 def seal(segments: Segments, batch: Batch, expected: int, owner: Owner | None = None) -> NewSegment:
     """A segment of these rows under the owner's key, or another's."""
     owner = segments.owner if owner is None else owner
-    segment = owner.seal_checked(batch.ids, batch.rows, expected)
+    segment = owner.seal_checked(batch.ids, batch.rows, expected, segments.description.network)
     blobs = {ROWS: segment.segment, SIDECAR: segment.sidecar}
     return NewSegment(segment.id, segment.rows, {**blobs, **segments.payloads.seal(segment.id, batch, owner)})
 
@@ -98,6 +100,15 @@ def extend_filterable(segments: Segments, fields: Sequence[str]) -> None:
 def set_embedding(segments: Segments, function: SavedFunction | None) -> None:
     """Save what is known of the function that embeds texts from now on."""
     following = segments.description.with_embedding(function)
+    segments.send(WriteBatch(meta=following.to_bytes(segments.owner)), described=following)
+    segments.reload_as(following)
+
+
+def pack_for(segments: Segments, network: Network) -> None:
+    """Pack rows for another network: those that come from now on, and others once they are sealed again."""
+    if network == segments.description.network:
+        return
+    following = replace(segments.description, network=network)
     segments.send(WriteBatch(meta=following.to_bytes(segments.owner)), described=following)
     segments.reload_as(following)
 

@@ -23,6 +23,7 @@ from .embedding import Embedder, EmbeddingFunction, SavedFunction
 from .folder_store import FolderDatabase
 from .keys import Keys
 from .memory_store import MemoryDatabase
+from .network import Network
 from .owner import Owner
 from .pins import MemoryPins, Pin
 from .restore import accept_restore
@@ -76,6 +77,7 @@ class Client:
         scheme: SchemeName = "lattice",
         bits: int | None = None,
         originals: bool | None = None,
+        network: Network | None = None,
         embedding_function: EmbeddingFunction | None = None,
         routing: Clusters | None = None,
     ) -> Collection:
@@ -91,6 +93,9 @@ class Client:
         `scheme`: lattice does every mode; paillier, damgard-jurik, okamoto-uchiyama and elgamal do
         sealed-index, under a key pair of the collection's own with a modulus of `bits` (3072 unless
         given; elgamal has none), which is kept beside the vectors, encrypted.
+
+        `network`: what answers of modes `sealed` and `sealed-query` travel over, a gigabit a second unless
+        given; rows are packed for it as their number grows, see `optimize`.
 
         `originals`: keep each vector as it is put in, encrypted like a document, for `get` to return
         it to the last bit: 4 bytes a number. So it is unless `originals=False`; under hamming there
@@ -110,6 +115,7 @@ class Client:
             choices = partial(
                 Description.new, name, metric=metric, mode=mode, precision=precision, filterable=filterable,
                 keys=self._keys, scheme=scheme, bits=bits, originals=originals is not False, routing=routing,
+                network=network,
             )  # fmt: skip
             saved = None if embedder is None else embedder.saved
             description = choices(dimension=_ANY if dimension is None else dimension, embedding=saved)
@@ -193,17 +199,18 @@ class Client:
         scheme: SchemeName = "lattice",
         bits: int | None = None,
         originals: bool | None = None,
+        network: Network | None = None,
         embedding_function: EmbeddingFunction | None = None,
         routing: Clusters | None = None,
     ) -> Collection:
         """Open the collection, or make it. Raises InvalidInput when it is there with other
         choices; one that is there may keep `originals` or not, and be routed or not, unless that is
-        given, and may have no `embedding_function` saved."""
+        given, keeps its `network`, and may have no `embedding_function` saved."""
         embedder = None if embedding_function is None else Embedder(embedding_function)
         with self._open():
             wanted = Description.new(
                 name, _ANY if dimension is None else dimension, metric, mode, precision, filterable, self._keys, scheme, bits,
-                originals is not False, routing=routing,
+                originals is not False, network, routing=routing,
             )  # fmt: skip
             try:
                 collection = self._get(name)
@@ -212,8 +219,8 @@ class Client:
                 with contextlib.suppress(CollectionExists):
                     return self.create_collection(
                         name, dimension, metric, mode, precision, filterable,
-                        scheme=scheme, bits=bits, originals=originals, embedding_function=embedding_function,
-                        routing=routing,
+                        scheme=scheme, bits=bits, originals=originals, network=network,
+                        embedding_function=embedding_function, routing=routing,
                     )  # fmt: skip
                 collection = self._get(name)
             kept = wanted.originals if originals is None else collection.originals

@@ -30,6 +30,7 @@ def inventory(segments: Segments) -> dict[str, Any]:
             writers[writer] = writers.get(writer, 0) + segment.rows - len(segment.deleted)
     rotation = description.rotation
     state, reasons = segments.state, segments.reasons
+    packing, network = owner.packing(description.network), description.network
     ignored, tables = owner.aside(), segments.payloads.tables
     return {
         "name": spec.collection,
@@ -50,6 +51,7 @@ def inventory(segments: Segments) -> dict[str, Any]:
         "count": len(owner),
         "deleted": stored - len(owner) - unread - len(ignored) - padding,
         "segments": len(entries),
+        "packing": None if packing is None else {**packing._asdict(), "network": network._asdict()},
         "small_segments": merging.small(segments),
         "writers": writers,
         "written_segments": {

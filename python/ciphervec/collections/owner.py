@@ -15,10 +15,11 @@ that anything that carries bytes can stand between them:
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NoReturn
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
+import numpy.typing as npt
 
 import ciphervec._native as _native
 
@@ -31,12 +32,68 @@ from .audience import Audience, OwnerMatches, check_audience, noisy_scores, refu
 from .flooding import DEVIATION, FloodingPlan, Hints, Place, check_deviation, plan, reserve
 from .keys import Keys, native_for
 from .matches import Matches, of_raw, raw_threshold
+from .network import Network
 
 
 def has_key_pair(spec: IndexSpec) -> bool:
     """Whether indexes of this description have a key pair each, as under the additively homomorphic
     schemes."""
     return spec.scheme != "lattice"
+
+
+Answers = Literal["first", "precise", "brief"]
+ANSWERS: tuple[Answers, ...] = ("first", "precise", "brief")
+
+
+class Packing(NamedTuple):
+    """How rows are packed in the modes whose queries are encrypted."""
+
+    level: int
+    """Of the query tree, for most rows."""
+    answer_bytes: int
+    """Of the answer to one query, when all rows are packed so."""
+    answer_seconds: float
+    """That it takes over the network."""
+    rows_by_level: dict[int, int]
+    """As they are packed now."""
+
+
+_Found = list[tuple[list[Id], npt.NDArray[np.float64]]]
+
+
+class _Wanted(NamedTuple):
+    """What an answer is opened for."""
+
+    most: int | None
+    threshold: float | None
+    audience: Audience | None
+    flood: float | None
+
+
+class AnswerOpener:
+    """Opens one answer as it comes: `write` takes its bytes, in pieces of any length, and `finish` gives
+    the matches. Nothing is given of an answer that is damaged or does not end."""
+
+    def __init__(
+        self,
+        native: _native.AnswerOpener,
+        finish: Callable[[tuple[_Found, bool, list[bytes]]], list[Matches]],
+    ) -> None:
+        """Not for callers: `Owner.opener` makes these."""
+        self._native = native
+        self._finish = finish
+
+    def restart(self) -> None:
+        """The answer comes again, from its start: the connection was lost, say."""
+        self._native.restart()
+
+    def write(self, piece: bytes) -> None:
+        """The next bytes of the answer. Waits while those before are opened."""
+        self._native.write(piece)
+
+    def finish(self) -> list[Matches]:
+        """The matches, once all of the answer was written; raises as `Owner.open`."""
+        return self._finish(self._native.finish())
 
 
 class SealedQuery:
@@ -246,9 +303,25 @@ class Owner:
             self.attach(segment.id, segment.sidecar)
         return segment
 
-    def seal_checked(self, ids: Sequence[Id], rows: FloatArray, expected: int | None) -> SealedSegment:
+    def seal_checked(
+        self,
+        ids: Sequence[Id],
+        rows: FloatArray,
+        expected: int | None,
+        network: Network | None = None,
+    ) -> SealedSegment:
         """As `seal(attach=False)`, for ids and rows that `arrays` has checked already."""
-        return self._native.seal(rows, ids, expected)
+        return self._native.seal(rows, ids, expected, None if network is None else network.native)
+
+    def repack(self, network: Network) -> list[bytes]:
+        """Segments that are packed for another number of rows than there are now, or another network."""
+        return self._native.repack(self._directory, len(self), network.native)
+
+    def packing(self, network: Network) -> Packing | None:
+        """How most rows are packed once all of them are, and what an answer then takes; None in modes
+        without a choice."""
+        choice = self._native.packing(len(self), network.native)
+        return None if choice is None else Packing(*choice, self._directory.levels())
 
     def refuse_known(self, ids: Sequence[Id]) -> None:
         """Raise DuplicateId when one of `ids` is attached already."""
@@ -395,19 +468,28 @@ class Owner:
         return [name for _, _, name in sorted(placed, key=lambda one: one[:2])]
 
     def query(
-        self, embeddings: Vectors, *, tags: Sequence[bytes] = (), segments: Sequence[bytes] | None = None
+        self,
+        embeddings: Vectors,
+        *,
+        tags: Sequence[bytes] = (),
+        segments: Sequence[bytes] | None = None,
+        answers: Answers = "precise",
     ) -> SealedQuery:
         """Seal a (d,) or (n, d) array of queries, n up to 4,096, for the segments attached now, or for
         those of them in `segments`: the server is shown which, and scores no others.
 
-        With `tags` (see `filter_tag`) the server answers for the rows that carry all of them.
-        Raises InvalidInput.
+        With `tags` (see `filter_tag`) the server answers for the rows that carry all of them. In modes
+        `sealed` and `sealed-query` `answers` says what comes back: "first" is what servers of releases
+        before 0.2 know; "precise" has words as long as each level's precision needs; "brief" rounds what
+        belongs to all segments too, and can't be opened for `audience="others"`. Raises InvalidInput.
         """
+        if answers not in ANSWERS:
+            raise InvalidInput(f"answers must be one of {', '.join(ANSWERS)}; got {answers!r}.")
         rows = arrays.vectors(embeddings, self._spec.dimension, self._spec.metric, what="query_embeddings")
         if len(rows) == 0:
             raise InvalidInput("there is nothing to ask: 0 query rows were given.")
         named = None if segments is None else list(segments)
-        native = self._native.query(rows, self._directory, self.epoch, tags, named)
+        native = self._native.query(rows, self._directory, self.epoch, tags, named, answers)
         return SealedQuery(self, native, segments=named)
 
     def read_query(self, query: bytes) -> SealedQuery:
@@ -451,6 +533,47 @@ class Owner:
         damaged bytes, InvalidInput, PoolExhausted when others may be shown no more, StorageError
         when it can't be counted.
         """
+        wanted = self._wanted(query, count, within, allow, audience, flooding)
+        found = self._native.open(
+            query._native,
+            response,
+            self._directory,
+            wanted.most,
+            wanted.threshold,
+            allow,
+            newer,
+            wanted.flood,
+        )
+        return self._opened(query, wanted, *found)
+
+    def opener(
+        self,
+        query: SealedQuery,
+        count: int | None = 10,
+        *,
+        within: float | None = None,
+        allow: Sequence[Id] | None = None,
+        audience: Audience | None = None,
+        flooding: float = DEVIATION,
+    ) -> AnswerOpener:
+        """What opens the server's answer to `query` as it comes: as `open`, of the segments attached now.
+        No more than a few megabytes of the answer are in memory, however many rows it is about."""
+        wanted = self._wanted(query, count, within, allow, audience, flooding)
+        native = _native.AnswerOpener(
+            self._native, query._native, self._directory, wanted.most, wanted.threshold, allow, wanted.flood
+        )
+        return AnswerOpener(native, lambda found: self._opened(query, wanted, *found))
+
+    def _wanted(
+        self,
+        query: SealedQuery,
+        count: int | None,
+        within: float | None,
+        allow: Sequence[Id] | None,
+        audience: Audience | None,
+        flooding: float,
+    ) -> _Wanted:
+        """Checked, and counted where others are to be shown it."""
         named = check_audience(audience)
         noisy = noisy_scores(self._spec)
         flood = check_deviation(flooding) if noisy and named == "others" else None
@@ -463,9 +586,12 @@ class Owner:
             count = max(1, len(self))
         if flood is not None:
             self._reserve(flood, query, allow)
-        found, exact, disqualified = self._native.open(
-            query._native, response, self._directory, count, threshold, allow, newer, flood
-        )
+        return _Wanted(count, threshold, named, flood)
+
+    def _opened(
+        self, query: SealedQuery, wanted: _Wanted, found: _Found, exact: bool, disqualified: list[bytes]
+    ) -> list[Matches]:
+        noisy, named = noisy_scores(self._spec), wanted.audience
         if not (noisy or exact) and named == "others":
             refuse_outdated(self._spec)
         query.disqualified = disqualified
@@ -474,7 +600,7 @@ class Owner:
             warnings.warn(
                 f"segment {segment_id.hex()} of writer {writer!r} failed its check and was passed over: its rows were not "
                 "sealed as they should be, or the answer about them was changed. discard() removes it.",
-                stacklevel=3,
+                stacklevel=4,
             )
             self.quarantine(segment_id)
         kind = OwnerMatches if (noisy or not exact) and named is None else Matches

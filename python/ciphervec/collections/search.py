@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+import ciphervec._native as _native
+
 from ..errors import Conflict
 from ..ingest.arrays import FloatArray, Id
 from ..ingest.where import Where
@@ -16,7 +18,7 @@ from .audience import Audience
 from .filtering import passes, passing
 from .flooding import DEVIATION
 from .matches import Matches
-from .owner import SealedQuery
+from .owner import AnswerOpener, Answers, SealedQuery
 from .routed_search import answered, ask_routed
 from .segments import Segments
 from .server_backend import Answer
@@ -24,6 +26,10 @@ from .server_backend import Answer
 QUERY_ROWS = 1024
 """Queries sent in one message; a longer batch takes several."""
 
+WHOLE = 16 << 20
+"""Bytes of an answer over a network that is held as a whole; a longer one is opened as it comes."""
+
+_LEAST_WORD = 3  # bytes of an answer, a row, nearly
 _SHARE = 16  # of the rows; where one in so many is allowed, the others are ranked as well
 
 
@@ -88,17 +94,15 @@ def _ask(
 ) -> list[Matches]:
     """One message to the server and back. Raises Conflict when the collection has changed too
     much meanwhile."""
-    if segments.description.routing is not None:
+    routed = segments.description.routing is not None
+    if segments.server.remote and not routed and len(segments.owner) * len(rows) * _LEAST_WORD > WHOLE:
+        return _ask_streaming(segments, rows, tags, count, within, allow, audience, flooding)
+    if routed:
         query, answer, newer = ask_routed(segments, rows, allow)
     else:
-        query, answer, newer = _ask_all(segments, rows, tags)
+        query, answer, newer = _ask_all(segments, rows, tags, audience)
     held = segments.owner.quarantined()
-    if held:
-        warnings.warn(
-            f"{len(held)} of the segments of {segments.description.spec.collection!r} are in quarantine and were passed "
-            "over: they failed a check. info()['quarantine'] names them.",
-            stacklevel=8,  # whoever called query
-        )
+    _say_held(segments, held)
 
     def opened(count: int | None, allow: Sequence[Id] | None) -> list[Matches]:
         return segments.owner.open(
@@ -117,16 +121,73 @@ def _ask(
         found = None if audience == "others" else _of_many(opened, count, allow, len(segments.owner))
         if found is None:
             found = opened(count, None if allow is None else allow.ids())
-    for segment_id in set(segments.owner.quarantined()).difference(held):
-        segments.quarantine.hold(segment_id, "a writer's segment failed its check")
+    _hold(segments, held)
     return found
 
 
+def _ask_streaming(
+    segments: Segments,
+    rows: FloatArray,
+    tags: Sequence[bytes],
+    count: int | None,
+    within: float | None,
+    allow: Allowed | None,
+    audience: Audience | None,
+    flooding: float,
+) -> list[Matches]:
+    """As `_ask`, for an answer that is opened as it comes. It has to be one of the state that it was asked
+    about: Conflict says that others were faster."""
+    query = segments.owner.query(rows, tags=tags, answers=_answers(segments, audience))
+    held, version = segments.owner.quarantined(), segments.store.version
+    opener: AnswerOpener = segments.owner.opener(
+        query,
+        count,
+        within=within,
+        allow=None if allow is None else allow.ids(),
+        audience=audience,
+        flooding=flooding,
+    )
+    server = segments.server
+    with segments.apart():
+        answered = server.evaluate_into(query.to_bytes(), opener)
+    segments.settle()
+    if answered != version:
+        raise Conflict(
+            f"collection {segments.description.spec.collection!r} changes faster than a query takes. Ask again."
+        )
+    _say_held(segments, held)
+    with segments.quarantine.checking(segments.owner):
+        found = opener.finish()
+    _hold(segments, held)
+    return found
+
+
+def _say_held(segments: Segments, held: Sequence[bytes]) -> None:
+    if held:
+        warnings.warn(
+            f"{len(held)} of the segments of {segments.description.spec.collection!r} are in quarantine and were passed "
+            "over: they failed a check. info()['quarantine'] names them.",
+            stacklevel=9,  # whoever called query
+        )
+
+
+def _hold(segments: Segments, held: Sequence[bytes]) -> None:
+    for segment_id in set(segments.owner.quarantined()).difference(held):
+        segments.quarantine.hold(segment_id, "a writer's segment failed its check")
+
+
+def _answers(segments: Segments, audience: Audience | None) -> Answers:
+    """The shortest answers that the server knows and the audience may be shown something of."""
+    if segments.server.query_version < _native.QUERY_VERSION:
+        return "first"
+    return "precise" if audience == "others" else "brief"
+
+
 def _ask_all(
-    segments: Segments, rows: FloatArray, tags: Sequence[bytes]
+    segments: Segments, rows: FloatArray, tags: Sequence[bytes], audience: Audience | None
 ) -> tuple[SealedQuery, Answer, list[bytes]]:
     """Ask about every segment. Beside query and answer: the segments that may be missing in it."""
-    query = segments.owner.query(rows, tags=tags)
+    query = segments.owner.query(rows, tags=tags, answers=_answers(segments, audience))
     known, losses = segments.attached(), segments.losses
     answer = answered(segments, query.to_bytes())
     if answer.version > segments.store.version:

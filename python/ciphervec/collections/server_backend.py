@@ -18,6 +18,18 @@ class Answer(NamedTuple):
     version: int
 
 
+class Opening(Protocol):
+    """What opens an answer as it comes."""
+
+    def restart(self) -> None:
+        """An answer begins; whatever came before it is forgotten."""
+        ...
+
+    def write(self, piece: bytes) -> None:
+        """Its next bytes."""
+        ...
+
+
 class ServerBackend(Protocol):
     """What answers queries: an index in this process, or a server across a network."""
 
@@ -25,9 +37,19 @@ class ServerBackend(Protocol):
     """Whether waiting for it leaves this process idle, so that other threads may go on
     meanwhile."""
 
+    @property
+    def query_version(self) -> int:
+        """The newest version of query frames that it answers."""
+        ...
+
     def evaluate(self, query: bytes) -> Answer:
         """Answer one message of queries over every committed segment. Raises Conflict when the
         server has moved on to a state that this query does not suit."""
+        ...
+
+    def evaluate_into(self, query: bytes, sink: Opening) -> int:
+        """As `evaluate`, for an answer that is not to be held as a whole: it goes to `sink`, and the
+        commit it was computed on leaves."""
         ...
 
     def segment(self, segment_id: bytes) -> bytes:
@@ -68,6 +90,7 @@ class LocalBackend:
     """A `ServerIndex` in this process, kept in step with its store."""
 
     remote = False
+    query_version = _native.QUERY_VERSION
 
     def __init__(self, spec: IndexSpec, store: LocalStore, without: Collection[bytes] = ()) -> None:
         """Load every committed segment, but those that are passed over. Raises CorruptData."""
@@ -81,6 +104,11 @@ class LocalBackend:
 
     def evaluate(self, query: bytes) -> Answer:
         return Answer(self.index.evaluate(query), self._store.version)
+
+    def evaluate_into(self, query: bytes, sink: Opening) -> int:
+        sink.restart()
+        sink.write(self.index.evaluate(query))
+        return self._store.version
 
     def segment(self, segment_id: bytes) -> bytes:
         return self.index.segment(segment_id)

@@ -25,6 +25,7 @@ from ..ingest.metrics import METRICS
 from .clusters import Clusters
 from .embedding import SavedFunction
 from .keys import Keys, native_for
+from .network import DEFAULT, Network, check_network, read_network, stored
 from .owner import Owner
 from .store import check_name, corrupt_meta
 
@@ -121,6 +122,8 @@ class Description:
     """Whether the owner authenticates every state."""
     originals: bool = False
     """Whether vectors are kept as they were put in, beside what is searched."""
+    network: Network = DEFAULT
+    """What rows are packed for."""
     untagged: tuple[bytes, ...] = ()
     """Segments from before the latest filterable field, whose tags say nothing of it."""
     embedding: SavedFunction | None = None
@@ -141,6 +144,7 @@ class Description:
         scheme: str = "lattice",
         bits: int | None = None,
         originals: bool = True,
+        network: Network | None = None,
         embedding: SavedFunction | None = None,
         routing: Clusters | None = None,
     ) -> Description:
@@ -157,12 +161,15 @@ class Description:
         kept = originals and not METRICS[metric].bits
         key_id = native_for(keys, spec).key_id
         function = _to_save(embedding, mode)
+        over = DEFAULT if network is None else check_network(network)
+        authenticated = mode != "open"
         return cls(
             spec,
             key_id,
             fields,
-            authenticated=mode != "open",
+            authenticated=authenticated,
             originals=kept,
+            network=over,
             embedding=function,
             routing=routing,
         )
@@ -198,6 +205,8 @@ class Description:
             kept["authenticated"] = True
         if self.originals:
             kept["originals"] = True
+        if self.network != DEFAULT:
+            kept["network"] = stored(self.network)
         if self.untagged:
             kept["untagged"] = [one.hex() for one in self.untagged]
         if self.routing is not None:
@@ -282,6 +291,7 @@ class Description:
             authenticated=spec.mode != "open"
             and (spec.incarnation is not None or kept.get("authenticated") is True),
             originals=kept.get("originals") is True,
+            network=read_network(kept.get("network")),
             untagged=tuple(map(bytes.fromhex, kept.get("untagged", ()))),
             embedding=SavedFunction.from_json(kept.get("embedding_function")),
             routing=Clusters.from_json(kept.get("routing")),

@@ -14,7 +14,7 @@ from .._native import IndexSpec, WriterCard
 from ..errors import CiphervecError, InvalidInput, StorageError
 from ..ingest.arrays import Vectors
 from ..ingest.remarks import remark, reporting
-from .changes import extend_filterable, rotate_query_key
+from .changes import extend_filterable, pack_for, rotate_query_key
 from .clusters import Clusters
 from .compaction import adopt, discard, optimize
 from .embedding import TextEmbedding
@@ -22,6 +22,7 @@ from .explaining import Explanation, explain
 from .flooding import DEVIATION, FloodingPlan
 from .inventory import inventory
 from .keys import Keys
+from .network import Network, check_network
 from .owner import Owner
 from .recluster import Clustered, recluster
 from .restore import upgrade
@@ -115,17 +116,29 @@ class Upkeep:
                 )
             return backend.index
 
-    def optimize(self, *, reseal: bool = False, progress: Progress | bool | None = None) -> None:
+    def optimize(
+        self,
+        *,
+        reseal: bool = False,
+        network: Network | None = None,
+        progress: Progress | bool | None = None,
+    ) -> None:
         """Merge small segments and drop deleted rows, by unsealing and sealing again under a new
-        nonce. A routed collection is clustered anew if rows came, changed or went since, see
-        `recluster`. With `reseal=True` every row is sealed again, with new noise, which renews what
-        others may be shown of it (`flooding_plan`) at a little of the rows' precision.
+        nonce. In modes `sealed` and `sealed-query` segments that were packed for fewer rows than there
+        are by now are packed anew, for `network` from now on if it is given (over HTTP that takes a token
+        with the verb admin): `info()["packing"]` says what an answer takes. A routed collection is clustered
+        anew if rows came, changed or went since, see `recluster`. With `reseal=True` every row is sealed
+        again, with new noise, which renews what others may be shown of it (`flooding_plan`) at a little of
+        the rows' precision.
 
         Each merge is one commit: killed half-way, the collection is whole. `progress(done, total)`
         counts rows.
         """
         with self._open(write=True):
+            over = None if network is None else check_network(network)
             report = reporting(progress, f"merging {self.name}")
+            if over is not None:
+                self._segments.in_turn(lambda: pack_for(self._segments, over))
             if self.routing is not None and self._recluster(reseal, report):
                 return
             optimize(self._segments, report, reseal)
@@ -287,9 +300,11 @@ class Upkeep:
         the owner's own until `optimize` seals them again. `unchecked_blocks`: blocks of 2,048 rows
         (wide: 4,096) that answers are not checked about, those of the old kind and those with
         deleted rows. `quarantine`: segments that failed a check and are passed over until
-        `release`. `small_segments`: those that later additions merge by themselves, eight to one, up to
-        4,096 rows; `optimize` merges more. `filter_tables`: opened metadata that is held in memory for filters, segments and
-        bytes, and the limit of these."""
+        `release`. `packing`: in modes `sealed` and `sealed-query` how rows are packed and what an answer
+        takes, see `Owner.packing`, and the `network` that is for. `small_segments`: those that later
+        additions merge by themselves, eight to one, up to 4,096 rows; `optimize` merges more.
+        `filter_tables`: opened metadata that is held in memory for filters, segments and bytes, and the
+        limit of these."""
         with self._open():
             return inventory(self._segments)
 

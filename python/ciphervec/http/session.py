@@ -15,7 +15,7 @@ from ..errors import CiphervecError, ServerError
 from .address import Token
 from .problem import Reply, error_of, words
 from .retry import RETRY_STATUS, Attempts, retry_after
-from .transport_types import Lost, Request, Transport
+from .transport_types import Lost, Request, Sink, Transport
 
 API = "1"
 MAX_JSON = 256 << 20
@@ -57,9 +57,11 @@ class Session:
         ok: tuple[int, ...] = (200,),
         limit: int = MAX_JSON,
         longer: float = 0.0,
+        sink: Sink | None = None,
     ) -> Reply:
         """Send a request until it is answered. Statuses other than `ok` are raised as the
-        exceptions of `error_of`. `longer`: seconds beyond those that other requests have.
+        exceptions of `error_of`. `longer`: seconds beyond those that other requests have. `sink`: where
+        the body of a 200 goes as it comes, from its start again after a lost connection.
 
         `doing` starts the message of an error: "cannot read 'faces'". Raises Unanswered, a
         ServerError, when no answer came in time.
@@ -70,7 +72,7 @@ class Session:
         while True:
             wait = None
             try:
-                reply = self.transport.send(request, attempts.left, limit)
+                reply = self.transport.send(request, attempts.left, limit, sink=sink)
             except Lost as lost:
                 sent = sent or lost.sent
                 failure: CiphervecError = self._unanswered(doing, str(lost), sent)

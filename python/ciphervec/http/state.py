@@ -27,14 +27,15 @@ class State(NamedTuple):
     attachments: dict[str, int]
     told: Mapping[str, tuple[Mapping[str, Any], StoredSegment]]
     """What the server said of each segment when it was last asked, and what was read from that."""
+    query_version: int
+    """The newest version of query frames that it answers."""
 
     def after(self, change: WriteBatch, version: int, head: str) -> State:
         """The state that a commit on top of this one leaves."""
         lengths = {name: len(blob) for name, blob in change.attachments.items()}
         meta = self.meta if change.meta is None else change.meta
-        return State(
-            version, head, meta, change.after(self.segments), {**self.attachments, **lengths}, self.told
-        )
+        segments, attachments = change.after(self.segments), {**self.attachments, **lengths}
+        return State(version, head, meta, segments, attachments, self.told, self.query_version)
 
 
 def read_state(content: Mapping[str, Any], name: str, server: str, before: State | None = None) -> State:
@@ -58,6 +59,7 @@ def read_state(content: Mapping[str, Any], name: str, server: str, before: State
             {segment.id: segment for _, segment in said.values()},
             {str(key): _count(length) for key, length in content.get("attachments", {}).items()},
             said,
+            _count(content.get("query_version", 1)),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ServerError(

@@ -34,6 +34,7 @@ from .frame import Place, Upload, blobs, encode
 from .problem import Reply, error_of
 from .session import MAX_ANSWER, Session, Unanswered
 from .state import State, committed, public_parameters, read_state
+from .transport_types import Sink
 from .trust import EPOCH, KEY_ID, MASKS, Lineage, Trust, TrustPins
 
 Fetch = Literal["segments", "collection"]
@@ -87,6 +88,11 @@ class HttpStore:
     @property
     def version(self) -> int:
         return self._state.version
+
+    @property
+    def query_version(self) -> int:
+        """The newest version of query frames that the server says it answers."""
+        return self._state.query_version
 
     @property
     def trust(self) -> Trust:
@@ -372,6 +378,10 @@ class RemoteBackend:
 
     remote = True
 
+    @property
+    def query_version(self) -> int:
+        return self._store.query_version
+
     def __init__(self, session: Session, path: str, name: str, store: HttpStore) -> None:
         self._session = session
         self._path = path
@@ -379,6 +389,14 @@ class RemoteBackend:
         self._store = store
 
     def evaluate(self, query: bytes) -> Answer:
+        reply, version = self._ask(query, None)
+        return Answer(reply.body, version)
+
+    def evaluate_into(self, query: bytes, sink: Sink) -> int:
+        """As `evaluate`; the answer goes to `sink` as it comes, and its version leaves."""
+        return self._ask(query, sink)[1]
+
+    def _ask(self, query: bytes, sink: Sink | None) -> tuple[Reply, int]:
         doing = f"cannot query {self._name!r}"
         since = self._store.trust.version
         headers = {"Content-Type": _OCTETS}
@@ -390,6 +408,7 @@ class RemoteBackend:
             headers=headers,
             ok=(200, 400, 422),
             limit=MAX_ANSWER,
+            sink=sink,
         )
         if reply.status != 200:
             # Perhaps it does not suit the latest state: a new epoch of the query key, or larger
@@ -403,7 +422,7 @@ class RemoteBackend:
             {"version": number, "head": reply.headers.get("ciphervec-head")}, self._session.url
         )
         self._store.trust.see(version, head, since)
-        return Answer(reply.body, version)
+        return reply, version
 
     def segment(self, segment_id: bytes) -> bytes:
         return self._store.read(segment_id, ROWS)

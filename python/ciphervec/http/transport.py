@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import httpx
 
 from .problem import Reply
-from .transport_types import Lost, Request
+from .transport_types import Lost, Request, Sink
 
 T = TypeVar("T")
 _CONNECT = 10.0  # seconds
@@ -30,7 +30,14 @@ _LONGEST_ERROR = 1 << 20
 class _Body:
     """Where the pieces of an answer go."""
 
-    def __init__(self, response: httpx.Response, seconds: float, limit: int, into: bytearray | None) -> None:
+    def __init__(
+        self,
+        response: httpx.Response,
+        seconds: float,
+        limit: int,
+        into: bytearray | None,
+        sink: Sink | None = None,
+    ) -> None:
         self._response = response
         good = into is not None and response.status_code in (200, 206)
         # An error may be longer than the blob that was asked for.
@@ -42,10 +49,18 @@ class _Body:
         elif good and not response.headers.get("content-range", "").startswith(f"bytes {len(self._into)}-"):
             raise Lost("the server sent another range than was asked for", sent=True, final=True)
         self._kept = good
+        self.sink = sink if response.status_code == 200 else None
+        self._length = 0
+        if self.sink is not None:
+            self.sink.restart()
 
     def take(self, piece: bytes) -> None:
-        self._into += piece
-        if len(self._into) > self._limit:
+        if self.sink is None:
+            self._into += piece
+        else:
+            self.sink.write(piece)
+        self._length += len(piece)
+        if max(self._length, len(self._into)) > self._limit:
             raise Lost(f"the answer is longer than the {self._limit:,} bytes expected", sent=True, final=True)
         if time.monotonic() > self._ends:
             raise Lost("the answer did not end in time", sent=True)
@@ -69,9 +84,16 @@ class Direct:
         """`proxies` says whether the proxies of the environment count."""
         self._client = httpx.Client(transport=transport, **_settings(verify, http2, proxies))
 
-    def send(self, request: Request, seconds: float, limit: int, into: bytearray | None = None) -> Reply:
+    def send(
+        self,
+        request: Request,
+        seconds: float,
+        limit: int,
+        into: bytearray | None = None,
+        sink: Sink | None = None,
+    ) -> Reply:
         with _lost(), self._client.stream(**_arguments(request, seconds)) as response:
-            body = _Body(response, seconds, limit, into)
+            body = _Body(response, seconds, limit, into, sink)
             for piece in response.iter_bytes():
                 body.take(piece)
             return body.reply()
@@ -141,17 +163,34 @@ class Looped:
         self._closed = False
         self._client = httpx.AsyncClient(transport=transport, **_settings(verify, http2, proxies))
 
-    def send(self, request: Request, seconds: float, limit: int, into: bytearray | None = None) -> Reply:
+    def send(
+        self,
+        request: Request,
+        seconds: float,
+        limit: int,
+        into: bytearray | None = None,
+        sink: Sink | None = None,
+    ) -> Reply:
         call = CALL.get() or Call()
         call.check()
-        return call.result(self._run(self._send(request, seconds, limit, into)))
+        return call.result(self._run(self._send(request, seconds, limit, into, sink)))
 
-    async def _send(self, request: Request, seconds: float, limit: int, into: bytearray | None) -> Reply:
+    async def _send(
+        self,
+        request: Request,
+        seconds: float,
+        limit: int,
+        into: bytearray | None,
+        sink: Sink | None,
+    ) -> Reply:
         with _lost():
             async with self._client.stream(**_arguments(request, seconds)) as response:
-                body = _Body(response, seconds, limit, into)
+                body = _Body(response, seconds, limit, into, sink)
                 async for piece in response.aiter_bytes():
-                    body.take(piece)
+                    if body.sink is None:
+                        body.take(piece)
+                    else:  # waits for the opener, which other requests of this loop must not
+                        await asyncio.to_thread(body.take, piece)
                 return body.reply()
 
     def sleep(self, seconds: float) -> None:

@@ -27,12 +27,32 @@ class Lost(Exception):  # noqa: N818, caught in this package and never shown
         self.final = final
 
 
+class Sink(Protocol):
+    """Where an answer goes that is too large to be kept."""
+
+    def restart(self) -> None:
+        """An answer begins; whatever came before it is forgotten."""
+        ...
+
+    def write(self, piece: bytes) -> None:
+        """Its next bytes. May wait until the bytes before are dealt with."""
+        ...
+
+
 class Transport(Protocol):
     """What carries requests."""
 
-    def send(self, request: Request, seconds: float, limit: int, into: bytearray | None = None) -> Reply:
+    def send(
+        self,
+        request: Request,
+        seconds: float,
+        limit: int,
+        into: bytearray | None = None,
+        sink: Sink | None = None,
+    ) -> Reply:
         """One attempt. The body of a 200 or 206 goes to `into` if given, which keeps what came when
-        the rest gets lost. Raises Lost, also for a body longer than `limit`."""
+        the rest gets lost; that of a 200 to `sink`, as it comes. Raises Lost, also for a body longer
+        than `limit`."""
         ...
 
     def sleep(self, seconds: float) -> None:

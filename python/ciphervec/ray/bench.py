@@ -30,7 +30,7 @@ import ciphervec._native as native
 
 from ..collections.client import PersistentClient
 from ..collections.keys import Keys
-from ..collections.server_backend import Answer, ServerBackend
+from ..collections.server_backend import Answer, Opening, ServerBackend
 from ..collections.spec import Mode
 from .cluster import local_cluster
 from .pool import ScannerPool
@@ -94,6 +94,7 @@ class _Through:
     """A pool of scanners in the place of a server, for the key holder of this process."""
 
     remote = True
+    query_version = native.QUERY_VERSION
 
     def __init__(self, pool: ScannerPool) -> None:
         self.pool, self.query = pool, b""
@@ -102,6 +103,12 @@ class _Through:
         self.query = query
         answer = self.pool.answer(query)
         return Answer(answer.data, answer.version)
+
+    def evaluate_into(self, query: bytes, sink: Opening) -> int:
+        answer = self.evaluate(query)
+        sink.restart()
+        sink.write(answer.data)
+        return answer.version
 
 
 def _keys(place: Path) -> Keys:
@@ -198,6 +205,7 @@ class _Noting:
     """A server of this process that keeps the query."""
 
     remote = False
+    query_version = native.QUERY_VERSION
 
     def __init__(self, server: ServerBackend) -> None:
         self.server, self.query = server, b""

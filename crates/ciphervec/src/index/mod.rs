@@ -3,6 +3,7 @@
 pub mod form;
 pub mod metric;
 pub mod mode;
+pub mod network;
 pub mod scheme;
 pub mod security;
 pub mod spec;

@@ -10,12 +10,16 @@ use ciphervec_he::lattice::SegmentId;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
-/// One segment as the owner knows it.
+/// Rows of an index up to which the secrets of its segments are kept between queries: some 32 bytes a row.
+const KEPT_ROWS: usize = 1 << 20;
+
+/// One segment as the owner knows it. A copy shares what it is made of.
+#[derive(Clone)]
 pub(super) struct Entry {
     pub id: SegmentId,
-    pub sidecar: Sidecar,
-    pub deleted: Vec<bool>,
-    pub secrets: OnceLock<Kept>,
+    pub sidecar: Arc<Sidecar>,
+    pub deleted: Arc<Vec<bool>>,
+    pub secrets: Arc<OnceLock<Kept>>,
     pub exactness: Exactness,
     /// The key it is sealed under, where that is not the owner's.
     root: Option<Arc<SegmentRootKey>>,
@@ -62,7 +66,11 @@ pub enum Origin {
 
 impl Entry {
     /// The segment, to open answers about it.
-    pub fn opened<'a>(&'a self, owner: &'a Owner) -> OpenedSegment<'a> {
+    pub fn opened<'a>(
+        &'a self,
+        owner: &'a Owner,
+        directory: &SegmentDirectory,
+    ) -> OpenedSegment<'a> {
         OpenedSegment {
             id: self.id,
             rows: self.deleted.len(),
@@ -71,6 +79,7 @@ impl Entry {
             witness: &self.sidecar.witness,
             deleted: &self.deleted,
             secrets: &self.secrets,
+            keep: directory.rows <= KEPT_ROWS,
         }
     }
 
@@ -101,6 +110,8 @@ pub struct SegmentDirectory {
     refused: Vec<SegmentId>,
     /// Segments that failed a check: answers about them are passed over, their rows are not decrypted.
     quarantined: Vec<SegmentId>,
+    /// Of all segments.
+    rows: usize,
 }
 
 /// Rows that a query may return, for filters that the owner applies itself.
@@ -294,9 +305,10 @@ impl SegmentDirectory {
         let places = live(&flags);
         self.places.reserve(places.len());
         self.places.extend(places.into_iter().map(|(name, row)| (name, (id, row))));
-        let (secrets, exactness) = (OnceLock::new(), owner.form().exactness(&sidecar.witness));
+        let (secrets, exactness) = (Arc::default(), owner.form().exactness(&sidecar.witness));
         let authenticated = standing != Standing::Appended;
-        let deleted = flags;
+        let (sidecar, deleted) = (Arc::new(sidecar), Arc::new(flags));
+        self.rows += deleted.len();
         let entry = Entry { id, sidecar, deleted, secrets, exactness, root, origin, authenticated };
         self.positions.insert(id, self.entries.len());
         self.entries.push(entry);
@@ -312,6 +324,7 @@ impl SegmentDirectory {
             return self.refused.len() != before;
         };
         let entry = self.entries.remove(index);
+        self.rows -= entry.deleted.len();
         self.positions.values_mut().filter(|at| **at > index).for_each(|at| *at -= 1);
         self.shadowed.retain(|(_, segment, _)| *segment != id);
         self.aside.retain(|(_, segment, _)| *segment != id);
@@ -332,7 +345,7 @@ impl SegmentDirectory {
 
     fn flag(&mut self, segment: SegmentId, row: u32) {
         if let Some(entry) = self.entry_mut(segment) {
-            entry.deleted[row as usize] = true;
+            Arc::make_mut(&mut entry.deleted)[row as usize] = true;
         }
     }
 
@@ -369,7 +382,7 @@ impl SegmentDirectory {
                 self.shadowed.push((name, old, at));
             }
             if let Some(entry) = self.entry_mut(segment)
-                && let Some(flag) = entry.deleted.get_mut(row as usize)
+                && let Some(flag) = Arc::make_mut(&mut entry.deleted).get_mut(row as usize)
             {
                 *flag = false;
             }
@@ -426,7 +439,7 @@ impl SegmentDirectory {
     /// The name of each row of a segment, `None` where it is deleted; `None` if the segment is unknown.
     pub fn names(&self, id: SegmentId) -> Option<impl Iterator<Item = Option<&Id>>> {
         let entry = self.entry(id)?;
-        let rows = entry.sidecar.ids.iter().zip(&entry.deleted);
+        let rows = entry.sidecar.ids.iter().zip(entry.deleted.iter());
         Some(rows.map(|(name, gone)| (!gone).then_some(name)))
     }
 
@@ -439,6 +452,24 @@ impl SegmentDirectory {
     /// Segments with their rows, deleted ones included, and levels.
     pub fn segments(&self) -> impl Iterator<Item = (SegmentId, u32, u8)> {
         self.entries.iter().map(|entry| (entry.id, entry.sidecar.rows, entry.sidecar.level))
+    }
+
+    /// Where a segment is among the entries.
+    pub(super) fn position(&self, id: SegmentId) -> Option<usize> {
+        self.positions.get(&id).copied()
+    }
+
+    /// What opening an answer takes of it, as it is now: which segments there are, with their rows. It knows no place of
+    /// any id, and shares everything else.
+    pub fn snapshot(&self) -> Self {
+        SegmentDirectory {
+            entries: self.entries.clone(),
+            positions: self.positions.clone(),
+            refused: self.refused.clone(),
+            quarantined: self.quarantined.clone(),
+            rows: self.rows,
+            ..Self::default()
+        }
     }
 
     /// The deepest level of any segment: what a query must reach.

@@ -4,6 +4,7 @@ use super::form::{self, Evaluation, Request};
 use super::index::ServerIndex;
 use super::message::QueryHead;
 use crate::error::Result;
+use ciphervec_he::wire::{KeyId, Reader};
 
 impl ServerIndex {
     /// Bytes of the answer to a query, nearly; zero under an additively homomorphic scheme, whose answers are short.
@@ -11,12 +12,13 @@ impl ServerIndex {
     /// # Errors
     /// As [`Self::evaluate`] for a query that does not parse.
     pub fn answer_len(&self, query: &[u8]) -> Result<u64> {
-        let (head, _, _) = QueryHead::open(self.spec(), query)?;
+        let (head, _, _) = self.open_query(query)?;
         let form = form::of(self.spec());
         let mut bytes = 32;
         for (entry, matching) in self.choose(&head) {
             let (rows, level) = (entry.head.rows as usize, entry.head.level);
-            let Some(answer) = form.answer_len(self.spec(), rows, level)? else { return Ok(0) };
+            let answer = form.answer_len(self.spec(), rows, level, head.words.as_ref())?;
+            let Some(answer) = answer else { return Ok(0) };
             bytes += 22 + matching.map_or(0, |rows| rows.len().div_ceil(8));
             bytes += head.count as usize * answer;
         }
@@ -28,7 +30,7 @@ impl ServerIndex {
     /// # Errors
     /// As [`Self::evaluate`] for a query that does not parse.
     pub fn working_len(&self, query: &[u8]) -> Result<u64> {
-        let (head, _, _) = QueryHead::open(self.spec(), query)?;
+        let (head, _, _) = self.open_query(query)?;
         let chosen = self.choose(&head);
         let mut levels: Vec<u8> = chosen.iter().map(|(entry, _)| entry.head.level).collect();
         levels.sort_unstable();
@@ -80,8 +82,17 @@ impl ServerIndex {
 
     /// A query read as far as it is the same in every form.
     fn request<'a>(&'a self, query: &'a [u8]) -> Result<Request<'a>> {
-        let (head, key, body) = QueryHead::open(self.spec(), query)?;
+        let (head, key, body) = self.open_query(query)?;
         let chosen = self.choose(&head);
         Ok(Request { head, key, body, chosen })
+    }
+
+    /// The head of a query, its key and its body.
+    fn open_query<'a>(&self, query: &'a [u8]) -> Result<(QueryHead, KeyId, Reader<'a>)> {
+        let (head, key, body) = QueryHead::open(self.spec(), query)?;
+        if head.words.is_some() && !form::of(self.spec()).has_levels() {
+            return Err(body.error("a query of this mode has version 1").into());
+        }
+        Ok((head, key, body))
     }
 }

@@ -8,14 +8,17 @@
 use super::directory::{Origin, SegmentDirectory};
 use super::form::Hints;
 use super::owner::Owner;
+use super::query::Query;
 use crate::error::{Error, Result};
 use ciphervec_he::gaussian;
 use ciphervec_he::keys::random_bytes;
+use std::sync::atomic::{AtomicU64, Ordering};
 use zeroize::Zeroizing;
 
 /// Noise for one answer, from a seed of the operating system's. Every row of every query has its own.
 pub struct Flood {
     deviation: f64,
+    next: AtomicU64,
     seed: Zeroizing<[u8; 32]>,
 }
 
@@ -32,12 +35,12 @@ impl Flood {
                 actual: deviation.to_string(),
             });
         }
-        Ok(Flood { deviation, seed: Zeroizing::new(random_bytes()?) })
+        Ok(Flood { deviation, next: AtomicU64::new(0), seed: Zeroizing::new(random_bytes()?) })
     }
 
-    /// Adds noise to the cosines of query `query` with the rows of the `part`-th segment of the answer.
-    pub(super) fn add(&self, part: usize, query: usize, cosines: &[f64]) -> Zeroizing<Vec<f64>> {
-        let stream = (part as u64) << 32 | query as u64;
+    /// Adds noise to the cosines of one query with some rows, as has been added to no others.
+    pub(super) fn add(&self, cosines: &[f64]) -> Zeroizing<Vec<f64>> {
+        let stream = self.next.fetch_add(1, Ordering::Relaxed);
         let noise = gaussian::pairs(&self.seed, stream, cosines.len().div_ceil(2));
         let flooded = cosines.iter().zip(noise.iter().flatten());
         Zeroizing::new(flooded.map(|(cosine, noise)| cosine + self.deviation * noise).collect())
@@ -45,8 +48,12 @@ impl Flood {
 }
 
 impl Owner {
-    /// Refuses a flood where it hides nothing: over rows whose plaintext somebody else chose, and in forms without hints.
-    pub(super) fn expect_flooded(&self, directory: &SegmentDirectory) -> Result<()> {
+    /// Refuses a flood where it hides nothing: over an answer whose rounding says something of rows' secrets, over rows whose plaintext somebody else chose, and in forms without hints.
+    pub(super) fn expect_flooded(&self, query: &Query, directory: &SegmentDirectory) -> Result<()> {
+        if query.words.as_ref().is_some_and(|words| words.round_sums) {
+            let known = "whole mask sums, whose query was made for the format first or precise";
+            return Err(Error::choice("the answer to flood", known, "rounded mask sums"));
+        }
         self.hints(directory)?;
         let written = directory.segments().map(|(id, _, _)| (id, directory.origin(id)));
         for (id, origin) in written {
@@ -93,10 +100,10 @@ mod tests {
         let zeros = vec![0.0; 40_001];
         let floods = [Flood::new(deviation).unwrap(), Flood::new(deviation).unwrap()];
         let drawn = [
-            floods[0].add(0, 0, &zeros),
-            floods[0].add(0, 1, &zeros),
-            floods[0].add(1, 0, &zeros),
-            floods[1].add(0, 0, &zeros),
+            floods[0].add(&zeros),
+            floods[0].add(&zeros),
+            floods[0].add(&zeros),
+            floods[1].add(&zeros),
         ];
         let n = zeros.len() as f64;
         for (index, one) in drawn.iter().enumerate() {

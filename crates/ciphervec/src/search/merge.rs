@@ -5,7 +5,7 @@
 //! whoever computes them, and segments stand in the order of the state that was searched.
 
 use super::form;
-use super::message::{QueryHead, ResponseWriter, expect_params};
+use super::message::{QUERY_VERSION, QueryHead, ResponseWriter, expect_params};
 use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;
 use ciphervec_he::lattice::SegmentId;
@@ -35,13 +35,13 @@ pub fn merge_responses(
 ) -> Result<Vec<u8>> {
     // In full: whatever else a query may say of its answer has to be looked at here.
     let (head, _, _) = QueryHead::open(spec, query)?;
-    let QueryHead { count, top_level: _, epoch: _, tags, segments: named } = head;
+    let QueryHead { count: _, top_level: _, epoch: _, tags, words: _, segments: named } = &head;
     let named: Option<HashSet<[u8; 16]>> =
-        named.map(|segments| segments.iter().map(|id| id.0).collect());
+        named.as_ref().map(|segments| segments.iter().map(|id| id.0).collect());
     let is_named = |id: &&SegmentId| named.as_ref().is_none_or(|named| named.contains(&id.0));
     let order: Vec<SegmentId> = order.iter().filter(is_named).copied().collect();
     let read: Vec<Share<'_>> =
-        shares.iter().map(|share| read(spec, count, share)).collect::<Result<_>>()?;
+        shares.iter().map(|share| read(spec, &head, share)).collect::<Result<_>>()?;
     let Some(key) = read.first().map(|share| share.key) else {
         return Err(wrong("the shares of an answer", "at least 1", 0));
     };
@@ -79,7 +79,7 @@ pub fn merge_responses(
     let levels = u8::try_from(sums.len())
         .map_err(|_| wrong("the levels of an answer", "below 256", sums.len()))?;
     let bytes = sums.values().chain(&in_order).map(|part| part.len() + 1).sum();
-    let mut writer = ResponseWriter::new(spec, count, levels, bytes);
+    let mut writer = ResponseWriter::new(spec, &head, levels, bytes);
     for (level, of_level) in sums {
         writer.body().push(level);
         writer.body().extend_from_slice(of_level);
@@ -89,8 +89,12 @@ pub fn merge_responses(
     Ok(writer.finish(spec, key))
 }
 
-fn read<'a>(spec: &IndexSpec, count: u32, share: &'a [u8]) -> Result<Share<'a>> {
-    let (header, payload) = wire::open(Kind::Response, share)?;
+fn read<'a>(spec: &IndexSpec, head: &QueryHead, share: &'a [u8]) -> Result<Share<'a>> {
+    let (count, words) = (head.count, head.words.as_ref());
+    let (version, header, payload) = wire::open_version(Kind::Response, QUERY_VERSION, share)?;
+    if version != head.version() {
+        return Err(wrong("the version of a share", head.version(), version));
+    }
     let (what, form) = (Kind::Response.as_str(), form::of(spec));
     expect_params(spec, what, &header)?;
     let mut reader = Reader::new(what, payload);
@@ -103,7 +107,8 @@ fn read<'a>(spec: &IndexSpec, count: u32, share: &'a [u8]) -> Result<Share<'a>> 
     let queries = count as usize;
     let mut sums = Vec::new();
     for _ in 0..reader.u8()? {
-        sums.push((reader.u8()?, reader.take(queries * form.sums_len())?));
+        let level = reader.u8()?;
+        sums.push((level, reader.take(queries * form.sums_len(level, words)?)?));
     }
     let mut segments = Vec::new();
     for _ in 0..reader.u32()? {
@@ -116,7 +121,7 @@ fn read<'a>(spec: &IndexSpec, count: u32, share: &'a [u8]) -> Result<Share<'a>> 
         if filtered == 1 {
             reader.take(rows.div_ceil(8))?;
         }
-        let answer = match form.answer_len(spec, rows, level)? {
+        let answer = match form.answer_len(spec, rows, level, words)? {
             Some(length) => queries * length,
             None => usize::try_from(u64::from_le_bytes(reader.array()?)).unwrap_or(usize::MAX),
         };

@@ -3,9 +3,11 @@
 //! A query: `index id 8 | count u32 | top level u8 | epoch u32 | tags u16 | tags 16 each | body`, the body being float32 rows
 //! (`open`), integers (`sealed-index`: 32 bits, 64 in the wide form) or a 32-byte seed and ciphertexts (ring form). One that is
 //! about some segments only is a frame of its own kind, with `segments u32 | ids 16 each` before the body.
+//! Version 2, ring form alone, says before its body in which words the answer is wanted: `whether mask sums are rounded u8 |
+//! bits of V u8, for levels 0 to the top level`.
 //!
 //! A response: `index id 8 | count u32 | levels u8 | per level: level u8, mask sums a query | segments u32 | per segment:
-//! id 16, rows u32, level u8, filtered u8, bitmap if filtered, one answer a query`.
+//! id 16, rows u32, level u8, filtered u8, bitmap if filtered, one answer a query`. It has the version of the query.
 
 use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;
@@ -16,6 +18,8 @@ use ciphervec_he::wire::{self, HEADER_LEN, Header, KeyId, Kind, Reader};
 use core::ops::Range;
 use std::collections::HashSet;
 
+/// The newest version of queries and of their answers.
+pub const QUERY_VERSION: u16 = 2;
 /// The most filter tags in one message.
 const MAX_TAGS: u16 = 256;
 
@@ -28,6 +32,16 @@ pub(super) struct QueryHead {
     pub tags: Vec<FilterTag>,
     /// The segments that it is about; `None` for all there are.
     pub segments: Option<Vec<SegmentId>>,
+    /// The words that the answer is wanted in, if not those of the first version.
+    pub words: Option<WordsAsked>,
+}
+
+/// The words that an answer is wanted in.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct WordsAsked {
+    pub round_sums: bool,
+    /// Bits of V by level.
+    pub linear: Vec<u8>,
 }
 
 impl QueryHead {
@@ -35,7 +49,9 @@ impl QueryHead {
     #[cfg(feature = "client")]
     pub fn frame(&self, spec: &IndexSpec, key: KeyId, body: &[u8]) -> Vec<u8> {
         let named = self.segments.as_ref().map_or(0, |segments| 4 + segments.len() * 16);
-        let mut payload = Vec::with_capacity(19 + self.tags.len() * 16 + named + body.len());
+        let words = self.words.as_ref().map_or(0, |words| 1 + words.linear.len());
+        let length = 19 + self.tags.len() * 16 + named + words + body.len();
+        let mut payload = Vec::with_capacity(length);
         payload.extend_from_slice(&spec.id());
         payload.extend_from_slice(&self.count.to_le_bytes());
         payload.push(self.top_level);
@@ -46,16 +62,28 @@ impl QueryHead {
             payload.extend_from_slice(&(segments.len() as u32).to_le_bytes());
             segments.iter().for_each(|segment| payload.extend_from_slice(&segment.0));
         }
-        payload.extend_from_slice(body);
         let kind = if self.segments.is_some() { Kind::RoutedQuery } else { Kind::Query };
-        header(spec, kind, key).frame(&payload)
+        if let Some(words) = &self.words {
+            payload.push(u8::from(words.round_sums));
+            payload.extend_from_slice(&words.linear);
+        }
+        payload.extend_from_slice(body);
+        let mut frame = vec![0; HEADER_LEN];
+        frame.append(&mut payload);
+        header(spec, kind, key).seal_version(self.version(), &mut frame);
+        frame
+    }
+
+    /// The version of the query's format, and of its answer's.
+    pub fn version(&self) -> u16 {
+        if self.words.is_some() { QUERY_VERSION } else { wire::VERSION }
     }
 
     /// Reads a query for `spec`: the head, the key it was made with, and the body.
     pub fn open<'a>(spec: &IndexSpec, bytes: &'a [u8]) -> Result<(Self, KeyId, Reader<'a>)> {
         let routed = wire::kind_of(bytes) == Some(Kind::RoutedQuery);
         let kind = if routed { Kind::RoutedQuery } else { Kind::Query };
-        let (header, payload) = wire::open(kind, bytes)?;
+        let (version, header, payload) = wire::open_version(kind, QUERY_VERSION, bytes)?;
         let what = kind.as_str();
         expect_params(spec, what, &header)?;
         let mut reader = Reader::new(what, payload);
@@ -75,7 +103,22 @@ impl QueryHead {
         }
         let tags = (0..tags).map(|_| reader.array()).collect::<core::result::Result<_, _>>()?;
         let segments = if routed { Some(read_segments(&mut reader)?) } else { None };
-        Ok((QueryHead { count, top_level, epoch, tags, segments }, header.key, reader))
+        let words = match version {
+            wire::VERSION => None,
+            _ => Some(WordsAsked::read(top_level, &mut reader)?),
+        };
+        Ok((QueryHead { count, top_level, epoch, tags, segments, words }, header.key, reader))
+    }
+}
+
+impl WordsAsked {
+    fn read(top_level: u8, reader: &mut Reader<'_>) -> Result<Self> {
+        let round_sums = reader.u8()?;
+        if round_sums > 1 {
+            return Err(reader.error(format!("0 or 1 expected, {round_sums} came")).into());
+        }
+        let linear = reader.take(usize::from(top_level) + 1)?.to_vec();
+        Ok(WordsAsked { round_sums: round_sums == 1, linear })
     }
 }
 
@@ -107,17 +150,19 @@ pub(super) fn expect_params(spec: &IndexSpec, what: &'static str, header: &Heade
 
 /// Builds a response in place, so that answers are written once.
 pub(super) struct ResponseWriter {
+    version: u16,
     bytes: Vec<u8>,
 }
 
 impl ResponseWriter {
-    pub fn new(spec: &IndexSpec, count: u32, levels: u8, capacity: usize) -> Self {
+    /// Of the answer to a query with this head.
+    pub fn new(spec: &IndexSpec, head: &QueryHead, levels: u8, capacity: usize) -> Self {
         let mut bytes = Vec::with_capacity(HEADER_LEN + capacity);
         bytes.resize(HEADER_LEN, 0);
         bytes.extend_from_slice(&spec.id());
-        bytes.extend_from_slice(&count.to_le_bytes());
+        bytes.extend_from_slice(&head.count.to_le_bytes());
         bytes.push(levels);
-        ResponseWriter { bytes }
+        ResponseWriter { version: head.version(), bytes }
     }
 
     /// Where answers are appended.
@@ -157,7 +202,7 @@ impl ResponseWriter {
 
     /// The framed response.
     pub fn finish(mut self, spec: &IndexSpec, key: KeyId) -> Vec<u8> {
-        header(spec, Kind::Response, key).seal(&mut self.bytes);
+        header(spec, Kind::Response, key).seal_version(self.version, &mut self.bytes);
         self.bytes
     }
 }

@@ -3,6 +3,8 @@
 //! The owner's half ([`Owner`], [`SegmentDirectory`]) and the server's half ([`ServerIndex`]) share nothing but bytes.
 
 #[cfg(feature = "client")]
+mod answer_reader;
+#[cfg(feature = "client")]
 mod card;
 #[cfg(feature = "client")]
 mod decrypt;
@@ -54,10 +56,13 @@ pub use entry::{SegmentParser, SegmentSource};
 #[cfg(feature = "client")]
 pub use flood::Flood;
 #[cfg(feature = "client")]
-pub use form::Exactness;
+pub use form::{AnswerFormat, Exactness, Expected, PackingChoice};
 pub use form::{Evaluation, ServerTimings};
 pub use index::ServerIndex;
 pub use merge::merge_responses;
+pub use message::QUERY_VERSION;
+#[cfg(feature = "client")]
+pub use open::{Runner, Wanted};
 #[cfg(feature = "client")]
 pub use owner::Owner;
 #[cfg(feature = "client")]

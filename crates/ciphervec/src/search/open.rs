@@ -1,16 +1,41 @@
-//! Opening answers: response bytes enter; the parts of every segment are read and scored; hits leave. Owner only.
+//! Opening answers: response bytes enter, all at once or as they come; the parts of every segment are read and scored; hits
+//! leave. Owner only.
 
+use super::answer_reader::{AnswerReader, Input};
 use super::directory::{SegmentDirectory, Selection};
 use super::flood::Flood;
-use super::form::{self, expect_key};
-use super::message::{expect_params, read_bitmap};
+use super::form::{self, AnswerPart, expect_key};
+use super::message::{QUERY_VERSION, expect_params, read_bitmap};
 use super::owner::Owner;
 use super::query::Query;
 use super::rank::Retrieval;
-use super::score::{self, Asked, Opened, Part};
+use super::score::{Asked, Opened, Scoring};
 use crate::error::{Error, Result};
 use ciphervec_he::lattice::SegmentId;
-use ciphervec_he::wire::{self, Kind, Reader};
+use ciphervec_he::wire::{self, Reader};
+use std::io::Read;
+use std::ops::Range;
+
+const WHAT: &str = "a response";
+
+/// A part of one segment's answers that is read at once: which queries, which rows, how many bytes.
+type Cut = (Range<usize>, Range<usize>, usize);
+
+/// What runs the work of opening, on threads that the caller chose.
+pub type Runner<'a> = &'a (dyn Fn(&mut (dyn FnMut() + Send)) + Sync);
+
+/// What an answer is opened for.
+#[derive(Clone, Copy)]
+pub struct Wanted<'a> {
+    /// The closest, or those within a threshold.
+    pub retrieval: Retrieval,
+    /// The only rows to be returned, if there are such.
+    pub selection: Option<&'a Selection>,
+    /// Segments that may be missing from the answer.
+    pub newer: &'a [SegmentId],
+    /// Noise that comes first, for others to see.
+    pub flood: Option<&'a Flood>,
+}
 
 impl Owner {
     /// The step that cosines are rounded to where they carry noise: digits below it say nothing of rows
@@ -51,7 +76,8 @@ impl Owner {
         selection: Option<&Selection>,
         newer: &[SegmentId],
     ) -> Result<Opened> {
-        self.open_with(query, response, directory, retrieval, selection, newer, None)
+        let wanted = Wanted { retrieval, selection, newer, flood: None };
+        self.open_with(query, Input::Whole(response), directory, &wanted, &|work| work())
     }
 
     /// As [`Self::open_without`], for others to see, in mode `sealed`: noise is added to the score of every row first, and
@@ -71,54 +97,92 @@ impl Owner {
         newer: &[SegmentId],
         flood: &Flood,
     ) -> Result<Opened> {
-        self.expect_flooded(directory)?;
-        self.open_with(query, response, directory, retrieval, selection, newer, Some(flood))
+        let wanted = Wanted { retrieval, selection, newer, flood: Some(flood) };
+        self.open_with(query, Input::Whole(response), directory, &wanted, &|work| work())
     }
 
-    #[expect(clippy::too_many_arguments, reason = "those of opening, and the flood")]
+    /// As [`Self::open_without`] or [`Self::open_flooded`], from an answer that is read as it comes. No more of it is in
+    /// memory than a megabyte, or one block of a segment; what is kept of it is what may still be returned.
+    ///
+    /// # Errors
+    /// As [`Self::open_flooded`]. Nothing is returned of an answer that does not end as it should.
+    pub fn open_stream(
+        &self,
+        query: &Query,
+        answer: &mut (dyn Read + Send),
+        directory: &SegmentDirectory,
+        wanted: &Wanted<'_>,
+        run: Runner<'_>,
+    ) -> Result<Opened> {
+        self.open_with(query, Input::Stream(answer), directory, wanted, run)
+    }
+
     fn open_with(
         &self,
         query: &Query,
-        response: &[u8],
+        answer: Input<'_>,
         directory: &SegmentDirectory,
-        retrieval: Retrieval,
-        selection: Option<&Selection>,
-        newer: &[SegmentId],
-        flood: Option<&Flood>,
+        wanted: &Wanted<'_>,
+        run: Runner<'_>,
     ) -> Result<Opened> {
-        let (header, payload) = wire::open(Kind::Response, response)?;
-        let what = Kind::Response.as_str();
-        expect_params(self.spec(), what, &header)?;
-        expect_key(what, self.form().response_key(self.root())?, header.key)?;
-        let mut reader = Reader::new(what, payload);
-        self.spec().expect_id(what, reader.array()?)?;
+        if wanted.flood.is_some() {
+            self.expect_flooded(query, directory)?;
+        }
+        let mut reader = AnswerReader::new(answer, QUERY_VERSION)?;
+        let read = self.read(&mut reader, query, directory, wanted, run);
+        // Whatever was wrong with a part, damage is what is said of a damaged answer.
+        reader.finish()?;
+        let scoring = read?;
+        scoring.finish()
+    }
+
+    /// Reads an answer from its header to its end.
+    fn read<'a>(
+        &'a self,
+        reader: &mut AnswerReader<'_>,
+        query: &'a Query,
+        directory: &'a SegmentDirectory,
+        wanted: &Wanted<'a>,
+        run: Runner<'_>,
+    ) -> Result<Scoring<'a>> {
+        let error = |detail: String| Error::from(Reader::new(WHAT, &[]).error(detail));
+        expect_params(self.spec(), WHAT, reader.header())?;
+        expect_key(WHAT, self.form().response_key(self.root())?, reader.header().key)?;
+        self.spec().expect_id(WHAT, reader.array()?)?;
+        let asked = if query.words.is_some() { QUERY_VERSION } else { wire::VERSION };
+        if reader.version() != asked {
+            let came = reader.version();
+            return Err(error(format!("version {asked} was asked for, version {came} came")));
+        }
         let count = reader.u32()? as usize;
         if count != query.len() {
-            return Err(reader
-                .error(format!("answers to {} queries expected, {count} came", query.len()))
-                .into());
+            return Err(error(format!(
+                "answers to {} queries expected, {count} came",
+                query.len()
+            )));
         }
-        let opening = self.form().open(self.root(), &query.kept, count, &mut reader)?;
-        let parts = self.read_parts(&mut reader, query, directory, newer)?;
-        reader.finish()?;
-        score::hits(
-            &Asked { owner: self, query, directory, retrieval, selection, flood },
-            &*opening,
-            &parts,
-        )
+        let opening = self.form().open(self.root(), &query.kept, count, reader)?;
+        let Wanted { retrieval, selection, newer, flood } = *wanted;
+        let asked = Asked { owner: self, query, directory, retrieval, selection, flood };
+        let mut scoring = Scoring::new(asked, opening);
+        self.read_segments(reader, query, directory, newer, &mut scoring, run)?;
+        reader.expect_end()?;
+        Ok(scoring)
     }
 
     /// The answers of every segment; all known segments that the query is about, but the `newer` ones, must be there unless a
     /// filter chose among them.
-    fn read_parts<'a>(
+    fn read_segments(
         &self,
-        reader: &mut Reader<'a>,
+        reader: &mut AnswerReader<'_>,
         query: &Query,
         directory: &SegmentDirectory,
         newer: &[SegmentId],
-    ) -> Result<Vec<Part<'a>>> {
-        let segments = reader.u32()? as usize;
-        let mut parts: Vec<Part<'a>> = Vec::new();
+        scoring: &mut Scoring<'_>,
+        run: Runner<'_>,
+    ) -> Result<()> {
+        let segments = reader.u32()?;
+        let mut seen = vec![false; directory.entries().len()];
         for _ in 0..segments {
             let id = SegmentId(reader.array()?);
             let (rows, level, filtered) = (reader.u32()?, reader.u8()?, reader.u8()?);
@@ -127,7 +191,7 @@ impl Owner {
                 self.pass_over(reader, query, rows, level, filtered)?;
                 continue;
             }
-            let entry = directory.entries().iter().position(|entry| entry.id == id);
+            let entry = directory.position(id);
             let entry = entry
                 .ok_or_else(|| disagree("the segment directory does not know it".to_owned()))?;
             let sidecar = &directory.entries()[entry].sidecar;
@@ -140,61 +204,121 @@ impl Owner {
             if query.segments.as_ref().is_some_and(|named| !named.contains(&id)) {
                 return Err(disagree("it was not asked about".to_owned()));
             }
-            if parts.iter().any(|part| part.entry == entry) {
+            if std::mem::replace(&mut seen[entry], true) {
                 return Err(disagree("it was answered twice".to_owned()));
             }
             if filtered > 1 || (filtered == 1) != query.filtered {
                 return Err(disagree("the filter was not applied".to_owned()));
             }
-            let matching =
-                if query.filtered { Some(read_bitmap(reader, rows as usize)?) } else { None };
-            let answers = self.take_answers(reader, query, rows, level)?;
-            parts.push(Part { entry, matching, answers });
+            let matching = match query.filtered {
+                true => {
+                    let bytes = reader.take((rows as usize).div_ceil(8))?;
+                    Some(read_bitmap(&mut Reader::new(WHAT, bytes), rows as usize)?)
+                }
+                false => None,
+            };
+            self.read_answers(reader, query, (entry, rows, level), matching, scoring, run)?;
         }
+        let missing = directory.entries().iter().zip(seen).find(|(entry, seen)| {
+            !seen
+                && query.segments.as_ref().is_none_or(|named| named.contains(&entry.id))
+                && !newer.contains(&entry.id)
+                && !directory.quarantined().contains(&entry.id)
+        });
         if !query.filtered
-            && let Some(missing) = directory.entries().iter().enumerate().find(|(index, entry)| {
-                query.segments.as_ref().is_none_or(|named| named.contains(&entry.id))
-                    && !newer.contains(&entry.id)
-                    && !directory.quarantined().contains(&entry.id)
-                    && !parts.iter().any(|part| part.entry == *index)
-            })
+            && let Some((missing, _)) = missing
         {
             let detail = "the server left it out".to_owned();
-            return Err(Error::Directory { segment: missing.1.id.to_string(), detail });
+            return Err(Error::Directory { segment: missing.id.to_string(), detail });
+        }
+        Ok(())
+    }
+
+    /// The answers of one segment to all queries, part by part.
+    fn read_answers(
+        &self,
+        reader: &mut AnswerReader<'_>,
+        query: &Query,
+        (entry, rows, level): (usize, u32, u8),
+        matching: Option<Vec<bool>>,
+        scoring: &mut Scoring<'_>,
+        run: Runner<'_>,
+    ) -> Result<()> {
+        let mut wanted = true;
+        scoring.begin(entry);
+        for (queries, rows, length) in self.parts(reader, query, rows as usize, level)? {
+            if !wanted {
+                reader.skip(length)?;
+                continue;
+            }
+            let part = AnswerPart { queries, rows, bytes: reader.take(length)? };
+            let mut kept = Ok(true);
+            run(&mut || kept = scoring.part(entry, &part, matching.as_deref()));
+            wanted = kept?;
+        }
+        let mut ended = Ok(());
+        if wanted {
+            run(&mut || ended = scoring.end(entry));
+        }
+        ended
+    }
+
+    /// How one segment's answers are cut: queries, rows and bytes of each part.
+    fn parts(
+        &self,
+        reader: &mut AnswerReader<'_>,
+        query: &Query,
+        rows: usize,
+        level: u8,
+    ) -> Result<Vec<Cut>> {
+        let (spec, words, count) = (self.spec(), query.words.as_ref(), query.len());
+        let form = form::of(spec);
+        let (answer, blocks) =
+            (form.answer_len(spec, rows, level, words)?, form.answer_blocks(spec, level, words)?);
+        let (Some(answer), Some(block)) = (answer, blocks) else {
+            let length = usize::try_from(u64::from_le_bytes(reader.array()?)).unwrap_or(usize::MAX);
+            return Ok(vec![(0..count, 0..rows, length)]);
+        };
+        let piece = reader.piece();
+        if answer <= piece {
+            let at_once = (piece / answer.max(1)).clamp(1, count.max(1));
+            let starts = (0..count).step_by(at_once);
+            let queries = starts.map(|first| first..count.min(first + at_once));
+            return Ok(queries.map(|all| (all.clone(), 0..rows, all.len() * answer)).collect());
+        }
+        let at_once = (piece / block.bytes).max(1);
+        let mut parts = Vec::new();
+        for query in 0..count {
+            let mut left = answer;
+            for first in (0..rows).step_by(at_once * block.rows) {
+                let last = rows.min(first + at_once * block.rows);
+                let length = left.min(at_once * block.bytes);
+                parts.push((query..query + 1, first..last, length));
+                left -= length;
+            }
         }
         Ok(parts)
-    }
-}
-
-impl Owner {
-    /// The answers of one segment to all queries.
-    fn take_answers<'a>(
-        &self,
-        reader: &mut Reader<'a>,
-        query: &Query,
-        rows: u32,
-        level: u8,
-    ) -> Result<&'a [u8]> {
-        let answer = form::of(self.spec()).answer_len(self.spec(), rows as usize, level)?;
-        let length = match answer {
-            Some(answer) => query.len() * answer,
-            None => usize::try_from(reader.u64()?).unwrap_or(usize::MAX),
-        };
-        Ok(reader.take(length)?)
     }
 
     /// Reads past the part of a segment that does not open.
     fn pass_over(
         &self,
-        reader: &mut Reader<'_>,
+        reader: &mut AnswerReader<'_>,
         query: &Query,
         rows: u32,
         level: u8,
         filtered: u8,
     ) -> Result<()> {
+        let rows = rows as usize;
         if filtered == 1 {
-            read_bitmap(reader, rows as usize)?;
+            reader.skip(rows.div_ceil(8))?;
         }
-        self.take_answers(reader, query, rows, level).map(drop)
+        let answer =
+            form::of(self.spec()).answer_len(self.spec(), rows, level, query.words.as_ref())?;
+        let length = match answer {
+            Some(answer) => query.len() * answer,
+            None => usize::try_from(u64::from_le_bytes(reader.array()?)).unwrap_or(usize::MAX),
+        };
+        reader.skip(length)
     }
 }

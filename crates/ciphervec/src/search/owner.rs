@@ -1,6 +1,6 @@
 //! Owner: keys and a description enter; sealed segments and evaluation keys leave. Owner only.
 
-use super::form::{self, KeyHolderHalf};
+use super::form::{self, Expected, KeyHolderHalf, PackingChoice};
 use super::root_key::{RotationState, SegmentRootKey};
 use super::seal::{SealedSegment, seal};
 use crate::error::Result;
@@ -113,10 +113,10 @@ impl Owner {
     /// # Errors
     /// Rows that fail the checks, another number of ids than rows, an id given twice, no rows, or too many.
     pub fn seal(&self, rows: &[f32], ids: &[Id]) -> Result<SealedSegment> {
-        self.seal_expecting(rows, ids, ids.len())
+        self.seal_expecting(rows, ids, &Expected::rows(ids.len()))
     }
 
-    /// As [`Self::seal`], packed for an index that will hold `expected_rows`: bulk loads in several segments want the
+    /// As [`Self::seal`], packed for an index like the `expected` one: bulk loads in several segments want the
     /// level that suits their sum.
     ///
     /// # Errors
@@ -125,9 +125,26 @@ impl Owner {
         &self,
         rows: &[f32],
         ids: &[Id],
-        expected_rows: usize,
+        expected: &Expected,
     ) -> Result<SealedSegment> {
-        seal(&self.spec, &self.root, self.form.as_ref(), rows, ids, expected_rows)
+        seal(&self.spec, &self.root, self.form.as_ref(), rows, ids, expected)
+    }
+
+    /// Whether a segment of so many rows at this level is packed as suits an index like the `expected` one, or nearly so:
+    /// segments that are not are worth sealing again.
+    ///
+    /// # Errors
+    /// A level that is none.
+    pub fn suits(&self, rows: usize, level: u8, expected: &Expected) -> Result<bool> {
+        self.form.suits(rows, level, expected)
+    }
+
+    /// How most rows of such an index are packed; `None` in modes without a choice.
+    ///
+    /// # Errors
+    /// A description that has no layout.
+    pub fn packing(&self, expected: &Expected) -> Result<Option<PackingChoice>> {
+        self.form.packing(expected)
     }
 }
 

@@ -43,7 +43,8 @@ impl Probe {
         let count = expect_some(checked.len())?;
         let form = form::of(&self.spec).plain_queries().ok_or_else(|| not_probed(&self.spec))?;
         let body = form.encode(&self.spec, &checked)?;
-        let head = QueryHead { count, top_level: 0, epoch: 0, tags: Vec::new(), segments: None };
+        let tags = Vec::new();
+        let head = QueryHead { count, top_level: 0, epoch: 0, tags, segments: None, words: None };
         Ok(head.frame(&self.spec, self.key, &body))
     }
 }
@@ -68,8 +69,11 @@ impl Owner {
             return Err(not_probed(spec));
         }
         let (head, key, body) = QueryHead::open(spec, bytes)?;
-        if head.top_level != 0 || !head.tags.is_empty() || head.segments.is_some() {
-            return Err(body.error("level 0, no filter tags and no segments expected").into());
+        let plain = head.tags.is_empty() && head.segments.is_none() && head.words.is_none();
+        if head.top_level != 0 || !plain {
+            return Err(body
+                .error("version 1, level 0, no filter tags and no segments expected")
+                .into());
         }
         let count = expect_some(head.count as usize)?;
         Ok(Query {
@@ -77,6 +81,7 @@ impl Owner {
             norms: vec![unit_norm(spec); count as usize],
             filtered: false,
             segments: None,
+            words: None,
             kept: self.form().read_queries(count, key, body)?,
             seconds: 0.0,
             foreign: true,

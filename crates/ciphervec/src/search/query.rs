@@ -1,8 +1,8 @@
 //! Queries: float rows enter; bytes for the server leave, and what opening their answer takes stays. Owner only.
 
 use super::directory::SegmentDirectory;
-use super::form::Kept;
-use super::message::QueryHead;
+use super::form::{AnswerFormat, Kept};
+use super::message::{QueryHead, WordsAsked};
 use super::owner::Owner;
 use super::quantize::check;
 use crate::error::{Error, Result};
@@ -19,6 +19,8 @@ pub struct Query {
     pub(super) filtered: bool,
     /// The segments it names; `None` where it is about all of them.
     pub(super) segments: Option<Vec<SegmentId>>,
+    /// The words that the answer is wanted in.
+    pub(super) words: Option<WordsAsked>,
     /// What the form opens the answer with.
     pub(super) kept: Kept,
     pub(super) seconds: f64,
@@ -67,7 +69,22 @@ impl Owner {
         epoch: u32,
         tags: &[FilterTag],
     ) -> Result<Query> {
-        self.query_among(rows, directory, epoch, tags, None)
+        self.query_for(rows, directory, epoch, tags, AnswerFormat::default())
+    }
+
+    /// As [`Self::query`], for a server that may not know the newest answers, or results that are the owner's alone.
+    ///
+    /// # Errors
+    /// As [`Self::query`].
+    pub fn query_for(
+        &self,
+        rows: &[f32],
+        directory: &SegmentDirectory,
+        epoch: u32,
+        tags: &[FilterTag],
+        format: AnswerFormat,
+    ) -> Result<Query> {
+        self.query_with(rows, directory, epoch, tags, None, format)
     }
 
     /// As [`Self::query`], about `segments` alone where they are given: the server scores no others, and sees which they are.
@@ -81,6 +98,22 @@ impl Owner {
         epoch: u32,
         tags: &[FilterTag],
         segments: Option<&[SegmentId]>,
+    ) -> Result<Query> {
+        self.query_with(rows, directory, epoch, tags, segments, AnswerFormat::default())
+    }
+
+    /// As [`Self::query_among`] and [`Self::query_for`].
+    ///
+    /// # Errors
+    /// As [`Self::query_among`].
+    pub fn query_with(
+        &self,
+        rows: &[f32],
+        directory: &SegmentDirectory,
+        epoch: u32,
+        tags: &[FilterTag],
+        segments: Option<&[SegmentId]>,
+        format: AnswerFormat,
     ) -> Result<Query> {
         let start = Instant::now();
         let checked = check(self.spec(), rows)?;
@@ -103,15 +136,18 @@ impl Owner {
             }
         }
         let top_level = directory.top_level();
-        let encoded = self.form().encode_queries(self.root(), &checked, top_level, epoch)?;
+        let encoded =
+            self.form().encode_queries(self.root(), &checked, top_level, epoch, format)?;
         let segments = segments.map(<[SegmentId]>::to_vec);
-        let head = QueryHead { count, top_level, epoch, tags: tags.to_vec(), segments };
+        let (tags, words) = (tags.to_vec(), encoded.words);
+        let head = QueryHead { count, top_level, epoch, tags, segments, words };
         let bytes = head.frame(self.spec(), encoded.key, &encoded.body);
         Ok(Query {
             bytes,
             norms: checked.norms,
-            filtered: !tags.is_empty(),
+            filtered: !head.tags.is_empty(),
             segments: head.segments,
+            words: head.words,
             kept: encoded.kept,
             seconds: start.elapsed().as_secs_f64(),
             foreign: false,

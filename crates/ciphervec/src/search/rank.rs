@@ -49,6 +49,15 @@ struct Candidate {
     row: u32,
     /// Whether its cosine is exact, or is rounded on its way out.
     exact: bool,
+    /// Whether it is to be settled.
+    open: bool,
+}
+
+/// What a ranking was at some point.
+pub(super) struct Checkpoint {
+    kept: Vec<Candidate>,
+    room: usize,
+    limit: f64,
 }
 
 /// Collects candidates of one query over all segments.
@@ -154,7 +163,8 @@ impl<'a> Ranking<'a> {
         let farthest = self.key(cosine - slack, norm, exact);
         let integer = if exact { estimates.sums[place] } else { 0 };
         let (entry, row) = (index as u32, row as u32);
-        self.kept.push(Candidate { closest, farthest, cosine, integer, entry, row, exact });
+        let open = exact;
+        self.kept.push(Candidate { closest, farthest, cosine, integer, entry, row, exact, open });
         if let Retrieval::TopK(k) = self.retrieval
             && self.kept.len() >= self.room
         {
@@ -204,7 +214,17 @@ impl<'a> Ranking<'a> {
         }
     }
 
-    /// Every segment was visited: what can't be a hit goes, the rest is ordered by segments.
+    /// What it is now, to come back to.
+    pub fn checkpoint(&self) -> Checkpoint {
+        Checkpoint { kept: self.kept.clone(), room: self.room, limit: self.limit }
+    }
+
+    /// Forgets what was looked at since.
+    pub fn back_to(&mut self, checkpoint: Checkpoint) {
+        Checkpoint { kept: self.kept, room: self.room, limit: self.limit } = checkpoint;
+    }
+
+    /// What can't be a hit goes, the rest is ordered by segments.
     pub fn close(&mut self) {
         if let Retrieval::TopK(k) = self.retrieval {
             self.prune(k);
@@ -219,7 +239,7 @@ impl<'a> Ranking<'a> {
 
     /// The estimates of a segment that are to be settled, of the query with this number.
     pub fn unsettled(&self, index: usize, query: usize) -> impl Iterator<Item = RowSum> {
-        let kept = self.kept[self.of_segment(index)].iter().filter(|kept| kept.exact);
+        let kept = self.kept[self.of_segment(index)].iter().filter(|kept| kept.open);
         kept.map(move |kept| RowSum { query, row: kept.row, sum: kept.integer })
     }
 
@@ -227,13 +247,14 @@ impl<'a> Ranking<'a> {
     pub fn settle(&mut self, index: usize, settled: &mut impl Iterator<Item = ExactCosine>) {
         for at in self.of_segment(index) {
             let kept = self.kept[at];
-            if !kept.exact {
+            if !kept.open {
                 continue;
             }
             let Some(ExactCosine { integer, cosine }) = settled.next() else { return };
             let norm = self.entries[index].norm(kept.row as usize);
             let key = self.key(cosine, norm, true);
-            self.kept[at] = Candidate { closest: key, farthest: key, cosine, integer, ..kept };
+            self.kept[at] =
+                Candidate { closest: key, farthest: key, cosine, integer, open: false, ..kept };
         }
     }
 

@@ -1,11 +1,11 @@
-//! Scoring: the parts of an answer enter; they are checked, ranked by estimates and settled; hits leave. Owner only.
+//! Scoring: the parts of an answer enter as they come; they are checked, ranked by estimates and settled; hits leave. Owner only.
 
 use super::directory::{Entry, SegmentDirectory, Selection};
 use super::flood::Flood;
-use super::form::{Estimates, Exactness, Opening};
+use super::form::{AnswerPart, Estimates, Exactness, Opening};
 use super::owner::Owner;
 use super::query::Query;
-use super::rank::{Hit, Ranking, Retrieval};
+use super::rank::{Checkpoint, Hit, Ranking, Retrieval};
 use crate::error::{Error, Result};
 use ciphervec_he::lattice::SegmentId;
 use std::time::Instant;
@@ -35,13 +35,6 @@ pub struct Opened {
     pub timings: OwnerTimings,
 }
 
-/// The part of an answer that belongs to one segment.
-pub(super) struct Part<'a> {
-    pub entry: usize,
-    pub matching: Option<Vec<bool>>,
-    pub answers: &'a [u8],
-}
-
 /// What was asked, and of whom.
 pub(super) struct Asked<'a> {
     pub owner: &'a Owner,
@@ -53,132 +46,169 @@ pub(super) struct Asked<'a> {
     pub flood: Option<&'a Flood>,
 }
 
-/// The hits of every query.
+/// The hits of every query, as far as segments have come.
 ///
-/// A segment of a writer's that fails its check is left out: its writer had a say in what it is checked with. Another one
-/// that does refuses the answer as a whole.
-///
-/// # Errors
-/// [`Error::Tampered`], or [`Error::Mismatched`] if somebody else made the query; damaged answers.
-pub(super) fn hits(asked: &Asked<'_>, opening: &dyn Opening, parts: &[Part<'_>]) -> Result<Opened> {
-    let entries = asked.directory.entries();
-    let mut timings = OwnerTimings::default();
-    let mut disqualified: Vec<SegmentId> = Vec::new();
-    loop {
-        let left: Vec<&Part<'_>> =
-            parts.iter().filter(|part| !disqualified.contains(&entries[part.entry].id)).collect();
-        let mut failed = Vec::new();
-        let mut rankings = rank(asked, opening, &left, &mut failed, &mut timings)?;
-        if failed.is_empty() {
-            settle(asked, opening, &left, &mut rankings, &mut failed, &mut timings)?;
+/// A segment of a writer's that fails its check is left out, and what it brought is forgotten: its writer had a say in what it is
+/// checked with. Another one that does refuses the answer as a whole.
+pub(super) struct Scoring<'a> {
+    asked: Asked<'a>,
+    opening: Box<dyn Opening + 'a>,
+    rankings: Vec<Ranking<'a>>,
+    /// What the rankings were before the segment that comes now, if that is a writer's.
+    before: Vec<Checkpoint>,
+    exact: bool,
+    disqualified: Vec<SegmentId>,
+    failed: Vec<SegmentId>,
+    timings: OwnerTimings,
+}
+
+impl<'a> Scoring<'a> {
+    pub fn new(asked: Asked<'a>, opening: Box<dyn Opening + 'a>) -> Self {
+        let Asked { owner, query, directory, retrieval, .. } = asked;
+        let (metric, step) = (owner.spec().metric(), owner.rounding());
+        let ranking =
+            |&norm: &f64| Ranking::new(metric, retrieval, step, norm, directory.entries());
+        Scoring {
+            rankings: query.norms.iter().map(ranking).collect(),
+            asked,
+            opening,
+            before: Vec::new(),
+            exact: true,
+            disqualified: Vec::new(),
+            failed: Vec::new(),
+            timings: OwnerTimings::default(),
         }
-        if failed.is_empty() {
+    }
+
+    fn entry(&self, index: usize) -> &'a Entry {
+        &self.asked.directory.entries()[index]
+    }
+
+    /// A segment comes, part by part.
+    pub fn begin(&mut self, index: usize) {
+        if self.entry(index).is_written() {
+            self.before = self.rankings.iter().map(Ranking::checkpoint).collect();
+        }
+    }
+
+    /// Ranks a part of its answers by estimates; whether the rest is wanted too.
+    ///
+    /// # Errors
+    /// Damaged answers.
+    pub fn part(
+        &mut self,
+        index: usize,
+        part: &AnswerPart<'_>,
+        matching: Option<&[bool]>,
+    ) -> Result<bool> {
+        let Asked { owner, query, directory, selection, flood, .. } = self.asked;
+        let entry = self.entry(index);
+        let (start, mut ranked) = (Instant::now(), 0.0);
+        let rankings = &mut self.rankings;
+        let opened = entry.opened(owner, directory);
+        let scored = self.opening.estimate(&opened, part, &mut |of, estimates| {
+            expect_cosines(query, entry, estimates)?;
             let start = Instant::now();
-            let ranked = |part: &&Part<'_>| entries[part.entry].deleted.contains(&false);
-            let exact = left.iter().copied().filter(|part| ranked(part));
-            let exact = { exact }.all(|part| entries[part.entry].exactness == Exactness::Exact);
-            let hits = rankings.into_iter().map(Ranking::finish).collect();
-            timings.rank += start.elapsed().as_secs_f64();
-            return Ok(Opened { hits, exact, disqualified, timings });
+            let flooded = flood.map(|flood| flood.add(estimates.cosines));
+            match &flooded {
+                Some(flooded) => {
+                    let shown = Estimates { first: estimates.first, ..Estimates::settled(flooded) };
+                    rankings[of].visit(index, &shown, matching, selection);
+                }
+                None => rankings[of].visit(index, estimates, matching, selection),
+            }
+            ranked += start.elapsed().as_secs_f64();
+            Ok(())
+        });
+        self.timings.decrypt += start.elapsed().as_secs_f64() - ranked;
+        self.timings.rank += ranked;
+        self.keeps(index, scored)
+    }
+
+    /// The segment has come; a writer's is settled here, while it can still be left out.
+    ///
+    /// # Errors
+    /// Damaged answers.
+    pub fn end(&mut self, index: usize) -> Result<()> {
+        let entry = self.entry(index);
+        if entry.is_written() {
+            let settled = self.settle(index);
+            if !self.keeps(index, settled)? {
+                return Ok(());
+            }
+            self.before.clear();
         }
-        let own = failed.iter().filter(|entry| !entry.is_written()).map(|entry| entry.id);
-        let segments: Vec<SegmentId> = own.collect();
-        if !segments.is_empty() {
-            return Err(match asked.query.foreign {
+        let ranked = entry.deleted.contains(&false);
+        self.exact &= !ranked || entry.exactness == Exactness::Exact;
+        Ok(())
+    }
+
+    /// Whether a segment stays in: not if its check has failed.
+    fn keeps(&mut self, index: usize, outcome: Result<()>) -> Result<bool> {
+        let entry = self.entry(index);
+        match outcome {
+            Ok(()) => Ok(true),
+            Err(Error::Tampered { .. }) if entry.is_written() => {
+                self.disqualified.push(entry.id);
+                let before = std::mem::take(&mut self.before);
+                for (ranking, before) in self.rankings.iter_mut().zip(before) {
+                    ranking.back_to(before);
+                }
+                Ok(false)
+            }
+            Err(Error::Tampered { .. }) => {
+                self.failed.push(entry.id);
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes the noise off those of a segment that may be hits.
+    fn settle(&mut self, index: usize) -> Result<()> {
+        let start = Instant::now();
+        self.rankings.iter_mut().for_each(Ranking::close);
+        let mut sums = Vec::new();
+        for (query, ranking) in self.rankings.iter().enumerate() {
+            sums.extend(ranking.unsettled(index, query));
+        }
+        if sums.is_empty() {
+            return Ok(());
+        }
+        let (entry, Asked { owner, directory, .. }) = (self.entry(index), &self.asked);
+        let settled = self.opening.settle(&entry.opened(owner, directory), &sums)?;
+        let mut settled = settled.into_iter();
+        for ranking in &mut self.rankings {
+            ranking.settle(index, &mut settled);
+        }
+        self.timings.decrypt += start.elapsed().as_secs_f64();
+        Ok(())
+    }
+
+    /// The hits, once every segment has come.
+    ///
+    /// # Errors
+    /// [`Error::Tampered`], or [`Error::Mismatched`] if somebody else made the query.
+    pub fn finish(mut self) -> Result<Opened> {
+        for index in 0..self.asked.directory.entries().len() {
+            if !self.failed.is_empty() {
+                break;
+            }
+            let settled = self.settle(index);
+            self.keeps(index, settled)?;
+        }
+        if !self.failed.is_empty() {
+            let segments = self.failed;
+            return Err(match self.asked.query.foreign {
                 true => Error::Mismatched { segments },
                 false => Error::Tampered { segments },
             });
         }
-        disqualified.extend(failed.iter().map(|entry| entry.id));
-    }
-}
-
-/// Ranks by estimates; segments that fail their check go to `failed`.
-fn rank<'a>(
-    asked: &Asked<'a>,
-    opening: &dyn Opening,
-    parts: &[&Part<'_>],
-    failed: &mut Vec<&'a Entry>,
-    timings: &mut OwnerTimings,
-) -> Result<Vec<Ranking<'a>>> {
-    let Asked { owner, query, directory, retrieval, selection, flood } = *asked;
-    let (metric, step) = (owner.spec().metric(), owner.rounding());
-    let ranking = |&norm: &f64| Ranking::new(metric, retrieval, step, norm, directory.entries());
-    let mut rankings: Vec<Ranking<'a>> = query.norms.iter().map(ranking).collect();
-    for part in parts {
-        let entry = &directory.entries()[part.entry];
-        let (start, mut ranked) = (Instant::now(), 0.0);
-        let scored =
-            opening.estimate(&entry.opened(owner), part.answers, &mut |index, estimates| {
-                expect_cosines(query, entry, estimates)?;
-                let start = Instant::now();
-                let matching = part.matching.as_deref();
-                let flooded = flood.map(|flood| {
-                    // Two pieces of one segment would get the same noise.
-                    assert_eq!(estimates.first, 0, "a form that is flooded opens segments whole");
-                    flood.add(part.entry, index, estimates.cosines)
-                });
-                match &flooded {
-                    Some(flooded) => {
-                        let shown = Estimates::settled(flooded);
-                        rankings[index].visit(part.entry, &shown, matching, selection);
-                    }
-                    None => rankings[index].visit(part.entry, estimates, matching, selection),
-                }
-                ranked += start.elapsed().as_secs_f64();
-                Ok(())
-            });
-        refuse(scored, entry, failed)?;
-        timings.decrypt += start.elapsed().as_secs_f64() - ranked;
-        timings.rank += ranked;
-    }
-    rankings.iter_mut().for_each(Ranking::close);
-    Ok(rankings)
-}
-
-/// Takes the noise off those that may be hits.
-fn settle<'a>(
-    asked: &Asked<'a>,
-    opening: &dyn Opening,
-    parts: &[&Part<'_>],
-    rankings: &mut [Ranking<'_>],
-    failed: &mut Vec<&'a Entry>,
-    timings: &mut OwnerTimings,
-) -> Result<()> {
-    let start = Instant::now();
-    for part in parts {
-        let entry = &asked.directory.entries()[part.entry];
-        let mut sums = Vec::new();
-        for (query, ranking) in rankings.iter().enumerate() {
-            sums.extend(ranking.unsettled(part.entry, query));
-        }
-        if sums.is_empty() {
-            continue;
-        }
-        let settled = opening.settle(&entry.opened(asked.owner), &sums);
-        if let Some(settled) = refuse(settled, entry, failed)? {
-            let mut settled = settled.into_iter();
-            for ranking in rankings.iter_mut() {
-                ranking.settle(part.entry, &mut settled);
-            }
-        }
-    }
-    timings.decrypt += start.elapsed().as_secs_f64();
-    Ok(())
-}
-
-/// A failed check goes to `failed`, other errors go on.
-fn refuse<'a, T>(
-    outcome: Result<T>,
-    entry: &'a Entry,
-    failed: &mut Vec<&'a Entry>,
-) -> Result<Option<T>> {
-    match outcome {
-        Err(Error::Tampered { .. }) => {
-            failed.push(entry);
-            Ok(None)
-        }
-        outcome => outcome.map(Some),
+        let start = Instant::now();
+        let hits = self.rankings.into_iter().map(Ranking::finish).collect();
+        let mut timings = self.timings;
+        timings.rank += start.elapsed().as_secs_f64();
+        Ok(Opened { hits, exact: self.exact, disqualified: self.disqualified, timings })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Sealing one segment: float rows and ids enter, framed ciphertexts and a sealed sidecar leave. Owner and writer.
 
-use super::form::RowEncryptor;
+use super::form::{Expected, RowEncryptor};
 use super::quantize::check;
 use super::root_key::SegmentRootKey;
 use super::segment::{MAX_ROWS, SegmentHead};
@@ -35,7 +35,7 @@ pub(super) fn seal(
     encryptor: &dyn RowEncryptor,
     rows: &[f32],
     ids: &[Id],
-    expected_rows: usize,
+    expected: &Expected,
 ) -> Result<SealedSegment> {
     let checked = check(spec, rows)?;
     if checked.len() != ids.len() {
@@ -53,7 +53,7 @@ pub(super) fn seal(
     if let Some(repeated) = ids.iter().find(|id| !seen.insert(*id)) {
         return Err(Error::DuplicateId(repeated.clone()));
     }
-    let encrypted = encryptor.encrypt_rows(root, &checked, expected_rows)?;
+    let encrypted = encryptor.encrypt_rows(root, &checked, expected)?;
     let (id, level, rows) = (encrypted.id, encrypted.level, ids.len() as u32);
     let head = SegmentHead { id, rows, kept: rows, level, key: encrypted.key };
     let norms = match spec.metric().needs_norms() {

@@ -4,7 +4,7 @@
 //! writer over learns what it is sealing at that moment and nothing that it sealed before.
 
 use super::card::WriterCard;
-use super::form::{self, RowEncryptor};
+use super::form::{self, Expected, RowEncryptor};
 use super::root_key::SegmentRootKey;
 use super::seal::{SealedSegment, seal};
 use super::wrap::wrap;
@@ -76,7 +76,8 @@ impl Writer {
         let spec = &self.card.spec;
         let master = Arc::new(MasterKey::generate()?);
         let root = SegmentRootKey::new(Arc::clone(&master), self.card.owner, spec);
-        let sealed = seal(spec, &root, self.encryptor.as_ref(), rows, ids, expected_rows)?;
+        let sealed =
+            seal(spec, &root, self.encryptor.as_ref(), rows, ids, &Expected::rows(expected_rows))?;
         let records = if payloads.iter().all(Vec::is_empty) {
             None
         } else {

@@ -3,7 +3,7 @@
 //! A new format version gets a new folder beside the old one: `CIPHERVEC_WRITE_VECTORS=1 cargo test -p ciphervec --test suite vectors::`
 //! writes the folder of the current version if it is missing (vectors/SOURCES.md).
 
-use ciphervec::search::{Exactness, Owner, Retrieval, SegmentDirectory, ServerIndex};
+use ciphervec::search::{AnswerFormat, Exactness, Owner, Retrieval, SegmentDirectory, ServerIndex};
 use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme, SegmentId};
 use ciphervec_arith::AlignedBytes;
 use std::path::PathBuf;
@@ -49,7 +49,7 @@ fn write(name: &str, mode: Mode, precision: Precision) {
     put("spec", &spec.to_bytes());
     put("segment", &sealed.segment);
     put("sidecar", &sealed.sidecar);
-    let query = owner.query(&QUERY, &directory, 5, &[]).unwrap();
+    let query = owner.query_for(&QUERY, &directory, 5, &[], AnswerFormat::First).unwrap();
     put("query", query.to_bytes());
     server.add(sealed.segment).unwrap();
     put("response", &server.evaluate(query.to_bytes()).unwrap().bytes);
@@ -77,7 +77,7 @@ fn version_1_opens_and_answers_as_it_did() {
         let answer = server.evaluate(&get("query")).unwrap();
         assert_eq!(answer.bytes, get("response"), "{name}: the server's answer moved");
         // Opening needs the secrets and the scales of the query, which the rows determine.
-        let query = owner.query(&QUERY, &directory, 5, &[]).unwrap();
+        let query = owner.query_for(&QUERY, &directory, 5, &[], AnswerFormat::First).unwrap();
         let opened =
             owner.open(&query, &answer.bytes, &directory, Retrieval::TopK(3), None).unwrap();
         let found: Vec<&Id> = opened.hits[0].iter().map(|hit| &hit.id).collect();
@@ -88,6 +88,40 @@ fn version_1_opens_and_answers_as_it_did() {
         }
         let rows = owner.unseal(&get("segment"), &get("sidecar")).unwrap();
         assert!(rows.iter().zip(ROWS).all(|(got, x)| (got - x).abs() < 2e-3), "{name}: {rows:?}");
+    }
+}
+
+/// Queries and answers of version 2, to the segments of version 1.
+#[test]
+fn version_2_of_answers_does_not_move() {
+    let writing = std::env::var_os("CIPHERVEC_WRITE_VECTORS").is_some();
+    for (name, mode, _) in MODES.into_iter().filter(|kind| kind.1.encrypts_queries()) {
+        let get = |file: &str| std::fs::read(folder(name).join(file)).unwrap();
+        let spec = IndexSpec::from_bytes(&get("spec")).unwrap();
+        let owner = Owner::new(&Keys::from_master(MASTER), spec.clone()).unwrap();
+        let mut server = ServerIndex::new(spec).unwrap();
+        server.set_evaluation_keys(&get("evaluation-keys")).unwrap();
+        let id = server.add(AlignedBytes::from_slice(&get("segment"))).unwrap();
+        let mut directory = SegmentDirectory::new();
+        directory.add(&owner, id, &get("sidecar"), &[]).unwrap();
+        let answers = folder("../answers-v2").join(name);
+        for (kind, format) in [("precise", AnswerFormat::Precise), ("brief", AnswerFormat::Brief)] {
+            let files = ["query", "response"].map(|file| answers.join(format!("{kind}-{file}")));
+            let query = owner.query_for(&QUERY, &directory, 5, &[], format).unwrap();
+            if writing && !files[0].exists() {
+                std::fs::create_dir_all(&answers).unwrap();
+                std::fs::write(&files[0], query.to_bytes()).unwrap();
+                std::fs::write(&files[1], server.evaluate(query.to_bytes()).unwrap().bytes)
+                    .unwrap();
+            }
+            let [sent, answer] = files.map(|file| std::fs::read(file).unwrap());
+            assert_eq!(server.evaluate(&sent).unwrap().bytes, answer, "{name} {mode:?}: it moved");
+            let all = Retrieval::TopK(3);
+            let opened = owner.open(&query, &answer, &directory, all, None).unwrap();
+            for (hit, truth) in opened.hits[0].iter().rev().zip(DISTANCES) {
+                assert!((hit.value - truth).abs() < 0.01, "{name}: {} {truth}", hit.value);
+            }
+        }
     }
 }
 

@@ -216,10 +216,11 @@ fn unrounded_scores_give_the_query_key_away_and_rounded_ones_do_not() {
     let pieces = Ciphertext::encrypt(&ring, &key, &layout, &query, &[3; 32], &[4; 32], 0);
     let expanded = ring::expand(&ring, &keys, &pieces, &[layout]).unwrap().remove(0);
     let sums = ring::scan(&ring, &layout, &packed, 4096, 0..1, &[&expanded]).remove(0);
-    let mut answer = vec![0; ring::answer_len(&layout, 4096)];
-    ring::write_answer(&ring, &layout, 0..1, &sums, &mut answer);
+    let words = ring::AnswerWords::FIRST;
+    let mut answer = vec![0; words.answer_len(&layout, 4096)];
+    ring::write_answer(&ring, &layout, words, 0..1, &sums, &mut answer);
     let mut scores = vec![0.0; 4096];
-    QueryOpener::new(&ring, &key, None).open(&layout, None, &answer, &mut scores);
+    QueryOpener::new(&ring, &key, None).open(&layout, None, words, 0, &answer, &mut scores);
     // The server's side: its own answer, lifted as the owner lifts it.
     let lift = |bytes: &[u8; 3]| {
         let value = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], 0]);

@@ -5,8 +5,8 @@ use ciphervec_arith::AlignedBytes;
 use ciphervec_he::keys::MasterKey;
 use ciphervec_he::lattice::Scales;
 use ciphervec_he::lattice::ring::{
-    self, Binding, Ciphertext, EvaluationKeys, Layout, MaskSums, Masks, QueryKey, QueryOpener,
-    Ring, SegmentKey, Vectors,
+    self, AnswerWords, Binding, Ciphertext, EvaluationKeys, Layout, MaskSums, Masks, QueryKey,
+    QueryOpener, Ring, SegmentKey, Vectors,
 };
 use ciphervec_he::wire::Reader;
 
@@ -59,6 +59,7 @@ impl Owner {
         query: &[i64],
         vectors: Vectors,
         scales: Scales,
+        words: AnswerWords,
     ) -> Vec<f64> {
         let count = rows.values.len() / rows.dimension;
         let (data, segment_key) = self.pack(layout, rows, vectors);
@@ -74,19 +75,20 @@ impl Owner {
             .collect();
         assert_eq!(read, pieces);
         let expanded = ring::expand(&self.ring, &self.keys, &read, &[*layout]).unwrap().remove(0);
-        let mut answer = vec![0; ring::answer_len(layout, count)];
+        let mut answer = vec![0; words.answer_len(layout, count)];
         for blocks in layout.ranges(count, 1) {
             let sums = ring::scan(&self.ring, layout, &data, count, blocks.clone(), &[&expanded]);
-            ring::write_answer(&self.ring, layout, blocks, &sums[0], &mut answer);
+            ring::write_answer(&self.ring, layout, words, blocks, &sums[0], &mut answer);
         }
         let mask_sums = (vectors == Vectors::Sealed).then(|| {
-            let mut bytes = vec![0; MaskSums::BYTES];
-            MaskSums::compute(&self.ring, &self.masks, layout, &[&expanded])[0].write(&mut bytes);
-            MaskSums::read(&self.ring, &mut Reader::new("a response", &bytes)).unwrap()
+            let mut bytes = vec![0; words.sums_len()];
+            MaskSums::compute(&self.ring, &self.masks, layout, &[&expanded])[0]
+                .write(&self.ring, words, &mut bytes);
+            MaskSums::read(&self.ring, words, &mut Reader::new("a response", &bytes)).unwrap()
         });
         let opener = QueryOpener::new(&self.ring, &self.key, mask_sums.as_ref());
         let mut out = vec![0.0; count];
-        opener.open(layout, segment_key.as_ref(), &answer, &mut out);
+        opener.open(layout, segment_key.as_ref(), words, 0, &answer, &mut out);
         let unit = scales.vector * scales.query * f64::exp2(f64::from(layout.level()));
         out.iter().map(|score| score / unit).collect()
     }
@@ -110,27 +112,35 @@ fn scores_stay_inside_the_bounds_at_every_level() {
                 let scales = owner.ring.scales(f64::exp2(delta), level);
                 let (rows, exact) = Rows::random_unit(count, dimension, scales.vector, 1);
                 let (query, exact_query) = Rows::random_unit(1, dimension, scales.query, 2);
-                let got = owner.scores(&layout, &rows, &query.values, vectors, scales);
-                let bound = Ring::error_bound(&layout, vectors, scales);
-                let errors: Vec<f64> = got
-                    .iter()
-                    .zip(exact.chunks_exact(dimension))
-                    .map(|(got, row)| got - dot(row, &exact_query))
-                    .collect();
-                let worst = errors.iter().fold(0.0f64, |worst, error| worst.max(error.abs()));
-                let deviation = (dot(&errors, &errors) / count as f64).sqrt();
-                println!(
-                    "d={dimension} k={level} {vectors:?}: std {deviation:.2e} max {worst:.2e} bound {:.2e}",
-                    bound.typical
-                );
-                assert!(
-                    worst <= bound.tail,
-                    "d={dimension} k={level} {vectors:?}: {worst:e} {bound:?}"
-                );
-                assert!(
-                    count < 100 || deviation <= 1.2 * bound.typical,
-                    "d={dimension} k={level} {vectors:?}: {deviation:e} {bound:?}"
-                );
+                let words = Ring::answer_words(&layout, vectors, scales, true);
+                let chosen = [
+                    AnswerWords::FIRST,
+                    words,
+                    AnswerWords::new(words.linear() as u8, false).unwrap(),
+                ];
+                for words in chosen {
+                    let got = owner.scores(&layout, &rows, &query.values, vectors, scales, words);
+                    let bound = Ring::error_bound(&layout, vectors, scales, words);
+                    let errors: Vec<f64> = got
+                        .iter()
+                        .zip(exact.chunks_exact(dimension))
+                        .map(|(got, row)| got - dot(row, &exact_query))
+                        .collect();
+                    let worst = errors.iter().fold(0.0f64, |worst, error| worst.max(error.abs()));
+                    let deviation = (dot(&errors, &errors) / count as f64).sqrt();
+                    println!(
+                        "d={dimension} k={level} {vectors:?} {words:?}: std {deviation:.2e} max {worst:.2e} bound {:.2e}",
+                        bound.typical
+                    );
+                    assert!(
+                        worst <= bound.tail,
+                        "d={dimension} k={level} {vectors:?}: {worst:e} {bound:?}"
+                    );
+                    assert!(
+                        count < 100 || deviation <= 1.2 * bound.typical,
+                        "d={dimension} k={level} {vectors:?}: {deviation:e} {bound:?}"
+                    );
+                }
             }
         }
     }
@@ -148,8 +158,9 @@ fn perfect_matches_and_opposites_do_not_wrap_at_any_level() {
             let query: Vec<i64> = exact.iter().map(|x| (x * scales.query).round() as i64).collect();
             let opposite: Vec<i64> = row.values.iter().map(|x| -x).collect();
             let rows = Rows { dimension, values: [row.values, opposite].concat() };
-            let got = owner.scores(&layout, &rows, &query, Vectors::Sealed, scales);
-            let bound = Ring::error_bound(&layout, Vectors::Sealed, scales);
+            let words = Ring::answer_words(&layout, Vectors::Sealed, scales, level % 2 == 0);
+            let got = owner.scores(&layout, &rows, &query, Vectors::Sealed, scales, words);
+            let bound = Ring::error_bound(&layout, Vectors::Sealed, scales, words);
             for (got, truth) in got.iter().zip([1.0, -1.0]) {
                 assert!(
                     (got - truth).abs() < bound.tail,
@@ -187,4 +198,51 @@ fn evaluation_keys_refuse_what_they_should() {
     let pieces =
         Ciphertext::encrypt(&owner.ring, &owner.key, &layout, &[0; 512], &[1; 32], &[2; 32], 0);
     assert!(ring::expand(&owner.ring, &owner.keys, &pieces, &[layout]).is_err());
+}
+
+/// Rounding is at its worst where a query that serves deep trees meets a segment far above them.
+#[test]
+fn words_are_as_long_as_each_level_under_a_deeper_query_needs() {
+    let dimension = 512;
+    let owner = Owner::new(dimension);
+    let top = Layout::top_level(dimension);
+    for (vectors, delta) in [(Vectors::Sealed, 18.7), (Vectors::Plain, 16.0)] {
+        let scales = owner.ring.scales(f64::exp2(delta), top);
+        let mut widths = Vec::new();
+        for level in [0, 5, 9] {
+            let layout = Layout::new(dimension, level).unwrap();
+            let words = Ring::answer_words(&layout, vectors, scales, true);
+            let bound = Ring::error_bound(&layout, vectors, scales, words);
+            widths.push(words.linear());
+            let count = layout.vectors_per_block().max(500);
+            let (rows, exact) = Rows::random_unit(count, dimension, scales.vector, 1);
+            let (query, exact_query) = Rows::random_unit(1, dimension, scales.query, 2);
+            let got = owner.scores(&layout, &rows, &query.values, vectors, scales, words);
+            let errors: Vec<f64> = got
+                .iter()
+                .zip(exact.chunks_exact(dimension))
+                .map(|(got, row)| got - dot(row, &exact_query))
+                .collect();
+            let deviation = (dot(&errors, &errors) / count as f64).sqrt();
+            println!(
+                "k={level} of {top} {vectors:?} {words:?}: {deviation:.2e}, {:.2e}",
+                bound.typical
+            );
+            assert!(errors.iter().all(|error| error.abs() <= bound.tail));
+            assert!((0.7..=1.2).contains(&(deviation / bound.typical)), "{deviation:e} {bound:?}");
+        }
+        assert!(widths.is_sorted_by(|a, b| a >= b), "{widths:?}");
+        // 4,096 rows take 4,096 coefficients of V and as many of U.
+        let words =
+            Ring::answer_words(&Layout::new(dimension, top).unwrap(), vectors, scales, true);
+        let bytes = words.answer_len(&Layout::new(dimension, top).unwrap(), 1 << 20) as f64;
+        assert!(bytes / f64::from(1 << 20) <= if vectors == Vectors::Sealed { 4.8 } else { 5.6 });
+    }
+}
+
+#[test]
+fn words_of_other_widths_are_refused() {
+    for linear in [0, 19, 33, 255] {
+        assert!(AnswerWords::new(linear, true).is_err());
+    }
 }

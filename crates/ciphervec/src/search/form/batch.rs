@@ -53,7 +53,7 @@ impl<'a, Q> Pending<'a, Q> {
             capacity += 22 + matching.as_ref().map_or(0, |rows| rows.len().div_ceil(8));
             capacity += head.count as usize * scan.answer_len(entry);
         }
-        let mut writer = ResponseWriter::new(spec, head.count, 0, capacity);
+        let mut writer = ResponseWriter::new(spec, &head, 0, capacity);
         writer.segments(chosen.len() as u32);
         let mut chosen = chosen.into_iter();
         let next = chosen.next();

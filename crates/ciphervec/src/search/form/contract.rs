@@ -6,16 +6,17 @@
 use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;
 use crate::search::entry::{Chosen, SegmentReader};
-use crate::search::message::QueryHead;
+use crate::search::message::{QueryHead, WordsAsked};
 use crate::search::segment::{Segment, SegmentHead};
 use ciphervec_arith::AlignedBytes;
 use ciphervec_he::wire::{KeyId, Reader};
 use std::sync::Arc;
 #[cfg(feature = "client")]
 use {
+    crate::index::network::Network, crate::search::answer_reader::AnswerReader,
     crate::search::quantize::Checked, crate::search::root_key::SegmentRootKey,
     ciphervec_he::lattice::SegmentId, ciphervec_he::lattice::ring::EvaluationKeys,
-    ciphervec_he::lattice::ring::Hints, ciphervec_he::wire::Kind, std::any::Any,
+    ciphervec_he::lattice::ring::Hints, ciphervec_he::wire::Kind, std::any::Any, std::ops::Range,
     std::sync::OnceLock, zeroize::Zeroizing,
 };
 
@@ -40,13 +41,39 @@ pub(in crate::search) trait SearchForm: Sync {
     /// Bytes of the words of `rows` rows; `None` where they are a frame, which checks its own length.
     fn words_len(&self, spec: &IndexSpec, rows: usize, level: u8) -> Result<Option<usize>>;
 
-    /// Bytes of one query's answer over `rows` rows; `None` where the answers to all queries of a message say how long they
-    /// are.
-    fn answer_len(&self, spec: &IndexSpec, rows: usize, level: u8) -> Result<Option<usize>>;
+    /// Bytes of one query's answer over `rows` rows, in the words that the query asked for; `None` where the answers to all
+    /// queries of a message say how long they are.
+    ///
+    /// # Errors
+    /// A level that is none, or that no words were asked for.
+    fn answer_len(
+        &self,
+        spec: &IndexSpec,
+        rows: usize,
+        level: u8,
+        words: Option<&WordsAsked>,
+    ) -> Result<Option<usize>>;
 
-    /// Bytes that an answer has for each level and query, whatever the segments.
-    fn sums_len(&self) -> usize {
-        0
+    /// The blocks that one query's answer is made of; `None` where the answers to all queries are one.
+    ///
+    /// # Errors
+    /// As [`Self::answer_len`].
+    #[cfg(feature = "client")]
+    fn answer_blocks(
+        &self,
+        _spec: &IndexSpec,
+        _level: u8,
+        _words: Option<&WordsAsked>,
+    ) -> Result<Option<AnswerBlocks>> {
+        Ok(None)
+    }
+
+    /// Bytes that an answer has for this level and each query, whatever the segments.
+    ///
+    /// # Errors
+    /// A level that no words were asked for.
+    fn sums_len(&self, _level: u8, _words: Option<&WordsAsked>) -> Result<usize> {
+        Ok(0)
     }
 
     /// Bytes that a server takes beside segments and answers for so many queries of one message over segments of these
@@ -223,12 +250,58 @@ pub(in crate::search) struct EncodedQueries {
     pub key: KeyId,
     /// What opening the answer takes.
     pub kept: Kept,
+    /// The words that the answer is wanted in.
+    pub words: Option<WordsAsked>,
+}
+
+/// What an answer may look like: what its server knows, and what it is for.
+#[cfg(feature = "client")]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum AnswerFormat {
+    /// Version 1, of which every server makes answers.
+    First,
+    /// Words as long as the precision needs; whatever is done with the answer.
+    #[default]
+    Precise,
+    /// As [`Self::Precise`], with mask sums rounded as well: the rounding says something about the secrets of rows, which no
+    /// flood covers, so that results are the owner's alone.
+    Brief,
+}
+
+/// What rows are packed for.
+#[cfg(feature = "client")]
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Expected {
+    /// Rows that the index will hold.
+    pub rows: usize,
+    /// What its answers travel over.
+    pub network: Network,
+}
+
+#[cfg(feature = "client")]
+impl Expected {
+    /// So many rows, over the network that is taken for granted.
+    pub fn rows(rows: usize) -> Self {
+        Expected { rows, network: Network::default() }
+    }
+}
+
+/// How the rows of an index are packed, and what that costs.
+#[cfg(feature = "client")]
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct PackingChoice {
+    /// The level of the query tree.
+    pub level: u8,
+    /// Bytes of the answer to one query.
+    pub answer_len: usize,
+    /// Seconds that this answer takes over the network.
+    pub transfer: f64,
 }
 
 /// What encrypts rows: the key holder's half, or a writer's.
 #[cfg(feature = "client")]
 pub(in crate::search) trait RowEncryptor: Send + Sync {
-    /// Encrypts rows under `root`; the index will hold `expected_rows`, which chooses how they are packed.
+    /// Encrypts rows under `root`, packed as suits an index like the `expected` one.
     ///
     /// # Errors
     /// A key pair that is missing; no randomness.
@@ -236,7 +309,7 @@ pub(in crate::search) trait RowEncryptor: Send + Sync {
         &self,
         root: &SegmentRootKey,
         rows: &Checked<'_>,
-        expected_rows: usize,
+        expected: &Expected,
     ) -> Result<EncryptedRows>;
 }
 
@@ -261,6 +334,22 @@ pub(in crate::search) trait KeyHolderHalf: RowEncryptor {
         Ok(None)
     }
 
+    /// Whether a segment of so many rows at this level is packed as suits an index like the `expected` one, or nearly so.
+    ///
+    /// # Errors
+    /// A level that is none.
+    fn suits(&self, _rows: usize, _level: u8, _expected: &Expected) -> Result<bool> {
+        Ok(true)
+    }
+
+    /// How most rows of such an index are packed; `None` where there is no choice.
+    ///
+    /// # Errors
+    /// A description that has no layout.
+    fn packing(&self, _expected: &Expected) -> Result<Option<PackingChoice>> {
+        Ok(None)
+    }
+
     /// What results from a segment with this witness say about its noise.
     fn exactness(&self, witness: &[u8]) -> Exactness;
 
@@ -279,6 +368,7 @@ pub(in crate::search) trait KeyHolderHalf: RowEncryptor {
         rows: &Checked<'_>,
         top_level: u8,
         epoch: u32,
+        format: AnswerFormat,
     ) -> Result<EncodedQueries>;
 
     /// Takes in `count` plain queries that somebody else wrote, who named `key`.
@@ -296,7 +386,7 @@ pub(in crate::search) trait KeyHolderHalf: RowEncryptor {
         root: &'a SegmentRootKey,
         queries: &'a Kept,
         count: usize,
-        reader: &mut Reader<'_>,
+        reader: &mut AnswerReader<'_>,
     ) -> Result<Box<dyn Opening + 'a>>;
 
     /// Unit rows of a segment: those `wanted`, or all of them.
@@ -411,18 +501,42 @@ pub(in crate::search) struct ExactCosine {
     pub cosine: f64,
 }
 
+/// A part of one segment's answers: those of some queries about all of its rows, or of one about the rows of some blocks.
+#[cfg(feature = "client")]
+pub(in crate::search) struct AnswerPart<'a> {
+    pub queries: Range<usize>,
+    pub rows: Range<usize>,
+    pub bytes: &'a [u8],
+}
+
+#[cfg(feature = "client")]
+impl AnswerPart<'_> {
+    /// What there is of the answer to one of the queries.
+    pub fn answer(&self, query: usize) -> &[u8] {
+        let length = self.bytes.len() / self.queries.len();
+        &self.bytes[(query - self.queries.start) * length..][..length]
+    }
+}
+
+/// Blocks that the answer to one query is made of: all of these sizes, but for the last.
+#[cfg(feature = "client")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::search) struct AnswerBlocks {
+    pub rows: usize,
+    pub bytes: usize,
+}
+
 /// Opens one answer, segment by segment.
 #[cfg(feature = "client")]
-pub(in crate::search) trait Opening {
-    /// Gives `visit` the number of each query with its estimates of every row of the segment, once or in several pieces,
-    /// one after the other.
+pub(in crate::search) trait Opening: Send {
+    /// Gives `visit` the number of each query with its estimates of the rows, once or in several pieces, one after the other.
     ///
     /// # Errors
     /// Damaged answers, those that the segment's check refuses ([`Error::Tampered`]), and those of `visit`.
     fn estimate(
         &self,
         segment: &OpenedSegment<'_>,
-        answers: &[u8],
+        part: &AnswerPart<'_>,
         visit: &mut dyn FnMut(usize, &Estimates<'_>) -> Result<()>,
     ) -> Result<()>;
 
@@ -448,23 +562,48 @@ pub(in crate::search) struct OpenedSegment<'a> {
     pub deleted: &'a [bool],
     /// Its secrets, once a query has needed them. Wiped on drop.
     pub secrets: &'a OnceLock<Kept>,
+    /// Whether secrets are kept: of a large index they take more room than an answer may.
+    pub keep: bool,
+}
+
+/// Secrets of a segment, kept with it or derived for this one use.
+#[cfg(feature = "client")]
+pub(in crate::search) enum Secrets<'a, T> {
+    Kept(&'a T),
+    Derived(T),
 }
 
 #[cfg(feature = "client")]
-impl OpenedSegment<'_> {
-    /// The segment's secrets, derived at the first query.
+impl<T> std::ops::Deref for Secrets<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        match self {
+            Secrets::Kept(secrets) => secrets,
+            Secrets::Derived(secrets) => secrets,
+        }
+    }
+}
+
+#[cfg(feature = "client")]
+impl<'a> OpenedSegment<'a> {
+    /// The segment's secrets, derived at the first query, or at each where they are not kept.
     ///
     /// # Errors
     /// Those of `derive`; secrets of another form.
     pub fn secrets<T: Send + Sync + 'static>(
         &self,
         derive: impl FnOnce() -> Result<T>,
-    ) -> Result<&T> {
+    ) -> Result<Secrets<'a, T>> {
         if let Some(secrets) = self.secrets.get() {
-            return secrets.get();
+            return secrets.get().map(Secrets::Kept);
         }
-        let derived = Kept::new(derive()?);
-        self.secrets.get_or_init(|| derived).get()
+        let derived = derive()?;
+        if !self.keep {
+            return Ok(Secrets::Derived(derived));
+        }
+        let derived = Kept::new(derived);
+        self.secrets.get_or_init(|| derived).get().map(Secrets::Kept)
     }
 }
 
@@ -511,10 +650,10 @@ pub(in crate::search) fn select_rows(
 
 /// Reads past the mask sums of an answer in a form that has none.
 #[cfg(feature = "client")]
-pub(in crate::search) fn expect_no_sums(reader: &mut Reader<'_>) -> Result<()> {
+pub(in crate::search) fn expect_no_sums(reader: &mut AnswerReader<'_>) -> Result<()> {
     match reader.u8()? {
         0 => Ok(()),
-        _ => Err(reader.error("no mask sums expected").into()),
+        _ => Err(Reader::new(Kind::Response.as_str(), &[]).error("no mask sums expected").into()),
     }
 }
 

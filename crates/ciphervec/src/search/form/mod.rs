@@ -9,13 +9,13 @@ mod ring;
 
 #[cfg(feature = "client")]
 pub(super) use ciphervec_he::lattice::ring::Hints;
-#[cfg(feature = "client")]
-pub use contract::Exactness;
 use contract::SearchForm;
 #[cfg(feature = "client")]
+pub use contract::{AnswerFormat, Exactness, Expected, PackingChoice};
+#[cfg(feature = "client")]
 pub(super) use contract::{
-    Estimates, ExactCosine, Kept, KeyHolderHalf, KeyPairSlot, OpenedSegment, Opening, RowEncryptor,
-    RowSum, StoredRows, expect_key, not_probed,
+    AnswerPart, Estimates, ExactCosine, Kept, KeyHolderHalf, KeyPairSlot, OpenedSegment, Opening,
+    RowEncryptor, RowSum, StoredRows, expect_key, not_probed,
 };
 pub use contract::{Evaluation, ServerTimings};
 pub(super) use contract::{Request, ServerHalf};

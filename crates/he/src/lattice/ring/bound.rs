@@ -1,7 +1,7 @@
 //! Error bound, ring form: a layout and scales enter, a bound leaves. Both sides.
 
 use super::galois::{DIGIT_BITS, FINE_LEVELS};
-use super::{DEGREE, Layout, PRIME_BITS, RESPONSE_BITS, Ring};
+use super::{AnswerWords, DEGREE, Layout, PRIME_BITS, Ring};
 use crate::lattice::{ErrorBound, Scales};
 use ciphervec_arith::sample::{GAUSSIAN_BOUND, GAUSSIAN_SIGMA};
 
@@ -24,52 +24,119 @@ pub enum Vectors {
     Plain,
 }
 
+/// The share of an error's variance that rounding an answer may add.
+const ROUNDING_SHARE: f64 = 1.0 / 6.0;
+
+/// An error: its variance, and what it is at most.
+#[derive(Clone, Copy)]
+struct Part {
+    variance: f64,
+    worst: f64,
+}
+
 impl Ring {
-    /// The error of a score of two unit vectors (`docs/sealed.md`, section 2.4).
+    /// The error of a score of two unit vectors whose answer comes in `words` (`docs/sealed.md`,
+    /// section 2.4).
     ///
     /// With Σ_r (Δx D_r + e_r)(2^k Δq q_r + e'_r): σ² of e times ‖q‖², the tree's noise times the
     /// energy of all the vectors of a block, the product of both noises, quantisation on both
-    /// sides, and the 24-bit answer.
-    pub fn error_bound(layout: &Layout, vectors: Vectors, scales: Scales) -> ErrorBound {
-        let (n, d) = (DEGREE as f64, layout.dimension() as f64);
-        let growth = f64::exp2(f64::from(layout.level()));
-        let (x, q) = (scales.vector, scales.query);
-        let unit = growth * x * q;
-        let per_block = layout.vectors_per_block() as f64;
-        let nodes = layout.nodes() as f64;
-        let bound = f64::from(GAUSSIAN_BOUND);
-        let (sigma, sigma_max) = match vectors {
-            Vectors::Sealed => (GAUSSIAN_SIGMA, bound),
-            Vectors::Plain => (0.0, 0.0),
-        };
-        let (tree_variance, tree_max) = tree_noise(layout);
-        // One step of the 24-bit answer in units of q: rounding of U and of V times t.
-        let step = f64::exp2(f64::from(PRIME_BITS) - f64::from(RESPONSE_BITS));
-        let variance = (sigma * growth * q).powi(2)
-            + per_block * x * x * tree_variance
-            + nodes * n * sigma.powi(2) * tree_variance
-            + growth.powi(2) * ((x * x + q * q) / 12.0 + d / 144.0)
-            + step * step * (1.0 + n * 2.0 / 3.0) / 12.0;
-        let worst = growth * (q * d.sqrt() + d / 2.0) * sigma_max
-            + per_block * (x * d.sqrt() + d / 2.0) * tree_max
-            + nodes * n * sigma_max * tree_max
-            + growth * (0.5 * d.sqrt() * (x + q) + 0.25 * d)
-            + step * (1.0 + n) / 2.0;
-        ErrorBound::new(worst / unit, variance.sqrt() / unit)
+    /// sides, and the rounded answer.
+    pub fn error_bound(
+        layout: &Layout,
+        vectors: Vectors,
+        scales: Scales,
+        words: AnswerWords,
+    ) -> ErrorBound {
+        let (product, answer) = (product(layout, vectors, scales), rounding(vectors, words));
+        let unit = unit(layout, scales);
+        let variance = product.variance + answer.variance;
+        ErrorBound::new((product.worst + answer.worst) / unit, variance.sqrt() / unit)
     }
 
-    /// What scores of sealed rows at this level say about noise that outlives them.
-    pub fn hints(layout: &Layout, scales: Scales) -> Hints {
-        let (n, growth) = (DEGREE as f64, f64::exp2(f64::from(layout.level())));
-        let (x, q) = (scales.vector, scales.query);
-        let unit = growth * x * q;
+    /// The shortest words whose rounding adds no more than a sixth to the variance of a score at this
+    /// level, a twelfth to its deviation; the longest ones where none are long enough.
+    pub fn answer_words(
+        layout: &Layout,
+        vectors: Vectors,
+        scales: Scales,
+        round_sums: bool,
+    ) -> AnswerWords {
+        let allowed = ROUNDING_SHARE * product(layout, vectors, scales).variance;
+        let widths = AnswerWords::LINEAR;
+        let widths = widths.filter_map(|linear| AnswerWords::new(linear, round_sums).ok());
+        let mut longest = AnswerWords::FIRST;
+        for words in widths {
+            longest = words;
+            if rounding(vectors, words).variance <= allowed {
+                break;
+            }
+        }
+        longest
+    }
+
+    /// What scores of sealed rows at this level say about noise that outlives them, in answers of
+    /// these `words`. Rounding U says nothing: who rounds it knows by how much. The mask sums are
+    /// taken to be whole.
+    pub fn hints(layout: &Layout, scales: Scales, words: AnswerWords) -> Hints {
+        let (n, x) = (DEGREE as f64, scales.vector);
         let (tree_variance, _) = tree_noise(layout);
-        let step = f64::exp2(f64::from(PRIME_BITS) - f64::from(RESPONSE_BITS));
         let key = layout.vectors_per_block() as f64 * x * x * tree_variance
             + layout.nodes() as f64 * n * GAUSSIAN_SIGMA.powi(2) * tree_variance
-            + step * step * (1.0 + n * 2.0 / 3.0) / 12.0;
-        Hints { row: GAUSSIAN_SIGMA / x, key: key.sqrt() / unit }
+            + rounding_of_linear(words);
+        Hints { row: GAUSSIAN_SIGMA / x, key: key.sqrt() / unit(layout, scales) }
     }
+}
+
+/// What a score of one is at this level.
+fn unit(layout: &Layout, scales: Scales) -> f64 {
+    f64::exp2(f64::from(layout.level())) * scales.vector * scales.query
+}
+
+/// The error of a score before its answer is rounded.
+fn product(layout: &Layout, vectors: Vectors, scales: Scales) -> Part {
+    let (n, d) = (DEGREE as f64, layout.dimension() as f64);
+    let growth = f64::exp2(f64::from(layout.level()));
+    let (x, q) = (scales.vector, scales.query);
+    let per_block = layout.vectors_per_block() as f64;
+    let nodes = layout.nodes() as f64;
+    let (sigma, sigma_max) = match vectors {
+        Vectors::Sealed => (GAUSSIAN_SIGMA, f64::from(GAUSSIAN_BOUND)),
+        Vectors::Plain => (0.0, 0.0),
+    };
+    let (tree_variance, tree_max) = tree_noise(layout);
+    let variance = (sigma * growth * q).powi(2)
+        + per_block * x * x * tree_variance
+        + nodes * n * sigma.powi(2) * tree_variance
+        + growth.powi(2) * ((x * x + q * q) / 12.0 + d / 144.0);
+    let worst = growth * (q * d.sqrt() + d / 2.0) * sigma_max
+        + per_block * (x * d.sqrt() + d / 2.0) * tree_max
+        + nodes * n * sigma_max * tree_max
+        + growth * (0.5 * d.sqrt() * (x + q) + 0.25 * d);
+    Part { variance, worst }
+}
+
+/// Variance of the error of rounding V, times t.
+fn rounding_of_linear(words: AnswerWords) -> f64 {
+    let step = f64::exp2(f64::from(PRIME_BITS) - f64::from(words.linear()));
+    step * step * DEGREE as f64 * 2.0 / 3.0 / 12.0
+}
+
+/// The error of rounding U, V times t and, of sealed vectors, mask sums times s and s t.
+fn rounding(vectors: Vectors, words: AnswerWords) -> Part {
+    let n = DEGREE as f64;
+    let step = |bits| f64::exp2(f64::from(PRIME_BITS) - f64::from(bits));
+    // Coefficients of 1, of a ternary polynomial and of a product of two: their energy, and the sum
+    // of their sizes at most.
+    let times = [(1.0, 1.0), (n * 2.0 / 3.0, n), (n * n * 4.0 / 9.0, n * n)];
+    let mut rounded = vec![(times[0], words.constant()), (times[1], words.linear())];
+    if let (Vectors::Sealed, Some([low, high])) = (vectors, words.sums()) {
+        rounded.extend([(times[1], low), (times[2], high)]);
+    }
+    let none = Part { variance: 0.0, worst: 0.0 };
+    rounded.into_iter().fold(none, |sum, ((energy, size), bits)| Part {
+        variance: sum.variance + energy * step(bits).powi(2) / 12.0,
+        worst: sum.worst + size * step(bits) / 2.0,
+    })
 }
 
 /// Average variance of a coefficient of a node's noise, and its largest value.

@@ -6,6 +6,7 @@ use crate::lattice::SegmentId;
 use ciphervec_arith::convert;
 use ciphervec_arith::ntt::NttTable;
 use ciphervec_arith::sample::Stream;
+use core::ops::Range;
 use rayon::prelude::*;
 use zeroize::Zeroize;
 
@@ -56,6 +57,7 @@ impl core::fmt::Debug for QueryKey {
 
 /// s_ν: one ternary secret per block of a segment, NTT form. Wiped on drop.
 pub struct SegmentKey {
+    first: usize,
     blocks: Vec<Vec<u64>>,
 }
 
@@ -69,9 +71,21 @@ impl SegmentKey {
         layout: &Layout,
         rows: usize,
     ) -> Self {
+        Self::derive_blocks(ring, master, collection, id, 0..layout.blocks(rows))
+    }
+
+    /// The secrets of some of its blocks.
+    pub fn derive_blocks(
+        ring: &Ring,
+        master: &MasterKey,
+        collection: &[u8],
+        id: SegmentId,
+        blocks: Range<usize>,
+    ) -> Self {
+        let first = blocks.start;
         let parts: [&[u8]; 4] = [collection, b"ring", &Ring::param_id().0, &id.0];
         let seed = master.derive(Purpose::SegmentSecret, &parts);
-        let blocks = (0..layout.blocks(rows))
+        let blocks = blocks
             .into_par_iter()
             .map(|block| {
                 let mut ternary = vec![0i8; DEGREE];
@@ -81,11 +95,12 @@ impl SegmentKey {
                 residues
             })
             .collect();
-        SegmentKey { blocks }
+        SegmentKey { first, blocks }
     }
 
+    /// The secret of this block of the segment, if it is one of those here.
     pub(super) fn block(&self, block: usize) -> &[u64] {
-        &self.blocks[block]
+        &self.blocks[block - self.first]
     }
 
     /// Bytes held.

@@ -2,12 +2,15 @@
 
 use super::expand::Expanded;
 use super::scan::products;
-use super::{DEGREE, Layout, MAX_LEVEL, POLY_BYTES, Ring, unpack_poly};
+use super::{AnswerWords, DEGREE, Layout, MAX_LEVEL, POLY_BYTES, Ring, unpack_poly};
 use crate::error::Result;
 use crate::wire::Reader;
 use ciphervec_arith::AlignedBytes;
 use ciphervec_arith::ring::{self, STRIP, STRIP_BYTES};
 use ciphervec_arith::sample::Stream;
+use ciphervec_arith::words::{
+    pack_words, packed_len, switch_from_words, switch_to_words, unpack_words,
+};
 use std::sync::OnceLock;
 
 /// Masks, expanded from their seed when first needed.
@@ -78,9 +81,6 @@ pub struct MaskSums {
 }
 
 impl MaskSums {
-    /// Bytes of one serialised pair.
-    pub const BYTES: usize = 2 * POLY_BYTES;
-
     /// The server's sums for expanded queries of one level: the masks are scanned like one block of
     /// a segment.
     pub fn compute(
@@ -99,23 +99,47 @@ impl MaskSums {
             .collect()
     }
 
-    /// Writes both sums, 50 bits a residue, to [`Self::BYTES`] bytes.
+    /// Writes both sums to [`AnswerWords::sums_len`] bytes: residues in NTT form as they are, or
+    /// coefficients of fewer bits.
     ///
     /// # Panics
     /// If `out` has another length.
-    pub fn write(&self, out: &mut [u8]) {
-        let (constant, linear) = out.split_at_mut(POLY_BYTES);
-        ring::pack50(&self.constant, constant);
-        ring::pack50(&self.linear, linear);
+    pub fn write(&self, ring: &Ring, words: AnswerWords, out: &mut [u8]) {
+        let Some([low, high]) = words.sums() else {
+            let (constant, linear) = out.split_at_mut(POLY_BYTES);
+            ring::pack50(&self.constant, constant);
+            ring::pack50(&self.linear, linear);
+            return;
+        };
+        let (constant, linear) = out.split_at_mut(packed_len(DEGREE, low));
+        for (poly, bits, out) in [(&self.constant, low, constant), (&self.linear, high, linear)] {
+            let mut coefficients = poly.clone();
+            ring.ciphertext.inverse(&mut coefficients);
+            let mut switched = [0; DEGREE];
+            switch_to_words(&mut switched, &coefficients, ring.modulus(), bits);
+            pack_words(out, &switched, bits);
+        }
     }
 
     /// Reads what [`Self::write`] wrote.
     ///
     /// # Errors
     /// Too few bytes or a residue at or above q.
-    pub fn read(ring: &Ring, reader: &mut Reader<'_>) -> Result<Self> {
-        let constant = unpack_poly("a response", reader.take(POLY_BYTES)?, ring.modulus())?;
-        let linear = unpack_poly("a response", reader.take(POLY_BYTES)?, ring.modulus())?;
-        Ok(MaskSums { constant, linear })
+    pub fn read(ring: &Ring, words: AnswerWords, reader: &mut Reader<'_>) -> Result<Self> {
+        let Some([low, high]) = words.sums() else {
+            let constant = unpack_poly("a response", reader.take(POLY_BYTES)?, ring.modulus())?;
+            let linear = unpack_poly("a response", reader.take(POLY_BYTES)?, ring.modulus())?;
+            return Ok(MaskSums { constant, linear });
+        };
+        let mut read = |bits| -> Result<Vec<u64>> {
+            let bytes = reader.take(packed_len(DEGREE, bits))?;
+            let mut switched = [0; DEGREE];
+            unpack_words(&mut switched, bytes, bits);
+            let mut poly = vec![0; DEGREE];
+            switch_from_words(&mut poly, &switched, ring.modulus(), bits);
+            ring.ciphertext.forward(&mut poly);
+            Ok(poly)
+        };
+        Ok(MaskSums { constant: read(low)?, linear: read(high)? })
     }
 }

@@ -37,9 +37,9 @@ pub use layout::Layout;
 pub use masks::{MaskSums, Masks};
 #[cfg(feature = "client")]
 pub use open::{QueryOpener, unseal};
-pub use params::{DEGREE, MAX_LEVEL, POLY_BYTES, PRIME_BITS, RESPONSE_BITS, Ring};
+pub use params::{DEGREE, MAX_LEVEL, POLY_BYTES, PRIME_BITS, Ring};
 pub use query::Ciphertext;
-pub use response::{answer_len, write_answer};
+pub use response::{AnswerWords, write_answer};
 pub use scan::{Sums, scan};
 pub use seal::pack;
 #[cfg(feature = "client")]

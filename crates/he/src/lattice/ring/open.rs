@@ -1,27 +1,49 @@
 //! Decryption, ring form: an answer and the secrets enter, inner products leave. Owner only.
 
 use super::{
-    DEGREE, Layout, MaskSums, Masks, POLY_BYTES, QueryKey, RESPONSE_BITS, Ring, SegmentKey,
+    AnswerWords, DEGREE, Layout, MaskSums, Masks, POLY_BYTES, QueryKey, Ring, SegmentKey,
     unpack_poly,
 };
 use crate::error::Result;
+use ciphervec_arith::modulus::Modulus;
 use ciphervec_arith::ring::{self, STRIP_BYTES};
+use ciphervec_arith::words::{switch_from_words, unpack_words};
 use ciphervec_arith::{convert, poly};
 use rayon::prelude::*;
 use zeroize::{Zeroize, Zeroizing};
 
-const WIDTH: usize = RESPONSE_BITS as usize / 8;
-
 /// What one thread needs to open a block; wiped on drop, as it holds exact decryptions.
 struct Scratch {
-    words: Vec<u32>,
+    words: Vec<u64>,
+    short: Vec<u32>,
     poly: Vec<u64>,
     scores: Vec<u64>,
 }
 
 impl Scratch {
     fn new() -> Self {
-        Scratch { words: vec![0; DEGREE], poly: vec![0; DEGREE], scores: vec![0; DEGREE] }
+        let [words, poly, scores] = [(); 3].map(|()| vec![0; DEGREE]);
+        Scratch { words, short: vec![0; DEGREE], poly, scores }
+    }
+
+    /// The block's answer as residues: V, and U of `count` rows.
+    fn read(&mut self, words: AnswerWords, answer: &[u8], count: usize, q: &Modulus) {
+        let (linear, constant) = answer.split_at(words.linear_len());
+        let outs = [
+            (linear, words.linear(), &mut self.poly[..]),
+            (constant, words.constant(), &mut self.scores[..count]),
+        ];
+        for (bytes, bits, out) in outs {
+            if words == AnswerWords::FIRST {
+                let short = &mut self.short[..out.len()];
+                convert::unpack24(short, bytes);
+                convert::switch_up(out, short, q);
+            } else {
+                let wide = &mut self.words[..out.len()];
+                unpack_words(wide, bytes, bits);
+                switch_from_words(out, wide, q, bits);
+            }
+        }
     }
 }
 
@@ -54,32 +76,31 @@ impl<'a> QueryOpener<'a> {
     /// U + t V + s (Σ a_r c0_r + t Σ a_r c1_r) at the score positions: inner products times 2^k,
     /// noise included.
     ///
-    /// `answer` has [`super::answer_len`] bytes. These are exact decryptions: they must be rounded
-    /// before anyone but the key owner sees them (`docs/sealed.md`, section 4).
+    /// `answer` has that of blocks from the `first` one on, whole but perhaps for the last, in these `words`, and
+    /// `out` as many places as they have rows; `segment` has their secrets. These are exact decryptions: they must
+    /// be rounded before anyone but the key owner sees them (`docs/sealed.md`, section 4).
     pub fn open(
         &self,
         layout: &Layout,
         segment: Option<&SegmentKey>,
+        words: AnswerWords,
+        first: usize,
         answer: &[u8],
         out: &mut [f64],
     ) {
         let q = self.ring.modulus();
         let vectors = layout.vectors_per_block();
-        let blocks = out.par_chunks_mut(vectors).zip(answer.par_chunks((DEGREE + vectors) * WIDTH));
+        let blocks = out.par_chunks_mut(vectors).zip(answer.par_chunks(words.block_len(vectors)));
         blocks.enumerate().for_each_init(Scratch::new, |scratch, (block, (out, answer))| {
-            let (linear, constant) = answer.split_at(DEGREE * WIDTH);
-            let Scratch { words, poly, scores } = scratch;
-            convert::unpack24(words, linear);
-            convert::switch_up(poly, words, q);
+            scratch.read(words, answer, out.len(), q);
+            let Scratch { poly, scores, .. } = scratch;
             self.ring.ciphertext.forward(poly);
             poly::mul_assign(poly, &self.key.residues, q);
             if let (Some(masked), Some(segment)) = (&self.masked, segment) {
-                poly::mul_add_assign(poly, masked, segment.block(block), q);
+                poly::mul_add_assign(poly, masked, segment.block(first + block), q);
             }
             self.ring.ciphertext.inverse(poly);
-            convert::unpack24(&mut words[..out.len()], constant);
             let scores = &mut scores[..out.len()];
-            convert::switch_up(scores, &words[..out.len()], q);
             for (vector, score) in scores.iter_mut().enumerate() {
                 *score = q.add(*score, poly[layout.position(vector)]);
             }

@@ -16,8 +16,6 @@ pub const MAX_LEVEL: u8 = 12;
 pub const PRIME_BITS: u32 = 50;
 /// Bytes of one packed polynomial.
 pub const POLY_BYTES: usize = DEGREE * PRIME_BITS as usize / 8;
-/// Bits of a response coefficient after modulus switching.
-pub const RESPONSE_BITS: u32 = 24;
 
 /// How much of q/2 a perfect match may fill: the rest is headroom for noise, so that ±1 never
 /// wraps.

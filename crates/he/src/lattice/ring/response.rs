@@ -1,44 +1,145 @@
-//! Response, ring form: U and V enter, 24-bit coefficients leave. Server to owner.
+//! Response, ring form: U and V enter, words of fewer bits leave. Server to owner.
 //!
 //! V leaves whole, U only where a score stands.
 
-use super::{DEGREE, Layout, RESPONSE_BITS, Ring, Sums};
+use super::{DEGREE, Layout, PRIME_BITS, Ring, Sums};
+use crate::error::{Error, Result};
 use ciphervec_arith::convert;
-use core::ops::Range;
+use ciphervec_arith::words::{pack_words, packed_len, switch_to_words};
+use core::ops::{Range, RangeInclusive};
 use rayon::prelude::*;
 
-const WIDTH: usize = RESPONSE_BITS as usize / 8;
+/// How many bits of its 50 each coefficient of an answer keeps.
+///
+/// The owner multiplies V with t, a sum of some 2N/3 coefficients, and takes U as it is: rounding U to six bits
+/// fewer than V adds as much to a score as rounding V does (`docs/sealed.md`, section 2.3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AnswerWords {
+    linear: u32,
+    constant: u32,
+    /// Of the mask sums' coefficients; unset, their residues come as they are.
+    sums: Option<[u32; 2]>,
+}
 
-/// Bytes of the answer of one query over `rows` vectors: per block N coefficients of V, then one of
-/// U a vector.
-pub fn answer_len(layout: &Layout, rows: usize) -> usize {
-    (layout.blocks(rows) * DEGREE + rows) * WIDTH
+impl AnswerWords {
+    /// Answers of the first format: 24 bits a coefficient, mask sums as they are.
+    pub const FIRST: AnswerWords = AnswerWords { linear: 24, constant: 24, sums: None };
+    /// The widths of V that a query may ask for.
+    pub const LINEAR: RangeInclusive<u8> = 20..=32;
+    /// Bits that U has fewer than V.
+    const NARROWER: u32 = 6;
+    /// Bits that the mask sums have more than V: the owner multiplies them with s and with s t.
+    const SUMS: [u32; 2] = [2, 8];
+
+    /// Words of the second format, with `linear` bits a coefficient of V; mask sums are rounded too, or not.
+    ///
+    /// # Errors
+    /// [`Error::Range`] for another width than [`Self::LINEAR`].
+    pub fn new(linear: u8, round_sums: bool) -> Result<Self> {
+        if !Self::LINEAR.contains(&linear) {
+            return Err(Error::Range {
+                what: "bits of a word of an answer",
+                expected: format!("{} to {}", Self::LINEAR.start(), Self::LINEAR.end()),
+                actual: linear.to_string(),
+            });
+        }
+        let linear = u32::from(linear);
+        Ok(AnswerWords {
+            linear,
+            constant: linear - Self::NARROWER,
+            sums: round_sums.then(|| Self::SUMS.map(|more| linear + more)),
+        })
+    }
+
+    /// Bits of a coefficient of V.
+    pub fn linear(&self) -> u32 {
+        self.linear
+    }
+
+    /// Bits of a coefficient of U.
+    pub fn constant(&self) -> u32 {
+        self.constant
+    }
+
+    /// Bits of the coefficients of the two mask sums, where they are rounded.
+    pub(super) fn sums(&self) -> Option<[u32; 2]> {
+        self.sums
+    }
+
+    /// Bytes of V of one block.
+    pub(super) fn linear_len(&self) -> usize {
+        packed_len(DEGREE, self.linear)
+    }
+
+    /// Bytes of one block's answer with so many scores.
+    pub fn block_len(&self, vectors: usize) -> usize {
+        self.linear_len() + packed_len(vectors, self.constant)
+    }
+
+    /// Bytes of the answer of one query over `rows` vectors: per block N coefficients of V, then one of U a vector.
+    pub fn answer_len(&self, layout: &Layout, rows: usize) -> usize {
+        let blocks = layout.blocks(rows);
+        let Some(full) = blocks.checked_sub(1) else { return 0 };
+        full * self.block_len(layout.vectors_per_block())
+            + self.block_len(layout.rows_in_block(rows, full))
+    }
+
+    /// Bytes of the mask sums of one query at one level.
+    pub fn sums_len(&self) -> usize {
+        self.sums.unwrap_or([PRIME_BITS; 2]).map(|bits| packed_len(DEGREE, bits)).iter().sum()
+    }
 }
 
 /// Writes some `blocks` of the answer of one query over one segment; `out`, the whole answer, has
-/// [`answer_len`] bytes.
+/// [`AnswerWords::answer_len`] bytes.
 pub fn write_answer(
     ring: &Ring,
     layout: &Layout,
+    words: AnswerWords,
     blocks: Range<usize>,
     sums: &Sums,
     out: &mut [u8],
 ) {
-    let vectors = layout.vectors_per_block();
-    let per_block = (DEGREE + vectors) * WIDTH;
+    let per_block = words.block_len(layout.vectors_per_block());
     let end = out.len().min(blocks.end * per_block);
     let part = &mut out[blocks.start * per_block..end];
     part.par_chunks_mut(per_block).enumerate().for_each(|(block, out)| {
-        let (linear, constant) = out.split_at_mut(DEGREE * WIDTH);
-        let mut switched = [0u32; DEGREE];
-        convert::switch_down(&mut switched, sums.linear(block), ring.modulus());
-        convert::pack24(linear, &switched);
-        convert::switch_down(&mut switched, sums.constant(block), ring.modulus());
-        let mut scores = [0u32; DEGREE];
-        let count = constant.len() / WIDTH;
-        for (vector, score) in scores[..count].iter_mut().enumerate() {
-            *score = switched[layout.position(vector)];
+        let (linear, constant) = out.split_at_mut(words.linear_len());
+        let (u, v) = (sums.constant(block), sums.linear(block));
+        if words == AnswerWords::FIRST {
+            write_first(ring, layout, u, v, linear, constant);
+        } else {
+            let mut switched = [0u64; DEGREE];
+            switch_to_words(&mut switched, v, ring.modulus(), words.linear);
+            pack_words(linear, &switched, words.linear);
+            let count = constant.len() * 8 / words.constant as usize;
+            let mut scores = [0u64; DEGREE];
+            for (vector, score) in scores[..count].iter_mut().enumerate() {
+                *score = u[layout.position(vector)];
+            }
+            let switched = &mut switched[..count];
+            switch_to_words(switched, &scores[..count], ring.modulus(), words.constant);
+            pack_words(constant, switched, words.constant);
         }
-        convert::pack24(constant, &scores[..count]);
     });
+}
+
+fn write_first(
+    ring: &Ring,
+    layout: &Layout,
+    u: &[u64],
+    v: &[u64],
+    linear: &mut [u8],
+    constant: &mut [u8],
+) {
+    let mut switched = [0u32; DEGREE];
+    convert::switch_down(&mut switched, v, ring.modulus());
+    convert::pack24(linear, &switched);
+    convert::switch_down(&mut switched, u, ring.modulus());
+    let mut scores = [0u32; DEGREE];
+    let count = constant.len() / 3;
+    for (vector, score) in scores[..count].iter_mut().enumerate() {
+        *score = switched[layout.position(vector)];
+    }
+    convert::pack24(constant, &scores[..count]);
 }

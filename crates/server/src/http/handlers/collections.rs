@@ -17,6 +17,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Json, http};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use ciphervec::search::QUERY_VERSION;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -57,6 +58,8 @@ pub struct CollectionState {
     segments: Vec<SegmentState>,
     /// Bytes of each attachment.
     attachments: BTreeMap<String, u64>,
+    /// The newest version of query frames that is answered.
+    query_version: u16,
     /// Sizes.
     statistics: CollectionStatistics,
 }
@@ -116,6 +119,7 @@ impl CollectionState {
                 .attachments()
                 .map(|(name, blob)| (name.to_owned(), blob.length))
                 .collect(),
+            query_version: QUERY_VERSION,
             statistics: CollectionStatistics {
                 rows: statistics.rows,
                 deleted: statistics.deleted,

@@ -13,9 +13,11 @@ use crate::error::{Error, Result};
 use crate::index::form::Additive;
 use crate::index::spec::IndexSpec;
 use crate::protect::aead::{self, OVERHEAD};
+use crate::search::answer_reader::AnswerReader;
 use crate::search::form::contract::{
-    EncodedQueries, EncryptedRows, Estimates, Exactness, Kept, KeyHolderHalf, KeyPairSlot,
-    OpenedSegment, Opening, RowEncryptor, StoredRows, expect_key, expect_no_sums,
+    AnswerFormat, AnswerPart, EncodedQueries, EncryptedRows, Estimates, Exactness, Expected, Kept,
+    KeyHolderHalf, KeyPairSlot, OpenedSegment, Opening, RowEncryptor, StoredRows, expect_key,
+    expect_no_sums,
 };
 use crate::search::quantize::{Checked, expect_unit};
 use crate::search::root_key::SegmentRootKey;
@@ -86,7 +88,7 @@ impl RowEncryptor for AdditiveKeyHolder {
         &self,
         _root: &SegmentRootKey,
         rows: &Checked<'_>,
-        _expected_rows: usize,
+        _expected: &Expected,
     ) -> Result<EncryptedRows> {
         let pair = self.pair()?;
         under(pair.key_id(), &pair.encrypt(&self.spec, rows.as_given())?)
@@ -117,10 +119,11 @@ impl KeyHolderHalf for AdditiveKeyHolder {
         rows: &Checked<'_>,
         _top_level: u8,
         _epoch: u32,
+        _format: AnswerFormat,
     ) -> Result<EncodedQueries> {
         let probes = probes(&self.spec, rows)?;
         let (body, key) = (probes.to_bytes(), self.pair()?.key_id());
-        Ok(EncodedQueries { body, key, kept: Kept::new(probes) })
+        Ok(EncodedQueries { body, key, kept: Kept::new(probes), words: None })
     }
 
     fn read_queries(&self, count: u32, key: KeyId, mut body: Reader<'_>) -> Result<Kept> {
@@ -144,7 +147,7 @@ impl KeyHolderHalf for AdditiveKeyHolder {
         _root: &'a SegmentRootKey,
         queries: &'a Kept,
         _count: usize,
-        reader: &mut Reader<'_>,
+        reader: &mut AnswerReader<'_>,
     ) -> Result<Box<dyn Opening + 'a>> {
         let probes: &Probes = queries.get()?;
         expect_no_sums(reader)?;
@@ -176,10 +179,10 @@ impl Opening for AdditiveScores<'_> {
     fn estimate(
         &self,
         segment: &OpenedSegment<'_>,
-        answers: &[u8],
+        part: &AnswerPart<'_>,
         visit: &mut dyn FnMut(usize, &Estimates<'_>) -> Result<()>,
     ) -> Result<()> {
-        let cosines = self.pair.open_scores(self.spec, segment.rows, self.probes, answers)?;
+        let cosines = self.pair.open_scores(self.spec, segment.rows, self.probes, part.bytes)?;
         let each = cosines.chunks_exact(segment.rows).enumerate();
         { each }.try_for_each(|(query, cosines)| visit(query, &Estimates::settled(cosines)))
     }

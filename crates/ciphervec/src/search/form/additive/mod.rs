@@ -22,6 +22,7 @@ use super::contract::{SearchForm, ServerHalf};
 use crate::error::Result;
 use crate::index::form::Additive;
 use crate::index::spec::IndexSpec;
+use crate::search::message::WordsAsked;
 use std::sync::Arc;
 
 impl SearchForm for Additive {
@@ -31,7 +32,13 @@ impl SearchForm for Additive {
     }
 
     /// One frame holds the scores of all queries.
-    fn answer_len(&self, _spec: &IndexSpec, _rows: usize, _level: u8) -> Result<Option<usize>> {
+    fn answer_len(
+        &self,
+        _spec: &IndexSpec,
+        _rows: usize,
+        _level: u8,
+        _words: Option<&WordsAsked>,
+    ) -> Result<Option<usize>> {
         Ok(None)
     }
 

@@ -5,7 +5,7 @@ use super::schemes::read_public_key;
 use crate::error::Result;
 use crate::index::form::Additive;
 use crate::index::spec::IndexSpec;
-use crate::search::form::contract::{EncryptedRows, RowEncryptor};
+use crate::search::form::contract::{EncryptedRows, Expected, RowEncryptor};
 use crate::search::quantize::Checked;
 use crate::search::root_key::SegmentRootKey;
 use crate::search::segment::HEADROOM;
@@ -35,7 +35,7 @@ impl RowEncryptor for AdditiveWriter {
         &self,
         _root: &SegmentRootKey,
         rows: &Checked<'_>,
-        _expected_rows: usize,
+        _expected: &Expected,
     ) -> Result<EncryptedRows> {
         under(self.key.key_id(), &self.key.encrypt(&self.spec, rows.as_given())?)
     }

@@ -7,9 +7,10 @@ use super::scale::scales;
 use super::server::from_words;
 use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;
+use crate::search::answer_reader::AnswerReader;
 use crate::search::form::contract::{
-    EncodedQueries, EncryptedRows, Exactness, Kept, KeyHolderHalf, Opening, RowEncryptor,
-    StoredRows, expect_key, expect_no_sums, select_rows,
+    AnswerFormat, EncodedQueries, EncryptedRows, Exactness, Expected, Kept, KeyHolderHalf, Opening,
+    RowEncryptor, StoredRows, expect_key, expect_no_sums, select_rows,
 };
 use crate::search::quantize::{Checked, expect_unit, signs_or_units};
 use crate::search::root_key::SegmentRootKey;
@@ -30,7 +31,7 @@ impl RowEncryptor for CompactKeyHolder {
         &self,
         root: &SegmentRootKey,
         rows: &Checked<'_>,
-        _expected_rows: usize,
+        _expected: &Expected,
     ) -> Result<EncryptedRows> {
         let plaintext = rows.quantize(scales(&self.0.spec, self.0.width).vector);
         let binding = self.0.spec.binding();
@@ -75,11 +76,12 @@ impl KeyHolderHalf for CompactKeyHolder {
         rows: &Checked<'_>,
         _top_level: u8,
         _epoch: u32,
+        _format: AnswerFormat,
     ) -> Result<EncodedQueries> {
         let scale = scales(&self.0.spec, self.0.width).query;
         let integers = Zeroizing::new(rows.quantize(scale).values());
         let body = to_words(self.0.width, &integers);
-        Ok(EncodedQueries { body, key: KeyId::default(), kept: Kept::new(integers) })
+        Ok(EncodedQueries { body, key: KeyId::default(), kept: Kept::new(integers), words: None })
     }
 
     fn read_queries(&self, count: u32, key: KeyId, body: Reader<'_>) -> Result<Kept> {
@@ -98,12 +100,12 @@ impl KeyHolderHalf for CompactKeyHolder {
         &'a self,
         _root: &'a SegmentRootKey,
         queries: &'a Kept,
-        count: usize,
-        reader: &mut Reader<'_>,
+        _count: usize,
+        reader: &mut AnswerReader<'_>,
     ) -> Result<Box<dyn Opening + 'a>> {
         let integers: &Integers = queries.get()?;
         expect_no_sums(reader)?;
-        Ok(Box::new(CompactScores::new(&self.0, integers, count)))
+        Ok(Box::new(CompactScores::new(&self.0, integers)))
     }
 
     fn decrypt_rows(

@@ -14,10 +14,11 @@ mod scale;
 mod server;
 
 #[cfg(feature = "client")]
-use super::contract::{KeyHolderHalf, PlainQueries};
+use super::contract::{AnswerBlocks, KeyHolderHalf, PlainQueries};
 use super::contract::{Pruner, SearchForm, ServerHalf};
 use crate::error::Result;
 use crate::index::spec::IndexSpec;
+use crate::search::message::WordsAsked;
 use ciphervec_he::lattice::compact::Width;
 use std::sync::Arc;
 
@@ -26,8 +27,25 @@ impl SearchForm for Width {
         Ok(Some(Width::words_len(*self, rows, spec.dimension())))
     }
 
-    fn answer_len(&self, _spec: &IndexSpec, rows: usize, _level: u8) -> Result<Option<usize>> {
+    fn answer_len(
+        &self,
+        _spec: &IndexSpec,
+        rows: usize,
+        _level: u8,
+        _words: Option<&WordsAsked>,
+    ) -> Result<Option<usize>> {
         Ok(Some(rows * self.word_bytes()))
+    }
+
+    #[cfg(feature = "client")]
+    fn answer_blocks(
+        &self,
+        _spec: &IndexSpec,
+        _level: u8,
+        _words: Option<&WordsAsked>,
+    ) -> Result<Option<AnswerBlocks>> {
+        let rows = self.degree();
+        Ok(Some(AnswerBlocks { rows, bytes: rows * self.word_bytes() }))
     }
 
     fn pruner(&self) -> Option<&dyn Pruner> {

@@ -4,7 +4,9 @@
 use super::context::{Context, Integers, SegmentSecrets};
 use super::scale::scales;
 use crate::error::{Error, Result};
-use crate::search::form::contract::{Estimates, ExactCosine, OpenedSegment, Opening, RowSum};
+use crate::search::form::contract::{
+    AnswerPart, Estimates, ExactCosine, OpenedSegment, Opening, RowSum, Secrets,
+};
 use ciphervec_he::lattice::compact::{
     self, AskedQueries, MaskedSum, Scratch, Unmasked, Witness, Words,
 };
@@ -16,20 +18,19 @@ use zeroize::Zeroizing;
 pub struct CompactScores<'a> {
     context: &'a Context,
     integers: &'a Integers,
-    count: usize,
     asked: OnceCell<AskedQueries>,
 }
 
 impl<'a> CompactScores<'a> {
-    pub fn new(context: &'a Context, integers: &'a Integers, count: usize) -> Self {
-        CompactScores { context, integers, count, asked: OnceCell::new() }
+    pub fn new(context: &'a Context, integers: &'a Integers) -> Self {
+        CompactScores { context, integers, asked: OnceCell::new() }
     }
 
     fn witness<'b>(&self, segment: &OpenedSegment<'b>) -> Result<Option<Witness<'b>>> {
         self.context.witness(segment.id, segment.rows, segment.witness)
     }
 
-    fn secrets<'b>(&self, segment: &'b OpenedSegment<'b>) -> Result<&'b SegmentSecrets> {
+    fn secrets<'b>(&self, segment: &OpenedSegment<'b>) -> Result<Secrets<'b, SegmentSecrets>> {
         segment.secrets(|| {
             self.context.secrets(segment.root, segment.id, segment.rows, segment.witness)
         })
@@ -75,17 +76,18 @@ impl Opening for CompactScores<'_> {
     fn estimate(
         &self,
         segment: &OpenedSegment<'_>,
-        answers: &[u8],
+        part: &AnswerPart<'_>,
         visit: &mut dyn FnMut(usize, &Estimates<'_>) -> Result<()>,
     ) -> Result<()> {
         let Context { width, scheme, masks, .. } = self.context;
-        let (rows, degree, count) = (segment.rows, width.degree(), self.count);
-        let SegmentSecrets { key, check } = self.secrets(segment)?;
+        let (degree, count) = (width.degree(), part.queries.len());
+        let (from, rows) = (part.rows.start, part.rows.len());
+        let secrets = self.secrets(segment)?;
+        let SegmentSecrets { key, check } = &*secrets;
         let exact = self.witness(segment)?.is_some();
         let asked = self.asked.get_or_init(|| AskedQueries::new(scheme, masks, self.integers));
         let unit = f64::exp2(-f64::from(width.dropped_bits())) / self.unit();
-        let bounds: Vec<Bounds> = (0..count).map(|query| self.bounds(query)).collect();
-        let length = rows * width.word_bytes();
+        let bounds: Vec<Bounds> = part.queries.clone().map(|query| self.bounds(query)).collect();
         let at_once = (AT_ONCE / count.max(1)).min(rows.div_ceil(degree)).max(1);
         let mut sums = Zeroizing::new(vec![0i64; at_once * count * degree]);
         let mut cosines = Zeroizing::new(vec![0.0; at_once * count * degree]);
@@ -100,8 +102,10 @@ impl Opening for CompactScores<'_> {
                 |(words, scratch), (index, ((sums, cosines), extent))| {
                     let (block, query) = (start / degree + index / count, index % count);
                     let here = block * degree..rows.min((block + 1) * degree);
-                    words.read(*width, width.of_block(&answers[query * length..][..length], block));
-                    let (asked, deleted) = ((asked, query), &segment.deleted[here.clone()]);
+                    let query = part.queries.start + query;
+                    words.read(*width, width.of_block(part.answer(query), block));
+                    let deleted = &segment.deleted[from + here.start..from + here.end];
+                    let (asked, block) = ((asked, query), from / degree + block);
                     let sound = check
                         .as_ref()
                         .is_none_or(|check| check.verify(asked.0, query, block, words, deleted));
@@ -123,14 +127,14 @@ impl Opening for CompactScores<'_> {
                 let ((least, greatest), Bounds { slack, largest }) =
                     (extents[index], bounds[query]);
                 let estimates = Estimates {
-                    first,
+                    first: from + first,
                     cosines: &cosines[here.clone()],
                     extent: (least as f64 * unit, greatest as f64 * unit),
                     sums: if exact { &sums[here] } else { &[] },
                     slack: if exact { slack } else { 0.0 },
                     largest: exact.then_some(largest),
                 };
-                visit(query, &estimates)?;
+                visit(part.queries.start + query, &estimates)?;
             }
         }
         Ok(())
@@ -139,7 +143,8 @@ impl Opening for CompactScores<'_> {
     fn settle(&self, segment: &OpenedSegment<'_>, sums: &[RowSum]) -> Result<Vec<ExactCosine>> {
         let Context { scheme, masks, .. } = self.context;
         let Some(witness) = self.witness(segment)? else { return Ok(Vec::new()) };
-        let key = &self.secrets(segment)?.key;
+        let secrets = self.secrets(segment)?;
+        let key = &secrets.key;
         let sums: Vec<MaskedSum> =
             sums.iter().map(|&RowSum { query, row, sum }| MaskedSum { query, row, sum }).collect();
         let settled = compact::settle(scheme, masks, key, &witness, self.integers, &sums);

@@ -2,9 +2,11 @@
 
 use crate::error::Result;
 use crate::index::spec::IndexSpec;
+use crate::search::answer_reader::AnswerReader;
 use crate::search::form::contract::{
-    EncodedQueries, EncryptedRows, Estimates, Exactness, Kept, KeyHolderHalf, OpenedSegment,
-    Opening, RowEncryptor, StoredRows, expect_no_sums, not_probed, select_rows,
+    AnswerFormat, AnswerPart, EncodedQueries, EncryptedRows, Estimates, Exactness, Expected, Kept,
+    KeyHolderHalf, OpenedSegment, Opening, RowEncryptor, StoredRows, expect_no_sums, not_probed,
+    select_rows,
 };
 use crate::search::quantize::{Checked, signs_or_units};
 use crate::search::root_key::SegmentRootKey;
@@ -28,7 +30,7 @@ impl RowEncryptor for PlainKeyHolder {
         &self,
         root: &SegmentRootKey,
         rows: &Checked<'_>,
-        _expected_rows: usize,
+        _expected: &Expected,
     ) -> Result<EncryptedRows> {
         let id = nonce::draw(root.master(), &self.spec.binding(), &rows.quantize(1.0))?;
         let words = rows.unit_words(HEADROOM);
@@ -65,9 +67,10 @@ impl KeyHolderHalf for PlainKeyHolder {
         rows: &Checked<'_>,
         _top_level: u8,
         _epoch: u32,
+        _format: AnswerFormat,
     ) -> Result<EncodedQueries> {
         let body = rows.unit().iter().flat_map(|value| value.to_le_bytes()).collect();
-        Ok(EncodedQueries { body, key: KeyId::default(), kept: Kept::new(()) })
+        Ok(EncodedQueries { body, key: KeyId::default(), kept: Kept::new(()), words: None })
     }
 
     fn read_queries(&self, _count: u32, _key: KeyId, _body: Reader<'_>) -> Result<Kept> {
@@ -78,12 +81,12 @@ impl KeyHolderHalf for PlainKeyHolder {
         &'a self,
         _root: &'a SegmentRootKey,
         queries: &'a Kept,
-        count: usize,
-        reader: &mut Reader<'_>,
+        _count: usize,
+        reader: &mut AnswerReader<'_>,
     ) -> Result<Box<dyn Opening + 'a>> {
         queries.get::<()>()?;
         expect_no_sums(reader)?;
-        Ok(Box::new(PlainScores { count }))
+        Ok(Box::new(PlainScores))
     }
 
     fn decrypt_rows(
@@ -97,20 +100,18 @@ impl KeyHolderHalf for PlainKeyHolder {
     }
 }
 
-struct PlainScores {
-    count: usize,
-}
+struct PlainScores;
 
 impl Opening for PlainScores {
     fn estimate(
         &self,
-        segment: &OpenedSegment<'_>,
-        answers: &[u8],
+        _segment: &OpenedSegment<'_>,
+        part: &AnswerPart<'_>,
         visit: &mut dyn FnMut(usize, &Estimates<'_>) -> Result<()>,
     ) -> Result<()> {
-        let scores: Vec<f64> = floats(answers).collect();
-        (0..self.count).try_for_each(|query| {
-            visit(query, &Estimates::settled(&scores[query * segment.rows..][..segment.rows]))
+        part.queries.clone().try_for_each(|query| {
+            let scores: Vec<f64> = floats(part.answer(query)).collect();
+            visit(query, &Estimates { first: part.rows.start, ..Estimates::settled(&scores) })
         })
     }
 }

@@ -5,10 +5,11 @@ mod key_holder;
 mod server;
 
 #[cfg(feature = "client")]
-use super::contract::KeyHolderHalf;
+use super::contract::{AnswerBlocks, KeyHolderHalf};
 use super::contract::{SearchForm, ServerHalf};
 use crate::error::Result;
 use crate::index::spec::IndexSpec;
+use crate::search::message::WordsAsked;
 use std::sync::Arc;
 
 /// Bytes of a number.
@@ -31,8 +32,24 @@ impl SearchForm for Plain {
         Ok(Some(rows * spec.dimension() * WORD))
     }
 
-    fn answer_len(&self, _spec: &IndexSpec, rows: usize, _level: u8) -> Result<Option<usize>> {
+    fn answer_len(
+        &self,
+        _spec: &IndexSpec,
+        rows: usize,
+        _level: u8,
+        _words: Option<&WordsAsked>,
+    ) -> Result<Option<usize>> {
         Ok(Some(rows * WORD))
+    }
+
+    #[cfg(feature = "client")]
+    fn answer_blocks(
+        &self,
+        _spec: &IndexSpec,
+        _level: u8,
+        _words: Option<&WordsAsked>,
+    ) -> Result<Option<AnswerBlocks>> {
+        Ok(Some(AnswerBlocks { rows: 1, bytes: WORD }))
     }
 
     fn server(&self, spec: &IndexSpec) -> Result<Arc<dyn ServerHalf>> {

@@ -1,21 +1,24 @@
 //! Ring rows and queries: unit rows enter, packed polynomials and encrypted queries leave. Owner only.
 
 use super::open::{RingQueries, RingScores};
-use super::packing::layout;
+use super::packing::{Packing, vectors};
 use super::scale::{scales, vector_scale};
 use crate::error::Result;
 use crate::index::form::Rows;
 use crate::index::spec::IndexSpec;
+use crate::search::answer_reader::AnswerReader;
 use crate::search::form::contract::{
-    EncodedQueries, EncryptedRows, Exactness, Kept, KeyHolderHalf, Opening, RowEncryptor,
-    StoredRows, not_probed, select_rows,
+    AnswerFormat, EncodedQueries, EncryptedRows, Exactness, Expected, Kept, KeyHolderHalf, Opening,
+    PackingChoice, RowEncryptor, StoredRows, not_probed, select_rows,
 };
+use crate::search::message::WordsAsked;
 use crate::search::quantize::{Checked, signs_or_units};
 use crate::search::root_key::SegmentRootKey;
 use ciphervec_he::keys::random_bytes;
 use ciphervec_he::lattice::nonce;
 use ciphervec_he::lattice::ring::{
-    self, Binding, Ciphertext, EvaluationKeys, Hints, Layout, Masks, QueryKey, Ring, SegmentKey,
+    self, AnswerWords, Binding, Ciphertext, EvaluationKeys, Hints, Layout, Masks, QueryKey, Ring,
+    SegmentKey, Vectors,
 };
 use ciphervec_he::wire::{KeyId, Reader};
 use rayon::prelude::*;
@@ -51,16 +54,39 @@ impl RingKeyHolder {
     }
 }
 
+impl RingKeyHolder {
+    fn packed_for(&self, expected: &Expected) -> Packing<'_> {
+        let RingKeyHolder { spec, rows, ring, .. } = self;
+        Packing { spec, rows: *rows, ring, network: expected.network }
+    }
+
+    /// The words that answers to queries for levels up to `top_level` are wanted in.
+    fn words(&self, top_level: u8, format: AnswerFormat) -> Result<Option<WordsAsked>> {
+        let round_sums = match format {
+            AnswerFormat::First => return Ok(None),
+            AnswerFormat::Precise => false,
+            AnswerFormat::Brief => true,
+        };
+        let scales = scales(&self.spec, self.rows, &self.ring, top_level);
+        let linear = (0..=top_level).map(|level| {
+            let layout = Layout::new(self.spec.dimension(), level)?;
+            let words = Ring::answer_words(&layout, vectors(self.rows), scales, round_sums);
+            Ok(words.linear() as u8)
+        });
+        Ok(Some(WordsAsked { round_sums, linear: linear.collect::<Result<_>>()? }))
+    }
+}
+
 impl RowEncryptor for RingKeyHolder {
     fn encrypt_rows(
         &self,
         root: &SegmentRootKey,
         rows: &Checked<'_>,
-        expected_rows: usize,
+        expected: &Expected,
     ) -> Result<EncryptedRows> {
         let (spec, ring, master) = (&self.spec, &self.ring, root.master());
         let plaintext = rows.quantize(vector_scale(spec, self.rows));
-        let layout = layout(spec, self.rows, ring, rows.len(), expected_rows)?;
+        let layout = self.packed_for(expected).layout(rows.len(), expected.rows)?;
         let (binding, level) = (spec.binding(), layout.level());
         let key = self.segment_key(root)?;
         let (id, words) = match self.rows {
@@ -88,6 +114,18 @@ impl KeyHolderHalf for RingKeyHolder {
         Ok(root.key_id())
     }
 
+    fn suits(&self, rows: usize, level: u8, expected: &Expected) -> Result<bool> {
+        self.packed_for(expected).suits(rows, level, expected.rows)
+    }
+
+    fn packing(&self, expected: &Expected) -> Result<Option<PackingChoice>> {
+        let packing = self.packed_for(expected);
+        let level = packing.bulk(expected.rows)?.level();
+        let answer_len = packing.answer_len(expected.rows, level)?;
+        let transfer = expected.network.seconds(answer_len);
+        Ok(Some(PackingChoice { level, answer_len, transfer }))
+    }
+
     fn exactness(&self, _witness: &[u8]) -> Exactness {
         Exactness::Noisy
     }
@@ -102,7 +140,11 @@ impl KeyHolderHalf for RingKeyHolder {
         }
         let layout = Layout::new(self.spec.dimension(), level)?;
         let scales = scales(&self.spec, self.rows, &self.ring, top_level);
-        Ok(Some(Ring::hints(&layout, scales)))
+        // Whatever the answer comes in.
+        let longer = Ring::answer_words(&layout, Vectors::Sealed, scales, false);
+        let [first, second] =
+            [AnswerWords::FIRST, longer].map(|words| Ring::hints(&layout, scales, words));
+        Ok(Some(Hints { row: first.row, key: first.key.max(second.key) }))
     }
 
     fn encode_queries(
@@ -111,6 +153,7 @@ impl KeyHolderHalf for RingKeyHolder {
         rows: &Checked<'_>,
         top_level: u8,
         epoch: u32,
+        format: AnswerFormat,
     ) -> Result<EncodedQueries> {
         let (ring, dimension) = (&self.ring, self.spec.dimension());
         let layout = Layout::new(dimension, 0)?;
@@ -126,8 +169,9 @@ impl KeyHolderHalf for RingKeyHolder {
             values.par_chunks_exact(dimension).enumerate().map(encrypt).collect();
         let mut body = seed.to_vec();
         encrypted.iter().flatten().for_each(|piece| piece.append(&mut body));
-        let kept = Kept::new(RingQueries { epoch, scales });
-        Ok(EncodedQueries { body, key: root.key_id(), kept })
+        let words = self.words(top_level, format)?;
+        let kept = Kept::new(RingQueries { epoch, scales, words: words.clone() });
+        Ok(EncodedQueries { body, key: root.key_id(), kept, words })
     }
 
     fn read_queries(&self, _count: u32, _key: KeyId, _body: Reader<'_>) -> Result<Kept> {
@@ -139,7 +183,7 @@ impl KeyHolderHalf for RingKeyHolder {
         root: &'a SegmentRootKey,
         queries: &'a Kept,
         count: usize,
-        reader: &mut Reader<'_>,
+        reader: &mut AnswerReader<'_>,
     ) -> Result<Box<dyn Opening + 'a>> {
         let queries: &RingQueries = queries.get()?;
         let secret = self.query_key(root, queries.epoch);

@@ -10,12 +10,14 @@ mod scale;
 mod server;
 
 #[cfg(feature = "client")]
-use super::contract::KeyHolderHalf;
+use super::contract::{AnswerBlocks, KeyHolderHalf};
 use super::contract::{SearchForm, ServerHalf};
 use crate::error::Result;
 use crate::index::form::Rows;
 use crate::index::spec::IndexSpec;
-use ciphervec_he::lattice::ring::{self, Layout, MaskSums};
+use crate::search::message::WordsAsked;
+use ciphervec_he::lattice::ring::Layout;
+use packing::answer_words;
 use std::sync::Arc;
 
 impl SearchForm for Rows {
@@ -31,12 +33,32 @@ impl SearchForm for Rows {
         Ok(Some(Layout::new(spec.dimension(), level)?.packed_len(rows)))
     }
 
-    fn answer_len(&self, spec: &IndexSpec, rows: usize, level: u8) -> Result<Option<usize>> {
-        Ok(Some(ring::answer_len(&Layout::new(spec.dimension(), level)?, rows)))
+    fn answer_len(
+        &self,
+        spec: &IndexSpec,
+        rows: usize,
+        level: u8,
+        words: Option<&WordsAsked>,
+    ) -> Result<Option<usize>> {
+        let layout = Layout::new(spec.dimension(), level)?;
+        Ok(Some(answer_words(words, level)?.answer_len(&layout, rows)))
     }
 
-    fn sums_len(&self) -> usize {
-        if *self == Rows::Encrypted { MaskSums::BYTES } else { 0 }
+    #[cfg(feature = "client")]
+    fn answer_blocks(
+        &self,
+        spec: &IndexSpec,
+        level: u8,
+        words: Option<&WordsAsked>,
+    ) -> Result<Option<AnswerBlocks>> {
+        let rows = Layout::new(spec.dimension(), level)?.vectors_per_block();
+        let bytes = answer_words(words, level)?.block_len(rows);
+        Ok(Some(AnswerBlocks { rows, bytes }))
+    }
+
+    fn sums_len(&self, level: u8, words: Option<&WordsAsked>) -> Result<usize> {
+        let words = answer_words(words, level)?;
+        Ok(if *self == Rows::Encrypted { words.sums_len() } else { 0 })
     }
 
     fn working_len(&self, spec: &IndexSpec, levels: &[u8], queries: usize) -> Result<usize> {

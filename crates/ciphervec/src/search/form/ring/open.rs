@@ -1,21 +1,26 @@
 //! Opening ring scores: an encrypted answer and a query's key enter, cosines leave. Owner only.
 
+use super::packing::answer_words;
 use crate::error::{Error, Result};
 use crate::index::form::Rows;
 use crate::index::spec::IndexSpec;
-use crate::search::form::contract::{Estimates, OpenedSegment, Opening};
+use crate::search::answer_reader::AnswerReader;
+use crate::search::form::contract::{AnswerPart, Estimates, OpenedSegment, Opening, Secrets};
+use crate::search::message::WordsAsked;
 use ciphervec_he::lattice::Scales;
-use ciphervec_he::lattice::ring::{
-    self, Layout, MaskSums, QueryKey, QueryOpener, Ring, SegmentKey,
-};
+use ciphervec_he::lattice::ring::{Layout, MaskSums, QueryKey, QueryOpener, Ring, SegmentKey};
 use ciphervec_he::wire::Reader;
+use std::ops::Range;
 use std::sync::Arc;
 use zeroize::Zeroizing;
+
+const WHAT: &str = "a response";
 
 /// What opening takes of queries that were sent.
 pub struct RingQueries {
     pub epoch: u32,
     pub scales: Scales,
+    pub words: Option<WordsAsked>,
 }
 
 /// The answers to some queries; `sums` are the mask sums of every level, one pair a query, where rows are encrypted.
@@ -25,7 +30,6 @@ pub struct RingScores<'a> {
     ring: &'a Ring,
     queries: &'a RingQueries,
     secret: Arc<QueryKey>,
-    count: usize,
     sums: Vec<(u8, Vec<MaskSums>)>,
 }
 
@@ -41,18 +45,22 @@ impl<'a> RingScores<'a> {
         queries: &'a RingQueries,
         secret: Arc<QueryKey>,
         count: usize,
-        reader: &mut Reader<'_>,
+        reader: &mut AnswerReader<'_>,
     ) -> Result<Self> {
         let levels = reader.u8()?;
         let sums = (0..levels).map(|_| {
             let level = reader.u8()?;
+            let words = answer_words(queries.words.as_ref(), level)?;
             let sums = (0..count)
-                .map(|_| MaskSums::read(ring, reader))
-                .collect::<core::result::Result<_, _>>()?;
+                .map(|_| {
+                    let mut bytes = Reader::new(WHAT, reader.take(words.sums_len())?);
+                    Ok(MaskSums::read(ring, words, &mut bytes)?)
+                })
+                .collect::<Result<_>>()?;
             Ok((level, sums))
         });
         let sums = sums.collect::<Result<_>>()?;
-        Ok(RingScores { spec, rows, ring, queries, secret, count, sums })
+        Ok(RingScores { spec, rows, ring, queries, secret, sums })
     }
 }
 
@@ -60,16 +68,14 @@ impl Opening for RingScores<'_> {
     fn estimate(
         &self,
         segment: &OpenedSegment<'_>,
-        answers: &[u8],
+        part: &AnswerPart<'_>,
         visit: &mut dyn FnMut(usize, &Estimates<'_>) -> Result<()>,
     ) -> Result<()> {
-        let (ring, level, rows) = (self.ring, segment.level, segment.rows);
+        let (ring, level, rows) = (self.ring, segment.level, &part.rows);
         let layout = Layout::new(self.spec.dimension(), level)?;
+        let first = rows.start / layout.vectors_per_block();
         let key = match self.rows {
-            Rows::Encrypted => Some(segment.secrets(|| {
-                let (master, binding) = (segment.root.master(), self.spec.binding());
-                Ok(SegmentKey::derive(ring, master, &binding, segment.id, &layout, rows))
-            })?),
+            Rows::Encrypted => Some(self.key(segment, &layout, first..layout.blocks(rows.end))?),
             Rows::Plain => None,
         };
         let sums = self.sums.iter().find(|(of, _)| *of == level).map(|(_, sums)| sums);
@@ -79,15 +85,31 @@ impl Opening for RingScores<'_> {
         }
         let scales = self.queries.scales;
         let inverse = 1.0 / (scales.vector * scales.query * f64::exp2(f64::from(level)));
-        let length = ring::answer_len(&layout, rows);
-        let mut cosines = Zeroizing::new(vec![0.0; rows]);
-        for query in 0..self.count {
-            let answer = &answers[query * length..][..length];
+        let words = answer_words(self.queries.words.as_ref(), level)?;
+        let mut cosines = Zeroizing::new(vec![0.0; rows.len()]);
+        for query in part.queries.clone() {
             let masked = sums.map(|sums| &sums[query]);
-            QueryOpener::new(ring, &self.secret, masked).open(&layout, key, answer, &mut cosines);
+            let opener = QueryOpener::new(ring, &self.secret, masked);
+            opener.open(&layout, key.as_deref(), words, first, part.answer(query), &mut cosines);
             cosines.iter_mut().for_each(|cosine| *cosine *= inverse);
-            visit(query, &Estimates::settled(&cosines))?;
+            visit(query, &Estimates { first: rows.start, ..Estimates::settled(&cosines) })?;
         }
         Ok(())
+    }
+}
+
+impl RingScores<'_> {
+    /// The secrets of these blocks of a segment, or of all that are kept.
+    fn key<'b>(
+        &self,
+        segment: &OpenedSegment<'b>,
+        layout: &Layout,
+        blocks: Range<usize>,
+    ) -> Result<Secrets<'b, SegmentKey>> {
+        let blocks = if segment.keep { 0..layout.blocks(segment.rows) } else { blocks };
+        segment.secrets(|| {
+            let (master, binding) = (segment.root.master(), self.spec.binding());
+            Ok(SegmentKey::derive_blocks(self.ring, master, &binding, segment.id, blocks))
+        })
     }
 }

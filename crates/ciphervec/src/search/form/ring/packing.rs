@@ -1,60 +1,151 @@
-//! Packing: a description and a row count enter, the level of the query tree that a segment is packed for leaves, and which
-//! levels others may choose. Both sides.
+//! Packing: a description, row counts and a network enter, the level of the query tree that a segment is packed for leaves,
+//! and which levels others may choose. Both sides.
 
 #[cfg(feature = "client")]
 use super::scale::scales;
 use crate::error::Result;
+use crate::index::network::Network;
 #[cfg(feature = "client")]
 use crate::index::{form::Rows, spec::IndexSpec};
-use ciphervec_he::lattice::ring::{self, Layout, POLY_BYTES};
+use crate::search::message::WordsAsked;
+use ciphervec_he::lattice::ring::{AnswerWords, Layout, POLY_BYTES};
 #[cfg(feature = "client")]
 use ciphervec_he::lattice::ring::{Ring, Vectors};
+use ciphervec_he::wire::{Kind, Reader};
 
 /// How many times as many rows as there are a writer may expect: of a batch that comes in so many commits the first is packed
 /// as the last.
 const EXPECTED: usize = 64;
+/// The slowest network that a writer may pack for.
+const SLOWEST: Network = Network { bytes_per_second: 1.25e6, round_trip: 0.0 };
 
-/// Seconds one node of the query tree costs: a key switch of six transforms.
-const EXPAND_NODE: f64 = 35e-6;
+/// Seconds one node of the query tree costs: a key switch of six transforms, its part of the mask sums, and memory for it.
+const EXPAND_NODE: f64 = 65e-6;
 /// Seconds a byte of the packed database costs: streamed once at memory bandwidth.
 const SCAN_BYTE: f64 = 1.0 / 25e9;
 /// Seconds a block costs beside the scan: two transforms at the server, two at the owner, modulus switching.
 const BLOCK: f64 = 35e-6;
-/// Seconds a byte of the answer costs: a ten-gigabit network.
-const ANSWER_BYTE: f64 = 1.0 / 1.25e9;
-
-/// The layout for `rows` of an index that will hold `expected`: the index's own once a block of it is full, and never one
-/// that would be mostly padding.
+/// The most nodes of a tree: 64 MB a query at the server.
+const MAX_NODES: usize = 1024;
+/// Levels between those that segments of fewer rows than a block of the index's own level are packed for: each level that
+/// occurs brings its mask sums into every answer.
 #[cfg(feature = "client")]
-pub fn layout(
-    spec: &IndexSpec,
-    kind: Rows,
-    ring: &Ring,
+const LADDER: usize = 3;
+
+/// How one index is packed.
+#[cfg(feature = "client")]
+pub struct Packing<'a> {
+    pub spec: &'a IndexSpec,
+    pub rows: Rows,
+    pub ring: &'a Ring,
+    pub network: Network,
+}
+
+#[cfg(feature = "client")]
+impl Packing<'_> {
+    /// The layout for `rows` of an index that will hold `expected`: the index's own once a block of it is full, and never one
+    /// that would be mostly padding.
+    pub fn layout(&self, rows: usize, expected: usize) -> Result<Layout> {
+        let bulk = self.bulk(expected.max(rows))?;
+        if rows >= bulk.vectors_per_block() {
+            return Ok(bulk);
+        }
+        let dimension = self.spec.dimension();
+        for level in (0..=bulk.level()).rev().step_by(LADDER).skip(1) {
+            let layout = Layout::new(dimension, level)?;
+            if rows >= layout.vectors_per_block() {
+                return Ok(layout);
+            }
+        }
+        Ok(Layout::new(dimension, 0)?)
+    }
+
+    /// Whether a segment of `rows` at `level` need not be packed anew in an index of `total` rows: whether some number of rows
+    /// not far from that would have it packed so.
+    pub fn suits(&self, rows: usize, level: u8, total: usize) -> Result<bool> {
+        let [fewer, more] = [total - total / 4, total + total / 4];
+        let [low, high] = [self.layout(rows, fewer)?.level(), self.layout(rows, more)?.level()];
+        Ok((low.min(high)..=low.max(high)).contains(&level))
+    }
+
+    /// The layout of an index of so many rows.
+    pub fn bulk(&self, rows: usize) -> Result<Layout> {
+        let words = |layout: &Layout| {
+            let scales = scales(self.spec, self.rows, self.ring, layout.level());
+            Ring::answer_words(layout, vectors(self.rows), scales, true)
+        };
+        let sums = self.rows == Rows::Encrypted;
+        cheapest(self.spec.dimension(), rows, self.exact_level()?, &self.network, |layout| {
+            let words = words(layout);
+            words.answer_len(layout, rows) + if sums { words.sums_len() } else { 0 }
+        })
+    }
+
+    /// Bytes of the answer to one query, if all of so many rows are packed for this level.
+    pub fn answer_len(&self, rows: usize, level: u8) -> Result<usize> {
+        let layout = Layout::new(self.spec.dimension(), level)?;
+        let scales = scales(self.spec, self.rows, self.ring, level);
+        let words = Ring::answer_words(&layout, vectors(self.rows), scales, true);
+        let sums = if self.rows == Rows::Encrypted { words.sums_len() } else { 0 };
+        Ok(words.answer_len(&layout, rows) + sums)
+    }
+
+    /// The deepest level at which this index may be packed: for signs the error must stay below half a bit's distance.
+    fn exact_level(&self) -> Result<u8> {
+        let dimension = self.spec.dimension();
+        let top = Layout::top_level(dimension);
+        if !self.spec.metric().compares_signs() {
+            return Ok(top);
+        }
+        let vectors = vectors(self.rows);
+        let mut deepest = 0;
+        for level in 1..=top {
+            let layout = Layout::new(dimension, level)?;
+            let scales = scales(self.spec, self.rows, self.ring, level);
+            let longest = Ring::answer_words(&layout, vectors, scales, true);
+            // x·q = d·cos has steps of 2: exact while the error of d·cos is below 1.
+            let exact = [AnswerWords::FIRST, longest].into_iter().all(|words| {
+                let bound = Ring::error_bound(&layout, vectors, scales, words);
+                bound.tail * (dimension as f64) < 1.0
+            });
+            if !exact {
+                break;
+            }
+            deepest = level;
+        }
+        Ok(deepest)
+    }
+}
+
+/// What the error of a score is made of.
+#[cfg(feature = "client")]
+pub fn vectors(rows: Rows) -> Vectors {
+    match rows {
+        Rows::Encrypted => Vectors::Sealed,
+        Rows::Plain => Vectors::Plain,
+    }
+}
+
+/// The cheapest level for `rows` vectors: deeper trees cost expansion, shallower ones blocks and answers. Only those count of
+/// which the rows fill a block; a lone row gets level 0, one polynomial.
+fn cheapest(
+    dimension: usize,
     rows: usize,
-    expected: usize,
+    deepest: u8,
+    network: &Network,
+    answer_len: impl Fn(&Layout) -> usize,
 ) -> Result<Layout> {
-    let bulk = bulk_layout(spec, kind, ring, expected.max(rows))?;
-    if rows >= bulk.vectors_per_block() { Ok(bulk) } else { bulk_layout(spec, kind, ring, rows) }
-}
-
-#[cfg(feature = "client")]
-fn bulk_layout(spec: &IndexSpec, kind: Rows, ring: &Ring, rows: usize) -> Result<Layout> {
-    cheapest(spec.dimension(), rows, exact_level(spec, kind, ring)?)
-}
-
-/// The cheapest level for a segment of `rows` vectors: deeper trees cost expansion, shallower ones blocks and answers.
-///
-/// For large segments this is about ½ log2(rows · dimension / N); a lone row gets level 0, one polynomial.
-fn cheapest(dimension: usize, rows: usize, deepest: u8) -> Result<Layout> {
     let mut best: Option<(f64, Layout)> = None;
     for level in 0..=deepest {
         let layout = Layout::new(dimension, level)?;
         let (blocks, nodes) = (layout.blocks(rows) as f64, layout.nodes() as f64);
-        let answer = ring::answer_len(&layout, rows) as f64;
+        if level > 0 && (rows < layout.vectors_per_block() || layout.nodes() > MAX_NODES) {
+            break;
+        }
         let cost = nodes * EXPAND_NODE
             + blocks * nodes * POLY_BYTES as f64 * SCAN_BYTE
             + blocks * BLOCK
-            + answer * ANSWER_BYTE;
+            + network.seconds(answer_len(&layout));
         if best.is_none_or(|(cheapest, _)| cost < cheapest) {
             best = Some((cost, layout));
         }
@@ -65,47 +156,34 @@ fn cheapest(dimension: usize, rows: usize, deepest: u8) -> Result<Layout> {
     }
 }
 
-/// Whether [`layout`] could have chosen `level` for a segment of `rows` vectors in an index that has had `total`. It needs no
-/// key, so that whoever takes the segment in can ask: a level that the rows do not need costs every query some of its
-/// precision.
+/// Whether [`Packing::layout`] could have chosen `level` for a segment of `rows` vectors in an index that has had `total`, for
+/// whatever network. It needs no key, so that whoever takes the segment in can ask: a level that the rows do not need costs
+/// every query some of its precision.
 pub fn may_pack(dimension: usize, rows: usize, level: u8, total: usize) -> Result<bool> {
     let top = Layout::top_level(dimension);
     if level > top {
         return Ok(false);
     }
-    if level <= cheapest(dimension, rows, top)?.level() {
+    let first = |rows| {
+        let answer_len = |layout: &Layout| AnswerWords::FIRST.answer_len(layout, rows);
+        cheapest(dimension, rows, top, &SLOWEST, answer_len)
+    };
+    if level <= first(rows)?.level() {
         return Ok(true);
     }
     let expected = total.max(rows).saturating_mul(EXPECTED);
     let fills = rows >= Layout::new(dimension, level)?.vectors_per_block();
-    Ok(fills && level <= cheapest(dimension, expected, top)?.level())
+    Ok(fills && level <= first(expected)?.level())
 }
 
-/// The deepest level at which this index may be packed: for signs the error must stay below half a bit's distance.
-#[cfg(feature = "client")]
-fn exact_level(spec: &IndexSpec, kind: Rows, ring: &Ring) -> Result<u8> {
-    let top = Layout::top_level(spec.dimension());
-    if !spec.metric().compares_signs() {
-        return Ok(top);
-    }
-    let vectors = match kind {
-        Rows::Encrypted => Vectors::Sealed,
-        Rows::Plain => Vectors::Plain,
-    };
-    let mut deepest = 0;
-    for level in 1..=top {
-        let bound = Ring::error_bound(
-            &Layout::new(spec.dimension(), level)?,
-            vectors,
-            scales(spec, kind, ring, level),
-        );
-        // x·q = d·cos has steps of 2: exact while the error of d·cos is below 1.
-        if bound.tail * spec.dimension() as f64 >= 1.0 {
-            break;
-        }
-        deepest = level;
-    }
-    Ok(deepest)
+/// The words that a query wants answers of this level in.
+pub fn answer_words(asked: Option<&WordsAsked>, level: u8) -> Result<AnswerWords> {
+    let Some(asked) = asked else { return Ok(AnswerWords::FIRST) };
+    let linear = asked.linear.get(usize::from(level)).ok_or_else(|| {
+        let detail = format!("no words for answers of level {level}");
+        Reader::new(Kind::Query.as_str(), &[]).error(detail)
+    })?;
+    Ok(AnswerWords::new(*linear, asked.round_sums)?)
 }
 
 #[cfg(all(test, feature = "client"))]
@@ -113,38 +191,100 @@ mod tests {
     use super::*;
     use crate::{Metric, Mode, Precision};
 
-    #[test]
-    fn levels_follow_the_size() {
-        let ring = Ring::new().unwrap();
-        let spec =
-            IndexSpec::new("test", 512, Metric::Cosine, Mode::Sealed, Precision::Standard).unwrap();
-        let level = |rows| bulk_layout(&spec, Rows::Encrypted, &ring, rows).unwrap().level();
-        assert_eq!(level(1), 0);
-        assert_eq!(level(200_000), 7);
-        assert!(level(1000) >= 2 && level(1000) <= 6);
-        let levels: Vec<u8> = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000].map(level).to_vec();
-        assert!(levels.is_sorted(), "{levels:?}");
+    fn spec(dimension: u32, metric: Metric, mode: Mode) -> IndexSpec {
+        IndexSpec::new("test", dimension, metric, mode, Precision::Standard)
+            .expect("a valid description")
+    }
+
+    fn packing<'a>(spec: &'a IndexSpec, ring: &'a Ring) -> Packing<'a> {
+        let rows = if spec.mode() == Mode::Sealed { Rows::Encrypted } else { Rows::Plain };
+        Packing { spec, rows, ring, network: Network::default() }
     }
 
     #[test]
-    fn hamming_levels_are_exact() {
+    fn levels_follow_the_size() {
         let ring = Ring::new().unwrap();
-        for dimension in [64, 1024, 16384] {
-            let spec = IndexSpec::new(
-                "test",
-                dimension,
-                Metric::Hamming,
-                Mode::Sealed,
-                Precision::Standard,
-            )
-            .unwrap();
-            let layout = bulk_layout(&spec, Rows::Encrypted, &ring, 1_000_000).unwrap();
-            let bound = Ring::error_bound(
-                &layout,
-                Vectors::Sealed,
-                scales(&spec, Rows::Encrypted, &ring, layout.level()),
-            );
-            assert!(bound.tail * f64::from(dimension) < 1.0, "{dimension} {bound:?}");
+        let spec = spec(512, Metric::Cosine, Mode::Sealed);
+        let packing = packing(&spec, &ring);
+        let level = |rows| packing.bulk(rows).unwrap().level();
+        assert_eq!((level(1), level(200_000), level(1_000_000)), (0, 8, 9));
+        assert!(level(1000) >= 2 && level(1000) <= 7);
+        let levels: Vec<u8> = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000].map(level).to_vec();
+        assert!(levels.is_sorted(), "{levels:?}");
+        let a_row =
+            |rows: usize| packing.answer_len(rows, level(rows)).unwrap() as f64 / rows as f64;
+        assert!(a_row(1_000_000) < 5.0 && a_row(200_000) < 8.1);
+    }
+
+    #[test]
+    fn levels_follow_the_network() {
+        let ring = Ring::new().unwrap();
+        for dimension in [128, 384, 512, 768, 1536] {
+            let spec = spec(dimension, Metric::Cosine, Mode::Sealed);
+            let default = packing(&spec, &ring);
+            let at = |network| Packing { network, ..packing(&spec, &ring) };
+            let fast = at(Network { bytes_per_second: 12.5e9, round_trip: 0.0 });
+            let slow = at(Network { bytes_per_second: 1.25e6, round_trip: 0.05 });
+            for rows in [1000, 10_000, 65_536, 200_000, 2_000_000] {
+                let [fast, usual, slow] =
+                    [&fast, &default, &slow].map(|packing| packing.bulk(rows).unwrap().level());
+                assert!(
+                    fast <= usual && usual <= slow,
+                    "{dimension} {rows}: {fast} {usual} {slow}"
+                );
+                let bytes = |level| default.answer_len(rows, level).unwrap();
+                assert!(bytes(usual) <= bytes(fast) && bytes(slow) <= bytes(usual));
+                println!(
+                    "{dimension} {rows}: level {usual}, {:.1} bytes a row",
+                    bytes(usual) as f64 / rows as f64
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_segment_is_packed_anew_only_when_the_index_has_grown_a_good_deal() {
+        let ring = Ring::new().unwrap();
+        let spec = spec(512, Metric::Cosine, Mode::Sealed);
+        let packing = packing(&spec, &ring);
+        let mut changes = 0;
+        let mut level = packing.layout(65_536, 65_536).unwrap().level();
+        for total in (65_536..4_000_000).step_by(20_000) {
+            if !packing.suits(65_536, level, total).unwrap() {
+                level = packing.layout(65_536, total).unwrap().level();
+                assert!(packing.suits(65_536, level, total).unwrap());
+                changes += 1;
+            }
+        }
+        assert_eq!((level, changes), (9, 2));
+        // Small ones have few levels among them, whatever the size of the index.
+        let mut levels: Vec<u8> =
+            (1..5000).map(|rows| packing.layout(rows, 2_000_000).unwrap().level()).collect();
+        levels.sort_unstable();
+        levels.dedup();
+        assert!(levels.len() <= 4, "{levels:?}");
+    }
+
+    #[test]
+    fn hamming_levels_are_exact_whatever_the_words() {
+        let ring = Ring::new().unwrap();
+        for dimension in [64, 512, 1024, 16384] {
+            for mode in [Mode::Sealed, Mode::SealedQuery] {
+                let spec = spec(dimension, Metric::Hamming, mode);
+                let packing = packing(&spec, &ring);
+                let top = packing.bulk(10_000_000).unwrap().level();
+                let scales = scales(&spec, packing.rows, &ring, top);
+                // Every level under the query that serves the deepest.
+                for level in 0..=top {
+                    let layout = Layout::new(dimension as usize, level).unwrap();
+                    let words = Ring::answer_words(&layout, vectors(packing.rows), scales, true);
+                    let bound = Ring::error_bound(&layout, vectors(packing.rows), scales, words);
+                    assert!(
+                        bound.tail * f64::from(dimension) < 1.0,
+                        "{dimension} {level} {bound:?}"
+                    );
+                }
+            }
         }
     }
 
@@ -152,15 +292,13 @@ mod tests {
     fn what_a_writer_packs_may_be_and_what_only_costs_others_may_not() {
         let ring = Ring::new().unwrap();
         for metric in [Metric::Cosine, Metric::Hamming] {
-            for dimension in [8, 64, 512, 1024, 4096] {
-                let spec =
-                    IndexSpec::new("test", dimension, metric, Mode::Sealed, Precision::Standard);
-                let spec = spec.unwrap();
+            for dimension in [8, 64, 512, 768, 1024, 1536, 4096] {
+                let spec = spec(dimension, metric, Mode::Sealed);
+                let packing = packing(&spec, &ring);
                 let dimension = dimension as usize;
                 for rows in [1, 7, 100, 4096, 100_000] {
                     for expected in [rows, 8 * rows, 64 * rows] {
-                        let chosen = layout(&spec, Rows::Encrypted, &ring, rows, expected).unwrap();
-                        let level = chosen.level();
+                        let level = packing.layout(rows, expected).unwrap().level();
                         assert!(
                             may_pack(dimension, rows, level, rows).unwrap(),
                             "{dimension} {rows} {level}"
@@ -175,7 +313,7 @@ mod tests {
                 assert!(!may_pack(dimension, 1, top, 1 << 20).unwrap(), "a block is not full");
             }
         }
-        // 4,096 rows fill a block of the deepest level, and 200,000 are packed two levels above it.
-        assert!(!may_pack(512, 4096, 9, 4096).unwrap());
+        // 1,024 rows do not fill a block of the deepest level.
+        assert!(!may_pack(512, 1024, 9, 1 << 20).unwrap());
     }
 }

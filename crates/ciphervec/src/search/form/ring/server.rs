@@ -1,5 +1,6 @@
 //! Ring scan: encrypted queries enter and are expanded to trees, encrypted scores leave. Server only.
 
+use super::packing::answer_words;
 use crate::error::{Error, Result};
 use crate::index::form::Rows;
 use crate::index::spec::IndexSpec;
@@ -9,7 +10,7 @@ use crate::search::message::{QueryHead, ResponseWriter};
 use crate::search::segment::{HEADROOM, Segment, SegmentHead};
 use ciphervec_arith::AlignedBytes;
 use ciphervec_he::lattice::ring::{
-    self, Ciphertext, DEGREE, EvaluationKeys, Expanded, Layout, MaskSums, Masks, Ring,
+    self, AnswerWords, Ciphertext, DEGREE, EvaluationKeys, Expanded, Layout, MaskSums, Masks, Ring,
 };
 use ciphervec_he::wire::{KeyId, Kind, Reader};
 use std::collections::BTreeMap;
@@ -100,6 +101,8 @@ struct Part<'a> {
 /// A response laid out and not yet filled in.
 struct Laid<'a> {
     layouts: Vec<Layout>,
+    /// Those of each level's answers.
+    words: Vec<AnswerWords>,
     writer: ResponseWriter,
     /// Where the mask sums of each level start.
     sums_at: Vec<usize>,
@@ -140,6 +143,8 @@ impl RingServer {
     fn lay_out<'a>(&self, head: &QueryHead, chosen: &[Chosen<'a>]) -> Result<Laid<'a>> {
         let (spec, count) = (&self.spec, head.count as usize);
         let layouts = self.layouts(head.top_level, chosen)?;
+        let words = layouts.iter().map(|layout| answer_words(head.words.as_ref(), layout.level()));
+        let words = words.collect::<Result<Vec<_>>>()?;
         let levels = match self.rows {
             Rows::Encrypted => layouts.len(),
             Rows::Plain => 0,
@@ -147,18 +152,19 @@ impl RingServer {
         // Every level of a chosen segment is among the layouts.
         let place = |entry: &SegmentEntry| {
             let layout = layouts.iter().position(|layout| layout.level() == entry.head.level)?;
-            Some((layout, ring::answer_len(&layouts[layout], entry.head.rows as usize)))
+            Some((layout, words[layout].answer_len(&layouts[layout], entry.head.rows as usize)))
         };
-        let mut capacity = 32 + levels * (1 + count * MaskSums::BYTES);
+        let sums = words.iter().take(levels).map(|words| 1 + count * words.sums_len());
+        let mut capacity = 32 + sums.sum::<usize>();
         for (entry, matching) in chosen {
             capacity += 22 + matching.as_ref().map_or(0, |rows| rows.len().div_ceil(8));
             capacity += count * place(entry).map_or(0, |(_, length)| length);
         }
-        let mut writer = ResponseWriter::new(spec, head.count, levels as u8, capacity);
+        let mut writer = ResponseWriter::new(spec, head, levels as u8, capacity);
         let mut sums_at = Vec::with_capacity(levels);
-        for layout in layouts.iter().take(levels) {
+        for (layout, words) in layouts.iter().zip(&words).take(levels) {
             writer.body().push(layout.level());
-            sums_at.push(writer.reserve(count * MaskSums::BYTES).start);
+            sums_at.push(writer.reserve(count * words.sums_len()).start);
         }
         writer.segments(chosen.len() as u32);
         let mut parts = Vec::with_capacity(chosen.len());
@@ -169,7 +175,7 @@ impl RingServer {
             let start = writer.reserve(count * length).start;
             parts.push(Part { entry, layout, length, start });
         }
-        Ok(Laid { layouts, writer, sums_at, parts })
+        Ok(Laid { layouts, words, writer, sums_at, parts })
     }
 
     /// Reads one query and expands it to a tree for every level.
@@ -198,10 +204,11 @@ impl RingServer {
     ) {
         for (index, &at) in laid.sums_at.iter().enumerate() {
             let trees = of_level(group, index);
+            let words = laid.words[index];
             let sums = MaskSums::compute(&self.ring, masks, &laid.layouts[index], &trees);
             for (query, sums) in sums.iter().enumerate() {
-                let at = at + (first + query) * MaskSums::BYTES;
-                sums.write(laid.writer.span(at..at + MaskSums::BYTES));
+                let at = at + (first + query) * words.sums_len();
+                sums.write(&self.ring, words, laid.writer.span(at..at + words.sums_len()));
             }
         }
     }
@@ -218,6 +225,7 @@ impl RingServer {
         for (part, segment) in laid.parts.iter().zip(segments) {
             let (trees, segment) = (of_level(group, part.layout), segment?);
             let (rows, layout) = (part.entry.head.rows as usize, &laid.layouts[part.layout]);
+            let words = laid.words[part.layout];
             for blocks in layout.ranges(rows, trees.len()) {
                 let start = Instant::now();
                 let products =
@@ -227,7 +235,7 @@ impl RingServer {
                 for (query, sums) in products.iter().enumerate() {
                     let at = part.start + (first + query) * part.length;
                     let out = laid.writer.span(at..at + part.length);
-                    ring::write_answer(&self.ring, layout, blocks.clone(), sums, out);
+                    ring::write_answer(&self.ring, layout, words, blocks.clone(), sums, out);
                 }
                 timings.respond += start.elapsed().as_secs_f64();
             }

@@ -1,0 +1,168 @@
+//! Answers that are opened as they come: the same hits as from the whole, in little memory, and the same errors.
+
+use crate::short_answers::{Both, random};
+use ciphervec::search::{AnswerFormat, Expected, Opened, Query, Retrieval, Runner, Wanted};
+use ciphervec::{Error, Id, Keys, Metric, Mode, Network, Precision};
+use std::io::{self, Read};
+
+const HERE: Runner<'_> = &|work| work();
+
+/// Gives so many bytes at once, and fails after `ends` if that is given.
+struct Dribble<'a> {
+    rest: &'a [u8],
+    step: usize,
+    ends: Option<usize>,
+}
+
+impl Read for Dribble<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if let Some(left) = &mut self.ends {
+            if *left == 0 {
+                return Err(io::Error::other("the line is cut"));
+            }
+            *left -= (*left).min(self.step);
+        }
+        let count = self.rest.len().min(self.step).min(out.len());
+        let (now, later) = self.rest.split_at(count);
+        out[..count].copy_from_slice(now);
+        self.rest = later;
+        Ok(count)
+    }
+}
+
+fn dribble(bytes: &[u8], step: usize) -> Dribble<'_> {
+    Dribble { rest: bytes, step, ends: None }
+}
+
+fn wanted(retrieval: Retrieval) -> Wanted<'static> {
+    Wanted { retrieval, selection: None, newer: &[], flood: None }
+}
+
+fn stream(
+    both: &Both,
+    query: &Query,
+    answer: &mut (dyn Read + Send),
+    retrieval: Retrieval,
+) -> ciphervec::Result<Opened> {
+    let directory = both.directory.snapshot();
+    both.owner.open_stream(query, answer, &directory, &wanted(retrieval), HERE)
+}
+
+fn asked(both: &Both, questions: &[f32]) -> (Query, Vec<u8>) {
+    let format = AnswerFormat::default();
+    let query = both.owner.query_for(questions, &both.directory, 0, &[], format).unwrap();
+    let answer = both.server.evaluate(query.to_bytes()).unwrap().bytes;
+    (query, answer)
+}
+
+/// Every form, several segments, one query and several, closest rows and those within a threshold.
+#[test]
+fn any_cut_of_an_answer_gives_the_hits_of_the_whole() {
+    let keys = Keys::generate().unwrap();
+    let dimension = 16;
+    for (mode, precision) in [
+        (Mode::Open, Precision::Standard),
+        (Mode::SealedIndex, Precision::Standard),
+        (Mode::SealedIndex, Precision::Wide),
+        (Mode::SealedQuery, Precision::Standard),
+        (Mode::Sealed, Precision::Standard),
+    ] {
+        let mut both = Both::with(&keys, mode, precision, Metric::Cosine, dimension);
+        let rows = random(2900, dimension, 1);
+        for (index, part) in rows.chunks(1300 * dimension).enumerate() {
+            both.add(part, 1300 * index as i64, &Expected::rows(2900));
+        }
+        both.directory.mark_deleted(&Id::Number(7));
+        for count in [1, 3] {
+            let (query, answer) = asked(&both, &random(count, dimension, 2));
+            for retrieval in [Retrieval::TopK(20), Retrieval::Range(0.3)] {
+                let whole =
+                    both.owner.open(&query, &answer, &both.directory, retrieval, None).unwrap();
+                assert!(whole.hits.iter().all(|hits| hits.len() > 5));
+                for step in [1, 7, 4096, usize::MAX] {
+                    let opened =
+                        stream(&both, &query, &mut dribble(&answer, step), retrieval).unwrap();
+                    assert_eq!(opened.hits, whole.hits, "{mode:?} {precision:?} {step}");
+                    assert_eq!(opened.exact, whole.exact);
+                }
+            }
+        }
+    }
+}
+
+/// Answers longer than a piece: a segment of several pieces a query, read block by block.
+#[test]
+fn long_segments_are_opened_in_several_pieces() {
+    let keys = Keys::generate().unwrap();
+    let dimension = 4;
+    for mode in [Mode::Sealed, Mode::SealedIndex] {
+        let mut both = Both::with(&keys, mode, Precision::Standard, Metric::L2, dimension);
+        let count = 300_000;
+        let slow = Network { bytes_per_second: 1e4, round_trip: 0.0 };
+        both.add(&random(count, dimension, 1), 0, &Expected { rows: count, network: slow });
+        let (query, answer) = asked(&both, &random(2, dimension, 2));
+        assert!(answer.len() > 2 << 20);
+        let retrieval = Retrieval::TopK(30);
+        let whole = both.owner.open(&query, &answer, &both.directory, retrieval, None).unwrap();
+        let opened = stream(&both, &query, &mut dribble(&answer, 100_000), retrieval).unwrap();
+        assert_eq!(opened.hits, whole.hits, "{mode:?}");
+    }
+}
+
+/// Whatever is cut off or changed, nothing comes out, and the error is that of the whole.
+#[test]
+fn damage_and_truncation_say_what_they_say_of_a_whole_answer() {
+    let keys = Keys::generate().unwrap();
+    for mode in [Mode::Sealed, Mode::SealedIndex] {
+        let mut both = Both::with(&keys, mode, Precision::Standard, Metric::Cosine, 8);
+        both.add(&random(60, 8, 1), 0, &Expected::rows(60));
+        both.add(&random(9, 8, 2), 60, &Expected::rows(69));
+        let (query, answer) = asked(&both, &random(1, 8, 3));
+        let top = Retrieval::TopK(3);
+        let says = |bytes: &[u8], step| {
+            let whole = both.owner.open(&query, bytes, &both.directory, top, None).map(|_| ());
+            let streamed = stream(&both, &query, &mut dribble(bytes, step), top).map(|_| ());
+            let [whole, streamed] = [whole, streamed].map(|found| found.unwrap_err().to_string());
+            assert_eq!(whole, streamed);
+            whole
+        };
+        let mut lengths: Vec<usize> = (0..100).collect();
+        lengths.extend((100..answer.len()).step_by(answer.len() / 40));
+        for length in lengths {
+            assert!(says(&answer[..length], 13).contains("came"), "{length}");
+        }
+        says(&[&answer[..], &[0; 5]].concat(), 64);
+        // A check sum of rows that fails on the way there is damage, and not a server that changes answers.
+        for at in (32..answer.len()).step_by(answer.len() / 60) {
+            let mut damaged = answer.clone();
+            damaged[at] ^= 0x10;
+            let whole = both.owner.open(&query, &damaged, &both.directory, top, None);
+            assert!(!matches!(whole, Err(Error::Tampered { .. })), "{at}");
+            says(&damaged, 29);
+        }
+        let mut cut = Dribble { rest: &answer, step: 50, ends: Some(answer.len() / 2) };
+        let error = stream(&both, &query, &mut cut, top).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("the line is cut"), "{error}");
+    }
+}
+
+/// One that arrives whole and is not what the segments give is refused as ever, after it has been read to its end.
+#[test]
+fn a_changed_answer_is_told_from_a_damaged_one() {
+    let keys = Keys::generate().unwrap();
+    let mut both = Both::with(&keys, Mode::SealedIndex, Precision::Standard, Metric::Cosine, 8);
+    both.add(&random(60, 8, 1), 0, &Expected::rows(60));
+    both.add(&random(60, 8, 2), 60, &Expected::rows(120));
+    let (query, answer) = asked(&both, &random(1, 8, 3));
+    let (header, payload) =
+        ciphervec_he::wire::open(ciphervec_he::wire::Kind::Response, &answer).unwrap();
+    let mut payload = payload.to_vec();
+    payload[8 + 4 + 1 + 4 + 22 + 5] ^= 1;
+    let changed = header.frame(&payload);
+    let top = Retrieval::TopK(3);
+    let whole = both.owner.open(&query, &changed, &both.directory, top, None);
+    let streamed = stream(&both, &query, &mut dribble(&changed, 11), top);
+    for outcome in [whole, streamed] {
+        assert!(matches!(outcome, Err(Error::Tampered { segments }) if segments.len() == 1));
+    }
+}

@@ -1,0 +1,208 @@
+"""Answers that are opened as they come: over HTTP, blocking and not, they give what whole ones give, start
+again after a lost connection, follow a collection that moves on, and say what is wrong with them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+
+from ciphervec import (
+    AsyncHttpClient,
+    CiphervecError,
+    Client,
+    Collection,
+    Conflict,
+    CorruptData,
+    IndexSpec,
+    Keys,
+    Owner,
+    ServerIndex,
+)
+from ciphervec.collections import search
+from ciphervec.collections.spec import Mode
+from ciphervec.errors import TamperedAnswer
+from network import Faulty, Make, lose, only
+
+D, N = 24, 3000
+MODES: tuple[Mode, ...] = ("sealed", "sealed-query", "sealed-index", "open")
+
+
+@pytest.fixture
+def streamed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """Every answer of the server is opened as it comes; bytes of the pieces that came."""
+    pieces: list[int] = []
+    real = search.AnswerOpener.write
+
+    def write(self: search.AnswerOpener, piece: bytes) -> None:
+        pieces.append(len(piece))
+        real(self, piece)
+
+    monkeypatch.setattr(search.AnswerOpener, "write", write)
+    monkeypatch.setattr(search, "WHOLE", 0)
+    yield pieces
+
+
+def fill(client: Client, rows: np.ndarray, mode: Mode) -> Collection:
+    made = client.create_collection("books", D, mode=mode, filterable=["even"])
+    for start, end in [(0, 2000), (2000, 2003), (2003, N)]:
+        metadatas = [{"even": row % 2 == 0, "row": row} for row in range(start, end)]
+        made.add(list(range(start, end)), rows[start:end], metadatas)
+    made.delete([5])
+    return made
+
+
+def ask(made: Collection, rows: np.ndarray, questions: np.ndarray) -> None:
+    """The closest rows of several filters, and those within a distance, to within the noise of a score."""
+    unit = [x.astype(np.float64) / np.linalg.norm(x, axis=1, keepdims=True) for x in (questions, rows)]
+    truth = 1 - unit[0] @ unit[1].T
+    here = np.arange(len(rows)) != 5
+    number = np.arange(len(rows))
+    for where, passing in (
+        (None, here),
+        ({"even": True}, here & (number % 2 == 0)),
+        ({"row": {"$lt": 900}}, here & (number < 900)),
+        ({"row": 12}, number == 12),
+    ):
+        closest = made.query(questions, 7, where=where, audience="owner")
+        near = made.query(questions, within=0.7, where=where, audience="owner")
+        for found in (closest, near):
+            for line, ids, distances in zip(truth, found["ids"], found["distances"], strict=True):
+                np.testing.assert_allclose(distances, line[ids], atol=1e-3)
+                assert passing[ids].all()
+        for line, seven, within in zip(truth, closest["ids"], near["ids"], strict=True):
+            best = np.sort(line[passing])[:7]
+            assert len(seven) == len(best) and np.sort(line[seven])[-1] <= best[-1] + 1e-3
+            assert abs(len(within) - (line[passing] <= 0.7).sum()) <= 1
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_they_say_what_whole_answers_say(
+    make: Make,
+    vectors: Callable[..., np.ndarray],
+    streamed: list[int],
+    mode: Mode,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = vectors(N, D)
+    made = fill(make(), rows, mode)
+    ask(made, rows, vectors(2, D))
+    assert streamed
+
+
+def test_an_asynchronous_client_opens_them_too(
+    server_url: str, keys: Keys, tmp_path: Path, vectors: Callable[..., np.ndarray], streamed: list[int]
+) -> None:
+    rows = vectors(N, D)
+
+    async def several() -> None:
+        async with AsyncHttpClient(server_url, keys=keys, state=tmp_path / "state") as client:
+            made = await client.create_collection("books", D)
+            await made.add(list(range(N)), rows)
+            found = await asyncio.gather(
+                *(made.query(rows[i : i + 1], 1, audience="owner") for i in range(8))
+            )
+            assert [one["ids"] for one in found] == [[[i]] for i in range(8)]
+
+    asyncio.run(several())
+    assert streamed
+
+
+def test_a_lost_connection_begins_the_answer_again(
+    make: Make, vectors: Callable[..., np.ndarray], streamed: list[int]
+) -> None:
+    rows, line = vectors(N, D), Faulty()
+    made = fill(make(transport=line), rows, "sealed")
+
+    def cut(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
+        answer = go()
+
+        class Half(httpx.SyncByteStream):
+            def __iter__(self) -> Iterator[bytes]:
+                yield answer.content[: len(answer.content) // 2]
+                raise httpx.ReadError("cut")
+
+        return httpx.Response(answer.status_code, headers=answer.headers, stream=Half())
+
+    line.fault = only("/query", "POST", cut, times=2)
+    assert made.query(rows[9:10], 1, audience="owner")["ids"] == [[9]]
+    line.fault = only("/query", "POST", lose, times=1)
+    assert made.query(rows[9:10], 1, audience="owner")["ids"] == [[9]]
+
+
+def test_a_collection_that_has_moved_on_is_asked_again(
+    make: Make, vectors: Callable[..., np.ndarray], streamed: list[int]
+) -> None:
+    rows, line = vectors(N + 50, D), Faulty()
+    made = fill(make(transport=line), rows[:N], "sealed")
+    other = make().get_collection("books")
+    left = [2]
+
+    def after_another(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
+        if left[0] and request.url.path.endswith("/query"):
+            left[0] -= 1
+            other.upsert([N + left[0] % 50], rows[N + left[0] % 50][None])
+        return go()
+
+    line.fault = after_another
+    assert made.query(rows[N : N + 1], 1, audience="owner")["ids"] == [[N]]
+    left[0] = 1000  # for as long as it is asked
+    with pytest.raises(Conflict, match="changes faster than a query takes"):
+        made.query(rows[:1], 1)
+
+
+def test_damaged_answers_say_so_and_give_nothing(
+    make: Make, vectors: Callable[..., np.ndarray], streamed: list[int]
+) -> None:
+    rows, line = vectors(N, D), Faulty()
+    made = fill(make(transport=line), rows, "sealed-index")
+
+    def flip(request: httpx.Request, go: Callable[[], httpx.Response]) -> httpx.Response:
+        answer = go()
+        content = bytearray(answer.content)
+        content[len(content) // 3] ^= 1
+        return httpx.Response(answer.status_code, headers=answer.headers, content=bytes(content))
+
+    line.fault = only("/query", "POST", flip)
+    with pytest.raises(CorruptData, match="checksum"):
+        made.query(rows[:1], 1)
+    assert made.info()["quarantine"] == []
+    assert made.query(rows[:1], 1)["ids"] == [[0]]
+
+
+def test_the_two_halves_open_them_in_any_pieces(keys: Keys, vectors: Callable[..., np.ndarray]) -> None:
+    spec = IndexSpec("halves", D, "cosine", "sealed-index", "standard")
+    owner, server = Owner(keys, spec), ServerIndex(spec)
+    rows = vectors(N, D)
+    server.add(owner.seal(list(range(N)), rows).segment)
+    query = owner.query(rows[:2])
+    answer = server.evaluate(query.to_bytes())
+    for step in (1 << 10, 1 << 20):
+        opener = owner.opener(query, 3)
+        opener.write(b"something else")
+        opener.restart()
+        for start in range(0, len(answer), step):
+            opener.write(answer[start : start + step])
+        assert [matches.ids[0] for matches in opener.finish()] == [0, 1]
+    with pytest.raises(CorruptData, match="came"):
+        owner.opener(query, 3).finish()
+    opener = owner.opener(query, 3)
+    opener.write(answer[:-1])
+    with pytest.raises(CorruptData, match="promises"):
+        opener.finish()
+    opener = owner.opener(query, 3)  # given up half-way
+    opener.write(answer[:1000])
+    del opener
+    # Of another segment's state: refused as a whole one is.
+    server.add(owner.seal(["x"], rows[:1], attach=False).segment)
+    opener = owner.opener(query, 3)
+    opener.write(server.evaluate(query.to_bytes()))
+    with pytest.raises(CiphervecError) as refused:
+        opener.finish()
+    assert not isinstance(refused.value, TamperedAnswer)
+    with pytest.raises(TypeError, match="pickled"):
+        opener._native.__reduce__()
