@@ -28,7 +28,7 @@ from .machine import describe, resident, threads, versions
 Notify = Callable[[str], object]
 
 _AROUND = 12  # neighbours that a scaled row lies between
-_NOISE = 0.4  # of the way to the nearest
+_NOISE = 0.55  # of the way to the nearest: with it rows of SIFT lie in as many dimensions as before
 _LATENT = 16
 _PIECE = 100_000
 _NEAREST = 10
