@@ -122,7 +122,10 @@ def _run(
 ) -> Sealed:
     began = time.monotonic()
     before = sealed_so_far(writer, to)
-    work = ray.remote(num_cpus=1, max_retries=_RETRIES)(_seal_slice)
+    # What reads a Dataset may hold every processor, and waits for somebody to take what it has read:
+    # whoever seals that must not wait for a processor.
+    needs: dict[str, Any] = {"num_cpus": 1.0 if total else 0.0, "scheduling_strategy": "SPREAD"}
+    work = ray.remote(max_retries=_RETRIES, **needs)(_seal_slice)
     card = writer.card.to_bytes()
     running: dict[Any, Slice] = {}
     rows = added = batches = 0

@@ -99,6 +99,10 @@ def slices_of_dataset(dataset: Any, rows_a_batch: int) -> Iterator[Slice]:
     for bundle in dataset.iter_internal_ref_bundles():
         parts = bundle.slices or [None] * len(bundle.blocks)
         for block, part in zip(bundle.blocks, parts, strict=True):
+            if part is None and block.metadata.num_rows is None:
+                raise InvalidInput(
+                    "a block of this Dataset does not say how many rows it has; pass dataset.materialize(), or parquet files."
+                )
             first = 0 if part is None else int(part.start_offset)
             count = int(block.metadata.num_rows) if part is None else int(part.end_offset) - first
             for offset in range(0, count, rows_a_batch):
