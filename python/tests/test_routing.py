@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -307,6 +308,42 @@ def test_keys_rotate_under_clusters(tmp_path: Path, keys: ciphervec.Keys) -> Non
         assert collection.get(["id8"])["documents"] == ["text 8"] and collection.count() == 199
         collection.rotate_query_key()
         assert collection.query(rows[8], 1, audience="owner")["ids"] == [["id8"]]
+
+
+def test_keys_rotate_over_a_clustering_that_was_interrupted(
+    tmp_path: Path, keys: ciphervec.Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was made and does not count goes; what counts is sealed again."""
+    monkeypatch.setattr(recluster, "BATCH_BYTES", 1)
+    new = ciphervec.Keys.generate()
+    with PersistentClient(tmp_path, keys) as client:
+        _killed_at(filled(client, blobs(200)), 4, True)
+    with PersistentClient(tmp_path, keys) as client:
+        collection = client.get_collection("routed")
+        assert collection.info()["routing"]["being_made"] == 3 and collection.explain().unrouted_rows == 200
+        client.snapshot("routed", tmp_path / "copy")
+        collection.rotate_keys(new)
+        assert collection.info()["routing"]["being_made"] == 0 and collection.count() == 200
+    with PersistentClient(tmp_path, new) as client:
+        collection = client.get_collection("routed")
+        assert collection.recluster().clusters == 8 and collection.get(["id8"])["documents"] == ["text 8"]
+    with PersistentClient(tmp_path / "copy", keys) as client:
+        copy = client.accept_restore("routed")
+        assert copy.recluster().clusters == 8 and copy.count() == 200, "a copy is gone on with too"
+
+
+def test_without_routing_nothing_of_it_is_written(keys: ciphervec.Keys) -> None:
+    with Client(keys=keys) as client:
+        plain = filled(client, blobs(50), None)
+        plain.delete(["id3"])
+        plain.optimize()
+        store = plain._store
+        assert json.loads(store.meta())["format"] == 4 and store.attachment("state")[8] == 1
+        assert all(store.attached(name) is None for name in ("routing", "centroids-a", "centroids-b"))
+        assert plain._segments.owner.query(blobs(1)).to_bytes()[7] == 3
+        assert all(
+            one.blobs.keys() == {"rows", "sidecar", "records", "originals"} for one in store.segments()
+        )
 
 
 @pytest.mark.parametrize("metric", ["cosine", "ip", "l2", "hamming"])

@@ -12,11 +12,14 @@ import secrets
 
 import numpy as np
 
+import ciphervec._native as _native
+
 from ..errors import Conflict
 from ..ingest.arrays import FloatArray
 from .allowed import Allowed
+from .audience import Audience
 from .clustering import Space, squared
-from .owner import SealedQuery
+from .owner import Answers, SealedQuery
 from .segments import Segments
 from .server_backend import Answer
 
@@ -24,14 +27,14 @@ _ATTEMPTS = 3  # where segments come faster than they are asked about
 
 
 def ask_routed(
-    segments: Segments, question: FloatArray, allow: Allowed | None
+    segments: Segments, question: FloatArray, allow: Allowed | None, audience: Audience | None
 ) -> tuple[SealedQuery, Answer, list[bytes]]:
     """Ask one question, (1, d); `allow`: of these rows alone. Beside query and answer: segments that may be missing in it,
     none. Raises Conflict when the collection has changed too much meanwhile."""
     for _ in range(_ATTEMPTS):
         losses = segments.losses
         asked = named(segments, question, allow)
-        query = segments.owner.query(question, segments=asked)
+        query = segments.owner.query(question, segments=asked, answers=answers_of(segments, audience))
         answer = answered(segments, query.to_bytes())
         segments.traffic = (query.nbytes, len(answer.data))
         if answer.version > segments.store.version:
@@ -78,6 +81,13 @@ def probes(segments: Segments, question: FloatArray, allow: Allowed | None) -> l
         some = {segments.cluster_of(place[0]) for place in places if place is not None}
         order.sort(key=lambda number: number not in some)
     return order[: active.probes]
+
+
+def answers_of(segments: Segments, audience: Audience | None) -> Answers:
+    """The shortest answers that the server knows and the audience may be shown something of."""
+    if segments.server.query_version < _native.QUERY_VERSION:
+        return "first"
+    return "precise" if audience == "others" else "brief"
 
 
 def answered(segments: Segments, query: bytes) -> Answer:

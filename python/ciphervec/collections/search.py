@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-import ciphervec._native as _native
-
 from ..errors import Conflict
 from ..ingest.arrays import FloatArray, Id
 from ..ingest.where import Where
@@ -18,8 +16,8 @@ from .audience import Audience
 from .filtering import passes, passing
 from .flooding import DEVIATION
 from .matches import Matches
-from .owner import AnswerOpener, Answers, SealedQuery
-from .routed_search import answered, ask_routed
+from .owner import AnswerOpener, SealedQuery
+from .routed_search import answered, answers_of, ask_routed
 from .segments import Segments
 from .server_backend import Answer
 
@@ -98,7 +96,7 @@ def _ask(
     if segments.server.remote and not routed and len(segments.owner) * len(rows) * _LEAST_WORD > WHOLE:
         return _ask_streaming(segments, rows, tags, count, within, allow, audience, flooding)
     if routed:
-        query, answer, newer = ask_routed(segments, rows, allow)
+        query, answer, newer = ask_routed(segments, rows, allow, audience)
     else:
         query, answer, newer = _ask_all(segments, rows, tags, audience)
     held = segments.owner.quarantined()
@@ -137,7 +135,7 @@ def _ask_streaming(
 ) -> list[Matches]:
     """As `_ask`, for an answer that is opened as it comes. It has to be one of the state that it was asked
     about: Conflict says that others were faster."""
-    query = segments.owner.query(rows, tags=tags, answers=_answers(segments, audience))
+    query = segments.owner.query(rows, tags=tags, answers=answers_of(segments, audience))
     held, version = segments.owner.quarantined(), segments.store.version
     opener: AnswerOpener = segments.owner.opener(
         query,
@@ -176,18 +174,11 @@ def _hold(segments: Segments, held: Sequence[bytes]) -> None:
         segments.quarantine.hold(segment_id, "a writer's segment failed its check")
 
 
-def _answers(segments: Segments, audience: Audience | None) -> Answers:
-    """The shortest answers that the server knows and the audience may be shown something of."""
-    if segments.server.query_version < _native.QUERY_VERSION:
-        return "first"
-    return "precise" if audience == "others" else "brief"
-
-
 def _ask_all(
     segments: Segments, rows: FloatArray, tags: Sequence[bytes], audience: Audience | None
 ) -> tuple[SealedQuery, Answer, list[bytes]]:
     """Ask about every segment. Beside query and answer: the segments that may be missing in it."""
-    query = segments.owner.query(rows, tags=tags, answers=_answers(segments, audience))
+    query = segments.owner.query(rows, tags=tags, answers=answers_of(segments, audience))
     known, losses = segments.attached(), segments.losses
     answer = answered(segments, query.to_bytes())
     if answer.version > segments.store.version:
