@@ -17,9 +17,10 @@ from ..errors import InvalidInput
 DEGREE = 4096
 """Coefficients of a polynomial in the ring form."""
 _POLY_BYTES = DEGREE * 50 // 8
-_WORD = 3
-"""Bytes of a coefficient of an answer."""
-_MASK_SUMS = 2 * DEGREE * _WORD
+_WORD_BITS = {7: 24, 8: 23, 9: 22}
+"""Bits of a coefficient of V in an answer, by the level of the index (docs/sealed.md, section 2.3);
+above and below these the nearest. A score's own word has six bits less."""
+_MASK_SUMS = 29_000
 _QUERY_BYTES = 25_700
 _KEYS_BYTES = 615_000
 _SIDECAR_ROW = 40
@@ -149,6 +150,12 @@ def vectors_a_block(dimension: int, level: int) -> int:
     return (DEGREE // stride) << level
 
 
+def _answer_row(dimension: int, level: int) -> float:
+    """Bytes of an answer for a row of a full block."""
+    bits = _WORD_BITS[min(max(level, min(_WORD_BITS)), max(_WORD_BITS))]
+    return (bits - 6 + bits * DEGREE / vectors_a_block(dimension, level)) / 8
+
+
 def estimate(
     rows: float,
     dimension: int,
@@ -185,7 +192,7 @@ def estimate(
     tree = nodes(dimension, level) if ring else 0
     if ring:
         a_row = tree * _POLY_BYTES / vectors_a_block(dimension, level)
-        answer_row = _WORD * (1 + DEGREE / vectors_a_block(dimension, level))
+        answer_row = _answer_row(dimension, level)
     else:
         a_row, answer_row = 4.0 * dimension, 4.0
     rate = speeds.ns_a_number_sealed if ring else speeds.ns_a_number_compact
@@ -257,7 +264,7 @@ def _level(dimension: int, rows: float, speeds: Speeds, bandwidth_gbit: float) -
         cost = (
             nodes(dimension, level) * speeds.node_us * 1e-6
             + blocks * nodes(dimension, level) * _POLY_BYTES / 25e9
-            + (blocks * DEGREE + rows) * _WORD * 8 / (bandwidth_gbit * 1e9)
+            + rows * _answer_row(dimension, level) * 8 / (bandwidth_gbit * 1e9)
         )
         if best is None or cost < best[0]:
             best = cost, level
