@@ -1,6 +1,6 @@
 //! The whole pipeline through bytes, every mode and metric, against float64.
 
-use ciphervec::search::{Owner, Retrieval, SegmentDirectory, ServerIndex};
+use ciphervec::search::{AnswerFormat, Owner, Retrieval, SegmentDirectory, ServerIndex};
 use ciphervec::{Error, Id, IndexSpec, Keys, Metric, Mode, Precision};
 use ciphervec_arith::AlignedBytes;
 use ciphervec_arith::sample::Stream;
@@ -288,6 +288,16 @@ fn a_query_that_names_segments_is_answered_from_those_as_it_would_be_from_all() 
                 assert!(whole.windows(part.len()).any(|other| other == part), "{mode:?}");
             }
             let ask = Retrieval::TopK(200);
+            for format in [AnswerFormat::First, AnswerFormat::Precise, AnswerFormat::Brief] {
+                let asked = Some(&named[..]);
+                let short = both
+                    .owner
+                    .query_with(&question, &both.directory, 3, &[], asked, format)
+                    .unwrap();
+                let answer = both.server.evaluate(short.to_bytes()).unwrap().bytes;
+                let opened = both.owner.open(&short, &answer, &both.directory, ask, None).unwrap();
+                assert_eq!(opened.hits[0].len(), 30 * named.len(), "{mode:?} {format:?}");
+            }
             let opened = both.owner.open(&query, &answer, &both.directory, ask, None).unwrap();
             let mut rows: Vec<_> = opened.hits[0].iter().map(|hit| hit.id.clone()).collect();
             rows.sort();
