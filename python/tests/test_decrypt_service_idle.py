@@ -4,7 +4,6 @@ else from asking."""
 from __future__ import annotations
 
 import http.client
-import shutil
 import socket
 import ssl
 import subprocess
@@ -19,6 +18,7 @@ import pytest
 
 from ciphervec import Keys, PersistentClient, Probe
 from ciphervec.decrypt_service import Ledger, MatchClient
+from services import certificate
 
 D = 8
 SERVICE = """
@@ -150,23 +150,7 @@ def test_requests_that_are_refused_leave_no_connection_behind(quick: Service) ->
 
 
 def test_a_tls_handshake_counts_as_silence(tmp_path: Path) -> None:
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("skipped: no openssl program to make a certificate with")
-    made = [
-        "req",
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:prime256v1",
-        "-nodes",
-        "-days",
-        "2",
-    ]
-    files = [str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")]
-    made += ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
-    subprocess.run([openssl, *made, "-out", files[0], "-keyout", files[1]], check=True, capture_output=True)
+    files = [str(file) for file in certificate(tmp_path)]
     service = Service([sys.executable, "-c", SERVICE, str(tmp_path / "l.db"), *files])
     try:
         trusted = ssl.create_default_context(cafile=files[0])

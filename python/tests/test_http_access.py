@@ -7,9 +7,7 @@ import asyncio
 import json
 import logging
 import pickle
-import shutil
 import ssl
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +28,7 @@ from ciphervec.http import LocalServer, retry
 from ciphervec.http.address import Token, base_url, is_url
 from network import D
 from program import Program, token
+from services import certificate
 
 TOKEN = "cv1_" + "t" * 43
 
@@ -162,17 +161,8 @@ def test_tokens_open_what_they_are_for(tmp_path: Path, keys: Keys, rows: np.ndar
 
 
 def test_tls_is_verified(tmp_path: Path, keys: Keys, rows: np.ndarray) -> None:
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("skipped: no openssl program to make a certificate with")
-    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    subprocess.run(
-        [openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-         "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
-         "-keyout", str(key), "-out", str(certificate)],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    with LocalServer(tmp_path / "db", ["--tls-cert", str(certificate), "--tls-key", str(key)]) as server:
+    cert, key = certificate(tmp_path)
+    with LocalServer(tmp_path / "db", ["--tls-cert", str(cert), "--tls-key", str(key)]) as server:
         assert server.url.startswith("https://")
         with (
             HttpClient(server.url, keys=keys, state=None) as client,
@@ -180,7 +170,7 @@ def test_tls_is_verified(tmp_path: Path, keys: Keys, rows: np.ndarray) -> None:
         ):
             client.list_collections()
         for more in ({}, {"http2": True}):
-            with HttpClient(server.url, keys=keys, state=None, ca=certificate, **more) as client:
+            with HttpClient(server.url, keys=keys, state=None, ca=cert, **more) as client:
                 books = client.get_or_create_collection("books", D)
                 books.upsert("a", rows[0])
                 assert books.query(rows[0], 1)["ids"] == [["a"]]

@@ -3,10 +3,8 @@ what it says, what it keeps, and what it keeps when it is killed."""
 
 from __future__ import annotations
 
-import importlib.util
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import httpx
 import numpy as np
@@ -16,19 +14,12 @@ from ciphervec import HttpClient, Keys
 from ciphervec.http import LocalServer
 from ciphervec.lab.bench.serving import kill
 from network import D
-
-TOOL = Path(__file__).parents[2] / "tools" / "with_bucket.py"
+from services import s3_bucket
 
 
 @pytest.fixture(scope="module", autouse=True)
 def bucket() -> Iterator[None]:
-    found = importlib.util.spec_from_file_location("with_bucket", TOOL)
-    assert found is not None and found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    with module.bucket() as variables, pytest.MonkeyPatch.context() as patch:
-        for name, value in variables.items():
-            patch.setenv(name, value)
+    with s3_bucket():
         yield
 
 

@@ -3,7 +3,6 @@ commits of segments whose blobs were written before."""
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 import ciphervec
 import ciphervec._native as native
 from ciphervec import CorruptData, InvalidInput, Keys
+from services import s3_bucket
 
 D, N = 24, 1200
 FORMS = [
@@ -178,14 +178,7 @@ def test_a_reader_follows(tmp_path: Path) -> None:
 
 @pytest.fixture
 def bucket() -> Iterator[None]:
-    tool = Path(__file__).parents[2] / "tools" / "with_bucket.py"
-    found = importlib.util.spec_from_file_location("with_bucket", tool)
-    assert found is not None and found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    with module.bucket() as variables, pytest.MonkeyPatch.context() as patch:
-        for name, value in variables.items():
-            patch.setenv(name, value)
+    with s3_bucket():
         yield
 
 

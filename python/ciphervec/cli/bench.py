@@ -3,7 +3,6 @@ and server in one process."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -34,10 +33,10 @@ from .measuring import (
     one_of,
     watching,
     whole_numbers,
-    write,
 )
+from .outcome import Files, hand_over
 from .tables import grid
-from .terminal import aside, command, print_json, screen
+from .terminal import aside, command, screen
 
 bench_app = typer.Typer(no_args_is_help=True, help="Measure, beside a peer in the same run.")
 
@@ -95,14 +94,13 @@ def search(
             settings,
             status.update if aside.is_terminal else lambda message: aside.print(message, style="dim"),
         )
-    if json_file == Path("-"):
-        print_json(records)
-    else:
-        show(records)
-    write(json_file, lambda path: report.write_json(records, path))
-    write(csv_file, lambda path: report.write_csv(records, path))
-    write(markdown_file, lambda path: report.write_markdown(records, path))
-    write(plot_file, lambda path: report.plot(records, path))
+    hand_over(
+        records,
+        Files(json_file, csv_file, markdown_file, plot_file),
+        show=lambda: show(records),
+        markdown=lambda path: report.write_markdown(records, path),
+        plot=lambda path: report.plot(records, path),
+    )
 
 
 @bench_app.command()
@@ -192,14 +190,13 @@ def paillier(
     )
     with watching(len(paillier_bench.OPS)) as (notify, step):
         outcome = paillier_bench.run(settings, notify, step)
-    if json_file == Path("-"):
-        print_json(outcome.records)
-    else:
-        show_additive(outcome)
-    write(json_file, lambda path: report.write_json(outcome.records, path))
-    write(csv_file, lambda path: report.write_csv(outcome.records, path))
-    write(markdown_file, lambda path: additive_report.write_markdown(outcome, path))
-    write(plot_file, lambda path: additive_report.plot(outcome.records, path))
+    hand_over(
+        outcome.records,
+        Files(json_file, csv_file, markdown_file, plot_file),
+        show=lambda: show_additive(outcome),
+        markdown=lambda path: additive_report.write_markdown(outcome, path),
+        plot=lambda path: additive_report.plot(outcome.records, path),
+    )
 
 
 @bench_app.command()
@@ -256,20 +253,24 @@ def ckks(
     )
     with watching(ckks_bench.steps(settings)) as (notify, step):
         outcome = ckks_bench.run(settings, notify, step)
-    if json_file == Path("-"):
-        print_json(outcome.records)
-    else:
-        screen.print(ckks_report.heading(outcome) + "\n", highlight=False)
-        for size, records in ckks_report.groups(outcome.records):
-            heads, rows = ckks_report.table(outcome, records)
-            grid(screen, ckks_report.title(size), heads, rows, left=1)
-            screen.print()
-        for sentence in (ckks_report.legend(), *ckks_report.sentences(outcome)):
-            screen.print(sentence, style="dim", highlight=False)
-    write(json_file, lambda path: report.write_json(outcome.records, path))
-    write(csv_file, lambda path: report.write_csv(outcome.records, path))
-    write(markdown_file, lambda path: ckks_report.write_markdown(outcome, path))
-    write(plot_file, lambda path: ckks_report.plot(outcome.records, path))
+    hand_over(
+        outcome.records,
+        Files(json_file, csv_file, markdown_file, plot_file),
+        show=lambda: show_ckks(outcome),
+        markdown=lambda path: ckks_report.write_markdown(outcome, path),
+        plot=lambda path: ckks_report.plot(outcome.records, path),
+    )
+
+
+def show_ckks(outcome: ckks_bench.Outcome) -> None:
+    """The tables of the Markdown file."""
+    screen.print(ckks_report.heading(outcome) + "\n", highlight=False)
+    for size, records in ckks_report.groups(outcome.records):
+        heads, rows = ckks_report.table(outcome, records)
+        grid(screen, ckks_report.title(size), heads, rows, left=1)
+        screen.print()
+    for sentence in (ckks_report.legend(), *ckks_report.sentences(outcome)):
+        screen.print(sentence, style="dim", highlight=False)
 
 
 def show_additive(outcome: paillier_bench.Outcome) -> None:

@@ -10,10 +10,11 @@ import typer
 
 from ..collections.client import Client
 from ..errors import InvalidInput
-from ..lab.bench import faces, faces_report, report
-from .measuring import CsvFile, JsonFile, MarkdownFile, PlotFile, at_least, each_of, watching, write
+from ..lab.bench import faces, faces_report
+from .measuring import CsvFile, JsonFile, MarkdownFile, PlotFile, at_least, each_of, watching
+from .outcome import Files, hand_over
 from .tables import grid
-from .terminal import command, existing, print_json, screen
+from .terminal import command, existing, screen
 
 
 @command
@@ -89,14 +90,13 @@ def bench_faces(
         found = faces.load(existing(embeddings, "archive of embeddings"))
     with watching(len(settings.modes) + peer) as (notify, step):
         outcome = faces.run(found, settings, database, notify, step)
-    if json_file == Path("-"):
-        print_json(outcome.records)
-    else:
-        show(outcome)
-    write(json_file, lambda path: report.write_json(outcome.records, path))
-    write(csv_file, lambda path: report.write_csv(outcome.records, path))
-    write(markdown_file, lambda path: faces_report.write_markdown(outcome, path))
-    write(plot_file, lambda path: faces_report.plot(outcome.records, path))
+    hand_over(
+        outcome.records,
+        Files(json_file, csv_file, markdown_file, plot_file),
+        show=lambda: show(outcome),
+        markdown=lambda path: faces_report.write_markdown(outcome, path),
+        plot=lambda path: faces_report.plot(outcome.records, path),
+    )
 
 
 def show(outcome: faces.Outcome) -> None:

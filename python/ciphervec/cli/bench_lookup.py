@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ..lab.bench import lookup, lookup_report, report
-from .measuring import CsvFile, JsonFile, MarkdownFile, PlotFile, at_least, each_of, watching, write
+from ..lab.bench import lookup, lookup_report
+from .measuring import CsvFile, JsonFile, MarkdownFile, PlotFile, at_least, each_of, watching
+from .outcome import Files, hand_over
 from .tables import grid
-from .terminal import command, print_json, screen
+from .terminal import command, screen
 
 
 @command
@@ -64,14 +64,13 @@ def bench_lookup(
     )
     with watching(lookup.steps(settings)) as (notify, step):
         outcome = lookup.run(settings, notify, step)
-    if json_file == Path("-"):
-        print_json(outcome.records)
-    else:
-        show(outcome)
-    write(json_file, lambda path: report.write_json(outcome.records, path))
-    write(csv_file, lambda path: report.write_csv(outcome.records, path))
-    write(markdown_file, lambda path: lookup_report.write_markdown(outcome, path))
-    write(plot_file, lambda path: lookup_report.plot(outcome.records, path))
+    hand_over(
+        outcome.records,
+        Files(json_file, csv_file, markdown_file, plot_file),
+        show=lambda: show(outcome),
+        markdown=lambda path: lookup_report.write_markdown(outcome, path),
+        plot=lambda path: lookup_report.plot(outcome.records, path),
+    )
 
 
 def show(outcome: lookup.Outcome) -> None:

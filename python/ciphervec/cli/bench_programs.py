@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ..errors import InvalidInput
-from ..lab.bench import programs, programs_report, report
+from ..lab.bench import programs, programs_report
 from ..lab.bench.program_peers import PEERS
-from .measuring import CsvFile, JsonFile, MarkdownFile, PlotFile, at_least, each_of, watching, write
+from .measuring import CsvFile, JsonFile, MarkdownFile, PlotFile, at_least, each_of, watching
+from .outcome import Files, hand_over
 from .tables import grid
-from .terminal import command, print_json, screen
+from .terminal import command, screen
 
 
 @command
@@ -61,14 +61,13 @@ def bench_programs(
         raise InvalidInput(f"--program knows {', '.join(known)}, got {only!r}.")
     with watching(len(cases)) as (notify, step):
         outcome = programs.run(settings, notify, step)
-    if json_file == Path("-"):
-        print_json(outcome.records)
-    else:
-        show(outcome)
-    write(json_file, lambda path: report.write_json(outcome.records, path))
-    write(csv_file, lambda path: report.write_csv(outcome.records, path))
-    write(markdown_file, lambda path: programs_report.write_markdown(outcome, path))
-    write(plot_file, lambda path: programs_report.plot(outcome.records, path))
+    hand_over(
+        outcome.records,
+        Files(json_file, csv_file, markdown_file, plot_file),
+        show=lambda: show(outcome),
+        markdown=lambda path: programs_report.write_markdown(outcome, path),
+        plot=lambda path: programs_report.plot(outcome.records, path),
+    )
 
 
 def show(outcome: programs.Outcome) -> None:

@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from ..collections.spec import MODES, PRECISIONS
-from ..lab.bench import report
 from ..lab.bench.serving import throughput, throughput_report
-from .measuring import CsvFile, JsonFile, MarkdownFile, PlotFile, at_least, one_of, watching, write
+from .measuring import CsvFile, JsonFile, MarkdownFile, PlotFile, at_least, one_of, watching
+from .outcome import Files, hand_over
 from .tables import grid
-from .terminal import command, print_json, screen
+from .terminal import command, screen
 
 
 @command
@@ -66,20 +66,19 @@ def bench_server(
     )
     with watching(throughput.steps(settings)) as (notify, step):
         outcome = throughput.run(settings, notify, step)
-    if json_file == Path("-"):
-        print_json([outcome.record])
-    else:
-        screen.print(throughput_report.heading(outcome.record) + "\n", highlight=False)
-        grid(
-            screen,
-            "A server under load",
-            ["", "measured"],
-            [list(line) for line in throughput_report.lines(outcome.record)],
-            left=1,
-        )
-        for sentence in (throughput_report.LEGEND, *outcome.notes):
-            screen.print("\n" + sentence, style="dim", highlight=False)
-    write(json_file, lambda path: report.write_json([outcome.record], path))
-    write(csv_file, lambda path: report.write_csv([outcome.record], path))
-    write(markdown_file, lambda path: throughput_report.write_markdown(outcome, path))
-    write(plot_file, lambda path: throughput_report.plot([outcome.record], path))
+    hand_over(
+        [outcome.record],
+        Files(json_file, csv_file, markdown_file, plot_file),
+        show=lambda: show(outcome),
+        markdown=lambda path: throughput_report.write_markdown(outcome, path),
+        plot=lambda path: throughput_report.plot([outcome.record], path),
+    )
+
+
+def show(outcome: throughput.Outcome) -> None:
+    """The table of the Markdown file."""
+    screen.print(throughput_report.heading(outcome.record) + "\n", highlight=False)
+    lines = [list(line) for line in throughput_report.lines(outcome.record)]
+    grid(screen, "A server under load", ["", "measured"], lines, left=1)
+    for sentence in (throughput_report.LEGEND, *outcome.notes):
+        screen.print("\n" + sentence, style="dim", highlight=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,21 +11,15 @@ import pytest
 
 from ciphervec import Keys
 from ray_scenes import D, Owner
+from services import s3_bucket
 
 
 @pytest.fixture(scope="session")
 def bucket(state_folder: Path) -> Iterator[str]:
     """A bucket of an S3 server of this machine, which the cluster's processes find by the variables that
     they inherit: asked for before the cluster."""
-    tool = Path(__file__).parents[3] / "tools" / "with_bucket.py"
-    found = importlib.util.spec_from_file_location("with_bucket", tool)
-    assert found is not None and found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    with module.bucket() as variables, pytest.MonkeyPatch.context() as patch:
-        for name, value in variables.items():
-            patch.setenv(name, value)
-        yield "s3://bucket"
+    with s3_bucket() as url:
+        yield url
 
 
 @pytest.fixture(scope="session")
