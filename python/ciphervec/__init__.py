@@ -62,8 +62,9 @@ if TYPE_CHECKING:
     from .collections.matches import Matches
     from .collections.neighbors import EncryptedNearestNeighbors
     from .collections.network import Network
-    from .collections.owner import Owner, SealedQuery
+    from .collections.owner import Owner
     from .collections.probe import Probe
+    from .collections.query import SealedQuery
     from .collections.results import GetResult, QueryResult
     from .collections.roc import Roc, Threshold
     from .http import AsyncHttpClient, HttpClient
@@ -113,7 +114,7 @@ _NAMES = {
     "Program": "programs.program",
     "QueryResult": "collections.results",
     "Roc": "collections.roc",
-    "SealedQuery": "collections.owner",
+    "SealedQuery": "collections.query",
     "Threshold": "collections.roc",
     "Writer": "writer.writer",
     "WrittenBatch": "writer.pending_batch",

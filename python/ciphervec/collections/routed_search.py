@@ -19,7 +19,7 @@ from ..ingest.arrays import FloatArray
 from .allowed import Allowed
 from .audience import Audience
 from .clustering import Space, squared
-from .owner import Answers, SealedQuery
+from .query import Answers, SealedQuery
 from .segments import Segments
 from .server_backend import Answer
 

@@ -16,7 +16,7 @@ from .audience import Audience
 from .filtering import passes, passing
 from .flooding import DEVIATION
 from .matches import Matches
-from .owner import AnswerOpener, SealedQuery
+from .query import AnswerOpener, SealedQuery
 from .routed_search import answered, answers_of, ask_routed
 from .segments import Segments
 from .server_backend import Answer

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ..collections.collection import Collection
 from ..collections.matches import Matches
-from ..collections.owner import SealedQuery
+from ..collections.query import SealedQuery
 from ..errors import CiphervecError, InvalidInput, MismatchedAnswer
 from ..ingest.arrays import Id, finite
 from ..ingest.metrics import METRICS

@@ -1,0 +1,144 @@
+"""Query: what was asked enters; bytes for the server leave, and what opens its answer, whole or as it
+comes. The key owner's half."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple, NoReturn, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+import ciphervec._native as _native
+
+from ..ingest.arrays import Id
+from .audience import Audience
+from .flooding import DEVIATION
+from .matches import Matches
+
+Answers = Literal["first", "precise", "brief"]
+ANSWERS: tuple[Answers, ...] = ("first", "precise", "brief")
+"""What comes back, see `Owner.query`."""
+
+Found = list[tuple[list[Id], npt.NDArray[np.float64]]]
+"""Ids and values as the form has them, of each query."""
+
+
+class Wanted(NamedTuple):
+    """What an answer is opened for."""
+
+    most: int | None
+    threshold: float | None
+    audience: Audience | None
+    flood: float | None
+
+
+class AnswerOpener:
+    """Opens one answer as it comes: `write` takes its bytes, in pieces of any length, and `finish` gives
+    the matches. Nothing is given of an answer that is damaged or does not end."""
+
+    def __init__(
+        self,
+        native: _native.AnswerOpener,
+        finish: Callable[[tuple[Found, bool, list[bytes]]], list[Matches]],
+    ) -> None:
+        """Not for callers: `Owner.opener` makes these."""
+        self._native = native
+        self._finish = finish
+
+    def restart(self) -> None:
+        """The answer comes again, from its start: the connection was lost, say."""
+        self._native.restart()
+
+    def write(self, piece: bytes) -> None:
+        """The next bytes of the answer. Waits while those before are opened."""
+        self._native.write(piece)
+
+    def finish(self) -> list[Matches]:
+        """The matches, once all of the answer was written; raises as `Owner.open`."""
+        return self._finish(self._native.finish())
+
+
+class Opens(Protocol):
+    """Whoever can open answers: an `Owner`."""
+
+    epoch: int
+
+    def open(
+        self,
+        query: SealedQuery,
+        response: bytes,
+        count: int | None = 10,
+        *,
+        within: float | None = None,
+        allow: Sequence[Id] | None = None,
+        audience: Audience | None = None,
+        flooding: float = DEVIATION,
+    ) -> list[Matches]:
+        """As `Owner.open`."""
+        ...
+
+
+class SealedQuery:
+    """One batch of queries: `to_bytes()` goes to the server, the secrets that open the answer stay
+    in this object."""
+
+    def __init__(
+        self,
+        owner: Opens,
+        native: _native.SealedQuery,
+        foreign: bool = False,
+        segments: Sequence[bytes] | None = None,
+    ) -> None:
+        """Not for callers: `Owner.query` makes these, and `Owner.read_query`, which somebody else
+        made."""
+        self._owner = owner
+        self._native = native
+        self.epoch = owner.epoch
+        self.disqualified: list[bytes] = []
+        """Writers' segments that were passed over when the answer was opened: they failed their
+        check."""
+        self._foreign = foreign
+        self.segments = segments
+        """The segments that it names; None where it is about all of them."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that go to the server."""
+        return self._native.nbytes
+
+    @property
+    def rows(self) -> int:
+        """Queries in the batch."""
+        return self._native.rows
+
+    def to_bytes(self) -> bytes:
+        """What `ServerIndex.evaluate` takes. In modes `sealed` and `sealed-query` it shows the
+        server nothing."""
+        return self._native.to_bytes()
+
+    def open(
+        self,
+        response: bytes,
+        count: int | None = 10,
+        *,
+        within: float | None = None,
+        allow: Sequence[Id] | None = None,
+        audience: Audience | None = None,
+        flooding: float = DEVIATION,
+    ) -> list[Matches]:
+        """Decrypt the server's answer: one `Matches` per query. As
+        `Owner.open(query, response, ...)`."""
+        return self._owner.open(
+            self, response, count, within=within, allow=allow, audience=audience, flooding=flooding
+        )
+
+    def timings(self) -> dict[str, float]:
+        """Milliseconds spent making the query, and opening the answer once `open` has run."""
+        return self._native.timings()
+
+    def __repr__(self) -> str:
+        return f"<ciphervec.SealedQuery of {self.rows} rows, {self.nbytes:,} bytes to send>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a SealedQuery holds secrets and can't be pickled. Send query.to_bytes() instead.")
