@@ -16,8 +16,12 @@ use {
     crate::index::network::Network, crate::search::answer_reader::AnswerReader,
     crate::search::quantize::Checked, crate::search::root_key::SegmentRootKey,
     ciphervec_he::lattice::SegmentId, ciphervec_he::lattice::ring::EvaluationKeys,
-    ciphervec_he::lattice::ring::Hints, ciphervec_he::wire::Kind, std::any::Any, std::ops::Range,
-    std::sync::OnceLock, zeroize::Zeroizing,
+    ciphervec_he::lattice::ring::Hints, ciphervec_he::wire::Kind, zeroize::Zeroizing,
+};
+
+#[cfg(feature = "client")]
+pub(in crate::search) use super::opening::{
+    AnswerBlocks, AnswerPart, Estimates, ExactCosine, Kept, OpenedSegment, Opening, RowSum, Secrets,
 };
 
 /// A form as an index's description names it: the layout that both halves agree on, and the way to either half.
@@ -456,176 +460,6 @@ pub(in crate::search) struct StoredRows<'a> {
     /// Which rows were not, where that is not all.
     pub there: Option<&'a [bool]>,
     pub witness: &'a [u8],
-}
-
-/// What one answer says of some rows of a segment, as far as it is known without looking closer.
-#[cfg(feature = "client")]
-pub(in crate::search) struct Estimates<'a> {
-    /// The first of these rows.
-    pub first: usize,
-    /// The cosine of every row.
-    pub cosines: &'a [f64],
-    /// All of them lie between these two, which may be infinite.
-    pub extent: (f64, f64),
-    /// Where these carry noise that can be taken off: what [`Opening::settle`] takes it off, a number a row.
-    pub sums: &'a [i64],
-    /// No estimate is further than this from what settling gives.
-    pub slack: f64,
-    /// No row has a larger cosine, if the segment can say.
-    pub largest: Option<f64>,
-}
-
-#[cfg(feature = "client")]
-impl<'a> Estimates<'a> {
-    /// Cosines of all rows, which stay as they are.
-    pub fn settled(cosines: &'a [f64]) -> Self {
-        let extent = (f64::NEG_INFINITY, f64::INFINITY);
-        Estimates { first: 0, cosines, extent, sums: &[], slack: 0.0, largest: None }
-    }
-}
-
-/// An estimate to be settled.
-#[cfg(feature = "client")]
-#[derive(Clone, Copy)]
-pub(in crate::search) struct RowSum {
-    pub query: usize,
-    pub row: u32,
-    pub sum: i64,
-}
-
-/// A cosine without noise: an integer over what one stands for.
-#[cfg(feature = "client")]
-#[derive(Clone, Copy)]
-pub(in crate::search) struct ExactCosine {
-    pub integer: i64,
-    pub cosine: f64,
-}
-
-/// A part of one segment's answers: those of some queries about all of its rows, or of one about the rows of some blocks.
-#[cfg(feature = "client")]
-pub(in crate::search) struct AnswerPart<'a> {
-    pub queries: Range<usize>,
-    pub rows: Range<usize>,
-    pub bytes: &'a [u8],
-}
-
-#[cfg(feature = "client")]
-impl AnswerPart<'_> {
-    /// What there is of the answer to one of the queries.
-    pub fn answer(&self, query: usize) -> &[u8] {
-        let length = self.bytes.len() / self.queries.len();
-        &self.bytes[(query - self.queries.start) * length..][..length]
-    }
-}
-
-/// Blocks that the answer to one query is made of: all of these sizes, but for the last.
-#[cfg(feature = "client")]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::search) struct AnswerBlocks {
-    pub rows: usize,
-    pub bytes: usize,
-}
-
-/// Opens one answer, segment by segment.
-#[cfg(feature = "client")]
-pub(in crate::search) trait Opening: Send {
-    /// Gives `visit` the number of each query with its estimates of the rows, once or in several pieces, one after the other.
-    ///
-    /// # Errors
-    /// Damaged answers, those that the segment's check refuses ([`Error::Tampered`]), and those of `visit`.
-    fn estimate(
-        &self,
-        segment: &OpenedSegment<'_>,
-        part: &AnswerPart<'_>,
-        visit: &mut dyn FnMut(usize, &Estimates<'_>) -> Result<()>,
-    ) -> Result<()>;
-
-    /// Takes the noise off some estimates, where there is any that can be taken off.
-    ///
-    /// # Errors
-    /// [`Error::Tampered`] if something else is left than there can be.
-    fn settle(&self, _segment: &OpenedSegment<'_>, _sums: &[RowSum]) -> Result<Vec<ExactCosine>> {
-        Ok(Vec::new())
-    }
-}
-
-/// A segment whose answers are opened.
-#[cfg(feature = "client")]
-pub(in crate::search) struct OpenedSegment<'a> {
-    pub id: SegmentId,
-    pub rows: usize,
-    pub level: u8,
-    pub root: &'a SegmentRootKey,
-    /// What its sidecar has for the form.
-    pub witness: &'a [u8],
-    /// Rows that count no more, and may have been taken out.
-    pub deleted: &'a [bool],
-    /// Its secrets, once a query has needed them. Wiped on drop.
-    pub secrets: &'a OnceLock<Kept>,
-    /// Whether secrets are kept: of a large index they take more room than an answer may.
-    pub keep: bool,
-}
-
-/// Secrets of a segment, kept with it or derived for this one use.
-#[cfg(feature = "client")]
-pub(in crate::search) enum Secrets<'a, T> {
-    Kept(&'a T),
-    Derived(T),
-}
-
-#[cfg(feature = "client")]
-impl<T> std::ops::Deref for Secrets<'_, T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        match self {
-            Secrets::Kept(secrets) => secrets,
-            Secrets::Derived(secrets) => secrets,
-        }
-    }
-}
-
-#[cfg(feature = "client")]
-impl<'a> OpenedSegment<'a> {
-    /// The segment's secrets, derived at the first query, or at each where they are not kept.
-    ///
-    /// # Errors
-    /// Those of `derive`; secrets of another form.
-    pub fn secrets<T: Send + Sync + 'static>(
-        &self,
-        derive: impl FnOnce() -> Result<T>,
-    ) -> Result<Secrets<'a, T>> {
-        if let Some(secrets) = self.secrets.get() {
-            return secrets.get().map(Secrets::Kept);
-        }
-        let derived = derive()?;
-        if !self.keep {
-            return Ok(Secrets::Derived(derived));
-        }
-        let derived = Kept::new(derived);
-        self.secrets.get_or_init(|| derived).get().map(Secrets::Kept)
-    }
-}
-
-/// What a form keeps between two calls, of a type that is its own business.
-#[cfg(feature = "client")]
-pub(in crate::search) struct Kept(Box<dyn Any + Send + Sync>);
-
-#[cfg(feature = "client")]
-impl Kept {
-    pub fn new(kept: impl Send + Sync + 'static) -> Self {
-        Kept(Box::new(kept))
-    }
-
-    /// What was kept.
-    ///
-    /// # Errors
-    /// If another form has kept it: a query opened by the owner of another index.
-    pub fn get<T: 'static>(&self) -> Result<&T> {
-        let what = Kind::Query.as_str();
-        let foreign = || Reader::new(what, &[]).error("it was made for an index of another form");
-        self.0.downcast_ref().ok_or_else(|| foreign().into())
-    }
 }
 
 /// Of all rows those `wanted`, in that order.

@@ -4,6 +4,8 @@ mod additive;
 mod batch;
 mod compact;
 mod contract;
+#[cfg(feature = "client")]
+mod opening;
 mod plain;
 mod ring;
 
