@@ -118,8 +118,9 @@ fn every_format_gives_the_cosines_and_newer_ones_in_fewer_bytes() {
                 // Rows at a level far above the query's deepest lose to words of one length.
                 let widest = if format == AnswerFormat::First { 5e-3 } else { 3e-4 };
                 assert!(errors().all(|error| error.abs() < widest), "{mode:?} {format:?}");
+                // 3.4e-5 at the deepest level. Over 4,100 rows that scatters by 1.1 %: six times as much is left.
                 let bulk = deviation(errors().take(4100));
-                assert!(bulk < 3.5e-5, "{format:?}: {bulk:e}");
+                assert!(bulk < 3.65e-5, "{format:?}: {bulk:e}");
             }
         }
         // Without mask sums, and for so few rows, more precision may take more bytes.
