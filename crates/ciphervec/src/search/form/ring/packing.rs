@@ -16,8 +16,6 @@ use ciphervec_he::wire::{Kind, Reader};
 /// How many times as many rows as there are a writer may expect: of a batch that comes in so many commits the first is packed
 /// as the last.
 const EXPECTED: usize = 64;
-/// The slowest network that a writer may pack for.
-const SLOWEST: Network = Network { bytes_per_second: 1.25e6, round_trip: 0.0 };
 
 /// Seconds one node of the query tree costs: a key switch of six transforms, its part of the mask sums, and memory for it.
 const EXPAND_NODE: f64 = 65e-6;
@@ -156,8 +154,8 @@ fn cheapest(
     }
 }
 
-/// Whether [`Packing::layout`] could have chosen `level` for a segment of `rows` vectors in an index that has had `total`, for
-/// whatever network. It needs no key, so that whoever takes the segment in can ask: a level that the rows do not need costs
+/// Whether [`Packing::layout`] could have chosen `level` for a segment of `rows` vectors in an index that has had `total`, over
+/// the network that writers take for granted. It needs no key, so that whoever takes the segment in can ask: a level that the rows do not need costs
 /// every query some of its precision.
 pub fn may_pack(dimension: usize, rows: usize, level: u8, total: usize) -> Result<bool> {
     let top = Layout::top_level(dimension);
@@ -166,7 +164,7 @@ pub fn may_pack(dimension: usize, rows: usize, level: u8, total: usize) -> Resul
     }
     let first = |rows| {
         let answer_len = |layout: &Layout| AnswerWords::FIRST.answer_len(layout, rows);
-        cheapest(dimension, rows, top, &SLOWEST, answer_len)
+        cheapest(dimension, rows, top, &Network::default(), answer_len)
     };
     if level <= first(rows)?.level() {
         return Ok(true);
