@@ -107,7 +107,7 @@ def test_checks_that_alerts_name_are_checks_of_doctor() -> None:
 
 @pytest.mark.parametrize(("dimension", "rows"), [(128, 1_000), (384, 1_000), (128, 10_000)])
 def test_answers_are_as_long_as_the_page_says(keys: Keys, dimension: int, rows: int) -> None:
-    """The table of bytes a row in docs/deployment.md, where that is quick to measure."""
+    """The table of bytes a row in docs/deployment.md, where that is quick to measure: of answers for the owner."""
     page = (DEPLOY.parent / "docs/deployment.md").read_text(encoding="utf-8")
     head = next(line for line in page.splitlines() if line.startswith("| dimensions |"))
     column = [cell.strip() for cell in head.split("|")].index(f"{rows:,} rows")
@@ -118,5 +118,5 @@ def test_answers_are_as_long_as_the_page_says(keys: Keys, dimension: int, rows: 
     server.set_evaluation_keys(owner.evaluation().to_bytes())
     vectors = np.random.default_rng(rows).standard_normal((rows, dimension))
     server.add(owner.seal(range(rows), vectors).segment)
-    answer = server.evaluate(owner.query(vectors[0]).to_bytes())
+    answer = server.evaluate(owner.query(vectors[0], answers="brief").to_bytes())
     assert said == pytest.approx(len(answer) / rows, rel=0.02)
