@@ -64,9 +64,9 @@ def test_prices_and_speeds_replace_those_that_are_stated() -> None:
     dear = estimate(1e8, 512, 50, prices=Prices(machine_hour=4.04))
     assert dear.dollars_a_month - base.dollars_a_month == pytest.approx(base.machines * 2.02 * 720)
     # Bound by memory as stated, by products when these take ten times as long.
-    assert base.core_seconds == pytest.approx(1e8 * 3200 / 8e9 + base.shards * 512 * 35e-6)
+    assert base.core_seconds == pytest.approx(1e8 * 3200 / 8e9 + base.shards * 512 * 46e-6)
     slow = estimate(1e8, 512, 50, speeds=Speeds(ns_a_number_sealed=2.4))
-    assert slow.core_seconds == pytest.approx(1e8 * 512 * 2.4e-9 + slow.shards * 512 * 35e-6)
+    assert slow.core_seconds == pytest.approx(1e8 * 512 * 2.4e-9 + slow.shards * 512 * 46e-6)
     assert slow.machines > 2 * base.machines
     assert estimate(1e8, 512, 50, bandwidth_gbit=10).transfer_seconds < base.transfer_seconds / 9
     assert estimate(1e6, 512, 1, mode="sealed-index").memory_bytes == 4 * 512 * 1e6

@@ -18,15 +18,15 @@ class Answer(NamedTuple):
     version: int
 
 
-class Opening(Protocol):
-    """What opens an answer as it comes."""
+class Sink(Protocol):
+    """Where an answer goes that is too large to be kept."""
 
     def restart(self) -> None:
         """An answer begins; whatever came before it is forgotten."""
         ...
 
     def write(self, piece: bytes) -> None:
-        """Its next bytes."""
+        """Its next bytes. May wait until the bytes before are dealt with."""
         ...
 
 
@@ -47,7 +47,7 @@ class ServerBackend(Protocol):
         server has moved on to a state that this query does not suit."""
         ...
 
-    def evaluate_into(self, query: bytes, sink: Opening) -> int:
+    def evaluate_into(self, query: bytes, sink: Sink) -> int:
         """As `evaluate`, for an answer that is not to be held as a whole: it goes to `sink`, and the
         commit it was computed on leaves."""
         ...
@@ -105,7 +105,7 @@ class LocalBackend:
     def evaluate(self, query: bytes) -> Answer:
         return Answer(self.index.evaluate(query), self._store.version)
 
-    def evaluate_into(self, query: bytes, sink: Opening) -> int:
+    def evaluate_into(self, query: bytes, sink: Sink) -> int:
         sink.restart()
         sink.write(self.index.evaluate(query))
         return self._store.version

@@ -11,11 +11,12 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..collections.server_backend import Sink
 from ..errors import CiphervecError, ServerError
 from .address import Token
 from .problem import Reply, error_of, words
 from .retry import RETRY_STATUS, Attempts, retry_after
-from .transport_types import Lost, Request, Sink, Transport
+from .transport_types import Lost, Request, Transport
 
 API = "1"
 MAX_JSON = 256 << 20

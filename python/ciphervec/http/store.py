@@ -16,7 +16,7 @@ import ciphervec._native as _native
 
 from .._native import IndexSpec
 from ..collections.pins import Pins
-from ..collections.server_backend import Answer
+from ..collections.server_backend import Answer, Sink
 from ..collections.store import Progress
 from ..collections.write_batch import (
     EVALUATION,
@@ -34,7 +34,6 @@ from .frame import Place, Upload, blobs, encode
 from .problem import Reply, error_of
 from .session import MAX_ANSWER, Session, Unanswered
 from .state import State, committed, public_parameters, read_state
-from .transport_types import Sink
 from .trust import EPOCH, KEY_ID, MASKS, Lineage, Trust, TrustPins
 
 Fetch = Literal["segments", "collection"]

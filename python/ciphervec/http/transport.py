@@ -19,8 +19,9 @@ from typing import Any, TypeVar
 
 import httpx
 
+from ..collections.server_backend import Sink
 from .problem import Reply
-from .transport_types import Lost, Request, Sink
+from .transport_types import Lost, Request
 
 T = TypeVar("T")
 _CONNECT = 10.0  # seconds

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
+from ..collections.server_backend import Sink
 from .problem import Reply
 
 
@@ -25,18 +26,6 @@ class Lost(Exception):  # noqa: N818, caught in this package and never shown
         super().__init__(says)
         self.sent = sent
         self.final = final
-
-
-class Sink(Protocol):
-    """Where an answer goes that is too large to be kept."""
-
-    def restart(self) -> None:
-        """An answer begins; whatever came before it is forgotten."""
-        ...
-
-    def write(self, piece: bytes) -> None:
-        """Its next bytes. May wait until the bytes before are dealt with."""
-        ...
 
 
 class Transport(Protocol):

@@ -39,7 +39,7 @@ class Speeds:
     """Scan and answer, nanoseconds of one thread a number (a dimension of a vector), ring form."""
     ns_a_number_compact: float = 0.10
     """The same for `sealed-index`."""
-    node_us: float = 35.0
+    node_us: float = 46.0
     """Expanding one node of a query's tree, microseconds of one thread."""
     memory_gb_s: float = 8.0
     """Bytes a thread reads from memory beside the other threads of its machine."""

@@ -30,7 +30,7 @@ import ciphervec._native as native
 
 from ..collections.client import PersistentClient
 from ..collections.keys import Keys
-from ..collections.server_backend import Answer, Opening, ServerBackend
+from ..collections.server_backend import Answer, ServerBackend, Sink
 from ..collections.spec import Mode
 from .cluster import local_cluster
 from .pool import ScannerPool
@@ -104,7 +104,7 @@ class _Through:
         answer = self.pool.answer(query)
         return Answer(answer.data, answer.version)
 
-    def evaluate_into(self, query: bytes, sink: Opening) -> int:
+    def evaluate_into(self, query: bytes, sink: Sink) -> int:
         answer = self.evaluate(query)
         sink.restart()
         sink.write(answer.data)

@@ -232,10 +232,6 @@ mod tests {
                 );
                 let bytes = |level| default.answer_len(rows, level).unwrap();
                 assert!(bytes(usual) <= bytes(fast) && bytes(slow) <= bytes(usual));
-                println!(
-                    "{dimension} {rows}: level {usual}, {:.1} bytes a row",
-                    bytes(usual) as f64 / rows as f64
-                );
             }
         }
     }

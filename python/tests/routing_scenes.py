@@ -1,0 +1,48 @@
+"""Rows around a few centres enter; routed collections of them leave. For tests of routing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ciphervec import Client, Clusters, Collection
+
+D = 16
+PARTS = Clusters(count=8, probes=2, decoys=2)
+
+Data = np.ndarray
+
+
+def blobs(count: int, seed: int = 1, centres: int = 8) -> Data:
+    """Rows around a few centres."""
+    rng = np.random.default_rng(seed)
+    middle = np.random.default_rng(99).standard_normal((centres, D))
+    return np.asarray(
+        middle[rng.integers(centres, size=count)] + 0.3 * rng.standard_normal((count, D)), np.float32
+    )
+
+
+def filled(client: Client, rows: Data, routing: Clusters | None = PARTS, **more: Any) -> Collection:
+    made = client.create_collection("routed", D, routing=routing, **more)
+    names = [f"id{i}" for i in range(len(rows))]
+    made.add(
+        names,
+        rows,
+        [{"even": i % 2 == 0, "i": i} for i in range(len(rows))],
+        [f"text {i}" for i in range(len(rows))],
+    )
+    return made
+
+
+def clusters(collection: Collection) -> dict[int, list[Any]]:
+    """The ids in each cluster."""
+    segments = collection._segments
+    return (
+        {
+            number: [name for name in segments.owner.names(one) or [] if name is not None]
+            for one, number in segments.routing.clusters.items()
+        }
+        if segments.routing
+        else {}
+    )
