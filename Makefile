@@ -5,7 +5,7 @@ PYTHON ?= python3
 STEPS = $(PYTHON) tools/steps.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test release compat compat-chroma ray ci bench reproduce faults pictures lint wheel lock clean
+.PHONY: help demo check test release compat compat-chroma ray web ci bench reproduce faults pictures lint wheel lock clean
 
 help: ## What each command does
 	@$(STEPS) help
@@ -32,7 +32,10 @@ compat-chroma: ## Run Chroma's own suite against the sidecar, property tests too
 ray: ## Run sealing, scanners and the front on Ray clusters of this machine
 	@$(STEPS) ray
 
-ci: test release compat ray ## Exactly CI
+web: ## Build and test what runs in a browser: the client, the console, the demo page
+	@$(STEPS) web
+
+ci: test release compat ray web ## Exactly CI
 
 bench: ## Remake benches/results/* and the documents' tables on this machine
 	@$(STEPS) bench
@@ -56,4 +59,4 @@ lock: ## Resolve the lock files again from pyproject.toml
 	@$(STEPS) lock
 
 clean: ## Remove .venv, target and the demo's folder
-	rm -rf .venv .venv-compat .venv-chroma .venv-ray target demo-data
+	rm -rf .venv .venv-compat .venv-chroma .venv-ray target demo-data js/node_modules js/*/dist js/client/src/wasm

@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, field
 from functools import partial
 
-from actions import chroma, compat, measure, ray_cluster, rust, setup
+from actions import chroma, compat, measure, ray_cluster, rust, setup, web
 from actions.base import ROOT, Step, StepFailedError, StepSkippedError, say, together
 from actions.measure import bench, fault, reproduce, results
 from actions.python import module, on_backend, program, pytest, ruff, script
@@ -156,6 +156,10 @@ TARGETS: dict[str, list[Step]] = {
         Step("ray", "install Ray and the wheel in .venv-ray", ray_cluster.install, True),
         Step("cluster", "sealing, scanners and the front on clusters of this machine", ray_cluster.suite),
         Step("example", "a cluster by one command", ray_cluster.example),
+    ],
+    "web": [
+        Step("npm", "install what js/package-lock.json names", web.install, True),
+        Step("lint", "TypeScript formatting and lints", web.npm("lint")),
     ],
     "lint": [
         *BEGIN,
