@@ -334,3 +334,30 @@ def test_writers_from_many_threads_lose_nothing(keys: Keys, tmp_path: Path, vect
         collection = client.get_collection("doors")
         assert collection.query(rows, 1)["ids"] == [[i] for i in range(40)]
         assert collection.info()["segments"] == 8
+
+
+def test_a_batch_is_packed_for_the_rows_that_are_to_come(
+    tmp_path: Path, keys: Keys, vectors: Rows
+) -> None:
+    """Deeper, so that answers are shorter, whoever takes it; and the rows are found as before."""
+    rows = vectors(9000, 64)
+    levels = {}
+    for expected in (None, 1_000_000):
+        place = tmp_path / str(expected)
+        with PersistentClient(place, keys=keys) as client:
+            card = client.create_collection("doors", 64, mode="sealed").writer_card("bulk")
+        writer = Writer(card)
+        writer.send(place, writer.seal(range(9000), rows, expected_rows=expected))
+        with PersistentClient(place, keys=keys) as client:
+            doors = client.get_collection("doors")
+            [levels[expected]] = doors.info()["packing"]["rows_by_level"]
+            assert doors.query(rows[:9000:999], 1)["ids"] == [[row] for row in range(0, 9000, 999)]
+    assert levels[1_000_000] > levels[None]
+
+
+def test_segments_for_a_folder_are_larger_than_one_request(keys: Keys, vectors: Rows) -> None:
+    with Client(keys=keys) as client:
+        card = client.create_collection("doors", 1000, mode="sealed-index").writer_card("bulk")
+    rows = vectors(2049, 1000)
+    assert len(Writer(card).seal(range(2049), rows).segments) == 2
+    assert len(Writer(card).seal(range(2049), rows, for_server=False).segments) == 1

@@ -8,10 +8,11 @@ leave. Outside the owner's trust, without a key.
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
+import threading
 import time
 from collections.abc import AsyncIterator, Coroutine
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 
 import ray
@@ -121,27 +122,14 @@ class ScannerPool:
     async def ask(self, query: bytes, *, at_least: int | None = None) -> PoolAnswer:
         """As `answer`, in an event loop."""
         began = time.monotonic()
-        until = began + self._patience
-        plan = await self._planned(at_least)
-        while True:
-            planned = time.monotonic()
-            try:
-                shares = [share async for share in _answers(plan, query)]
-            except Moved as error:
-                if time.monotonic() > until:
-                    raise ServerError(
-                        f"the scanners of {self.collection!r} did not answer within {self._patience:g} s: {error}"
-                    ) from error
-                plan = await self._fetch(plan.version, after=plan.serial)
-                continue
-            spec = IndexSpec.from_bytes(plan.spec)
-            work = (spec, query, plan.order, shares)
-            if sum(map(len, shares)) < _SMALL:
-                data = _native.merge_responses(*work)
-            else:  # others go on meanwhile
-                data = await asyncio.to_thread(_native.merge_responses, *work)
-            done = time.monotonic()
-            return PoolAnswer(data, plan.version, plan.head, (planned - began) * 1e3, (done - planned) * 1e3)
+        plan, planned, shares = await self._asked(query, at_least, began + self._patience)
+        work = (IndexSpec.from_bytes(plan.spec), query, plan.order, shares)
+        if sum(map(len, shares)) < _SMALL:
+            data = _native.merge_responses(*work)
+        else:  # others go on meanwhile
+            data = await asyncio.to_thread(_native.merge_responses, *work)
+        done = time.monotonic()
+        return PoolAnswer(data, plan.version, plan.head, (planned - began) * 1e3, (done - planned) * 1e3)
 
     async def shares(self, query: bytes, *, at_least: int | None = None) -> AsyncIterator[bytes]:
         """The answers of the scanners as they come, each a response frame over some segments. All
@@ -173,6 +161,45 @@ class ScannerPool:
         """End the scanners. What they held is in the bucket."""
         ray.get(self._director.close.remote())
         ray.kill(self._director)
+
+    async def _asked(
+        self, query: bytes, at_least: int | None, until: float
+    ) -> tuple[Plan, float, list[bytes]]:
+        """The plan that the answers are by, when they were asked for, and they.
+
+        Where the newest state has to be asked for, the scanners work by the plan that is known
+        meanwhile: mostly it is the one."""
+        plan, newest = self._plan, None
+        if plan is not None and at_least is None:
+            newest = asyncio.ensure_future(self._fetch(0))
+        else:
+            plan = await self._planned(at_least)
+        try:
+            while True:
+                began = time.monotonic()
+                failure: CiphervecError | None = None
+                shares: list[bytes] = []
+                try:
+                    shares = [share async for share in _answers(plan, query)]
+                except CiphervecError as error:
+                    failure = error
+                if newest is not None:
+                    confirmed, newest = await newest, None
+                    if confirmed.serial != plan.serial:
+                        plan = confirmed
+                        continue
+                if failure is None:
+                    return plan, began, shares
+                if not isinstance(failure, Moved):
+                    raise failure
+                if time.monotonic() > until:
+                    raise ServerError(
+                        f"the scanners of {self.collection!r} did not answer within {self._patience:g} s: {failure}"
+                    ) from failure
+                plan = await self._fetch(plan.version, after=plan.serial)
+        finally:
+            if newest is not None:
+                newest.cancel()
 
     async def _planned(self, at_least: int | None) -> Plan:
         if at_least is not None and self._plan is not None and self._plan.version >= at_least:
@@ -251,14 +278,23 @@ async def _answers(plan: Plan, query: bytes) -> AsyncIterator[bytes]:
             task.cancel()
 
 
+@functools.cache
+def _loop(process: int) -> asyncio.AbstractEventLoop:
+    """An event loop in a thread of its own, for all who have none: made for one call it would cost more
+    than a small answer, and `asyncio.run` prints what it returns, megabytes, to set up Ctrl-C."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name=f"ciphervec-pool-{process}", daemon=True).start()
+    return loop
+
+
 def _here(work: Coroutine[Any, Any, T]) -> T:
     """Run to the end, also where an event loop runs already."""
+    running = asyncio.run_coroutine_threadsafe(work, _loop(os.getpid()))
     try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    with ThreadPoolExecutor(1) as threads:
-        return threads.submit(asyncio.run, work).result()
+        return running.result()
+    except BaseException:
+        running.cancel()
+        raise
 
 
 __all__ = ["PoolAnswer", "ScannerPool"]

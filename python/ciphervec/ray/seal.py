@@ -20,6 +20,7 @@ from ..collections.store import Progress
 from ..errors import CiphervecError, InvalidInput
 from ..ingest.files import StrPath
 from ..writer import Writer, WriterCard, read_card
+from ..writer.pending_batch import is_url
 from ..writer.writer import segment_rows
 from . import source
 from .cluster import expect_guarded, expect_no_plain_spill
@@ -27,8 +28,11 @@ from .intake import Destination, add_once, key_of, sealed_so_far
 from .ledger import Entry
 from .source import Columns, Slice
 
+BATCH_ROWS = 65_536
+"""Rows that one commit adds where they fit a segment: manifests are written whole, so that fewer
+commits cost less, and a worker holds its rows twice, plain and sealed."""
 SEGMENTS_A_BATCH = 4
-"""Segments that one commit adds: manifests are written whole, so that fewer commits cost less."""
+"""Segments that one commit adds at least of those that a server's intake takes."""
 
 _RETRIES = 8
 """Attempts at a batch whose worker died."""
@@ -55,6 +59,7 @@ def seal_dataset(
     columns: Columns | None = None,
     job: str = "dataset",
     rows_a_batch: int | None = None,
+    expected_rows: int | None = None,
     workers: int | None = None,
     fingerprint: str | None = None,
     key_file: StrPath | None = None,
@@ -79,7 +84,8 @@ def seal_dataset(
     by digests under a key of the job's, which is in `key_file`, in the spool, or else where this
     user keeps state.
 
-    `columns` names the columns, `workers` is how many batches are in work at once (as many as the
+    `expected_rows` is how many rows the collection is to hold; it chooses how they are packed, and by
+    default is what the parquet files have. `columns` names the columns, `workers` is how many batches are in work at once (as many as the
     cluster has processors), `spill='encrypted'` says that Ray spills to encrypted volumes alone,
     `trusted_network` that nobody else reaches the cluster's ports. Raises InvalidInput, WrongKey,
     CollectionNotFound, StorageError, ServerError.
@@ -96,7 +102,7 @@ def seal_dataset(
     to.check()
     key_at = None if key_file is None else _absolute(key_file)
     to = to._replace(key=key_of(to, writer.spec.collection, key_at))
-    each = SEGMENTS_A_BATCH * segment_rows(writer.spec) if rows_a_batch is None else rows_a_batch
+    each = _batch_rows(writer.spec, place) if rows_a_batch is None else rows_a_batch
     at_once = int(ray.cluster_resources().get("CPU", 1)) if workers is None else workers
     if each < 1 or at_once < 1:
         raise InvalidInput(f"rows_a_batch and workers are at least 1, got {each} and {at_once}.")
@@ -108,7 +114,7 @@ def seal_dataset(
     else:
         expect_no_plain_spill(spill)
         slices = source.slices_of_dataset(data, each)
-    return _run(writer, to, slices, columns or Columns(), at_once, total, progress)
+    return _run(writer, to, slices, columns or Columns(), at_once, total, expected_rows or total, progress)
 
 
 def _run(
@@ -118,6 +124,7 @@ def _run(
     columns: Columns,
     at_once: int,
     total: int,
+    expected_rows: int,
     progress: Progress | None,
 ) -> Sealed:
     began = time.monotonic()
@@ -148,9 +155,10 @@ def _run(
             before.holds(piece.start, piece.rows)
             for _ in take(at_once - 1):
                 _report(progress, rows - sum(one.rows for one in running.values()), max(total, rows))
-            running[work.remote(piece.origin, piece.offset, piece.start, piece.rows, columns, card, to)] = (
-                piece
+            sealing = work.remote(
+                piece.origin, piece.offset, piece.start, piece.rows, columns, card, to, expected_rows
             )
+            running[sealing] = piece
         for _ in take(0):
             _report(progress, rows - sum(one.rows for one in running.values()), max(total, rows))
     finally:
@@ -166,7 +174,14 @@ def _run(
 
 
 def _seal_slice(
-    origin: Any, offset: int, start: int, rows: int, columns: Columns, card: bytes, to: Destination
+    origin: Any,
+    offset: int,
+    start: int,
+    rows: int,
+    columns: Columns,
+    card: bytes,
+    to: Destination,
+    expected_rows: int,
 ) -> bool:
     """One worker's part: read, seal, add; whether it was added now. Tried again by Ray as often as
     its process dies."""
@@ -181,8 +196,22 @@ def _seal_slice(
         writer,
         to,
         entry,
-        lambda: writer.seal(piece.ids, piece.embeddings, piece.metadatas, piece.documents),
+        lambda: writer.seal(
+            piece.ids,
+            piece.embeddings,
+            piece.metadatas,
+            piece.documents,
+            expected_rows=expected_rows,
+            for_server=is_url(to.place),
+        ),
     )
+
+
+def _batch_rows(spec: IndexSpec, place: StrPath) -> int:
+    if is_url(place):
+        return SEGMENTS_A_BATCH * segment_rows(spec)
+    segment = segment_rows(spec, for_server=False)
+    return max(1, BATCH_ROWS // segment) * segment
 
 
 def _result(reference: Any) -> bool:

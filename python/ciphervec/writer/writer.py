@@ -23,7 +23,8 @@ from ..ingest.files import StrPath
 from ..ingest.records import payload
 from .pending_batch import WrittenBatch, is_url, post
 
-_SEGMENT_BYTES = 16 << 20
+_REQUEST_BYTES = 16 << 20
+_SEGMENT_BYTES = 256 << 20
 _EXPECTED = 32
 """Times its rows that a segment is packed for at most."""
 
@@ -71,9 +72,15 @@ class Writer:
         metadatas: object | None = None,
         documents: object | None = None,
         *,
+        expected_rows: int | None = None,
+        for_server: bool = True,
         progress: Progress | None = None,
     ) -> WrittenBatch:
         """Seal n rows, as `Collection.add` takes them, and keep nothing.
+
+        `expected_rows` is how many the collection is to hold, where more come than these: it chooses
+        how the rows are packed, deeper for more, with shorter answers. With `for_server=False`
+        segments are as large as a folder or a bucket takes them, and not only a server's intake.
 
         To send them again after a failure, send the same batch again: sealed anew they would be
         other segments. Raises InvalidInput, or DuplicateId when an id repeats; ids that are in the
@@ -86,13 +93,15 @@ class Writer:
         payloads = [
             payload(record, f"id {name!r}") for name, record in zip(names, batch.records, strict=True)
         ]
-        step = segment_rows(self.spec)
+        step = segment_rows(self.spec, for_server=for_server)
         segments = []
         for start in range(0, len(names), step):
             stop = min(start + step, len(names))
             # What comes beside it is not there when it is committed, and a server does not take a
             # segment that is packed for far more rows than it sees.
-            expected = min(len(names), _EXPECTED * (stop - start))
+            expected = max(len(names), expected_rows or 0)
+            if for_server:
+                expected = min(expected, _EXPECTED * (stop - start))
             sealed = self._native.seal(rows[start:stop], names[start:stop], payloads[start:stop], expected)
             segments.append(NewSegment(*sealed))
             if progress is not None:
@@ -112,7 +121,9 @@ class Writer:
         progress: Progress | None = None,
     ) -> WrittenBatch:
         """Seal rows and send them, see `seal` and `send`; the batch that was sent."""
-        batch = self.seal(ids, embeddings, metadatas, documents, progress=progress)
+        batch = self.seal(
+            ids, embeddings, metadatas, documents, for_server=is_url(place), progress=progress
+        )
         self.send(place, batch, token=token, ca=ca)
         return batch
 
@@ -179,12 +190,13 @@ class Writer:
         return f"<ciphervec.Writer {self._card.writer!r} for {self.spec.collection!r}, no secret>"
 
 
-def segment_rows(spec: IndexSpec) -> int:
-    """So few that a segment goes into one request: a vector takes at most 8 bytes a number, 64
-    under ElGamal, and the ring form pads to a power of two."""
+def segment_rows(spec: IndexSpec, *, for_server: bool = True) -> int:
+    """So few that a segment goes into one request, or else into a worker's memory: a vector takes at
+    most 8 bytes a number, 64 under ElGamal, and the ring form pads to a power of two."""
     padded = 1 << (spec.dimension - 1).bit_length()
     most = SEGMENT_ROWS if spec.scheme == "lattice" else KEY_PAIR_ROWS
-    return max(64, min(most, _SEGMENT_BYTES // (padded * (64 if spec.scheme == "elgamal" else 8))))
+    room = _REQUEST_BYTES if for_server else _SEGMENT_BYTES
+    return max(64, min(most, room // (padded * (64 if spec.scheme == "elgamal" else 8))))
 
 
 def read_card(card: WriterCard | bytes | StrPath) -> WriterCard:
