@@ -336,9 +336,7 @@ def test_writers_from_many_threads_lose_nothing(keys: Keys, tmp_path: Path, vect
         assert collection.info()["segments"] == 8
 
 
-def test_a_batch_is_packed_for_the_rows_that_are_to_come(
-    tmp_path: Path, keys: Keys, vectors: Rows
-) -> None:
+def test_a_batch_is_packed_for_the_rows_that_are_to_come(tmp_path: Path, keys: Keys, vectors: Rows) -> None:
     """Deeper, so that answers are shorter, whoever takes it; and the rows are found as before."""
     rows = vectors(9000, 64)
     levels = {}

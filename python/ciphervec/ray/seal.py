@@ -16,6 +16,7 @@ from typing import Any
 
 import ray
 
+from .._native import IndexSpec
 from ..collections.store import Progress
 from ..errors import CiphervecError, InvalidInput
 from ..ingest.files import StrPath
@@ -85,10 +86,10 @@ def seal_dataset(
     user keeps state.
 
     `expected_rows` is how many rows the collection is to hold; it chooses how they are packed, and by
-    default is what the parquet files have. `columns` names the columns, `workers` is how many batches are in work at once (as many as the
-    cluster has processors), `spill='encrypted'` says that Ray spills to encrypted volumes alone,
-    `trusted_network` that nobody else reaches the cluster's ports. Raises InvalidInput, WrongKey,
-    CollectionNotFound, StorageError, ServerError.
+    default is what the parquet files have. `columns` names the columns, `workers` is how many
+    batches are in work at once (as many as the cluster has processors), `spill='encrypted'` says
+    that Ray spills to encrypted volumes alone, `trusted_network` that nobody else reaches the
+    cluster's ports. Raises InvalidInput, WrongKey, CollectionNotFound, StorageError, ServerError.
     """
     expect_guarded(trusted_network=trusted_network)
     writer = Writer(read_card(card), fingerprint=fingerprint)

@@ -121,9 +121,7 @@ class Writer:
         progress: Progress | None = None,
     ) -> WrittenBatch:
         """Seal rows and send them, see `seal` and `send`; the batch that was sent."""
-        batch = self.seal(
-            ids, embeddings, metadatas, documents, for_server=is_url(place), progress=progress
-        )
+        batch = self.seal(ids, embeddings, metadatas, documents, for_server=is_url(place), progress=progress)
         self.send(place, batch, token=token, ca=ca)
         return batch
 
