@@ -179,3 +179,33 @@ def test_a_token_without_read_is_told_so_and_never_shown_empty_rows(
             for method, given in asked:
                 with pytest.raises(AuthenticationError, match="--verb owner"):
                     getattr(books, method)(**given)
+
+
+def test_operators_see_scopes_and_never_a_token(data: Path, admin: str, server: LocalServer) -> None:
+    operator = token(data, "*", "admin")
+    device = token(data, "bo*", "append")
+    with HttpClient(server.url, operator, state=None) as client:
+        listed = client.list_tokens()
+        assert [(one.collections, one.verbs) for one in listed] == [
+            ((NAME,), ("admin",)),
+            (("*",), ("admin",)),
+            (("bo*",), ("append",)),
+        ]
+        assert all(one.state == "live" and one.revoked is None for one in listed)
+        assert all(one.expires is not None and one.created < one.expires for one in listed)
+        assert client.own_token() == listed[1]
+    shown = httpx.get(f"{server.url}/v1/tokens", headers=bearer(operator)).text
+    stored = (data / "tokens.json").read_text()
+    assert not any(secret[4:] in shown for secret in (admin, operator, device))
+    assert not any(part in shown for part in stored.split('"') if len(part) == 64)
+    with HttpClient(server.url, device, state=None) as client:
+        own = client.own_token()
+        assert own is not None and (own.id, own.verbs) == (listed[2].id, ("append",))
+        with pytest.raises(AuthenticationError, match="admin on"):
+            client.list_tokens()
+
+
+def test_a_server_without_tokens_has_none_to_show(server_url: str) -> None:
+    with HttpClient(server_url, state=None) as client:
+        assert client.own_token() is None
+        assert client.list_tokens() == []

@@ -243,17 +243,11 @@ fn token(command: TokenCommand) -> Result<(), String> {
 fn list(entries: &[TokenEntry], json: bool) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let now = Timestamp::now();
-    let state = |entry: &TokenEntry| match entry {
-        entry if entry.revoked.is_some() => "revoked",
-        entry if entry.is_expired(now) => "expired",
-        entry if entry.is_live(now) => "live",
-        _ => "not yet valid",
-    };
     if json {
         let lines = entries.iter().map(|entry| {
             serde_json::json!({
                 "id": entry.id, "name": entry.name, "collections": entry.collections, "verbs": entry.verbs,
-                "created": entry.created, "expires": entry.expires, "revoked": entry.revoked, "state": state(entry),
+                "created": entry.created, "expires": entry.expires, "revoked": entry.revoked, "state": entry.state(now),
             })
         });
         return writeln!(out, "{:#}", serde_json::Value::from_iter(lines));
@@ -264,7 +258,12 @@ fn list(entries: &[TokenEntry], json: bool) -> io::Result<()> {
     for entry in entries {
         let expires = entry.expires.map_or("never".to_owned(), |expires| expires.to_string());
         let (id, name) = (&entry.id, &entry.name);
-        writeln!(out, "{id}  {:13}  expires {expires:20}  {}  {name}", state(entry), scope(entry))?;
+        writeln!(
+            out,
+            "{id}  {:13}  expires {expires:20}  {}  {name}",
+            entry.state(now),
+            scope(entry)
+        )?;
     }
     Ok(())
 }

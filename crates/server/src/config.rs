@@ -1,5 +1,7 @@
 //! Options: the operator's words enter, checked options leave. Server side.
 
+use crate::origin::{Origin, origin};
+use clap::builder::BoolishValueParser;
 use clap::{Args, ValueEnum};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
@@ -105,6 +107,14 @@ pub struct ServeOptions {
     /// How log lines look.
     #[arg(long, env = "CIPHERVEC_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
+    /// Do not serve the console, the page at / that shows collections, tokens and load.
+    #[arg(long, env = "CIPHERVEC_NO_CONSOLE", value_parser = BoolishValueParser::new())]
+    pub no_console: bool,
+    /// Lets pages of this origin, as https://app.example, ask this server from a browser; may be
+    /// repeated. Left out: only its own console. Origins of other machines need tokens.
+    #[arg(long = "allow-origin", env = "CIPHERVEC_ALLOW_ORIGIN", value_delimiter = ',',
+          value_parser = origin, value_name = "ORIGIN")]
+    pub allow_origins: Vec<Origin>,
     /// How long requests in flight may take when the server is told to stop.
     #[arg(long, env = "CIPHERVEC_DRAIN", default_value = "30s", value_parser = duration)]
     pub drain: Duration,

@@ -13,6 +13,7 @@ mod json_limits;
 mod log;
 mod memory;
 mod metrics;
+pub mod origin;
 mod serve;
 pub mod storage;
 

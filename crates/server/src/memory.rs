@@ -115,6 +115,14 @@ fn limit(root: &Path) -> Option<Limit> {
     addresses.into_iter().chain(group).min_by_key(|limit| limit.bytes)
 }
 
+/// Bytes of memory that this process takes; none where the system does not say.
+pub(crate) fn resident() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kib.checked_mul(1024)
+}
+
 /// The soft limit of `/proc/self/limits`.
 fn address_space(limits: &str) -> Option<u64> {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;

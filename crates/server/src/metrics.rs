@@ -121,6 +121,10 @@ pub struct Metrics {
     programs: Gauge,
     program_bytes: Gauge<u64, AtomicU64>,
     program_memory: Gauge<u64, AtomicU64>,
+    /// Memory for segments and the work on queries.
+    pub budget: Gauge<u64, AtomicU64>,
+    /// Memory that the whole process takes.
+    pub process: Gauge<u64, AtomicU64>,
     rows: Family<CollectionLabels, Gauge>,
     bytes: Family<CollectionLabels, Gauge>,
     resident: Family<CollectionLabels, Gauge>,
@@ -166,6 +170,8 @@ impl Metrics {
             programs: Gauge::default(),
             program_bytes: Gauge::default(),
             program_memory: Gauge::default(),
+            budget: Gauge::default(),
+            process: Gauge::default(),
             rows: Family::default(),
             bytes: Family::default(),
             resident: Family::default(),
@@ -267,6 +273,18 @@ impl Metrics {
             "Taken by plans, keys, inputs and runs",
             Unit::Bytes,
             self.program_memory.clone(),
+        );
+        to.register_with_unit(
+            "memory_budget",
+            "For segments and the work on queries",
+            Unit::Bytes,
+            self.budget.clone(),
+        );
+        to.register_with_unit(
+            "process_resident",
+            "Memory that the whole process takes, 0 where the system does not say",
+            Unit::Bytes,
+            self.process.clone(),
         );
         to.register("collection_rows", "Rows, deleted ones included", self.rows.clone());
         to.register_with_unit("collection", "Stored", Unit::Bytes, self.bytes.clone());

@@ -66,6 +66,15 @@ fn listen(options: &ServeOptions, log: &Log) -> Result<(), String> {
 pub fn check_exposure(options: &ServeOptions) -> Result<(), String> {
     let file = options.token_file();
     if options.listen.ip().is_loopback() {
+        let foreign = options.allow_origins.iter().find(|origin| !origin.is_local());
+        if let (None, Some(origin)) = (&file, foreign) {
+            return Err(format!(
+                "refusing to let pages of {} in without tokens: whatever such a page runs could do everything.\n\
+                 Make one: ciphervec token create --data {} --collection '*' --verb owner --expires 30d",
+                origin.as_str(),
+                options.data
+            ));
+        }
         if file.is_none() {
             tracing::warn!(
                 "no token file: every program on this machine may do everything; ciphervec token create makes one"

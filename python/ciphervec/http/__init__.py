@@ -7,6 +7,7 @@ from .aio import AsyncHttpClient, AsyncHttpCollection, AsyncRemoteProgram
 from .client import HttpClient, HttpCollection
 from .local import LocalServer
 from .programs import RemoteProgram
+from .tokens import TokenScope
 
 __all__ = [
     "AsyncHttpClient",
@@ -16,4 +17,5 @@ __all__ = [
     "HttpCollection",
     "LocalServer",
     "RemoteProgram",
+    "TokenScope",
 ]

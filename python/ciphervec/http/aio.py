@@ -348,6 +348,8 @@ class AsyncHttpClient(_Twin):
     get_program = _programming(HttpClient.get_program)
     list_programs = _coroutine(HttpClient.list_programs)
     delete_program = _coroutine(HttpClient.delete_program)
+    own_token = _coroutine(HttpClient.own_token)
+    list_tokens = _coroutine(HttpClient.list_tokens)
     forget = _coroutine(HttpClient.forget)
     accept_restore = _opening(Client.accept_restore)
     snapshot = _coroutine(Client.snapshot)

@@ -28,6 +28,7 @@ from .database import HttpDatabase
 from .programs import RemoteProgram, get_program, program_rows, put_program
 from .session import Session
 from .store import Fetch, HttpStore
+from .tokens import TokenScope, own_token, token_rows
 from .trust import Lineage
 
 if TYPE_CHECKING:
@@ -177,6 +178,16 @@ class HttpClient(Client):
         """Remove a program with the keys and kept inputs of all clients. The token needs the verb
         admin. Raises ProgramNotFound."""
         self._remote.program(name).delete()
+
+    def own_token(self) -> TokenScope | None:
+        """What this client's token may do, and until when; None where the server asks for no token.
+        Raises AuthenticationError, ServerError."""
+        return own_token(self._session)
+
+    def list_tokens(self) -> list[TokenScope]:
+        """What every token of the server may do, in the order in which they were made; never a token
+        itself. The token needs admin on `*`. Raises AuthenticationError, ServerError."""
+        return token_rows(self._session)
 
     def forget(self, name: str) -> None:
         """Drop what was pinned and seen of a collection, to accept one that was restored or made

@@ -13,6 +13,8 @@ pub enum Access {
     Token,
     /// The verb metrics, or admin everywhere.
     Metrics,
+    /// Admin on every collection.
+    Operator,
     /// One of these verbs on the collection in the path.
     Collection(&'static [Verb]),
     /// One of these verbs on the program in the path.
@@ -25,6 +27,7 @@ impl Access {
         match self {
             Access::Public | Access::Token => "-",
             Access::Metrics => Verb::Metrics.as_str(),
+            Access::Operator => Verb::Admin.as_str(),
             Access::Collection(verbs) | Access::Program(verbs) => {
                 verbs.first().map_or("-", |verb| verb.as_str())
             }
@@ -79,6 +82,7 @@ impl Principal {
         match access {
             Access::Public | Access::Token => true,
             Access::Metrics => self.token().is_none_or(TokenEntry::allows_metrics),
+            Access::Operator => self.token().is_none_or(TokenEntry::is_operator),
             Access::Collection(verbs) | Access::Program(verbs) => {
                 verbs.iter().any(|&verb| self.allows(verb, collection))
             }

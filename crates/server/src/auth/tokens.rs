@@ -56,6 +56,16 @@ impl TokenEntry {
         self.expires.is_some_and(|expires| expires <= now)
     }
 
+    /// Whether it can be used at `now`, in a word for people.
+    pub fn state(&self, now: Timestamp) -> &'static str {
+        match self {
+            entry if entry.revoked.is_some() => "revoked",
+            entry if entry.is_expired(now) => "expired",
+            entry if entry.is_live(now) => "live",
+            _ => "not yet valid",
+        }
+    }
+
     fn is_from_the_future(&self, now: Timestamp) -> bool {
         self.created.duration_since(now) > SKEW
     }
@@ -76,8 +86,13 @@ impl TokenEntry {
 
     /// Whether it may read the metrics: the verb, or admin on every collection.
     pub fn allows_metrics(&self) -> bool {
+        self.verbs.contains(&Verb::Metrics) || self.is_operator()
+    }
+
+    /// Whether it allows admin on every collection.
+    pub fn is_operator(&self) -> bool {
         let everywhere = self.collections.iter().any(|pattern| pattern == "*");
-        self.verbs.contains(&Verb::Metrics) || everywhere && self.verbs.contains(&Verb::Admin)
+        everywhere && self.verbs.contains(&Verb::Admin)
     }
 }
 
@@ -359,6 +374,12 @@ impl TokenFile {
             }
             None => Lookup::Unknown,
         }
+    }
+
+    /// Every entry, in the order of the file; none if it cannot be read.
+    pub fn list(&self) -> Option<Vec<Arc<TokenEntry>>> {
+        let entries = self.entries()?;
+        Some(entries.iter().map(|(_, entry)| entry.clone()).collect())
     }
 
     fn entries(&self) -> Option<Arc<Hashed>> {

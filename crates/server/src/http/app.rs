@@ -8,6 +8,7 @@ use crate::auth::tokens::TokenFile;
 use crate::config::ServeOptions;
 use crate::memory::MemoryPlan;
 use crate::metrics::Metrics;
+use crate::origin::Origin;
 use crate::storage::programs::{ProgramLimits, Programs, StoredProgram};
 use crate::storage::{
     Collection, Database, DatabaseError, DatabaseOptions, Spool, UploadLimits, Uploads, valid_name,
@@ -49,6 +50,10 @@ pub struct App {
     pub tokens: Option<TokenFile>,
     /// Requests in flight of each token.
     pub in_flight: Arc<InFlight>,
+    /// Whether the console is served at `/`.
+    pub console: bool,
+    /// Origins whose pages may ask.
+    pub origins: Vec<Origin>,
     /// Who did what.
     pub audit: Audit,
     /// What happened.
@@ -77,6 +82,7 @@ impl App {
         let audit = Audit::open(options.audit.as_deref())
             .map_err(|error| format!("cannot open the audit file: {error}; check --audit"))?;
         let memory = MemoryPlan::of(options)?;
+        metrics.budget.set(memory.budget);
         let database = Database::open(&DatabaseOptions {
             url: options.data.clone(),
             memory_budget: memory.budget,
@@ -123,6 +129,8 @@ impl App {
                 patience: options.patience,
             },
             tokens,
+            console: !options.no_console,
+            origins: options.allow_origins.clone(),
             in_flight: Arc::default(),
             audit,
             uploads: Arc::new(uploads),

@@ -5,7 +5,8 @@
 
 use super::app::App;
 use super::handlers::{
-    blobs, collections, commits, program_uploads, programs, query, service, upkeep, uploads,
+    blobs, collections, commits, program_uploads, programs, query, service, tokens, upkeep,
+    uploads, verify,
 };
 use crate::auth::{Access, Verb};
 use axum::routing::{MethodFilter, MethodRouter, on};
@@ -89,6 +90,8 @@ pub fn endpoints() -> Vec<Endpoint> {
         service::metrics => Access::Metrics, "metrics";
         service::document => Access::Public, "document";
         service::about => Access::Public, "about";
+        tokens::own => Access::Token, "token";
+        tokens::list => Access::Operator, "tokens";
         collections::list => Access::Token, "list";
         collections::create => ADMIN, "create";
         collections::describe => READ_OR_QUERY, "describe";
@@ -104,7 +107,7 @@ pub fn endpoints() -> Vec<Endpoint> {
         uploads::remove => CHANGE, "upload-delete";
         upkeep::compact => ADMIN, "compact";
         upkeep::purge => ADMIN, "purge";
-        upkeep::verify => ADMIN, "verify";
+        verify::verify => ADMIN, "verify";
         upkeep::list => ADMIN, "snapshots";
         upkeep::take => ADMIN, "snapshot";
         upkeep::drop_snapshot => ADMIN, "snapshot-drop";

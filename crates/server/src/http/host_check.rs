@@ -8,11 +8,11 @@
 //! something on, it is not asked for.
 
 use crate::http::problem::Problem;
+use crate::origin::is_local;
 use axum::http::header::{FORWARDED, HOST, ORIGIN, VIA};
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
 use axum::http::{HeaderName, StatusCode, Uri};
-use std::net::IpAddr;
 
 /// Lets through what was sent to, and from, a name that only this machine has, and not passed on.
 ///
@@ -59,10 +59,4 @@ pub(crate) fn check(parts: &Parts) -> Result<(), Problem> {
 
 fn each(parts: &Parts, name: &HeaderName, is_fine: impl Fn(&str) -> bool) -> bool {
     parts.headers.get_all(name).iter().all(|value| value.to_str().is_ok_and(&is_fine))
-}
-
-fn is_local(host: &str) -> bool {
-    let literal = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-    let address = literal.parse::<IpAddr>();
-    host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
 }

@@ -4,6 +4,8 @@
 mod app;
 mod body;
 mod change_access;
+mod console;
+mod cross_origin;
 mod endpoints;
 mod gate;
 mod handlers;

@@ -1,6 +1,8 @@
 //! Router: the endpoint table enters, each handler behind its gate leaves. Server side.
 
 use super::app::App;
+use super::console;
+use super::cross_origin;
 use super::endpoints::{Endpoint, endpoints};
 use super::gate::{self, Gate};
 use super::handlers::service::Document;
@@ -22,7 +24,10 @@ pub fn router(app: &Arc<App>) -> Router {
         let gate = Gate { app: app.clone(), access, action };
         router = router.route(&path, handler.route_layer(from_fn_with_state(gate, gate::check)));
     }
-    router
+    if app.console {
+        router = router.merge(console::pages());
+    }
+    let router = router
         .fallback(|| async { Problem::not_found() })
         .method_not_allowed_fallback(|| async {
             Problem::new(
@@ -32,7 +37,13 @@ pub fn router(app: &Arc<App>) -> Router {
             )
             .hint("the header Allow has the methods of this path")
         })
-        .layer(CatchPanicLayer::custom(|_| Problem::internal().into_response()))
+        .layer(CatchPanicLayer::custom(|_| Problem::internal().into_response()));
+    // Inside of what counts and numbers answers, for what is asked before a request is one too.
+    let router = match cross_origin::layer(&app.origins) {
+        Some(layer) => router.layer(layer),
+        None => router,
+    };
+    router
         .layer(from_fn_with_state(app.clone(), middleware::observe))
         .layer(Extension(Document(openapi_json().into())))
         .with_state(app.clone())

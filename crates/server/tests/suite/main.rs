@@ -7,6 +7,8 @@ mod bucket;
 mod collections;
 #[cfg(unix)]
 mod connections;
+mod console;
+mod cross_origin;
 mod hostile;
 mod no_secrets;
 #[cfg(unix)]

@@ -50,6 +50,23 @@ fn off_loopback_it_wants_tls_and_a_live_token_and_says_how() {
 }
 
 #[test]
+fn without_tokens_no_site_of_another_machine_is_let_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("db");
+    let words = ["serve", "--data", data.to_str().unwrap(), "--listen", "127.0.0.1:0"];
+    let refused = run(&[&words[..], &["--allow-origin", "https://app.example"]].concat());
+    let says = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(says.contains("https://app.example") && says.contains("token create"), "{says}");
+    for wrong in ["*", "https://app.example/", "app.example"] {
+        let refused = run(&[&words[..], &["--allow-origin", wrong]].concat());
+        assert_eq!(refused.status.code(), Some(2), "{wrong}");
+    }
+    let server = Server::start(&data, &["--allow-origin", "http://localhost:5173"]);
+    assert!(server.get("/").contains("<html"));
+}
+
+#[test]
 fn requests_in_flight_end_before_the_server_does() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(&folder.path().join("db"), &[]);

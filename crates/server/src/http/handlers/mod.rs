@@ -7,5 +7,7 @@ pub mod program_uploads;
 pub mod programs;
 pub mod query;
 pub mod service;
+pub mod tokens;
 pub mod upkeep;
 pub mod uploads;
+pub mod verify;

@@ -4,6 +4,7 @@ use crate::change;
 use crate::http::app::App;
 use crate::http::headers::API;
 use crate::http::problem::{Problem, ProblemDetails};
+use crate::memory;
 use crate::metrics::{self, Reading};
 use crate::storage::DatabaseError;
 use axum::Json;
@@ -86,6 +87,7 @@ pub async fn metrics(State(app): State<Arc<App>>) -> Result<Response, Problem> {
     });
     let programs = &app.programs;
     app.metrics.programs(programs.waiting(), programs.stored(), programs.resident());
+    app.metrics.process.set(memory::resident().unwrap_or_default());
     let text = app.metrics.text(&readings.await?, waiting);
     Ok(([(header::CONTENT_TYPE, metrics::MEDIA_TYPE)], text).into_response())
 }

@@ -1,0 +1,109 @@
+//! Token endpoints: what tokens may do, and until when, leaves; never a token, nor its hash. Server
+//! side.
+
+use crate::auth::tokens::TokenEntry;
+use crate::auth::{Access, Principal, Verb};
+use crate::http::app::App;
+use crate::http::problem::Problem;
+use axum::Json;
+use axum::extract::{Extension, State};
+use jiff::Timestamp;
+use serde::Serialize;
+use std::sync::Arc;
+use std::time::Duration;
+use utoipa::ToSchema;
+
+/// What is known of a token.
+#[derive(Serialize, ToSchema)]
+pub struct TokenState {
+    /// What audit lines call it: 16 hex digits.
+    #[schema(pattern = "^[0-9a-f]{16}$")]
+    id: String,
+    /// What the operator calls it.
+    name: String,
+    /// Exact names of collections and programs, prefixes that end in `*`, or `*`.
+    collections: Vec<String>,
+    /// What it may do there.
+    verbs: Vec<Verb>,
+    /// When it was made, RFC 3339.
+    #[schema(format = "date-time")]
+    created: String,
+    /// When it stops; absent if never.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = "date-time", nullable = false)]
+    expires: Option<String>,
+    /// When it was revoked; absent if it was not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = "date-time", nullable = false)]
+    revoked: Option<String>,
+    /// `live`, `expired`, `revoked` or `not yet valid`.
+    state: &'static str,
+}
+
+impl TokenState {
+    fn of(entry: &TokenEntry) -> Self {
+        TokenState {
+            id: entry.id.clone(),
+            name: entry.name.clone(),
+            collections: entry.collections.clone(),
+            verbs: entry.verbs.clone(),
+            created: entry.created.to_string(),
+            expires: entry.expires.map(|time| time.to_string()),
+            revoked: entry.revoked.map(|time| time.to_string()),
+            state: entry.state(Timestamp::now()),
+        }
+    }
+}
+
+/// Who asks.
+#[derive(Serialize, ToSchema)]
+pub struct OwnToken {
+    /// Whether requests need a token here. If not, everyone on this machine may do everything.
+    required: bool,
+    /// Whether the sender may read the metrics.
+    metrics: bool,
+    /// Whether the sender has admin on every collection.
+    operator: bool,
+    /// The token that came; absent where none is needed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    token: Option<TokenState>,
+}
+
+/// The tokens of this server.
+#[derive(Serialize, ToSchema)]
+pub struct TokenListing {
+    /// Whether requests need a token here; if not, there are none to list.
+    required: bool,
+    /// One entry each, in the order in which they were made.
+    tokens: Vec<TokenState>,
+}
+
+/// What the token of this request may do.
+#[utoipa::path(get, path = "/v1/token", tag = "service", operation_id = "token",
+    responses((status = 200, description = "Its scope.", body = OwnToken)))]
+pub async fn own(
+    State(app): State<Arc<App>>,
+    Extension(principal): Extension<Principal>,
+) -> Json<OwnToken> {
+    Json(OwnToken {
+        required: app.tokens.is_some(),
+        metrics: principal.meets(Access::Metrics, ""),
+        operator: principal.meets(Access::Operator, ""),
+        token: principal.token().map(TokenState::of),
+    })
+}
+
+/// Every token's scope and state, for whoever has admin on every collection. Tokens themselves are
+/// not stored.
+#[utoipa::path(get, path = "/v1/tokens", tag = "service", operation_id = "tokens",
+    responses((status = 200, description = "In the order in which they were made.", body = TokenListing)))]
+pub async fn list(State(app): State<Arc<App>>) -> Result<Json<TokenListing>, Problem> {
+    let Some(file) = &app.tokens else {
+        return Ok(Json(TokenListing { required: false, tokens: Vec::new() }));
+    };
+    let unreadable = || Problem::busy("the token file cannot be read", Duration::from_secs(5));
+    let entries = file.list().ok_or_else(unreadable)?;
+    let tokens = entries.iter().map(|entry| TokenState::of(entry)).collect();
+    Ok(Json(TokenListing { required: true, tokens }))
+}
