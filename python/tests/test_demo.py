@@ -4,6 +4,8 @@ answers are checked."""
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import numpy as np
 import pytest
 
 from ciphervec import InvalidInput
-from ciphervec.lab.demo import corpus, embed, search
+from ciphervec.lab.demo import corpus, embed, search, web
 from program import Program
 
 LIBRARY = {
@@ -134,3 +136,37 @@ def test_the_demo_reads_well_on_a_dumb_terminal(demo: Callable[..., str]) -> Non
         assert part in text
     # Run again over its own folder: the same key and the same collections, not an error.
     demo("--passages", "1500", "--json")
+
+
+def test_what_a_page_gets_embeds_as_the_model_does(
+    real_passages: list[corpus.Passage], tmp_path: Path
+) -> None:
+    """The formula in `TfidfSvd`, over the written files, gives scikit-learn's vectors."""
+    model = web.export(tmp_path, real_passages[:1500], 32)
+    head = json.loads((tmp_path / "model.json").read_text())
+    known = json.loads((tmp_path / "known.json").read_text())
+    words = {word: column for column, word in enumerate(head["words"])}
+    floats = np.fromfile(tmp_path / "model.bin", "<f4")
+    idf, directions = floats[: len(words)], floats[len(words) :].reshape(len(words), 32)
+    sums = np.zeros((len(known), 32))
+    for row, text in enumerate(known):
+        counts = Counter(w for w in re.findall(r"\w{2,}", text.lower()) if w in words)
+        weights = np.array([(1 + np.log(n)) * idf[words[word]] for word, n in counts.items()])
+        if len(weights):
+            sums[row] = (
+                weights / np.linalg.norm(weights) @ directions[[words[w] for w in counts]].astype(float)
+            )
+    wanted = np.fromfile(tmp_path / "known.bin", "<f4").reshape(len(known), 32)
+    np.testing.assert_allclose(embed.unit(sums), wanted, atol=1e-5)
+    np.testing.assert_allclose(wanted, model.embed(known), atol=0)
+    assert len(known) > 300
+    written = json.loads((tmp_path / "passages.json").read_text())
+    assert written == [[p.name, p.text] for p in real_passages[:1500]]
+
+
+def test_a_page_gets_no_other_model(demo: Callable[..., str], tmp_path: Path) -> None:
+    assert json.loads(demo("--export-web", "web", "--passages", "600", "--json"))["passages"] == 600
+    assert (tmp_path / "web" / "known.bin").stat().st_size % (4 * embed.DIMENSION) == 0
+    refused = Program(tmp_path)("demo", "--export-web", "no", "--model", "x", code=2)
+    assert "leave out --question and --model" in refused.stderr
+    assert not (tmp_path / "no").exists()

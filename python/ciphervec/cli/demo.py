@@ -13,7 +13,8 @@ from rich.rule import Rule
 
 import ciphervec._native as _native
 
-from ..lab.demo import corpus, embed, search
+from ..errors import InvalidInput
+from ..lab.demo import corpus, embed, search, web
 from . import demo_report
 from .terminal import Json, aside, command, print_json, progress, screen
 
@@ -32,6 +33,13 @@ def demo(
         ),
     ] = None,
     passages: Annotated[int | None, typer.Option(help="Only this many passages, for a quick look.")] = None,
+    export_web: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Search nothing: write the passages and the model here, for the page of `make demo-web`.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Search the docstrings of Python's standard library, encrypted, in every trust mode.
@@ -45,7 +53,15 @@ def demo(
     - `ciphervec demo`
     - `ciphervec demo --question "How do I parse an XML document?"`
     - `ciphervec demo --model all-MiniLM-L6-v2 --passages 2000`
+    - `ciphervec demo --export-web demo-data/web`
     """
+    if export_web is not None:
+        if question or model is not None:
+            raise InvalidInput(
+                "--export-web writes the TF-IDF model and asks nothing; leave out --question and --model"
+            )
+        _export(export_web, passages, as_json)
+        return
     questions = tuple(question or search.QUESTIONS)
     began = time.perf_counter()
     with progress("reading docstrings", 1, quiet=as_json) as step:
@@ -96,6 +112,20 @@ def demo(
     screen.print(f"Another key on the same folder: {refusal}\n", highlight=False)
     demo_report.next_steps(screen, str(folder), model)
     screen.print(Rule(f"done in {time.perf_counter() - began:.0f} s"))
+
+
+def _export(folder: Path, count: int | None, as_json: bool) -> None:
+    with progress("reading docstrings", 1, quiet=as_json) as step:
+        texts = corpus.some(corpus.passages(progress=step), count)
+    with aside.status("embedding"):
+        model = web.export(folder, texts)
+    files = {file.name: file.stat().st_size for file in sorted(folder.iterdir())}
+    if as_json:
+        print_json({"passages": len(texts), "words": len(model.words), "files": files})
+        return
+    screen.print(f"{len(texts):,} passages, {len(model.words):,} words, in {folder}:", highlight=False)
+    for name, size in files.items():
+        screen.print(f"  {name:14} {demo_report.size(size):>9}", highlight=False)
 
 
 def summary(

@@ -50,9 +50,30 @@ def sentences(texts: Sequence[str], model: str, step: Step) -> Embedder:
     return Embedder(encoder.name(), unit(np.concatenate(parts)), embed, encoder)
 
 
+@dataclass(frozen=True)
+class TfidfSvd:
+    """A fitted TF-IDF with its SVD, as plain arrays: what embeds a text anywhere.
+
+    `words` in the order of their columns, `idf` of `[words]` and `directions` of `[words, dimension]`
+    in float32. A text's vector is the sum of its words' directions, each weighted by
+    (1 + ln count) · idf, those weights at length one, and the sum again.
+    """
+
+    words: list[str]
+    idf: Vectors
+    directions: Vectors
+    vectors: Vectors
+    embed: Callable[[Sequence[str]], Vectors]
+
+
 def tfidf(texts: Sequence[str], dimension: int = DIMENSION) -> Embedder:
-    """Word and word-pair weights, reduced to `dimension` by an SVD with a fixed seed: the same
-    every time."""
+    """Word weights, reduced to `dimension` by an SVD with a fixed seed: the same every time."""
+    model = fit_tfidf(texts, dimension)
+    return Embedder(f"TF-IDF, truncated SVD to {dimension}", model.vectors, model.embed)
+
+
+def fit_tfidf(texts: Sequence[str], dimension: int = DIMENSION) -> TfidfSvd:
+    """The same with its parts. Raises InvalidInput for too few words, or without scikit-learn."""
     try:
         from sklearn.decomposition import TruncatedSVD
         from sklearn.feature_extraction.text import TfidfVectorizer
@@ -76,7 +97,13 @@ def tfidf(texts: Sequence[str], dimension: int = DIMENSION) -> Embedder:
     def embed(batch: Sequence[str]) -> Vectors:
         return unit(reduce.transform(weigh.transform(batch)))
 
-    return Embedder(f"TF-IDF, truncated SVD to {dimension}", vectors, embed)
+    return TfidfSvd(
+        words=[str(word) for word in weigh.get_feature_names_out()],
+        idf=weigh.idf_.astype(np.float32),
+        directions=np.ascontiguousarray(reduce.components_.T, dtype=np.float32),
+        vectors=vectors,
+        embed=embed,
+    )
 
 
 def unit(vectors: npt.NDArray[np.floating]) -> Vectors:
