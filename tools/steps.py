@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, field
 from functools import partial
 
-from actions import chroma, compat, measure, ray_cluster, rust, setup, web
+from actions import chroma, compat, measure, ray_cluster, rust, setup, wasm, web
 from actions.base import ROOT, Step, StepFailedError, StepSkippedError, say, together
 from actions.measure import bench, fault, reproduce, results
 from actions.python import module, on_backend, program, pytest, ruff, script
@@ -158,6 +158,7 @@ TARGETS: dict[str, list[Step]] = {
         Step("example", "a cluster by one command", ray_cluster.example),
     ],
     "web": [
+        Step("wasm", "compile the key holder's half to WebAssembly", wasm.build),
         Step("npm", "install what js/package-lock.json names", web.install, True),
         Step("lint", "TypeScript formatting and lints", web.npm("lint")),
     ],

@@ -39,7 +39,7 @@ pub fn is_prime(n: u64) -> bool {
 /// [`ArithError::Degree`] unless `degree` is a power of two up to `2^32`, [`ArithError::Modulus`]
 /// unless `2 <= bits <= 62`, [`ArithError::Primes`] when there are too few.
 pub fn ntt_primes(bits: u32, degree: usize, count: usize) -> Result<Vec<u64>, ArithError> {
-    if !degree.is_power_of_two() || degree > 1 << 32 {
+    if !degree.is_power_of_two() || degree as u64 > 1 << 32 {
         return Err(ArithError::Degree { degree, expected: "a power of two up to 2^32" });
     }
     if !(2..=62).contains(&bits) {

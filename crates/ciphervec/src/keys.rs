@@ -65,6 +65,23 @@ impl Keys {
         self.master.same(&other.master)
     }
 
+    /// The bytes of a key file, encrypted under `passphrase`, or in the clear if there is none.
+    ///
+    /// # Errors
+    /// [`Error::Keyfile`].
+    pub fn to_file_bytes(&self, passphrase: Option<&str>) -> Result<Zeroizing<Vec<u8>>> {
+        let protection = passphrase.map_or(Protection::Plaintext, Protection::Passphrase);
+        Ok(keyfile::encode(self.master.expose(), &self.master.fingerprint(), protection)?)
+    }
+
+    /// Reads the bytes of a key file.
+    ///
+    /// # Errors
+    /// [`Error::Keyfile`]: a wrong passphrase, damage.
+    pub fn from_file_bytes(bytes: &[u8], passphrase: Option<&str>) -> Result<Self> {
+        Self::checked(keyfile::decode(bytes, passphrase)?)
+    }
+
     /// Writes a key file, encrypted under `passphrase`, or in the clear if there is none. An existing file is never
     /// overwritten.
     ///
@@ -81,7 +98,11 @@ impl Keys {
     /// # Errors
     /// [`Error::Keyfile`]: no such file, a wrong passphrase, damage.
     pub fn load(path: &Path, passphrase: Option<&str>) -> Result<Self> {
-        let (bytes, fingerprint) = keyfile::load(path, passphrase)?;
+        Self::checked(keyfile::load(path, passphrase)?)
+    }
+
+    /// Keys as a file has them, if the id beside them is theirs.
+    fn checked((bytes, fingerprint): (Zeroizing<[u8; 32]>, [u8; 16])) -> Result<Self> {
         let keys = Keys::from_master(*bytes);
         if keys.master.fingerprint() != fingerprint {
             return Err(Error::Range {

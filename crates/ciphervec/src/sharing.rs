@@ -64,6 +64,23 @@ impl Identity {
         Recipient { public: Pair::derive(&self.seed).public_bytes(), name: self.name.clone() }
     }
 
+    /// The bytes of a key file, encrypted under `passphrase`, or in the clear if there is none.
+    ///
+    /// # Errors
+    /// [`Error::Keyfile`].
+    pub fn to_file_bytes(&self, passphrase: Option<&str>) -> Result<Zeroizing<Vec<u8>>> {
+        let protection = passphrase.map_or(Protection::Plaintext, Protection::Passphrase);
+        Ok(keyfile::encode_secret(&self.secret(), Sort::Person, &self.label(), protection)?)
+    }
+
+    /// Reads the bytes of a key file.
+    ///
+    /// # Errors
+    /// [`Error::Keyfile`]: a wrong passphrase, damage, a key of another sort.
+    pub fn from_file_bytes(bytes: &[u8], passphrase: Option<&str>) -> Result<Self> {
+        Self::checked(keyfile::decode_secret(bytes, Sort::Person, passphrase)?)
+    }
+
     /// Writes a key file, encrypted under `passphrase`, or in the clear if there is none. An existing file is never
     /// overwritten.
     ///
@@ -71,10 +88,7 @@ impl Identity {
     /// [`Error::Keyfile`].
     pub fn save(&self, path: &Path, passphrase: Option<&str>) -> Result<()> {
         let protection = passphrase.map_or(Protection::Plaintext, Protection::Passphrase);
-        let mut secret = Zeroizing::new(Vec::with_capacity(32 + MAX_NAME));
-        secret.extend_from_slice(self.seed.as_slice());
-        secret.extend_from_slice(self.name.as_bytes());
-        let label = self.recipient().fingerprint();
+        let (secret, label) = (self.secret(), self.label());
         keyfile::save_secret(path, &secret, Sort::Person, &label, protection, false)?;
         Ok(())
     }
@@ -84,14 +98,31 @@ impl Identity {
     /// # Errors
     /// [`Error::Keyfile`]: no such file, a wrong passphrase, damage, a key of another sort.
     pub fn load(path: &Path, passphrase: Option<&str>) -> Result<Self> {
-        let (secret, label) = keyfile::load_secret(path, Sort::Person, passphrase)?;
+        Self::checked(keyfile::load_secret(path, Sort::Person, passphrase)?)
+    }
+
+    /// What a file keeps.
+    fn secret(&self) -> Zeroizing<Vec<u8>> {
+        let mut secret = Zeroizing::new(Vec::with_capacity(32 + MAX_NAME));
+        secret.extend_from_slice(self.seed.as_slice());
+        secret.extend_from_slice(self.name.as_bytes());
+        secret
+    }
+
+    /// What a file says in clear.
+    fn label(&self) -> Fingerprint {
+        self.recipient().fingerprint()
+    }
+
+    /// A pair as a file has it, if the label beside it is its own.
+    fn checked((secret, label): (Zeroizing<Vec<u8>>, Fingerprint)) -> Result<Self> {
         let read = || {
             let (seed, name) = secret.split_first_chunk::<32>()?;
             let name = core::str::from_utf8(name).ok()?;
             expect_name(name).ok()?;
             Some(Identity { seed: Zeroizing::new(*seed), name: name.to_owned() })
         };
-        let identity = read().filter(|found| found.recipient().fingerprint() == label);
+        let identity = read().filter(|found| found.label() == label);
         let key_id = crate::decode::hex(&label[..8]);
         identity.ok_or(Error::Keyfile(KeyfileError::OtherKey { key_id, sort: Sort::Person }))
     }

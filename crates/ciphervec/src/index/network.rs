@@ -22,7 +22,7 @@ const FIRST_WINDOW: f64 = 14_600.0;
 impl Network {
     /// Seconds that so many bytes take: at the bandwidth, once the connection has doubled its window, a round trip each time,
     /// until as many are on their way as fit.
-    pub fn seconds(&self, bytes: usize) -> f64 {
+    pub fn seconds(&self, bytes: u64) -> f64 {
         let bytes = bytes as f64;
         let fits = self.bytes_per_second * self.round_trip;
         let doublings = (1.0 + bytes.min(fits) / FIRST_WINDOW).log2();

@@ -93,6 +93,9 @@ impl Entry {
     }
 }
 
+/// Rows of an index that has more than any: a number that 32 bits hold.
+const MANY: usize = 1 << 30;
+
 /// The owner's view of an index: which id lies where. Built from sidecars, which the server cannot read.
 #[derive(Default)]
 pub struct SegmentDirectory {
@@ -507,7 +510,7 @@ impl SegmentDirectory {
 /// not make others refused.
 fn expect_packing(owner: &Owner, id: SegmentId, sidecar: &Sidecar) -> Result<()> {
     let (spec, rows) = (owner.spec(), sidecar.rows as usize);
-    if form::of(spec).may_pack(spec, rows, sidecar.level, 1 << 32)? {
+    if form::of(spec).may_pack(spec, rows, sidecar.level, MANY)? {
         return Ok(());
     }
     Err(Error::Directory {

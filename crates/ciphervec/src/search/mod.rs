@@ -44,6 +44,7 @@ mod seal;
 mod segment;
 #[cfg(feature = "client")]
 mod state;
+mod stopwatch;
 mod wrap;
 #[cfg(feature = "client")]
 mod writer;

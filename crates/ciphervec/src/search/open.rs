@@ -284,7 +284,9 @@ impl Owner {
             let at_once = (piece / answer.max(1)).clamp(1, count.max(1));
             let starts = (0..count).step_by(at_once);
             let queries = starts.map(|first| first..count.min(first + at_once));
-            return Ok(queries.map(|all| (all.clone(), 0..rows, all.len() * answer)).collect());
+            return Ok(queries
+                .map(|all| (all.clone(), 0..rows, all.len().saturating_mul(answer)))
+                .collect());
         }
         let at_once = (piece / block.bytes).max(1);
         let mut parts = Vec::new();
@@ -316,7 +318,7 @@ impl Owner {
         let answer =
             form::of(self.spec()).answer_len(self.spec(), rows, level, query.words.as_ref())?;
         let length = match answer {
-            Some(answer) => query.len() * answer,
+            Some(answer) => query.len().saturating_mul(answer),
             None => usize::try_from(u64::from_le_bytes(reader.array()?)).unwrap_or(usize::MAX),
         };
         reader.skip(length)

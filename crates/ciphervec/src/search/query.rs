@@ -5,12 +5,12 @@ use super::form::{AnswerFormat, Kept};
 use super::message::{QueryHead, WordsAsked};
 use super::owner::Owner;
 use super::quantize::check;
+use super::stopwatch::Stopwatch;
 use crate::error::{Error, Result};
 use crate::index::spec::MAX_QUERIES;
 use crate::protect::filter::FilterTag;
 use ciphervec_he::lattice::SegmentId;
 use std::collections::HashSet;
-use std::time::Instant;
 
 /// A batch of queries, ready to send. `Debug` shows sizes only.
 pub struct Query {
@@ -115,7 +115,7 @@ impl Owner {
         segments: Option<&[SegmentId]>,
         format: AnswerFormat,
     ) -> Result<Query> {
-        let start = Instant::now();
+        let start = Stopwatch::start();
         let checked = check(self.spec(), rows)?;
         let count = u32::try_from(checked.len()).unwrap_or(u32::MAX);
         if count > MAX_QUERIES {
@@ -149,7 +149,7 @@ impl Owner {
             segments: head.segments,
             words: head.words,
             kept: encoded.kept,
-            seconds: start.elapsed().as_secs_f64(),
+            seconds: start.seconds(),
             foreign: false,
         })
     }

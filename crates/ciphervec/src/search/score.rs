@@ -6,9 +6,9 @@ use super::form::{AnswerPart, Estimates, Exactness, Opening};
 use super::owner::Owner;
 use super::query::Query;
 use super::rank::{Checkpoint, Hit, Ranking, Retrieval};
+use super::stopwatch::Stopwatch;
 use crate::error::{Error, Result};
 use ciphervec_he::lattice::SegmentId;
-use std::time::Instant;
 
 /// The widest error of any precision, many times over.
 const SLACK: f64 = 0.01;
@@ -103,12 +103,12 @@ impl<'a> Scoring<'a> {
     ) -> Result<bool> {
         let Asked { owner, query, directory, selection, flood, .. } = self.asked;
         let entry = self.entry(index);
-        let (start, mut ranked) = (Instant::now(), 0.0);
+        let (start, mut ranked) = (Stopwatch::start(), 0.0);
         let rankings = &mut self.rankings;
         let opened = entry.opened(owner, directory);
         let scored = self.opening.estimate(&opened, part, &mut |of, estimates| {
             expect_cosines(query, entry, estimates)?;
-            let start = Instant::now();
+            let start = Stopwatch::start();
             let flooded = flood.map(|flood| flood.add(estimates.cosines));
             match &flooded {
                 Some(flooded) => {
@@ -117,10 +117,10 @@ impl<'a> Scoring<'a> {
                 }
                 None => rankings[of].visit(index, estimates, matching, selection),
             }
-            ranked += start.elapsed().as_secs_f64();
+            ranked += start.seconds();
             Ok(())
         });
-        self.timings.decrypt += start.elapsed().as_secs_f64() - ranked;
+        self.timings.decrypt += start.seconds() - ranked;
         self.timings.rank += ranked;
         self.keeps(index, scored)
     }
@@ -166,7 +166,7 @@ impl<'a> Scoring<'a> {
 
     /// Takes the noise off those of a segment that may be hits.
     fn settle(&mut self, index: usize) -> Result<()> {
-        let start = Instant::now();
+        let start = Stopwatch::start();
         self.rankings.iter_mut().for_each(Ranking::close);
         let mut sums = Vec::new();
         for (query, ranking) in self.rankings.iter().enumerate() {
@@ -181,7 +181,7 @@ impl<'a> Scoring<'a> {
         for ranking in &mut self.rankings {
             ranking.settle(index, &mut settled);
         }
-        self.timings.decrypt += start.elapsed().as_secs_f64();
+        self.timings.decrypt += start.seconds();
         Ok(())
     }
 
@@ -204,10 +204,10 @@ impl<'a> Scoring<'a> {
                 false => Error::Tampered { segments },
             });
         }
-        let start = Instant::now();
+        let start = Stopwatch::start();
         let hits = self.rankings.into_iter().map(Ranking::finish).collect();
         let mut timings = self.timings;
-        timings.rank += start.elapsed().as_secs_f64();
+        timings.rank += start.seconds();
         Ok(Opened { hits, exact: self.exact, disqualified: self.disqualified, timings })
     }
 }

@@ -9,9 +9,9 @@ use crate::index::spec::IndexSpec;
 use crate::search::entry::{Chosen, SegmentEntry, SegmentReader, rows_of};
 use crate::search::message::ResponseWriter;
 use crate::search::segment::Segment;
+use crate::search::stopwatch::Stopwatch;
 use ciphervec_he::wire::{KeyId, Reader};
 use std::collections::HashSet;
-use std::time::Instant;
 
 /// What a form with plain queries does with one segment.
 pub trait Scan {
@@ -91,17 +91,16 @@ pub fn scan<S: Scan>(
     requests: Vec<Request<'_>>,
     rows: &dyn SegmentReader,
 ) -> Result<Vec<Result<Evaluation>>> {
-    let start = Instant::now();
+    let start = Stopwatch::start();
     let mut asked: Vec<Result<Pending<'_, S::Queries>>> =
         requests.into_iter().map(|request| Pending::new(scan, spec, request)).collect();
-    let expand = start.elapsed().as_secs_f64();
+    let expand = start.seconds();
     pass(scan, asked.iter_mut().flatten().collect(), rows)?;
-    let timings =
-        ServerTimings { expand, scan: start.elapsed().as_secs_f64() - expand, respond: 0.0 };
+    let timings = ServerTimings { expand, scan: start.seconds() - expand, respond: 0.0 };
     let finish = |asked: Pending<'_, S::Queries>| {
-        let start = Instant::now();
+        let start = Stopwatch::start();
         let bytes = asked.writer.finish(spec, scan.response_key());
-        let respond = start.elapsed().as_secs_f64();
+        let respond = start.seconds();
         Evaluation { bytes, timings: ServerTimings { respond, ..timings } }
     };
     Ok(asked.into_iter().map(|asked| asked.map(finish)).collect())

@@ -78,10 +78,15 @@ impl AnswerWords {
 
     /// Bytes of the answer of one query over `rows` vectors: per block N coefficients of V, then one of U a vector.
     pub fn answer_len(&self, layout: &Layout, rows: usize) -> usize {
+        usize::try_from(self.answer_bytes(layout, rows)).unwrap_or(usize::MAX)
+    }
+
+    /// The same where it may be more than this machine addresses.
+    pub fn answer_bytes(&self, layout: &Layout, rows: usize) -> u64 {
         let blocks = layout.blocks(rows);
         let Some(full) = blocks.checked_sub(1) else { return 0 };
-        full * self.block_len(layout.vectors_per_block())
-            + self.block_len(layout.rows_in_block(rows, full))
+        let last = self.block_len(layout.rows_in_block(rows, full));
+        full as u64 * self.block_len(layout.vectors_per_block()) as u64 + last as u64
     }
 
     /// Bytes of the mask sums of one query at one level.

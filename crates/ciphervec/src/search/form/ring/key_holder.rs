@@ -122,7 +122,7 @@ impl KeyHolderHalf for RingKeyHolder {
         let packing = self.packed_for(expected);
         let level = packing.bulk(expected.rows)?.level();
         let answer_len = packing.answer_len(expected.rows, level)?;
-        let transfer = expected.network.seconds(answer_len);
+        let transfer = expected.network.seconds(answer_len as u64);
         Ok(Some(PackingChoice { level, answer_len, transfer }))
     }
 

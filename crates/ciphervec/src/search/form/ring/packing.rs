@@ -75,7 +75,7 @@ impl Packing<'_> {
         let sums = self.rows == Rows::Encrypted;
         cheapest(self.spec.dimension(), rows, self.exact_level()?, &self.network, |layout| {
             let words = words(layout);
-            words.answer_len(layout, rows) + if sums { words.sums_len() } else { 0 }
+            words.answer_bytes(layout, rows) + if sums { words.sums_len() as u64 } else { 0 }
         })
     }
 
@@ -85,7 +85,7 @@ impl Packing<'_> {
         let scales = scales(self.spec, self.rows, self.ring, level);
         let words = Ring::answer_words(&layout, vectors(self.rows), scales, true);
         let sums = if self.rows == Rows::Encrypted { words.sums_len() } else { 0 };
-        Ok(words.answer_len(&layout, rows) + sums)
+        Ok(words.answer_len(&layout, rows).saturating_add(sums))
     }
 
     /// The deepest level at which this index may be packed: for signs the error must stay below half a bit's distance.
@@ -131,7 +131,7 @@ fn cheapest(
     rows: usize,
     deepest: u8,
     network: &Network,
-    answer_len: impl Fn(&Layout) -> usize,
+    answer_bytes: impl Fn(&Layout) -> u64,
 ) -> Result<Layout> {
     let mut best: Option<(f64, Layout)> = None;
     for level in 0..=deepest {
@@ -143,7 +143,7 @@ fn cheapest(
         let cost = nodes * EXPAND_NODE
             + blocks * nodes * POLY_BYTES as f64 * SCAN_BYTE
             + blocks * BLOCK
-            + network.seconds(answer_len(&layout));
+            + network.seconds(answer_bytes(&layout));
         if best.is_none_or(|(cheapest, _)| cost < cheapest) {
             best = Some((cost, layout));
         }
@@ -163,8 +163,8 @@ pub fn may_pack(dimension: usize, rows: usize, level: u8, total: usize) -> Resul
         return Ok(false);
     }
     let first = |rows| {
-        let answer_len = |layout: &Layout| AnswerWords::FIRST.answer_len(layout, rows);
-        cheapest(dimension, rows, top, &Network::default(), answer_len)
+        let answer_bytes = |layout: &Layout| AnswerWords::FIRST.answer_bytes(layout, rows);
+        cheapest(dimension, rows, top, &Network::default(), answer_bytes)
     };
     if level <= first(rows)?.level() {
         return Ok(true);
@@ -277,6 +277,19 @@ mod tests {
                         bound.tail * f64::from(dimension) < 1.0,
                         "{dimension} {level} {bound:?}"
                     );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn machines_of_32_bits_allow_writers_the_same_levels() {
+        for dimension in [1, 8, 64, 128, 384, 512, 768, 1024, 1536, 4096, 16384] {
+            for rows in [1, 1024, 1 << 24] {
+                for level in 0..=Layout::top_level(dimension) {
+                    let [narrow, wide] = [u32::MAX as usize / EXPECTED, 1 << 32]
+                        .map(|total| may_pack(dimension, rows, level, total).unwrap());
+                    assert_eq!(narrow, wide, "{dimension} {rows} {level}");
                 }
             }
         }

@@ -8,6 +8,7 @@ use crate::search::entry::{Chosen, SegmentEntry, SegmentReader, rows_of};
 use crate::search::form::contract::{Evaluation, Request, ServerHalf, ServerTimings, expect_key};
 use crate::search::message::{QueryHead, ResponseWriter};
 use crate::search::segment::{HEADROOM, Segment, SegmentHead};
+use crate::search::stopwatch::Stopwatch;
 use ciphervec_arith::AlignedBytes;
 use ciphervec_he::lattice::ring::{
     self, AnswerWords, Ciphertext, DEGREE, EvaluationKeys, Expanded, Layout, MaskSums, Masks, Ring,
@@ -15,7 +16,6 @@ use ciphervec_he::lattice::ring::{
 use ciphervec_he::wire::{KeyId, Kind, Reader};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// Queries expanded at once: their trees are what a query costs in memory.
 const IN_FLIGHT: usize = 8;
@@ -123,19 +123,19 @@ impl RingServer {
         let count = head.count as usize;
         let at_once = in_flight(trees_len(&laid.layouts));
         for first in (0..count).step_by(at_once) {
-            let start = Instant::now();
+            let start = Stopwatch::start();
             let queries = first..(first + at_once).min(count);
             let group = queries
                 .map(|query| self.expand(keys, &seed, query, &laid.layouts, &mut body))
                 .collect::<Result<Vec<_>>>()?;
             self.write_sums(masks, &group, first, &mut laid);
-            timings.expand += start.elapsed().as_secs_f64();
+            timings.expand += start.seconds();
             self.write_scores(&group, first, rows, &mut laid, &mut timings)?;
         }
         body.finish()?;
-        let start = Instant::now();
+        let start = Stopwatch::start();
         let bytes = laid.writer.finish(&self.spec, key);
-        timings.respond += start.elapsed().as_secs_f64();
+        timings.respond += start.seconds();
         Ok(Evaluation { bytes, timings })
     }
 
@@ -227,17 +227,17 @@ impl RingServer {
             let (rows, layout) = (part.entry.head.rows as usize, &laid.layouts[part.layout]);
             let words = laid.words[part.layout];
             for blocks in layout.ranges(rows, trees.len()) {
-                let start = Instant::now();
+                let start = Stopwatch::start();
                 let products =
                     ring::scan(&self.ring, layout, segment.data(), rows, blocks.clone(), &trees);
-                timings.scan += start.elapsed().as_secs_f64();
-                let start = Instant::now();
+                timings.scan += start.seconds();
+                let start = Stopwatch::start();
                 for (query, sums) in products.iter().enumerate() {
                     let at = part.start + (first + query) * part.length;
                     let out = laid.writer.span(at..at + part.length);
                     ring::write_answer(&self.ring, layout, words, blocks.clone(), sums, out);
                 }
-                timings.respond += start.elapsed().as_secs_f64();
+                timings.respond += start.seconds();
             }
         }
         Ok(())

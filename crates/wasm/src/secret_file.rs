@@ -1,0 +1,50 @@
+//! Passphrases and files of secret keys, as bytes: who writes them where is the caller's.
+
+use ciphervec::decode::hex;
+use ciphervec::protect::keyfile::{self, Sort};
+use js_sys::Uint8Array;
+use wasm_bindgen::prelude::*;
+use zeroize::Zeroizing;
+
+use crate::arrays;
+use crate::errors::{Failure, Result};
+
+/// A passphrase whose copy in here is wiped.
+pub fn passphrase(given: Option<String>) -> Option<Zeroizing<String>> {
+    given.map(Zeroizing::new)
+}
+
+/// A file in clear is made for those only who ask for one in the call.
+pub fn protection(passphrase: Option<&str>, allow_plaintext: Option<bool>) -> Result<()> {
+    if passphrase.is_some() || allow_plaintext == Some(true) {
+        return Ok(());
+    }
+    Err(Failure::input("give a passphrase, or ask for a key in clear with allowPlaintext = true"))
+}
+
+/// What the bytes of a key file say without a passphrase. Throws CorruptData or UnsupportedVersion.
+#[wasm_bindgen(js_name = keyFileLabel, unchecked_return_type = "KeyFileLabel")]
+pub fn key_file_label(data: &Uint8Array) -> Result<JsValue> {
+    let label = keyfile::label(&arrays::bytes("a key file", data)?)?;
+    let sort = match label.sort {
+        Sort::Master => "master",
+        Sort::Scheme => "scheme",
+        Sort::Person => "person",
+    };
+    Ok(arrays::object(&[
+        ("keyId", hex(&label.key_id[..8]).into()),
+        ("sort", sort.into()),
+        ("encrypted", label.encrypted.into()),
+    ]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_in_clear_must_be_asked_for() {
+        assert!(protection(Some("words"), None).is_ok() && protection(None, Some(true)).is_ok());
+        assert!(protection(None, None).is_err() && protection(None, Some(false)).is_err());
+    }
+}

@@ -1,0 +1,67 @@
+"""The crate crates/wasm enters; the module for browsers, its JavaScript and its declarations leave, in js/client/src/wasm/."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import shutil
+from pathlib import Path
+
+from .base import ROOT, StepFailedError, StepSkippedError, call, quiet, say
+
+TARGET = "wasm32-unknown-unknown"
+PROFILE = "wasm"
+BUILT = ROOT / "target" / TARGET / PROFILE / "ciphervec_wasm.wasm"
+OUT = ROOT / "js" / "client" / "src" / "wasm"
+NAME = "ciphervec"
+TOOL = ROOT / "tools" / "bindgen"
+TOOLS = ROOT / "target" / "tools"
+
+
+def need_target() -> None:
+    """Adds what compiles to WebAssembly; raises what a step without it says."""
+    have = quiet(["rustc", "--print", "target-libdir", "--target", TARGET]).stdout.strip()
+    if have and Path(have).is_dir():
+        return
+    if shutil.which("rustup") is not None:
+        say(f"{TARGET} is missing: rustup target add {TARGET}")
+        if quiet(["rustup", "target", "add", TARGET]).returncode == 0:
+            return
+    message = f"the target {TARGET} is not installed and could not be added; `rustup target add {TARGET}`"
+    raise StepFailedError(message) if os.environ.get("CI") else StepSkippedError(message)
+
+
+def locked(lock: Path, package: str) -> str:
+    """The version of a package in a lock file."""
+    found = re.search(rf'name = "{package}"\nversion = "([^"]+)"', lock.read_text())
+    if found is None:
+        raise StepFailedError(f"{lock} does not name {package}")
+    return found[1]
+
+
+def bindgen() -> Path:
+    """The tool that makes the JavaScript, of the very version that the module was made with."""
+    module = locked(ROOT / "Cargo.lock", "wasm-bindgen")
+    tool = locked(TOOL / "Cargo.lock", "wasm-bindgen-cli-support")
+    if module != tool:
+        raise StepFailedError(
+            f"Cargo.lock has wasm-bindgen {module} and tools/bindgen/Cargo.lock {tool}: they must be the same; set the "
+            f"version in tools/bindgen/Cargo.toml to ={module} and run `cargo update` there"
+        )
+    call(["cargo", "build", "--release", "--locked", "--manifest-path", str(TOOL / "Cargo.toml"),
+          "--target-dir", str(TOOLS)])  # fmt: skip
+    return TOOLS / "release" / "bindgen"
+
+
+def build() -> None:
+    """The module, and what is around it."""
+    need_target()
+    tool = bindgen()
+    call(["cargo", "build", "--package", "ciphervec-wasm", "--target", TARGET, "--profile", PROFILE,
+          "--locked"])  # fmt: skip
+    OUT.mkdir(parents=True, exist_ok=True)
+    call([str(tool), str(BUILT), str(OUT), NAME])
+    module = (OUT / f"{NAME}_bg.wasm").read_bytes()
+    packed = len(gzip.compress(module, 9))
+    say(f"{NAME}_bg.wasm, {len(module) / 1e3:,.0f} kB, {packed / 1e3:,.0f} kB gzipped")
