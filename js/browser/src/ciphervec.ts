@@ -1,0 +1,132 @@
+/** Ciphervec: a folder enters; `ciphervec serve` on it leaves, to be stopped, killed and started again. For tests and benches. */
+
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { existsSync, mkdtempSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
+const PATIENCE_MS = 20_000;
+
+/** The words of a shell that start the program: CIPHERVEC_PYTHON's `-m ciphervec`, or that of .venv; undefined without. */
+export function command(): [string, string[]] | undefined {
+  const python = process.env.CIPHERVEC_PYTHON ?? join(ROOT, ".venv/bin/python");
+  return existsSync(python) ? [python, ["-m", "ciphervec"]] : undefined;
+}
+
+/** Run the program; what it printed. */
+export function run(...words: string[]): string {
+  const found = command();
+  if (found === undefined)
+    throw new Error("no .venv with the package: run `make test`, or name a CIPHERVEC_PYTHON");
+  const [python, before] = found;
+  return execFileSync(python, [...before, ...words], { encoding: "utf8" });
+}
+
+/** A server of collections in a folder of its own. */
+export class CiphervecServer implements AsyncDisposable {
+  readonly folder: string;
+  readonly port: number;
+  readonly #options: string[];
+  #process: ChildProcess | null = null;
+
+  private constructor(folder: string, port: number, options: string[]) {
+    this.folder = folder;
+    this.port = port;
+    this.#options = options;
+  }
+
+  static async begin(...options: string[]): Promise<CiphervecServer> {
+    const folder = mkdtempSync(join(tmpdir(), "ciphervec-server-"));
+    const server = new CiphervecServer(folder, await freePort(), options);
+    await server.start();
+    return server;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.port}`;
+  }
+
+  /** Start it, on the port that it had before. */
+  async start(): Promise<void> {
+    const found = command();
+    if (found === undefined)
+      throw new Error("no .venv with the package: run `make test`, or name a CIPHERVEC_PYTHON");
+    const [python, before] = found;
+    const words = ["serve", "--data", this.folder, "--listen", `127.0.0.1:${this.port}`, ...this.#options];
+    const started = spawn(python, [...before, ...words], { stdio: ["ignore", "ignore", "pipe"] });
+    this.#process = started;
+    let said = "";
+    started.stderr?.on("data", (piece: Buffer) => {
+      said = (said + piece.toString()).slice(-4000);
+    });
+    const end = Date.now() + PATIENCE_MS;
+    for (;;) {
+      if (started.exitCode !== null)
+        throw new Error(`\`ciphervec serve\` ended with ${started.exitCode}:\n${said}`);
+      const answer = await fetch(`${this.url}/healthz`).catch(() => null);
+      if (answer?.ok) return;
+      if (Date.now() > end)
+        throw new Error(`\`ciphervec serve\` did not answer in ${PATIENCE_MS} ms:\n${said}`);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+
+  /** End it as an operator does, or as a failing machine does. */
+  async stop(signal: NodeJS.Signals = "SIGTERM"): Promise<void> {
+    const running = this.#process;
+    this.#process = null;
+    if (running === null || running.exitCode !== null) return;
+    const ended = new Promise((resolve) => running.once("exit", resolve));
+    running.kill(signal);
+    await ended;
+  }
+
+  /** Make a token for collections of these names; what clients show. */
+  token(collection: string, ...verbs: string[]): { secret: string; id: string } {
+    const name = randomUUID();
+    const scope = ["--collection", collection, ...verbs.flatMap((verb) => ["--verb", verb])];
+    const secret = run(
+      "token",
+      "create",
+      "--data",
+      this.folder,
+      "--name",
+      name,
+      "--expires",
+      "1h",
+      ...scope,
+    ).trim();
+    const listed = JSON.parse(run("token", "list", "--data", this.folder, "--json")) as {
+      id: string;
+      name: string;
+    }[];
+    const made = listed.find((one) => one.name === name);
+    if (made === undefined) throw new Error("`ciphervec token list` does not show the token that was made");
+    return { secret, id: made.id };
+  }
+
+  revoke(id: string): void {
+    run("token", "revoke", "--data", this.folder, id);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop("SIGKILL");
+    await rm(this.folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+async function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer();
+    probe.once("error", reject);
+    probe.listen(0, "127.0.0.1", () => {
+      const address = probe.address();
+      probe.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0));
+    });
+  });
+}

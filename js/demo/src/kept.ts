@@ -1,0 +1,13 @@
+/** Kept: a key file enters, as its passphrase encrypted it, and leaves again when the page is loaded anew. In the page. */
+
+const NAME = "ciphervec-demo-key-file";
+
+/** The file that was kept in this browser, or null. */
+export function read(): Uint8Array<ArrayBuffer> | null {
+  const kept = localStorage.getItem(NAME);
+  return kept === null ? null : Uint8Array.from(atob(kept), (character) => character.charCodeAt(0));
+}
+
+export function write(file: Uint8Array): void {
+  localStorage.setItem(NAME, btoa(Array.from(file, (byte) => String.fromCharCode(byte)).join("")));
+}

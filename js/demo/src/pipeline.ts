@@ -1,0 +1,54 @@
+/** Pipeline: what a question went through enters, step by step; the strip that shows it leaves. In the page. */
+
+import { element, make } from "./dom.ts";
+
+const STAGES = [
+  { name: "embed", title: "Embed", where: "this page", side: "yours" },
+  { name: "encrypt", title: "Encrypt", where: "this page’s Worker", side: "yours" },
+  { name: "up", title: "Up", where: "the wire", side: "wire" },
+  { name: "server", title: "Compare", where: "the server, on noise", side: "server" },
+  { name: "down", title: "Down", where: "the wire", side: "wire" },
+  { name: "open", title: "Decrypt and rank", where: "this page’s Worker", side: "yours" },
+] as const;
+
+export type Stage = (typeof STAGES)[number]["name"];
+
+/** The strip of six stages. */
+export class Pipeline {
+  readonly #items = new Map<Stage, HTMLElement>();
+
+  constructor() {
+    const list = element("pipeline");
+    for (const { name, title, where, side } of STAGES) {
+      const item = make("li", side, make("b", "", title), make("span", "", "–"), make("small", "", where));
+      this.#items.set(name, item);
+      list.append(item);
+    }
+  }
+
+  /** Forget the last question. */
+  clear(): void {
+    for (const item of this.#items.values()) {
+      item.classList.remove("now");
+      this.#write(item, "–");
+    }
+  }
+
+  /** This is being done now, and nothing else. */
+  begin(stage: Stage): void {
+    for (const [name, item] of this.#items) item.classList.toggle("now", name === stage);
+  }
+
+  /** This is done; it took, or carried, so much. */
+  end(stage: Stage, value: string): void {
+    const item = this.#items.get(stage);
+    if (item === undefined) return;
+    item.classList.remove("now");
+    this.#write(item, value);
+  }
+
+  #write(item: HTMLElement, value: string): void {
+    const span = item.querySelector("span");
+    if (span !== null) span.textContent = value;
+  }
+}
