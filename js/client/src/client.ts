@@ -1,0 +1,190 @@
+/** Client: a server's URL, a token and the owner's keys enter; collections leave. Page. */
+
+import { defaultStorage } from "#platform";
+import "./dispose.js";
+import { Collection } from "./collection.js";
+import type { CollectionFacts } from "./collections/collection.js";
+import { Engine } from "./engine.js";
+import { InvalidInput } from "./errors.js";
+import { baseUrl, Token } from "./http/address.js";
+import type { CollectionRow } from "./http/database.js";
+import type { Keys } from "./keys.js";
+import type { Storage } from "./storage/storage.js";
+import type { CallOptions, Metric, Mode, Precision } from "./types.js";
+import { type Handle, ROOT, type StorageChoice } from "./worker/messages.js";
+
+const CACHE_BYTES = 256 << 20;
+const TIMEOUT = 120_000;
+const RETRIES = 6;
+
+/** What a client is made with. */
+export interface ClientOptions {
+  /** `https://…`, or `http://…` for a server on this machine. */
+  url: string | URL;
+  /** May be left out only for collections in mode `open`. */
+  keys?: Keys;
+  /** From `ciphervec token create`. */
+  token?: string;
+  /**
+   * Where the client keeps what it holds the server to (pins, a watermark, the latest state) and sealed blobs it fetched, all encrypted: IndexedDB in a browser,
+   * memory in Node, unless given. `{database}`: another database; `{folder}`: a folder, in Node; or a storage of the caller's.
+   */
+  storage?: "indexeddb" | "memory" | { database: string } | { folder: string } | Storage;
+  /** Allow plain HTTP to another machine. */
+  insecure?: boolean;
+  /** Milliseconds for one request, or one piece of an upload, with all its attempts: 120,000 unless given. */
+  timeout?: number;
+  /** Attempts after the first: 6 unless given. */
+  retries?: number;
+  /** Most bytes of blobs that are kept: 256 MiB unless given. */
+  cacheBytes?: number;
+  /** Told what does not stop a call and should be known; written to the console unless given. */
+  onWarning?: (message: string) => void;
+  /** Where it runs without keys; with keys, where these are. */
+  engine?: Engine;
+}
+
+/** What a collection is made with. */
+export interface CreateOptions extends CallOptions {
+  /** 1 to 128 of `A-Z a-z 0-9 . _ -`. */
+  name: string;
+  /** Numbers per vector, 1 to 16,384. */
+  dimension: number;
+  /** `cosine` unless given. */
+  metric?: Metric;
+  /** What the server sees; `sealed` unless given. */
+  mode?: Mode;
+  precision?: Precision;
+  /** Metadata fields on which the server may test equality; it learns which rows have equal values there. */
+  filterable?: readonly string[];
+  /** Keep each vector as it is put in, sealed like a document, for `get` to return it to the last bit; so it is unless false. */
+  originals?: boolean;
+}
+
+type Made = { handle: Handle; facts: CollectionFacts };
+
+/** Collections on a ciphervec server, which holds no key. */
+export class Client {
+  readonly url: string;
+  readonly #engine: Engine;
+  readonly #opened: Promise<{ handle: Handle }>;
+  readonly #collections = new Map<Handle, Collection>();
+
+  /** Nothing is sent yet. Throws InvalidInput. */
+  constructor(options: ClientOptions) {
+    const { keys, token, insecure = false } = options;
+    this.url = baseUrl(options.url, insecure);
+    if (token !== undefined) new Token(token.trim()); // refused here, and not by the first call
+    this.#engine = keys?.engine ?? options.engine ?? Engine.shared();
+    if (options.engine !== undefined && options.engine !== this.#engine)
+      throw new InvalidInput(
+        "the keys are in another engine than the one given; load them there, or leave engine out.",
+      );
+    this.#opened = this.#open(options);
+    this.#opened.catch(() => undefined); // told by the first call
+  }
+
+  /** Make an empty collection. Rejects with CollectionExists, InvalidInput. */
+  createCollection({ signal, onProgress, ...choices }: CreateOptions): Promise<Collection> {
+    return this.#collection("create", choices, { signal, onProgress });
+  }
+
+  /** Open a collection that is there. Rejects with CollectionNotFound, WrongKey, RollbackDetected, PinMismatch. */
+  getCollection({ name, signal, onProgress }: { name: string } & CallOptions): Promise<Collection> {
+    return this.#collection("get", name, { signal, onProgress });
+  }
+
+  /** Open the collection, or make it. Rejects with InvalidInput when it is there with other choices. */
+  getOrCreateCollection({ signal, onProgress, ...choices }: CreateOptions): Promise<Collection> {
+    return this.#collection("getOrCreate", choices, { signal, onProgress });
+  }
+
+  /** Name, rows and bytes of every collection that the token may see. */
+  listCollections(options: CallOptions = {}): Promise<CollectionRow[]> {
+    return this.#call("list", undefined, options);
+  }
+
+  /** Delete a collection and everything in it. Rejects with CollectionNotFound. */
+  deleteCollection({ name, signal, onProgress }: { name: string } & CallOptions): Promise<void> {
+    return this.#call("delete", name, { signal, onProgress });
+  }
+
+  /** Drop what was pinned and seen of a collection, to accept one that was restored or made anew on purpose. */
+  forget(name: string): Promise<void> {
+    return this.#call("forget", name, {});
+  }
+
+  /** Close every collection; the keys stay. */
+  async close(): Promise<void> {
+    const { handle } = await this.#opened;
+    await this.#engine.release(handle);
+  }
+
+  [Symbol.dispose](): void {
+    this.close().catch(() => undefined);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #open(options: ClientOptions): Promise<{ handle: Handle }> {
+    const {
+      keys,
+      token,
+      insecure = false,
+      timeout = TIMEOUT,
+      retries = RETRIES,
+      cacheBytes = CACHE_BYTES,
+    } = options;
+    const opened = await this.#engine.call<{ handle: Handle }>(ROOT, "openClient", [
+      {
+        url: this.url,
+        token: token ?? null,
+        keys: keys?.handle ?? null,
+        storage: this.#storage(options.storage ?? defaultStorage()),
+        insecure,
+        timeout,
+        retries,
+        cacheBytes,
+      },
+    ]);
+    this.#engine.warn(
+      opened.handle,
+      options.onWarning ?? ((message) => console.warn(`ciphervec: ${message}`)),
+    );
+    return opened;
+  }
+
+  #storage(given: NonNullable<ClientOptions["storage"]>): StorageChoice {
+    if (given === "memory") return { kind: "memory" };
+    if (given === "indexeddb") return { kind: "indexeddb", database: "ciphervec" };
+    if ("database" in given) return { kind: "indexeddb", database: given.database };
+    if ("folder" in given) return { kind: "folder", path: given.folder };
+    if (["get", "set", "delete", "list"].every((name) => typeof given[name as keyof Storage] === "function"))
+      return { kind: "page", number: this.#engine.lend(given) };
+    throw new InvalidInput(
+      'storage must be "indexeddb", "memory", {database}, {folder}, or an object with get, set, delete and list.',
+    );
+  }
+
+  async #collection(method: string, argument: unknown, options: Loose): Promise<Collection> {
+    const made = await this.#call<Made>(method, argument, options);
+    const known = this.#collections.get(made.handle) ?? new Collection(this.#engine, made);
+    this.#collections.set(made.handle, known);
+    return known;
+  }
+
+  async #call<T>(method: string, argument: unknown, { signal, onProgress }: Loose): Promise<T> {
+    const { handle } = await this.#opened;
+    return this.#engine.call(handle, method, [argument], {
+      ...(signal && { signal }),
+      ...(onProgress && { onProgress }),
+    });
+  }
+}
+
+interface Loose {
+  signal?: CallOptions["signal"] | undefined;
+  onProgress?: CallOptions["onProgress"] | undefined;
+}

@@ -1,0 +1,252 @@
+/** Collection: ids, vectors, metadata and questions enter and go to the Worker; ranked answers leave. Page. */
+
+import type { CollectionFacts } from "./collections/collection.js";
+import type { Engine } from "./engine.js";
+import { flatten } from "./ingest/arrays.js";
+import type {
+  CallOptions,
+  GetPart,
+  GetResult,
+  Id,
+  Metadata,
+  Metric,
+  Mode,
+  OneOrMany,
+  QueryPart,
+  QueryResult,
+  Vectors,
+  Where,
+  WhereDocument,
+} from "./types.js";
+import type { Handle } from "./worker/messages.js";
+
+/** Rows to store: one, or lists of the same length. */
+export interface AddOptions extends CallOptions {
+  /** Left out, random ones are made up. */
+  ids?: OneOrMany<Id>;
+  embeddings: Vectors;
+  metadatas?: OneOrMany<Metadata | null>;
+  documents?: OneOrMany<string | null>;
+}
+
+/** Changes of rows that are here. */
+export interface UpdateOptions extends CallOptions {
+  ids: OneOrMany<Id>;
+  /** Left out, vectors stay. */
+  embeddings?: Vectors;
+  /** Fields that are laid over those that are there. */
+  metadatas?: OneOrMany<Metadata | null>;
+  documents?: OneOrMany<string | null>;
+  /** Fields that go. */
+  removeFields?: readonly string[];
+}
+
+/** Which rows. */
+export interface Selection extends CallOptions {
+  ids?: OneOrMany<Id>;
+  where?: Where;
+  whereDocument?: WhereDocument;
+}
+
+export interface DeleteOptions extends Selection {
+  /** That an id is not here is no error. */
+  missingOk?: boolean;
+}
+
+export interface GetOptions extends Selection {
+  /** Metadata and documents, unless given. */
+  include?: readonly (GetPart | "ids")[];
+  limit?: number;
+  offset?: number;
+}
+
+export interface QueryOptions extends Selection {
+  queryEmbeddings: Vectors;
+  /** 10 unless given. */
+  nResults?: number;
+  /** Keep the rows at a distance of at most this, all of them unless `nResults` is given too. */
+  within?: number;
+  /** Distances and scores, unless given: reading the others shows the server which segments the hits are in. */
+  include?: readonly (QueryPart | "ids")[];
+}
+
+/** What is stored and what protects it. */
+export interface CollectionInfo extends CollectionFacts {
+  rows: number;
+  keyId: string;
+  epoch: number;
+  version: number;
+  authenticated: boolean;
+  state: { sequence: number; lineage: string } | null;
+  security: unknown;
+  segments: {
+    id: string;
+    rows: number;
+    deleted: number;
+    bytes: { [blob: string]: number };
+    writer: string | null;
+  }[];
+  /** Rows by the name of the writer, until they are adopted. */
+  writers: { [name: string]: number };
+  /** Segments that writers added since the owner's latest state. */
+  appended: string[];
+  /** Segments that are passed over, and why. */
+  refused: { [segment: string]: string };
+  /** Segments that failed a check, and how. */
+  quarantine: { [segment: string]: string };
+  /** Rows that don't count: their id was here before a writer added them. */
+  ignored: { id: Id; segment: string }[];
+}
+
+/**
+ * Named vectors with their metadata and documents, all sealed before they leave this machine.
+ *
+ * Every method that changes something is one atomic commit: once it resolves the change is durable, and if it rejects nothing has changed, but for
+ * `CommitUncertain`. Made by a `Client`.
+ */
+export class Collection {
+  readonly #engine: Engine;
+  readonly #handle: Handle;
+  readonly #facts: CollectionFacts;
+
+  /** Not for callers: use a client. */
+  constructor(engine: Engine, { handle, facts }: { handle: Handle; facts: CollectionFacts }) {
+    this.#engine = engine;
+    this.#handle = handle;
+    this.#facts = facts;
+  }
+
+  get name(): string {
+    return this.#facts.name;
+  }
+
+  /** Numbers per vector. */
+  get dimension(): number {
+    return this.#facts.dimension;
+  }
+
+  get metric(): Metric {
+    return this.#facts.metric as Metric;
+  }
+
+  get mode(): Mode {
+    return this.#facts.mode as Mode;
+  }
+
+  /** The metadata fields whose equality the server can test. */
+  get filterable(): readonly string[] {
+    return this.#facts.filterable;
+  }
+
+  /** Whether vectors are kept as they are put in, for `get` to return them so. */
+  get originals(): boolean {
+    return this.#facts.originals;
+  }
+
+  /** Seal and store new rows; their ids. Rejects with DuplicateId when one is here, InvalidRows. */
+  async add(options: AddOptions): Promise<Id[]> {
+    return this.#call("add", rowsOf(options), options);
+  }
+
+  /** As `add`, but a row whose id is here is replaced: vector, metadata and document. */
+  async upsert(options: AddOptions): Promise<Id[]> {
+    return this.#call("upsert", rowsOf(options), options);
+  }
+
+  /** Change rows that are here: metadata is laid over the old, documents and vectors replace. Rejects with UnknownId. */
+  async update(options: UpdateOptions): Promise<void> {
+    const { removeFields } = options;
+    return this.#call("update", { ...rowsOf(options), ...(removeFields && { removeFields }) }, options);
+  }
+
+  /** Delete the rows with these ids, or those that pass the filter, or both at once; how many. */
+  async delete({ signal, onProgress, ...which }: DeleteOptions): Promise<number> {
+    return this.#call("delete", which, callOptions(signal, onProgress));
+  }
+
+  /** Rows by id (ids that are not here are left out), by filter, or all of them. */
+  async get({ signal, onProgress, ...question }: GetOptions = {}): Promise<GetResult> {
+    return this.#call("get", question, callOptions(signal, onProgress));
+  }
+
+  /** The first rows, with metadata and documents. */
+  peek(limit = 10, options: CallOptions = {}): Promise<GetResult> {
+    return this.get({ limit, ...options });
+  }
+
+  /** The rows closest to each of the queries, closest first. */
+  async query({ signal, onProgress, queryEmbeddings, ...question }: QueryOptions): Promise<QueryResult> {
+    const asked = { ...question, queryEmbeddings: flatten(queryEmbeddings, "queryEmbeddings") };
+    return this.#call("query", asked, callOptions(signal, onProgress));
+  }
+
+  /** Rows stored and not deleted, as of the server's latest answer. */
+  count(options: CallOptions = {}): Promise<number> {
+    return this.#call("count", undefined, options);
+  }
+
+  /** Which of these ids are here. */
+  has(ids: readonly Id[], options: CallOptions = {}): Promise<boolean[]> {
+    return this.#call("has", ids, options);
+  }
+
+  /** Take in what others have committed since. */
+  refresh(options: CallOptions = {}): Promise<void> {
+    return this.#call("refresh", undefined, options);
+  }
+
+  /** What is stored and what protects it. */
+  info(options: CallOptions = {}): Promise<CollectionInfo> {
+    return this.#call("info", undefined, options);
+  }
+
+  /** A card for somebody who may add rows and read none, see `Writer`; tell them the fingerprint by another way. */
+  writerCard(
+    writer = "writer",
+    options: CallOptions = {},
+  ): Promise<{ bytes: Uint8Array; fingerprint: string }> {
+    return this.#call("writerCard", writer, options);
+  }
+
+  /** Have the server read and check every stored block; the token needs the verb admin. */
+  verify(options: CallOptions = {}): Promise<{ files: number; bytes: number; strays: number }> {
+    return this.#call("verify", undefined, options);
+  }
+
+  /** Have the server delete what the present state doesn't need; the token needs the verb admin. */
+  purge(options: CallOptions = {}): Promise<void> {
+    return this.#call("purge", undefined, options);
+  }
+
+  #call<T>(method: string, argument: unknown, options: CallOptions): Promise<T> {
+    return this.#engine.call(
+      this.#handle,
+      method,
+      [argument],
+      callOptions(options.signal, options.onProgress),
+    );
+  }
+}
+
+/** Rows as they cross to the Worker. */
+export function rowsOf({
+  ids,
+  embeddings,
+  metadatas,
+  documents,
+}: Omit<UpdateOptions, "ids"> & { ids?: OneOrMany<Id> }) {
+  return {
+    ...(ids !== undefined && { ids }),
+    ...(embeddings !== undefined && { embeddings: flatten(embeddings) }),
+    ...(metadatas !== undefined && { metadatas }),
+    ...(documents !== undefined && { documents }),
+  };
+}
+
+/** Those that are there. */
+export function callOptions(
+  signal: CallOptions["signal"],
+  onProgress: CallOptions["onProgress"],
+): CallOptions {
+  return { ...(signal && { signal }), ...(onProgress && { onProgress }) };
+}

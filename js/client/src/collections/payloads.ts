@@ -1,0 +1,202 @@
+/**
+ * Payloads: what belongs to a row beside its vector enters and is sealed into blobs of its segment: metadata, document, filter tags, the
+ * vector as it was put in. They leave opened. Key owner's side.
+ */
+
+import { show } from "../ingest/arrays.js";
+import { unhex, utf8 } from "../ingest/bytes.js";
+import { fromBytes, originalBytes, type Record, readOriginal, toBytes } from "../ingest/records.js";
+import { canonical, isEquality, isNegative, type Part, type WhereFilter } from "../ingest/where.js";
+import type { FilterTags, Native, Owner, RecordBatch, SegmentDirectory } from "../native.js";
+import type { Id, Metadata } from "../types.js";
+import type { Batch } from "./batch.js";
+import { ORIGINALS, RECORDS, type StoredSegment, TAGS } from "./change.js";
+
+/** Bytes of opened records that are held, about. */
+const MOST_OPENED = 64 << 20;
+
+/** Rows of a segment that pass a filter, a byte each. */
+export type Mask = Uint8Array;
+
+/** What payloads are opened and sealed with. */
+export interface PayloadParts {
+  native: Native;
+  owner: Owner;
+  directory: SegmentDirectory;
+  filterable: readonly string[];
+  keepOriginals: boolean;
+  untagged: ReadonlySet<string>;
+  read: (segment: StoredSegment, blob: string) => Promise<Uint8Array>;
+}
+
+/** Records and tags of one collection's segments, each read once. */
+export class Payloads {
+  readonly #parts: PayloadParts;
+  readonly #records = new Map<string, RecordBatch>();
+  readonly #tags = new Map<string, FilterTags>();
+  /** Records that were opened, by row of a segment, all of them forgotten where they grow too many. */
+  readonly #opened = new Map<string, Map<number, Record>>();
+  #openedBytes = 0;
+
+  constructor(parts: PayloadParts) {
+    this.#parts = parts;
+  }
+
+  get filterable(): readonly string[] {
+    return this.#parts.filterable;
+  }
+
+  /** What is stored beside one row; an empty record for a deleted one. */
+  async record(segment: StoredSegment, row: number, id: Id | null): Promise<Record> {
+    if (!hasBlob(segment, RECORDS) || id === null) return { metadata: null, document: null };
+    const known = this.#opened.get(segment.id)?.get(row);
+    if (known !== undefined) return known;
+    const { native, owner, directory, read } = this.#parts;
+    let batch = this.#records.get(segment.id);
+    if (batch === undefined) {
+      batch = native.RecordBatch.fromBytes(await read(segment, RECORDS));
+      this.#records.set(segment.id, batch);
+    }
+    const bytes = owner.openRecord(unhex(segment.id), batch, row, id, directory);
+    const record = fromBytes(bytes);
+    const opened = this.#opened.get(segment.id) ?? new Map<number, Record>();
+    this.#opened.set(segment.id, opened.set(row, record));
+    this.#openedBytes += bytes.length;
+    if (this.#openedBytes > MOST_OPENED) this.#opened.clear();
+    if (this.#opened.size === 0) this.#openedBytes = 0;
+    return record;
+  }
+
+  /** The vectors of these rows as they were put in, null where they were not kept. None of a writer's: that they are those searched is the
+   * writer's word. */
+  async originals(
+    segment: StoredSegment,
+    rows: readonly number[],
+    ids: readonly Id[],
+    dimension: number,
+  ): Promise<(Float32Array | null)[]> {
+    const { native, owner, directory, read } = this.#parts;
+    const writer = directory.origin(unhex(segment.id))?.kind === "writer";
+    if (!(ORIGINALS in segment.blobs) || writer) return rows.map(() => null);
+    const batch = native.RecordBatch.fromBytes(await read(segment, ORIGINALS));
+    try {
+      return rows.map((row, i) =>
+        readOriginal(owner.openRecord(unhex(segment.id), batch, row, ids[i] as Id, directory), dimension),
+      );
+    } finally {
+      batch.free();
+    }
+  }
+
+  /** Whether the absence of a tag means something. */
+  hasTags(segment: StoredSegment): boolean {
+    const { filterable, untagged, directory } = this.#parts;
+    return (
+      filterable.length === 0 ||
+      (!untagged.has(segment.id) && directory.origin(unhex(segment.id))?.kind === "owner")
+    );
+  }
+
+  /** The tags that a row has which passes the filter. */
+  wanted(where: WhereFilter): Uint8Array[] {
+    return where.tags.map(([name, value]) => this.#parts.owner.filterTag(name, value));
+  }
+
+  /** Which of a segment's rows carry all of these tags; null where it has none. */
+  async carrying(segment: StoredSegment, tags: Uint8Array[]): Promise<Mask | null> {
+    return (await this.#tagsOf(segment))?.matches(tags) ?? null;
+  }
+
+  /** Which rows may pass the filter as far as tags tell, null where they tell nothing; and whether that is all there is to test. */
+  async bound(segment: StoredSegment, part: Part): Promise<{ mask: Mask | null; exact: boolean }> {
+    const nothing = { mask: null, exact: false };
+    if ("field" in part) {
+      if (!isEquality(part.operator) || !this.#parts.filterable.includes(part.field)) return nothing;
+      const mask = new Uint8Array(segment.rows);
+      const tags = await this.#tagsOf(segment);
+      for (const option of tags === null ? [] : part.options)
+        tags?.matches([this.#parts.owner.filterTag(part.field, utf8(option))]).forEach((one, row) => {
+          mask[row] = (mask[row] as number) | one;
+        });
+      return { mask: isNegative(part.operator) ? inverse(mask) : mask, exact: true };
+    }
+    if ("not" in part) {
+      const inner = await this.bound(segment, part.not);
+      return inner.exact && inner.mask !== null ? { mask: inverse(inner.mask), exact: true } : nothing;
+    }
+    const every = "all" in part;
+    const parts = await Promise.all((every ? part.all : part.some).map((one) => this.bound(segment, one)));
+    const masks = parts.flatMap(({ mask }) => (mask === null ? [] : [mask]));
+    if (masks.length === 0 || (!every && masks.length < parts.length)) return nothing;
+    const combined = new Uint8Array(segment.rows).map((_, row) =>
+      Number(every ? masks.every((mask) => mask[row] === 1) : masks.some((mask) => mask[row] === 1)),
+    );
+    return { mask: combined, exact: parts.every(({ exact }) => exact) };
+  }
+
+  /** The blobs beside the rows of a new segment. */
+  seal(segment: Uint8Array, batch: Batch): { [name: string]: Uint8Array } {
+    const { native, owner, keepOriginals, filterable } = this.#parts;
+    const blobs: { [name: string]: Uint8Array } = {};
+    const records = batch.records.map((record, i) => toBytes(record, `id ${show(batch.ids[i] as Id)}`));
+    const sealed = (payloads: Uint8Array[]) => {
+      const made = owner.sealRecords(segment, batch.ids, payloads);
+      const bytes = made.toBytes();
+      made.free();
+      return bytes;
+    };
+    if (records.some((one) => one.length > 0)) blobs[RECORDS] = sealed(records);
+    if (keepOriginals && (batch.original?.some(Boolean) ?? true))
+      blobs[ORIGINALS] = sealed(originalBytes(batch.rows, batch.original));
+    const tags = batch.records.map(({ metadata }) => rowTags(owner, filterable, metadata));
+    if (tags.some((row) => row.length > 0)) {
+      const table = new native.FilterTags(tags);
+      blobs[TAGS] = table.toBytes();
+      table.free();
+    }
+    return blobs;
+  }
+
+  /** The segment is gone. */
+  forget(id: string): void {
+    for (const held of [this.#records, this.#tags]) {
+      held.get(id)?.free();
+      held.delete(id);
+    }
+    this.#opened.delete(id);
+  }
+
+  /** All of them are. */
+  free(): void {
+    for (const id of [...this.#records.keys(), ...this.#tags.keys()]) this.forget(id);
+    this.#opened.clear();
+  }
+
+  async #tagsOf(segment: StoredSegment): Promise<FilterTags | null> {
+    if (!hasBlob(segment, TAGS)) return null;
+    let table = this.#tags.get(segment.id);
+    if (table === undefined) {
+      table = this.#parts.native.FilterTags.fromBytes(await this.#parts.read(segment, TAGS));
+      this.#tags.set(segment.id, table);
+    }
+    return table;
+  }
+}
+
+/** Whether to read a blob. Whoever may only query is shown no blobs at all: reading one then says so, unless it was read before. */
+function hasBlob(segment: StoredSegment, blob: string): boolean {
+  return blob in segment.blobs || Object.keys(segment.blobs).length === 0;
+}
+
+function rowTags(owner: Owner, filterable: readonly string[], metadata: Metadata | null): Uint8Array[] {
+  const found: Uint8Array[] = [];
+  for (const name of filterable) {
+    if (metadata === null || !Object.hasOwn(metadata, name)) continue;
+    const value = metadata[name];
+    if (value === null || typeof value !== "object")
+      found.push(owner.filterTag(name, utf8(canonical(value))));
+  }
+  return found;
+}
+
+const inverse = (mask: Mask): Mask => mask.map((one) => 1 - one);

@@ -1,0 +1,108 @@
+/** Reading: ids enter; records and vectors of rows leave, opened. Key owner's side. */
+
+import type { Call } from "../http/session.js";
+import { METRICS, type Rows } from "../ingest/arrays.js";
+import { hex } from "../ingest/bytes.js";
+import type { Record } from "../ingest/records.js";
+import type { Id, Metric } from "../types.js";
+import { ROWS } from "./change.js";
+import type { Segments } from "./segments.js";
+
+/** The metadata and document of each id. Throws UnknownId. */
+export async function readRecords(segments: Segments, ids: readonly Id[]): Promise<Record[]> {
+  const entries = new Map(segments.entries().map((segment) => [segment.id, segment]));
+  const found: Record[] = [];
+  for (const [i, { segment, row }] of segments.places(ids).entries()) {
+    const entry = entries.get(segment);
+    const empty = { metadata: null, document: null };
+    found.push(entry === undefined ? empty : await segments.payloads.record(entry, row, ids[i] as Id));
+  }
+  return found;
+}
+
+/** The vectors of these ids, and which of them are as they were put in: where that was not kept they are unsealed, to within the precision of
+ * the seal. Throws UnknownId. */
+export async function readVectors(
+  segments: Segments,
+  ids: readonly Id[],
+  call: Call,
+): Promise<{ rows: Rows; original: boolean[] }> {
+  const { dimension } = segments.description.spec;
+  const rows: Rows = { data: new Float32Array(ids.length * dimension), count: ids.length, dimension };
+  const original = ids.map(() => false);
+  const entries = new Map(segments.entries().map((segment) => [segment.id, segment]));
+  const bySegment = new Map<string, { position: number; row: number }[]>();
+  for (const [position, { segment, row }] of segments.places(ids).entries())
+    bySegment.set(segment, [...(bySegment.get(segment) ?? []), { position, row }]);
+  for (const [id, places] of bySegment) {
+    const entry = entries.get(id);
+    if (entry === undefined) continue;
+    const names = places.map(({ position }) => ids[position] as Id);
+    const kept = await segments.payloads.originals(
+      entry,
+      places.map(({ row }) => row),
+      names,
+      dimension,
+    );
+    places.forEach(({ position }, i) => {
+      const vector = kept[i];
+      if (vector) rows.data.set(vector, position * dimension);
+      original[position] = Boolean(vector);
+    });
+    const left = places.filter(({ position }) => !original[position]);
+    if (left.length > 0) {
+      const unsealed = await unseal(
+        segments,
+        id,
+        left.map(({ row }) => row),
+        call,
+      );
+      rescale(
+        segments,
+        left.map(({ position }) => ids[position] as Id),
+        unsealed,
+        dimension,
+      );
+      left.forEach(({ position }, i) => {
+        rows.data.set(unsealed.subarray(i * dimension, (i + 1) * dimension), position * dimension);
+      });
+    }
+  }
+  return { rows, original };
+}
+
+async function unseal(
+  segments: Segments,
+  id: string,
+  rows: readonly number[],
+  call: Call,
+): Promise<Float32Array> {
+  const sealed = await segments.store.read(id, ROWS, call);
+  return checking(segments, () => segments.owner.unseal(sealed, segments.directory, Uint32Array.from(rows)));
+}
+
+/** Run what checks segments; one that fails is passed over from now on. */
+export function checking<T>(segments: Segments, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    const failed = (error as { segments?: Uint8Array[] }).segments;
+    if (failed !== undefined && (error as Error).name === "TamperedAnswer")
+      for (const one of failed) segments.quarantine(hex(one), (error as Error).message);
+    throw error;
+  }
+}
+
+/** Give unsealed rows the lengths they came with, which `ip` and `l2` keep; else unit length. */
+function rescale(segments: Segments, ids: Id[], rows: Float32Array, dimension: number): void {
+  if (METRICS[segments.description.spec.metric as Metric].bits) return;
+  const norms = segments.directory.norms(ids);
+  ids.forEach((_, i) => {
+    const row = rows.subarray(i * dimension, (i + 1) * dimension);
+    const length = Math.hypot(...row);
+    const scale = length > 0 ? (norms[i] as number) / length : 0;
+    row.forEach((value, column) => {
+      row[column] = value * scale;
+    });
+  });
+}

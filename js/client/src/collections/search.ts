@@ -1,0 +1,279 @@
+/** Search: queries and a filter enter; hits leave, after a message to the server and its answer. Key owner's side. */
+
+import { Conflict } from "../errors.js";
+import type { Call } from "../http/session.js";
+import { committed } from "../http/state.js";
+import { versionOf } from "../http/store.js";
+import type { Sink } from "../http/transport.js";
+import { METRICS, type Rows, sliceRows } from "../ingest/arrays.js";
+import { concat, hex, unhex } from "../ingest/bytes.js";
+import type { AnswerFormat, AnswerOpener, Answers, SealedQuery } from "../native.js";
+import type { Id, Metric } from "../types.js";
+import { allPass, type Filter, matching } from "./filtering.js";
+import { checking } from "./reading.js";
+import type { Segments } from "./segments.js";
+
+/** Queries sent in one message; a longer batch takes several. */
+const QUERY_ROWS = 1024;
+/** Bytes of an answer that are held as a whole; a longer one is opened as it comes. */
+const WHOLE = 4 << 20;
+const LEAST_WORD = 3; // bytes of an answer, a row, nearly
+
+/** The hits of one query, the closest first. */
+export interface Matches {
+  ids: Id[];
+  distances: number[];
+  scores: number[];
+  /** Whether ids, order and scores depend on rows and query alone. */
+  exact: boolean;
+}
+
+/** What is asked. */
+export interface Question {
+  rows: Rows;
+  count: number | null;
+  within: number | null;
+  filter: Filter;
+  among: readonly Id[] | null;
+}
+
+/** One `Matches` per query row. */
+export async function search(segments: Segments, question: Question, call: Call): Promise<Matches[]> {
+  const { rows, filter, among } = question;
+  const { where, document } = filter;
+  if (rows.count === 0) return [];
+  if (where !== null || document !== null || among !== null || segments.directory.length === 0)
+    await segments.refresh(call);
+  const { payloads } = segments;
+  // What the server can't test by tags is tested here first, on metadata opened here: also of segments that have no tags under the present
+  // key, because a writer sealed them, who can't make any, or the keys are changing.
+  const tagged = where === null || segments.readEntries().every((segment) => payloads.hasTags(segment));
+  const allByTags = document === null && among === null && (where === null || (where.complete && tagged));
+  let allow: Id[] | null = null;
+  if (!allByTags && (where !== null || document !== null)) allow = await matching(segments, filter, true);
+  if (among !== null) {
+    const passing = allow === null ? null : new Set(allow);
+    allow = [...new Set(among)].filter((id) => segments.directory.has(id) && (passing?.has(id) ?? true));
+  }
+  if (segments.directory.length === 0 || allow?.length === 0)
+    return Array.from({ length: rows.count }, () => ({ ids: [], distances: [], scores: [], exact: true }));
+  const askAll = async (tags: Uint8Array[], allowed: Id[] | null) => {
+    const found: Matches[] = [];
+    for (let start = 0; start < rows.count; start += QUERY_ROWS) {
+      const part = sliceRows(rows, start, Math.min(start + QUERY_ROWS, rows.count));
+      found.push(...(await ask(segments, { ...question, rows: part }, tags, allowed, call)));
+    }
+    return found;
+  };
+  const found = await askAll(where === null || !tagged ? [] : payloads.wanted(where), allow);
+  if (where !== null && allow === null) {
+    const names = [...new Set(found.flatMap(({ ids }) => ids))];
+    // Tags are the server's to keep; where they are not those of these rows, nothing of them counts.
+    if (!(await allPass(segments, where, names))) return askAll([], await matching(segments, filter, false));
+  }
+  return found;
+}
+
+/** One message to the server and back. Throws Conflict when the collection has changed too much meanwhile. */
+async function ask(
+  segments: Segments,
+  question: Question,
+  tags: Uint8Array[],
+  allow: Id[] | null,
+  call: Call,
+): Promise<Matches[]> {
+  const { rows, count, within } = question;
+  const { metric, collection } = segments.description.spec;
+  const began = performance.now();
+  const format: AnswerFormat =
+    segments.store.queryVersion < segments.native.queryVersion() ? "first" : "brief";
+  const { owner, directory, description } = segments;
+  const query = owner.query(rows.data, directory, description.epoch, tags, undefined, format);
+  const bytes = query.toBytes();
+  call.progress?.({
+    phase: "encrypt",
+    done: bytes.length,
+    total: bytes.length,
+    ms: performance.now() - began,
+  });
+  const threshold = within === null ? undefined : METRICS[metric as Metric].similar ? 1 - within : within;
+  const most = count ?? (threshold === undefined ? Math.max(1, directory.length) : undefined);
+  const heldBefore = directory.quarantined().length;
+  if (heldBefore > 0)
+    segments.warn(
+      `${heldBefore} of the segments of "${collection}" are in quarantine and were passed over: they failed a check. ` +
+        "collection.info() names them.",
+    );
+  try {
+    const large = directory.length * rows.count * LEAST_WORD > WHOLE;
+    const ends = { most, threshold, allow: allow ?? undefined };
+    const answers = large
+      ? await streamed(segments, query, bytes, ends, call)
+      : await whole(segments, query, bytes, ends, call);
+    for (const id of answers.disqualified.map(hex)) {
+      segments.warn(
+        `segment ${id} of writer "${segments.directory.origin(unhex(id))?.writer}" failed its check and was passed over: its rows were not ` +
+          "sealed as they should be, or the answer about them was changed.",
+      );
+      segments.quarantine(id, "a writer's segment failed its check");
+    }
+    return answers.answers.map(({ ids, scores }) => ranked(metric as Metric, ids, scores, answers.exact));
+  } finally {
+    query.free();
+  }
+}
+
+interface Ends {
+  most: number | undefined;
+  threshold: number | undefined;
+  allow: Id[] | undefined;
+}
+
+/** Ask about every segment, and open the answer once it is there. */
+async function whole(
+  segments: Segments,
+  query: SealedQuery,
+  bytes: Uint8Array,
+  ends: Ends,
+  call: Call,
+): Promise<Answers> {
+  const known = segments.attached();
+  const { losses } = segments;
+  const timer = timed(call, bytes.length);
+  const pieces: Uint8Array[] = [];
+  const sink: Sink = {
+    restart: (_, length) => {
+      pieces.length = 0;
+      timer.begin(length);
+    },
+    write: (piece) => {
+      pieces.push(piece);
+      timer.came(piece.length);
+    },
+  };
+  const { version } = await segments.lock.apart(() => segments.store.evaluate(bytes, call, sink));
+  await segments.settle(call);
+  if (version > segments.store.version) await segments.refresh(call);
+  let newer: Uint8Array[] = [];
+  if (version !== segments.store.version) {
+    // Segments that came after the answer can't be in it. Rows that left may have come back in one of those: then the answer is neither
+    // the old state's nor the new one's.
+    if (segments.losses !== losses) throw tooFast(segments);
+    newer = [...segments.attached()].filter((id) => !known.has(id)).map(unhex);
+  }
+  const began = performance.now();
+  const data = concat(pieces);
+  const { owner, directory } = segments;
+  const answers = checking(segments, () =>
+    owner.open(query, data, directory, ends.most, ends.threshold, ends.allow, newer),
+  );
+  call.progress?.({ phase: "open", done: data.length, total: data.length, ms: performance.now() - began });
+  return answers;
+}
+
+/** As `whole`, for an answer that is opened as it comes. It has to be one of the state that it was asked about: Conflict says that others were
+ * faster. */
+async function streamed(
+  segments: Segments,
+  query: SealedQuery,
+  bytes: Uint8Array,
+  ends: Ends,
+  call: Call,
+): Promise<Answers> {
+  const { native, owner, directory } = segments;
+  const { version } = segments.store;
+  const opener: AnswerOpener = new native.AnswerOpener(
+    owner,
+    query,
+    directory,
+    ends.most,
+    ends.threshold,
+    ends.allow,
+  );
+  const timer = timed(call, bytes.length);
+  let opening = 0;
+  const sink: Sink = {
+    restart: (headers, length) => {
+      // Before any of it is opened: which state it is of.
+      const now = committed(versionOf(headers), "the server").version;
+      if (now !== version) throw tooFast(segments);
+      opener.restart();
+      timer.begin(length);
+    },
+    write: (piece) => {
+      const began = performance.now();
+      opener.write(piece);
+      opening += performance.now() - began;
+      timer.came(piece.length);
+    },
+  };
+  try {
+    await segments.lock.apart(() => segments.store.evaluate(bytes, call, sink));
+    await segments.settle(call);
+    const began = performance.now();
+    const answers = checking(segments, () => opener.finish());
+    call.progress?.({
+      phase: "open",
+      done: timer.done,
+      total: timer.done,
+      ms: opening + performance.now() - began,
+    });
+    return answers;
+  } finally {
+    opener.free();
+  }
+}
+
+/** Tells how long the server took, and what came. */
+function timed(call: Call, up: number) {
+  const began = performance.now();
+  call.progress?.({ phase: "upload", done: up, total: up });
+  return {
+    done: 0,
+    total: null as number | null,
+    begin(length: number | null) {
+      this.done = 0;
+      this.total = length;
+      call.progress?.({ phase: "server", done: 0, total: null, ms: performance.now() - began });
+    },
+    came(bytes: number) {
+      this.done += bytes;
+      call.progress?.({
+        phase: "download",
+        done: this.done,
+        total: this.total,
+        ms: performance.now() - began,
+      });
+    },
+  };
+}
+
+function tooFast(segments: Segments): Conflict {
+  return new Conflict(
+    `collection "${segments.description.spec.collection}" changes faster than a query takes. Ask again.`,
+  );
+}
+
+/**
+ * Read the native scores: the similarity under cosine and ip, the distance under l2 and hamming. Rows that are not exact are ranked at full
+ * precision and reported rounded; under ip and l2 neighbours closer than that are put in the reported order.
+ */
+function ranked(metric: Metric, ids: Id[], raw: Float64Array, exact: boolean): Matches {
+  const { similar, directed } = METRICS[metric];
+  const values = Array.from(raw, (one) => {
+    if (directed) return Math.min(1, Math.max(-1, one)); // a perfect match may decode one rounding step beyond
+    return similar ? one : Math.max(0, one); // so may two equal vectors, to below zero
+  });
+  const hits = values.map((value, i) => ({
+    id: ids[i] as Id,
+    distance: similar ? 1 - value : value,
+    score: similar ? value : 0 - value,
+  }));
+  hits.sort((a, b) => a.distance - b.distance); // stable
+  return {
+    ids: hits.map(({ id }) => id),
+    distances: hits.map(({ distance }) => distance),
+    scores: hits.map(({ score }) => score),
+    exact,
+  };
+}

@@ -1,0 +1,193 @@
+/**
+ * Engine: calls of the page enter and go to the Worker that holds the keys; results leave. One Worker serves all clients of a page, so that
+ * a page never blocks and no key is on its heap.
+ */
+
+import { native, start, storage } from "#platform";
+import { fromMessage, toMessage, WorkerLost } from "./errors.js";
+import type { Started } from "./platform/platform.js";
+import type { Storage } from "./storage/storage.js";
+import type { CallOptions, Progress } from "./types.js";
+import { buffersOf, type Handle, type Port, ROOT, type ToPage } from "./worker/messages.js";
+import { serve } from "./worker/serve.js";
+
+/** How an engine runs. */
+export interface EngineOptions {
+  /**
+   * `true`: in a Worker of its own; `false`: in this thread, for one that is a Worker already; in a browser also a Worker that was made of
+   * `@ciphervec/client/worker`, where a bundler or a policy wants that.
+   */
+  worker?: boolean | Worker;
+}
+
+interface Waiting {
+  resolve: (value: never) => void;
+  reject: (error: unknown) => void;
+  onProgress: ((progress: Progress) => void) | undefined;
+}
+
+let shared: Engine | null = null;
+
+export class Engine {
+  readonly #started: Started;
+  readonly #waiting = new Map<number, Waiting>();
+  readonly #storages = new Map<number, Storage>();
+  readonly #warnings = new Map<number, (message: string) => void>();
+  #calls = 0;
+  #lost: string | null = null;
+
+  constructor({ worker = true }: EngineOptions = {}) {
+    if (worker === false) this.#started = here();
+    else this.#started = start(worker === true ? undefined : worker);
+    this.#started.port.listen((message) => this.#take(message as ToPage));
+    this.#started.onEnd((why) => this.#end(why));
+  }
+
+  /** The one that is used where none is named; another after it was lost. */
+  static shared(): Engine {
+    if (shared === null || shared.#lost !== null) shared = new Engine();
+    return shared;
+  }
+
+  /** Release of the native code, and which kernels it computes with. */
+  about(): Promise<{ version: string; backend: string }> {
+    return this.call(ROOT, "about", []);
+  }
+
+  /** End the Worker, and with it every key in it. Calls that wait are rejected with WorkerLost. */
+  stop(): void {
+    this.#started.stop();
+    this.#end("it was stopped");
+  }
+
+  /** Call a method of what a handle stands for. */
+  call<T>(target: Handle, method: string, args: unknown[], options: CallOptions = {}): Promise<T> {
+    const { signal, onProgress } = options;
+    return new Promise<T>((resolve, reject) => {
+      signal?.throwIfAborted();
+      if (this.#lost !== null) throw lostError(this.#lost);
+      const id = ++this.#calls;
+      const abort = () => {
+        this.#done(id);
+        this.#started.port.post({ type: "abort", id }, []);
+        reject(signal?.reason);
+      };
+      const ended =
+        <V>(then: (value: V) => void) =>
+        (value: V) => {
+          signal?.removeEventListener("abort", abort);
+          then(value);
+        };
+      signal?.addEventListener("abort", abort, { once: true });
+      this.#waiting.set(id, { resolve: ended(resolve), reject: ended(reject), onProgress });
+      this.#started.busy(true);
+      try {
+        const message = { type: "call", id, target, method, args, wantsProgress: onProgress !== undefined };
+        this.#started.port.post(message, buffersOf(args));
+      } catch (error) {
+        this.#done(id);
+        throw error; // what can't be cloned: a function in metadata, say
+      }
+    });
+  }
+
+  /** Let go of what a handle stands for, which wipes keys. */
+  async release(handle: Handle): Promise<void> {
+    if (this.#lost === null) await this.call(ROOT, "release", [handle]);
+  }
+
+  /** A number under which the Worker asks for this storage. */
+  lend(given: Storage): number {
+    this.#storages.set(this.#storages.size + 1, given);
+    return this.#storages.size;
+  }
+
+  /** Tell warnings of a client. */
+  warn(client: Handle, tell: (message: string) => void): void {
+    this.#warnings.set(client, tell);
+  }
+
+  #take(message: ToPage): void {
+    switch (message.type) {
+      case "result":
+        this.#done(message.id)?.resolve(message.value as never);
+        break;
+      case "error":
+        this.#done(message.id)?.reject(fromMessage(message.error));
+        break;
+      case "progress":
+        this.#waiting.get(message.id)?.onProgress?.(message.progress);
+        break;
+      case "warning":
+        this.#warnings.get(message.client)?.(message.message);
+        break;
+      case "storage":
+        void this.#answer(message);
+    }
+  }
+
+  async #answer({ id, storage: number, method, args }: Extract<ToPage, { type: "storage" }>): Promise<void> {
+    const lent = this.#storages.get(number) as unknown as { [name: string]: (...args: unknown[]) => unknown };
+    try {
+      const value = await lent[method]?.(...args);
+      this.#started.port.post({ type: "stored", id, value }, []);
+    } catch (error) {
+      this.#started.port.post({ type: "stored", id, error: toMessage(error) }, []);
+    }
+  }
+
+  #done(id: number): Waiting | undefined {
+    const waiting = this.#waiting.get(id);
+    this.#waiting.delete(id);
+    if (this.#waiting.size === 0) this.#started.busy(false);
+    return waiting;
+  }
+
+  #end(why: string): void {
+    if (this.#lost !== null) return;
+    this.#lost = why;
+    for (const id of [...this.#waiting.keys()]) this.#done(id)?.reject(lostError(why));
+  }
+}
+
+function lostError(why: string): WorkerLost {
+  return new WorkerLost(
+    `the Worker that holds the keys has ended: ${why}. Every commit that was answered is on the server; load the keys again and make ` +
+      "another Client to go on. A change whose answer did not come is there as a whole, or not at all.",
+  );
+}
+
+/** The engine in this thread. */
+function here(): Started {
+  let page: (message: unknown) => void = () => undefined;
+  let engine: (message: unknown) => void = () => undefined;
+  const port = (
+    to: () => (message: unknown) => void,
+    from: (take: (message: unknown) => void) => void,
+  ): Port => ({
+    // Cloned as between threads, so that neither side changes what the other holds.
+    post: (message, transfer) => {
+      const copy = structuredClone(message, { transfer });
+      queueMicrotask(() => to()(copy));
+    },
+    listen: from,
+  });
+  const ofEngine = port(
+    () => page,
+    (take) => {
+      engine = take;
+    },
+  );
+  serve(ofEngine, { native, storage, fetch: (url, options) => fetch(url, options) });
+  return {
+    port: port(
+      () => engine,
+      (take) => {
+        page = take;
+      },
+    ),
+    onEnd: () => undefined,
+    busy: () => undefined,
+    stop: () => undefined,
+  };
+}

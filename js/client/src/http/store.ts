@@ -1,0 +1,376 @@
+/** Remote store: changes of one collection enter and go to a server; its sealed blobs leave, from the cache where they are
+ * there. Key owner's side, without the keys. */
+
+import {
+  type Change,
+  EVALUATION,
+  KEY_PAIR,
+  ORIGINALS,
+  ROWS,
+  STATE,
+  type StoredSegment,
+} from "../collections/change.js";
+import { AuthenticationError, CommitUncertain, Conflict, CorruptData, ServerError } from "../errors.js";
+import { hex, random, text } from "../ingest/bytes.js";
+import type { Native } from "../native.js";
+import type { BlobCache } from "../storage/cache.js";
+import { blobsOf, encode, type Place, type Upload } from "./frame.js";
+import { errorOf, type Reply } from "./problem.js";
+import { type Call, type Session, Unanswered } from "./session.js";
+import { committed, publicParameters, readState, type State, stateAfter } from "./state.js";
+import type { Sink } from "./transport.js";
+import { EPOCH, KEY_ID, type Lineage, MASKS, type Trust } from "./trust.js";
+
+/** Bytes of blobs that go in the frame of a commit; the largest ones beyond that are uploaded first. */
+const INLINE = 24 << 20;
+const LEAST_INLINE = 256 << 10;
+const AT_ONCE = 6;
+const MAX_STATE = 64 << 20;
+const MAX_ANSWER = 2 ** 40;
+const OCTETS = "application/octet-stream";
+
+/** An answer to a query, and the commit it was computed on. */
+export interface Answer {
+  data: Uint8Array;
+  version: number;
+}
+
+/** What a store is made of. */
+export interface StoreParts {
+  session: Session;
+  name: string;
+  trust: Trust;
+  cache: BlobCache;
+  native: Native;
+  state: State;
+  /** Opens a description with the keys that the client was given. */
+  lineage: (meta: Uint8Array) => Lineage | null;
+}
+
+/** One collection on a server. Its state is that of the latest answer. */
+export class HttpStore {
+  readonly #session: Session;
+  readonly #name: string;
+  readonly #path: string;
+  readonly #trust: Trust;
+  readonly #cache: BlobCache;
+  readonly #native: Native;
+  readonly #lineage: (meta: Uint8Array) => Lineage | null;
+  #state: State;
+  #doubted = false;
+  /** Of a change that others were faster than. */
+  #uploads = new Map<Place, Upload>();
+
+  private constructor({ session, name, trust, cache, native, state, lineage }: StoreParts) {
+    this.#session = session;
+    this.#name = name;
+    this.#path = `/v1/collections/${name}`;
+    this.#trust = trust;
+    this.#cache = cache;
+    this.#native = native;
+    this.#state = state;
+    this.#lineage = lineage;
+  }
+
+  /** Throws RollbackDetected or PinMismatch when the state is not what the server has shown before. */
+  static async open(parts: StoreParts): Promise<HttpStore> {
+    const store = new HttpStore(parts);
+    await store.#check(parts.state, parts.trust.version);
+    return store;
+  }
+
+  get version(): number {
+    return this.#state.version;
+  }
+
+  /** The newest version of query frames that the server says it answers. */
+  get queryVersion(): number {
+    return this.#state.queryVersion;
+  }
+
+  /** What was seen and pinned of this collection. */
+  get trust(): Trust {
+    return this.#trust;
+  }
+
+  get meta(): Uint8Array {
+    return this.#state.meta;
+  }
+
+  /** The committed segments, oldest first. */
+  segments(): StoredSegment[] {
+    return [...this.#state.segments.values()];
+  }
+
+  /** Move on to the latest commit of whoever else writes; whether there was a new one. */
+  async refresh(call: Call): Promise<boolean> {
+    await this.#trust.reload();
+    const since = this.#trust.version;
+    const state = await this.#newer(call);
+    if (state === null) return false;
+    await this.#check(state, since);
+    const moved = this.#doubted || state.version !== this.#state.version;
+    this.#state = state;
+    this.#doubted = false;
+    return moved;
+  }
+
+  /** What is shown was found to be wrong: the next `refresh` reads it again, whatever it is called. */
+  doubt(): void {
+    this.#doubted = true;
+  }
+
+  /** Make a change durable, all or nothing. Throws Conflict when others were first, CommitUncertain when the answer got lost. */
+  async commit(change: Change, call: Call): Promise<void> {
+    const doing = `cannot commit to "${this.#name}"`;
+    const since = this.#trust.version;
+    const again = this.#uploads.size > 0;
+    let reply = await this.#send(change, INLINE, doing, call);
+    if (again && ![200, 412].includes(reply.status)) {
+      this.#uploads.clear(); // the server may have let go of an earlier attempt's
+      reply = await this.#send(change, INLINE, doing, call);
+    }
+    if (reply.status === 413) reply = await this.#send(change, LEAST_INLINE, doing, call);
+    if (reply.status === 412)
+      throw new Conflict(
+        `${doing}: others commit to it faster than this client. Try again when there are fewer.`,
+      );
+    this.#uploads.clear();
+    if (reply.status !== 200) throw errorOf(reply, doing, this.#session.url);
+    const { version, head } = committed(this.#session.json(reply, doing), this.#session.url);
+    if (version !== this.#state.version + 1)
+      throw new CommitUncertain(
+        `${doing}: ${this.#session.url} made version ${version} of a change to version ${this.#state.version}. Look at what ` +
+          "is there, and ask its operator.",
+      );
+    this.#state = stateAfter(this.#state, change, version, head);
+    await this.#trust.see(version, head, since, change.attachments.has(STATE));
+    await this.#repin(change);
+    for (const added of change.add)
+      for (const [name, blob] of Object.entries(added.blobs))
+        if (name !== ROWS && name !== ORIGINALS) await this.#cache.put(this.#address(added.id, name), blob);
+  }
+
+  /** One blob. Throws CorruptData, Conflict when it is gone meanwhile. */
+  async read(segment: string, blob: string, call: Call): Promise<Uint8Array> {
+    const length = this.#state.segments.get(segment)?.blobs[blob];
+    const address = this.#address(segment, blob);
+    const held = await this.#cache.get(address);
+    if (held !== null && (length === undefined || held.length === length)) return held;
+    const doing = `cannot read ${blob} of "${this.#name}"`;
+    if (length === undefined)
+      throw new AuthenticationError(
+        `${doing}: ${this.#session.url} shows no stored blob to this token, which has not the verb read. Ask its operator for one ` +
+          "with it: ciphervec token create --verb owner, or --verb query --verb read.",
+      );
+    const data = await this.#session.fetch(`${this.#path}/segments/${segment}/${blob}`, length, doing, call);
+    if (data === null) {
+      await this.#refuseIfMoved(doing, call);
+      throw new CorruptData(
+        `${doing}: ${this.#session.url} lists segment ${segment} but has no ${blob} of it. Ask its operator to verify the ` +
+          "collection, and use a token with the verb read.",
+      );
+    }
+    await this.#cache.put(address, data);
+    return data;
+  }
+
+  /** The same blob of several segments, some at once, by segment. */
+  async readAll(segments: readonly string[], blob: string, call: Call): Promise<Map<string, Uint8Array>> {
+    const found = new Map<string, Uint8Array>();
+    const waiting = [...segments];
+    const fetcher = async () => {
+      for (let next = waiting.shift(); next !== undefined; next = waiting.shift())
+        found.set(next, await this.read(next, blob, call));
+    };
+    await Promise.all(Array.from({ length: Math.min(AT_ONCE, segments.length) }, fetcher));
+    return found;
+  }
+
+  /** Whether the server has an attachment of this name. */
+  hasAttachment(name: string): boolean {
+    return this.#state.attachments.has(name);
+  }
+
+  /** A blob that belongs to the whole collection. */
+  async attachment(name: string, call: Call): Promise<Uint8Array> {
+    const doing = `cannot read ${name} of "${this.#name}"`;
+    const length = this.#state.attachments.get(name);
+    if (length === undefined)
+      throw new CorruptData(
+        `${doing}: ${this.#session.url} has none. Use a token with the verb read, or ask its operator.`,
+      );
+    const path = `${this.#path}/attachments/${name}`;
+    let data: Uint8Array | null;
+    if (name === STATE) {
+      // It changes with every commit, and so may be a newer one than was listed.
+      const reply = await this.#session.call("GET", path, doing, call, { ok: [200, 404], limit: MAX_STATE });
+      data = reply.status === 200 ? reply.body : null;
+    } else data = await this.#session.fetch(path, length, doing, call);
+    if (data === null) {
+      await this.#refuseIfMoved(doing, call);
+      throw new CorruptData(
+        `${doing}: ${this.#session.url} lists it but does not give it. Ask its operator.`,
+      );
+    }
+    return data;
+  }
+
+  /** Answer one message of queries. Throws Conflict when the server has moved on to a state that this query does not suit. */
+  async evaluate(query: Uint8Array, call: Call, sink?: Sink): Promise<Answer> {
+    const doing = `cannot query "${this.#name}"`;
+    const since = this.#trust.version;
+    const reply = await this.#session.call("POST", `${this.#path}/query`, doing, call, {
+      body: query,
+      headers: { "Content-Type": OCTETS },
+      ok: [200, 400, 422],
+      limit: MAX_ANSWER,
+      ...(sink && { sink }),
+    });
+    if (reply.status !== 200) {
+      // Perhaps it does not suit the latest state: a new epoch of the query key, or larger segments.
+      if ((await this.#newer(call)) !== null)
+        throw new Conflict(`${doing}: it changes faster than a query takes. Ask again.`);
+      throw errorOf(reply, doing, this.#session.url);
+    }
+    const { version, head } = committed(versionOf(reply.headers), this.#session.url);
+    await this.#trust.see(version, head, since);
+    return { data: reply.body, version };
+  }
+
+  /** Have the server read and check every stored block; the token needs the verb admin. Throws CorruptData. */
+  async verify(call: Call): Promise<{ files: number; bytes: number; strays: number }> {
+    const doing = `cannot verify "${this.#name}"`;
+    const reply = await this.#session.call("POST", `${this.#path}/verify`, doing, call);
+    const { problems, files, bytes, strays } = this.#session.json(reply, doing);
+    if (!Array.isArray(problems) || ![files, bytes, strays].every(Number.isSafeInteger))
+      throw new ServerError(
+        `${doing}: ${this.#session.url} reports in an unknown way. Check the versions on both sides.`,
+      );
+    const faults = problems.map(({ file, offset }) => `${file}, byte ${offset}: damaged on the server`);
+    if (faults.length > 0) throw new CorruptData(faults.slice(0, 20).join("\n"));
+    return { files: Number(files), bytes: Number(bytes), strays: Number(strays) };
+  }
+
+  /** Have the server delete what only earlier states refer to; the token needs the verb admin. */
+  async purge(call: Call): Promise<void> {
+    await this.#session.call("POST", `${this.#path}/purge`, `cannot purge "${this.#name}"`, call, {
+      ok: [204],
+    });
+  }
+
+  /** Pin the hash of this epoch's evaluation keys, and of the sealed key pair, after `check` on the keys when first seen. */
+  async pinEvaluation(epoch: number, check: (data: Uint8Array) => void, call: Call): Promise<void> {
+    const pin = `${EPOCH}${epoch}`;
+    if (!this.hasAttachment(EVALUATION) || this.#trust.pinned(pin) !== undefined) return;
+    const data = await this.attachment(EVALUATION, call);
+    check(data);
+    const pins: { [name: string]: string } = { [pin]: hex(this.#native.blake3(data)) };
+    if (this.hasAttachment(KEY_PAIR))
+      pins["key pair"] = hex(this.#native.blake3(await this.attachment(KEY_PAIR, call)));
+    await this.#trust.pin(pins);
+  }
+
+  /** Pin the seed of the public masks, by which a collection is known again under other keys. Throws PinMismatch. */
+  async pinMasks(seed: Uint8Array): Promise<void> {
+    await this.#trust.pin({ [MASKS]: hex(this.#native.blake3(seed)) });
+  }
+
+  async #refuseIfMoved(doing: string, call: Call): Promise<void> {
+    if ((await this.#newer(call)) !== null)
+      throw new Conflict(`${doing}: it changes faster than it can be read. Try again.`);
+  }
+
+  /** The owner has changed the keys from here. */
+  async #repin(change: Change): Promise<void> {
+    const values = change.meta === null ? {} : publicParameters(change.meta);
+    const pair = change.attachments.get(KEY_PAIR);
+    const evaluation = change.attachments.get(EVALUATION);
+    if (pair !== undefined && evaluation !== undefined) {
+      const { epoch } = JSON.parse(text(change.meta ?? this.meta)) as { epoch: number };
+      values["key pair"] = hex(this.#native.blake3(pair));
+      values[`${EPOCH}${epoch}`] = hex(this.#native.blake3(evaluation));
+    }
+    const news = Object.entries(values).some(
+      ([name, value]) => (this.#trust.pinned(name) ?? value) !== value,
+    );
+    if (news) await this.#trust.repin(values);
+  }
+
+  async #send(change: Change, inline: number, doing: string, call: Call): Promise<Reply> {
+    await this.#upload(change, inline, doing, call);
+    const body = encode(change, this.#uploads);
+    call.progress?.({ phase: "upload", done: 0, total: body.length });
+    try {
+      const reply = await this.#session.call("POST", `${this.#path}/commits`, doing, call, {
+        body,
+        headers: {
+          "Content-Type": OCTETS,
+          "If-Match": `"${this.#state.head}"`,
+          // A retry of these bytes is known by this key, and answered as the first attempt was.
+          "Idempotency-Key": hex(random(16)),
+        },
+        ok: [200, 400, 404, 409, 412, 413, 422],
+      });
+      call.progress?.({ phase: "upload", done: body.length, total: body.length });
+      return reply;
+    } catch (error) {
+      if (!(error instanceof Unanswered && error.sent)) throw error;
+      throw new CommitUncertain(
+        `${error.message} The change may have been committed, all of it, or not: look for its ids, or upsert.`,
+      );
+    }
+  }
+
+  /** Upload the largest blobs until what is left fits into a frame. */
+  async #upload(change: Change, inline: number, doing: string, call: Call): Promise<void> {
+    const parts = blobsOf(change);
+    const places = new Set(parts.map(([place]) => place));
+    for (const place of this.#uploads.keys()) if (!places.has(place)) this.#uploads.delete(place);
+    const total = parts.reduce((sum, [, data]) => sum + data.length, 0);
+    let left = parts.reduce((sum, [place, data]) => sum + (this.#uploads.has(place) ? 0 : data.length), 0);
+    let sent = total - left;
+    for (const [place, data] of parts.sort((a, b) => b[1].length - a[1].length)) {
+      if (left <= inline || data.length === 0) return;
+      if (this.#uploads.has(place)) continue;
+      const before = sent;
+      const id = await this.#session.upload(`${this.#path}/uploads`, data, doing, call, (offset) =>
+        call.progress?.({ phase: "upload", done: before + offset, total }),
+      );
+      this.#uploads.set(place, { id, blake3: hex(this.#native.blake3(data)) });
+      left -= data.length;
+      sent += data.length;
+    }
+  }
+
+  /** The server's state, or null when it is the one known here. */
+  async #newer(call: Call): Promise<State | null> {
+    const doing = `cannot read "${this.#name}"`;
+    const headers: { [name: string]: string } = this.#doubted
+      ? {}
+      : { "If-None-Match": `"${this.#state.head}"` };
+    const reply = await this.#session.call("GET", this.#path, doing, call, { headers, ok: [200, 304] });
+    if (reply.status === 304) return null;
+    return readState(this.#session.json(reply, doing), this.#name, this.#session.url, this.#state);
+  }
+
+  async #check(state: State, since: number): Promise<void> {
+    await this.#trust.see(state.version, state.head, since);
+    const { [KEY_ID]: shown, ...values } = publicParameters(state.meta);
+    await this.#trust.pin(values);
+    if (shown === undefined) return;
+    if ((this.#trust.pinned(KEY_ID) ?? shown) !== shown)
+      await this.#trust.follow(shown, this.#lineage(state.meta));
+    await this.#trust.pin({ [KEY_ID]: shown });
+  }
+
+  #address(segment: string, blob: string): string {
+    return `${this.#session.url}\n${this.#name}\n${segment}\n${blob}`;
+  }
+}
+
+/** What the headers of an answer say of the state that it was computed on. */
+export function versionOf(headers: Headers): { version: unknown; head: unknown } {
+  const says = headers.get("ciphervec-version") ?? "";
+  return { version: /^\d{1,15}$/.test(says) ? Number(says) : -1, head: headers.get("ciphervec-head") };
+}

@@ -1,0 +1,28 @@
+/** `@ciphervec/client`: what callers import. */
+
+export { Client, type ClientOptions, type CreateOptions } from "./client.js";
+export {
+  type AddOptions,
+  Collection,
+  type CollectionInfo,
+  type DeleteOptions,
+  type GetOptions,
+  type QueryOptions,
+  type Selection,
+  type UpdateOptions,
+} from "./collection.js";
+export { Engine, type EngineOptions } from "./engine.js";
+export * from "./errors.js";
+export type { CollectionRow } from "./http/database.js";
+export {
+  type Bytes,
+  type Expected,
+  type FileOptions,
+  Identity,
+  Keys,
+  type Protection,
+  passphraseStrength,
+} from "./keys.js";
+export { MemoryStorage, type Storage } from "./storage/storage.js";
+export type * from "./types.js";
+export { type SendOptions, Writer, type WriterFacts, type WrittenBatch } from "./writer.js";

@@ -1,0 +1,202 @@
+/** Keys: key files, passphrases and recovery phrases enter; handles of keys leave. The keys themselves stay in the Worker. Page. */
+
+import "./dispose.js";
+import { Engine } from "./engine.js";
+import { InvalidInput } from "./errors.js";
+import { type Handle, ROOT } from "./worker/messages.js";
+
+/** The bytes of a file, as an input element or a fetch gives them. */
+export type Bytes = Uint8Array | ArrayBuffer | Blob;
+
+/** What is asked of a file of secret keys. */
+export interface FileOptions {
+  /** What the file is encrypted under. */
+  passphrase?: string;
+  /** Where the keys live: the shared Worker, unless given. */
+  engine?: Engine;
+}
+
+/** What a file is written with: a passphrase, or the word that the key may lie in clear. */
+export type Protection = { passphrase: string } | { allowPlaintext: true };
+
+/** Whose keys they should be. */
+export interface Expected {
+  /** Refuse other keys than those of this id. */
+  keyId?: string;
+}
+
+const MADE = Symbol("made by this package");
+
+abstract class Secret {
+  /** Not for callers. */
+  readonly handle: Handle;
+  /** Where it lives. */
+  readonly engine: Engine;
+
+  constructor(made: typeof MADE, engine: Engine, handle: Handle) {
+    if (made !== MADE) throw new InvalidInput("use generate(), fromFile() or fromPhrase().");
+    this.engine = engine;
+    this.handle = handle;
+  }
+
+  /** The bytes of a file, encrypted under the passphrase by scrypt and XChaCha20-Poly1305; in clear only where that is asked for. */
+  toFile(protection: Protection): Promise<Uint8Array> {
+    const { passphrase, allowPlaintext } = protection as { passphrase?: string; allowPlaintext?: boolean };
+    return this.engine.call(this.handle, "toFile", [passphrase, allowPlaintext]);
+  }
+
+  /** Wipe it in the Worker's memory, and close what was opened with it. */
+  dispose(): Promise<void> {
+    return this.engine.release(this.handle);
+  }
+
+  /** As `dispose`, for `using`. */
+  [Symbol.dispose](): void {
+    this.dispose().catch(() => undefined); // a Worker that ended has wiped it
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.dispose();
+  }
+
+  /** Secrets are not written down. */
+  toJSON(): never {
+    throw new InvalidInput("a secret can't be written as JSON. Use toFile({passphrase}).");
+  }
+}
+
+/**
+ * The key owner's secret: 32 random bytes from which every other key is derived. They are in the Worker; this object is a name for them.
+ *
+ * Keep them with `toFile`, or write `recoveryPhrase` down on paper. Losing all of these loses the data.
+ */
+export class Keys extends Secret {
+  /** The public name of this key, in hexadecimal. Everything sealed under it carries it. */
+  readonly keyId: string;
+
+  /** Not for callers. */
+  constructor(made: typeof MADE, engine: Engine, { handle, keyId }: { handle: Handle; keyId: string }) {
+    super(made, engine, handle);
+    this.keyId = keyId;
+  }
+
+  /** A new key from the platform's cryptographic generator. */
+  static async generate({ engine = Engine.shared() }: { engine?: Engine } = {}): Promise<Keys> {
+    return new Keys(MADE, engine, await engine.call(ROOT, "generateKeys", []));
+  }
+
+  /** Read a key file, of this package or of another of ciphervec's. Throws WrongKey, CorruptData, UnsupportedVersion, InvalidInput. */
+  static async fromFile(file: Bytes, options: FileOptions & Expected = {}): Promise<Keys> {
+    const { passphrase, keyId, engine = Engine.shared() } = options;
+    const data = await bytesOf(file);
+    return new Keys(MADE, engine, await engine.call(ROOT, "keysFromFile", [data, passphrase, keyId]));
+  }
+
+  /** The key that `recoveryPhrase` gave; case and spaces don't matter. With `keyId` wrong words are found out for sure. */
+  static async fromPhrase(words: string, options: { engine?: Engine } & Expected = {}): Promise<Keys> {
+    const { keyId, engine = Engine.shared() } = options;
+    return new Keys(MADE, engine, await engine.call(ROOT, "keysFromPhrase", [String(words), keyId]));
+  }
+
+  /** The key that somebody shared with the holder of `identity`. Throws WrongKey for somebody else, CorruptData. */
+  static async openShared(shared: Bytes, identity: Identity, { keyId }: Expected = {}): Promise<Keys> {
+    const { engine } = identity;
+    const data = await bytesOf(shared);
+    return new Keys(MADE, engine, await engine.call(ROOT, "openShared", [data, identity.handle, keyId]));
+  }
+
+  /** The key as 24 English words (BIP-39), to be written down: whoever reads them has it. JavaScript can't wipe the text. */
+  recoveryPhrase(): Promise<string> {
+    return this.engine.call(this.handle, "recoveryPhrase", []);
+  }
+
+  /** Seal the key to people's public keys (HPKE with X-Wing): each of them opens the bytes with `openShared`, and nobody else. */
+  async share(recipients: readonly Bytes[]): Promise<Uint8Array> {
+    const people = await Promise.all(recipients.map(bytesOf));
+    return this.engine.call(this.handle, "share", [people]);
+  }
+
+  /** Whether two are the same key. */
+  same(other: Keys): Promise<boolean> {
+    return this.engine.call(this.handle, "same", [other.handle]);
+  }
+}
+
+/** A person's pair, to which those who hold keys can seal them: X-Wing, that is ML-KEM-768 with X25519. */
+export class Identity extends Secret {
+  readonly name: string;
+  /** 32 hexadecimal digits that name the public half: compare them by another way than it came. */
+  readonly fingerprint: string;
+  /** The bytes of the public half, for whoever shares keys with this person. */
+  readonly recipient: Uint8Array;
+
+  /** Not for callers. */
+  constructor(
+    made: typeof MADE,
+    engine: Engine,
+    {
+      handle,
+      name,
+      fingerprint,
+      recipient,
+    }: { handle: Handle; name: string; fingerprint: string; recipient: Uint8Array },
+  ) {
+    super(made, engine, handle);
+    this.name = name;
+    this.fingerprint = fingerprint;
+    this.recipient = recipient;
+  }
+
+  /** A new pair for the person of this name, 1 to 64 bytes: those who share see it. */
+  static async generate(
+    name: string,
+    { engine = Engine.shared() }: { engine?: Engine } = {},
+  ): Promise<Identity> {
+    return new Identity(MADE, engine, await engine.call(ROOT, "generateIdentity", [String(name)]));
+  }
+
+  /** Read what `toFile` wrote. Throws WrongKey, CorruptData, UnsupportedVersion, InvalidInput. */
+  static async fromFile(
+    file: Bytes,
+    { passphrase, engine = Engine.shared() }: FileOptions = {},
+  ): Promise<Identity> {
+    return new Identity(
+      MADE,
+      engine,
+      await engine.call(ROOT, "identityFromFile", [await bytesOf(file), passphrase]),
+    );
+  }
+}
+
+/** A copy of the bytes, which may go to the Worker. Throws InvalidInput. */
+export async function bytesOf(file: Bytes): Promise<Uint8Array> {
+  if (file instanceof Uint8Array) return new Uint8Array(file);
+  if (file instanceof ArrayBuffer) return new Uint8Array(file.slice(0));
+  if (typeof Blob !== "undefined" && file instanceof Blob) return new Uint8Array(await file.arrayBuffer());
+  throw new InvalidInput(
+    `bytes expected (a Uint8Array, an ArrayBuffer, a Blob or File), got ${typeof file}.`,
+  );
+}
+
+const COMMON =
+  /pass(word|wort|phrase)?|qwert[yz]\w*|letmein|admin|welcome|secret|iloveyou|monkey|dragon|ciphervec|abc(def)?|0?1?2?345?6?7?8?9?0?|asdf\w*|test|default|changeme|master/gi;
+const ALPHABETS: readonly (readonly [RegExp, number])[] = [
+  [/[a-z]/, 26],
+  [/[A-Z]/, 26],
+  [/[0-9]/, 10],
+  [/[^a-zA-Z0-9]/, 33],
+];
+const LEAST_BITS = 50;
+
+/**
+ * About how many bits a passphrase is worth, and whether a file under it holds if it is copied. Common words count as one character,
+ * repeated characters little.
+ */
+export function passphraseStrength(passphrase: string): { bits: number; enough: boolean } {
+  const rest = passphrase.replace(COMMON, "*");
+  const size = ALPHABETS.reduce((sum, [pattern, letters]) => sum + (pattern.test(rest) ? letters : 0), 0);
+  const characters = [...rest];
+  const effective = Math.min(characters.length, 3 * new Set(characters).size);
+  const bits = effective * Math.log2(Math.max(size, 2));
+  return { bits, enough: bits >= LEAST_BITS };
+}

@@ -1,0 +1,105 @@
+/** Types that callers write and read: ids, vectors, metadata, filters, results, progress. Both threads. */
+
+/** A row's name: text of 1 to 65,535 bytes, or a whole number of 64 bits, a bigint beyond 2^53. `1` and `"1"` differ. */
+export type Id = string | number | bigint;
+
+/** A JSON value, and what is made one: a Date becomes its ISO 8601 text in UTC. */
+export type Json = string | number | bigint | boolean | null | Date | Json[] | { [field: string]: Json };
+
+/** What is kept beside a row: field names, not empty and without a leading `$`, to values. */
+export type Metadata = { [field: string]: Json };
+
+/** One vector. Under `hamming`: bits as booleans, 0/1 or -1/+1, or packed, eight a byte, in a Uint8Array. */
+export type Vector =
+  | readonly number[]
+  | readonly boolean[]
+  | Float32Array
+  | Float64Array
+  | Int8Array
+  | Uint8Array;
+
+/** One vector, several, or several end to end in one Float32Array. */
+export type Vectors = Vector | readonly Vector[];
+
+/** A list with an entry a row, or the entry of the only row. */
+export type OneOrMany<T> = T | readonly T[];
+
+export type Metric = "cosine" | "ip" | "l2" | "hamming";
+/** What the server sees: neither vectors nor queries, the vectors, the queries, or everything. */
+export type Mode = "sealed" | "sealed-query" | "sealed-index" | "open";
+export type Precision = "standard" | "small" | "wide";
+
+type Scalar = string | number | bigint | boolean | null | Date;
+
+/** What a field is compared with. */
+export interface Condition {
+  $eq?: Scalar;
+  $ne?: Scalar;
+  $gt?: string | number | bigint | Date;
+  $gte?: string | number | bigint | Date;
+  $lt?: string | number | bigint | Date;
+  $lte?: string | number | bigint | Date;
+  $in?: readonly Scalar[];
+  $nin?: readonly Scalar[];
+  $contains?: Scalar;
+  $not_contains?: Scalar;
+  $exists?: boolean;
+  $not?: Condition | Scalar;
+}
+
+/** A filter on metadata, as the Python package takes it: fields to values or conditions, `$and`, `$or`, `$not`. */
+export type Where = { [field: string]: Scalar | Condition | readonly Where[] | Where };
+
+/** A filter on documents: texts that are in them or not, `$and`, `$or`. It is tested here, never by the server. */
+export type WhereDocument =
+  | { $contains: string }
+  | { $not_contains: string }
+  | { $and: readonly WhereDocument[] }
+  | { $or: readonly WhereDocument[] };
+
+export type GetPart = "metadatas" | "documents" | "embeddings";
+export type QueryPart = "distances" | "scores" | GetPart;
+
+/** Parallel lists, an entry a row; null where a part was not asked for. */
+export interface GetResult {
+  ids: Id[];
+  metadatas: (Metadata | null)[] | null;
+  documents: (string | null)[] | null;
+  embeddings: Float32Array[] | null;
+  include: GetPart[];
+  /** Whether vectors among them carry noise of the encryption: such are the key owner's own, and shown to others give
+   * the key away. */
+  ownersOnly: boolean;
+}
+
+/** A list for each query, the closest first; null where a part was not asked for. */
+export interface QueryResult {
+  ids: Id[][];
+  /** Lower is closer: 1 − cosine, 1 − inner product, squared Euclidean, or differing bits. */
+  distances: number[][] | null;
+  /** Higher is closer: cosine, inner product, or minus the distance. */
+  scores: number[][] | null;
+  metadatas: (Metadata | null)[][] | null;
+  documents: (string | null)[][] | null;
+  embeddings: Float32Array[][] | null;
+  include: QueryPart[];
+  /** Whether scores carry noise of the encryption, as in modes `sealed` and `sealed-query`: such are the key owner's
+   * own, and many of them shown to others give the key away. */
+  ownersOnly: boolean;
+}
+
+/** What is being done, as far as it got. `done` and `total` are rows while sealing, else bytes; `ms` what it took. */
+export interface Progress {
+  phase: "read" | "seal" | "upload" | "encrypt" | "server" | "download" | "open";
+  done: number;
+  total: number | null;
+  ms?: number;
+}
+
+/** What every call that may take a while takes. */
+export interface CallOptions {
+  /** Ends the call: its requests are closed, and what was not committed is not. */
+  signal?: AbortSignal;
+  /** Told what is being done. */
+  onProgress?: (progress: Progress) => void;
+}

@@ -1,0 +1,294 @@
+/**
+ * The Worker's end: calls enter, one after the other or at once; results leave. All wasm and all keys are here, and no key ever leaves but
+ * sealed under a passphrase, or as the words that were asked for.
+ */
+
+import { ClientEngine } from "../collections/client.js";
+import type { CollectionEngine } from "../collections/collection.js";
+import { CiphervecError, fromMessage, fromNative, InvalidInput, toMessage, WrongKey } from "../errors.js";
+import type { Call } from "../http/session.js";
+import type { Fetch } from "../http/transport.js";
+import type { Identity, Keys, Native } from "../native.js";
+import { MemoryStorage, type Storage } from "../storage/storage.js";
+import type { Progress } from "../types.js";
+import {
+  buffersOf,
+  type Handle,
+  type Port,
+  ROOT,
+  type StorageChoice,
+  type ToPage,
+  type ToWorker,
+} from "./messages.js";
+import { WriterEngine } from "./writer.js";
+
+/** What differs between a browser and Node. */
+export interface Platform {
+  native(): Promise<Native>;
+  storage(choice: { kind: "indexeddb"; database: string } | { kind: "folder"; path: string }): Storage;
+  fetch: Fetch;
+}
+
+/** What the page says of a client that it wants. */
+export interface ClientChoices {
+  url: string;
+  token: string | null;
+  keys: Handle | null;
+  storage: StorageChoice;
+  insecure: boolean;
+  timeout: number;
+  retries: number;
+  cacheBytes: number;
+}
+
+type Method = (call: Call, ...args: never[]) => unknown;
+type Held = {
+  kind: string;
+  object: unknown;
+  methods: { [name: string]: Method };
+  free: () => void | Promise<void>;
+};
+
+/** Answer the calls that come by a port. */
+export function serve(port: Port, platform: Platform): void {
+  new Server(port, platform).start();
+}
+
+class Server {
+  readonly #port: Port;
+  readonly #platform: Platform;
+  #native: Promise<Native> | null = null;
+  readonly #held = new Map<Handle, Held>();
+  #last = ROOT;
+  readonly #running = new Map<number, AbortController>();
+  readonly #asked = new Map<number, { resolve: (value: never) => void; reject: (error: unknown) => void }>();
+  #questions = 0;
+
+  constructor(port: Port, platform: Platform) {
+    this.#port = port;
+    this.#platform = platform;
+  }
+
+  start(): void {
+    this.#port.listen((message) => this.#take(message as ToWorker));
+  }
+
+  #take(message: ToWorker): void {
+    if (message.type === "call") void this.#answer(message);
+    else if (message.type === "abort") this.#running.get(message.id)?.abort();
+    else {
+      const asked = this.#asked.get(message.id);
+      this.#asked.delete(message.id);
+      if (message.error !== undefined) asked?.reject(fromMessage(message.error));
+      else asked?.resolve(message.value as never);
+    }
+  }
+
+  async #answer({
+    id,
+    target,
+    method,
+    args,
+    wantsProgress,
+  }: Extract<ToWorker, { type: "call" }>): Promise<void> {
+    const abort = new AbortController();
+    this.#running.set(id, abort);
+    const call: Call = { signal: abort.signal };
+    if (wantsProgress) call.progress = (progress: Progress) => this.#send({ type: "progress", id, progress });
+    try {
+      this.#native ??= this.#platform.native();
+      const native = await this.#native;
+      const methods = target === ROOT ? this.#root(native) : this.#of(target).methods;
+      if (!Object.hasOwn(methods, method)) throw new InvalidInput(`there is no ${method} here.`);
+      const value = await methods[method]?.(call, ...(args as never[]));
+      this.#send({ type: "result", id, value });
+    } catch (error) {
+      this.#send({ type: "error", id, error: toMessage(fromNative(error)) });
+    } finally {
+      this.#running.delete(id);
+    }
+  }
+
+  #send(message: ToPage): void {
+    this.#port.post(message, message.type === "result" ? buffersOf(message.value) : []);
+  }
+
+  #hold(kind: string, object: unknown, methods: Held["methods"], free: Held["free"]): Handle {
+    this.#last++;
+    this.#held.set(this.#last, { kind, object, methods, free });
+    return this.#last;
+  }
+
+  #of(handle: Handle): Held {
+    const held = this.#held.get(handle);
+    if (held === undefined) throw new CiphervecError("this was closed or disposed of; make it again.");
+    return held;
+  }
+
+  #get<T>(handle: Handle, kind: string): T {
+    const held = this.#of(handle);
+    if (held.kind !== kind) throw new InvalidInput(`${kind} expected, ${held.kind} came.`);
+    return held.object as T;
+  }
+
+  async #release(handle: Handle): Promise<void> {
+    const held = this.#held.get(handle);
+    this.#held.delete(handle);
+    await held?.free();
+  }
+
+  #root(native: Native): Held["methods"] {
+    const keys = (made: Keys, keyId: string | undefined): { handle: Handle; keyId: string } => {
+      if (keyId !== undefined && made.keyId !== keyId) {
+        const found = made.keyId;
+        made.free();
+        throw new WrongKey(`these are the keys ${found}, not ${keyId}.`);
+      }
+      return { handle: this.#holdKeys(made), keyId: made.keyId };
+    };
+    return {
+      about: () => ({ version: native.version(), backend: native.backend() }),
+      generateKeys: () => keys(native.Keys.generate(), undefined),
+      keysFromFile: (_: Call, data: Uint8Array, passphrase: string | undefined, keyId: string | undefined) =>
+        keys(native.Keys.fromFile(data, passphrase), keyId),
+      keysFromPhrase: (_: Call, words: string, keyId: string | undefined) =>
+        keys(native.Keys.fromRecoveryPhrase(words), keyId),
+      openShared: (_: Call, data: Uint8Array, identity: Handle, keyId: string | undefined) => {
+        const shared = native.SharedKeys.fromBytes(data);
+        try {
+          return keys(shared.open(this.#get<Identity>(identity, "identity")), keyId);
+        } finally {
+          shared.free();
+        }
+      },
+      generateIdentity: (_: Call, name: string) => this.#holdIdentity(native.Identity.generate(name)),
+      identityFromFile: (_: Call, data: Uint8Array, passphrase: string | undefined) =>
+        this.#holdIdentity(native.Identity.fromFile(data, passphrase)),
+      openClient: (_: Call, choices: ClientChoices) => this.#openClient(native, choices),
+      openWriter: (_: Call, card: Uint8Array, fingerprint: string | undefined) => {
+        const writer = new WriterEngine(native, card, fingerprint, this.#platform.fetch);
+        const handle = this.#hold("writer", writer, writerMethods(writer), () => writer.free());
+        return { handle, facts: writer.facts() };
+      },
+      release: (_: Call, handle: Handle) => this.#release(handle),
+    };
+  }
+
+  #holdKeys(keys: Keys): Handle {
+    const methods = {
+      toFile: (_: Call, passphrase: string | undefined, plain: boolean | undefined) =>
+        keys.toFile(passphrase, plain),
+      recoveryPhrase: () => keys.recoveryPhrase(),
+      share: async (_: Call, recipients: Uint8Array[]) => {
+        const native = await (this.#native as Promise<Native>);
+        const shared = native.SharedKeys.seal(keys, recipients);
+        const bytes = shared.toBytes();
+        shared.free();
+        return bytes;
+      },
+      same: (_: Call, other: Handle) => keys.same(this.#get<Keys>(other, "keys")),
+    };
+    const handle: Handle = this.#hold("keys", keys, methods, async () => {
+      // Whatever was derived from them goes with them.
+      const clients = [...this.#held].filter(([, held]) => (held as { of?: Handle }).of === handle);
+      await Promise.all(clients.map(([client]) => this.#release(client)));
+      keys.free();
+    });
+    return handle;
+  }
+
+  #holdIdentity(identity: Identity) {
+    const methods = {
+      toFile: (_: Call, passphrase: string | undefined, plain: boolean | undefined) =>
+        identity.toFile(passphrase, plain),
+    };
+    const { recipient } = identity;
+    const { name, fingerprint } = recipient;
+    const made = {
+      handle: this.#hold("identity", identity, methods, () => identity.free()),
+      name,
+      fingerprint,
+      recipient: recipient.toBytes(),
+    };
+    recipient.free();
+    return made;
+  }
+
+  #openClient(native: Native, choices: ClientChoices): { handle: Handle } {
+    const keys = choices.keys === null ? null : this.#get<Keys>(choices.keys, "keys");
+    const number = this.#last + 1;
+    const client = new ClientEngine({
+      ...choices,
+      native,
+      keys,
+      storage: this.#storage(choices.storage),
+      fetch: this.#platform.fetch,
+      warn: (message) => this.#send({ type: "warning", client: number, message }),
+    });
+    const collections = new Map<CollectionEngine, Handle>();
+    const shown = (collection: CollectionEngine) => {
+      let handle = collections.get(collection);
+      if (handle === undefined || !this.#held.has(handle)) {
+        handle = this.#hold("collection", collection, collectionMethods(collection), () => undefined);
+        collections.set(collection, handle);
+      }
+      return { handle, facts: collection.facts() };
+    };
+    const methods = {
+      create: async (call: Call, of: never) => shown(await client.createCollection(of, call)),
+      get: async (call: Call, name: string) => shown(await client.getCollection(name, call)),
+      getOrCreate: async (call: Call, of: never) => shown(await client.getOrCreateCollection(of, call)),
+      list: (call: Call) => client.listCollections(call),
+      delete: (call: Call, name: string) => client.deleteCollection(name, call),
+      forget: (_: Call, name: string) => client.forget(name),
+    };
+    const handle = this.#hold("client", client, methods, async () => {
+      for (const one of collections.values()) this.#held.delete(one);
+      await client.close();
+    });
+    Object.assign(this.#of(handle), { of: choices.keys });
+    return { handle };
+  }
+
+  #storage(choice: StorageChoice): Storage {
+    if (choice.kind === "memory") return new MemoryStorage();
+    if (choice.kind !== "page") return this.#platform.storage(choice);
+    const ask = (method: string, ...args: unknown[]) =>
+      new Promise<never>((resolve, reject) => {
+        const id = ++this.#questions;
+        this.#asked.set(id, { resolve, reject });
+        this.#send({ type: "storage", id, storage: choice.number, method, args });
+      });
+    return {
+      get: (name) => ask("get", name),
+      set: (name, data) => ask("set", name, data),
+      delete: (name) => ask("delete", name),
+      list: (prefix) => ask("list", prefix),
+    };
+  }
+}
+
+function collectionMethods(collection: CollectionEngine): Held["methods"] {
+  return {
+    add: (call: Call, given: never) => collection.add(given, call),
+    upsert: (call: Call, given: never) => collection.upsert(given, call),
+    update: (call: Call, given: never) => collection.update(given, call),
+    delete: (call: Call, given: never) => collection.delete(given, call),
+    get: (call: Call, question: never) => collection.get(question, call),
+    query: (call: Call, question: never) => collection.query(question, call),
+    count: (call: Call) => collection.count(call),
+    has: (call: Call, ids: unknown) => collection.has(ids, call),
+    refresh: (call: Call) => collection.refresh(call),
+    info: (call: Call) => collection.info(call),
+    verify: (call: Call) => collection.verify(call),
+    purge: (call: Call) => collection.purge(call),
+    writerCard: (call: Call, writer: string) => collection.writerCard(writer, call),
+  };
+}
+
+function writerMethods(writer: WriterEngine): Held["methods"] {
+  return {
+    seal: (call: Call, given: never) => writer.seal(given, call),
+    send: (call: Call, to: never) => writer.send(to, call),
+  };
+}
