@@ -63,9 +63,10 @@ macro_rules! schemes {
         ];
 
         impl Scheme {
-            /// What `visitor` does with the scheme, if it is an additively homomorphic one.
+            /// What `visitor` does with the scheme, if it is an additively homomorphic one that this build has.
             pub(crate) fn visit<V: SchemeVisitor>(self, visitor: V) -> Option<V::Output> {
                 match self {
+                    _ if cfg!(not(feature = "additive")) => None,
                     Scheme::Lattice => None,
                     $(Scheme::$scheme => Some(visitor.visit::<$type>()),)+
                 }

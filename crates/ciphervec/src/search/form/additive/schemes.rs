@@ -39,7 +39,10 @@ pub fn read_secret_key(chosen: &Additive, bytes: &[u8]) -> Result<Box<dyn KeyPai
 
 fn visit<T>(chosen: &Additive, visitor: impl SchemeVisitor<Output = Result<T>>) -> Result<T> {
     chosen.scheme().visit(visitor).unwrap_or_else(|| {
-        let known = "an additively homomorphic one to have a key pair";
+        let known = match cfg!(feature = "additive") {
+            true => "an additively homomorphic one to have a key pair",
+            false => "lattice: this build leaves the others out, use a native client",
+        };
         Err(Error::choice("scheme", known, chosen.scheme().as_str()))
     })
 }
