@@ -5,7 +5,7 @@ PYTHON ?= python3
 STEPS = $(PYTHON) tools/steps.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test release compat compat-chroma ray web ci bench reproduce faults pictures lint wheel lock clean
+.PHONY: help demo check test release compat compat-chroma ray web chromium demo-web bench-web ci bench reproduce faults pictures lint wheel lock clean
 
 help: ## What each command does
 	@$(STEPS) help
@@ -35,7 +35,16 @@ ray: ## Run sealing, scanners and the front on Ray clusters of this machine
 web: ## Build and test what runs in a browser: the client, the console, the demo page
 	@$(STEPS) web
 
-ci: test release compat ray web ## Exactly CI
+chromium: ## Install Chromium for the browser tests of `make web`: Debian, as root
+	@$(STEPS) chromium
+
+demo-web: ## Search the standard library's docstrings, encrypted, in a page of your browser
+	@$(STEPS) demo-web
+
+bench-web: ## Measure the client in Chromium beside the native module
+	@$(STEPS) bench-web
+
+ci: test release compat ray chromium web ## Exactly CI
 
 bench: ## Remake benches/results/* and the documents' tables on this machine
 	@$(STEPS) bench

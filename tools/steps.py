@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, field
 from functools import partial
 
-from actions import chroma, compat, measure, ray_cluster, rust, setup, wasm, web
+from actions import browser, chroma, compat, measure, ray_cluster, rust, setup, wasm, web
 from actions.base import ROOT, Step, StepFailedError, StepSkippedError, say, together
 from actions.measure import bench, fault, reproduce, results
 from actions.python import module, on_backend, program, pytest, ruff, script
@@ -88,6 +88,8 @@ PAIRS = Step(
 IVE_PEL = Step("ive-pel", "the study of private lookup, remade", reproduce("ive-pel", "--repeats", "3"))
 CHROMA = Step("chroma", "install Chroma in .venv-chroma", chroma.install, True)
 CHROMA_API = Step("chroma-api", "Chroma's own suite against the sidecar", chroma.suite(chroma.API))
+WASM = Step("wasm", "compile the key holder's half to WebAssembly", wasm.build)
+NPM = Step("npm", "install what js/package-lock.json names", web.install, True)
 TARGETS: dict[str, list[Step]] = {
     "demo": [*BEGIN, DEMO_WHEEL, Step("demo", "the main job on real input", program("demo"))],
     "check": [
@@ -158,9 +160,30 @@ TARGETS: dict[str, list[Step]] = {
         Step("example", "a cluster by one command", ray_cluster.example),
     ],
     "web": [
-        Step("wasm", "compile the key holder's half to WebAssembly", wasm.build),
-        Step("npm", "install what js/package-lock.json names", web.install, True),
+        WASM,
+        NPM,
         Step("lint", "TypeScript formatting and lints", web.npm("lint")),
+        Step("model", "what the demo page embeds with, written by Python", browser.model),
+        Step("browser", "the client and the demo page in Chromium", browser.suite),
+    ],
+    "chromium": [Step("chromium", "install Debian's browser, as root", browser.chromium)],
+    "demo-web": [
+        *BEGIN,
+        WHEEL,
+        WASM,
+        NPM,
+        Step("model", "write passages and model for the page", browser.model),
+        Step("client", "build the client", web.npm("build", "--workspace", "client")),
+        Step("page", "build the page", web.npm("build", "--workspace", "demo")),
+        Step("demo", "a server, and the page in front of it", browser.demo),
+    ],
+    "bench-web": [
+        *BEGIN,
+        WHEEL,
+        WASM,
+        NPM,
+        Step("client", "build the client", web.npm("build", "--workspace", "client")),
+        Step("figures", "the client in Chromium beside the native module", browser.bench),
     ],
     "lint": [
         *BEGIN,

@@ -20,7 +20,7 @@ const FLAGS = [
 
 /** The browser's program: CIPHERVEC_CHROMIUM, or where distributions put it; undefined where there is none. */
 export function program(): string | undefined {
-  const named = process.env.CIPHERVEC_CHROMIUM;
+  const named = process.env["CIPHERVEC_CHROMIUM"];
   return [...(named === undefined ? [] : [named]), ...PLACES].find((place) => existsSync(place));
 }
 

@@ -12,19 +12,22 @@ import { fileURLToPath } from "node:url";
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 const PATIENCE_MS = 20_000;
 
-/** The words of a shell that start the program: CIPHERVEC_PYTHON's `-m ciphervec`, or that of .venv; undefined without. */
-export function command(): [string, string[]] | undefined {
-  const python = process.env.CIPHERVEC_PYTHON ?? join(ROOT, ".venv/bin/python");
-  return existsSync(python) ? [python, ["-m", "ciphervec"]] : undefined;
+/** The program, of CIPHERVEC_VENV or .venv; undefined where there is none. */
+export function command(): string | undefined {
+  const folder = process.env["CIPHERVEC_VENV"] ?? join(ROOT, ".venv", "bin");
+  const found = join(folder, "ciphervec");
+  return existsSync(found) ? found : undefined;
+}
+
+function needed(): string {
+  const found = command();
+  if (found === undefined) throw new Error("no ciphervec in .venv; `make wheel` installs it");
+  return found;
 }
 
 /** Run the program; what it printed. */
-export function run(...words: string[]): string {
-  const found = command();
-  if (found === undefined)
-    throw new Error("no .venv with the package: run `make test`, or name a CIPHERVEC_PYTHON");
-  const [python, before] = found;
-  return execFileSync(python, [...before, ...words], { encoding: "utf8" });
+export function run(words: string[], environment: { [name: string]: string } = {}): string {
+  return execFileSync(needed(), words, { encoding: "utf8", env: { ...process.env, ...environment } });
 }
 
 /** A server of collections in a folder of its own. */
@@ -53,12 +56,8 @@ export class CiphervecServer implements AsyncDisposable {
 
   /** Start it, on the port that it had before. */
   async start(): Promise<void> {
-    const found = command();
-    if (found === undefined)
-      throw new Error("no .venv with the package: run `make test`, or name a CIPHERVEC_PYTHON");
-    const [python, before] = found;
     const words = ["serve", "--data", this.folder, "--listen", `127.0.0.1:${this.port}`, ...this.#options];
-    const started = spawn(python, [...before, ...words], { stdio: ["ignore", "ignore", "pipe"] });
+    const started = spawn(needed(), words, { stdio: ["ignore", "ignore", "pipe"] });
     this.#process = started;
     let said = "";
     started.stderr?.on("data", (piece: Buffer) => {
@@ -90,28 +89,19 @@ export class CiphervecServer implements AsyncDisposable {
   token(collection: string, ...verbs: string[]): { secret: string; id: string } {
     const name = randomUUID();
     const scope = ["--collection", collection, ...verbs.flatMap((verb) => ["--verb", verb])];
-    const secret = run(
-      "token",
-      "create",
-      "--data",
-      this.folder,
-      "--name",
-      name,
-      "--expires",
-      "1h",
-      ...scope,
-    ).trim();
-    const listed = JSON.parse(run("token", "list", "--data", this.folder, "--json")) as {
+    const made = ["token", "create", "--data", this.folder, "--name", name, "--expires", "1h", ...scope];
+    const secret = run(made).trim();
+    const listed = JSON.parse(run(["token", "list", "--data", this.folder, "--json"])) as {
       id: string;
       name: string;
     }[];
-    const made = listed.find((one) => one.name === name);
-    if (made === undefined) throw new Error("`ciphervec token list` does not show the token that was made");
-    return { secret, id: made.id };
+    const found = listed.find((one) => one.name === name);
+    if (found === undefined) throw new Error("`ciphervec token list` does not show the token that was made");
+    return { secret, id: found.id };
   }
 
   revoke(id: string): void {
-    run("token", "revoke", "--data", this.folder, id);
+    run(["token", "revoke", "--data", this.folder, id]);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

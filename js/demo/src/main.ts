@@ -25,6 +25,8 @@ const seen = new SeenByServer((request) => {
 let embedder: Embedder | null = null;
 let passages: Passage[] = [];
 let search: Search | null = null;
+/** Passages that the server has under this key. */
+let sealed = 0;
 
 function say(where: "key" | "seal", text: string, bad = false): void {
   const says = element(`${where}-says`);
@@ -84,7 +86,7 @@ async function takeUp(file?: { bytes: Uint8Array; passphrase: string }): Promise
     "key",
     file === undefined ? "Making a key …" : "Opening the file: its passphrase is stretched on purpose …",
   );
-  search?.end();
+  await search?.end();
   search = await Search.begin(file);
   element("key-id").textContent = search.keys.keyId;
   element("key-form").hidden = true;
@@ -98,7 +100,8 @@ async function look(): Promise<void> {
   if (search === null) return;
   try {
     const there = await search.find();
-    sealButton.disabled = there !== null && there >= passages.length;
+    sealed = there ?? 0;
+    sealButton.disabled = sealed >= passages.length;
     say(
       "seal",
       there === null
@@ -126,14 +129,12 @@ async function seal(): Promise<void> {
   const bar = element<HTMLProgressElement>("sealing");
   bar.hidden = false;
   const began = performance.now();
-  await search.seal(passages, embedder, (done, progress) => {
-    bar.value = done / passages.length;
-    say(
-      "seal",
-      progress === null ? `${count(done)} sealed and stored …` : `${count(done)} done, ${phrase(progress)} …`,
-    );
+  await search.seal(passages, embedder, (progress) => {
+    bar.value = progress.total === null ? 0 : progress.done / progress.total;
+    say("seal", phrase(progress));
   });
   bar.hidden = true;
+  sealed = passages.length;
   const took = performance.now() - began;
   say("seal", `${count(passages.length)} passages embedded, sealed and stored in ${time(took)}.`);
   mayAsk(true);
@@ -141,8 +142,8 @@ async function seal(): Promise<void> {
 }
 
 function phrase({ phase, done, total }: Progress): string {
-  if (phase === "upload") return `${bytes(done)}${total === null ? "" : ` of ${bytes(total)}`} up`;
-  return phase === "seal" ? "sealing the next" : phase;
+  if (phase === "upload") return `${bytes(done)}${total === null ? "" : ` of ${bytes(total)}`} went up …`;
+  return phase === "seal" ? `${count(done)} of ${count(total ?? 0)} are sealed …` : `${phase} …`;
 }
 
 async function ask(): Promise<void> {
@@ -241,8 +242,8 @@ function wire(): void {
       say("key", "Kept in this browser, encrypted under your passphrase: load the page again and open it.");
     }),
   );
-  element("forget").addEventListener("click", () => {
-    search?.end();
+  element("forget").addEventListener("click", async () => {
+    await search?.end();
     search = null;
     element("key-form").hidden = false;
     element("key-made").hidden = true;
@@ -254,7 +255,10 @@ function wire(): void {
     say("key", "The key was wiped from memory.");
     say("seal", "");
   });
-  sealButton.addEventListener("click", () => doing("seal", sealButton, seal));
+  sealButton.addEventListener("click", async () => {
+    await doing("seal", sealButton, seal);
+    sealButton.disabled = sealed >= passages.length;
+  });
   element("ask-form").addEventListener("submit", (event) => {
     event.preventDefault();
     void ask();

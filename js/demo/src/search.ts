@@ -4,7 +4,6 @@ import { Client, type Collection, CollectionNotFound, Keys, type Progress } from
 import type { Embedder } from "./embedder.ts";
 
 const COLLECTION = "stdlib";
-const BATCH = 3000;
 const HITS = 5;
 
 /** A passage: the dotted name of what it documents, and its text. */
@@ -35,7 +34,9 @@ export class Search {
   /** Connect, with a new key or that of a file. Throws WrongKey for another passphrase. */
   static async begin(file?: { bytes: Uint8Array; passphrase: string }): Promise<Search> {
     const keys =
-      file === undefined ? await Keys.generate() : await Keys.fromFile(file.bytes, file.passphrase);
+      file === undefined
+        ? await Keys.generate()
+        : await Keys.fromFile(file.bytes, { passphrase: file.passphrase });
     return new Search(keys, new Client({ url: location.origin, keys }));
   }
 
@@ -50,40 +51,38 @@ export class Search {
     return await this.#collection.count();
   }
 
-  /** Embed, seal and store the passages. `step` hears how many are done, and what is done with the others. */
+  /** Embed, seal and store the passages, as one segment: all of them are there, or none. */
   async seal(
     passages: readonly Passage[],
     embedder: Embedder,
-    step: (done: number, progress: Progress | null) => void,
+    onProgress: (progress: Progress) => void,
   ): Promise<void> {
+    const embeddings = embedder.embed(passages.map(searchable));
+    const { dimension } = embedder;
     const collection = await this.#client.getOrCreateCollection({
       name: COLLECTION,
-      dimension: embedder.dimension,
+      dimension,
+      originals: false,
     });
-    for (let start = 0; start < passages.length; start += BATCH) {
-      const batch = passages.slice(start, start + BATCH);
-      step(start, null);
-      await collection.add(
-        {
-          ids: batch.map((_, i) => start + i),
-          embeddings: embedder.embed(batch.map(searchable)),
-          documents: batch.map(([, text]) => text),
-          metadatas: batch.map(([name]) => ({ name })),
-        },
-        { onProgress: (progress) => step(start, progress) },
-      );
-    }
+    await collection.add({
+      ids: passages.map((_, row) => row),
+      embeddings,
+      documents: passages.map(([, text]) => text),
+      metadatas: passages.map(([name]) => ({ name })),
+      onProgress,
+    });
     this.#collection = collection;
-    step(passages.length, null);
   }
 
   /** The passages closest to a vector. */
   async ask(vector: Float32Array, onProgress: (progress: Progress) => void): Promise<Hit[]> {
     if (this.#collection === null) throw new Error("seal the passages first");
-    const found = await this.#collection.query(
-      { queryEmbeddings: vector, nResults: HITS, include: ["scores", "documents", "metadatas"] },
-      { onProgress },
-    );
+    const found = await this.#collection.query({
+      queryEmbeddings: vector,
+      nResults: HITS,
+      include: ["scores", "documents", "metadatas"],
+      onProgress,
+    });
     return (found.ids[0] ?? []).map((_, i) => ({
       name: String(found.metadatas?.[0]?.[i]?.["name"] ?? ""),
       text: found.documents?.[0]?.[i] ?? "",
@@ -91,9 +90,9 @@ export class Search {
     }));
   }
 
-  /** Wipe the key, and end what holds it. */
-  end(): void {
-    this.#client[Symbol.dispose]();
-    this.keys[Symbol.dispose]();
+  /** Wipe the key in the Worker's memory, and close what was opened with it. */
+  async end(): Promise<void> {
+    await this.#client.close();
+    await this.keys.dispose();
   }
 }

@@ -23,6 +23,7 @@ from .bench_programs import bench_programs
 from .bench_scale import bench_scale
 from .bench_server import bench_server
 from .bench_text import bench_text
+from .bench_web import bench_web
 from .measuring import (
     CsvFile,
     JsonFile,
@@ -356,6 +357,7 @@ def _precision(scheme: str, precision: str | None) -> str:
 bench_app.command("faces")(bench_faces)
 bench_app.command("lookup")(bench_lookup)
 bench_app.command("text")(bench_text)
+bench_app.command("web")(bench_web)
 bench_app.command("server")(bench_server)
 bench_app.command("plot")(bench_plot)
 bench_app.add_typer(faults_app, name="faults")

@@ -1,0 +1,16 @@
+/** Needs: what browser tests ask of a machine; the reason why it is skipped leaves, where something is missing. */
+
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { program } from "./chromium.ts";
+import { command } from "./ciphervec.ts";
+
+export const DEMO = fileURLToPath(new URL("../../demo", import.meta.url));
+
+/** Why there are no browser tests here, or undefined where there are. */
+export function missing(): string | undefined {
+  if (program() === undefined) return "no Chromium; on Debian: apt-get install chromium";
+  if (command() === undefined) return "no ciphervec in .venv; `make wheel` installs it";
+  if (!existsSync(`${DEMO}/dist/index.html`)) return "the demo page is not built; `make web` builds it";
+  return undefined;
+}
