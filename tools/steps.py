@@ -163,6 +163,12 @@ TARGETS: dict[str, list[Step]] = {
         WASM,
         NPM,
         Step("lint", "TypeScript formatting and lints", web.npm("lint")),
+        Step("build", "what npm packages and pages are made of", web.with_wasm(web.npm("build"))),
+        Step("types", "TypeScript types, strict", web.with_wasm(web.npm("types"))),
+        Step("units", "TypeScript unit tests", web.with_wasm(web.npm("test:unit"))),
+        Step(
+            "e2e", "the client beside Python, against a real server", web.against_server(web.npm("test:e2e"))
+        ),
         Step("model", "what the demo page embeds with, written by Python", browser.model),
         Step("browser", "the client and the demo page in Chromium", browser.suite),
     ],

@@ -6,10 +6,11 @@ import hashlib
 import json
 import shutil
 
-from .base import ROOT, Action, StepFailedError, StepSkippedError, call, quiet, say
+from .base import BIN, ROOT, Action, StepFailedError, StepSkippedError, call, quiet, say
 
 JS = ROOT / "js"
 MODULES = JS / "node_modules"
+WASM = JS / "client" / "src" / "wasm" / "ciphervec_bg.wasm"
 LEAST_NODE = (20, 19)
 
 
@@ -55,3 +56,30 @@ def npm(*arguments: str) -> Action:
         call(["npm", "run", *arguments], cwd=JS)
 
     return action
+
+
+def with_wasm(action: Action) -> Action:
+    """What needs the wasm of crates/wasm, which a step before builds to js/client/src/wasm."""
+
+    def checked() -> None:
+        need_node()
+        if not WASM.exists():
+            raise StepSkippedError(
+                f"no {WASM.relative_to(ROOT)}: it was not built, for the reason given there"
+            )
+        action()
+
+    return checked
+
+
+def against_server(action: Action) -> Action:
+    """What needs the package in .venv as well, with the server in it."""
+
+    def checked() -> None:
+        if not any(BIN.glob("ciphervec*")):
+            raise StepSkippedError(
+                "no ciphervec in .venv, whose server it is to talk to; `make wheel` installs it"
+            )
+        action()
+
+    return with_wasm(checked)

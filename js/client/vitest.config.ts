@@ -1,0 +1,25 @@
+import { fileURLToPath } from "node:url";
+import { defineConfig } from "vitest/config";
+
+const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
+
+// Units are of the sources; what runs against a server, and in a Worker, is the build.
+export default defineConfig({
+  test: {
+    projects: [
+      {
+        resolve: { alias: [{ find: "#platform", replacement: here("src/platform/node.ts") }] },
+        test: { name: "unit", include: ["tests/unit/**/*.test.ts"] },
+      },
+      {
+        test: {
+          name: "e2e",
+          include: ["tests/e2e/**/*.test.ts"],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+          maxWorkers: 2,
+        },
+      },
+    ],
+  },
+});
