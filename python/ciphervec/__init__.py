@@ -52,10 +52,9 @@ if TYPE_CHECKING:
     from .codebooks.codebook import Codebook
     from .collections.audience import OwnerMatches, OwnerResult
     from .collections.client import Client, PersistentClient
-    from .collections.clusters import Clusters
     from .collections.collection import Collection
-    from .collections.embedding import EmbeddingFunction
-    from .collections.encoders import register_embedding_function
+    from .collections.embedding.encoders import register_embedding_function
+    from .collections.embedding.function import EmbeddingFunction
     from .collections.identity import Identity
     from .collections.index import Index
     from .collections.keys import Keys
@@ -67,6 +66,7 @@ if TYPE_CHECKING:
     from .collections.query import SealedQuery
     from .collections.results import GetResult, QueryResult
     from .collections.roc import Roc, Threshold
+    from .collections.routing.clusters import Clusters
     from .http import AsyncHttpClient, HttpClient
     from .programs.helpers import fold
     from .programs.kinds import public, secret
@@ -94,10 +94,10 @@ _MODULES = {
 _NAMES = {
     "AsyncHttpClient": "http",
     "Client": "collections.client",
-    "Clusters": "collections.clusters",
+    "Clusters": "collections.routing.clusters",
     "Codebook": "codebooks.codebook",
     "Collection": "collections.collection",
-    "EmbeddingFunction": "collections.embedding",
+    "EmbeddingFunction": "collections.embedding.function",
     "EncryptedNearestNeighbors": "collections.neighbors",
     "GetResult": "collections.results",
     "HttpClient": "http",
@@ -121,7 +121,7 @@ _NAMES = {
     "fold": "programs.helpers",
     "program": "programs.program",
     "public": "programs.kinds",
-    "register_embedding_function": "collections.encoders",
+    "register_embedding_function": "collections.embedding.encoders",
     "secret": "programs.kinds",
 }
 

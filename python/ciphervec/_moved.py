@@ -34,7 +34,7 @@ MOVED = {
     "encrypted_array": "additive.encrypted_array",
     "encrypted_vectors": "additive.encrypted_vectors",
     "fixed_point": "additive.fixed_point",
-    "halves": "collections.server_backend",
+    "halves": "collections.stores.server_backend",
     "http.exchange": "http.transport_types",
     "http.link": "http.session",
     "index": "collections.index",
@@ -53,7 +53,7 @@ MOVED = {
     "rotation": "collections.rotation",
     "segments": "collections.segments",
     "spec": "collections.spec",
-    "store": "collections.store",
+    "store": "collections.stores.store",
     "where": "ingest.where",
     "written": "writer.pending_batch",
 }

@@ -140,3 +140,45 @@ def test_errors_in_the_words_of_a_command_line(program: Program, tmp_path: Path)
 )  # fmt: skip
 def test_hints_for_python_become_options(text: str, there: str) -> None:
     assert reworded(text) == there
+
+
+def test_rows_are_packed_for_the_network_that_is_named(program: Program, tmp_path: Path) -> None:
+    program("create", "db", "docs", "--dim", 512, "--network", "20,40")
+    rows = np.random.default_rng(3).standard_normal((5000, 512)).astype(np.float32)
+    np.save(tmp_path / "rows.npy", rows)
+    program("add", "db", "docs", "rows.npy")
+
+    def packed(name: str = "docs", *over: str) -> Any:
+        return answers(program("info", "db", name, "--keys", "my.key", "--json", *over))["packing"]
+
+    slow = packed()
+    assert slow["network"] == {"megabits": 20.0, "latency_ms": 40.0}
+    assert slow["rows_by_level"] == {str(slow["level"]): 5000}
+    same = answers(program("optimize", "db", "docs", "--json"))["packing"]
+    assert same["before"] == same["after"] == slow
+    # What another one would do, and what it does.
+    fast = packed("docs", "--network", "25000")
+    assert fast["network"] == {"megabits": 25000.0, "latency_ms": 0.5}
+    assert fast["level"] < slow["level"] and fast["answer_bytes"] > slow["answer_bytes"]
+    assert fast["rows_by_level"] == slow["rows_by_level"] and packed() == slow
+    done = answers(program("optimize", "db", "docs", "--json", "--network", "25000"))["packing"]
+    assert done == {"before": slow, "after": {**fast, "rows_by_level": {str(fast["level"]): 5000}}}
+    assert packed() == done["after"]
+    said = program("info", "db", "docs", "--keys", "my.key").stdout
+    assert "25000 Mbit/s, 0.5 ms there and back" in said and f"5,000 at level {fast['level']}" in said
+    found = program("query", "db", "docs", "rows.npy", "-n", 1, "--json", "--audience", "owner")
+    assert answers(found)["ids"][:3] == [[0], [1], [2]]
+    program("import", "db", "few", "rows.jsonl", "--network", "50")
+    assert packed("few")["network"] == {"megabits": 50.0, "latency_ms": 0.5}
+    program("create", "db", "index", "--dim", 8, "--mode", "sealed-index")
+    assert packed("index") is None
+    # Without being asked nothing needs a key.
+    assert "packed for" not in program("info", "db", "docs").stdout
+    assert "name it, and say --keys" in program("info", "db", "--network", "50", code=2).stderr
+
+
+@pytest.mark.parametrize("said", ["", "fast", "1,2,3", "0", "10,-1", "nan", "1e9", ","])
+def test_a_network_that_is_none_is_refused(program: Program, said: str) -> None:
+    for command in (["create", "db", "docs", "--dim", 8], ["optimize", "db", "docs"]):
+        assert "network" in program(*command, "--network", said, code=2).stderr
+    assert program("list", "db", code=4).stdout == ""

@@ -30,7 +30,7 @@ from ciphervec import (
     WrongKey,
 )
 from ciphervec.collections import segments
-from ciphervec.collections.folder_store import FolderDatabase
+from ciphervec.collections.stores.folder import FolderDatabase
 from ciphervec.collections.write_batch import WriteBatch
 from program import Program
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ciphervec import Client, CollectionExists, CollectionNotFound, CorruptData, Keys, PersistentClient
-from ciphervec.collections import copying
+from ciphervec.collections.stores import copying
 from network import D
 
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 import ciphervec._native as _native
 from ciphervec import Keys, PersistentClient, RollbackDetected, ServerError
 from ciphervec.collections.difference import difference
-from ciphervec.collections.memory_store import MemoryStore
 from ciphervec.collections.spec import Description
 from ciphervec.collections.states import States, first_state
+from ciphervec.collections.stores.memory import MemoryStore
 from ciphervec.collections.write_batch import (
     EVALUATION,
     ROWS,

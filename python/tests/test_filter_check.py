@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ciphervec import Client, Keys, PersistentClient
-from ciphervec.collections.folder_store import FolderStore
+from ciphervec.collections.stores.folder import FolderStore
 from ciphervec.collections.write_batch import TAGS, WriteBatch
 from ciphervec.errors import RollbackDetected
 from ciphervec.http.store import HttpStore

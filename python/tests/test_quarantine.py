@@ -12,7 +12,7 @@ import pytest
 
 import ciphervec
 from attacks import forged
-from ciphervec.collections.server_backend import Answer, LocalBackend
+from ciphervec.collections.stores.server_backend import Answer, LocalBackend
 from ciphervec.errors import InvalidInput, TamperedAnswer
 
 D = 16

@@ -12,7 +12,7 @@ import pytest
 
 import ciphervec
 from ciphervec import Clusters, Collection, Conflict, HttpClient, PersistentClient
-from ciphervec.collections import recluster
+from ciphervec.collections.routing import recluster
 from ciphervec.collections.write_batch import WriteBatch
 from routing_scenes import Data, blobs, clusters, filled
 

@@ -15,8 +15,9 @@ import pytest
 
 import ciphervec
 from ciphervec import Client, Clusters, HttpClient, InvalidInput, PersistentClient
-from ciphervec.collections import clustering, routed_search
-from ciphervec.collections.routing_table import Clustering, RoutingTable
+from ciphervec.collections.routing import clustering
+from ciphervec.collections.routing import search as routed_search
+from ciphervec.collections.routing.table import Clustering, RoutingTable
 from ciphervec.collections.write_batch import WriteBatch
 from ciphervec.http import LocalServer
 from ciphervec.http.frame import encode

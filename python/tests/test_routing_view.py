@@ -17,7 +17,7 @@ import pytest
 import ciphervec
 import ciphervec._native as native
 from ciphervec import Client, Clusters, Collection, HttpClient, PersistentClient
-from ciphervec.collections import routed_search
+from ciphervec.collections.routing import search as routed_search
 from network import Faulty
 
 D = 16
@@ -83,7 +83,7 @@ def test_everything_in_the_folder_has_the_same_length(
     tmp_path: Path, keys: ciphervec.Keys, metric: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same caps on ids and records, as users of one shape have: file by file."""
-    from ciphervec.collections import recluster
+    from ciphervec.collections.routing import recluster
 
     monkeypatch.setattr(recluster, "_widest", lambda rows, assigned, count: (4096, 16_384))
     seen = []
@@ -221,7 +221,7 @@ def _named(query: bytes) -> list[bytes]:
 
 def test_decoys_are_drawn_evenly_and_tell_nothing_of_the_probes() -> None:
     """Over many clusterings, the decoys of one set of probes are each of the others as often."""
-    from ciphervec.collections.routing_table import Clustering
+    from ciphervec.collections.routing.table import Clustering
 
     counts = np.zeros(20)
     turns = 3000

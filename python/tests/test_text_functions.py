@@ -15,8 +15,8 @@ import pytest
 
 import ciphervec
 from ciphervec import Client, InvalidRows, Keys, PersistentClient
-from ciphervec.collections import encoders
-from ciphervec.collections.embedding import Embedder, SavedFunction
+from ciphervec.collections.embedding import encoders
+from ciphervec.collections.embedding.function import Embedder, SavedFunction
 from embedders import SIZE, Sentences, Words, hashed, refused, sentence_transformers, stand_in
 from program import Program
 

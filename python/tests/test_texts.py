@@ -27,7 +27,7 @@ from ciphervec import (
     PersistentClient,
     UnknownId,
 )
-from ciphervec.collections import encoders
+from ciphervec.collections.embedding import encoders
 from embedders import SIZE, Words, hashed, refused
 from network import Faulty, Make
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from ..collections.clusters import Clusters
+from ..collections.routing.clusters import Clusters
 from ..errors import InvalidInput
 from ..ingest.metrics import MetricName
 from ..lab.bench import report, scale

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from ..collections.audience import OwnerResult, check_audience
 from ..collections.collection import Collection
-from ..collections.encoders import SentenceEncoder
+from ..collections.embedding.encoders import SentenceEncoder
 from ..collections.flooding import DEVIATION
 from ..collections.results import QUERY_DEFAULT
 from ..collections.spec import LATTICE, MODES, PRECISIONS, SCHEMES, chosen
@@ -25,6 +25,7 @@ from ..ingest.arrays import Id
 from ..ingest.metrics import METRIC_NAMES
 from .column_types import Types, named
 from .keygen import scheme_named
+from .network import NetworkOption, network_named
 from .place import Access, Authority, Insecure, Place, TokenFile, opened
 from .readers import Columns, DocumentColumn, EmbeddingColumn, IdColumn, IdsFile, Table, VectorFile, read
 from .terminal import (
@@ -88,6 +89,7 @@ def create(
             "kept with the collection, sealed."
         ),
     ] = None,
+    network: NetworkOption = None,
     token_file: TokenFile = None,
     ca: Authority = None,
     insecure: Insecure = False,
@@ -101,8 +103,9 @@ def create(
     - `ciphervec create db docs --dim 768 --mode sealed-index --precision small --keys my.key`
     - `ciphervec create db notes --model all-MiniLM-L6-v2 --keys my.key`
     - `ciphervec create db few --dim 128 --mode sealed-index --scheme paillier --keys my.key`
-    - `ciphervec create https://vectors.example faces --dim 512 --keys my.key --token-file admin.token`
+    - `ciphervec create https://vectors.example faces --dim 512 --network 50,30 --keys my.key --token-file admin.token`
     """
+    over = network_named(network)
     access = Access(token_file, ca, insecure)
     embedder = None if model is None else SentenceEncoder(model)
     if dim is None:
@@ -120,6 +123,7 @@ def create(
             scheme=chosen("scheme", scheme, SCHEMES),
             bits=bits,
             embedding_function=embedder,
+            network=over,
         )
         info = collection.info()
     if as_json:

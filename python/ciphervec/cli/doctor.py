@@ -13,7 +13,7 @@ import typer
 from rich.text import Text
 
 from ..collections.keys import Keys
-from ..collections.store import Database
+from ..collections.stores.store import Database
 from ..errors import CiphervecError
 from ..http.address import is_url
 from ..ingest.files import write_file

@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 from .._native import IndexSpec
 from ..collections.client import Client
 from ..collections.spec import FORMAT
-from ..collections.store import Database
+from ..collections.stores.store import Database
 from ..errors import CiphervecError
 
 Verdict = Literal["ok", "warn", "fail"]

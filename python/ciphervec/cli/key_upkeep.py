@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from ..collections.client import PersistentClient
-from ..collections.folder_store import FolderDatabase
 from ..collections.keys import Keys, shred
+from ..collections.stores.folder import FolderDatabase
 from ..errors import InvalidInput, WrongKey
 from .terminal import (
     Json,

@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from ..collections.client import Client, PersistentClient
-from ..collections.folder_store import FolderDatabase
 from ..collections.keys import Keys
+from ..collections.stores.folder import FolderDatabase
 from ..errors import InvalidInput
 from ..http import HttpClient
 from ..http.address import is_url

@@ -19,6 +19,7 @@ from ..ingest.arrays import Id
 from ..ingest.metrics import METRIC_NAMES
 from .collections import Name, filter_of
 from .column_types import Types, named
+from .network import NetworkOption, network_named
 from .place import Access, Authority, Insecure, Place, TokenFile, opened
 from .readers import Columns, DocumentColumn, EmbeddingColumn, IdColumn, VectorFile, read
 from .terminal import (
@@ -185,6 +186,7 @@ def import_(
     id_column: IdColumn = "id",
     document_column: DocumentColumn = "document",
     types: Types = None,
+    network: NetworkOption = None,
     upsert: Annotated[
         bool, typer.Option("--upsert", help="Replace rows whose id is there, instead of refusing.")
     ] = False,
@@ -196,13 +198,14 @@ def import_(
     """Seal and store the rows of a file, in a collection that is made if it isn't there.
 
     Files are those of `ciphervec add`, `.jsonl` as `ciphervec export` writes it among them. A new
-    collection has the dimension that the vectors have. Rows without ids get new ones.
+    collection has the dimension that the vectors have, and is packed for `--network`. Rows without ids get new ones.
 
     **Examples**
 
     - `ciphervec import db docs rows.jsonl --keys my.key`
     - `ciphervec import db docs rows.jsonl --mode sealed-index --filterable lang --keys my.key`
     """
+    over = network_named(network)
     table = read(file, Columns(embedding_column, id_column, document_column, named(types)))
     access = Access(token_file, ca, insecure)
     with opened(place, load_keys(keys, passphrase_file), access, make=True) as client:
@@ -214,6 +217,7 @@ def import_(
                 metric=chosen("metric", metric, METRIC_NAMES),
                 mode=chosen("mode", mode, MODES),
                 filterable=filterable or (),
+                network=over,
             )
         store = collection.upsert if upsert else collection.add
         with progress(f"sealing into {name}", len(table), quiet=as_json) as step:

@@ -10,6 +10,7 @@ import typer
 
 from ..errors import InvalidInput
 from .collections import Name
+from .network import NetworkOption, network_named
 from .place import Access, Authority, Insecure, Place, TokenFile, opened
 from .terminal import Json, KeyFile, PassphraseFile, command, load_keys, print_json, progress, screen
 
@@ -76,6 +77,7 @@ def optimize(
     keys: KeyFile = None,
     passphrase_file: PassphraseFile = None,
     reseal: Annotated[bool, typer.Option("--reseal", help="Seal every row again, with new noise.")] = False,
+    network: NetworkOption = None,
     token_file: TokenFile = None,
     ca: Authority = None,
     insecure: Insecure = False,
@@ -83,19 +85,27 @@ def optimize(
 ) -> None:
     """Merge small segments, adopt writers' rows, and take what was deleted off the disk.
 
+    Rows that were packed for fewer rows than there are by now, or for another network than `--network` says, are packed anew;
+    on a server another network takes the verb admin. `ciphervec info` says which one it is.
+
     **Examples**
 
     - `ciphervec optimize db docs --keys my.key`
+    - `ciphervec optimize db docs --network 50,30 --keys my.key`
     """
+    over = network_named(network)
     with opened(place, load_keys(keys, passphrase_file), Access(token_file, ca, insecure)) as client:
         collection = client.get_collection(name)
         before = collection.info()
         with progress(f"merging {name}", before["count"], quiet=as_json) as step:
-            collection.optimize(reseal=reseal, progress=step)
+            collection.optimize(reseal=reseal, network=over, progress=step)
         after = collection.info()
     if as_json:
         print_json(
-            {part: {"before": before[part], "after": after[part]} for part in ("segments", "bytes_total")}
+            {
+                part: {"before": before[part], "after": after[part]}
+                for part in ("segments", "bytes_total", "packing")
+            }
         )
         return
     screen.print(

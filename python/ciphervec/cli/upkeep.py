@@ -7,19 +7,27 @@ import base64
 import contextlib
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from .._native import IndexSpec
-from ..collections.store import CollectionStore, Database
+from ..collections.network import Network
+from ..collections.stores.store import CollectionStore, Database
 from ..collections.write_batch import ORIGINALS, RECORDS, ROWS, SIDECAR, TAGS
-from ..errors import CollectionNotFound, CorruptData
+from ..errors import CollectionNotFound, CorruptData, InvalidInput
 from ..http.address import is_url
-from .place import Access, Authority, Insecure, Place, TokenFile, stored
+from .network import NetworkOption, network_named, network_words
+from .place import Access, Authority, Insecure, Place, TokenFile, opened, stored
 from .tables import grid
-from .terminal import ExitCode, Json, command, print_json, progress, screen, size
+from .terminal import ExitCode, Json, PassphraseFile, command, load_keys, print_json, progress, screen, size
 
+# Not from the environment: without being asked, what needs no key must not ask for a passphrase.
+OwnersKeys = Annotated[
+    Path | None,
+    typer.Option("--keys", "-k", help="The owner's key file, to see how rows are packed as well."),
+]
 OneName = Annotated[str | None, typer.Argument(help="One collection; all of them if left out.")]
 
 
@@ -30,19 +38,34 @@ def info(
     token_file: TokenFile = None,
     ca: Authority = None,
     insecure: Insecure = False,
+    keys: OwnersKeys = None,
+    passphrase_file: PassphraseFile = None,
+    network: NetworkOption = None,
     as_json: Json = False,
 ) -> None:
     """Show what a folder or server holds, as the server sees it: no key is needed.
+
+    With `--keys` it also says how the rows of one collection in mode sealed or sealed-query are packed and what an answer takes
+    over the network that they are packed for, or over another with `--network`; `ciphervec optimize --network` packs them for
+    that one.
 
     **Examples**
 
     - `ciphervec info db`
     - `ciphervec info db faces --json`
+    - `ciphervec info db faces --keys my.key --network 50,30`
     - `ciphervec info https://vectors.example --token-file read.token`
     """
-    access = Access(token_file, ca, insecure)
+    access, over = Access(token_file, ca, insecure), network_named(network)
+    if (over is not None or keys is not None) and (name is None or keys is None):
+        raise InvalidInput(
+            "how rows are packed is told of one collection, to its owner: name it, and say --keys."
+        )
     with _open(place, access) as database:
         rows = [describe(one, database.open(one)) for one in _names(database, name)]
+    if name is not None and keys is not None:
+        with opened(place, load_keys(keys, passphrase_file), access, read_only=True) as client:
+            rows[0]["packing"] = client.get_collection(name).info(over)["packing"]
     if as_json:
         print_json(rows if name is None else rows[0])
         return
@@ -73,6 +96,19 @@ def flat(row: dict[str, Any]) -> list[tuple[str, str]]:
     for what, says in row.items():
         if what == "bytes":
             found += [(f"{part} on disk", size(count)) for part, count in says.items()]
+        elif what == "packing" and says is not None:
+            network = Network(**says["network"])
+            rows = ", ".join(f"{count:,} at level {level}" for level, count in says["rows_by_level"].items())
+            found += [
+                (
+                    "packed for",
+                    f"{network_words(network)}: level {says['level']}; rows are {rows or 'still to come'}",
+                ),
+                (
+                    "an answer",
+                    f"{size(says['answer_bytes'])}, {1e3 * says['answer_seconds']:,.0f} ms over that network",
+                ),
+            ]
         elif what == "security":
             found += [(f"security, {part.replace('_', ' ')}", str(value)) for part, value in says.items()]
         elif says is not None:

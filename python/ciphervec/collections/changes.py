@@ -9,12 +9,12 @@ from dataclasses import replace
 from ..errors import InvalidInput
 from ..ingest.arrays import Id
 from .batch import Batch
-from .embedding import SavedFunction
+from .embedding.function import SavedFunction
 from .merging import joined, mergeable
 from .network import Network
 from .owner import Owner
 from .segments import Segments
-from .store import Progress
+from .stores.store import Progress
 from .write_batch import EVALUATION, ROWS, SIDECAR, NewSegment, WriteBatch
 
 

@@ -16,21 +16,21 @@ from ..errors import CiphervecError, CollectionExists, CollectionNotFound, Inval
 from ..ingest.files import StrPath
 from ..ingest.metrics import MetricName
 from ..ingest.state_folder import user_folder
-from .clusters import Clusters
 from .collection import Collection
-from .copying import copied
-from .embedding import Embedder, EmbeddingFunction, SavedFunction
-from .folder_store import FolderDatabase
+from .embedding.function import Embedder, EmbeddingFunction, SavedFunction
 from .keys import Keys
-from .memory_store import MemoryDatabase
 from .network import Network
 from .owner import Owner
 from .pins import MemoryPins, Pin
 from .restore import accept_restore
+from .routing.clusters import Clusters
 from .segments import Segments
 from .spec import Description, Mode, Precision, SchemeName
 from .states import first_state
-from .store import CollectionStore, Database, Progress, check_name, exists
+from .stores.copying import copied
+from .stores.folder import FolderDatabase
+from .stores.memory import MemoryDatabase
+from .stores.store import CollectionStore, Database, Progress, check_name, exists
 from .unborn import UnbornCollection
 from .write_batch import EVALUATION, KEY_PAIR, STATE
 

@@ -27,6 +27,7 @@ from .audience import (
 )
 from .batch import Batch
 from .changes import delete, write
+from .embedding.texts import Texts
 from .flooding import DEVIATION, check_deviation
 from .matches import Matches
 from .overlay import Known, Unknown, overlay
@@ -40,8 +41,7 @@ from .results import (
     check_include,
 )
 from .search import search
-from .store import Progress
-from .texts import Texts
+from .stores.store import Progress
 
 _FETCH = (
     "documents and metadata were not fetched: over HTTP a query brings ids, distances and scores unless asked for more, "

@@ -12,10 +12,10 @@ from ..errors import InvalidInput
 from ..ingest.arrays import BoolArray
 from .batch import Batch
 from .changes import drop_rows, seal
-from .cluster_rows import reseal_cluster
 from .reading import live
+from .routing.rows import reseal_cluster
 from .segments import Segments
-from .store import Progress
+from .stores.store import Progress
 from .write_batch import WRAP, StoredSegment, WriteBatch
 
 

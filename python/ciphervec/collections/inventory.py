@@ -7,12 +7,13 @@ from collections import Counter
 from typing import Any
 
 from . import merging, payloads
+from .network import Network
 from .segments import Segments
 from .write_batch import ORIGINALS, RECORDS, ROWS, SIDECAR, TAGS, WRAP
 
 
-def inventory(segments: Segments) -> dict[str, Any]:
-    """What `Collection.info` says. The caller holds the lock."""
+def inventory(segments: Segments, network: Network | None = None) -> dict[str, Any]:
+    """What `Collection.info` says, of packing for this network. The caller holds the lock."""
     entries = segments.entries()
     sizes = {
         name: sum(s.blobs.get(name, 0) for s in entries)
@@ -30,7 +31,8 @@ def inventory(segments: Segments) -> dict[str, Any]:
             writers[writer] = writers.get(writer, 0) + segment.rows - len(segment.deleted)
     rotation = description.rotation
     state, reasons = segments.state, segments.reasons
-    packing, network = owner.packing(description.network), description.network
+    network = description.network if network is None else network
+    packing = owner.packing(network)
     ignored, tables = owner.aside(), segments.payloads.tables
     return {
         "name": spec.collection,

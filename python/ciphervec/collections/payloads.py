@@ -19,7 +19,7 @@ from ..ingest.records import Metadata, Record, originals, payload, read_original
 from ..ingest.where import EQUAL, NEGATIVE, All, Comparison, Not, Part, Some, Where, canonical
 from .batch import Batch
 from .owner import Owner
-from .padding import open_bundle
+from .routing.padding import open_bundle
 from .write_batch import ORIGINALS, RECORDS, TAGS, StoredSegment
 
 TABLE_BYTES = 256 << 20

@@ -20,11 +20,11 @@ from .compaction import reseal
 from .keys import Keys
 from .owner import Owner
 from .reading import live
-from .recluster import abandon
-from .routing_table import SLOTS, RoutingTable, seal_centroids
+from .routing.recluster import abandon
+from .routing.table import SLOTS, RoutingTable, seal_centroids
 from .segments import Segments
 from .spec import Rotation
-from .store import Progress
+from .stores.store import Progress
 from .write_batch import EVALUATION, KEY_PAIR, StoredSegment, WriteBatch
 
 

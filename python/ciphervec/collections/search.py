@@ -17,9 +17,9 @@ from .filtering import passes, passing
 from .flooding import DEVIATION
 from .matches import Matches
 from .query import AnswerOpener, SealedQuery
-from .routed_search import answered, answers_of, ask_routed
+from .routing.search import answered, answers_of, ask_routed
 from .segments import Segments
-from .server_backend import Answer
+from .stores.server_backend import Answer
 
 QUERY_ROWS = 1024
 """Queries sent in one message; a longer batch takes several."""

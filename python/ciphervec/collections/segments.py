@@ -25,20 +25,20 @@ from ..errors import (
     WrongKey,
 )
 from ..ingest.arrays import FloatArray, Id
-from .difference import Difference, difference
+from .difference import difference
 from .keys import Keys
 from .owner import Owner
 from .payloads import Payloads
 from .pins import Pins
 from .quarantine import Quarantine
-from .routing_table import SLOTS, RoutingTable, open_centroids
-from .server_backend import ServerBackend
+from .routing.opened import OpenedRouting
+from .routing.table import RoutingTable
 from .spec import Description
+from .standing import Standing
 from .states import COVERED, Shown, State, States
-from .store import CollectionStore
+from .stores.server_backend import ServerBackend
+from .stores.store import CollectionStore
 from .write_batch import (
-    EVALUATION,
-    KEY_PAIR,
     ROUTING,
     SIDECAR,
     TAGS,
@@ -86,11 +86,8 @@ class Segments:
         """Times that rows went away."""
         self.traffic = (0, 0)
         """Bytes of the latest routed question, and of its answer."""
-        self.routing: RoutingTable | None = None
-        """Where rows are clustered: which segments are clusters."""
-        self._clusters: dict[bytes, int] = {}
-        self._centroids: FloatArray | None = None
         self._states = States(store, description.spec.collection, pins)
+        self._routing = OpenedRouting(store, self._states)
         self._load()
 
     def _load(self) -> None:
@@ -125,20 +122,17 @@ class Segments:
             self._read,
             self.description.originals,
             self.description.untagged,
-            lambda segment_id: segment_id in self._clusters,
+            lambda segment_id: self.cluster_of(segment_id) is not None,
         )
-        self._deleted: dict[bytes, list[int]] = {}  # of every segment that is attached
-        self._reasons: dict[bytes, str] = {}  # why segments are passed over
-        self._appended: list[bytes] = []  # since the state, and counted
-        self._taken: list[StoredSegment] = []  # as listed when all this was right
+        self._standing = Standing()
         self.losses += 1
         shown = self._states.shown(self.owner, self.description)
-        self._open_routing(shown.state)
-        self._open_key_pair()
+        self._routing.open(self.owner, shown.state)
+        self._states.open_key_pair(self.owner)
         self._attach(shown, shown.counted)
         self._states.check(shown)
         self._attach_appended(shown)
-        self.quarantine.enforce(self.owner, self._deleted)
+        self.quarantine.enforce(self.owner, self._standing.deleted)
         self._took()
 
     def _attach(self, shown: Shown, segments: Sequence[StoredSegment]) -> None:
@@ -168,11 +162,11 @@ class Segments:
         staged = self.staged()
         for segment in self.store.segments() if shown.aside else ():
             if segment.id in staged:
-                self._deleted[segment.id] = segment.deleted
-            elif shown.aside.get(segment.id) == [] and segment.id not in self._deleted:
+                self._standing.deleted[segment.id] = segment.deleted
+            elif shown.aside.get(segment.id) == [] and segment.id not in self._standing.deleted:
                 self._refuse(segment, "it was set aside before")
         for segment in shown.appended:
-            if segment.id in self._deleted:
+            if segment.id in self._standing.deleted:
                 continue
             if WRAP not in segment.blobs or SIDECAR not in segment.blobs:
                 self._refuse(segment, "neither its owner nor a writer added it: an old commit was sent again")
@@ -182,7 +176,7 @@ class Segments:
                 try:
                     wrap, sidecar = self._read(segment, WRAP), self._read(segment, SIDECAR)
                     self._counting(segment, sidecar, wrap, "appended", ())
-                    self._appended.append(segment.id)
+                    self._standing.appended.append(segment.id)
                 except (CorruptData, InvalidInput, UnsupportedVersion, WrongKey) as error:
                     self._refuse(segment, str(error))
 
@@ -194,18 +188,13 @@ class Segments:
         standing: Literal["stored", "appended"],
         aside: Sequence[int],
     ) -> None:
-        before = len(self.owner.shadowed())
-        gone = [*segment.deleted, *self._hidden(segment.id)]
-        self.owner.attach(segment.id, sidecar, gone, wrap=wrap, standing=standing, aside=aside)
-        self._deleted[segment.id] = segment.deleted
-        if len(self.owner.shadowed()) != before:
-            self.losses += 1
+        hidden = self._routing.hidden(segment.id)
+        self.losses += self._standing.attach(
+            self.owner, segment, sidecar, wrap, hidden=hidden, standing=standing, aside=aside
+        )
 
     def _refuse(self, segment: StoredSegment, reason: str) -> None:
-        """Pass over a segment, which must not stop the owner from reading the others."""
-        self.owner.refuse(segment.id)
-        self._deleted[segment.id] = segment.deleted
-        self._reasons[segment.id] = reason
+        self._standing.refuse(self.owner, segment, reason)
 
     def _prefetch(self, segments: Sequence[StoredSegment]) -> None:
         for blob in COVERED:
@@ -215,47 +204,6 @@ class Segments:
         data = self.store.read(segment.id, blob)
         self._states.note(segment.id, blob, data)
         return data
-
-    def _open_key_pair(self) -> None:
-        """What opens is what the owner sealed; the public key beside it, which anybody could write,
-        must be its half."""
-        if not self.owner.has_key_pair:
-            return
-        pair, public = self.store.attachment(KEY_PAIR), self.store.attachment(EVALUATION)
-        self._states.check_attachment(KEY_PAIR, pair)
-        self._states.check_attachment(EVALUATION, public)
-        self.owner.open_key_pair(pair)
-        if public != self.owner.evaluation().to_bytes():
-            raise CorruptData(
-                f"the public key kept with collection {self.description.spec.collection!r} is not the one of its key "
-                "pair: it was replaced or damaged. Restore the folder from a copy."
-            )
-
-    def _open_routing(self, state: State | None) -> None:
-        self.routing, self._clusters, self._centroids = None, {}, None
-        if state is None or not any(state.routing):
-            return
-        sealed = self.store.attachment(ROUTING)
-        self._states.check_attachment(ROUTING, sealed)
-        self._take_routing(RoutingTable.open(self.owner, sealed))
-
-    def _take_routing(self, table: RoutingTable) -> None:
-        self.routing, self._clusters = table, table.clusters
-
-    def _hidden(self, segment_id: bytes) -> list[int]:
-        """Rows that don't count though the store knows nothing of it."""
-        number = self._clusters.get(segment_id)
-        return [] if number is None or self.routing is None else self.routing.hidden(number)
-
-    def centroids(self) -> FloatArray:
-        """The centroids of the clusters in use. Raises CorruptData."""
-        table = self.routing
-        if table is None or table.active is None:
-            raise InvalidInput("nothing is clustered here yet: call recluster().")
-        if self._centroids is None:
-            sealed = self.store.attachment(SLOTS[table.active.slot])
-            self._centroids = open_centroids(self.owner, sealed, table.active)
-        return self._centroids
 
     def refresh(self) -> None:
         """Take in what others have committed since: sidecars of new segments, deletions, the
@@ -273,14 +221,14 @@ class Segments:
             if shown.state is not None and shown.state.routing != routed:
                 self._load()
                 return
-            since = difference(self._taken, self.store.segments())
-            if not self._grown(shown, since):
+            since = difference(self._standing.taken, self.store.segments())
+            if not self._standing.grown(self.owner, shown, since):
                 self._load()
                 return
             for segment in since.gone:
                 self._detach(segment.id)
             # An id may have moved from an old segment to a new one, so rows go before others come.
-            self._forget(since.changed)
+            self.losses += self._standing.delete(self.owner, since.changed)
             others = {one.id for one in shown.appended}.union(
                 one for one, rows in shown.aside.items() if not rows
             )
@@ -289,45 +237,16 @@ class Segments:
         except (Conflict, CorruptData, RollbackDetected):
             self._load()  # again, where others were faster, or the same error
             return
-        if shown.state is not None and self._appended and not shown.appended:
+        if shown.state is not None and self._standing.appended and not shown.appended:
             self.owner.authenticate()
-            self._appended = []
+            self._standing.appended = []
         self._attach_appended(shown)
-        self.quarantine.enforce(self.owner, self._deleted)
+        self.quarantine.enforce(self.owner, self._standing.deleted)
         self._took()
-
-    def _grown(self, shown: Shown, since: Difference) -> bool:
-        """Whether all that is new since the state known here are segments, and deletions: not so
-        after a restore, or when rows were set aside, or rows appended count otherwise by now."""
-        if any(not set(self._deleted[one.id]) <= set(one.deleted) for one in since.changed):
-            return False
-        if any(one.id in self._deleted for one in since.added):
-            return False  # it moved
-        if shown.state is None:
-            return True
-        gone, left = {one.id for one in since.gone}, {one.id for one in shown.appended}
-        aside: dict[bytes, list[int]] = {}
-        for _, segment_id, row in self.owner.aside():
-            aside.setdefault(segment_id, []).append(row)
-
-        def counts(one: bytes) -> bool:
-            """Whether a segment known here is one of the owner's state by now."""
-            return one in self._deleted and not (one in gone or one in left or shown.aside.get(one) == [])
-
-        return (
-            all(
-                sorted(aside.get(one, [])) == list(shown.aside.get(one, []))
-                for one in {*aside, *shown.aside}
-                if counts(one)
-            )
-            and not any(counts(one) for one in self._reasons)
-            and (not left or left.issuperset(self._appended))
-            and all(one in self._reasons for one in left.difference(self._appended) if one in self._deleted)
-        )
 
     def _took(self) -> None:
         """What the store lists is taken in."""
-        self._taken = self.store.segments()
+        self._standing.taken = self.store.segments()
         self._in_step = True
 
     def current(self) -> None:
@@ -381,23 +300,9 @@ class Segments:
                 "again."
             )
 
-    def _forget(self, changed: Sequence[StoredSegment]) -> None:
-        """Mark rows of attached segments as deleted that others have deleted."""
-        for segment in changed:
-            rows = set(segment.deleted).difference(self._deleted[segment.id])
-            names = self.owner.names(segment.id)
-            if rows and names is not None:  # else it does not open
-                self.owner.forget([name for row in rows if (name := names[row]) is not None])
-            self._deleted[segment.id] = segment.deleted
-            self.losses += bool(rows)
-
     def _detach(self, segment_id: bytes) -> None:
-        self.owner.detach(segment_id)
-        del self._deleted[segment_id]
+        self._standing.detach(self.owner, segment_id)
         self.payloads.forget(segment_id)
-        self._reasons.pop(segment_id, None)
-        if segment_id in self._appended:
-            self._appended.remove(segment_id)
         self.losses += 1
 
     def in_turn(self, step: Callable[[], T]) -> T:
@@ -415,7 +320,7 @@ class Segments:
     def server(self) -> ServerBackend:
         """The server's half, holding every committed segment."""
         if self._server is None:
-            self._server = self.store.server(self.description.spec, {*self._reasons, *self.staged()})
+            self._server = self.store.server(self.description.spec, {*self._standing.reasons, *self.staged()})
         return self._server
 
     def entries(self) -> list[StoredSegment]:
@@ -426,24 +331,33 @@ class Segments:
         """Those that are neither clusters nor to become some: all of them, where nothing is routed."""
         if self.routing is None:
             return self.entries()
-        others = {*self._clusters, *self.staged()}
+        others = self._routing.routed()
         return [one for one in self.entries() if one.id not in others]
+
+    @property
+    def routing(self) -> RoutingTable | None:
+        """Where rows are clustered: which segments are clusters."""
+        return self._routing.table
+
+    def centroids(self) -> FloatArray:
+        """The centroids of the clusters in use. Raises CorruptData."""
+        return self._routing.centroids(self.owner)
 
     def cluster_of(self, segment_id: bytes) -> int | None:
         """Which cluster a segment is; None for one that is unrouted."""
-        return self._clusters.get(segment_id)
+        return self._routing.cluster_of(segment_id)
 
     def staged(self) -> set[bytes]:
         """Segments that were made to become clusters and don't count yet."""
-        return set() if self.routing is None else self.routing.staged
+        return self._routing.staged()
 
     def attached(self) -> set[bytes]:
         """Segments taken in, those that are passed over included."""
-        return set(self._deleted)
+        return set(self._standing.deleted)
 
     def read_entries(self) -> list[StoredSegment]:
         """Those of them that are not passed over."""
-        others = {*self._reasons, *self.staged()}
+        others = {*self._standing.reasons, *self.staged()}
         return [one for one in self.entries() if one.id not in others]
 
     @contextlib.contextmanager
@@ -479,14 +393,14 @@ class Segments:
         if change.delete_rows or change.remove or change.hide_rows:
             self.owner.settle()
         for segment_id, rows in change.delete_rows.items():
-            self._deleted[segment_id] = [*self._deleted[segment_id], *rows]
+            self._standing.deleted[segment_id] = [*self._standing.deleted[segment_id], *rows]
         for segment_id in change.remove:
             self._detach(segment_id)
         staged = self.staged()
         for new in change.add:
             if new.id not in staged:
-                self.owner.attach(new.id, new.blobs[SIDECAR], self._hidden(new.id))
-            self._deleted[new.id] = []
+                self.owner.attach(new.id, new.blobs[SIDECAR], self._routing.hidden(new.id))
+            self._standing.deleted[new.id] = []
         if self._server is not None:
             self._server.follow(change)
         self._took()
@@ -525,10 +439,10 @@ class Segments:
             appended: list[StoredSegment] = []
             if self._states.state is None:
                 appended = self.read_entries()
-            elif self._appended or adopted:
-                ids = {*self._appended, *adopted}
+            elif self._standing.appended or adopted:
+                ids = {*self._standing.appended, *adopted}
                 appended = [one for one in self.entries() if one.id in ids]
-            aside = self.aside(change.remove, table)
+            aside = self._standing.aside(self.owner, change.remove, () if table is None else table.staged)
             in_order = (
                 None
                 if not adopted
@@ -548,19 +462,9 @@ class Segments:
         if following is not None:
             self._states.take(following)
             self.owner.authenticate()
-            self._appended = []
+            self._standing.appended = []
         if routing is not None:
-            self._take_routing(routing)
-
-    def aside(self, removed: Sequence[bytes], table: RoutingTable | None) -> dict[bytes, list[int]]:
-        """Rows that are there and don't count, by segment; none at all: the whole segment, as of those that
-        are to become clusters by this table."""
-        whole = [*self.owner.refused(), *([] if table is None else sorted(table.staged))]
-        rows: dict[bytes, list[int]] = {one: [] for one in whole if one not in removed}
-        for _, segment_id, row in self.owner.aside():
-            if segment_id not in removed:
-                rows.setdefault(segment_id, []).append(row)
-        return {segment_id: sorted(found) for segment_id, found in rows.items()}
+            self._routing.take(routing)
 
     @property
     def state(self) -> State | None:
@@ -575,12 +479,12 @@ class Segments:
     @property
     def appended(self) -> list[bytes]:
         """Segments that writers added since the owner's state, and that count."""
-        return list(self._appended)
+        return list(self._standing.appended)
 
     @property
     def reasons(self) -> dict[bytes, str]:
         """Why segments are passed over."""
-        return dict(self._reasons)
+        return dict(self._standing.reasons)
 
 
 def _step_aside(turn: int) -> None:

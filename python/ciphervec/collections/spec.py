@@ -22,12 +22,12 @@ from .._native import IndexSpec
 from ..errors import CorruptData, InvalidInput, UnsupportedVersion, WrongKey
 from ..ingest.arrays import count
 from ..ingest.metrics import METRICS
-from .clusters import Clusters
-from .embedding import SavedFunction
+from .embedding.function import SavedFunction
 from .keys import Keys, native_for
 from .network import DEFAULT, Network, check_network, read_network, stored
 from .owner import Owner
-from .store import check_name, corrupt_meta
+from .routing.clusters import Clusters
+from .stores.store import check_name, corrupt_meta
 
 T = TypeVar("T", bound=str)
 

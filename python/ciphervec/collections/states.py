@@ -23,7 +23,7 @@ from .difference import difference
 from .owner import Owner
 from .pins import Pin, Pins
 from .spec import Description
-from .store import CollectionStore
+from .stores.store import CollectionStore
 from .write_batch import EVALUATION, KEY_PAIR, ROUTING, SIDECAR, STATE, TAGS, WRAP, StoredSegment, WriteBatch
 
 COVERED = (SIDECAR, TAGS, WRAP)
@@ -147,6 +147,22 @@ class States:
         self._follow(shown.state, name, pins.read())
         self._counted, self._leaves = counted, leaves
         pins.move(_pin(shown.state, name))
+
+    def open_key_pair(self, owner: Owner) -> None:
+        """Let the owner open the key pair of the collection, if it has one. What opens is what the owner
+        sealed; the public key beside it, which anybody could write, must be its half. Raises
+        CorruptData or RollbackDetected."""
+        if not owner.has_key_pair:
+            return
+        pair, public = self._store.attachment(KEY_PAIR), self._store.attachment(EVALUATION)
+        self.check_attachment(KEY_PAIR, pair)
+        self.check_attachment(EVALUATION, public)
+        owner.open_key_pair(pair)
+        if public != owner.evaluation().to_bytes():
+            raise CorruptData(
+                f"the public key kept with collection {self._collection!r} is not the one of its key pair: it was replaced or "
+                "damaged. Restore the folder from a copy."
+            )
 
     def check_attachment(self, name: str, data: bytes) -> None:
         """Compare the evaluation keys, the sealed key pair or routing table with the state. Raises

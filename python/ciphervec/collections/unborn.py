@@ -18,13 +18,13 @@ from ..ingest.metrics import METRICS
 from ..ingest.where import Where
 from .audience import Audience, check_audience
 from .batch import NO_VECTORS
-from .clusters import Clusters
 from .collection import Collection
-from .embedding import Embedder, EmbeddingFunction, SavedFunction, TextEmbedding
+from .embedding.function import Embedder, EmbeddingFunction, SavedFunction, TextEmbedding
 from .flooding import DEVIATION, check_deviation
 from .results import GET_DEFAULT, GET_INCLUDE, QUERY_INCLUDE, GetResult, QueryResult, check_include
+from .routing.clusters import Clusters
 from .spec import Description
-from .store import Progress
+from .stores.store import Progress
 
 
 class UnbornCollection(Collection):

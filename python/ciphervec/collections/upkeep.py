@@ -15,22 +15,22 @@ from ..errors import CiphervecError, InvalidInput, StorageError
 from ..ingest.arrays import Vectors
 from ..ingest.remarks import remark, reporting
 from .changes import extend_filterable, pack_for, rotate_query_key
-from .clusters import Clusters
 from .compaction import adopt, discard, optimize
-from .embedding import TextEmbedding
-from .explaining import Explanation, explain
+from .embedding.function import TextEmbedding
 from .flooding import DEVIATION, FloodingPlan
 from .inventory import inventory
 from .keys import Keys
 from .network import Network, check_network
 from .owner import Owner
-from .recluster import Clustered, recluster
 from .restore import upgrade
 from .rotation import rotate_keys
+from .routing.clusters import Clusters
+from .routing.explaining import Explanation, explain
+from .routing.recluster import Clustered, recluster
 from .segments import Segments
-from .server_backend import LocalBackend
 from .spec import Description
-from .store import CollectionStore, Progress
+from .stores.server_backend import LocalBackend
+from .stores.store import CollectionStore, Progress
 
 
 class Upkeep:
@@ -283,7 +283,7 @@ class Upkeep:
         with self._open():
             return self._store.verify(reporting(progress, f"checking {self.name}"))
 
-    def info(self) -> dict[str, Any]:
+    def info(self, network: Network | None = None) -> dict[str, Any]:
         """What is stored and what protects it: sizes in bytes, counts, the key id, `security` as
         `IndexSpec.security`.
 
@@ -301,12 +301,13 @@ class Upkeep:
         (wide: 4,096) that answers are not checked about, those of the old kind and those with
         deleted rows. `quarantine`: segments that failed a check and are passed over until
         `release`. `packing`: in modes `sealed` and `sealed-query` how rows are packed and what an answer
-        takes, see `Owner.packing`, and the `network` that is for. `small_segments`: those that later
+        takes, see `Owner.packing`, and the `network` that is for: that of the collection, or the one given, for
+        which `optimize(network=...)` would pack. `small_segments`: those that later
         additions merge by themselves, eight to one, up to 4,096 rows; `optimize` merges more.
         `filter_tables`: opened metadata that is held in memory for filters, segments and bytes, and the
         limit of these."""
         with self._open():
-            return inventory(self._segments)
+            return inventory(self._segments, None if network is None else check_network(network))
 
     def release(self, segment_id: str) -> None:
         """Use a segment again that `info()["quarantine"]` names, after its cause was found: the

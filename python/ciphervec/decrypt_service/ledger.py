@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..collections.store import check_name
+from ..collections.stores.store import check_name
 from ..errors import CiphervecError, InvalidInput
 from ..ingest.arrays import count
 from ..ingest.files import StrPath

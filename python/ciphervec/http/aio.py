@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, NoReturn, ParamSpec
 
 from .._native import IndexSpec
 from ..collections.client import Client
-from ..collections.clusters import Clusters
 from ..collections.collection import Collection
 from ..collections.keys import Keys
 from ..collections.owner import Owner
-from ..collections.store import Progress
+from ..collections.routing.clusters import Clusters
+from ..collections.stores.store import Progress
 from ..ingest.arrays import Id
 from ..ingest.files import StrPath
 from .address import base_url, by_proxy

@@ -18,7 +18,7 @@ from ..collections.owner import Owner
 from ..collections.pins import Pin
 from ..collections.segments import Segments
 from ..collections.spec import Description
-from ..collections.store import CollectionStore, Progress
+from ..collections.stores.store import CollectionStore, Progress
 from ..collections.write_batch import EVALUATION
 from ..errors import CiphervecError, Conflict, InvalidInput, PinMismatch
 from ..ingest.files import StrPath

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..collections.pins import Pin
-from ..collections.store import CollectionStore, Progress, check_name
+from ..collections.stores.store import CollectionStore, Progress, check_name
 from ..collections.write_batch import WriteBatch
 from ..errors import CollectionExists, CollectionNotFound, ServerError
 from .cache import BlobCache

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from ..collections.store import Progress, check_name
+from ..collections.stores.store import Progress, check_name
 from ..errors import InvalidInput, ProgramNotFound, ServerError
 from .problem import Reply, error_of, words
 from .session import MAX_ANSWER, Session

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..collections.server_backend import Sink
+from ..collections.stores.server_backend import Sink
 from ..errors import CiphervecError, ServerError
 from .address import Token
 from .problem import Reply, error_of, words

@@ -16,8 +16,8 @@ import ciphervec._native as _native
 
 from .._native import IndexSpec
 from ..collections.pins import Pins
-from ..collections.server_backend import Answer, Sink
-from ..collections.store import Progress
+from ..collections.stores.server_backend import Answer, Sink
+from ..collections.stores.store import Progress
 from ..collections.write_batch import (
     EVALUATION,
     KEY_PAIR,

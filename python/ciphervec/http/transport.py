@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import httpx
 
-from ..collections.server_backend import Sink
+from ..collections.stores.server_backend import Sink
 from .problem import Reply
 from .transport_types import Lost, Request
 

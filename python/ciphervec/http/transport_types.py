@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from ..collections.server_backend import Sink
+from ..collections.stores.server_backend import Sink
 from .problem import Reply
 
 

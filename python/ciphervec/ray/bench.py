@@ -30,8 +30,8 @@ import ciphervec._native as native
 
 from ..collections.client import PersistentClient
 from ..collections.keys import Keys
-from ..collections.server_backend import Answer, ServerBackend, Sink
 from ..collections.spec import Mode
+from ..collections.stores.server_backend import Answer, ServerBackend, Sink
 from .cluster import local_cluster
 from .pool import ScannerPool
 from .seal import seal_dataset

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from ...collections.client import Client
-from ...collections.clusters import Clusters
 from ...collections.collection import Collection
+from ...collections.routing.clusters import Clusters
 from ...errors import InvalidInput
 from ...ingest.arrays import FloatArray
 from ...ingest.metrics import MetricName

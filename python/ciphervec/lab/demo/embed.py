@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ...collections.encoders import SentenceEncoder
+from ...collections.embedding.encoders import SentenceEncoder
 from ...errors import InvalidInput
 
 DIMENSION = 256

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ...collections.client import PersistentClient
 from ...collections.collection import Collection
-from ...collections.embedding import EmbeddingFunction
+from ...collections.embedding.function import EmbeddingFunction
 from ...collections.keys import Keys
 from ...collections.spec import Mode
 from ...errors import WrongKey

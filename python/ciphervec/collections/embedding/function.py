@@ -15,10 +15,10 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from ..errors import InvalidInput, InvalidRows
-from ..ingest import arrays, records
-from ..ingest.arrays import FloatArray
-from ..ingest.remarks import remark
+from ...errors import InvalidInput, InvalidRows
+from ...ingest import arrays, records
+from ...ingest.arrays import FloatArray
+from ...ingest.remarks import remark
 from . import encoders
 
 MAX_CONFIG_BYTES = 16 << 10

@@ -7,8 +7,8 @@ from typing import NamedTuple, Protocol
 
 import ciphervec._native as _native
 
-from .._native import IndexSpec
-from .write_batch import EVALUATION, TAGS, StoredSegment, WriteBatch
+from ..._native import IndexSpec
+from ..write_batch import EVALUATION, TAGS, StoredSegment, WriteBatch
 
 
 class Answer(NamedTuple):

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InvalidInput
-from ..ingest.arrays import FloatArray
+from ...errors import InvalidInput
+from ...ingest.arrays import FloatArray
 
 Numbers = npt.NDArray[np.int64]
 Curve = npt.NDArray[np.float64]

@@ -8,11 +8,11 @@ from typing import Any
 
 import ciphervec._native as _native
 
-from .._native import IndexSpec
-from .pins import MemoryPins, Pins
+from ..._native import IndexSpec
+from ..pins import MemoryPins, Pins
+from ..write_batch import ROWS, TAGS, StoredSegment, WriteBatch
 from .server_backend import LocalBackend, ServerBackend
 from .store import CollectionStore, Progress, exists, not_found
-from .write_batch import ROWS, TAGS, StoredSegment, WriteBatch
 
 
 class MemoryStore:

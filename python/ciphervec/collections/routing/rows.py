@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..ingest.arrays import Id
+from ...ingest.arrays import Id
+from ..segments import Segments
+from ..write_batch import ORIGINALS, StoredSegment, WriteBatch
 from .padding import Rows, Shape, seal_cluster
-from .segments import Segments
-from .write_batch import ORIGINALS, StoredSegment, WriteBatch
 
 
 def gather(segments: Segments, sources: Sequence[StoredSegment], without: set[Id]) -> Rows:

@@ -11,11 +11,11 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
-from .._native import IndexSpec
-from ..errors import CollectionExists, CollectionNotFound, CorruptData, InvalidInput
-from .pins import Pins
+from ..._native import IndexSpec
+from ...errors import CollectionExists, CollectionNotFound, CorruptData, InvalidInput
+from ..pins import Pins
+from ..write_batch import StoredSegment, WriteBatch
 from .server_backend import ServerBackend
-from .write_batch import StoredSegment, WriteBatch
 
 Progress = Callable[[int, int], object]
 """Called with (done, total) after each step of long work."""

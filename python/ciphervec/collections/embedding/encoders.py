@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..errors import InvalidInput
+from ...errors import InvalidInput
 
 SENTENCES = "sentence-transformers:"
 """Before the model's name, in the name of a function that is one of their models."""

@@ -19,23 +19,23 @@ import numpy as np
 
 import ciphervec._native as _native
 
-from ..errors import Conflict, InvalidInput
-from ..ingest import arrays
-from ..ingest.arrays import FloatArray, Id, Vectors
-from ..ingest.records import Record
+from ...errors import Conflict, InvalidInput
+from ...ingest import arrays
+from ...ingest.arrays import FloatArray, Id, Vectors
+from ...ingest.records import Record
+from ..batch import Batch
+from ..changes import drop_rows, seal
+from ..compaction import adopt
+from ..owner import Owner
+from ..segments import Segments
+from ..stores.store import Progress
+from ..write_batch import SIDECAR, NewSegment, StoredSegment, WriteBatch
 from . import clustering
-from .batch import Batch
-from .changes import drop_rows, seal
-from .cluster_rows import gather
 from .clustering import Curve, Numbers, Space
 from .clusters import Clusters
-from .compaction import adopt
-from .owner import Owner
 from .padding import SPARE_BYTES, Rows, Shape, id_bytes, packed_bytes, seal_cluster
-from .routing_table import NOWHERE, SLOTS, Clustering, RoutingTable, open_centroids, seal_centroids
-from .segments import Segments
-from .store import Progress
-from .write_batch import SIDECAR, NewSegment, StoredSegment, WriteBatch
+from .rows import gather
+from .table import NOWHERE, SLOTS, Clustering, RoutingTable, open_centroids, seal_centroids
 
 SPARE = 64
 """Of so many rows of a cluster one is padding at least: there is room for ids of every length."""

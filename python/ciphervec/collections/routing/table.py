@@ -21,9 +21,9 @@ import numpy.typing as npt
 
 import ciphervec._native as _native
 
-from ..errors import CorruptData, UnsupportedVersion
-from ..ingest.arrays import FloatArray
-from .owner import Owner
+from ...errors import CorruptData, UnsupportedVersion
+from ...ingest.arrays import FloatArray
+from ..owner import Owner
 
 VERSION = 1
 SLOTS = ("centroids-a", "centroids-b")

@@ -14,14 +14,14 @@ import numpy as np
 
 import ciphervec._native as _native
 
-from ..errors import Conflict
-from ..ingest.arrays import FloatArray
-from .allowed import Allowed
-from .audience import Audience
+from ...errors import Conflict
+from ...ingest.arrays import FloatArray
+from ..allowed import Allowed
+from ..audience import Audience
+from ..query import Answers, SealedQuery
+from ..segments import Segments
+from ..stores.server_backend import Answer
 from .clustering import Space, squared
-from .query import Answers, SealedQuery
-from .segments import Segments
-from .server_backend import Answer
 
 _ATTEMPTS = 3  # where segments come faster than they are asked about
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..errors import CorruptData
-from .routing_table import SLOTS
+from ...errors import CorruptData
+from ..routing.table import SLOTS
+from ..write_batch import EVALUATION, KEY_PAIR, ROUTING, ROWS, STATE, NewSegment, StoredSegment, WriteBatch
 from .store import CollectionStore, Database, Progress
-from .write_batch import EVALUATION, KEY_PAIR, ROUTING, ROWS, STATE, NewSegment, StoredSegment, WriteBatch
 
 _TURNS = 3
 

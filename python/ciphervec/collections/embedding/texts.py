@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import cast
 
-from ..errors import InvalidInput
-from ..ingest import arrays, records
-from ..ingest.arrays import Id, Vectors
-from .changes import set_embedding
-from .embedding import Embedder, EmbeddingFunction, SavedFunction, texts_of
-from .upkeep import Upkeep
+from ...errors import InvalidInput
+from ...ingest import arrays, records
+from ...ingest.arrays import Id, Vectors
+from ..changes import set_embedding
+from ..upkeep import Upkeep
+from .function import Embedder, EmbeddingFunction, SavedFunction, texts_of
 
 
 class Texts(Upkeep):

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .routed_search import answers_of, named
-from .segments import Segments
+from ..segments import Segments
+from .search import answers_of, named
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,12 @@ import numpy as np
 
 import ciphervec._native as _native
 
-from ..errors import CorruptData
-from ..ingest.arrays import BoolArray, FloatArray, Id
-from ..ingest.metrics import METRICS
-from ..ingest.records import originals
-from .owner import Owner
-from .write_batch import ORIGINALS, RECORDS, ROWS, SIDECAR, NewSegment
+from ...errors import CorruptData
+from ...ingest.arrays import BoolArray, FloatArray, Id
+from ...ingest.metrics import METRICS
+from ...ingest.records import originals
+from ..owner import Owner
+from ..write_batch import ORIGINALS, RECORDS, ROWS, SIDECAR, NewSegment
 
 LONGEST_ID = 65_535
 """Bytes of a text id."""

@@ -14,13 +14,13 @@ from typing import Any
 
 import ciphervec._native as _native
 
-from .._native import IndexSpec
-from ..errors import CorruptData, StorageError
-from ..ingest.files import storage_errors, sync_folder
-from .pins import FilePins, Pins
+from ..._native import IndexSpec
+from ...errors import CorruptData, StorageError
+from ...ingest.files import storage_errors, sync_folder
+from ..pins import FilePins, Pins
+from ..write_batch import ROWS, TAGS, StoredSegment, WriteBatch
 from .server_backend import LocalBackend, ServerBackend
 from .store import NAME, CollectionStore, Progress, exists, not_found
-from .write_batch import ROWS, TAGS, StoredSegment, WriteBatch
 
 _MANIFEST = "manifest-"  # and the number of its commit
 _ABANDONED_AFTER = 3600.0  # seconds

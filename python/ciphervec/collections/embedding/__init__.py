@@ -1,0 +1,5 @@
+"""Embedding: texts enter; their vectors leave, by a function of the caller's or one that a collection names. Runs on the key
+owner's side, and nowhere else.
+
+`function` calls and saves one, `encoders` makes one from its name, `texts` is what collections do with documents and questions.
+"""
