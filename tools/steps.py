@@ -133,6 +133,9 @@ TARGETS: dict[str, list[Step]] = {
     ],
     "release": [
         *BEGIN,
+        WASM,
+        NPM,
+        Step("console", "the page that the wheel's server shows", web.with_wasm(web.npm("build"))),
         WHEEL,
         Step("glibc", "the wheel runs on systems as old as it says", setup.check_wheel),
         Step("pytest", "the core of the Python tests on what ships", pytest("-m", "core")),
@@ -171,6 +174,7 @@ TARGETS: dict[str, list[Step]] = {
         ),
         Step("model", "what the demo page embeds with, written by Python", browser.model),
         Step("browser", "the client and the demo page in Chromium", browser.suite),
+        Step("console", "the console's pages in Chromium", browser.console),
     ],
     "chromium": [Step("chromium", "install Debian's browser, as root", browser.chromium)],
     "demo-web": [

@@ -55,6 +55,14 @@ def suite() -> None:
     call(["npm", "run", "test:browser", "--workspace", "browser"], cwd=JS)
 
 
+def console() -> None:
+    """The pages of the console, over the server of .venv."""
+    need_node()
+    need_program()
+    need_chromium()
+    call(["npm", "run", "test:browser", "--workspace", "console"], cwd=JS)
+
+
 def demo() -> None:
     """A server on demo-data/web and the page in front of it, until the person ends them."""
     need_node()

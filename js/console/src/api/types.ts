@@ -1,0 +1,83 @@
+/** Answers of the HTTP interface, as its OpenAPI document has them. */
+
+export interface ListedCollection {
+  name: string;
+  rows: number;
+  bytes: number;
+}
+
+export interface SegmentState {
+  id: string;
+  rows: number;
+  /** Bytes of each blob; absent for a token that may query but not read. */
+  blobs?: Record<string, number>;
+  deleted: number[];
+}
+
+export interface CollectionState {
+  name: string;
+  version: number;
+  head: string;
+  /** Base64 of a JSON document of the owner's. */
+  meta: string;
+  segments: SegmentState[];
+  attachments: Record<string, number>;
+  query_version?: number;
+  statistics: {
+    rows: number;
+    deleted: number;
+    segments: number;
+    bytes: number;
+    resident: number;
+    degraded: boolean;
+  };
+}
+
+export type Verb = "read" | "query" | "append" | "write" | "run" | "keep" | "admin" | "metrics";
+
+export interface TokenState {
+  id: string;
+  name: string;
+  collections: string[];
+  verbs: Verb[];
+  created: string;
+  expires?: string;
+  revoked?: string;
+  state: "live" | "expired" | "revoked" | "not yet valid";
+}
+
+export interface OwnToken {
+  /** Whether the server asks for a token at all. */
+  required: boolean;
+  metrics: boolean;
+  operator: boolean;
+  token?: TokenState;
+}
+
+export interface Verification {
+  sound: boolean;
+  files: number;
+  bytes: number;
+  strays: number;
+  problems: { file: string; offset: number }[];
+}
+
+export interface Compaction {
+  rows_dropped: number;
+  segments_dropped: number;
+  files_before: number;
+  files_after: number;
+  bytes_moved: number;
+}
+
+export interface Snapshot {
+  name: string;
+  version: number;
+  rows: number;
+  bytes: number;
+}
+
+export interface About {
+  server: string;
+  api: number;
+}

@@ -1,0 +1,21 @@
+/** Opened: a collection's name enters; the collection under the keys that the page has, if it has some, leaves. */
+
+import type { Problem } from "../api/problem";
+import { useAsked } from "../parts/asked";
+import { usePage } from "../state";
+import type { OpenCollection } from "./contract";
+
+export interface Opened {
+  /** Whether the page has keys. */
+  unlocked: boolean;
+  collection: OpenCollection | null;
+  problem: Problem | null;
+  again: () => void;
+}
+
+/** Opens it anew when its state is another. */
+export function useOpened(name: string, head: string): Opened {
+  const { holder } = usePage();
+  const asked = useAsked(async () => (holder === null ? null : holder.open(name)), [holder, name, head]);
+  return { unlocked: holder !== null, collection: asked.value, problem: asked.problem, again: asked.again };
+}

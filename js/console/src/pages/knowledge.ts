@@ -1,0 +1,34 @@
+/** Knowledge: a mode enters; what a server learns under it, and what it cannot, leaves. SECURITY.md has the whole. */
+import type { Mode } from "../api/description";
+
+export interface Knowledge {
+  sees: string[];
+  hidden: string[];
+}
+
+const ALWAYS = [
+  "the collection's name, dimension, metric and mode",
+  "how many rows a segment has, and when it came",
+  "which rows were deleted, by their number in a segment",
+  "which rows share a value of a field that is filterable, and not the value",
+];
+
+export function knowledgeOf(mode: Mode): Knowledge {
+  const hidden = ["ids, metadata and documents", "scores, and which rows were hits"];
+  switch (mode) {
+    case "open":
+      return {
+        sees: [...ALWAYS, "every vector, query, id, document and score"],
+        hidden: [],
+      };
+    case "sealed-index":
+      return { sees: [...ALWAYS, "every query, in plain"], hidden: ["vectors", ...hidden] };
+    case "sealed-query":
+      return { sees: [...ALWAYS, "every vector, in plain"], hidden: ["queries", ...hidden] };
+    case "sealed":
+      return {
+        sees: [...ALWAYS, "when a query comes, and how many at once"],
+        hidden: ["vectors", "queries", ...hidden],
+      };
+  }
+}

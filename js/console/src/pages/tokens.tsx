@@ -1,0 +1,138 @@
+/** Tokens: the scope of one's own leaves, and for operators those of all. No token ever does. */
+import type { TokenState } from "../api/types";
+import { moment } from "../format";
+import { useAsked } from "../parts/asked";
+import { Command, Empty, Table, Title, Trouble, Waiting } from "../parts/basics";
+import { usePage } from "../state";
+
+const VERBS: Record<string, string> = {
+  read: "reads descriptions and stored bytes",
+  query: "asks questions",
+  append: "adds segments that writers sealed",
+  write: "adds, changes and deletes rows",
+  run: "runs programs",
+  keep: "keeps keys and inputs of programs",
+  admin: "creates, drops, purges, verifies, snapshots, and all other verbs",
+  metrics: "reads the load",
+};
+
+export function TokensPage() {
+  const { server, own } = usePage();
+  const asked = useAsked(
+    (signal) => (own.operator ? server.tokens(signal) : Promise.resolve([])),
+    [server, own],
+  );
+  const live = (asked.value ?? []).filter((token) => token.state === "live").length;
+  const note =
+    own.operator && asked.value !== null && own.required
+      ? `${live} live of ${asked.value.length}`
+      : undefined;
+  return (
+    <>
+      <Title note={note}>Tokens</Title>
+      {!own.required && (
+        <Empty title="No tokens are needed here">
+          <p>
+            The server listens on this machine only, and answers every program on it. With the first token it
+            asks everyone for one:
+          </p>
+          <Command>
+            {"ciphervec token create --data db --collection '*' --verb admin --expires 90d --name operator"}
+          </Command>
+        </Empty>
+      )}
+      {own.token !== undefined && (
+        <section className="panel" aria-labelledby="own">
+          <h2 id="own">Yours</h2>
+          <p className="token-name">
+            {own.token.name === "" ? "A token without a name" : own.token.name} <code>{own.token.id}</code>
+          </p>
+          <ul className="plain">
+            {own.token.verbs.map((verb) => (
+              <li key={verb}>
+                <code className="tag">{verb}</code> {VERBS[verb] ?? ""}
+              </li>
+            ))}
+          </ul>
+          <p>
+            On <Names names={own.token.collections} />
+          </p>
+          <p className="quiet">
+            {own.token.expires === undefined ? "It does not end." : `It ends ${moment(own.token.expires)}.`}
+          </p>
+        </section>
+      )}
+      {own.required && !own.operator && (
+        <p className="quiet">
+          All tokens are shown to a token with <code>admin</code> on <code>*</code>.
+        </p>
+      )}
+      {asked.problem !== null && <Trouble problem={asked.problem} again={asked.again} />}
+      {own.operator && own.required && (
+        <>
+          {asked.value === null && asked.waiting && <Waiting what="Reading the list" />}
+          {asked.value !== null && <All tokens={asked.value} mine={own.token?.id} />}
+          <p className="quiet">
+            The server keeps hashes, so that no token can be shown again. They are made and revoked where its
+            data lies; it sees the change with the next request.
+          </p>
+          <Command>
+            {
+              "ciphervec token create --data db --collection faces --verb owner --expires 30d --name laptop\nciphervec token revoke --data db ID"
+            }
+          </Command>
+        </>
+      )}
+    </>
+  );
+}
+
+function All({ tokens, mine }: { tokens: TokenState[]; mine: string | undefined }) {
+  return (
+    <Table label="All tokens">
+      <thead>
+        <tr>
+          <th scope="col">Name</th>
+          <th scope="col">May</th>
+          <th scope="col">On</th>
+          <th scope="col">Until</th>
+          <th scope="col">State</th>
+        </tr>
+      </thead>
+      <tbody>
+        {tokens.map((token) => (
+          <tr key={token.id} className={token.state === "live" ? undefined : "past"}>
+            <th scope="row">
+              {token.name === "" ? "–" : token.name}
+              {token.id === mine && <span className="tag">yours</span>}
+              <br />
+              <code className="quiet">{token.id}</code>
+            </th>
+            <td>
+              {token.verbs.map((verb) => (
+                <code key={verb} className="tag">
+                  {verb}
+                </code>
+              ))}
+            </td>
+            <td>
+              <Names names={token.collections} />
+            </td>
+            <td>{token.expires === undefined ? "no end" : moment(token.expires)}</td>
+            <td>
+              <span className={`state ${token.state === "live" ? "good" : "off"}`}>{token.state}</span>
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </Table>
+  );
+}
+
+function Names({ names }: { names: string[] }) {
+  return names.map((name) => (
+    <code key={name} className="tag">
+      {name === "*" ? "* (all)" : name}
+    </code>
+  ));
+}
