@@ -534,12 +534,13 @@ export class Segments {
       );
     }
     this.#inStep = false;
+    const { version } = this.store;
     try {
       await this.store.commit(change, call);
     } catch (error) {
-      // Refused: the old state stands, here and in the store. Otherwise the next call looks.
+      // Refused: the old state stands, here and in the store. Otherwise, or where what came after it failed, the next call looks.
       const unsure = error instanceof CommitUncertain || call.signal?.aborted;
-      this.#inStep = !unsure;
+      this.#inStep = !unsure && this.store.version === version;
       throw error;
     }
     if (following === null) return;

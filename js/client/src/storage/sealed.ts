@@ -77,6 +77,7 @@ export class SealedStorage {
         `this client's state has version ${version}, and this ciphervec reads ${VERSION}. Upgrade it, or use another storage.`,
       );
     const end = HEAD + (stored[MAGIC.length + 1] as number);
+    if (stored.length < end) throw damaged();
     const keyId = text(stored.subarray(HEAD, end));
     if (keyId !== this.#owner.keyId) return { keyId };
     try {

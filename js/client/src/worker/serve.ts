@@ -9,7 +9,7 @@ import { CiphervecError, fromMessage, fromNative, InvalidInput, toMessage, Wrong
 import type { Call } from "../http/session.js";
 import type { Fetch } from "../http/transport.js";
 import type { Identity, Keys, Native } from "../native.js";
-import { MemoryStorage, type Storage } from "../storage/storage.js";
+import { MemoryStorage, refused, type Storage } from "../storage/storage.js";
 import type { Progress } from "../types.js";
 import {
   buffersOf,
@@ -256,7 +256,7 @@ class Server {
     const ask = (method: string, ...args: unknown[]) =>
       new Promise<never>((resolve, reject) => {
         const id = ++this.#questions;
-        this.#asked.set(id, { resolve, reject });
+        this.#asked.set(id, { resolve, reject: (error) => reject(refused("the storage given", error)) });
         this.#send({ type: "storage", id, storage: choice.number, method, args });
       });
     return {
