@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client, type ClientOptions, type Collection, Engine, Keys, MemoryStorage } from "@ciphervec/client";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type Answered, Proxy } from "../support/proxy.js";
+import { type Answered, TestProxy } from "../support/proxy.js";
 import { closest, missing, TestServer, vectors } from "../support/server.js";
 
 const DIMENSION = 16;
@@ -15,7 +15,7 @@ const row = (i: number) => ROWS[i] as Float32Array;
 describe.skipIf(missing !== "")("faults", () => {
   let server: TestServer;
   let keys: Keys;
-  let proxy: Proxy;
+  let proxy: TestProxy;
   let turn = 0;
   let name = "";
 
@@ -29,7 +29,7 @@ describe.skipIf(missing !== "")("faults", () => {
   });
   beforeEach(async () => {
     name = `faults-${++turn}`;
-    proxy = await Proxy.before(server.url);
+    proxy = await TestProxy.before(server.url);
   });
   afterEach(() => proxy.close());
 
@@ -347,7 +347,7 @@ describe.skipIf(missing !== "")("faults", () => {
 });
 
 /** What the server shows of a collection now, to be shown again later. */
-async function snapshot(name: string, proxy: Proxy) {
+async function snapshot(name: string, proxy: TestProxy) {
   const kept = new Map<string, Answered>();
   const get = async (path: string) => {
     const got = await fetch(proxy.url + path);

@@ -19,7 +19,7 @@ export interface Answered {
 /** What becomes of an answer: it is given, perhaps altered, or the connection is cut. */
 export type Fate = (exchange: Exchange, answer: () => Promise<Answered>) => Promise<Answered | "cut">;
 
-export class Proxy {
+export class TestProxy {
   readonly seen: Exchange[] = [];
   fate: Fate = (_, answer) => answer();
   readonly #server: Server;
@@ -64,8 +64,8 @@ export class Proxy {
     });
   }
 
-  static async before(target: string): Promise<Proxy> {
-    const proxy = new Proxy(target);
+  static async before(target: string): Promise<TestProxy> {
+    const proxy = new TestProxy(target);
     await new Promise<void>((resolve) => proxy.#server.listen(0, "127.0.0.1", resolve));
     return proxy;
   }
