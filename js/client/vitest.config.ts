@@ -9,7 +9,7 @@ export default defineConfig({
     projects: [
       {
         resolve: { alias: [{ find: "#platform", replacement: here("src/platform/node.ts") }] },
-        test: { name: "unit", include: ["tests/unit/**/*.test.ts"] },
+        test: { name: "unit", include: ["tests/unit/**/*.test.ts"], testTimeout: 60_000 },
       },
       {
         test: {

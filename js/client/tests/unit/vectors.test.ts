@@ -317,7 +317,7 @@ describe("keys shared with people", () => {
       expect(identity.recipient.toBytes()).toEqual(read(`${name}.pub`));
       expect(shared.open(identity).same(keys)).toBe(true);
       const { publicKey } = pair(read(`${name}.key`));
-      expect(Buffer.from(read(`${name}.pub`)).includes(publicKey)).toBe(true);
+      expect(Buffer.from(read(`${name}.pub`)).includes(Buffer.from(publicKey))).toBe(true);
     }
   });
 
