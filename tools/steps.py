@@ -164,6 +164,7 @@ TARGETS: dict[str, list[Step]] = {
     ],
     "web": [
         WASM,
+        Step("wasm-kernels", "arithmetic tests in WebAssembly with SIMD", wasm.test_kernels),
         NPM,
         Step("lint", "TypeScript formatting and lints", web.npm("lint")),
         Step("build", "what npm packages and pages are made of", web.with_wasm(web.npm("build"))),

@@ -9,26 +9,31 @@ import shutil
 from pathlib import Path
 
 from .base import ROOT, StepFailedError, StepSkippedError, call, quiet, say
+from .web import need_node
 
 TARGET = "wasm32-unknown-unknown"
 PROFILE = "wasm"
 BUILT = ROOT / "target" / TARGET / PROFILE / "ciphervec_wasm.wasm"
 OUT = ROOT / "js" / "client" / "src" / "wasm"
 NAME = "ciphervec"
+SIMD = {"RUSTFLAGS": "-C target-feature=+simd128"}
+"""A module with SIMD is a build of its own: in WebAssembly nothing can ask what runs it."""
+PROGRAMS = "wasm32-wasip1"
+"""The target of programs that Node runs by itself: tests and benches."""
 TOOL = ROOT / "tools" / "bindgen"
 TOOLS = ROOT / "target" / "tools"
 
 
-def need_target() -> None:
+def need_target(target: str = TARGET) -> None:
     """Adds what compiles to WebAssembly; raises what a step without it says."""
-    have = quiet(["rustc", "--print", "target-libdir", "--target", TARGET]).stdout.strip()
+    have = quiet(["rustc", "--print", "target-libdir", "--target", target]).stdout.strip()
     if have and Path(have).is_dir():
         return
     if shutil.which("rustup") is not None:
-        say(f"{TARGET} is missing: rustup target add {TARGET}")
-        if quiet(["rustup", "target", "add", TARGET]).returncode == 0:
+        say(f"{target} is missing: rustup target add {target}")
+        if quiet(["rustup", "target", "add", target]).returncode == 0:
             return
-    message = f"the target {TARGET} is not installed and could not be added; `rustup target add {TARGET}`"
+    message = f"the target {target} is not installed and could not be added; `rustup target add {target}`"
     raise StepFailedError(message) if os.environ.get("CI") else StepSkippedError(message)
 
 
@@ -65,3 +70,13 @@ def build() -> None:
     module = (OUT / f"{NAME}_bg.wasm").read_bytes()
     packed = len(gzip.compress(module, 9))
     say(f"{NAME}_bg.wasm, {len(module) / 1e3:,.0f} kB, {packed / 1e3:,.0f} kB gzipped")
+
+
+def test_kernels() -> None:
+    """The arithmetic crate's tests in a module with SIMD, every kernel beside the portable one."""
+    need_node()
+    need_target(PROGRAMS)
+    runner = f"CARGO_TARGET_{PROGRAMS.upper().replace('-', '_')}_RUNNER"
+    call(["cargo", "test", "--package", "ciphervec-arith", "--lib", "--test", "suite", "--target", PROGRAMS,
+          "--locked", "--", "--quiet"],
+         environment={**SIMD, runner: f"node --no-warnings {ROOT / 'tools' / 'run_wasi.mjs'}"})  # fmt: skip

@@ -1,9 +1,9 @@
 //! Arithmetic: residues, transforms, packed scans and samplers in; the same numbers on every
 //! machine out. Both sides.
 //!
-//! Four back-ends (AVX-512, AVX-512 F, AVX2, portable) are compiled into every build and one is
-//! chosen at run time; see [`Backend`]. Whatever the choice, every function here returns the same
-//! bits.
+//! Four back-ends (AVX-512, AVX-512 F, AVX2, portable) are compiled into every build for x86-64 and
+//! one is chosen at run time; WebAssembly has a build with SIMD and one without; see [`Backend`].
+//! Whatever the choice, every function here returns the same bits.
 #![deny(unsafe_code)]
 
 pub mod backend;

@@ -55,17 +55,16 @@ pub fn pack_words(out: &mut [u8], words: &[u64], bits: u32) {
 pub fn unpack_words(out: &mut [u64], bytes: &[u8], bits: u32) {
     assert_eq!(bytes.len(), packed_len(out.len(), bits), "bytes");
     let mask = (1u64 << bits) - 1;
-    let (mut held, mut filled, mut at) = (0u128, 0, 0);
-    for out in out {
-        if filled < bits {
-            let mut next = [0; 8];
-            let count = (bytes.len() - at).min(8);
-            next[..count].copy_from_slice(&bytes[at..at + count]);
-            held |= u128::from(u64::from_le_bytes(next)) << filled;
-            (filled, at) = (filled + 64, at + count);
-        }
-        *out = held as u64 & mask;
-        (held, filled) = (held >> bits, filled - bits);
+    for (index, out) in out.iter_mut().enumerate() {
+        let bit = index * bits as usize;
+        let rest = &bytes[bit / 8..];
+        // A word and up to seven bits before it fit eight bytes.
+        let held = rest.first_chunk().copied().unwrap_or_else(|| {
+            let mut held = [0; 8];
+            held[..rest.len()].copy_from_slice(rest);
+            held
+        });
+        *out = u64::from_le_bytes(held) >> (bit % 8) & mask;
     }
 }
 

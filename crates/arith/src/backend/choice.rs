@@ -11,7 +11,7 @@ use crate::error::ArithError;
 pub const BACKEND_VARIABLE: &str = "CIPHERVEC_BACKEND";
 
 macro_rules! define {
-    (() $($(#[$doc:meta])* $variant:ident, $name:ident, $family:ident, $arch:literal;)*) => {
+    (() $($(#[$doc:meta])* $variant:ident, $name:ident, $family:ident, $built:meta;)*) => {
         /// A family of kernels. All families return the same bits.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum Backend {
@@ -37,7 +37,7 @@ macro_rules! define {
                 match self {
                     Backend::Portable => true,
                     $(
-                        #[cfg(target_arch = $arch)]
+                        #[cfg($built)]
                         Backend::$variant => super::$family::$name::is_available(),
                     )*
                     // Rows whose family this target lacks.

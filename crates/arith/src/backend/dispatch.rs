@@ -19,13 +19,13 @@ use crate::modulus::{Modulus, Shoup};
 macro_rules! call {
     (
         ($backend:expr, $module:ident $kernel:ident $arguments:tt)
-        $($(#[$doc:meta])* $variant:ident, $name:ident, $family:ident, $arch:literal;)*
+        $($(#[$doc:meta])* $variant:ident, $name:ident, $family:ident, $built:meta;)*
     ) => {{
         let backend: Backend = $backend;
         assert_available(backend);
         match backend {
             $(
-                #[cfg(target_arch = $arch)]
+                #[cfg($built)]
                 #[allow(unused_unsafe)] // A kernel that is the portable one is safe.
                 // SAFETY: the assertion saw every feature that the kernel is compiled with.
                 Backend::$variant => unsafe {
@@ -41,11 +41,11 @@ macro_rules! call {
 macro_rules! constant {
     (
         ($backend:expr, $module:ident $constant:ident)
-        $($(#[$doc:meta])* $variant:ident, $name:ident, $family:ident, $arch:literal;)*
+        $($(#[$doc:meta])* $variant:ident, $name:ident, $family:ident, $built:meta;)*
     ) => {
         match $backend {
             $(
-                #[cfg(target_arch = $arch)]
+                #[cfg($built)]
                 Backend::$variant => crate::backend::$family::$name::$module::$constant,
             )*
             _ => portable::$module::$constant,
@@ -286,14 +286,14 @@ pub(crate) mod ntt {
     use super::*;
 
     macro_rules! define_roots {
-        (() $($(#[$doc:meta])* $variant:ident, $name:ident, $family:ident, $arch:literal;)*) => {
+        (() $($(#[$doc:meta])* $variant:ident, $name:ident, $family:ident, $built:meta;)*) => {
             /// A transform's roots as every back-end multiplies by them, each made when that
             /// back-end first runs it.
             #[derive(Clone, Debug, Default)]
             pub(crate) struct Roots {
                 portable: OnceLock<portable::ntt::Roots>,
                 $(
-                    #[cfg(target_arch = $arch)]
+                    #[cfg($built)]
                     $name: OnceLock<crate::backend::$family::$name::ntt::Roots>,
                 )*
             }
@@ -305,13 +305,13 @@ pub(crate) mod ntt {
     macro_rules! transform {
         (
             ($backend:expr, $kernel:ident $lazy:ident ($plan:expr, $roots:expr, $data:expr))
-            $($(#[$doc:meta])* $variant:ident, $name:ident, $family:ident, $arch:literal;)*
+            $($(#[$doc:meta])* $variant:ident, $name:ident, $family:ident, $built:meta;)*
         ) => {{
             let backend: Backend = $backend;
             assert_available(backend);
             match backend {
                 $(
-                    #[cfg(target_arch = $arch)]
+                    #[cfg($built)]
                     Backend::$variant => {
                         use crate::backend::$family::$name::ntt;
                         let roots = $roots.$name.get_or_init(|| ntt::roots($plan));

@@ -16,6 +16,8 @@ pub(crate) mod portable;
 #[allow(dead_code, unused_imports, unused_macros)]
 pub(crate) mod shared;
 mod table;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+pub(crate) mod wasm;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x86;
 

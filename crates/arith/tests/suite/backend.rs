@@ -1,8 +1,8 @@
 //! Back-end choice, the aligned buffer, and scans on several threads.
 
 use ciphervec_arith::backend::BACKEND_VARIABLE;
-use ciphervec_arith::matmul::{scan_u32, scan_u32_batch};
-use ciphervec_arith::{AlignedBytes, ArithError, Backend, Stream};
+use ciphervec_arith::matmul::scan_u32;
+use ciphervec_arith::{AlignedBytes, ArithError, Backend};
 
 #[test]
 fn names_are_known_or_refused() {
@@ -28,18 +28,38 @@ fn the_environment_decides_what_it_names() {
     assert_eq!(Backend::current(), expected);
 }
 
+/// A module cannot ask: what it was compiled with decides.
 #[test]
-fn forcing_ends_with_the_call_even_by_a_panic() {
+#[cfg(target_arch = "wasm32")]
+fn modules_with_simd_use_it() {
+    let best = if cfg!(target_feature = "simd128") { "simd128" } else { "portable" };
+    assert_eq!(Backend::available().pop().map(Backend::name), Some(best));
+}
+
+#[test]
+fn forcing_ends_with_the_call() {
     let before = Backend::current();
-    let inside = Backend::Portable.run(Backend::current).expect("portable");
-    assert_eq!(inside, Backend::Portable);
+    for backend in Backend::available() {
+        assert_eq!(backend.run(Backend::current), Ok(backend));
+    }
+    assert_eq!(Backend::current(), before);
+}
+
+#[test]
+#[cfg(panic = "unwind")]
+fn forcing_ends_even_by_a_panic() {
+    let before = Backend::current();
     let panicked = std::panic::catch_unwind(|| Backend::Portable.run(|| panic!("on purpose")));
     assert!(panicked.is_err());
     assert_eq!(Backend::current(), before);
 }
 
 #[test]
+#[cfg(not(target_family = "wasm"))]
 fn threads_do_not_change_a_scan() {
+    use ciphervec_arith::Stream;
+    use ciphervec_arith::matmul::scan_u32_batch;
+
     let (rows, dim, queries) = (5000, 24, 7);
     let mut data = AlignedBytes::zeroed(4 * rows * dim);
     Stream::new(&[1; 32], 0).fill(&mut data);

@@ -105,6 +105,7 @@ fn sums_at_their_limits() {
 }
 
 #[test]
+#[cfg(not(target_family = "wasm"))]
 fn many_threads_give_the_same() {
     let m = Modulus::new(ntt_primes(50, 4096, 1).expect("a prime")[0]).expect("a modulus");
     let (rows, columns, length) = (5, 33, 5000);

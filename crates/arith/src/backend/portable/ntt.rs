@@ -86,7 +86,7 @@ pub(crate) fn inverse<const LAZY: bool>(plan: &NttPlan, roots: &Roots, data: &mu
 
 /// `x_j + w x_(N-j)` for `0 < j < N`, between a conjugate-invariant polynomial and its residue;
 /// `[0, 4q)` to `[0, 4q)`.
-fn fold_halves(modulus: &Modulus, data: &mut [u64], w: &Shoup) {
+pub(crate) fn fold_halves(modulus: &Modulus, data: &mut [u64], w: &Shoup) {
     let half = data.len() / 2;
     let (low, high) = data.split_at_mut(half);
     fold_pairs(modulus, &mut low[1..], &mut high[1..], w);

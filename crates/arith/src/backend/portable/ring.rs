@@ -6,17 +6,14 @@ use crate::modulus::Modulus;
 const MASK: u64 = (1 << 50) - 1;
 
 pub(crate) fn pack50(coeffs: &[u64], out: &mut [u8]) {
-    for (c, bytes) in coeffs.as_chunks::<8>().0.iter().zip(out.as_chunks_mut::<50>().0) {
-        let (mut pending, mut bits, mut at) = (0u64, 0, 0);
-        for &x in c {
-            let x = u128::from(x & MASK) << bits | u128::from(pending);
-            bits += 50;
-            let whole = (bits / 8) as usize;
-            bytes[at..at + whole].copy_from_slice(&x.to_le_bytes()[..whole]);
-            at += whole;
-            pending = (x >> (8 * whole)) as u64;
-            bits %= 8;
+    // Four of them are three words and a byte.
+    for (four, bytes) in coeffs.as_chunks::<4>().0.iter().zip(out.as_chunks_mut::<25>().0) {
+        let [a, b, c, d] = four.map(|x| x & MASK);
+        let words = [a | b << 50, b >> 14 | c << 36, c >> 28 | d << 22];
+        for (bytes, word) in bytes.as_chunks_mut().0.iter_mut().zip(words) {
+            *bytes = word.to_le_bytes();
         }
+        bytes[24] = (d >> 42) as u8;
     }
 }
 

@@ -1,0 +1,8 @@
+//! WebAssembly back-ends: one, with SIMD of 128 bits; why it computes as it does, says
+//! docs/wasm-notes.md.
+//!
+//! Modules cannot ask what runs them: this one is in builds with `-C target-feature=+simd128` and in
+//! no other, and whoever loads one of the two builds chooses.
+#![allow(unsafe_code)]
+
+pub(crate) mod simd128;

@@ -1,0 +1,3 @@
+//! Representations: the portable conversions, of which the compiler makes vectors here.
+
+pub(crate) use crate::backend::portable::convert::*;

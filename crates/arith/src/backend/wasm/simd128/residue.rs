@@ -1,0 +1,99 @@
+//! Residues: signed words and roots enter, products modulo a prime leave, one at a time. Both sides.
+//!
+//! WebAssembly has no upper half of a product of 64 bits, so quotients are products of doubles, and
+//! what is left is exact modulo 2^64, which is more than it needs: docs/wasm-notes.md has the bounds.
+
+use crate::modulus::Modulus;
+
+/// 1.5 · 2^52: adding it rounds a double up to 2^51 in size to the nearest integer, which then stands
+/// in its low bits.
+const ROUND: f64 = 6_755_399_441_055_744.0;
+
+/// A fixed factor, centred, and its quotient by the modulus.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Root {
+    value: i64,
+    ratio: f64,
+}
+
+impl Root {
+    pub(super) fn new(m: &Modulus, value: u64) -> Self {
+        let value = m.to_centered(value);
+        Root { value, ratio: value as f64 / m.value() as f64 }
+    }
+}
+
+/// A modulus below 2^50.
+#[derive(Clone, Copy)]
+pub(super) struct Prime {
+    q: i64,
+    reciprocal: f64,
+}
+
+/// The integer nearest to a number up to 2^51 in size.
+#[inline(always)]
+fn nearest(x: f64) -> i64 {
+    ((x + ROUND).to_bits() as i64).wrapping_sub(ROUND.to_bits() as i64)
+}
+
+impl Prime {
+    pub(super) fn new(m: &Modulus) -> Self {
+        Prime { q: m.value() as i64, reciprocal: 1.0 / m.value() as f64 }
+    }
+
+    #[inline(always)]
+    fn less(self, product: i64, quotient: i64) -> i64 {
+        product.wrapping_sub(quotient.wrapping_mul(self.q))
+    }
+
+    /// `y w`, below `q (1/2 + k / 8)` in size for `y` up to `k q`, `k <= 4`.
+    #[inline(always)]
+    pub(super) fn times(self, y: i64, w: Root) -> i64 {
+        self.less(y.wrapping_mul(w.value), nearest(y as f64 * w.ratio))
+    }
+
+    /// `x y` in `[0, q)` for residues in `[0, q)`: the quotient is off by less than 3/8 before it is
+    /// rounded.
+    #[inline(always)]
+    pub(super) fn multiply(self, x: u64, y: u64) -> u64 {
+        let (x, y) = (x as i64, y as i64);
+        let quotient = nearest(x as f64 * y as f64 * self.reciprocal);
+        self.canonical(self.less(x.wrapping_mul(y), quotient))
+    }
+
+    /// `x + y` in `[0, q)` for residues in `[0, q)`. The portable minimum is a branch here.
+    #[inline(always)]
+    pub(super) fn add(self, x: u64, y: u64) -> u64 {
+        self.canonical(x as i64 + y as i64 - self.q)
+    }
+
+    /// Up to `4q` in size to less than `q`.
+    #[inline(always)]
+    pub(super) fn reduce(self, x: i64) -> i64 {
+        self.less(x, nearest(x as f64 * self.reciprocal))
+    }
+
+    /// Up to `2 n q` in size to no more than `n q`.
+    #[inline(always)]
+    pub(super) fn halve(self, x: i64, n: i64) -> i64 {
+        x - n * self.q + ((x >> 63) & (2 * n * self.q))
+    }
+
+    /// `(-q, q)` to `[0, q)`.
+    #[inline(always)]
+    pub(super) fn canonical(self, x: i64) -> u64 {
+        (x + (x >> 63 & self.q)) as u64
+    }
+
+    /// Up to `4q` in size, less than that, to `[0, q)`.
+    #[inline(always)]
+    pub(super) fn finish(self, x: i64) -> u64 {
+        self.canonical(self.halve(self.halve(x, 2), 1))
+    }
+
+    /// `[0, 2q)` to `[-q, q)`.
+    #[inline(always)]
+    pub(super) fn centre_lazy(self, x: i64) -> i64 {
+        x - self.q
+    }
+}
