@@ -27,11 +27,12 @@ export function program(): string | undefined {
 /** A browser with a new profile; whatever is made for a test ends with it. */
 export class Profile implements AsyncDisposable {
   readonly context: BrowserContext;
-  readonly #folder: string;
+  /** Where the profile lies. */
+  readonly folder: string;
 
   private constructor(context: BrowserContext, folder: string) {
     this.context = context;
-    this.#folder = folder;
+    this.folder = folder;
   }
 
   static async begin(options: BrowserContextOptions & { flags?: string[] } = {}): Promise<Profile> {
@@ -53,6 +54,6 @@ export class Profile implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.context.close().catch(() => undefined);
-    await rm(this.#folder, { recursive: true, force: true, maxRetries: 5 });
+    await rm(this.folder, { recursive: true, force: true, maxRetries: 5 });
   }
 }

@@ -27,7 +27,11 @@ function needed(): string {
 
 /** Run the program; what it printed. */
 export function run(words: string[], environment: { [name: string]: string } = {}): string {
-  return execFileSync(needed(), words, { encoding: "utf8", env: { ...process.env, ...environment } });
+  return execFileSync(needed(), words, {
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, ...environment },
+  });
 }
 
 /** A server of collections in a folder of its own. */

@@ -20,8 +20,7 @@ const TYPES: { [ending: string]: string } = {
 /** What docs/browser.md asks of a page that holds keys. */
 export const POLICY =
   "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'; style-src 'self'; " +
-  "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
-  "require-trusted-types-for 'script'";
+  "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /** A request as it passes; the body of its answer may be changed, or the answer cut off. */
 export interface Passing {
