@@ -166,6 +166,7 @@ TARGETS: dict[str, list[Step]] = {
         WASM,
         Step("wasm-kernels", "arithmetic tests in WebAssembly with SIMD", wasm.test_kernels),
         NPM,
+        Step("model", "what the demo page embeds with, written by Python", browser.model),
         Step("lint", "TypeScript formatting and lints", web.npm("lint")),
         Step("build", "what npm packages and pages are made of", web.with_wasm(web.npm("build"))),
         Step("types", "TypeScript types, strict", web.with_wasm(web.npm("types"))),
@@ -173,7 +174,6 @@ TARGETS: dict[str, list[Step]] = {
         Step(
             "e2e", "the client beside Python, against a real server", web.against_server(web.npm("test:e2e"))
         ),
-        Step("model", "what the demo page embeds with, written by Python", browser.model),
         Step("browser", "the client and the demo page in Chromium", browser.suite),
         Step("console", "the console's pages in Chromium", browser.console),
     ],

@@ -12,5 +12,6 @@ export function missing(): string | undefined {
   if (program() === undefined) return "no Chromium; on Debian: apt-get install chromium";
   if (command() === undefined) return "no ciphervec in .venv; `make wheel` installs it";
   if (!existsSync(`${DEMO}/dist/index.html`)) return "the demo page is not built; `make web` builds it";
+  if (!existsSync(`${DEMO}/dist/model/model.bin`)) return "the demo page was built without its model";
   return undefined;
 }
