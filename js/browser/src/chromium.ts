@@ -52,6 +52,15 @@ export class Profile implements AsyncDisposable {
     return new Profile(launched, folder);
   }
 
+  /** The browser's name and version. */
+  async version(): Promise<string> {
+    const page = await this.context.newPage();
+    const session = await this.context.newCDPSession(page);
+    const { product } = await session.send("Browser.getVersion");
+    await page.close();
+    return product.replace("HeadlessChrome/", "Chromium ").replace("Chrome/", "Chromium ");
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.context.close().catch(() => undefined);
     await rm(this.folder, { recursive: true, force: true, maxRetries: 5 });

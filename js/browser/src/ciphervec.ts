@@ -19,7 +19,8 @@ export function command(): string | undefined {
   return existsSync(found) ? found : undefined;
 }
 
-function needed(): string {
+/** The same. Throws where there is none. */
+export function needed(): string {
   const found = command();
   if (found === undefined) throw new Error("no ciphervec in .venv; `make wheel` installs it");
   return found;

@@ -1,0 +1,13 @@
+/** Ready: a page begins; the milliseconds until it has a key in its Worker leave. */
+
+import { Keys } from "@ciphervec/client";
+
+declare global {
+  interface Window {
+    /** Milliseconds from the beginning of the navigation. */
+    ready?: number;
+  }
+}
+
+await Keys.generate();
+window.ready = performance.now();
