@@ -1,7 +1,7 @@
 //! Transform: residues and roots enter, values leave. Two stages at a time, on signed words of up to
 //! four times the modulus; docs/wasm-notes.md says why not on vectors.
 
-use super::residue::{Prime, Root};
+use super::residue::{Prime, Root, read, write};
 use crate::backend::operands::ntt::NttPlan;
 use crate::backend::portable;
 
@@ -35,6 +35,17 @@ fn family(tree: &[Root], node: usize) -> Family {
     [tree[node], tree[2 * node], tree[2 * node + 1]]
 }
 
+/// Four words of one node, or one of each of its quarters, as `step` leaves them.
+#[inline(always)]
+fn replace(words: [&mut i64; 4], step: impl FnOnce([i64; 4]) -> [i64; 4]) {
+    let [a, b, c, d] = words;
+    let values = step([read(a), read(b), read(c), read(d)]);
+    write(a, values[0]);
+    write(b, values[1]);
+    write(c, values[2]);
+    write(d, values[3]);
+}
+
 /// Every node of a depth with its quarters.
 #[inline(always)]
 fn for_quarters(data: &mut [i64], quarter: usize, mut pass: impl FnMut(usize, [&mut [i64]; 4])) {
@@ -56,7 +67,9 @@ pub(crate) fn forward<const LAZY: bool>(plan: &NttPlan, roots: &Roots, data: &mu
     if size.trailing_zeros() % 2 == 1 {
         let (low, high) = data.split_at_mut(size / 2);
         for (x, y) in low.iter_mut().zip(high) {
-            (*x, *y) = split(p, p.halve(*x, 2), *y, tree[1]);
+            let (sum, difference) = split(p, p.halve(read(x), 2), read(y), tree[1]);
+            write(x, sum);
+            write(y, difference);
         }
         (nodes, size) = (2, size / 2);
     }
@@ -64,7 +77,7 @@ pub(crate) fn forward<const LAZY: bool>(plan: &NttPlan, roots: &Roots, data: &mu
         for_quarters(data, size / 4, |index, [a, b, c, d]| {
             let w = family(tree, nodes + index);
             for (((a, b), c), d) in a.iter_mut().zip(b).zip(c).zip(d) {
-                [*a, *b, *c, *d] = forward4(p, [*a, *b, *c, *d], w);
+                replace([a, b, c, d], |x| forward4(p, x, w));
             }
         });
         (nodes, size) = (4 * nodes, size / 4);
@@ -72,7 +85,8 @@ pub(crate) fn forward<const LAZY: bool>(plan: &NttPlan, roots: &Roots, data: &mu
     let (parents, children) = (&tree[nodes..2 * nodes], tree[2 * nodes..].as_chunks::<2>().0);
     let blocks = data.as_chunks_mut::<4>().0;
     for ((block, &parent), &[left, right]) in blocks.iter_mut().zip(parents).zip(children) {
-        *block = forward4(p, *block, [parent, left, right]).map(|x| p.finish(x) as i64);
+        let w = [parent, left, right];
+        replace(block.each_mut(), |x| forward4(p, x, w).map(|x| p.finish(x) as i64));
     }
 }
 
@@ -102,8 +116,10 @@ pub(crate) fn inverse<const LAZY: bool>(plan: &NttPlan, roots: &Roots, data: &mu
     let (parents, children) = (&tree[nodes..2 * nodes], tree[2 * nodes..].as_chunks::<2>().0);
     let blocks = values.as_chunks_mut::<4>().0;
     for ((block, &parent), &[left, right]) in blocks.iter_mut().zip(parents).zip(children) {
-        let x = if LAZY { block.map(|x| p.centre_lazy(x)) } else { *block };
-        *block = inverse4(p, x, [parent, left, right]);
+        let w = [parent, left, right];
+        replace(block.each_mut(), |x| {
+            inverse4(p, if LAZY { x.map(|x| p.centre_lazy(x)) } else { x }, w)
+        });
     }
     while nodes > 4 {
         nodes /= 4;
@@ -111,7 +127,7 @@ pub(crate) fn inverse<const LAZY: bool>(plan: &NttPlan, roots: &Roots, data: &mu
         for_quarters(values, quarter, |index, [a, b, c, d]| {
             let w = family(tree, nodes + index);
             for (((a, b), c), d) in a.iter_mut().zip(b).zip(c).zip(d) {
-                [*a, *b, *c, *d] = inverse4(p, [*a, *b, *c, *d], w);
+                replace([a, b, c, d], |x| inverse4(p, x, w));
             }
         });
     }
@@ -119,17 +135,17 @@ pub(crate) fn inverse<const LAZY: bool>(plan: &NttPlan, roots: &Roots, data: &mu
     if nodes == 2 {
         let (low, high) = values.split_at_mut(2 * quarter);
         for (x, y) in low.iter_mut().zip(high) {
-            let (sum, difference) = (*x + *y, *x - *y);
-            *x = p.canonical(p.times(sum, roots.scale)) as i64;
-            *y = p.canonical(p.times(difference, roots.scaled_last)) as i64;
+            let (sum, difference) = (read(x) + read(y), read(x) - read(y));
+            write(x, p.canonical(p.times(sum, roots.scale)) as i64);
+            write(y, p.canonical(p.times(difference, roots.scaled_last)) as i64);
         }
     } else {
-        let w = family(tree, 1);
+        let (w, last) = (family(tree, 1), [roots.scale, roots.scaled_last]);
         for_quarters(values, quarter, |_, [a, b, c, d]| {
             for (((a, b), c), d) in a.iter_mut().zip(b).zip(c).zip(d) {
-                let last = [roots.scale, roots.scaled_last];
-                let values = inverse4_last(p, [*a, *b, *c, *d], [w[1], w[2]], last);
-                [*a, *b, *c, *d] = values.map(|x| p.canonical(x) as i64);
+                replace([a, b, c, d], |x| {
+                    inverse4_last(p, x, [w[1], w[2]], last).map(|x| p.canonical(x) as i64)
+                });
             }
         });
     }

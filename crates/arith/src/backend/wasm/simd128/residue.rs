@@ -23,6 +23,21 @@ impl Root {
     }
 }
 
+/// A word that is there. Volatile, because else the compiler makes vectors of loops over words, which
+/// have products of eight instructions and shifts of nearly as many.
+#[inline(always)]
+pub(super) fn read<T: Copy>(word: &T) -> T {
+    // SAFETY: a reference may be read from.
+    unsafe { core::ptr::read_volatile(word) }
+}
+
+/// Puts a word where one is, as [`read`] takes it.
+#[inline(always)]
+pub(super) fn write<T: Copy>(word: &mut T, value: T) {
+    // SAFETY: a unique reference may be written to, and what was there needs no drop.
+    unsafe { core::ptr::write_volatile(word, value) }
+}
+
 /// A modulus below 2^50.
 #[derive(Clone, Copy)]
 pub(super) struct Prime {
@@ -82,7 +97,7 @@ impl Prime {
     /// `(-q, q)` to `[0, q)`.
     #[inline(always)]
     pub(super) fn canonical(self, x: i64) -> u64 {
-        (x + (x >> 63 & self.q)) as u64
+        (x + ((x >> 63) & self.q)) as u64
     }
 
     /// Up to `4q` in size, less than that, to `[0, q)`.

@@ -1,0 +1,10 @@
+/** SIMD: nothing enters; whether this engine takes modules with vectors of 128 bits leaves. Both threads. */
+
+/** A function that makes a vector and counts the bits of its bytes: the smallest module that asks for them. */
+const PROBE = [
+  0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00, 0x01, 0x05, 0x01, 0x60, 0x00, 0x01, 0x7b, 0x03, 0x02, 0x01, 0x00,
+  0x0a, 0x0a, 0x01, 0x08, 0x00, 0x41, 0x00, 0xfd, 0x0f, 0xfd, 0x62, 0x0b,
+];
+
+/** A module that holds one such instruction is refused as a whole, so there are two. */
+export const hasSimd = (): boolean => WebAssembly.validate(Uint8Array.from(PROBE));
