@@ -19,6 +19,7 @@ mod lookup_bench;
 mod noise_pool;
 mod opener;
 mod owner;
+mod packing;
 mod precompute;
 mod probe;
 mod program;
@@ -95,6 +96,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<vectors::PyEncryptedVectors>()?;
     module.add_class::<vectors::PyEncryptedScores>()?;
     module.add_function(wrap_pyfunction!(vectors::additive_packing, module)?)?;
+    module.add_function(wrap_pyfunction!(packing::ring_layouts, module)?)?;
     module.add_function(wrap_pyfunction!(digest::blake3, module)?)?;
     module.add_function(wrap_pyfunction!(state::state_leaf, module)?)?;
     module.add_function(wrap_pyfunction!(state::state_digest, module)?)?;

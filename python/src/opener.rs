@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use ciphervec::search::{Flood, Opened, Retrieval, SegmentDirectory, Selection, Wanted};
+use ciphervec::search::{Flood, Opened, Owner, Retrieval, SegmentDirectory, Selection, Wanted};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 
@@ -26,6 +26,8 @@ struct Task {
     selection: Option<Selection>,
     retrieval: Retrieval,
     flood: Option<f64>,
+    /// Whether the server is in this process.
+    local: bool,
 }
 
 impl Task {
@@ -41,7 +43,8 @@ impl Task {
         // The pool's threads never wait for bytes: they get what has come.
         let run = |work: &mut (dyn FnMut() + Send)| runtime::run(work);
         let (owner, query) = (&self.owner.get().0, &self.query.get().query);
-        owner.open_stream(query, &mut pieces, &self.directory, &wanted, &run)
+        let open = if self.local { Owner::open_local } else { Owner::open_stream };
+        open(owner, query, &mut pieces, &self.directory, &wanted, &run)
     }
 }
 
@@ -104,9 +107,10 @@ impl PyAnswerOpener {
 
 #[pymethods]
 impl PyAnswerOpener {
-    /// Of the segments that the directory knows now; otherwise as `Owner.open`.
+    /// Of the segments that the directory knows now; otherwise as `Owner.open`. `local`: what `ServerIndex.evaluate_into`
+    /// writes in this process, which has no checksum.
     #[new]
-    #[pyo3(signature = (owner, query, directory, count = None, threshold = None, allow = None, flood = None))]
+    #[pyo3(signature = (owner, query, directory, count = None, threshold = None, allow = None, flood = None, local = false))]
     #[expect(
         clippy::too_many_arguments,
         reason = "they are the keyword arguments of one Python call"
@@ -120,6 +124,7 @@ impl PyAnswerOpener {
         threshold: Option<f64>,
         allow: Option<Vec<PyId>>,
         flood: Option<f64>,
+        local: bool,
     ) -> PyResult<Self> {
         let retrieval = retrieval(count, threshold)?;
         let allow = allow.map(ids::unwrap);
@@ -127,7 +132,7 @@ impl PyAnswerOpener {
             let known = directory.read();
             (known.snapshot(), allow.as_ref().map(|names| known.select(names)))
         });
-        let task = Arc::new(Task { owner, query, directory, selection, retrieval, flood });
+        let task = Arc::new(Task { owner, query, directory, selection, retrieval, flood, local });
         Ok(PyAnswerOpener { task, count, running: Mutex::new(None) })
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use ciphervec::protect::filter::FilterTags;
-use ciphervec::search::{ServerIndex, ServerTimings};
+use ciphervec::search::{ServerIndex, ServerTimings, Sink};
 use ciphervec::{IndexSpec, SegmentId};
 use ciphervec_arith::AlignedBytes;
 use pyo3::prelude::*;
@@ -209,6 +209,33 @@ impl PyServerIndex {
         })?;
         *self.timings.lock().unwrap_or_else(PoisonError::into_inner) = answer.timings;
         Ok(PyBytes::new(py, &answer.bytes))
+    }
+
+    /// As `evaluate`, for an answer that an `AnswerOpener` for this process opens meanwhile: it goes to `write` in pieces of a
+    /// megabyte or a segment. Raises as `evaluate`, and what `write` raises.
+    fn evaluate_into(
+        &self,
+        py: Python<'_>,
+        query: &[u8],
+        write: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let write = write.clone().unbind();
+        let mut raised = None;
+        let timings = py.detach(|| {
+            // A state of its own: whoever writes may wait for others, who may want to change this one.
+            let index = self.read().index.clone();
+            let mut piece = |bytes: &[u8]| {
+                let wrote =
+                    Python::attach(|py| write.call1(py, (PyBytes::new(py, bytes),)).map(drop));
+                raised = wrote.err();
+                raised.is_none()
+            };
+            let run = |work: &mut (dyn FnMut() + Send)| runtime::run(work);
+            let mut sink = Sink { run: &run, write: &mut piece };
+            index.evaluate_into(query, &mut sink).map_err(Raise::raise)
+        })?;
+        *self.timings.lock().unwrap_or_else(PoisonError::into_inner) = timings;
+        raised.map_or(Ok(()), Err)
     }
 
     /// Milliseconds that the latest answer took: `expand_ms`, `scan_ms`, `respond_ms`.

@@ -1,4 +1,4 @@
-"""Answers that are opened as they come: over HTTP, blocking and not, they give what whole ones give, start
+"""Answers that are opened as they come: over HTTP, blocking and not, and in one process, they give what whole ones give, start
 again after a lost connection, follow a collection that moves on, and say what is wrong with them."""
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from ciphervec import (
     Collection,
     Conflict,
     CorruptData,
+    Index,
     IndexSpec,
     Keys,
     Owner,
+    PersistentClient,
     ServerIndex,
 )
 from ciphervec.collections import search
@@ -92,6 +94,80 @@ def test_they_say_what_whole_answers_say(
     made = fill(make(), rows, mode)
     ask(made, rows, vectors(2, D))
     assert streamed
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("place", ["memory", "folder"])
+def test_collections_of_this_process_are_opened_while_they_are_scanned(
+    keys: Keys,
+    tmp_path: Path,
+    vectors: Callable[..., np.ndarray],
+    streamed: list[int],
+    place: str,
+    mode: Mode,
+) -> None:
+    rows, questions = vectors(N, D), vectors(2, D)
+    client = Client(keys) if place == "memory" else PersistentClient(tmp_path / "db", keys)
+    made = fill(client, rows, mode)
+    ask(made, rows, questions)
+    # Encrypted queries are asked one by one, so that each is expanded once; every answer has two pieces and more.
+    assert len(streamed) >= 2 * 8 and made.info()["quarantine"] == []
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_index_is_opened_while_it_is_scanned(
+    keys: Keys,
+    vectors: Callable[..., np.ndarray],
+    streamed: list[int],
+    mode: Mode,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = vectors(N, D)
+    index = Index(ndim=D, secret_keys=None if mode == "open" else keys, mode=mode)
+    index.add(range(N), rows)
+    index.remove([4])
+    at_once = index.search(rows[:20], 3, within=0.5)
+    assert streamed
+    streamed.clear()
+    monkeypatch.setattr(search, "WHOLE", 1 << 30)
+    whole = index.search(rows[:20], 3, within=0.5)
+    assert not streamed
+    for row, (one, other) in enumerate(zip(at_once, whole, strict=True)):
+        assert (one.keys[0] == row) is (row != 4)
+        assert len(one) == len(other)
+        np.testing.assert_allclose(one.distances, other.distances, atol=1e-3)
+
+
+def test_whoever_takes_the_pieces_may_give_up(keys: Keys, vectors: Callable[..., np.ndarray]) -> None:
+    spec = IndexSpec("halves", D, "cosine", "sealed", "standard")
+    owner, server = Owner(keys, spec), ServerIndex(spec)
+    server.set_evaluation_keys(owner.evaluation().to_bytes())
+    rows = vectors(N, D)
+    server.add(owner.seal(list(range(N)), rows).segment)
+    query = owner.query(rows[:1])
+    taken: list[bytes] = []
+
+    def give_up(piece: bytes) -> None:
+        taken.append(piece)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        server.evaluate_into(query.to_bytes(), give_up)
+    assert len(taken) == 1
+    with pytest.raises(CorruptData):
+        server.evaluate_into(query.to_bytes()[:-1], give_up)
+    # What has no checksum is taken from this process alone.
+    pieces: list[bytes] = []
+    server.evaluate_into(query.to_bytes(), pieces.append)
+    for local in (True, False):
+        opener = owner.opener(query, 3, local=local)
+        for piece in pieces:
+            opener.write(piece)
+        if local:
+            assert opener.finish()[0].ids[0] == 0
+        else:
+            with pytest.raises(CorruptData, match="checksum"):
+                opener.finish()
 
 
 def test_an_asynchronous_client_opens_them_too(

@@ -12,14 +12,19 @@ use ciphervec::program::{
 };
 use ciphervec::protect::filter::FilterTags;
 use ciphervec::protect::sidecar::Sidecar;
-use ciphervec::search::{Owner, Retrieval, Runner, SegmentDirectory, ServerIndex, Wanted};
+use ciphervec::search::{
+    Opened, Owner, Query, Retrieval, Runner, SegmentDirectory, ServerIndex, Sink, Wanted,
+};
 use ciphervec::store::Manifest;
 use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Precision};
 use ciphervec_he::ckks::{Polynomial, Sign};
 use ciphervec_he::params::Security;
 use peak_alloc::PeakAlloc;
 use std::error::Error;
+use std::io::{self, Read};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread;
 use support::decoders::program;
 use support::samples;
 
@@ -136,7 +141,7 @@ fn streamed_answers() -> Result<(), Box<dyn Error>> {
     let mut server = ServerIndex::new(spec)?;
     server.set_evaluation_keys(&owner.evaluation(0)?.ok_or("no keys")?.to_bytes())?;
     let mut directory = SegmentDirectory::new();
-    let (mut rows, mut peaks) = (0, Vec::new());
+    let (mut rows, mut peaks, mut both) = (0, Vec::new(), Vec::new());
     for wanted in [largest / 2, largest] {
         while rows < wanted {
             let count = 65_536.min(wanted - rows);
@@ -163,10 +168,63 @@ fn streamed_answers() -> Result<(), Box<dyn Error>> {
             println!("{rows} rows, {} bytes of answer: {used} bytes to open it", answer.len());
             peaks.push(used);
         }
+        // The same from a server in this process, which holds the query's tree and the piece that it is at.
+        let wanted =
+            Wanted { retrieval: Retrieval::TopK(10), selection: None, newer: &[], flood: None };
+        let bytes = answer.len();
+        drop(answer);
+        let (used, opened) = peak(|| in_one_process(&owner, &server, &query, &directory, &wanted));
+        assert_eq!(opened?.hits[0][0].id, Id::Number(3));
+        println!("{rows} rows, {bytes} bytes of answer: {used} bytes to make and open it");
+        both.push(used);
     }
     assert!(peaks.iter().all(|&used| used < 32 << 20), "{peaks:?}");
     assert!(peaks[2..].iter().all(|&used| used < peaks[0] + (1 << 20)), "{peaks:?}");
+    assert!(both[1] < 64 << 20 && both[1] < both[0] + (2 << 20), "{both:?}");
     Ok(())
+}
+
+/// An answer that is opened while it is computed, on another thread.
+fn in_one_process(
+    owner: &Owner,
+    server: &ServerIndex,
+    query: &Query,
+    directory: &SegmentDirectory,
+    wanted: &Wanted<'_>,
+) -> ciphervec::Result<Opened> {
+    let here: Runner<'_> = &|work| work();
+    let snapshot = directory.snapshot();
+    let (write, read) = sync_channel(1);
+    thread::scope(|scope| {
+        let opening = scope.spawn(|| {
+            let mut pieces = Pieces { come: read, piece: Vec::new(), read: 0 };
+            owner.open_local(query, &mut pieces, &snapshot, wanted, here)
+        });
+        let mut write_piece = |piece: &[u8]| write.send(piece.to_vec()).is_ok();
+        server.evaluate_into(query.to_bytes(), &mut Sink { run: here, write: &mut write_piece })?;
+        drop(write);
+        opening.join().expect("the opening thread panicked")
+    })
+}
+
+/// Pieces as they come, as one stream.
+struct Pieces {
+    come: Receiver<Vec<u8>>,
+    piece: Vec<u8>,
+    read: usize,
+}
+
+impl Read for Pieces {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        while self.read == self.piece.len() {
+            let Ok(piece) = self.come.recv() else { return Ok(0) };
+            (self.piece, self.read) = (piece, 0);
+        }
+        let count = out.len().min(self.piece.len() - self.read);
+        out[..count].copy_from_slice(&self.piece[self.read..][..count]);
+        self.read += count;
+        Ok(count)
+    }
 }
 
 /// Programs whose memory goes to different things.

@@ -29,7 +29,7 @@ from .flooding import DEVIATION
 from .keys import Keys
 from .matches import Matches
 from .owner import Owner
-from .search import QUERY_ROWS
+from .search import is_long, message_rows
 from .spec import check_key, index_spec
 
 
@@ -156,10 +156,18 @@ class Index:
     ) -> list[Matches]:
         """As `search`, always a list: one `Matches` per row."""
         found: list[Matches] = []
-        for start in range(0, len(vectors), QUERY_ROWS):
-            query = self.owner.query(vectors[start : start + QUERY_ROWS])
-            answer = self._server.evaluate(query.to_bytes())
-            found += query.open(answer, count, within=within, audience=audience, flooding=flooding)
+        step = message_rows(self.owner, remote=False)
+        for start in range(0, len(vectors), step):
+            query = self.owner.query(vectors[start : start + step])
+            if is_long(self.owner, query.rows):
+                opener = self.owner.opener(
+                    query, count, within=within, audience=audience, flooding=flooding, local=True
+                )
+                self._server.evaluate_into(query.to_bytes(), opener.write)
+                found += opener.finish()
+            else:
+                answer = self._server.evaluate(query.to_bytes())
+                found += query.open(answer, count, within=within, audience=audience, flooding=flooding)
         return found
 
     def remove(self, keys: Id | Iterable[Id]) -> None:

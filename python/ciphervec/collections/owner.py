@@ -448,12 +448,22 @@ class Owner:
         allow: Sequence[Id] | None = None,
         audience: Audience | None = None,
         flooding: float = DEVIATION,
+        local: bool = False,
     ) -> AnswerOpener:
         """What opens the server's answer to `query` as it comes: as `open`, of the segments attached now.
-        No more than a few megabytes of the answer are in memory, however many rows it is about."""
+        No more than a few megabytes of the answer are in memory, however many rows it is about. With `local=True`
+        it takes what `ServerIndex.evaluate_into` writes in this process, an answer without a checksum, and
+        may be given nothing else."""
         wanted = self._wanted(query, count, within, allow, audience, flooding)
         native = _native.AnswerOpener(
-            self._native, query._native, self._directory, wanted.most, wanted.threshold, allow, wanted.flood
+            self._native,
+            query._native,
+            self._directory,
+            wanted.most,
+            wanted.threshold,
+            allow,
+            wanted.flood,
+            local,
         )
         return AnswerOpener(native, lambda found: self._opened(query, wanted, *found))
 

@@ -16,16 +16,17 @@ from .audience import Audience
 from .filtering import passes, passing
 from .flooding import DEVIATION
 from .matches import Matches
+from .owner import Owner
 from .query import AnswerOpener, SealedQuery
 from .routing.search import answered, answers_of, ask_routed
-from .segments import Segments
+from .segments import SEGMENT_ROWS, Segments
 from .stores.server_backend import Answer
 
 QUERY_ROWS = 1024
 """Queries sent in one message; a longer batch takes several."""
 
 WHOLE = 16 << 20
-"""Bytes of an answer over a network that is held as a whole; a longer one is opened as it comes."""
+"""Bytes of an answer that is held as a whole; a longer one is opened as it comes."""
 
 _LEAST_WORD = 3  # bytes of an answer, a row, nearly
 _SHARE = 16  # of the rows; where one in so many is allowed, the others are ranked as well
@@ -65,7 +66,11 @@ def search(
     def ask_all(tags: Sequence[bytes], allow: Allowed | None) -> list[Matches]:
         found: list[Matches] = []
         # Of a routed collection each question has clusters of its own, which the others must not share.
-        step = QUERY_ROWS if segments.description.routing is None else 1
+        step = (
+            message_rows(segments.owner, segments.server.remote)
+            if segments.description.routing is None
+            else 1
+        )
         for start in range(0, len(queries), step):
             part = queries[start : start + step]
             found += _ask(segments, part, tags, count, within, allow, audience, flooding)
@@ -78,6 +83,20 @@ def search(
             # Tags are the server's to keep, and are not those of these rows: nothing of them counts.
             found = ask_all([], passing(segments, where, by_tags=False))
     return found
+
+
+def message_rows(owner: Owner, remote: bool) -> int:
+    """Queries that are sent in one message. A server in this process answers some segments after the others, where a
+    message is short enough: encrypted queries are expanded once, and so only one of them where an answer is long."""
+    if remote:
+        return QUERY_ROWS
+    rows = len(owner) if owner.spec.mode in ("sealed", "sealed-query") else min(len(owner), SEGMENT_ROWS)
+    return max(1, min(QUERY_ROWS, WHOLE // (max(1, rows) * _LEAST_WORD)))
+
+
+def is_long(owner: Owner, queries: int) -> bool:
+    """Whether the answer to a message is to be opened as it comes."""
+    return len(owner) * queries * _LEAST_WORD > WHOLE
 
 
 def _ask(
@@ -93,8 +112,12 @@ def _ask(
     """One message to the server and back. Raises Conflict when the collection has changed too
     much meanwhile."""
     routed = segments.description.routing is not None
-    if segments.server.remote and not routed and len(segments.owner) * len(rows) * _LEAST_WORD > WHOLE:
-        return _ask_streaming(segments, rows, tags, count, within, allow, audience, flooding)
+    if not routed and is_long(segments.owner, len(rows)):
+
+        def streamed(count: int | None, allow: Sequence[Id] | None) -> list[Matches]:
+            return _ask_streaming(segments, rows, tags, count, within, allow, audience, flooding)
+
+        return _opened(streamed, count, allow, segments, audience)
     if routed:
         query, answer, newer = ask_routed(segments, rows, allow, audience)
     else:
@@ -115,12 +138,21 @@ def _ask(
         )
 
     with segments.quarantine.checking(segments.owner):
-        # What others are shown is counted by the rows that are ranked.
-        found = None if audience == "others" else _of_many(opened, count, allow, len(segments.owner))
-        if found is None:
-            found = opened(count, None if allow is None else allow.ids())
+        found = _opened(opened, count, allow, segments, audience)
     _hold(segments, held)
     return found
+
+
+def _opened(
+    opened: Callable[[int | None, Sequence[Id] | None], list[Matches]],
+    count: int | None,
+    allow: Allowed | None,
+    segments: Segments,
+    audience: Audience | None,
+) -> list[Matches]:
+    # What others are shown is counted by the rows that are ranked.
+    found = None if audience == "others" else _of_many(opened, count, allow, len(segments.owner))
+    return opened(count, None if allow is None else allow.ids()) if found is None else found
 
 
 def _ask_streaming(
@@ -129,7 +161,7 @@ def _ask_streaming(
     tags: Sequence[bytes],
     count: int | None,
     within: float | None,
-    allow: Allowed | None,
+    allow: Sequence[Id] | None,
     audience: Audience | None,
     flooding: float,
 ) -> list[Matches]:
@@ -137,18 +169,22 @@ def _ask_streaming(
     about: Conflict says that others were faster."""
     query = segments.owner.query(rows, tags=tags, answers=answers_of(segments, audience))
     held, version = segments.owner.quarantined(), segments.store.version
+    server = segments.server
     opener: AnswerOpener = segments.owner.opener(
         query,
         count,
         within=within,
-        allow=None if allow is None else allow.ids(),
+        allow=allow,
         audience=audience,
         flooding=flooding,
+        local=not server.remote,
     )
-    server = segments.server
-    with segments.apart():
+    if server.remote:
+        with segments.apart():
+            answered = server.evaluate_into(query.to_bytes(), opener)
+        segments.settle()
+    else:
         answered = server.evaluate_into(query.to_bytes(), opener)
-    segments.settle()
     if answered != version:
         raise Conflict(
             f"collection {segments.description.spec.collection!r} changes faster than a query takes. Ask again."

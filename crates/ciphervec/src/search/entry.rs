@@ -73,7 +73,7 @@ impl SegmentEntry {
 pub(super) type Chosen<'a> = (&'a SegmentEntry, Option<Vec<bool>>);
 
 /// Segments of an index, as a form gets at their rows.
-pub(super) trait SegmentReader {
+pub(super) trait SegmentReader: Sync {
     /// All of them, in the order they were added.
     fn entries(&self) -> &[Arc<SegmentEntry>];
 

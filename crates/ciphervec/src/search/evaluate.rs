@@ -1,6 +1,6 @@
 //! Evaluation: queries enter, their answers over every segment, or those that they name, leave. Server only.
 
-use super::form::{self, Evaluation, Request};
+use super::form::{self, Evaluation, Request, ServerTimings, Sink};
 use super::index::ServerIndex;
 use super::message::QueryHead;
 use crate::error::Result;
@@ -48,6 +48,17 @@ impl ServerIndex {
         let answers = self.form().score(vec![request], self)?;
         // One request has one answer.
         answers.into_iter().collect::<Result<Vec<_>>>().map(|mut answers| answers.remove(0))
+    }
+
+    /// As [`Self::evaluate`], for an answer that is opened in this process while it is computed (`Owner::open_local`) and
+    /// never in memory as a whole. It comes in pieces of a megabyte or a segment, without a checksum; as one piece where queries are more than can be expanded at once, or the scheme is
+    /// additively homomorphic.
+    ///
+    /// # Errors
+    /// As [`Self::evaluate`]. What was written by then is worth nothing.
+    pub fn evaluate_into(&self, query: &[u8], sink: &mut Sink<'_>) -> Result<ServerTimings> {
+        let request = self.request(query)?;
+        self.form().score_into(request, self, sink)
     }
 
     /// Answers queries that came together, each as [`ServerIndex::evaluate`] would. Modes whose queries are plain share one

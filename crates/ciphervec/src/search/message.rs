@@ -22,6 +22,10 @@ use std::collections::HashSet;
 pub const QUERY_VERSION: u16 = 2;
 /// The most filter tags in one message.
 const MAX_TAGS: u16 = 256;
+/// Of a response: the index, how many queries, how many levels, how many segments.
+const RESPONSE_HEAD: usize = 8 + 4 + 1 + 4;
+/// Of a segment in it: its name, its rows, its level, whether it is filtered.
+const SEGMENT_HEAD: usize = 16 + 4 + 1 + 1;
 
 /// What a query says in the clear.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -148,6 +152,18 @@ pub(super) fn expect_params(spec: &IndexSpec, what: &'static str, header: &Heade
     Err(Error::Scheme(ciphervec_he::Error::Parameters { what, expected, actual }))
 }
 
+/// Bytes of a response after its header: with so many of mask sums, and segments of which each has its matching rows, if the
+/// query is filtered, and so many bytes of answers.
+pub(super) fn response_len<'a>(
+    sums: usize,
+    segments: impl Iterator<Item = (Option<&'a [bool]>, usize)>,
+) -> usize {
+    let segment = |(matching, answers): (Option<&[bool]>, usize)| {
+        SEGMENT_HEAD + matching.map_or(0, |rows| rows.len().div_ceil(8)) + answers
+    };
+    RESPONSE_HEAD + sums + segments.map(segment).sum::<usize>()
+}
+
 /// Builds a response in place, so that answers are written once.
 pub(super) struct ResponseWriter {
     version: u16,
@@ -163,6 +179,25 @@ impl ResponseWriter {
         bytes.extend_from_slice(&head.count.to_le_bytes());
         bytes.push(levels);
         ResponseWriter { version: head.version(), bytes }
+    }
+
+    /// Of an answer that leaves piece by piece within this process, with so many bytes after its header.
+    pub fn in_pieces(
+        spec: &IndexSpec,
+        head: &QueryHead,
+        key: KeyId,
+        levels: u8,
+        payload_len: usize,
+    ) -> Self {
+        let mut writer = ResponseWriter::new(spec, head, levels, 0);
+        let announced = header(spec, Kind::Response, key).announce(writer.version, payload_len);
+        writer.bytes[..HEADER_LEN].copy_from_slice(&announced);
+        writer
+    }
+
+    /// What was written since the last piece.
+    pub fn piece(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
     }
 
     /// Where answers are appended.

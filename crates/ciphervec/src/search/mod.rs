@@ -58,12 +58,12 @@ pub use entry::{SegmentParser, SegmentSource};
 pub use flood::Flood;
 #[cfg(feature = "client")]
 pub use form::{AnswerFormat, Exactness, Expected, PackingChoice};
-pub use form::{Evaluation, ServerTimings};
+pub use form::{Evaluation, Runner, ServerTimings, Sink};
 pub use index::ServerIndex;
 pub use merge::merge_responses;
 pub use message::QUERY_VERSION;
 #[cfg(feature = "client")]
-pub use open::{Runner, Wanted};
+pub use open::Wanted;
 #[cfg(feature = "client")]
 pub use owner::Owner;
 #[cfg(feature = "client")]

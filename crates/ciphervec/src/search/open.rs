@@ -4,7 +4,7 @@
 use super::answer_reader::{AnswerReader, Input};
 use super::directory::{SegmentDirectory, Selection};
 use super::flood::Flood;
-use super::form::{self, AnswerPart, expect_key};
+use super::form::{self, AnswerPart, Runner, expect_key};
 use super::message::{QUERY_VERSION, expect_params, read_bitmap};
 use super::owner::Owner;
 use super::query::Query;
@@ -20,9 +20,6 @@ const WHAT: &str = "a response";
 
 /// A part of one segment's answers that is read at once: which queries, which rows, how many bytes.
 type Cut = (Range<usize>, Range<usize>, usize);
-
-/// What runs the work of opening, on threads that the caller chose.
-pub type Runner<'a> = &'a (dyn Fn(&mut (dyn FnMut() + Send)) + Sync);
 
 /// What an answer is opened for.
 #[derive(Clone, Copy)]
@@ -115,6 +112,22 @@ impl Owner {
         run: Runner<'_>,
     ) -> Result<Opened> {
         self.open_with(query, Input::Stream(answer), directory, wanted, run)
+    }
+
+    /// As [`Self::open_stream`], from a server in this process ([`super::ServerIndex::evaluate_into`]): an answer that is
+    /// opened while it is computed has no checksum. It may come from nowhere else.
+    ///
+    /// # Errors
+    /// As [`Self::open_stream`].
+    pub fn open_local(
+        &self,
+        query: &Query,
+        answer: &mut (dyn Read + Send),
+        directory: &SegmentDirectory,
+        wanted: &Wanted<'_>,
+        run: Runner<'_>,
+    ) -> Result<Opened> {
+        self.open_with(query, Input::Local(answer), directory, wanted, run)
     }
 
     fn open_with(

@@ -1,8 +1,10 @@
-//! Answers that are opened as they come: the same hits as from the whole, in little memory, and the same errors.
+//! Answers that are opened as they come, from afar or from a server in this process: the same hits as from the whole, in
+//! little memory, and the same errors.
 
 use crate::short_answers::{Both, random};
-use ciphervec::search::{AnswerFormat, Expected, Opened, Query, Retrieval, Runner, Wanted};
+use ciphervec::search::{AnswerFormat, Expected, Opened, Query, Retrieval, Runner, Sink, Wanted};
 use ciphervec::{Error, Id, Keys, Metric, Mode, Network, Precision};
+use ciphervec_he::wire::HEADER_LEN;
 use std::io::{self, Read};
 
 const HERE: Runner<'_> = &|work| work();
@@ -164,5 +166,95 @@ fn a_changed_answer_is_told_from_a_damaged_one() {
     let streamed = stream(&both, &query, &mut dribble(&changed, 11), top);
     for outcome in [whole, streamed] {
         assert!(matches!(outcome, Err(Error::Tampered { segments }) if segments.len() == 1));
+    }
+}
+
+/// The pieces that an answer comes in, from a server in this process.
+fn pieces(both: &Both, query: &Query) -> Vec<Vec<u8>> {
+    let mut came = Vec::new();
+    let mut write = |piece: &[u8]| {
+        came.push(piece.to_vec());
+        true
+    };
+    let mut sink = Sink { run: HERE, write: &mut write };
+    both.server.evaluate_into(query.to_bytes(), &mut sink).unwrap();
+    came
+}
+
+/// Every form: what comes in pieces is what comes at once, but for the checksum, and says the same.
+#[test]
+fn a_server_in_this_process_answers_in_pieces() {
+    let keys = Keys::generate().unwrap();
+    let dimension = 4;
+    for (mode, precision) in [
+        (Mode::Open, Precision::Standard),
+        (Mode::SealedIndex, Precision::Standard),
+        (Mode::SealedIndex, Precision::Wide),
+        (Mode::SealedQuery, Precision::Standard),
+        (Mode::Sealed, Precision::Standard),
+    ] {
+        let mut both = Both::with(&keys, mode, precision, Metric::Cosine, dimension);
+        let (rows, segment) = (600_000, 65_536);
+        let values = random(rows, dimension, 1);
+        for (index, part) in values.chunks(segment * dimension).enumerate() {
+            both.add(part, (index * segment) as i64, &Expected::rows(rows));
+        }
+        for (count, tag) in [(1, None), (3, None), (9, None), (3, Some([7; 16]))] {
+            let format = AnswerFormat::default();
+            let tags = tag.as_slice();
+            let questions = random(count, dimension, 2);
+            let query = both.owner.query_for(&questions, &both.directory, 0, tags, format).unwrap();
+            let whole = both.server.evaluate(query.to_bytes()).unwrap().bytes;
+            let came = pieces(&both, &query);
+            let together = came.concat();
+            assert_eq!(together[..32], whole[..32]);
+            assert!(together[HEADER_LEN..] == whole[HEADER_LEN..], "{mode:?} {count}");
+            // Of encrypted queries no more than eight are expanded at once.
+            let at_once = count > 8 && matches!(mode, Mode::Sealed | Mode::SealedQuery);
+            let most = if at_once { whole.len() } else { (1 << 20) + whole.len() / 9 };
+            assert!(came.iter().all(|piece| piece.len() <= most), "{mode:?} {count}");
+            let retrieval = Retrieval::TopK(20);
+            let directory = both.directory.snapshot();
+            let wanted = wanted(retrieval);
+            let local = both.owner.open_local(
+                &query,
+                &mut dribble(&together, 50_000),
+                &directory,
+                &wanted,
+                HERE,
+            );
+            let hits = both.owner.open(&query, &whole, &both.directory, retrieval, None);
+            assert_eq!(local.unwrap().hits, hits.unwrap().hits, "{mode:?} {count}");
+            // From elsewhere it is damaged: nothing that has no checksum may be taken for whole.
+            if !at_once {
+                let afar = stream(&both, &query, &mut dribble(&together, 50_000), retrieval);
+                assert!(afar.map(|_| ()).unwrap_err().to_string().contains("checksum"));
+            }
+            let cut = &together[..together.len() - 1];
+            let cut =
+                both.owner.open_local(&query, &mut dribble(cut, 50_000), &directory, &wanted, HERE);
+            assert!(cut.map(|_| ()).unwrap_err().to_string().contains("promises"));
+        }
+    }
+}
+
+/// A sink that wants no more gets no more, and a query that is refused writes nothing.
+#[test]
+fn a_sink_may_stop_an_answer() {
+    let keys = Keys::generate().unwrap();
+    for mode in [Mode::Sealed, Mode::SealedIndex] {
+        let mut both = Both::with(&keys, mode, Precision::Standard, Metric::Cosine, 8);
+        both.add(&random(60, 8, 1), 0, &Expected::rows(60));
+        let (query, _) = asked(&both, &random(1, 8, 3));
+        let mut written = 0;
+        let mut write = |_: &[u8]| {
+            written += 1;
+            false
+        };
+        let mut sink = Sink { run: HERE, write: &mut write };
+        both.server.evaluate_into(query.to_bytes(), &mut sink).unwrap();
+        let cut = &query.to_bytes()[..query.to_bytes().len() - 1];
+        assert!(both.server.evaluate_into(cut, &mut sink).is_err());
+        assert_eq!(written, 1);
     }
 }

@@ -49,7 +49,7 @@ class ServerBackend(Protocol):
 
     def evaluate_into(self, query: bytes, sink: Sink) -> int:
         """As `evaluate`, for an answer that is not to be held as a whole: it goes to `sink`, and the
-        commit it was computed on leaves."""
+        commit it was computed on leaves. Where the server is not `remote` it has no checksum."""
         ...
 
     def segment(self, segment_id: bytes) -> bytes:
@@ -107,7 +107,7 @@ class LocalBackend:
 
     def evaluate_into(self, query: bytes, sink: Sink) -> int:
         sink.restart()
-        sink.write(self.index.evaluate(query))
+        self.index.evaluate_into(query, sink.write)
         return self._store.version
 
     def segment(self, segment_id: bytes) -> bytes:

@@ -1,22 +1,23 @@
 //! Batched scan: requests that waited together enter, their answers leave, by one pass over memory for all of them. Server only.
 //!
 //! A scan is bound by memory bandwidth, so that sixteen queries in one pass take little longer than one. Answers are, bit for
-//! bit, those that each request would have got alone, and a request that is refused is refused alone.
+//! bit, those that each request would have got alone, and a request that is refused is refused alone. One request can be answered
+//! piece by piece, for whoever opens it in this process.
 
-use super::contract::{Evaluation, Request, ServerTimings};
+use super::contract::{Evaluation, Request, ServerTimings, Sink, next_piece};
 use crate::error::Result;
 use crate::index::spec::IndexSpec;
 use crate::search::entry::{Chosen, SegmentEntry, SegmentReader, rows_of};
-use crate::search::message::ResponseWriter;
+use crate::search::message::{ResponseWriter, response_len};
 use crate::search::segment::Segment;
 use crate::search::stopwatch::Stopwatch;
 use ciphervec_he::wire::{KeyId, Reader};
 use std::collections::HashSet;
 
 /// What a form with plain queries does with one segment.
-pub trait Scan {
+pub trait Scan: Sync {
     /// The numbers of a request.
-    type Queries;
+    type Queries: Send;
 
     /// Reads the `count` queries of a request that names `key`.
     fn read(&self, count: u32, key: KeyId, body: Reader<'_>) -> Result<Self::Queries>;
@@ -25,8 +26,8 @@ pub trait Scan {
     fn scan(&self, segment: &Segment, asked: &mut [&mut Pending<'_, Self::Queries>]) -> Result<()>;
 
     /// Bytes of one query's answer over a segment, where they are known beforehand.
-    fn answer_len(&self, _entry: &SegmentEntry) -> usize {
-        0
+    fn answer_len(&self, _entry: &SegmentEntry) -> Option<usize> {
+        None
     }
 
     /// The key that answers name.
@@ -48,16 +49,30 @@ impl<'a, Q> Pending<'a, Q> {
     fn new<S: Scan<Queries = Q>>(scan: &S, spec: &IndexSpec, request: Request<'a>) -> Result<Self> {
         let Request { head, key, body, chosen } = request;
         let queries = scan.read(head.count, key, body)?;
-        let mut capacity = 32;
-        for (entry, matching) in &chosen {
-            capacity += 22 + matching.as_ref().map_or(0, |rows| rows.len().div_ceil(8));
-            capacity += head.count as usize * scan.answer_len(entry);
-        }
-        let mut writer = ResponseWriter::new(spec, &head, 0, capacity);
+        let length = payload_len(scan, head.count, &chosen);
+        let mut writer = ResponseWriter::new(spec, &head, 0, length.unwrap_or_default());
         writer.segments(chosen.len() as u32);
+        Ok(Pending::starting(head.count, queries, chosen, writer))
+    }
+
+    /// As [`Self::new`], of an answer that leaves piece by piece, whose length is known.
+    fn in_pieces<S: Scan<Queries = Q>>(
+        scan: &S,
+        spec: &IndexSpec,
+        request: Request<'a>,
+    ) -> Result<Self> {
+        let Request { head, key, body, chosen } = request;
+        let queries = scan.read(head.count, key, body)?;
+        let length = payload_len(scan, head.count, &chosen).unwrap_or_default();
+        let mut writer = ResponseWriter::in_pieces(spec, &head, scan.response_key(), 0, length);
+        writer.segments(chosen.len() as u32);
+        Ok(Pending::starting(head.count, queries, chosen, writer))
+    }
+
+    fn starting(count: u32, queries: Q, chosen: Vec<Chosen<'a>>, writer: ResponseWriter) -> Self {
         let mut chosen = chosen.into_iter();
         let next = chosen.next();
-        Ok(Pending { count: head.count, queries, chosen, next, writer })
+        Pending { count, queries, chosen, next, writer }
     }
 
     /// The queries, and where their answers go.
@@ -81,6 +96,13 @@ impl<'a, Q> Pending<'a, Q> {
     }
 }
 
+/// Bytes of a whole answer after its header, where they are known beforehand.
+fn payload_len<S: Scan>(scan: &S, count: u32, chosen: &[Chosen<'_>]) -> Option<usize> {
+    let answer = |entry| Some(count as usize * scan.answer_len(entry)?);
+    let parts = chosen.iter().map(|(entry, rows)| Some((rows.as_deref(), answer(entry)?)));
+    Some(response_len(0, parts.collect::<Option<Vec<_>>>()?.into_iter()))
+}
+
 /// Answers all requests by one pass over the segments that they are about.
 ///
 /// # Errors
@@ -95,7 +117,9 @@ pub fn scan<S: Scan>(
     let mut asked: Vec<Result<Pending<'_, S::Queries>>> =
         requests.into_iter().map(|request| Pending::new(scan, spec, request)).collect();
     let expand = start.seconds();
-    pass(scan, asked.iter_mut().flatten().collect(), rows)?;
+    let mut good: Vec<_> = asked.iter_mut().flatten().collect();
+    let wanted = about(&good, rows);
+    pass(scan, &mut good, &wanted, rows)?;
     let timings = ServerTimings { expand, scan: start.seconds() - expand, respond: 0.0 };
     let finish = |asked: Pending<'_, S::Queries>| {
         let start = Stopwatch::start();
@@ -106,20 +130,56 @@ pub fn scan<S: Scan>(
     Ok(asked.into_iter().map(|asked| asked.map(finish)).collect())
 }
 
+/// Answers one request piece by piece: all of its queries about some segments at once.
+///
+/// # Errors
+/// A request that is refused, a segment that could not be read.
+pub fn scan_into<S: Scan>(
+    scan: &S,
+    spec: &IndexSpec,
+    request: Request<'_>,
+    rows: &dyn SegmentReader,
+    sink: &mut Sink<'_>,
+) -> Result<ServerTimings> {
+    let start = Stopwatch::start();
+    let mut asked = Pending::in_pieces(scan, spec, request)?;
+    let expand = start.seconds();
+    let mut timings = ServerTimings { expand, ..ServerTimings::default() };
+    let queries = asked.count as usize;
+    while (sink.write)(&asked.writer.piece()) {
+        let lengths = asked.about().map(|one| queries * scan.answer_len(one).unwrap_or_default());
+        let piece = next_piece(lengths);
+        let wanted: Vec<&SegmentEntry> = asked.about().take(piece).collect();
+        if wanted.is_empty() {
+            break;
+        }
+        let start = Stopwatch::start();
+        sink.work(|| pass(scan, &mut [&mut asked], &wanted, rows))?;
+        timings.scan += start.seconds();
+    }
+    Ok(timings)
+}
+
+/// The segments that some request is about, in their order.
+fn about<'a, Q>(
+    asked: &[&mut Pending<'a, Q>],
+    rows: &'a dyn SegmentReader,
+) -> Vec<&'a SegmentEntry> {
+    if let [alone] = asked {
+        return alone.about().collect();
+    }
+    let ids = asked.iter().flat_map(|asked| asked.about().map(|entry| entry.head.id.0));
+    let ids: HashSet<[u8; 16]> = ids.collect();
+    let every = rows.entries().iter().map(AsRef::as_ref);
+    every.filter(|entry| ids.contains(&entry.head.id.0)).collect()
+}
+
 fn pass<'a, S: Scan>(
     scan: &S,
-    mut asked: Vec<&mut Pending<'a, S::Queries>>,
+    asked: &mut [&mut Pending<'a, S::Queries>],
+    wanted: &[&SegmentEntry],
     rows: &dyn SegmentReader,
 ) -> Result<()> {
-    let wanted: Vec<&SegmentEntry> = match asked.as_slice() {
-        [alone] => alone.about().collect(),
-        _ => {
-            let ids = asked.iter().flat_map(|asked| asked.about().map(|entry| entry.head.id.0));
-            let ids: HashSet<[u8; 16]> = ids.collect();
-            let every = rows.entries().iter().map(AsRef::as_ref);
-            every.filter(|entry| ids.contains(&entry.head.id.0)).collect()
-        }
-    };
     for (entry, segment) in wanted.iter().zip(rows_of(rows.parser(), wanted.iter().copied())) {
         let segment = segment?;
         let mut about: Vec<&mut Pending<'a, S::Queries>> = asked

@@ -171,6 +171,58 @@ pub struct Evaluation {
     pub timings: ServerTimings,
 }
 
+/// What runs work on threads that the caller chose.
+pub type Runner<'a> = &'a (dyn Fn(&mut (dyn FnMut() + Send)) + Sync);
+
+/// Where an answer goes that is not to be held as a whole: to whoever opens it in this process.
+pub struct Sink<'a> {
+    /// What runs the work between two pieces. Pieces are written outside of it, so that threads which open them are not
+    /// those that it waits for.
+    pub run: Runner<'a>,
+    /// Takes the next piece; whether another one is wanted.
+    pub write: &'a mut dyn FnMut(&[u8]) -> bool,
+}
+
+/// Bytes of answers after which a piece ends with its segment.
+pub(in crate::search) const PIECE: usize = 1 << 20;
+
+impl Sink<'_> {
+    /// Does the work of one piece.
+    pub(in crate::search) fn work(
+        &self,
+        mut piece: impl FnMut() -> Result<()> + Send,
+    ) -> Result<()> {
+        let mut done = Ok(());
+        (self.run)(&mut || done = piece());
+        done
+    }
+
+    /// Writes an answer that is made at once.
+    pub(in crate::search) fn whole(
+        &mut self,
+        mut answer: impl FnMut() -> Option<Result<Evaluation>> + Send,
+    ) -> Result<ServerTimings> {
+        let mut made = None;
+        self.work(|| {
+            made = answer().transpose()?;
+            Ok(())
+        })?;
+        let Some(Evaluation { bytes, timings }) = made else { return Ok(ServerTimings::default()) };
+        (self.write)(&bytes);
+        Ok(timings)
+    }
+}
+
+/// How many of the segments ahead make the next piece, by the bytes of their answers.
+pub(in crate::search) fn next_piece(lengths: impl Iterator<Item = usize>) -> usize {
+    let before = |bytes: &mut usize, length: usize| {
+        let there = *bytes;
+        *bytes += length;
+        (there < PIECE).then_some(())
+    };
+    lengths.scan(0, before).count()
+}
+
 /// The server's half of one index: evaluation keys enter, segments are read, requests are answered. It cannot name a secret
 /// key. Shared between the states of an index; a change gives another one.
 pub(in crate::search) trait ServerHalf: Send + Sync {
@@ -200,6 +252,27 @@ pub(in crate::search) trait ServerHalf: Send + Sync {
         requests: Vec<Request<'_>>,
         rows: &dyn SegmentReader,
     ) -> Result<Vec<Result<Evaluation>>>;
+
+    /// Answers one request piece by piece, where the form can; what leaves is, but for its checksum, what [`Self::score`]
+    /// makes.
+    ///
+    /// # Errors
+    /// As [`Self::score`], for this request.
+    fn score_into(
+        &self,
+        request: Request<'_>,
+        rows: &dyn SegmentReader,
+        sink: &mut Sink<'_>,
+    ) -> Result<ServerTimings> {
+        let mut request = Some(request);
+        sink.whole(|| {
+            // One request has one answer.
+            match self.score(vec![request.take()?], rows) {
+                Ok(mut answers) => answers.pop(),
+                Err(error) => Some(Err(error)),
+            }
+        })
+    }
 }
 
 /// The error of a form without evaluation keys.

@@ -19,7 +19,7 @@ pub(super) use contract::{
     AnswerPart, Estimates, ExactCosine, Kept, KeyHolderHalf, KeyPairSlot, OpenedSegment, Opening,
     RowEncryptor, RowSum, StoredRows, expect_key, not_probed,
 };
-pub use contract::{Evaluation, ServerTimings};
+pub use contract::{Evaluation, Runner, ServerTimings, Sink};
 pub(super) use contract::{Request, ServerHalf};
 
 use crate::index::form::Form;

@@ -4,7 +4,9 @@ use crate::error::Result;
 use crate::index::spec::IndexSpec;
 use crate::search::entry::{SegmentEntry, SegmentReader};
 use crate::search::form::batch::{self, Pending, Scan};
-use crate::search::form::contract::{Evaluation, Request, ServerHalf, no_keys};
+use crate::search::form::contract::{
+    Evaluation, Request, ServerHalf, ServerTimings, Sink, no_keys,
+};
 use crate::search::segment::{HEADROOM, Segment, SegmentHead};
 use ciphervec_arith::AlignedBytes;
 use ciphervec_he::lattice::compact::{self, Width};
@@ -53,6 +55,15 @@ impl ServerHalf for CompactServer {
     ) -> Result<Vec<Result<Evaluation>>> {
         batch::scan(self, &self.spec, requests, rows)
     }
+
+    fn score_into(
+        &self,
+        request: Request<'_>,
+        rows: &dyn SegmentReader,
+        sink: &mut Sink<'_>,
+    ) -> Result<ServerTimings> {
+        batch::scan_into(self, &self.spec, request, rows, sink)
+    }
 }
 
 impl Scan for CompactServer {
@@ -82,8 +93,8 @@ impl Scan for CompactServer {
         Ok(())
     }
 
-    fn answer_len(&self, entry: &SegmentEntry) -> usize {
-        entry.head.rows as usize * self.width.word_bytes()
+    fn answer_len(&self, entry: &SegmentEntry) -> Option<usize> {
+        Some(entry.head.rows as usize * self.width.word_bytes())
     }
 }
 

@@ -1,10 +1,13 @@
 //! Plain scan: float32 queries enter, inner products, summed in double precision, leave. Server only.
 
+use super::WORD;
 use crate::error::Result;
 use crate::index::spec::IndexSpec;
-use crate::search::entry::SegmentReader;
+use crate::search::entry::{SegmentEntry, SegmentReader};
 use crate::search::form::batch::{self, Pending, Scan};
-use crate::search::form::contract::{Evaluation, Request, ServerHalf, no_keys};
+use crate::search::form::contract::{
+    Evaluation, Request, ServerHalf, ServerTimings, Sink, no_keys,
+};
 use crate::search::segment::{HEADROOM, Segment, SegmentHead};
 use ciphervec_arith::AlignedBytes;
 use ciphervec_arith::float_scan::scan_f32;
@@ -42,6 +45,15 @@ impl ServerHalf for PlainServer {
     ) -> Result<Vec<Result<Evaluation>>> {
         batch::scan(self, &self.spec, requests, rows)
     }
+
+    fn score_into(
+        &self,
+        request: Request<'_>,
+        rows: &dyn SegmentReader,
+        sink: &mut Sink<'_>,
+    ) -> Result<ServerTimings> {
+        batch::scan_into(self, &self.spec, request, rows, sink)
+    }
 }
 
 impl Scan for PlainServer {
@@ -69,5 +81,9 @@ impl Scan for PlainServer {
             asked.parts().1.extend_from_slice(own.unwrap_or_default());
         }
         Ok(())
+    }
+
+    fn answer_len(&self, entry: &SegmentEntry) -> Option<usize> {
+        Some(entry.head.rows as usize * WORD)
     }
 }

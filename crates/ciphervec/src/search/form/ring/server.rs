@@ -5,8 +5,10 @@ use crate::error::{Error, Result};
 use crate::index::form::Rows;
 use crate::index::spec::IndexSpec;
 use crate::search::entry::{Chosen, SegmentEntry, SegmentReader, rows_of};
-use crate::search::form::contract::{Evaluation, Request, ServerHalf, ServerTimings, expect_key};
-use crate::search::message::{QueryHead, ResponseWriter};
+use crate::search::form::contract::{
+    Evaluation, Request, ServerHalf, ServerTimings, Sink, expect_key, next_piece,
+};
+use crate::search::message::{QueryHead, ResponseWriter, response_len};
 use crate::search::segment::{HEADROOM, Segment, SegmentHead};
 use crate::search::stopwatch::Stopwatch;
 use ciphervec_arith::AlignedBytes;
@@ -14,6 +16,7 @@ use ciphervec_he::lattice::ring::{
     self, AnswerWords, Ciphertext, DEGREE, EvaluationKeys, Expanded, Layout, MaskSums, Masks, Ring,
 };
 use ciphervec_he::wire::{KeyId, Kind, Reader};
+use core::ops::Range;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -85,147 +88,243 @@ impl ServerHalf for RingServer {
         requests: Vec<Request<'_>>,
         rows: &dyn SegmentReader,
     ) -> Result<Vec<Result<Evaluation>>> {
-        Ok(requests.into_iter().map(|request| self.answer(request, rows)).collect())
+        let answer = |request| {
+            let (work, body) = self.begin(request)?;
+            self.answer(&work, body, rows)
+        };
+        Ok(requests.into_iter().map(answer).collect())
+    }
+
+    fn score_into(
+        &self,
+        request: Request<'_>,
+        rows: &dyn SegmentReader,
+        sink: &mut Sink<'_>,
+    ) -> Result<ServerTimings> {
+        let (work, body) = self.begin(request)?;
+        if work.count() <= in_flight(trees_len(&work.layouts)) {
+            return self.answer_into(&work, body, rows, sink);
+        }
+        let mut body = Some(body);
+        sink.whole(|| body.take().map(|body| self.answer(&work, body, rows)))
     }
 }
 
-/// Where one segment's answers lie in a response.
+/// One segment's part of an answer.
 struct Part<'a> {
     entry: &'a SegmentEntry,
+    matching: Option<Vec<bool>>,
     layout: usize,
     /// Bytes of one query's answer.
     length: usize,
-    start: usize,
 }
 
-/// A response laid out and not yet filled in.
-struct Laid<'a> {
+/// A request that is to be answered: the keys of its epoch, the levels and the words of the answer, its parts.
+struct Work<'a> {
+    head: QueryHead,
+    key: KeyId,
+    seed: [u8; 32],
+    masks: &'a Masks,
+    keys: &'a EvaluationKeys,
     layouts: Vec<Layout>,
     /// Those of each level's answers.
     words: Vec<AnswerWords>,
-    writer: ResponseWriter,
-    /// Where the mask sums of each level start.
-    sums_at: Vec<usize>,
+    /// How many levels have mask sums.
+    levels: usize,
     parts: Vec<Part<'a>>,
 }
 
+/// Where answers are written: of queries from the first on, of these parts, from where each starts.
+struct Place<'a> {
+    first: usize,
+    parts: &'a [Part<'a>],
+    starts: &'a [usize],
+}
+
+impl Work<'_> {
+    fn count(&self) -> usize {
+        self.head.count as usize
+    }
+
+    /// Bytes of the answer after its header.
+    fn payload_len(&self) -> usize {
+        let count = self.count();
+        let sums = self.words.iter().take(self.levels).map(|words| 1 + count * words.sums_len());
+        let parts = self.parts.iter();
+        let parts = parts.map(|part| (part.matching.as_deref(), count * part.length));
+        response_len(sums.sum(), parts)
+    }
+
+    /// Leaves room for the mask sums: where those of each level start.
+    fn reserve_sums(&self, writer: &mut ResponseWriter) -> Vec<usize> {
+        let levels = self.layouts.iter().zip(&self.words).take(self.levels);
+        levels
+            .map(|(layout, words)| {
+                writer.body().push(layout.level());
+                writer.reserve(self.count() * words.sums_len()).start
+            })
+            .collect()
+    }
+
+    /// Leaves room for the answers of these parts, behind the head of each: where they start.
+    fn reserve_parts(&self, parts: &[Part<'_>], writer: &mut ResponseWriter) -> Vec<usize> {
+        parts
+            .iter()
+            .map(|part| {
+                let head = &part.entry.head;
+                writer.segment(head.id, head.rows, head.level, part.matching.as_deref());
+                writer.reserve(self.count() * part.length).start
+            })
+            .collect()
+    }
+}
+
 impl RingServer {
-    fn answer(&self, request: Request<'_>, rows: &dyn SegmentReader) -> Result<Evaluation> {
+    /// What a request is about, and the keys to answer it; what follows are its queries.
+    fn begin<'a>(&'a self, request: Request<'a>) -> Result<(Work<'a>, Reader<'a>)> {
         let Request { head, key, mut body, chosen } = request;
         let missing = Error::NoEvaluationKeys { epoch: head.epoch };
         let (Some(masks), Some(keys)) = (&self.masks, self.keys.get(&head.epoch)) else {
             return Err(missing);
         };
         expect_key(Kind::Query.as_str(), keys.key_id(), key)?;
-        let mut timings = ServerTimings::default();
-        let mut laid = self.lay_out(&head, &chosen)?;
-        let seed: [u8; 32] = body.array()?;
-        let count = head.count as usize;
-        let at_once = in_flight(trees_len(&laid.layouts));
-        for first in (0..count).step_by(at_once) {
-            let start = Stopwatch::start();
-            let queries = first..(first + at_once).min(count);
-            let group = queries
-                .map(|query| self.expand(keys, &seed, query, &laid.layouts, &mut body))
-                .collect::<Result<Vec<_>>>()?;
-            self.write_sums(masks, &group, first, &mut laid);
-            timings.expand += start.seconds();
-            self.write_scores(&group, first, rows, &mut laid, &mut timings)?;
-        }
-        body.finish()?;
-        let start = Stopwatch::start();
-        let bytes = laid.writer.finish(&self.spec, key);
-        timings.respond += start.seconds();
-        Ok(Evaluation { bytes, timings })
-    }
-
-    /// The whole response is laid out first, then written in place as queries are answered.
-    fn lay_out<'a>(&self, head: &QueryHead, chosen: &[Chosen<'a>]) -> Result<Laid<'a>> {
-        let (spec, count) = (&self.spec, head.count as usize);
-        let layouts = self.layouts(head.top_level, chosen)?;
+        let layouts = self.layouts(head.top_level, &chosen)?;
         let words = layouts.iter().map(|layout| answer_words(head.words.as_ref(), layout.level()));
         let words = words.collect::<Result<Vec<_>>>()?;
         let levels = match self.rows {
             Rows::Encrypted => layouts.len(),
             Rows::Plain => 0,
         };
-        // Every level of a chosen segment is among the layouts.
-        let place = |entry: &SegmentEntry| {
-            let layout = layouts.iter().position(|layout| layout.level() == entry.head.level)?;
-            Some((layout, words[layout].answer_len(&layouts[layout], entry.head.rows as usize)))
+        let part = |(entry, matching): Chosen<'a>| {
+            // Every level of a chosen segment is among the layouts.
+            let layout = layouts.iter().position(|one| one.level() == entry.head.level)?;
+            let length = words[layout].answer_len(&layouts[layout], entry.head.rows as usize);
+            Some(Part { entry, matching, layout, length })
         };
-        let sums = words.iter().take(levels).map(|words| 1 + count * words.sums_len());
-        let mut capacity = 32 + sums.sum::<usize>();
-        for (entry, matching) in chosen {
-            capacity += 22 + matching.as_ref().map_or(0, |rows| rows.len().div_ceil(8));
-            capacity += count * place(entry).map_or(0, |(_, length)| length);
-        }
-        let mut writer = ResponseWriter::new(spec, head, levels as u8, capacity);
-        let mut sums_at = Vec::with_capacity(levels);
-        for (layout, words) in layouts.iter().zip(&words).take(levels) {
-            writer.body().push(layout.level());
-            sums_at.push(writer.reserve(count * words.sums_len()).start);
-        }
-        writer.segments(chosen.len() as u32);
-        let mut parts = Vec::with_capacity(chosen.len());
-        for (entry, matching) in chosen {
-            let Some((layout, length)) = place(entry) else { continue };
-            let head = &entry.head;
-            writer.segment(head.id, head.rows, head.level, matching.as_deref());
-            let start = writer.reserve(count * length).start;
-            parts.push(Part { entry, layout, length, start });
-        }
-        Ok(Laid { layouts, words, writer, sums_at, parts })
+        let parts = chosen.into_iter().filter_map(part).collect();
+        let seed = body.array()?;
+        Ok((Work { head, key, seed, masks, keys, layouts, words, levels, parts }, body))
     }
 
-    /// Reads one query and expands it to a tree for every level.
+    /// The whole response is laid out first, then written in place as queries are answered.
+    fn answer(
+        &self,
+        work: &Work<'_>,
+        mut body: Reader<'_>,
+        rows: &dyn SegmentReader,
+    ) -> Result<Evaluation> {
+        let mut timings = ServerTimings::default();
+        let (count, length) = (work.count(), work.payload_len());
+        let mut writer = ResponseWriter::new(&self.spec, &work.head, work.levels as u8, length);
+        let sums_at = work.reserve_sums(&mut writer);
+        writer.segments(work.parts.len() as u32);
+        let parts_at = work.reserve_parts(&work.parts, &mut writer);
+        let at_once = in_flight(trees_len(&work.layouts));
+        for first in (0..count).step_by(at_once) {
+            let queries = first..(first + at_once).min(count);
+            let start = Stopwatch::start();
+            let trees = self.expand(work, &mut body, queries)?;
+            self.write_sums(work, &trees, first, &sums_at, &mut writer);
+            timings.expand += start.seconds();
+            let place = Place { first, parts: &work.parts, starts: &parts_at };
+            self.write_scores(work, &trees, &place, rows, &mut writer, &mut timings)?;
+        }
+        body.finish()?;
+        let start = Stopwatch::start();
+        let bytes = writer.finish(&self.spec, work.key);
+        timings.respond += start.seconds();
+        Ok(Evaluation { bytes, timings })
+    }
+
+    /// As [`Self::answer`], some segments after the others: queries are expanded once, so no more of them than may be at once.
+    fn answer_into(
+        &self,
+        work: &Work<'_>,
+        mut body: Reader<'_>,
+        rows: &dyn SegmentReader,
+        sink: &mut Sink<'_>,
+    ) -> Result<ServerTimings> {
+        let mut timings = ServerTimings::default();
+        let (spec, count, length) = (&self.spec, work.count(), work.payload_len());
+        let levels = work.levels as u8;
+        let mut writer = ResponseWriter::in_pieces(spec, &work.head, work.key, levels, length);
+        let mut trees = Vec::new();
+        sink.work(|| {
+            let start = Stopwatch::start();
+            trees = self.expand(work, &mut body, 0..count)?;
+            let sums_at = work.reserve_sums(&mut writer);
+            self.write_sums(work, &trees, 0, &sums_at, &mut writer);
+            writer.segments(work.parts.len() as u32);
+            timings.expand = start.seconds();
+            Ok(())
+        })?;
+        body.finish()?;
+        let mut parts = work.parts.as_slice();
+        while (sink.write)(&writer.piece()) && !parts.is_empty() {
+            let piece = next_piece(parts.iter().map(|part| count * part.length));
+            let (now, later) = parts.split_at(piece);
+            sink.work(|| {
+                let starts = work.reserve_parts(now, &mut writer);
+                let place = Place { first: 0, parts: now, starts: &starts };
+                self.write_scores(work, &trees, &place, rows, &mut writer, &mut timings)
+            })?;
+            parts = later;
+        }
+        Ok(timings)
+    }
+
+    /// Reads the next queries and expands each to a tree for every level.
     fn expand(
         &self,
-        keys: &EvaluationKeys,
-        seed: &[u8; 32],
-        query: usize,
-        layouts: &[Layout],
+        work: &Work<'_>,
         body: &mut Reader<'_>,
-    ) -> Result<Vec<Expanded>> {
+        queries: Range<usize>,
+    ) -> Result<Vec<Vec<Expanded>>> {
         let pieces = Layout::new(self.spec.dimension(), 0)?.chunks();
-        let first = query * pieces;
-        let ciphertexts = (first..first + pieces)
-            .map(|piece| Ciphertext::read(&self.ring, body, seed, piece as u64))
-            .collect::<core::result::Result<Vec<_>, _>>()?;
-        Ok(ring::expand(&self.ring, keys, &ciphertexts, layouts)?)
+        let expand = |query| {
+            let first = query * pieces;
+            let ciphertexts = (first..first + pieces)
+                .map(|piece| Ciphertext::read(&self.ring, body, &work.seed, piece as u64))
+                .collect::<core::result::Result<Vec<_>, _>>()?;
+            Ok(ring::expand(&self.ring, work.keys, &ciphertexts, &work.layouts)?)
+        };
+        queries.map(expand).collect()
     }
 
     fn write_sums(
         &self,
-        masks: &Masks,
+        work: &Work<'_>,
         group: &[Vec<Expanded>],
         first: usize,
-        laid: &mut Laid<'_>,
+        sums_at: &[usize],
+        writer: &mut ResponseWriter,
     ) {
-        for (index, &at) in laid.sums_at.iter().enumerate() {
+        for (index, &at) in sums_at.iter().enumerate() {
             let trees = of_level(group, index);
-            let words = laid.words[index];
-            let sums = MaskSums::compute(&self.ring, masks, &laid.layouts[index], &trees);
+            let words = work.words[index];
+            let sums = MaskSums::compute(&self.ring, work.masks, &work.layouts[index], &trees);
             for (query, sums) in sums.iter().enumerate() {
                 let at = at + (first + query) * words.sums_len();
-                sums.write(&self.ring, words, laid.writer.span(at..at + words.sums_len()));
+                sums.write(&self.ring, words, writer.span(at..at + words.sums_len()));
             }
         }
     }
 
     fn write_scores(
         &self,
+        work: &Work<'_>,
         group: &[Vec<Expanded>],
-        first: usize,
+        place: &Place<'_>,
         rows: &dyn SegmentReader,
-        laid: &mut Laid<'_>,
+        writer: &mut ResponseWriter,
         timings: &mut ServerTimings,
     ) -> Result<()> {
-        let segments = rows_of(rows.parser(), laid.parts.iter().map(|part| part.entry));
-        for (part, segment) in laid.parts.iter().zip(segments) {
+        let Place { first, parts, starts } = *place;
+        let segments = rows_of(rows.parser(), parts.iter().map(|part| part.entry));
+        for ((part, segment), part_at) in parts.iter().zip(segments).zip(starts) {
             let (trees, segment) = (of_level(group, part.layout), segment?);
-            let (rows, layout) = (part.entry.head.rows as usize, &laid.layouts[part.layout]);
-            let words = laid.words[part.layout];
+            let (rows, layout) = (part.entry.head.rows as usize, &work.layouts[part.layout]);
+            let words = work.words[part.layout];
             for blocks in layout.ranges(rows, trees.len()) {
                 let start = Stopwatch::start();
                 let products =
@@ -233,8 +332,8 @@ impl RingServer {
                 timings.scan += start.seconds();
                 let start = Stopwatch::start();
                 for (query, sums) in products.iter().enumerate() {
-                    let at = part.start + (first + query) * part.length;
-                    let out = laid.writer.span(at..at + part.length);
+                    let at = part_at + (first + query) * part.length;
+                    let out = writer.span(at..at + part.length);
                     ring::write_answer(&self.ring, layout, words, blocks.clone(), sums, out);
                 }
                 timings.respond += start.seconds();
