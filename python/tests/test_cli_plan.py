@@ -25,9 +25,9 @@ def test_sizes_are_those_of_sealed_bytes(keys: Keys, dimension: int) -> None:
     index = books._segments.server.index
     [segment] = index.segment_ids()
     level = index.segment(segment)[64 + 28]
-    nodes = cost_model.nodes(dimension, level)
-    blocks = math.ceil(2000 / cost_model.vectors_a_block(dimension, level))
-    assert index.nbytes == 128 + blocks * nodes * cost_model._POLY_BYTES
+    layout = cost_model.layouts(dimension)[level]
+    assert index.nbytes == 128 + math.ceil(2000 / layout.rows) * layout.block_bytes
+    assert layout.block_bytes == layout.nodes * 4096 * 50 // 8
 
 
 def test_a_whole_collection_is_its_parts() -> None:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
+
+import ciphervec._native as _native
 
 from ..errors import InvalidInput
 
 DEGREE = 4096
 """Coefficients of a polynomial in the ring form."""
-_POLY_BYTES = DEGREE * 50 // 8
 _WORD_BITS = {7: 24, 8: 23, 9: 22}
 """Bits of a coefficient of V in an answer, by the level of the index (docs/sealed.md, section 2.3);
 above and below these the nearest. A score's own word has six bits less."""
@@ -123,37 +124,26 @@ TIPTOE = {
 """A private search over web pages by clusters, its embeddings plain at the server; 100 Mbit/s."""
 
 
-def levels(dimension: int) -> range:
-    """The levels of the query tree that a segment of this dimension may be packed for."""
-    chunks = math.ceil(dimension / DEGREE)
-    chunk = math.ceil(dimension / chunks)
-    top = min(_pow2(chunk), 12 - _pow2(chunks))
-    return range(top + 1)
+class Layout(NamedTuple):
+    """How rows lie in the ring form at one level of the query's tree."""
+
+    level: int
+    nodes: int
+    """Polynomials a block, one a node of the tree."""
+    rows: int
+    """A block: those whose scores one polynomial holds."""
+    block_bytes: int
 
 
-def _pow2(number: int) -> int:
-    return (number - 1).bit_length()
+def layouts(dimension: int) -> list[Layout]:
+    """Those that a segment of this dimension may have, by level. Raises InvalidInput."""
+    return [Layout(level, *sizes) for level, sizes in enumerate(_native.ring_layouts(dimension))]
 
 
-def nodes(dimension: int, level: int) -> int:
-    """Polynomials a block at a level, one a node of the query's tree."""
-    chunks = math.ceil(dimension / DEGREE)
-    chunk = math.ceil(dimension / chunks)
-    return sum(min(min(chunk, dimension - at * chunk), 1 << level) for at in range(chunks))
-
-
-def vectors_a_block(dimension: int, level: int) -> int:
-    """Rows whose scores one polynomial holds."""
-    chunks = math.ceil(dimension / DEGREE)
-    chunk = math.ceil(dimension / chunks)
-    stride = math.ceil(chunk / (1 << level)) << level
-    return (DEGREE // stride) << level
-
-
-def _answer_row(dimension: int, level: int) -> float:
+def _answer_row(layout: Layout) -> float:
     """Bytes of an answer for a row of a full block."""
-    bits = _WORD_BITS[min(max(level, min(_WORD_BITS)), max(_WORD_BITS))]
-    return (bits - 6 + bits * DEGREE / vectors_a_block(dimension, level)) / 8
+    bits = _WORD_BITS[min(max(layout.level, min(_WORD_BITS)), max(_WORD_BITS))]
+    return (bits - 6 + bits * DEGREE / layout.rows) / 8
 
 
 def estimate(
@@ -188,13 +178,11 @@ def estimate(
     fresh = rows * routing.fresh if routing else 0.0
     padded = (rows - fresh) * routing.padding + fresh if routing else float(rows)
     scanned = (padded - fresh) * routing.share + fresh if routing else padded
-    level = _level(dimension, scanned, speeds, bandwidth_gbit) if ring else 0
-    tree = nodes(dimension, level) if ring else 0
+    level, tree, a_row, answer_row = 0, 0, 4.0 * dimension, 4.0
     if ring:
-        a_row = tree * _POLY_BYTES / vectors_a_block(dimension, level)
-        answer_row = _answer_row(dimension, level)
-    else:
-        a_row, answer_row = 4.0 * dimension, 4.0
+        layout = _layout(dimension, scanned, speeds, bandwidth_gbit)
+        level, tree = layout.level, layout.nodes
+        a_row, answer_row = layout.block_bytes / layout.rows, _answer_row(layout)
     rate = speeds.ns_a_number_sealed if ring else speeds.ns_a_number_compact
     # A scan is bound by whichever is slower, products or memory.
     row_seconds = max(rate * 1e-9 * dimension, a_row / (speeds.memory_gb_s * 1e9))
@@ -253,22 +241,17 @@ def routed(rows: float) -> Routing:
     return Routing(clusters, probes, probes)
 
 
-def _level(dimension: int, rows: float, speeds: Speeds, bandwidth_gbit: float) -> int:
+def _layout(dimension: int, rows: float, speeds: Speeds, bandwidth_gbit: float) -> Layout:
     """The cheapest in seconds of one query, as the key holder chooses it for large segments."""
-    best: tuple[float, int] | None = None
-    for level in levels(dimension):
-        if nodes(dimension, level) > _MAX_NODES:
-            continue
-        each = vectors_a_block(dimension, level)
-        blocks = rows / each
-        cost = (
-            nodes(dimension, level) * speeds.node_us * 1e-6
-            + blocks * nodes(dimension, level) * _POLY_BYTES / 25e9
-            + rows * _answer_row(dimension, level) * 8 / (bandwidth_gbit * 1e9)
+
+    def seconds(layout: Layout) -> float:
+        return (
+            layout.nodes * speeds.node_us * 1e-6
+            + rows / layout.rows * layout.block_bytes / 25e9
+            + rows * _answer_row(layout) * 8 / (bandwidth_gbit * 1e9)
         )
-        if best is None or cost < best[0]:
-            best = cost, level
-    return 0 if best is None else best[1]
+
+    return min((one for one in layouts(dimension) if one.nodes <= _MAX_NODES), key=seconds)
 
 
 def _expect_routing(routing: Routing, mode: str) -> None:
