@@ -22,6 +22,7 @@ from .bench_plot import bench_plot
 from .bench_programs import bench_programs
 from .bench_scale import bench_scale
 from .bench_server import bench_server
+from .bench_sidecar import bench_sidecar
 from .bench_text import bench_text
 from .bench_web import bench_web
 from .measuring import (
@@ -359,6 +360,7 @@ bench_app.command("lookup")(bench_lookup)
 bench_app.command("text")(bench_text)
 bench_app.command("web")(bench_web)
 bench_app.command("server")(bench_server)
+bench_app.command("sidecar")(bench_sidecar)
 bench_app.command("plot")(bench_plot)
 bench_app.add_typer(faults_app, name="faults")
 bench_app.command("programs")(bench_programs)

@@ -10,54 +10,45 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from ..errors import ServerError
 from ..ingest.files import StrPath
 
+P = TypeVar("P", bound="LocalProcess")
 _LISTENING = re.compile(r"listening on (https?://\S+)")
 
 
-class LocalServer:
-    """`ciphervec serve` on a free port of this machine, until the block ends.
-
-    with LocalServer("db") as server:
-        client = HttpClient(server.url, keys=keys)
-    """
+class LocalProcess:
+    """A command of `ciphervec` that listens on this machine, until the block ends."""
 
     def __init__(
         self,
-        data: StrPath,
-        arguments: Sequence[str] = (),
+        arguments: Sequence[str],
         *,
-        listen: str = "127.0.0.1:0",
         wait: float = 30.0,
         prefix: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
     ) -> None:
-        """`data` is made if it isn't there; `arguments` are further ones of `ciphervec serve`;
-        `prefix` stands before it, a program that runs another one under a limit say. Returns when
-        the server is ready. Raises ServerError with its last words when it isn't within `wait`
-        seconds."""
+        """`prefix` stands before the program, another one that runs it under a limit say; `environment` is added to
+        that of this process. Returns when it is ready. Raises ServerError with its last words when it
+        isn't within `wait` seconds."""
         self._last: deque[str] = deque(maxlen=50)
         self._ready = threading.Event()
         self.url = ""
         """Where it listens."""
-        command = [
-            *prefix,
-            sys.executable,
-            "-m",
-            "ciphervec",
-            "serve",
-            "--data",
-            os.fspath(data),
-            "--listen",
-            listen,
-            *arguments,
-        ]
+        command = [*prefix, sys.executable, "-m", "ciphervec", *arguments]
         self._process = subprocess.Popen(  # noqa: S603, this very program
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=None if environment is None else {**os.environ, **environment},
         )
-        self._reader = threading.Thread(target=self._read, name="ciphervec-serve", daemon=True)
+        name = f"ciphervec-{arguments[0]}"
+        self._reader = threading.Thread(target=self._read, name=name, daemon=True)
         self._reader.start()
         if not self._ready.wait(wait) or not self.url:
             self.kill()
@@ -67,7 +58,7 @@ class LocalServer:
 
     @property
     def log(self) -> str:
-        """The last lines that the server printed."""
+        """The last lines that it printed."""
         return "\n".join(self._last)
 
     @property
@@ -106,11 +97,33 @@ class LocalServer:
                         self._ready.set()
         self._ready.set()
 
-    def __enter__(self) -> LocalServer:
+    def __enter__(self: P) -> P:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.stop()
 
     def __repr__(self) -> str:
-        return f"<ciphervec.http.LocalServer at {self.url}>"
+        return f"<ciphervec.http.{type(self).__name__} at {self.url}>"
+
+
+class LocalServer(LocalProcess):
+    """`ciphervec serve` on a free port of this machine, until the block ends.
+
+    with LocalServer("db") as server:
+        client = HttpClient(server.url, keys=keys)
+    """
+
+    def __init__(
+        self,
+        data: StrPath,
+        arguments: Sequence[str] = (),
+        *,
+        listen: str = "127.0.0.1:0",
+        wait: float = 30.0,
+        prefix: Sequence[str] = (),
+    ) -> None:
+        """`data` is made if it isn't there; `arguments` are further ones of `ciphervec serve`; the rest
+        as of `LocalProcess`. Raises ServerError."""
+        serve = ["serve", "--data", os.fspath(data), "--listen", listen, *arguments]
+        super().__init__(serve, wait=wait, prefix=prefix)
