@@ -64,7 +64,7 @@ fn media_type(file: &Path) -> Option<&'static str> {
         "css" => Some("text/css; charset=utf-8"),
         "svg" => Some("image/svg+xml"),
         "wasm" => Some("application/wasm"),
-        "woff2" => Some("font/woff2"),
+        "txt" => Some("text/plain; charset=utf-8"),
         _ => None,
     }
 }

@@ -1,8 +1,10 @@
 /** Build of the console: its sources enter, files that a server puts into its binary leave. */
 import { defineConfig } from "vite";
+import { licences } from "./build/licences.ts";
 
 export default defineConfig({
   base: "/",
+  plugins: [licences()],
   build: {
     outDir: "dist",
     // Files stand beside the page and nothing is put into it: its policy allows no inline code and no data addresses.

@@ -20,6 +20,7 @@ Examples:
     ciphervec token create --data db --collection '*' --verb admin --expires 90d
     ciphervec serve --data db --listen 0.0.0.0:8707 --tls-cert fullchain.pem --tls-key key.pem
 
+The console, where it was built in, is at the address itself: http://127.0.0.1:8707/. --no-console switches it off.
 Every option can be set by its CIPHERVEC_… variable instead. CIPHERVEC_LOG chooses what is logged (info, debug, …).
 SIGTERM stops it once requests in flight have ended; SIGHUP reads certificates again and reopens the audit file.";
 

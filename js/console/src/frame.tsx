@@ -1,5 +1,6 @@
 /** Frame: a page enters; it leaves under a bar with the way to others, who is signed in, and how it looks. */
 import { type ReactNode, useEffect, useRef, useState } from "react";
+import { useAsked } from "./parts/asked";
 import { linkTo, useRoute } from "./router";
 import { type Theme, usePage } from "./state";
 
@@ -67,6 +68,7 @@ export function Frame({ children }: { children: ReactNode }) {
         ))}
         {children}
       </main>
+      <Foot />
     </>
   );
 }
@@ -91,6 +93,19 @@ function ThemeChoice() {
         <option value="dark">Dark</option>
       </select>
     </label>
+  );
+}
+
+function Foot() {
+  const { server } = usePage();
+  const about = useAsked((signal) => server.about(signal), [server]);
+  const licences = document.querySelector<HTMLLinkElement>("link[rel=license]")?.href;
+  return (
+    <footer className="foot">
+      {about.value !== null && <span>ciphervec {about.value.server}</span>}
+      <a href="/openapi.json">HTTP interface</a>
+      {licences !== undefined && <a href={licences}>Licences</a>}
+    </footer>
   );
 }
 

@@ -95,6 +95,7 @@ async fn assets_have_types_last_for_ever_and_come_short_to_who_takes_it() {
             "css" => "text/css; charset=utf-8",
             "wasm" => "application/wasm",
             "svg" => "image/svg+xml",
+            "txt" => "text/plain; charset=utf-8",
             other => panic!("{other} has no type here"),
         };
         assert_eq!(asset.header("content-type"), kind, "{name}");

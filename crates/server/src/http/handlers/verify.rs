@@ -84,8 +84,7 @@ pub enum VerificationLine {
 /// Reads every stored block and lists every fault. The log has the paths. With `Accept: application/x-ndjson` lines of JSON come
 /// while it goes on: `done` and `total` in bytes, and what was found as the last.
 #[utoipa::path(post, path = "/v1/collections/{name}/verify", tag = "upkeep", operation_id = "verify",
-    params(("name" = String, Path),
-           ("Accept" = Option<String>, Header, description = "application/x-ndjson for lines as it goes on.")),
+    params(("name" = String, Path)),
     responses((status = 200, description = "What was found.",
                content((Verification = "application/json"), (VerificationLine = "application/x-ndjson")))))]
 pub async fn verify(
