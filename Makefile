@@ -68,4 +68,4 @@ lock: ## Resolve the lock files again from pyproject.toml
 	@$(STEPS) lock
 
 clean: ## Remove .venv, target and the demo's folder
-	rm -rf .venv .venv-compat .venv-chroma .venv-ray target demo-data js/node_modules js/*/dist js/client/src/wasm
+	rm -rf .venv .venv-compat .venv-chroma .venv-ray target demo-data js/node_modules js/*/dist js/client/src/wasm crates/server/console/assets crates/server/console/index.html*

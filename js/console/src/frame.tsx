@@ -88,7 +88,7 @@ function ThemeChoice() {
     <label className="theme">
       <span className="hidden">Colours</span>
       <select value={theme} onChange={(event) => setTheme(event.target.value as Theme)}>
-        <option value="system">As the system</option>
+        <option value="system">System</option>
         <option value="light">Light</option>
         <option value="dark">Dark</option>
       </select>

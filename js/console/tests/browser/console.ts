@@ -158,11 +158,14 @@ export class Shown implements AsyncDisposable {
     return shown;
   }
 
-  /** Whatever the server's binary was built with: its own headers, and the files of this tree's build. */
+  /** Where the server's binary was made with another build, or none: its own headers, and the files of this tree's. */
   async #serveBuilt(url: string): Promise<void> {
-    const headers = Object.fromEntries((await fetch(url)).headers);
-    if (headers["content-security-policy"] === undefined)
+    const answer = await fetch(url);
+    const headers = Object.fromEntries(answer.headers);
+    if (headers["content-security-policy"] === undefined) {
       throw new Error("the server has no console: it is an older one");
+    }
+    if ((await answer.text()) === readFileSync(join(DIST, "index.html"), "utf8")) return;
     await this.page.route(
       (asked) => asked.origin === url && (asked.pathname === "/" || asked.pathname.startsWith("/assets/")),
       async (route) => {
