@@ -1,6 +1,5 @@
 //! Plain scan: float32 queries enter, inner products, summed in double precision, leave. Server only.
 
-use super::WORD;
 use crate::error::Result;
 use crate::index::spec::IndexSpec;
 use crate::search::entry::{SegmentEntry, SegmentReader};
@@ -84,6 +83,6 @@ impl Scan for PlainServer {
     }
 
     fn answer_len(&self, entry: &SegmentEntry) -> Option<usize> {
-        Some(entry.head.rows as usize * WORD)
+        Some(entry.head.rows as usize * size_of::<f32>())
     }
 }
