@@ -55,6 +55,13 @@ def test_an_independent_estimate_of_the_primal_attack_agrees(
     assert found.core_svp <= 0.292 * block and found.guidelines >= 128
 
 
+def test_the_sparse_secrets_of_bootstrapping_are_no_weaker_than_the_claim(tool: ModuleType) -> None:
+    """Modulo q_0 and one special prime; a lighter secret or a wider modulus is easier."""
+    assert tool.sparse(32768, 95, 32) == (162, 130) and tool.sparse(65536, 100, 32) == (190, 152)
+    assert tool.sparse(32768, 95, 16) < tool.sparse(32768, 95, 32)
+    assert tool.sparse(32768, 200, 32)[1] < tool.sparse(32768, 95, 32)[1]
+
+
 def test_a_dimension_of_the_primal_attack_is_the_least_that_works(tool: ModuleType) -> None:
     """The condition itself, evaluated for every dimension: one block less finds nothing in any, and the least is the least."""
 

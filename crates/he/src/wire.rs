@@ -120,10 +120,12 @@ pub enum Kind {
     ProgramAnswer = 21,
     /// A batch of queries that names the segments it is about.
     RoutedQuery = 22,
+    /// The keys that refresh ciphertexts.
+    BootstrappingKeys = 23,
 }
 
 impl Kind {
-    const ALL: [Kind; 20] = [
+    const ALL: [Kind; 21] = [
         Kind::Spec,
         Kind::Segment,
         Kind::Query,
@@ -144,6 +146,7 @@ impl Kind {
         Kind::ProgramInput,
         Kind::ProgramAnswer,
         Kind::RoutedQuery,
+        Kind::BootstrappingKeys,
     ];
 
     /// The kind in words.
@@ -169,6 +172,7 @@ impl Kind {
             Kind::ProgramInput => "a program's input",
             Kind::ProgramAnswer => "a program's answer",
             Kind::RoutedQuery => "a query that names segments",
+            Kind::BootstrappingKeys => "bootstrapping keys",
         }
     }
 

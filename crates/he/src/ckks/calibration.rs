@@ -3,7 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::spec::{ALL_LOG_DEGREES, within};
+use super::spec::ALL_LOG_DEGREES;
+use super::widths::within;
 use crate::error::Result;
 use ciphervec_arith::{NttTable, ntt_primes, poly};
 

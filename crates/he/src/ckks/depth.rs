@@ -1,7 +1,8 @@
 //! Parameter choice: a depth and a precision enter, the smallest set and why leave. Both sides.
 
 use super::noise::Noise;
-use super::spec::{LOG_DEGREES, MAX_DIGIT_PRIMES, ParamsSpec, Ring, SCALE_BITS};
+use super::spec::{LOG_DEGREES, MAX_DIGIT_PRIMES, ParamsSpec, Ring};
+use super::widths::SCALE_BITS;
 use crate::error::{Error, Result};
 use crate::params::{Security, max_log_modulus};
 

@@ -377,10 +377,11 @@ impl ModulusChain {
     }
 
     /// The scale of a factor whose product with `a` rescales to the canonical scale of the level
-    /// below.
+    /// below; or, at the lowest level of a stage, to what a product of ciphertexts there does.
     pub fn factor_scale(&self, a: &Expected) -> Result<f64> {
         let below = a.level.checked_sub(1).ok_or_else(|| no_level("a product"))?;
-        Ok(self.scale(below) * self.prime(a.level) / a.scale)
+        let product = self.left_by(a.level).unwrap_or(self.scale(below) * self.prime(a.level));
+        Ok(product / a.scale)
     }
 
     /// Refuses a product whose scale the modulus has no room for.
@@ -444,7 +445,7 @@ impl ModulusChain {
     }
 
     /// What one key switch at `level` adds.
-    fn switch_noise(&self, level: usize) -> Noise {
+    pub fn switch_noise(&self, level: usize) -> Noise {
         let digits = (0..self.digits(level)).map(|digit| {
             let range = self.digit_range(level, digit);
             range.map(|index| self.prime(index)).product()

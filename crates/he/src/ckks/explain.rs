@@ -18,16 +18,20 @@ impl Params {
         } else {
             format!("{}, limit {limit}", spec.security.as_str())
         };
+        let widths = match self.stages() {
+            [] => format!("{} bits", spec.scale_bits),
+            _ => format!("their own bits ({})", self.chain().widths.describe().trim_start()),
+        };
         let mut text = format!(
-            "{} ring of degree 2^{} with {} slots; {} levels of {} bits on a base prime of {} \
-             bits, {} special prime(s) of {} bits; log2(QP) = {bits} ({security}); {} digit(s) of \
+            "{} ring of degree 2^{} with {} slots; {} levels of {} on a base prime of {} bits, \
+             {} special prime(s) of {} bits; log2(QP) = {bits} ({security}); {} digit(s) of \
              {} prime(s), {} transforms a rotation; a fresh ciphertext's error is about 2^{:.1} \
              in a slot and below 2^{:.1}",
             spec.ring.as_str(),
             spec.log_degree,
             self.max_slots(),
             spec.levels,
-            spec.scale_bits,
+            widths,
             spec.base_bits,
             spec.special_primes,
             spec.special_bits,

@@ -146,7 +146,7 @@ impl LinearTransform {
 }
 
 /// The number of baby steps, a power of two, with the least work for these diagonals.
-fn step(diagonals: impl Iterator<Item = usize> + Clone, slots: usize) -> usize {
+pub(super) fn step(diagonals: impl Iterator<Item = usize> + Clone, slots: usize) -> usize {
     let cost = |step: usize| {
         let distinct = |part: &dyn Fn(usize) -> usize| {
             diagonals.clone().map(part).filter(|&part| part != 0).collect::<BTreeSet<_>>().len()

@@ -7,6 +7,7 @@
 mod align;
 mod approximate;
 mod bilinear;
+mod bootstrap;
 mod buffer_pool;
 mod calibration;
 mod ciphertext;
@@ -39,9 +40,11 @@ mod serialize;
 mod sign;
 mod small_polynomial;
 mod spec;
+mod widths;
 mod work;
 
 pub use bilinear::BilinearForm;
+pub use bootstrap::{BootstrapPlan, BootstrapSpec, Bootstrapper, BootstrappingKeys};
 pub use calibration::Calibration;
 pub use ciphertext::{Ciphertext, SeededCiphertext};
 pub use embedding::{Embedding, RealEmbedding};
@@ -65,4 +68,5 @@ pub use poly::{Coefficient, Ntt, Poly};
 pub use polynomial::{Basis, Polynomial};
 pub use sign::Sign;
 pub use spec::{ParamsSpec, Ring};
+pub use widths::Stage;
 pub use work::{LevelWork, Work};

@@ -1,6 +1,7 @@
 //! Modulus chain: sizes enter; public primes whose scales stay where they are leave. Both sides.
 
 use super::spec::{ALL_LOG_DEGREES, LOG_DEGREES, ParamsSpec};
+use super::widths::Widths;
 use crate::error::{Error, Result};
 use crate::params;
 use ciphervec_arith::{is_prime, ntt_primes};
@@ -14,7 +15,7 @@ const SPREAD: f64 = 1.0 / 16.0;
 #[derive(Debug)]
 pub(super) struct ModulusChain {
     pub spec: ParamsSpec,
-    pub last_bits: Option<u32>,
+    pub widths: Widths,
     /// q_0 … q_L.
     pub primes: Vec<u64>,
     /// The special primes.
@@ -30,9 +31,10 @@ impl ModulusChain {
     ///
     /// From the top down every prime is the free one closest to Δ²/2^s: since Δ_{l−1} = Δ_l²/q_l,
     /// it takes back what the scale has drifted from 2^s, and the next scale is off by this prime's
-    /// distance only (docs/ckks.md, section 3). With `last_bits` the prime of level 1 has that many
-    /// instead, which leaves another scale at level 0.
-    pub fn find(spec: &ParamsSpec, last_bits: Option<u32>) -> Result<Self> {
+    /// distance only (docs/ckks.md, section 3). A prime of level 1 with bits of its own leaves
+    /// another scale at level 0. A stage that has another scale than the one above begins at it
+    /// exactly, and levels for products with plaintexts leave it as it is.
+    pub fn find(spec: &ParamsSpec, widths: Widths) -> Result<Self> {
         let order = spec.ring.root_order(spec.log_degree);
         let half = (order / 2) as usize;
         let base = ntt_primes(spec.base_bits, half, 1)?;
@@ -41,25 +43,32 @@ impl ModulusChain {
         special.truncate(spec.special_primes);
         let unit = f64::exp2(f64::from(spec.scale_bits));
         let mut taken = [base.clone(), special.clone()].concat();
-        let (mut primes, mut scales) = (Vec::new(), vec![unit]);
+        let (mut primes, mut scales) = (Vec::new(), Vec::new());
         let mut scale = unit;
         for level in (1..=spec.levels).rev() {
-            let bits = last_bits.filter(|_| level == 1).unwrap_or(spec.scale_bits);
-            let wider = f64::exp2(f64::from(bits) - f64::from(spec.scale_bits));
-            let target = scale * scale / unit * wider;
+            let width = widths.at(spec.levels, spec.scale_bits, level);
+            let unit = f64::exp2(f64::from(width.scale_bits));
+            if width.begins {
+                scale = unit;
+            }
+            scales.push(scale);
+            let wider = f64::exp2(f64::from(width.prime_bits) - f64::from(width.scale_bits));
+            let target = if width.plain { unit * wider } else { scale * scale / unit * wider };
             let prime = closest(target, order, &taken).ok_or_else(|| Error::Range {
                 what: "the scale",
                 expected: format!(
                     "wide enough for {} primes that are 1 modulo {order}",
                     spec.levels
                 ),
-                actual: format!("{} bits", spec.scale_bits),
+                actual: format!("{} bits", width.prime_bits),
             })?;
             taken.push(prime);
             primes.push(prime);
-            scale = scale * scale / prime as f64;
-            scales.push(scale);
+            if !width.plain {
+                scale = scale * scale / prime as f64;
+            }
         }
+        scales.push(scale);
         primes.extend(base);
         primes.reverse();
         scales.reverse();
@@ -68,26 +77,24 @@ impl ModulusChain {
             Some(*sum)
         });
         let log_moduli = log_moduli.collect();
-        Ok(ModulusChain { spec: *spec, last_bits, primes, special, scales, log_moduli })
+        Ok(ModulusChain { spec: *spec, widths, primes, special, scales, log_moduli })
     }
 
     /// [`Self::find`], refusing what the security table has no room for and what no transform
     /// serves.
-    pub fn checked(spec: &ParamsSpec, last_bits: Option<u32>, insecure: bool) -> Result<Self> {
+    pub fn checked(spec: &ParamsSpec, widths: Widths, insecure: bool) -> Result<Self> {
         let log_degrees = if insecure { ALL_LOG_DEGREES } else { LOG_DEGREES };
-        spec.check(log_degrees, last_bits)?;
+        spec.check(log_degrees, &widths)?;
         let degree = 1usize << spec.log_degree;
         // Checked once on the sizes asked for, before any prime is looked for, and once on the
         // primes themselves.
-        let asked = spec.base_bits
-            + spec.scale_bits * spec.levels as u32
-            + last_bits.map_or(0, |last| last.saturating_sub(spec.scale_bits))
+        let asked = (0..spec.primes()).map(|index| spec.prime_bits(&widths, index)).sum::<u32>()
             + spec.special_bits * spec.special_primes as u32;
         if !insecure {
             let slack = spec.levels as u32 + 1;
             params::check(degree, asked.saturating_sub(slack), spec.security)?;
         }
-        let chain = Self::find(spec, last_bits)?;
+        let chain = Self::find(spec, widths)?;
         if !insecure {
             let all = chain.primes.iter().chain(&chain.special);
             let log_modulus: f64 = all.map(|&q| (q as f64).log2()).sum();
@@ -104,6 +111,15 @@ impl ModulusChain {
     /// Δ_l, the canonical scale of `level`.
     pub fn scale(&self, level: usize) -> f64 {
         self.scales[level]
+    }
+
+    /// The scale of a product at the lowest level of a stage, where a rescale leaves another one than
+    /// the stage below begins with.
+    pub fn left_by(&self, level: usize) -> Option<f64> {
+        let product = self.scale(level) * self.scale(level);
+        let seam = product / self.prime(level) != self.scale(level - 1);
+        let width = self.widths.at(self.spec.levels, self.spec.scale_bits, level);
+        (seam && !width.plain).then_some(product)
     }
 
     /// q_`index`, which a rescale at that level divides by.
@@ -204,7 +220,7 @@ mod tests {
                 digits: 3,
                 security: Security::Classical128,
             };
-            let chain = ModulusChain::find(&spec, None).unwrap();
+            let chain = ModulusChain::find(&spec, Widths::Even).unwrap();
             let order = ring.root_order(log_degree);
             let mut all = [chain.primes.clone(), chain.special.clone()].concat();
             assert!(all.iter().all(|&q| q < 1 << 50 && q % order == 1 && is_prime(q)));

@@ -5,6 +5,7 @@ use super::depth;
 use super::embedding::{Embedding, RealEmbedding};
 use super::modulus_chain::ModulusChain;
 use super::spec::{ParamsSpec, Ring};
+use super::widths::{Stage, Widths};
 use crate::additive::SecurityStatement;
 use crate::error::{Error, Result};
 use crate::params::{self, ParamId, Security};
@@ -59,7 +60,7 @@ impl Params {
     /// [`Error::Insecure`] if log2(QP), rounded up, is over the table's limit for the degree;
     /// [`Error::Range`] for sizes that no transform serves, or a P narrower than a digit.
     pub fn new(spec: ParamsSpec) -> Result<Arc<Self>> {
-        Self::build(spec, None, false, None)
+        Self::build(spec, Widths::Even, false, None)
     }
 
     /// [`Self::new`] with a prime of `last_bits` at level 1, so that the scale at level 0 is 2^(2
@@ -70,7 +71,27 @@ impl Params {
     /// As [`Self::new`]; [`Error::Range`] without a level, or for a scale at level 0 outside of 10
     /// to 49 bits.
     pub fn with_last_prime(spec: ParamsSpec, last_bits: u32) -> Result<Arc<Self>> {
-        Self::build(spec, Some(last_bits), false, None)
+        Self::build(spec, Widths::Last(last_bits), false, None)
+    }
+
+    /// [`Self::new`] with stages of levels, from level 1 upwards, each with primes and a scale of
+    /// its own (docs/ckks.md, section 3.3). `spec.levels` is the sum of theirs; `spec.scale_bits`
+    /// is not used.
+    ///
+    /// # Errors
+    /// As [`Self::new`]; [`Error::Range`] for stages of no levels, of other levels than the set's,
+    /// or of widths that no prime or scale has.
+    pub fn with_stages(spec: ParamsSpec, stages: &[Stage]) -> Result<Arc<Self>> {
+        Self::build(spec, Widths::Stages(stages.to_vec()), false, None)
+    }
+
+    /// [`Self::with_stages`] of a test set.
+    ///
+    /// # Errors
+    /// [`Error::Range`] as for [`Self::with_stages`].
+    #[cfg(feature = "hazmat")]
+    pub fn insecure_with_stages(spec: ParamsSpec, stages: &[Stage]) -> Result<Arc<Self>> {
+        Self::build(spec, Widths::Stages(stages.to_vec()), true, None)
     }
 
     /// The smallest ring for `depth` products in a row, whose results of magnitude 1 are right to
@@ -93,7 +114,7 @@ impl Params {
         security: Security,
     ) -> Result<Arc<Self>> {
         let (spec, why) = depth::choose(ring, depth, precision_bits, security)?;
-        Self::build(spec, None, false, Some(why))
+        Self::build(spec, Widths::Even, false, Some(why))
     }
 
     /// A set that the security table is not asked about, for tests. Its name starts with
@@ -103,7 +124,7 @@ impl Params {
     /// [`Error::Range`] as for [`Self::new`].
     #[cfg(feature = "hazmat")]
     pub fn insecure_new(spec: ParamsSpec) -> Result<Arc<Self>> {
-        Self::build(spec, None, true, None)
+        Self::build(spec, Widths::Even, true, None)
     }
 
     /// [`Self::with_last_prime`] of a test set.
@@ -112,16 +133,16 @@ impl Params {
     /// [`Error::Range`] as for [`Self::with_last_prime`].
     #[cfg(feature = "hazmat")]
     pub fn insecure_with_last_prime(spec: ParamsSpec, last_bits: u32) -> Result<Arc<Self>> {
-        Self::build(spec, Some(last_bits), true, None)
+        Self::build(spec, Widths::Last(last_bits), true, None)
     }
 
-    fn build(
+    pub(super) fn build(
         spec: ParamsSpec,
-        last_bits: Option<u32>,
+        widths: Widths,
         insecure: bool,
         why: Option<String>,
     ) -> Result<Arc<Self>> {
-        let chain = ModulusChain::checked(&spec, last_bits, insecure)?;
+        let chain = ModulusChain::checked(&spec, widths, insecure)?;
         let degree = 1usize << spec.log_degree;
         let all: Vec<u64> = chain.primes.iter().chain(&chain.special).copied().collect();
         let table = |prime: &u64| match spec.ring {
@@ -168,7 +189,7 @@ impl Params {
         }
         Ok(Arc::new(Params {
             insecure,
-            id: spec.param_id(insecure, last_bits),
+            id: spec.param_id(insecure, &chain.widths),
             why,
             prime_inverses,
             special_inverses,
@@ -190,7 +211,12 @@ impl Params {
 
     /// Bits of the prime of level 1, if they are not those of the scale.
     pub fn last_bits(&self) -> Option<u32> {
-        self.chain.last_bits
+        self.chain.widths.last()
+    }
+
+    /// The stages of levels, from level 1 upwards; none where all levels are alike.
+    pub fn stages(&self) -> &[Stage] {
+        self.chain.widths.stages()
     }
 
     /// The public name of the set.
@@ -400,7 +426,7 @@ impl core::fmt::Debug for Params {
             f,
             "Params({}, {})",
             self.id,
-            self.chain.spec.description(self.insecure, self.chain.last_bits)
+            self.chain.spec.description(self.insecure, &self.chain.widths)
         )
     }
 }

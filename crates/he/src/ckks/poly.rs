@@ -37,7 +37,6 @@ pub(super) fn each(
 }
 
 /// [`each`] on pieces of two buffers side by side.
-#[cfg(feature = "client")]
 pub(super) fn each_pair(
     first: &mut [u64],
     second: &mut [u64],

@@ -5,6 +5,7 @@ use super::noise::Noise;
 use super::params::Params;
 use super::poly::{Ntt, Poly};
 use super::spec::{ParamsSpec, Ring};
+use super::widths::{MAX_STAGES, Stage, Widths};
 use crate::error::{Error, Result};
 use crate::params::Security;
 use crate::wire::{self, Header, KeyId, Kind, Reader, Scheme};
@@ -115,7 +116,18 @@ impl Params {
             spec.special_bits,
             spec.digits as u32,
         ];
-        let numbers = numbers.into_iter().chain(self.last_bits());
+        let widths = match &self.chain().widths {
+            Widths::Even => Vec::new(),
+            Widths::Last(bits) => vec![*bits],
+            Widths::Stages(stages) => {
+                let numbers = |s: &Stage| [s.levels as u32, s.prime_bits, s.scale_bits];
+                [0, stages.len() as u32]
+                    .into_iter()
+                    .chain(stages.iter().flat_map(numbers))
+                    .collect()
+            }
+        };
+        let numbers = numbers.into_iter().chain(widths);
         numbers.for_each(|number| payload.extend(number.to_le_bytes()));
         let header = Header {
             scheme: Scheme::Ckks,
@@ -131,18 +143,8 @@ impl Params {
     /// # Errors
     /// Damaged or foreign bytes, and whatever [`Params::new`] refuses.
     pub fn from_bytes(bytes: &[u8]) -> Result<Arc<Self>> {
-        let Described { header, security, spec, last_bits } = Described::read(bytes)?;
-        let params = match security {
-            #[cfg(feature = "hazmat")]
-            0 => match last_bits {
-                Some(last) => Params::insecure_with_last_prime(spec, last)?,
-                None => Params::insecure_new(spec)?,
-            },
-            _ => match last_bits {
-                Some(last) => Params::with_last_prime(spec, last)?,
-                None => Params::new(spec)?,
-            },
-        };
+        let Described { header, security, spec, widths } = Described::read(bytes)?;
+        let params = Params::build(spec, widths, security == 0, None)?;
         params.check_id(Kind::Parameters.as_str(), header.params)?;
         Ok(params)
     }
@@ -154,10 +156,18 @@ impl ParamsSpec {
     /// not those of the scale.
     ///
     /// # Errors
-    /// Damaged or foreign bytes.
+    /// Damaged or foreign bytes; [`Error::Range`] for a set with stages.
     pub fn described(bytes: &[u8]) -> Result<(Self, Option<u32>)> {
-        let Described { spec, last_bits, .. } = Described::read(bytes)?;
-        Ok((spec, last_bits))
+        let Described { spec, widths, .. } = Described::read(bytes)?;
+        match widths {
+            Widths::Even => Ok((spec, None)),
+            Widths::Last(bits) => Ok((spec, Some(bits))),
+            Widths::Stages(_) => Err(Error::Range {
+                what: "the levels of a parameter set",
+                expected: "all for the same use".into(),
+                actual: format!("levels in stages:{}", widths.describe()),
+            }),
+        }
     }
 }
 
@@ -167,7 +177,7 @@ struct Described {
     /// 0 for a set for tests.
     security: u8,
     spec: ParamsSpec,
-    last_bits: Option<u32>,
+    widths: Widths,
 }
 
 impl Described {
@@ -192,7 +202,7 @@ impl Described {
             digits: reader.u32()? as usize,
             security: Security::Classical128,
         };
-        let last_bits = if reader.remaining() == 0 { None } else { Some(reader.u32()?) };
+        let widths = read_widths(&mut reader)?;
         if header.key != KeyId::default() {
             return Err(reader.error("a frame of parameters names no key"));
         }
@@ -204,8 +214,28 @@ impl Described {
             other => return Err(reader.error(format!("unknown security level {other}"))),
         }
         reader.finish()?;
-        Ok(Described { header, security, spec, last_bits })
+        Ok(Described { header, security, spec, widths })
     }
+}
+
+/// What follows the sizes: nothing, the bits of the last prime, or a zero and stages.
+fn read_widths(reader: &mut Reader<'_>) -> Result<Widths> {
+    if reader.remaining() == 0 {
+        return Ok(Widths::Even);
+    }
+    let bits = reader.u32()?;
+    if bits != 0 {
+        return Ok(Widths::Last(bits));
+    }
+    let count = reader.u32()? as usize;
+    if count > MAX_STAGES {
+        return Err(reader.error(format!("{count} stages of at most {MAX_STAGES}")));
+    }
+    let stage = |_| {
+        let levels = reader.u32()? as usize;
+        Ok(Stage { levels, prime_bits: reader.u32()?, scale_bits: reader.u32()? })
+    };
+    Ok(Widths::Stages((0..count).map(stage).collect::<Result<_>>()?))
 }
 
 impl Meta {

@@ -24,6 +24,27 @@ impl SmallPolynomial {
         SmallPolynomial::Ternary(values)
     }
 
+    /// Uniform among those with `weight` coefficients of −1 or 1 and zeros for the others. Each try
+    /// reads a word: its low bits are the place, the next one is the sign; places that are taken
+    /// are tried again.
+    #[cfg(feature = "client")]
+    pub fn sparse(degree: usize, weight: usize, seed: &[u8; 32], stream: u64) -> Self {
+        let mut values = Zeroizing::new(vec![0i8; degree]);
+        let mut stream = Stream::new(seed, stream);
+        let bits = degree.trailing_zeros();
+        let mut left = weight.min(degree);
+        while left > 0 {
+            let mut word = Zeroizing::new([0u64]);
+            stream.uniform_bits(bits + 1, &mut *word);
+            let place = word[0] as usize % degree;
+            if values[place] == 0 {
+                values[place] = if word[0] >> bits == 1 { 1 } else { -1 };
+                left -= 1;
+            }
+        }
+        SmallPolynomial::Ternary(values)
+    }
+
     /// Discrete Gaussian with σ = 3.2.
     pub fn gaussian(degree: usize, seed: &[u8; 32], stream: u64) -> Self {
         let mut values = Zeroizing::new(vec![0i32; degree]);

@@ -1,5 +1,6 @@
 //! Parameter specification: sizes enter, their checked limits and name leave. Both sides.
 
+use super::widths::{PRIME_BITS, SCALE_BITS, Widths, within};
 use crate::error::{Error, Result};
 use crate::params::{ParamId, Security};
 
@@ -7,10 +8,6 @@ use crate::params::{ParamId, Security};
 pub(super) const LOG_DEGREES: core::ops::RangeInclusive<u32> = 12..=17;
 /// Degrees that a transform serves: those of insecure test sets.
 pub(super) const ALL_LOG_DEGREES: core::ops::RangeInclusive<u32> = 10..=17;
-/// Bits of the base prime and of the special primes: the arithmetic takes primes below 2^50.
-pub(super) const PRIME_BITS: core::ops::RangeInclusive<u32> = 20..=50;
-/// Bits of a scale: its primes lie on both sides of it, and below 2^50.
-pub(super) const SCALE_BITS: core::ops::RangeInclusive<u32> = 20..=49;
 /// Bits of the scale at level 0 where the prime of level 1 was chosen for it.
 const FINAL_SCALE_BITS: core::ops::RangeInclusive<u32> = 10..=49;
 /// Most levels of a chain.
@@ -110,24 +107,26 @@ impl ParamsSpec {
         self.primes().div_ceil(self.digits.max(1))
     }
 
-    /// Bits of the widest key-switching digit, with `last_bits` of the prime of level 1 if they are
-    /// not those of the scale.
-    fn digit_bits(&self, last_bits: Option<u32>) -> u32 {
-        let others = self.digit_primes() as u32 - 1;
-        let first = self.base_bits + others * self.scale_bits;
-        match last_bits {
-            Some(last) if others > 0 => first - self.scale_bits + last,
-            // A prime alone is a digit of its own.
-            Some(last) => first.max(last),
-            None => first,
+    /// Bits of prime `index`, the base prime at 0.
+    pub(super) fn prime_bits(&self, widths: &Widths, index: usize) -> u32 {
+        match index {
+            0 => self.base_bits,
+            level => widths.at(self.levels, self.scale_bits, level).prime_bits,
         }
+    }
+
+    /// Bits of the widest key-switching digit.
+    fn digit_bits(&self, widths: &Widths) -> u32 {
+        let bits: Vec<u32> = (0..self.primes()).map(|i| self.prime_bits(widths, i)).collect();
+        let digits = bits.chunks(self.digit_primes()).map(|digit| digit.iter().sum());
+        digits.max().unwrap_or(0)
     }
 
     /// Refuses what no chain of primes can be found for or no transform serves.
     pub(super) fn check(
         &self,
         log_degrees: core::ops::RangeInclusive<u32>,
-        last_bits: Option<u32>,
+        widths: &Widths,
     ) -> Result<()> {
         let bits = |bits| (bits, "bits");
         within("log2 of the ring degree", log_degrees, (self.log_degree, ""))?;
@@ -145,7 +144,7 @@ impl ParamsSpec {
                 actual: format!("{} bits", self.base_bits),
             });
         }
-        if let Some(last) = last_bits {
+        if let Some(last) = widths.last() {
             within("the prime of level 1", PRIME_BITS, bits(last))?;
             within("the levels above a last prime", 1..=MAX_LEVELS, (self.levels, ""))?;
             let left = (2 * self.scale_bits).saturating_sub(last);
@@ -153,7 +152,10 @@ impl ParamsSpec {
         }
         // Key switching multiplies the noise by a digit and divides it by P (docs/ckks.md, section
         // 4.2).
-        let digit = self.digit_bits(last_bits).max(self.scale_bits * self.digit_primes() as u32);
+        widths.check(self.levels)?;
+        let even = widths.stages().is_empty();
+        let least = if even { self.scale_bits * self.digit_primes() as u32 } else { 0 };
+        let digit = self.digit_bits(widths).max(least);
         let special = self.special_bits * self.special_primes as u32;
         // Without special primes there are no keys to switch, and more room for the rest.
         if self.special_primes > 0 && special < digit {
@@ -167,10 +169,10 @@ impl ParamsSpec {
     }
 
     /// What the parameter id hashes.
-    pub(super) fn description(&self, insecure: bool, last_bits: Option<u32>) -> String {
-        let last = last_bits.map(|bits| format!(" last={bits}")).unwrap_or_default();
+    pub(super) fn description(&self, insecure: bool, widths: &Widths) -> String {
+        let widths = widths.describe();
         format!(
-            "{}ckks ring={} log N={} base={} scale={} levels={} special={}x{} digits={}{last} \
+            "{}ckks ring={} log N={} base={} scale={} levels={} special={}x{} digits={}{widths} \
              ternary sigma=3.2",
             if insecure { "insecure " } else { "" },
             self.ring.as_str(),
@@ -185,26 +187,7 @@ impl ParamsSpec {
     }
 
     /// The public name of the set.
-    pub(super) fn param_id(&self, insecure: bool, last_bits: Option<u32>) -> ParamId {
-        ParamId::of(&self.description(insecure, last_bits))
+    pub(super) fn param_id(&self, insecure: bool, widths: &Widths) -> ParamId {
+        ParamId::of(&self.description(insecure, widths))
     }
-}
-
-pub(super) fn within<T>(
-    what: &'static str,
-    range: core::ops::RangeInclusive<T>,
-    (actual, unit): (T, &str),
-) -> Result<()>
-where
-    T: PartialOrd + core::fmt::Display,
-{
-    if range.contains(&actual) {
-        return Ok(());
-    }
-    let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
-    Err(Error::Range {
-        what,
-        expected: format!("{} to {}{unit}", range.start(), range.end()),
-        actual: format!("{actual}{unit}"),
-    })
 }

@@ -18,6 +18,7 @@ use super::noise::Noise;
 use super::params::Params;
 use super::plaintext::Encoding;
 use super::spec::ParamsSpec;
+use super::widths::Widths;
 use super::work::{LevelWork, Work, encode, passes, rescale};
 use crate::error::{Error, Result};
 
@@ -49,7 +50,7 @@ impl Forecast {
     /// # Errors
     /// As [`Params::new`].
     pub fn of_spec(spec: &ParamsSpec) -> Result<Self> {
-        let chain = Arc::new(ModulusChain::checked(spec, None, false)?);
+        let chain = Arc::new(ModulusChain::checked(spec, Widths::Even, false)?);
         Ok(Forecast { chain, work: Mutex::default() })
     }
 

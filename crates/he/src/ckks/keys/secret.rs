@@ -71,6 +71,11 @@ impl SecretKey {
         self.id
     }
 
+    /// The values of s modulo all primes, special ones included.
+    pub(in super::super) fn values(&self) -> &[u64] {
+        &self.values
+    }
+
     /// The values of s modulo q_`index`.
     fn limb(&self, index: usize) -> &[u64] {
         &self.values[index * self.params.degree()..][..self.params.degree()]

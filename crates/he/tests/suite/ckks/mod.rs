@@ -2,6 +2,7 @@
 
 mod align;
 mod attack;
+mod bootstrap;
 mod forecast;
 mod functions;
 mod key_switch;

@@ -1,0 +1,77 @@
+//! Failure: the weight of a secret and a range enter, the chance to leave it leaves. Both sides.
+//!
+//! Raised from q_0, a coefficient is x q_0 with x = (c_0 + Σ ± c_1)/q_0 over the h coefficients of
+//! c_1 that the sparse secret meets: a sum of h + 1 independent numbers uniform in [−1/2, 1/2]
+//! (docs/ckks.md, section 10.2).
+
+/// log2 of the chance that the absolute value of a sum of `terms` numbers, independent and uniform
+/// in [−1/2, 1/2], exceeds `range`.
+///
+/// The distribution of the sum of n numbers uniform in [0, 1] (Irwin and Hall) obeys
+/// n F_n(y) = y F_(n−1)(y) + (n − y) F_(n−1)(y − 1), in which all terms are positive, so that the
+/// tail has nearly all digits of a double however small it is. Both tails are the same.
+pub(super) fn tail_log2(terms: u32, range: f64) -> f64 {
+    let rest = f64::from(terms) / 2.0 - range;
+    // F_n at rest, rest − 1, ….
+    let places = |k: u32| rest - f64::from(k);
+    let mut chances: Vec<f64> = (0..terms).map(|k| places(k).clamp(0.0, 1.0)).collect();
+    for n in 2..=terms {
+        let count = f64::from(n);
+        for k in 0..(terms - n + 1) as usize {
+            let y = places(k as u32);
+            let sum = y * chances[k] + (count - y) * chances[k + 1];
+            chances[k] = if y <= 0.0 {
+                0.0
+            } else if y >= count {
+                1.0
+            } else {
+                sum / count
+            };
+        }
+    }
+    (2.0 * chances[0]).min(1.0).log2()
+}
+
+/// The chance that the sum lies between `centre` − 1/2 and `centre` + 1/2, by the normal density of
+/// the same variance: for averages, not for tails.
+pub(super) fn weight(terms: u32, centre: f64) -> f64 {
+    let variance = f64::from(terms) / 12.0;
+    (-centre * centre / (2.0 * variance)).exp() / (core::f64::consts::TAU * variance).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tails_are_those_of_a_sum() {
+        // Two numbers: P(|x| > 3/4) = (1/4)² with both tails.
+        assert!((tail_log2(2, 0.75) + 4.0).abs() < 1e-12);
+        // Three: P(|x| > 1) = 2 (1/2)³/6; four at 5/4: 2 (3/4)⁴/24.
+        assert!((tail_log2(3, 1.0) - (1.0f64 / 24.0).log2()).abs() < 1e-12);
+        assert!((tail_log2(4, 1.25) - (0.75f64.powi(4) / 12.0).log2()).abs() < 1e-12);
+        // Eight at 2.25: (y⁸ − 8 (y − 1)⁸)/8! with y = 1.75, twice.
+        let exact = (1.75f64.powi(8) - 8.0 * 0.75f64.powi(8)) / 20_160.0;
+        assert!((tail_log2(8, 2.25) - exact.log2()).abs() < 1e-12);
+        // And where alternating sums have lost all digits: half of them lie within 0.67 deviations.
+        assert!((tail_log2(33, 0.6745 * 2.75f64.sqrt()) + 1.0).abs() < 0.01);
+        assert_eq!(tail_log2(33, 17.0), f64::NEG_INFINITY);
+        assert_eq!(tail_log2(33, 0.0), 0.0);
+    }
+
+    /// 32 coefficients and a range of 16: below 2^-154 each, and so below 2^-138 at degree 2^16.
+    #[test]
+    fn a_range_of_sixteen_is_enough_for_a_weight_of_thirty_two() {
+        let one = tail_log2(33, 16.0);
+        assert!((-155.0..-154.0).contains(&one), "{one}");
+        assert!(one + 16.0 < -138.0);
+        let exact = 33.0 * 0.5f64.log2() + 1.0 - (1..=33).map(|k| f64::from(k).log2()).sum::<f64>();
+        assert!((one - exact).abs() < 1e-9);
+    }
+
+    #[test]
+    fn weights_add_up_to_one() {
+        let sum: f64 = (-16..=16).map(|k| weight(33, f64::from(k))).sum();
+        assert!((sum - 1.0).abs() < 1e-9, "{sum}");
+    }
+}

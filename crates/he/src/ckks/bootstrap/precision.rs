@@ -1,0 +1,148 @@
+//! Precision: transforms and a reduction enter, how far a refreshed number is off leaves. Both
+//! sides.
+//!
+//! The terms are those of docs/ckks.md, section 10.5, in which each is derived.
+
+use super::super::params::Params;
+use super::failure::weight;
+use super::reduction::Reduction;
+use super::spec::WEIGHT;
+use super::transform::CompactTransform;
+use crate::error::Result;
+use crate::params::TAIL_DEVIATIONS;
+use ciphervec_arith::sample::GAUSSIAN_SIGMA;
+
+/// How far the real part of a refreshed number of magnitude 1 is off.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Precision {
+    /// The standard deviation, the multiples of q_0 distributed as they are.
+    pub std: f64,
+    /// The standard deviation at the worst multiple.
+    pub worst: f64,
+    /// What the series and the curvature of the sine leave, whatever the numbers.
+    pub systematic: f64,
+}
+
+/// What bootstrapping is made of.
+pub(super) struct Parts<'a> {
+    pub params: &'a Params,
+    pub reduction: &'a Reduction,
+    pub slots_to_coefficients: &'a [CompactTransform],
+    pub coefficients_to_slots: &'a [CompactTransform],
+    /// The scale of the numbers modulo q_0.
+    pub base_scale: f64,
+}
+
+impl Parts<'_> {
+    /// The standard deviation of a coefficient of a rounded ciphertext under the dense secret.
+    fn rounding(&self) -> f64 {
+        ((1.0 + self.params.expansion() * 2.0 / 3.0) / 12.0).sqrt()
+    }
+
+    /// That of the real part of its slots.
+    fn slot_rounding(&self) -> f64 {
+        self.rounding() * (self.params.expansion() / 2.0).sqrt()
+    }
+
+    /// The variance that the products of a transform add to the real part of what comes out, for
+    /// vectors of `rms` there: `scales` are those of the operands and of the result.
+    ///
+    /// An error that is there before product t is multiplied by all products from t on, each a
+    /// multiple of a unitary matrix: by `gain`. The hoisted rotations of an operand switch keys, and
+    /// each rescale rounds the result.
+    fn transform(
+        &self,
+        transforms: &[CompactTransform],
+        scales: &[f64],
+        rms: f64,
+        whole: f64,
+    ) -> f64 {
+        let rounding = self.slot_rounding();
+        let spread = (self.params.expansion() / 2.0).sqrt();
+        let mut gain = whole;
+        let mut variance = 0.0;
+        for (t, transform) in transforms.iter().enumerate() {
+            let switched = spread * self.params.chain().switch_noise(transform.level()).std;
+            variance += (switched * gain / scales[t]).powi(2);
+            gain /= transform.gain();
+            variance += (rounding * gain / scales[t + 1]).powi(2);
+            variance += (transform.rounding(self.params.expansion()) * rms).powi(2);
+        }
+        variance
+    }
+
+    /// The scales of the operands and of the last result, from `first` on.
+    fn scales(&self, transforms: &[CompactTransform], first: f64) -> Vec<f64> {
+        let mut scales = vec![first];
+        for transform in transforms {
+            let prime = self.params.prime(transform.level()).value() as f64;
+            scales.push(scales[scales.len() - 1] * transform.scale() / prime);
+        }
+        scales
+    }
+
+    pub fn precision(&self, residual: f64) -> Result<Precision> {
+        let params = self.params;
+        let q = params.prime(0).value() as f64;
+        let p = params.special_tables()[0].modulus().value() as f64;
+        let delta = params.expansion();
+        // ε of a number 1.
+        let unit = self.base_scale / q;
+        let terms = WEIGHT as u32 + 1;
+
+        // To the coefficients modulo q_0: for them the product of all gains is 1.
+        let scales = self.scales(self.slots_to_coefficients, residual);
+        let mut below = self.transform(self.slots_to_coefficients, &scales, 1.0, 1.0);
+        // Under the sparse secret: the key's error times a digit, divided by p, and a rounding.
+        let switched = delta * (GAUSSIAN_SIGMA * q / p).powi(2) / 12.0;
+        let rounded = f64::from(terms) / 12.0;
+        below += (switched + rounded + self.rounding().powi(2)) / self.base_scale.powi(2);
+
+        // x: coefficients of a standard deviation of √(33/12).
+        let rms = (f64::from(terms) / 12.0).sqrt();
+        let transforms = self.coefficients_to_slots;
+        let mut scales = self.scales(transforms, q);
+        // The last rescale is that of u, counted below.
+        if let Some(last) = scales.last_mut() {
+            *last = f64::INFINITY;
+        }
+        let whole = transforms.iter().map(CompactTransform::gain).product();
+        let x = self.transform(transforms, &scales, rms, whole);
+
+        // x over its divisor with a rescale, and the reduction.
+        let top = transforms.iter().map(CompactTransform::level).min().unwrap_or(1) - 1;
+        let rescale = self.slot_rounding() / params.scale(top);
+        let input = (rescale.powi(2) + x / self.reduction.divisor().powi(2)).sqrt();
+        let (points, traced) = self.reduction.at_integers(top)?;
+        let back = 1.0 / (self.reduction.slope() * unit);
+        // Both results are complex numbers, of which one part is read and one is not; the sum of
+        // the one and i times the other has an error of each.
+        let variance = |point: usize| {
+            let (by_input, by_rescales) = (traced.by_input(point), traced.by_rescales(point));
+            2.0 * back.powi(2) * ((by_input * input).powi(2) + (by_rescales * rescale).powi(2))
+        };
+        let weights: Vec<f64> = points.iter().map(|&x| weight(terms, x)).collect();
+        let mean = weights.iter().enumerate().map(|(point, w)| w * variance(point)).sum::<f64>();
+        let worst = (0..points.len()).map(variance).fold(0.0, f64::max);
+        let series = traced.values.iter().fold(0.0f64, |most, value| most.max(value.abs()));
+        Ok(Precision {
+            std: (below + mean).sqrt(),
+            worst: (below + worst).sqrt(),
+            systematic: back * series + self.reduction.curvature(unit) / unit,
+        })
+    }
+}
+
+impl Precision {
+    /// The root mean square of the error of a part, for parts uniform in [−1, 1]: of what the
+    /// curvature leaves, which grows with the cube of the number or faster, that is 1/√7 of the
+    /// largest or less.
+    pub fn deviation(&self) -> f64 {
+        (self.std.powi(2) + self.systematic.powi(2) / 7.0).sqrt()
+    }
+
+    /// A bound on the absolute value of the error of a number.
+    pub fn bound(&self) -> f64 {
+        core::f64::consts::SQRT_2 * (TAIL_DEVIATIONS * self.worst + self.systematic)
+    }
+}

@@ -1,0 +1,162 @@
+//! Modular reduction: x near integers enters, 2π times how far it is from them leaves. Server only.
+//!
+//! sin 2πx vanishes at the integers and has slope 2π there. It is a Chebyshev series on [−K, K]; or,
+//! with r double angles, cos(2π(x − 1/4)/2^r) is, of a lower degree, and r times 2c² − 1 follow. What
+//! the curvature leaves, of order ε³, an inverse sine takes back: y (6 + y²) is six times arcsin y up
+//! to y⁵ (docs/ckks.md, section 10.4).
+
+use super::super::operations::Operations;
+use super::super::polynomial::{Polynomial, depth_of};
+use super::super::polynomial_evaluation::evaluate;
+use super::trace::{Trace, Traced};
+use crate::error::Result;
+use core::f64::consts::TAU;
+
+/// The largest error of the series.
+const TOLERANCE: f64 = 1.0 / (1u64 << 42) as f64;
+/// Points that a series is interpolated at: well beyond any degree that comes out.
+const NODES: usize = 1024;
+/// What an angle is short of a cosine's before it is doubled, in turns.
+const QUARTER: f64 = 0.25;
+
+/// How x is brought back to how far it is from the next integer.
+#[derive(Clone, Debug)]
+pub(super) struct Reduction {
+    /// K: |x| is at most this.
+    range: f64,
+    doublings: u32,
+    /// Of u in [−1, 1].
+    series: Polynomial,
+    inverse_sine: bool,
+}
+
+impl Reduction {
+    /// The reduction on [−`range`, `range`].
+    pub fn new(range: f64, doublings: u32, inverse_sine: bool) -> Result<Self> {
+        let series = series(range, doublings)?;
+        Ok(Reduction { range, doublings, series, inverse_sine })
+    }
+
+    /// What u is x divided by: with double angles a quarter is taken off x first.
+    pub fn divisor(&self) -> f64 {
+        divisor(self.range, self.doublings)
+    }
+
+    /// The levels that it spends.
+    pub fn levels(&self) -> usize {
+        let inverse = if self.inverse_sine { 2 } else { 0 };
+        depth_of(self.series.degree() + 1) + self.doublings as usize + inverse
+    }
+
+    /// How often it switches keys.
+    pub fn relinearisations(&self) -> usize {
+        let inverse = if self.inverse_sine { 2 } else { 0 };
+        self.series.relinearisations() + self.doublings as usize + inverse
+    }
+
+    /// The slope at the integers: what the result is, divided by how far x is from one.
+    pub fn slope(&self) -> f64 {
+        if self.inverse_sine { 6.0 * TAU } else { TAU }
+    }
+
+    /// How far the result, divided by the slope, is from ε at most for |ε| up to `largest`.
+    pub fn curvature(&self, largest: f64) -> f64 {
+        let y = (TAU * largest).sin();
+        let value = if self.inverse_sine { y * (6.0 + y * y) } else { y };
+        (value / self.slope() - largest).abs()
+    }
+
+    /// The integers in the range, and what errors do to the result at each.
+    pub fn at_integers(&self, level: usize) -> Result<(Vec<f64>, Traced)> {
+        let last = self.range.floor() as i32;
+        let points: Vec<f64> = (-last..=last).map(f64::from).collect();
+        let values = points.iter().map(|x| x / self.divisor()).collect();
+        let trace = Trace::default();
+        let traced = self.apply(&trace, &trace.input(level, values))?;
+        Ok((points, traced))
+    }
+
+    /// From x divided by the divisor to the result; of degree 1 and rescaled.
+    pub fn apply<O: Operations>(&self, operations: &O, x: &O::Value) -> Result<O::Value> {
+        let mut value = if self.doublings == 0 {
+            evaluate(operations, x, &self.series)?
+        } else {
+            let u = operations.add_scalar(x, -QUARTER / self.divisor())?;
+            evaluate(operations, &operations.with_magnitude(u, 1.0)?, &self.series)?
+        };
+        value = operations.with_magnitude(value, 1.0)?;
+        for _ in 0..self.doublings {
+            value = operations.normalise(&operations.double_product(&value, &value, None)?)?;
+            value = operations.with_magnitude(value, 1.0)?;
+        }
+        if !self.inverse_sine {
+            return Ok(value);
+        }
+        let square = operations.normalise(&operations.square(&value)?)?;
+        let factor = operations.add_scalar(&square, 6.0)?;
+        let lower = operations.match_level(&value, operations.level(&square))?;
+        operations.normalise(&operations.multiply(&lower, &factor)?)
+    }
+}
+
+fn divisor(range: f64, doublings: u32) -> f64 {
+    if doublings == 0 { range } else { range + QUARTER }
+}
+
+/// The shortest series within the tolerance: an odd one of the sine, an even one of a cosine.
+fn series(range: f64, doublings: u32) -> Result<Polynomial> {
+    let turns = divisor(range, doublings) / f64::exp2(f64::from(doublings));
+    let odd = doublings == 0;
+    let function = |u: f64| {
+        let angle = TAU * turns * u;
+        if odd { angle.sin() } else { angle.cos() }
+    };
+    let angle = |j: usize| (j as f64 + 0.5) * core::f64::consts::PI / NODES as f64;
+    let values: Vec<f64> = (0..NODES).map(|j| function(angle(j).cos())).collect();
+    let coefficient = |k: usize| {
+        if (k % 2 == 1) != odd {
+            return 0.0;
+        }
+        let terms = values.iter().enumerate().map(|(j, value)| value * (k as f64 * angle(j)).cos());
+        terms.sum::<f64>() * if k == 0 { 1.0 } else { 2.0 } / NODES as f64
+    };
+    let mut coefficients: Vec<f64> = (0..NODES / 2).map(coefficient).collect();
+    let mut left = 0.0;
+    while let Some(last) = coefficients.last() {
+        left += last.abs();
+        if left > TOLERANCE {
+            break;
+        }
+        coefficients.pop();
+    }
+    Polynomial::chebyshev(-1.0, 1.0, &coefficients)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The sine itself and two double angles spend the same levels; the first is the more precise,
+    /// the second takes fewer products.
+    #[test]
+    fn double_angles_save_products_and_cost_precision() {
+        let figures = |doublings| {
+            let reduction = Reduction::new(16.0, doublings, false).unwrap();
+            let (points, traced) = reduction.at_integers(20).unwrap();
+            let largest = traced.values.iter().fold(0.0f64, |most, y| most.max(y.abs()));
+            assert!(largest < f64::exp2(-38.0), "{doublings}: {largest:e}");
+            let worst = (0..points.len()).map(|point| {
+                // Slope 2π in x, so 2πK in u.
+                let slope = traced.by_input(point) / (TAU * reduction.divisor());
+                assert!((slope - 1.0).abs() < 1e-9, "{doublings}: slope {slope}");
+                traced.by_rescales(point)
+            });
+            (reduction.levels(), reduction.relinearisations(), worst.fold(0.0, f64::max))
+        };
+        let [sine, doubled] = [0, 2].map(figures);
+        assert_eq!((sine.0, doubled.0), (8, 8));
+        assert!(doubled.1 + 5 <= sine.1, "{} and {}", doubled.1, sine.1);
+        assert!(sine.2 * 2.0 < doubled.2, "{} and {}", sine.2, doubled.2);
+        assert_eq!(Reduction::new(16.0, 0, true).unwrap().levels(), 10);
+    }
+}

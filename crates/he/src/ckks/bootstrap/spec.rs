@@ -1,0 +1,177 @@
+//! Bootstrapping specification: sizes enter, the stages of a modulus chain leave. Both sides.
+
+use super::super::params::Params;
+use super::super::spec::{ParamsSpec, Ring};
+use super::super::widths::{Stage, Widths, within};
+use super::reduction::Reduction;
+use crate::error::Result;
+use crate::params::Security;
+use std::sync::Arc;
+
+/// Bits of the base prime: the most that the arithmetic takes, as what bootstrapping leaves of
+/// numbers is what they are of it.
+const BASE_BITS: u32 = 50;
+/// The coefficients of the sparse secret that are not zero.
+pub(super) const WEIGHT: usize = 32;
+/// K: what the raised multiples of q_0 stay below.
+const RANGE: f64 = 16.0;
+
+/// A parameter set that ciphertexts are refreshed under. Levels, from the lowest up: those of
+/// slots-to-coefficients, those to compute with, those of the modular reduction, those of
+/// coefficients-to-slots.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct BootstrapSpec {
+    /// log2 of the ring degree N.
+    pub log_degree: u32,
+    /// Levels that a refreshed ciphertext can be computed with before it is refreshed again.
+    pub levels: usize,
+    /// log2 of their scale.
+    pub scale_bits: u32,
+    /// Products that slots-to-coefficients is made of, one level each.
+    pub slots_to_coefficients: usize,
+    /// Bits of their primes.
+    pub slots_to_coefficients_bits: u32,
+    /// log2 of the scale of the modular reduction.
+    pub reduction_bits: u32,
+    /// Double angles of the reduction: none for the most precision, 2 for the fewest products.
+    pub doublings: u32,
+    /// Whether an inverse sine follows the sine: two levels for the bits that its curvature takes.
+    pub inverse_sine: bool,
+    /// Products that coefficients-to-slots is made of.
+    pub coefficients_to_slots: usize,
+    /// Bits of their primes.
+    pub coefficients_to_slots_bits: u32,
+    /// Special primes.
+    pub special_primes: usize,
+    /// Bits of a special prime.
+    pub special_bits: u32,
+    /// Digits of key switching at the top level.
+    pub digits: usize,
+    /// K, the largest multiple of q_0 that is reduced: 16 in sets to be used. What lies beyond is
+    /// lost, and [`super::BootstrapPlan::failure_log2`] says how likely that is.
+    pub range: f64,
+    /// The row of the security table to stay under.
+    pub security: Security,
+}
+
+impl BootstrapSpec {
+    /// Degree 2^16: ten levels at 46 bits, and the inverse sine.
+    pub fn degree_65536() -> Self {
+        BootstrapSpec {
+            log_degree: 16,
+            levels: 10,
+            scale_bits: 46,
+            slots_to_coefficients: 3,
+            slots_to_coefficients_bits: 42,
+            reduction_bits: 49,
+            doublings: 0,
+            inverse_sine: true,
+            coefficients_to_slots: 3,
+            coefficients_to_slots_bits: 49,
+            special_primes: 9,
+            special_bits: 50,
+            digits: 3,
+            range: RANGE,
+            security: Security::Classical128,
+        }
+    }
+
+    /// Degree 2^15: three levels at 37 bits.
+    pub fn degree_32768() -> Self {
+        BootstrapSpec {
+            log_degree: 15,
+            levels: 3,
+            scale_bits: 37,
+            slots_to_coefficients: 2,
+            slots_to_coefficients_bits: 36,
+            reduction_bits: 45,
+            doublings: 0,
+            inverse_sine: false,
+            coefficients_to_slots: 3,
+            coefficients_to_slots_bits: 45,
+            special_primes: 3,
+            special_bits: 45,
+            digits: 6,
+            range: RANGE,
+            security: Security::Classical128,
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        let steps = self.log_degree.saturating_sub(1) as usize;
+        within("the levels left after bootstrapping", 1..=32, (self.levels, ""))?;
+        let products = 1..=steps.clamp(1, 6);
+        within("the products of a transform", products.clone(), (self.slots_to_coefficients, ""))?;
+        within("the products of a transform", products, (self.coefficients_to_slots, ""))?;
+        within("the range of a modular reduction", 1.0..=64.0, (self.range, ""))?;
+        within("the double angles of a reduction", 0..=6, (self.doublings, ""))?;
+        within("the number of special primes", 1..=16, (self.special_primes, ""))
+    }
+
+    /// The reduction of this set.
+    pub(super) fn reduction(&self) -> Result<Reduction> {
+        Reduction::new(self.range, self.doublings, self.inverse_sine)
+    }
+
+    /// The stages, from level 1 upwards.
+    fn stages(&self, reduction: &Reduction) -> Vec<Stage> {
+        let Self { scale_bits, reduction_bits, .. } = *self;
+        let stage = |levels, prime_bits, scale_bits| Stage { levels, prime_bits, scale_bits };
+        vec![
+            stage(self.slots_to_coefficients, self.slots_to_coefficients_bits, scale_bits),
+            stage(self.levels, scale_bits, scale_bits),
+            stage(reduction.levels(), reduction_bits, reduction_bits),
+            stage(self.coefficients_to_slots, self.coefficients_to_slots_bits, reduction_bits),
+        ]
+    }
+
+    /// The set and its stages.
+    fn layout(&self, reduction: &Reduction) -> (ParamsSpec, Vec<Stage>) {
+        let stages = self.stages(reduction);
+        let spec = ParamsSpec {
+            log_degree: self.log_degree,
+            ring: Ring::Standard,
+            base_bits: BASE_BITS,
+            scale_bits: self.scale_bits,
+            levels: stages.iter().map(|stage| stage.levels).sum(),
+            special_primes: self.special_primes,
+            special_bits: self.special_bits,
+            digits: self.digits,
+            security: self.security,
+        };
+        (spec, stages)
+    }
+
+    pub(super) fn build(&self, reduction: &Reduction, insecure: bool) -> Result<Arc<Params>> {
+        let (spec, stages) = self.layout(reduction);
+        let range = self.range;
+        let why = format!(
+            "bootstrapping: {} levels to compute with, {} of slots-to-coefficients below them, {} \
+             of a reduction on [−{range}, {range}] and {} of coefficients-to-slots above",
+            self.levels,
+            self.slots_to_coefficients,
+            reduction.levels(),
+            self.coefficients_to_slots,
+        );
+        Params::build(spec, Widths::Stages(stages), insecure, Some(why))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::modulus_chain::ModulusChain;
+    use super::*;
+
+    #[test]
+    fn sets_to_be_used_are_within_the_security_table() {
+        for spec in [BootstrapSpec::degree_65536(), BootstrapSpec::degree_32768()] {
+            spec.check().unwrap();
+            let reduction = spec.reduction().unwrap();
+            let (params, stages) = spec.layout(&reduction);
+            let chain = ModulusChain::checked(&params, Widths::Stages(stages), false).unwrap();
+            assert_eq!(chain.max_level() + 1, chain.primes.len());
+            // What is known of the sparse secret is modulo at most 100 bits.
+            assert!(chain.prime(0).log2() + (chain.special[0] as f64).log2() <= 100.0);
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Every stage alone, against doubles.
+
+use super::super::{Encoding, Plaintext, Ring, SecretKey};
+use super::super::{entropy::Entropy, spec::ParamsSpec, widths::Widths};
+use super::encapsulation::Encapsulation;
+use super::*;
+use crate::ckks::Complex;
+use crate::params::Security;
+
+fn params() -> Result<Arc<Params>> {
+    let spec = ParamsSpec {
+        log_degree: 10,
+        ring: Ring::Standard,
+        base_bits: 50,
+        scale_bits: 45,
+        levels: 3,
+        special_primes: 2,
+        special_bits: 50,
+        digits: 2,
+        security: Security::Classical128,
+    };
+    Params::build(spec, Widths::Even, true, None)
+}
+
+fn encrypted(key: &SecretKey, values: &[Complex], level: usize, scale: f64) -> Result<Ciphertext> {
+    let encoding = Encoding { level: Some(level), scale: Some(scale), ..Encoding::default() };
+    let plaintext = Plaintext::encode_complex_with(key.params(), values, &encoding)?;
+    key.encrypt(&plaintext)
+}
+
+fn numbers(count: usize) -> Vec<Complex> {
+    let part = |k: usize| ((k * 2_654_435_761) % 4096) as f64 / 2048.0 - 1.0;
+    (0..count).map(|k| Complex::new(part(k), part(3 * k + 1)).scale(0.7)).collect()
+}
+
+/// The coefficients are those modulo q_0, and the multiples of it that a secret with 32
+/// coefficients leaves, where the dense one would leave some 40.
+#[test]
+fn raised_coefficients_are_the_same_modulo_the_base_prime() {
+    let params = params().unwrap();
+    let key = SecretKey::generate(&params).unwrap();
+    let mut entropy = Entropy::system();
+    let keys = Encapsulation::generate(&params, WEIGHT, key.values(), &mut entropy).unwrap();
+    let scale = f64::exp2(38.0);
+    let low = encrypted(&key, &numbers(512), 0, scale).unwrap();
+    let before = key.decrypt(&low).unwrap().decode_coefficients();
+    let parts: Vec<&Poly<Ntt>> = low.parts().iter().collect();
+    let raised = keys.raise([parts[0], parts[1]]);
+    let q = params.prime(0).value() as f64;
+    let meta = Meta { magnitude: 32.0 * q, ..low.meta };
+    let high = Ciphertext { parts: raised, meta };
+    assert_eq!(high.level(), 3);
+    let after = key.decrypt(&high).unwrap().decode_coefficients();
+    let (mut largest, mut error) = (0.0f64, 0.0f64);
+    for (before, after) in before.iter().zip(&after) {
+        let multiple = ((after - before) * scale / q).round();
+        largest = largest.max(multiple.abs());
+        error = error.max(((after - before) * scale - multiple * q).abs());
+    }
+    assert!((3.0..=16.0).contains(&largest), "multiples up to {largest}");
+    assert!(error < f64::exp2(14.0), "2^{:.1}", error.log2());
+}
+
+/// Each product on encrypted slots is the one on doubles.
+#[test]
+fn products_are_those_of_the_matrices() {
+    let params = params().unwrap();
+    let key = SecretKey::generate(&params).unwrap();
+    for direction in [Direction::SlotsToCoefficients, Direction::CoefficientsToSlots] {
+        for matrix in matrices(direction, 512, 3) {
+            let scale = params.prime(3).value() as f64;
+            let transform = CompactTransform::new(&params, &matrix, 3, scale);
+            let plan = KeyPlan::new().rotations(transform.rotations());
+            let evaluator = Evaluator::new(Arc::new(key.evaluation_keys(&plan).unwrap()));
+            let values = numbers(512);
+            let x = encrypted(&key, &values, 3, params.scale(3)).unwrap();
+            let y = evaluator.rescale(&transform.apply(&evaluator, &x).unwrap()).unwrap();
+            let y = y.with_magnitude(16.0).unwrap();
+            let actual = key.decrypt(&y).unwrap().decode_complex();
+            for (j, actual) in actual.iter().enumerate() {
+                let terms = matrix.iter().map(|(k, d)| d[j] * values[(j + k) % 512]);
+                let error = (actual - terms.sum::<Complex>()).norm();
+                assert!(error < f64::exp2(-28.0), "slot {j}: 2^{:.1}", error.log2());
+            }
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Bootstrapping at small insecure degrees: precision, failures, deep circuits, keys, refusals.
+
+use super::support::numbers;
+use ciphervec_he::Error;
+use ciphervec_he::ckks::{
+    BootstrapSpec, Bootstrapper, BootstrappingKeys, Ciphertext, Complex, Encoding, Entropy,
+    Evaluator, KeyPlan, Params, ParamsSpec, Plaintext, SecretKey,
+};
+use ciphervec_he::params::Security;
+use ciphervec_he::wire::{self, Header, Kind, Scheme};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The layout of the sets to be used, in a small ring.
+fn spec(doublings: u32, inverse_sine: bool) -> BootstrapSpec {
+    BootstrapSpec {
+        log_degree: 10,
+        levels: 2,
+        scale_bits: if inverse_sine { 45 } else { 40 },
+        slots_to_coefficients: 2,
+        slots_to_coefficients_bits: 42,
+        reduction_bits: 49,
+        doublings,
+        inverse_sine,
+        coefficients_to_slots: 3,
+        coefficients_to_slots_bits: 48,
+        special_primes: 4,
+        special_bits: 50,
+        digits: 5,
+        range: 16.0,
+        security: Security::Classical128,
+    }
+}
+
+struct Owner {
+    bootstrapper: Bootstrapper,
+    key: SecretKey,
+    keys: BootstrappingKeys,
+}
+
+impl Owner {
+    fn new(spec: BootstrapSpec) -> Self {
+        let bootstrapper = Bootstrapper::insecure_new(spec).unwrap();
+        let key = SecretKey::generate(bootstrapper.params()).unwrap();
+        let keys = key.bootstrapping_keys(&bootstrapper).unwrap();
+        Owner { bootstrapper, key, keys }
+    }
+
+    fn params(&self) -> &Arc<Params> {
+        self.bootstrapper.params()
+    }
+
+    fn encrypt(&self, values: &[Complex], level: usize) -> Ciphertext {
+        let encoding = Encoding { level: Some(level), ..Encoding::default() };
+        let plaintext = Plaintext::encode_complex_with(self.params(), values, &encoding).unwrap();
+        self.key.encrypt(&plaintext).unwrap()
+    }
+
+    fn decrypt(&self, ciphertext: &Ciphertext) -> Vec<Complex> {
+        self.key.decrypt(ciphertext).unwrap().decode_complex()
+    }
+}
+
+/// The mean square of the real parts of the differences, and the largest absolute value.
+fn errors(actual: &[Complex], expected: &[Complex]) -> (f64, f64) {
+    let differences = || actual.iter().zip(expected).map(|(a, b)| a - b);
+    let square = differences().map(|e| e.norm_sqr() / 2.0).sum::<f64>() / actual.len() as f64;
+    (square.sqrt(), differences().map(Complex::norm).fold(0.0, f64::max))
+}
+
+#[test]
+fn refreshed_numbers_are_as_precise_as_the_plan_says() {
+    for (doublings, inverse_sine) in [(0, false), (2, false), (0, true)] {
+        let owner = Owner::new(spec(doublings, inverse_sine));
+        let plan = owner.bootstrapper.plan().unwrap();
+        assert!(plan.failure_log2 < -128.0, "{plan:?}");
+        let (mut square, mut worst, runs) = (0.0, 0.0f64, 8);
+        for run in 0..runs {
+            let values = numbers(owner.params(), plan.slots, run);
+            let spent = owner.encrypt(&values, plan.lowest_level);
+            let fresh = owner.bootstrapper.bootstrap(&spent, &owner.keys).unwrap();
+            assert_eq!(fresh.level(), plan.level);
+            assert_eq!(fresh.scale(), owner.params().scale(plan.level));
+            let (std, largest) = errors(&owner.decrypt(&fresh), &values);
+            assert!(largest <= fresh.noise().bound / fresh.scale());
+            square += std * std / f64::from(runs);
+            worst = worst.max(largest);
+        }
+        let measured = -square.sqrt().log2();
+        println!("{doublings} {inverse_sine}: {measured:.2} bits measured, {plan:?}");
+        assert!(measured >= plan.precision_bits - 0.2, "{measured}");
+        assert!(measured <= plan.precision_bits + 2.5, "{measured}");
+        assert!(-worst.log2() >= plan.bound_bits);
+    }
+}
+
+/// A range of 6 in place of 16: every 4,000th coefficient is lost. The others are not touched. Seeds
+/// are fixed, so that the number is.
+#[test]
+fn a_range_that_is_too_short_fails_as_often_as_derived() {
+    let weak = BootstrapSpec { range: 6.0, ..spec(2, false) };
+    let bootstrapper = Bootstrapper::insecure_new(weak).unwrap();
+    let key = SecretKey::from_seed(bootstrapper.params(), &[21; 32]);
+    let mut entropy = Entropy::insecure_fixed(&[22; 32]);
+    let keys = key.bootstrapping_keys_with(&bootstrapper, &mut entropy).unwrap();
+    let owner = Owner { bootstrapper, key, keys };
+    let plan = owner.bootstrapper.plan().unwrap();
+    let (mut lost, runs) = (0, 100);
+    for run in 0..runs {
+        let values = numbers(owner.params(), plan.slots, run);
+        let encoding = Encoding { level: Some(plan.lowest_level), ..Encoding::default() };
+        let plaintext = Plaintext::encode_complex_with(owner.params(), &values, &encoding).unwrap();
+        let spent = owner.key.encrypt_seeded_with(&plaintext, &mut entropy).unwrap().expand();
+        let fresh = owner.bootstrapper.bootstrap(&spent, &owner.keys).unwrap();
+        let (actual, bound) = (owner.decrypt(&fresh), (-plan.bound_bits).exp2());
+        let pairs = actual.iter().zip(&values);
+        let parts = pairs.flat_map(|(a, b)| [a.re - b.re, a.im - b.im]);
+        lost += parts.filter(|error| error.abs() > bound).count();
+    }
+    let expected = plan.failure_log2.exp2() * f64::from(runs);
+    println!("{lost} parts lost, {expected:.1} expected");
+    assert!(lost > 0, "none lost");
+    assert!(lost as f64 <= expected + 5.0 * expected.sqrt(), "{lost} lost, {expected} expected");
+}
+
+#[test]
+fn the_sets_to_be_used_hold_what_they_are_for() {
+    for (spec, precision, levels) in
+        [(BootstrapSpec::degree_32768(), 15.0, 3), (BootstrapSpec::degree_65536(), 20.0, 8)]
+    {
+        let bootstrapper = Bootstrapper::new(spec).unwrap();
+        let plan = bootstrapper.plan().unwrap();
+        println!("{plan:?}, log2(QP) = {}", bootstrapper.params().log_key_modulus());
+        assert!(plan.precision_bits >= precision && plan.levels_left >= levels, "{plan:?}");
+        assert!(plan.failure_log2 < -138.0, "{plan:?}");
+    }
+}
+
+/// `cargo test --release -p ciphervec-he --all-features -- --ignored --nocapture degree_32768`
+#[test]
+#[ignore = "a minute of work and 2 GiB of keys; the small sets hold the same code to the same formulas"]
+fn the_set_of_degree_32768_is_as_precise_as_its_plan_says() {
+    let start = Instant::now();
+    let bootstrapper = Bootstrapper::new(BootstrapSpec::degree_32768()).unwrap();
+    let plan = bootstrapper.plan().unwrap();
+    println!("{plan:?}\n{}", bootstrapper.params().explain());
+    println!("tables and diagonals: {:.1} s", start.elapsed().as_secs_f64());
+    let start = Instant::now();
+    let key = SecretKey::generate(bootstrapper.params()).unwrap();
+    let keys = key.bootstrapping_keys(&bootstrapper).unwrap();
+    println!("keys: {:.1} s, {} bytes in memory", start.elapsed().as_secs_f64(), keys.memory());
+    let owner = Owner { bootstrapper, key, keys };
+    assert!(plan.precision_bits >= 15.0 && plan.levels_left >= 3, "{plan:?}");
+    let values = numbers(owner.params(), plan.slots, 0);
+    let spent = owner.encrypt(&values, plan.lowest_level);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    for _ in 0..2 {
+        let start = Instant::now();
+        let fresh = pool.install(|| owner.bootstrapper.bootstrap(&spent, &owner.keys)).unwrap();
+        let time = start.elapsed().as_secs_f64();
+        let (std, largest) = errors(&owner.decrypt(&fresh), &values);
+        println!("{time:.2} s; {:.2} bits, worst slot {:.2}", -std.log2(), -largest.log2());
+        assert!(-std.log2() >= plan.precision_bits - 0.2);
+        assert!(-largest.log2() >= plan.bound_bits);
+    }
+}
+
+#[test]
+fn computing_goes_on_between_refreshings() {
+    computes(spec(2, true));
+}
+
+/// Narrow primes lie far apart: scales that are not followed exactly would not meet here.
+#[test]
+fn narrow_primes_do_as_well() {
+    computes(BootstrapSpec { reduction_bits: 40, scale_bits: 33, ..spec(0, false) });
+}
+
+fn computes(spec: BootstrapSpec) {
+    let owner = Owner::new(spec);
+    let plan = owner.bootstrapper.plan().unwrap();
+    let keys = owner.key.evaluation_keys(&KeyPlan::new().relinearise().at_level(plan.level));
+    let evaluator = Evaluator::new(Arc::new(keys.unwrap()));
+    // x ↦ x² − 1/2 draws towards a fixed point, so that errors do not grow.
+    let mut expected: Vec<Complex> =
+        numbers(owner.params(), 64, 9).iter().map(|x| Complex::from(x.re)).collect();
+    let mut x = owner.encrypt(&expected, plan.level);
+    for _ in 0..6 {
+        for _ in 0..plan.levels_left {
+            let square = evaluator.mul(&x, &x).unwrap();
+            x = evaluator.add_scalar(&square, -0.5).unwrap().with_magnitude(1.0).unwrap();
+            expected.iter_mut().for_each(|x| *x = *x * *x - 0.5);
+        }
+        assert_eq!(x.level(), plan.lowest_level);
+        x = owner.bootstrapper.bootstrap(&x, &owner.keys).unwrap();
+        assert_eq!((x.level(), x.slots()), (plan.level, 64));
+    }
+    let (std, largest) = errors(&owner.decrypt(&x), &expected);
+    assert!(std.log2() < -plan.precision_bits + 2.0, "2^{:.2}", std.log2());
+    assert!(largest <= x.noise().bound / x.scale());
+}
+
+#[test]
+fn keys_come_back_as_they_went_in() {
+    let owner = Owner::new(spec(2, false));
+    let plan = owner.bootstrapper.plan().unwrap();
+    let bytes = owner.keys.to_bytes();
+    assert_eq!(bytes.len(), plan.key_bytes);
+    let read = BootstrappingKeys::from_bytes(owner.params(), &bytes).unwrap();
+    assert_eq!((read.key_id(), read.memory()), (owner.key.key_id(), owner.keys.memory()));
+    assert_eq!(read.to_bytes(), bytes);
+    let values = numbers(owner.params(), plan.slots, 3);
+    let spent = owner.encrypt(&values, plan.lowest_level);
+    let fresh = owner.bootstrapper.bootstrap(&spent, &read).unwrap();
+    assert_eq!(fresh, owner.bootstrapper.bootstrap(&spent, &owner.keys).unwrap());
+    // What is wrong within a frame whose checksum is right: refused, or other keys.
+    let header = Header {
+        scheme: Scheme::Ckks,
+        kind: Kind::BootstrappingKeys,
+        params: owner.params().param_id(),
+        key: owner.key.key_id(),
+    };
+    let mut refused = 0;
+    for place in (wire::HEADER_LEN..bytes.len()).step_by(bytes.len() / 23) {
+        let mut damaged = bytes.clone();
+        damaged[place..][..8].fill(0xff);
+        header.seal(&mut damaged);
+        refused += usize::from(BootstrappingKeys::from_bytes(owner.params(), &damaged).is_err());
+        let mut short = bytes[..place].to_vec();
+        header.seal(&mut short);
+        assert!(BootstrappingKeys::from_bytes(owner.params(), &short).is_err());
+    }
+    assert!(refused >= 20, "{refused}");
+    for length in (0..bytes.len()).step_by(bytes.len() / 23) {
+        assert!(BootstrappingKeys::from_bytes(owner.params(), &bytes[..length]).is_err());
+        let mut damaged = bytes.clone();
+        damaged[length] ^= 1;
+        assert!(BootstrappingKeys::from_bytes(owner.params(), &damaged).is_err());
+    }
+    let other = Bootstrapper::insecure_new(spec(0, false)).unwrap();
+    assert_eq!(other.params(), owner.params(), "double angles alone are no other set");
+    let other = Bootstrapper::insecure_new(BootstrapSpec { levels: 1, ..spec(2, false) }).unwrap();
+    let error = BootstrappingKeys::from_bytes(other.params(), &bytes).unwrap_err();
+    assert!(matches!(error, Error::Parameters { .. }), "{error}");
+    // And the set itself, with its stages.
+    let described = owner.params().to_bytes();
+    let params = Params::from_bytes(&described).unwrap();
+    assert_eq!((&params, params.stages()), (owner.params(), owner.params().stages()));
+    assert!(ParamsSpec::described(&described).is_err());
+}
+
+#[test]
+fn what_cannot_be_refreshed_is_refused() {
+    let owner = Owner::new(spec(2, false));
+    let (bootstrapper, plan) = (&owner.bootstrapper, owner.bootstrapper.plan().unwrap());
+    let values = numbers(owner.params(), plan.slots, 4);
+    let refused = |ciphertext: &Ciphertext, keys: &BootstrappingKeys| {
+        bootstrapper.bootstrap(ciphertext, keys).unwrap_err()
+    };
+    let low = owner.encrypt(&values, plan.lowest_level - 1);
+    assert!(matches!(refused(&low, &owner.keys), Error::Level { .. }));
+    let spent = owner.encrypt(&values, plan.lowest_level);
+    let large = spent.clone().with_magnitude(1.5).unwrap();
+    assert!(matches!(refused(&large, &owner.keys), Error::Range { .. }));
+    let stranger = SecretKey::generate(owner.params()).unwrap();
+    let keys = stranger.bootstrapping_keys(bootstrapper).unwrap();
+    assert!(matches!(refused(&spent, &keys), Error::WrongKey { .. }));
+    let wide = BootstrapSpec { levels: 9, special_primes: 4, ..BootstrapSpec::degree_32768() };
+    assert!(matches!(Bootstrapper::new(wide), Err(Error::Insecure { .. })));
+    let none = BootstrapSpec { levels: 0, ..spec(2, false) };
+    assert!(matches!(Bootstrapper::insecure_new(none), Err(Error::Range { .. })));
+}
