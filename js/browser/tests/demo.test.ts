@@ -2,6 +2,7 @@
 
 import { mkdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import axe from "axe-core";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Profile } from "../src/chromium.ts";
@@ -44,6 +45,16 @@ describe.skipIf(missing() !== undefined)("the demo page", () => {
     return opened;
   }
 
+  /** What axe finds on the page as it is: nothing, if people with screen readers can use it. */
+  async function barriers(on: Page): Promise<string[]> {
+    // The page's policy lets no script of a test in; the debugger's world is not bound by it.
+    await on.evaluate(axe.source);
+    return on.evaluate(async () => {
+      const { violations } = await (window as unknown as { axe: typeof axe }).axe.run();
+      return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 120)}`));
+    });
+  }
+
   async function picture(of: Page, name: string): Promise<void> {
     await of.screenshot({ path: `${PICTURES}${name}.png`, fullPage: true });
   }
@@ -62,8 +73,10 @@ describe.skipIf(missing() !== undefined)("the demo page", () => {
     const values = await page.locator("#pipeline li span").allTextContents();
     expect(values.every((value) => /^\d/.test(value))).toBe(true);
     await picture(page, "demo-light");
+    expect(await barriers(page)).toEqual([]);
     await page.emulateMedia({ colorScheme: "dark" });
     await picture(page, "demo-dark");
+    expect(await barriers(page)).toEqual([]);
     await page.emulateMedia({ colorScheme: "light" });
     await page.setViewportSize({ width: 390, height: 844 });
     await page.locator("#pipeline").scrollIntoViewIfNeeded();

@@ -157,6 +157,7 @@ async function ask(): Promise<void> {
     const [vector, words] = [embedder.embed([text]), embedder.weigh(text).map(({ word }) => word)];
     pipeline.end("embed", time(performance.now() - began));
     const found = await search.ask(vector, shown);
+    pipeline.rest();
     showAsked(text, words);
     hits.replaceChildren(...found.map(item));
   } catch (error) {

@@ -39,6 +39,11 @@ export class Pipeline {
     for (const [name, item] of this.#items) item.classList.toggle("now", name === stage);
   }
 
+  /** Nothing is being done. */
+  rest(): void {
+    for (const item of this.#items.values()) item.classList.remove("now");
+  }
+
   /** This is done; it took, or carried, so much. */
   end(stage: Stage, value: string): void {
     const item = this.#items.get(stage);

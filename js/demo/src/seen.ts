@@ -12,6 +12,7 @@ export class SeenByServer {
   readonly #events = new EventSource("/seen");
 
   constructor(told: (seen: Seen) => void) {
+    this.#list.tabIndex = 0; // it scrolls, and must by keyboard
     this.#events.onmessage = ({ data }) => {
       const seen = JSON.parse(data) as Seen;
       this.#list.prepend(row(seen));
