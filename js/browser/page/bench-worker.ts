@@ -3,7 +3,8 @@
  * half in python/ciphervec/lab/bench/web.py does, with the same rows.
  */
 
-import load, * as native from "../../client/src/wasm/ciphervec.js";
+// The client's own way to its module, so that what is measured is what it chooses here.
+import { native as load } from "../../client/dist/platform/browser.js";
 import { gaussian } from "./kit.ts";
 
 const SEALED = 5000;
@@ -19,7 +20,6 @@ export interface Measured {
   ms_open: number;
   vectors_per_second: number;
   response_bytes: number;
-  wasm_bytes: number;
 }
 
 interface Head {
@@ -37,9 +37,7 @@ async function fetched(path: string, body?: Uint8Array): Promise<Uint8Array> {
 }
 
 async function measure(mode: string, repeats: number): Promise<Measured> {
-  const { memory } = await load({
-    module_or_path: new URL("../../client/src/wasm/ciphervec_bg.wasm", import.meta.url),
-  });
+  const native = await load();
   const head = JSON.parse(new TextDecoder().decode(await fetched(`${mode}/head.json`))) as Head;
   const keys = native.Keys.fromMaster(MASTER);
   const spec = native.IndexSpec.fromBytes(await fetched(`${mode}/spec`));
@@ -72,7 +70,6 @@ async function measure(mode: string, repeats: number): Promise<Measured> {
     ms_open,
     vectors_per_second: (1000 * SEALED) / ms_seal,
     response_bytes: answered,
-    wasm_bytes: memory.buffer.byteLength,
   };
 }
 
