@@ -334,6 +334,14 @@ def faces() -> str:
     )
 
 
+# docs/browser.md ----------------------------------------------------------------------------------
+
+
+def web() -> str:
+    """A page beside the native module, as `make bench-web` wrote it."""
+    return (RESULTS / "web.md").read_text(encoding="utf-8").strip()
+
+
 SECTIONS: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {"figures": figures, "choices": choices},
     "docs/benchmarks.md": {
@@ -351,6 +359,7 @@ SECTIONS: dict[str, dict[str, Callable[[], str]]] = {
         "server": server,
         "faults": faults,
     },
+    "docs/browser.md": {"web": web},
     "docs/deployment.md": {"sizing": sizing},
     "docs/integrations.md": {"faces": faces},
 }

@@ -195,6 +195,7 @@ TARGETS: dict[str, list[Step]] = {
         NPM,
         Step("client", "build the client", web.npm("build", "--workspace", "client")),
         Step("figures", "the client in Chromium beside the native module", browser.bench),
+        Step("tables", "fill the documents' tables", measure.fill_tables),
     ],
     "lint": [
         *BEGIN,

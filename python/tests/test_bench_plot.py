@@ -29,7 +29,7 @@ from ciphervec.lab.reproduce import (
 )
 
 RESULTS = Path(__file__).resolve().parents[2] / "benches" / "results"
-STORED = sorted(one for one in RESULTS.glob("*.json") if not one.stem.startswith(("faults", "server")))
+STORED = sorted(one for one in RESULTS.glob("*.json") if not one.stem.startswith(("faults", "server", "web")))
 PLOTS = {
     "search": report.plot, "ckks": ckks_report.plot, "ckks-similarity": ckks_similarity_report.plot,
     "lookup": lookup_report.plot, "ive-pel": ive_pel_report.plot, "programs": programs_report.plot,
