@@ -8,6 +8,6 @@ export default defineConfig({
     fileParallelism: false,
     testTimeout: 1_200_000,
     hookTimeout: 300_000,
-    globalSetup: ["src/setup.ts"],
+    globalSetup: ["bench/setup.ts"],
   },
 });

@@ -11,7 +11,6 @@ export default defineConfig({
     target: "es2022",
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
-    rollupOptions: { input: ["page/index.html", "page/ready.html", "page/bench.html"] },
   },
   worker: { format: "es" },
 });

@@ -6,11 +6,19 @@ import { missing } from "./needs.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
+/** Build these pages to test-results/page. */
+export async function buildPages(...names: string[]): Promise<void> {
+  const input = names.map((name) => `${ROOT}page/${name}`);
+  await build({
+    root: `${ROOT}page`,
+    configFile: `${ROOT}vite.config.ts`,
+    logLevel: "error",
+    build: { rollupOptions: { input } },
+  });
+}
+
 export default async function setup(): Promise<void> {
   const reason = missing();
-  if (reason !== undefined) {
-    process.stderr.write(`browser tests are skipped: ${reason}\n`);
-    return;
-  }
-  await build({ root: `${ROOT}page`, configFile: `${ROOT}vite.config.ts`, logLevel: "error" });
+  if (reason !== undefined) process.stderr.write(`browser tests are skipped: ${reason}\n`);
+  else await buildPages("index.html");
 }
