@@ -1,5 +1,5 @@
-"""Cargo's dependency list in, an error for any licence that is not permissive out, or for texts in
-LICENSE-THIRD-PARTY, which is part of wheels, that are not those of the packages. Runs in `make test`."""
+"""Cargo's dependency list in, an error for any licence that is not permissive out, or for texts in the files
+LICENSE-THIRD-PARTY, one of wheels and one of the npm package, that are not those of the packages. Runs in `make test`."""
 
 from __future__ import annotations
 
@@ -8,17 +8,38 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-THIRD_PARTY = Path(__file__).resolve().parents[1] / "LICENSE-THIRD-PARTY"
-WHEEL = "ciphervec-python"
+ROOT = Path(__file__).resolve().parents[1]
 RULE = "-" * 80
 PERMISSIVE = {
     "0BSD", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "BSD-1-Clause", "BSD-2-Clause", "BSD-3-Clause",
     "BSL-1.0", "CC0-1.0", "ISC", "MIT", "MIT-0", "Unicode-3.0", "Unlicense", "Zlib",
     "CDLA-Permissive-2.0",  # for data: the list of certificate authorities
 }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Shipment:
+    """A file of licences, and what goes out with it: the crate that it is built from, and for which system."""
+
+    file: Path
+    says: str
+    crate: str
+    platform: str | None = None
+
+
+SHIPMENTS = [
+    Shipment(ROOT / "LICENSE-THIRD-PARTY", "the wheels of ciphervec", "ciphervec-python"),
+    Shipment(
+        ROOT / "js" / "client" / "LICENSE-THIRD-PARTY",
+        "the WebAssembly of @ciphervec/client",
+        "ciphervec-wasm",
+        "wasm32-unknown-unknown",
+    ),
+]
 
 
 def permitted(expression: str) -> bool:
@@ -56,11 +77,17 @@ def split(expression: str, operator: str) -> list[str]:
     return [*parts, expression[last:]]
 
 
-def shipped(metadata: Any) -> list[Any]:
-    """The packages whose code is in the wheel: what the native module needs to run, on any system."""
+def metadata(*options: str) -> Any:
+    """What cargo knows of the packages."""
+    command = ["cargo", "metadata", "--format-version", "1", "--locked", *options]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def shipped(metadata: Any, crate: str) -> list[Any]:
+    """The packages whose code is in what ships: what the crate needs to run."""
     packages = {package["id"]: package for package in metadata["packages"]}
     nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
-    todo = [one["id"] for one in packages.values() if one["name"] == WHEEL]
+    todo = [one["id"] for one in packages.values() if one["name"] == crate]
     seen: set[str] = set()
     while todo:
         here = todo.pop()
@@ -72,7 +99,7 @@ def shipped(metadata: Any) -> list[Any]:
     return sorted(theirs, key=lambda package: (package["name"], package["version"]))
 
 
-def texts(packages: Iterable[Any]) -> str:
+def texts(packages: Iterable[Any], says: str) -> str:
     """What has to go with their code: of a package that is to be had under Apache-2.0 its notices, as that
     text is said once; of any other its own licence."""
     apache: list[str] = []
@@ -95,7 +122,7 @@ def texts(packages: Iterable[Any]) -> str:
             text = "\n".join(line.rstrip() for line in file.read_text(errors="replace").splitlines()).strip()
             own.setdefault(" ".join(text.split()), (text, []))[1].append(called)
     parts = [
-        "Rust packages whose code is part of the wheels of ciphervec, and their licences. Written by "
+        f"Rust packages whose code is part of {says}, and their licences. Written by "
         "tools/licences.py --write.\n",
         f"{RULE}\nUnder Apache-2.0, whose text is in LICENSE-APACHE:\n\n" + "\n".join(apache) + "\n",
     ]
@@ -104,10 +131,7 @@ def texts(packages: Iterable[Any]) -> str:
 
 
 def main() -> int:
-    metadata = subprocess.run(
-        ["cargo", "metadata", "--format-version", "1", "--locked"], check=True, capture_output=True, text=True
-    )
-    found = json.loads(metadata.stdout)
+    found = metadata()
     packages = found["packages"]
     bad = [
         (p["name"], p["version"], p["license"])
@@ -116,14 +140,18 @@ def main() -> int:
     ]
     for name, version, licence in bad:
         print(f"{name} {version}: {licence} is not on the list in tools/licences.py", file=sys.stderr)
-    needed = texts(shipped(found))
-    if "--write" in sys.argv:
-        THIRD_PARTY.write_text(needed)
-    current = THIRD_PARTY.exists() and THIRD_PARTY.read_text() == needed
-    if not current:
-        print(f"{THIRD_PARTY.name} is not current; run: python3 tools/licences.py --write", file=sys.stderr)
+    outdated = 0
+    for shipment in SHIPMENTS:
+        on = metadata("--filter-platform", shipment.platform) if shipment.platform else found
+        needed = texts(shipped(on, shipment.crate), shipment.says)
+        if "--write" in sys.argv:
+            shipment.file.write_text(needed)
+        if not shipment.file.exists() or shipment.file.read_text() != needed:
+            outdated += 1
+            name = shipment.file.relative_to(ROOT)
+            print(f"{name} is not current; run: python3 tools/licences.py --write", file=sys.stderr)
     print(f"{len(packages) - len(bad)} of {len(packages)} packages are permissively licensed")
-    return 1 if bad or not current else 0
+    return 1 if bad or outdated else 0
 
 
 if __name__ == "__main__":

@@ -8,14 +8,12 @@ import re
 import shutil
 from pathlib import Path
 
-from .base import ROOT, StepFailedError, StepSkippedError, call, quiet, say
+from .base import ROOT, StepFailedError, StepSkippedError, call, quiet, say, together
 from .web import need_node
 
 TARGET = "wasm32-unknown-unknown"
 PROFILE = "wasm"
-BUILT = ROOT / "target" / TARGET / PROFILE / "ciphervec_wasm.wasm"
 OUT = ROOT / "js" / "client" / "src" / "wasm"
-NAME = "ciphervec"
 SIMD = {"RUSTFLAGS": "-C target-feature=+simd128"}
 """A module with SIMD is a build of its own: in WebAssembly nothing can ask what runs it."""
 PROGRAMS = "wasm32-wasip1"
@@ -59,17 +57,39 @@ def bindgen() -> Path:
     return TOOLS / "release" / "bindgen"
 
 
+def compiled(features: str, folder: Path, environment: dict[str, str] | None = None) -> Path:
+    """The crate with these features, as cargo leaves it."""
+    call(["cargo", "build", "--package", "ciphervec-wasm", "--lib", "--no-default-features", "--features", features,
+          "--target", TARGET, "--profile", PROFILE, "--locked", "--target-dir", str(folder)],
+         environment=environment)  # fmt: skip
+    return folder / TARGET / PROFILE / "ciphervec_wasm.wasm"
+
+
 def build() -> None:
-    """The module, and what is around it."""
+    """The modules, and what is around them: one for searching, with SIMD and without, and one for private lookup."""
     need_target()
     tool = bindgen()
-    call(["cargo", "build", "--package", "ciphervec-wasm", "--target", TARGET, "--profile", PROFILE,
-          "--locked"])  # fmt: skip
     OUT.mkdir(parents=True, exist_ok=True)
-    call([str(tool), str(BUILT), str(OUT), NAME])
-    module = (OUT / f"{NAME}_bg.wasm").read_bytes()
-    packed = len(gzip.compress(module, 9))
-    say(f"{NAME}_bg.wasm, {len(module) / 1e3:,.0f} kB, {packed / 1e3:,.0f} kB gzipped")
+
+    def plain() -> None:
+        for feature, name in (("search", "ciphervec"), ("lookup", "ciphervec_lookup")):
+            call([str(tool), str(compiled(feature, ROOT / "target")), str(OUT), name])
+
+    def with_simd() -> None:
+        folder = ROOT / "target" / "simd"
+        call([str(tool), str(compiled("search,simd", folder, SIMD)), str(folder), "ciphervec"])
+
+    # Linking takes most of the time, and one core.
+    together(plain, with_simd)
+    made = ROOT / "target" / "simd"
+    if (made / "ciphervec.js").read_bytes() != (OUT / "ciphervec.js").read_bytes():
+        raise StepFailedError(
+            "the modules with and without SIMD need different JavaScript; they must be called alike"
+        )
+    shutil.copyfile(made / "ciphervec_bg.wasm", OUT / "ciphervec_simd_bg.wasm")
+    for module in sorted(OUT.glob("*.wasm")):
+        size, packed = module.stat().st_size, len(gzip.compress(module.read_bytes(), 9))
+        say(f"{module.name}, {size / 1e3:,.0f} kB, {packed / 1e3:,.0f} kB gzipped")
 
 
 def test_kernels() -> None:

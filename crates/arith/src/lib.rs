@@ -16,6 +16,7 @@ pub mod matmul;
 pub mod modulus;
 pub mod montgomery;
 pub mod ntt;
+pub mod parallel;
 pub mod pcmm;
 pub mod poly;
 pub mod prime;

@@ -6,7 +6,7 @@
 //! together and the matrix has exactly `rows dim` words. All kernels compute
 //! `y[v] = sum_i query[i] b_i[v]` modulo a power of two and run on the current rayon pool.
 
-use rayon::prelude::*;
+use crate::parallel::*;
 
 use crate::backend::{Backend, dispatch};
 
@@ -54,7 +54,7 @@ fn single<T: Send>(
             kernel(&data[row * stride..(row + tile.len()) * stride], tile.len(), tile);
         }
     };
-    if rayon::current_num_threads() == 1 {
+    if current_num_threads() == 1 {
         out.chunks_mut(TASK_TILES * TILE).enumerate().for_each(task);
     } else {
         out.par_chunks_mut(TASK_TILES * TILE).enumerate().for_each(task);
@@ -133,7 +133,7 @@ pub(crate) fn batch<T: Send + Default + Copy>(
             kernel(&data[row * stride..(row + w) * stride], w, &mut tile);
         }
     };
-    if rayon::current_num_threads() == 1 {
+    if current_num_threads() == 1 {
         tasks.into_iter().enumerate().for_each(run);
     } else {
         tasks.into_par_iter().enumerate().for_each(run);

@@ -11,10 +11,17 @@ use crate::arrays;
 use crate::errors::{Failure, Result};
 use crate::secret_file;
 use crate::spec::JsIndexSpec;
+use crate::wipe;
 
 /// The owner's 32 secret bytes. `free()` wipes them, once every `Owner` made from them is freed too.
 #[wasm_bindgen(js_name = Keys)]
 pub struct JsKeys(#[wasm_bindgen(skip)] pub Keys);
+
+impl Drop for JsKeys {
+    fn drop(&mut self) {
+        wipe::stack();
+    }
+}
 
 #[wasm_bindgen(js_class = Keys)]
 impl JsKeys {

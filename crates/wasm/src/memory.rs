@@ -15,15 +15,6 @@ pub fn room<T>(what: &str, count: usize) -> Result<Vec<T>> {
     }
 }
 
-/// Room for so many more.
-///
-/// # Errors
-/// `OutOfMemory`.
-pub fn grow<T>(what: &str, vector: &mut Vec<T>, count: usize) -> Result<()> {
-    let needed = (vector.len() + count) as u64 * size_of::<T>() as u64;
-    vector.try_reserve(count).map_err(|_| short(what, needed))
-}
-
 /// Makes sure that so many bytes can be had at once, before work begins that would end in the middle without them.
 ///
 /// # Errors

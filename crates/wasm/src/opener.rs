@@ -1,63 +1,66 @@
 //! What an answer is to be opened for, and its bytes, enter; ids and scores leave. Owner only.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
-use ciphervec::SegmentId;
-use ciphervec::search::{Flood, Opened, Owner, Query, Retrieval, SegmentDirectory, Selection};
-use js_sys::{Float64Array, Uint8Array};
+use ciphervec::search::{
+    AnswerOpener, Flood, Hit, Opened, Owner, Query, Retrieval, SegmentDirectory, Selection,
+};
+use js_sys::{Array, Float64Array, Uint8Array};
 use wasm_bindgen::prelude::*;
 
 use crate::errors::{Failure, Result};
 use crate::owner::JsOwner;
 use crate::query::JsSealedQuery;
 use crate::segment_directory::JsSegmentDirectory;
-use crate::{arrays, ids, memory, segment};
+use crate::{arrays, ids};
 
-/// What is wanted of an answer.
+/// What is wanted of an answer: the `count` closest, or those within a threshold, of some ids where there are such.
 pub struct Wish {
-    retrieval: Retrieval,
+    pub retrieval: Retrieval,
+    pub selection: Option<Arc<Selection>>,
+    pub flood: Option<f64>,
     count: usize,
-    selection: Option<Selection>,
-    newer: Vec<SegmentId>,
-    flood: Option<Flood>,
 }
 
 impl Wish {
-    /// The `count` closest, or those within a threshold, of these ids, where there are some.
     pub fn new(
         count: Option<usize>,
         threshold: Option<f64>,
         allow: Option<Vec<JsValue>>,
-        newer: Option<Vec<Uint8Array>>,
         flood: Option<f64>,
         directory: &SegmentDirectory,
     ) -> Result<Self> {
         let allow = allow.map(|names| ids::all(&names)).transpose()?;
         Ok(Wish {
             retrieval: retrieval(count, threshold)?,
+            selection: allow.map(|names| Arc::new(directory.select(&names))),
+            flood,
             count: count.unwrap_or(usize::MAX),
-            selection: allow.map(|names| directory.select(&names)),
-            newer: segment::ids(&newer.unwrap_or_default())?,
-            flood: flood.map(Flood::new).transpose()?,
         })
     }
 
-    /// What the answer says.
-    pub fn open(
-        &self,
-        owner: &Owner,
-        query: &Query,
-        response: &[u8],
-        directory: &SegmentDirectory,
-    ) -> Result<JsValue> {
-        let Wish { retrieval, selection, newer, .. } = self;
-        let selection = selection.as_ref();
-        let opened = match &self.flood {
-            None => owner.open_without(query, response, directory, *retrieval, selection, newer)?,
-            Some(flood) => owner
-                .open_flooded(query, response, directory, *retrieval, selection, newer, flood)?,
+    /// The noise that comes first.
+    pub fn flood(&self) -> Result<Option<Flood>> {
+        Ok(self.flood.map(Flood::new).transpose()?)
+    }
+
+    /// What an answer says, at most `count` of each query.
+    pub fn answers(&self, opened: Opened) -> JsValue {
+        let answer = |mut hits: Vec<Hit>| {
+            hits.truncate(self.count);
+            let scores: Vec<f64> = hits.iter().map(|hit| hit.value).collect();
+            let names = ids::outs(hits.iter().map(|hit| Some(&hit.id)));
+            let scores = Float64Array::from(scores.as_slice());
+            arrays::object(&[("ids", names.into()), ("scores", scores.into())])
         };
-        Ok(answers(opened, self.count))
+        let found: Array = opened.hits.into_iter().map(answer).collect();
+        let disqualified = arrays::outs(opened.disqualified.iter().map(|id| &id.0));
+        let disqualified: Array = disqualified.into_iter().collect();
+        arrays::object(&[
+            ("answers", found.into()),
+            ("exact", opened.exact.into()),
+            ("disqualified", disqualified.into()),
+        ])
     }
 }
 
@@ -69,33 +72,26 @@ fn retrieval(count: Option<usize>, threshold: Option<f64>) -> Result<Retrieval> 
     }
 }
 
-/// What an answer says, at most `count` of each query.
-fn answers(opened: Opened, count: usize) -> JsValue {
-    let answer = |mut hits: Vec<ciphervec::search::Hit>| {
-        hits.truncate(count);
-        let scores: Vec<f64> = hits.iter().map(|hit| hit.value).collect();
-        let names = ids::outs(hits.iter().map(|hit| Some(&hit.id)));
-        let scores = Float64Array::from(scores.as_slice());
-        arrays::object(&[("ids", names.into()), ("scores", scores.into())])
-    };
-    let found: js_sys::Array = opened.hits.into_iter().map(answer).collect();
-    let disqualified = arrays::outs(opened.disqualified.iter().map(|id| &id.0));
-    let disqualified: js_sys::Array = disqualified.into_iter().collect();
-    arrays::object(&[
-        ("answers", found.into()),
-        ("exact", opened.exact.into()),
-        ("disqualified", disqualified.into()),
-    ])
-}
-
-/// Opens one answer as it comes, of the segments that the directory knew when this was made.
+/// Opens one answer as it comes, of the segments that the directory knew when this was made. What came is in memory only as far
+/// as it may still be returned.
 #[wasm_bindgen(js_name = AnswerOpener)]
 pub struct JsAnswerOpener {
-    owner: Rc<Owner>,
-    query: Rc<Query>,
+    owner: Arc<Owner>,
+    query: Arc<Query>,
     directory: SegmentDirectory,
     wish: Wish,
-    came: Vec<u8>,
+    opener: Option<AnswerOpener>,
+}
+
+impl JsAnswerOpener {
+    fn opener(&mut self) -> Result<&mut AnswerOpener> {
+        let flood = self.wish.flood()?;
+        let JsAnswerOpener { owner, query, directory, wish, opener } = self;
+        Ok(opener.get_or_insert_with(|| {
+            let (both, known) = ((Arc::clone(owner), Arc::clone(query)), directory.snapshot());
+            AnswerOpener::new(both, known, wish.retrieval, wish.selection.clone(), flood)
+        }))
+    }
 }
 
 #[wasm_bindgen(js_class = AnswerOpener)]
@@ -106,36 +102,34 @@ impl JsAnswerOpener {
         owner: &JsOwner,
         query: &JsSealedQuery,
         directory: &JsSegmentDirectory,
-        count: Option<usize>,
-        threshold: Option<f64>,
+        #[wasm_bindgen(unchecked_optional_param_type = "number")] count: Option<usize>,
+        #[wasm_bindgen(unchecked_optional_param_type = "number")] threshold: Option<f64>,
         #[wasm_bindgen(unchecked_optional_param_type = "Id[]")] allow: Option<Vec<JsValue>>,
         #[wasm_bindgen(unchecked_optional_param_type = "number")] flood: Option<f64>,
     ) -> Result<JsAnswerOpener> {
-        let wish = Wish::new(count, threshold, allow, None, flood, &directory.0)?;
-        let (owner, query) = (Rc::clone(&owner.0), Rc::clone(&query.0));
-        let directory = directory.0.snapshot();
-        Ok(JsAnswerOpener { owner, query, directory, wish, came: Vec::new() })
+        let wish = Wish::new(count, threshold, allow, flood, &directory.0)?;
+        wish.flood()?;
+        let (owner, query) = (Arc::clone(&owner.0), Arc::clone(&query.0));
+        Ok(JsAnswerOpener { owner, query, directory: directory.0.snapshot(), wish, opener: None })
     }
 
     /// Begins anew: what was written is forgotten.
     pub fn restart(&mut self) {
-        self.came = Vec::new();
+        self.opener = None;
     }
 
-    /// The next bytes of the answer.
+    /// The next bytes of the answer: as much is opened as can be. What is wrong with them is thrown by `finish`.
     pub fn write(&mut self, piece: &Uint8Array) -> Result<()> {
-        let length = piece.length() as usize;
-        memory::grow("an answer", &mut self.came, length)?;
-        let start = self.came.len();
-        self.came.resize(start + length, 0);
-        piece.copy_to(&mut self.came[start..]);
+        let piece = arrays::bytes("a piece of an answer", piece)?;
+        self.opener()?.write(&piece);
         Ok(())
     }
 
     /// What was written is the whole answer. Throws as `Owner.open`.
     #[wasm_bindgen(unchecked_return_type = "Answers")]
     pub fn finish(&mut self) -> Result<JsValue> {
-        let came = std::mem::take(&mut self.came);
-        self.wish.open(&self.owner, &self.query, &came, &self.directory)
+        self.opener()?;
+        let opened = self.opener.take().map(AnswerOpener::finish).transpose()?;
+        Ok(opened.map_or(JsValue::UNDEFINED, |opened| self.wish.answers(opened)))
     }
 }

@@ -1,11 +1,10 @@
 //! Rows enter, sealed segments and queries leave; answers enter, ids and scores leave. Owner only.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
 use ciphervec::protect::records::{self, Place, RecordBatch};
 use ciphervec::search::{
-    AnswerFormat, Expected, Owner, RotationState, SegmentRootKey, Standing, StoredSidecar,
+    AnswerFormat, Expected, Owner, RotationState, SegmentRootKey, Standing, StoredSidecar, Wanted,
 };
 use ciphervec::{Keys, Network, SegmentId};
 use ciphervec_he::wire::{self, Kind};
@@ -21,11 +20,17 @@ use crate::segment::{self, JsSealedSegment};
 use crate::segment_directory::JsSegmentDirectory;
 use crate::spec::JsIndexSpec;
 use crate::writer::JsWriterCard;
-use crate::{arrays, ids, state};
+use crate::{arrays, ids, state, wipe};
 
 /// The half that holds the keys. `free()` wipes what it derived from them, once nothing is being opened any more.
 #[wasm_bindgen(js_name = Owner)]
-pub struct JsOwner(#[wasm_bindgen(skip)] pub Rc<Owner>);
+pub struct JsOwner(#[wasm_bindgen(skip)] pub Arc<Owner>);
+
+impl Drop for JsOwner {
+    fn drop(&mut self) {
+        wipe::stack();
+    }
+}
 
 fn make(
     keys: &JsKeys,
@@ -35,7 +40,7 @@ fn make(
 ) -> Result<JsOwner> {
     let mask_seed = mask_seed.map(|seed| arrays::one("a mask seed", &seed)).transpose()?;
     let custody = RotationState { mask_seed, previous };
-    Ok(JsOwner(Rc::new(Owner::with_rotation(&keys.0, spec.0.clone(), &custody)?)))
+    Ok(JsOwner(Arc::new(Owner::with_rotation(&keys.0, spec.0.clone(), &custody)?)))
 }
 
 /// What rows are packed for.
@@ -149,7 +154,7 @@ impl JsOwner {
         &self,
         vectors: &Float32Array,
         #[wasm_bindgen(unchecked_param_type = "Id[]")] ids: Vec<JsValue>,
-        expected: Option<usize>,
+        #[wasm_bindgen(unchecked_optional_param_type = "number")] expected: Option<usize>,
         #[wasm_bindgen(unchecked_optional_param_type = "Network")] network: &JsValue,
     ) -> Result<JsSealedSegment> {
         let names = ids::all(&ids)?;
@@ -202,8 +207,10 @@ impl JsOwner {
         directory: &mut JsSegmentDirectory,
         segment_id: &[u8],
         sidecar: &Uint8Array,
-        deleted_rows: Option<Vec<u32>>,
-        wrap: Option<Uint8Array>,
+        #[wasm_bindgen(unchecked_optional_param_type = "Uint32Array")] deleted_rows: Option<
+            Vec<u32>,
+        >,
+        #[wasm_bindgen(unchecked_optional_param_type = "Uint8Array")] wrap: Option<Uint8Array>,
         #[wasm_bindgen(unchecked_optional_param_type = "\"new\" | \"stored\" | \"appended\"")]
         standing: Option<String>,
         #[wasm_bindgen(unchecked_optional_param_type = "Uint32Array")] aside: Option<Vec<u32>>,
@@ -263,7 +270,7 @@ impl JsOwner {
     #[wasm_bindgen(js_name = readQuery)]
     pub fn read_query(&self, query: &Uint8Array) -> Result<JsSealedQuery> {
         let query = self.0.read_query(&arrays::bytes("a query", query)?)?;
-        Ok(JsSealedQuery(Rc::new(query)))
+        Ok(JsSealedQuery(Arc::new(query)))
     }
 
     /// Seals queries for the segments that the directory knows, or for those of them in `segments`. `tags` restrict the answer
@@ -273,9 +280,13 @@ impl JsOwner {
         &self,
         vectors: &Float32Array,
         directory: &JsSegmentDirectory,
-        epoch: Option<u32>,
-        tags: Option<Vec<Uint8Array>>,
-        segments: Option<Vec<Uint8Array>>,
+        #[wasm_bindgen(unchecked_optional_param_type = "number")] epoch: Option<u32>,
+        #[wasm_bindgen(unchecked_optional_param_type = "Uint8Array[]")] tags: Option<
+            Vec<Uint8Array>,
+        >,
+        #[wasm_bindgen(unchecked_optional_param_type = "Uint8Array[]")] segments: Option<
+            Vec<Uint8Array>,
+        >,
         #[wasm_bindgen(unchecked_optional_param_type = "\"first\" | \"precise\" | \"brief\"")]
         format: Option<String>,
     ) -> Result<JsSealedQuery> {
@@ -293,7 +304,7 @@ impl JsOwner {
         let rows = arrays::rows(vectors, self.0.spec().dimension(), None)?;
         let (epoch, segments) = (epoch.unwrap_or(0), segments.as_deref());
         let query = self.0.query_with(&rows, &directory.0, epoch, &tags, segments, format)?;
-        Ok(JsSealedQuery(Rc::new(query)))
+        Ok(JsSealedQuery(Arc::new(query)))
     }
 
     /// Decrypts and ranks an answer: ids and scores of each query, the `count` closest or those within `threshold`. `allow`
@@ -306,17 +317,21 @@ impl JsOwner {
         query: &JsSealedQuery,
         response: &Uint8Array,
         directory: &JsSegmentDirectory,
-        count: Option<usize>,
-        threshold: Option<f64>,
+        #[wasm_bindgen(unchecked_optional_param_type = "number")] count: Option<usize>,
+        #[wasm_bindgen(unchecked_optional_param_type = "number")] threshold: Option<f64>,
         #[wasm_bindgen(unchecked_optional_param_type = "Id[]")] allow: Option<Vec<JsValue>>,
         #[wasm_bindgen(unchecked_optional_param_type = "Uint8Array[]")] newer: Option<
             Vec<Uint8Array>,
         >,
         #[wasm_bindgen(unchecked_optional_param_type = "number")] flood: Option<f64>,
     ) -> Result<JsValue> {
-        let wish = Wish::new(count, threshold, allow, newer, flood, &directory.0)?;
+        let wish = Wish::new(count, threshold, allow, flood, &directory.0)?;
+        let (newer, flood) = (segment::ids(&newer.unwrap_or_default())?, wish.flood()?);
         let response = arrays::bytes("an answer", response)?;
-        wish.open(&self.0, &query.0, &response, &directory.0)
+        let (known, selection) = (&directory.0, wish.selection.as_deref());
+        let wanted =
+            Wanted { retrieval: wish.retrieval, selection, newer: &newer, flood: flood.as_ref() };
+        Ok(wish.answers(self.0.open_wanted(&query.0, &response, known, &wanted)?))
     }
 
     /// What one score says about noise that outlives it, as cosines: of its row, and of the epoch's keys.

@@ -1,6 +1,6 @@
 //! A batch of queries: bytes for the server leave; what opening their answer takes stays in here. Owner only.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use ciphervec::search::Query;
 use js_sys::Uint8Array;
@@ -10,7 +10,7 @@ use crate::arrays;
 
 /// Queries that were sealed together. Keep it until their answer is opened.
 #[wasm_bindgen(js_name = SealedQuery)]
-pub struct JsSealedQuery(#[wasm_bindgen(skip)] pub Rc<Query>);
+pub struct JsSealedQuery(#[wasm_bindgen(skip)] pub Arc<Query>);
 
 #[wasm_bindgen(js_class = SealedQuery)]
 impl JsSealedQuery {

@@ -9,6 +9,12 @@ use zeroize::Zeroizing;
 use crate::arrays;
 use crate::errors::{Failure, Result};
 
+#[wasm_bindgen(typescript_custom_section)]
+const TYPES: &'static str = r#"
+/** What a key file says in clear. */
+export interface KeyFileLabel { keyId: string; sort: "master" | "scheme" | "person"; encrypted: boolean }
+"#;
+
 /// A passphrase whose copy in here is wiped.
 pub fn passphrase(given: Option<String>) -> Option<Zeroizing<String>> {
     given.map(Zeroizing::new)

@@ -11,10 +11,17 @@ use crate::arrays;
 use crate::errors::Result;
 use crate::keys::JsKeys;
 use crate::secret_file;
+use crate::wipe;
 
 /// A person's pair. `free()` wipes it.
 #[wasm_bindgen(js_name = Identity)]
 pub struct JsIdentity(Identity);
+
+impl Drop for JsIdentity {
+    fn drop(&mut self) {
+        wipe::stack();
+    }
+}
 
 #[wasm_bindgen(js_class = Identity)]
 impl JsIdentity {

@@ -47,6 +47,4 @@ export interface SecurityStatement {
 }
 /** Who can open shared keys. */
 export interface RecipientName { name: string; fingerprint: string }
-/** What a key file says in clear. */
-export interface KeyFileLabel { keyId: string; sort: "master" | "scheme" | "person"; encrypted: boolean }
 "#;

@@ -15,7 +15,7 @@ use crate::protect::{
     id::Id,
 };
 #[cfg(feature = "client")]
-use rayon::prelude::*;
+use ciphervec_arith::parallel::*;
 #[cfg(feature = "client")]
 use zeroize::Zeroizing;
 

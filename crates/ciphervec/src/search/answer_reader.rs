@@ -3,9 +3,12 @@
 //! Parts are looked at before the whole is there, and so before its checksum is. What is made of them counts once
 //! [`AnswerReader::finish`] has compared it, and an answer that is damaged is called that, whatever its parts looked like.
 
+use super::pieces::Pieces;
 use crate::error::Result;
 use ciphervec_he::wire::{HEADER_LEN, Header, Incoming, Kind, Reader};
+use std::future::poll_fn;
 use std::io::{ErrorKind, Read};
+use std::task::Poll;
 
 /// Bytes that are read at once, of answers that come piece by piece, and of what is passed over.
 const PIECE: usize = 1 << 20;
@@ -19,9 +22,11 @@ pub enum Input<'a> {
     Stream(&'a mut (dyn Read + Send)),
     /// As [`Self::Stream`], from a server in this process that answers meanwhile: there is no checksum.
     Local(&'a mut (dyn Read + Send)),
+    /// They are handed over as they come, and waited for.
+    Pieces(&'a Pieces),
 }
 
-/// Reads one answer from its start to its end.
+/// Reads one answer from its start to its end. Nothing but pieces is ever waited for.
 pub struct AnswerReader<'a> {
     frame: Incoming,
     input: Input<'a>,
@@ -33,7 +38,7 @@ impl<'a> AnswerReader<'a> {
     ///
     /// # Errors
     /// Anything but that of an answer of a version up to `newest`.
-    pub fn new(mut input: Input<'a>, newest: u16) -> Result<Self> {
+    pub async fn new(mut input: Input<'a>, newest: u16) -> Result<Self> {
         let mut header = [0; HEADER_LEN];
         let mut came = 0;
         match &mut input {
@@ -42,9 +47,9 @@ impl<'a> AnswerReader<'a> {
                 header[..came].copy_from_slice(&rest[..came]);
                 *rest = &rest[came..];
             }
-            Input::Stream(reader) | Input::Local(reader) => {
+            input => {
                 let mut start = Vec::with_capacity(HEADER_LEN);
-                fill(*reader, HEADER_LEN, &mut start)?;
+                fill(input, HEADER_LEN, &mut start).await?;
                 header[..start.len()].copy_from_slice(&start);
                 came += start.len();
             }
@@ -54,7 +59,7 @@ impl<'a> AnswerReader<'a> {
             return Err(Reader::new(WHAT, &[]).error(detail).into());
         }
         let read = match input {
-            Input::Whole(_) | Input::Stream(_) => Incoming::new,
+            Input::Whole(_) | Input::Stream(_) | Input::Pieces(_) => Incoming::new,
             Input::Local(_) => Incoming::unchecked,
         };
         let frame = read(Kind::Response, newest, &header)?;
@@ -75,7 +80,7 @@ impl<'a> AnswerReader<'a> {
     pub fn piece(&self) -> usize {
         match self.input {
             Input::Whole(_) => usize::MAX,
-            Input::Stream(_) | Input::Local(_) => PIECE,
+            Input::Stream(_) | Input::Local(_) | Input::Pieces(_) => PIECE,
         }
     }
 
@@ -83,7 +88,7 @@ impl<'a> AnswerReader<'a> {
     ///
     /// # Errors
     /// Fewer that are left.
-    pub fn take(&mut self, count: usize) -> Result<&[u8]> {
+    pub async fn take(&mut self, count: usize) -> Result<&[u8]> {
         let left = self.frame.left();
         if count as u64 > left {
             let detail = format!("{count} bytes expected, {left} left");
@@ -95,8 +100,8 @@ impl<'a> AnswerReader<'a> {
                 *rest = after;
                 bytes
             }
-            Input::Stream(reader) | Input::Local(reader) => {
-                fill(*reader, count, &mut self.buffer)?;
+            input => {
+                fill(input, count, &mut self.buffer).await?;
                 &self.buffer
             }
         };
@@ -112,9 +117,9 @@ impl<'a> AnswerReader<'a> {
     ///
     /// # Errors
     /// As [`Self::take`].
-    pub fn array<const L: usize>(&mut self) -> Result<[u8; L]> {
+    pub async fn array<const L: usize>(&mut self) -> Result<[u8; L]> {
         let mut out = [0; L];
-        out.copy_from_slice(self.take(L)?);
+        out.copy_from_slice(self.take(L).await?);
         Ok(out)
     }
 
@@ -122,26 +127,26 @@ impl<'a> AnswerReader<'a> {
     ///
     /// # Errors
     /// As [`Self::take`].
-    pub fn u8(&mut self) -> Result<u8> {
-        Ok(self.array::<1>()?[0])
+    pub async fn u8(&mut self) -> Result<u8> {
+        Ok(self.array::<1>().await?[0])
     }
 
     /// The next 32-bit number.
     ///
     /// # Errors
     /// As [`Self::take`].
-    pub fn u32(&mut self) -> Result<u32> {
-        Ok(u32::from_le_bytes(self.array()?))
+    pub async fn u32(&mut self) -> Result<u32> {
+        Ok(u32::from_le_bytes(self.array().await?))
     }
 
     /// Passes over the next bytes.
     ///
     /// # Errors
     /// As [`Self::take`].
-    pub fn skip(&mut self, mut count: usize) -> Result<()> {
+    pub async fn skip(&mut self, mut count: usize) -> Result<()> {
         while count > 0 {
             let piece = count.min(PIECE);
-            self.take(piece)?;
+            self.take(piece).await?;
             count -= piece;
         }
         Ok(())
@@ -162,11 +167,11 @@ impl<'a> AnswerReader<'a> {
     ///
     /// # Errors
     /// Another number of bytes than the header promises, or damaged ones.
-    pub fn finish(mut self) -> Result<()> {
+    pub async fn finish(mut self) -> Result<()> {
         match self.input {
             Input::Whole(rest) => self.frame.update(rest)?,
-            Input::Stream(reader) | Input::Local(reader) => loop {
-                fill(reader, PIECE, &mut self.buffer)?;
+            mut input => loop {
+                fill(&mut input, PIECE, &mut self.buffer).await?;
                 if self.buffer.is_empty() {
                     break;
                 }
@@ -178,9 +183,25 @@ impl<'a> AnswerReader<'a> {
 }
 
 /// Reads so many bytes, fewer at the end; no more room is taken than bytes come.
-fn fill(reader: &mut dyn Read, count: usize, into: &mut Vec<u8>) -> Result<()> {
+async fn fill(input: &mut Input<'_>, count: usize, into: &mut Vec<u8>) -> Result<()> {
     into.clear();
-    let read = reader.take(count as u64).read_to_end(into);
+    let read = match input {
+        Input::Whole(rest) => {
+            let (bytes, after) = rest.split_at(count.min(rest.len()));
+            into.extend_from_slice(bytes);
+            *rest = after;
+            return Ok(());
+        }
+        Input::Stream(reader) | Input::Local(reader) => reader.take(count as u64).read_to_end(into),
+        Input::Pieces(pieces) => {
+            poll_fn(|_| match pieces.take(count, into) {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            })
+            .await;
+            return Ok(());
+        }
+    };
     if let Err(error) = read
         && error.kind() != ErrorKind::UnexpectedEof
     {
@@ -192,6 +213,7 @@ fn fill(reader: &mut dyn Read, count: usize, into: &mut Vec<u8>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::search::pieces::at_once;
     use ciphervec_he::params::ParamId;
     use ciphervec_he::wire::{KeyId, Scheme};
 
@@ -205,48 +227,51 @@ mod tests {
         header.frame(b"0123456789")
     }
 
-    fn both(bytes: &[u8], check: impl Fn(AnswerReader<'_>) -> Result<()>) -> [Result<()>; 2] {
-        let mut stream = bytes;
-        [
-            AnswerReader::new(Input::Whole(bytes), 2).and_then(&check),
-            AnswerReader::new(Input::Stream(&mut stream), 2).and_then(&check),
-        ]
+    fn all(bytes: &[u8], check: impl AsyncFn(AnswerReader<'_>) -> Result<()>) -> [Result<()>; 3] {
+        let (mut stream, pieces) = (bytes, Pieces::default());
+        pieces.push(bytes);
+        pieces.end();
+        let inputs = [Input::Whole(bytes), Input::Stream(&mut stream), Input::Pieces(&pieces)];
+        inputs.map(|input| {
+            at_once(async { check(AnswerReader::new(input, 2).await?).await })
+                .expect("nothing to wait for")
+        })
     }
 
     #[test]
     fn parts_come_in_order_and_the_end_is_checked() {
-        let read = |mut reader: AnswerReader<'_>| {
-            assert_eq!(reader.array::<3>()?, *b"012");
-            assert_eq!(reader.take(2)?, b"34");
-            reader.skip(3)?;
-            assert!(reader.expect_end().is_err() && reader.take(3).is_err());
-            assert_eq!(reader.u8()?, b'8');
-            assert_eq!(reader.take(1)?, b"9");
+        let read = async |mut reader: AnswerReader<'_>| {
+            assert_eq!(reader.array::<3>().await?, *b"012");
+            assert_eq!(reader.take(2).await?, b"34");
+            reader.skip(3).await?;
+            assert!(reader.expect_end().is_err() && reader.take(3).await.is_err());
+            assert_eq!(reader.u8().await?, b'8');
+            assert_eq!(reader.take(1).await?, b"9");
             reader.expect_end()?;
-            reader.finish()
+            reader.finish().await
         };
-        assert!(both(&sample(), read).iter().all(Result::is_ok));
+        assert!(all(&sample(), read).iter().all(Result::is_ok));
     }
 
     #[test]
     fn damage_and_other_lengths_are_found_wherever_reading_stopped() {
         let bytes = sample();
         for stop in [0, 1, 10] {
-            let read = |mut reader: AnswerReader<'_>| {
-                let taken = reader.skip(stop);
-                reader.finish()?;
+            let read = async |mut reader: AnswerReader<'_>| {
+                let taken = reader.skip(stop).await;
+                reader.finish().await?;
                 taken
             };
-            assert!(both(&bytes, read).iter().all(Result::is_ok));
+            assert!(all(&bytes, read).iter().all(Result::is_ok));
             for bit in 0..bytes.len() * 8 {
                 let mut damaged = bytes.clone();
                 damaged[bit / 8] ^= 1 << (bit % 8);
-                assert!(both(&damaged, read).iter().all(Result::is_err), "bit {bit}");
+                assert!(all(&damaged, read).iter().all(Result::is_err), "bit {bit}");
             }
             let longer = [&bytes[..], &[0]].concat();
-            assert!(both(&longer, read).iter().all(Result::is_err));
+            assert!(all(&longer, read).iter().all(Result::is_err));
             for length in 0..bytes.len() {
-                assert!(both(&bytes[..length], read).iter().all(Result::is_err), "{length}");
+                assert!(all(&bytes[..length], read).iter().all(Result::is_err), "{length}");
             }
         }
     }

@@ -4,7 +4,7 @@ use super::segment::{Segment, SegmentHead};
 use crate::error::Result;
 use crate::protect::filter::FilterTags;
 use ciphervec_arith::AlignedBytes;
-use rayon::prelude::*;
+use ciphervec_arith::parallel::*;
 use std::collections::VecDeque;
 use std::sync::Arc;
 

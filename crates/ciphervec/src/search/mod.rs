@@ -3,6 +3,8 @@
 //! The owner's half ([`Owner`], [`SegmentDirectory`]) and the server's half ([`ServerIndex`]) share nothing but bytes.
 
 #[cfg(feature = "client")]
+mod answer_opener;
+#[cfg(feature = "client")]
 mod answer_reader;
 #[cfg(feature = "client")]
 mod card;
@@ -25,6 +27,8 @@ mod message;
 mod open;
 #[cfg(feature = "client")]
 mod owner;
+#[cfg(feature = "client")]
+mod pieces;
 #[cfg(feature = "client")]
 mod probe;
 #[cfg(feature = "client")]
@@ -49,6 +53,8 @@ mod wrap;
 #[cfg(feature = "client")]
 mod writer;
 
+#[cfg(feature = "client")]
+pub use answer_opener::AnswerOpener;
 #[cfg(feature = "client")]
 pub use card::WriterCard;
 #[cfg(feature = "client")]

@@ -4,9 +4,10 @@
 use super::answer_reader::{AnswerReader, Input};
 use super::directory::{SegmentDirectory, Selection};
 use super::flood::Flood;
-use super::form::{self, AnswerPart, Runner, expect_key};
+use super::form::{self, AnswerPart, LevelSums, Runner, expect_key};
 use super::message::{QUERY_VERSION, expect_params, read_bitmap};
 use super::owner::Owner;
+use super::pieces::at_once;
 use super::query::Query;
 use super::rank::Retrieval;
 use super::score::{Asked, Opened, Scoring};
@@ -74,7 +75,7 @@ impl Owner {
         newer: &[SegmentId],
     ) -> Result<Opened> {
         let wanted = Wanted { retrieval, selection, newer, flood: None };
-        self.open_with(query, Input::Whole(response), directory, &wanted, &|work| work())
+        self.open_wanted(query, response, directory, &wanted)
     }
 
     /// As [`Self::open_without`], for others to see, in mode `sealed`: noise is added to the score of every row first, and
@@ -95,10 +96,24 @@ impl Owner {
         flood: &Flood,
     ) -> Result<Opened> {
         let wanted = Wanted { retrieval, selection, newer, flood: Some(flood) };
-        self.open_with(query, Input::Whole(response), directory, &wanted, &|work| work())
+        self.open_wanted(query, response, directory, &wanted)
     }
 
-    /// As [`Self::open_without`] or [`Self::open_flooded`], from an answer that is read as it comes. No more of it is in
+    /// As [`Self::open_without`] or [`Self::open_flooded`], whichever is wanted.
+    ///
+    /// # Errors
+    /// As [`Self::open_flooded`].
+    pub fn open_wanted(
+        &self,
+        query: &Query,
+        response: &[u8],
+        directory: &SegmentDirectory,
+        wanted: &Wanted<'_>,
+    ) -> Result<Opened> {
+        self.open_now(query, Input::Whole(response), directory, wanted, &|work| work())
+    }
+
+    /// As [`Self::open_wanted`], from an answer that is read as it comes. No more of it is in
     /// memory than a megabyte, or one block of a segment; what is kept of it is what may still be returned.
     ///
     /// # Errors
@@ -111,7 +126,7 @@ impl Owner {
         wanted: &Wanted<'_>,
         run: Runner<'_>,
     ) -> Result<Opened> {
-        self.open_with(query, Input::Stream(answer), directory, wanted, run)
+        self.open_now(query, Input::Stream(answer), directory, wanted, run)
     }
 
     /// As [`Self::open_stream`], from a server in this process ([`super::ServerIndex::evaluate_into`]): an answer that is
@@ -127,10 +142,23 @@ impl Owner {
         wanted: &Wanted<'_>,
         run: Runner<'_>,
     ) -> Result<Opened> {
-        self.open_with(query, Input::Local(answer), directory, wanted, run)
+        self.open_now(query, Input::Local(answer), directory, wanted, run)
     }
 
-    fn open_with(
+    /// From what is there, or read as it is needed: nothing to wait for.
+    fn open_now(
+        &self,
+        query: &Query,
+        answer: Input<'_>,
+        directory: &SegmentDirectory,
+        wanted: &Wanted<'_>,
+        run: Runner<'_>,
+    ) -> Result<Opened> {
+        let opened = at_once(self.open_with(query, answer, directory, wanted, run));
+        opened.unwrap_or_else(|| Err(Reader::new(WHAT, &[]).error("it has not come").into()))
+    }
+
+    pub(super) async fn open_with(
         &self,
         query: &Query,
         answer: Input<'_>,
@@ -141,16 +169,16 @@ impl Owner {
         if wanted.flood.is_some() {
             self.expect_flooded(query, directory)?;
         }
-        let mut reader = AnswerReader::new(answer, QUERY_VERSION)?;
-        let read = self.read(&mut reader, query, directory, wanted, run);
+        let mut reader = AnswerReader::new(answer, QUERY_VERSION).await?;
+        let read = self.read(&mut reader, query, directory, wanted, run).await;
         // Whatever was wrong with a part, damage is what is said of a damaged answer.
-        reader.finish()?;
+        reader.finish().await?;
         let scoring = read?;
         scoring.finish()
     }
 
     /// Reads an answer from its header to its end.
-    fn read<'a>(
+    async fn read<'a>(
         &'a self,
         reader: &mut AnswerReader<'_>,
         query: &'a Query,
@@ -161,31 +189,51 @@ impl Owner {
         let error = |detail: String| Error::from(Reader::new(WHAT, &[]).error(detail));
         expect_params(self.spec(), WHAT, reader.header())?;
         expect_key(WHAT, self.form().response_key(self.root())?, reader.header().key)?;
-        self.spec().expect_id(WHAT, reader.array()?)?;
+        self.spec().expect_id(WHAT, reader.array().await?)?;
         let asked = if query.words.is_some() { QUERY_VERSION } else { wire::VERSION };
         if reader.version() != asked {
             let came = reader.version();
             return Err(error(format!("version {asked} was asked for, version {came} came")));
         }
-        let count = reader.u32()? as usize;
+        let count = reader.u32().await? as usize;
         if count != query.len() {
             return Err(error(format!(
                 "answers to {} queries expected, {count} came",
                 query.len()
             )));
         }
-        let opening = self.form().open(self.root(), &query.kept, count, reader)?;
+        let sums = self.read_sums(reader, query).await?;
+        let opening = self.form().open(self.root(), &query.kept, sums)?;
         let Wanted { retrieval, selection, newer, flood } = *wanted;
         let asked = Asked { owner: self, query, directory, retrieval, selection, flood };
         let mut scoring = Scoring::new(asked, opening);
-        self.read_segments(reader, query, directory, newer, &mut scoring, run)?;
+        self.read_segments(reader, query, directory, newer, &mut scoring, run).await?;
         reader.expect_end()?;
         Ok(scoring)
     }
 
+    /// What belongs to all segments: at every level that occurs, the mask sums of each query.
+    async fn read_sums(
+        &self,
+        reader: &mut AnswerReader<'_>,
+        query: &Query,
+    ) -> Result<Vec<LevelSums>> {
+        let mut levels = Vec::new();
+        for _ in 0..reader.u8().await? {
+            let level = reader.u8().await?;
+            let length = self.form().sums_len(&query.kept, level)?;
+            let mut sums = Vec::new();
+            for _ in 0..query.len() {
+                sums.push(reader.take(length).await?.to_vec());
+            }
+            levels.push(LevelSums { level, sums });
+        }
+        Ok(levels)
+    }
+
     /// The answers of every segment; all known segments that the query is about, but the `newer` ones, must be there unless a
     /// filter chose among them.
-    fn read_segments(
+    async fn read_segments(
         &self,
         reader: &mut AnswerReader<'_>,
         query: &Query,
@@ -194,14 +242,15 @@ impl Owner {
         scoring: &mut Scoring<'_>,
         run: Runner<'_>,
     ) -> Result<()> {
-        let segments = reader.u32()?;
+        let segments = reader.u32().await?;
         let mut seen = vec![false; directory.entries().len()];
         for _ in 0..segments {
-            let id = SegmentId(reader.array()?);
-            let (rows, level, filtered) = (reader.u32()?, reader.u8()?, reader.u8()?);
+            let id = SegmentId(reader.array().await?);
+            let (rows, level, filtered) =
+                (reader.u32().await?, reader.u8().await?, reader.u8().await?);
             let disagree = |detail: String| Error::Directory { segment: id.to_string(), detail };
             if directory.refused().contains(&id) || directory.quarantined().contains(&id) {
-                self.pass_over(reader, query, rows, level, filtered)?;
+                self.pass_over(reader, query, rows, level, filtered).await?;
                 continue;
             }
             let entry = directory.position(id);
@@ -225,12 +274,12 @@ impl Owner {
             }
             let matching = match query.filtered {
                 true => {
-                    let bytes = reader.take((rows as usize).div_ceil(8))?;
+                    let bytes = reader.take((rows as usize).div_ceil(8)).await?;
                     Some(read_bitmap(&mut Reader::new(WHAT, bytes), rows as usize)?)
                 }
                 false => None,
             };
-            self.read_answers(reader, query, (entry, rows, level), matching, scoring, run)?;
+            self.read_answers(reader, query, (entry, rows, level), matching, scoring, run).await?;
         }
         let missing = directory.entries().iter().zip(seen).find(|(entry, seen)| {
             !seen
@@ -248,7 +297,7 @@ impl Owner {
     }
 
     /// The answers of one segment to all queries, part by part.
-    fn read_answers(
+    async fn read_answers(
         &self,
         reader: &mut AnswerReader<'_>,
         query: &Query,
@@ -259,12 +308,12 @@ impl Owner {
     ) -> Result<()> {
         let mut wanted = true;
         scoring.begin(entry);
-        for (queries, rows, length) in self.parts(reader, query, rows as usize, level)? {
+        for (queries, rows, length) in self.parts(reader, query, rows as usize, level).await? {
             if !wanted {
-                reader.skip(length)?;
+                reader.skip(length).await?;
                 continue;
             }
-            let part = AnswerPart { queries, rows, bytes: reader.take(length)? };
+            let part = AnswerPart { queries, rows, bytes: reader.take(length).await? };
             let mut kept = Ok(true);
             run(&mut || kept = scoring.part(entry, &part, matching.as_deref()));
             wanted = kept?;
@@ -277,7 +326,7 @@ impl Owner {
     }
 
     /// How one segment's answers are cut: queries, rows and bytes of each part.
-    fn parts(
+    async fn parts(
         &self,
         reader: &mut AnswerReader<'_>,
         query: &Query,
@@ -289,7 +338,8 @@ impl Owner {
         let (answer, blocks) =
             (form.answer_len(spec, rows, level, words)?, form.answer_blocks(spec, level, words)?);
         let (Some(answer), Some(block)) = (answer, blocks) else {
-            let length = usize::try_from(u64::from_le_bytes(reader.array()?)).unwrap_or(usize::MAX);
+            let length =
+                usize::try_from(u64::from_le_bytes(reader.array().await?)).unwrap_or(usize::MAX);
             return Ok(vec![(0..count, 0..rows, length)]);
         };
         let piece = reader.piece();
@@ -316,7 +366,7 @@ impl Owner {
     }
 
     /// Reads past the part of a segment that does not open.
-    fn pass_over(
+    async fn pass_over(
         &self,
         reader: &mut AnswerReader<'_>,
         query: &Query,
@@ -326,14 +376,16 @@ impl Owner {
     ) -> Result<()> {
         let rows = rows as usize;
         if filtered == 1 {
-            reader.skip(rows.div_ceil(8))?;
+            reader.skip(rows.div_ceil(8)).await?;
         }
         let answer =
             form::of(self.spec()).answer_len(self.spec(), rows, level, query.words.as_ref())?;
         let length = match answer {
             Some(answer) => query.len().saturating_mul(answer),
-            None => usize::try_from(u64::from_le_bytes(reader.array()?)).unwrap_or(usize::MAX),
+            None => {
+                usize::try_from(u64::from_le_bytes(reader.array().await?)).unwrap_or(usize::MAX)
+            }
         };
-        reader.skip(length)
+        reader.skip(length).await
     }
 }

@@ -2,10 +2,13 @@
 //! little memory, and the same errors.
 
 use crate::short_answers::{Both, random};
-use ciphervec::search::{AnswerFormat, Expected, Opened, Query, Retrieval, Runner, Sink, Wanted};
+use ciphervec::search::{
+    AnswerFormat, AnswerOpener, Expected, Opened, Query, Retrieval, Runner, Sink, Wanted,
+};
 use ciphervec::{Error, Id, Keys, Metric, Mode, Network, Precision};
 use ciphervec_he::wire::HEADER_LEN;
 use std::io::{self, Read};
+use std::sync::Arc;
 
 const HERE: Runner<'_> = &|work| work();
 
@@ -256,5 +259,50 @@ fn a_sink_may_stop_an_answer() {
         let cut = &query.to_bytes()[..query.to_bytes().len() - 1];
         assert!(both.server.evaluate_into(cut, &mut sink).is_err());
         assert_eq!(written, 1);
+    }
+}
+
+/// Handed over piece by piece instead of being read: the same hits, and the same errors.
+#[test]
+fn an_answer_that_is_handed_over_opens_as_the_whole_does() {
+    let keys = Keys::generate().unwrap();
+    for (mode, dimension, count) in [
+        (Mode::Open, 16, 500),
+        (Mode::SealedQuery, 16, 500),
+        (Mode::Sealed, 16, 500),
+        (Mode::Sealed, 4, 300_000),
+        (Mode::SealedIndex, 16, 500),
+    ] {
+        let mut both = Both::with(&keys, mode, Precision::Standard, Metric::Cosine, dimension);
+        let slow = Network { bytes_per_second: 1e4, round_trip: 0.0 };
+        both.add(&random(count, dimension, 1), 0, &Expected { rows: count, network: slow });
+        both.add(&random(60, dimension, 3), count as i64, &Expected::rows(60));
+        let (query, answer) = asked(&both, &random(3, dimension, 2));
+        let Both { owner, directory, .. } = both;
+        let (owner, query) = (Arc::new(owner), Arc::new(query));
+        let top = Retrieval::TopK(20);
+        let handed = |bytes: &[u8], step: usize| {
+            let both = (Arc::clone(&owner), Arc::clone(&query));
+            let mut opener = AnswerOpener::new(both, directory.snapshot(), top, None, None);
+            bytes.chunks(step).for_each(|piece| opener.write(piece));
+            opener.finish()
+        };
+        let whole = owner.open(&query, &answer, &directory, top, None).unwrap();
+        for step in [11, 4096, usize::MAX] {
+            let opened = handed(&answer, step).unwrap();
+            assert_eq!(opened.hits, whole.hits, "{mode:?} {step}");
+            assert_eq!(opened.exact, whole.exact);
+        }
+        for at in (0..answer.len()).step_by(answer.len() / 12) {
+            let mut damaged = answer.clone();
+            damaged[at] ^= 0x10;
+            let longer = [&answer[..], &[0; 5]].concat();
+            for bytes in [&answer[..at], &damaged, &longer] {
+                let whole = owner.open(&query, bytes, &directory, top, None).map(|_| ());
+                let handed = handed(bytes, 4099).map(|_| ());
+                let [whole, handed] = [whole, handed].map(|found| found.unwrap_err().to_string());
+                assert_eq!(whole, handed, "{mode:?} {at}");
+            }
+        }
     }
 }

@@ -11,9 +11,9 @@ use super::pcmm::PlainMatrix;
 use super::plaintext::residue;
 use super::poly::Poly;
 use crate::error::{Error, Result};
+use ciphervec_arith::parallel::*;
 use ciphervec_arith::{Modulus, pcmm, poly};
 use core::ops::Range;
-use rayon::prelude::*;
 
 /// Coefficients of a tile: both lists and the sums between them, of some 32 ciphertexts, in a
 /// second-level cache.
@@ -85,7 +85,7 @@ impl Evaluator {
             sum.meta.noise = sum.meta.noise.plus(meta.noise);
             sum.meta.magnitude = meta.magnitude;
         }
-        let threads = rayon::current_num_threads();
+        let threads = current_num_threads();
         if threads == 1 {
             self.tiles(sums, forms, x, y);
         } else {

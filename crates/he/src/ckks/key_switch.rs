@@ -8,8 +8,8 @@ use super::buffer_pool::Buffer;
 use super::keys::KeySwitchKey;
 use super::params::Params;
 use super::poly::{Ntt, Poly, each};
+use ciphervec_arith::parallel::*;
 use ciphervec_arith::{NttTable, convert, poly};
-use rayon::prelude::*;
 
 /// The digits of a polynomial, extended to all primes of its level and the special ones, in NTT
 /// form: what several rotations of one ciphertext share. Modulo its own primes a digit is the
@@ -94,7 +94,7 @@ fn extend(input: &Poly<Ntt>) -> Buffer {
         let sources: Vec<&[u64]> = range.map(|index| coefficients.limb(index)).collect();
         params.mod_up(level, digit).convert(&sources, &mut targets);
     };
-    if rayon::current_num_threads() > 1 {
+    if current_num_threads() > 1 {
         let targets = targets.into_par_iter().enumerate();
         targets.for_each(|(digit, targets)| convert(digit, targets));
     } else {
@@ -257,7 +257,7 @@ fn each_row(
     degree: usize,
     work: impl Fn(usize, Row<'_>, [&mut [u64]; 2]) + Send + Sync,
 ) {
-    if rayon::current_num_threads() > 1 {
+    if current_num_threads() > 1 {
         let limbs = first.par_chunks_exact_mut(degree).zip(second.par_chunks_exact_mut(degree));
         let rows = rows.into_par_iter().zip(limbs).enumerate();
         rows.for_each(|(index, (row, (first, second)))| work(index, row, [first, second]));
@@ -297,7 +297,7 @@ pub(super) fn rescale(parts: &[Poly<Ntt>]) -> Vec<Poly<Ntt>> {
             poly::sub_scale_assign(limb, part.limb(index), &negated, m);
         }
     };
-    if rayon::current_num_threads() > 1 {
+    if current_num_threads() > 1 {
         rows.into_par_iter().enumerate().for_each(divide);
     } else {
         rows.into_iter().enumerate().for_each(divide);

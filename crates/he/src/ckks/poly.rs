@@ -2,9 +2,9 @@
 
 use super::buffer_pool::Buffer;
 use super::params::Params;
+use ciphervec_arith::parallel::*;
 use ciphervec_arith::{Modulus, NttTable, poly};
 use core::marker::PhantomData;
-use rayon::prelude::*;
 use std::sync::Arc;
 
 /// Values at the roots of unity, in the order of [`ciphervec_arith::ntt`].
@@ -29,7 +29,7 @@ pub(super) fn each(
     length: usize,
     work: impl Fn(usize, &mut [u64]) + Send + Sync,
 ) {
-    if rayon::current_num_threads() > 1 {
+    if current_num_threads() > 1 {
         data.par_chunks_exact_mut(length).enumerate().for_each(|(i, piece)| work(i, piece));
     } else {
         data.chunks_exact_mut(length).enumerate().for_each(|(i, piece)| work(i, piece));
@@ -43,7 +43,7 @@ pub(super) fn each_pair(
     length: usize,
     work: impl Fn(usize, &mut [u64], &mut [u64]) + Send + Sync,
 ) {
-    if rayon::current_num_threads() > 1 {
+    if current_num_threads() > 1 {
         let pieces = first.par_chunks_exact_mut(length).zip(second.par_chunks_exact_mut(length));
         pieces.enumerate().for_each(|(i, (a, b))| work(i, a, b));
     } else {

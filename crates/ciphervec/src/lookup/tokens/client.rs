@@ -9,11 +9,11 @@ use crate::lookup::options::{Pooling, row_of};
 use crate::lookup::serialize::expect_key;
 use crate::lookup::spec::Spec;
 use crate::protect::aead::{AeadKey, associated_data};
+use ciphervec_arith::parallel::*;
 use ciphervec_he::ckks::{Complex, Encoding, Plaintext, SecretKey};
 use ciphervec_he::keys::{MasterKey, Purpose, random_bytes};
 use ciphervec_he::lattice::SegmentId;
 use ciphervec_he::wire::{KeyId, Reader};
-use rayon::prelude::*;
 use zeroize::{Zeroize, Zeroizing};
 
 /// The keys of a client.

@@ -13,10 +13,10 @@ use ciphervec_he::wire::{KeyId, Reader};
 use std::sync::Arc;
 #[cfg(feature = "client")]
 use {
-    crate::index::network::Network, crate::search::answer_reader::AnswerReader,
-    crate::search::quantize::Checked, crate::search::root_key::SegmentRootKey,
-    ciphervec_he::lattice::SegmentId, ciphervec_he::lattice::ring::EvaluationKeys,
-    ciphervec_he::lattice::ring::Hints, ciphervec_he::wire::Kind, zeroize::Zeroizing,
+    crate::index::network::Network, crate::search::quantize::Checked,
+    crate::search::root_key::SegmentRootKey, ciphervec_he::lattice::SegmentId,
+    ciphervec_he::lattice::ring::EvaluationKeys, ciphervec_he::lattice::ring::Hints,
+    ciphervec_he::wire::Kind, zeroize::Zeroizing,
 };
 
 #[cfg(feature = "client")]
@@ -454,7 +454,15 @@ pub(in crate::search) trait KeyHolderHalf: RowEncryptor {
     /// Queries that no unit vector rounds to; another key.
     fn read_queries(&self, count: u32, key: KeyId, body: Reader<'_>) -> Result<Kept>;
 
-    /// What one answer is opened with. `reader` stands where the answer says what belongs to all segments.
+    /// Bytes of the mask sums of one query at a level.
+    ///
+    /// # Errors
+    /// A form without; queries of another form; a level that was not asked about.
+    fn sums_len(&self, _queries: &Kept, _level: u8) -> Result<usize> {
+        Err(Reader::new(Kind::Response.as_str(), &[]).error("no mask sums expected").into())
+    }
+
+    /// What one answer is opened with: `sums` is what it says of all segments.
     ///
     /// # Errors
     /// Damaged bytes; queries of another form.
@@ -462,8 +470,7 @@ pub(in crate::search) trait KeyHolderHalf: RowEncryptor {
         &'a self,
         root: &'a SegmentRootKey,
         queries: &'a Kept,
-        count: usize,
-        reader: &mut AnswerReader<'_>,
+        sums: Vec<LevelSums>,
     ) -> Result<Box<dyn Opening + 'a>>;
 
     /// Unit rows of a segment: those `wanted`, or all of them.
@@ -555,13 +562,11 @@ pub(in crate::search) fn select_rows(
     Ok(found)
 }
 
-/// Reads past the mask sums of an answer in a form that has none.
+/// The mask sums of every query of an answer at one level, as bytes; forms without have none.
 #[cfg(feature = "client")]
-pub(in crate::search) fn expect_no_sums(reader: &mut AnswerReader<'_>) -> Result<()> {
-    match reader.u8()? {
-        0 => Ok(()),
-        _ => Err(Reader::new(Kind::Response.as_str(), &[]).error("no mask sums expected").into()),
-    }
+pub struct LevelSums {
+    pub level: u8,
+    pub sums: Vec<Vec<u8>>,
 }
 
 /// The error of a form whose queries are not plain.

@@ -15,8 +15,8 @@ use super::words::Words;
 use super::{Compact, Width};
 use crate::keys::{MasterKey, Purpose};
 use crate::lattice::SegmentId;
+use ciphervec_arith::parallel::*;
 use ciphervec_arith::sample::Stream;
-use rayon::prelude::*;
 use zeroize::Zeroize;
 
 /// The weights of a segment's checks, block by block. A block of fewer rows than checks has a check

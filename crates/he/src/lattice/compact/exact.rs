@@ -17,9 +17,9 @@ use super::open::SegmentKey;
 use super::witness::{Witness, slabs};
 use super::{Compact, Width, serialize};
 use ciphervec_arith::matmul::TILE;
+use ciphervec_arith::parallel::*;
 use ciphervec_arith::sample::GAUSSIAN_BOUND;
 use ciphervec_arith::wrapping::{self, NegacyclicRows};
-use rayon::prelude::*;
 use zeroize::{Zeroize, Zeroizing};
 
 /// Rows of one block from which on the transform of the whole block costs less.

@@ -5,8 +5,8 @@
 use super::Compact;
 use ciphervec_arith::buffer::AlignedBytes;
 use ciphervec_arith::matmul::{self, TILE};
+use ciphervec_arith::parallel::*;
 use ciphervec_arith::sample::Stream;
-use rayon::prelude::*;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::OnceLock;

@@ -7,9 +7,9 @@ use super::{Compact, Width, serialize};
 use crate::keys::{MasterKey, Purpose};
 use crate::lattice::SegmentId;
 use ciphervec_arith::matmul::TILE;
+use ciphervec_arith::parallel::*;
 use ciphervec_arith::sample::Stream;
 use ciphervec_arith::{convert, poly};
-use rayon::prelude::*;
 use zeroize::Zeroize;
 
 /// The secrets of a segment, one ternary polynomial per block, as it is and in NTT form for each

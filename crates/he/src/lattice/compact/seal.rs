@@ -11,8 +11,8 @@ use crate::lattice::{Plaintext, SegmentId, nonce};
 use crate::random::random_bytes;
 use ciphervec_arith::buffer::AlignedBytes;
 use ciphervec_arith::matmul::TILE;
+use ciphervec_arith::parallel::*;
 use ciphervec_arith::sample::Stream;
-use rayon::prelude::*;
 use std::ops::Range;
 use zeroize::{Zeroize, Zeroizing};
 

@@ -1,9 +1,9 @@
 //! Hint: a mask seed and weights enter, what masks weigh in each sum leaves. Both sides.
 
 use super::{DEGREE, HINT_BITS, Histogram};
+use ciphervec_arith::parallel::*;
 use ciphervec_arith::sample::Stream;
 use ciphervec_arith::{convert, poly};
-use rayon::prelude::*;
 
 /// The masks a_1, a_2, … of one client in NTT form, one for every [`DEGREE`] counts.
 pub struct Masks {

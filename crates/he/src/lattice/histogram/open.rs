@@ -4,8 +4,8 @@ use super::seal::secrets;
 use super::{DEGREE, HINT_BITS, Hint, Histogram};
 use crate::keys::{MasterKey, Secret};
 use crate::lattice::SegmentId;
+use ciphervec_arith::parallel::*;
 use ciphervec_arith::sample::Stream;
-use rayon::prelude::*;
 use zeroize::Zeroize;
 
 /// The secrets of the documents of one nonce, ready to remove their masks.

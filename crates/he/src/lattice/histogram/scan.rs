@@ -2,7 +2,7 @@
 
 use super::Histogram;
 use ciphervec_arith::matmul::{self, TILE};
-use rayon::prelude::*;
+use ciphervec_arith::parallel::*;
 
 impl Histogram {
     /// The server's product: `y_v = Σ_i w_i b_i[v] mod 2^W` for every row of `dimension` weights

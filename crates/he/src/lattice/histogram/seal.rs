@@ -6,9 +6,9 @@ use crate::keys::{MasterKey, Purpose, Secret};
 use crate::lattice::{Plaintext, SegmentId, nonce};
 use crate::random::random_bytes;
 use ciphervec_arith::matmul::TILE;
+use ciphervec_arith::parallel::*;
 use ciphervec_arith::sample::Stream;
 use ciphervec_arith::{convert, poly};
-use rayon::prelude::*;
 use zeroize::{Zeroize, Zeroizing};
 
 /// Seals every row of `plaintext`, integers below half of 2^W, under a nonce that is drawn here and

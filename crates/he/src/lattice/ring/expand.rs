@@ -8,8 +8,8 @@ use super::buffer_pool::Buffer;
 use super::galois::Scratch;
 use super::{Ciphertext, DEGREE, EvaluationKeys, Layout, Ring};
 use crate::error::{Error, Result};
+use ciphervec_arith::parallel::*;
 use ciphervec_arith::ring::STRIP;
-use rayon::prelude::*;
 
 /// Words of a node: both components.
 const NODE: usize = 2 * DEGREE;

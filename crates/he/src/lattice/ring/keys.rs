@@ -5,9 +5,9 @@ use crate::keys::{MasterKey, Purpose};
 use crate::lattice::SegmentId;
 use ciphervec_arith::convert;
 use ciphervec_arith::ntt::NttTable;
+use ciphervec_arith::parallel::*;
 use ciphervec_arith::sample::Stream;
 use core::ops::Range;
-use rayon::prelude::*;
 use zeroize::Zeroize;
 
 /// NTT form of a ternary polynomial.

@@ -6,10 +6,10 @@ use super::{
 };
 use crate::error::Result;
 use ciphervec_arith::modulus::Modulus;
+use ciphervec_arith::parallel::*;
 use ciphervec_arith::ring::{self, STRIP_BYTES};
 use ciphervec_arith::words::{switch_from_words, unpack_words};
 use ciphervec_arith::{convert, poly};
-use rayon::prelude::*;
 use zeroize::{Zeroize, Zeroizing};
 
 /// What one thread needs to open a block; wiped on drop, as it holds exact decryptions.

@@ -5,8 +5,8 @@ use crate::lattice::Scales;
 use crate::params::{self, ParamId, Security};
 use ciphervec_arith::modulus::Modulus;
 use ciphervec_arith::ntt::NttTable;
+use ciphervec_arith::parallel::*;
 use ciphervec_arith::ring;
-use rayon::prelude::*;
 
 /// Ring degree N.
 pub const DEGREE: usize = 4096;

@@ -5,9 +5,9 @@
 use super::{DEGREE, Layout, PRIME_BITS, Ring, Sums};
 use crate::error::{Error, Result};
 use ciphervec_arith::convert;
+use ciphervec_arith::parallel::*;
 use ciphervec_arith::words::{pack_words, packed_len, switch_to_words};
 use core::ops::{Range, RangeInclusive};
-use rayon::prelude::*;
 
 /// How many bits of its 50 each coefficient of an answer keeps.
 ///

@@ -6,9 +6,9 @@
 
 use super::buffer_pool::Buffer;
 use super::{DEGREE, Expanded, Layout, Ring};
+use ciphervec_arith::parallel::*;
 use ciphervec_arith::ring::{self, GROUP, STRIP, STRIP_BYTES};
 use core::ops::Range;
-use rayon::prelude::*;
 
 /// Words from one block's sums to the next: a line more than N, so that equal coefficients of many
 /// blocks, which are written together, do not all fall into one set of the caches.
@@ -77,7 +77,7 @@ pub(super) fn products(
     );
     let mut sums: Vec<Sums> = queries.iter().map(|_| Sums::take(blocks.len())).collect();
     // Blocks lie in groups; a share is whole groups.
-    let share = blocks.len().div_ceil(rayon::current_num_threads()).next_multiple_of(GROUP);
+    let share = blocks.len().div_ceil(current_num_threads()).next_multiple_of(GROUP);
     // A share: per query, its part of U and V.
     let mut shares: Vec<Share<'_>> =
         (0..blocks.len().div_ceil(share)).map(|_| Vec::new()).collect();

@@ -16,16 +16,16 @@ use crate::lattice::{SegmentId, nonce};
 use crate::random::random_bytes;
 use ciphervec_arith::buffer::AlignedBytes;
 use ciphervec_arith::convert;
+use ciphervec_arith::parallel::*;
 use ciphervec_arith::ring::{self, STRIP_BYTES};
 #[cfg(feature = "client")]
 use ciphervec_arith::{poly, sample::Stream};
-use rayon::prelude::*;
 use zeroize::Zeroizing;
 
 /// Blocks that are built at once before they are dealt out to their strips: whole groups, some for
 /// every thread.
 fn batch() -> usize {
-    (2 * rayon::current_num_threads()).next_multiple_of(ring::GROUP)
+    (2 * current_num_threads()).next_multiple_of(ring::GROUP)
 }
 
 /// What one thread needs to build polynomials; wiped on drop.

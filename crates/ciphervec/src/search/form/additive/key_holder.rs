@@ -13,11 +13,10 @@ use crate::error::{Error, Result};
 use crate::index::form::Additive;
 use crate::index::spec::IndexSpec;
 use crate::protect::aead::{self, OVERHEAD};
-use crate::search::answer_reader::AnswerReader;
 use crate::search::form::contract::{
     AnswerFormat, AnswerPart, EncodedQueries, EncryptedRows, Estimates, Exactness, Expected, Kept,
-    KeyHolderHalf, KeyPairSlot, OpenedSegment, Opening, RowEncryptor, StoredRows, expect_key,
-    expect_no_sums,
+    KeyHolderHalf, KeyPairSlot, LevelSums, OpenedSegment, Opening, RowEncryptor, StoredRows,
+    expect_key,
 };
 use crate::search::quantize::{Checked, expect_unit};
 use crate::search::root_key::SegmentRootKey;
@@ -146,11 +145,9 @@ impl KeyHolderHalf for AdditiveKeyHolder {
         &'a self,
         _root: &'a SegmentRootKey,
         queries: &'a Kept,
-        _count: usize,
-        reader: &mut AnswerReader<'_>,
+        _sums: Vec<LevelSums>,
     ) -> Result<Box<dyn Opening + 'a>> {
         let probes: &Probes = queries.get()?;
-        expect_no_sums(reader)?;
         Ok(Box::new(AdditiveScores { spec: &self.spec, pair: self.pair()?, probes }))
     }
 

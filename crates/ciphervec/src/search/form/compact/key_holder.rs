@@ -7,10 +7,9 @@ use super::scale::scales;
 use super::server::from_words;
 use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;
-use crate::search::answer_reader::AnswerReader;
 use crate::search::form::contract::{
-    AnswerFormat, EncodedQueries, EncryptedRows, Exactness, Expected, Kept, KeyHolderHalf, Opening,
-    RowEncryptor, StoredRows, expect_key, expect_no_sums, select_rows,
+    AnswerFormat, EncodedQueries, EncryptedRows, Exactness, Expected, Kept, KeyHolderHalf,
+    LevelSums, Opening, RowEncryptor, StoredRows, expect_key, select_rows,
 };
 use crate::search::quantize::{Checked, expect_unit, signs_or_units};
 use crate::search::root_key::SegmentRootKey;
@@ -100,11 +99,9 @@ impl KeyHolderHalf for CompactKeyHolder {
         &'a self,
         _root: &'a SegmentRootKey,
         queries: &'a Kept,
-        _count: usize,
-        reader: &mut AnswerReader<'_>,
+        _sums: Vec<LevelSums>,
     ) -> Result<Box<dyn Opening + 'a>> {
         let integers: &Integers = queries.get()?;
-        expect_no_sums(reader)?;
         Ok(Box::new(CompactScores::new(&self.0, integers)))
     }
 

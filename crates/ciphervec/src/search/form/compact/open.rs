@@ -7,10 +7,10 @@ use crate::error::{Error, Result};
 use crate::search::form::contract::{
     AnswerPart, Estimates, ExactCosine, OpenedSegment, Opening, RowSum, Secrets,
 };
+use ciphervec_arith::parallel::*;
 use ciphervec_he::lattice::compact::{
     self, AskedQueries, MaskedSum, Scratch, Unmasked, Witness, Words,
 };
-use rayon::prelude::*;
 use std::cell::OnceCell;
 use zeroize::Zeroizing;
 
@@ -118,7 +118,7 @@ impl Opening for CompactScores<'_> {
                     sound
                 },
             );
-            if !sound.reduce(|| true, |one, other| one & other) {
+            if sound.min() == Some(false) {
                 return Err(Error::Tampered { segments: vec![segment.id] });
             }
             for index in 0..blocks * count {

@@ -2,10 +2,9 @@
 
 use crate::error::Result;
 use crate::index::spec::IndexSpec;
-use crate::search::answer_reader::AnswerReader;
 use crate::search::form::contract::{
     AnswerFormat, AnswerPart, EncodedQueries, EncryptedRows, Estimates, Exactness, Expected, Kept,
-    KeyHolderHalf, OpenedSegment, Opening, RowEncryptor, StoredRows, expect_no_sums, not_probed,
+    KeyHolderHalf, LevelSums, OpenedSegment, Opening, RowEncryptor, StoredRows, not_probed,
     select_rows,
 };
 use crate::search::quantize::{Checked, signs_or_units};
@@ -81,11 +80,9 @@ impl KeyHolderHalf for PlainKeyHolder {
         &'a self,
         _root: &'a SegmentRootKey,
         queries: &'a Kept,
-        _count: usize,
-        reader: &mut AnswerReader<'_>,
+        _sums: Vec<LevelSums>,
     ) -> Result<Box<dyn Opening + 'a>> {
         queries.get::<()>()?;
-        expect_no_sums(reader)?;
         Ok(Box::new(PlainScores))
     }
 

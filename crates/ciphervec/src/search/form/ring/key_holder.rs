@@ -1,19 +1,19 @@
 //! Ring rows and queries: unit rows enter, packed polynomials and encrypted queries leave. Owner only.
 
 use super::open::{RingQueries, RingScores};
-use super::packing::{Packing, vectors};
+use super::packing::{Packing, answer_words, vectors};
 use super::scale::{scales, vector_scale};
 use crate::error::Result;
 use crate::index::form::Rows;
 use crate::index::spec::IndexSpec;
-use crate::search::answer_reader::AnswerReader;
 use crate::search::form::contract::{
-    AnswerFormat, EncodedQueries, EncryptedRows, Exactness, Expected, Kept, KeyHolderHalf, Opening,
-    PackingChoice, RowEncryptor, StoredRows, not_probed, select_rows,
+    AnswerFormat, EncodedQueries, EncryptedRows, Exactness, Expected, Kept, KeyHolderHalf,
+    LevelSums, Opening, PackingChoice, RowEncryptor, StoredRows, not_probed, select_rows,
 };
 use crate::search::message::WordsAsked;
 use crate::search::quantize::{Checked, signs_or_units};
 use crate::search::root_key::SegmentRootKey;
+use ciphervec_arith::parallel::*;
 use ciphervec_he::keys::random_bytes;
 use ciphervec_he::lattice::nonce;
 use ciphervec_he::lattice::ring::{
@@ -21,7 +21,6 @@ use ciphervec_he::lattice::ring::{
     SegmentKey, Vectors,
 };
 use ciphervec_he::wire::{KeyId, Reader};
-use rayon::prelude::*;
 use std::sync::{Arc, Mutex};
 use zeroize::Zeroizing;
 
@@ -178,18 +177,19 @@ impl KeyHolderHalf for RingKeyHolder {
         Err(not_probed(&self.spec))
     }
 
+    fn sums_len(&self, queries: &Kept, level: u8) -> Result<usize> {
+        Ok(answer_words(queries.get::<RingQueries>()?.words.as_ref(), level)?.sums_len())
+    }
+
     fn open<'a>(
         &'a self,
         root: &'a SegmentRootKey,
         queries: &'a Kept,
-        count: usize,
-        reader: &mut AnswerReader<'_>,
+        sums: Vec<LevelSums>,
     ) -> Result<Box<dyn Opening + 'a>> {
         let queries: &RingQueries = queries.get()?;
         let secret = self.query_key(root, queries.epoch);
-        Ok(Box::new(RingScores::read(
-            &self.spec, self.rows, &self.ring, queries, secret, count, reader,
-        )?))
+        Ok(Box::new(RingScores::new(&self.spec, self.rows, &self.ring, queries, secret, &sums)?))
     }
 
     fn decrypt_rows(

@@ -4,8 +4,9 @@ use super::packing::answer_words;
 use crate::error::{Error, Result};
 use crate::index::form::Rows;
 use crate::index::spec::IndexSpec;
-use crate::search::answer_reader::AnswerReader;
-use crate::search::form::contract::{AnswerPart, Estimates, OpenedSegment, Opening, Secrets};
+use crate::search::form::contract::{
+    AnswerPart, Estimates, LevelSums, OpenedSegment, Opening, Secrets,
+};
 use crate::search::message::WordsAsked;
 use ciphervec_he::lattice::Scales;
 use ciphervec_he::lattice::ring::{Layout, MaskSums, QueryKey, QueryOpener, Ring, SegmentKey};
@@ -34,32 +35,27 @@ pub struct RingScores<'a> {
 }
 
 impl<'a> RingScores<'a> {
-    /// Reads the mask sums of an answer to `count` queries.
+    /// With the mask sums of an answer.
     ///
     /// # Errors
-    /// Damaged bytes.
-    pub fn read(
+    /// Damaged ones.
+    pub fn new(
         spec: &'a IndexSpec,
         rows: Rows,
         ring: &'a Ring,
         queries: &'a RingQueries,
         secret: Arc<QueryKey>,
-        count: usize,
-        reader: &mut AnswerReader<'_>,
+        sums: &[LevelSums],
     ) -> Result<Self> {
-        let levels = reader.u8()?;
-        let sums = (0..levels).map(|_| {
-            let level = reader.u8()?;
-            let words = answer_words(queries.words.as_ref(), level)?;
-            let sums = (0..count)
-                .map(|_| {
-                    let mut bytes = Reader::new(WHAT, reader.take(words.sums_len())?);
-                    Ok(MaskSums::read(ring, words, &mut bytes)?)
-                })
-                .collect::<Result<_>>()?;
-            Ok((level, sums))
-        });
-        let sums = sums.collect::<Result<_>>()?;
+        let read = |of: &LevelSums| {
+            let words = answer_words(queries.words.as_ref(), of.level)?;
+            let sums = of
+                .sums
+                .iter()
+                .map(|bytes| Ok(MaskSums::read(ring, words, &mut Reader::new(WHAT, bytes))?));
+            Ok((of.level, sums.collect::<Result<_>>()?))
+        };
+        let sums = sums.iter().map(read).collect::<Result<_>>()?;
         Ok(RingScores { spec, rows, ring, queries, secret, sums })
     }
 }
