@@ -9,8 +9,21 @@ export default defineConfig({
     projects: [
       {
         resolve: { alias: [{ find: "#platform", replacement: here("src/platform/node.ts") }] },
-        test: { name: "unit", include: ["tests/unit/**/*.test.ts"], testTimeout: 60_000 },
+        test: {
+          name: "unit",
+          include: ["tests/unit/**/*.test.ts"],
+          exclude: ["tests/unit/wasm/**"],
+          testTimeout: 60_000,
+        },
       },
+      ...["ciphervec_bg.wasm", "ciphervec_simd_bg.wasm"].map((module) => ({
+        test: {
+          name: `unit-${module}`,
+          include: ["tests/unit/wasm/*.test.ts"],
+          env: { CIPHERVEC_WASM: module },
+          testTimeout: 60_000,
+        },
+      })),
       {
         test: {
           name: "e2e",

@@ -6,6 +6,7 @@ import { refused, type Storage } from "../storage/storage.js";
 import load, * as wasm from "../wasm/ciphervec.js";
 import type { Port } from "../worker/messages.js";
 import type { Started } from "./platform.js";
+import { hasSimd } from "./simd.js";
 
 /** Where a client keeps its state unless it is told. */
 export const defaultStorage = (): "indexeddb" | "memory" =>
@@ -13,7 +14,10 @@ export const defaultStorage = (): "indexeddb" | "memory" =>
 
 /** The module, compiled and started once. */
 export async function native(): Promise<Native> {
-  await load({ module_or_path: new URL("../wasm/ciphervec_bg.wasm", import.meta.url) });
+  // Both addresses stand here as they are, for bundlers to find.
+  const plain = new URL("../wasm/ciphervec_bg.wasm", import.meta.url);
+  const simd = new URL("../wasm/ciphervec_simd_bg.wasm", import.meta.url);
+  await load({ module_or_path: hasSimd() ? simd : plain });
   return wasm as unknown as Native;
 }
 

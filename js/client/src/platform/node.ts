@@ -7,6 +7,7 @@ import { FolderStorage } from "../storage/folder.js";
 import { refused, type Storage } from "../storage/storage.js";
 import * as wasm from "../wasm/ciphervec.js";
 import type { Started } from "./platform.js";
+import { hasSimd } from "./simd.js";
 
 /** Where a client keeps its state unless it is told. */
 export const defaultStorage = (): "indexeddb" | "memory" => "memory";
@@ -15,7 +16,8 @@ let loaded: Promise<Native> | null = null;
 
 /** The module, compiled and started once. */
 export function native(): Promise<Native> {
-  loaded ??= readFile(new URL("../wasm/ciphervec_bg.wasm", import.meta.url)).then((module) => {
+  const name = hasSimd() ? "ciphervec_simd_bg.wasm" : "ciphervec_bg.wasm";
+  loaded ??= readFile(new URL(`../wasm/${name}`, import.meta.url)).then((module) => {
     wasm.initSync({ module });
     return wasm as unknown as Native;
   });

@@ -5,9 +5,15 @@ import * as lookup from "../../../src/wasm/ciphervec_lookup.js";
 
 const built = (name: string): Buffer => readFileSync(new URL(`../../../src/wasm/${name}`, import.meta.url));
 
-/** What the module of searching keeps in its memory. */
-export const { memory } = search.initSync({ module: built("ciphervec_bg.wasm") });
+/** Of the two modules of searching, the one that these tests are run with. */
+const chosen = process.env["CIPHERVEC_WASM"] ?? "ciphervec_bg.wasm";
+
+/** What it keeps in its memory. */
+export const { memory } = search.initSync({ module: built(chosen) });
 lookup.initSync({ module: built("ciphervec_lookup_bg.wasm") });
+
+/** The kernels that it was built with. */
+export const backend = chosen.includes("simd") ? "simd128" : "portable";
 
 export { lookup, search };
 

@@ -1,6 +1,6 @@
 /** Every class of the module does its round trip, without a server: its other half answers in the same process. Node. */
 import { describe, expect, test } from "vitest";
-import { cosine, memory, random, rows, search, thrown } from "./module.js";
+import { backend, cosine, memory, random, rows, search, thrown } from "./module.js";
 
 const D = 24;
 const N = 300;
@@ -56,6 +56,11 @@ describe.each(MODES)("mode %s", (mode) => {
     const unsealed = owner.unseal(sealed.segment, directory, new Uint32Array([7]));
     expect(cosine(unsealed, row(vectors, 7))).toBeCloseTo(1, 4);
   });
+});
+
+test("the module says what it is", () => {
+  expect(search.version()).toMatch(/^\d+\.\d+\.\d+$/);
+  expect([search.backend(), search.queryVersion()]).toEqual([backend, 2]);
 });
 
 test("ids are text, integers and bigints, and come back as they went in", () => {
