@@ -1,7 +1,8 @@
 //! The program itself, as an operator runs it: refusals, TLS, HTTP/2, slow senders, the end.
 
-use crate::support::process::{Server, certificate, read_all, run, trusting};
+use crate::support::process::{PROGRAM, Server, certificate, read_all, run, trusting};
 use std::io::Write;
+use std::process::Command;
 use std::time::Duration;
 
 #[test]
@@ -64,6 +65,18 @@ fn without_tokens_no_site_of_another_machine_is_let_in() {
     }
     let server = Server::start(&data, &["--allow-origin", "http://localhost:5173"]);
     assert!(server.get("/").contains("<html"));
+}
+
+#[test]
+fn the_console_is_switched_off_by_a_variable_too() {
+    let folder = tempfile::tempdir().unwrap();
+    for (value, shown) in [("1", false), ("true", false), ("no", true), ("0", true)] {
+        let mut program = Command::new(PROGRAM);
+        program.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(folder.path().join(value));
+        program.env("CIPHERVEC_NO_CONSOLE", value);
+        let server = Server::spawn(program);
+        assert_eq!(server.get("/").contains("<html"), shown, "{value}");
+    }
 }
 
 #[test]
