@@ -3,13 +3,12 @@
  * a page never blocks and no key is on its heap.
  */
 
-import { native, start, storage } from "#platform";
+import { here, start } from "#platform";
 import { fromMessage, toMessage, WorkerLost } from "./errors.js";
 import type { Started } from "./platform/platform.js";
 import type { Storage } from "./storage/storage.js";
 import type { CallOptions, Progress } from "./types.js";
 import { buffersOf, type Handle, type Port, ROOT, type ToPage } from "./worker/messages.js";
-import { serve } from "./worker/serve.js";
 
 /** How an engine runs. */
 export interface EngineOptions {
@@ -37,7 +36,7 @@ export class Engine {
   #lost: string | null = null;
 
   constructor({ worker = true }: EngineOptions = {}) {
-    if (worker === false) this.#started = here();
+    if (worker === false) this.#started = inThread();
     else this.#started = start(worker === true ? undefined : worker);
     this.#started.port.listen((message) => this.#take(message as ToPage));
     this.#started.onEnd((why) => this.#end(why));
@@ -157,36 +156,41 @@ function lostError(why: string): WorkerLost {
   );
 }
 
-/** The engine in this thread. */
-function here(): Started {
+/** The engine in this thread, loaded when it is first called. */
+function inThread(): Started {
   let page: (message: unknown) => void = () => undefined;
-  let engine: (message: unknown) => void = () => undefined;
-  const port = (
-    to: () => (message: unknown) => void,
-    from: (take: (message: unknown) => void) => void,
-  ): Port => ({
-    // Cloned as between threads, so that neither side changes what the other holds.
-    post: (message, transfer) => {
-      const copy = structuredClone(message, { transfer });
-      queueMicrotask(() => to()(copy));
-    },
-    listen: from,
-  });
-  const ofEngine = port(
-    () => page,
-    (take) => {
-      engine = take;
-    },
-  );
-  serve(ofEngine, { native, storage, fetch: (url, options) => fetch(url, options) });
+  let loading: Promise<(message: unknown) => void> | null = null;
+  let fail: (why: string) => void = () => undefined;
+  const load = async () => {
+    const [platform, { serve }] = await Promise.all([here(), import("./worker/serve.js")]);
+    let engine: (message: unknown) => void = () => undefined;
+    const port: Port = {
+      post: (message, transfer) => {
+        const copy = structuredClone(message, { transfer });
+        queueMicrotask(() => page(copy));
+      },
+      listen: (take) => {
+        engine = take;
+      },
+    };
+    serve(port, platform);
+    return (message: unknown) => engine(message);
+  };
   return {
-    port: port(
-      () => engine,
-      (take) => {
+    port: {
+      // Cloned as between threads, so that neither side changes what the other holds.
+      post: (message, transfer) => {
+        const copy = structuredClone(message, { transfer });
+        loading ??= load();
+        loading.then((engine) => engine(copy)).catch((error) => fail(String(error)));
+      },
+      listen: (take) => {
         page = take;
       },
-    ),
-    onEnd: () => undefined,
+    },
+    onEnd: (ended) => {
+      fail = ended;
+    },
     busy: () => undefined,
     stop: () => undefined,
   };

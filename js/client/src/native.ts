@@ -282,3 +282,32 @@ export interface Native {
   RecordBatch: { fromBytes(data: Uint8Array): RecordBatch };
   FilterTags: { new (rows: Uint8Array[][]): FilterTags; fromBytes(data: Uint8Array): FilterTags };
 }
+
+/** What a server says of its tables. */
+export interface LookupFacts {
+  strategy: string;
+  pooling: string;
+  limit: number;
+  tables: number;
+  rows: number;
+  columns: number;
+  padding: boolean;
+  errorBound: number;
+}
+
+export interface LookupClient extends Freed {
+  readonly keyId: string;
+  facts(): LookupFacts;
+  keys(): Uint8Array | undefined;
+  query(indices: Int32Array, offsets: Uint32Array): Uint8Array;
+  decode(answer: Uint8Array): Float64Array;
+  toFile(passphrase?: string, allowPlaintext?: boolean): Uint8Array;
+}
+
+/** The module of private lookup, apart from the other so that who searches loads none of it. */
+export interface LookupNative {
+  LookupClient: {
+    generate(description: Uint8Array): LookupClient;
+    fromFile(data: Uint8Array, passphrase?: string): LookupClient;
+  };
+}

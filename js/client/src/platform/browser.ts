@@ -1,33 +1,17 @@
-/** Browser: what starts a Worker, loads the wasm and keeps bytes in a page. Both threads. */
+/** Browser, the page's half: what starts a Worker. The engine and its wasm are loaded by the Worker alone. */
 
-import type { Native } from "../native.js";
-import { IndexedDbStorage } from "../storage/indexeddb.js";
-import { refused, type Storage } from "../storage/storage.js";
-import load, * as wasm from "../wasm/ciphervec.js";
 import type { Port } from "../worker/messages.js";
+import type { Platform } from "../worker/serve.js";
 import type { Started } from "./platform.js";
-import { hasSimd } from "./simd.js";
 
 /** Where a client keeps its state unless it is told. */
 export const defaultStorage = (): "indexeddb" | "memory" =>
   typeof indexedDB === "undefined" ? "memory" : "indexeddb";
 
-/** The module, compiled and started once. */
-export async function native(): Promise<Native> {
-  // Both addresses stand here as they are, for bundlers to find.
-  const plain = new URL("../wasm/ciphervec_bg.wasm", import.meta.url);
-  const simd = new URL("../wasm/ciphervec_simd_bg.wasm", import.meta.url);
-  await load({ module_or_path: hasSimd() ? simd : plain });
-  return wasm as unknown as Native;
-}
-
-/** Where bytes are kept. Throws StorageError. */
-export function storage(
-  choice: { kind: "indexeddb"; database: string } | { kind: "folder"; path: string },
-): Storage {
-  if (choice.kind === "folder") throw refused("a folder", new Error("a browser has none"));
-  if (typeof indexedDB === "undefined") throw refused("IndexedDB", new Error("this browser has none"));
-  return new IndexedDbStorage(choice.database);
+/** What an engine needs that runs in this thread. */
+export async function here(): Promise<Platform> {
+  const { native, lookup, storage } = await import("./browser-engine.js");
+  return { native, lookup, storage, fetch: (url, options) => fetch(url, options) };
 }
 
 /** A Worker that runs the engine. `given` was made by the caller, of the same file. */

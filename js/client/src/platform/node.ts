@@ -1,35 +1,16 @@
-/** Node: what starts a worker thread, loads the wasm and keeps bytes in a folder. Both threads. */
+/** Node, the page's half: what starts a worker thread. */
 
-import { readFile } from "node:fs/promises";
 import { Worker } from "node:worker_threads";
-import type { Native } from "../native.js";
-import { FolderStorage } from "../storage/folder.js";
-import { refused, type Storage } from "../storage/storage.js";
-import * as wasm from "../wasm/ciphervec.js";
+import type { Platform } from "../worker/serve.js";
 import type { Started } from "./platform.js";
-import { hasSimd } from "./simd.js";
 
 /** Where a client keeps its state unless it is told. */
 export const defaultStorage = (): "indexeddb" | "memory" => "memory";
 
-let loaded: Promise<Native> | null = null;
-
-/** The module, compiled and started once. */
-export function native(): Promise<Native> {
-  const name = hasSimd() ? "ciphervec_simd_bg.wasm" : "ciphervec_bg.wasm";
-  loaded ??= readFile(new URL(`../wasm/${name}`, import.meta.url)).then((module) => {
-    wasm.initSync({ module });
-    return wasm as unknown as Native;
-  });
-  return loaded;
-}
-
-/** Where bytes are kept. Throws StorageError. */
-export function storage(
-  choice: { kind: "indexeddb"; database: string } | { kind: "folder"; path: string },
-): Storage {
-  if (choice.kind === "indexeddb") throw refused("IndexedDB", new Error("Node has none; name a folder"));
-  return new FolderStorage(choice.path);
+/** What an engine needs that runs in this thread. */
+export async function here(): Promise<Platform> {
+  const { native, lookup, storage } = await import("./node-engine.js");
+  return { native, lookup, storage, fetch: (url, options) => fetch(url, options) };
 }
 
 /** A thread that runs the engine. `given` was made by the caller, of the same file. */

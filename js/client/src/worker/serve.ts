@@ -8,9 +8,10 @@ import type { CollectionEngine } from "../collections/collection.js";
 import { CiphervecError, fromMessage, fromNative, InvalidInput, toMessage, WrongKey } from "../errors.js";
 import type { Call } from "../http/session.js";
 import type { Fetch } from "../http/transport.js";
-import type { Identity, Keys, Native } from "../native.js";
+import type { Identity, Keys, LookupNative, Native } from "../native.js";
 import { MemoryStorage, refused, type Storage } from "../storage/storage.js";
 import type { Progress } from "../types.js";
+import { type LookupChoices, LookupEngine, type Tokens } from "./lookup.js";
 import {
   buffersOf,
   type Handle,
@@ -25,6 +26,7 @@ import { WriterEngine } from "./writer.js";
 /** What differs between a browser and Node. */
 export interface Platform {
   native(): Promise<Native>;
+  lookup(): Promise<LookupNative>;
   storage(choice: { kind: "indexeddb"; database: string } | { kind: "folder"; path: string }): Storage;
   fetch: Fetch;
 }
@@ -58,6 +60,7 @@ class Server {
   readonly #port: Port;
   readonly #platform: Platform;
   #native: Promise<Native> | null = null;
+  #lookup: Promise<LookupNative> | null = null;
   readonly #held = new Map<Handle, Held>();
   #last = ROOT;
   readonly #running = new Map<number, AbortController>();
@@ -169,6 +172,14 @@ class Server {
         const writer = new WriterEngine(native, card, fingerprint, this.#platform.fetch);
         const handle = this.#hold("writer", writer, writerMethods(writer), () => writer.free());
         return { handle, facts: writer.facts() };
+      },
+      openLookup: async (_: Call, choices: LookupChoices) => {
+        this.#lookup ??= this.#platform.lookup();
+        const lookup = new LookupEngine(await this.#lookup, choices);
+        return {
+          handle: this.#hold("lookup", lookup, lookupMethods(lookup), () => lookup.free()),
+          facts: lookup.facts(),
+        };
       },
       release: (_: Call, handle: Handle) => this.#release(handle),
     };
@@ -290,5 +301,17 @@ function writerMethods(writer: WriterEngine): Held["methods"] {
   return {
     seal: (call: Call, given: never) => writer.seal(given, call),
     send: (call: Call, to: never) => writer.send(to, call),
+  };
+}
+
+function lookupMethods(lookup: LookupEngine): Held["methods"] {
+  return {
+    keys: () => lookup.keys(),
+    query: (_: Call, tokens: Tokens) => lookup.query(tokens),
+    decode: (_: Call, answer: Uint8Array) => lookup.decode(answer),
+    encrypt: (_: Call, texts: string[]) => lookup.encrypt(texts),
+    answers: (_: Call, answer: Uint8Array) => lookup.answers(answer),
+    toFile: (_: Call, passphrase: string | undefined, plain: boolean | undefined) =>
+      lookup.toFile(passphrase, plain),
   };
 }

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { Trust } from "../../src/http/trust.js";
 import { utf8 } from "../../src/ingest/bytes.js";
 import type { Keys, Native } from "../../src/native.js";
-import { native as load } from "../../src/platform/node.js";
+import { native as load } from "../../src/platform/node-engine.js";
 import { BlobCache } from "../../src/storage/cache.js";
 import { FolderStorage } from "../../src/storage/folder.js";
 import { IndexedDbStorage } from "../../src/storage/indexeddb.js";

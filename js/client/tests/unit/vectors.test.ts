@@ -14,7 +14,7 @@ import { ml_kem768_x25519 as XWing } from "@noble/post-quantum/hybrid.js";
 import { beforeAll, describe, expect, test } from "vitest";
 import { concat, hex, utf8 } from "../../src/ingest/bytes.js";
 import type { Keys, Native, Owner, StateFacts } from "../../src/native.js";
-import { native as load } from "../../src/platform/node.js";
+import { native as load, lookup } from "../../src/platform/node-engine.js";
 
 const FOLDER = fileURLToPath(new URL("../../../../vectors/", import.meta.url));
 const get = (...path: string[]): Uint8Array => new Uint8Array(readFileSync(join(FOLDER, ...path)));
@@ -353,4 +353,27 @@ describe("keys shared with people", () => {
     );
     expect(chacha20poly1305(secret.subarray(0, 32), secret.subarray(32, 44)).decrypt(sealed)).toEqual(MASTER);
   });
+});
+
+test("a lookup by counts: the kept key opens the kept answer", async () => {
+  const read = (file: string) => get("v1", "lookup-histogram", file);
+  const { LookupClient } = await lookup();
+  const client = LookupClient.fromFile(read("plain.key"));
+  expect(client.facts()).toMatchObject({
+    strategy: "histogram",
+    pooling: "mean",
+    limit: 4,
+    tables: 2,
+    rows: 3,
+    columns: 2,
+  });
+  const found = client.decode(read("answer"));
+  [-0.25, 2, 3, -3.75, 0, 0].forEach((expected, i) => {
+    expect(Math.abs((found[i] as number) - expected)).toBeLessThan(Math.min(1e-3, client.facts().errorBound));
+  });
+  expect(
+    LookupClient.generate(read("description")).query(Int32Array.of(0, 1), Uint32Array.of(0, 1)).length,
+  ).toBe(LookupClient.generate(read("description")).query(Int32Array.of(2, 2), Uint32Array.of(0, 1)).length);
+  // And the key file is written as it was: nothing in it is drawn.
+  expect(client.toFile(undefined, true)).toEqual(read("plain.key"));
 });

@@ -1,0 +1,29 @@
+/** Browser, the engine's half: what loads the wasm and keeps bytes. Runs in the Worker. */
+
+import type { LookupNative, Native } from "../native.js";
+import { IndexedDbStorage } from "../storage/indexeddb.js";
+import { refused, type Storage } from "../storage/storage.js";
+import load, * as wasm from "../wasm/ciphervec.js";
+// Not by a dynamic import: bundlers that make a Worker one script can't split it. Its wasm is loaded when it is asked for.
+import loadLookup, * as lookups from "../wasm/ciphervec_lookup.js";
+
+/** The module, compiled and started once. */
+export async function native(): Promise<Native> {
+  await load({ module_or_path: new URL("../wasm/ciphervec_bg.wasm", import.meta.url) });
+  return wasm as unknown as Native;
+}
+
+/** The module of private lookup, the same. */
+export async function lookup(): Promise<LookupNative> {
+  await loadLookup({ module_or_path: new URL("../wasm/ciphervec_lookup_bg.wasm", import.meta.url) });
+  return lookups as unknown as LookupNative;
+}
+
+/** Where bytes are kept. Throws StorageError. */
+export function storage(
+  choice: { kind: "indexeddb"; database: string } | { kind: "folder"; path: string },
+): Storage {
+  if (choice.kind === "folder") throw refused("a folder", new Error("a browser has none"));
+  if (typeof indexedDB === "undefined") throw refused("IndexedDB", new Error("this browser has none"));
+  return new IndexedDbStorage(choice.database);
+}
