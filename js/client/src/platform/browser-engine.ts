@@ -6,10 +6,14 @@ import { refused, type Storage } from "../storage/storage.js";
 import load, * as wasm from "../wasm/ciphervec.js";
 // Not by a dynamic import: bundlers that make a Worker one script can't split it. Its wasm is loaded when it is asked for.
 import loadLookup, * as lookups from "../wasm/ciphervec_lookup.js";
+import { hasSimd } from "./simd.js";
 
 /** The module, compiled and started once. */
 export async function native(): Promise<Native> {
-  await load({ module_or_path: new URL("../wasm/ciphervec_bg.wasm", import.meta.url) });
+  // Both addresses stand here as they are, for bundlers to find.
+  const plain = new URL("../wasm/ciphervec_bg.wasm", import.meta.url);
+  const simd = new URL("../wasm/ciphervec_simd_bg.wasm", import.meta.url);
+  await load({ module_or_path: hasSimd() ? simd : plain });
   return wasm as unknown as Native;
 }
 

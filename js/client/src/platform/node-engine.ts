@@ -6,12 +6,14 @@ import { FolderStorage } from "../storage/folder.js";
 import { refused, type Storage } from "../storage/storage.js";
 import * as wasm from "../wasm/ciphervec.js";
 import * as lookups from "../wasm/ciphervec_lookup.js";
+import { hasSimd } from "./simd.js";
 
 let loaded: Promise<Native> | null = null;
 
 /** The module, compiled and started once. */
 export function native(): Promise<Native> {
-  loaded ??= readFile(new URL("../wasm/ciphervec_bg.wasm", import.meta.url)).then((module) => {
+  const name = hasSimd() ? "ciphervec_simd_bg.wasm" : "ciphervec_bg.wasm";
+  loaded ??= readFile(new URL(`../wasm/${name}`, import.meta.url)).then((module) => {
     wasm.initSync({ module });
     return wasm as unknown as Native;
   });
