@@ -303,6 +303,7 @@ export class CollectionEngine {
       if (this.#closed !== "")
         throw new CiphervecError(`this collection was ${this.#closed}; get it again from the client.`);
       call.signal?.throwIfAborted();
+      this.#segments.call = call;
       await this.#segments.settle(call);
       return work(this.#segments);
     });

@@ -152,6 +152,7 @@ async function whole(
     },
   };
   const { version } = await segments.lock.apart(() => segments.store.evaluate(bytes, call, sink));
+  segments.call = call; // others were let in meanwhile
   await segments.settle(call);
   if (version > segments.store.version) await segments.refresh(call);
   let newer: Uint8Array[] = [];
@@ -209,6 +210,7 @@ async function streamed(
   };
   try {
     await segments.lock.apart(() => segments.store.evaluate(bytes, call, sink));
+    segments.call = call;
     await segments.settle(call);
     const began = performance.now();
     const answers = checking(segments, () => opener.finish());

@@ -58,6 +58,8 @@ export class Segments {
   readonly #keys: Keys | null;
   readonly #states: States;
   description: Description;
+  /** What is being done now: reads of records end with it. */
+  call: Call = {};
   /** Times that rows went away. */
   losses = 0;
   #owner!: Owner;
@@ -311,7 +313,7 @@ export class Segments {
       filterable: this.description.filterable,
       keepOriginals: this.description.originals,
       untagged: this.description.untagged,
-      read: (segment, blob) => this.#read(segment, blob, {}),
+      read: (segment, blob) => this.#read(segment, blob, this.call),
     });
     this.#deleted = new Map();
     this.#reasons = new Map();

@@ -137,6 +137,13 @@ describe.skipIf(missing !== "")("faults", () => {
     setTimeout(() => giving.abort(new Error("not wanted any more")), 100);
     await expect(asking).rejects.toThrow("not wanted any more");
     expect(performance.now() - began).toBeLessThan(2_000);
+    // The same while records are read.
+    proxy.fate = ({ path }, answer) => (path.endsWith("/records") ? new Promise(() => undefined) : answer());
+    const fresh = await client({ storage: "memory" }).getCollection({ name });
+    const reading = fresh.get({ ids: [1], signal: AbortSignal.timeout(300) });
+    await expect(reading).rejects.toMatchObject({ name: "TimeoutError" });
+    proxy.fate = (_, answer) => answer();
+    expect((await fresh.get({ ids: [1] })).documents).toEqual(["text 1"]);
     await expect(docs.add({ embeddings: [row(0)], signal: AbortSignal.abort() })).rejects.toMatchObject({
       name: "AbortError",
     });
