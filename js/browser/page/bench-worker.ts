@@ -4,7 +4,7 @@
  */
 
 // The client's own way to its module, so that what is measured is what it chooses here.
-import { native as load } from "../../client/dist/platform/browser.js";
+import { native as load } from "../../client/dist/platform/browser-engine.js";
 import { gaussian } from "./kit.ts";
 
 const SEALED = 5000;
