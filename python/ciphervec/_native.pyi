@@ -10,6 +10,7 @@ __all__ = [
     "MODULUS_SCHEMES",
     "QUERY_VERSION",
     "SCHEMES",
+    "WORDS_VERSION",
     "AdditivePublicKey",
     "AdditiveSecretKey",
     "AnswerOpener",
@@ -48,6 +49,8 @@ __all__ = [
     "SharedKeys",
     "StagedSegments",
     "Store",
+    "TokenPool",
+    "TokenRequest",
     "Writer",
     "WriterCard",
     "__version__",
@@ -70,6 +73,7 @@ __all__ = [
 
 __version__: str
 QUERY_VERSION: int
+WORDS_VERSION: int
 SCHEMES: tuple[str, ...]
 MODULUS_SCHEMES: tuple[str, ...]
 
@@ -219,6 +223,8 @@ class SealedQuery:
     def nbytes(self) -> int: ...
     @property
     def rows(self) -> int: ...
+    @property
+    def ahead(self) -> int: ...
     def to_bytes(self) -> bytes: ...
     def timings(self) -> dict[str, float]: ...
     def __reduce__(self) -> NoReturn: ...
@@ -311,7 +317,15 @@ class Owner:
         tags: Sequence[bytes] = ...,
         segments: Sequence[bytes] | None = None,
         format: str = "precise",
+        tokens: TokenPool | None = None,
     ) -> SealedQuery: ...
+    def request_tokens(
+        self, count: int, directory: SegmentDirectory, epoch: int, format: str
+    ) -> TokenRequest: ...
+    def read_tokens(
+        self, request: TokenRequest, answer: bytes, directory: SegmentDirectory, pool: TokenPool
+    ) -> int: ...
+    def complete(self, query: SealedQuery, answer: bytes) -> bytes: ...
     def open(
         self,
         query: SealedQuery,
@@ -355,6 +369,20 @@ class AnswerOpener:
     def restart(self) -> None: ...
     def write(self, piece: bytes) -> None: ...
     def finish(self) -> tuple[list[tuple[list[_Id], npt.NDArray[np.float64]]], bool, list[bytes]]: ...
+    def __reduce__(self) -> NoReturn: ...
+
+@final
+class TokenPool:
+    def __new__(cls) -> TokenPool: ...
+    def __len__(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    def clear(self) -> None: ...
+    def __reduce__(self) -> NoReturn: ...
+
+@final
+class TokenRequest:
+    def to_bytes(self) -> bytes: ...
     def __reduce__(self) -> NoReturn: ...
 
 @final

@@ -15,6 +15,7 @@ use pyo3::prelude::*;
 
 import_exception!(ciphervec.errors, BoundExceeded);
 import_exception!(ciphervec.errors, CiphervecError);
+import_exception!(ciphervec.errors, Conflict);
 import_exception!(ciphervec.errors, CorruptData);
 import_exception!(ciphervec.errors, InvalidInput);
 import_exception!(ciphervec.errors, MismatchedAnswer);
@@ -151,6 +152,7 @@ impl Raise for Error {
             Self::DuplicateId(_) => DuplicateId::new_err(message),
             Self::NotShared { .. } => WrongKey::new_err(message),
             Self::Directory { .. } => CorruptData::new_err(message),
+            Self::Token { .. } => Conflict::new_err(message),
             Self::Tampered { segments } => TamperedAnswer::new_err((message, bytes(&segments))),
             Self::Mismatched { segments } => MismatchedAnswer::new_err((message, bytes(&segments))),
             _ => InvalidInput::new_err(message),

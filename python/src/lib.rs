@@ -37,6 +37,7 @@ mod sharing;
 mod spec;
 mod state;
 mod store;
+mod tokens;
 mod vectors;
 mod writer;
 
@@ -49,6 +50,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     runtime::check_backend()?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("QUERY_VERSION", ciphervec::search::QUERY_VERSION)?;
+    module.add("WORDS_VERSION", ciphervec::search::WORDS_VERSION)?;
     module.add("SCHEMES", scheme::names(module, |_| true)?)?;
     module.add("MODULUS_SCHEMES", scheme::names(module, Scheme::has_modulus)?)?;
     module.add_class::<keys::PyKeys>()?;
@@ -62,6 +64,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<owner::PyOwner>()?;
     module.add_class::<owner::PySealedQuery>()?;
     module.add_class::<opener::PyAnswerOpener>()?;
+    module.add_class::<tokens::PyTokenPool>()?;
+    module.add_class::<tokens::PyTokenRequest>()?;
     module.add_class::<server::PyServerIndex>()?;
     module.add_class::<writer::PyWriterCard>()?;
     module.add_class::<writer::PyWriter>()?;

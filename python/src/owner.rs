@@ -22,6 +22,7 @@ use crate::segment::{self, PySealedSegment};
 use crate::segment_directory::PySegmentDirectory;
 use crate::spec::PyIndexSpec;
 use crate::state::{self, Facts};
+use crate::tokens::{PyTokenPool, PyTokenRequest};
 use crate::writer::PyWriterCard;
 use crate::{arrays, runtime};
 
@@ -237,8 +238,8 @@ impl PyOwner {
 
     /// Seals queries for the segments that the directory knows, or for those of them in `segments`. `tags` restrict the answer on
     /// the server. `format` is that of the answer: "first", which every server knows, "precise" or "brief", which can't be
-    /// flooded.
-    #[pyo3(signature = (vectors, directory, epoch = 0, tags = Vec::new(), segments = None, format = "precise"))]
+    /// flooded. Where `tokens` has one for each row they are taken out and used; not with `segments`.
+    #[pyo3(signature = (vectors, directory, epoch = 0, tags = Vec::new(), segments = None, format = "precise", tokens = None))]
     #[expect(
         clippy::too_many_arguments,
         reason = "they are the keyword arguments of one Python call"
@@ -252,19 +253,26 @@ impl PyOwner {
         tags: Vec<[u8; 16]>,
         segments: Option<Vec<[u8; 16]>>,
         format: &str,
+        tokens: Option<&PyTokenPool>,
     ) -> PyResult<PySealedQuery> {
-        let format = match format {
-            "first" => AnswerFormat::First,
-            "brief" => AnswerFormat::Brief,
-            _ => AnswerFormat::Precise,
-        };
+        let format = answer_format(format);
         let segments = segments.map(|ids| ids.into_iter().map(SegmentId).collect::<Vec<_>>());
         let rows = arrays::rows(&vectors, self.0.spec().dimension())?;
         let query = py.detach(|| {
             let guard = directory.read();
             let known = &*guard;
             let segments = segments.as_deref();
-            runtime::run(|| self.0.query_with(rows, known, epoch, &tags, segments, format))
+            let count = rows.len() / self.0.spec().dimension();
+            let taken = match tokens {
+                Some(pool) if segments.is_none() => {
+                    self.0.take_tokens(&pool.0, count, known, epoch, format)?
+                }
+                _ => None,
+            };
+            runtime::run(|| match taken {
+                Some(taken) => self.0.query_with_tokens(rows, known, epoch, &tags, format, taken),
+                None => self.0.query_with(rows, known, epoch, &tags, segments, format),
+            })
         });
         Ok(PySealedQuery { query: query.map_err(Raise::raise)?, opened: Mutex::new(None) })
     }
@@ -325,6 +333,48 @@ impl PyOwner {
             .map_err(Raise::raise)?;
         query.note(opened.timings);
         answers(py, opened, count)
+    }
+
+    /// Draws the masks of `count` queries over the segments that the directory knows.
+    fn request_tokens(
+        &self,
+        py: Python<'_>,
+        count: usize,
+        directory: &PySegmentDirectory,
+        epoch: u32,
+        format: &str,
+    ) -> PyResult<PyTokenRequest> {
+        let format = answer_format(format);
+        let drawn = py.detach(|| self.0.request_tokens(count, &directory.read(), epoch, format));
+        drawn.map(PyTokenRequest::of).map_err(Raise::raise)
+    }
+
+    /// Puts the tokens that the server's answer to a request gives into a pool; returns how many. A request is read once.
+    fn read_tokens(
+        &self,
+        py: Python<'_>,
+        request: &PyTokenRequest,
+        answer: &[u8],
+        directory: &PySegmentDirectory,
+        pool: &PyTokenPool,
+    ) -> PyResult<usize> {
+        let request = request.take()?;
+        let tokens = py.detach(|| self.0.read_tokens(request, answer, &directory.read()));
+        let tokens = tokens.map_err(Raise::raise)?;
+        let count = tokens.len();
+        pool.0.add(tokens);
+        Ok(count)
+    }
+
+    /// The whole answer to a query that has taken tokens, from the half that the server gave.
+    fn complete<'py>(
+        &self,
+        py: Python<'py>,
+        query: &PySealedQuery,
+        answer: &[u8],
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let whole = py.detach(|| self.0.complete(&query.query, answer)).map_err(Raise::raise)?;
+        Ok(PyBytes::new(py, &whole))
     }
 
     /// What one score says about noise that outlives it, as cosines: of its row, and of the epoch's keys.
@@ -406,6 +456,15 @@ impl PyOwner {
     }
 }
 
+/// What an answer may look like.
+pub fn answer_format(format: &str) -> AnswerFormat {
+    match format {
+        "first" => AnswerFormat::First,
+        "brief" => AnswerFormat::Brief,
+        _ => AnswerFormat::Precise,
+    }
+}
+
 /// The `count` closest, or those within a threshold.
 pub fn retrieval(count: Option<usize>, threshold: Option<f64>) -> PyResult<Retrieval> {
     match (count, threshold) {
@@ -456,6 +515,12 @@ impl PySealedQuery {
     #[getter]
     fn rows(&self) -> usize {
         self.query.len()
+    }
+
+    /// Bytes of the halves of its answers that were fetched ahead; 0 where it is answered whole.
+    #[getter]
+    fn ahead(&self) -> usize {
+        self.query.ahead()
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {

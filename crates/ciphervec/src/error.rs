@@ -166,6 +166,12 @@ pub enum Error {
         /// How they disagree.
         detail: String,
     },
+    /// Tokens that a query, or its answer, does not go with.
+    #[error("these tokens can't be used: {detail}. Ask again without them, and fetch others")]
+    Token {
+        /// Why.
+        detail: String,
+    },
     /// An answer that cannot be what the segments' own words give to the query. Nothing of it was returned.
     #[error(
         "the answer about segment {} was not computed from what was sealed there: the server, or whatever lies between, \

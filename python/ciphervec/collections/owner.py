@@ -367,6 +367,7 @@ class Owner:
         tags: Sequence[bytes] = (),
         segments: Sequence[bytes] | None = None,
         answers: Answers = "precise",
+        tokens: _native.TokenPool | None = None,
     ) -> SealedQuery:
         """Seal a (d,) or (n, d) array of queries, n up to 4,096, for the segments attached now, or for
         those of them in `segments`: the server is shown which, and scores no others.
@@ -374,7 +375,9 @@ class Owner:
         With `tags` (see `filter_tag`) the server answers for the rows that carry all of them. In modes
         `sealed` and `sealed-query` `answers` says what comes back: "first" is what servers of releases
         before 0.2 know; "precise" has words as long as each level's precision needs; "brief" rounds what
-        belongs to all segments too, and can't be opened for `audience="others"`. Raises InvalidInput.
+        belongs to all segments too, and can't be opened for `audience="others"`. Where `tokens` has one for
+        each row (see `read_tokens`), that suits segments and answers, they are used up, and `complete` has to
+        follow; not with `segments`. Raises InvalidInput.
         """
         if answers not in ANSWERS:
             raise InvalidInput(f"answers must be one of {', '.join(ANSWERS)}; got {answers!r}.")
@@ -382,8 +385,24 @@ class Owner:
         if len(rows) == 0:
             raise InvalidInput("there is nothing to ask: 0 query rows were given.")
         named = None if segments is None else list(segments)
-        native = self._native.query(rows, self._directory, self.epoch, tags, named, answers)
+        native = self._native.query(rows, self._directory, self.epoch, tags, named, answers, tokens)
         return SealedQuery(self, native, segments=named)
+
+    def request_tokens(self, count: int, answers: Answers = "brief") -> _native.TokenRequest:
+        """Draw the masks of `count` queries to come over the segments attached now: `to_bytes()` of it is for
+        the server. Raises InvalidInput in modes whose queries are plain."""
+        return self._native.request_tokens(count, self._directory, self.epoch, answers)
+
+    def read_tokens(self, request: _native.TokenRequest, response: bytes, into: _native.TokenPool) -> int:
+        """Make tokens of the server's answer to a request, once, and put them into a pool; returns how many.
+        Raises CorruptData for damaged bytes, and where the server has other segments than are attached."""
+        return self._native.read_tokens(request, response, self._directory, into)
+
+    def complete(self, query: SealedQuery, response: bytes) -> bytes:
+        """The whole answer to a query that took tokens, which `open` takes, from the half that the server
+        answered with. Raises Conflict when the server has other segments or evaluation keys by now than when
+        the tokens were fetched: ask again without them."""
+        return self._native.complete(query._native, response)
 
     def read_query(self, query: bytes) -> SealedQuery:
         """Take in the bytes of a plain query that somebody else made (see `Probe`), in order to

@@ -112,6 +112,12 @@ class SealedQuery:
         """Queries in the batch."""
         return self._native.rows
 
+    @property
+    def ahead(self) -> int:
+        """Bytes of the halves of its answers that were fetched ahead, see `Collection.prefetch`; 0 where it is answered
+        whole."""
+        return self._native.ahead
+
     def to_bytes(self) -> bytes:
         """What `ServerIndex.evaluate` takes. In modes `sealed` and `sealed-query` it shows the
         server nothing."""

@@ -17,6 +17,7 @@ from .filtering import passes, passing
 from .flooding import DEVIATION
 from .matches import Matches
 from .owner import Owner
+from .prefetching import answered_with_tokens, sealed_with_tokens
 from .query import AnswerOpener, SealedQuery
 from .routing.search import answered, answers_of, ask_routed
 from .segments import SEGMENT_ROWS, Segments
@@ -112,7 +113,8 @@ def _ask(
     """One message to the server and back. Raises Conflict when the collection has changed too
     much meanwhile."""
     routed = segments.description.routing is not None
-    if not routed and is_long(segments.owner, len(rows)):
+    query = None if routed else sealed_with_tokens(segments, rows, tags, audience)
+    if not routed and query is None and is_long(segments.owner, len(rows)):
 
         def streamed(count: int | None, allow: Sequence[Id] | None) -> list[Matches]:
             return _ask_streaming(segments, rows, tags, count, within, allow, audience, flooding)
@@ -121,7 +123,7 @@ def _ask(
     if routed:
         query, answer, newer = ask_routed(segments, rows, allow, audience)
     else:
-        query, answer, newer = _ask_all(segments, rows, tags, audience)
+        query, answer, newer = _ask_all(segments, rows, tags, audience, query)
     held = segments.owner.quarantined()
     _say_held(segments, held)
 
@@ -211,12 +213,22 @@ def _hold(segments: Segments, held: Sequence[bytes]) -> None:
 
 
 def _ask_all(
-    segments: Segments, rows: FloatArray, tags: Sequence[bytes], audience: Audience | None
+    segments: Segments,
+    rows: FloatArray,
+    tags: Sequence[bytes],
+    audience: Audience | None,
+    query: SealedQuery | None,
 ) -> tuple[SealedQuery, Answer, list[bytes]]:
-    """Ask about every segment. Beside query and answer: the segments that may be missing in it."""
-    query = segments.owner.query(rows, tags=tags, answers=answers_of(segments, audience))
+    """Ask about every segment, by a `query` that took tokens if there is one. Beside query and answer: the segments that may
+    be missing in it."""
     known, losses = segments.attached(), segments.losses
-    answer = answered(segments, query.to_bytes())
+    answer = None if query is None else answered_with_tokens(segments, query)
+    if query is None or answer is None:
+        query = segments.owner.query(rows, tags=tags, answers=answers_of(segments, audience))
+        known, losses = segments.attached(), segments.losses
+        answer = answered(segments, query.to_bytes())
+        if query.rows == 1:
+            segments.traffic, segments.tokens.ahead = (query.nbytes, len(answer.data)), 0
     if answer.version > segments.store.version:
         segments.refresh()
     newer: list[bytes] = []

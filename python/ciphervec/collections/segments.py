@@ -38,6 +38,7 @@ from .standing import Standing
 from .states import COVERED, Shown, State, States
 from .stores.server_backend import ServerBackend
 from .stores.store import CollectionStore
+from .tokens import Tokens
 from .write_batch import (
     ROUTING,
     SIDECAR,
@@ -85,7 +86,9 @@ class Segments:
         self.losses = 0
         """Times that rows went away."""
         self.traffic = (0, 0)
-        """Bytes of the latest routed question, and of its answer."""
+        """Bytes of the latest lone question to a server, and of its answer; or, where it was routed, to whomever."""
+        self.tokens = Tokens()
+        """Halves of answers that were fetched ahead."""
         self._states = States(store, description.spec.collection, pins)
         self._routing = OpenedRouting(store, self._states)
         self._load()

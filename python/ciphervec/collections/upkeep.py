@@ -22,6 +22,7 @@ from .inventory import inventory
 from .keys import Keys
 from .network import Network, check_network
 from .owner import Owner
+from .prefetching import prefetch
 from .restore import upgrade
 from .rotation import rotate_keys
 from .routing.clusters import Clusters
@@ -168,6 +169,18 @@ class Upkeep:
         if settled and not every and not self._segments.fresh():
             return True
         return recluster(self._segments, None, report).clusters > 0
+
+    def prefetch(self, queries: int = 8) -> int:
+        """Fetch ahead, for so many questions more, the half of an answer that does not depend on what is asked;
+        returns how many are ready then. Over HTTP, in modes `sealed` and `sealed-query`, without routing.
+
+        A question takes one by itself, and its answer then is the other half: two bytes or so a row. Each serves
+        once. They are kept in this process's memory alone, with the bytes that `explain()` prints, and are gone
+        when it ends, after a fork, and for all purposes once anybody's commit has changed which segments there
+        are: questions are then asked whole, as they are for `audience="others"`. Raises InvalidInput elsewhere.
+        """
+        with self._open():
+            return self._segments.in_turn(lambda: prefetch(self._segments, queries))
 
     def explain(self) -> Explanation:
         """What one question costs, in rows and bytes, and what it shows the server; `print` it. A server in

@@ -244,6 +244,7 @@ class AsyncHttpCollection(_Twin):
     optimize = _coroutine(Collection.optimize)
     recluster = _coroutine(Collection.recluster)
     explain = _coroutine(Collection.explain)
+    prefetch = _coroutine(Collection.prefetch)
     rotate_query_key = _coroutine(Collection.rotate_query_key)
     extend_filterable = _coroutine(Collection.extend_filterable)
     set_embedding_function = _coroutine(Collection.set_embedding_function)

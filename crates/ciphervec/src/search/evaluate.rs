@@ -1,5 +1,6 @@
 //! Evaluation: queries enter, their answers over every segment, or those that they name, leave. Server only.
 
+use super::answer_parts::answer_len;
 use super::form::{self, Evaluation, Request, ServerTimings, Sink};
 use super::index::ServerIndex;
 use super::message::QueryHead;
@@ -13,11 +14,10 @@ impl ServerIndex {
     /// As [`Self::evaluate`] for a query that does not parse.
     pub fn answer_len(&self, query: &[u8]) -> Result<u64> {
         let (head, _, _) = self.open_query(query)?;
-        let form = form::of(self.spec());
         let mut bytes = 32;
         for (entry, matching) in self.choose(&head) {
             let (rows, level) = (entry.head.rows as usize, entry.head.level);
-            let answer = form.answer_len(self.spec(), rows, level, head.words.as_ref())?;
+            let answer = answer_len(self.spec(), &head, rows, level)?;
             let Some(answer) = answer else { return Ok(0) };
             bytes += 22 + matching.map_or(0, |rows| rows.len().div_ceil(8));
             bytes += head.count as usize * answer;
@@ -101,7 +101,8 @@ impl ServerIndex {
     /// The head of a query, its key and its body.
     fn open_query<'a>(&self, query: &'a [u8]) -> Result<(QueryHead, KeyId, Reader<'a>)> {
         let (head, key, body) = QueryHead::open(self.spec(), query)?;
-        if head.words.is_some() && !form::of(self.spec()).has_levels() {
+        let form = form::of(self.spec());
+        if head.words.is_some() && !form.has_levels() {
             return Err(body.error("a query of this mode has version 1").into());
         }
         Ok((head, key, body))

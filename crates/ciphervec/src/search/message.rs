@@ -4,22 +4,27 @@
 //! (`open`), integers (`sealed-index`: 32 bits, 64 in the wide form) or a 32-byte seed and ciphertexts (ring form). One that is
 //! about some segments only is a frame of its own kind, with `segments u32 | ids 16 each` before the body.
 //! Version 2, ring form alone, says before its body in which words the answer is wanted: `whether mask sums are rounded u8 |
-//! bits of V u8, for levels 0 to the top level`.
+//! bits of V u8, for levels 0 to the top level`. Version 3 is about half of an answer (`docs/formats.md`): after those words
+//! `half u8`, 1 for V and 2 for U; its body has for each query a 32-byte seed, and before U its ciphertexts.
 //!
 //! A response: `index id 8 | count u32 | levels u8 | per level: level u8, mask sums a query | segments u32 | per segment:
-//! id 16, rows u32, level u8, filtered u8, bitmap if filtered, one answer a query`. It has the version of the query.
+//! id 16, rows u32, level u8, filtered u8, bitmap if filtered, one answer a query`. It has the version of the query. One of
+//! version 3 says after the count: `half u8 | name of the evaluation keys 16`.
 
 use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;
 use crate::index::spec::MAX_QUERIES;
 use crate::protect::filter::FilterTag;
 use ciphervec_he::lattice::SegmentId;
+use ciphervec_he::lattice::ring::Half;
 use ciphervec_he::wire::{self, HEADER_LEN, Header, KeyId, Kind, Reader};
 use core::ops::Range;
 use std::collections::HashSet;
 
-/// The newest version of queries and of their answers.
-pub const QUERY_VERSION: u16 = 2;
+/// The newest version of queries and of their answers, about halves.
+pub const QUERY_VERSION: u16 = 3;
+/// The version of queries that say in which words their answers are wanted.
+pub const WORDS_VERSION: u16 = 2;
 /// The most filter tags in one message.
 const MAX_TAGS: u16 = 256;
 /// Of a response: the index, how many queries, how many levels, how many segments.
@@ -38,7 +43,14 @@ pub(super) struct QueryHead {
     pub segments: Option<Vec<SegmentId>>,
     /// The words that the answer is wanted in, if not those of the first version.
     pub words: Option<WordsAsked>,
+    /// The half of the answer that is wanted, if not all of it; there are words then.
+    pub half: Option<Half>,
 }
+
+/// What evaluation keys are called: the start of the hash of their frame. Halves of an answer were made with the same ones.
+pub(super) type KeysName = [u8; 16];
+/// Bytes that half of an answer has more before its levels than a whole one.
+pub(super) const HALF_HEAD: usize = 1 + size_of::<KeysName>();
 
 /// The words that an answer is wanted in.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -53,7 +65,7 @@ impl QueryHead {
     #[cfg(feature = "client")]
     pub fn frame(&self, spec: &IndexSpec, key: KeyId, body: &[u8]) -> Vec<u8> {
         let named = self.segments.as_ref().map_or(0, |segments| 4 + segments.len() * 16);
-        let words = self.words.as_ref().map_or(0, |words| 1 + words.linear.len());
+        let words = self.words.as_ref().map_or(0, |words| 2 + words.linear.len());
         let length = 19 + self.tags.len() * 16 + named + words + body.len();
         let mut payload = Vec::with_capacity(length);
         payload.extend_from_slice(&spec.id());
@@ -70,6 +82,7 @@ impl QueryHead {
         if let Some(words) = &self.words {
             payload.push(u8::from(words.round_sums));
             payload.extend_from_slice(&words.linear);
+            payload.extend(self.half.map(half_byte));
         }
         payload.extend_from_slice(body);
         let mut frame = vec![0; HEADER_LEN];
@@ -80,7 +93,11 @@ impl QueryHead {
 
     /// The version of the query's format, and of its answer's.
     pub fn version(&self) -> u16 {
-        if self.words.is_some() { QUERY_VERSION } else { wire::VERSION }
+        match (&self.words, self.half) {
+            (Some(_), Some(_)) => QUERY_VERSION,
+            (Some(_), None) => WORDS_VERSION,
+            (None, _) => wire::VERSION,
+        }
     }
 
     /// Reads a query for `spec`: the head, the key it was made with, and the body.
@@ -111,7 +128,8 @@ impl QueryHead {
             wire::VERSION => None,
             _ => Some(WordsAsked::read(top_level, &mut reader)?),
         };
-        Ok((QueryHead { count, top_level, epoch, tags, segments, words }, header.key, reader))
+        let half = if version < QUERY_VERSION { None } else { Some(read_half(&mut reader)?) };
+        Ok((QueryHead { count, top_level, epoch, tags, segments, words, half }, header.key, reader))
     }
 }
 
@@ -123,6 +141,22 @@ impl WordsAsked {
         }
         let linear = reader.take(usize::from(top_level) + 1)?.to_vec();
         Ok(WordsAsked { round_sums: round_sums == 1, linear })
+    }
+}
+
+/// The byte of a half.
+pub(super) fn half_byte(half: Half) -> u8 {
+    match half {
+        Half::Linear => 1,
+        Half::Constant => 2,
+    }
+}
+
+pub(super) fn read_half(reader: &mut Reader<'_>) -> Result<Half> {
+    match reader.u8()? {
+        1 => Ok(Half::Linear),
+        2 => Ok(Half::Constant),
+        other => Err(reader.error(format!("half 1 or 2 expected, {other} came")).into()),
     }
 }
 
@@ -171,12 +205,22 @@ pub(super) struct ResponseWriter {
 }
 
 impl ResponseWriter {
-    /// Of the answer to a query with this head.
-    pub fn new(spec: &IndexSpec, head: &QueryHead, levels: u8, capacity: usize) -> Self {
+    /// Of the answer to a query with this head; with the name of the evaluation keys that half of one was made with.
+    pub fn new(
+        spec: &IndexSpec,
+        head: &QueryHead,
+        keys: &KeysName,
+        levels: u8,
+        capacity: usize,
+    ) -> Self {
         let mut bytes = Vec::with_capacity(HEADER_LEN + capacity);
         bytes.resize(HEADER_LEN, 0);
         bytes.extend_from_slice(&spec.id());
         bytes.extend_from_slice(&head.count.to_le_bytes());
+        if let Some(half) = head.half {
+            bytes.push(half_byte(half));
+            bytes.extend_from_slice(keys);
+        }
         bytes.push(levels);
         ResponseWriter { version: head.version(), bytes }
     }
@@ -186,10 +230,11 @@ impl ResponseWriter {
         spec: &IndexSpec,
         head: &QueryHead,
         key: KeyId,
+        keys: &KeysName,
         levels: u8,
         payload_len: usize,
     ) -> Self {
-        let mut writer = ResponseWriter::new(spec, head, levels, 0);
+        let mut writer = ResponseWriter::new(spec, head, keys, levels, 0);
         let announced = header(spec, Kind::Response, key).announce(writer.version, payload_len);
         writer.bytes[..HEADER_LEN].copy_from_slice(&announced);
         writer

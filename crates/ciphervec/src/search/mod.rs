@@ -4,6 +4,7 @@
 
 #[cfg(feature = "client")]
 mod answer_opener;
+mod answer_parts;
 #[cfg(feature = "client")]
 mod answer_reader;
 #[cfg(feature = "client")]
@@ -19,6 +20,8 @@ mod flood;
 mod form;
 mod frame;
 mod index;
+#[cfg(feature = "client")]
+mod join;
 #[cfg(feature = "client")]
 mod key_pair;
 mod merge;
@@ -49,6 +52,8 @@ mod segment;
 #[cfg(feature = "client")]
 mod state;
 mod stopwatch;
+#[cfg(feature = "client")]
+mod token;
 mod wrap;
 #[cfg(feature = "client")]
 mod writer;
@@ -67,7 +72,7 @@ pub use form::{AnswerFormat, Exactness, Expected, PackingChoice};
 pub use form::{Evaluation, Runner, ServerTimings, Sink};
 pub use index::ServerIndex;
 pub use merge::merge_responses;
-pub use message::QUERY_VERSION;
+pub use message::{QUERY_VERSION, WORDS_VERSION};
 #[cfg(feature = "client")]
 pub use open::Wanted;
 #[cfg(feature = "client")]
@@ -85,6 +90,8 @@ pub use score::{Opened, OwnerTimings};
 #[cfg(feature = "client")]
 pub use seal::SealedSegment;
 pub use segment::{Segment, SegmentHead};
+#[cfg(feature = "client")]
+pub use token::{Token, TokenPool, TokenRequest};
 pub use wrap::{MAX_WRITER, PUBLIC_KEY, WrappedKey};
 #[cfg(feature = "client")]
 pub use writer::{Writer, WrittenSegment};

@@ -5,7 +5,7 @@ use super::answer_reader::{AnswerReader, Input};
 use super::directory::{SegmentDirectory, Selection};
 use super::flood::Flood;
 use super::form::{self, AnswerPart, LevelSums, Runner, expect_key};
-use super::message::{QUERY_VERSION, expect_params, read_bitmap};
+use super::message::{WORDS_VERSION, expect_params, read_bitmap};
 use super::owner::Owner;
 use super::pieces::at_once;
 use super::query::Query;
@@ -169,7 +169,7 @@ impl Owner {
         if wanted.flood.is_some() {
             self.expect_flooded(query, directory)?;
         }
-        let mut reader = AnswerReader::new(answer, QUERY_VERSION).await?;
+        let mut reader = AnswerReader::new(answer, WORDS_VERSION).await?;
         let read = self.read(&mut reader, query, directory, wanted, run).await;
         // Whatever was wrong with a part, damage is what is said of a damaged answer.
         reader.finish().await?;
@@ -190,7 +190,7 @@ impl Owner {
         expect_params(self.spec(), WHAT, reader.header())?;
         expect_key(WHAT, self.form().response_key(self.root())?, reader.header().key)?;
         self.spec().expect_id(WHAT, reader.array().await?)?;
-        let asked = if query.words.is_some() { QUERY_VERSION } else { wire::VERSION };
+        let asked = if query.words.is_some() { WORDS_VERSION } else { wire::VERSION };
         if reader.version() != asked {
             let came = reader.version();
             return Err(error(format!("version {asked} was asked for, version {came} came")));

@@ -44,7 +44,15 @@ impl Probe {
         let form = form::of(&self.spec).plain_queries().ok_or_else(|| not_probed(&self.spec))?;
         let body = form.encode(&self.spec, &checked)?;
         let tags = Vec::new();
-        let head = QueryHead { count, top_level: 0, epoch: 0, tags, segments: None, words: None };
+        let head = QueryHead {
+            count,
+            top_level: 0,
+            epoch: 0,
+            tags,
+            segments: None,
+            words: None,
+            half: None,
+        };
         Ok(head.frame(&self.spec, self.key, &body))
     }
 }
@@ -82,6 +90,7 @@ impl Owner {
             filtered: false,
             segments: None,
             words: None,
+            ahead: Vec::new(),
             kept: self.form().read_queries(count, key, body)?,
             seconds: 0.0,
             foreign: true,

@@ -1,15 +1,17 @@
 //! Queries: float rows enter; bytes for the server leave, and what opening their answer takes stays. Owner only.
 
 use super::directory::SegmentDirectory;
-use super::form::{AnswerFormat, Kept};
+use super::form::{AnswerFormat, Kept, MaskSeed};
 use super::message::{QueryHead, WordsAsked};
 use super::owner::Owner;
 use super::quantize::check;
 use super::stopwatch::Stopwatch;
+use super::token::Token;
 use crate::error::{Error, Result};
 use crate::index::spec::MAX_QUERIES;
 use crate::protect::filter::FilterTag;
 use ciphervec_he::lattice::SegmentId;
+use ciphervec_he::lattice::ring::Half;
 use std::collections::HashSet;
 
 /// A batch of queries, ready to send. `Debug` shows sizes only.
@@ -21,6 +23,8 @@ pub struct Query {
     pub(super) segments: Option<Vec<SegmentId>>,
     /// The words that the answer is wanted in.
     pub(super) words: Option<WordsAsked>,
+    /// The other halves of its answers, fetched before; none where all of an answer is asked for.
+    pub(super) ahead: Vec<Token>,
     /// What the form opens the answer with.
     pub(super) kept: Kept,
     pub(super) seconds: f64,
@@ -48,6 +52,11 @@ impl Query {
     /// Whether the batch is empty.
     pub fn is_empty(&self) -> bool {
         self.norms.is_empty()
+    }
+
+    /// Bytes of the halves of its answers that were fetched ahead; zero where it is answered whole.
+    pub fn ahead(&self) -> usize {
+        self.ahead.iter().map(Token::byte_len).sum()
     }
 
     /// Seconds it took to build.
@@ -115,6 +124,22 @@ impl Owner {
         segments: Option<&[SegmentId]>,
         format: AnswerFormat,
     ) -> Result<Query> {
+        self.query_under(rows, directory, epoch, tags, segments, format, Vec::new())
+    }
+
+    /// As [`Self::query_with`], under the masks of as many `tokens` as there are rows, where there are any. They are used up,
+    /// whatever comes of it.
+    #[expect(clippy::too_many_arguments, reason = "those of a query, and the tokens")]
+    pub(super) fn query_under(
+        &self,
+        rows: &[f32],
+        directory: &SegmentDirectory,
+        epoch: u32,
+        tags: &[FilterTag],
+        segments: Option<&[SegmentId]>,
+        format: AnswerFormat,
+        tokens: Vec<Token>,
+    ) -> Result<Query> {
         let start = Stopwatch::start();
         let checked = check(self.spec(), rows)?;
         let count = u32::try_from(checked.len()).unwrap_or(u32::MAX);
@@ -136,11 +161,17 @@ impl Owner {
             }
         }
         let top_level = directory.top_level();
-        let encoded =
-            self.form().encode_queries(self.root(), &checked, top_level, epoch, format)?;
+        let encoded = match self.form().masked_queries() {
+            Some(form) if !tokens.is_empty() => {
+                let masks: Vec<MaskSeed> = tokens.iter().map(Token::mask).collect();
+                form.encode_masked(self.root(), &checked, top_level, epoch, format, &masks)?
+            }
+            _ => self.form().encode_queries(self.root(), &checked, top_level, epoch, format)?,
+        };
+        let half = (!tokens.is_empty()).then_some(Half::Constant);
         let segments = segments.map(<[SegmentId]>::to_vec);
         let (tags, words) = (tags.to_vec(), encoded.words);
-        let head = QueryHead { count, top_level, epoch, tags, segments, words };
+        let head = QueryHead { count, top_level, epoch, tags, segments, words, half };
         let bytes = head.frame(self.spec(), encoded.key, &encoded.body);
         Ok(Query {
             bytes,
@@ -148,6 +179,7 @@ impl Owner {
             filtered: !head.tags.is_empty(),
             segments: head.segments,
             words: head.words,
+            ahead: tokens,
             kept: encoded.kept,
             seconds: start.seconds(),
             foreign: false,

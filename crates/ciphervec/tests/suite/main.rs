@@ -23,6 +23,7 @@ mod store_folder;
 mod store_kill;
 mod streamed;
 mod support;
+mod tokens;
 mod vectors;
 mod vectors_additive;
 mod vectors_at_rest;

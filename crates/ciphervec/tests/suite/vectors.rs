@@ -125,6 +125,55 @@ fn version_2_of_answers_does_not_move() {
     }
 }
 
+/// Halves of answers over the segments of version 1, and the whole that they make. Opening it needs the words and the scales
+/// of the query, which are those of any other to the same segments, and not its mask.
+#[test]
+fn version_3_of_answers_does_not_move() {
+    let writing = std::env::var_os("CIPHERVEC_WRITE_VECTORS").is_some();
+    for (name, ..) in MODES.into_iter().filter(|kind| kind.1.encrypts_queries()) {
+        let get = |file: &str| std::fs::read(folder(name).join(file)).unwrap();
+        let spec = IndexSpec::from_bytes(&get("spec")).unwrap();
+        let owner = Owner::new(&Keys::from_master(MASTER), spec.clone()).unwrap();
+        let mut server = ServerIndex::new(spec).unwrap();
+        server.set_evaluation_keys(&get("evaluation-keys")).unwrap();
+        let id = server.add(AlignedBytes::from_slice(&get("segment"))).unwrap();
+        let mut directory = SegmentDirectory::new();
+        directory.add(&owner, id, &get("sidecar"), &[]).unwrap();
+        let format = AnswerFormat::Brief;
+        let halves = folder("../answers-v3").join(name);
+        let file = |name: &str| halves.join(name);
+        let read = |name: &str| std::fs::read(file(name)).unwrap();
+        let with = |request, ahead: &[u8]| {
+            let tokens = owner.read_tokens(request, ahead, &directory).unwrap();
+            owner.query_with_tokens(&QUERY, &directory, 5, &[], format, tokens).unwrap()
+        };
+        let request = owner.request_tokens(1, &directory, 5, format).unwrap();
+        if writing && !halves.exists() {
+            std::fs::create_dir_all(&halves).unwrap();
+            let write = |name: &str, bytes: &[u8]| std::fs::write(file(name), bytes).unwrap();
+            write("ahead-query", request.to_bytes());
+            write("ahead-response", &server.evaluate(request.to_bytes()).unwrap().bytes);
+            let query = with(request, &read("ahead-response"));
+            let online = server.evaluate(query.to_bytes()).unwrap().bytes;
+            write("online-query", query.to_bytes());
+            write("online-response", &online);
+            write("whole", &owner.complete(&query, &online).unwrap());
+        }
+        for half in ["ahead", "online"] {
+            let answer = server.evaluate(&read(&format!("{half}-query"))).unwrap().bytes;
+            assert_eq!(answer, read(&format!("{half}-response")), "{name}: {half} moved");
+        }
+        let request = owner.request_tokens(1, &directory, 5, format).unwrap();
+        let query = with(request, &read("ahead-response"));
+        let whole = owner.complete(&query, &read("online-response")).unwrap();
+        assert_eq!(whole, read("whole"), "{name}");
+        let opened = owner.open(&query, &whole, &directory, Retrieval::TopK(3), None).unwrap();
+        for (hit, truth) in opened.hits[0].iter().rev().zip(DISTANCES) {
+            assert!((hit.value - truth).abs() < 0.01, "{name}: {} {truth}", hit.value);
+        }
+    }
+}
+
 /// The second row of each was taken out without a key.
 #[test]
 fn version_1_of_pruned_segments_opens_and_answers_as_it_did() {

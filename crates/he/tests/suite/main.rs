@@ -13,6 +13,7 @@ mod compact;
 mod elgamal;
 mod factoring;
 mod factoring_bytes;
+mod halves;
 mod histogram;
 mod okamoto_uchiyama;
 mod ring;

@@ -10,16 +10,16 @@ use ciphervec_he::lattice::ring::{
 };
 use ciphervec_he::wire::Reader;
 
-struct Owner {
-    ring: Ring,
-    master: MasterKey,
-    key: QueryKey,
-    keys: EvaluationKeys,
-    masks: Masks,
+pub struct Owner {
+    pub ring: Ring,
+    pub master: MasterKey,
+    pub key: QueryKey,
+    pub keys: EvaluationKeys,
+    pub masks: Masks,
 }
 
 impl Owner {
-    fn new(dimension: usize) -> Self {
+    pub fn new(dimension: usize) -> Self {
         let ring = Ring::new().unwrap();
         let master = MasterKey::from_bytes([3; 32]);
         let key = QueryKey::derive(&ring, &master, b"collection", 0);
@@ -35,7 +35,7 @@ impl Owner {
     }
 
     /// Packed words and the key that opens them, if they are sealed.
-    fn pack(
+    pub fn pack(
         &self,
         layout: &Layout,
         rows: &Rows,

@@ -42,6 +42,13 @@ class Explanation:
     """By which a cluster that is named is a real one, to one, for a server to which all clusters are equally likely."""
     leak: str
     """What a query shows the server beside sizes and times."""
+    bytes_ahead: int = 0
+    """Of the answer to the latest lone question, what had been fetched ahead of it, see `Collection.prefetch`; `bytes_down`
+    came afterwards."""
+    tokens: int = 0
+    """Questions whose half of the answer is here already."""
+    token_bytes: int = 0
+    """That these take in memory."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -63,7 +70,10 @@ class Explanation:
                 f"recall@10 when it was clustered: {self.recall:.4f}",
             ]
         if self.bytes_down is not None:
-            lines.append(f"bytes of a question: {self.bytes_up:,}; of its answer: {self.bytes_down:,}")
+            ahead = f", and {self.bytes_ahead:,} ahead of it by a token" if self.bytes_ahead else ""
+            lines.append(f"bytes of a question: {self.bytes_up:,}; of its answer: {self.bytes_down:,}{ahead}")
+        if self.tokens:
+            lines.append(f"tokens: {self.tokens}, for a question each, of {self.token_bytes:,} bytes")
         return "\n".join([*lines, f"shown to the server: {self.leak}"])
 
 
@@ -93,6 +103,9 @@ def explain(segments: Segments) -> Explanation:
         recall=None if active is None else active.recall,
         odds=None if active is None or count == active.probes else active.probes / (count - active.probes),
         leak=_leak(segments, count),
+        bytes_ahead=segments.tokens.ahead,
+        tokens=len(segments.tokens),
+        token_bytes=segments.tokens.nbytes,
     )
 
 

@@ -85,7 +85,7 @@ def probes(segments: Segments, question: FloatArray, allow: Allowed | None) -> l
 
 def answers_of(segments: Segments, audience: Audience | None) -> Answers:
     """The shortest answers that the server knows and the audience may be shown something of."""
-    if segments.server.query_version < _native.QUERY_VERSION:
+    if segments.server.query_version < _native.WORDS_VERSION:
         return "first"
     return "precise" if audience == "others" else "brief"
 

@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+import ciphervec._native as _native
+
 from ...collections.client import Client
 from ...collections.collection import Collection
 from ...collections.routing.clusters import Clusters
@@ -76,7 +78,8 @@ def run(settings: Settings, notify: Notify) -> list[dict[str, Any]]:
         for start in range(0, len(rows), _PIECE):
             notify(f"sealing ({start:,}/{len(rows):,})")
             collection.add(range(start, min(start + _PIECE, len(rows))), rows[start : start + _PIECE])
-        records.append({**common, **_measured(collection, questions, exact, notify)})
+        halves = _halves(collection, questions[:_NEAREST], notify)
+        records.append({**common, **_measured(collection, questions, exact, notify), **halves})
         notify("clustering")
         began = time.perf_counter()
         clustered = collection.recluster()
@@ -116,6 +119,37 @@ def _measured(
         "rows_scanned": told.rows_scanned,
         "leak": told.leak,
         "rss_mb": resident_mb(),
+    }
+
+
+def _halves(collection: Collection, questions: FloatArray, notify: Notify) -> dict[str, Any]:
+    """Questions asked whole, and with half of each answer fetched ahead, one after the other: milliseconds from a question to
+    its hits, and bytes of answers, each of one question."""
+    notify("asking with tokens")
+    owner, pool = collection.owner, _native.TokenPool()
+    began = time.perf_counter()
+    request = owner.request_tokens(len(questions))
+    ahead = collection.evaluate(request.to_bytes())
+    owner.read_tokens(request, ahead, pool)
+    ahead_ms = 1e3 * (time.perf_counter() - began) / len(questions)
+    taken: dict[bool, list[float]] = {True: [], False: []}
+    lengths = {}
+    for question in questions:
+        for tokens in (None, pool):
+            began = time.perf_counter()
+            query = owner.query(question, answers="brief", tokens=tokens)
+            answer = collection.evaluate(query.to_bytes())
+            lengths[tokens is pool] = len(answer)
+            whole = owner.complete(query, answer) if query.ahead else answer
+            query.open(whole, _NEAREST, audience="owner")
+            taken[tokens is pool].append(1e3 * (time.perf_counter() - began))
+    return {
+        "whole_ms": statistics.median(taken[False]),
+        "token_ms": statistics.median(taken[True]),
+        "token_ms_ahead": ahead_ms,
+        "whole_bytes_down": lengths[False],
+        "token_bytes_down": lengths[True],
+        "token_bytes_ahead": len(ahead) // len(questions),
     }
 
 
@@ -212,6 +246,16 @@ def summary(records: Sequence[dict[str, Any]]) -> list[list[str]]:
         ]
         for one in records
     ]
+
+
+def tokens_line(record: dict[str, Any]) -> str:
+    """What fetching half of an answer ahead does for one question, for people."""
+    rows = record["rows"]
+    return (
+        f"one question: whole {record['whole_ms']:.1f} ms and {record['whole_bytes_down'] / rows:.2f} bytes a row; with a "
+        f"token {record['token_ms']:.1f} ms and {record['token_bytes_down'] / rows:.2f}, after "
+        f"{record['token_ms_ahead']:.1f} ms and {record['token_bytes_ahead'] / rows:.2f} ahead"
+    )
 
 
 HEADINGS = [

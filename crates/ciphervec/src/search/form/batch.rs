@@ -8,7 +8,7 @@ use super::contract::{Evaluation, Request, ServerTimings, Sink, next_piece};
 use crate::error::Result;
 use crate::index::spec::IndexSpec;
 use crate::search::entry::{Chosen, SegmentEntry, SegmentReader, rows_of};
-use crate::search::message::{ResponseWriter, response_len};
+use crate::search::message::{KeysName, ResponseWriter, response_len};
 use crate::search::segment::Segment;
 use crate::search::stopwatch::Stopwatch;
 use ciphervec_he::wire::{KeyId, Reader};
@@ -50,7 +50,8 @@ impl<'a, Q> Pending<'a, Q> {
         let Request { head, key, body, chosen } = request;
         let queries = scan.read(head.count, key, body)?;
         let length = payload_len(scan, head.count, &chosen);
-        let mut writer = ResponseWriter::new(spec, &head, 0, length.unwrap_or_default());
+        let mut writer =
+            ResponseWriter::new(spec, &head, &KeysName::default(), 0, length.unwrap_or_default());
         writer.segments(chosen.len() as u32);
         Ok(Pending::starting(head.count, queries, chosen, writer))
     }
@@ -64,7 +65,14 @@ impl<'a, Q> Pending<'a, Q> {
         let Request { head, key, body, chosen } = request;
         let queries = scan.read(head.count, key, body)?;
         let length = payload_len(scan, head.count, &chosen).unwrap_or_default();
-        let mut writer = ResponseWriter::in_pieces(spec, &head, scan.response_key(), 0, length);
+        let mut writer = ResponseWriter::in_pieces(
+            spec,
+            &head,
+            scan.response_key(),
+            &KeysName::default(),
+            0,
+            length,
+        );
         writer.segments(chosen.len() as u32);
         Ok(Pending::starting(head.count, queries, chosen, writer))
     }

@@ -3,6 +3,9 @@
 //! A form is a folder beside this file and a row in [`super::of`]. Heads of segments, filters, ids, norms and ranking are
 //! the search's; words, ciphertexts, keys and scores are the form's.
 
+use super::halves::HalfAnswers;
+#[cfg(feature = "client")]
+use super::halves::MaskSeed;
 use crate::error::{Error, Result};
 use crate::index::spec::IndexSpec;
 use crate::search::entry::{Chosen, SegmentReader};
@@ -78,6 +81,11 @@ pub(in crate::search) trait SearchForm: Sync {
     /// A level that no words were asked for.
     fn sums_len(&self, _level: u8, _words: Option<&WordsAsked>) -> Result<usize> {
         Ok(0)
+    }
+
+    /// The form's half answers, where one can be asked for ahead.
+    fn halves(&self) -> Option<&dyn HalfAnswers> {
+        None
     }
 
     /// Bytes that a server takes beside segments and answers for so many queries of one message over segments of these
@@ -493,10 +501,40 @@ pub(in crate::search) trait KeyHolderHalf: RowEncryptor {
         Ok(None)
     }
 
+    /// What writes queries under masks that were sent ahead, where answers come in halves.
+    fn masked_queries(&self) -> Option<&dyn MaskedQueries> {
+        None
+    }
+
     /// Where the index's key pair is, or will be; `None` in forms without one.
     fn key_pair(&self) -> Option<&dyn KeyPairSlot> {
         None
     }
+}
+
+/// Writes queries whose masks were sent before.
+#[cfg(feature = "client")]
+pub(in crate::search) trait MaskedQueries {
+    /// The words that answers to queries for levels up to `top_level` are wanted in.
+    ///
+    /// # Errors
+    /// A level that is none.
+    fn words(&self, top_level: u8, format: AnswerFormat) -> Result<Option<WordsAsked>>;
+
+    /// As [`KeyHolderHalf::encode_queries`], under one mask a row. Each of them serves once: two queries under one
+    /// give away their difference.
+    ///
+    /// # Errors
+    /// No randomness for the noise.
+    fn encode_masked(
+        &self,
+        root: &SegmentRootKey,
+        rows: &Checked<'_>,
+        top_level: u8,
+        epoch: u32,
+        format: AnswerFormat,
+        masks: &[MaskSeed],
+    ) -> Result<EncodedQueries>;
 }
 
 /// Plain queries, which take no key to write.

@@ -4,6 +4,7 @@ mod additive;
 mod batch;
 mod compact;
 mod contract;
+mod halves;
 #[cfg(feature = "client")]
 mod opening;
 mod plain;
@@ -21,6 +22,8 @@ pub(super) use contract::{
 };
 pub use contract::{Evaluation, Runner, ServerTimings, Sink};
 pub(super) use contract::{Request, ServerHalf};
+#[cfg(feature = "client")]
+pub(super) use halves::MaskSeed;
 
 use crate::index::form::Form;
 use crate::index::spec::IndexSpec;

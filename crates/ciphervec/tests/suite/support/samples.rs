@@ -61,6 +61,7 @@ pub fn frames() -> Vec<Sample> {
     let frame = |name, target, bytes: &[u8], decode| {
         sample(name, target, bytes.to_vec(), decode, Checksum::Frame)
     };
+    let tokens = SEALED.tokens.as_ref().expect("a mode with tokens");
     let keys = |halves: &Halves| halves.evaluation_keys.clone().expect("a ring mode has keys");
     vec![
         frame("open segment", "open_segment", &OPEN.segment, |b| OPEN.read_segment(b)),
@@ -94,6 +95,10 @@ pub fn frames() -> Vec<Sample> {
         frame("ring query", "ring_query", &SEALED.query, |b| SEALED.read_query(b)),
         frame("routed query", "routed_query", &SEALED.routed_query, |b| SEALED.read_query(b)),
         frame("ring response", "ring_response", &SEALED.response, |b| SEALED.read_response(b)),
+        frame("token request", "half_query", &tokens.request, |b| SEALED.read_query(b)),
+        frame("half query", "half_query", &tokens.query, |b| SEALED.read_query(b)),
+        frame("tokens", "half_ahead", &tokens.ahead, |b| SEALED.read_ahead(b)),
+        frame("half response", "half_online", &tokens.online, |b| SEALED.read_online(b)),
         frame("evaluation keys", "evaluation_keys", &keys(&SEALED), |b| {
             SEALED.read_evaluation_keys(b)
         }),

@@ -1,4 +1,4 @@
-//! Query expansion: a query and evaluation keys enter, the tree's nodes leave. Server only.
+//! Query expansion: queries, or halves of two, and evaluation keys enter, the tree's nodes leave. Server only.
 //!
 //! A step maps c to (c + τ(c), X^(2^k) (c − τ(c))), τ: X ↦ X^(N/2^k + 1): even and odd multiples of
 //! X^(−2^k) part ways, messages double, and so does the average energy of the noise (‖e + τe‖² + ‖e
@@ -6,7 +6,7 @@
 
 use super::buffer_pool::Buffer;
 use super::galois::Scratch;
-use super::{Ciphertext, DEGREE, EvaluationKeys, Layout, Ring};
+use super::{Ciphertext, DEGREE, EvaluationKeys, Half, Layout, Ring};
 use crate::error::{Error, Result};
 use ciphervec_arith::parallel::*;
 use ciphervec_arith::ring::STRIP;
@@ -15,7 +15,7 @@ use ciphervec_arith::ring::STRIP;
 const NODE: usize = 2 * DEGREE;
 
 /// The nodes of one query at one level, in the order the scan reads them:
-/// `[strip][node][8 of c0, 8 of c1]`.
+/// `[strip][node][8 of c0, 8 of c1]`, or in their places the same component of two queries.
 pub struct Expanded {
     layout: Layout,
     strips: Buffer,
@@ -38,19 +38,38 @@ impl Expanded {
         self.strips.len() * 8
     }
 
-    fn gather(layout: Layout, trees: &[Tree]) -> Self {
+    /// Room for the nodes of a level.
+    fn vacant(layout: &Layout) -> Self {
         let length = layout.nodes() * 2 * STRIP;
-        let mut strips = Buffer::take(Layout::STRIPS * length);
-        strips.par_chunks_exact_mut(length).enumerate().for_each(|(strip, out)| {
+        Expanded { layout: *layout, strips: Buffer::take(Layout::STRIPS * length) }
+    }
+
+    /// Puts `components` of the nodes, 0 for c0 and 1 for c1, where each is to be scanned; where there is none, zeros.
+    fn gather(&mut self, trees: &[Tree], components: [Component; 2]) {
+        let length = self.layout.nodes() * 2 * STRIP;
+        self.strips.par_chunks_exact_mut(length).enumerate().for_each(|(strip, out)| {
             let nodes = trees.iter().flat_map(Tree::nodes);
             for (node, out) in nodes.zip(out.as_chunks_mut::<{ 2 * STRIP }>().0) {
-                let (low, high) = out.split_at_mut(STRIP);
-                low.copy_from_slice(&node[strip * STRIP..][..STRIP]);
-                high.copy_from_slice(&node[DEGREE + strip * STRIP..][..STRIP]);
+                for (out, component) in out.as_chunks_mut::<STRIP>().0.iter_mut().zip(components) {
+                    match component {
+                        Component::Of(part) => {
+                            out.copy_from_slice(&node[part * DEGREE + strip * STRIP..][..STRIP]);
+                        }
+                        Component::Zero => out.fill(0),
+                        Component::Kept => {}
+                    }
+                }
             }
         });
-        Expanded { layout, strips }
     }
+}
+
+/// What is put in one of the two places of a node.
+#[derive(Clone, Copy)]
+enum Component {
+    Of(usize),
+    Zero,
+    Kept,
 }
 
 /// The tree of one piece, grown in place: node r of a level stays where it is and its sibling r +
@@ -74,7 +93,7 @@ impl Tree {
         self.words.chunks_exact(NODE).take(self.dims.min(1 << self.level))
     }
 
-    fn grow(&mut self, ring: &Ring, keys: &EvaluationKeys) {
+    fn grow(&mut self, ring: &Ring, keys: &EvaluationKeys, parts: [bool; 2]) {
         let (level, step) = (self.level, 1usize << self.level);
         self.level += 1;
         let (present, wanted) = (self.dims.min(step), self.dims.min(2 * step));
@@ -85,10 +104,10 @@ impl Tree {
             .par_chunks_exact_mut(NODE)
             .zip(siblings.par_chunks_exact_mut(NODE))
             .for_each_init(Scratch::new, |scratch, (even, odd)| {
-                keys.split(ring, level, even, Some(odd), scratch)
+                keys.split(ring, level, parts, even, Some(odd), scratch)
             });
         alone.par_chunks_exact_mut(NODE).for_each_init(Scratch::new, |scratch, even| {
-            keys.split(ring, level, even, None, scratch)
+            keys.split(ring, level, parts, even, None, scratch)
         });
     }
 }
@@ -104,8 +123,50 @@ pub fn expand(
     pieces: &[Ciphertext],
     layouts: &[Layout],
 ) -> Result<Vec<Expanded>> {
-    let Some(deepest) = layouts.iter().max_by_key(|layout| layout.level()) else {
-        return Ok(Vec::new());
+    let mut kept: Vec<Expanded> = layouts.iter().map(Expanded::vacant).collect();
+    let both = [Component::Of(0), Component::Of(1)];
+    expand_into(ring, keys, pieces, [[true; 2]; 2], both, &mut kept)?;
+    Ok(kept)
+}
+
+/// As [`expand`], one component of the nodes of one query or of two, which then take one scan together: the first query's
+/// half stands where c0 of a whole one would, the second's where c1 would.
+///
+/// # Errors
+/// As [`expand`].
+pub fn expand_halves(
+    ring: &Ring,
+    keys: &EvaluationKeys,
+    half: Half,
+    first: &[Ciphertext],
+    second: Option<&[Ciphertext]>,
+    layouts: &[Layout],
+) -> Result<Vec<Expanded>> {
+    let mut kept: Vec<Expanded> = layouts.iter().map(Expanded::vacant).collect();
+    let (part, wanted) = match half {
+        // c0 of nodes takes c1 of those above them.
+        Half::Constant => (0, [[true; 2], [true, false]]),
+        Half::Linear => (1, [[false, true]; 2]),
+    };
+    let of = Component::Of(part);
+    expand_into(ring, keys, first, wanted, [of, Component::Zero], &mut kept)?;
+    if let Some(second) = second {
+        expand_into(ring, keys, second, wanted, [Component::Kept, of], &mut kept)?;
+    }
+    Ok(kept)
+}
+
+/// Puts `components` of the nodes of one query into `kept`. `wanted` are the components computed at a step, and at the last.
+fn expand_into(
+    ring: &Ring,
+    keys: &EvaluationKeys,
+    pieces: &[Ciphertext],
+    wanted: [[bool; 2]; 2],
+    components: [Component; 2],
+    kept: &mut [Expanded],
+) -> Result<()> {
+    let Some(deepest) = kept.iter().map(|kept| kept.layout).max_by_key(Layout::level) else {
+        return Ok(());
     };
     if deepest.level() > keys.levels() {
         return Err(Error::Range {
@@ -126,16 +187,14 @@ pub fn expand(
         .enumerate()
         .map(|(chunk, piece)| Tree::new(piece, deepest.chunk_size(chunk), deepest.level()))
         .collect();
-    let mut kept: Vec<Option<Expanded>> = layouts.iter().map(|_| None).collect();
     for level in 0..=deepest.level() {
         if level > 0 {
-            trees.iter_mut().for_each(|tree| tree.grow(ring, keys));
+            let wanted = wanted[usize::from(level == deepest.level())];
+            trees.iter_mut().for_each(|tree| tree.grow(ring, keys, wanted));
         }
-        for (layout, kept) in
-            layouts.iter().zip(&mut kept).filter(|(layout, _)| layout.level() == level)
-        {
-            *kept = Some(Expanded::gather(*layout, &trees));
+        for kept in kept.iter_mut().filter(|kept| kept.layout.level() == level) {
+            kept.gather(&trees, components);
         }
     }
-    Ok(kept.into_iter().flatten().collect())
+    Ok(())
 }

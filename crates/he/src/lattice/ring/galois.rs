@@ -218,11 +218,13 @@ impl EvaluationKeys {
     }
 
     /// One step of the tree: `even` is (c0, c1), replaced by c + τ(c); `odd`, if wanted, becomes
-    /// X^(2^level) (c − τ(c)).
+    /// X^(2^level) (c − τ(c)). Of components that are not `wanted` both are left as they are: c1 of
+    /// what comes out depends on c1 alone, c0 on both.
     pub(super) fn split(
         &self,
         ring: &Ring,
         level: u8,
+        wanted: [bool; 2],
         even: &mut [u64],
         odd: Option<&mut [u64]>,
         scratch: &mut Scratch,
@@ -234,9 +236,11 @@ impl EvaluationKeys {
         let Scratch { digits, high, low, rotated } = scratch;
         poly::permute(rotated, linear, permutation);
         decompose(ring, rotated, &mut digits[..keys.len()]);
-        poly::permute(rotated, constant, permutation);
+        if wanted[0] {
+            poly::permute(rotated, constant, permutation);
+        }
         let mut odd = odd.map(|odd| odd.split_at_mut(DEGREE));
-        for part in 0..2 {
+        for part in (0..2).filter(|&part| wanted[part]) {
             for (index, (key, [digit_low, digit_high])) in keys.iter().zip(&*digits).enumerate() {
                 let [key_low, key_high] = if part == 0 { &key.constant } else { &key.linear };
                 if index == 0 {

@@ -2,7 +2,9 @@
 
 use super::expand::Expanded;
 use super::scan::products;
-use super::{AnswerWords, DEGREE, Layout, MAX_LEVEL, POLY_BYTES, Ring, unpack_poly};
+use super::{
+    AnswerWords, DEGREE, Half, Layout, MAX_LEVEL, POLY_BYTES, PRIME_BITS, Ring, unpack_poly,
+};
 use crate::error::Result;
 use crate::wire::Reader;
 use ciphervec_arith::AlignedBytes;
@@ -105,19 +107,22 @@ impl MaskSums {
     /// # Panics
     /// If `out` has another length.
     pub fn write(&self, ring: &Ring, words: AnswerWords, out: &mut [u8]) {
-        let Some([low, high]) = words.sums() else {
-            let (constant, linear) = out.split_at_mut(POLY_BYTES);
-            ring::pack50(&self.constant, constant);
-            ring::pack50(&self.linear, linear);
-            return;
-        };
-        let (constant, linear) = out.split_at_mut(packed_len(DEGREE, low));
-        for (poly, bits, out) in [(&self.constant, low, constant), (&self.linear, high, linear)] {
-            let mut coefficients = poly.clone();
-            ring.ciphertext.inverse(&mut coefficients);
-            let mut switched = [0; DEGREE];
-            switch_to_words(&mut switched, &coefficients, ring.modulus(), bits);
-            pack_words(out, &switched, bits);
+        let (constant, linear) = out.split_at_mut(words.sum_len(Half::Constant));
+        write_sum(ring, words, Half::Constant, &self.constant, constant);
+        write_sum(ring, words, Half::Linear, &self.linear, linear);
+    }
+
+    /// Writes the same half of the sums of the first query, and of the second where there is one, as
+    /// [`super::expand_halves`] put them together. Each of `outs` has [`AnswerWords::sum_len`] bytes.
+    pub fn write_halves(
+        &self,
+        ring: &Ring,
+        words: AnswerWords,
+        half: Half,
+        outs: &mut [&mut [u8]],
+    ) {
+        for (sum, out) in [&self.constant, &self.linear].into_iter().zip(outs) {
+            write_sum(ring, words, half, sum, out);
         }
     }
 
@@ -141,5 +146,30 @@ impl MaskSums {
             Ok(poly)
         };
         Ok(MaskSums { constant: read(low)?, linear: read(high)? })
+    }
+}
+
+fn write_sum(ring: &Ring, words: AnswerWords, half: Half, sum: &[u64], out: &mut [u8]) {
+    let Some(bits) = words.sum_bits(half) else { return ring::pack50(sum, out) };
+    let mut coefficients = sum.to_vec();
+    ring.ciphertext.inverse(&mut coefficients);
+    let mut switched = [0; DEGREE];
+    switch_to_words(&mut switched, &coefficients, ring.modulus(), bits);
+    pack_words(out, &switched, bits);
+}
+
+impl AnswerWords {
+    /// Bits of a coefficient of one of the mask sums, where they are rounded.
+    fn sum_bits(&self, half: Half) -> Option<u32> {
+        let [constant, linear] = self.sums()?;
+        Some(match half {
+            Half::Constant => constant,
+            Half::Linear => linear,
+        })
+    }
+
+    /// Bytes of one of the mask sums of one query at one level.
+    pub fn sum_len(&self, half: Half) -> usize {
+        packed_len(DEGREE, self.sum_bits(half).unwrap_or(PRIME_BITS))
     }
 }

@@ -16,6 +16,7 @@ mod bound;
 mod buffer_pool;
 mod expand;
 mod galois;
+mod half;
 #[cfg(feature = "client")]
 mod keys;
 mod layout;
@@ -29,8 +30,9 @@ mod scan;
 mod seal;
 
 pub use bound::{Hints, Vectors};
-pub use expand::{Expanded, expand};
+pub use expand::{Expanded, expand, expand_halves};
 pub use galois::{Binding, EvaluationKeys};
+pub use half::{join_halves, write_halves};
 #[cfg(feature = "client")]
 pub use keys::{QueryKey, SegmentKey};
 pub use layout::Layout;
@@ -38,7 +40,7 @@ pub use masks::{MaskSums, Masks};
 #[cfg(feature = "client")]
 pub use open::{QueryOpener, unseal};
 pub use params::{DEGREE, MAX_LEVEL, POLY_BYTES, PRIME_BITS, Ring};
-pub use query::Ciphertext;
+pub use query::{Ciphertext, Half};
 pub use response::{AnswerWords, write_answer};
 pub use scan::{Sums, scan};
 pub use seal::pack;

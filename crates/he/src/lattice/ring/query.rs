@@ -21,6 +21,15 @@ pub struct Ciphertext {
     pub(super) linear: Vec<u64>,
 }
 
+/// Half of an answer: what depends on c1 alone, or the rest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Half {
+    /// V and Σ a_r c1_r, of the mask of a query.
+    Linear,
+    /// U and Σ a_r c0_r, of the query.
+    Constant,
+}
+
 impl Ciphertext {
     /// Bytes of one serialised piece; the shared seed comes on top.
     pub const BYTES: usize = POLY_BYTES;
@@ -66,6 +75,11 @@ impl Ciphertext {
                 Ciphertext { constant, linear }
             })
             .collect()
+    }
+
+    /// The c1 of a piece that is encrypted later, as the seed says it; its c0 is zero.
+    pub fn masks_alone(ring: &Ring, seed: &[u8; 32], stream: u64) -> Self {
+        Ciphertext { constant: vec![0; DEGREE], linear: Self::mask(ring, seed, stream) }
     }
 
     fn mask(ring: &Ring, seed: &[u8; 32], stream: u64) -> Vec<u64> {

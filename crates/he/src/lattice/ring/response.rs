@@ -114,19 +114,35 @@ pub fn write_answer(
         if words == AnswerWords::FIRST {
             write_first(ring, layout, u, v, linear, constant);
         } else {
-            let mut switched = [0u64; DEGREE];
-            switch_to_words(&mut switched, v, ring.modulus(), words.linear);
-            pack_words(linear, &switched, words.linear);
-            let count = constant.len() * 8 / words.constant as usize;
-            let mut scores = [0u64; DEGREE];
-            for (vector, score) in scores[..count].iter_mut().enumerate() {
-                *score = u[layout.position(vector)];
-            }
-            let switched = &mut switched[..count];
-            switch_to_words(switched, &scores[..count], ring.modulus(), words.constant);
-            pack_words(constant, switched, words.constant);
+            write_linear(ring, words, v, linear);
+            write_scores(ring, layout, words, u, constant);
         }
     });
+}
+
+/// V of one block, in words of the second format.
+pub(super) fn write_linear(ring: &Ring, words: AnswerWords, v: &[u64], out: &mut [u8]) {
+    let mut switched = [0u64; DEGREE];
+    switch_to_words(&mut switched, v, ring.modulus(), words.linear);
+    pack_words(out, &switched, words.linear);
+}
+
+/// U of one block at the places of its scores, in words of the second format.
+pub(super) fn write_scores(
+    ring: &Ring,
+    layout: &Layout,
+    words: AnswerWords,
+    u: &[u64],
+    out: &mut [u8],
+) {
+    let count = out.len() * 8 / words.constant as usize;
+    let (mut scores, mut switched) = ([0u64; DEGREE], [0u64; DEGREE]);
+    for (vector, score) in scores[..count].iter_mut().enumerate() {
+        *score = u[layout.position(vector)];
+    }
+    let switched = &mut switched[..count];
+    switch_to_words(switched, &scores[..count], ring.modulus(), words.constant);
+    pack_words(out, switched, words.constant);
 }
 
 fn write_first(

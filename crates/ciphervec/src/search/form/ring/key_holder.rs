@@ -8,8 +8,10 @@ use crate::index::form::Rows;
 use crate::index::spec::IndexSpec;
 use crate::search::form::contract::{
     AnswerFormat, EncodedQueries, EncryptedRows, Exactness, Expected, Kept, KeyHolderHalf,
-    LevelSums, Opening, PackingChoice, RowEncryptor, StoredRows, not_probed, select_rows,
+    LevelSums, MaskedQueries, Opening, PackingChoice, RowEncryptor, StoredRows, not_probed,
+    select_rows,
 };
+use crate::search::form::halves::MaskSeed;
 use crate::search::message::WordsAsked;
 use crate::search::quantize::{Checked, signs_or_units};
 use crate::search::root_key::SegmentRootKey;
@@ -59,8 +61,35 @@ impl RingKeyHolder {
         Packing { spec, rows: *rows, ring, network: expected.network }
     }
 
+    /// Encrypts each row under the mask that `place` has for it: a seed, and the first of its streams.
+    fn encrypt(
+        &self,
+        root: &SegmentRootKey,
+        rows: &Checked<'_>,
+        top_level: u8,
+        epoch: u32,
+        format: AnswerFormat,
+        place: &(dyn Fn(usize) -> (MaskSeed, u64) + Sync),
+    ) -> Result<(Vec<Vec<Ciphertext>>, RingQueries)> {
+        let (ring, dimension) = (&self.ring, self.spec.dimension());
+        let layout = Layout::new(dimension, 0)?;
+        let secret = self.query_key(root, epoch);
+        let scales = scales(&self.spec, self.rows, ring, top_level);
+        let values = Zeroizing::new(rows.quantize(scales.query).values());
+        let noise_seeds = (0..rows.len())
+            .map(|_| Ok(Zeroizing::new(random_bytes::<32>()?)))
+            .collect::<Result<Vec<_>>>()?;
+        let encrypt = |((query, values), noise_seed): ((usize, &[i64]), &Zeroizing<[u8; 32]>)| {
+            let (seed, first) = place(query);
+            Ciphertext::encrypt(ring, &secret, &layout, values, &seed, noise_seed, first)
+        };
+        let encrypted = values.par_chunks_exact(dimension).enumerate().zip(&noise_seeds);
+        let queries = RingQueries { epoch, scales, words: self.words_for(top_level, format)? };
+        Ok((encrypted.map(encrypt).collect(), queries))
+    }
+
     /// The words that answers to queries for levels up to `top_level` are wanted in.
-    fn words(&self, top_level: u8, format: AnswerFormat) -> Result<Option<WordsAsked>> {
+    fn words_for(&self, top_level: u8, format: AnswerFormat) -> Result<Option<WordsAsked>> {
         let round_sums = match format {
             AnswerFormat::First => return Ok(None),
             AnswerFormat::Precise => false,
@@ -154,23 +183,18 @@ impl KeyHolderHalf for RingKeyHolder {
         epoch: u32,
         format: AnswerFormat,
     ) -> Result<EncodedQueries> {
-        let (ring, dimension) = (&self.ring, self.spec.dimension());
-        let layout = Layout::new(dimension, 0)?;
-        let secret = self.query_key(root, epoch);
-        let scales = scales(&self.spec, self.rows, ring, top_level);
-        let (seed, noise_seed) = (random_bytes::<32>()?, Zeroizing::new(random_bytes::<32>()?));
-        let values = Zeroizing::new(rows.quantize(scales.query).values());
-        let encrypt = |(query, values)| {
-            let first = (query * layout.chunks()) as u64;
-            Ciphertext::encrypt(ring, &secret, &layout, values, &seed, &noise_seed, first)
-        };
-        let encrypted: Vec<Vec<Ciphertext>> =
-            values.par_chunks_exact(dimension).enumerate().map(encrypt).collect();
+        let seed = random_bytes::<32>()?;
+        let chunks = Layout::new(self.spec.dimension(), 0)?.chunks();
+        let place = |query: usize| (seed, (query * chunks) as u64);
+        let (encrypted, queries) = self.encrypt(root, rows, top_level, epoch, format, &place)?;
         let mut body = seed.to_vec();
         encrypted.iter().flatten().for_each(|piece| piece.append(&mut body));
-        let words = self.words(top_level, format)?;
-        let kept = Kept::new(RingQueries { epoch, scales, words: words.clone() });
-        Ok(EncodedQueries { body, key: root.key_id(), kept, words })
+        let words = queries.words.clone();
+        Ok(EncodedQueries { body, key: root.key_id(), kept: Kept::new(queries), words })
+    }
+
+    fn masked_queries(&self) -> Option<&dyn MaskedQueries> {
+        Some(self)
     }
 
     fn read_queries(&self, _count: u32, _key: KeyId, _body: Reader<'_>) -> Result<Kept> {
@@ -224,5 +248,31 @@ impl KeyHolderHalf for RingKeyHolder {
         let binding = Binding { index: self.spec.id(), mask_seed: *self.masks.seed() };
         let dimension = self.spec.dimension();
         Ok(Some(EvaluationKeys::generate(&self.ring, &key, root.key_id(), binding, dimension)?))
+    }
+}
+
+impl MaskedQueries for RingKeyHolder {
+    fn words(&self, top_level: u8, format: AnswerFormat) -> Result<Option<WordsAsked>> {
+        self.words_for(top_level, format)
+    }
+
+    fn encode_masked(
+        &self,
+        root: &SegmentRootKey,
+        rows: &Checked<'_>,
+        top_level: u8,
+        epoch: u32,
+        format: AnswerFormat,
+        masks: &[MaskSeed],
+    ) -> Result<EncodedQueries> {
+        let place = |query: usize| (masks[query], 0);
+        let (encrypted, queries) = self.encrypt(root, rows, top_level, epoch, format, &place)?;
+        let mut body = Vec::new();
+        for (seed, pieces) in masks.iter().zip(&encrypted) {
+            body.extend_from_slice(seed);
+            pieces.iter().for_each(|piece| piece.append(&mut body));
+        }
+        let words = queries.words.clone();
+        Ok(EncodedQueries { body, key: root.key_id(), kept: Kept::new(queries), words })
     }
 }

@@ -1,5 +1,6 @@
 //! Ring form: encrypted queries, several rows in a polynomial, plain or encrypted (`docs/sealed.md`, section 2). Both sides.
 
+mod halves;
 #[cfg(feature = "client")]
 mod key_holder;
 #[cfg(feature = "client")]
@@ -12,6 +13,7 @@ mod server;
 #[cfg(feature = "client")]
 use super::contract::{AnswerBlocks, KeyHolderHalf};
 use super::contract::{SearchForm, ServerHalf};
+use super::halves::HalfAnswers;
 use crate::error::Result;
 use crate::index::form::Rows;
 use crate::index::spec::IndexSpec;
@@ -59,6 +61,10 @@ impl SearchForm for Rows {
     fn sums_len(&self, level: u8, words: Option<&WordsAsked>) -> Result<usize> {
         let words = answer_words(words, level)?;
         Ok(if *self == Rows::Encrypted { words.sums_len() } else { 0 })
+    }
+
+    fn halves(&self) -> Option<&dyn HalfAnswers> {
+        Some(self)
     }
 
     fn working_len(&self, spec: &IndexSpec, levels: &[u8], queries: usize) -> Result<usize> {

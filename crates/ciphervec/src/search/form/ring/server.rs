@@ -8,7 +8,7 @@ use crate::search::entry::{Chosen, SegmentEntry, SegmentReader, rows_of};
 use crate::search::form::contract::{
     Evaluation, Request, ServerHalf, ServerTimings, Sink, expect_key, next_piece,
 };
-use crate::search::message::{QueryHead, ResponseWriter, response_len};
+use crate::search::message::{HALF_HEAD, KeysName, QueryHead, ResponseWriter, response_len};
 use crate::search::segment::{HEADROOM, Segment, SegmentHead};
 use crate::search::stopwatch::Stopwatch;
 use ciphervec_arith::AlignedBytes;
@@ -26,11 +26,11 @@ const IN_FLIGHT: usize = 8;
 const TREES: usize = 256 << 20;
 
 /// Bytes of one query's trees: a ciphertext of two polynomials a node.
-fn trees_len(layouts: &[Layout]) -> usize {
+pub(super) fn trees_len(layouts: &[Layout]) -> usize {
     layouts.iter().map(|layout| layout.nodes() * 2 * DEGREE * size_of::<u64>()).sum()
 }
 
-fn in_flight(trees: usize) -> usize {
+pub(super) fn in_flight(trees: usize) -> usize {
     (TREES / trees.max(1)).clamp(1, IN_FLIGHT)
 }
 
@@ -43,11 +43,17 @@ pub fn working_len(spec: &IndexSpec, levels: &[u8], queries: usize) -> Result<us
 
 #[derive(Clone)]
 pub struct RingServer {
-    spec: IndexSpec,
+    pub(super) spec: IndexSpec,
     rows: Rows,
-    ring: Arc<Ring>,
+    pub(super) ring: Arc<Ring>,
     masks: Option<Arc<Masks>>,
-    keys: BTreeMap<u32, Arc<EvaluationKeys>>,
+    keys: BTreeMap<u32, Arc<HeldKeys>>,
+}
+
+/// Evaluation keys, and what halves of answers call them.
+pub(super) struct HeldKeys {
+    pub keys: EvaluationKeys,
+    name: KeysName,
 }
 
 impl RingServer {
@@ -67,7 +73,9 @@ impl ServerHalf for RingServer {
         if next.masks.as_ref().is_none_or(|masks| *masks.seed() != seed) {
             next.masks = Some(Arc::new(Masks::new(seed, dimension)));
         }
-        next.keys.insert(epoch, Arc::new(keys));
+        let mut name = KeysName::default();
+        name.copy_from_slice(&blake3::hash(bytes).as_bytes()[..16]);
+        next.keys.insert(epoch, Arc::new(HeldKeys { keys, name }));
         Ok((Arc::new(next), epoch))
     }
 
@@ -102,7 +110,7 @@ impl ServerHalf for RingServer {
         sink: &mut Sink<'_>,
     ) -> Result<ServerTimings> {
         let (work, body) = self.begin(request)?;
-        if work.count() <= in_flight(trees_len(&work.layouts)) {
+        if work.head.half.is_none() && work.count() <= in_flight(trees_len(&work.layouts)) {
             return self.answer_into(&work, body, rows, sink);
         }
         let mut body = Some(body);
@@ -111,27 +119,28 @@ impl ServerHalf for RingServer {
 }
 
 /// One segment's part of an answer.
-struct Part<'a> {
-    entry: &'a SegmentEntry,
+pub(super) struct Part<'a> {
+    pub entry: &'a SegmentEntry,
     matching: Option<Vec<bool>>,
-    layout: usize,
-    /// Bytes of one query's answer.
-    length: usize,
+    pub layout: usize,
+    /// Bytes of one query's answer, or of half of it.
+    pub length: usize,
 }
 
 /// A request that is to be answered: the keys of its epoch, the levels and the words of the answer, its parts.
-struct Work<'a> {
+pub(super) struct Work<'a> {
     head: QueryHead,
     key: KeyId,
+    /// Of all masks; where half of an answer is asked for, each query brings its own.
     seed: [u8; 32],
-    masks: &'a Masks,
-    keys: &'a EvaluationKeys,
-    layouts: Vec<Layout>,
+    pub masks: &'a Masks,
+    pub keys: &'a HeldKeys,
+    pub layouts: Vec<Layout>,
     /// Those of each level's answers.
-    words: Vec<AnswerWords>,
+    pub words: Vec<AnswerWords>,
     /// How many levels have mask sums.
     levels: usize,
-    parts: Vec<Part<'a>>,
+    pub parts: Vec<Part<'a>>,
 }
 
 /// Where answers are written: of queries from the first on, of these parts, from where each starts.
@@ -142,17 +151,23 @@ struct Place<'a> {
 }
 
 impl Work<'_> {
-    fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.head.count as usize
+    }
+
+    /// Bytes of the mask sums of one query at a level, or of half of them.
+    fn sums_len(&self, words: &AnswerWords) -> usize {
+        self.head.half.map_or(words.sums_len(), |half| words.sum_len(half))
     }
 
     /// Bytes of the answer after its header.
     fn payload_len(&self) -> usize {
         let count = self.count();
-        let sums = self.words.iter().take(self.levels).map(|words| 1 + count * words.sums_len());
+        let sums =
+            self.words.iter().take(self.levels).map(|words| 1 + count * self.sums_len(words));
         let parts = self.parts.iter();
         let parts = parts.map(|part| (part.matching.as_deref(), count * part.length));
-        response_len(sums.sum(), parts)
+        response_len(sums.sum(), parts) + self.head.half.map_or(0, |_| HALF_HEAD)
     }
 
     /// Leaves room for the mask sums: where those of each level start.
@@ -161,7 +176,7 @@ impl Work<'_> {
         levels
             .map(|(layout, words)| {
                 writer.body().push(layout.level());
-                writer.reserve(self.count() * words.sums_len()).start
+                writer.reserve(self.count() * self.sums_len(words)).start
             })
             .collect()
     }
@@ -187,7 +202,7 @@ impl RingServer {
         let (Some(masks), Some(keys)) = (&self.masks, self.keys.get(&head.epoch)) else {
             return Err(missing);
         };
-        expect_key(Kind::Query.as_str(), keys.key_id(), key)?;
+        expect_key(Kind::Query.as_str(), keys.keys.key_id(), key)?;
         let layouts = self.layouts(head.top_level, &chosen)?;
         let words = layouts.iter().map(|layout| answer_words(head.words.as_ref(), layout.level()));
         let words = words.collect::<Result<Vec<_>>>()?;
@@ -198,11 +213,15 @@ impl RingServer {
         let part = |(entry, matching): Chosen<'a>| {
             // Every level of a chosen segment is among the layouts.
             let layout = layouts.iter().position(|one| one.level() == entry.head.level)?;
-            let length = words[layout].answer_len(&layouts[layout], entry.head.rows as usize);
+            let (words, of, rows) = (&words[layout], &layouts[layout], entry.head.rows as usize);
+            let length = match head.half {
+                Some(half) => words.half_len(half, of, rows),
+                None => words.answer_len(of, rows),
+            };
             Some(Part { entry, matching, layout, length })
         };
         let parts = chosen.into_iter().filter_map(part).collect();
-        let seed = body.array()?;
+        let seed = if head.half.is_none() { body.array()? } else { [0; 32] };
         Ok((Work { head, key, seed, masks, keys, layouts, words, levels, parts }, body))
     }
 
@@ -215,12 +234,18 @@ impl RingServer {
     ) -> Result<Evaluation> {
         let mut timings = ServerTimings::default();
         let (count, length) = (work.count(), work.payload_len());
-        let mut writer = ResponseWriter::new(&self.spec, &work.head, work.levels as u8, length);
+        let mut writer =
+            ResponseWriter::new(&self.spec, &work.head, &work.keys.name, work.levels as u8, length);
         let sums_at = work.reserve_sums(&mut writer);
         writer.segments(work.parts.len() as u32);
         let parts_at = work.reserve_parts(&work.parts, &mut writer);
+        if let Some(half) = work.head.half {
+            let places = (&sums_at[..], &parts_at[..]);
+            timings = self.write_half(work, half, &mut body, rows, places, &mut writer)?;
+        }
+        let whole = if work.head.half.is_none() { count } else { 0 };
         let at_once = in_flight(trees_len(&work.layouts));
-        for first in (0..count).step_by(at_once) {
+        for first in (0..whole).step_by(at_once) {
             let queries = first..(first + at_once).min(count);
             let start = Stopwatch::start();
             let trees = self.expand(work, &mut body, queries)?;
@@ -247,7 +272,8 @@ impl RingServer {
         let mut timings = ServerTimings::default();
         let (spec, count, length) = (&self.spec, work.count(), work.payload_len());
         let levels = work.levels as u8;
-        let mut writer = ResponseWriter::in_pieces(spec, &work.head, work.key, levels, length);
+        let mut writer =
+            ResponseWriter::in_pieces(spec, &work.head, work.key, &work.keys.name, levels, length);
         let mut trees = Vec::new();
         sink.work(|| {
             let start = Stopwatch::start();
@@ -286,7 +312,7 @@ impl RingServer {
             let ciphertexts = (first..first + pieces)
                 .map(|piece| Ciphertext::read(&self.ring, body, &work.seed, piece as u64))
                 .collect::<core::result::Result<Vec<_>, _>>()?;
-            Ok(ring::expand(&self.ring, work.keys, &ciphertexts, &work.layouts)?)
+            Ok(ring::expand(&self.ring, &work.keys.keys, &ciphertexts, &work.layouts)?)
         };
         queries.map(expand).collect()
     }
@@ -363,6 +389,6 @@ impl RingServer {
 }
 
 /// The trees of one level, one a query.
-fn of_level(group: &[Vec<Expanded>], level: usize) -> Vec<&Expanded> {
+pub(super) fn of_level(group: &[Vec<Expanded>], level: usize) -> Vec<&Expanded> {
     group.iter().map(|trees| &trees[level]).collect()
 }

@@ -1,6 +1,6 @@
 //! Nothing enters, both halves of a small index leave, with a valid object of every kind that travels between them.
 
-use ciphervec::search::{Owner, Query, Retrieval, SegmentDirectory, ServerIndex};
+use ciphervec::search::{AnswerFormat, Owner, Query, Retrieval, SegmentDirectory, ServerIndex};
 use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Precision, Scheme};
 use ciphervec_arith::AlignedBytes;
 use ciphervec_he::lattice::ring::{EvaluationKeys, Ring};
@@ -23,7 +23,36 @@ pub struct Halves {
     /// A query that names the segment.
     pub routed_query: Vec<u8>,
     pub response: Vec<u8>,
+    pub tokens: Option<Tokens>,
     pub evaluation_keys: Option<Vec<u8>>,
+}
+
+/// An exchange in which half of the answer was fetched ahead, in the modes that know such.
+pub struct Tokens {
+    question: Query,
+    pub request: Vec<u8>,
+    pub ahead: Vec<u8>,
+    pub query: Vec<u8>,
+    pub online: Vec<u8>,
+}
+
+impl Tokens {
+    fn new(
+        owner: &Owner,
+        server: &ServerIndex,
+        directory: &SegmentDirectory,
+        row: &[f32],
+    ) -> ciphervec::Result<Self> {
+        let format = AnswerFormat::Brief;
+        let request = owner.request_tokens(1, directory, 0, format)?;
+        let bytes = request.to_bytes().to_vec();
+        let ahead = server.evaluate(&bytes)?.bytes;
+        let tokens = owner.read_tokens(request, &ahead, directory)?;
+        let question = owner.query_with_tokens(row, directory, 0, &[], format, tokens)?;
+        let query = question.to_bytes().to_vec();
+        let online = server.evaluate(&query)?.bytes;
+        Ok(Tokens { question, request: bytes, ahead, query, online })
+    }
 }
 
 /// The four trust modes; `sealed-index` in its standard precision.
@@ -76,6 +105,11 @@ impl Halves {
         let routed = owner.query_among(&rows[..DIMENSION as usize], &directory, 0, &[], named)?;
         let routed_query = routed.to_bytes().to_vec();
         let response = holding.evaluate(&query)?.bytes;
+        let tokens = if mode.encrypts_queries() {
+            Some(Tokens::new(&owner, &holding, &directory, &rows[..DIMENSION as usize])?)
+        } else {
+            None
+        };
         let empty = Mutex::new(empty);
         Ok(Self {
             spec,
@@ -88,6 +122,7 @@ impl Halves {
             query,
             routed_query,
             response,
+            tokens,
             evaluation_keys,
         })
     }
@@ -119,6 +154,23 @@ impl Halves {
         opened.is_ok_and(|opened| {
             assert!(opened.hits.len() == 1 && opened.hits[0].len() <= ROWS);
             true
+        })
+    }
+
+    /// Half of an answer that was asked for ahead, as its owner makes a token of it.
+    pub fn read_ahead(&self, bytes: &[u8]) -> bool {
+        let request = self.owner.request_tokens(1, &self.directory, 0, AnswerFormat::Brief);
+        let request = request.expect("a mode with tokens");
+        let tokens = self.owner.read_tokens(request, bytes, &self.directory);
+        tokens.is_ok_and(|tokens| tokens.len() == 1)
+    }
+
+    /// The other half, as its owner completes the answer with it, and opens that.
+    pub fn read_online(&self, bytes: &[u8]) -> bool {
+        let tokens = self.tokens.as_ref().expect("a mode with tokens");
+        self.owner.complete(&tokens.question, bytes).is_ok_and(|whole| {
+            let all = Retrieval::TopK(ROWS);
+            self.owner.open(&tokens.question, &whole, &self.directory, all, None).is_ok()
         })
     }
 

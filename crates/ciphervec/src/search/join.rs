@@ -1,0 +1,113 @@
+//! Queries with tokens: rows and tokens enter, bytes for the server leave; half of an answer enters, the whole leaves. Owner
+//! only.
+//!
+//! What comes out is, bit for bit, what the same query without tokens would have been answered with, and is opened as such.
+
+use super::answer_parts::{AnswerParts, SegmentPart, no_halves};
+use super::directory::SegmentDirectory;
+use super::form::{self, AnswerFormat, expect_key};
+use super::message::{KeysName, QueryHead, ResponseWriter};
+use super::owner::Owner;
+use super::query::Query;
+use super::token::Token;
+use crate::error::{Error, Result};
+use crate::protect::filter::FilterTag;
+use ciphervec_he::lattice::ring::Half;
+use std::collections::HashSet;
+
+impl Owner {
+    /// Builds queries under the masks of `tokens`, one a row, whose answers are completed by [`Self::complete`]. The tokens
+    /// are used up, also by a query that fails its checks.
+    ///
+    /// # Errors
+    /// As [`Self::query`]; [`Error::Token`] for another number of tokens than rows, or those of other segments, another
+    /// format or another process.
+    pub fn query_with_tokens(
+        &self,
+        rows: &[f32],
+        directory: &SegmentDirectory,
+        epoch: u32,
+        tags: &[FilterTag],
+        format: AnswerFormat,
+        tokens: Vec<Token>,
+    ) -> Result<Query> {
+        let form = self.form().masked_queries().ok_or_else(|| no_halves(self.spec()))?;
+        let words = form.words(directory.top_level(), format)?;
+        let count = rows.len() / self.spec().dimension();
+        let refused = |detail: String| Err(Error::Token { detail });
+        if tokens.is_empty() || tokens.len() != count {
+            return refused(format!("{count} queries came with {} tokens", tokens.len()));
+        }
+        if !tokens.iter().all(Token::is_own) {
+            return refused("they were fetched by the process that this one was forked off".into());
+        }
+        let words = words.as_ref();
+        if !tokens.iter().all(|token| token.suits(self, directory, epoch, words)) {
+            return refused("they were fetched for other segments, keys or answers".into());
+        }
+        self.query_under(rows, directory, epoch, tags, None, format, tokens)
+    }
+
+    /// The whole answer to a query that was made with tokens, from the half that the server has answered it with.
+    ///
+    /// # Errors
+    /// Damaged or foreign bytes; [`Error::Token`] for an answer over segments, or made with evaluation keys, that the tokens
+    /// were not fetched for: the query has to be asked again without them, as its masks are used up.
+    pub fn complete(&self, query: &Query, answer: &[u8]) -> Result<Vec<u8>> {
+        let spec = self.spec();
+        let halves = form::of(spec).halves().ok_or_else(|| no_halves(spec))?;
+        let (head, _, _) = QueryHead::open(spec, query.to_bytes())?;
+        let tokens = &query.ahead;
+        let Some(first) = tokens.first() else {
+            return Err(Error::Token { detail: "the query was made without any".to_owned() });
+        };
+        let parts = AnswerParts::read(spec, &head, answer)?;
+        expect_key("a response", self.form().response_key(self.root())?, parts.key)?;
+        if tokens.iter().any(|token| *token.keys() != parts.keys) {
+            let detail = "the server has other evaluation keys than when they were fetched";
+            return Err(Error::Token { detail: detail.to_owned() });
+        }
+        let whole = QueryHead { half: None, ..head };
+        let words = whole.words.as_ref();
+        let ahead: usize = tokens.iter().map(Token::byte_len).sum();
+        let levels = parts.sums.len() as u8;
+        let capacity = answer.len() + ahead;
+        let mut writer = ResponseWriter::new(spec, &whole, &KeysName::default(), levels, capacity);
+        for (level, sums) in &parts.sums {
+            let length = halves.half_sums_len(*level, words, Half::Constant)?;
+            writer.body().push(*level);
+            for (query, token) in tokens.iter().enumerate() {
+                let other = token.sum(*level).ok_or_else(|| unknown(format!("level {level}")))?;
+                writer.body().extend_from_slice(&sums[query * length..][..length]);
+                writer.body().extend_from_slice(other);
+            }
+        }
+        writer.segments(parts.segments.len() as u32);
+        let mut seen = HashSet::with_capacity(parts.segments.len());
+        for part in &parts.segments {
+            let SegmentPart { id, rows, level, answers, .. } = part;
+            // Each repetition would bring the tokens' half along.
+            if !seen.insert(id.0) {
+                let detail = "it was answered twice".to_owned();
+                return Err(Error::Directory { segment: id.to_string(), detail });
+            }
+            if first.segment(id.0, *rows, *level).is_none() {
+                return Err(unknown(format!("segment {id}")));
+            }
+            writer.body().extend_from_slice(part.head());
+            let length = answers.len() / tokens.len();
+            for (query, token) in tokens.iter().enumerate() {
+                let other = token.segment(id.0, *rows, *level);
+                let other = other.ok_or_else(|| unknown(format!("segment {id}")))?;
+                let own = &answers[query * length..][..length];
+                let span = writer.reserve(own.len() + other.len());
+                halves.join(spec, *level, words, [other, own], writer.span(span))?;
+            }
+        }
+        Ok(writer.finish(spec, parts.key))
+    }
+}
+
+fn unknown(what: String) -> Error {
+    Error::Token { detail: format!("they were fetched before the server had {what}") }
+}

@@ -1,0 +1,9 @@
+//! The other half of an answer, as its owner completes it: any bytes enter, nothing but a finding leaves.
+#![no_main]
+
+use ciphervec_fuzz::{SEALED, edited};
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    let tokens = SEALED.tokens.as_ref().expect("a mode with tokens");
+    edited(&tokens.online, |b| SEALED.read_online(b), bytes)
+});
