@@ -6,10 +6,9 @@ import os
 import shutil
 from pathlib import Path
 
-from .base import BIN, ROOT, StepFailedError, StepSkippedError, call, say
-from .web import JS, need_node
+from .base import ROOT, StepFailedError, StepSkippedError, call, say
+from .web import JS, PROGRAM, need_node, need_server
 
-PROGRAM = BIN / "ciphervec"
 MODEL = JS / "demo" / "public" / "model"
 DATA = ROOT / "demo-data" / "web"
 RESULTS = ROOT / "benches" / "results"
@@ -50,7 +49,7 @@ def model() -> None:
 def suite() -> None:
     """The browser tests."""
     need_node()
-    need_program()
+    need_server()
     need_chromium()
     call(["npm", "run", "test:browser", "--workspace", "browser"], cwd=JS)
 
@@ -58,7 +57,7 @@ def suite() -> None:
 def console() -> None:
     """The pages of the console, over the server of .venv."""
     need_node()
-    need_program()
+    need_server()
     need_chromium()
     call(["npm", "run", "test:browser", "--workspace", "console"], cwd=JS)
 
@@ -66,7 +65,7 @@ def console() -> None:
 def demo() -> None:
     """A server on demo-data/web and the page in front of it, until the person ends them."""
     need_node()
-    need_program()
+    need_server()
     if not MODEL.exists():
         raise StepFailedError("the page has no passages: run the step `model` first")
     DATA.mkdir(parents=True, exist_ok=True)
@@ -77,7 +76,7 @@ def demo() -> None:
 def bench() -> None:
     """The figures in Chromium beside the native module's in the same minutes."""
     need_node()
-    need_program()
+    need_server()
     need_chromium()
     call(["npm", "run", "bench", "--workspace", "browser"], cwd=JS,
          environment={"CIPHERVEC_RESULTS": str(RESULTS)})  # fmt: skip

@@ -11,6 +11,7 @@ from .base import BIN, ROOT, Action, StepFailedError, StepSkippedError, call, qu
 JS = ROOT / "js"
 MODULES = JS / "node_modules"
 WASM = JS / "client" / "src" / "wasm" / "ciphervec_bg.wasm"
+PROGRAM = BIN / "ciphervec"
 LEAST_NODE = (20, 19)
 
 
@@ -72,14 +73,23 @@ def with_wasm(action: Action) -> Action:
     return checked
 
 
+def need_server() -> None:
+    """Raises what a step without the package in .venv, or without the server in it, says."""
+    if not PROGRAM.exists():
+        raise StepSkippedError(
+            "no ciphervec in .venv, whose server it is to talk to; `make wheel` installs it"
+        )
+    if quiet([str(PROGRAM), "serve", "--help"]).returncode != 0:
+        raise StepSkippedError(
+            "the ciphervec in .venv was built without its server, as `make demo` does; `make wheel` installs one with it"
+        )
+
+
 def against_server(action: Action) -> Action:
-    """What needs the package in .venv as well, with the server in it."""
+    """What needs the server of .venv as well."""
 
     def checked() -> None:
-        if not any(BIN.glob("ciphervec*")):
-            raise StepSkippedError(
-                "no ciphervec in .venv, whose server it is to talk to; `make wheel` installs it"
-            )
+        need_server()
         action()
 
     return with_wasm(checked)
