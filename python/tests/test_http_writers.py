@@ -154,7 +154,7 @@ def _card(keys: Keys, name: str) -> bytes:
 def test_every_segment_of_a_batch_is_a_commit(
     tmp_path: Path, server: LocalServer, keys: Keys, vectors: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ciphervec.writer.writer._SEGMENT_BYTES", 4096)
+    monkeypatch.setattr("ciphervec.writer.writer._REQUEST_BYTES", 4096)
     rows = vectors(400, D)
     with HttpClient(server.url, keys=keys, state=tmp_path / "state") as client:
         collection = client.create_collection("doors", D, mode="sealed-index")
@@ -184,7 +184,7 @@ def test_a_kept_batch_that_died_on_its_way_arrives_exactly_once(
 ) -> None:
     """Batches of many commits, kept in files, by senders that are killed anywhere; others send the file again, also after the
     owner took the rows over."""
-    monkeypatch.setattr("ciphervec.writer.writer._SEGMENT_BYTES", 4096)
+    monkeypatch.setattr("ciphervec.writer.writer._REQUEST_BYTES", 4096)
     random = np.random.default_rng(3)
     rows = vectors(400, D)
     (tmp_path / "sender.py").write_text(_SENDER)

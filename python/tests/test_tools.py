@@ -302,8 +302,10 @@ def test_licences_of_what_is_shipped_go_with_it(tools: dict[str, ModuleType], tm
             package("one", "MIT", LICENSE="permission is granted"),
             package("two", "MIT", COPYING="permission  is\ngranted"),
             package("bare", "CC0-1.0"),
-        ]
+        ],
+        "what ships",
     )
+    assert "is part of what ships, and" in text
     assert "both 1.0" in text and "a notice" in text and "MIT of both" not in text
     assert text.count("permission") == 1 and "one 1.0, two 1.0:" in text
     assert "bare 1.0:\n\nLicensed under CC0-1.0." in text
