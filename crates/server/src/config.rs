@@ -110,7 +110,7 @@ pub struct ServeOptions {
     /// Do not serve the console, the page at / that shows collections, tokens and load.
     #[arg(long, env = "CIPHERVEC_NO_CONSOLE", value_parser = BoolishValueParser::new())]
     pub no_console: bool,
-    /// Lets pages of this origin, as https://app.example, ask this server from a browser; may be
+    /// Lets pages of this origin, as `https://app.example`, ask this server from a browser; may be
     /// repeated. Left out: only its own console. Origins of other machines need tokens.
     #[arg(long = "allow-origin", env = "CIPHERVEC_ALLOW_ORIGIN", value_delimiter = ',',
           value_parser = origin, value_name = "ORIGIN")]
