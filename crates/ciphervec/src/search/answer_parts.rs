@@ -19,6 +19,7 @@ pub(super) struct AnswerParts<'a> {
 }
 
 /// The answers of one segment.
+#[cfg_attr(not(feature = "client"), expect(dead_code, reason = "only who joins halves asks"))]
 pub(super) struct SegmentPart<'a> {
     pub id: SegmentId,
     pub rows: usize,
@@ -33,6 +34,7 @@ pub(super) struct SegmentPart<'a> {
 
 impl SegmentPart<'_> {
     /// What comes before the answers.
+    #[cfg_attr(not(feature = "client"), expect(dead_code, reason = "only who joins halves asks"))]
     pub fn head(&self) -> &[u8] {
         &self.bytes[..self.bytes.len() - self.answers.len()]
     }
