@@ -9,6 +9,7 @@ mod dft;
 mod encapsulation;
 mod failure;
 mod keys;
+mod linear;
 #[cfg(feature = "client")]
 mod owner;
 mod precision;
@@ -27,9 +28,8 @@ use super::evaluate::Evaluator;
 use super::keys::KeyPlan;
 use super::noise::Noise;
 use super::params::Params;
-use super::poly::{Ntt, Poly};
 use crate::error::{Error, Result};
-use dft::{Direction, matrices};
+use linear::{LinearLayout, LinearPart};
 use precision::{Parts, Precision};
 use reduction::Reduction;
 use spec::WEIGHT;
@@ -70,8 +70,7 @@ pub struct Bootstrapper {
     params: Arc<Params>,
     spec: BootstrapSpec,
     reduction: Reduction,
-    slots_to_coefficients: Vec<CompactTransform>,
-    coefficients_to_slots: Vec<CompactTransform>,
+    linear: LinearPart,
     key_plans: [KeyPlan; 3],
     precision: Precision,
 }
@@ -99,7 +98,6 @@ impl Bootstrapper {
         spec.check()?;
         let reduction = spec.reduction()?;
         let params = spec.build(&reduction, insecure)?;
-        let slots = params.max_slots();
         let prime = |level: usize| params.prime(level).value() as f64;
         let lowest = spec.slots_to_coefficients;
         let left = lowest + spec.levels;
@@ -107,50 +105,25 @@ impl Bootstrapper {
         // level that it ends on.
         let last = params.scale(left + 1).powi(2) / prime(left + 1);
         let base_scale = params.scale(left) * prime(0) / (reduction.slope() * last);
-
-        let transforms = |direction, top: usize, count: usize, gain: f64| -> Vec<_> {
-            let levels = (top + 1 - count..=top).rev();
-            let dropped: f64 = levels.clone().map(prime).product();
-            // One scale for all diagonals, so that none is rounded more than the others.
-            let scale = (gain * dropped).powf(1.0 / count as f64);
-            let matrices = matrices(direction, slots, count);
-            let encode = |(matrix, level)| CompactTransform::new(&params, matrix, level, scale);
-            matrices.iter().zip(levels).map(encode).collect()
+        let layout = LinearLayout {
+            slots_to_coefficients: lowest,
+            base_scale,
+            coefficients_to_slots: spec.coefficients_to_slots,
+            divisor: reduction.divisor(),
+            range: spec.range,
         };
-        let gain = base_scale / params.scale(lowest);
-        let slots_to_coefficients =
-            transforms(Direction::SlotsToCoefficients, lowest, lowest, gain);
-        // From x at the scale q_0 to twice its real part at the scale of x over its divisor.
-        let (top, count) = (params.max_level(), spec.coefficients_to_slots);
-        let end = top - count;
-        let gain = params.scale(end) / (2.0 * reduction.divisor() * prime(0));
-        let coefficients_to_slots = transforms(Direction::CoefficientsToSlots, top, count, gain);
-
-        let rotations = |transforms: &[CompactTransform]| -> Vec<i64> {
-            transforms.iter().flat_map(CompactTransform::rotations).collect()
-        };
-        let key_plans = [
-            KeyPlan::new().rotations(rotations(&slots_to_coefficients)).at_level(lowest),
-            KeyPlan::new().relinearise().at_level(end),
-            KeyPlan::new().rotations(rotations(&coefficients_to_slots)).conjugate().at_level(top),
-        ];
+        let linear = LinearPart::new(&params, &layout);
+        let [low, high] = linear.key_plans();
+        let key_plans = [low, KeyPlan::new().relinearise().at_level(linear.end()), high];
         let parts = Parts {
             params: &params,
             reduction: &reduction,
-            slots_to_coefficients: &slots_to_coefficients,
-            coefficients_to_slots: &coefficients_to_slots,
+            slots_to_coefficients: &linear.slots_to_coefficients,
+            coefficients_to_slots: &linear.coefficients_to_slots,
             base_scale,
         };
         let precision = parts.precision(params.scale(lowest))?;
-        Ok(Bootstrapper {
-            spec,
-            reduction,
-            slots_to_coefficients,
-            coefficients_to_slots,
-            key_plans,
-            precision,
-            params,
-        })
+        Ok(Bootstrapper { spec, reduction, linear, key_plans, precision, params })
     }
 
     /// The parameters.
@@ -174,7 +147,8 @@ impl Bootstrapper {
     /// # Errors
     /// [`Error::Range`] never, for a bootstrapper that was made.
     pub fn plan(&self) -> Result<BootstrapPlan> {
-        let transforms = || self.slots_to_coefficients.iter().chain(&self.coefficients_to_slots);
+        let LinearPart { slots_to_coefficients, coefficients_to_slots, .. } = &self.linear;
+        let transforms = || slots_to_coefficients.iter().chain(coefficients_to_slots);
         let coefficients = f64::from(self.spec.log_degree);
         let tail = failure::tail_log2(WEIGHT as u32 + 1, self.spec.range);
         let keys = self.key_plans.iter().map(|plan| plan.keys(&self.params)).sum::<usize>();
@@ -206,8 +180,12 @@ impl Bootstrapper {
     /// magnitude over 1 or degree 2, [`Error::MissingKey`], [`Error::WrongKey`],
     /// [`Error::Parameters`].
     pub fn bootstrap(&self, a: &Ciphertext, keys: &BootstrappingKeys) -> Result<Ciphertext> {
-        let parts = self.reduced(a, keys)?;
-        let [real, imaginary] = parts;
+        self.check(a, keys)?;
+        let [low, middle, high] = keys.sets().each_ref().map(|set| Evaluator::new(Arc::clone(set)));
+        let x = self.linear.to_coefficients(&low, a)?;
+        let [real, imaginary] = self.linear.to_slots(&high, keys.encapsulation(), &x)?;
+        let real = self.reduction.apply(&middle, &real)?;
+        let imaginary = self.reduction.apply(&middle, &imaginary)?;
         let evaluator = Evaluator::without_keys(self.params.clone());
         let sum = evaluator.add(&real, &evaluator.multiply_by_i(&imaginary)?)?;
         let level = self.level();
@@ -223,55 +201,6 @@ impl Bootstrapper {
         let noise = mine.times(scale / theirs).plus(added);
         let meta = Meta { scale, noise, ..a.meta };
         Ok(Ciphertext { parts: sum.parts, meta })
-    }
-
-    /// The real and the imaginary parts, times the slope of the reduction.
-    fn reduced(&self, a: &Ciphertext, keys: &BootstrappingKeys) -> Result<[Ciphertext; 2]> {
-        self.check(a, keys)?;
-        let [low, middle, high] = keys.sets().each_ref().map(|set| Evaluator::new(Arc::clone(set)));
-        let lowest = self.spec.slots_to_coefficients;
-        let mut x = low.match_level(a, lowest)?.with_slots(self.params.max_slots())?;
-        for transform in &self.slots_to_coefficients {
-            x = low.rescale(&transform.apply(&low, &x)?)?;
-        }
-        let mut x = self.raised(&x, keys)?;
-        let (last, first) =
-            self.coefficients_to_slots.split_last().ok_or_else(|| self.no_transform())?;
-        for transform in first {
-            x = high.rescale(&transform.apply(&high, &x)?)?;
-        }
-        // Both parts are taken apart before the rescale, which then rounds each once.
-        let w = last.apply(&high, &x)?;
-        let conjugate = high.conjugate(&w)?;
-        let real = high.add(&w, &conjugate)?;
-        let imaginary = high.multiply_by_i(&high.sub(&conjugate, &w)?)?;
-        let reduce = |part: &Ciphertext| self.reduction.apply(&middle, &self.unit(&high, part)?);
-        Ok([reduce(&real)?, reduce(&imaginary)?])
-    }
-
-    /// x over its divisor, from twice the real part of x that is to be rescaled.
-    fn unit(&self, evaluator: &Evaluator, part: &Ciphertext) -> Result<Ciphertext> {
-        let mut u = evaluator.rescale(part)?;
-        u.meta.scale = self.params.scale(u.level());
-        u.meta.noise = Noise::rounding(self.params.expansion(), 1);
-        u.with_magnitude(1.0)
-    }
-
-    /// The numbers modulo q_0 as x = numbers + multiples of 1, at the highest level.
-    fn raised(&self, a: &Ciphertext, keys: &BootstrappingKeys) -> Result<Ciphertext> {
-        let parts: [&Poly<Ntt>; 2] =
-            a.parts().iter().collect::<Vec<_>>().try_into().map_err(|parts: Vec<_>| {
-                Error::Range {
-                    what: "a ciphertext",
-                    expected: "of degree 1 (relinearise it first)".into(),
-                    actual: format!("degree {}", parts.len() - 1),
-                }
-            })?;
-        let parts = keys.encapsulation().raise(parts);
-        let scale = self.params.prime(0).value() as f64;
-        let magnitude = self.spec.range * self.params.degree() as f64;
-        let meta = Meta { scale, magnitude, ..a.meta };
-        Ok(Ciphertext { parts, meta })
     }
 
     fn check(&self, a: &Ciphertext, keys: &BootstrappingKeys) -> Result<()> {
@@ -307,14 +236,6 @@ impl Bootstrapper {
             }
         }
         Ok(())
-    }
-
-    fn no_transform(&self) -> Error {
-        Error::Range {
-            what: "the products of coefficients-to-slots",
-            expected: "at least 1".into(),
-            actual: self.coefficients_to_slots.len().to_string(),
-        }
     }
 }
 

@@ -1,7 +1,9 @@
 //! Every stage alone, against doubles.
 
+use super::super::poly::{Ntt, Poly};
 use super::super::{Encoding, Plaintext, Ring, SecretKey};
 use super::super::{entropy::Entropy, spec::ParamsSpec, widths::Widths};
+use super::dft::{Direction, matrices};
 use super::encapsulation::Encapsulation;
 use super::*;
 use crate::ckks::Complex;
