@@ -122,10 +122,14 @@ pub enum Kind {
     RoutedQuery = 22,
     /// The keys that refresh ciphertexts.
     BootstrappingKeys = 23,
+    /// Ciphertexts of half the degree, modulo one prime.
+    CompactCiphertexts = 24,
+    /// The key that switches them to the whole ring.
+    RingSwitchKey = 25,
 }
 
 impl Kind {
-    const ALL: [Kind; 21] = [
+    const ALL: [Kind; 23] = [
         Kind::Spec,
         Kind::Segment,
         Kind::Query,
@@ -147,6 +151,8 @@ impl Kind {
         Kind::ProgramAnswer,
         Kind::RoutedQuery,
         Kind::BootstrappingKeys,
+        Kind::CompactCiphertexts,
+        Kind::RingSwitchKey,
     ];
 
     /// The kind in words.
@@ -173,6 +179,8 @@ impl Kind {
             Kind::ProgramAnswer => "a program's answer",
             Kind::RoutedQuery => "a query that names segments",
             Kind::BootstrappingKeys => "bootstrapping keys",
+            Kind::CompactCiphertexts => "compact ciphertexts",
+            Kind::RingSwitchKey => "a ring switching key",
         }
     }
 
@@ -544,11 +552,11 @@ mod tests {
             assert_eq!((scheme as usize, Scheme::from_byte(at as u8)), (at, Some(scheme)));
         }
         // 14 and 15 were never given out.
-        for (byte, kind) in (1..=13).chain(16..=23).zip(Kind::ALL) {
+        for (byte, kind) in (1..=13).chain(16..=25).zip(Kind::ALL) {
             assert_eq!((kind as u8, Kind::from_byte(byte)), (byte, Some(kind)));
         }
         assert!(Scheme::from_byte(9).is_none());
-        assert!([0, 14, 15, 24].into_iter().all(|byte| Kind::from_byte(byte).is_none()));
+        assert!([0, 14, 15, 26].into_iter().all(|byte| Kind::from_byte(byte).is_none()));
         assert_eq!(Kind::Parameters as u8, 11);
     }
 

@@ -6,6 +6,7 @@
 
 mod align;
 mod approximate;
+mod base_switch;
 mod bilinear;
 mod bootstrap;
 mod buffer_pool;
@@ -19,6 +20,7 @@ mod expected;
 mod explain;
 mod fft;
 mod forecast;
+mod half_ring;
 mod inverse;
 mod key_switch;
 mod keys;
@@ -52,6 +54,9 @@ pub use entropy::Entropy;
 pub use evaluate::{Decomposed, Evaluator};
 pub use expected::Expected;
 pub use forecast::{EncryptionKey, Forecast};
+#[cfg(feature = "client")]
+pub use half_ring::HalfRingKey;
+pub use half_ring::{CompactCiphertexts, HalfRing, RingSwitchKey};
 pub use inverse::{Inverse, InverseSquareRoot};
 #[cfg(feature = "client")]
 pub use keys::{Budget, PublishPolicy, SecretKey};

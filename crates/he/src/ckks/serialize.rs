@@ -23,13 +23,11 @@ pub(super) fn limb_bytes(params: &Params, table: &NttTable) -> usize {
     params.degree() / 8 * table.modulus().bits() as usize
 }
 
-/// Appends residues at the number of bits of their prime, in little-endian bit order; degrees are
-/// multiples of 8.
-pub(super) fn pack_limb(limb: &[u64], m: &Modulus, out: &mut Vec<u8>) {
-    let bits = m.bits();
+/// Appends words below 2^`bits`, a multiple of 8 of them, in little-endian bit order.
+pub(super) fn pack_bits(words: &[u64], bits: u32, out: &mut Vec<u8>) {
     let (mut pending, mut count) = (0u128, 0);
-    for &residue in limb {
-        pending |= u128::from(residue) << count;
+    for &word in words {
+        pending |= u128::from(word) << count;
         count += bits;
         if count >= 64 {
             out.extend_from_slice(&(pending as u64).to_le_bytes());
@@ -40,13 +38,8 @@ pub(super) fn pack_limb(limb: &[u64], m: &Modulus, out: &mut Vec<u8>) {
     out.extend_from_slice(&(pending as u64).to_le_bytes()[..count as usize / 8]);
 }
 
-/// Reads one limb.
-///
-/// # Errors
-/// Too few bytes, or a residue that is not below the prime.
-pub(super) fn unpack_limb(reader: &mut Reader<'_>, m: &Modulus, limb: &mut [u64]) -> Result<()> {
-    let bits = m.bits();
-    let bytes = reader.take(limb.len() / 8 * bits as usize)?;
+/// Reads what [`pack_bits`] wrote; returns the largest word.
+pub(super) fn unpack_bits(bytes: &[u8], bits: u32, out: &mut [u64]) -> u64 {
     let mut words = bytes.chunks(8).map(|chunk| {
         let mut word = [0; 8];
         word[..chunk.len()].copy_from_slice(chunk);
@@ -54,16 +47,31 @@ pub(super) fn unpack_limb(reader: &mut Reader<'_>, m: &Modulus, limb: &mut [u64]
     });
     let (mut pending, mut count) = (0u128, 0);
     let mut largest = 0;
-    for residue in limb {
+    for out in out {
         if count < bits {
             pending |= u128::from(words.next().unwrap_or(0)) << count;
             count += 64;
         }
-        *residue = pending as u64 & ((1 << bits) - 1);
-        largest = largest.max(*residue);
+        *out = pending as u64 & ((1 << bits) - 1);
+        largest = largest.max(*out);
         pending >>= bits;
         count -= bits;
     }
+    largest
+}
+
+/// Appends residues at the number of bits of their prime; degrees are multiples of 8.
+pub(super) fn pack_limb(limb: &[u64], m: &Modulus, out: &mut Vec<u8>) {
+    pack_bits(limb, m.bits(), out);
+}
+
+/// Reads one limb.
+///
+/// # Errors
+/// Too few bytes, or a residue that is not below the prime.
+pub(super) fn unpack_limb(reader: &mut Reader<'_>, m: &Modulus, limb: &mut [u64]) -> Result<()> {
+    let bytes = reader.take(limb.len() / 8 * m.bits() as usize)?;
+    let largest = unpack_bits(bytes, m.bits(), limb);
     if largest < m.value() {
         return Ok(());
     }

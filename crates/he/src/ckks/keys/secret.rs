@@ -71,6 +71,15 @@ impl SecretKey {
         self.id
     }
 
+    /// A seed for another secret that belongs to this one.
+    pub(in super::super) fn derived(&self, context: &'static str) -> Zeroizing<[u8; 32]> {
+        let mut hasher = blake3::Hasher::new_derive_key(context);
+        hasher.update(&*self.seed).update(&self.params.param_id().0);
+        let seed = Zeroizing::new(*hasher.finalize().as_bytes());
+        zeroize::Zeroize::zeroize(&mut hasher);
+        seed
+    }
+
     /// The values of s modulo all primes, special ones included.
     pub(in super::super) fn values(&self) -> &[u64] {
         &self.values

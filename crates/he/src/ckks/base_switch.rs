@@ -1,0 +1,147 @@
+//! Base switching: a part of a ciphertext modulo q_0 enters, under another secret it leaves. Both
+//! sides.
+//!
+//! The key is modulo q_0 and one special prime, whatever the chain: where a ciphertext has only q_0
+//! left nothing wider is needed, and nothing wider is known of the secret that it switches to.
+
+use super::params::Params;
+use super::poly::{Ntt, Poly};
+use super::serialize::{limb_bytes, pack_limb, unpack_limb};
+use crate::error::Result;
+use crate::wire::Reader;
+use ciphervec_arith::sample::Stream;
+use ciphervec_arith::{NttTable, convert, poly};
+#[cfg(feature = "client")]
+use {super::entropy::Entropy, super::small_polynomial::SmallPolynomial, zeroize::Zeroizing};
+
+/// (b, a) modulo q_0 and the first special prime p, with b = −a s' + e + p s: from s to s'.
+pub(super) struct BaseSwitchKey {
+    seed: [u8; 32],
+    constant: [Vec<u64>; 2],
+    linear: [Vec<u64>; 2],
+}
+
+/// The values of a secret modulo q_0 and p.
+#[cfg(feature = "client")]
+#[derive(Clone, Copy)]
+pub(super) struct Pair<'a>([&'a [u64]; 2]);
+
+#[cfg(feature = "client")]
+impl<'a> Pair<'a> {
+    /// Of the values modulo all primes.
+    pub fn of(params: &Params, values: &'a [u64]) -> Self {
+        let degree = params.degree();
+        Pair([0, params.spec().primes()].map(|index| &values[index * degree..][..degree]))
+    }
+
+    /// Of those two alone.
+    pub fn new(base: &'a [u64], special: &'a [u64]) -> Self {
+        Pair([base, special])
+    }
+}
+
+/// The transforms modulo q_0 and p.
+pub(super) fn tables(params: &Params) -> [&NttTable; 2] {
+    [params.table(0), &params.special_tables()[0]]
+}
+
+impl BaseSwitchKey {
+    fn expand(params: &Params, seed: &[u8; 32]) -> [Vec<u64>; 2] {
+        let mut stream = 0;
+        tables(params).map(|table| {
+            let mut limb = vec![0; params.degree()];
+            Stream::new(seed, stream).uniform(table.modulus(), &mut limb);
+            stream += 1;
+            limb
+        })
+    }
+
+    /// A key from the secret `from` to the secret `to`.
+    #[cfg(feature = "client")]
+    pub fn generate(
+        params: &Params,
+        Pair(to): Pair<'_>,
+        Pair(from): Pair<'_>,
+        entropy: &mut Entropy,
+    ) -> Result<Self> {
+        let seed = *entropy.seed()?;
+        let noise_seed = entropy.seed()?;
+        let noise = SmallPolynomial::gaussian(params.degree(), &noise_seed, 0);
+        let linear = Self::expand(params, &seed);
+        let special = tables(params)[1].modulus().value();
+        let limb = |index: usize| {
+            let table = tables(params)[index];
+            let m = table.modulus();
+            let mut b = vec![0; params.degree()];
+            noise.lift(&mut b, m);
+            table.forward(&mut b);
+            let mut product = Zeroizing::new(vec![0; params.degree()]);
+            poly::mul(&mut product, &linear[index], to[index], m);
+            poly::sub_assign(&mut b, &product, m);
+            if index == 0 {
+                product.copy_from_slice(from[index]);
+                poly::scalar_mul_assign(&mut product, m.reduce(special), m);
+                poly::add_assign(&mut b, &product, m);
+            }
+            b
+        };
+        let constant = [limb(0), limb(1)];
+        Ok(BaseSwitchKey { seed, constant, linear })
+    }
+
+    /// Bytes serialised.
+    pub fn bytes(params: &Params) -> usize {
+        32 + tables(params).iter().map(|table| limb_bytes(params, table)).sum::<usize>()
+    }
+
+    /// Bytes in memory.
+    pub fn memory(&self) -> usize {
+        self.constant.iter().chain(&self.linear).map(|limb| 8 * limb.len()).sum()
+    }
+
+    /// The seed and b.
+    pub fn append(&self, params: &Params, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.seed);
+        for (table, limb) in tables(params).iter().zip(&self.constant) {
+            pack_limb(limb, table.modulus(), out);
+        }
+    }
+
+    /// Reads what [`Self::append`] wrote, under parameters with special primes.
+    ///
+    /// # Errors
+    /// Too few bytes, or a residue that is not below its prime.
+    pub fn read(params: &Params, reader: &mut Reader<'_>) -> Result<Self> {
+        let seed = reader.array()?;
+        let mut constant = [(); 2].map(|()| vec![0; params.degree()]);
+        for (table, limb) in tables(params).iter().zip(&mut constant) {
+            unpack_limb(reader, table.modulus(), limb)?;
+        }
+        let linear = Self::expand(params, &seed);
+        Ok(BaseSwitchKey { seed, constant, linear })
+    }
+
+    /// Of c_1 at level 0 both parts under the other secret: (c_1 b, c_1 a)/p, rounded.
+    pub fn switch(&self, input: &Poly<Ntt>) -> [Poly<Ntt>; 2] {
+        let params = input.params();
+        let [base, special] = tables(params);
+        let (q, p) = (base.modulus(), special.modulus());
+        let coefficients = input.coefficients();
+        let mut wide = params.pool.take(params.degree());
+        convert::recentre_to(&mut wide, coefficients.limb(0), q, p);
+        special.forward(&mut wide);
+        let negated = q.inv(q.reduce(p.value())).map_or(0, |inverse| q.neg(inverse));
+        [&self.constant, &self.linear].map(|[modulo_q, modulo_p]| {
+            let mut remainder = params.pool.take(params.degree());
+            poly::mul(&mut remainder, &wide, modulo_p, p);
+            special.inverse(&mut remainder);
+            let mut out = Poly::scratch(params, 0);
+            convert::recentre_to(out.limb_mut(0), &remainder, p, q);
+            base.forward(out.limb_mut(0));
+            poly::mul(&mut remainder, input.limb(0), modulo_q, q);
+            // (x − r)/p as (r − x) (−1/p).
+            poly::sub_scale_assign(out.limb_mut(0), &remainder, &q.shoup(negated), q);
+            out
+        })
+    }
+}
