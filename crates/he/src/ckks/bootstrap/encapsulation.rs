@@ -6,7 +6,7 @@
 //! known of the sparse secret is modulo q_0 and one special prime only, where it is as hard to find
 //! as the dense one is modulo all of them.
 
-use super::super::base_switch::{BaseSwitchKey, Pair};
+use super::super::base_switch::BaseSwitchKey;
 use super::super::key_switch::{KeySwitch, PostProcess};
 use super::super::keys::KeySwitchKey;
 use super::super::params::Params;
@@ -17,8 +17,8 @@ use ciphervec_arith::convert;
 use std::sync::Arc;
 #[cfg(feature = "client")]
 use {
-    super::super::entropy::Entropy, super::super::small_polynomial::SmallPolynomial,
-    zeroize::Zeroizing,
+    super::super::base_switch::Pair, super::super::entropy::Entropy,
+    super::super::small_polynomial::SmallPolynomial, zeroize::Zeroizing,
 };
 
 /// The two keys.
