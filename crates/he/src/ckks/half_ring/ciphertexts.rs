@@ -3,7 +3,9 @@
 //! `seed 16 | bits of a coefficient u8 | ciphertexts u32 | coefficients, ciphertext by ciphertext, in
 //! little-endian bit order`.
 
-use super::super::serialize::{open, pack_bits, unpack_bits};
+#[cfg(feature = "client")]
+use super::super::serialize::pack_bits;
+use super::super::serialize::{open, unpack_bits};
 use super::HalfRing;
 use crate::error::{Error, Result};
 use crate::wire::{self, Header, KeyId, Kind, Scheme};
@@ -40,6 +42,7 @@ impl HalfRing {
     }
 
     /// The bits that are sent of residues: b 2^bits/q_0, rounded, modulo 2^bits.
+    #[cfg(feature = "client")]
     pub(super) fn rounded(&self, residues: &mut [u64]) {
         let q = u128::from(self.params.prime(0).value());
         for residue in residues {
@@ -91,6 +94,7 @@ impl CompactCiphertexts {
         Ok(residues)
     }
 
+    #[cfg(feature = "client")]
     pub(super) fn push(&mut self, residues: &[u64]) {
         pack_bits(residues, self.bits, &mut self.packed);
         self.count += 1;
