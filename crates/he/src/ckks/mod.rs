@@ -46,7 +46,10 @@ mod widths;
 mod work;
 
 pub use bilinear::BilinearForm;
-pub use bootstrap::{BootstrapPlan, BootstrapSpec, Bootstrapper, BootstrappingKeys};
+pub use bootstrap::{
+    BootstrapPlan, BootstrapSpec, Bootstrapper, BootstrappingKeys, Components, Exponential,
+    ExponentialPlan, ExponentialSpec,
+};
 pub use calibration::Calibration;
 pub use ciphertext::{Ciphertext, SeededCiphertext};
 pub use embedding::{Embedding, RealEmbedding};

@@ -2,6 +2,7 @@
 
 use core::cell::Cell;
 
+use super::Complex;
 use super::ciphertext::Ciphertext;
 use super::evaluate::Evaluator;
 use super::expected::Expected;
@@ -18,9 +19,9 @@ pub(super) trait Operations {
     fn add(&self, a: &Self::Value, b: &Self::Value) -> Result<Self::Value>;
     fn add_to(&self, a: Self::Value, b: &Self::Value) -> Result<Self::Value>;
     fn sub(&self, a: &Self::Value, b: &Self::Value) -> Result<Self::Value>;
-    fn add_scalar(&self, a: &Self::Value, number: f64) -> Result<Self::Value>;
-    fn multiply_scalar(&self, a: &Self::Value, number: f64) -> Result<Self::Value>;
-    fn mul_scalar(&self, a: &Self::Value, number: f64) -> Result<Self::Value>;
+    fn add_scalar(&self, a: &Self::Value, number: impl Into<Complex>) -> Result<Self::Value>;
+    fn multiply_scalar(&self, a: &Self::Value, number: impl Into<Complex>) -> Result<Self::Value>;
+    fn mul_scalar(&self, a: &Self::Value, number: impl Into<Complex>) -> Result<Self::Value>;
     fn multiply_integer(&self, a: &Self::Value, factor: i64) -> Result<Self::Value>;
     fn multiply(&self, a: &Self::Value, b: &Self::Value) -> Result<Self::Value>;
     fn double_product(
@@ -96,13 +97,25 @@ macro_rules! as_methods {
             fn sub(&self, a: &$value, b: &$value) -> Result<$value> {
                 self.sub(a, b)
             }
-            fn add_scalar(&self, a: &$value, number: f64) -> Result<$value> {
+            fn add_scalar(
+                &self,
+                a: &$value,
+                number: impl Into<$crate::ckks::Complex>,
+            ) -> Result<$value> {
                 self.add_scalar(a, number)
             }
-            fn multiply_scalar(&self, a: &$value, number: f64) -> Result<$value> {
+            fn multiply_scalar(
+                &self,
+                a: &$value,
+                number: impl Into<$crate::ckks::Complex>,
+            ) -> Result<$value> {
                 self.multiply_scalar(a, number)
             }
-            fn mul_scalar(&self, a: &$value, number: f64) -> Result<$value> {
+            fn mul_scalar(
+                &self,
+                a: &$value,
+                number: impl Into<$crate::ckks::Complex>,
+            ) -> Result<$value> {
                 self.mul_scalar(a, number)
             }
             fn multiply_integer(&self, a: &$value, factor: i64) -> Result<$value> {
@@ -219,15 +232,15 @@ impl Operations for Counter {
         Operations::add(self, a, b)
     }
 
-    fn add_scalar(&self, a: &Counted, _: f64) -> Result<Counted> {
+    fn add_scalar(&self, a: &Counted, _: impl Into<Complex>) -> Result<Counted> {
         Ok(*a)
     }
 
-    fn multiply_scalar(&self, a: &Counted, _: f64) -> Result<Counted> {
+    fn multiply_scalar(&self, a: &Counted, _: impl Into<Complex>) -> Result<Counted> {
         Ok(Counted { pending: true, ..Self::rescaled(a) })
     }
 
-    fn mul_scalar(&self, a: &Counted, number: f64) -> Result<Counted> {
+    fn mul_scalar(&self, a: &Counted, number: impl Into<Complex>) -> Result<Counted> {
         Ok(Self::rescaled(&self.multiply_scalar(a, number)?))
     }
 

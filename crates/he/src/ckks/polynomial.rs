@@ -1,6 +1,8 @@
 //! Polynomial: coefficients enter, depth, values and quotients leave. Both sides.
 
+use super::Complex;
 use crate::error::{Error, Result};
+use core::ops::{Add, SubAssign};
 
 /// What the coefficients multiply.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -136,21 +138,35 @@ pub(super) fn depth_of(n: usize) -> usize {
     n.next_power_of_two().ilog2() as usize
 }
 
-pub(super) fn trimmed(coefficients: &[f64]) -> &[f64] {
-    let length = coefficients.iter().rposition(|&c| c != 0.0).map_or(0, |last| last + 1);
+/// What elements of a basis are multiplied by: real numbers, or complex ones where slots are.
+pub(super) trait Coefficient:
+    Copy + Default + PartialEq + Add<Output = Self> + SubAssign + Into<Complex>
+{
+}
+
+impl Coefficient for f64 {}
+impl Coefficient for Complex {}
+
+/// Whether a coefficient is 0.
+pub(super) fn is_zero<C: Coefficient>(c: C) -> bool {
+    c == C::default()
+}
+
+pub(super) fn trimmed<C: Coefficient>(coefficients: &[C]) -> &[C] {
+    let length = coefficients.iter().rposition(|&c| !is_zero(c)).map_or(0, |last| last + 1);
     &coefficients[..length]
 }
 
 /// `(q, r)` with `c = q B + r`, `B` the basis element of degree `m`, for `m` up to the degree and
 /// above half of it.
-pub(super) fn divide(basis: Basis, c: &[f64], m: usize) -> (Vec<f64>, Vec<f64>) {
+pub(super) fn divide<C: Coefficient>(basis: Basis, c: &[C], m: usize) -> (Vec<C>, Vec<C>) {
     let (low, high) = c.split_at(m);
     let (mut quotient, mut rest) = (high.to_vec(), low.to_vec());
     if let Basis::Chebyshev { .. } = basis {
         // T_(m+i) = 2 T_m T_i − T_(m−i).
         for i in 1..quotient.len() {
             rest[m - i] -= quotient[i];
-            quotient[i] *= 2.0;
+            quotient[i] = quotient[i] + quotient[i];
         }
     }
     (quotient, rest)

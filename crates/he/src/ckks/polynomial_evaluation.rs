@@ -15,7 +15,7 @@ use std::sync::Arc;
 use super::ciphertext::Ciphertext;
 use super::evaluate::Evaluator;
 use super::operations::{Counted, Counter, Operations, Products};
-use super::polynomial::{Basis, Polynomial, depth_of, divide, trimmed};
+use super::polynomial::{Basis, Coefficient, Polynomial, depth_of, divide, is_zero, trimmed};
 use crate::error::{Error, Result};
 
 impl Polynomial {
@@ -31,41 +31,63 @@ impl Polynomial {
 
     /// What evaluation takes.
     pub(super) fn work(&self) -> Products {
-        self.block().1
-    }
-
-    /// log2 of the block length with the least work, and that work.
-    fn block(&self) -> (usize, Products) {
-        let top = depth_of(self.degree() + 1);
-        let work = |log: usize| {
-            let counter = Counter::default();
-            let first = Counted::at(top);
-            // Nothing fails that only counts.
-            let value = sum(&counter, first, self, 1 << log, 1).and_then(|x| counter.normalise(&x));
-            (log, value.map_or(Products::default(), |_| counter.seen()))
-        };
-        (1..=top.max(1)).map(work).min_by_key(|&(_, work)| work).unwrap_or_default()
+        block(self.basis, &[&self.coefficients]).1
     }
 }
 
-/// The value of a polynomial of degree 1 or more at `level`, before the rescale that the caller
-/// owes it; `first` is the basis element of degree 1.
-fn sum<O: Operations>(
+/// log2 of the block length with the least work for all these together, and that work.
+pub(super) fn block<C: Coefficient>(basis: Basis, all: &[&[C]]) -> (usize, Products) {
+    let top = depth(all);
+    let work = |log: usize| {
+        let counter = Counter::default();
+        let first = Counted::at(top);
+        // Nothing fails that only counts.
+        let values = sums(&counter, first, basis, all, 1 << log, 1);
+        let values =
+            values.and_then(|all| all.iter().try_for_each(|x| counter.normalise(x).map(drop)));
+        (log, values.map_or(Products::default(), |()| counter.seen()))
+    };
+    (1..=top.max(1)).map(work).min_by_key(|&(_, work)| work).unwrap_or_default()
+}
+
+/// The levels that the highest degree of these needs, from the basis element of degree 1.
+pub(super) fn depth<C: Coefficient>(all: &[&[C]]) -> usize {
+    all.iter().map(|c| depth_of(trimmed(c).len().max(1))).max().unwrap_or(0)
+}
+
+/// The values of polynomials of degree 1 or more at `level`, before the rescale that the caller owes
+/// them; `first` is the basis element of degree 1.
+fn sums<O: Operations, C: Coefficient>(
     operations: &O,
     first: O::Value,
-    polynomial: &Polynomial,
+    basis: Basis,
+    all: &[&[C]],
     block: usize,
     level: usize,
-) -> Result<O::Value> {
+) -> Result<Vec<O::Value>> {
     let mut elements = Elements {
         operations,
-        basis: polynomial.basis,
+        basis,
         top: operations.level(&first),
         block,
         made: BTreeMap::from([(1, Arc::new(first))]),
         matched: BTreeMap::new(),
     };
-    elements.sum(&polynomial.coefficients, level)
+    all.iter().map(|coefficients| elements.sum(coefficients, level)).collect()
+}
+
+/// The values of polynomials of degree 1 or more that share their basis elements, each of degree 1
+/// and rescaled, [`depth`] levels below `first`, the element of degree 1.
+pub(super) fn evaluate_all<O: Operations, C: Coefficient>(
+    operations: &O,
+    first: O::Value,
+    basis: Basis,
+    all: &[&[C]],
+) -> Result<Vec<O::Value>> {
+    let (log, _) = block(basis, all);
+    let level = operations.level(&first) + 1 - depth(all);
+    let values = sums(operations, first, basis, all, 1 << log, level)?;
+    values.iter().map(|value| operations.normalise(value)).collect()
 }
 
 impl Evaluator {
@@ -102,15 +124,22 @@ pub(super) fn evaluate<O: Operations>(
         return operations.add_scalar(&operations.multiply_integer(&x, 0)?, constant);
     }
     let first = substitute(operations, &x, polynomial)?;
-    let (log, _) = polynomial.block();
-    let value = sum(operations, first, polynomial, 1 << log, from + 1 - depth)?;
-    let value = operations.normalise(&value)?;
+    let values = evaluate_all(operations, first, polynomial.basis, &[&polynomial.coefficients])?;
+    let Some(value) = values.into_iter().next() else { return Err(no_degree()) };
     match polynomial.basis {
         Basis::Power => Ok(value),
         Basis::Chebyshev { .. } => {
             let sum = polynomial.coefficients.iter().map(|c| c.abs()).sum();
             operations.with_magnitude(value, sum)
         }
+    }
+}
+
+fn no_degree() -> Error {
+    Error::Range {
+        what: "the degree of a polynomial to evaluate",
+        expected: "at least 1".into(),
+        actual: "0".into(),
     }
 }
 
@@ -186,7 +215,7 @@ impl<O: Operations> Elements<'_, O> {
 
     /// The value of a polynomial of degree 1 or more at `level`, before the rescale that the caller
     /// owes it.
-    fn sum(&mut self, coefficients: &[f64], level: usize) -> Result<O::Value> {
+    fn sum<C: Coefficient>(&mut self, coefficients: &[C], level: usize) -> Result<O::Value> {
         let operations = self.operations;
         let mut rest = trimmed(coefficients).to_vec();
         let mut total = None;
@@ -203,7 +232,7 @@ impl<O: Operations> Elements<'_, O> {
             total = Some(self.plus(total, term)?);
             rest = trimmed(&remainder).to_vec();
         }
-        for (k, &factor) in rest.iter().enumerate().skip(1).filter(|(_, factor)| **factor != 0.0) {
+        for (k, &factor) in rest.iter().enumerate().skip(1).filter(|(_, c)| !is_zero(**c)) {
             // Whatever scale the element has up there, the product's is that of every product at
             // this level.
             let element = self.get(k)?;
@@ -214,15 +243,11 @@ impl<O: Operations> Elements<'_, O> {
             };
             total = Some(self.plus(total, term)?);
         }
-        let constant = rest.first().copied().unwrap_or(0.0);
+        let constant = rest.first().copied().unwrap_or_default();
         match total {
-            Some(total) if constant != 0.0 => operations.add_scalar(&total, constant),
+            Some(total) if !is_zero(constant) => operations.add_scalar(&total, constant),
             Some(total) => Ok(total),
-            None => Err(Error::Range {
-                what: "the degree of a quotient",
-                expected: "at least 1".into(),
-                actual: "0".into(),
-            }),
+            None => Err(no_degree()),
         }
     }
 
@@ -234,8 +259,8 @@ impl<O: Operations> Elements<'_, O> {
     }
 
     /// Whether it is short, and all elements that it needs exist at `level`.
-    fn is_block(&self, coefficients: &[f64], level: usize) -> bool {
-        let needed = coefficients.iter().enumerate().skip(1).filter(|(_, c)| **c != 0.0);
+    fn is_block<C: Coefficient>(&self, coefficients: &[C], level: usize) -> bool {
+        let needed = coefficients.iter().enumerate().skip(1).filter(|(_, c)| !is_zero(**c));
         coefficients.len() <= self.block
             && needed.map(|(k, _)| depth_of(k)).all(|depth| level + depth <= self.top)
     }

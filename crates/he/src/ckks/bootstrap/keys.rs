@@ -1,5 +1,6 @@
 //! Bootstrapping keys: enter from the owner; what refreshes ciphertexts leaves. Both sides.
 
+use super::super::ciphertext::Ciphertext;
 use super::super::keys::{EvaluationKeys, KeyPlan};
 use super::super::params::Params;
 use super::super::serialize::open;
@@ -70,6 +71,32 @@ impl BootstrappingKeys {
 
     pub(super) fn encapsulation(&self) -> &Encapsulation {
         &self.encapsulation
+    }
+
+    /// Refuses a ciphertext of other parameters, of another key or of degree 2, and keys that lack
+    /// one of those that `plans` list.
+    pub(super) fn check(
+        &self,
+        params: &Params,
+        plans: &[KeyPlan; 3],
+        a: &Ciphertext,
+    ) -> Result<()> {
+        params.check_same("a ciphertext", a.params())?;
+        params.check_same("bootstrapping keys", &self.params)?;
+        if self.key != a.key_id() {
+            let (expected, actual) = (self.key, a.key_id());
+            return Err(Error::WrongKey { what: "a ciphertext", expected, actual });
+        }
+        a.expected().linear("a ciphertext to refresh")?;
+        for (set, plan) in self.sets.iter().zip(plans) {
+            if !set.covers(plan) {
+                return Err(Error::MissingKey {
+                    key: format!("one of those that {plan:?} lists"),
+                    make: "SecretKey::bootstrapping_keys with this bootstrapper".into(),
+                });
+            }
+        }
+        Ok(())
     }
 
     /// Of slots-to-coefficients, of the reduction and of coefficients-to-slots.

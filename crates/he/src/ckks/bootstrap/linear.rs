@@ -102,6 +102,31 @@ impl LinearPart {
         encapsulation: &Encapsulation,
         a: &Ciphertext,
     ) -> Result<[Ciphertext; 2]> {
+        // Both parts are taken apart before the rescale, which then rounds each once.
+        let [w, conjugate] = self.both(high, encapsulation, a)?;
+        let real = high.add(&w, &conjugate)?;
+        let imaginary = high.multiply_by_i(&high.sub(&conjugate, &w)?)?;
+        Ok([self.unit(high, &real)?, self.unit(high, &imaginary)?])
+    }
+
+    /// The first of [`Self::to_slots`] alone.
+    pub fn to_real_slots(
+        &self,
+        high: &Evaluator,
+        encapsulation: &Encapsulation,
+        a: &Ciphertext,
+    ) -> Result<Ciphertext> {
+        let [w, conjugate] = self.both(high, encapsulation, a)?;
+        self.unit(high, &high.add_to(w, &conjugate)?)
+    }
+
+    /// x of the first half + i x of the second, to be rescaled, and its conjugate.
+    fn both(
+        &self,
+        high: &Evaluator,
+        encapsulation: &Encapsulation,
+        a: &Ciphertext,
+    ) -> Result<[Ciphertext; 2]> {
         let mut x = self.raised(encapsulation, a)?;
         let (last, first) =
             self.coefficients_to_slots.split_last().ok_or_else(|| Error::Range {
@@ -112,12 +137,9 @@ impl LinearPart {
         for transform in first {
             x = high.rescale(&transform.apply(high, &x)?)?;
         }
-        // Both parts are taken apart before the rescale, which then rounds each once.
         let w = last.apply(high, &x)?;
         let conjugate = high.conjugate(&w)?;
-        let real = high.add(&w, &conjugate)?;
-        let imaginary = high.multiply_by_i(&high.sub(&conjugate, &w)?)?;
-        Ok([self.unit(high, &real)?, self.unit(high, &imaginary)?])
+        Ok([w, conjugate])
     }
 
     /// x over its divisor, from twice the real part of x that is to be rescaled.

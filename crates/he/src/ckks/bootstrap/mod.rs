@@ -7,6 +7,7 @@
 
 mod dft;
 mod encapsulation;
+mod exponential;
 mod failure;
 mod keys;
 mod linear;
@@ -20,6 +21,7 @@ mod tests;
 mod trace;
 mod transform;
 
+pub use exponential::{Components, Exponential, ExponentialPlan, ExponentialSpec};
 pub use keys::BootstrappingKeys;
 pub use spec::BootstrapSpec;
 
@@ -30,9 +32,8 @@ use super::noise::Noise;
 use super::params::Params;
 use crate::error::{Error, Result};
 use linear::{LinearLayout, LinearPart};
-use precision::{Parts, Precision};
+use precision::{Parts, Precision, TERMS};
 use reduction::Reduction;
-use spec::WEIGHT;
 use std::sync::Arc;
 use transform::CompactTransform;
 
@@ -117,12 +118,11 @@ impl Bootstrapper {
         let key_plans = [low, KeyPlan::new().relinearise().at_level(linear.end()), high];
         let parts = Parts {
             params: &params,
-            reduction: &reduction,
             slots_to_coefficients: &linear.slots_to_coefficients,
             coefficients_to_slots: &linear.coefficients_to_slots,
             base_scale,
         };
-        let precision = parts.precision(params.scale(lowest))?;
+        let precision = parts.precision(&reduction, params.scale(lowest))?;
         Ok(Bootstrapper { spec, reduction, linear, key_plans, precision, params })
     }
 
@@ -150,7 +150,7 @@ impl Bootstrapper {
         let LinearPart { slots_to_coefficients, coefficients_to_slots, .. } = &self.linear;
         let transforms = || slots_to_coefficients.iter().chain(coefficients_to_slots);
         let coefficients = f64::from(self.spec.log_degree);
-        let tail = failure::tail_log2(WEIGHT as u32 + 1, self.spec.range);
+        let tail = failure::tail_log2(TERMS, self.spec.range);
         let keys = self.key_plans.iter().map(|plan| plan.keys(&self.params)).sum::<usize>();
         Ok(BootstrapPlan {
             level: self.level(),
@@ -204,13 +204,7 @@ impl Bootstrapper {
     }
 
     fn check(&self, a: &Ciphertext, keys: &BootstrappingKeys) -> Result<()> {
-        self.params.check_same("a ciphertext", a.params())?;
-        self.params.check_same("bootstrapping keys", keys.params())?;
-        if keys.key_id() != a.key_id() {
-            let (expected, actual) = (keys.key_id(), a.key_id());
-            return Err(Error::WrongKey { what: "a ciphertext", expected, actual });
-        }
-        a.expected().linear("a ciphertext to refresh")?;
+        keys.check(&self.params, &self.key_plans, a)?;
         if a.magnitude() > 1.0 {
             return Err(Error::Range {
                 what: "the magnitude of numbers to refresh",
@@ -225,15 +219,6 @@ impl Bootstrapper {
                 needed: format!("{needed} levels, for slots-to-coefficients,"),
                 left: format!("{} are", a.level()),
             });
-        }
-        let [low, middle, high] = keys.sets();
-        for (set, plan) in [low, middle, high].into_iter().zip(&self.key_plans) {
-            if !set.covers(plan) {
-                return Err(Error::MissingKey {
-                    key: format!("one of those that {plan:?} lists"),
-                    make: "SecretKey::bootstrapping_keys with this bootstrapper".into(),
-                });
-            }
         }
         Ok(())
     }

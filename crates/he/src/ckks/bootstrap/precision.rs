@@ -12,6 +12,9 @@ use crate::error::Result;
 use crate::params::TAIL_DEVIATIONS;
 use ciphervec_arith::sample::GAUSSIAN_SIGMA;
 
+/// What x is the sum of.
+pub(super) const TERMS: u32 = WEIGHT as u32 + 1;
+
 /// How far the real part of a refreshed number of magnitude 1 is off.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Precision {
@@ -23,10 +26,9 @@ pub(super) struct Precision {
     pub systematic: f64,
 }
 
-/// What bootstrapping is made of.
+/// What comes before a reduction, or another function of period 1.
 pub(super) struct Parts<'a> {
     pub params: &'a Params,
-    pub reduction: &'a Reduction,
     pub slots_to_coefficients: &'a [CompactTransform],
     pub coefficients_to_slots: &'a [CompactTransform],
     /// The scale of the numbers modulo q_0.
@@ -81,54 +83,73 @@ impl Parts<'_> {
         scales
     }
 
-    pub fn precision(&self, residual: f64) -> Result<Precision> {
+    /// The variance of the real part of a number as it comes to be a coefficient modulo q_0, relative
+    /// to 1: slots-to-coefficients, from numbers at the scale `residual`, and the keys to the sparse
+    /// secret and back.
+    pub fn below(&self, residual: f64) -> f64 {
+        // For coefficients the product of all gains is 1.
+        let scales = self.scales(self.slots_to_coefficients, residual);
+        self.transform(self.slots_to_coefficients, &scales, 1.0, 1.0) + self.switched()
+    }
+
+    /// The part of [`Self::below`] that numbers have which are coefficients modulo q_0 already.
+    pub fn switched(&self) -> f64 {
         let params = self.params;
         let q = params.prime(0).value() as f64;
         let p = params.special_tables()[0].modulus().value() as f64;
-        let delta = params.expansion();
-        // ε of a number 1.
-        let unit = self.base_scale / q;
-        let terms = WEIGHT as u32 + 1;
-
-        // To the coefficients modulo q_0: for them the product of all gains is 1.
-        let scales = self.scales(self.slots_to_coefficients, residual);
-        let mut below = self.transform(self.slots_to_coefficients, &scales, 1.0, 1.0);
         // Under the sparse secret: the key's error times a digit, divided by p, and a rounding.
-        let switched = delta * (GAUSSIAN_SIGMA * q / p).powi(2) / 12.0;
-        let rounded = f64::from(terms) / 12.0;
-        below += (switched + rounded + self.rounding().powi(2)) / self.base_scale.powi(2);
+        let switched = params.expansion() * (GAUSSIAN_SIGMA * q / p).powi(2) / 12.0;
+        let rounded = f64::from(TERMS) / 12.0;
+        (switched + rounded + self.rounding().powi(2)) / self.base_scale.powi(2)
+    }
 
+    /// The variance of x as coefficients-to-slots leaves it, before its last rescale.
+    pub fn above(&self) -> f64 {
         // x: coefficients of a standard deviation of √(33/12).
-        let rms = (f64::from(terms) / 12.0).sqrt();
+        let rms = (f64::from(TERMS) / 12.0).sqrt();
         let transforms = self.coefficients_to_slots;
-        let mut scales = self.scales(transforms, q);
-        // The last rescale is that of u, counted below.
+        let mut scales = self.scales(transforms, self.params.prime(0).value() as f64);
+        // The last rescale is that of u, which counts with the function that follows.
         if let Some(last) = scales.last_mut() {
             *last = f64::INFINITY;
         }
         let whole = transforms.iter().map(CompactTransform::gain).product();
-        let x = self.transform(transforms, &scales, rms, whole);
+        self.transform(transforms, &scales, rms, whole)
+    }
+
+    /// The level of u, and the standard deviation of a part of what rescales add there.
+    pub fn rescale(&self) -> (usize, f64) {
+        let levels = self.coefficients_to_slots.iter().map(CompactTransform::level);
+        let top = levels.min().unwrap_or(1) - 1;
+        (top, self.slot_rounding() / self.params.scale(top))
+    }
+
+    /// How far numbers at the scale `residual` are off when `reduction` has refreshed them.
+    pub fn precision(&self, reduction: &Reduction, residual: f64) -> Result<Precision> {
+        // ε of a number 1.
+        let unit = self.base_scale / self.params.prime(0).value() as f64;
+        let (below, x) = (self.below(residual), self.above());
 
         // x over its divisor with a rescale, and the reduction.
-        let top = transforms.iter().map(CompactTransform::level).min().unwrap_or(1) - 1;
-        let rescale = self.slot_rounding() / params.scale(top);
-        let input = (rescale.powi(2) + x / self.reduction.divisor().powi(2)).sqrt();
-        let (points, traced) = self.reduction.at_integers(top)?;
-        let back = 1.0 / (self.reduction.slope() * unit);
+        let (top, rescale) = self.rescale();
+        let input = (rescale.powi(2) + x / reduction.divisor().powi(2)).sqrt();
+        let (points, traced) = reduction.at_integers(top)?;
+        let back = 1.0 / (reduction.slope() * unit);
         // Both results are complex numbers, of which one part is read and one is not; the sum of
         // the one and i times the other has an error of each.
         let variance = |point: usize| {
-            let (by_input, by_rescales) = (traced.by_input(point), traced.by_rescales(point));
+            let (by_input, by_rescales) =
+                (traced.by_input(point).norm(), traced.by_rescales(point));
             2.0 * back.powi(2) * ((by_input * input).powi(2) + (by_rescales * rescale).powi(2))
         };
-        let weights: Vec<f64> = points.iter().map(|&x| weight(terms, x)).collect();
+        let weights: Vec<f64> = points.iter().map(|&x| weight(TERMS, x)).collect();
         let mean = weights.iter().enumerate().map(|(point, w)| w * variance(point)).sum::<f64>();
         let worst = (0..points.len()).map(variance).fold(0.0, f64::max);
-        let series = traced.values.iter().fold(0.0f64, |most, value| most.max(value.abs()));
+        let series = traced.values.iter().fold(0.0f64, |most, value| most.max(value.norm()));
         Ok(Precision {
             std: (below + mean).sqrt(),
             worst: (below + worst).sqrt(),
-            systematic: back * series + self.reduction.curvature(unit) / unit,
+            systematic: back * series + reduction.curvature(unit) / unit,
         })
     }
 }

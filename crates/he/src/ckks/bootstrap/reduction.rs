@@ -70,7 +70,7 @@ impl Reduction {
     pub fn at_integers(&self, level: usize) -> Result<(Vec<f64>, Traced)> {
         let last = self.range.floor() as i32;
         let points: Vec<f64> = (-last..=last).map(f64::from).collect();
-        let values = points.iter().map(|x| x / self.divisor()).collect();
+        let values = points.iter().map(|x| (x / self.divisor()).into()).collect();
         let trace = Trace::default();
         let traced = self.apply(&trace, &trace.input(level, values))?;
         Ok((points, traced))
@@ -143,11 +143,11 @@ mod tests {
         let figures = |doublings| {
             let reduction = Reduction::new(16.0, doublings, false).unwrap();
             let (points, traced) = reduction.at_integers(20).unwrap();
-            let largest = traced.values.iter().fold(0.0f64, |most, y| most.max(y.abs()));
+            let largest = traced.values.iter().fold(0.0f64, |most, y| most.max(y.norm()));
             assert!(largest < f64::exp2(-38.0), "{doublings}: {largest:e}");
             let worst = (0..points.len()).map(|point| {
                 // Slope 2π in x, so 2πK in u.
-                let slope = traced.by_input(point) / (TAU * reduction.divisor());
+                let slope = traced.by_input(point).re / (TAU * reduction.divisor());
                 assert!((slope - 1.0).abs() < 1e-9, "{doublings}: slope {slope}");
                 traced.by_rescales(point)
             });

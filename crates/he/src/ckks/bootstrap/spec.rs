@@ -14,7 +14,7 @@ const BASE_BITS: u32 = 50;
 /// The coefficients of the sparse secret that are not zero.
 pub(super) const WEIGHT: usize = 32;
 /// K: what the raised multiples of q_0 stay below.
-const RANGE: f64 = 16.0;
+pub(super) const RANGE: f64 = 16.0;
 
 /// A parameter set that ciphertexts are refreshed under. Levels, from the lowest up: those of
 /// slots-to-coefficients, those to compute with, those of the modular reduction, those of

@@ -5,6 +5,7 @@ use super::super::{Encoding, Plaintext, Ring, SecretKey};
 use super::super::{entropy::Entropy, spec::ParamsSpec, widths::Widths};
 use super::dft::{Direction, matrices};
 use super::encapsulation::Encapsulation;
+use super::spec::WEIGHT;
 use super::*;
 use crate::ckks::Complex;
 use crate::params::Security;

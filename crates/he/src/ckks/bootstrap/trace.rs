@@ -2,12 +2,16 @@
 //!
 //! Every rescale adds an error of its own to its value. A trace carries, beside the value at each of
 //! a few points, its derivative by every error so far: so what they make of the result is known to
-//! first order, with what they have in common.
+//! first order, with what they have in common. Numbers are complex, and so are errors: what is
+//! traced is made of sums and products, whose derivatives are complex numbers as well.
 
 use core::cell::Cell;
 
+use super::super::Complex;
 use super::super::operations::Operations;
 use crate::error::Result;
+
+const ONE: Complex = Complex::new(1.0, 0.0);
 
 /// Runs operations at points.
 #[derive(Default)]
@@ -21,23 +25,34 @@ pub(super) struct Traced {
     level: usize,
     /// Whether a rescale is due.
     pending: bool,
-    pub values: Vec<f64>,
+    pub values: Vec<Complex>,
     /// `[error][point]`; the first error is that of the input.
-    slopes: Vec<Vec<f64>>,
+    slopes: Vec<Vec<Complex>>,
 }
 
 impl Traced {
     /// The derivative by the error of the input at a point.
-    pub fn by_input(&self, point: usize) -> f64 {
-        self.slopes.first().map_or(0.0, |slopes| slopes[point])
+    pub fn by_input(&self, point: usize) -> Complex {
+        self.slopes.first().map_or(Complex::default(), |slopes| slopes[point])
     }
 
-    /// The root of the sum of squares of the derivatives by all others.
+    /// The root of the sum of squared absolute values of the derivatives by all others.
     pub fn by_rescales(&self, point: usize) -> f64 {
-        self.slopes.iter().skip(1).map(|slopes| slopes[point].powi(2)).sum::<f64>().sqrt()
+        self.slopes.iter().skip(1).map(|slopes| slopes[point].norm_sqr()).sum::<f64>().sqrt()
     }
 
-    fn map(&self, value: impl Fn(f64) -> f64, slope: f64) -> Self {
+    /// Divided by a number.
+    pub fn over(&self, size: f64) -> Self {
+        self.map(|x| x / size, Complex::from(1.0 / size))
+    }
+
+    /// Less a number at each point.
+    pub fn less(mut self, numbers: impl IntoIterator<Item = Complex>) -> Self {
+        self.values.iter_mut().zip(numbers).for_each(|(value, number)| *value -= number);
+        self
+    }
+
+    fn map(&self, value: impl Fn(Complex) -> Complex, slope: Complex) -> Self {
         let slopes = self.slopes.iter().map(|row| row.iter().map(|x| slope * x).collect());
         let values = self.values.iter().map(|&x| value(x)).collect();
         Traced { values, slopes: slopes.collect(), ..*self }
@@ -47,15 +62,15 @@ impl Traced {
     fn join(
         &self,
         other: &Self,
-        value: impl Fn(f64, f64) -> f64,
-        slopes: impl Fn(f64, f64) -> (f64, f64),
+        value: impl Fn(Complex, Complex) -> Complex,
+        slopes: impl Fn(Complex, Complex) -> (Complex, Complex),
     ) -> Self {
         let points = self.values.len();
         let pairs = || self.values.iter().zip(&other.values).map(|(&a, &b)| (a, b));
-        let at = |rows: &[Vec<f64>], error: usize, point: usize| {
-            rows.get(error).map_or(0.0, |row| row[point])
+        let at = |rows: &[Vec<Complex>], error: usize, point: usize| {
+            rows.get(error).map_or(Complex::default(), |row| row[point])
         };
-        let weights: Vec<(f64, f64)> = pairs().map(|(a, b)| slopes(a, b)).collect();
+        let weights: Vec<(Complex, Complex)> = pairs().map(|(a, b)| slopes(a, b)).collect();
         let row = |error: usize| {
             let slope = |point: usize| {
                 let (mine, theirs) = weights[point];
@@ -75,7 +90,7 @@ impl Traced {
 
 impl Trace {
     /// An input at `level` with these values.
-    pub fn input(&self, level: usize, values: Vec<f64>) -> Traced {
+    pub fn input(&self, level: usize, values: Vec<Complex>) -> Traced {
         let input = Traced { level, pending: false, values, slopes: Vec::new() };
         self.disturbed(input)
     }
@@ -84,8 +99,8 @@ impl Trace {
     fn disturbed(&self, mut a: Traced) -> Traced {
         let error = self.errors.replace(self.errors.get() + 1);
         let points = a.values.len();
-        a.slopes.resize(error, vec![0.0; points]);
-        a.slopes.push(vec![1.0; points]);
+        a.slopes.resize(error, vec![Complex::default(); points]);
+        a.slopes.push(vec![ONE; points]);
         a
     }
 
@@ -114,7 +129,7 @@ impl Operations for Trace {
     }
 
     fn add(&self, a: &Traced, b: &Traced) -> Result<Traced> {
-        Ok(a.join(b, |a, b| a + b, |_, _| (1.0, 1.0)))
+        Ok(a.join(b, |a, b| a + b, |_, _| (ONE, ONE)))
     }
 
     fn add_to(&self, a: Traced, b: &Traced) -> Result<Traced> {
@@ -122,23 +137,25 @@ impl Operations for Trace {
     }
 
     fn sub(&self, a: &Traced, b: &Traced) -> Result<Traced> {
-        Ok(a.join(b, |a, b| a - b, |_, _| (1.0, -1.0)))
+        Ok(a.join(b, |a, b| a - b, |_, _| (ONE, -ONE)))
     }
 
-    fn add_scalar(&self, a: &Traced, number: f64) -> Result<Traced> {
-        Ok(a.map(|x| x + number, 1.0))
+    fn add_scalar(&self, a: &Traced, number: impl Into<Complex>) -> Result<Traced> {
+        let number = number.into();
+        Ok(a.map(|x| x + number, ONE))
     }
 
-    fn multiply_scalar(&self, a: &Traced, number: f64) -> Result<Traced> {
+    fn multiply_scalar(&self, a: &Traced, number: impl Into<Complex>) -> Result<Traced> {
+        let number = number.into();
         Ok(Traced { pending: true, ..self.rescaled(a).map(|x| x * number, number) })
     }
 
-    fn mul_scalar(&self, a: &Traced, number: f64) -> Result<Traced> {
+    fn mul_scalar(&self, a: &Traced, number: impl Into<Complex>) -> Result<Traced> {
         Ok(self.rescaled(&self.multiply_scalar(a, number)?))
     }
 
     fn multiply_integer(&self, a: &Traced, factor: i64) -> Result<Traced> {
-        Ok(a.map(|x| x * factor as f64, factor as f64))
+        Ok(a.map(|x| x * factor as f64, Complex::from(factor as f64)))
     }
 
     fn multiply(&self, a: &Traced, b: &Traced) -> Result<Traced> {
@@ -146,7 +163,7 @@ impl Operations for Trace {
     }
 
     fn double_product(&self, a: &Traced, b: &Traced, c: Option<&Traced>) -> Result<Traced> {
-        let twice = self.product(a, b).map(|x| 2.0 * x, 2.0);
+        let twice = self.product(a, b).map(|x| x * 2.0, Complex::from(2.0));
         match c {
             Some(c) => Ok(Traced { pending: true, ..self.sub(&twice, c)? }),
             None => self.add_scalar(&twice, -1.0),
@@ -183,14 +200,14 @@ mod tests {
     #[test]
     fn errors_in_common_add_up_and_others_by_their_squares() {
         let trace = Trace::default();
-        let x = trace.input(3, vec![0.5, -2.0]);
+        let x = trace.input(3, [0.5, -2.0].map(Complex::from).to_vec());
         let square = trace.normalise(&trace.square(&x).unwrap()).unwrap();
-        assert_eq!((square.level, &square.values[..]), (2, &[0.25, 4.0][..]));
-        assert_eq!((square.by_input(1), square.by_rescales(1)), (-4.0, 1.0));
+        assert_eq!((square.level, &square.values[..]), (2, &[0.25, 4.0].map(Complex::from)[..]));
+        assert_eq!((square.by_input(1), square.by_rescales(1)), (Complex::from(-4.0), 1.0));
         let x2 = trace.match_level(&x, 2).unwrap();
         let cube = trace.normalise(&trace.multiply(&square, &x2).unwrap()).unwrap();
         // 3x²; and the rescales of the square, of x itself and of the cube: x, x² and 1.
-        assert_eq!(cube.by_input(1), 12.0);
+        assert_eq!(cube.by_input(1), Complex::from(12.0));
         assert!((cube.by_rescales(1) - (4.0f64 + 16.0 + 1.0).sqrt()).abs() < 1e-12);
     }
 }

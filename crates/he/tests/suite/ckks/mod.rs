@@ -3,6 +3,7 @@
 mod align;
 mod attack;
 mod bootstrap;
+mod exponential;
 mod forecast;
 mod functions;
 mod key_switch;

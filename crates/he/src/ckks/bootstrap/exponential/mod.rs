@@ -1,0 +1,318 @@
+//! Exponential: numbers modulo 1 in slots or coefficients enter, roots of unity leave, with levels.
+//! Server only.
+//!
+//! Bootstrapping without its reduction: q_0 stands for 1, so that the multiples of q_0 which
+//! raising the modulus leaves are whole turns, and exp(2πi x) does away with them (docs/ckks.md,
+//! section 11).
+
+#[cfg(feature = "client")]
+mod owner;
+mod precision;
+mod series;
+mod spec;
+
+pub use spec::ExponentialSpec;
+
+use super::super::ciphertext::{Ciphertext, Meta};
+use super::super::evaluate::Evaluator;
+use super::super::keys::KeyPlan;
+use super::super::noise::Noise;
+use super::super::params::Params;
+use super::failure;
+use super::keys::{self, BootstrappingKeys};
+use super::linear::{LinearLayout, LinearPart};
+use super::precision::{Parts, TERMS};
+use super::transform::CompactTransform;
+use crate::error::{Error, Result};
+use crate::params::TAIL_DEVIATIONS;
+use core::f64::consts::TAU;
+use precision::RootPrecision;
+use series::ExponentialSeries;
+use std::sync::Arc;
+
+/// The largest magnitude of numbers in slots: what rounded diagonals take from them grows with it.
+const MAGNITUDE: f64 = 256.0;
+/// How far a scale may be from q_0, relative to it.
+const SAME: f64 = 1.0 / (1u64 << 42) as f64;
+
+/// Which numbers become roots: one exponential each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Components {
+    /// Real parts of slots, or the first half of the coefficients. The others may be anything.
+    Real,
+    /// Also imaginary parts, or the second half.
+    Both,
+}
+
+/// What an exponential takes and gives.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ExponentialPlan {
+    /// The level of the roots, at its canonical scale.
+    pub level: usize,
+    /// The lowest level at which slots are taken; coefficients are taken at level 0.
+    pub lowest_level: usize,
+    /// Levels to compute with until slots can be taken again.
+    pub levels_left: usize,
+    /// The most slots, half as many as coefficients.
+    pub slots: usize,
+    /// −log2 of the standard deviation of the error of either part of a root, besides what the
+    /// error of the number turns it by, 2π times that.
+    pub precision_bits: f64,
+    /// −log2 of a bound on the absolute value of that error in every slot.
+    pub bound_bits: f64,
+    /// log2 of a bound on the chance that any root of a ciphertext is lost.
+    pub failure_log2: f64,
+    /// Bytes of the keys as they are sent.
+    pub key_bytes: usize,
+    /// Bytes of the diagonals in memory.
+    pub diagonal_bytes: usize,
+    /// Rotations that keys are needed for, the conjugation included.
+    pub rotations: usize,
+    /// Key switches that an exponential relinearises with: one for each of [`Components`].
+    pub relinearisations: usize,
+}
+
+/// Makes roots of unity of the numbers in ciphertexts of one parameter set.
+pub struct Exponential {
+    params: Arc<Params>,
+    spec: ExponentialSpec,
+    series: ExponentialSeries,
+    linear: LinearPart,
+    key_plans: [KeyPlan; 3],
+    /// Of numbers that come as slots, if they may, and of those that come as coefficients.
+    precision: [RootPrecision; 2],
+    /// The variance of what slots-to-coefficients adds to numbers of magnitude 1.
+    below: f64,
+}
+
+impl Exponential {
+    /// Makes the parameters of `spec` and all that is computed from them.
+    ///
+    /// # Errors
+    /// [`Error::Insecure`] for a modulus over the table's limit, [`Error::Range`] for sizes that no
+    /// chain of primes is found for.
+    pub fn new(spec: ExponentialSpec) -> Result<Self> {
+        Self::build(spec, false)
+    }
+
+    /// [`Self::new`] of a set that the security table is not asked about, for tests.
+    ///
+    /// # Errors
+    /// [`Error::Range`] as for [`Self::new`].
+    #[cfg(feature = "hazmat")]
+    pub fn insecure_new(spec: ExponentialSpec) -> Result<Self> {
+        Self::build(spec, true)
+    }
+
+    fn build(spec: ExponentialSpec, insecure: bool) -> Result<Self> {
+        spec.check()?;
+        let series = spec.series()?;
+        let params = spec.build(&series, insecure)?;
+        let prime = |level: usize| params.prime(level).value() as f64;
+        let left = spec.slots_to_coefficients + spec.levels;
+        // A root times this, at the scale that the last product leaves, is the root at the canonical
+        // scale of its level.
+        let last = params.scale(left + 1).powi(2) / prime(left + 1);
+        let series = series.with_size(params.scale(left) / last);
+        let layout = LinearLayout {
+            slots_to_coefficients: spec.slots_to_coefficients,
+            base_scale: prime(0),
+            coefficients_to_slots: spec.coefficients_to_slots,
+            divisor: spec.range,
+            range: spec.range,
+        };
+        let linear = LinearPart::new(&params, &layout);
+        let [low, high] = linear.key_plans();
+        let key_plans = [low, KeyPlan::new().relinearise().at_level(linear.end()), high];
+        let parts = Parts {
+            params: &params,
+            slots_to_coefficients: &linear.slots_to_coefficients,
+            coefficients_to_slots: &linear.coefficients_to_slots,
+            base_scale: layout.base_scale,
+        };
+        let switched = parts.switched();
+        let below = match linear.lowest() {
+            0 => switched,
+            lowest => parts.below(params.scale(lowest)),
+        };
+        let of = |below| RootPrecision::new(&parts, &series, spec.range, below);
+        let precision = [of(below)?, of(switched)?];
+        Ok(Exponential { spec, series, linear, key_plans, precision, below, params })
+    }
+
+    /// The parameters.
+    pub fn params(&self) -> &Arc<Params> {
+        &self.params
+    }
+
+    /// What the set was laid out by.
+    pub fn spec(&self) -> &ExponentialSpec {
+        &self.spec
+    }
+
+    /// The evaluation keys of slots-to-coefficients, of the exponential and what is computed with
+    /// roots, and of coefficients-to-slots, each for the highest level of its stage.
+    pub fn key_plans(&self) -> &[KeyPlan; 3] {
+        &self.key_plans
+    }
+
+    /// What an exponential takes and gives.
+    ///
+    /// # Errors
+    /// [`Error::Range`] never, for an exponential that was made.
+    pub fn plan(&self) -> Result<ExponentialPlan> {
+        let LinearPart { slots_to_coefficients, coefficients_to_slots, .. } = &self.linear;
+        let transforms = slots_to_coefficients.iter().chain(coefficients_to_slots);
+        let tail = failure::tail_log2(TERMS, self.spec.range);
+        let rotations = self.key_plans.iter().map(|plan| plan.keys(&self.params)).sum::<usize>();
+        let [precision, _] = self.precision;
+        Ok(ExponentialPlan {
+            level: self.level(),
+            lowest_level: self.spec.slots_to_coefficients,
+            levels_left: self.spec.levels,
+            slots: self.params.max_slots(),
+            precision_bits: -precision.deviation().log2(),
+            bound_bits: -precision.bound().log2(),
+            failure_log2: tail + f64::from(self.spec.log_degree),
+            key_bytes: keys::bytes(&self.params, &self.key_plans)?,
+            diagonal_bytes: transforms.map(CompactTransform::memory).sum(),
+            rotations: rotations - 1,
+            relinearisations: self.series.relinearisations(),
+        })
+    }
+
+    /// The level of the roots.
+    pub fn level(&self) -> usize {
+        self.spec.slots_to_coefficients + self.spec.levels
+    }
+
+    /// q_0: what a coefficient of the number 1 is, and the scale of numbers as coefficients.
+    pub fn base_scale(&self) -> f64 {
+        self.params.prime(0).value() as f64
+    }
+
+    /// The slot of the root of coefficient k, or of coefficient k + N/2: the log2(N/2) bits of k in
+    /// reverse.
+    pub fn slot_of(&self, coefficient: usize) -> usize {
+        let slots = self.params.max_slots();
+        (coefficient % slots).reverse_bits() >> (usize::BITS - slots.ilog2())
+    }
+
+    /// Of the numbers x_k that are coefficients modulo q_0, coefficient k being x_k q_0, the roots
+    /// α_k = exp(2πi x_k) as slots. The first result has those of the coefficients below N/2, the
+    /// second, with [`Components::Both`], those of the others, each at [`Self::slot_of`] its
+    /// coefficient; both at [`Self::level`] and its canonical scale, with all slots.
+    ///
+    /// What comes in has the scale [`Self::base_scale`] and may be of any level; what is above
+    /// level 0 is dropped. Its error e turns a root by 2π e/q_0, and is counted.
+    /// `Exponential::encode` makes plaintexts of this kind.
+    ///
+    /// # Errors
+    /// [`Error::Scale`] for another scale, [`Error::Range`] for degree 2, [`Error::MissingKey`],
+    /// [`Error::WrongKey`], [`Error::Parameters`].
+    pub fn from_coefficients(
+        &self,
+        a: &Ciphertext,
+        components: Components,
+        keys: &BootstrappingKeys,
+    ) -> Result<Vec<Ciphertext>> {
+        keys.check(&self.params, &self.key_plans, a)?;
+        if (a.scale() / self.base_scale() - 1.0).abs() > SAME {
+            return Err(Error::Scale {
+                operation: "an exponential of coefficients",
+                expected: format!("2^{:.9}, q_0", self.base_scale().log2()),
+                actual: format!("2^{:.9}", a.scale().log2()),
+                advice: "encode with Exponential::encode",
+            });
+        }
+        let low = Evaluator::without_keys(self.params.clone());
+        let x = low.drop_to(a, 0)?.with_slots(self.params.max_slots())?;
+        // Here a number has the error of one coefficient, and not of a slot.
+        let noise = self.turned(a.noise().std / self.base_scale());
+        self.roots(&x, components, keys, noise, &self.precision[1])
+    }
+
+    /// Of the numbers z_j in the slots the roots exp(2πi Re z_j), in the same slots, and with
+    /// [`Components::Both`] also exp(2πi Im z_j). Only z modulo 1 counts: numbers of magnitude up to
+    /// 256 are taken, so that sums of multiples of 1/p are sums modulo p. Slots that repeat give
+    /// roots that do.
+    ///
+    /// # Errors
+    /// [`Error::Level`] below the levels of slots-to-coefficients or if the set has none,
+    /// [`Error::Range`] for a declared magnitude over 256 or degree 2, [`Error::MissingKey`],
+    /// [`Error::WrongKey`], [`Error::Parameters`].
+    pub fn from_slots(
+        &self,
+        a: &Ciphertext,
+        components: Components,
+        keys: &BootstrappingKeys,
+    ) -> Result<Vec<Ciphertext>> {
+        keys.check(&self.params, &self.key_plans, a)?;
+        let needed = self.linear.lowest();
+        if needed == 0 || a.level() < needed {
+            return Err(Error::Level {
+                operation: "an exponential of slots",
+                needed: match needed {
+                    0 => "a set with slots-to-coefficients".into(),
+                    _ => format!("{needed} levels, for slots-to-coefficients,"),
+                },
+                left: format!("{} are", a.level()),
+            });
+        }
+        if a.magnitude() > MAGNITUDE {
+            return Err(Error::Range {
+                what: "the magnitude of numbers to take modulo 1",
+                expected: format!("at most {MAGNITUDE} (declare what they are known to be)"),
+                actual: a.magnitude().to_string(),
+            });
+        }
+        let low = Evaluator::new(Arc::clone(&keys.sets()[0]));
+        let x = self.linear.to_coefficients(&low, a)?;
+        let noise = a.noise().times(TAU * self.params.scale(self.level()) / a.scale());
+        // What rounded diagonals take from numbers grows with them.
+        let noise = noise.plus(self.turned((a.magnitude() - 1.0).max(0.0) * self.below.sqrt()));
+        let roots = self.roots(&x, components, keys, noise, &self.precision[0])?;
+        roots.into_iter().map(|root| root.with_slots(a.slots())).collect()
+    }
+
+    /// What numbers that are off by a standard deviation of `error` leave in roots.
+    fn turned(&self, error: f64) -> Noise {
+        let turned = TAU * error * self.params.scale(self.level());
+        let spread = self.params.expansion().sqrt();
+        Noise { std: turned / spread, bound: TAIL_DEVIATIONS * turned }
+    }
+
+    /// The roots of coefficients modulo q_0, which `noise` turns.
+    fn roots(
+        &self,
+        x: &Ciphertext,
+        components: Components,
+        keys: &BootstrappingKeys,
+        noise: Noise,
+        precision: &RootPrecision,
+    ) -> Result<Vec<Ciphertext>> {
+        let [_, middle, high] = keys.sets().each_ref().map(|set| Evaluator::new(Arc::clone(set)));
+        let encapsulation = keys.encapsulation();
+        let numbers = match components {
+            Components::Real => vec![self.linear.to_real_slots(&high, encapsulation, x)?],
+            Components::Both => self.linear.to_slots(&high, encapsulation, x)?.into(),
+        };
+        let scale = self.params.scale(self.level());
+        let spread = (self.params.expansion() / 2.0).sqrt();
+        let added =
+            Noise { std: precision.deviation() * scale / spread, bound: precision.bound() * scale };
+        let noise = noise.plus(added);
+        let root = |number: &Ciphertext| {
+            let root = self.series.apply(&middle, number)?;
+            let meta = Meta { scale, noise, magnitude: 1.0, ..root.meta };
+            Ok(Ciphertext { parts: root.parts, meta })
+        };
+        numbers.iter().map(root).collect()
+    }
+}
+
+impl core::fmt::Debug for Exponential {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Exponential").field("spec", &self.spec).finish_non_exhaustive()
+    }
+}
