@@ -8,10 +8,8 @@ use ciphervec::protect::keyfile::KeyfileError;
 use ciphervec::{Error, SegmentId};
 use ciphervec_arith::error::ArithError;
 use ciphervec_he::Error as SchemeError;
-use js_sys::{Array, Reflect};
+use js_sys::{Array, Reflect, Uint8Array};
 use wasm_bindgen::JsValue;
-
-use crate::arrays;
 
 /// What a caller would catch: the exceptions of `ciphervec.errors`, by the same names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,8 +79,11 @@ impl From<Failure> for JsValue {
         let set = |key: &str, value: &JsValue| Reflect::set(&error, &key.into(), value).is_ok();
         set("code", &failure.sort.name().into());
         if !failure.segments.is_empty() {
-            let ids: Array =
-                failure.segments.iter().map(|id| JsValue::from(arrays::out(&id.0))).collect();
+            let ids: Array = failure
+                .segments
+                .iter()
+                .map(|id| JsValue::from(Uint8Array::from(&id.0[..])))
+                .collect();
             set("segments", &ids);
         }
         error.into()

@@ -46,9 +46,9 @@ impl JsKeys {
     /// Reads the bytes of a key file. Throws WrongKey for another passphrase, CorruptData, UnsupportedVersion.
     #[wasm_bindgen(js_name = fromFile)]
     pub fn from_file(data: &Uint8Array, passphrase: Option<String>) -> Result<JsKeys> {
-        let passphrase = secret_file::passphrase(passphrase);
-        let bytes = Zeroizing::new(arrays::bytes("a key file", data)?);
-        Ok(JsKeys(Keys::from_file_bytes(&bytes, passphrase.as_ref().map(|words| words.as_str()))?))
+        secret_file::opened(data, passphrase, |bytes, words| {
+            Ok(JsKeys(Keys::from_file_bytes(bytes, words)?))
+        })
     }
 
     /// The bytes of a key file under a passphrase; in clear only where `allowPlaintext` asks for that.
@@ -58,10 +58,7 @@ impl JsKeys {
         passphrase: Option<String>,
         allow_plaintext: Option<bool>,
     ) -> Result<Uint8Array> {
-        let passphrase = secret_file::passphrase(passphrase);
-        let passphrase = passphrase.as_ref().map(|words| words.as_str());
-        secret_file::protection(passphrase, allow_plaintext)?;
-        Ok(arrays::out(&self.0.to_file_bytes(passphrase)?))
+        secret_file::sealed(passphrase, allow_plaintext, |words| Ok(self.0.to_file_bytes(words)?))
     }
 
     /// 24 words that are the key. JavaScript's text can't be wiped; the copy here is.

@@ -51,4 +51,6 @@ mod state;
 #[cfg(feature = "search")]
 mod types;
 #[cfg(feature = "search")]
+mod wish;
+#[cfg(feature = "search")]
 mod writer;

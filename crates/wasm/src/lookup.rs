@@ -5,7 +5,6 @@ use ciphervec::lookup::{Client, Documents, Spec};
 use ciphervec::protect::keyfile::{self, Protection, Sort};
 use js_sys::{Float64Array, Uint8Array};
 use wasm_bindgen::prelude::*;
-use zeroize::Zeroizing;
 
 use crate::arrays;
 use crate::errors::{Failure, Result};
@@ -88,22 +87,19 @@ impl JsLookupClient {
         passphrase: Option<String>,
         allow_plaintext: Option<bool>,
     ) -> Result<Uint8Array> {
-        let passphrase = secret_file::passphrase(passphrase);
-        let passphrase = passphrase.as_ref().map(|words| words.as_str());
-        secret_file::protection(passphrase, allow_plaintext)?;
-        let protection = passphrase.map_or(Protection::Plaintext, Protection::Passphrase);
-        let (secret, label) = (self.0.to_secret_bytes(), self.0.label());
-        let file = keyfile::encode_secret(&secret, Sort::Scheme, &label, protection)?;
-        Ok(arrays::out(&file))
+        secret_file::sealed(passphrase, allow_plaintext, |words| {
+            let protection = words.map_or(Protection::Plaintext, Protection::Passphrase);
+            let (secret, label) = (self.0.to_secret_bytes(), self.0.label());
+            Ok(keyfile::encode_secret(&secret, Sort::Scheme, &label, protection)?)
+        })
     }
 
     /// Reads what `toFile` gave. Throws WrongKey for another passphrase, CorruptData, UnsupportedVersion.
     #[wasm_bindgen(js_name = fromFile)]
     pub fn from_file(data: &Uint8Array, passphrase: Option<String>) -> Result<JsLookupClient> {
-        let passphrase = secret_file::passphrase(passphrase);
-        let bytes = Zeroizing::new(arrays::bytes("a key file", data)?);
-        let passphrase = passphrase.as_ref().map(|words| words.as_str());
-        let (secret, label) = keyfile::decode_secret(&bytes, Sort::Scheme, passphrase)?;
+        let (secret, label) = secret_file::opened(data, passphrase, |bytes, words| {
+            Ok(keyfile::decode_secret(bytes, Sort::Scheme, words)?)
+        })?;
         let client = Client::from_secret_bytes(&secret)?;
         if client.label() != label {
             let message =

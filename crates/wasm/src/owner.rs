@@ -13,12 +13,12 @@ use wasm_bindgen::prelude::*;
 
 use crate::errors::{Failure, Result};
 use crate::keys::{JsEvaluationKeys, JsKeys};
-use crate::opener::Wish;
 use crate::query::JsSealedQuery;
 use crate::records::JsRecordBatch;
 use crate::segment::{self, JsSealedSegment};
 use crate::segment_directory::JsSegmentDirectory;
 use crate::spec::JsIndexSpec;
+use crate::wish::Wish;
 use crate::writer::JsWriterCard;
 use crate::{arrays, ids, state, wipe};
 

@@ -15,13 +15,37 @@ const TYPES: &'static str = r#"
 export interface KeyFileLabel { keyId: string; sort: "master" | "scheme" | "person"; encrypted: boolean }
 "#;
 
-/// A passphrase whose copy in here is wiped.
-pub fn passphrase(given: Option<String>) -> Option<Zeroizing<String>> {
-    given.map(Zeroizing::new)
+/// What `read` makes of the bytes of a key file and a passphrase; the copies of both in here are wiped.
+///
+/// # Errors
+/// `OutOfMemory`, and those of `read`.
+pub fn opened<T>(
+    data: &Uint8Array,
+    passphrase: Option<String>,
+    read: impl FnOnce(&[u8], Option<&str>) -> Result<T>,
+) -> Result<T> {
+    let passphrase = passphrase.map(Zeroizing::new);
+    let bytes = Zeroizing::new(arrays::bytes("a key file", data)?);
+    read(&bytes, passphrase.as_ref().map(|words| words.as_str()))
+}
+
+/// The key file that `write` makes under a passphrase, whose copy in here is wiped.
+///
+/// # Errors
+/// `InvalidInput` for a file in clear that nobody asked for, and those of `write`.
+pub fn sealed(
+    passphrase: Option<String>,
+    allow_plaintext: Option<bool>,
+    write: impl FnOnce(Option<&str>) -> Result<Zeroizing<Vec<u8>>>,
+) -> Result<Uint8Array> {
+    let passphrase = passphrase.map(Zeroizing::new);
+    let passphrase = passphrase.as_ref().map(|words| words.as_str());
+    protection(passphrase, allow_plaintext)?;
+    Ok(arrays::out(&write(passphrase)?))
 }
 
 /// A file in clear is made for those only who ask for one in the call.
-pub fn protection(passphrase: Option<&str>, allow_plaintext: Option<bool>) -> Result<()> {
+fn protection(passphrase: Option<&str>, allow_plaintext: Option<bool>) -> Result<()> {
     if passphrase.is_some() || allow_plaintext == Some(true) {
         return Ok(());
     }

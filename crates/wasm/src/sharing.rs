@@ -5,7 +5,6 @@ use ciphervec::decode::hex;
 use ciphervec::sharing::{Identity, Recipient, SharedKeys};
 use js_sys::Uint8Array;
 use wasm_bindgen::prelude::*;
-use zeroize::Zeroizing;
 
 use crate::arrays;
 use crate::errors::Result;
@@ -33,10 +32,9 @@ impl JsIdentity {
     /// Reads the bytes of a key file. Throws WrongKey for another passphrase, CorruptData, UnsupportedVersion.
     #[wasm_bindgen(js_name = fromFile)]
     pub fn from_file(data: &Uint8Array, passphrase: Option<String>) -> Result<JsIdentity> {
-        let passphrase = secret_file::passphrase(passphrase);
-        let bytes = Zeroizing::new(arrays::bytes("a key file", data)?);
-        let passphrase = passphrase.as_ref().map(|words| words.as_str());
-        Ok(JsIdentity(Identity::from_file_bytes(&bytes, passphrase)?))
+        secret_file::opened(data, passphrase, |bytes, words| {
+            Ok(JsIdentity(Identity::from_file_bytes(bytes, words)?))
+        })
     }
 
     /// The bytes of a key file under a passphrase; in clear only where `allowPlaintext` asks for that.
@@ -46,10 +44,7 @@ impl JsIdentity {
         passphrase: Option<String>,
         allow_plaintext: Option<bool>,
     ) -> Result<Uint8Array> {
-        let passphrase = secret_file::passphrase(passphrase);
-        let passphrase = passphrase.as_ref().map(|words| words.as_str());
-        secret_file::protection(passphrase, allow_plaintext)?;
-        Ok(arrays::out(&self.0.to_file_bytes(passphrase)?))
+        secret_file::sealed(passphrase, allow_plaintext, |words| Ok(self.0.to_file_bytes(words)?))
     }
 
     /// The public half, for those who share keys with this person.
