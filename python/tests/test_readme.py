@@ -116,7 +116,7 @@ def test_every_page_is_listed_by_reader() -> None:
 
 
 def test_files_that_the_documents_name_exist() -> None:
-    """`crates/he/src/wire.rs` in running text is a promise too."""
+    """`crates/he/src/wire/kind.rs` in running text is a promise too."""
     documents = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
     pattern = re.compile(r"`((?:crates|python|docs|tools|fuzz|examples|benches)/[\w./-]+)`")
     missing = [

@@ -6,6 +6,8 @@ mod compact;
 mod contract;
 mod halves;
 #[cfg(feature = "client")]
+mod key_holder;
+#[cfg(feature = "client")]
 mod opening;
 mod plain;
 mod ring;

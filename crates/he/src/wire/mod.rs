@@ -13,181 +13,21 @@
 //!
 //! The header is 64 bytes long so that a payload mapped from a file starts on a cache line.
 
-use crate::error::{Error, Result};
-use crate::id::ParamId;
+mod kind;
+mod reader;
 
 pub use crate::id::KeyId;
+pub use kind::{Kind, Scheme};
+pub use reader::Reader;
+
+use crate::error::{Error, Result};
+use crate::id::ParamId;
 
 /// Length of the header in bytes.
 pub const HEADER_LEN: usize = 64;
 /// The format version of every kind of frame, where its own text does not say of another.
 pub const VERSION: u16 = 1;
 const MAGIC: [u8; 4] = *b"CVEC";
-
-/// The schemes: for each its byte, and what messages call it.
-macro_rules! schemes {
-    ($($(#[$doc:meta])* $scheme:ident = $byte:literal, $words:literal;)+) => {
-        /// The scheme a frame belongs to.
-        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        #[repr(u8)]
-        #[non_exhaustive]
-        pub enum Scheme {
-            $($(#[$doc])* $scheme = $byte,)+
-        }
-
-        impl Scheme {
-            const ALL: &[Scheme] = &[$(Scheme::$scheme),+];
-
-            /// The scheme in words.
-            pub fn as_str(self) -> &'static str {
-                match self {
-                    $(Scheme::$scheme => $words,)+
-                }
-            }
-        }
-    };
-}
-
-schemes! {
-    /// Nothing encrypted.
-    Plain = 0, "plain";
-    /// The compact sealed form.
-    Compact = 1, "compact";
-    /// The ring sealed form.
-    Ring = 2, "ring";
-    /// Paillier.
-    Paillier = 3, "Paillier";
-    /// Damgård–Jurik.
-    DamgardJurik = 4, "Damgård–Jurik";
-    /// Okamoto–Uchiyama.
-    OkamotoUchiyama = 5, "Okamoto–Uchiyama";
-    /// Exponential ElGamal.
-    ElGamal = 6, "ElGamal";
-    /// RNS-CKKS.
-    Ckks = 7, "CKKS";
-    /// Private lookup, whatever its strategy encrypts with.
-    Lookup = 8, "lookup";
-}
-
-impl Scheme {
-    fn from_byte(byte: u8) -> Option<Self> {
-        Scheme::ALL.iter().copied().find(|scheme| *scheme as u8 == byte)
-    }
-}
-
-/// What a frame holds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-#[non_exhaustive]
-pub enum Kind {
-    /// The public description of an index.
-    Spec = 1,
-    /// An immutable batch of vectors.
-    Segment = 2,
-    /// A batch of queries.
-    Query = 3,
-    /// A server's answer to a query.
-    Response = 4,
-    /// Galois keys for one epoch.
-    EvaluationKeys = 5,
-    /// The public key of an additively homomorphic scheme.
-    PublicKey = 6,
-    /// Its secret key, unencrypted.
-    SecretKey = 7,
-    /// A table of ciphertexts.
-    Ciphertexts = 8,
-    /// Noises computed ahead, each for one encryption.
-    NoisePool = 9,
-    /// Vectors under an additively homomorphic scheme.
-    EncryptedVectors = 10,
-    /// The parameters of a scheme that lets the user choose them.
-    Parameters = 11,
-    /// What somebody needs who may add vectors to an index and not read them.
-    WriterCard = 12,
-    /// The key of one segment, wrapped to the index's owner.
-    SegmentKey = 13,
-    /// A person's public key, which others share keys with.
-    Recipient = 16,
-    /// A master key, sealed to several people.
-    SharedKeys = 17,
-    /// The plan of a program.
-    Program = 18,
-    /// The evaluation keys that a plan lists.
-    ProgramKeys = 19,
-    /// An encrypted input of a program.
-    ProgramInput = 20,
-    /// The encrypted outputs of a program.
-    ProgramAnswer = 21,
-    /// A batch of queries that names the segments it is about.
-    RoutedQuery = 22,
-    /// The keys that refresh ciphertexts.
-    BootstrappingKeys = 23,
-    /// Ciphertexts of half the degree, modulo one prime.
-    CompactCiphertexts = 24,
-    /// The key that switches them to the whole ring.
-    RingSwitchKey = 25,
-}
-
-impl Kind {
-    const ALL: [Kind; 23] = [
-        Kind::Spec,
-        Kind::Segment,
-        Kind::Query,
-        Kind::Response,
-        Kind::EvaluationKeys,
-        Kind::PublicKey,
-        Kind::SecretKey,
-        Kind::Ciphertexts,
-        Kind::NoisePool,
-        Kind::EncryptedVectors,
-        Kind::Parameters,
-        Kind::WriterCard,
-        Kind::SegmentKey,
-        Kind::Recipient,
-        Kind::SharedKeys,
-        Kind::Program,
-        Kind::ProgramKeys,
-        Kind::ProgramInput,
-        Kind::ProgramAnswer,
-        Kind::RoutedQuery,
-        Kind::BootstrappingKeys,
-        Kind::CompactCiphertexts,
-        Kind::RingSwitchKey,
-    ];
-
-    /// The kind in words.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Kind::Spec => "an index description",
-            Kind::Segment => "a segment",
-            Kind::Query => "a query",
-            Kind::Response => "a response",
-            Kind::EvaluationKeys => "evaluation keys",
-            Kind::PublicKey => "a public key",
-            Kind::SecretKey => "a secret key",
-            Kind::Ciphertexts => "ciphertexts",
-            Kind::NoisePool => "a noise pool",
-            Kind::EncryptedVectors => "encrypted vectors",
-            Kind::Parameters => "parameters",
-            Kind::WriterCard => "a writer's card",
-            Kind::SegmentKey => "a wrapped segment key",
-            Kind::Recipient => "a person's public key",
-            Kind::SharedKeys => "shared keys",
-            Kind::Program => "a program's plan",
-            Kind::ProgramKeys => "a program's evaluation keys",
-            Kind::ProgramInput => "a program's input",
-            Kind::ProgramAnswer => "a program's answer",
-            Kind::RoutedQuery => "a query that names segments",
-            Kind::BootstrappingKeys => "bootstrapping keys",
-            Kind::CompactCiphertexts => "compact ciphertexts",
-            Kind::RingSwitchKey => "a ring switching key",
-        }
-    }
-
-    fn from_byte(byte: u8) -> Option<Self> {
-        Kind::ALL.into_iter().find(|kind| *kind as u8 == byte)
-    }
-}
 
 /// What the header says beside length and checksum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -426,99 +266,6 @@ fn expect_length(kind: Kind, length: u64, came: usize) -> Result<()> {
 fn promised(kind: Kind, length: u64, came: u64) -> Error {
     let detail = format!("the header promises {length} payload bytes, {came} came");
     Error::malformed(kind.as_str(), detail)
-}
-
-/// A cursor that never reads past the end and knows what it reads.
-pub struct Reader<'a> {
-    what: &'static str,
-    rest: &'a [u8],
-}
-
-impl<'a> Reader<'a> {
-    /// Reads `bytes`, naming `what` in errors.
-    pub fn new(what: &'static str, bytes: &'a [u8]) -> Self {
-        Reader { what, rest: bytes }
-    }
-
-    /// The next `count` bytes.
-    ///
-    /// # Errors
-    /// [`Error::Malformed`] if fewer are left.
-    pub fn take(&mut self, count: usize) -> Result<&'a [u8]> {
-        let Some((head, rest)) = self.rest.split_at_checked(count) else {
-            return Err(Error::malformed(
-                self.what,
-                format!("{count} bytes expected, {} left", self.rest.len()),
-            ));
-        };
-        self.rest = rest;
-        Ok(head)
-    }
-
-    /// The next `L` bytes as an array.
-    ///
-    /// # Errors
-    /// As [`Self::take`].
-    pub fn array<const L: usize>(&mut self) -> Result<[u8; L]> {
-        let mut out = [0; L];
-        out.copy_from_slice(self.take(L)?);
-        Ok(out)
-    }
-
-    /// The next byte.
-    ///
-    /// # Errors
-    /// As [`Self::take`].
-    pub fn u8(&mut self) -> Result<u8> {
-        Ok(self.array::<1>()?[0])
-    }
-
-    /// The next little-endian 32-bit number.
-    ///
-    /// # Errors
-    /// As [`Self::take`].
-    pub fn u32(&mut self) -> Result<u32> {
-        Ok(u32::from_le_bytes(self.array()?))
-    }
-
-    /// The next little-endian 64-bit number.
-    ///
-    /// # Errors
-    /// As [`Self::take`].
-    pub fn u64(&mut self) -> Result<u64> {
-        Ok(u64::from_le_bytes(self.array()?))
-    }
-
-    /// The next little-endian double; NaN and infinities are refused.
-    ///
-    /// # Errors
-    /// As [`Self::take`], or a number that is not finite.
-    pub fn f64(&mut self) -> Result<f64> {
-        let value = f64::from_bits(self.u64()?);
-        if value.is_finite() { Ok(value) } else { Err(self.error("a finite number expected")) }
-    }
-
-    /// How many bytes are left.
-    pub fn remaining(&self) -> usize {
-        self.rest.len()
-    }
-
-    /// An error about the object being read.
-    pub fn error(&self, detail: impl Into<String>) -> Error {
-        Error::malformed(self.what, detail)
-    }
-
-    /// Refuses trailing bytes.
-    ///
-    /// # Errors
-    /// [`Error::Malformed`] if any byte is left.
-    pub fn finish(self) -> Result<()> {
-        if self.rest.is_empty() {
-            Ok(())
-        } else {
-            Err(self.error(format!("{} bytes too many", self.rest.len())))
-        }
-    }
 }
 
 #[cfg(test)]
