@@ -48,7 +48,7 @@ mod work;
 pub use bilinear::BilinearForm;
 pub use bootstrap::{
     BootstrapPlan, BootstrapSpec, Bootstrapper, BootstrappingKeys, Components, Exponential,
-    ExponentialPlan, ExponentialSpec,
+    ExponentialPlan, ExponentialSpec, LookupTable, TablePlan,
 };
 pub use calibration::Calibration;
 pub use ciphertext::{Ciphertext, SeededCiphertext};

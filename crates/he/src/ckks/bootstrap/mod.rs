@@ -21,7 +21,9 @@ mod tests;
 mod trace;
 mod transform;
 
-pub use exponential::{Components, Exponential, ExponentialPlan, ExponentialSpec};
+pub use exponential::{
+    Components, Exponential, ExponentialPlan, ExponentialSpec, LookupTable, TablePlan,
+};
 pub use keys::BootstrappingKeys;
 pub use spec::BootstrapSpec;
 

@@ -12,3 +12,4 @@ mod params;
 mod pcmm;
 mod serialize;
 mod support;
+mod table;

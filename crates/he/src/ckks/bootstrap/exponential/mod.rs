@@ -5,13 +5,17 @@
 //! raising the modulus leaves are whole turns, and exp(2πi x) does away with them (docs/ckks.md,
 //! section 11).
 
+mod look_up;
 #[cfg(feature = "client")]
 mod owner;
 mod precision;
 mod series;
 mod spec;
+mod table;
 
+pub use look_up::TablePlan;
 pub use spec::ExponentialSpec;
+pub use table::LookupTable;
 
 use super::super::ciphertext::{Ciphertext, Meta};
 use super::super::evaluate::Evaluator;

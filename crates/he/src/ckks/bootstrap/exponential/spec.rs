@@ -65,7 +65,7 @@ impl ExponentialSpec {
             coefficients_to_slots_bits: 49,
             special_primes: 9,
             special_bits: 50,
-            digits: 4,
+            digits: 3,
             range: RANGE,
             security: Security::Classical128,
         }

@@ -1,0 +1,210 @@
+//! Looking up: encrypted integers or their roots of unity enter, values of tables leave. Server
+//! only.
+
+use super::super::super::ciphertext::{Ciphertext, Meta};
+use super::super::super::evaluate::Evaluator;
+use super::super::super::noise::Noise;
+use super::super::keys::BootstrappingKeys;
+use super::table::{LookupTable, clean, cleaning_levels, interpolate};
+use super::{Components, Exponential};
+use crate::error::{Error, Result};
+use crate::params::TAIL_DEVIATIONS;
+use core::f64::consts::SQRT_2;
+use std::sync::Arc;
+
+/// What looking up in a table gives.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct TablePlan {
+    /// The level of the values.
+    pub level: usize,
+    /// −log2 of the standard deviation of the error of a value, of integers that were exact.
+    pub precision_bits: f64,
+    /// −log2 of a bound on the absolute value of that error in every slot.
+    pub bound_bits: f64,
+    /// Key switches after the exponential.
+    pub relinearisations: usize,
+}
+
+/// How far a number in a slot is off: the standard deviation of a part, and a bound.
+#[derive(Clone, Copy)]
+struct Off {
+    std: f64,
+    bound: f64,
+}
+
+impl Exponential {
+    /// The numbers x in the slots, integers j over p up to small errors, as `table` has them: T(j),
+    /// at the level that [`Self::table_plan`] says. With [`Components::Real`] of the real parts,
+    /// otherwise T of the real part + i T of the imaginary one. Only x modulo 1 counts.
+    ///
+    /// What lies between two integers gets what [`LookupTable::evaluate`] says, and nobody but the
+    /// owner can see it: a value between those of its neighbours or beyond them.
+    ///
+    /// # Errors
+    /// As [`Self::from_slots`] and [`Self::look_up`].
+    pub fn table(
+        &self,
+        a: &Ciphertext,
+        table: &LookupTable,
+        components: Components,
+        keys: &BootstrappingKeys,
+    ) -> Result<Ciphertext> {
+        self.check_levels(self.level(), &[table])?;
+        let roots = self.from_slots(a, components, keys)?;
+        let values = roots.iter().map(|root| self.look_up(root, table, keys));
+        let evaluator = Evaluator::without_keys(self.params.clone());
+        match &values.collect::<Result<Vec<_>>>()?[..] {
+            [real, imaginary] => evaluator.add(real, &evaluator.multiply_by_i(imaginary)?),
+            [real, ..] => Ok(real.clone()),
+            [] => Err(no_table()),
+        }
+    }
+
+    /// T(j) of roots exp(2πi j/p), which lie near the level that roots come at.
+    ///
+    /// # Errors
+    /// [`Error::Level`] if fewer levels than those of the table are left above those of
+    /// slots-to-coefficients; [`Error::Range`] if 9.5 standard deviations of the root's error are over
+    /// 1/p, where integers are no longer told apart, or for degree 2; [`Error::MissingKey`],
+    /// [`Error::WrongKey`], [`Error::Parameters`].
+    pub fn look_up(
+        &self,
+        root: &Ciphertext,
+        table: &LookupTable,
+        keys: &BootstrappingKeys,
+    ) -> Result<Ciphertext> {
+        self.look_up_all(root, &[table], keys)?.pop().ok_or_else(no_table)
+    }
+
+    /// [`Self::look_up`] in several tables of one p, cleaned equally often, at one level: powers of
+    /// the root are made once for all.
+    ///
+    /// # Errors
+    /// As [`Self::look_up`]; [`Error::Range`] for tables that differ in that, or none.
+    pub fn look_up_all(
+        &self,
+        root: &Ciphertext,
+        tables: &[&LookupTable],
+        keys: &BootstrappingKeys,
+    ) -> Result<Vec<Ciphertext>> {
+        keys.check(&self.params, &self.key_plans, root)?;
+        let first = *tables.first().ok_or_else(no_table)?;
+        let like = |table: &&LookupTable| (table.modulus(), table.cleanings());
+        if let Some(other) = tables.iter().find(|table| like(table) != like(&first)) {
+            let say = |(p, cleanings)| format!("modulo {p}, cleaned {cleanings} times");
+            return Err(Error::Range {
+                what: "a table beside others",
+                expected: say(like(&first)),
+                actual: say(like(other)),
+            });
+        }
+        self.check_levels(root.level(), tables)?;
+        let p = first.modulus();
+        let noise = root.noise();
+        let spread = (self.params.expansion() / 2.0).sqrt();
+        let mut off =
+            Off { std: noise.std * spread / root.scale(), bound: noise.bound / root.scale() };
+        if SQRT_2 * TAIL_DEVIATIONS * off.std > 1.0 / p as f64 {
+            return Err(Error::Range {
+                what: "the error of roots to look up",
+                expected: format!("at most 1/{p} with 9.5 standard deviations"),
+                actual: format!("2^{:.1}", (SQRT_2 * TAIL_DEVIATIONS * off.std).log2()),
+            });
+        }
+        let [_, middle, high] = keys.sets().each_ref().map(|set| Evaluator::new(Arc::clone(set)));
+        let mut clear = root.clone();
+        for _ in 0..first.cleanings() {
+            clear = clean(&middle, &clear, p)?;
+            off = self.cleaned(first, off);
+        }
+        let coefficients: Vec<&[_]> = tables.iter().map(|table| table.coefficients()).collect();
+        let halves = interpolate(&middle, &clear, &coefficients)?;
+        let value = |(half, table): (&Ciphertext, &&LookupTable)| {
+            let sum = high.add(half, &high.conjugate(half)?)?;
+            let off = self.looked_up(table, off, sum.level());
+            let scale = sum.scale();
+            let noise = Noise { std: off.std * scale / spread, bound: off.bound * scale };
+            let magnitude = table.largest().max(f64::MIN_POSITIVE);
+            let meta = Meta { noise, magnitude, ..sum.meta };
+            Ok(Ciphertext { parts: sum.parts, meta })
+        };
+        halves.iter().zip(tables).map(value).collect()
+    }
+
+    /// Where a table's values lie and how precise they are.
+    ///
+    /// # Errors
+    /// [`Error::Level`] for a table that needs more levels than there are.
+    pub fn table_plan(&self, table: &LookupTable) -> Result<TablePlan> {
+        let level = self.check_levels(self.level(), &[table])?;
+        let [precision, _] = self.precision;
+        let root = Off { std: precision.deviation(), bound: precision.bound() };
+        let off = (0..table.cleanings()).fold(root, |off, _| self.cleaned(table, off));
+        let off = self.looked_up(table, off, level);
+        Ok(TablePlan {
+            level,
+            precision_bits: -off.std.log2(),
+            bound_bits: -off.bound.log2(),
+            relinearisations: table.relinearisations(),
+        })
+    }
+
+    /// What a cleaning leaves of an error.
+    fn cleaned(&self, table: &LookupTable, root: Off) -> Off {
+        let (order, rescale) = (table.modulus() as f64 + 1.0, self.rescale());
+        let [mean, most] = table.cleaning_gains().rescales.map(|gain| gain * rescale);
+        Off {
+            std: (mean.powi(2) + (order * root.std.powi(2)).powi(2)).sqrt(),
+            // Higher powers add less than half of the square again, for errors below 1/p.
+            bound: SQRT_2 * TAIL_DEVIATIONS * most + 0.75 * order * root.bound.powi(2),
+        }
+    }
+
+    /// What interpolation makes of an error. The sum with the conjugate is twice the real part, and
+    /// has the error of one more key switch.
+    fn looked_up(&self, table: &LookupTable, root: Off, level: usize) -> Off {
+        let (gains, rescale) = (table.gains(), self.rescale());
+        let chain = self.params.chain();
+        let spread = (self.params.expansion() / 2.0).sqrt();
+        let switched = chain.switch_noise(level).std * spread / self.params.scale(level);
+        let std = |input: f64, rescales: f64| {
+            let square = (input * root.std).powi(2) + (rescales * rescale).powi(2);
+            (4.0 * square + switched.powi(2)).sqrt()
+        };
+        let curved = 4.0 * table.curvature() * root.bound.powi(2);
+        let own = TAIL_DEVIATIONS * SQRT_2 * std(0.0, gains.rescales[1]);
+        Off {
+            std: std(gains.input[0], gains.rescales[0]),
+            bound: 2.0 * gains.input[1] * root.bound + own + curved,
+        }
+    }
+
+    /// The standard deviation of a part of what a rescale adds to a number, at the levels of roots.
+    fn rescale(&self) -> f64 {
+        let delta = self.params.expansion();
+        Noise::rounding(delta, 1).std * (delta / 2.0).sqrt() / self.params.scale(self.level())
+    }
+
+    /// The level that tables leave a root of `level` at.
+    fn check_levels(&self, level: usize, tables: &[&LookupTable]) -> Result<usize> {
+        let needed = tables.iter().map(|table| table.levels()).max().unwrap_or(0);
+        let left = level.saturating_sub(self.linear.lowest());
+        if needed <= left {
+            return Ok(level - needed);
+        }
+        let p = tables.first().map_or(0, |table| table.modulus());
+        Err(Error::Level {
+            operation: "looking up in a table",
+            needed: format!(
+                "{needed} levels above those of slots-to-coefficients, each cleaning taking {} of \
+                 them,",
+                cleaning_levels(p),
+            ),
+            left: format!("{left} are"),
+        })
+    }
+}
+
+fn no_table() -> Error {
+    Error::Range { what: "the number of tables", expected: "at least 1".into(), actual: "0".into() }
+}

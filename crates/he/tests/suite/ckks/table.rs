@@ -1,0 +1,212 @@
+//! Look-up tables on encrypted integers at a small insecure degree: values, cleanings, refusals.
+
+use super::support::numbers;
+use ciphervec_he::Error;
+use ciphervec_he::ckks::{
+    BootstrappingKeys, Ciphertext, Complex, Components, Encoding, Evaluator, Exponential,
+    ExponentialSpec, LookupTable, Plaintext, SecretKey,
+};
+use ciphervec_he::params::Security;
+
+fn spec(levels: usize) -> ExponentialSpec {
+    ExponentialSpec {
+        log_degree: 10,
+        base_bits: 50,
+        levels,
+        scale_bits: 45,
+        slots_to_coefficients: 2,
+        slots_to_coefficients_bits: 42,
+        exponential_bits: 49,
+        doublings: 3,
+        coefficients_to_slots: 2,
+        coefficients_to_slots_bits: 48,
+        special_primes: 6,
+        special_bits: 50,
+        digits: 5,
+        range: 16.0,
+        security: Security::Classical128,
+    }
+}
+
+struct Owner {
+    exponential: Exponential,
+    key: SecretKey,
+    keys: BootstrappingKeys,
+}
+
+impl Owner {
+    fn new(spec: ExponentialSpec) -> Self {
+        let exponential = Exponential::insecure_new(spec).unwrap();
+        let key = SecretKey::generate(exponential.params()).unwrap();
+        let keys = key.exponential_keys(&exponential).unwrap();
+        Owner { exponential, key, keys }
+    }
+
+    /// Spent ciphertexts of `values`.
+    fn encrypt(&self, values: &[Complex]) -> Ciphertext {
+        let level = self.exponential.plan().unwrap().lowest_level;
+        let encoding = Encoding { level: Some(level), ..Encoding::default() };
+        let params = self.exponential.params();
+        let plaintext = Plaintext::encode_complex_with(params, values, &encoding).unwrap();
+        self.key.encrypt(&plaintext).unwrap()
+    }
+
+    fn decrypt(&self, ciphertext: &Ciphertext) -> Vec<Complex> {
+        self.key.decrypt(ciphertext).unwrap().decode_complex()
+    }
+}
+
+/// A value for each integer, in no order.
+fn values(p: usize) -> Vec<f64> {
+    (0..p).map(|j| ((j * j * 7 + 2 * j + 1) % p) as f64 / p as f64 - 0.3).collect()
+}
+
+/// Pairs of integers modulo p.
+fn integers(p: usize, count: usize) -> Vec<[usize; 2]> {
+    (0..count).map(|k| [k % p, (k * k + 5 * k / p) % p]).collect()
+}
+
+fn over(pairs: &[[usize; 2]], p: usize) -> Vec<Complex> {
+    let x = |j: usize| j as f64 / p as f64;
+    pairs.iter().map(|&[re, im]| Complex::new(x(re), x(im))).collect()
+}
+
+/// Every integer, in both parts, and the errors that the plan says.
+#[test]
+fn values_are_those_of_the_table() {
+    let owner = Owner::new(spec(8));
+    let exponential = &owner.exponential;
+    for p in [2, 5, 16, 256] {
+        let table = LookupTable::new(&values(p)).unwrap();
+        let plan = exponential.table_plan(&table).unwrap();
+        let pairs = integers(p, 512);
+        let spent = owner.encrypt(&over(&pairs, p));
+        let found = exponential.table(&spent, &table, Components::Both, &owner.keys).unwrap();
+        assert_eq!(found.level(), plan.level);
+        let (mut square, mut largest) = (0.0, 0.0f64);
+        for (&[re, im], found) in pairs.iter().zip(owner.decrypt(&found)) {
+            let error = found - Complex::new(table.values()[re], table.values()[im]);
+            square += error.norm_sqr() / 1024.0;
+            largest = largest.max(error.re.abs()).max(error.im.abs());
+        }
+        let measured = -square.sqrt().log2();
+        println!("p = {p}: {measured:.2} bits, worst {:.2}; {plan:?}", -largest.log2());
+        assert!(measured >= plan.precision_bits - 0.3, "{measured}");
+        assert!(measured <= plan.precision_bits + 2.0, "{measured}");
+        assert!(-largest.log2() >= plan.bound_bits);
+        assert!(largest <= found.noise().bound / found.scale());
+    }
+}
+
+/// Integers that are off by up to a tenth: what a table makes of them, plain and cleaned, is what
+/// it does on doubles.
+#[test]
+fn cleanings_take_errors_of_integers_away() {
+    let owner = Owner::new(spec(14));
+    let exponential = &owner.exponential;
+    let p = 8;
+    let plain = LookupTable::new(&values(p)).unwrap();
+    let off: Vec<f64> =
+        numbers(exponential.params(), 512, 3).iter().map(|z| 0.1 * z.re / p as f64).collect();
+    let pairs = integers(p, 512);
+    let exact = over(&pairs, p);
+    let shifted: Vec<Complex> = exact.iter().zip(&off).map(|(z, off)| z + off).collect();
+    let spent = owner.encrypt(&shifted);
+    let mut largest = Vec::new();
+    for cleanings in 0..3 {
+        let table = plain.clone().with_cleanings(cleanings).unwrap();
+        let found = exponential.table(&spent, &table, Components::Real, &owner.keys).unwrap();
+        assert_eq!(found.level(), exponential.table_plan(&table).unwrap().level);
+        let (mut wrong, mut distance) = (0.0f64, 0.0f64);
+        for ((found, x), &[j, _]) in owner.decrypt(&found).iter().zip(&shifted).zip(&pairs) {
+            wrong = wrong.max((found.re - table.evaluate(x.re)).abs());
+            distance = distance.max((found.re - table.values()[j]).abs());
+        }
+        println!("{cleanings} cleanings: off by {distance:e}, from doubles by {wrong:e}");
+        assert!(wrong < f64::exp2(-20.0), "{wrong:e}");
+        largest.push(distance);
+    }
+    assert!(largest[1] < 0.6 * largest[0] && largest[2] < 0.1 * largest[1], "{largest:?}");
+}
+
+/// Sums of integers are sums modulo p; what is looked up is integers again, as often as one likes:
+/// after six tables no digit is wrong.
+#[test]
+fn integers_are_computed_with() {
+    let owner = Owner::new(spec(9));
+    let exponential = &owner.exponential;
+    let p = 16;
+    let square: Vec<usize> = (0..p).map(|j| (j * j + 3) % p).collect();
+    let entries: Vec<f64> = square.iter().map(|&j| j as f64 / p as f64).collect();
+    let table = LookupTable::new(&entries).unwrap();
+    let pairs = integers(p, 64);
+    let (mut expected, fixed) = (pairs.iter().map(|p| p[0]).collect::<Vec<_>>(), over(&pairs, p));
+    let evaluator = Evaluator::without_keys(exponential.params().clone());
+    let mut x = owner.encrypt(&fixed);
+    for _ in 0..6 {
+        let found = exponential.table(&x, &table, Components::Real, &owner.keys).unwrap();
+        let level = exponential.plan().unwrap().lowest_level;
+        let found = evaluator.match_level(&found, level).unwrap();
+        // And the integer itself on top.
+        x = evaluator.add(&found, &owner.encrypt(&fixed)).unwrap();
+        expected = expected.iter().zip(&pairs).map(|(&j, [k, _])| square[j % p] + k).collect();
+    }
+    assert_eq!(x.slots(), 64);
+    for (found, &expected) in owner.decrypt(&x).iter().zip(&expected) {
+        let error = found.re * p as f64 - expected as f64;
+        assert!(error.abs() < f64::exp2(-12.0), "{error:e}");
+    }
+    // All bits of one integer at once.
+    let bits: Vec<LookupTable> = (0..4)
+        .map(|bit| (0..p).map(|j| f64::from(j as u32 >> bit & 1)).collect::<Vec<_>>())
+        .map(|bit| LookupTable::new(&bit).unwrap())
+        .collect();
+    let tables: Vec<&LookupTable> = bits.iter().collect();
+    let root = exponential.from_slots(&x, Components::Real, &owner.keys).unwrap().remove(0);
+    let found = exponential.look_up_all(&root, &tables, &owner.keys).unwrap();
+    assert_eq!(found.len(), 4);
+    for (bit, found) in found.iter().enumerate() {
+        for (found, &expected) in owner.decrypt(found).iter().zip(&expected) {
+            let error = found.re - f64::from(expected as u32 >> bit & 1);
+            assert!(error.abs() <= found_bound(&bits[bit], exponential), "{error:e}");
+        }
+    }
+    // A table of one value, and beside others.
+    let constant = LookupTable::new(&[0.75; 16]).unwrap();
+    let found = exponential.look_up_all(&root, &[&constant, &bits[2]], &owner.keys).unwrap();
+    assert_eq!(found[0].level(), found[1].level());
+    let alone = exponential.look_up(&root, &constant, &owner.keys).unwrap();
+    for found in [&found[0], &alone] {
+        assert!(owner.decrypt(found).iter().all(|value| (value.re - 0.75).abs() < 1e-6));
+    }
+}
+
+fn found_bound(table: &LookupTable, exponential: &Exponential) -> f64 {
+    // The integers came off by some 2^-14 each.
+    let slope = core::f64::consts::TAU * f64::exp2(-14.0) * 4.0;
+    (-exponential.table_plan(table).unwrap().bound_bits).exp2() + slope
+}
+
+#[test]
+fn what_cannot_be_looked_up_is_refused() {
+    let owner = Owner::new(spec(4));
+    let exponential = &owner.exponential;
+    let spent = owner.encrypt(&[Complex::from(0.25); 8]);
+    let [four, five] = [16, 32].map(|p| LookupTable::new(&values(p)).unwrap());
+    let level = |table: &LookupTable| {
+        exponential.table(&spent, table, Components::Real, &owner.keys).unwrap_err()
+    };
+    assert!(matches!(level(&five), Error::Level { .. }));
+    assert!(matches!(level(&four.clone().with_cleanings(1).unwrap()), Error::Level { .. }));
+    assert!(matches!(exponential.table_plan(&five), Err(Error::Level { .. })));
+    let root = exponential.from_slots(&spent, Components::Real, &owner.keys).unwrap().remove(0);
+    let all = |tables: &[&LookupTable]| exponential.look_up_all(&root, tables, &owner.keys);
+    assert!(matches!(all(&[]), Err(Error::Range { .. })));
+    assert!(matches!(all(&[&four, &five]), Err(Error::Range { .. })));
+    // A root whose error is over a sixteenth, as far as is known.
+    let evaluator = Evaluator::without_keys(exponential.params().clone());
+    let zero = evaluator.sub(&root, &root).unwrap();
+    let noisy = evaluator.add(&root, &evaluator.multiply_integer(&zero, 1 << 26).unwrap()).unwrap();
+    let error = exponential.look_up(&noisy, &four, &owner.keys).unwrap_err();
+    assert!(matches!(error, Error::Range { .. }), "{error}");
+}
