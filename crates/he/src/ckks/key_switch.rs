@@ -21,12 +21,12 @@ pub(super) struct DecomposedPoly {
 }
 
 /// Limbs of an extended polynomial at `level`.
-fn wide(params: &Params, level: usize) -> usize {
+pub(super) fn wide(params: &Params, level: usize) -> usize {
     level + 1 + params.special_tables().len()
 }
 
 /// The transform of limb `index` of an extended polynomial at `level`.
-fn table(params: &Params, level: usize, index: usize) -> &NttTable {
+pub(super) fn table(params: &Params, level: usize, index: usize) -> &NttTable {
     if index <= level { params.table(index) } else { &params.special_tables()[index - level - 1] }
 }
 
@@ -39,6 +39,11 @@ impl DecomposedPoly {
             transform(params, level, index, limbs);
         });
         DecomposedPoly { extended }
+    }
+
+    /// The digits modulo prime `index`, `length` words.
+    pub fn row(&self, index: usize, length: usize) -> &[u64] {
+        &self.extended[index * length..][..length]
     }
 
     /// The digits modulo each prime, ready for their products.
@@ -76,7 +81,7 @@ pub(super) struct KeySwitch<'a> {
 }
 
 /// The digits of a polynomial modulo all other primes, in coefficient form: `[prime][digit]`.
-fn extend(input: &Poly<Ntt>) -> Buffer {
+pub(super) fn extend(input: &Poly<Ntt>) -> Buffer {
     let (params, level) = (input.params(), input.level());
     let (degree, count) = (params.degree(), params.digits(level));
     let coefficients = input.coefficients();
@@ -105,7 +110,7 @@ fn extend(input: &Poly<Ntt>) -> Buffer {
 }
 
 /// Transforms the digits modulo one prime, all but the one that is at hand already.
-fn transform(params: &Params, level: usize, index: usize, limbs: &mut [u64]) {
+pub(super) fn transform(params: &Params, level: usize, index: usize, limbs: &mut [u64]) {
     let table = table(params, level, index);
     for (digit, limb) in limbs.chunks_exact_mut(params.degree()).enumerate() {
         if !params.digit_range(level, digit).contains(&index) {
@@ -115,7 +120,7 @@ fn transform(params: &Params, level: usize, index: usize, limbs: &mut [u64]) {
 }
 
 /// The inner products of all digits with both halves of a key modulo one prime.
-fn dot(
+pub(super) fn dot(
     input: &Poly<Ntt>,
     key: &KeySwitchKey,
     index: usize,

@@ -24,6 +24,7 @@ mod half_ring;
 mod inverse;
 mod key_switch;
 mod keys;
+mod lazy_switch;
 mod linear;
 mod minimax;
 mod modulus_chain;

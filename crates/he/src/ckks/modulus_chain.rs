@@ -24,6 +24,8 @@ pub(super) struct ModulusChain {
     pub scales: Vec<f64>,
     /// log2 of Q_0 … Q_L.
     pub log_moduli: Vec<f64>,
+    /// Where the digits of key switching end.
+    digit_ends: Vec<usize>,
 }
 
 impl ModulusChain {
@@ -31,7 +33,8 @@ impl ModulusChain {
     ///
     /// From the top down every prime is the free one closest to Δ²/2^s: since Δ_{l−1} = Δ_l²/q_l,
     /// it takes back what the scale has drifted from 2^s, and the next scale is off by this prime's
-    /// distance only (docs/ckks.md, section 3). A prime of level 1 with bits of its own leaves
+    /// distance only (docs/ckks.md, section 3). Where the level below has another scale to be led to,
+    /// q_l is the one closest to Δ² over that. A prime of level 1 with bits of its own leaves
     /// another scale at level 0. A stage that has another scale than the one above begins at it
     /// exactly, and levels for products with plaintexts leave it as it is.
     pub fn find(spec: &ParamsSpec, widths: Widths) -> Result<Self> {
@@ -53,7 +56,11 @@ impl ModulusChain {
             }
             scales.push(scale);
             let wider = f64::exp2(f64::from(width.prime_bits) - f64::from(width.scale_bits));
-            let target = if width.plain { unit * wider } else { scale * scale / unit * wider };
+            let target = match width.next_bits {
+                Some(bits) => scale * scale / f64::exp2(f64::from(bits)),
+                None if width.plain => unit * wider,
+                None => scale * scale / unit * wider,
+            };
             let prime = closest(target, order, &taken).ok_or_else(|| Error::Range {
                 what: "the scale",
                 expected: format!(
@@ -77,7 +84,8 @@ impl ModulusChain {
             Some(*sum)
         });
         let log_moduli = log_moduli.collect();
-        Ok(ModulusChain { spec: *spec, widths, primes, special, scales, log_moduli })
+        let digit_ends = spec.digit_ends(&widths);
+        Ok(ModulusChain { spec: *spec, widths, primes, special, scales, log_moduli, digit_ends })
     }
 
     /// [`Self::find`], refusing what the security table has no room for and what no transform
@@ -149,13 +157,13 @@ impl ModulusChain {
 
     /// The number of digits at `level`.
     pub fn digits(&self, level: usize) -> usize {
-        (level + 1).div_ceil(self.spec.digit_primes())
+        1 + self.digit_ends.iter().filter(|&&end| end <= level).count()
     }
 
     /// The primes of a digit at `level`.
     pub fn digit_range(&self, level: usize, digit: usize) -> Range<usize> {
-        let width = self.spec.digit_primes();
-        digit * width..((digit + 1) * width).min(level + 1)
+        let start = digit.checked_sub(1).map_or(0, |before| self.digit_ends[before]);
+        start..self.digit_ends[digit].min(level + 1)
     }
 
     /// Refuses a level that the parameters do not have.

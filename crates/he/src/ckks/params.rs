@@ -17,6 +17,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Polynomials over all primes whose buffers a parameter set keeps for reuse.
 const POOLED_POLYS: usize = 32;
+/// The same for sets with stages: a bootstrapping holds more at once, in more sizes.
+const POOLED_STAGED: usize = 64;
 /// Words of a transform's tables, of permutations and of basis conversions for each residue of a
 /// polynomial, as a bound.
 const TABLE_POLYS: u64 = 8;
@@ -180,13 +182,15 @@ impl Params {
                 let dropped = [&present[level..], special].concat();
                 mod_down_and_rescale.push(BasisConversion::new(&dropped, &present[..level])?);
             }
-            let digits = (0..=level).step_by(spec.digit_primes()).map(|start| {
-                let range = start..(start + spec.digit_primes()).min(level + 1);
+            let digits = (0..chain.digits(level)).map(|digit| {
+                let range = chain.digit_range(level, digit);
                 let others = [&present[..range.start], &present[range.end..], special].concat();
                 Ok(BasisConversion::new(&present[range], &others)?)
             });
             mod_up.push(digits.collect::<Result<Vec<_>>>()?);
         }
+        let staged = !chain.widths.stages().is_empty();
+        let pooled = if staged { POOLED_STAGED } else { POOLED_POLYS };
         Ok(Arc::new(Params {
             insecure,
             id: spec.param_id(insecure, &chain.widths),
@@ -199,7 +203,7 @@ impl Params {
             chain: Arc::new(chain),
             automorphisms: Mutex::default(),
             slots: OnceLock::new(),
-            pool: BufferPool::new(POOLED_POLYS * tables.len() * degree),
+            pool: BufferPool::new(pooled * tables.len() * degree),
             tables,
         }))
     }

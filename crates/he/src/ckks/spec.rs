@@ -115,11 +115,43 @@ impl ParamsSpec {
         }
     }
 
-    /// Bits of the widest key-switching digit.
-    fn digit_bits(&self, widths: &Widths) -> u32 {
-        let bits: Vec<u32> = (0..self.primes()).map(|i| self.prime_bits(widths, i)).collect();
-        let digits = bits.chunks(self.digit_primes()).map(|digit| digit.iter().sum());
-        digits.max().unwrap_or(0)
+    /// Where key-switching digits end: after equally many primes each; or, where primes are not
+    /// equally wide, such that the widest digit is as narrow as can be.
+    pub(super) fn digit_ends(&self, widths: &Widths) -> Vec<usize> {
+        let primes = self.primes();
+        if widths.stages().is_empty() {
+            let width = self.digit_primes();
+            return (1..=primes.div_ceil(width)).map(|digit| (digit * width).min(primes)).collect();
+        }
+        let bits: Vec<u32> = (0..primes).map(|index| self.prime_bits(widths, index)).collect();
+        let cut = |limit: u32| {
+            let (mut ends, mut sum) = (Vec::new(), 0);
+            for (index, &bits) in bits.iter().enumerate() {
+                if index > 0 && sum + bits > limit {
+                    ends.push(index);
+                    sum = 0;
+                }
+                sum += bits;
+            }
+            ends.push(primes);
+            ends
+        };
+        let all = bits.iter().sum();
+        let narrowest = (0..=all).find(|&limit| cut(limit).len() <= self.digits.max(1));
+        cut(narrowest.unwrap_or(all))
+    }
+
+    /// Bits of the widest key-switching digit, and the most primes of one.
+    fn widest_digit(&self, widths: &Widths) -> (u32, usize) {
+        let ends = self.digit_ends(widths);
+        let starts = [0].into_iter().chain(ends.iter().copied());
+        let digits = starts.zip(&ends).map(|(start, &end)| start..end);
+        let bits = |range: core::ops::Range<usize>| {
+            range.map(|index| self.prime_bits(widths, index)).sum::<u32>()
+        };
+        digits.fold((0, 0), |(most, primes), range| {
+            (most.max(bits(range.clone())), primes.max(range.len()))
+        })
     }
 
     /// Refuses what no chain of primes can be found for or no transform serves.
@@ -136,7 +168,6 @@ impl ParamsSpec {
         within("the number of levels", 0..=MAX_LEVELS, (self.levels, ""))?;
         within("the number of digits", 1..=self.primes(), (self.digits, ""))?;
         within("the number of special primes", 0..=MAX_DIGIT_PRIMES, (self.special_primes, ""))?;
-        within("the primes of a digit", 1..=MAX_DIGIT_PRIMES, (self.digit_primes(), ""))?;
         if self.base_bits < self.scale_bits {
             return Err(Error::Range {
                 what: "the base prime",
@@ -155,7 +186,9 @@ impl ParamsSpec {
         widths.check(self.levels)?;
         let even = widths.stages().is_empty();
         let least = if even { self.scale_bits * self.digit_primes() as u32 } else { 0 };
-        let digit = self.digit_bits(widths).max(least);
+        let (bits, primes) = self.widest_digit(widths);
+        within("the primes of a digit", 1..=MAX_DIGIT_PRIMES, (primes, ""))?;
+        let digit = bits.max(least);
         let special = self.special_bits * self.special_primes as u32;
         // Without special primes there are no keys to switch, and more room for the rest.
         if self.special_primes > 0 && special < digit {

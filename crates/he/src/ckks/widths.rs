@@ -9,7 +9,7 @@ pub(super) const PRIME_BITS: core::ops::RangeInclusive<u32> = 20..=50;
 /// Bits of a scale: its primes lie on both sides of it, and below 2^50.
 pub(super) const SCALE_BITS: core::ops::RangeInclusive<u32> = 20..=49;
 /// Most stages of a chain.
-pub(super) const MAX_STAGES: usize = 8;
+pub(super) const MAX_STAGES: usize = 16;
 
 /// A run of levels whose primes are equally wide.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,8 +18,9 @@ pub struct Stage {
     pub levels: usize,
     /// Bits of their primes.
     pub prime_bits: u32,
-    /// log2 of the scale. Where it is `prime_bits` products of ciphertexts keep it; where it is not
-    /// the levels are for products with plaintexts, whose own scale is what a rescale divides by.
+    /// log2 of the scale s. Where it is `prime_bits` products of ciphertexts keep it. A stage of one
+    /// level with primes of 2s − t bits above one of scale t leads from s to t. Any other is for
+    /// products with plaintexts, whose own scale is what a rescale divides by.
     pub scale_bits: u32,
 }
 
@@ -44,6 +45,8 @@ pub(super) struct Width {
     pub begins: bool,
     /// Whether the scale stays, as only products with plaintexts are rescaled.
     pub plain: bool,
+    /// log2 of the scale that products have below, if that is another one.
+    pub next_bits: Option<u32>,
 }
 
 impl Widths {
@@ -66,19 +69,23 @@ impl Widths {
     /// Level `level`, at least 1, of `levels` whose scale has so many bits where they are even.
     pub fn at(&self, levels: usize, scale_bits: u32, level: usize) -> Width {
         let begins = level == levels;
-        let even = Width { prime_bits: scale_bits, scale_bits, begins, plain: false };
+        let even =
+            Width { prime_bits: scale_bits, scale_bits, begins, plain: false, next_bits: None };
         match self {
             Widths::Even => even,
             Widths::Last(bits) if level == 1 => Width { prime_bits: *bits, ..even },
             Widths::Last(_) => even,
             Widths::Stages(stages) => {
-                let stage = stage_of(stages, level);
-                let above = stage_of(stages, level + 1);
-                let Some(Stage { prime_bits, scale_bits, .. }) = stage.copied() else {
+                let Some(Stage { prime_bits, scale_bits, .. }) = stage_of(stages, level).copied()
+                else {
                     return even;
                 };
-                let begins = above.is_none_or(|above| above.scale_bits != scale_bits);
-                Width { prime_bits, scale_bits, begins, plain: prime_bits != scale_bits }
+                let next_bits = led_to(stages, level);
+                let plain = prime_bits != scale_bits && next_bits.is_none();
+                let above = stage_of(stages, level + 1);
+                let begins = above.is_none_or(|above| above.scale_bits != scale_bits)
+                    && led_to(stages, level + 1).is_none();
+                Width { prime_bits, scale_bits, begins, plain, next_bits }
             }
         }
     }
@@ -117,6 +124,16 @@ impl Widths {
             }),
         }
     }
+}
+
+/// log2 of the scale that `level` leads to, if it is there to lead to another.
+fn led_to(stages: &[Stage], level: usize) -> Option<u32> {
+    let stage = stage_of(stages, level)?;
+    let below = stage_of(stages, level.checked_sub(1).filter(|&below| below > 0)?)?;
+    let leads = stage.levels == 1
+        && stage.prime_bits != stage.scale_bits
+        && stage.prime_bits + below.scale_bits == 2 * stage.scale_bits;
+    leads.then_some(below.scale_bits)
 }
 
 fn stage_of(stages: &[Stage], level: usize) -> Option<&Stage> {

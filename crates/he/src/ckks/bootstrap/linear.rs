@@ -7,14 +7,18 @@
 use super::super::ciphertext::{Ciphertext, Meta};
 use super::super::evaluate::Evaluator;
 use super::super::keys::KeyPlan;
+use super::super::lazy_switch::WidePair;
 use super::super::noise::Noise;
 use super::super::params::Params;
 use super::super::poly::{Ntt, Poly};
-use super::dft::{Direction, matrices};
+use super::dft::{Diagonals, Direction, matrices};
 use super::encapsulation::Encapsulation;
-use super::transform::CompactTransform;
+use super::transform::{CompactTransform, Route, rounded, unit};
 use crate::error::{Error, Result};
 use std::sync::Arc;
+
+/// How much smaller a key of slots-to-coefficients is than one of coefficients-to-slots.
+const LOWER: usize = 4;
 
 /// How the linear part of a set is laid out.
 pub(super) struct LinearLayout {
@@ -28,38 +32,95 @@ pub(super) struct LinearLayout {
     pub divisor: f64,
     /// K: |x| is at most this.
     pub range: f64,
+    /// The baby rotations that a key of coefficients-to-slots less may cost.
+    pub key_cost: usize,
+    /// Whether numbers also come as coefficients modulo q_0, which are then to be placed.
+    pub placed: bool,
 }
 
 /// Both transforms and what lies between them.
 pub(super) struct LinearPart {
     params: Arc<Params>,
     range: f64,
+    /// By how much slots are rotated between both transforms.
+    middle: usize,
+    placed: bool,
     pub slots_to_coefficients: Vec<CompactTransform>,
     pub coefficients_to_slots: Vec<CompactTransform>,
 }
 
+/// The rotations with which slots come and leave, product by product, such that all steps of the
+/// first transform are to the left and all of the second to the right. In between slots stay rotated
+/// by what both can agree on, as the products with the longest step wrap around; in the end they are
+/// back.
+pub(super) fn routes(
+    forward: &[Diagonals],
+    back: &[Diagonals],
+    slots: usize,
+    key_cost: usize,
+) -> [Vec<Route>; 2] {
+    // How far the diagonals reach below the middle one; where they wrap around they need not.
+    let reach = |matrix: &Diagonals| {
+        let unit = unit(matrix, slots);
+        if matrix.len() * unit >= slots { 0 } else { matrix.len() / 2 * unit }
+    };
+    let sum = |matrices: &[Diagonals]| matrices.iter().map(reach).sum::<usize>();
+    let middle = sum(forward).max(sum(back));
+    let mut at = 0;
+    let last = forward.len().saturating_sub(1);
+    let there = forward.iter().enumerate().map(|(t, matrix)| {
+        let from = at;
+        at = if t == last { middle } else { at + reach(matrix) };
+        Route { backward: false, from, to: at, lazy: false, key_cost: key_cost / LOWER }
+    });
+    let there = there.collect();
+    at = middle;
+    let again = back.iter().enumerate().map(|(t, matrix)| {
+        let from = at;
+        at = if t == 0 { sum(&back[1..]) } else { at - reach(matrix) };
+        Route { backward: true, from, to: at, lazy: true, key_cost }
+    });
+    [there, again.collect()]
+}
+
 impl LinearPart {
-    pub fn new(params: &Arc<Params>, layout: &LinearLayout) -> Self {
+    pub fn new(params: &Arc<Params>, layout: &LinearLayout) -> Result<Self> {
         let slots = params.max_slots();
         let prime = |level: usize| params.prime(level).value() as f64;
-        let transforms = |direction, top: usize, count: usize, gain: f64| -> Vec<_> {
-            let levels = (top + 1 - count..=top).rev();
+        let transforms = |matrices: &[Diagonals], routes: Vec<Route>, top: usize, gain: f64| {
+            let levels = (top + 1 - matrices.len()..=top).rev();
             let dropped: f64 = levels.clone().map(prime).product();
-            // One scale for all diagonals, so that none is rounded more than the others.
-            let scale = (gain * dropped).powf(1.0 / count as f64);
-            let matrices = matrices(direction, slots, count);
-            let encode = |(matrix, level)| CompactTransform::new(params, matrix, level, scale);
-            matrices.iter().zip(levels).map(encode).collect()
+            // Scales such that rounding the diagonals of one product costs as much as of another.
+            let weights: Vec<f64> = matrices.iter().map(|m| rounded(m, slots)).collect();
+            let share = gain * dropped / weights.iter().product::<f64>();
+            let unit = share.powf(1.0 / matrices.len() as f64);
+            let all = matrices.iter().zip(levels).zip(routes).zip(weights);
+            let encode = |(((matrix, level), route), weight)| {
+                CompactTransform::new(params, matrix, level, unit * weight, route)
+            };
+            all.map(encode).collect::<Result<Vec<_>>>()
         };
-        let (lowest, direction) = (layout.slots_to_coefficients, Direction::SlotsToCoefficients);
-        let gain = layout.base_scale / params.scale(lowest);
-        let slots_to_coefficients = transforms(direction, lowest, lowest, gain);
-        // From x at the scale q_0 to twice its real part at the scale of x over its divisor.
+        let lowest = layout.slots_to_coefficients;
         let (top, count) = (params.max_level(), layout.coefficients_to_slots);
+        let forward = matrices(Direction::SlotsToCoefficients, slots, lowest);
+        let back = matrices(Direction::CoefficientsToSlots, slots, count);
+        let [there, again] = routes(&forward, &back, slots, layout.key_cost);
+        let middle = again.first().map_or(0, |route| route.from);
+        let gain = layout.base_scale / params.scale(lowest);
+        let slots_to_coefficients = transforms(&forward, there, lowest, gain)?;
+        // From x at the scale q_0 to twice its real part at the scale of x over its divisor.
         let gain = params.scale(top - count) / (2.0 * layout.divisor * prime(0));
-        let coefficients_to_slots = transforms(Direction::CoefficientsToSlots, top, count, gain);
+        let coefficients_to_slots = transforms(&back, again, top, gain)?;
         let params = params.clone();
-        LinearPart { params, range: layout.range, slots_to_coefficients, coefficients_to_slots }
+        let &LinearLayout { range, placed, .. } = layout;
+        Ok(LinearPart {
+            params,
+            range,
+            middle,
+            placed,
+            slots_to_coefficients,
+            coefficients_to_slots,
+        })
     }
 
     /// The lowest level that a ciphertext can be taken from slots to coefficients at.
@@ -79,17 +140,24 @@ impl LinearPart {
         };
         let [low, high] =
             [&self.slots_to_coefficients, &self.coefficients_to_slots].map(|t| rotations(t));
+        let place = self.placed.then_some(self.middle as i64);
         [
-            KeyPlan::new().rotations(low).at_level(self.lowest()),
+            KeyPlan::new().rotations(low).rotations(place).at_level(self.lowest()),
             KeyPlan::new().rotations(high).conjugate().at_level(self.params.max_level()),
         ]
+    }
+
+    /// Numbers that are coefficients modulo q_0 already, as [`Self::to_slots`] takes them; `low` has
+    /// the first keys.
+    pub fn place(&self, low: &Evaluator, a: &Ciphertext) -> Result<Ciphertext> {
+        low.rotate(&low.drop_to(a, 0)?.with_slots(self.params.max_slots())?, self.middle as i64)
     }
 
     /// The same numbers as coefficients modulo q_0, at level 0; `low` has the first keys.
     pub fn to_coefficients(&self, low: &Evaluator, a: &Ciphertext) -> Result<Ciphertext> {
         let mut x = low.match_level(a, self.lowest())?.with_slots(self.params.max_slots())?;
         for transform in &self.slots_to_coefficients {
-            x = low.rescale(&transform.apply(low, &x)?)?;
+            x = transform.apply(low, &x)?;
         }
         Ok(x)
     }
@@ -103,10 +171,15 @@ impl LinearPart {
         a: &Ciphertext,
     ) -> Result<[Ciphertext; 2]> {
         // Both parts are taken apart before the rescale, which then rounds each once.
-        let [w, conjugate] = self.both(high, encapsulation, a)?;
-        let real = high.add(&w, &conjugate)?;
-        let imaginary = high.multiply_by_i(&high.sub(&conjugate, &w)?)?;
-        Ok([self.unit(high, &real)?, self.unit(high, &imaginary)?])
+        let x = self.raised(high, encapsulation, a)?;
+        let [w, conjugate] = self.both(high, &x)?;
+        let mut real = conjugate.clone();
+        real.add_assign(&w);
+        // conj(w) − w is −2i times the imaginary part.
+        let mut imaginary = conjugate;
+        imaginary.sub_assign(&w);
+        imaginary.multiply_by_i();
+        Ok([self.unit(&real, &x)?, self.unit(&imaginary, &x)?])
     }
 
     /// The first of [`Self::to_slots`] alone.
@@ -116,42 +189,41 @@ impl LinearPart {
         encapsulation: &Encapsulation,
         a: &Ciphertext,
     ) -> Result<Ciphertext> {
-        let [w, conjugate] = self.both(high, encapsulation, a)?;
-        self.unit(high, &high.add_to(w, &conjugate)?)
+        let x = self.raised(high, encapsulation, a)?;
+        let [mut real, conjugate] = self.both(high, &x)?;
+        real.add_assign(&conjugate);
+        self.unit(&real, &x)
     }
 
-    /// x of the first half + i x of the second, to be rescaled, and its conjugate.
-    fn both(
-        &self,
-        high: &Evaluator,
-        encapsulation: &Encapsulation,
-        a: &Ciphertext,
-    ) -> Result<[Ciphertext; 2]> {
-        let mut x = self.raised(encapsulation, a)?;
-        let (last, first) =
-            self.coefficients_to_slots.split_last().ok_or_else(|| Error::Range {
-                what: "the products of coefficients-to-slots",
-                expected: "at least 1".into(),
-                actual: self.coefficients_to_slots.len().to_string(),
-            })?;
-        for transform in first {
-            x = high.rescale(&transform.apply(high, &x)?)?;
-        }
-        let w = last.apply(high, &x)?;
-        let conjugate = high.conjugate(&w)?;
+    /// P times x of the first half + i x of the second, and its conjugate, from what comes before
+    /// the last product.
+    fn both(&self, high: &Evaluator, x: &Ciphertext) -> Result<[WidePair; 2]> {
+        let last = self.coefficients_to_slots.last().ok_or_else(|| Error::Range {
+            what: "the products of coefficients-to-slots",
+            expected: "at least 1".into(),
+            actual: "0".into(),
+        })?;
+        let w = last.sum(high, x)?;
+        let (element, key) = high.conjugation_key(x)?;
+        let conjugate = w.rotated(key, &self.params.automorphism(element));
         Ok([w, conjugate])
     }
 
-    /// x over its divisor, from twice the real part of x that is to be rescaled.
-    fn unit(&self, evaluator: &Evaluator, part: &Ciphertext) -> Result<Ciphertext> {
-        let mut u = evaluator.rescale(part)?;
+    /// x over its divisor, from P times twice the real part of x that is to be rescaled.
+    fn unit(&self, part: &WidePair, like: &Ciphertext) -> Result<Ciphertext> {
+        let mut u = Ciphertext { parts: part.divide(true), meta: like.meta };
         u.meta.scale = self.params.scale(u.level());
         u.meta.noise = Noise::rounding(self.params.expansion(), 1);
         u.with_magnitude(1.0)
     }
 
-    /// The numbers modulo q_0 as x = numbers + multiples of 1, at the highest level.
-    fn raised(&self, encapsulation: &Encapsulation, a: &Ciphertext) -> Result<Ciphertext> {
+    /// The numbers modulo q_0 as x = numbers + multiples of 1, before the last product.
+    fn raised(
+        &self,
+        high: &Evaluator,
+        encapsulation: &Encapsulation,
+        a: &Ciphertext,
+    ) -> Result<Ciphertext> {
         let parts: [&Poly<Ntt>; 2] =
             a.parts().iter().collect::<Vec<_>>().try_into().map_err(|parts: Vec<_>| {
                 Error::Range {
@@ -164,6 +236,11 @@ impl LinearPart {
         let scale = self.params.prime(0).value() as f64;
         let magnitude = self.range * self.params.degree() as f64;
         let meta = Meta { scale, magnitude, ..a.meta };
-        Ok(Ciphertext { parts, meta })
+        let mut x = Ciphertext { parts, meta };
+        let before = self.coefficients_to_slots.len().saturating_sub(1);
+        for transform in &self.coefficients_to_slots[..before] {
+            x = transform.apply(high, &x)?;
+        }
+        Ok(x)
     }
 }

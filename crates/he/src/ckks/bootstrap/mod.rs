@@ -9,6 +9,7 @@ mod dft;
 mod encapsulation;
 mod exponential;
 mod failure;
+mod interpolation;
 mod keys;
 mod linear;
 #[cfg(feature = "client")]
@@ -114,8 +115,10 @@ impl Bootstrapper {
             coefficients_to_slots: spec.coefficients_to_slots,
             divisor: reduction.divisor(),
             range: spec.range,
+            key_cost: spec.key_cost,
+            placed: false,
         };
-        let linear = LinearPart::new(&params, &layout);
+        let linear = LinearPart::new(&params, &layout)?;
         let [low, high] = linear.key_plans();
         let key_plans = [low, KeyPlan::new().relinearise().at_level(linear.end()), high];
         let parts = Parts {
@@ -123,6 +126,7 @@ impl Bootstrapper {
             slots_to_coefficients: &linear.slots_to_coefficients,
             coefficients_to_slots: &linear.coefficients_to_slots,
             base_scale,
+            end: (left, last),
         };
         let precision = parts.precision(&reduction, params.scale(lowest))?;
         Ok(Bootstrapper { spec, reduction, linear, key_plans, precision, params })

@@ -4,7 +4,7 @@
 //! The terms are those of docs/ckks.md, section 10.5, in which each is derived.
 
 use super::super::params::Params;
-use super::failure::weight;
+use super::failure::{tail_log2, weight};
 use super::reduction::Reduction;
 use super::spec::WEIGHT;
 use super::transform::CompactTransform;
@@ -15,6 +15,9 @@ use ciphervec_arith::sample::GAUSSIAN_SIGMA;
 /// What x is the sum of.
 pub(super) const TERMS: u32 = WEIGHT as u32 + 1;
 
+/// log2 of the chance in a bootstrapping below which a multiple is not counted in a bound.
+const UNSEEN_LOG2: f64 = -64.0;
+
 /// How far the real part of a refreshed number of magnitude 1 is off.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Precision {
@@ -22,8 +25,9 @@ pub(super) struct Precision {
     pub std: f64,
     /// The standard deviation at the worst multiple.
     pub worst: f64,
-    /// What the series and the curvature of the sine leave, whatever the numbers.
-    pub systematic: f64,
+    /// What the series and the curvature of the sine leave of a number 1: the root of the mean of
+    /// squares over the multiples, and the most.
+    pub curvature: [f64; 2],
 }
 
 /// What comes before a reduction, or another function of period 1.
@@ -33,6 +37,8 @@ pub(super) struct Parts<'a> {
     pub coefficients_to_slots: &'a [CompactTransform],
     /// The scale of the numbers modulo q_0.
     pub base_scale: f64,
+    /// The level that what follows ends on, and the scale that its result has there.
+    pub end: (usize, f64),
 }
 
 impl Parts<'_> {
@@ -68,7 +74,8 @@ impl Parts<'_> {
             variance += (switched * gain / scales[t]).powi(2);
             gain /= transform.gain();
             variance += (rounding * gain / scales[t + 1]).powi(2);
-            variance += (transform.rounding(self.params.expansion()) * rms).powi(2);
+            variance +=
+                (transform.rounding(self.params.expansion(), self.params.degree()) * rms).powi(2);
         }
         variance
     }
@@ -103,6 +110,11 @@ impl Parts<'_> {
         (switched + rounded + self.rounding().powi(2)) / self.base_scale.powi(2)
     }
 
+    /// What a rotation of coefficients modulo q_0 adds to their variance.
+    pub fn placed(&self) -> f64 {
+        (self.params.chain().switch_noise(0).std / self.base_scale).powi(2)
+    }
+
     /// The variance of x as coefficients-to-slots leaves it, before its last rescale.
     pub fn above(&self) -> f64 {
         // x: coefficients of a standard deviation of √(33/12).
@@ -124,6 +136,13 @@ impl Parts<'_> {
         (top, self.slot_rounding() / self.params.scale(top))
     }
 
+    /// The standard deviations of a part of what rescales add at these levels.
+    pub fn sizes(&self, levels: &[usize]) -> Vec<f64> {
+        let (end, last) = self.end;
+        let scale = |level: usize| if level == end { last } else { self.params.scale(level) };
+        levels.iter().map(|&level| self.slot_rounding() / scale(level)).collect()
+    }
+
     /// How far numbers at the scale `residual` are off when `reduction` has refreshed them.
     pub fn precision(&self, reduction: &Reduction, residual: f64) -> Result<Precision> {
         // ε of a number 1.
@@ -133,23 +152,34 @@ impl Parts<'_> {
         // x over its divisor with a rescale, and the reduction.
         let (top, rescale) = self.rescale();
         let input = (rescale.powi(2) + x / reduction.divisor().powi(2)).sqrt();
-        let (points, traced) = reduction.at_integers(top)?;
+        let (points, traced, levels) = reduction.at_integers(top)?;
+        let sizes = self.sizes(&levels);
         let back = 1.0 / (reduction.slope() * unit);
         // Both results are complex numbers, of which one part is read and one is not; the sum of
         // the one and i times the other has an error of each.
         let variance = |point: usize| {
-            let (by_input, by_rescales) =
-                (traced.by_input(point).norm(), traced.by_rescales(point));
-            2.0 * back.powi(2) * ((by_input * input).powi(2) + (by_rescales * rescale).powi(2))
+            let (by_input, rescales) =
+                (traced.by_input(point).norm(), traced.by_sizes(point, &sizes));
+            2.0 * back.powi(2) * ((by_input * input).powi(2) + rescales.powi(2))
         };
         let weights: Vec<f64> = points.iter().map(|&x| weight(TERMS, x)).collect();
-        let mean = weights.iter().enumerate().map(|(point, w)| w * variance(point)).sum::<f64>();
-        let worst = (0..points.len()).map(variance).fold(0.0, f64::max);
-        let series = traced.values.iter().fold(0.0f64, |most, value| most.max(value.norm()));
+        let mean = |value: &dyn Fn(usize) -> f64| -> f64 {
+            weights.iter().enumerate().map(|(point, w)| w * value(point)).sum()
+        };
+        // Multiples that no coefficient has but with a chance far below that of 9.5 deviations.
+        let coefficients = f64::from(self.params.spec().log_degree);
+        let seen = |x: f64| tail_log2(TERMS, x.abs() - 0.5) + coefficients > UNSEEN_LOG2;
+        let most = |value: &dyn Fn(usize) -> f64| {
+            (0..points.len()).filter(|&point| seen(points[point])).map(value).fold(0.0, f64::max)
+        };
+        let curvature = |point: usize| {
+            let series = back * traced.values[point].norm();
+            series + reduction.curvature(points[point], unit) / unit
+        };
         Ok(Precision {
-            std: (below + mean).sqrt(),
-            worst: (below + worst).sqrt(),
-            systematic: back * series + reduction.curvature(unit) / unit,
+            std: (below + mean(&variance)).sqrt(),
+            worst: (below + most(&variance)).sqrt(),
+            curvature: [mean(&|point| curvature(point).powi(2)).sqrt(), most(&curvature)],
         })
     }
 }
@@ -159,11 +189,13 @@ impl Precision {
     /// curvature leaves, which grows with the cube of the number or faster, that is 1/√7 of the
     /// largest or less.
     pub fn deviation(&self) -> f64 {
-        (self.std.powi(2) + self.systematic.powi(2) / 7.0).sqrt()
+        let [mean, _] = self.curvature;
+        (self.std.powi(2) + mean.powi(2) / 7.0).sqrt()
     }
 
     /// A bound on the absolute value of the error of a number.
     pub fn bound(&self) -> f64 {
-        core::f64::consts::SQRT_2 * (TAIL_DEVIATIONS * self.worst + self.systematic)
+        let [_, most] = self.curvature;
+        core::f64::consts::SQRT_2 * (TAIL_DEVIATIONS * self.worst + most)
     }
 }

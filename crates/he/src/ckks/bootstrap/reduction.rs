@@ -1,13 +1,15 @@
 //! Modular reduction: x near integers enters, 2π times how far it is from them leaves. Server only.
 //!
-//! sin 2πx vanishes at the integers and has slope 2π there. It is a Chebyshev series on [−K, K]; or,
-//! with r double angles, cos(2π(x − 1/4)/2^r) is, of a lower degree, and r times 2c² − 1 follow. What
-//! the curvature leaves, of order ε³, an inverse sine takes back: y (6 + y²) is six times arcsin y up
-//! to y⁵ (docs/ckks.md, section 10.4).
+//! sin 2πx vanishes at the integers and has slope 2π there. It is a Chebyshev series on [−K, K], or
+//! the polynomial of half the length that is like it near the integers; or, with r double angles,
+//! cos(2π(x − 1/4)/2^r) is a series of a lower degree, and r times 2c² − 1 follow. What the curvature
+//! leaves, of order ε³, an inverse sine takes back: y (6 + y²) is six times arcsin y up to y⁵
+//! (docs/ckks.md, section 10.4).
 
 use super::super::operations::Operations;
 use super::super::polynomial::{Polynomial, depth_of};
 use super::super::polynomial_evaluation::evaluate;
+use super::interpolation::{Contact, odd_polynomial};
 use super::trace::{Trace, Traced};
 use crate::error::Result;
 use core::f64::consts::TAU;
@@ -16,14 +18,18 @@ use core::f64::consts::TAU;
 const TOLERANCE: f64 = 1.0 / (1u64 << 42) as f64;
 /// Points that a series is interpolated at: well beyond any degree that comes out.
 const NODES: usize = 1024;
+/// Coefficients for each condition that they are to meet: with as many as there are conditions they
+/// would be large.
+const SPARE: f64 = 1.25;
 /// What an angle is short of a cosine's before it is doubled, in turns.
 const QUARTER: f64 = 0.25;
 
 /// How x is brought back to how far it is from the next integer.
 #[derive(Clone, Debug)]
 pub(super) struct Reduction {
-    /// K: |x| is at most this.
+    /// K: the largest integer that is taken away.
     range: f64,
+    divisor: f64,
     doublings: u32,
     /// Of u in [−1, 1].
     series: Polynomial,
@@ -31,15 +37,34 @@ pub(super) struct Reduction {
 }
 
 impl Reduction {
-    /// The reduction on [−`range`, `range`].
-    pub fn new(range: f64, doublings: u32, inverse_sine: bool) -> Result<Self> {
-        let series = series(range, doublings)?;
-        Ok(Reduction { range, doublings, series, inverse_sine })
+    /// The reduction on [−`range`, `range`]; without double angles `straight` if asked for, so that
+    /// no curvature is left to take back.
+    pub fn new(range: f64, doublings: u32, straight: bool, inverse_sine: bool) -> Result<Self> {
+        let last = range.floor() as usize;
+        let room = |contact: Contact| {
+            ((SPARE * contact.conditions(last) as f64).ceil() as usize).next_power_of_two()
+        };
+        let interpolated = |contact| {
+            // Room for what lies beyond the last integer.
+            let divisor = range + 0.5;
+            let coefficients = odd_polynomial(contact, last, divisor, TAU, room(contact));
+            let series = Polynomial::chebyshev(-1.0, 1.0, &coefficients)?;
+            Ok(Reduction { range, divisor, doublings, series, inverse_sine })
+        };
+        if doublings == 0 && straight {
+            return interpolated(Contact::Straight);
+        }
+        let divisor = if doublings == 0 { range } else { range + QUARTER };
+        let series = series(divisor, doublings)?;
+        if doublings == 0 && depth_of(2 * room(Contact::Sine)) < depth_of(series.degree() + 1) {
+            return interpolated(Contact::Sine);
+        }
+        Ok(Reduction { range, divisor, doublings, series, inverse_sine })
     }
 
     /// What u is x divided by: with double angles a quarter is taken off x first.
     pub fn divisor(&self) -> f64 {
-        divisor(self.range, self.doublings)
+        self.divisor
     }
 
     /// The levels that it spends.
@@ -59,21 +84,27 @@ impl Reduction {
         if self.inverse_sine { 6.0 * TAU } else { TAU }
     }
 
-    /// How far the result, divided by the slope, is from ε at most for |ε| up to `largest`.
-    pub fn curvature(&self, largest: f64) -> f64 {
-        let y = (TAU * largest).sin();
-        let value = if self.inverse_sine { y * (6.0 + y * y) } else { y };
-        (value / self.slope() - largest).abs()
+    /// How far the result, divided by the slope, is from ε at most for ε = ±`largest` from `integer`.
+    pub fn curvature(&self, integer: f64, largest: f64) -> f64 {
+        let quarter = if self.doublings == 0 { 0.0 } else { QUARTER };
+        let off = |distance: f64| {
+            let u = (integer + distance - quarter) / self.divisor;
+            let doubled = |c: f64, _| 2.0 * c * c - 1.0;
+            let y = (0..self.doublings).fold(self.series.evaluate(u), doubled);
+            let value = if self.inverse_sine { y * (6.0 + y * y) } else { y };
+            (value / self.slope() - distance).abs()
+        };
+        off(largest).max(off(-largest))
     }
 
-    /// The integers in the range, and what errors do to the result at each.
-    pub fn at_integers(&self, level: usize) -> Result<(Vec<f64>, Traced)> {
+    /// The integers in the range, what errors do to the result at each, and the levels of the errors.
+    pub fn at_integers(&self, level: usize) -> Result<(Vec<f64>, Traced, Vec<usize>)> {
         let last = self.range.floor() as i32;
         let points: Vec<f64> = (-last..=last).map(f64::from).collect();
         let values = points.iter().map(|x| (x / self.divisor()).into()).collect();
         let trace = Trace::default();
         let traced = self.apply(&trace, &trace.input(level, values))?;
-        Ok((points, traced))
+        Ok((points, traced, trace.levels()))
     }
 
     /// From x divided by the divisor to the result; of degree 1 and rescaled.
@@ -99,13 +130,9 @@ impl Reduction {
     }
 }
 
-fn divisor(range: f64, doublings: u32) -> f64 {
-    if doublings == 0 { range } else { range + QUARTER }
-}
-
 /// The shortest series within the tolerance: an odd one of the sine, an even one of a cosine.
-fn series(range: f64, doublings: u32) -> Result<Polynomial> {
-    let turns = divisor(range, doublings) / f64::exp2(f64::from(doublings));
+fn series(divisor: f64, doublings: u32) -> Result<Polynomial> {
+    let turns = divisor / f64::exp2(f64::from(doublings));
     let odd = doublings == 0;
     let function = |u: f64| {
         let angle = TAU * turns * u;
@@ -136,13 +163,13 @@ fn series(range: f64, doublings: u32) -> Result<Polynomial> {
 mod tests {
     use super::*;
 
-    /// The sine itself and two double angles spend the same levels; the first is the more precise,
-    /// the second takes fewer products.
+    /// What is like a sine near integers takes a level less than two double angles and is more
+    /// precise, but takes more products.
     #[test]
     fn double_angles_save_products_and_cost_precision() {
         let figures = |doublings| {
-            let reduction = Reduction::new(16.0, doublings, false).unwrap();
-            let (points, traced) = reduction.at_integers(20).unwrap();
+            let reduction = Reduction::new(16.0, doublings, false, false).unwrap();
+            let (points, traced, _) = reduction.at_integers(20).unwrap();
             let largest = traced.values.iter().fold(0.0f64, |most, y| most.max(y.norm()));
             assert!(largest < f64::exp2(-38.0), "{doublings}: {largest:e}");
             let worst = (0..points.len()).map(|point| {
@@ -154,9 +181,10 @@ mod tests {
             (reduction.levels(), reduction.relinearisations(), worst.fold(0.0, f64::max))
         };
         let [sine, doubled] = [0, 2].map(figures);
-        assert_eq!((sine.0, doubled.0), (8, 8));
+        assert_eq!((sine.0, doubled.0), (7, 8));
         assert!(doubled.1 + 5 <= sine.1, "{} and {}", doubled.1, sine.1);
         assert!(sine.2 * 2.0 < doubled.2, "{} and {}", sine.2, doubled.2);
-        assert_eq!(Reduction::new(16.0, 0, true).unwrap().levels(), 10);
+        assert_eq!(Reduction::new(16.0, 0, false, true).unwrap().levels(), 9);
+        assert_eq!(Reduction::new(16.0, 0, true, false).unwrap().levels(), 8);
     }
 }

@@ -31,16 +31,23 @@ pub struct BootstrapSpec {
     pub slots_to_coefficients: usize,
     /// Bits of their primes.
     pub slots_to_coefficients_bits: u32,
-    /// log2 of the scale of the modular reduction.
+    /// log2 of the scale at the lowest level of the modular reduction; a level up it is a bit more,
     pub reduction_bits: u32,
+    /// until it is this: an error counts the more the earlier it comes.
+    pub reduction_top_bits: u32,
     /// Double angles of the reduction: none for the most precision, 2 for the fewest products.
     pub doublings: u32,
+    /// Whether, without double angles, a polynomial that is straight near integers takes the place of
+    /// a sine: twice as long, for the bits that the sine's curvature takes.
+    pub straight: bool,
     /// Whether an inverse sine follows the sine: two levels for the bits that its curvature takes.
     pub inverse_sine: bool,
     /// Products that coefficients-to-slots is made of.
     pub coefficients_to_slots: usize,
     /// Bits of their primes.
     pub coefficients_to_slots_bits: u32,
+    /// How many hoisted rotations of coefficients-to-slots a key less may cost.
+    pub key_cost: usize,
     /// Special primes.
     pub special_primes: usize,
     /// Bits of a special prime.
@@ -55,43 +62,49 @@ pub struct BootstrapSpec {
 }
 
 impl BootstrapSpec {
-    /// Degree 2^16: ten levels at 46 bits, and the inverse sine.
+    /// Degree 2^16: ten levels at 38 bits.
     pub fn degree_65536() -> Self {
         BootstrapSpec {
             log_degree: 16,
             levels: 10,
-            scale_bits: 46,
+            scale_bits: 38,
             slots_to_coefficients: 3,
-            slots_to_coefficients_bits: 42,
-            reduction_bits: 49,
+            slots_to_coefficients_bits: 34,
+            reduction_bits: 43,
+            reduction_top_bits: 48,
             doublings: 0,
-            inverse_sine: true,
+            straight: true,
+            inverse_sine: false,
             coefficients_to_slots: 3,
-            coefficients_to_slots_bits: 49,
-            special_primes: 9,
+            coefficients_to_slots_bits: 45,
+            key_cost: 4,
+            special_primes: 12,
             special_bits: 50,
-            digits: 3,
+            digits: 2,
             range: RANGE,
             security: Security::Classical128,
         }
     }
 
-    /// Degree 2^15: three levels at 37 bits.
+    /// Degree 2^15: three levels at 32 bits.
     pub fn degree_32768() -> Self {
         BootstrapSpec {
             log_degree: 15,
             levels: 3,
-            scale_bits: 37,
+            scale_bits: 32,
             slots_to_coefficients: 2,
-            slots_to_coefficients_bits: 36,
-            reduction_bits: 45,
+            slots_to_coefficients_bits: 29,
+            reduction_bits: 39,
+            reduction_top_bits: 44,
             doublings: 0,
+            straight: false,
             inverse_sine: false,
             coefficients_to_slots: 3,
-            coefficients_to_slots_bits: 45,
-            special_primes: 3,
+            coefficients_to_slots_bits: 41,
+            key_cost: 4,
+            special_primes: 5,
             special_bits: 45,
-            digits: 6,
+            digits: 3,
             range: RANGE,
             security: Security::Classical128,
         }
@@ -104,25 +117,39 @@ impl BootstrapSpec {
         within("the products of a transform", products.clone(), (self.slots_to_coefficients, ""))?;
         within("the products of a transform", products, (self.coefficients_to_slots, ""))?;
         within("the range of a modular reduction", 1.0..=64.0, (self.range, ""))?;
+        let rise = self.reduction_top_bits.saturating_sub(self.reduction_bits);
+        within("the bits that the scale of a reduction rises by", 0..=12, (rise, ""))?;
         within("the double angles of a reduction", 0..=6, (self.doublings, ""))?;
         within("the number of special primes", 1..=16, (self.special_primes, ""))
     }
 
     /// The reduction of this set.
     pub(super) fn reduction(&self) -> Result<Reduction> {
-        Reduction::new(self.range, self.doublings, self.inverse_sine)
+        Reduction::new(self.range, self.doublings, self.straight, self.inverse_sine)
     }
 
     /// The stages, from level 1 upwards.
     fn stages(&self, reduction: &Reduction) -> Vec<Stage> {
-        let Self { scale_bits, reduction_bits, .. } = *self;
+        let Self { scale_bits, reduction_top_bits: top, .. } = *self;
         let stage = |levels, prime_bits, scale_bits| Stage { levels, prime_bits, scale_bits };
-        vec![
+        let mut stages = vec![
             stage(self.slots_to_coefficients, self.slots_to_coefficients_bits, scale_bits),
             stage(self.levels, scale_bits, scale_bits),
-            stage(reduction.levels(), reduction_bits, reduction_bits),
-            stage(self.coefficients_to_slots, self.coefficients_to_slots_bits, reduction_bits),
-        ]
+        ];
+        // The lowest level of the reduction is above another stage and leads to no other scale.
+        let mut below = self.reduction_bits;
+        let steps = reduction.levels() as u32;
+        let rising = top.saturating_sub(below).min(steps - 1);
+        stages.push(stage(1, below, below));
+        for _ in 0..rising {
+            stages.push(stage(1, below + 2, below + 1));
+            below += 1;
+        }
+        if steps > rising + 1 {
+            stages.push(stage((steps - rising - 1) as usize, below, below));
+        }
+        stages.push(stage(self.coefficients_to_slots, self.coefficients_to_slots_bits, below));
+        stages
     }
 
     /// The set and its stages.

@@ -64,26 +64,35 @@ fn raised_coefficients_are_the_same_modulo_the_base_prime() {
     assert!(error < f64::exp2(14.0), "2^{:.1}", error.log2());
 }
 
-/// Each product on encrypted slots is the one on doubles.
+/// Each product on encrypted slots is the one on doubles, whichever way its steps go, and in the end
+/// slots are where they were.
 #[test]
 fn products_are_those_of_the_matrices() {
     let params = params().unwrap();
     let key = SecretKey::generate(&params).unwrap();
-    for direction in [Direction::SlotsToCoefficients, Direction::CoefficientsToSlots] {
-        for matrix in matrices(direction, 512, 3) {
+    for counts in [(3, 3), (2, 4), (1, 1)] {
+        let forward = matrices(Direction::SlotsToCoefficients, 512, counts.0);
+        let back = matrices(Direction::CoefficientsToSlots, 512, counts.1);
+        let [there, again] = linear::routes(&forward, &back, 512, 2);
+        assert_eq!((there[0].from, again[counts.1 - 1].to), (0, 0));
+        assert_eq!(there[counts.0 - 1].to, again[0].from);
+        let all = forward.iter().zip(there).chain(back.iter().zip(again));
+        for (matrix, route) in all.filter(|(matrix, _)| matrix.len() < 512) {
             let scale = params.prime(3).value() as f64;
-            let transform = CompactTransform::new(&params, &matrix, 3, scale);
+            let transform = CompactTransform::new(&params, matrix, 3, scale, route).unwrap();
             let plan = KeyPlan::new().rotations(transform.rotations());
             let evaluator = Evaluator::new(Arc::new(key.evaluation_keys(&plan).unwrap()));
             let values = numbers(512);
             let x = encrypted(&key, &values, 3, params.scale(3)).unwrap();
-            let y = evaluator.rescale(&transform.apply(&evaluator, &x).unwrap()).unwrap();
-            let y = y.with_magnitude(16.0).unwrap();
+            let y = transform.apply(&evaluator, &x).unwrap().with_magnitude(16.0).unwrap();
             let actual = key.decrypt(&y).unwrap().decode_complex();
             for (j, actual) in actual.iter().enumerate() {
-                let terms = matrix.iter().map(|(k, d)| d[j] * values[(j + k) % 512]);
+                let row = j + route.to;
+                let terms = matrix
+                    .iter()
+                    .map(|(k, d)| d[row % 512] * values[(row + k + 512 - route.from) % 512]);
                 let error = (actual - terms.sum::<Complex>()).norm();
-                assert!(error < f64::exp2(-28.0), "slot {j}: 2^{:.1}", error.log2());
+                assert!(error < f64::exp2(-28.0), "{route:?}, slot {j}: 2^{:.1}", error.log2());
             }
         }
     }

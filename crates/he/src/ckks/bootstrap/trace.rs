@@ -5,7 +5,7 @@
 //! first order, with what they have in common. Numbers are complex, and so are errors: what is
 //! traced is made of sums and products, whose derivatives are complex numbers as well.
 
-use core::cell::Cell;
+use core::cell::RefCell;
 
 use super::super::Complex;
 use super::super::operations::Operations;
@@ -16,7 +16,8 @@ const ONE: Complex = Complex::new(1.0, 0.0);
 /// Runs operations at points.
 #[derive(Default)]
 pub(super) struct Trace {
-    errors: Cell<usize>,
+    /// The level of the value that each error was added to.
+    levels: RefCell<Vec<usize>>,
 }
 
 /// Values at the points, and their derivatives by each error.
@@ -39,6 +40,13 @@ impl Traced {
     /// The root of the sum of squared absolute values of the derivatives by all others.
     pub fn by_rescales(&self, point: usize) -> f64 {
         self.slopes.iter().skip(1).map(|slopes| slopes[point].norm_sqr()).sum::<f64>().sqrt()
+    }
+
+    /// The same with each derivative times the size of its error.
+    pub fn by_sizes(&self, point: usize, sizes: &[f64]) -> f64 {
+        let errors = self.slopes.iter().zip(sizes).skip(1);
+        let squares = errors.map(|(slopes, size)| slopes[point].norm_sqr() * size * size);
+        squares.sum::<f64>().sqrt()
     }
 
     /// Divided by a number.
@@ -95,9 +103,16 @@ impl Trace {
         self.disturbed(input)
     }
 
+    /// The levels of the values that the errors so far were added to.
+    pub fn levels(&self) -> Vec<usize> {
+        self.levels.borrow().clone()
+    }
+
     /// With an error of its own.
     fn disturbed(&self, mut a: Traced) -> Traced {
-        let error = self.errors.replace(self.errors.get() + 1);
+        let mut levels = self.levels.borrow_mut();
+        let error = levels.len();
+        levels.push(a.level);
         let points = a.values.len();
         a.slopes.resize(error, vec![Complex::default(); points]);
         a.slopes.push(vec![ONE; points]);
@@ -208,6 +223,8 @@ mod tests {
         let cube = trace.normalise(&trace.multiply(&square, &x2).unwrap()).unwrap();
         // 3x²; and the rescales of the square, of x itself and of the cube: x, x² and 1.
         assert_eq!(cube.by_input(1), Complex::from(12.0));
-        assert!((cube.by_rescales(1) - (4.0f64 + 16.0 + 1.0).sqrt()).abs() < 1e-12);
+        assert_eq!(trace.levels(), [3, 2, 2, 1]);
+        let sizes = [1.0, 1.0, 1.0, 3.0];
+        assert!((cube.by_sizes(1, &sizes) - (4.0f64 + 16.0 + 9.0).sqrt()).abs() < 1e-12);
     }
 }

@@ -1,19 +1,41 @@
 //! Compact transform: a ciphertext enters, its slots times a plain matrix leave. Server only.
 //!
-//! A product as [`super::super::LinearTransform`] has it, of a matrix whose diagonals are kept as
-//! integers, one word a coefficient: at 30 primes the residues of one diagonal would take 30. They
-//! are lifted to a prime and transformed when the product there is due.
+//! The diagonals of the products of a Fourier transform are at multiples of one step h. Writing
+//! `k = (b g + i) h` the product is a sum over g of `rot_(bgh)` of sums over i of diagonals times
+//! `rot_(ih)`; and, by Horner's rule, of rotations by `bh` again and again: b keys in all. Diagonals
+//! are kept as integers, one word a coefficient: at 30 primes the residues of one would take 30. They
+//! are lifted to a prime and transformed when the product there is due (docs/ckks.md, section 10.3).
 
 use super::super::ciphertext::Ciphertext;
 use super::super::evaluate::Evaluator;
-use super::super::linear;
+use super::super::key_switch::table;
+use super::super::lazy_switch::{Hoisted, WidePair};
 use super::super::params::{Params, Slots};
-use super::super::poly::{Poly, each_pair};
+use super::super::poly::Poly;
 use super::dft::Diagonals;
-use crate::error::Result;
-use ciphervec_arith::{convert, poly};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::error::{Error, Result};
+use ciphervec_arith::ntt::MIN_DEGREE;
+use ciphervec_arith::parallel::*;
+use ciphervec_arith::{NttTable, convert, poly};
 use std::sync::Arc;
+
+/// What a giant rotation costs in baby ones, divided by P each time, or once a giant step.
+const GIANT: [usize; 2] = [2, 5];
+
+/// How a product is taken.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Route {
+    /// Whether steps are rotations to the right: the diagonals are at multiples of −h.
+    pub backward: bool,
+    /// By how much slots are rotated when they come, and when they leave: that makes the steps of
+    /// all diagonals have one sign.
+    pub from: usize,
+    pub to: usize,
+    /// Whether sums are kept modulo Q P until a giant step: where Q is much wider than P.
+    pub lazy: bool,
+    /// The baby rotations that a key less may cost.
+    pub key_cost: usize,
+}
 
 /// A matrix over all slots, for ciphertexts of one level.
 pub(super) struct CompactTransform {
@@ -23,39 +45,124 @@ pub(super) struct CompactTransform {
     /// The mean square of a row's Euclidean norm.
     square: f64,
     count: usize,
+    /// Coefficients of a diagonal that need not be zero.
+    coefficients: usize,
     /// The largest integer.
     largest: u64,
+    slots: usize,
+    /// ±h.
+    step: i64,
+    /// Baby steps of a giant one.
+    babies: usize,
+    lazy: bool,
     /// For each giant step its baby steps and diagonals.
-    groups: BTreeMap<usize, Vec<(usize, Vec<i64>)>>,
+    groups: Vec<Vec<(usize, Vec<i64>)>>,
+    /// The transforms of diagonals that are polynomials in a power of X, modulo all primes of the
+    /// level and the special ones; none where they are not.
+    tables: Vec<NttTable>,
+}
+
+/// The number of slots after which all diagonals repeat.
+fn period(diagonals: &Diagonals, slots: usize) -> usize {
+    let repeats =
+        |period: usize| diagonals.values().all(|d| d.iter().zip(&d[period..]).all(|(a, b)| a == b));
+    (0..slots.ilog2()).map(|log| 1 << log).find(|&period| repeats(period)).unwrap_or(slots)
+}
+
+/// The number of baby steps with the least work and the fewest keys for `count` diagonals.
+fn babies(count: usize, route: Route) -> usize {
+    let (giant, key) = (GIANT[usize::from(route.lazy)], route.key_cost);
+    let cost = |babies: usize| {
+        let giants = count.div_ceil(babies) - 1;
+        giants * giant + (babies - 1) * (1 + key) + key * giants.min(1)
+    };
+    (1..=count).min_by_key(|&babies| cost(babies)).unwrap_or(1)
+}
+
+/// What all steps are multiples of.
+pub(super) fn unit(diagonals: &Diagonals, slots: usize) -> usize {
+    let steps = diagonals.keys().map(|&k| k.min(slots - k)).filter(|&k| k != 0);
+    steps.min().unwrap_or(slots)
 }
 
 impl CompactTransform {
-    /// The matrix times `scale` at `level`, in a ring of complex slots.
-    pub fn new(params: &Arc<Params>, diagonals: &Diagonals, level: usize, scale: f64) -> Self {
+    /// The matrix times `scale` at `level`, over all slots.
+    ///
+    /// # Errors
+    /// [`Error::Range`] for diagonals that are not at multiples of their smallest step after the
+    /// rotations of `route`.
+    pub fn new(
+        params: &Arc<Params>,
+        diagonals: &Diagonals,
+        level: usize,
+        scale: f64,
+        route: Route,
+    ) -> Result<Self> {
         let slots = params.max_slots();
-        let step = linear::step(diagonals.keys().copied(), slots);
-        let mut groups: BTreeMap<usize, Vec<_>> = BTreeMap::new();
-        let mut coefficients = vec![0.0; params.degree()];
+        let unit = unit(diagonals, slots);
+        let babies = babies(diagonals.len(), route);
+        let period = period(diagonals, slots);
+        let transformed = (2 * period).max(MIN_DEGREE);
+        let primes = 0..=level;
+        let special = params.special_tables().iter();
+        let tables = if transformed < params.degree() {
+            let all = primes.map(|index| params.table(index)).chain(special);
+            let small = all.map(|table| NttTable::new(transformed, table.modulus().value()));
+            small.collect::<core::result::Result<Vec<_>, _>>()?
+        } else {
+            Vec::new()
+        };
+        let kept = if tables.is_empty() { params.degree() } else { transformed };
+        let mut groups = vec![Vec::new(); diagonals.len().div_ceil(babies)];
+        let mut spread = vec![0.0; params.degree()];
         for (&k, diagonal) in diagonals {
-            let (giant, baby) = (k - k % step, k % step);
+            let step = (k + slots + route.to - route.from) % slots;
+            let step = if route.backward { (slots - step) % slots } else { step };
+            let place = step / unit;
+            if step % unit != 0 || place >= diagonals.len() {
+                return Err(Error::Range {
+                    what: "a diagonal of a product of butterflies",
+                    expected: format!("at one of {} multiples of {unit}", diagonals.len()),
+                    actual: step.to_string(),
+                });
+            }
+            let (giant, baby) = (place / babies, place % babies);
             let mut rotated = diagonal.clone();
-            rotated.rotate_right(giant);
+            rotated.rotate_left(route.to);
+            let back = giant * babies * unit % slots;
+            if route.backward {
+                rotated.rotate_left(back)
+            } else {
+                rotated.rotate_right(back)
+            }
+            rotated.truncate(period);
             match params.slots() {
-                Slots::Complex(embedding) => embedding.to_coefficients(&rotated, &mut coefficients),
+                Slots::Complex(embedding) => embedding.to_coefficients(&rotated, &mut spread),
                 Slots::Real(embedding) => {
                     let real: Vec<f64> = rotated.iter().map(|value| value.re).collect();
-                    embedding.to_coefficients(&real, &mut coefficients);
+                    embedding.to_coefficients(&real, &mut spread);
                 }
             }
+            let gap = params.degree() / kept;
             let integer = |value: &f64| (value * scale).round_ties_even() as i64;
-            let integers: Vec<i64> = coefficients.iter().map(integer).collect();
-            groups.entry(giant).or_default().push((baby, integers));
+            groups[giant].push((baby, spread.iter().step_by(gap).map(integer).collect()));
         }
-        let all = groups.values().flatten().flat_map(|(_, integers)| integers);
+        let all = groups.iter().flatten().flat_map(|(_, integers): &(_, Vec<i64>)| integers);
         let largest = all.map(|x| x.unsigned_abs()).max().unwrap_or(0);
-        let norms = diagonals.values().flatten().map(|value| value.norm_sqr());
-        let square = norms.sum::<f64>() / slots as f64;
-        CompactTransform { level, scale, square, count: diagonals.len(), largest, groups }
+        Ok(CompactTransform {
+            level,
+            scale,
+            square: square(diagonals, slots),
+            count: diagonals.len(),
+            coefficients: (2 * period).min(params.degree()),
+            largest,
+            slots,
+            step: if route.backward { -(unit as i64) } else { unit as i64 },
+            babies,
+            lazy: route.lazy,
+            groups,
+            tables,
+        })
     }
 
     /// The level that it takes ciphertexts at.
@@ -73,78 +180,202 @@ impl CompactTransform {
         self.square.sqrt()
     }
 
+    /// Baby and giant steps.
+    fn steps(&self) -> [i64; 2] {
+        [self.step, self.step * self.babies as i64]
+    }
+
     /// The rotations that it needs keys for.
-    pub fn rotations(&self) -> BTreeSet<i64> {
-        let babies = self.groups.values().flatten().map(|(baby, _)| *baby);
-        let steps = self.groups.keys().copied().chain(babies);
-        steps.filter(|&step| step != 0).map(|step| step as i64).collect()
+    pub fn rotations(&self) -> Vec<i64> {
+        let [baby, giant] = self.steps();
+        let babies = (1..self.babies as i64).map(|i| i * baby);
+        let giants = (self.groups.len() > 1).then_some(giant);
+        let all = babies.chain(giants).map(|steps| steps.rem_euclid(self.slots as i64));
+        all.collect()
     }
 
     /// Bytes of the diagonals in memory.
     pub fn memory(&self) -> usize {
-        self.groups.values().flatten().map(|(_, integers)| integers.len() * 8).sum()
+        self.groups.iter().flatten().map(|(_, integers)| integers.len() * 8).sum()
     }
 
     /// The error that rounding the diagonals leaves, relative to the results: that of a slot of a
-    /// rounded diagonal, √(δ/12)/scale, once for each diagonal, over the norm of a row.
-    pub fn rounding(&self, delta: f64) -> f64 {
+    /// rounded diagonal, √(c/12)/scale for c coefficients, once for each diagonal, over the norm of
+    /// a row; in a ring where a value's mean square is `expansion` times that of a coefficient of
+    /// `degree`.
+    pub fn rounding(&self, expansion: f64, degree: usize) -> f64 {
+        let delta = expansion * self.coefficients as f64 / degree as f64;
         (self.count as f64 * delta / 12.0 / self.square).sqrt() / self.scale
     }
 
     /// The matrix times the slots of `a`, which is at the level and of degree 1: of degree 1, at
-    /// the product of the scales, not rescaled.
+    /// the product of the scales, rescaled.
     pub fn apply(&self, evaluator: &Evaluator, a: &Ciphertext) -> Result<Ciphertext> {
-        let babies: BTreeSet<usize> =
-            self.groups.values().flatten().map(|(baby, _)| *baby).collect();
-        let steps: Vec<i64> = babies.iter().map(|&baby| baby as i64).collect();
-        let rotated = evaluator.rotate_hoisted(&evaluator.decompose(a)?, &steps)?;
-        let rotated: BTreeMap<usize, Ciphertext> = babies.into_iter().zip(rotated).collect();
-        let mut sum: Option<Ciphertext> = None;
-        for (&giant, diagonals) in &self.groups {
-            let terms: Vec<_> =
-                diagonals.iter().map(|(baby, integers)| (&rotated[baby], &integers[..])).collect();
-            let part = evaluator.rotate(&self.weighted_sum(&terms), giant as i64)?;
-            match &mut sum {
-                Some(sum) => {
-                    let parts = sum.parts.iter_mut().zip(&part.parts);
-                    parts.for_each(|(sum, part)| sum.add_assign(part));
-                }
-                None => sum = Some(part),
-            }
-        }
-        // A matrix has at least one diagonal.
-        Ok(sum.unwrap_or_else(|| a.clone()))
+        let mut product = if self.lazy {
+            let parts = self.sum(evaluator, a)?.divide(true);
+            let mut meta = a.meta;
+            meta.scale /= a.params().prime(self.level).value() as f64;
+            Ciphertext { parts, meta }
+        } else {
+            evaluator.rescale(&self.sum_divided(evaluator, a)?)?
+        };
+        product.meta.scale *= self.scale;
+        Ok(product)
     }
 
-    /// `Σ x d`, slot by slot; each diagonal is lifted once for both parts.
-    fn weighted_sum(&self, terms: &[(&Ciphertext, &[i64])]) -> Ciphertext {
-        let (first, _) = terms[0];
-        let (params, level) = (first.params(), first.level());
+    /// The matrix times P times the slots of `a`, modulo Q P.
+    pub fn sum(&self, evaluator: &Evaluator, a: &Ciphertext) -> Result<WidePair> {
+        let params = a.params();
+        let [baby, giant] = self.steps();
+        let hoisted = Hoisted::new(a)?;
+        let keys = (1..self.babies as i64).map(|i| {
+            let (element, key) = evaluator.rotation_key(a, i * baby)?;
+            Ok((key, params.automorphism(element)))
+        });
+        let keys = keys.collect::<Result<Vec<_>>>()?;
+        let mut sums: Vec<WidePair> =
+            self.groups.iter().map(|_| WidePair::scratch(params, self.level)).collect();
+        let rows = transposed(sums.iter_mut().map(WidePair::rows), hoisted.limbs());
         let degree = params.degree();
-        let [mut constant, mut linear] = [(); 2].map(|()| Poly::scratch(params, level));
-        let (zeroth, first_order) = (constant.residues_mut(), linear.residues_mut());
-        each_pair(zeroth, first_order, degree, |index, zeroth, first_order| {
-            let table = params.table(index);
-            let m = table.modulus();
-            let mut lifted = params.pool.take(terms.len() * degree);
-            for (limb, (_, integers)) in lifted.chunks_exact_mut(degree).zip(terms) {
-                if self.largest < m.value() {
-                    convert::lift(limb, integers, m);
-                } else {
-                    let residues = integers.iter().map(|&x| m.from_i64(x));
-                    limb.iter_mut().zip(residues).for_each(|(out, x)| *out = x);
+        each_limb(rows, |index, outs| {
+            let mut rotated = params.pool.take(2 * degree * self.babies);
+            for (i, limbs) in rotated.chunks_exact_mut(2 * degree).enumerate() {
+                let (first, second) = limbs.split_at_mut(degree);
+                match i.checked_sub(1).map(|i| &keys[i]) {
+                    None => hoisted.itself(index, [first, second]),
+                    Some((key, permutation)) => {
+                        hoisted.rotated(index, key, permutation, [first, second]);
+                    }
                 }
-                table.forward(limb);
             }
-            let right: Vec<&[u64]> = lifted.chunks_exact(degree).collect();
-            for (part, out) in [zeroth, first_order].into_iter().enumerate() {
-                let left: Vec<&[u64]> =
-                    terms.iter().map(|(x, _)| x.parts()[part].limb(index)).collect();
+            let halves = |i: usize| rotated[2 * i * degree..][..2 * degree].split_at(degree);
+            let babies: Vec<[&[u64]; 2]> =
+                (0..self.babies).map(halves).map(|(a, b)| [a, b]).collect();
+            self.weighted_sums(params, index, &babies, outs);
+        });
+        let mut sums = sums.into_iter().rev();
+        // There is at least one diagonal, and so one group.
+        let mut total = sums.next().unwrap_or_else(|| WidePair::scratch(params, self.level));
+        if self.groups.len() > 1 {
+            let (element, key) = evaluator.rotation_key(a, giant)?;
+            let permutation = params.automorphism(element);
+            for sum in sums {
+                total = total.rotated(key, &permutation);
+                total.add_assign(&sum);
+            }
+        }
+        Ok(total)
+    }
+
+    /// The same with rotations that are divided by P one by one.
+    fn sum_divided(&self, evaluator: &Evaluator, a: &Ciphertext) -> Result<Ciphertext> {
+        let (params, degree) = (a.params(), a.params().degree());
+        let [baby, giant] = self.steps();
+        let steps: Vec<i64> = (0..self.babies as i64).map(|i| i * baby).collect();
+        let rotated = evaluator.rotate_hoisted(&evaluator.decompose(a)?, &steps)?;
+        let pair = |_| Ciphertext {
+            parts: (0..2).map(|_| Poly::scratch(params, self.level)).collect(),
+            meta: a.meta,
+        };
+        let mut sums: Vec<Ciphertext> = self.groups.iter().map(pair).collect();
+        let limbs = sums.iter_mut().map(|sum| {
+            let mut parts = sum.parts.iter_mut().map(|part| part.residues_mut());
+            let [first, second] = [(); 2].map(|()| parts.next().unwrap_or_default());
+            first.chunks_exact_mut(degree).zip(second.chunks_exact_mut(degree)).map(|(a, b)| [a, b])
+        });
+        let rows = transposed(limbs, self.level + 1);
+        each_limb(rows, |index, outs| {
+            let babies: Vec<[&[u64]; 2]> =
+                rotated.iter().map(|x| [0, 1].map(|part| x.parts()[part].limb(index))).collect();
+            self.weighted_sums(params, index, &babies, outs);
+        });
+        let mut sums = sums.into_iter().rev();
+        let mut total = sums.next().unwrap_or_else(|| a.clone());
+        for sum in sums {
+            total = evaluator.rotate(&total, giant)?;
+            total.parts.iter_mut().zip(&sum.parts).for_each(|(sum, part)| sum.add_assign(part));
+        }
+        Ok(total)
+    }
+
+    /// `Σ x d` of every group modulo one prime; each diagonal is lifted once for both parts.
+    fn weighted_sums(
+        &self,
+        params: &Params,
+        index: usize,
+        babies: &[[&[u64]; 2]],
+        outs: Vec<[&mut [u64]; 2]>,
+    ) {
+        let degree = params.degree();
+        let table = table(params, self.level, index);
+        let m = table.modulus();
+        let mut lifted = params.pool.take(self.babies * degree);
+        for (group, outs) in self.groups.iter().zip(outs) {
+            for (limb, (_, integers)) in lifted.chunks_exact_mut(degree).zip(group) {
+                self.lift(table, self.tables.get(index), integers, limb);
+            }
+            let right: Vec<&[u64]> = lifted.chunks_exact(degree).take(group.len()).collect();
+            for (part, out) in outs.into_iter().enumerate() {
+                let left: Vec<&[u64]> = group.iter().map(|(i, _)| babies[*i][part]).collect();
                 poly::dot(out, &left, &right, m);
             }
-        });
-        let mut meta = first.meta;
-        meta.scale *= self.scale;
-        Ciphertext { parts: vec![constant, linear], meta }
+        }
+    }
+
+    /// The values of a diagonal modulo a prime. Of a polynomial in X^g those of the polynomial in X,
+    /// each g times.
+    fn lift(&self, table: &NttTable, small: Option<&NttTable>, integers: &[i64], out: &mut [u64]) {
+        let m = table.modulus();
+        let (few, _) = out.split_at_mut(integers.len());
+        if self.largest < m.value() {
+            convert::lift(few, integers, m);
+        } else {
+            let residues = integers.iter().map(|&x| m.from_i64(x));
+            few.iter_mut().zip(residues).for_each(|(out, x)| *out = x);
+        }
+        let Some(small) = small else { return table.forward(few) };
+        small.forward(few);
+        let gap = out.len() / integers.len();
+        // From the back, so that none is overwritten before it is read.
+        for place in (0..integers.len()).rev() {
+            let value = out[place];
+            out[place * gap..][..gap].fill(value);
+        }
+    }
+}
+
+/// What rounding the diagonals costs in proportion: the root of how many coefficients are rounded,
+/// over the norm of a row.
+pub(super) fn rounded(diagonals: &Diagonals, slots: usize) -> f64 {
+    let coefficients = diagonals.len() * period(diagonals, slots);
+    (coefficients as f64 / square(diagonals, slots)).sqrt()
+}
+
+/// The mean square of a row's norm.
+fn square(diagonals: &Diagonals, slots: usize) -> f64 {
+    diagonals.values().flatten().map(|value| value.norm_sqr()).sum::<f64>() / slots as f64
+}
+
+/// The limbs of several pairs, prime by prime.
+fn transposed<'a>(
+    pairs: impl Iterator<Item = impl Iterator<Item = [&'a mut [u64]; 2]>>,
+    limbs: usize,
+) -> Vec<Vec<[&'a mut [u64]; 2]>> {
+    let mut rows: Vec<Vec<_>> = (0..limbs).map(|_| Vec::new()).collect();
+    for pair in pairs {
+        rows.iter_mut().zip(pair).for_each(|(row, limbs)| row.push(limbs));
+    }
+    rows
+}
+
+/// Runs `work` on the limbs modulo each prime, on other threads as well where there are any.
+fn each_limb(
+    rows: Vec<Vec<[&mut [u64]; 2]>>,
+    work: impl Fn(usize, Vec<[&mut [u64]; 2]>) + Send + Sync,
+) {
+    if current_num_threads() > 1 {
+        rows.into_par_iter().enumerate().for_each(|(index, row)| work(index, row));
+    } else {
+        rows.into_iter().enumerate().for_each(|(index, row)| work(index, row));
     }
 }

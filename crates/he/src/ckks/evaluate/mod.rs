@@ -7,6 +7,7 @@ mod multiply;
 mod rotate;
 mod scalar;
 
+pub(super) use multiply::halves;
 pub use rotate::Decomposed;
 
 use super::ciphertext::Ciphertext;

@@ -212,7 +212,7 @@ pub(super) fn linear(what: &'static str, a: &Ciphertext) -> Result<()> {
 }
 
 /// The two parts of a ciphertext of degree 1.
-pub(super) fn halves(a: &Ciphertext) -> Result<[&Poly<Ntt>; 2]> {
+pub(in super::super) fn halves(a: &Ciphertext) -> Result<[&Poly<Ntt>; 2]> {
     let parts: Vec<_> = a.parts().iter().collect();
     parts.try_into().map_err(|_| Error::Range {
         what: "a ciphertext",

@@ -51,8 +51,7 @@ impl Evaluator {
     pub fn conjugate(&self, a: &Ciphertext) -> Result<Ciphertext> {
         linear("a ciphertext to conjugate", a)?;
         self.params.ring().check_conjugation()?;
-        let keys = self.keys_for(a, "conjugation", "KeyPlan::conjugate")?;
-        let (element, key) = keys.conjugation(a.level())?;
+        let (element, key) = self.conjugation_key(a)?;
         self.apply_automorphism(a, element, key, None)
     }
 
@@ -97,7 +96,17 @@ impl Evaluator {
         Ok(sum)
     }
 
-    fn rotation_key(&self, a: &Ciphertext, steps: i64) -> Result<(u64, &KeySwitchKey)> {
+    /// The Galois element of the conjugation of `a`, and its key.
+    pub(in super::super) fn conjugation_key(&self, a: &Ciphertext) -> Result<(u64, &KeySwitchKey)> {
+        self.keys_for(a, "conjugation", "KeyPlan::conjugate")?.conjugation(a.level())
+    }
+
+    /// The Galois element of a rotation of `a`, and its key.
+    pub(in super::super) fn rotation_key(
+        &self,
+        a: &Ciphertext,
+        steps: i64,
+    ) -> Result<(u64, &KeySwitchKey)> {
         let what = format!("rotation by {steps}");
         let keys = self.keys_for(a, &what, &format!("KeyPlan::rotations([{steps}])"))?;
         keys.rotation(steps, a.slots(), a.level())

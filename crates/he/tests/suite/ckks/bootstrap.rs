@@ -20,10 +20,13 @@ fn spec(doublings: u32, inverse_sine: bool) -> BootstrapSpec {
         slots_to_coefficients: 2,
         slots_to_coefficients_bits: 42,
         reduction_bits: 49,
+        reduction_top_bits: 49,
         doublings,
+        straight: false,
         inverse_sine,
         coefficients_to_slots: 3,
         coefficients_to_slots_bits: 48,
+        key_cost: 2,
         special_primes: 4,
         special_bits: 50,
         digits: 5,
@@ -70,8 +73,11 @@ fn errors(actual: &[Complex], expected: &[Complex]) -> (f64, f64) {
 
 #[test]
 fn refreshed_numbers_are_as_precise_as_the_plan_says() {
-    for (doublings, inverse_sine) in [(0, false), (2, false), (0, true)] {
-        let owner = Owner::new(spec(doublings, inverse_sine));
+    let sine = spec(0, false);
+    let falling = BootstrapSpec { reduction_bits: 44, scale_bits: 37, ..sine };
+    let straight = BootstrapSpec { straight: true, scale_bits: 39, ..falling };
+    for spec in [sine, spec(2, false), spec(0, true), falling, straight] {
+        let owner = Owner::new(spec);
         let plan = owner.bootstrapper.plan().unwrap();
         assert!(plan.failure_log2 < -128.0, "{plan:?}");
         let (mut square, mut worst, runs) = (0.0, 0.0f64, 8);
@@ -87,7 +93,7 @@ fn refreshed_numbers_are_as_precise_as_the_plan_says() {
             worst = worst.max(largest);
         }
         let measured = -square.sqrt().log2();
-        println!("{doublings} {inverse_sine}: {measured:.2} bits measured, {plan:?}");
+        println!("{spec:?}: {measured:.2} bits measured, {plan:?}");
         assert!(measured >= plan.precision_bits - 0.2, "{measured}");
         assert!(measured <= plan.precision_bits + 2.5, "{measured}");
         assert!(-worst.log2() >= plan.bound_bits);
@@ -173,7 +179,12 @@ fn computing_goes_on_between_refreshings() {
 /// Narrow primes lie far apart: scales that are not followed exactly would not meet here.
 #[test]
 fn narrow_primes_do_as_well() {
-    computes(BootstrapSpec { reduction_bits: 40, scale_bits: 33, ..spec(0, false) });
+    computes(BootstrapSpec {
+        reduction_bits: 40,
+        reduction_top_bits: 40,
+        scale_bits: 33,
+        ..spec(0, false)
+    });
 }
 
 fn computes(spec: BootstrapSpec) {
@@ -237,7 +248,7 @@ fn keys_come_back_as_they_went_in() {
         damaged[length] ^= 1;
         assert!(BootstrappingKeys::from_bytes(owner.params(), &damaged).is_err());
     }
-    let other = Bootstrapper::insecure_new(spec(0, false)).unwrap();
+    let other = Bootstrapper::insecure_new(spec(1, false)).unwrap();
     assert_eq!(other.params(), owner.params(), "double angles alone are no other set");
     let other = Bootstrapper::insecure_new(BootstrapSpec { levels: 1, ..spec(2, false) }).unwrap();
     let error = BootstrappingKeys::from_bytes(other.params(), &bytes).unwrap_err();
@@ -265,7 +276,7 @@ fn what_cannot_be_refreshed_is_refused() {
     let stranger = SecretKey::generate(owner.params()).unwrap();
     let keys = stranger.bootstrapping_keys(bootstrapper).unwrap();
     assert!(matches!(refused(&spent, &keys), Error::WrongKey { .. }));
-    let wide = BootstrapSpec { levels: 9, special_primes: 4, ..BootstrapSpec::degree_32768() };
+    let wide = BootstrapSpec { levels: 9, special_primes: 8, ..BootstrapSpec::degree_32768() };
     assert!(matches!(Bootstrapper::new(wide), Err(Error::Insecure { .. })));
     let none = BootstrapSpec { levels: 0, ..spec(2, false) };
     assert!(matches!(Bootstrapper::insecure_new(none), Err(Error::Range { .. })));

@@ -36,6 +36,8 @@ use std::sync::Arc;
 
 /// The largest magnitude of numbers in slots: what rounded diagonals take from them grows with it.
 const MAGNITUDE: f64 = 256.0;
+/// The baby rotations that a key of coefficients-to-slots less may cost.
+const KEY_COST: usize = 2;
 /// How far a scale may be from q_0, relative to it.
 const SAME: f64 = 1.0 / (1u64 << 42) as f64;
 
@@ -124,8 +126,10 @@ impl Exponential {
             coefficients_to_slots: spec.coefficients_to_slots,
             divisor: spec.range,
             range: spec.range,
+            key_cost: KEY_COST,
+            placed: true,
         };
-        let linear = LinearPart::new(&params, &layout);
+        let linear = LinearPart::new(&params, &layout)?;
         let [low, high] = linear.key_plans();
         let key_plans = [low, KeyPlan::new().relinearise().at_level(linear.end()), high];
         let parts = Parts {
@@ -133,6 +137,7 @@ impl Exponential {
             slots_to_coefficients: &linear.slots_to_coefficients,
             coefficients_to_slots: &linear.coefficients_to_slots,
             base_scale: layout.base_scale,
+            end: (left, last),
         };
         let switched = parts.switched();
         let below = match linear.lowest() {
@@ -140,7 +145,7 @@ impl Exponential {
             lowest => parts.below(params.scale(lowest)),
         };
         let of = |below| RootPrecision::new(&parts, &series, spec.range, below);
-        let precision = [of(below)?, of(switched)?];
+        let precision = [of(below)?, of(switched + parts.placed())?];
         Ok(Exponential { spec, series, linear, key_plans, precision, below, params })
     }
 
@@ -229,8 +234,7 @@ impl Exponential {
                 advice: "encode with Exponential::encode",
             });
         }
-        let low = Evaluator::without_keys(self.params.clone());
-        let x = low.drop_to(a, 0)?.with_slots(self.params.max_slots())?;
+        let x = self.linear.place(&Evaluator::new(Arc::clone(&keys.sets()[0])), a)?;
         // Here a number has the error of one coefficient, and not of a slot.
         let noise = self.turned(a.noise().std / self.base_scale());
         self.roots(&x, components, keys, noise, &self.precision[1])

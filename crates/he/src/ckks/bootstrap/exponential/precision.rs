@@ -31,13 +31,14 @@ impl RootPrecision {
     ) -> Result<Self> {
         let (top, rescale) = parts.rescale();
         let x = parts.above() / range.powi(2);
-        let (points, traced) = series.at_points(top)?;
+        let (points, traced, levels) = series.at_points(top)?;
+        let sizes = parts.sizes(&levels);
         // An error of x turns the root: half of its square is in either part. That of a rescale has
         // two parts.
         let variance = |point: usize| {
-            let (by_input, by_rescales) =
-                (traced.by_input(point).norm(), traced.by_rescales(point));
-            by_input.powi(2) * (rescale.powi(2) + x / 2.0) + (by_rescales * rescale).powi(2)
+            let (by_input, rescales) =
+                (traced.by_input(point).norm(), traced.by_sizes(point, &sizes));
+            by_input.powi(2) * (rescale.powi(2) + x / 2.0) + rescales.powi(2)
         };
         let weights: Vec<f64> = points.iter().map(|&x| weight(TERMS, x)).collect();
         let whole: f64 = weights.iter().sum();

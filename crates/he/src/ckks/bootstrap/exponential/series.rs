@@ -104,14 +104,14 @@ impl ExponentialSeries {
 
     /// Points of the range, and what errors do to exp(2πi x) at each: the result over its size, less
     /// the exponential.
-    pub fn at_points(&self, level: usize) -> Result<(Vec<f64>, Traced)> {
+    pub fn at_points(&self, level: usize) -> Result<(Vec<f64>, Traced, Vec<usize>)> {
         let last = (self.range * f64::from(POINTS)).floor() as i32;
         let points: Vec<f64> = (-last..=last).map(|k| f64::from(k) / f64::from(POINTS)).collect();
         let values = points.iter().map(|x| (x / self.range).into()).collect();
         let trace = Trace::default();
         let traced = self.apply(&trace, &trace.input(level, values))?;
         let roots = points.iter().map(|x| Complex::cis(TAU * x));
-        Ok((points.clone(), traced.over(self.size).less(roots)))
+        Ok((points.clone(), traced.over(self.size).less(roots), trace.levels()))
     }
 }
 
@@ -124,7 +124,7 @@ mod tests {
         for (doublings, size) in [(0, 1.0), (1, 0.25), (2, 1.0), (3, 0.01), (4, 2.0)] {
             let series = ExponentialSeries::new(16.0, doublings, f64::exp2(-30.0)).unwrap();
             let (levels, switches) = (series.levels(), series.relinearisations());
-            let (points, traced) = series.clone().with_size(size).at_points(20).unwrap();
+            let (points, traced, _) = series.clone().with_size(size).at_points(20).unwrap();
             let largest = traced.values.iter().fold(0.0f64, |most, y| most.max(y.norm()));
             let worst = (0..points.len()).map(|k| traced.by_rescales(k)).fold(0.0, f64::max);
             println!(
