@@ -147,6 +147,26 @@ impl LookupTable {
         &self.values
     }
 
+    /// The numbers that stand for `integers`: j/p of j. For whoever encrypts them; what is computed
+    /// from them may run over, and −j is p − j.
+    ///
+    /// # Errors
+    /// [`Error::Range`] for an integer that is p or more.
+    pub fn fractions(&self, integers: &[usize]) -> Result<Vec<f64>> {
+        let p = self.modulus();
+        let fraction = |&j: &usize| {
+            if j < p {
+                return Ok(j as f64 / p as f64);
+            }
+            Err(Error::Range {
+                what: "an integer to look up",
+                expected: format!("0 to {}, as the table has {p} values", p - 1),
+                actual: j.to_string(),
+            })
+        };
+        integers.iter().map(fraction).collect()
+    }
+
     /// How often the root is cleaned before.
     pub fn cleanings(&self) -> usize {
         self.cleanings
@@ -299,6 +319,9 @@ mod tests {
         assert!(LookupTable::new(&[1.0]).is_err());
         assert!(LookupTable::new(&[0.0; 257]).is_err());
         assert!(LookupTable::new(&[0.0, f64::INFINITY]).is_err());
-        assert!(LookupTable::new(&[0.0, 1.0]).unwrap().with_cleanings(9).is_err());
+        let table = LookupTable::new(&[0.0, 1.0, 0.5, 0.0]).unwrap();
+        assert!(table.clone().with_cleanings(9).is_err());
+        assert_eq!(table.fractions(&[0, 3]).unwrap(), [0.0, 0.75]);
+        assert!(table.fractions(&[0, 4]).is_err());
     }
 }
