@@ -21,6 +21,7 @@ use std::sync::Arc;
 const LOWER: usize = 4;
 
 /// How the linear part of a set is laid out.
+#[derive(Clone, Copy)]
 pub(super) struct LinearLayout {
     /// Products of slots-to-coefficients: levels 1 up to this.
     pub slots_to_coefficients: usize,
@@ -41,12 +42,11 @@ pub(super) struct LinearLayout {
 /// Both transforms and what lies between them.
 pub(super) struct LinearPart {
     params: Arc<Params>,
-    range: f64,
+    layout: LinearLayout,
     /// By how much slots are rotated between both transforms.
     middle: usize,
-    placed: bool,
     pub slots_to_coefficients: Vec<CompactTransform>,
-    pub coefficients_to_slots: Vec<CompactTransform>,
+    pub coefficients_to_slots: Arc<Vec<CompactTransform>>,
 }
 
 /// The rotations with which slots come and leave, product by product, such that all steps of the
@@ -85,6 +85,21 @@ pub(super) fn routes(
 
 impl LinearPart {
     pub fn new(params: &Arc<Params>, layout: &LinearLayout) -> Result<Self> {
+        Self::build(params, layout, None)
+    }
+
+    /// The same with the coefficients at another scale modulo q_0: with the same keys, and the same
+    /// diagonals of coefficients-to-slots.
+    pub fn with_base_scale(&self, base_scale: f64) -> Result<Self> {
+        let layout = LinearLayout { base_scale, ..self.layout };
+        Self::build(&self.params, &layout, Some(Arc::clone(&self.coefficients_to_slots)))
+    }
+
+    fn build(
+        params: &Arc<Params>,
+        layout: &LinearLayout,
+        shared: Option<Arc<Vec<CompactTransform>>>,
+    ) -> Result<Self> {
         let slots = params.max_slots();
         let prime = |level: usize| params.prime(level).value() as f64;
         let transforms = |matrices: &[Diagonals], routes: Vec<Route>, top: usize, gain: f64| {
@@ -110,17 +125,17 @@ impl LinearPart {
         let slots_to_coefficients = transforms(&forward, there, lowest, gain)?;
         // From x at the scale q_0 to twice its real part at the scale of x over its divisor.
         let gain = params.scale(top - count) / (2.0 * layout.divisor * prime(0));
-        let coefficients_to_slots = transforms(&back, again, top, gain)?;
-        let params = params.clone();
-        let &LinearLayout { range, placed, .. } = layout;
-        Ok(LinearPart {
-            params,
-            range,
-            middle,
-            placed,
-            slots_to_coefficients,
-            coefficients_to_slots,
-        })
+        let coefficients_to_slots = match shared {
+            Some(shared) => shared,
+            None => Arc::new(transforms(&back, again, top, gain)?),
+        };
+        let (params, layout) = (params.clone(), *layout);
+        Ok(LinearPart { params, layout, middle, slots_to_coefficients, coefficients_to_slots })
+    }
+
+    /// How it is laid out.
+    pub fn layout(&self) -> &LinearLayout {
+        &self.layout
     }
 
     /// The lowest level that a ciphertext can be taken from slots to coefficients at.
@@ -139,8 +154,8 @@ impl LinearPart {
             transforms.iter().flat_map(CompactTransform::rotations).collect()
         };
         let [low, high] =
-            [&self.slots_to_coefficients, &self.coefficients_to_slots].map(|t| rotations(t));
-        let place = self.placed.then_some(self.middle as i64);
+            [&self.slots_to_coefficients, &*self.coefficients_to_slots].map(|t| rotations(t));
+        let place = self.layout.placed.then_some(self.middle as i64);
         [
             KeyPlan::new().rotations(low).rotations(place).at_level(self.lowest()),
             KeyPlan::new().rotations(high).conjugate().at_level(self.params.max_level()),
@@ -234,7 +249,7 @@ impl LinearPart {
             })?;
         let parts = encapsulation.raise(parts);
         let scale = self.params.prime(0).value() as f64;
-        let magnitude = self.range * self.params.degree() as f64;
+        let magnitude = self.layout.range * self.params.degree() as f64;
         let meta = Meta { scale, magnitude, ..a.meta };
         let mut x = Ciphertext { parts, meta };
         let before = self.coefficients_to_slots.len().saturating_sub(1);

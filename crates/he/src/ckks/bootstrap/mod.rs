@@ -154,7 +154,7 @@ impl Bootstrapper {
     /// [`Error::Range`] never, for a bootstrapper that was made.
     pub fn plan(&self) -> Result<BootstrapPlan> {
         let LinearPart { slots_to_coefficients, coefficients_to_slots, .. } = &self.linear;
-        let transforms = || slots_to_coefficients.iter().chain(coefficients_to_slots);
+        let transforms = || slots_to_coefficients.iter().chain(coefficients_to_slots.iter());
         let coefficients = f64::from(self.spec.log_degree);
         let tail = failure::tail_log2(TERMS, self.spec.range);
         let keys = self.key_plans.iter().map(|plan| plan.keys(&self.params)).sum::<usize>();

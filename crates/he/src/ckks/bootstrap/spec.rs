@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// Bits of the base prime: the most that the arithmetic takes, as what bootstrapping leaves of
 /// numbers is what they are of it.
-const BASE_BITS: u32 = 50;
+pub(super) const BASE_BITS: u32 = 50;
 /// The coefficients of the sparse secret that are not zero.
 pub(super) const WEIGHT: usize = 32;
 /// K: what the raised multiples of q_0 stay below.

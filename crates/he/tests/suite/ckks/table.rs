@@ -3,8 +3,8 @@
 use super::support::numbers;
 use ciphervec_he::Error;
 use ciphervec_he::ckks::{
-    BootstrappingKeys, Ciphertext, Complex, Components, Encoding, Evaluator, Exponential,
-    ExponentialSpec, LookupTable, Plaintext, SecretKey,
+    BootstrapSpec, Bootstrapper, BootstrappingKeys, Ciphertext, Complex, Components, Encoding,
+    Evaluator, Exponential, ExponentialSpec, LookupTable, Plaintext, SecretKey,
 };
 use ciphervec_he::params::Security;
 use std::time::Instant;
@@ -186,6 +186,78 @@ fn found_bound(table: &LookupTable, exponential: &Exponential) -> f64 {
     // The integers came off by some 2^-14 each.
     let slope = core::f64::consts::TAU * f64::exp2(-14.0) * 4.0;
     (-exponential.table_plan(table).unwrap().bound_bits).exp2() + slope
+}
+
+/// One set and one set of keys for both: numbers are looked up, computed with and refreshed in turn.
+#[test]
+fn tables_are_looked_up_beside_bootstrapping() {
+    let sizes = BootstrapSpec {
+        log_degree: 10,
+        levels: 5,
+        scale_bits: 40,
+        slots_to_coefficients: 2,
+        slots_to_coefficients_bits: 36,
+        reduction_bits: 43,
+        reduction_top_bits: 48,
+        doublings: 0,
+        straight: true,
+        inverse_sine: false,
+        coefficients_to_slots: 3,
+        coefficients_to_slots_bits: 45,
+        key_cost: 2,
+        special_primes: 6,
+        special_bits: 50,
+        digits: 4,
+        range: 16.0,
+        security: Security::Classical128,
+    };
+    let bootstrapper = Bootstrapper::insecure_new(sizes).unwrap();
+    let key = SecretKey::generate(bootstrapper.params()).unwrap();
+    let keys = key.bootstrapping_keys(&bootstrapper).unwrap();
+    let exponential = Exponential::beside(&bootstrapper).unwrap();
+    assert_eq!(exponential.key_plans(), bootstrapper.key_plans());
+    let owner = Owner { exponential, key, keys };
+    let (exponential, plan) = (&owner.exponential, owner.exponential.plan().unwrap());
+    assert_eq!(plan.level, bootstrapper.level());
+    let p = 16;
+    let square: Vec<usize> = (0..p).map(|j| (j * j + 3) % p).collect();
+    let entries: Vec<f64> = square.iter().map(|&j| j as f64 / p as f64).collect();
+    let table = LookupTable::new(&entries).unwrap();
+    let pairs = integers(p, 512);
+    let mut expected: Vec<usize> = pairs.iter().map(|p| p[0]).collect();
+    let mut x = owner.encrypt(&over(&pairs, p));
+    let said = exponential.table_plan(&table).unwrap();
+    for _ in 0..2 {
+        let found = exponential.table(&x, &table, Components::Real, &owner.keys).unwrap();
+        assert_eq!(found.level(), said.level);
+        x = bootstrapper.bootstrap(&found, &owner.keys).unwrap();
+        assert_eq!(x.level(), bootstrapper.level());
+        // Three times the integer, modulo p.
+        let evaluator = Evaluator::without_keys(exponential.params().clone());
+        x = evaluator.multiply_integer(&x, 3).unwrap();
+        expected = expected.iter().map(|&j| 3 * square[j] % p).collect();
+    }
+    let found = exponential.table(&x, &table, Components::Real, &owner.keys).unwrap();
+    for (found, &j) in owner.decrypt(&found).iter().zip(&expected) {
+        assert!((found.re - entries[j]).abs() < f64::exp2(-12.0), "{found} for {}", entries[j]);
+    }
+    // The turns alone are as precise as they are said to be.
+    let exact = over(&pairs, p);
+    let spent = owner.encrypt(&exact);
+    let roots = exponential.from_slots(&spent, Components::Real, &owner.keys).unwrap();
+    let errors = owner.decrypt(&roots[0]).into_iter().zip(&exact);
+    let errors =
+        errors.map(|(root, z)| (root - Complex::cis(core::f64::consts::TAU * z.re)).norm());
+    let square = errors.map(|error| error * error).sum::<f64>() / 1024.0;
+    let measured = -square.sqrt().log2();
+    println!("{measured:.2} bits; {plan:?}");
+    assert!((measured - plan.precision_bits).abs() < 0.3, "{measured}");
+    // Coefficients need a key of their own, and an exponential levels of its own.
+    let error = exponential.from_coefficients(&spent, Components::Real, &owner.keys).unwrap_err();
+    assert!(matches!(error, Error::Range { .. }), "{error}");
+    let short = BootstrapSpec { straight: false, ..sizes };
+    let short = Bootstrapper::insecure_new(short).unwrap();
+    assert!(matches!(Exponential::beside(&short), Err(Error::Range { .. })));
 }
 
 #[test]

@@ -22,11 +22,11 @@ use super::super::evaluate::Evaluator;
 use super::super::keys::KeyPlan;
 use super::super::noise::Noise;
 use super::super::params::Params;
-use super::failure;
 use super::keys::{self, BootstrappingKeys};
 use super::linear::{LinearLayout, LinearPart};
 use super::precision::{Parts, TERMS};
 use super::transform::CompactTransform;
+use super::{Bootstrapper, failure};
 use crate::error::{Error, Result};
 use crate::params::TAIL_DEVIATIONS;
 use core::f64::consts::TAU;
@@ -38,6 +38,8 @@ use std::sync::Arc;
 const MAGNITUDE: f64 = 256.0;
 /// The baby rotations that a key of coefficients-to-slots less may cost.
 const KEY_COST: usize = 2;
+/// The most squarings of an exponential.
+const SQUARINGS: u32 = 6;
 /// How far a scale may be from q_0, relative to it.
 const SAME: f64 = 1.0 / (1u64 << 42) as f64;
 
@@ -114,29 +116,61 @@ impl Exponential {
         spec.check()?;
         let series = spec.series()?;
         let params = spec.build(&series, insecure)?;
-        let prime = |level: usize| params.prime(level).value() as f64;
-        let left = spec.slots_to_coefficients + spec.levels;
-        // A root times this, at the scale that the last product leaves, is the root at the canonical
-        // scale of its level.
-        let last = params.scale(left + 1).powi(2) / prime(left + 1);
-        let series = series.with_size(params.scale(left) / last);
         let layout = LinearLayout {
             slots_to_coefficients: spec.slots_to_coefficients,
-            base_scale: prime(0),
+            base_scale: params.prime(0).value() as f64,
             coefficients_to_slots: spec.coefficients_to_slots,
             divisor: spec.range,
             range: spec.range,
             key_cost: KEY_COST,
             placed: true,
         };
-        let linear = LinearPart::new(&params, &layout)?;
+        Self::assemble(spec, series, LinearPart::new(&params, &layout)?, params)
+    }
+
+    /// Under the parameters of `bootstrapper` and with the keys that it refreshes with: numbers in
+    /// slots may then be refreshed or looked up as is due. Coefficients are not taken. [`Self::spec`]
+    /// is for reading only, as the levels of the exponential are those of the reduction.
+    ///
+    /// # Errors
+    /// [`Error::Range`] for a bootstrapper whose reduction has not as many levels as an exponential
+    /// takes: 8, or up to 10 with more squarings.
+    pub fn beside(bootstrapper: &Bootstrapper) -> Result<Self> {
+        let (from, params) = (bootstrapper.spec(), bootstrapper.params());
+        let linear = bootstrapper.linear.with_base_scale(params.prime(0).value() as f64)?;
+        let levels = linear.end() - from.slots_to_coefficients - from.levels;
+        let divisor = linear.layout().divisor;
+        let fits = |doublings: u32| {
+            let spec = ExponentialSpec::like(from, doublings);
+            let series = ExponentialSpec { range: divisor, ..spec }.series().ok()?;
+            (series.levels() == levels).then_some((spec, series))
+        };
+        let (spec, series) = (0..=SQUARINGS).rev().find_map(fits).ok_or_else(|| Error::Range {
+            what: "the levels of a bootstrapper's reduction",
+            expected: "as many as an exponential takes, 8 to 10".into(),
+            actual: levels.to_string(),
+        })?;
+        Self::assemble(spec, series, linear, params.clone())
+    }
+
+    fn assemble(
+        spec: ExponentialSpec,
+        series: ExponentialSeries,
+        linear: LinearPart,
+        params: Arc<Params>,
+    ) -> Result<Self> {
+        let left = spec.slots_to_coefficients + spec.levels;
+        // A root times this, at the scale that the last product leaves, is the root at the canonical
+        // scale of its level.
+        let last = params.scale(left + 1).powi(2) / params.prime(left + 1).value() as f64;
+        let series = series.with_size(params.scale(left) / last);
         let [low, high] = linear.key_plans();
         let key_plans = [low, KeyPlan::new().relinearise().at_level(linear.end()), high];
         let parts = Parts {
             params: &params,
             slots_to_coefficients: &linear.slots_to_coefficients,
             coefficients_to_slots: &linear.coefficients_to_slots,
-            base_scale: layout.base_scale,
+            base_scale: linear.layout().base_scale,
             end: (left, last),
         };
         let switched = parts.switched();
@@ -144,7 +178,7 @@ impl Exponential {
             0 => switched,
             lowest => parts.below(params.scale(lowest)),
         };
-        let of = |below| RootPrecision::new(&parts, &series, spec.range, below);
+        let of = |below| RootPrecision::new(&parts, &series, linear.layout().divisor, below);
         let precision = [of(below)?, of(switched + parts.placed())?];
         Ok(Exponential { spec, series, linear, key_plans, precision, below, params })
     }
@@ -171,7 +205,7 @@ impl Exponential {
     /// [`Error::Range`] never, for an exponential that was made.
     pub fn plan(&self) -> Result<ExponentialPlan> {
         let LinearPart { slots_to_coefficients, coefficients_to_slots, .. } = &self.linear;
-        let transforms = slots_to_coefficients.iter().chain(coefficients_to_slots);
+        let transforms = slots_to_coefficients.iter().chain(coefficients_to_slots.iter());
         let tail = failure::tail_log2(TERMS, self.spec.range);
         let rotations = self.key_plans.iter().map(|plan| plan.keys(&self.params)).sum::<usize>();
         let [precision, _] = self.precision;
@@ -217,8 +251,8 @@ impl Exponential {
     /// `Exponential::encode` makes plaintexts of this kind.
     ///
     /// # Errors
-    /// [`Error::Scale`] for another scale, [`Error::Range`] for degree 2, [`Error::MissingKey`],
-    /// [`Error::WrongKey`], [`Error::Parameters`].
+    /// [`Error::Scale`] for another scale, [`Error::Range`] for degree 2 or beside a bootstrapper,
+    /// [`Error::MissingKey`], [`Error::WrongKey`], [`Error::Parameters`].
     pub fn from_coefficients(
         &self,
         a: &Ciphertext,
@@ -226,6 +260,13 @@ impl Exponential {
         keys: &BootstrappingKeys,
     ) -> Result<Vec<Ciphertext>> {
         keys.check(&self.params, &self.key_plans, a)?;
+        if !self.linear.layout().placed {
+            return Err(Error::Range {
+                what: "what an exponential is of",
+                expected: "numbers in slots, beside a bootstrapper".into(),
+                actual: "coefficients, which Exponential::new takes".into(),
+            });
+        }
         if (a.scale() / self.base_scale() - 1.0).abs() > SAME {
             return Err(Error::Scale {
                 operation: "an exponential of coefficients",

@@ -3,7 +3,8 @@
 use super::super::super::params::Params;
 use super::super::super::spec::{ParamsSpec, Ring};
 use super::super::super::widths::{Stage, Widths, within};
-use super::super::spec::RANGE;
+use super::super::spec::{BASE_BITS, BootstrapSpec, RANGE};
+use super::SQUARINGS;
 use super::series::ExponentialSeries;
 use crate::error::Result;
 use crate::params::Security;
@@ -92,6 +93,27 @@ impl ExponentialSpec {
         }
     }
 
+    /// The sizes of a set for bootstrapping.
+    pub(super) fn like(set: &BootstrapSpec, doublings: u32) -> Self {
+        ExponentialSpec {
+            log_degree: set.log_degree,
+            base_bits: BASE_BITS,
+            levels: set.levels,
+            scale_bits: set.scale_bits,
+            slots_to_coefficients: set.slots_to_coefficients,
+            slots_to_coefficients_bits: set.slots_to_coefficients_bits,
+            exponential_bits: set.reduction_top_bits,
+            doublings,
+            coefficients_to_slots: set.coefficients_to_slots,
+            coefficients_to_slots_bits: set.coefficients_to_slots_bits,
+            special_primes: set.special_primes,
+            special_bits: set.special_bits,
+            digits: set.digits,
+            range: set.range,
+            security: set.security,
+        }
+    }
+
     pub(super) fn check(&self) -> Result<()> {
         let steps = self.log_degree.saturating_sub(1) as usize;
         let most = steps.clamp(1, 6);
@@ -99,7 +121,7 @@ impl ExponentialSpec {
         within("the products of a transform", 0..=most, (self.slots_to_coefficients, ""))?;
         within("the products of a transform", 1..=most, (self.coefficients_to_slots, ""))?;
         within("the range of an exponential", 1.0..=64.0, (self.range, ""))?;
-        within("the squarings of an exponential", 0..=6, (self.doublings, ""))?;
+        within("the squarings of an exponential", 0..=SQUARINGS, (self.doublings, ""))?;
         within("the number of special primes", 1..=16, (self.special_primes, ""))
     }
 
