@@ -284,7 +284,8 @@ fn what_cannot_be_looked_up_is_refused() {
     assert!(matches!(error, Error::Range { .. }), "{error}");
 }
 
-/// Bytes at a degree to be used: every one looked up, and half-bytes that are off by a tenth.
+/// Bytes at a degree to be used: every one looked up, half-bytes that are off by a tenth, and bytes
+/// beside bootstrapping.
 #[test]
 #[ignore = "two minutes and 8 GB; run in release"]
 fn bytes_are_looked_up_at_full_size() {
@@ -292,26 +293,37 @@ fn bytes_are_looked_up_at_full_size() {
     let key = SecretKey::generate(exponential.params()).unwrap();
     let keys = key.exponential_keys(&exponential).unwrap();
     let owner = Owner { exponential, key, keys };
+    looks_up(&owner, 256, 0, 0.0);
+    looks_up(&owner, 16, 1, 0.1);
+    drop(owner);
+    let bootstrapper = Bootstrapper::new(BootstrapSpec::degree_65536()).unwrap();
+    let key = SecretKey::generate(bootstrapper.params()).unwrap();
+    let keys = key.bootstrapping_keys(&bootstrapper).unwrap();
+    let exponential = Exponential::beside(&bootstrapper).unwrap();
+    println!("{:?}", exponential.plan().unwrap());
+    looks_up(&Owner { exponential, key, keys }, 256, 0, 0.0);
+}
+
+/// Every slot, half of the integers modulo p off by `off`.
+fn looks_up(owner: &Owner, p: usize, cleanings: usize, off: f64) {
     let exponential = &owner.exponential;
-    for (p, cleanings, off) in [(256, 0, 0.0), (16, 1, 0.1)] {
-        let table = LookupTable::new(&values(p)).unwrap().with_cleanings(cleanings).unwrap();
-        let plan = exponential.table_plan(&table).unwrap();
-        let pairs = integers(p, exponential.params().max_slots());
-        let mut exact = over(&pairs, p);
-        exact.iter_mut().step_by(2).for_each(|z| z.re += off / p as f64);
-        let spent = owner.encrypt(&exact);
-        let start = Instant::now();
-        let found = exponential.table(&spent, &table, Components::Real, &owner.keys).unwrap();
-        println!("{:.2} s", start.elapsed().as_secs_f64());
-        let errors = owner.decrypt(&found).into_iter().zip(&exact).zip(&pairs);
-        let errors = errors.map(|((found, x), &[j, _])| {
-            assert!((found.re - table.values()[j]).abs() < 0.2 / p as f64 + off);
-            found.re - table.evaluate(x.re)
-        });
-        // Those of exact integers: the others are where a cleaning is not flat.
-        let errors: Vec<f64> = errors.skip(1).step_by(2).collect();
-        let square = errors.iter().map(|error| error * error).sum::<f64>() / errors.len() as f64;
-        println!("p = {p}: {:.2} bits; {plan:?}", -square.sqrt().log2());
-        assert!(-square.sqrt().log2() >= plan.precision_bits - 0.3);
-    }
+    let table = LookupTable::new(&values(p)).unwrap().with_cleanings(cleanings).unwrap();
+    let plan = exponential.table_plan(&table).unwrap();
+    let pairs = integers(p, exponential.params().max_slots());
+    let mut exact = over(&pairs, p);
+    exact.iter_mut().step_by(2).for_each(|z| z.re += off / p as f64);
+    let spent = owner.encrypt(&exact);
+    let start = Instant::now();
+    let found = exponential.table(&spent, &table, Components::Real, &owner.keys).unwrap();
+    println!("{:.2} s", start.elapsed().as_secs_f64());
+    let errors = owner.decrypt(&found).into_iter().zip(&exact).zip(&pairs);
+    let errors = errors.map(|((found, x), &[j, _])| {
+        assert!((found.re - table.values()[j]).abs() < 0.2 / p as f64 + off);
+        found.re - table.evaluate(x.re)
+    });
+    // Those of exact integers: the others are where a cleaning is not flat.
+    let errors: Vec<f64> = errors.skip(1).step_by(2).collect();
+    let square = errors.iter().map(|error| error * error).sum::<f64>() / errors.len() as f64;
+    println!("p = {p}: {:.2} bits; {plan:?}", -square.sqrt().log2());
+    assert!(-square.sqrt().log2() >= plan.precision_bits - 0.3);
 }
