@@ -30,7 +30,7 @@ use std::sync::Arc;
 /// Fewest bits of a coefficient: below that nothing is told apart from its neighbours.
 const LEAST_BITS: u32 = 8;
 
-/// Z[X]/(X^(N/2) + 1) modulo q_0 beside the ring of degree N of some parameters, and how many bits
+/// `Z[X]/(X^(N/2) + 1)` modulo q_0 beside the ring of degree N of some parameters, and how many bits
 /// of a coefficient are sent.
 #[derive(Debug)]
 pub struct HalfRing {
