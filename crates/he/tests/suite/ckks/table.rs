@@ -255,6 +255,11 @@ fn tables_are_looked_up_beside_bootstrapping() {
     // Coefficients need a key of their own, and an exponential levels of its own.
     let error = exponential.from_coefficients(&spent, Components::Real, &owner.keys).unwrap_err();
     assert!(matches!(error, Error::Range { .. }), "{error}");
+    let long = BootstrapSpec { doublings: 2, straight: false, inverse_sine: true, ..sizes };
+    let long = Exponential::beside(&Bootstrapper::insecure_new(long).unwrap()).unwrap();
+    let deeper = long.plan().unwrap();
+    println!("{} squarings: {deeper:?}", long.spec().doublings);
+    assert!(deeper.precision_bits > plan.precision_bits - 0.5, "{deeper:?}");
     let short = BootstrapSpec { straight: false, ..sizes };
     let short = Bootstrapper::insecure_new(short).unwrap();
     assert!(matches!(Exponential::beside(&short), Err(Error::Range { .. })));
