@@ -23,6 +23,8 @@ const LOWER: usize = 4;
 /// How the linear part of a set is laid out.
 #[derive(Clone, Copy)]
 pub(super) struct LinearLayout {
+    /// The most slots.
+    pub slots: usize,
     /// Products of slots-to-coefficients: levels 1 up to this.
     pub slots_to_coefficients: usize,
     /// The scale of the coefficients modulo q_0.
@@ -71,14 +73,21 @@ pub(super) fn routes(
     let there = forward.iter().enumerate().map(|(t, matrix)| {
         let from = at;
         at = if t == last { middle } else { at + reach(matrix) };
-        Route { backward: false, from, to: at, lazy: false, key_cost: key_cost / LOWER }
+        Route {
+            backward: false,
+            from,
+            to: at,
+            lazy: false,
+            key_cost: key_cost / LOWER,
+            split: false,
+        }
     });
     let there = there.collect();
     at = middle;
     let again = back.iter().enumerate().map(|(t, matrix)| {
         let from = at;
         at = if t == 0 { sum(&back[1..]) } else { at - reach(matrix) };
-        Route { backward: true, from, to: at, lazy: true, key_cost }
+        Route { backward: true, from, to: at, lazy: true, key_cost, split: false }
     });
     [there, again.collect()]
 }
@@ -100,7 +109,7 @@ impl LinearPart {
         layout: &LinearLayout,
         shared: Option<Arc<Vec<CompactTransform>>>,
     ) -> Result<Self> {
-        let slots = params.max_slots();
+        let slots = layout.slots;
         let prime = |level: usize| params.prime(level).value() as f64;
         let transforms = |matrices: &[Diagonals], routes: Vec<Route>, top: usize, gain: f64| {
             let levels = (top + 1 - matrices.len()..=top).rev();
@@ -119,12 +128,17 @@ impl LinearPart {
         let (top, count) = (params.max_level(), layout.coefficients_to_slots);
         let forward = matrices(Direction::SlotsToCoefficients, slots, lowest);
         let back = matrices(Direction::CoefficientsToSlots, slots, count);
-        let [there, again] = routes(&forward, &back, slots, layout.key_cost);
+        let [there, mut again] = routes(&forward, &back, slots, layout.key_cost);
         let middle = again.first().map_or(0, |route| route.from);
+        // The trace multiplies what it leaves.
+        let trace = (params.max_slots() / slots) as f64;
+        if let Some(last) = again.last_mut() {
+            last.split = slots < params.max_slots();
+        }
         let gain = layout.base_scale / params.scale(lowest);
         let slots_to_coefficients = transforms(&forward, there, lowest, gain)?;
         // From x at the scale q_0 to twice its real part at the scale of x over its divisor.
-        let gain = params.scale(top - count) / (2.0 * layout.divisor * prime(0));
+        let gain = params.scale(top - count) / (2.0 * layout.divisor * prime(0) * trace);
         let coefficients_to_slots = match shared {
             Some(shared) => shared,
             None => Arc::new(transforms(&back, again, top, gain)?),
@@ -148,6 +162,14 @@ impl LinearPart {
         self.params.max_level() - self.coefficients_to_slots.len()
     }
 
+    /// The rotations whose sums leave the coefficients of fewer slots, each times how often slots
+    /// repeat, and no others.
+    fn trace(&self) -> impl Iterator<Item = i64> {
+        let repeats = (self.params.max_slots() / self.layout.slots).ilog2();
+        let slots = self.layout.slots as i64;
+        (0..repeats).map(move |log| slots << log)
+    }
+
     /// The keys of slots-to-coefficients, and those of coefficients-to-slots.
     pub fn key_plans(&self) -> [KeyPlan; 2] {
         let rotations = |transforms: &[CompactTransform]| -> Vec<i64> {
@@ -158,19 +180,23 @@ impl LinearPart {
         let place = self.layout.placed.then_some(self.middle as i64);
         [
             KeyPlan::new().rotations(low).rotations(place).at_level(self.lowest()),
-            KeyPlan::new().rotations(high).conjugate().at_level(self.params.max_level()),
+            KeyPlan::new()
+                .rotations(high)
+                .rotations(self.trace())
+                .conjugate()
+                .at_level(self.params.max_level()),
         ]
     }
 
     /// Numbers that are coefficients modulo q_0 already, as [`Self::to_slots`] takes them; `low` has
     /// the first keys.
     pub fn place(&self, low: &Evaluator, a: &Ciphertext) -> Result<Ciphertext> {
-        low.rotate(&low.drop_to(a, 0)?.with_slots(self.params.max_slots())?, self.middle as i64)
+        low.rotate(&low.drop_to(a, 0)?.with_slots(self.layout.slots)?, self.middle as i64)
     }
 
     /// The same numbers as coefficients modulo q_0, at level 0; `low` has the first keys.
     pub fn to_coefficients(&self, low: &Evaluator, a: &Ciphertext) -> Result<Ciphertext> {
-        let mut x = low.match_level(a, self.lowest())?.with_slots(self.params.max_slots())?;
+        let mut x = low.match_level(a, self.lowest())?.with_slots(self.layout.slots)?;
         for transform in &self.slots_to_coefficients {
             x = transform.apply(low, &x)?;
         }
@@ -195,6 +221,20 @@ impl LinearPart {
         imaginary.sub_assign(&w);
         imaginary.multiply_by_i();
         Ok([self.unit(&real, &x)?, self.unit(&imaginary, &x)?])
+    }
+
+    /// Both results of [`Self::to_slots`] as the halves of one with twice as many slots, where slots
+    /// repeat.
+    pub fn to_split_slots(
+        &self,
+        high: &Evaluator,
+        encapsulation: &Encapsulation,
+        a: &Ciphertext,
+    ) -> Result<Ciphertext> {
+        let x = self.raised(high, encapsulation, a)?.with_slots(2 * self.layout.slots)?;
+        let [mut parts, conjugate] = self.both(high, &x)?;
+        parts.add_assign(&conjugate);
+        self.unit(&parts, &x)
     }
 
     /// The first of [`Self::to_slots`] alone.
@@ -251,7 +291,12 @@ impl LinearPart {
         let scale = self.params.prime(0).value() as f64;
         let magnitude = self.layout.range * self.params.degree() as f64;
         let meta = Meta { scale, magnitude, ..a.meta };
-        let mut x = Ciphertext { parts, meta };
+        let mut x = Ciphertext { parts, meta }.with_slots(self.params.max_slots())?;
+        for steps in self.trace() {
+            let rotated = high.rotate(&x, steps)?;
+            x.parts.iter_mut().zip(&rotated.parts).for_each(|(x, part)| x.add_assign(part));
+        }
+        x = x.with_slots(self.layout.slots)?;
         let before = self.coefficients_to_slots.len().saturating_sub(1);
         for transform in &self.coefficients_to_slots[..before] {
             x = transform.apply(high, &x)?;

@@ -28,6 +28,7 @@ pub use exponential::{
 pub use keys::BootstrappingKeys;
 pub use spec::BootstrapSpec;
 
+use super::Complex;
 use super::ciphertext::{Ciphertext, Meta};
 use super::evaluate::Evaluator;
 use super::keys::KeyPlan;
@@ -65,8 +66,10 @@ pub struct BootstrapPlan {
     pub diagonal_bytes: usize,
     /// Rotations that keys are needed for, the conjugation included.
     pub rotations: usize,
-    /// Key switches that a reduction relinearises with, of which there are two.
+    /// Key switches that a reduction relinearises with.
     pub relinearisations: usize,
+    /// Reductions: of real and imaginary parts, or of both in one where slots repeat.
+    pub reductions: usize,
 }
 
 /// Refreshes ciphertexts of one parameter set.
@@ -104,12 +107,14 @@ impl Bootstrapper {
         let params = spec.build(&reduction, insecure)?;
         let prime = |level: usize| params.prime(level).value() as f64;
         let lowest = spec.slots_to_coefficients;
-        let left = lowest + spec.levels;
+        let left = spec.reduced_level();
         // What a reduction at this scale makes of numbers is what they are at the scale of the
         // level that it ends on.
         let last = params.scale(left + 1).powi(2) / prime(left + 1);
         let base_scale = params.scale(left) * prime(0) / (reduction.slope() * last);
+        let slots = 1 << spec.log_slots;
         let layout = LinearLayout {
+            slots,
             slots_to_coefficients: lowest,
             base_scale,
             coefficients_to_slots: spec.coefficients_to_slots,
@@ -125,6 +130,7 @@ impl Bootstrapper {
             params: &params,
             slots_to_coefficients: &linear.slots_to_coefficients,
             coefficients_to_slots: &linear.coefficients_to_slots,
+            repeats: (params.max_slots() / slots) as f64,
             base_scale,
             end: (left, last),
         };
@@ -155,22 +161,31 @@ impl Bootstrapper {
     pub fn plan(&self) -> Result<BootstrapPlan> {
         let LinearPart { slots_to_coefficients, coefficients_to_slots, .. } = &self.linear;
         let transforms = || slots_to_coefficients.iter().chain(coefficients_to_slots.iter());
-        let coefficients = f64::from(self.spec.log_degree);
+        let coefficients = f64::from(self.spec.log_slots + 1);
         let tail = failure::tail_log2(TERMS, self.spec.range);
+        // Of twice as many slots, in which real and imaginary parts lay apart.
+        let repeats = (self.params.max_slots() / 2 / self.slots()).max(1);
+        let precision = self.precision.read(repeats as f64);
         let keys = self.key_plans.iter().map(|plan| plan.keys(&self.params)).sum::<usize>();
         Ok(BootstrapPlan {
             level: self.level(),
             lowest_level: self.spec.slots_to_coefficients,
             levels_left: self.spec.levels,
-            slots: self.params.max_slots(),
-            precision_bits: -self.precision.deviation().log2(),
-            bound_bits: -self.precision.bound().log2(),
+            slots: self.slots(),
+            precision_bits: -precision.deviation().log2(),
+            bound_bits: -precision.bound().log2(),
             failure_log2: tail + coefficients,
             key_bytes: keys::bytes(&self.params, &self.key_plans)?,
             diagonal_bytes: transforms().map(CompactTransform::memory).sum(),
             rotations: keys - 1,
             relinearisations: self.reduction.relinearisations(),
+            reductions: if self.spec.repeats() { 1 } else { 2 },
         })
+    }
+
+    /// The most slots.
+    fn slots(&self) -> usize {
+        1 << self.spec.log_slots
     }
 
     /// The level of a refreshed ciphertext: the one to encrypt at.
@@ -189,11 +204,15 @@ impl Bootstrapper {
         self.check(a, keys)?;
         let [low, middle, high] = keys.sets().each_ref().map(|set| Evaluator::new(Arc::clone(set)));
         let x = self.linear.to_coefficients(&low, a)?;
-        let [real, imaginary] = self.linear.to_slots(&high, keys.encapsulation(), &x)?;
-        let real = self.reduction.apply(&middle, &real)?;
-        let imaginary = self.reduction.apply(&middle, &imaginary)?;
-        let evaluator = Evaluator::without_keys(self.params.clone());
-        let sum = evaluator.add(&real, &evaluator.multiply_by_i(&imaginary)?)?;
+        let sum = if self.spec.repeats() {
+            let parts = self.linear.to_split_slots(&high, keys.encapsulation(), &x)?;
+            self.joined(&high, self.reduction.apply(&middle, &parts)?)?
+        } else {
+            let [real, imaginary] = self.linear.to_slots(&high, keys.encapsulation(), &x)?;
+            let real = self.reduction.apply(&middle, &real)?;
+            let imaginary = self.reduction.apply(&middle, &imaginary)?;
+            middle.add(&real, &middle.multiply_by_i(&imaginary)?)?
+        };
         let level = self.level();
         let scale = self.params.scale(level);
         // What a slot is off is √(δ/2) times as much as a coefficient, its real part; of the
@@ -209,6 +228,18 @@ impl Bootstrapper {
         Ok(Ciphertext { parts: sum.parts, meta })
     }
 
+    /// From the real parts in the first half of the slots and the imaginary ones in the second the
+    /// numbers, in both: the second times i, and both halves added up.
+    fn joined(&self, high: &Evaluator, mut parts: Ciphertext) -> Result<Ciphertext> {
+        let (slots, level) = (self.slots(), parts.level());
+        parts.meta.scale = self.params.scale(level);
+        let parts = parts.with_magnitude(1.0)?;
+        let mut factors = vec![Complex::from(1.0); slots];
+        factors.resize(2 * slots, Complex::i());
+        let parts = high.rescale(&high.multiply_complex_values(&parts, &factors)?)?;
+        high.add(&parts, &high.rotate(&parts, slots as i64)?)
+    }
+
     fn check(&self, a: &Ciphertext, keys: &BootstrappingKeys) -> Result<()> {
         keys.check(&self.params, &self.key_plans, a)?;
         if a.magnitude() > 1.0 {
@@ -216,6 +247,13 @@ impl Bootstrapper {
                 what: "the magnitude of numbers to refresh",
                 expected: "at most 1 (scale them, or declare what they are known to be)".into(),
                 actual: a.magnitude().to_string(),
+            });
+        }
+        if a.slots() > self.slots() {
+            return Err(Error::Range {
+                what: "the slots of a ciphertext to refresh",
+                expected: format!("at most {}, as the set was made for", self.slots()),
+                actual: a.slots().to_string(),
             });
         }
         let needed = self.spec.slots_to_coefficients;

@@ -35,6 +35,8 @@ pub(super) struct Parts<'a> {
     pub params: &'a Params,
     pub slots_to_coefficients: &'a [CompactTransform],
     pub coefficients_to_slots: &'a [CompactTransform],
+    /// How often slots repeat.
+    pub repeats: f64,
     /// The scale of the numbers modulo q_0.
     pub base_scale: f64,
     /// The level that what follows ends on, and the scale that its result has there.
@@ -120,13 +122,23 @@ impl Parts<'_> {
         // x: coefficients of a standard deviation of √(33/12).
         let rms = (f64::from(TERMS) / 12.0).sqrt();
         let transforms = self.coefficients_to_slots;
-        let mut scales = self.scales(transforms, self.params.prime(0).value() as f64);
+        let base = self.params.prime(0).value() as f64;
+        // A trace makes x larger, and so in effect its scale; its key switches leave at most 1/√3 of
+        // what one leaves on a number that large.
+        let mut scales = self.scales(transforms, base * self.repeats);
         // The last rescale is that of u, which counts with the function that follows.
         if let Some(last) = scales.last_mut() {
             *last = f64::INFINITY;
         }
-        let whole = transforms.iter().map(CompactTransform::gain).product();
-        self.transform(transforms, &scales, rms, whole)
+        let whole: f64 = transforms.iter().map(CompactTransform::gain).product();
+        let traced = if self.repeats > 1.0 {
+            let spread = (self.params.expansion() / 2.0).sqrt();
+            let switched = self.params.chain().switch_noise(self.params.max_level()).std;
+            (spread * switched * whole / base).powi(2) / 3.0
+        } else {
+            0.0
+        };
+        traced + self.transform(transforms, &scales, rms, whole)
     }
 
     /// The level of u, and the standard deviation of a part of what rescales add there.
@@ -185,6 +197,14 @@ impl Parts<'_> {
 }
 
 impl Precision {
+    /// As it is read of slots that repeat so often: what is off in each of them on its own is
+    /// averaged.
+    pub fn read(mut self, repeats: f64) -> Self {
+        self.std /= repeats.sqrt();
+        self.worst /= repeats.sqrt();
+        self
+    }
+
     /// The root mean square of the error of a part, for parts uniform in [−1, 1]: of what the
     /// curvature leaves, which grows with the cube of the number or faster, that is 1/√7 of the
     /// largest or less.

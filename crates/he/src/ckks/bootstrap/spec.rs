@@ -23,6 +23,8 @@ pub(super) const RANGE: f64 = 16.0;
 pub struct BootstrapSpec {
     /// log2 of the ring degree N.
     pub log_degree: u32,
+    /// log2 of the most slots: `log_degree` − 1 for all of the ring's, or fewer for less work.
+    pub log_slots: u32,
     /// Levels that a refreshed ciphertext can be computed with before it is refreshed again.
     pub levels: usize,
     /// log2 of their scale.
@@ -66,6 +68,7 @@ impl BootstrapSpec {
     pub fn degree_65536() -> Self {
         BootstrapSpec {
             log_degree: 16,
+            log_slots: 15,
             levels: 10,
             scale_bits: 38,
             slots_to_coefficients: 3,
@@ -90,6 +93,7 @@ impl BootstrapSpec {
     pub fn degree_32768() -> Self {
         BootstrapSpec {
             log_degree: 15,
+            log_slots: 14,
             levels: 3,
             scale_bits: 32,
             slots_to_coefficients: 2,
@@ -110,8 +114,34 @@ impl BootstrapSpec {
         }
     }
 
+    /// Degree 2^15 for up to 512 slots: three levels at 31 bits, in little more than half of the time.
+    pub fn degree_32768_few_slots() -> Self {
+        BootstrapSpec {
+            log_slots: 9,
+            scale_bits: 31,
+            slots_to_coefficients: 1,
+            reduction_bits: 38,
+            coefficients_to_slots: 2,
+            coefficients_to_slots_bits: 45,
+            special_bits: 45,
+            ..Self::degree_32768()
+        }
+    }
+
+    /// Whether slots repeat, so that both parts have room in one ciphertext.
+    pub(super) fn repeats(&self) -> bool {
+        self.log_slots + 1 < self.log_degree
+    }
+
+    /// The level that the reduction ends on: with repeating slots a product with a plaintext follows.
+    pub(super) fn reduced_level(&self) -> usize {
+        self.slots_to_coefficients + self.levels + usize::from(self.repeats())
+    }
+
     pub(super) fn check(&self) -> Result<()> {
-        let steps = self.log_degree.saturating_sub(1) as usize;
+        let most = self.log_degree.saturating_sub(1);
+        within("log2 of the slots", 1..=most.max(1), (self.log_slots, ""))?;
+        let steps = self.log_slots as usize;
         within("the levels left after bootstrapping", 1..=32, (self.levels, ""))?;
         let products = 1..=steps.clamp(1, 6);
         within("the products of a transform", products.clone(), (self.slots_to_coefficients, ""))?;
@@ -134,7 +164,7 @@ impl BootstrapSpec {
         let stage = |levels, prime_bits, scale_bits| Stage { levels, prime_bits, scale_bits };
         let mut stages = vec![
             stage(self.slots_to_coefficients, self.slots_to_coefficients_bits, scale_bits),
-            stage(self.levels, scale_bits, scale_bits),
+            stage(self.reduced_level() - self.slots_to_coefficients, scale_bits, scale_bits),
         ];
         // The lowest level of the reduction is above another stage and leads to no other scale.
         let mut below = self.reduction_bits;
@@ -191,7 +221,11 @@ mod tests {
 
     #[test]
     fn sets_to_be_used_are_within_the_security_table() {
-        for spec in [BootstrapSpec::degree_65536(), BootstrapSpec::degree_32768()] {
+        for spec in [
+            BootstrapSpec::degree_65536(),
+            BootstrapSpec::degree_32768(),
+            BootstrapSpec::degree_32768_few_slots(),
+        ] {
             spec.check().unwrap();
             let reduction = spec.reduction().unwrap();
             let (params, stages) = spec.layout(&reduction);

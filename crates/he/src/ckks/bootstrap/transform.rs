@@ -6,6 +6,7 @@
 //! are kept as integers, one word a coefficient: at 30 primes the residues of one would take 30. They
 //! are lifted to a prime and transformed when the product there is due (docs/ckks.md, section 10.3).
 
+use super::super::Complex;
 use super::super::ciphertext::Ciphertext;
 use super::super::evaluate::Evaluator;
 use super::super::key_switch::table;
@@ -35,9 +36,12 @@ pub(super) struct Route {
     pub lazy: bool,
     /// The baby rotations that a key less may cost.
     pub key_cost: usize,
+    /// Whether the slots that leave are twice as many, the second half times −i: their real parts
+    /// are then both parts of the first half.
+    pub split: bool,
 }
 
-/// A matrix over all slots, for ciphertexts of one level.
+/// A matrix over all slots or over slots that repeat, for ciphertexts of one level.
 pub(super) struct CompactTransform {
     level: usize,
     /// What the diagonals were multiplied by before they were rounded.
@@ -86,7 +90,8 @@ pub(super) fn unit(diagonals: &Diagonals, slots: usize) -> usize {
 }
 
 impl CompactTransform {
-    /// The matrix times `scale` at `level`, over all slots.
+    /// The matrix times `scale` at `level`, over as many slots as its diagonals have, which repeat
+    /// if the ring has more.
     ///
     /// # Errors
     /// [`Error::Range`] for diagonals that are not at multiples of their smallest step after the
@@ -98,10 +103,10 @@ impl CompactTransform {
         scale: f64,
         route: Route,
     ) -> Result<Self> {
-        let slots = params.max_slots();
+        let slots = diagonals.values().next().map_or(1, Vec::len);
         let unit = unit(diagonals, slots);
         let babies = babies(diagonals.len(), route);
-        let period = period(diagonals, slots);
+        let period = if route.split { 2 * slots } else { period(diagonals, slots) };
         let transformed = (2 * period).max(MIN_DEGREE);
         let primes = 0..=level;
         let special = params.special_tables().iter();
@@ -129,6 +134,10 @@ impl CompactTransform {
             let (giant, baby) = (place / babies, place % babies);
             let mut rotated = diagonal.clone();
             rotated.rotate_left(route.to);
+            if route.split {
+                rotated.extend_from_within(..);
+                rotated[slots..].iter_mut().for_each(|value| *value *= -Complex::i());
+            }
             let back = giant * babies * unit % slots;
             if route.backward {
                 rotated.rotate_left(back)
@@ -156,7 +165,7 @@ impl CompactTransform {
             count: diagonals.len(),
             coefficients: (2 * period).min(params.degree()),
             largest,
-            slots,
+            slots: if route.split { 2 * slots } else { slots },
             step: if route.backward { -(unit as i64) } else { unit as i64 },
             babies,
             lazy: route.lazy,

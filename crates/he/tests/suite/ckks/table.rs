@@ -193,6 +193,7 @@ fn found_bound(table: &LookupTable, exponential: &Exponential) -> f64 {
 fn tables_are_looked_up_beside_bootstrapping() {
     let sizes = BootstrapSpec {
         log_degree: 10,
+        log_slots: 9,
         levels: 5,
         scale_bits: 40,
         slots_to_coefficients: 2,

@@ -117,6 +117,7 @@ impl Exponential {
         let series = spec.series()?;
         let params = spec.build(&series, insecure)?;
         let layout = LinearLayout {
+            slots: params.max_slots(),
             slots_to_coefficients: spec.slots_to_coefficients,
             base_scale: params.prime(0).value() as f64,
             coefficients_to_slots: spec.coefficients_to_slots,
@@ -133,10 +134,17 @@ impl Exponential {
     /// is for reading only, as the levels of the exponential are those of the reduction.
     ///
     /// # Errors
-    /// [`Error::Range`] for a bootstrapper whose reduction has not as many levels as an exponential
-    /// takes: 8, or up to 10 with more squarings.
+    /// [`Error::Range`] for a bootstrapper of fewer slots than the ring has, or whose reduction has not
+    /// as many levels as an exponential takes: 8, or up to 10 with more squarings.
     pub fn beside(bootstrapper: &Bootstrapper) -> Result<Self> {
         let (from, params) = (bootstrapper.spec(), bootstrapper.params());
+        if from.repeats() {
+            return Err(Error::Range {
+                what: "the slots of a bootstrapper to make roots beside",
+                expected: format!("{}, all that the ring has", params.max_slots()),
+                actual: (1usize << from.log_slots).to_string(),
+            });
+        }
         let linear = bootstrapper.linear.with_base_scale(params.prime(0).value() as f64)?;
         let levels = linear.end() - from.slots_to_coefficients - from.levels;
         let divisor = linear.layout().divisor;
@@ -170,6 +178,7 @@ impl Exponential {
             params: &params,
             slots_to_coefficients: &linear.slots_to_coefficients,
             coefficients_to_slots: &linear.coefficients_to_slots,
+            repeats: 1.0,
             base_scale: linear.layout().base_scale,
             end: (left, last),
         };
