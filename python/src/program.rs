@@ -211,12 +211,60 @@ impl PyProgramCandidate {
         self.0.outcome.as_ref().err().cloned()
     }
 
-    /// Level, log2 of the error in a slot, and milliseconds of every step.
+    /// Level, log2 of the error in a slot, and milliseconds of every step of the circuit that was tried,
+    /// with the refreshes that follow it.
     #[getter]
     fn steps(&self) -> Vec<(usize, f64, f64)> {
         let Ok((_, trial)) = &self.0.outcome else { return Vec::new() };
-        let steps = trial.steps.iter();
-        steps.map(|step| (step.level, step.error_bits, step.milliseconds)).collect()
+        let mut found: Vec<(usize, f64, f64)> = Vec::new();
+        for (place, step) in trial.steps.iter().enumerate() {
+            let own = (step.level, step.error_bits, step.milliseconds);
+            match found.last_mut() {
+                Some(last) if self.follows(place) => *last = (own.0, own.1, last.2 + own.2),
+                _ => found.push(own),
+            }
+        }
+        found
+    }
+
+    /// Whether registers are refreshed.
+    #[getter]
+    fn refreshing(&self) -> bool {
+        self.0.refreshing
+    }
+
+    /// How often the result of every step is refreshed; None where nothing is.
+    #[getter]
+    fn refreshes(&self) -> Option<Vec<usize>> {
+        let refreshed = self.0.refreshed.as_ref()?;
+        let mut found = Vec::new();
+        for (place, step) in refreshed.circuit.steps.iter().enumerate() {
+            if !self.follows(place) {
+                found.push(0);
+            }
+            if let (Step::Refresh(_), Some(last)) = (step, found.last_mut()) {
+                *last += 1;
+            }
+        }
+        Some(found)
+    }
+
+    /// Whether no placement has fewer refreshes, and milliseconds of one.
+    #[getter]
+    fn refresh_cost(&self) -> Option<(bool, f64)> {
+        self.0.refreshed.as_ref().map(|one| (one.fewest, one.milliseconds))
+    }
+
+    /// Times of the steps that are run, added up for each of the circuit that was tried.
+    fn gathered(&self, times: Vec<f64>) -> Vec<f64> {
+        let mut found: Vec<f64> = Vec::new();
+        for (place, time) in times.into_iter().enumerate() {
+            match found.last_mut() {
+                Some(last) if self.follows(place) => *last += time,
+                _ => found.push(time),
+            }
+        }
+        found
     }
 
     /// Standard deviation of the error of every output.
@@ -247,11 +295,7 @@ impl PyProgramPlan {
         circuit: &PyProgramCircuit,
         candidate: &PyProgramCandidate,
     ) -> PyResult<Self> {
-        let Ok((spec, trial)) = &candidate.0.outcome else {
-            return Err(InvalidInput::new_err("this candidate does not serve"));
-        };
-        let (circuit, spec, keys) = (circuit.0.clone(), *spec, trial.keys.clone());
-        let plan = work(py, move || Plan::of(circuit, spec, keys))?;
+        let plan = work(py, || candidate.0.plan(&circuit.0))?;
         Ok(PyProgramPlan(Arc::new(plan)))
     }
 
@@ -296,8 +340,7 @@ impl PyProgramPlan {
     ) -> PyResult<Vec<RawAnswer<'py>>> {
         let inputs: Vec<Vec<f64>> =
             inputs.iter().map(|input| Ok(input.as_slice()?.to_vec())).collect::<PyResult<_>>()?;
-        let (circuit, params) = (self.0.circuit(), self.0.params());
-        let answers = work(py, || Simulated::answers(circuit, params.spec(), seed, &inputs))?;
+        let answers = work(py, || Simulated::of(&self.0, seed, &inputs))?;
         Ok(raw_answers(py, answers))
     }
 
@@ -325,12 +368,32 @@ impl PyProgramPlan {
         format!("{} bits by {}", says.bits, says.table)
     }
 
-    /// log2 of the degree, of the whole modulus rounded up, levels and bits of the scale.
+    /// log2 of the degree, of the whole modulus rounded up, levels and bits of the scale; of a plan that
+    /// refreshes registers, levels from one refresh to the next.
     #[getter]
     fn parameters(&self) -> (u32, u32, usize, u32) {
         let params = self.0.params();
         let spec = params.spec();
-        (spec.log_degree, params.log_key_modulus(), spec.levels, spec.scale_bits)
+        let levels = self.0.bootstrapper().map_or(spec.levels, |one| one.spec().levels);
+        (spec.log_degree, params.log_key_modulus(), levels, spec.scale_bits)
+    }
+
+    /// Of a plan that refreshes registers: how often a run does, bits of precision, bytes of the keys and
+    /// log2 of the chance that one loses a slot.
+    #[getter]
+    fn refreshing(&self) -> PyResult<Option<(usize, f64, usize, f64)>> {
+        let Some(bootstrapper) = self.0.bootstrapper() else { return Ok(None) };
+        let plan = bootstrapper.plan().map_err(ciphervec::Error::from).map_err(Raise::raise)?;
+        let refreshes = self.0.circuit().refreshes();
+        Ok(Some((refreshes, plan.precision_bits, plan.key_bytes, plan.failure_log2)))
+    }
+}
+
+impl PyProgramCandidate {
+    /// Whether a step that is run belongs to the same one as that before it.
+    fn follows(&self, place: usize) -> bool {
+        let Some(refreshed) = &self.0.refreshed else { return false };
+        place > 0 && refreshed.origins.get(place) == refreshed.origins.get(place - 1)
     }
 }
 

@@ -167,7 +167,7 @@ def run(
 
 def show(analysis: Analysis) -> None:
     """The analysis, for a terminal."""
-    for line in str(analysis).split("\n")[:3]:
+    for line in str(analysis).split("\n\n", 1)[0].split("\n"):
         screen.print(line, highlight=False, markup=False, soft_wrap=True)
     screen.print()
     rows: list[list[str | Text]] = [
@@ -199,7 +199,7 @@ def show(analysis: Analysis) -> None:
     for text in (*analysis.revealed, *(f"not {name}: {why}" for name, why in analysis.others.items())):
         screen.print(text, highlight=False, markup=False, soft_wrap=True)
     for smaller in (one for one in analysis.candidates if one.refused):
-        text = f"not with a ring of degree 2^{smaller.log_degree}: {smaller.refused}"
+        text = f"not with a ring of degree {smaller.spoken}: {smaller.refused}"
         screen.print(text, style="dim", highlight=False, markup=False, soft_wrap=True)
     _show_warnings(analysis)
 

@@ -4,7 +4,7 @@ run on encrypted arrays leave. Tracing runs at the client, without a key."""
 from __future__ import annotations
 
 from .graph import FUNCTIONS, OPERATIONS, Graph, Node
-from .helpers import fold, relu, sigmoid, take, topk_mask
+from .helpers import fold, relu, sigmoid, take, topk_mask, within
 from .kinds import Declared, Kind, public, secret
 from .plan import Client, Evaluation, Plan, Server
 from .program import Program, program
@@ -38,4 +38,5 @@ __all__ = [
     "sigmoid",
     "take",
     "topk_mask",
+    "within",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
@@ -52,6 +53,35 @@ class CandidateReport:
 
     log_degree: int
     refused: str | None
+    refreshing: bool = False
+    """Whether registers are refreshed in it."""
+
+    @property
+    def spoken(self) -> str:
+        """The ring in words."""
+        return f"2^{self.log_degree} with refreshes" if self.refreshing else f"2^{self.log_degree}"
+
+
+@dataclass(frozen=True)
+class RefreshReport:
+    """How registers get levels to compute with again: by bootstrapping."""
+
+    count: int
+    """Of a run."""
+    fewest: bool
+    """Whether it is known that fewer do not serve."""
+    levels: int
+    """From one to the next."""
+    milliseconds: float
+    """Predicted for one."""
+    key_bytes: int
+    """Of the keys that they take, as sent."""
+    precision_bits: float
+    """-log2 of the standard deviation of the error of a number of [-1, 1]."""
+    failure_log2: float
+    """log2 of a bound on the chance that one loses a slot."""
+    where: tuple[tuple[str, str, int], ...]
+    """Operations whose results are refreshed, where they stand, and how many registers."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +111,8 @@ class Analysis:
     answer_bytes: int
     milliseconds: float
     """Predicted for a run, on one thread of this machine."""
+    refreshing: RefreshReport | None
+    """None where the levels of the ring are enough."""
     revealed: tuple[str, ...]
     """What the client sees in between, and what it does itself, in words."""
     warnings: tuple[str, ...]
@@ -99,6 +131,8 @@ class Analysis:
             f"keys {_size(self.key_bytes)}, query {_size(self.query_bytes)}, answer {_size(self.answer_bytes)}; "
             f"a run is predicted to take {self.milliseconds:.3g} ms on one thread",
         ]
+        if self.refreshing is not None:
+            head.append(self._refreshes(self.refreshing))
         rows = [_row(one) for one in self.operations]
         titles = ("operation", "line", "shape", "numbers", "steps", "level", "ms")
         table = _aligned([titles, *rows])
@@ -107,7 +141,7 @@ class Analysis:
             for one in self.outputs
         ]
         passed = [f"not {name}: {why}" for name, why in self.others.items()]
-        smaller = [f"2^{one.log_degree}: {one.refused}" for one in self.candidates if one.refused]
+        smaller = [f"{one.spoken}: {one.refused}" for one in self.candidates if one.refused]
         return "\n".join(
             [
                 *head,
@@ -122,6 +156,26 @@ class Analysis:
             ]
         )
 
+    def explain(self) -> str:
+        """How many refreshes, where, what they take, and why; or that none are needed."""
+        others = [f"not {one.spoken}: {one.refused}" for one in self.candidates if one.refused]
+        if self.refreshing is None:
+            return "\n".join([f"nothing is refreshed: {self.levels} levels are enough", *others])
+        one = self.refreshing
+        places = [f"  {name} at {where}, {count}" for name, where, count in one.where]
+        slots = (
+            f"a slot is lost with a chance of 2^{one.failure_log2 + math.log2(max(one.count, 1)):.0f} a run"
+        )
+        return "\n".join([self._refreshes(one), f"after these operations; {slots}:", *places, *others])
+
+    def _refreshes(self, one: RefreshReport) -> str:
+        share = one.count * one.milliseconds / max(self.milliseconds, 1e-9)
+        fewest = "the fewest that serve" if one.fewest else "the fewest found"
+        return (
+            f"{one.count} refreshes, {fewest}, {one.levels} levels from one to the next: {one.milliseconds / 1e3:.3g} s "
+            f"each, {100 * share:.0f}% of a run, to {one.precision_bits:.1f} bits, with keys of {_size(one.key_bytes)}"
+        )
+
     def _repr_html_(self) -> str:
         """The same for a notebook."""
         titles = ("operation", "line", "shape", "numbers", "steps", "level", "ms")
@@ -130,7 +184,7 @@ class Analysis:
             for one in self.operations
         )
         heads = "".join(f"<th>{title}</th>" for title in titles)
-        lines = str(self).split("\n")[:3]
+        lines = str(self).split("\n\n", 1)[0].split("\n")
         text = "".join(f"<p>{html.escape(line)}</p>" for line in lines)
         said = [*self.revealed, *(f"warning: {one}" for one in self.warnings)]
         notes = "".join(f"<p>{html.escape(one)}</p>" for one in said)
@@ -150,7 +204,9 @@ def analyse(fitted: Fitted, native: _native.ProgramPlan, milliseconds: float) ->
                 fitted.draft.outputs, fitted.chosen.errors, fitted.allowed, strict=True
             )
         ),
-        candidates=tuple(CandidateReport(one.log_degree, one.refused) for one in fitted.candidates),
+        candidates=tuple(
+            CandidateReport(one.log_degree, one.refused, one.refreshing) for one in fitted.candidates
+        ),
         scheme="CKKS, real coefficients" if fitted.draft.coefficients else "CKKS, real slots",
         backend=fitted.backend,
         others=dict(fitted.others),
@@ -166,6 +222,7 @@ def analyse(fitted: Fitted, native: _native.ProgramPlan, milliseconds: float) ->
         query_bytes=native.input_bytes,
         answer_bytes=native.answer_bytes(fitted.chosen.levels_sent),
         milliseconds=milliseconds,
+        refreshing=_refreshing(fitted, native),
         revealed=tuple(_revealed(fitted)),
         warnings=tuple(_warnings(fitted, operations, levels)),
     )
@@ -187,6 +244,31 @@ def _operations(fitted: Fitted) -> Iterable[OperationReport]:
         yield OperationReport(
             _title(node), _place(node), node.shape, str(node.kind), len(taken), level, milliseconds
         )
+
+
+def _refreshing(fitted: Fitted, native: _native.ProgramPlan) -> RefreshReport | None:
+    """How the chosen plan refreshes registers, if it does."""
+    made, cost, often = native.refreshing, fitted.chosen.refresh_cost, fitted.chosen.refreshes
+    if made is None or cost is None or often is None:
+        return None
+    count, precision_bits, key_bytes, failure_log2 = made
+    places: dict[tuple[str, str], int] = {}
+    for register, times in zip(fitted.draft.needed(), often, strict=True):
+        owner = fitted.draft.owners[register]
+        if times and owner is not None:
+            key = (_title(owner), _place(owner))
+            places[key] = places.get(key, 0) + times
+    fewest, milliseconds = cost
+    return RefreshReport(
+        count=count,
+        fewest=fewest,
+        levels=native.parameters[2],
+        milliseconds=milliseconds,
+        key_bytes=key_bytes,
+        precision_bits=precision_bits,
+        failure_log2=failure_log2,
+        where=tuple((*key, times) for key, times in places.items()),
+    )
 
 
 def _place(node: Node) -> str:

@@ -138,7 +138,10 @@ def _fitted(name: str, drafts: Iterable[_Tried], quantum: bool) -> _Fit:
             found = (draft, circuit, tried, allowed)
             best = found if best is None or _milliseconds(found[2]) < _milliseconds(best[2]) else best
         elif best is None:
-            why = ", ".join(f"2^{one.log_degree}: {one.refused}" for one in tried[-2:])
+            rings = (
+                (f"2^{one.log_degree}{' refreshing' * one.refreshing}", one.refused) for one in tried[-3:]
+            )
+            why = ", ".join(f"{ring}: {refused}" for ring, refused in rings)
             refused = ProgramError(f"{name}: no ring serves ({why}).")
     if best is None:
         raise refused if refused is not None else ProgramError(f"{name}: no ring serves.")

@@ -164,6 +164,8 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
         "sign": _UNARY,
         # name: one of FUNCTIONS.
         "function": Operation(1, 1, ("name",), _same),
+        # low, high: float. The input, which the program says to lie between them.
+        "within": Operation(1, 1, ("low", "high"), _same),
         # Booleans of two numbers: a < b, a == b.
         "less": _BINARY,
         "equal": _BINARY,

@@ -104,6 +104,25 @@ def sigmoid(x: Any) -> Any:
     return reference.sigmoid(np.asarray(x, dtype=np.float64))
 
 
+def within(x: Any, low: float, high: float) -> Any:
+    """x, of which you know that it lies between two numbers whatever the inputs are: what a loop keeps
+    small, and ranges alone do not show. It costs nothing, and later operations are the cheaper.
+
+    Encrypted numbers beyond are not seen: results come out wrong. Plain runs check it.
+
+    Raises InvalidInput for a plain number beyond, ProgramError for bounds that x never lies within.
+    """
+    if not low < high:
+        raise failure(f"within({low!r}, {high!r}): the least must be below the largest.")
+    if isinstance(x, Traced):
+        kind = x.node.kind.number()
+        if low <= kind.low and kind.high <= high:
+            return x
+        number = x.builder.number(x.node)
+        return Traced(x.builder, x.builder.emit("within", number, low=float(low), high=float(high)))
+    return reference.within(np.asarray(x), float(low), float(high))
+
+
 def relu(x: Any) -> Any:
     """x where it is above zero, 0 elsewhere."""
     return np.where(x > 0, x, 0) if isinstance(x, Traced) else np.maximum(x, 0)

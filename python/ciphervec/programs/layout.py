@@ -10,7 +10,7 @@ rotations comes around and is there for every index at once.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,6 +24,8 @@ RANKINGS = ("argmin", "min", "topk_mask", "sort", "argsort")
 """Operations that compare all numbers of a list with one another."""
 Edge = tuple[Node, int]
 """An operation and the number of an input of it."""
+Member = tuple[list[Hashable], int]
+"""Groups of axes that lie along one track, and the most indices that one of them has."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,8 @@ class Layout:
         self._axes, self._families = Groups(), Groups()
         self._summed: set[Hashable] = set()
         self._first: set[Hashable] = set()
+        self._met: list[list[Hashable]] = []
+        """Axes of one array each, which lie along tracks of their own."""
         self.computed = self._reached(graph)
         self.readers: dict[Node, list[Edge]] = {node: [] for node in self.computed}
         """Who reads each array, as which input; -1 for an operation that moves parts of it."""
@@ -201,6 +205,7 @@ class Layout:
             self._first.add(inward[node.attributes["axis"]])
 
     def _hold(self, node: Node, keys: Sequence[Hashable], shape: Sequence[int]) -> None:
+        self._met.append([key for key, length in zip(keys, shape, strict=True) if length > 1])
         for key, length in zip(keys, shape, strict=True):
             if length > 1:
                 self._axes.note(key, node, length)
@@ -240,7 +245,7 @@ class Layout:
             for one in (node, *(part.source for part in shown))
             if one not in self.leaves
         }
-        laid: dict[Hashable, list[tuple[Hashable, int]]] = {}
+        laid: dict[Hashable, list[Member]] = {}
         for family, members in families.items():
             # Ranked axes innermost, summed ones outermost. What moves has its last axis before its others, as
             # it is counted through: then there are the fewest distances.
@@ -254,22 +259,34 @@ class Layout:
                 size = length * math.prod(padded(extent) for _, extent in members)
                 if alone or size <= self._most_slots:
                     members = [members[0], (None, length), *members[1:]]
-            laid[family] = members
-        sizes = [math.prod(padded(extent) for _, extent in members) for members in laid.values()]
+            laid[family] = [([group], extent) for group, extent in members]
+        if any(_places(along) > self._most_slots for along in laid.values()):
+            # As a loop has them that comes back to the same axes round by round.
+            apart = self._apart()
+            laid = {family: _shared(along, apart, (first, summed)) for family, along in laid.items()}
+        sizes = [_places(along) for along in laid.values()]
         pairs = [pair_slots(node) for node in self.computed if node.op in RANKINGS]
         slots = min(max([1, *pairs, *sizes]), self._most_slots)
-        for family, members in laid.items():
+        for family, along in laid.items():
             stride, tracks = 1, []
-            for number, (group, extent) in enumerate(members):
+            for number, (groups, extent) in enumerate(along):
                 tracks.append(Track(padded(extent), stride, extent))
-                if group is not None:
-                    numbers[group] = number
+                numbers.update((group, number) for group in groups if group is not None)
                 stride *= padded(extent)
             if stride < slots:
                 # What no axis takes is a track too, along which everything is repeated.
                 tracks.append(Track(slots // stride, stride, slots // stride))
             spaces[family] = Space(tuple(tracks), slots, max(1, stride // slots))
         return spaces, numbers
+
+    def _apart(self) -> dict[Hashable, set[Hashable]]:
+        """The groups that each group of axes meets in one array."""
+        found: dict[Hashable, set[Hashable]] = {}
+        for keys in self._met:
+            groups = {self._axes.find(key) for key in keys}
+            for group in groups:
+                found.setdefault(group, set()).update(groups)
+        return found
 
     def _spare(self) -> dict[Hashable, tuple[bool, bool]]:
         """Of families with rankings of several lists each: whether nothing else is computed there."""
@@ -317,6 +334,29 @@ class Layout:
             return False
         others = [space.tracks[track] for place, track in enumerate(tracks) if place != axis and track]
         return all(one.stride >= pair_slots(node) for one in others)
+
+
+def _places(members: Sequence[Member]) -> int:
+    return math.prod(padded(extent) for _, extent in members)
+
+
+def _shared(
+    members: Sequence[Member], apart: Mapping[Hashable, set[Hashable]], kinds: Sequence[set[Hashable]]
+) -> list[Member]:
+    """Tracks for several groups of axes each: equally long ones of the same kinds that no array has both
+    of."""
+    found: list[tuple[list[Hashable], int]] = []
+    for (group,), extent in members:
+        for place, (others, most) in enumerate(found):
+            alike = padded(most) == padded(extent) and all(
+                (group in one) == (others[0] in one) for one in kinds
+            )
+            if None not in (group, others[0]) and alike and not apart.get(group, set()) & set(others):
+                found[place] = ([*others, group], max(most, extent))
+                break
+        else:
+            found.append(([group], extent))
+    return found
 
 
 def pair_slots(node: Node) -> int:

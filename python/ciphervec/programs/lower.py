@@ -12,7 +12,7 @@ from .blocks import Block, Indices, blocks, runs
 from .comparisons import Precision
 from .draft import Draft, DraftOutput
 from .graph import Graph, Node
-from .layout import RANKINGS, Layout, padded, pair_slots
+from .layout import RANKINGS, Layout, listed_axes, padded, pair_slots
 from .moving import places
 from .operands import Operands
 from .ranking import count, number, rank
@@ -31,7 +31,7 @@ def lower(graph: Graph, most_slots: int, precision: Precision) -> Draft:
     Raises ProgramError for what cannot be computed on encrypted arrays, with the line that asks for it.
     """
     for node in graph.nodes:
-        if node.op in RANKINGS and pair_slots(node) > most_slots:
+        if node.op in RANKINGS and pair_slots(node) > most_slots and not _wide(node, most_slots):
             raise failure_at(
                 node.where,
                 f"{node.spoken} of {count(node)} encrypted numbers compares all pairs, which takes {pair_slots(node)} "
@@ -48,6 +48,12 @@ def lower(graph: Graph, most_slots: int, precision: Precision) -> Draft:
         draft.owner = node
         draft.outputs.append(_output(its, name, node))
     return draft
+
+
+def _wide(node: Node, most_slots: int) -> bool:
+    """Whether all pairs of a list can lie in several registers."""
+    alone = node.op in ("argmin", "min", "topk_mask") and not listed_axes(node)
+    return alone and 2 * padded(count(node)) <= most_slots
 
 
 def _compute(its: Operands, node: Node) -> None:

@@ -110,6 +110,11 @@ class Plan:
         """What the plan takes and how exact it is, without a key; print it, or show it in a notebook."""
         return analyse(self._fitted(), self._native, self.milliseconds)
 
+    def explain(self) -> str:
+        """Where levels come from: how many refreshes of registers, or bootstrappings, a run has and where,
+        what they take, and why; or that none are needed."""
+        return self.analyse().explain()
+
     def client(self) -> Client:
         """A key holder with a fresh key."""
         return Client(self, _native.ProgramClient.generate(self._native))
@@ -206,7 +211,8 @@ def _by_node(fitted: Fitted, measured: list[float]) -> dict[Node, tuple[float, f
     totals: dict[Node, tuple[float, float]] = {}
     predicted = [step[2] for step in fitted.chosen.steps]
     owners = [fitted.draft.owners[register] for register in fitted.draft.needed()]
-    for owner, first, second in zip(owners, predicted, measured, strict=True):
+    gathered = fitted.chosen.gathered(measured)
+    for owner, first, second in zip(owners, predicted, gathered, strict=True):
         if owner is not None:
             before = totals.get(owner, (0.0, 0.0))
             totals[owner] = (before[0] + first, before[1] + second)

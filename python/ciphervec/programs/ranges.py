@@ -212,6 +212,16 @@ def _monotone(low: float, high: float, *, least: float = -math.inf, most: float 
     return Kind(None, max(low, least), min(high, most))
 
 
+def _within(inputs: Sequence[Node], attributes: Attributes) -> Kind:
+    kind = inputs[0].kind.number()
+    if attributes["high"] < kind.low or attributes["low"] > kind.high:
+        raise failure(
+            f"a number of {kind.low:.4g} … {kind.high:.4g} that is said to lie within {attributes['low']:.4g} … "
+            f"{attributes['high']:.4g}, which it never does."
+        )
+    return _between(kind, attributes["low"], attributes["high"])
+
+
 def _positions(inputs: Sequence[Node], attributes: Attributes) -> Kind:
     return Kind(_ONE, 0.0, float(inputs[0].shape[attributes["axis"]] - 1))
 
@@ -259,6 +269,7 @@ _RULES: dict[str, Callable[[Sequence[Node], Attributes], Kind]] = {
     "absolute": _absolute,
     "sign": _sign,
     "function": _function,
+    "within": _within,
     "less": _boolean,
     "equal": _boolean,
     "logical_not": _boolean,

@@ -13,12 +13,13 @@ from .blocks import blocks
 from .comparisons import margin
 from .graph import Node
 from .kinds import Kind
-from .layout import listed_axes, padded
+from .layout import listed_axes, padded, pair_slots
 from .operands import Operands
 from .pairs import Pairs, Ranked
 from .source import failure_at
 from .units import ranked_unit
 from .values import FIRST, FULL, Arithmetic, Value
+from .wide_pairs import WidePairs
 
 _IN_PLACE = ("add", "subtract", "negative", "multiply", "reshape", "broadcast_to", "transpose")
 """Operations that cost little, and whose numbers stay where they are."""
@@ -43,7 +44,7 @@ def rank(its: Operands, node: Node, emit: Emit) -> Ranked:
         return mask
     draft = its.draft
     chosen = (draft.step("add_number", one, 0, 1.0) for one in mask.registers)
-    products = tuple(draft.step("multiply", *both) for both in zip(rows.registers, chosen, strict=True))
+    products = tuple(draft.step("multiply", *both) for both in zip(rows.registers, chosen, strict=False))
     registers = _totals(its, products, pairs.length)
     if falling:
         registers = tuple(draft.step("negate", one) for one in registers)
@@ -55,6 +56,12 @@ def ordered(its: Operands, node: Node, emit: Emit) -> Value:
     """A list in ascending order, or the places that its numbers have had: which rank each has, all ranks
     at once, and the sum of the numbers times that."""
     pairs, draft = _pairs(its, node), its.draft
+    if isinstance(pairs, WidePairs):
+        raise failure_at(
+            node.where,
+            f"{node.spoken} of {count(node)} encrypted numbers takes {pair_slots(node)} slots, and registers have "
+            f"{pairs.block}. Rank them by programs.topk_mask or np.argmin, which take several registers.",
+        )
     rows, around, kind, falling = _operands(its, node, pairs, emit)
     _told_apart(its, node, kind, "Rank them by programs.topk_mask or np.argmin, which take a gap")
     ranks = pairs.ranks(rows, around, kind, its.precision, node, falling=falling)
@@ -99,18 +106,23 @@ def _told_apart(its: Operands, node: Node, kind: Kind, instead: str) -> None:
         )
 
 
-def _pairs(its: Operands, node: Node) -> Pairs:
-    return Pairs(its.arithmetic(node), count(node), padded(count(node)), several=bool(listed_axes(node)))
+def _pairs(its: Operands, node: Node) -> Pairs | WidePairs:
+    arithmetic, listed = its.arithmetic(node), count(node)
+    if pair_slots(node) > arithmetic.space.slots and not listed_axes(node):
+        return WidePairs(arithmetic, listed, padded(listed))
+    return Pairs(arithmetic, listed, padded(listed), several=bool(listed_axes(node)))
 
 
-def _bits(its: Operands, node: Node, kind: Kind, pairs: Pairs) -> float:
+def _bits(its: Operands, node: Node, kind: Kind, pairs: Pairs | WidePairs) -> float:
     """A sum of all numbers, each times a truth, is off by a quarter of a step; a truth alone by an
     eighth."""
     span = (kind.high - kind.low) / float(kind.step or 2.0**-its.precision.bits * (kind.high - kind.low))
     return max(math.log2(pairs.count * max(span, pairs.count)) + 2.0, its.precision.bits)
 
 
-def _operands(its: Operands, node: Node, pairs: Pairs, emit: Emit) -> tuple[Value, Value, Kind, bool]:
+def _operands(
+    its: Operands, node: Node, pairs: Pairs | WidePairs, emit: Emit
+) -> tuple[Value, Value, Kind, bool]:
     """The rows of pairs and the lists repeated, the kind of what stands there, and whether they are the
     negatives of what is ranked."""
     arithmetic, unit = its.arithmetic(node), ranked_unit(node, its.precision)
@@ -128,6 +140,8 @@ def _operands(its: Operands, node: Node, pairs: Pairs, emit: Emit) -> tuple[Valu
     if 0 not in around.tracks:
         # All of them are the same number.
         around = arithmetic.multiply_vector(around, np.ones(pairs.count), [0], around.unit)
+    if isinstance(pairs, WidePairs):
+        return pairs.rows(around), around, kind, False
     return _rows(its, node, pairs, unit, emit) or pairs.rows(around), around, kind, False
 
 
@@ -164,7 +178,9 @@ def _again(its: Operands, source: Node, pairs: Pairs, unit: float, emit: Emit) -
     return other.arithmetic(source).in_unit(value, unit)
 
 
-def _paired(its: Operands, shown: Node, node: Node, pairs: Pairs, unit: float) -> tuple[Value, Value]:
+def _paired(
+    its: Operands, shown: Node, node: Node, pairs: Pairs | WidePairs, unit: float
+) -> tuple[Value, Value]:
     """Lists of an input, which the client lays out in both ways itself."""
     leaf, space = its.layout.leaves[shown], its.arithmetic(node).space
     axis = node.attributes["axis"]
@@ -172,14 +188,18 @@ def _paired(its: Operands, shown: Node, node: Node, pairs: Pairs, unit: float) -
     tracks = np.delete(np.array(its.tracks(node), dtype=object), axis)
     strides = [0 if track is None else space.tracks[track].stride for track in tracks]
     found = []
-    for times, stride in ((pairs.length, pairs.row), (pairs.block // pairs.length, pairs.length)):
+    around = (pairs.block // pairs.length, pairs.length)
+    wide = isinstance(pairs, WidePairs)
+    held = [pairs.rows_held, pairs.rows_last] if isinstance(pairs, WidePairs) else [pairs.length]
+    for times, stride in (*((rows, pairs.row) for rows in held), around):
         index = np.broadcast_to(elements[..., None, :], (*elements.shape[:-1], times, pairs.count))
         placed = blocks(index, [*strides, stride, 1], 0)
         count = space.registers if pairs.several else 1
         registers = its.draft.view(source, count, unit, placed, leaf.reading)
         low, high = min(leaf.source.kind.low, 0.0), max(leaf.source.kind.high, 0.0)
         found.append(Value(registers, {}, {}, low, high, unit, 0.0))
-    return found[0], found[1]
+    rows = replace(found[0], registers=tuple(one.registers[0] for one in found[:-1])) if wide else found[0]
+    return rows, found[-1]
 
 
 def number(its: Operands, node: Node) -> Value:

@@ -162,6 +162,19 @@ def _where(values: Sequence[Array], _: Attributes) -> Array:
     return np.where(*values)
 
 
+def within(value: Array, low: float, high: float) -> Array:
+    """The array, all of which must lie between two numbers, but for what rounding makes of them."""
+    slack = 1e-9 * max(abs(low), abs(high))
+    outside = (value < low - slack) | (value > high + slack)
+    if outside.any():
+        worst = value[outside].flat[0]
+        raise InvalidInput(
+            f"a number is {worst:.6g} where the program says programs.within(x, {low:g}, {high:g}). Say a range that "
+            "holds for all inputs, or bound it by np.clip."
+        )
+    return value
+
+
 def _slice(values: Sequence[Array], attributes: Attributes) -> Array:
     value = values[0]
     for axis, (start, length, step) in enumerate(attributes["slices"]):
@@ -193,6 +206,7 @@ _APPLY: dict[str, Callable[[Sequence[Array], Attributes], Any]] = {
     "absolute": _ufunc(np.absolute),
     "sign": _ufunc(np.sign),
     "function": lambda values, attributes: _FUNCTIONS[attributes["name"]](_number(values[0])),
+    "within": lambda values, attributes: within(_number(values[0]), attributes["low"], attributes["high"]),
     "less": _ufunc(np.less),
     "equal": _ufunc(np.equal),
     "logical_not": _logical(np.logical_not),

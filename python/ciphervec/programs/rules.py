@@ -280,6 +280,25 @@ def _function(its: Operands, node: Node) -> Value:
     return arithmetic.polynomial(a, coefficients, low, high, unit, off)
 
 
+def _within(its: Operands, node: Node) -> Value:
+    arithmetic, kind = its.arithmetic(node), node.kind
+    a = its.value(node, 0, its.units[node])
+    # Of what stands elsewhere in the slots nothing was said.
+    a = arithmetic.repeat(a, *(track for track, state in a.states.items() if state == FIRST), clear=True)
+    if a.pad is None:
+        everywhere = range(len(arithmetic.space.tracks))
+        ones = np.ones([a.tracks.get(track, 1) for track in everywhere])
+        a = arithmetic.multiply_vector(a, ones, everywhere, a.unit)
+    pad = a.pad or 0.0
+    low, high = min(kind.low - a.error, pad), max(kind.high + a.error, pad)
+    a = replace(a, low=max(a.low, low), high=min(a.high, high))
+    # Small numbers are worth fewer bits where a register is refreshed; a whole multiple costs nothing.
+    times_smaller = math.floor(a.unit / max(a.reach, 1e-300) + 1e-9)
+    if times_smaller > 1:
+        a = arithmetic.in_unit(a, a.unit / min(times_smaller, 1 << 20))
+    return arithmetic.bound(a, a.reach)
+
+
 def _centred(its: Operands, node: Node, a: Value, kind: Kind, centre: float) -> Value:
     """`a` less the centre of what it may hold, and 0 where nothing stands: a polynomial grows fast
     outside of its interval."""
@@ -321,6 +340,7 @@ _RULES: Mapping[str, Callable[[Operands, Node], Value]] = {
     "sign": _sign,
     "absolute": _absolute,
     "function": _function,
+    "within": _within,
     "take": _take,
     "sort": lambda its, node: ordered(its, node, emit),
     "argsort": lambda its, node: ordered(its, node, emit),

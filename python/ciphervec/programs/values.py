@@ -19,6 +19,8 @@ FULL, PARTIAL, FIRST = "full", "partial", "first"
 has, or at the first one alone."""
 
 
+_LARGEST_SLOT = 2.0**24
+"""What products may have in slots; beyond, their factors are scaled down."""
 _FAR = 1.5
 """A server's bound is replaced by the true one where it is over it by this factor."""
 Combine = Callable[[float, float], float]
@@ -159,6 +161,11 @@ class Arithmetic:
         )
 
     def multiply(self, a: Value, b: Value) -> Value:
+        if a.reach * b.reach > _LARGEST_SLOT * a.unit * b.unit:
+            # Squares of squares soon leave what a modulus has room for: that is worth a level.
+            same = a.registers == b.registers
+            a = self.scaled_down(a)
+            b = a if same else self.scaled_down(b)
         a, b, tracks, states = self.together(a, b)
         registers = self.pairs("multiply", a, b)
         if a.registers == b.registers:
@@ -230,6 +237,10 @@ class Arithmetic:
         else:
             registers = self.each("multiply_number", a, ratio)
         return replace(a, registers=registers, unit=unit, tracked=a.tracked * ratio)
+
+    def scaled_down(self, a: Value) -> Value:
+        """The same array in a unit in which slots hold about 1, if they hold much more."""
+        return self.in_unit(a, 2.0 ** math.ceil(math.log2(a.reach))) if a.reach > 16 * a.unit else a
 
     def add_vector(self, a: Value, values: Vector, tracks: Sequence[int | None]) -> Value:
         a = self._ready(a, values, tracks)
@@ -368,16 +379,18 @@ class Arithmetic:
                 found[member] = total
         return found
 
-    def repeat(self, a: Value, *tracks: int) -> Value:
+    def repeat(self, a: Value, *tracks: int, clear: bool = False) -> Value:
         """A value that stands at the first index of tracks, at all of them: one level for all, or none
-        if it stands there alone."""
+        if it stands there alone. With `clear` there are zeros at indices that it does not have."""
         if not tracks:
             return a
         registers = list(a.registers)
-        if not a.alone:
+        if not a.alone or (clear and a.pad is None):
             first = np.zeros([self.space.tracks[track].length for track in tracks])
             first.flat[0] = 1.0
-            vectors = [self.draft.vector(one) for one in self.spread(first, tracks, 0.0)]
+            along = [*tracks, *(a.tracks if clear else ())]
+            first = np.multiply.outer(first, np.ones([a.tracks[track] for track in along[len(tracks) :]]))
+            vectors = [self.draft.vector(one) for one in self.spread(first, along, 0.0)]
             registers = [
                 self.draft.step("multiply_vector", *one) for one in zip(registers, vectors, strict=True)
             ]
@@ -385,7 +398,8 @@ class Arithmetic:
             registers = self._repeated(registers, self.space.tracks[track])
         low, high = min(a.low, 0.0), max(a.high, 0.0)
         states = {**a.states, **dict.fromkeys(tracks, FULL)}
-        return replace(a, registers=tuple(registers), states=states, low=low, high=high)
+        pad = 0.0 if clear else a.pad
+        return replace(a, registers=tuple(registers), states=states, low=low, high=high, pad=pad)
 
     def _repeated(self, registers: list[int], lying: Track) -> list[int]:
         inner = min(lying.length, max(1, self.space.slots // lying.stride))

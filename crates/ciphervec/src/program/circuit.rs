@@ -52,6 +52,10 @@ pub enum Step {
     Polynomial(Register, u32),
     /// About the sign of numbers of [−1, 1], ±1.
     Sign(Register, u32),
+    /// One polynomial of a sign, by its number, of what the one before it has left.
+    SignStage(Register, u32, u32),
+    /// a with levels to compute with again, of numbers of [−1, 1].
+    Refresh(Register),
     /// a, of whose absolute value in any slot this is known to be a bound.
     Bound(Register, f64),
 }
@@ -64,7 +68,9 @@ impl Step {
             | Step::Square(_)
             | Step::Rotate(..)
             | Step::Polynomial(..)
-            | Step::Sign(..) => true,
+            | Step::Sign(..)
+            | Step::SignStage(..)
+            | Step::Refresh(_) => true,
             Step::Add(..)
             | Step::Subtract(..)
             | Step::Negate(_)
@@ -75,6 +81,29 @@ impl Step {
             | Step::MultiplyVector(..)
             | Step::Bound(..) => false,
         }
+    }
+
+    /// The same step, which reads other registers.
+    pub(super) fn reading(mut self, other: impl Fn(Register) -> Register) -> Self {
+        match &mut self {
+            Step::Add(a, b) | Step::Subtract(a, b) | Step::Multiply(a, b) => {
+                (*a, *b) = (other(*a), other(*b));
+            }
+            Step::Negate(a)
+            | Step::AddNumber(a, _)
+            | Step::MultiplyNumber(a, _)
+            | Step::MultiplyInteger(a, _)
+            | Step::AddVector(a, _)
+            | Step::MultiplyVector(a, _)
+            | Step::Square(a)
+            | Step::Rotate(a, _)
+            | Step::Polynomial(a, _)
+            | Step::Sign(a, _)
+            | Step::SignStage(a, ..)
+            | Step::Refresh(a)
+            | Step::Bound(a, _) => *a = other(*a),
+        }
+        self
     }
 
     /// The registers that it reads.
@@ -91,6 +120,8 @@ impl Step {
             | Step::Rotate(a, _)
             | Step::Polynomial(a, _)
             | Step::Sign(a, _)
+            | Step::SignStage(a, ..)
+            | Step::Refresh(a)
             | Step::Bound(a, _) => (a, None),
         };
         [Some(a), b].into_iter().flatten()
@@ -143,6 +174,11 @@ impl Circuit {
         let outputs = self.outputs.iter().flat_map(|output| &output.registers);
         outputs.for_each(|&register| last[register as usize] = None);
         last
+    }
+
+    /// How many steps refresh a register.
+    pub fn refreshes(&self) -> usize {
+        self.steps.iter().filter(|step| matches!(step, Step::Refresh(_))).count()
     }
 
     /// The most registers that are alive at one time.
@@ -257,8 +293,16 @@ impl Circuit {
             Step::Polynomial(_, index) if index as usize >= self.polynomials.len() => {
                 Err(range("a polynomial", format!("below {}", self.polynomials.len()), index))
             }
-            Step::Sign(_, index) if index as usize >= self.signs.len() => {
+            Step::Sign(_, index) | Step::SignStage(_, index, _)
+                if index as usize >= self.signs.len() =>
+            {
                 Err(range("a sign", format!("below {}", self.signs.len()), index))
+            }
+            Step::SignStage(_, index, stage)
+                if stage as usize >= self.signs[index as usize].stages().len() =>
+            {
+                let stages = self.signs[index as usize].stages().len();
+                Err(range("a stage of a sign", format!("below {stages}"), stage))
             }
             Step::Rotate(_, steps) if steps.unsigned_abs() as usize >= self.slots => {
                 Err(range("a rotation", format!("by fewer than {} slots", self.slots), steps))

@@ -1,8 +1,11 @@
 //! CKKS machine: ciphertexts enter, ciphertexts leave. Server side.
 
 use super::machine::Machine;
-use crate::error::Result;
-use ciphervec_he::ckks::{Ciphertext, EvaluationKeys, Evaluator, Params, Polynomial, Sign};
+use crate::error::{Error, Result};
+use ciphervec_he::ckks::{
+    Bootstrapper, BootstrappingKeys, Ciphertext, EvaluationKeys, Evaluator, Params, Polynomial,
+    Sign,
+};
 use std::sync::Arc;
 
 /// Bits that an answer's modulus has beyond its largest number: the sign, and room for noise.
@@ -14,6 +17,8 @@ pub struct CkksMachine {
     params: Arc<Params>,
     /// By level, ascending.
     evaluators: Vec<Evaluator>,
+    /// What refreshes registers, where the plan has that done.
+    bootstrapping: Option<(Arc<Bootstrapper>, BootstrappingKeys)>,
 }
 
 impl CkksMachine {
@@ -24,7 +29,13 @@ impl CkksMachine {
         if evaluators.is_empty() {
             evaluators.push(Evaluator::without_keys(params.clone()));
         }
-        CkksMachine { params: params.clone(), evaluators }
+        CkksMachine { params: params.clone(), evaluators, bootstrapping: None }
+    }
+
+    /// The same, which refreshes registers.
+    pub fn refreshing(mut self, bootstrapper: Arc<Bootstrapper>, keys: BootstrappingKeys) -> Self {
+        self.bootstrapping = Some((bootstrapper, keys));
+        self
     }
 
     /// Whoever does what needs no key.
@@ -119,6 +130,23 @@ impl Machine for CkksMachine {
 
     fn sign(&self, a: &Arc<Ciphertext>, sign: &Sign) -> Result<Arc<Ciphertext>> {
         self.first(a.level(), |evaluator| evaluator.sign(a, sign)).map(Arc::new)
+    }
+
+    fn sign_stage(
+        &self,
+        a: &Arc<Ciphertext>,
+        sign: &Sign,
+        stage: usize,
+    ) -> Result<Arc<Ciphertext>> {
+        self.first(a.level(), |evaluator| evaluator.sign_stage(a, sign, stage)).map(Arc::new)
+    }
+
+    fn refresh(&self, a: &Arc<Ciphertext>) -> Result<Arc<Ciphertext>> {
+        let Some((bootstrapper, keys)) = &self.bootstrapping else {
+            let detail = "no bootstrapping keys are here to refresh a register with".into();
+            return Err(Error::Program { operation: "a refresh", detail });
+        };
+        Ok(Arc::new(bootstrapper.bootstrap(a, keys)?))
     }
 
     fn bound(&self, a: Arc<Ciphertext>, bound: f64) -> Result<Arc<Ciphertext>> {

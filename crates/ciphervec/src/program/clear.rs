@@ -134,6 +134,16 @@ impl Machine for Clear {
         Ok(map(&self.bound(a.clone(), 1.0)?, |x| sign.evaluate(x)))
     }
 
+    fn sign_stage(&self, a: &Vec<f64>, sign: &Sign, stage: usize) -> Result<Vec<f64>> {
+        let a = self.bound(a.clone(), 1.0)?;
+        let polynomial = sign.stages().get(stage);
+        Ok(polynomial.map_or_else(|| a.clone(), |one| map(&a, |x| one.evaluate(x))))
+    }
+
+    fn refresh(&self, a: &Vec<f64>) -> Result<Vec<f64>> {
+        self.bound(a.clone(), 1.0)
+    }
+
     fn bound(&self, a: Vec<f64>, bound: f64) -> Result<Vec<f64>> {
         let largest = a.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
         // A little over it is what polynomials close to a step leave.

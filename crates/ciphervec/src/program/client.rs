@@ -61,11 +61,17 @@ impl Client {
     /// # Errors
     /// [`ciphervec_he::Error::Randomness`].
     pub fn evaluation_keys(&self) -> Result<Vec<u8>> {
-        let mut body = Vec::new();
+        let mut frame = server::begun(&self.plan, self.plan.key_bytes()?);
         for set in self.plan.keys() {
-            put(&mut body, &self.secret.evaluation_keys(&set.key_plan())?.to_bytes());
+            put(&mut frame, &self.secret.evaluation_keys(&set.key_plan())?.to_bytes());
         }
-        Ok(self.frame(Kind::ProgramKeys, &body))
+        if let Some(bootstrapper) = self.plan.bootstrapper() {
+            // Large: nothing else is held beside the frame and these.
+            let keys = self.secret.bootstrapping_keys(bootstrapper)?.to_bytes();
+            put(&mut frame, &keys);
+        }
+        server::sealed(&self.plan, Kind::ProgramKeys, self.key_id(), &mut frame);
+        Ok(frame)
     }
 
     /// The input of that name, encrypted: its values in row-major order.
@@ -88,6 +94,7 @@ impl Client {
         let places = views.flat_map(|view| core::iter::repeat_n(view, view.registers as usize));
         for (register, view) in registers.iter().zip(places) {
             let encoding = Encoding {
+                level: Some(self.plan.input_level()),
                 slots: Some(circuit.slots),
                 magnitude: Some(input.magnitude(view)),
                 ..Encoding::default()

@@ -3,15 +3,13 @@
 
 use super::circuit::Circuit;
 use super::plan::{KeySet, Plan};
+use super::refreshed::{Refreshed, kept, specs};
+use super::tolerance::inexact;
 use super::trial::{SPARE_BITS, Trial};
 use crate::error::{Error, Result};
-use ciphervec_he::ckks::{Calibration, Params, ParamsSpec, Ring};
+use ciphervec_he::ckks::{BootstrapSpec, Calibration, Params, ParamsSpec, Ring};
 use ciphervec_he::params::{Security, max_log_modulus};
 
-/// log2 of the chance that any number of an answer is off by more than it may be.
-pub const FAILURE_BITS: f64 = 40.0;
-/// What errors may be over their forecast: those of one key are, by some hundredths.
-const MARGIN: f64 = 1.1;
 /// Scales that are tried, in bits.
 const SCALE_BITS: core::ops::RangeInclusive<u32> = 25..=48;
 /// Bits of the base prime and of special ones.
@@ -22,22 +20,32 @@ const DIGIT_PRIMES: usize = 16;
 const DEEPEST: usize = 62;
 /// Rings that are tried.
 const LOG_DEGREES: core::ops::RangeInclusive<u32> = 12..=17;
+/// Milliseconds below which nothing is refreshed: one refresh takes longer.
+const NO_REFRESH_MS: f64 = 500.0;
+
+/// Levels of a circuit that no refresh is of use for.
+const SHALLOW: usize = 10;
 
 /// A ring that a circuit was tried in, and what came of it.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, Debug)]
 pub struct Candidate {
     /// log2 of the degree.
     pub log_degree: u32,
+    /// Whether registers are refreshed in it.
+    pub refreshing: bool,
+    /// The circuit with its refreshes, if they are and it serves.
+    pub refreshed: Option<Refreshed>,
     /// The parameters and the trial under them, or why there are none.
     pub outcome: core::result::Result<(ParamsSpec, Trial), String>,
 }
 
 /// Tries a circuit in every ring, and stops at the first that serves; `allowed` says how far each
-/// number of each output may be off.
+/// number of each output may be off. Where none serves, or it takes long, the sets that refresh
+/// registers are tried as well. What is predicted to be fastest stands last.
 ///
 /// # Errors
 /// [`Error::Range`] for a circuit that [`Circuit::check`] refuses, [`Error::Program`] for another
-/// number of outputs, and where levels beyond those of any ring are needed.
+/// number of outputs.
 pub fn candidates(
     circuit: &Circuit,
     allowed: &[f64],
@@ -49,7 +57,55 @@ pub fn candidates(
         return Err(Error::Program { operation: "a fit", detail });
     }
     let needs = Needs::of(circuit)?;
+    let mut tried = with_levels(circuit, allowed, security, &needs)?;
+    let long = |one: &Candidate| one.milliseconds().is_none_or(|ms| ms > NO_REFRESH_MS);
+    let deep = needs.as_ref().map_or(true, |needs| needs.depth > SHALLOW);
+    if deep && tried.last().is_none_or(long) {
+        for spec in specs() {
+            tried.push(Candidate::refreshing(
+                circuit,
+                allowed,
+                BootstrapSpec { security, ..spec },
+            )?);
+        }
+    }
+    Ok(fastest_last(tried))
+}
+
+/// What is fastest comes last, and what serves as well says how much slower it is.
+fn fastest_last(mut tried: Vec<Candidate>) -> Vec<Candidate> {
+    let serving = tried.iter().enumerate();
+    let serving = serving.filter_map(|(place, one)| Some((place, one.milliseconds()?)));
+    let Some((place, least)) = serving.min_by(|a, b| a.1.total_cmp(&b.1)) else { return tried };
+    let fastest = tried.remove(place);
+    for one in &mut tried {
+        let Some(milliseconds) = one.milliseconds() else { continue };
+        one.outcome = Err(format!(
+            "it serves, and is predicted to take {:.1} s where {:.1} s are enough",
+            milliseconds / 1e3,
+            least / 1e3
+        ));
+        one.refreshed = None;
+    }
+    tried.push(fastest);
+    tried
+}
+
+/// Every ring up to the first that serves without a refresh.
+fn with_levels(
+    circuit: &Circuit,
+    allowed: &[f64],
+    security: Security,
+    needs: &core::result::Result<Needs, String>,
+) -> Result<Vec<Candidate>> {
     let mut tried = Vec::new();
+    let needs = match needs {
+        Ok(needs) => *needs,
+        Err(why) => {
+            let (log_degree, outcome) = (*LOG_DEGREES.end(), Err(why.clone()));
+            return Ok(vec![Candidate { log_degree, refreshing: false, refreshed: None, outcome }]);
+        }
+    };
     for log_degree in LOG_DEGREES {
         let outcome = if circuit.slots > 1 << log_degree {
             Err(format!("{} slots are needed, it has {}", circuit.slots, 1u64 << log_degree))
@@ -57,12 +113,54 @@ pub fn candidates(
             in_ring(circuit, allowed, security, log_degree, needs)?
         };
         let serves = outcome.is_ok();
-        tried.push(Candidate { log_degree, outcome });
+        tried.push(Candidate { log_degree, refreshing: false, refreshed: None, outcome });
         if serves {
             break;
         }
     }
     Ok(tried)
+}
+
+impl Candidate {
+    /// A circuit under a set that refreshes registers.
+    fn refreshing(circuit: &Circuit, allowed: &[f64], spec: BootstrapSpec) -> Result<Self> {
+        let found = match kept(spec) {
+            Ok(bootstrapper) => Refreshed::of(circuit, allowed, bootstrapper)?,
+            Err(error) => Err(error.to_string()),
+        };
+        let log_degree = spec.log_degree;
+        Ok(match found {
+            Ok((refreshed, trial)) => {
+                let params = *refreshed.bootstrapper.params().spec();
+                let outcome = Ok((params, trial));
+                Candidate { log_degree, refreshing: true, refreshed: Some(refreshed), outcome }
+            }
+            Err(why) => {
+                Candidate { log_degree, refreshing: true, refreshed: None, outcome: Err(why) }
+            }
+        })
+    }
+
+    /// What a run is predicted to take on one thread, if it serves.
+    pub fn milliseconds(&self) -> Option<f64> {
+        self.outcome.as_ref().ok().map(|(_, trial)| trial.milliseconds())
+    }
+
+    /// The plan of the circuit that was tried.
+    ///
+    /// # Errors
+    /// [`Error::Program`] for one that does not serve; as [`Plan::new`].
+    pub fn plan(&self, circuit: &Circuit) -> Result<Plan> {
+        let (spec, trial) = self.outcome.as_ref().map_err(|why| Error::Program {
+            operation: "a plan",
+            detail: format!("this candidate does not serve: {why}"),
+        })?;
+        let keys = trial.keys.clone();
+        match &self.refreshed {
+            Some(one) => Plan::refreshing(one.circuit.clone(), one.bootstrapper.clone(), keys),
+            None => Plan::of(circuit.clone(), *spec, keys),
+        }
+    }
 }
 
 impl Plan {
@@ -87,22 +185,20 @@ struct Needs {
 }
 
 impl Needs {
-    fn of(circuit: &Circuit) -> Result<Self> {
+    fn of(circuit: &Circuit) -> Result<core::result::Result<Self, String>> {
         let spec = spec((17, 45, PRIME_BITS), DEEPEST, DEEPEST + 1, Security::Classical128);
         match Trial::levels(circuit, &spec) {
             Ok(trial) => {
                 let headroom =
                     (trial.largest.log2() + SPARE_BITS).ceil().max(SPARE_BITS) as u32 + 1;
                 let keys = circuit.steps.iter().any(|step| step.switches());
-                Ok(Needs { depth: DEEPEST - trial.left, headroom, keys })
+                Ok(Ok(Needs { depth: DEEPEST - trial.left, headroom, keys }))
             }
-            Err(Error::Scheme(ciphervec_he::Error::Level { operation, .. })) => {
-                let detail = format!(
-                    "more than {DEEPEST} levels are needed, and none is left for {operation}. \
-                     Multiply and compare less often in a row"
-                );
-                Err(Error::Program { operation: "a fit", detail })
-            }
+            Err(Error::Scheme(ciphervec_he::Error::Level { operation, .. })) => Ok(Err(format!(
+                "more than {DEEPEST} levels are needed, and none is left for {operation}. \
+                 Multiply and compare less often in a row"
+            ))),
+            Err(Error::Program { detail, .. }) => Ok(Err(detail)),
             Err(error) => Err(error),
         }
     }
@@ -212,26 +308,6 @@ fn at_scale(
     best.map_or(why, |found| Tried::Serves(Box::new(found)))
 }
 
-/// Why the outputs are not exact enough, if they are not.
-fn inexact(circuit: &Circuit, allowed: &[f64], trial: &Trial) -> Option<String> {
-    let numbers: u64 =
-        circuit.outputs.iter().filter_map(|output| super::numbers::elements(&output.shape)).sum();
-    let deviations = deviations(numbers);
-    circuit.outputs.iter().zip(&trial.outputs).zip(allowed).find_map(|((output, found), &most)| {
-        let error = MARGIN * deviations * found.error;
-        (error > most).then(|| {
-            format!("{:?} is off by up to {error:.2e}, allowed are {most:.2e}", output.name)
-        })
-    })
-}
-
-/// Standard deviations that none of so many Gaussian numbers is beyond, but with the chance of a
-/// failure: Q(x) < exp(-x²/2)/2.
-pub(super) fn deviations(numbers: u64) -> f64 {
-    let bits = FAILURE_BITS + (numbers.max(1) as f64).log2();
-    (2.0 * core::f64::consts::LN_2 * bits).sqrt()
-}
-
 /// Parameters of a ring: log2 of its degree, bits of the scale and of the base prime.
 fn spec(
     (log_degree, scale_bits, base_bits): (u32, u32, u32),
@@ -256,17 +332,4 @@ fn spec(
     // As narrow as they may be: bits that are left belong to smaller rings.
     spec.special_bits = width.div_ceil(spec.special_primes as u32).max(25);
     spec
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn deviations_are_those_of_the_tail() {
-        // Q(7.4) = 6.8e-14 = 2^-43.7; two sides of one number at 2^-40: Q(x) = 2^-41 at x = 7.14.
-        let one = deviations(1);
-        assert!((7.14..7.5).contains(&one), "{one}");
-        assert!(deviations(1 << 20) > one);
-    }
 }

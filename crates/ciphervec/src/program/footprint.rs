@@ -15,6 +15,10 @@ use ciphervec_he::ckks::{Params, ParamsSpec, Polynomial};
 /// What a register's buffer may be larger than it needs to be: it was another's before.
 const REUSED: f64 = 1.25;
 
+/// Ciphertexts that are held while one is refreshed: rotations of the baby steps, and the powers of the
+/// reduction.
+const REFRESHING: u64 = 40;
+
 /// Bytes in a server's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Footprint {
@@ -38,7 +42,7 @@ impl Footprint {
         let last_uses = (circuit.input_registers() + circuit.steps.len()) * 32;
         let parts = (constants + steps + last_uses) as u64;
         Ok(Footprint {
-            plan: Params::memory(spec) + parts,
+            plan: Params::memory(spec) + parts + plan.diagonal_bytes()?,
             // Permutations of the slots, one a rotation, stay with the parameters.
             keys: plan.key_memory()? / 8 * 9,
             run: scaled(Run { circuit, spec, trial }.peak() + parts),
@@ -121,6 +125,10 @@ impl Run<'_> {
                 let stages = self.circuit.signs[index as usize].stages();
                 stages.iter().map(held).max().unwrap_or(0)
             }
+            Step::SignStage(_, index, stage) => {
+                held(&self.circuit.signs[index as usize].stages()[stage as usize])
+            }
+            Step::Refresh(_) => REFRESHING,
             _ => 1,
         };
         // Digits of what is switched, each over all primes and the special ones.

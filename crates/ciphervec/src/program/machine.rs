@@ -79,6 +79,16 @@ pub trait Machine {
     /// # Errors
     /// See [`Self::add`].
     fn sign(&self, a: &Self::Register, sign: &Sign) -> Result<Self::Register>;
+    /// One polynomial of a sign, of a settled register.
+    ///
+    /// # Errors
+    /// See [`Self::add`].
+    fn sign_stage(&self, a: &Self::Register, sign: &Sign, stage: usize) -> Result<Self::Register>;
+    /// a with levels to compute with again, of a settled register with numbers of [−1, 1].
+    ///
+    /// # Errors
+    /// See [`Self::add`].
+    fn refresh(&self, a: &Self::Register) -> Result<Self::Register>;
     /// a, known to be at most `bound` in absolute value in every slot.
     ///
     /// # Errors
@@ -230,6 +240,11 @@ fn run<M: Machine>(
         Step::Sign(a, sign) => {
             machine.sign(registers.settled(a)?, &circuit.signs[sign as usize])?
         }
+        Step::SignStage(a, sign, stage) => {
+            let sign = &circuit.signs[sign as usize];
+            machine.sign_stage(registers.settled(a)?, sign, stage as usize)?
+        }
+        Step::Refresh(a) => machine.refresh(registers.settled(a)?)?,
         Step::Bound(a, bound) => {
             let a = registers.taken(a, last[a as usize] == Some(index))?;
             machine.bound(a, bound)?

@@ -14,15 +14,21 @@ mod clear;
 mod client;
 mod fit;
 mod footprint;
+mod local_trial;
 mod machine;
 mod numbers;
 mod placement;
 mod plan;
+mod reach;
 mod reading;
+mod refresh_search;
+mod refreshed;
+mod refreshing;
 mod serialize;
 mod server;
 #[cfg(feature = "client")]
 mod simulated;
+mod tolerance;
 mod trial;
 
 pub use arrays::{Answer, Decoding, Input, Output, Register, View};
@@ -31,15 +37,17 @@ pub use ckks::CkksMachine;
 pub use clear::Clear;
 #[cfg(feature = "client")]
 pub use client::Client;
-pub use fit::{Candidate, FAILURE_BITS, candidates};
+pub use fit::{Candidate, candidates};
 pub use footprint::Footprint;
 pub use machine::{Machine, execute};
 pub use numbers::Numbers;
 pub use placement::{Block, Domain, Loop, Placement};
 pub use plan::{KeySet, Plan, PlanId};
 pub use reading::Reading;
+pub use refreshed::Refreshed;
 pub use serialize::PlanBytes;
 pub use server::{Sealed, Server, frames, key_of_input, key_of_keys};
 #[cfg(feature = "client")]
 pub use simulated::Simulated;
+pub use tolerance::FAILURE_BITS;
 pub use trial::{OutputForecast, StepForecast, Trial};

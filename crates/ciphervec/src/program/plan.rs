@@ -4,7 +4,7 @@
 use super::arrays::Input;
 use super::circuit::{Circuit, Step};
 use crate::error::{Error, Result};
-use ciphervec_he::ckks::{Ciphertext, KeyPlan, Params, SeededCiphertext};
+use ciphervec_he::ckks::{Bootstrapper, Ciphertext, KeyPlan, Params, SeededCiphertext};
 use ciphervec_he::wire::HEADER_LEN;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -62,7 +62,16 @@ pub struct Plan {
     circuit: Circuit,
     params: Arc<Params>,
     keys: Vec<KeySet>,
+    bootstrapper: Option<Arc<Bootstrapper>>,
     id: PlanId,
+}
+
+/// What a plan is run under.
+pub(super) enum Ground {
+    /// As many levels as the circuit takes.
+    Levels(Arc<Params>),
+    /// Registers are refreshed.
+    Refreshed(Arc<Bootstrapper>),
 }
 
 impl Plan {
@@ -70,21 +79,47 @@ impl Plan {
     ///
     /// # Errors
     /// [`Error::Range`] for a circuit that [`Circuit::check`] refuses, more slots than the
-    /// parameters have, a set of keys for a level that they don't have, and a product or a rotation
-    /// that no set has a key for.
+    /// parameters have, a set of keys for a level that they don't have, parameters whose levels come
+    /// in stages, and a product or a rotation that no set has a key for.
     pub fn new(circuit: Circuit, params: Arc<Params>, keys: Vec<KeySet>) -> Result<Self> {
-        let plan = Plan::named(circuit, params, keys, PlanId([0; 16]))?;
+        Plan::identified(circuit, Ground::Levels(params), keys)
+    }
+
+    /// A plan of a circuit whose steps refresh registers.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn refreshing(
+        circuit: Circuit,
+        bootstrapper: Arc<Bootstrapper>,
+        keys: Vec<KeySet>,
+    ) -> Result<Self> {
+        Plan::identified(circuit, Ground::Refreshed(bootstrapper), keys)
+    }
+
+    fn identified(circuit: Circuit, ground: Ground, keys: Vec<KeySet>) -> Result<Self> {
+        let plan = Plan::named(circuit, ground, keys, PlanId([0; 16]))?;
         Ok(Plan { id: PlanId::of(&plan.payload()), ..plan })
     }
 
     /// A plan of that name.
     pub(super) fn named(
         circuit: Circuit,
-        params: Arc<Params>,
+        ground: Ground,
         keys: Vec<KeySet>,
         id: PlanId,
     ) -> Result<Self> {
         circuit.check()?;
+        let (params, bootstrapper) = match ground {
+            Ground::Levels(params) => (params, None),
+            Ground::Refreshed(one) => (one.params().clone(), Some(one)),
+        };
+        if bootstrapper.is_none() && (circuit.refreshes() > 0 || !params.stages().is_empty()) {
+            let detail = "registers are refreshed, or levels come in stages, and no bootstrapper \
+                          is there for it"
+                .into();
+            return Err(Error::Program { operation: "a plan", detail });
+        }
         let range =
             |what, expected: String, actual: String| Error::Range { what, expected, actual };
         if circuit.slots > params.max_slots() {
@@ -108,7 +143,7 @@ impl Plan {
                 return Err(range("the rotation of a key", expected, far.to_string()));
             }
         }
-        let plan = Plan { circuit, params, keys, id };
+        let plan = Plan { circuit, params, keys, bootstrapper, id };
         plan.check_keys()?;
         Ok(plan)
     }
@@ -121,7 +156,7 @@ impl Plan {
         };
         let relinearised = self.keys.iter().any(|set| set.relinearise);
         let products = |step: &&Step| match step {
-            Step::Multiply(..) | Step::Square(_) | Step::Sign(..) => true,
+            Step::Multiply(..) | Step::Square(_) | Step::Sign(..) | Step::SignStage(..) => true,
             Step::Polynomial(_, index) => self.circuit.polynomials[*index as usize].degree() > 1,
             _ => false,
         };
@@ -152,7 +187,17 @@ impl Plan {
         &self.params
     }
 
-    /// The keys that a server needs.
+    /// What refreshes registers, where steps do.
+    pub fn bootstrapper(&self) -> Option<&Arc<Bootstrapper>> {
+        self.bootstrapper.as_ref()
+    }
+
+    /// The level that inputs are encrypted at.
+    pub fn input_level(&self) -> usize {
+        self.bootstrapper.as_ref().map_or(self.params.max_level(), |one| one.level())
+    }
+
+    /// The keys that a server needs, beside those of a bootstrapper.
     pub fn keys(&self) -> &[KeySet] {
         &self.keys
     }
@@ -171,6 +216,9 @@ impl Plan {
         for set in &self.keys {
             bytes += LENGTH_BYTES + set.key_plan().bytes(&self.params)?;
         }
+        if let Some(bootstrapper) = &self.bootstrapper {
+            bytes += LENGTH_BYTES + bootstrapper.plan()?.key_bytes;
+        }
         Ok(bytes)
     }
 
@@ -179,14 +227,27 @@ impl Plan {
     /// # Errors
     /// As [`Self::key_bytes`].
     pub fn key_memory(&self) -> Result<u64> {
-        let sets = self.keys.iter().map(|set| Ok(set.key_plan().memory(&self.params)? as u64));
-        sets.sum()
+        let own = self.keys.iter().map(KeySet::key_plan);
+        let refreshing = self.bootstrapper.iter().flat_map(|one| one.key_plans().iter().cloned());
+        let sets = own.chain(refreshing).map(|plan| Ok(plan.memory(&self.params)? as u64));
+        let keys: u64 = sets.sum::<Result<u64>>()?;
+        // And the two keys to and from the sparse secret.
+        let relinearisation = KeyPlan::new().relinearise().memory(&self.params)? as u64;
+        Ok(keys + if self.bootstrapper.is_some() { 2 * relinearisation } else { 0 })
+    }
+
+    /// Bytes of the matrices that registers are refreshed with, in memory.
+    pub(super) fn diagonal_bytes(&self) -> Result<u64> {
+        match &self.bootstrapper {
+            Some(bootstrapper) => Ok(bootstrapper.plan()?.diagonal_bytes as u64),
+            None => Ok(0),
+        }
     }
 
     /// Bytes of an encrypted input.
     pub fn input_bytes(&self, input: &Input) -> usize {
         let registers: usize = input.views.iter().map(|view| view.registers as usize).sum();
-        let one = SeededCiphertext::bytes_at(&self.params, self.params.max_level());
+        let one = SeededCiphertext::bytes_at(&self.params, self.input_level());
         HEADER_LEN + ID_BYTES + INDEX_BYTES + registers * (LENGTH_BYTES + one)
     }
 

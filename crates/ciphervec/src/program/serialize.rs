@@ -16,7 +16,12 @@
 //!   of its view u32`, or `1 u8 | number of the output u32 | 0 u32`, in order;
 //! - a constant: a list of f64; a polynomial: `basis u8 | low, high f64 | list of f64`; a sign: `gap,
 //!   alpha, noise f64`;
-//! - a step: `operation u8 | a u32 | b, 8 bytes`: a register, a constant, a polynomial or a number.
+//! - a step: `operation u8 | a u32 | b, 8 bytes`: a register, a constant, a polynomial or a number; of a
+//!   stage of a sign, the sign and then the stage, u32 each.
+//!
+//! Version 2 is that of plans whose steps refresh registers: before all of this stands what
+//! [`super::refreshing`] writes, and a sign goes on with `levels, noise f64` of its early stages, zeros
+//! where there are none.
 
 use super::arrays::{Decoding, Input, MAX_DIMENSIONS, MAX_NAME, Output, View};
 use super::circuit::{
@@ -24,13 +29,17 @@ use super::circuit::{
 };
 use super::numbers::Numbers;
 use super::placement::{Block, Domain, Loop, MAX_BLOCKS, MAX_LOOPS, Placement};
-use super::plan::{KeySet, MAX_KEY_SETS, MAX_KEYS, Plan, PlanId};
+use super::plan::{Ground, KeySet, MAX_KEY_SETS, MAX_KEYS, Plan, PlanId};
 use super::reading::Reading;
+use super::refreshed::kept;
+use super::refreshing::{diagonals, read_spec, write_spec};
 use crate::error::Result;
-use ciphervec_he::ckks::{Basis, Params, ParamsSpec, Polynomial, Sign};
-use ciphervec_he::wire::{self, Header, KeyId, Kind, Reader, Scheme};
+use ciphervec_he::ckks::{Basis, BootstrapSpec, Params, ParamsSpec, Polynomial, Sign};
+use ciphervec_he::wire::{self, HEADER_LEN, Header, KeyId, Kind, Reader, Scheme};
 
 const WHAT: &str = "a program's plan";
+/// The version of plans that refresh registers; others are of version 1.
+const REFRESHING: u16 = 2;
 const STEP_BYTES: usize = 13;
 
 impl Plan {
@@ -39,11 +48,18 @@ impl Plan {
         let params = self.params().param_id();
         let header =
             Header { scheme: Scheme::Ckks, kind: Kind::Program, params, key: KeyId([0; 8]) };
-        header.frame(&self.payload())
+        let mut frame = vec![0; HEADER_LEN];
+        frame.extend(self.payload());
+        let version = if self.bootstrapper().is_some() { REFRESHING } else { wire::VERSION };
+        header.seal_version(version, &mut frame);
+        frame
     }
 
     pub(super) fn payload(&self) -> Vec<u8> {
         let mut out = Vec::new();
+        if let Some(bootstrapper) = self.bootstrapper() {
+            write_spec(bootstrapper.spec(), &mut out);
+        }
         let params = self.params().to_bytes();
         length(&mut out, params.len());
         out.extend(params);
@@ -52,7 +68,7 @@ impl Plan {
             length(out, set.rotations.len());
             set.rotations.iter().for_each(|steps| out.extend(steps.to_le_bytes()));
         });
-        write_circuit(self.circuit(), &mut out);
+        write_circuit(self.circuit(), self.bootstrapper().is_some(), &mut out);
         out
     }
 
@@ -65,8 +81,8 @@ impl Plan {
     }
 }
 
-/// Gap, precision and noise of a sign.
-type SignShape = (f64, f64, f64);
+/// Gap, precision and noise of a sign, and the levels and the noise of its early stages.
+type SignShape = [f64; 5];
 
 /// A plan as its bytes have it: nothing was computed from it yet, so that whoever got it from a
 /// stranger can look at its sizes first.
@@ -77,6 +93,7 @@ pub struct PlanBytes<'a> {
     params: &'a [u8],
     spec: ParamsSpec,
     last_bits: Option<u32>,
+    refreshing: Option<BootstrapSpec>,
     keys: Vec<KeySet>,
     /// Without its signs.
     circuit: Circuit,
@@ -89,8 +106,12 @@ impl<'a> PlanBytes<'a> {
     /// # Errors
     /// Damaged or malformed bytes.
     pub fn read(bytes: &'a [u8]) -> Result<Self> {
-        let (header, payload) = wire::open(Kind::Program, bytes)?;
+        let (version, header, payload) = wire::open_version(Kind::Program, REFRESHING, bytes)?;
         let mut reader = Reader::new(WHAT, payload);
+        let refreshing = match version {
+            REFRESHING => Some(read_spec(&mut reader)?),
+            _ => None,
+        };
         let size = reader.u32()? as usize;
         let params = reader.take(size)?;
         let keys = items(&mut reader, 6, MAX_KEY_SETS, |reader| {
@@ -103,14 +124,17 @@ impl<'a> PlanBytes<'a> {
             }
             Ok(KeySet { level, relinearise, rotations: rotations.into_iter().collect() })
         })?;
-        let (circuit, signs) = read_circuit(&mut reader)?;
+        let (circuit, signs) = read_circuit(&mut reader, version)?;
         if header.key != KeyId([0; 8]) {
             return Err(reader.error("a plan names no key").into());
         }
         reader.finish()?;
-        let (spec, last_bits) = ParamsSpec::described(params)?;
+        let (spec, last_bits) = match &refreshing {
+            Some(refreshing) => (refreshing.params()?, None),
+            None => ParamsSpec::described(params)?,
+        };
         let id = PlanId::of(payload);
-        Ok(PlanBytes { header, id, params, spec, last_bits, keys, circuit, signs })
+        Ok(PlanBytes { header, id, params, spec, last_bits, refreshing, keys, circuit, signs })
     }
 
     /// log2 of its ring degree, unchecked.
@@ -120,7 +144,7 @@ impl<'a> PlanBytes<'a> {
 
     /// A bound on the memory that the tables of its parameters take.
     pub fn ring_memory(&self) -> u64 {
-        Params::memory(&self.spec)
+        Params::memory(&self.spec).saturating_add(self.refreshing.as_ref().map_or(0, diagonals))
     }
 
     /// Whether its primes are those of its parameters alone, as those of every fitted plan are.
@@ -139,18 +163,31 @@ impl<'a> PlanBytes<'a> {
     /// Parameters that are not secure, and what [`Plan::new`] refuses.
     pub fn plan(self) -> Result<Plan> {
         let signs = self.signs.into_iter();
-        let signs = signs.map(|(gap, alpha, noise)| Ok(Sign::with_noise(gap, alpha, noise)?));
+        let signs = signs.map(|[gap, alpha, noise, levels, early]| match levels {
+            0.0 => Ok(Sign::with_noise(gap, alpha, noise)?),
+            _ => Ok(Sign::refreshed(gap, alpha, (levels as usize, early), noise)?),
+        });
         let circuit = Circuit { signs: signs.collect::<Result<_>>()?, ..self.circuit };
-        let params = Params::from_bytes(self.params)?;
-        if self.header.scheme != Scheme::Ckks || self.header.params != params.param_id() {
+        let ground = match self.refreshing {
+            Some(refreshing) => Ground::Refreshed(kept(refreshing)?),
+            None => Ground::Levels(Params::from_bytes(self.params)?),
+        };
+        let params = match &ground {
+            Ground::Levels(params) => params,
+            Ground::Refreshed(bootstrapper) => bootstrapper.params(),
+        };
+        let named = self.header.scheme == Scheme::Ckks && self.header.params == params.param_id();
+        // Parameters of version 1 may be frames of an older version.
+        let same = self.refreshing.is_none() || params.to_bytes() == self.params;
+        if !named || !same {
             let reader = Reader::new(WHAT, self.params);
             return Err(reader.error("a header that names its parameters expected").into());
         }
-        Plan::named(circuit, params, self.keys, self.id)
+        Plan::named(circuit, ground, self.keys, self.id)
     }
 }
 
-fn write_circuit(circuit: &Circuit, out: &mut Vec<u8>) {
+fn write_circuit(circuit: &Circuit, refreshing: bool, out: &mut Vec<u8>) {
     out.push(circuit.slots.ilog2() as u8);
     list(out, &circuit.inputs, |out, input| {
         write_array(out, (&input.name, &input.shape, &input.numbers));
@@ -173,6 +210,10 @@ fn write_circuit(circuit: &Circuit, out: &mut Vec<u8>) {
     });
     list(out, &circuit.signs, |out, sign| {
         [sign.gap(), sign.alpha(), sign.noise()].iter().for_each(|x| real(out, x));
+        if refreshing {
+            let (levels, noise) = sign.early().unwrap_or((0, 0.0));
+            [levels as f64, noise].iter().for_each(|x| real(out, x));
+        }
     });
     list(out, &circuit.steps, |out, step| out.extend(step_bytes(*step)));
     list(out, &circuit.outputs, |out, output| {
@@ -216,7 +257,7 @@ fn write_kinds(circuit: &Circuit, out: &mut Vec<u8>) {
 }
 
 /// A circuit without its signs, and what they are to be.
-fn read_circuit(reader: &mut Reader<'_>) -> Result<(Circuit, Vec<SignShape>)> {
+fn read_circuit(reader: &mut Reader<'_>, version: u16) -> Result<(Circuit, Vec<SignShape>)> {
     let log_slots = u32::from(reader.u8()?);
     let slots = 1usize.checked_shl(log_slots).ok_or_else(|| reader.error("too many slots"))?;
     let mut inputs = items(reader, 33, MAX_PARTS, |reader| {
@@ -243,7 +284,14 @@ fn read_circuit(reader: &mut Reader<'_>) -> Result<(Circuit, Vec<SignShape>)> {
         Ok(polynomial)
     })?;
     let asked = items(reader, 24, MAX_SIGNS, |reader| {
-        Ok((f64_of(reader)?, f64_of(reader)?, f64_of(reader)?))
+        let mut shape = [0.0; 5];
+        for one in &mut shape[..if version == REFRESHING { 5 } else { 3 }] {
+            *one = f64_of(reader)?;
+        }
+        if shape[3].fract() != 0.0 || !(0.0..=64.0).contains(&shape[3]) {
+            return Err(reader.error("at most 64 levels of a sign's early stages expected").into());
+        }
+        Ok(shape)
     })?;
     let steps = items(reader, STEP_BYTES, MAX_REGISTERS, read_step)?;
     let mut outputs = items(reader, 46, MAX_PARTS, |reader| {
@@ -342,7 +390,10 @@ fn step_bytes(step: Step) -> [u8; STEP_BYTES] {
         Step::Polynomial(a, index) => (11, a, whole(index)),
         Step::Bound(a, bound) => (12, a, bound.to_le_bytes()),
         Step::Sign(a, index) => (13, a, whole(index)),
-        // 14 is left for what refreshes a register's levels.
+        Step::Refresh(a) => (14, a, [0; 8]),
+        Step::SignStage(a, index, stage) => {
+            (15, a, (u64::from(index) | u64::from(stage) << 32).to_le_bytes())
+        }
     };
     let mut out = [0; STEP_BYTES];
     out[0] = operation;
@@ -376,6 +427,11 @@ fn read_step(reader: &mut Reader<'_>) -> Result<Step> {
         11 => Step::Polynomial(a, whole(reader)?),
         12 => Step::Bound(a, number),
         13 => Step::Sign(a, whole(reader)?),
+        14 => Step::Refresh(none(reader)?),
+        15 => {
+            let both = u64::from_le_bytes(b);
+            Step::SignStage(a, both as u32, (both >> 32) as u32)
+        }
         other => return Err(reader.error(format!("unknown operation {other}")).into()),
     })
 }

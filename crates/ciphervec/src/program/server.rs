@@ -1,7 +1,8 @@
 //! Program server: a plan, its keys and encrypted inputs enter, the encrypted answer leaves. Server
 //! side.
 //!
-//! - keys: `plan id 16 | a frame of evaluation keys for each of the plan's sets`;
+//! - keys: `plan id 16 | a frame of evaluation keys for each of the plan's sets`, and, where steps
+//!   refresh registers, one of bootstrapping keys;
 //! - an input: `plan id 16 | its number u32 | a ciphertext for each of its registers`;
 //! - an answer: `plan id 16 | a ciphertext for each register of each output`;
 //!
@@ -11,7 +12,7 @@ use super::ckks::CkksMachine;
 use super::machine::execute;
 use super::plan::Plan;
 use crate::error::{Error, Result};
-use ciphervec_he::ckks::{Ciphertext, EvaluationKeys};
+use ciphervec_he::ckks::{BootstrappingKeys, Ciphertext, EvaluationKeys};
 use ciphervec_he::wire::{self, HEADER_LEN, Header, KeyId, Kind, Reader, Scheme};
 use std::sync::Arc;
 
@@ -43,7 +44,7 @@ impl Sealed {
     /// Damaged or foreign bytes, an input of another plan or under another key, and ciphertexts
     /// that are not as the plan has them.
     pub fn read(plan: &Plan, key: KeyId, bytes: &[u8]) -> Result<Self> {
-        let (params, circuit) = (plan.params(), plan.circuit());
+        let (params, circuit, level) = (plan.params(), plan.circuit(), plan.input_level());
         let mut reader =
             open(plan, Kind::ProgramInput, bytes, |header| expect_key(key, header.key))?;
         let index = reader.u32()? as usize;
@@ -60,8 +61,8 @@ impl Sealed {
             expect_key(key, ciphertext.key_id())?;
             let fresh = ciphertext.slots() == circuit.slots
                 && ciphertext.degree() == 1
-                && ciphertext.level() == params.max_level()
-                && ciphertext.scale().to_bits() == params.scale(params.max_level()).to_bits()
+                && ciphertext.level() == level
+                && ciphertext.scale().to_bits() == params.scale(level).to_bits()
                 && ciphertext.magnitude() <= input.magnitude(view);
             if !fresh {
                 let detail = "a fresh ciphertext with the plan's slots and magnitude expected";
@@ -139,8 +140,13 @@ impl Server {
             expect_key(key, read.key_id())?;
             sets.push(Arc::new(read));
         }
+        let mut machine = CkksMachine::new(plan.params(), sets);
+        if let Some(bootstrapper) = plan.bootstrapper() {
+            let read = BootstrappingKeys::from_bytes(plan.params(), take(&mut reader)?)?;
+            expect_key(key, read.key_id())?;
+            machine = machine.refreshing(bootstrapper.clone(), read);
+        }
         reader.finish()?;
-        let machine = CkksMachine::new(plan.params(), sets);
         Ok(Server { plan, machine, key })
     }
 
@@ -236,8 +242,24 @@ pub(super) fn take<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8]> {
 
 /// What belongs to a plan, framed.
 pub(super) fn frame(plan: &Plan, kind: Kind, key: KeyId, body: &[u8]) -> Vec<u8> {
-    let header = Header { scheme: Scheme::Ckks, kind, params: plan.params().param_id(), key };
-    header.frame(&[&plan.id().0, body].concat())
+    let mut frame = begun(plan, HEADER_LEN + 16 + body.len());
+    frame.extend_from_slice(body);
+    sealed(plan, kind, key, &mut frame);
+    frame
+}
+
+/// A frame without its header, of what belongs to a plan, with room for so many bytes.
+pub(super) fn begun(plan: &Plan, bytes: usize) -> Vec<u8> {
+    let mut frame = Vec::with_capacity(bytes);
+    frame.resize(HEADER_LEN, 0);
+    frame.extend_from_slice(&plan.id().0);
+    frame
+}
+
+/// Writes the header of a frame that [`begun`] has begun.
+pub(super) fn sealed(plan: &Plan, kind: Kind, key: KeyId, frame: &mut [u8]) {
+    let params = plan.params().param_id();
+    Header { scheme: Scheme::Ckks, kind, params, key }.seal(frame);
 }
 
 /// The body of a frame that belongs to this plan.

@@ -5,6 +5,7 @@ use super::arrays::Answer;
 use super::circuit::Circuit;
 use super::clear::{Clear, decoded, placed};
 use super::machine::{Machine, execute};
+use super::plan::Plan;
 use super::trial::TrialMachine;
 use crate::error::Result;
 use ciphervec_he::ckks::{Expected, ParamsSpec, Polynomial, Sign};
@@ -39,7 +40,23 @@ impl Simulated {
         seed: [u8; 32],
         inputs: &[Vec<f64>],
     ) -> Result<Vec<Answer>> {
-        let trial = TrialMachine::new(spec, true)?;
+        Self::on(circuit, TrialMachine::new(spec, true)?, seed, inputs)
+    }
+
+    /// [`Self::answers`] of a plan.
+    ///
+    /// # Errors
+    /// As [`Self::answers`].
+    pub fn of(plan: &Plan, seed: [u8; 32], inputs: &[Vec<f64>]) -> Result<Vec<Answer>> {
+        Self::on(plan.circuit(), TrialMachine::of(plan)?, seed, inputs)
+    }
+
+    fn on(
+        circuit: &Circuit,
+        trial: TrialMachine,
+        seed: [u8; 32],
+        inputs: &[Vec<f64>],
+    ) -> Result<Vec<Answer>> {
         let machine = Simulated { trial, seed, drawn: Cell::new(0) };
         let values = placed(circuit, inputs)?;
         let expected = machine.trial.inputs(circuit)?;
@@ -72,7 +89,13 @@ impl Simulated {
     ) -> Result<Noisy> {
         let own = trial(&silent(&a.expected))?;
         let values = self.with_noise(clear(&a.values)?, &own);
-        Ok(Noisy { values, expected: trial(&a.expected)? })
+        Ok(Noisy { values, expected: self.kept(trial(&a.expected)?) })
+    }
+
+    /// What is kept of an expectation: of one in a loop that refreshes no errors, as those of all
+    /// rounds together say nothing of those that stand in slots.
+    fn kept(&self, expected: Expected) -> Expected {
+        if self.trial.refreshes() { silent(&expected) } else { expected }
     }
 
     fn two(
@@ -83,7 +106,7 @@ impl Simulated {
     ) -> Result<Noisy> {
         let own = trial(&silent(&a.expected), &silent(&b.expected))?;
         let values = self.with_noise(clear(&a.values, &b.values)?, &own);
-        Ok(Noisy { values, expected: trial(&a.expected, &b.expected)? })
+        Ok(Noisy { values, expected: self.kept(trial(&a.expected, &b.expected)?) })
     }
 }
 
@@ -158,6 +181,15 @@ impl Machine for Simulated {
 
     fn sign(&self, a: &Noisy, sign: &Sign) -> Result<Noisy> {
         self.one(a, |x| Clear.sign(x, sign), |x| self.trial.sign(x, sign))
+    }
+
+    fn sign_stage(&self, a: &Noisy, sign: &Sign, stage: usize) -> Result<Noisy> {
+        let trial = |x: &Expected| self.trial.sign_stage(x, sign, stage);
+        self.one(a, |x| Clear.sign_stage(x, sign, stage), trial)
+    }
+
+    fn refresh(&self, a: &Noisy) -> Result<Noisy> {
+        self.one(a, |x| Clear.refresh(x), |x| self.trial.refresh(x))
     }
 
     fn bound(&self, a: Noisy, bound: f64) -> Result<Noisy> {

@@ -6,10 +6,12 @@ use super::machine::{Machine, execute};
 use super::plan::{KeySet, Plan};
 use crate::error::{Error, Result};
 use ciphervec_he::ckks::{
-    Calibration, Encoding, EncryptionKey, Expected, Forecast, ParamsSpec, Polynomial, Sign,
+    Bootstrapper, Calibration, Encoding, EncryptionKey, Expected, Forecast, ParamsSpec, Polynomial,
+    Sign,
 };
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Bits that a modulus has beyond the numbers under it: the sign, and room for noise.
 pub(super) const SPARE_BITS: f64 = 3.0;
@@ -61,35 +63,31 @@ impl Trial {
     /// Parameters that cannot be made; levels that are missing, numbers that leave the modulus, a
     /// sign of numbers with too much noise.
     pub fn run(circuit: &Circuit, spec: &ParamsSpec, calibration: &Calibration) -> Result<Self> {
-        Self::with_noise(circuit, spec, calibration, true)
-    }
-
-    /// Tries a plan out, and says what it takes on this machine, which is timed for it.
-    ///
-    /// # Errors
-    /// As [`Self::run`].
-    pub fn of(plan: &Plan) -> Result<Self> {
-        let spec = plan.params().spec();
-        Self::run(plan.circuit(), spec, &Calibration::measure(spec.log_degree)?)
+        Self::on(circuit, TrialMachine::new(spec, true)?, calibration)
     }
 
     /// Levels and bounds alone, as if there were no noise.
     pub(super) fn levels(circuit: &Circuit, spec: &ParamsSpec) -> Result<Self> {
         let log_degree = spec.log_degree;
         let calibration = Calibration { log_degree, transform_ms: 0.0, product_ms: 0.0 };
-        Self::with_noise(circuit, spec, &calibration, false)
+        Self::on(circuit, TrialMachine::new(spec, false)?, &calibration)
     }
 
-    fn with_noise(
+    pub(super) fn on<M: Tried>(
         circuit: &Circuit,
-        spec: &ParamsSpec,
+        tried: M,
         calibration: &Calibration,
-        noisy: bool,
     ) -> Result<Self> {
-        let machine = TrialMachine::new(spec, noisy)?;
-        let registers = machine.inputs(circuit)?;
+        let machine = tried.trial();
+        let refresh_ms = match &machine.bootstrapper {
+            Some(bootstrapper) => bootstrapper.work()?.milliseconds(calibration),
+            None => 0.0,
+        };
+        let inputs = machine.inputs(circuit)?;
+        let registers = inputs.into_iter().map(|one| tried.begin(one)).collect();
         let mut steps = Vec::with_capacity(circuit.steps.len());
-        let outputs = execute(circuit, &machine, registers, |step, register: &Expected| {
+        let outputs = execute(circuit, &tried, registers, |step, register: &M::Register| {
+            let register = M::expected(register);
             let work = machine.forecast.take_work();
             for (level, done) in work.levels().iter().enumerate() {
                 if done.relinearisations > 0 {
@@ -101,10 +99,13 @@ impl Trial {
                 let by = i64::from(by).rem_euclid(circuit.slots as i64);
                 machine.needs.borrow_mut().rotate(by, register.level);
             }
+            machine.above(register)?;
+            let refreshed = matches!(circuit.steps[step], Step::Refresh(_));
+            let more = if refreshed { refresh_ms } else { 0.0 };
             steps.push(StepForecast {
                 level: register.level,
                 error_bits: machine.forecast.error_bits(register),
-                milliseconds: work.milliseconds(calibration),
+                milliseconds: work.milliseconds(calibration) + more,
             });
             Ok(())
         })?;
@@ -118,6 +119,7 @@ impl Trial {
         if let Some(last) = steps.last_mut() {
             last.milliseconds += rest.milliseconds(calibration);
         }
+        let outputs: Vec<Expected> = outputs.iter().map(|one| *M::expected(one)).collect();
         let left = machine.left.get();
         let largest = outputs.iter().fold(0.0, |most: f64, register| most.max(register.magnitude));
         let levels_sent = outputs.iter().map(|register| register.level).collect();
@@ -132,7 +134,7 @@ impl Trial {
             }
             arrived.push(worst);
         }
-        let keys = machine.needs.into_inner().sets();
+        let keys = machine.needs.take().sets();
         Ok(Trial { steps, outputs: arrived, levels_sent, keys, left, largest })
     }
 }
@@ -167,6 +169,30 @@ impl Needs {
     }
 }
 
+/// A machine that tries steps out.
+pub(super) trait Tried: Machine {
+    /// Where keys, levels and work are counted.
+    fn trial(&self) -> &TrialMachine;
+    /// The register of an input of which this is known.
+    fn begin(&self, expected: Expected) -> Self::Register;
+    /// What is known of a register.
+    fn expected(register: &Self::Register) -> &Expected;
+}
+
+impl Tried for TrialMachine {
+    fn trial(&self) -> &TrialMachine {
+        self
+    }
+
+    fn begin(&self, expected: Expected) -> Expected {
+        expected
+    }
+
+    fn expected(register: &Expected) -> &Expected {
+        register
+    }
+}
+
 /// Forecasts in place of ciphertexts.
 pub(super) struct TrialMachine {
     pub(super) forecast: Forecast,
@@ -175,13 +201,66 @@ pub(super) struct TrialMachine {
     needs: RefCell<Needs>,
     /// The fewest levels of an output before it is made small.
     left: Cell<usize>,
+    /// Of inputs.
+    level: usize,
+    /// Where levels to compute with end.
+    lowest: usize,
+    bootstrapper: Option<Arc<Bootstrapper>>,
 }
 
 impl TrialMachine {
     /// `noisy`: whether errors are looked at.
     pub(super) fn new(spec: &ParamsSpec, noisy: bool) -> Result<Self> {
-        let (needs, left) = (RefCell::default(), Cell::new(spec.levels));
-        Ok(TrialMachine { forecast: Forecast::of_spec(spec)?, noisy, needs, left })
+        Ok(TrialMachine {
+            forecast: Forecast::of_spec(spec)?,
+            noisy,
+            needs: RefCell::default(),
+            left: Cell::new(spec.levels),
+            level: spec.levels,
+            lowest: 0,
+            bootstrapper: None,
+        })
+    }
+
+    /// One that refreshes registers.
+    pub(super) fn refreshing(bootstrapper: &Arc<Bootstrapper>) -> Self {
+        let level = bootstrapper.level();
+        TrialMachine {
+            forecast: Forecast::new(bootstrapper.params()),
+            noisy: true,
+            needs: RefCell::default(),
+            left: Cell::new(level),
+            level,
+            lowest: bootstrapper.spec().slots_to_coefficients,
+            bootstrapper: Some(bootstrapper.clone()),
+        }
+    }
+
+    /// The one that a plan is run by.
+    pub(super) fn of(plan: &Plan) -> Result<Self> {
+        match plan.bootstrapper() {
+            Some(bootstrapper) => Ok(Self::refreshing(bootstrapper)),
+            None => Self::new(plan.params().spec(), true),
+        }
+    }
+
+    /// Whether registers are refreshed.
+    pub(super) fn refreshes(&self) -> bool {
+        self.bootstrapper.is_some()
+    }
+
+    /// Refuses what computing has taken below the levels that it is for.
+    fn above(&self, a: &Expected) -> Result<()> {
+        let due = usize::from(self.forecast.is_pending(a));
+        if a.level >= self.lowest + due {
+            return Ok(());
+        }
+        Err(ciphervec_he::Error::Level {
+            operation: "a step between two refreshes",
+            needed: format!("{} levels when it is done", self.lowest),
+            left: format!("{} are", a.level.saturating_sub(due)),
+        }
+        .into())
     }
 
     /// The registers of a circuit's inputs, as a client encrypts them.
@@ -190,6 +269,7 @@ impl TrialMachine {
         for input in &circuit.inputs {
             for view in &input.views {
                 let encoding = Encoding {
+                    level: Some(self.level),
                     slots: Some(circuit.slots),
                     magnitude: Some(input.magnitude(view)),
                     ..Encoding::default()
@@ -276,6 +356,18 @@ impl Machine for TrialMachine {
         let taken = self.forecast.drop_to(a, left)?;
         Ok(Expected { scale: self.forecast.scale(left), ..taken }
             .with_magnitude(1.0 + sign.error())?)
+    }
+
+    fn sign_stage(&self, a: &Expected, sign: &Sign, stage: usize) -> Result<Expected> {
+        Ok(self.forecast.sign_stage(a, sign, stage)?)
+    }
+
+    fn refresh(&self, a: &Expected) -> Result<Expected> {
+        let Some(bootstrapper) = &self.bootstrapper else {
+            let detail = "these parameters refresh no register".into();
+            return Err(Error::Program { operation: "a trial", detail });
+        };
+        Ok(bootstrapper.refreshed(a)?)
     }
 
     fn bound(&self, a: Expected, bound: f64) -> Result<Expected> {

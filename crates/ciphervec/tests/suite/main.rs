@@ -13,6 +13,8 @@ mod pairs;
 mod probe;
 #[cfg(feature = "hazmat")]
 mod program;
+#[cfg(feature = "hazmat")]
+mod program_refreshed;
 mod search;
 mod search_pruned;
 mod search_together;

@@ -40,9 +40,26 @@ const MARGIN: f64 = 1e-6;
 pub struct Sign {
     gap: f64,
     alpha: f64,
-    noise: f64,
+    noises: Noises,
     stages: Vec<Polynomial>,
+    /// What the inputs of each stage may be off by.
+    stands: Vec<f64>,
     error: f64,
+}
+
+/// What inputs of stages may be off by: of those that end within so many levels, and of all others.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Noises {
+    early_levels: usize,
+    early: f64,
+    late: f64,
+}
+
+impl Noises {
+    /// Of a stage of `depth` levels that begins after `before` of them.
+    fn at(&self, before: usize, depth: usize) -> f64 {
+        if before + depth <= self.early_levels { self.early } else { self.late }
+    }
 }
 
 /// A degree of a stage, its levels and its work.
@@ -58,7 +75,8 @@ struct Degree {
 struct Begun {
     reached: f64,
     work: Products,
-    degrees: Vec<usize>,
+    /// Degrees, and what inputs may be off by.
+    stages: Vec<(usize, f64)>,
 }
 
 impl Sign {
@@ -78,6 +96,33 @@ impl Sign {
     /// # Errors
     /// As [`Self::new`]; [`Error::Range`] for a noise that is negative or not below half the gap.
     pub fn with_noise(gap: f64, alpha: f64, noise: f64) -> Result<Self> {
+        Self::build(gap, alpha, Noises { early_levels: 0, early: noise, late: noise })
+    }
+
+    /// [`Self::with_noise`] of numbers that are refreshed on the way: stages that end within the first
+    /// `levels` levels are for inputs that are off by up to `early`, all others for `late`, which may
+    /// be more than the gap: by then numbers are further from 0.
+    ///
+    /// # Errors
+    /// As [`Self::with_noise`], of `early`; [`Error::Range`] for a `late` noise that is not below 1/4.
+    pub fn refreshed(
+        gap: f64,
+        alpha: f64,
+        (levels, early): (usize, f64),
+        late: f64,
+    ) -> Result<Self> {
+        if !(0.0..0.25).contains(&late) {
+            return Err(Error::Range {
+                what: "what later stages of a sign may be off by",
+                expected: "not negative, and below 1/4".into(),
+                actual: late.to_string(),
+            });
+        }
+        Self::build(gap, alpha, Noises { early_levels: levels, early, late })
+    }
+
+    fn build(gap: f64, alpha: f64, noises: Noises) -> Result<Self> {
+        let noise = noises.early;
         let range = |what, expected: String, actual: f64| {
             Err(Error::Range { what, expected, actual: actual.to_string() })
         };
@@ -93,14 +138,14 @@ impl Sign {
             let expected = format!("not negative, and below {:e}, half the gap", 0.5 * gap);
             return range("what the inputs of a sign are off by", expected, noise);
         }
-        let Some(degrees) = shallowest(gap, (-alpha).exp2(), noise)? else {
+        let Some(found) = shallowest(gap, (-alpha).exp2(), noises)? else {
             let expected = format!("reached in {MOST_LEVELS} levels; a wider gap takes fewer");
             return range("the precision of a sign", expected, alpha);
         };
         let (mut reached, mut stages, mut error) = (gap, Vec::new(), 1.0);
-        for (place, &degree) in degrees.iter().enumerate() {
+        for (place, &(degree, noise)) in found.iter().enumerate() {
             let minimax = stage(degree, reached, noise)?;
-            let most = if place + 1 == degrees.len() { 1.0 } else { 1.0 + minimax.error };
+            let most = if place + 1 == found.len() { 1.0 } else { 1.0 + minimax.error };
             let mut coefficients = vec![0.0; degree + 1];
             for (place, c) in coefficients.iter_mut().skip(1).step_by(2).zip(&minimax.coefficients)
             {
@@ -109,7 +154,8 @@ impl Sign {
             stages.push(Polynomial::chebyshev(-1.0, 1.0, &coefficients)?);
             (reached, error) = (after(&minimax), minimax.error);
         }
-        Ok(Sign { gap, alpha, noise, stages, error })
+        let stands = found.into_iter().map(|(_, noise)| noise).collect();
+        Ok(Sign { gap, alpha, noises, stages, stands, error })
     }
 
     /// The polynomials, the first of them to be taken first.
@@ -142,9 +188,16 @@ impl Sign {
         self.gap
     }
 
-    /// What inputs of every stage may be off by.
+    /// What inputs of every stage may be off by; of [`Self::refreshed`] those of later ones.
     pub fn noise(&self) -> f64 {
-        self.noise
+        self.noises.late
+    }
+
+    /// Of [`Self::refreshed`] the levels that stages end within whose inputs are closer, and what they
+    /// may be off by.
+    pub fn early(&self) -> Option<(usize, f64)> {
+        let Noises { early_levels, early, late } = self.noises;
+        (early_levels > 0 || early != late).then_some((early_levels, early))
     }
 
     /// The largest distance of a result from ±1, whatever the inputs of all stages are off by
@@ -190,10 +243,10 @@ fn degrees() -> Result<Vec<Degree>> {
 }
 
 /// The degrees of the shallowest composition that leaves an error of `goal`, of equally deep ones
-/// that with the least work.
-fn shallowest(gap: f64, goal: f64, noise: f64) -> Result<Option<Vec<usize>>> {
+/// that with the least work; and what the inputs of each may be off by.
+fn shallowest(gap: f64, goal: f64, noises: Noises) -> Result<Option<Vec<(usize, f64)>>> {
     let degrees = degrees()?;
-    let start = Begun { reached: gap, work: Products::default(), degrees: Vec::new() };
+    let start = Begun { reached: gap, work: Products::default(), stages: Vec::new() };
     let mut at: Vec<Vec<Begun>> = vec![vec![start]];
     let mut furthest = gap;
     for depth in 1..=MOST_LEVELS {
@@ -201,13 +254,14 @@ fn shallowest(gap: f64, goal: f64, noise: f64) -> Result<Option<Vec<usize>>> {
         let mut done: Option<Begun> = None;
         for next in &degrees {
             let Some(before) = depth.checked_sub(next.depth) else { continue };
+            let noise = noises.at(before, next.depth);
             for begun in &at[before] {
                 // Where even double precision cannot tell its errors apart, a lower degree serves.
                 let Ok(minimax) = stage(next.degree, begun.reached, noise) else { continue };
-                let mut degrees = begun.degrees.clone();
-                degrees.push(next.degree);
+                let mut stages = begun.stages.clone();
+                stages.push((next.degree, noise));
                 let reached = after(&minimax);
-                let longer = Begun { reached, work: begun.work + next.work, degrees };
+                let longer = Begun { reached, work: begun.work + next.work, stages };
                 if minimax.error <= goal {
                     if done.as_ref().is_none_or(|done| longer.work < done.work) {
                         done = Some(longer);
@@ -218,7 +272,7 @@ fn shallowest(gap: f64, goal: f64, noise: f64) -> Result<Option<Vec<usize>>> {
             }
         }
         if let Some(done) = done {
-            return Ok(Some(done.degrees));
+            return Ok(Some(done.stages));
         }
         // By falling `reached`, each with less work than all before it. What got no further than
         // others did in fewer levels is part of no shallowest composition.
@@ -252,18 +306,21 @@ impl Evaluator {
     pub fn sign(&self, x: &Ciphertext, sign: &Sign) -> Result<Ciphertext> {
         take(self, x, sign)
     }
+
+    /// The polynomial `stage` of [`Self::sign`], of what the one before it has left: between two of
+    /// them a ciphertext can be refreshed.
+    ///
+    /// # Errors
+    /// As [`Self::sign`]; [`Error::Range`] for a stage that it does not have.
+    pub fn sign_stage(&self, x: &Ciphertext, sign: &Sign, stage: usize) -> Result<Ciphertext> {
+        take_stage(self, x, sign, stage)
+    }
 }
 
 /// The sign of every slot.
 pub(super) fn take<O: Estimates>(operations: &O, x: &O::Value, sign: &Sign) -> Result<O::Value> {
-    let mut x = operations.normalise(x)?;
-    if operations.magnitude(&x) > ONE {
-        return Err(Error::Range {
-            what: "the declared magnitude of a number whose sign is taken",
-            expected: "at most 1; scale it, or declare what is known with with_magnitude".into(),
-            actual: operations.magnitude(&x).to_string(),
-        });
-    }
+    let x = operations.normalise(x)?;
+    check_magnitude(operations, &x)?;
     let (level, depth) = (operations.level(&x), sign.depth());
     if level < depth {
         return Err(Error::Level {
@@ -272,28 +329,56 @@ pub(super) fn take<O: Estimates>(operations: &O, x: &O::Value, sign: &Sign) -> R
             left: format!("{level} are"),
         });
     }
-    for stage in &sign.stages {
-        let (noise, scale) = (operations.noise(&x), operations.scale(&x));
-        let off = TAIL_DEVIATIONS * noise.std * operations.expansion().sqrt() / scale;
-        if off > sign.noise {
-            return Err(Error::Range {
-                what: "the error in a slot before a stage of a sign",
-                expected: format!(
-                    "at most 2^{:.1}, which it was built for; use Sign::with_noise or a larger \
-                     scale",
-                    sign.noise.log2()
-                ),
-                actual: format!("2^{:.1}", off.log2()),
-            });
-        }
-        // What the stage was built for is no error of its result; a bound that is over it stays.
-        let bound = if noise.bound / scale <= sign.noise { 0.0 } else { noise.bound };
-        x = operations.with_noise(x, Noise { std: 0.0, bound });
-        x = operations.with_magnitude(evaluate(operations, &x, stage)?, 1.0)?;
+    (0..sign.stages.len()).try_fold(x, |x, stage| take_stage(operations, &x, sign, stage))
+}
+
+/// One polynomial of a sign.
+pub(super) fn take_stage<O: Estimates>(
+    operations: &O,
+    x: &O::Value,
+    sign: &Sign,
+    place: usize,
+) -> Result<O::Value> {
+    let x = operations.normalise(x)?;
+    check_magnitude(operations, &x)?;
+    let Some(stage) = sign.stages.get(place) else {
+        let (what, expected) = ("a stage of a sign", format!("below {}", sign.stages.len()));
+        return Err(Error::Range { what, expected, actual: place.to_string() });
+    };
+    let (noise, scale) = (operations.noise(&x), operations.scale(&x));
+    let off = TAIL_DEVIATIONS * noise.std * operations.expansion().sqrt() / scale;
+    let most = sign.stands[place];
+    if off > most {
+        return Err(Error::Range {
+            what: "the error in a slot before a stage of a sign",
+            expected: format!(
+                "at most 2^{:.1}, which it was built for; use Sign::with_noise or a larger scale",
+                most.log2()
+            ),
+            actual: format!("2^{:.1}", off.log2()),
+        });
+    }
+    // What the stage was built for is no error of its result; a bound that is over it stays.
+    let bound = if noise.bound / scale <= most { 0.0 } else { noise.bound };
+    let x = operations.with_noise(x, Noise { std: 0.0, bound });
+    let x = operations.with_magnitude(evaluate(operations, &x, stage)?, 1.0)?;
+    if place + 1 < sign.stages.len() {
+        return Ok(x);
     }
     let (noise, off) = (operations.noise(&x), sign.error * operations.scale(&x));
     let x = operations.with_noise(x, Noise { bound: noise.bound + off, ..noise });
     operations.with_magnitude(x, 1.0 + sign.error)
+}
+
+fn check_magnitude<O: Estimates>(operations: &O, x: &O::Value) -> Result<()> {
+    if operations.magnitude(x) <= ONE {
+        return Ok(());
+    }
+    Err(Error::Range {
+        what: "the declared magnitude of a number whose sign is taken",
+        expected: "at most 1; scale it, or declare what is known with with_magnitude".into(),
+        actual: operations.magnitude(x).to_string(),
+    })
 }
 
 #[cfg(test)]
@@ -344,6 +429,31 @@ mod tests {
                     }
                     assert!((value - 1.0).abs() <= sign.error() + 1e-13, "2^-{log}, {x}");
                 }
+            }
+        }
+    }
+
+    /// Numbers that are told apart to 2^-24, refreshed with an error of 2^-17.5 once eight levels have
+    /// taken them further from 0.
+    #[test]
+    fn stages_after_a_refresh_stand_more_than_those_before() {
+        let (gap, early, late) = (f64::exp2(-24.0), (8, f64::exp2(-28.0)), f64::exp2(-17.5));
+        assert!(Sign::with_noise(gap, 12.0, late).is_err());
+        let sign = Sign::refreshed(gap, 12.0, early, late).unwrap();
+        assert_eq!((sign.early(), sign.noise()), (Some(early), late));
+        let alone = Sign::with_noise(gap, 12.0, early.1).unwrap();
+        assert!(sign.depth() <= alone.depth() + 4, "{} and {}", sign.depth(), alone.depth());
+        assert_eq!(alone.early(), None);
+        for pattern in 0..1u32 << sign.stages().len() {
+            for x in points(gap).step_by(7) {
+                let (mut value, mut depth) = (x, 0);
+                for (place, stage) in sign.stages().iter().enumerate() {
+                    depth += stage.depth();
+                    let noise = if depth <= early.0 { early.1 } else { late };
+                    value = stage
+                        .evaluate(value + if pattern >> place & 1 == 0 { noise } else { -noise });
+                }
+                assert!((value - 1.0).abs() <= sign.error() + 1e-13, "{x}: {value}");
             }
         }
     }

@@ -9,6 +9,7 @@ mod dft;
 mod encapsulation;
 mod exponential;
 mod failure;
+mod forecast;
 mod interpolation;
 mod keys;
 mod linear;
@@ -29,12 +30,11 @@ pub use keys::BootstrappingKeys;
 pub use spec::BootstrapSpec;
 
 use super::Complex;
-use super::ciphertext::{Ciphertext, Meta};
+use super::ciphertext::Ciphertext;
 use super::evaluate::Evaluator;
 use super::keys::KeyPlan;
-use super::noise::Noise;
 use super::params::Params;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use linear::{LinearLayout, LinearPart};
 use precision::{Parts, Precision, TERMS};
 use reduction::Reduction;
@@ -213,19 +213,8 @@ impl Bootstrapper {
             let imaginary = self.reduction.apply(&middle, &imaginary)?;
             middle.add(&real, &middle.multiply_by_i(&imaginary)?)?
         };
-        let level = self.level();
-        let scale = self.params.scale(level);
-        // What a slot is off is √(δ/2) times as much as a coefficient, its real part; of the
-        // numbers that came in a real part was as far off as it is now.
-        let spread = (self.params.expansion() / 2.0).sqrt();
-        let (mine, theirs) = (a.noise(), a.scale());
-        let added = Noise {
-            std: self.precision.deviation() * scale / spread,
-            bound: self.precision.bound() * scale,
-        };
-        let noise = mine.times(scale / theirs).plus(added);
-        let meta = Meta { scale, noise, ..a.meta };
-        Ok(Ciphertext { parts: sum.parts, meta })
+        let expected = self.refreshed(&a.expected())?;
+        Ok(Ciphertext { parts: sum.parts, meta: a.meta }.estimated(&expected))
     }
 
     /// From the real parts in the first half of the slots and the imaginary ones in the second the
@@ -242,28 +231,7 @@ impl Bootstrapper {
 
     fn check(&self, a: &Ciphertext, keys: &BootstrappingKeys) -> Result<()> {
         keys.check(&self.params, &self.key_plans, a)?;
-        if a.magnitude() > 1.0 {
-            return Err(Error::Range {
-                what: "the magnitude of numbers to refresh",
-                expected: "at most 1 (scale them, or declare what they are known to be)".into(),
-                actual: a.magnitude().to_string(),
-            });
-        }
-        if a.slots() > self.slots() {
-            return Err(Error::Range {
-                what: "the slots of a ciphertext to refresh",
-                expected: format!("at most {}, as the set was made for", self.slots()),
-                actual: a.slots().to_string(),
-            });
-        }
-        let needed = self.spec.slots_to_coefficients;
-        if a.level() < needed {
-            return Err(Error::Level {
-                operation: "bootstrapping",
-                needed: format!("{needed} levels, for slots-to-coefficients,"),
-                left: format!("{} are", a.level()),
-            });
-        }
+        self.refreshed(&a.expected())?;
         Ok(())
     }
 }

@@ -183,7 +183,7 @@ impl BootstrapSpec {
     }
 
     /// The set and its stages.
-    fn layout(&self, reduction: &Reduction) -> (ParamsSpec, Vec<Stage>) {
+    pub(super) fn layout(&self, reduction: &Reduction) -> (ParamsSpec, Vec<Stage>) {
         let stages = self.stages(reduction);
         let spec = ParamsSpec {
             log_degree: self.log_degree,

@@ -1,5 +1,6 @@
 //! Every stage alone, against doubles.
 
+use super::super::ciphertext::Meta;
 use super::super::poly::{Ntt, Poly};
 use super::super::{Encoding, Plaintext, Ring, SecretKey};
 use super::super::{entropy::Entropy, spec::ParamsSpec, widths::Widths};

@@ -7,7 +7,7 @@ use super::super::noise::Noise;
 use super::super::operations::{Estimates, as_methods};
 use super::super::polynomial::Polynomial;
 use super::super::polynomial_evaluation::evaluate;
-use super::super::sign::{Sign, take};
+use super::super::sign::{Sign, take, take_stage};
 use super::Forecast;
 use crate::error::Result;
 
@@ -26,6 +26,14 @@ impl Forecast {
     /// As `Evaluator::sign`.
     pub fn sign(&self, x: &Expected, sign: &Sign) -> Result<Expected> {
         take(self, x, sign)
+    }
+
+    /// One polynomial of a sign.
+    ///
+    /// # Errors
+    /// As `Evaluator::sign_stage`.
+    pub fn sign_stage(&self, x: &Expected, sign: &Sign, stage: usize) -> Result<Expected> {
+        take_stage(self, x, sign, stage)
     }
 
     /// `1/x` in every slot.

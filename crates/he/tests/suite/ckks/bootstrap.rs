@@ -331,3 +331,20 @@ fn what_cannot_be_refreshed_is_refused() {
     let none = BootstrapSpec { levels: 0, ..spec(2, false) };
     assert!(matches!(Bootstrapper::insecure_new(none), Err(Error::Range { .. })));
 }
+
+/// A forecast is what a run has, to the last bit; and the work of a set is that of its transforms and
+/// reductions.
+#[test]
+fn what_is_forecast_of_a_refreshed_ciphertext_is_what_it_has() {
+    let owner = Owner::new(spec(0, false));
+    let values = numbers(owner.params(), 512, 1);
+    let spent = owner.encrypt(&values, 3);
+    let fresh = owner.bootstrapper.bootstrap(&spent, &owner.keys).unwrap();
+    assert_eq!(owner.bootstrapper.refreshed(&spent.expected()).unwrap(), fresh.expected());
+    let plan = owner.bootstrapper.plan().unwrap();
+    let total = owner.bootstrapper.work().unwrap().total();
+    assert_eq!(total.relinearisations, 2 * plan.relinearisations as u64);
+    assert_eq!(total.rotations, plan.rotations as u64);
+    let asked = owner.bootstrapper.spec().params().unwrap();
+    assert_eq!(&asked, owner.params().spec());
+}

@@ -1,0 +1,276 @@
+//! Refreshed circuit: a circuit deeper than a bootstrapping's levels enters; the same with steps that
+//! refresh registers, and what it takes, leaves. Key holder, without a key.
+
+use super::circuit::{Circuit, Step};
+use super::reach::reaches;
+use super::refresh_search::{Node, computed_alike, search};
+use super::tolerance::inexact;
+use super::trial::Trial;
+use crate::error::{Error, Result};
+use ciphervec_he::ckks::{BootstrapSpec, Bootstrapper, Calibration, Sign};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What numbers may be over 1 and be refreshed all the same: as much more of them is lost.
+const ONE: f64 = 1.0 + 1.0 / (1u64 << 10) as f64;
+/// What numbers that are refreshed may be over the error of a refresh.
+const MARGIN: f64 = 1.1;
+/// Levels that are kept back, one after the other, where a trial takes more than was counted.
+const KEPT_BACK: usize = 3;
+
+/// A circuit whose registers are refreshed where levels end.
+#[derive(Clone, Debug)]
+pub struct Refreshed {
+    /// With steps that refresh.
+    pub circuit: Circuit,
+    /// For each of its steps that of the circuit it was made of.
+    pub origins: Vec<usize>,
+    /// What refreshes.
+    pub bootstrapper: Arc<Bootstrapper>,
+    /// Whether it is known that fewer refreshes do not serve.
+    pub fewest: bool,
+    /// Milliseconds of one refresh on one thread.
+    pub milliseconds: f64,
+}
+
+/// The sets that are made for refreshing: 3 levels in a ring of degree 2^15, 10 in one of 2^16, and 12
+/// there with more digits to switch keys by, whose scale tells numbers apart that a narrower one does
+/// not.
+pub(super) fn specs() -> [BootstrapSpec; 3] {
+    let wide = BootstrapSpec::degree_65536();
+    let fine = BootstrapSpec {
+        levels: 12,
+        scale_bits: 49,
+        slots_to_coefficients_bits: 45,
+        special_primes: 9,
+        digits: 3,
+        ..wide
+    };
+    [BootstrapSpec::degree_32768(), wide, fine]
+}
+
+/// The bootstrapper of a set, which this process keeps: its matrices take a second or more to make.
+pub(super) fn kept(spec: BootstrapSpec) -> Result<Arc<Bootstrapper>> {
+    static KEPT: Mutex<Vec<Arc<Bootstrapper>>> = Mutex::new(Vec::new());
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = kept.iter().find(|one| *one.spec() == spec) {
+        return Ok(found.clone());
+    }
+    let made = Arc::new(Bootstrapper::new(spec)?);
+    if specs().contains(&spec) {
+        kept.push(made.clone());
+    }
+    Ok(made)
+}
+
+impl Refreshed {
+    /// The circuit with the fewest refreshes, and what a trial of it says; or why there is none.
+    ///
+    /// # Errors
+    /// [`Error::Range`] for a circuit that [`Circuit::check`] refuses.
+    pub fn of(
+        circuit: &Circuit,
+        allowed: &[f64],
+        bootstrapper: Arc<Bootstrapper>,
+    ) -> Result<core::result::Result<(Self, Trial), String>> {
+        circuit.check()?;
+        let most = bootstrapper.plan()?.slots;
+        if circuit.slots > most {
+            return Ok(Err(format!("{} slots are needed, it refreshes {most}", circuit.slots)));
+        }
+        let late = MARGIN * bootstrapper.sign_noise();
+        let calibration = Calibration::measure(bootstrapper.params().spec().log_degree)?;
+        let levels = bootstrapper.spec().levels;
+        let mut why = String::new();
+        for top in (1..=levels).rev().take(KEPT_BACK) {
+            let (split, parts) = split_signs(&tuned(circuit, top, late)?);
+            let reach = reaches(&split)?;
+            let mut nodes = nodes(&split, &reach);
+            hold_back(&split, &mut nodes);
+            let Some(chosen) = search(&nodes, &computed_alike(&split), top) else {
+                return Ok(Err(too_deep(&nodes, levels)));
+            };
+            let (placed, steps) = insert(&split, &reach, &chosen.refreshed);
+            let trial = match Trial::refreshing(&placed, &bootstrapper, &calibration) {
+                Ok(trial) => trial,
+                Err(Error::Scheme(ciphervec_he::Error::Level { .. })) if top > 1 => {
+                    why = format!("more than {levels} levels lie between two refreshes");
+                    continue;
+                }
+                Err(error) => return Ok(Err(error.to_string())),
+            };
+            if let Some(reason) = inexact(&placed, allowed, &trial) {
+                return Ok(Err(reason));
+            }
+            let milliseconds = bootstrapper.work()?.milliseconds(&calibration);
+            let origins = steps.into_iter().map(|step| parts[step]).collect();
+            let fewest = chosen.fewest && top == levels;
+            let circuit = placed;
+            return Ok(Ok((
+                Refreshed { circuit, origins, bootstrapper, fewest, milliseconds },
+                trial,
+            )));
+        }
+        Ok(Err(why))
+    }
+}
+
+/// The circuit with signs that can be refreshed: those of numbers too close to 0 for that take them
+/// further away first, in the levels that are left of `top` when they begin.
+fn tuned(circuit: &Circuit, top: usize, late: f64) -> Result<Circuit> {
+    if circuit.signs.iter().all(|sign| sign.noise() >= late) {
+        return Ok(circuit.clone());
+    }
+    let nodes = nodes(circuit, &vec![1.0; circuit.input_registers() + circuit.steps.len()]);
+    let mut taken: Vec<usize> = Vec::with_capacity(nodes.len());
+    for node in &nodes {
+        let before = node.operands.iter().map(|&operand| taken[operand]).max().unwrap_or(0);
+        taken.push(before + node.depth);
+    }
+    let mut signs = circuit.signs.clone();
+    for (index, sign) in circuit.signs.iter().enumerate() {
+        let uses = circuit.steps.iter().filter_map(|step| match *step {
+            Step::Sign(a, which) if which as usize == index => Some(taken[a as usize]),
+            _ => None,
+        });
+        let left = top.saturating_sub(uses.max().unwrap_or(0));
+        if sign.noise() < late && left > 0 {
+            let early = (left, sign.noise());
+            // Where no such sign is found, the trial says what is missing.
+            if let Ok(found) = Sign::refreshed(sign.gap(), sign.alpha(), early, late) {
+                signs[index] = found;
+            }
+        }
+    }
+    Ok(Circuit { signs, ..circuit.clone() })
+}
+
+/// Keeps registers that early stages of signs come from unrefreshed: they are told apart more finely
+/// than a refresh leaves them.
+fn hold_back(circuit: &Circuit, nodes: &mut [Node]) {
+    let inputs = circuit.input_registers();
+    let mut held = vec![false; nodes.len()];
+    for (index, step) in circuit.steps.iter().enumerate().rev() {
+        if let Step::SignStage(a, which, stage) = *step {
+            let sign = &circuit.signs[which as usize];
+            let depth: usize = sign.stages()[..=stage as usize].iter().map(|one| one.depth()).sum();
+            if sign.early().is_some_and(|(levels, _)| depth <= levels) {
+                held[a as usize] = true;
+            }
+        }
+        if held[inputs + index] {
+            step.operands().for_each(|operand| held[operand as usize] = true);
+        }
+    }
+    for (node, held) in nodes.iter_mut().zip(held) {
+        if held {
+            node.reserve = usize::MAX;
+        }
+    }
+}
+
+/// The stages of signs as steps of their own, and for each step that it is part of.
+fn split_signs(circuit: &Circuit) -> (Circuit, Vec<usize>) {
+    let inputs = circuit.input_registers();
+    let mut places: Vec<u32> = (0..inputs as u32).collect();
+    let (mut steps, mut parts) = (Vec::new(), Vec::new());
+    for (index, step) in circuit.steps.iter().enumerate() {
+        let step = step.reading(|register| places[register as usize]);
+        let Step::Sign(a, sign) = step else {
+            steps.push(step);
+            parts.push(index);
+            places.push((inputs + steps.len() - 1) as u32);
+            continue;
+        };
+        let mut last = a;
+        for stage in 0..circuit.signs[sign as usize].stages().len() {
+            steps.push(Step::SignStage(last, sign, stage as u32));
+            parts.push(index);
+            last = (inputs + steps.len() - 1) as u32;
+        }
+        places.push(last);
+    }
+    (sending(circuit, steps, &places), parts)
+}
+
+/// A circuit of these steps, whose outputs are where `places` has them.
+fn sending(circuit: &Circuit, steps: Vec<Step>, places: &[u32]) -> Circuit {
+    let mut changed = Circuit { steps, ..circuit.clone() };
+    for output in &mut changed.outputs {
+        output.registers.iter_mut().for_each(|one| *one = places[*one as usize]);
+    }
+    changed
+}
+
+/// What every register takes.
+fn nodes(circuit: &Circuit, reach: &[f64]) -> Vec<Node> {
+    let inputs = circuit.input_registers();
+    let mut found = vec![Node { count: 1, ..Node::default() }; inputs];
+    for (index, step) in circuit.steps.iter().enumerate() {
+        let depth = match *step {
+            Step::MultiplyNumber(..)
+            | Step::MultiplyVector(..)
+            | Step::Multiply(..)
+            | Step::Square(_) => 1,
+            Step::Polynomial(_, which) => circuit.polynomials[which as usize].depth(),
+            Step::Sign(_, which) => circuit.signs[which as usize].depth(),
+            Step::SignStage(_, which, stage) => {
+                circuit.signs[which as usize].stages()[stage as usize].depth()
+            }
+            _ => 0,
+        };
+        let loss = bits_over(reach[inputs + index]);
+        found.push(Node {
+            operands: step.operands().map(|register| register as usize).collect(),
+            depth,
+            // Numbers over 1 are scaled down first.
+            reserve: usize::from(loss > 0),
+            loss,
+            count: 1,
+        });
+    }
+    found
+}
+
+/// By how many bits numbers are over 1.
+fn bits_over(reach: f64) -> u32 {
+    if reach <= ONE { 0 } else { reach.log2().ceil() as u32 }
+}
+
+fn too_deep(nodes: &[Node], levels: usize) -> String {
+    let most = nodes.iter().map(|node| node.depth).max().unwrap_or(0);
+    if most > levels {
+        return format!("a step takes {most} levels, and {levels} lie between two refreshes");
+    }
+    format!("numbers over 1 have to be refreshed, and none of {levels} levels is left for it")
+}
+
+/// The circuit with refreshes after the registers that are chosen, and for each step that it was made
+/// of.
+fn insert(circuit: &Circuit, reach: &[f64], refreshed: &[bool]) -> (Circuit, Vec<usize>) {
+    let inputs = circuit.input_registers();
+    let mut places: Vec<u32> = (0..inputs as u32).collect();
+    let (mut steps, mut origins) = (Vec::new(), Vec::new());
+    for (index, step) in circuit.steps.iter().enumerate() {
+        let mut add = |step: Step| {
+            steps.push(step);
+            origins.push(index);
+            (inputs + steps.len() - 1) as u32
+        };
+        let mut last = add(step.reading(|register| places[register as usize]));
+        let register = inputs + index;
+        if refreshed[register] {
+            let bits = bits_over(reach[register]);
+            if bits > 0 {
+                last = add(Step::MultiplyNumber(last, f64::exp2(-f64::from(bits))));
+            }
+            last = add(Step::Bound(last, 1.0));
+            last = add(Step::Refresh(last));
+            if bits > 0 {
+                last = add(Step::MultiplyInteger(last, 1 << bits));
+                last = add(Step::Bound(last, reach[register]));
+            }
+        }
+        places.push(last);
+    }
+    (sending(circuit, steps, &places), origins)
+}
