@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from .collections.keys import Keys
     from .collections.matches import Matches
     from .collections.neighbors import EncryptedNearestNeighbors
-    from .collections.network import Network
     from .collections.owner import Owner
     from .collections.probe import Probe
     from .collections.query import SealedQuery
@@ -68,6 +67,7 @@ if TYPE_CHECKING:
     from .collections.roc import Roc, Threshold
     from .collections.routing.clusters import Clusters
     from .http import AsyncHttpClient, HttpClient
+    from .ingest.network import Network
     from .programs.helpers import fold
     from .programs.kinds import public, secret
     from .programs.program import Program, program
@@ -105,7 +105,7 @@ _NAMES = {
     "Index": "collections.index",
     "Keys": "collections.keys",
     "Matches": "collections.matches",
-    "Network": "collections.network",
+    "Network": "ingest.network",
     "Owner": "collections.owner",
     "OwnerMatches": "collections.audience",
     "OwnerResult": "collections.audience",

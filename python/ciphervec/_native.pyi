@@ -20,6 +20,7 @@ __all__ = [
     "CkksOwner",
     "CkksPublicKey",
     "CkksServer",
+    "CompactLookupBench",
     "EncryptedScores",
     "EncryptedVectors",
     "EvaluationKeys",
@@ -61,7 +62,6 @@ __all__ = [
     "ckks_depth",
     "get_threads",
     "merge_responses",
-    "plan_lookup",
     "ring_layouts",
     "run_server",
     "set_threads",
@@ -592,7 +592,6 @@ class NoisePool:
     def claim(path: str, keys: AdditiveSecretKey) -> NoisePool: ...
     def __reduce__(self) -> NoReturn: ...
 
-def plan_lookup(rows: int, columns: int, tables: int, batch: int, precision_bits: int) -> tuple[str, str]: ...
 def time_small_lookup(rows: int, columns: int, tables: int, batch: int, repeats: int) -> dict[str, Any]: ...
 def additive_packing(
     key: AdditivePublicKey, dimension: int, metric: str, precision: str, layout: str
@@ -725,6 +724,17 @@ class LookupBench:
     def __reduce__(self) -> NoReturn: ...
 
 @final
+class CompactLookupBench:
+    def __new__(
+        cls, strategy: str, rows: int, columns: int, tables: int, precision_bits: int
+    ) -> CompactLookupBench: ...
+    @property
+    def facts(self) -> dict[str, Any]: ...
+    def time_functions(self, repeats: int, most: int | None) -> tuple[list[float], int]: ...
+    def time_lookup(self, repeats: int) -> tuple[list[float], float]: ...
+    def __reduce__(self) -> NoReturn: ...
+
+@final
 class CkksServer:
     @property
     def key_id(self) -> str: ...
@@ -793,11 +803,18 @@ class LookupServer:
         padding: bool,
         word_bytes: int,
         precision_bits: int,
+        transport: str,
     ) -> LookupServer: ...
     @staticmethod
     def plan(
-        shape: tuple[int, int, int], batch: int, precision_bits: int, document: int
-    ) -> tuple[str, str]: ...
+        shape: tuple[int, int, int],
+        batch: int,
+        precision_bits: int,
+        document: int,
+        network: tuple[float, float],
+        strategy: str,
+        transport: str,
+    ) -> tuple[str, str, str]: ...
     def description(self) -> bytes: ...
     def facts(self) -> dict[str, Any]: ...
     def register(self, keys: bytes) -> str: ...

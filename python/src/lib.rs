@@ -94,8 +94,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<program::PyProgramServer>()?;
     module.add_class::<lookup::PyLookupServer>()?;
     module.add_class::<lookup::PyLookupClient>()?;
+    module.add_class::<lookup_bench::PyCompactLookupBench>()?;
     module.add_class::<lookup_bench::PyLookupBench>()?;
-    module.add_function(wrap_pyfunction!(lookup_bench::plan_lookup, module)?)?;
     module.add_function(wrap_pyfunction!(lookup_bench::time_small_lookup, module)?)?;
     module.add_class::<vectors::PyEncryptedVectors>()?;
     module.add_class::<vectors::PyEncryptedScores>()?;

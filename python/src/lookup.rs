@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use ciphervec::KeyId;
 use ciphervec::lookup::{
-    BYTES_PER_SECOND, Client, Documents, Next, Options, Planner, Pooling, Request, Server, Spec,
-    Strategy, Table,
+    Client, Documents, Next, Options, Planner, Pooling, Request, Server, Spec, Strategy, Table,
+    Transport,
 };
 use numpy::{
     PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3,
@@ -27,6 +27,7 @@ fn describe<'py>(py: Python<'py>, spec: &Spec) -> PyResult<Bound<'py, PyDict>> {
     out.set_item("strategy", options.strategy.as_str())?;
     out.set_item("pooling", options.pooling.as_str())?;
     out.set_item("limit", options.limit)?;
+    out.set_item("transport", options.transport.as_str())?;
     out.set_item("tables", spec.tables())?;
     out.set_item("rows", spec.choices())?;
     out.set_item("columns", spec.columns())?;
@@ -42,7 +43,7 @@ pub struct PyLookupServer(Arc<Server>);
 #[pymethods]
 impl PyLookupServer {
     #[new]
-    #[pyo3(signature = (tables, strategy, pooling, *, limit, padding, word_bytes, precision_bits))]
+    #[pyo3(signature = (tables, strategy, pooling, *, limit, padding, word_bytes, precision_bits, transport))]
     #[expect(clippy::too_many_arguments, reason = "Python's keyword arguments")]
     fn new(
         py: Python<'_>,
@@ -53,6 +54,7 @@ impl PyLookupServer {
         padding: bool,
         word_bytes: usize,
         precision_bits: u32,
+        transport: &str,
     ) -> PyResult<Self> {
         let [count, rows, columns] = tables.shape() else {
             return Err(InvalidInput::new_err("tables must have three axes"));
@@ -63,30 +65,62 @@ impl PyLookupServer {
             let table = Table::new(values, shape)?;
             let table = if padding { table.with_zero_row()? } else { table };
             let (strategy, pooling) = (Strategy::from_str(strategy)?, Pooling::from_str(pooling)?);
-            let options =
-                Options { strategy, pooling, limit, word_bytes, precision_bits, levels: 0 };
+            let transport = Transport::from_str(transport)?;
+            let options = Options {
+                strategy,
+                pooling,
+                limit,
+                word_bytes,
+                precision_bits,
+                levels: 0,
+                transport,
+            };
             Server::new(table, options)
         };
         work(py, make).map(|server| Self(Arc::new(server)))
     }
 
-    /// The cheapest strategy for `batch` tokens at once over tables of `shape` (tables, rows, columns), and the table that the
-    /// choice was made from. A `document` of so many tokens is pooled; of 0, every row is wanted.
+    /// The cheapest strategy and transport for `batch` tokens at once over tables of `shape` (tables, rows, columns), and the
+    /// table that the choice was made from. A `document` of so many tokens is pooled; of 0, every row is wanted. `network` is
+    /// bytes a second, and seconds there and back; `strategy` and `transport` what may be chosen, "auto" for any.
     #[staticmethod]
+    #[expect(clippy::too_many_arguments, reason = "Python's arguments, in their order")]
     fn plan(
         py: Python<'_>,
         shape: (usize, usize, usize),
         batch: usize,
         precision_bits: u32,
         document: usize,
-    ) -> PyResult<(&'static str, String)> {
+        network: (f64, f64),
+        strategy: &str,
+        transport: &str,
+    ) -> PyResult<(&'static str, &'static str, String)> {
         let (tables, rows, columns) = shape;
         let next = if document == 0 { Next::Decrypt } else { Next::Pool(document) };
-        let bytes_per_second = BYTES_PER_SECOND;
-        let request =
-            Request { rows, columns, tables, batch, precision_bits, next, bytes_per_second };
+        let (bytes_per_second, latency) = network;
+        let transport = match transport {
+            "auto" => None,
+            name => Some(work(py, || Transport::from_str(name))?),
+        };
+        let strategy = match strategy {
+            "auto" => None,
+            name => Some(work(py, || Strategy::from_str(name))?),
+        };
+        let request = Request {
+            rows,
+            columns,
+            tables,
+            batch,
+            precision_bits,
+            next,
+            bytes_per_second,
+            latency,
+            strategy,
+            transport,
+        };
         let planner = work(py, || Planner::new(request))?;
-        Ok((planner.best().strategy.as_str(), planner.explain()))
+        let best = planner.best();
+        Ok((best.strategy.as_str(), best.transport.as_str(), planner.explain()))
     }
 
     /// What clients get.

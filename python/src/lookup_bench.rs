@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use ciphervec::Result;
 use ciphervec::lookup::{
-    BYTES_PER_SECOND, Next, Planner, Recipe, Request, Shape, SmallBatch, Strategy, Weights, embed,
-    generate,
+    BYTES_PER_SECOND, Client, Documents, Next, Options, Planner, Pooling, Recipe, Request, Server,
+    Shape, SmallBatch, Strategy, Table, Transport, Weights, embed, generate,
 };
 use ciphervec_he::ckks::{Ciphertext, Complex, Encoding, Evaluator, Params, Plaintext, SecretKey};
 use pyo3::exceptions::PyTypeError;
@@ -48,6 +48,7 @@ fn request(
     tables: usize,
     batch: usize,
     precision_bits: u32,
+    transport: Transport,
 ) -> Request {
     let next = Next::Decrypt;
     Request {
@@ -58,22 +59,10 @@ fn request(
         precision_bits,
         next,
         bytes_per_second: BYTES_PER_SECOND,
+        latency: 0.0,
+        strategy: None,
+        transport: Some(transport),
     }
-}
-
-/// The strategy that the planner picks for `batch` indices, and the table that it decided from.
-#[pyfunction]
-pub fn plan_lookup(
-    py: Python<'_>,
-    rows: usize,
-    columns: usize,
-    tables: usize,
-    batch: usize,
-    precision_bits: u32,
-) -> PyResult<(&'static str, String)> {
-    let request = request(rows, columns, tables, batch, precision_bits);
-    let planner = work(py, || Planner::new(request))?;
-    Ok((planner.best().strategy.as_str(), planner.explain()))
 }
 
 #[pymethods]
@@ -98,7 +87,8 @@ impl PyLookupBench {
         let params = self.recipe.params();
         let Shape { rows, columns, precision_bits, .. } = *self.recipe.shape();
         let batch = self.recipe.batch();
-        let request = request(rows, columns, self.tables.len(), batch, precision_bits);
+        let tables = self.tables.len();
+        let request = request(rows, columns, tables, batch, precision_bits, Transport::Standard);
         let strategy = self.recipe.strategy();
         let planned = work(py, || Planner::new(request))?;
         let planned = planned.estimate(strategy).map(|estimate| estimate.milliseconds());
@@ -213,6 +203,120 @@ impl PyLookupBench {
             }
         }
         Ok((error / size).sqrt())
+    }
+}
+
+/// The same with compact transport: both halves of a lookup, and the bytes of a full batch.
+#[pyclass(name = "CompactLookupBench", module = "ciphervec._native", frozen)]
+pub struct PyCompactLookupBench {
+    server: Server,
+    client: Client,
+    indices: Vec<i64>,
+    query: Vec<u8>,
+    key_bytes: usize,
+}
+
+#[pymethods]
+impl PyCompactLookupBench {
+    /// `tables` tables of `rows` times `columns` uniform numbers.
+    #[new]
+    fn new(
+        py: Python<'_>,
+        strategy: &str,
+        rows: usize,
+        columns: usize,
+        tables: usize,
+        precision_bits: u32,
+    ) -> PyResult<Self> {
+        let options = |strategy| Options {
+            strategy,
+            pooling: Pooling::None,
+            transport: Transport::Compact,
+            precision_bits,
+            ..Options::default()
+        };
+        work(py, || Self::generate((tables, rows, columns), options(Strategy::from_str(strategy)?)))
+    }
+
+    /// As [`PyLookupBench`] has them; the bytes of the query with everything around them, and of the answer.
+    #[getter]
+    fn facts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let out = PyDict::new(py);
+        let Some(recipe) = self.server.recipe() else { return Ok(out) };
+        let Shape { rows, columns, precision_bits, .. } = *recipe.shape();
+        let (batch, tables) = (recipe.batch(), self.server.spec().tables());
+        let transport = Transport::Compact;
+        let request = request(rows, columns, tables, batch, precision_bits, transport);
+        let planned = work(py, || Planner::new(request))?;
+        let planned = planned.estimate_of(recipe.strategy(), transport);
+        out.set_item("planner_ms", planned.map(|estimate| estimate.milliseconds()))?;
+        out.set_item("log_n", recipe.params().degree().ilog2())?;
+        out.set_item("ring", recipe.params().ring().as_str())?;
+        out.set_item("log_modulus", recipe.params().log_key_modulus())?;
+        out.set_item("depth", recipe.depth())?;
+        out.set_item("batch", batch)?;
+        out.set_item("query_bytes", self.query.len())?;
+        out.set_item("key_bytes", self.key_bytes)?;
+        Ok(out)
+    }
+
+    /// Milliseconds from a query's bytes to all functions of its indices, one run each, and how many those are.
+    #[pyo3(signature = (repeats, most = None))]
+    fn time_functions(
+        &self,
+        py: Python<'_>,
+        repeats: usize,
+        most: Option<usize>,
+    ) -> PyResult<(Vec<f64>, usize)> {
+        let made = work(py, || timed(repeats, || self.server.make_functions(&self.query)))?;
+        Ok((made.0, most.map_or(made.1, |most| most.min(made.1))))
+    }
+
+    /// Milliseconds from a query's bytes to an answer's, one run each, and the relative root-mean-square error.
+    fn time_lookup(&self, py: Python<'_>, repeats: usize) -> PyResult<(Vec<f64>, f64)> {
+        work(py, || {
+            let (runs, answer) = timed(repeats, || self.server.answer(&self.query))?;
+            Ok((runs, self.error(&self.client.decode(&answer)?)))
+        })
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err("secret keys can't be pickled"))
+    }
+}
+
+impl PyCompactLookupBench {
+    fn generate(shape: (usize, usize, usize), options: Options) -> Result<Self> {
+        let (tables, rows, columns) = shape;
+        let mut state = 1;
+        let values: Vec<f64> = (0..tables * rows * columns).map(|_| uniform(&mut state)).collect();
+        let server = Server::new(Table::new(&values, shape)?, options)?;
+        let client = Client::generate(server.spec().clone())?;
+        let keys = client.keys()?.unwrap_or_default();
+        server.register(&keys)?;
+        let tokens = server.recipe().map_or(0, Recipe::batch);
+        let draw = |_| ((uniform(&mut state) + 1.0) / 2.0 * rows as f64) as i64 % rows as i64;
+        let indices: Vec<i64> = (0..tokens * tables).map(draw).collect();
+        let ends: Vec<usize> = (0..=tokens).collect();
+        let query = client.query(&Documents::new(&indices, tables, &ends)?)?;
+        Ok(PyCompactLookupBench { server, client, indices, query, key_bytes: keys.len() })
+    }
+
+    fn error(&self, found: &[f64]) -> f64 {
+        let (tables, columns) = (self.server.spec().tables(), self.server.spec().columns());
+        let (mut error, mut size) = (0.0, 0.0);
+        let rows = found.chunks_exact(columns).zip(self.indices.chunks_exact(tables));
+        for (row, named) in rows {
+            for (column, found) in row.iter().enumerate() {
+                let terms = named.iter().enumerate().map(|(table, &index)| {
+                    self.server.table().table(table)[index as usize * columns + column]
+                });
+                let expected: f64 = terms.sum();
+                error += (found - expected).powi(2);
+                size += expected.powi(2);
+            }
+        }
+        f64::sqrt(error / size)
     }
 }
 

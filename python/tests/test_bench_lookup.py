@@ -57,6 +57,29 @@ def test_every_record_has_the_issued_keys_and_times_of_a_token() -> None:
     assert done.notes == []
 
 
+def test_compact_transport_is_measured_beside_the_formula(tmp_path: Path) -> None:
+    settings = Settings(p=64, dim=50, strategies=("all",), transport="compact")
+    assert lookup.steps(settings) == 2
+    done = lookup.run(settings, make=Clocked)
+    assert [(one["strategy"], one["transport"]) for one in done.records] == [
+        ("ive", "compact"),
+        ("ive_digits", "compact"),
+    ]
+    assert lookup_report.lines(done.records)[0][0] == "ive, compact"
+    assert lookup_report.lines(done.records)[0][8] == "4.0"
+    study = ive_pel.Settings(
+        shapes=("GloVe 50-d",), rows=(256,), strategies=("ive",), small_batches=False, compact=True
+    )
+    remade = ive_pel.run(study, make=Clocked)
+    assert len(remade.records) + len(remade.compact) == ive_pel.steps(study) == 3
+    ive = remade.compact[0]
+    # Four tables of N/2 coefficients of 42 bits, and a seed each.
+    assert ive["formula_query_bytes_per_token"] == pytest.approx(4 * (16 + 1000 * 42 / 8) / 1000)
+    assert ive["printed_ms_per_token"] == 1.3478
+    assert "by the study's formula" in ive_pel_report.markdown(remade)
+    assert remade.all_records()[1:3] == remade.compact
+
+
 def test_indicators_that_take_too_long_are_sampled_and_said_to_be() -> None:
     settings = Settings(p=1024, strategies=("indicator", "ive"), seconds=30.0)
     indicator, ive = (done := lookup.run(settings, make=Clocked)).records

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -95,6 +95,46 @@ def test_what_auto_would_take_is_explained() -> None:
         lookup.explain((1, 0, 1))
 
 
+def test_compact_queries_are_small_and_want_keys_first() -> None:
+    values = table(2, 16, 3)
+    server = lookup.setup(values, "ive", transport="compact")
+    assert server.transport == "compact" and "transport compact" in repr(server)
+    again = lookup.Server.from_bytes(server.to_bytes())
+    assert again.description() == server.description()
+    client = lookup.Client.generate(server.description())
+    batch = 1 << 14
+    few, full = (client.query(np.zeros((count, 2), np.int64)) for count in (1, batch))
+    # A query is that of a full batch, but for a bit a token.
+    assert len(full) - len(few) <= batch // 8 and len(full) / batch < 2 * 20 / 8
+    standard = lookup.setup(values, "ive")
+    usual = lookup.Client.generate(standard.description()).query(np.zeros((batch, 2), np.int64))
+    assert len(usual) > 8 * len(full)
+    with pytest.raises(InvalidInput, match="register"):
+        server.embed(full)
+    with pytest.raises(CorruptData):
+        server.register(b"keys of nobody")
+    for refused in ("one_hot", "indicator", "histogram"):
+        with pytest.raises(InvalidInput, match="ive_digits"):
+            lookup.setup(values, refused, pooling="sum", transport="compact")
+    with pytest.raises(InvalidInput, match="standard or compact"):
+        lookup.setup(values, "ive", transport="small")
+
+
+def test_the_network_decides_between_bytes_and_time() -> None:
+    values = table(4, 256, 2)
+    slow = ciphervec.Network(megabits=0.05, latency_ms=300)
+    options: dict[str, Any] = {"transport": "auto", "batch": 1 << 15}
+    assert lookup.setup(values, "ive_digits", **options).transport == "standard"
+    assert lookup.setup(values, "ive_digits", **options, network=slow).transport == "compact"
+    told = lookup.explain(values, **options, network=slow)
+    chosen = next(line for line in told.splitlines() if "<- chosen" in line)
+    assert "compact" in chosen and "300.0 ms there and back" in told and "B an index" in told
+    # Prices of both, whichever may be taken.
+    assert "ive_digits, compact" in lookup.explain((4, 256, 2))
+    with pytest.raises(InvalidInput, match="Network"):
+        lookup.explain((4, 256, 2), network=cast(Any, "slow"))
+
+
 def test_codebooks_are_tables() -> None:
     matrix = np.random.default_rng(3).standard_normal((60, 8)).astype(np.float32)
     book = ciphervec.Codebook.train(matrix, rows=8, tables=2)
@@ -142,7 +182,7 @@ def test_bad_tables_are_refused() -> None:
         ({"precision_bits": 99}, "precision"),
     ):
         with pytest.raises(InvalidInput, match=message):
-            lookup.setup(good, **options)  # type: ignore[arg-type]
+            lookup.setup(good, **options)
 
 
 def test_bad_queries_are_refused() -> None:

@@ -93,6 +93,9 @@ fn planner(criterion: &mut Criterion) {
         precision_bits: 13,
         next: Next::Decrypt,
         bytes_per_second: BYTES_PER_SECOND,
+        latency: 0.0,
+        strategy: None,
+        transport: None,
     };
     println!("{}", Planner::new(request).unwrap().explain());
     criterion.bench_function("planner", |b| b.iter(|| Planner::new(request).unwrap()));

@@ -6,8 +6,10 @@ from typing import Annotated
 
 import typer
 
+from ..ingest.network import DEFAULT
 from ..lab.bench import lookup, lookup_report
 from .measuring import CsvFile, JsonFile, MarkdownFile, PlotFile, at_least, each_of, watching
+from .network import NetworkOption, network_named
 from .outcome import Files, hand_over
 from .tables import grid
 from .terminal import command, screen
@@ -26,6 +28,15 @@ def bench_lookup(
             + "."
         ),
     ] = lookup.AUTO,
+    transport: Annotated[
+        str,
+        typer.Option(
+            help="How indices travel: standard, or compact, in "
+            + " and ".join(lookup.COMPACT_STRATEGIES)
+            + ", with keys of 0.6 to 0.8 GB; then times are from a query's bytes to an answer's."
+        ),
+    ] = lookup.STANDARD,
+    network: NetworkOption = None,
     precision_bits: Annotated[
         int, typer.Option(help="The relative error of a looked-up row is at most 2 to minus this.")
     ] = 14,
@@ -50,6 +61,8 @@ def bench_lookup(
     - `ciphervec bench lookup --p 1024 --dim 300 --codebooks 4 --strategy auto --json out.json`
     - `ciphervec bench lookup --p 256 --dim 50 --strategy all --markdown out.md --plot out.png`
     - `ciphervec bench lookup --p 64 --dim 2 --strategy ive,ive_digits --threads 4`
+    - `ciphervec bench lookup --p 256 --dim 50 --strategy ive --transport compact --repeats 1`
+    - `ciphervec bench lookup --p 256 --dim 50 --network 10,40`
     """
     known = (lookup.AUTO, lookup.ALL, *lookup.STRATEGIES)
     settings = lookup.Settings(
@@ -58,6 +71,8 @@ def bench_lookup(
         codebooks=at_least(codebooks, 1, "--codebooks"),
         strategies=each_of(strategy, known, "--strategy") or (lookup.AUTO,),
         precision_bits=at_least(precision_bits, 1, "--precision-bits"),
+        transport=(each_of(transport, lookup.TRANSPORTS, "--transport") or (lookup.STANDARD,))[0],
+        network=network_named(network) or DEFAULT,
         threads=at_least(threads, 1, "--threads"),
         repeats=at_least(repeats, 1, "--repeats"),
         seconds=seconds,

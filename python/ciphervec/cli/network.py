@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from ..collections.network import DEFAULT, Network, check_network
 from ..errors import InvalidInput
+from ..ingest.network import DEFAULT, Network, check_network
 
 NetworkOption = Annotated[
     str | None,

@@ -51,6 +51,14 @@ def private_lookup(
     seconds: Annotated[
         float, typer.Option(help="A batch of indicators that would take longer is sampled, and marked.")
     ] = 120.0,
+    compact: Annotated[
+        bool,
+        typer.Option(
+            "--compact",
+            help="Also compact queries of ive and ive_digits, from their bytes to the answer's, beside the study's formula; "
+            "keys are 0.6 to 0.8 GB each.",
+        ),
+    ] = False,
     npy: Annotated[
         Path | None,
         typer.Option(
@@ -89,6 +97,7 @@ def private_lookup(
 
     - `ciphervec reproduce ive-pel --quick`
     - `ciphervec reproduce ive-pel --dims 300 --rows 64,256 --markdown tables.md --plot charts.png`
+    - `ciphervec reproduce ive-pel --dims 50 --rows 256 --strategies ive --compact`
     - `ciphervec reproduce ive-pel --dims 50 --strategies ive,ive_digits --npy glove50.npy`
     - `ciphervec reproduce ive-pel --quick --data mails.csv --text-column subject,body --label-column spam`
     """
@@ -100,6 +109,7 @@ def private_lookup(
         repeats=at_least(repeats, 1, "--repeats"),
         seconds=seconds,
         small_batches=not quick,
+        compact=compact,
         embeddings=None if npy is None else load_raw(npy),
     )
     with watching(ive_pel.steps(settings)) as (notify, step):

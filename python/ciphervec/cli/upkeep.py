@@ -13,11 +13,11 @@ from typing import Annotated, Any
 import typer
 
 from .._native import IndexSpec
-from ..collections.network import Network
 from ..collections.stores.store import CollectionStore, Database
 from ..collections.write_batch import ORIGINALS, RECORDS, ROWS, SIDECAR, TAGS
 from ..errors import CollectionNotFound, CorruptData, InvalidInput
 from ..http.address import is_url
+from ..ingest.network import Network
 from .network import NetworkOption, network_named, network_words
 from .place import Access, Authority, Insecure, Place, TokenFile, opened, stored
 from .tables import grid

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from ..errors import InvalidInput
 from ..ingest.arrays import Id
+from ..ingest.network import Network
 from .batch import Batch
 from .embedding.function import SavedFunction
 from .merging import joined, mergeable
-from .network import Network
 from .owner import Owner
 from .segments import Segments
 from .stores.store import Progress

@@ -15,11 +15,11 @@ from typing import Any, NoReturn
 from ..errors import CiphervecError, CollectionExists, CollectionNotFound, InvalidInput, RollbackDetected
 from ..ingest.files import StrPath
 from ..ingest.metrics import MetricName
+from ..ingest.network import Network
 from ..ingest.state_folder import user_folder
 from .collection import Collection
 from .embedding.function import Embedder, EmbeddingFunction, SavedFunction
 from .keys import Keys
-from .network import Network
 from .owner import Owner
 from .pins import MemoryPins, Pin
 from .restore import accept_restore

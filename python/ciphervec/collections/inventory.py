@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from ..ingest.network import Network
 from . import merging, payloads
-from .network import Network
 from .segments import Segments
 from .write_batch import ORIGINALS, RECORDS, ROWS, SIDECAR, TAGS, WRAP
 

@@ -27,11 +27,11 @@ from ..errors import DuplicateId, InvalidInput, UnknownId
 from ..ingest import arrays
 from ..ingest.arrays import FloatArray, Id, Vectors
 from ..ingest.metrics import METRICS
+from ..ingest.network import Network
 from .audience import Audience, OwnerMatches, check_audience, noisy_scores, refuse_others, refuse_outdated
 from .flooding import DEVIATION, FloodingPlan, Hints, Place, check_deviation, plan, reserve
 from .keys import Keys, native_for
 from .matches import Matches, of_raw, raw_threshold
-from .network import Network
 from .query import ANSWERS, AnswerOpener, Answers, Found, SealedQuery, Wanted
 
 

@@ -22,9 +22,9 @@ from .._native import IndexSpec
 from ..errors import CorruptData, InvalidInput, UnsupportedVersion, WrongKey
 from ..ingest.arrays import count
 from ..ingest.metrics import METRICS
+from ..ingest.network import DEFAULT, Network, check_network, read_network, stored
 from .embedding.function import SavedFunction
 from .keys import Keys, native_for
-from .network import DEFAULT, Network, check_network, read_network, stored
 from .owner import Owner
 from .routing.clusters import Clusters
 from .stores.store import check_name, corrupt_meta

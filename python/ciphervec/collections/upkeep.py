@@ -13,6 +13,7 @@ import ciphervec._native as _native
 from .._native import IndexSpec, WriterCard
 from ..errors import CiphervecError, InvalidInput, StorageError
 from ..ingest.arrays import Vectors
+from ..ingest.network import Network, check_network
 from ..ingest.remarks import remark, reporting
 from .changes import extend_filterable, pack_for, rotate_query_key
 from .compaction import adopt, discard, optimize
@@ -20,7 +21,6 @@ from .embedding.function import TextEmbedding
 from .flooding import DEVIATION, FloodingPlan
 from .inventory import inventory
 from .keys import Keys
-from .network import Network, check_network
 from .owner import Owner
 from .prefetching import prefetch
 from .restore import upgrade

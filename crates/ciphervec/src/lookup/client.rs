@@ -43,8 +43,14 @@ impl Client {
     }
 
     pub(super) fn new(spec: Spec, master: MasterKey) -> Result<Self> {
+        let instance = Instance::new(&spec.options, spec.shape)?;
+        Ok(Self::of(spec, master, instance))
+    }
+
+    /// The same of what is made already.
+    pub(super) fn of(spec: Spec, master: MasterKey, instance: Instance) -> Self {
         let id = spec.id();
-        let strategy = match Instance::new(&spec.options, spec.shape)? {
+        let strategy = match instance {
             Instance::Histogram(scheme) => StrategyClient::Histogram(Box::new(
                 HistogramClient::new(&spec, &id, &master, scheme),
             )),
@@ -52,7 +58,7 @@ impl Client {
                 StrategyClient::Tokens(Box::new(TokensClient::new(&id, &master, recipe)))
             }
         };
-        Ok(Client { spec, id, master, strategy })
+        Client { spec, id, master, strategy }
     }
 
     /// What is looked up in.
@@ -91,7 +97,7 @@ impl Client {
     /// [`ciphervec_he::Error::Randomness`].
     pub fn keys(&self) -> Result<Option<Vec<u8>>> {
         match &self.strategy {
-            StrategyClient::Tokens(tokens) => tokens.keys(),
+            StrategyClient::Tokens(tokens) => tokens.keys(&self.spec),
             StrategyClient::Histogram(_) => Ok(None),
         }
     }

@@ -7,6 +7,8 @@
 
 #[cfg(feature = "client")]
 mod client;
+#[cfg(all(test, feature = "hazmat"))]
+mod compact_tests;
 #[cfg(feature = "client")]
 mod documents;
 mod histogram;
@@ -19,6 +21,7 @@ mod spec;
 mod strategy;
 mod table;
 mod tokens;
+mod transport;
 
 #[cfg(feature = "client")]
 pub use client::Client;
@@ -38,3 +41,4 @@ pub use tokens::design::Shape;
 pub use tokens::embed::{embed, generate};
 pub use tokens::recipe::Recipe;
 pub use tokens::weights::Weights;
+pub use transport::Transport;

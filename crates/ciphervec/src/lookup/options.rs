@@ -2,6 +2,7 @@
 //! sides, public.
 
 use super::strategy::Strategy;
+use super::transport::Transport;
 use crate::error::{Error, Result};
 
 /// The index of a token that stands for nothing: it adds zero to whatever its document sums up to.
@@ -64,6 +65,8 @@ pub struct Options {
     pub precision_bits: u32,
     /// Levels that looked-up rows have left for more work on the server, in the other strategies.
     pub levels: usize,
+    /// How encrypted indices travel, in strategies `ive` and `ive_digits`.
+    pub transport: Transport,
 }
 
 impl Default for Options {
@@ -75,6 +78,7 @@ impl Default for Options {
             word_bytes: 5,
             precision_bits: 14,
             levels: 0,
+            transport: Transport::Standard,
         }
     }
 }
@@ -102,6 +106,14 @@ impl Options {
                 "sums by strategy histogram are decrypted next; take a strategy that looks up \
                 token by token to go on with",
             ));
+        }
+        let compact = self.transport == Transport::Compact;
+        if compact && !matches!(self.strategy, Strategy::Ive | Strategy::IveDigits) {
+            return Err(refuse(&format!(
+                "transport compact sends an index as roots of unity, which strategy {} does not \
+                 look up by; take strategy ive or ive_digits, or transport standard",
+                self.strategy
+            )));
         }
         Ok(())
     }

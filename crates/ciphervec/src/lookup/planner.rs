@@ -2,9 +2,11 @@
 //! cheapest leave. Both sides, public numbers only.
 
 use super::strategy::Strategy;
+use super::tokens::compact::CompactCost;
 use super::tokens::cost::{Operations, Speed};
 use super::tokens::design::Shape;
 use super::tokens::recipe::Recipe;
+use super::transport::Transport;
 use crate::error::{Error, Result};
 use ciphervec_he::ckks::Ring;
 use core::fmt::Write;
@@ -45,6 +47,12 @@ pub struct Request {
     pub next: Next,
     /// Of the network: queries and answers count with the time that they take.
     pub bytes_per_second: f64,
+    /// Seconds that a message takes there and back whatever its size: once for a batch.
+    pub latency: f64,
+    /// The strategy that may be chosen; all if it is left open.
+    pub strategy: Option<Strategy>,
+    /// The transport that may be chosen; both if it is left open.
+    pub transport: Option<Transport>,
 }
 
 /// What a strategy costs.
@@ -52,6 +60,8 @@ pub struct Request {
 pub struct Estimate {
     /// The strategy.
     pub strategy: Strategy,
+    /// How its indices travel.
+    pub transport: Transport,
     /// log2 of the ring degree; 0 where there is no ring of CKKS.
     pub log_degree: u32,
     /// Levels.
@@ -81,8 +91,13 @@ impl Estimate {
     }
 
     /// Milliseconds an index with those on the network.
-    fn cost(&self, bytes_per_second: f64) -> f64 {
-        self.milliseconds() + (self.query_bytes + self.answer_bytes) / bytes_per_second * 1e3
+    pub fn cost(&self, request: &Request) -> f64 {
+        let sent = (self.query_bytes + self.answer_bytes) / request.bytes_per_second;
+        self.milliseconds() + (sent + request.latency / request.batch as f64) * 1e3
+    }
+
+    fn name(&self) -> String {
+        name(self.strategy, self.transport)
     }
 }
 
@@ -90,7 +105,7 @@ impl Estimate {
 #[derive(Debug)]
 pub struct Planner {
     request: Request,
-    estimates: Vec<(Strategy, Result<Estimate>)>,
+    estimates: Vec<(Strategy, Transport, Result<Estimate>)>,
     best: Estimate,
 }
 
@@ -108,13 +123,25 @@ impl Planner {
                 actual: format!("{} and {}, {:?}", request.batch, request.tables, request.next),
             });
         }
-        let estimates: Vec<_> = Strategy::ALL
+        let standard = Strategy::ALL.map(|strategy| (strategy, Transport::Standard));
+        let compact = [Strategy::Ive, Strategy::IveDigits].map(|one| (one, Transport::Compact));
+        let estimates: Vec<_> = standard
             .into_iter()
-            .map(|strategy| (strategy, estimate(strategy, &request)))
+            .chain(compact)
+            .map(|(strategy, transport)| {
+                let estimate = match transport {
+                    Transport::Standard => estimate(strategy, &request),
+                    Transport::Compact => compactly(strategy, &request),
+                };
+                (strategy, transport, estimate)
+            })
             .collect();
-        let speed = request.bytes_per_second;
-        let served = estimates.iter().filter_map(|(_, estimate)| estimate.as_ref().ok());
-        let best = served.min_by(|a, b| a.cost(speed).total_cmp(&b.cost(speed)));
+        let served = estimates.iter().filter_map(|(strategy, transport, estimate)| {
+            let wanted = request.transport.is_none_or(|wanted| wanted == *transport)
+                && request.strategy.is_none_or(|wanted| wanted == *strategy);
+            estimate.as_ref().ok().filter(|_| wanted)
+        });
+        let best = served.min_by(|a, b| a.cost(&request).total_cmp(&b.cost(&request)));
         let Some(best) = best.copied() else {
             return Err(Error::Range {
                 what: "a lookup",
@@ -133,19 +160,25 @@ impl Planner {
 
     /// The estimate of a strategy, if it serves the request.
     pub fn estimate(&self, strategy: Strategy) -> Option<&Estimate> {
-        let found = self.estimates.iter().find(|(of, _)| *of == strategy)?;
-        found.1.as_ref().ok()
+        self.estimate_of(strategy, Transport::Standard)
+    }
+
+    /// The same of indices that travel in another way.
+    pub fn estimate_of(&self, strategy: Strategy, transport: Transport) -> Option<&Estimate> {
+        let found = self.estimates.iter().find(|(a, b, _)| (*a, *b) == (strategy, transport))?;
+        found.2.as_ref().ok()
     }
 
     /// The table that the choice was made from.
     pub fn explain(&self) -> String {
-        let Request { rows, columns, tables, batch, precision_bits, next, bytes_per_second } =
-            self.request;
+        let Request { rows, columns, tables, batch, precision_bits, next, .. } = self.request;
+        let Request { bytes_per_second, latency, .. } = self.request;
         let mut text = format!(
             "{batch} indices at once into {tables} table(s) of {rows} rows of {columns}, to \
             {precision_bits} bits, then {next:?}; \
-             one thread, a network of {:.0} MB/s\n{:<15} {:>5} {:>5} {:>10} {:>10} {:>10} {:>11} {:>11} {:>9} {:>8}\n",
+             one thread, a network of {:.4} MB/s and {:.1} ms there and back\n{:<19} {:>5} {:>5} {:>10} {:>10} {:>10} {:>11} {:>11} {:>10} {:>9} {:>8}\n",
             bytes_per_second / 1e6,
+            1e3 * latency,
             "strategy",
             "log N",
             "depth",
@@ -154,16 +187,17 @@ impl Planner {
             "all",
             "query",
             "answer",
+            "with both",
             "keys",
             "error",
         );
         // Writing into a string does not fail.
-        for (strategy, estimate) in &self.estimates {
+        for (strategy, transport, estimate) in &self.estimates {
             let _ = match estimate {
                 Ok(e) => writeln!(
                     text,
-                    "{:<15} {:>5} {:>5} {:>7.4} ms {:>7.4} ms {:>7.4} ms {:>9.1} B {:>9.1} B {:>6.1} MB {:>8.1e}{}",
-                    strategy.as_str(),
+                    "{:<19} {:>5} {:>5} {:>7.4} ms {:>7.4} ms {:>7.4} ms {:>9.1} B {:>9.1} B {:>7.4} ms {:>6.1} MB {:>8.1e}{}",
+                    e.name(),
                     e.log_degree,
                     e.depth,
                     e.generation_ms,
@@ -171,16 +205,32 @@ impl Planner {
                     e.milliseconds(),
                     e.query_bytes,
                     e.answer_bytes,
+                    e.cost(&self.request),
                     e.key_bytes as f64 / 1e6,
                     e.error,
-                    if *strategy == self.best.strategy { "  <- chosen" } else { "" },
+                    if *e == self.best { "  <- chosen" } else { "" },
                 ),
-                Err(reason) => writeln!(text, "{:<15} {reason}", strategy.as_str()),
+                Err(reason) => writeln!(text, "{:<19} {reason}", name(*strategy, *transport)),
             };
         }
         text.push_str(
             "Times and bytes are for one index, all tables together; keys are sent once.\n",
         );
+        let compact =
+            self.estimates.iter().filter(|(_, transport, _)| *transport == Transport::Compact);
+        for estimate in compact.filter_map(|(_, _, estimate)| estimate.as_ref().ok()) {
+            let whole = 1usize << (estimate.log_degree - 1);
+            let batches = batch.div_ceil(whole);
+            let least = estimate.query_bytes * batch as f64 / batches as f64;
+            let _ = writeln!(
+                text,
+                "{}: a query holds {whole} indices and has {:.0} KB, and takes as long, however few \
+                 they are; a full one is {:.1} B an index.",
+                estimate.name(),
+                least / 1e3,
+                least / whole as f64,
+            );
+        }
         text
     }
 }
@@ -199,6 +249,7 @@ fn estimate(strategy: Strategy, request: &Request) -> Result<Estimate> {
     let (generation, sums) = (one.repeated(tables), recipe.sums(tables));
     Ok(Estimate {
         strategy,
+        transport: Transport::Standard,
         log_degree: recipe.params().spec().log_degree,
         depth: recipe.depth(),
         generation,
@@ -210,6 +261,37 @@ fn estimate(strategy: Strategy, request: &Request) -> Result<Estimate> {
         key_bytes: recipe.key_bytes()?,
         error: recipe.relative_error(),
     })
+}
+
+/// The same with compact transport, of the plan alone: to make its parameters takes seconds.
+fn compactly(strategy: Strategy, request: &Request) -> Result<Estimate> {
+    let Request { rows, columns, tables, batch, precision_bits, next, .. } = *request;
+    let levels = if let Next::Levels(levels) = next { levels } else { 0 };
+    let shape = Shape { rows, columns, precision_bits, levels };
+    let cost = CompactCost::new(strategy, shape, tables)?;
+    let speed = Speed::of(Ring::Standard, 2 * cost.batch)?;
+    let each = batch.div_ceil(cost.batch) as f64 / batch as f64;
+    Ok(Estimate {
+        strategy,
+        transport: Transport::Compact,
+        log_degree: cost.batch.ilog2() + 1,
+        depth: cost.depth,
+        generation: cost.generation,
+        sums: cost.sums,
+        generation_ms: each * speed.milliseconds(&cost.generation),
+        sums_ms: each * speed.milliseconds(&cost.sums),
+        query_bytes: each * cost.query_bytes as f64,
+        answer_bytes: each * cost.answer_bytes as f64,
+        key_bytes: cost.key_bytes,
+        error: cost.error,
+    })
+}
+
+fn name(strategy: Strategy, transport: Transport) -> String {
+    match transport {
+        Transport::Standard => strategy.to_string(),
+        Transport::Compact => format!("{strategy}, {transport}"),
+    }
 }
 
 /// One multiply-add for every number of every table, a document.
@@ -226,6 +308,7 @@ fn histogram(request: &Request) -> Result<Estimate> {
     let share = 1.0 / document as f64;
     Ok(Estimate {
         strategy: Strategy::Histogram,
+        transport: Transport::Standard,
         log_degree: 0,
         depth: 1,
         generation: Operations::default(),

@@ -2,24 +2,29 @@
 //!
 //! `strategy u8 | tables u32 | rows u32 | columns u32 | zero row u8 | pooling u8 | limit u32 | bytes
 //! of a word or bits of precision u8 | levels u8 | digest 16 | scale of counts f64 | scale of weights
-//! f64 | unit f64 | bound f64`; the scales and the unit are 1 where a strategy has none.
+//! f64 | unit f64 | bound f64`; the scales and the unit are 1 where a strategy has none. In version 2
+//! `transport u8` follows; in version 1, which is written wherever it says all, it is 0, standard.
 
 use super::histogram::scales::HistogramScales;
 use super::options::{Options, Pooling};
 use super::spec::{Instance, Spec};
 use super::strategy::Strategy;
 use super::table::{MAX_COLUMNS, MAX_TABLE_ROWS, MAX_TABLES};
+use super::transport::Transport;
 use crate::error::{Error, Result};
 use ciphervec_he::params::ParamId;
 use ciphervec_he::wire::{self, Header, KeyId, Kind, Reader, Scheme};
 
 /// Largest absolute value of log2 of a scale or a bound that is read.
 const MAX_LOG_SCALE: f64 = 1024.0;
+/// The version of a description that names a transport, and of messages in it.
+pub(super) const TRANSPORT_VERSION: u16 = 2;
 
 impl Spec {
     /// The description, framed. Public.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let Options { strategy, pooling, limit, word_bytes, precision_bits, levels } = self.options;
+        let Options { strategy, pooling, limit, word_bytes, precision_bits, levels, transport } =
+            self.options;
         let (tables, rows, columns) = self.shape;
         let mut payload = vec![strategy as u8];
         for number in [tables, rows, columns] {
@@ -34,7 +39,15 @@ impl Spec {
         for number in scales.into_iter().chain([self.bound]) {
             payload.extend_from_slice(&number.to_le_bytes());
         }
-        frame(Kind::Spec, self.params, KeyId::default(), &payload)
+        let mut version = wire::VERSION;
+        if transport != Transport::Standard {
+            payload.push(transport as u8);
+            version = TRANSPORT_VERSION;
+        }
+        let mut frame = vec![0; wire::HEADER_LEN];
+        frame.extend_from_slice(&payload);
+        header(Kind::Spec, self.params, KeyId::default()).seal_version(version, &mut frame);
+        frame
     }
 
     /// The name of everything in this description: queries and answers carry it.
@@ -50,7 +63,7 @@ impl Spec {
     /// # Errors
     /// Damaged or malformed bytes, sizes that no table has, and options that do not go together.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let (header, payload) = wire::open(Kind::Spec, bytes)?;
+        let (version, header, payload) = wire::open_version(Kind::Spec, TRANSPORT_VERSION, bytes)?;
         let mut reader = Reader::new("the description of a lookup", payload);
         expect_scheme(&header, &reader)?;
         let strategy =
@@ -77,10 +90,17 @@ impl Spec {
             Err(reader.error(format!("a positive scale expected, got {scale}")))
         };
         let [count, weight, unit, bound] = [scale()?, scale()?, scale()?, scale()?];
+        let transport = match version {
+            TRANSPORT_VERSION => Transport::from_byte(reader.u8()?)
+                .filter(|transport| *transport != Transport::Standard)
+                .ok_or_else(|| reader.error("a transport other than standard expected"))?,
+            _ => Transport::Standard,
+        };
         if header.key != KeyId::default() {
             return Err(reader.error("a description names no key").into());
         }
-        let mut options = Options { strategy, pooling, limit, levels, ..Options::default() };
+        let mut options =
+            Options { strategy, pooling, limit, levels, transport, ..Options::default() };
         let histogram = strategy == Strategy::Histogram;
         match histogram {
             true => options.word_bytes = usize::from(detail),

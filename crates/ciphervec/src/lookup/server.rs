@@ -6,7 +6,9 @@ use super::options::Options;
 use super::serialize::{expect_params, expect_scheme, frame};
 use super::spec::{Instance, Spec};
 use super::table::Table;
-use super::tokens::embed::embed;
+use super::tokens::compact::Compact;
+use super::tokens::compact::messages::{CompactQuery, RootKeys, read_keys};
+use super::tokens::embed::{embed, generate};
 use super::tokens::messages::{TokensAnswer, TokensQuery};
 use super::tokens::recipe::Recipe;
 use super::tokens::weights::Weights;
@@ -29,7 +31,15 @@ pub struct Server {
 
 enum Prepared {
     Histogram { scheme: Box<Histogram>, weights: Vec<i64> },
-    Tokens { recipe: Recipe, weights: Weights, keys: RwLock<HashMap<KeyId, Evaluator>> },
+    Tokens { recipe: Recipe, weights: Weights, keys: RwLock<HashMap<KeyId, Held>> },
+}
+
+/// The keys of a client.
+#[derive(Clone)]
+struct Held {
+    evaluator: Evaluator,
+    /// Of compact transport.
+    roots: Option<Arc<RootKeys>>,
 }
 
 impl core::fmt::Debug for Server {
@@ -46,6 +56,11 @@ impl Server {
     /// [`Error::Range`], [`Error::Lookup`] for options or numbers that do not go together.
     pub fn new(table: Table, options: Options) -> Result<Self> {
         let (spec, instance) = Spec::new(&table, options)?;
+        Self::of(table, spec, instance)
+    }
+
+    /// The same of what is made already.
+    pub(super) fn of(table: Table, spec: Spec, instance: Instance) -> Result<Self> {
         let prepared = match (instance, &spec.scales) {
             (Instance::Histogram(scheme), Some(scales)) => {
                 Prepared::Histogram { scheme, weights: scales.weights(&table) }
@@ -90,6 +105,11 @@ impl Server {
                 detail: "strategy histogram needs no evaluation keys".into(),
             });
         };
+        if let Some(compact) = recipe.compact_layout() {
+            let plan = recipe.key_plan();
+            let (evaluation, roots) = read_keys(&self.spec, (&plan, compact), keys)?;
+            return Ok(hold(held, evaluation, Some(Arc::new(roots))));
+        }
         let keys = EvaluationKeys::from_bytes(recipe.params(), keys)?;
         if !keys.covers(&recipe.key_plan()) {
             return Err(Error::Lookup {
@@ -102,10 +122,7 @@ impl Server {
                 ),
             });
         }
-        let name = keys.key_id();
-        let evaluator = Evaluator::new(Arc::new(keys));
-        held.write().unwrap_or_else(PoisonError::into_inner).insert(name, evaluator);
-        Ok(name)
+        Ok(hold(held, keys, None))
     }
 
     /// Drops the evaluation keys of a client; says whether there were any.
@@ -123,6 +140,12 @@ impl Server {
         match &self.prepared {
             Prepared::Histogram { scheme, weights } => self.sums(scheme, weights, query),
             Prepared::Tokens { recipe, weights, keys } => {
+                if let Some(compact) = recipe.compact_layout() {
+                    let query = CompactQuery::from_bytes(&self.spec, (recipe, compact), query)?;
+                    let batches = self.look_up_roots((recipe, compact), weights, keys, &query)?;
+                    let CompactQuery { key, nonce, memo, .. } = query;
+                    return Ok(TokensAnswer { key, nonce, memo, batches }.to_bytes(&self.spec));
+                }
                 let query = TokensQuery::from_bytes(&self.spec, recipe, query)?;
                 let batches = self.look_up(recipe, weights, keys, &query)?;
                 let TokensQuery { key, nonce, memo, .. } = query;
@@ -140,27 +163,79 @@ impl Server {
         let Prepared::Tokens { recipe, weights, keys } = &self.prepared else {
             return Err(other_strategy("embed"));
         };
+        if let Some(compact) = recipe.compact_layout() {
+            let query = CompactQuery::from_bytes(&self.spec, (recipe, compact), query)?;
+            return self.look_up_roots((recipe, compact), weights, keys, &query);
+        }
         self.look_up(recipe, weights, keys, &TokensQuery::from_bytes(&self.spec, recipe, query)?)
+    }
+
+    /// Makes what a compact query's indices are looked up by, from its bytes on, and drops it: for
+    /// benches. The number of functions leaves.
+    ///
+    /// # Errors
+    /// As [`Self::answer`], and [`Error::Lookup`] for standard transport.
+    pub fn make_functions(&self, query: &[u8]) -> Result<usize> {
+        let Prepared::Tokens { recipe, keys, .. } = &self.prepared else {
+            return Err(other_strategy("make functions"));
+        };
+        let Some(compact) = recipe.compact_layout() else {
+            return Err(not_compact("make functions"));
+        };
+        let query = CompactQuery::from_bytes(&self.spec, (recipe, compact), query)?;
+        let (held, lists) = self.ask((recipe, compact), keys, &query)?;
+        let mut made = 0;
+        for roots in lists {
+            for roots in roots?.chunks_exact(recipe.entries()) {
+                made += generate(recipe, &held.evaluator, roots, usize::MAX)?;
+            }
+        }
+        Ok(made)
+    }
+
+    /// Roots of unity of each batch, and what they look up.
+    fn look_up_roots(
+        &self,
+        (recipe, compact): (&Recipe, &Compact),
+        weights: &Weights,
+        keys: &RwLock<HashMap<KeyId, Held>>,
+        query: &CompactQuery<'_>,
+    ) -> Result<Vec<Vec<Ciphertext>>> {
+        let (held, lists) = self.ask((recipe, compact), keys, query)?;
+        let batch = |roots: Result<Vec<Ciphertext>>| {
+            let roots = roots?;
+            let queries: Vec<&[Ciphertext]> = roots.chunks_exact(recipe.entries()).collect();
+            embed(recipe, &held.evaluator, weights, &queries)
+        };
+        lists.map(batch).collect()
+    }
+
+    /// The keys of who asks, and the roots of each batch as they are asked for.
+    fn ask(
+        &self,
+        (recipe, compact): (&Recipe, &Compact),
+        keys: &RwLock<HashMap<KeyId, Held>>,
+        query: &CompactQuery<'_>,
+    ) -> Result<(Held, impl Iterator<Item = Result<Vec<Ciphertext>>>)> {
+        let held = registered(keys, query.ciphertexts.key_id())?;
+        let keys = held.roots.clone().ok_or_else(|| not_compact("answer"))?;
+        let lists = recipe.entries() * self.spec.tables();
+        let each = move |at: usize| compact.roots(&keys, &query.ciphertexts, (at * lists, lists));
+        Ok((held, (0..query.batches).map(each)))
     }
 
     fn look_up(
         &self,
         recipe: &Recipe,
         weights: &Weights,
-        keys: &RwLock<HashMap<KeyId, Evaluator>>,
+        keys: &RwLock<HashMap<KeyId, Held>>,
         query: &TokensQuery<'_>,
     ) -> Result<Vec<Vec<Ciphertext>>> {
         let name = query.ciphertexts.first().map(Ciphertext::key_id).unwrap_or_default();
         let evaluator = if recipe.key_plan().keys(recipe.params()) == 0 {
             Evaluator::without_keys(recipe.params().clone())
         } else {
-            let held = keys.read().unwrap_or_else(PoisonError::into_inner);
-            held.get(&name).cloned().ok_or_else(|| Error::Lookup {
-                operation: "answer",
-                detail: format!(
-                    "the keys of {name} are not here; register what its client's keys() gives first"
-                ),
-            })?
+            registered(keys, name)?.evaluator
         };
         let (entries, tables) = (recipe.entries(), self.spec.tables());
         let batch = |ciphertexts: &[Ciphertext]| {
@@ -225,6 +300,34 @@ impl Server {
         let HistogramQuery { key, nonce, documents, .. } = query;
         Ok(HistogramAnswer { key, nonce, documents, hint, sums }.to_bytes(&self.spec, scheme))
     }
+}
+
+/// Keeps a client's keys under their name.
+fn hold(
+    held: &RwLock<HashMap<KeyId, Held>>,
+    keys: EvaluationKeys,
+    roots: Option<Arc<RootKeys>>,
+) -> KeyId {
+    let name = keys.key_id();
+    let evaluator = Evaluator::new(Arc::new(keys));
+    let mut held = held.write().unwrap_or_else(PoisonError::into_inner);
+    held.insert(name, Held { evaluator, roots });
+    name
+}
+
+fn registered(keys: &RwLock<HashMap<KeyId, Held>>, name: KeyId) -> Result<Held> {
+    let held = keys.read().unwrap_or_else(PoisonError::into_inner);
+    held.get(&name).cloned().ok_or_else(|| Error::Lookup {
+        operation: "answer",
+        detail: format!(
+            "the keys of {name} are not here; register what its client's keys() gives first"
+        ),
+    })
+}
+
+fn not_compact(operation: &'static str) -> Error {
+    let detail = "indices travel in the standard way here; set up with transport compact".into();
+    Error::Lookup { operation, detail }
 }
 
 fn other_strategy(operation: &'static str) -> Error {

@@ -8,6 +8,7 @@ use super::table::{Table, TableDigest};
 use super::tokens::bound::TAIL_DEVIATIONS;
 use super::tokens::design::Shape;
 use super::tokens::recipe::Recipe;
+use super::transport::Transport;
 use crate::error::{Error, Result};
 use ciphervec_he::lattice::histogram::Histogram;
 use ciphervec_he::params::ParamId;
@@ -53,9 +54,12 @@ impl Instance {
                 actual: rows.to_string(),
             });
         }
-        let Options { precision_bits, levels, .. } = *options;
+        let Options { strategy, precision_bits, levels, transport, .. } = *options;
         let shape = Shape { rows, columns, precision_bits, levels };
-        Ok(Instance::Tokens(Recipe::new(options.strategy, shape)?))
+        Ok(Instance::Tokens(match transport {
+            Transport::Standard => Recipe::new(strategy, shape)?,
+            Transport::Compact => Recipe::compact(strategy, shape)?,
+        }))
     }
 
     pub fn param_id(&self) -> ParamId {
@@ -74,7 +78,13 @@ impl Spec {
     pub(super) fn new(table: &Table, options: Options) -> Result<(Self, Instance)> {
         let shape = (table.tables(), table.rows(), table.columns());
         let instance = Instance::new(&options, shape)?;
-        let (scales, bound) = match &instance {
+        Ok((Self::of(table, options, &instance)?, instance))
+    }
+
+    /// The same of an instance that is there.
+    pub(super) fn of(table: &Table, options: Options, instance: &Instance) -> Result<Self> {
+        let shape = (table.tables(), table.rows(), table.columns());
+        let (scales, bound) = match instance {
             Instance::Histogram(scheme) => {
                 let scales = HistogramScales::new(scheme, table, options.pooling, options.limit)?;
                 (Some(scales), scales.bound)
@@ -89,7 +99,7 @@ impl Spec {
         };
         let (zero_row, digest, params) =
             (table.has_zero_row(), table.digest(), instance.param_id());
-        Ok((Spec { shape, zero_row, digest, options, scales, bound, params }, instance))
+        Ok(Spec { shape, zero_row, digest, options, scales, bound, params })
     }
 
     /// ℓ: tables that are summed, and indices a token.
@@ -142,6 +152,11 @@ impl Spec {
     /// The strategy.
     pub fn strategy(&self) -> Strategy {
         self.options.strategy
+    }
+
+    /// How encrypted indices travel.
+    pub fn transport(&self) -> Transport {
+        self.options.transport
     }
 
     /// Counts of a document.

@@ -1,8 +1,8 @@
 //! Every way of looking rows up, encrypted, against the rows themselves, with the error that was promised.
 
 use ciphervec::lookup::{
-    BYTES_PER_SECOND, Next, Planner, Recipe, Request, Shape, SmallBatch, Strategy, Weights, embed,
-    generate,
+    BYTES_PER_SECOND, Next, Planner, Recipe, Request, Shape, SmallBatch, Strategy, Transport,
+    Weights, embed, generate,
 };
 use ciphervec_he::ckks::{Ciphertext, Complex, Encoding, Evaluator, KeyPlan, Plaintext, SecretKey};
 use std::sync::Arc;
@@ -264,6 +264,9 @@ fn request() -> Request {
         precision_bits: 12,
         next: Next::Decrypt,
         bytes_per_second: BYTES_PER_SECOND,
+        latency: 0.0,
+        strategy: None,
+        transport: Some(Transport::Standard),
     }
 }
 
@@ -280,8 +283,9 @@ fn the_planner_counts_what_is_done() {
         };
         let generation = &estimate.generation;
         let (products, conjugations) = match strategy {
-            // Halves of the size, and products of all but the first power.
-            Strategy::Ive => (2 * 49, 2 * 50),
+            // Halves of the size, and products of all but the first power; with fewer columns than
+            // that their sums are conjugated.
+            Strategy::Ive => (2 * 49, 0),
             // Two digits of ten.
             Strategy::IveDigits => (2 * 2 * 8, 0),
             Strategy::Indicator => (2 * 100 * indicator_products(100), 0),
@@ -292,6 +296,8 @@ fn the_planner_counts_what_is_done() {
             (products, conjugations),
             "{strategy}"
         );
+        let after = if strategy == Strategy::Ive { 4 } else { 0 };
+        assert_eq!(estimate.sums.conjugations, after, "{strategy}");
         assert!(estimate.milliseconds() > 0.0 && estimate.error < f64::exp2(-12.0));
     }
     assert!(text.contains("<- chosen") && text.contains(planner.best().strategy.as_str()));
@@ -317,6 +323,37 @@ fn the_planner_counts_what_is_done() {
     ] {
         assert!(Planner::new(bad).is_err(), "{bad:?}");
     }
+}
+
+/// Over a slow network few bytes are worth more work, and no other reason is: both ways are priced.
+#[test]
+fn the_planner_weighs_bytes_against_work() {
+    let request = Request { rows: 256, columns: 2, batch: 1 << 16, transport: None, ..request() };
+    let fast = Planner::new(request).unwrap();
+    assert_eq!(fast.best().transport, Transport::Standard);
+    for strategy in [Strategy::Ive, Strategy::IveDigits] {
+        let standard = fast.estimate(strategy).unwrap();
+        let compact = fast.estimate_of(strategy, Transport::Compact).unwrap();
+        assert!(compact.query_bytes * 8.0 < standard.query_bytes);
+        assert!(compact.milliseconds() > standard.milliseconds());
+        assert!(compact.error < f64::exp2(-12.0));
+    }
+    assert!(fast.estimate_of(Strategy::OneHot, Transport::Compact).is_none());
+    let slow = Request { bytes_per_second: 2e3, latency: 0.1, ..request };
+    let planner = Planner::new(slow).unwrap();
+    assert_eq!(planner.best().transport, Transport::Compact);
+    let text = planner.explain();
+    assert!(text.contains("ive, compact") && text.contains("100.0 ms there and back"), "{text}");
+    assert!(text.contains("however few they are"), "{text}");
+    let held = Planner::new(Request { transport: Some(Transport::Standard), ..slow }).unwrap();
+    assert_eq!(held.best().transport, Transport::Standard);
+    // A query is never below that of a full batch.
+    let few = Planner::new(Request { batch: 16, ..slow }).unwrap();
+    let compact = |planner: &Planner| {
+        let estimate = planner.estimate_of(Strategy::Ive, Transport::Compact);
+        estimate.map(|estimate| estimate.query_bytes).unwrap()
+    };
+    assert!(compact(&few) > 1000.0 * compact(&planner));
 }
 
 /// One for 2t² - 1, one a squaring, two a cleaning, by the table of r and s.

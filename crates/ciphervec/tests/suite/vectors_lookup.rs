@@ -2,7 +2,9 @@
 //!
 //! `CIPHERVEC_WRITE_VECTORS=1 cargo test -p ciphervec --test suite vectors_lookup::` writes a folder that is missing (vectors/SOURCES.md).
 
-use ciphervec::lookup::{Client, Documents, Options, PADDING, Server, Spec, Table};
+use ciphervec::lookup::{
+    Client, Documents, Options, PADDING, Pooling, Server, Spec, Strategy, Table, Transport,
+};
 use ciphervec::protect::keyfile::{self, Protection, Sort};
 use std::path::PathBuf;
 
@@ -17,6 +19,59 @@ const MEANS: [f64; 6] = [-0.25, 2.0, 3.0, -3.75, 0.0, 0.0];
 fn file(name: &str) -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/v1/lookup-histogram"))
         .join(name)
+}
+
+fn compact_file(name: &str) -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/v2/lookup-compact"))
+        .join(name)
+}
+
+/// A table of four rows, an index in fifteen bits or less.
+fn write_compact() {
+    let table = Table::new(&[1.0, -2.0, 0.5, 4.0], (1, 4, 1)).unwrap();
+    let options = Options {
+        strategy: Strategy::Ive,
+        pooling: Pooling::None,
+        transport: Transport::Compact,
+        precision_bits: 8,
+        ..Options::default()
+    };
+    let server = Server::new(table, options).unwrap();
+    let client = Client::generate(server.spec().clone()).unwrap();
+    let query = client.query(&Documents::new(&[3, 0, 1], 1, &[0, 1, 2, 3]).unwrap()).unwrap();
+    let secret = client.to_secret_bytes();
+    let key = keyfile::encode_secret(&secret, Sort::Scheme, &client.label(), Protection::Plaintext);
+    std::fs::create_dir_all(compact_file("")).unwrap();
+    let (key, description) = (key.unwrap().to_vec(), server.spec().to_bytes());
+    let files = [
+        ("plain.key", key),
+        ("description", description),
+        ("tables", server.to_bytes()),
+        ("query", query),
+    ];
+    files.iter().for_each(|(name, bytes)| std::fs::write(compact_file(name), bytes).unwrap());
+}
+
+/// Keys of compact transport are too large to be kept: a server reads the query, and says that it
+/// lacks those of this client.
+#[test]
+fn version_2_reads_as_it_did() {
+    if std::env::var_os("CIPHERVEC_WRITE_VECTORS").is_some() && !compact_file("").exists() {
+        write_compact();
+    }
+    let get = |name: &str| std::fs::read(compact_file(name)).unwrap();
+    let (secret, _) = keyfile::decode_secret(&get("plain.key"), Sort::Scheme, None).unwrap();
+    let client = Client::from_secret_bytes(&secret).unwrap();
+    let server = Server::from_bytes(&get("tables")).unwrap();
+    assert_eq!(server.spec().transport(), Transport::Compact);
+    assert_eq!(server.spec().to_bytes(), get("description"));
+    assert_eq!((server.spec(), client.spec()), (client.spec(), server.spec()));
+    assert_eq!(server.to_bytes(), get("tables"));
+    let query = get("query");
+    let refused = server.answer(&query).unwrap_err().to_string();
+    assert!(refused.contains("register"), "{refused}");
+    let fresh = client.query(&Documents::new(&[3], 1, &[0, 1]).unwrap()).unwrap();
+    assert!(fresh.len().abs_diff(query.len()) <= 4 && fresh != query);
 }
 
 fn write() {

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import ciphervec._native as _native
 
 from ...errors import InvalidInput
+from ...ingest.network import DEFAULT, Network
 from . import machine
 from .timing import Notify, one_core
 
@@ -19,10 +20,12 @@ Record = dict[str, Any]
 
 KEYS = (
     "strategy", "p", "dim", "codebooks", "batch", "log_n", "depth", "ms_vecgen", "ms_pcmm", "ms_per_token",
-    "query_bytes_per_token", "key_bytes", "rms_error", "planner_ms",
+    "query_bytes_per_token", "key_bytes", "rms_error", "planner_ms", "transport",
 )  # fmt: skip
 STRATEGIES = ("one_hot", "one_hot_digits", "indicator", "ive", "ive_digits")
 AUTO, ALL = "auto", "all"
+TRANSPORTS = STANDARD, COMPACT = "standard", "compact"
+COMPACT_STRATEGIES = ("ive", "ive_digits")
 
 # A lookup that is further off, relative to what is looked up, is no lookup.
 WRONG = 1e-2
@@ -45,6 +48,10 @@ class Settings:
     precision_bits: int = 14
     threads: int = 1
     repeats: int = 3
+    # With the compact one, from a query's bytes to an answer's.
+    transport: str = STANDARD
+    # Megabits a second and milliseconds there and back that the planner reckons with.
+    network: Network = DEFAULT
     # Indicators of a batch that would take longer are sampled.
     seconds: float = 60.0
 
@@ -78,19 +85,19 @@ Make = Callable[[str, Settings], Subject]
 
 
 def make_subject(strategy: str, settings: Settings) -> Subject:
-    return _native.LookupBench(
-        strategy, settings.p, settings.dim, settings.codebooks, settings.precision_bits
-    )
+    make = _native.CompactLookupBench if settings.transport == COMPACT else _native.LookupBench
+    return make(strategy, settings.p, settings.dim, settings.codebooks, settings.precision_bits)
 
 
 def chosen(settings: Settings) -> tuple[tuple[str, ...], str]:
     """The strategies to measure, and the planner's table where it chose."""
     if settings.strategies == (ALL,):
-        return STRATEGIES, ""
+        return COMPACT_STRATEGIES if settings.transport == COMPACT else STRATEGIES, ""
     if settings.strategies == (AUTO,):
-        strategy, explanation = _native.plan_lookup(
-            settings.p, settings.dim, settings.codebooks, BATCH, settings.precision_bits
-        )
+        shape = (settings.codebooks, settings.p, settings.dim)
+        over = settings.network.native
+        task = (shape, BATCH, settings.precision_bits, 0, over, AUTO, settings.transport)
+        strategy, _, explanation = _native.LookupServer.plan(*task)
         return (strategy,), explanation
     return settings.strategies, ""
 
@@ -123,7 +130,7 @@ def run(
 
 def steps(settings: Settings) -> int:
     """Steps of the progress bar."""
-    return len(STRATEGIES) if settings.strategies == (ALL,) else len(settings.strategies)
+    return len(chosen(settings)[0]) if settings.strategies == (ALL,) else len(settings.strategies)
 
 
 def measure(strategy: str, subject: Subject, settings: Settings, notify: Notify) -> tuple[Record, str]:
@@ -156,6 +163,6 @@ def measure(strategy: str, subject: Subject, settings: Settings, notify: Notify)
     values = (
         strategy, settings.p, settings.dim, settings.codebooks, batch, facts["log_n"], facts["depth"], functions / batch,
         None if total is None else max(total - functions, 0.0) / batch, whole / batch, facts["query_bytes"] / batch,
-        facts["key_bytes"], error, facts["planner_ms"],
+        facts["key_bytes"], error, facts["planner_ms"], settings.transport,
     )  # fmt: skip
     return dict(zip(KEYS, values, strict=True)), note

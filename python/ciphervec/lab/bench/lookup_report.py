@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from . import machine
-from .lookup import Outcome, Record
+from .lookup import STANDARD, Outcome, Record
 from .plotting import pyplot, save
 from .report import markdown_table, number, size
 
@@ -34,13 +34,24 @@ LEGEND = (
 )
 
 
+def name(one: Record) -> str:
+    """The strategy, with its transport where that is not the usual one."""
+    transport = one.get("transport", STANDARD)
+    return str(one["strategy"]) if transport == STANDARD else f"{one['strategy']}, {transport}"
+
+
+def few(count: float) -> str:
+    """Bytes of a token: with a tenth where they are few."""
+    return f"{count:,.1f}" if count < 100 else f"{count:,.0f}"
+
+
 def lines(records: Sequence[Record]) -> list[list[str]]:
     def show(value: float | None) -> str:
         return "–" if value is None else number(value)
 
     return [
         [
-            one["strategy"],
+            name(one),
             f"2^{one['log_n']}",
             str(one["depth"]),
             f"{one['batch']:,}",
@@ -48,7 +59,7 @@ def lines(records: Sequence[Record]) -> list[list[str]]:
             show(one["ms_pcmm"]),
             show(one["ms_per_token"]),
             show(one["planner_ms"]),
-            f"{one['query_bytes_per_token']:,.0f}",
+            few(one["query_bytes_per_token"]),
             size(one["key_bytes"]),
             show(one["rms_error"]),
         ]
@@ -87,7 +98,7 @@ def plot(records: Sequence[Record], path: Path) -> None:
     logarithmic."""
     plt = pyplot()
     figure, axes = plt.subplots(figsize=(7.5, 0.7 * len(records) + 1.4), layout="constrained")
-    names = [f"{one['strategy']}\n{number(one['ms_per_token'])} ms" for one in records]
+    names = [f"{name(one)}\n{number(one['ms_per_token'])} ms" for one in records]
     parts = (
         ("ms_vecgen", "functions of the index", "#2f6f9f"),
         ("ms_pcmm", "products with the tables", "#f0a63c"),

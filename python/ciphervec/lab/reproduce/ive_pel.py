@@ -39,6 +39,12 @@ STRATEGIES = ("indicator", "ive", "ive_digits", "one_hot_digits")
 INFERENCE = ("ive", "ive_digits", "histogram")
 
 
+# Of the base prime, by log2 N, that a lookup with compact transport takes; the study leaves it
+# open.
+BASE_BITS = {15: 42, 16: 50}
+
+COMPACT = lookup.COMPACT_STRATEGIES
+
 QUALITY_STRATEGY = "ive_digits"
 QUALITY_TOKENS = 256
 
@@ -55,6 +61,8 @@ class Settings:
     # Indicators of a batch that would take longer are sampled.
     seconds: float = 120.0
     small_batches: bool = True
+    # Compact queries too, with keys of 0.6 GB and more for each strategy and number of rows.
+    compact: bool = False
     # Real embeddings, compressed and looked up for their quality.
     embeddings: Vectors | None = None
 
@@ -69,6 +77,8 @@ class Outcome:
     notes: list[str] = field(default_factory=list)
     # Of few tokens at once.
     small: list[Record] = field(default_factory=list)
+    # Of compact queries, bytes in to embeddings out.
+    compact: list[Record] = field(default_factory=list)
     # Of real embeddings, where they were given.
     quality: list[Record] = field(default_factory=list)
     # Of encrypted classification, where texts were given.
@@ -76,14 +86,15 @@ class Outcome:
 
     def all_records(self) -> list[Record]:
         """Every table's."""
-        return [*self.records, *self.small, *self.quality, *self.inference]
+        return [*self.records, *self.compact, *self.small, *self.quality, *self.inference]
 
 
 def steps(settings: Settings) -> int:
     """Steps of the progress bar."""
     lookups = len(settings.shapes) * len(settings.rows) * len(settings.strategies)
     again = settings.small_batches + (settings.embeddings is not None)
-    return lookups + again * len(settings.rows)
+    compact = len(settings.shapes) * len(settings.rows) * len(COMPACT) * settings.compact
+    return lookups + compact + again * len(settings.rows)
 
 
 def run(
@@ -105,6 +116,12 @@ def run(
         for rows in settings.rows:
             part = lookup.run(replace(asked, p=rows, dim=SHAPES[shape]), notify, step, make)
             outcome.records += [record(shape, one) for one in part.records]
+            outcome.notes += part.notes
+    for shape in settings.shapes if settings.compact else ():
+        for rows in settings.rows:
+            way = replace(asked, p=rows, dim=SHAPES[shape], transport=lookup.COMPACT, strategies=COMPACT)
+            part = lookup.run(way, notify, step, make)
+            outcome.compact += [compact_record(shape, one) for one in part.records]
             outcome.notes += part.notes
     for rows in settings.rows if settings.small_batches else ():
         notify(f"few tokens, {rows} rows")
@@ -175,6 +192,15 @@ def small_batch(rows: int, settings: Settings) -> Record:
         "rms_error": timed["rms_error"],
         **found,
     }
+
+
+def compact_record(shape: str, measured: Record) -> Record:
+    """A measured record with the bytes that the study's formula gives for it: a seed and N/2
+    coefficients of log2(Q_0) bits for each table, and N/2 tokens."""
+    tokens = measured["batch"]
+    bits = BASE_BITS[measured["log_n"]]
+    formula = measured["codebooks"] * (16 + tokens * bits / 8) / tokens
+    return {**record(shape, measured), "formula_query_bytes_per_token": formula, "log_q0": bits}
 
 
 def record(shape: str, measured: Record) -> Record:

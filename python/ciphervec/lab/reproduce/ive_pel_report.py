@@ -16,6 +16,10 @@ TIMES = (
     "table", "rows", "strategy", "functions", "printed", "products", "printed", "a token", "printed", "depth", "printed",
 )  # fmt: skip
 SENT = ("table", "rows", "strategy", "N", "batch", "query, bytes a token", "keys", "error")
+COMPACT = (
+    "table", "rows", "strategy", "N", "batch", "bytes in to bytes out, ms a token", "printed without transport",
+    "query, bytes a token", "by the study's formula", "log2 Q0", "keys", "error",
+)  # fmt: skip
 FEW = (
     "rows", "tokens", "N", "seconds", "ive, printed for 128", "indicator, printed for 128", "query", "keys", "error",
 )  # fmt: skip
@@ -75,6 +79,23 @@ def sent(one: Record) -> list[str]:
     ]
 
 
+def compact(one: Record) -> list[str]:
+    return [
+        one["shape"],
+        f"{one['p']:,}",
+        one["strategy"],
+        f"2^{one['log_n']}",
+        f"{one['batch']:,}",
+        show(one["ms_per_token"]),
+        show(one["printed_ms_per_token"]),
+        f"{one['query_bytes_per_token']:,.1f}",
+        f"{one['formula_query_bytes_per_token']:,.1f}",
+        str(one["log_q0"]),
+        size(one["key_bytes"]),
+        show(one["rms_error"]),
+    ]
+
+
 def few(one: Record) -> list[str]:
     return [
         f"{one['p']:,}",
@@ -120,6 +141,11 @@ def tables(outcome: Outcome) -> dict[str, tuple[list[str], list[list[str]]]]:
         "Table 3: milliseconds a token": (list(TIMES), [times(one) for one in outcome.records]),
         "What is sent and kept": (list(SENT), [sent(one) for one in outcome.records]),
     }
+    if outcome.compact:
+        found["Compact queries, appendix A.6: full batches"] = (
+            list(COMPACT),
+            [compact(one) for one in outcome.compact],
+        )
     if outcome.small:
         found["Table 6: few tokens of GloVe 300-d, one-hot"] = (
             list(FEW),

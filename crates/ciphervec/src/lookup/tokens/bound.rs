@@ -50,6 +50,8 @@ pub(super) struct Errors<'a> {
     /// Standard deviations of a slot's real part, in units of 1 over the scale.
     fresh: f64,
     rounding: f64,
+    /// The same of a root that the server made, whatever the scale.
+    input: Option<f64>,
     /// Of a key switch at level 0 whose special primes are as wide as the base prime.
     switch: f64,
 }
@@ -66,10 +68,16 @@ impl<'a> Errors<'a> {
         Errors {
             design,
             growth: design.bases.iter().map(growth).collect(),
+            input: None,
             fresh: (FRESH * real).sqrt(),
             rounding: (ROUNDING * (1.0 + TERNARY * delta) * real).sqrt(),
             switch: (ROUNDING * delta * SIGMA * SIGMA * real).sqrt(),
         }
+    }
+
+    /// Of roots that are off by this standard deviation, in place of fresh ciphertexts.
+    pub fn with_input(self, deviation: f64) -> Self {
+        Errors { input: Some(deviation), ..self }
     }
 
     /// The root mean square error of a result over that of the table's numbers.
@@ -114,7 +122,8 @@ impl<'a> Errors<'a> {
         if basis.kind() == Kind::Indicator {
             return indicator_error(basis.size(), rounding) + (self.rounding / landed).powi(2);
         }
-        let fresh = self.fresh / if basis.kind() == Kind::Given { landed } else { scale };
+        let given = if basis.kind() == Kind::Given { landed } else { scale };
+        let fresh = self.input.unwrap_or(self.fresh / given);
         let made = growth.fresh * fresh.powi(2) + growth.rounding * rounding;
         // The last step lands at the level of the sums. There powers are conjugated, which nothing
         // divides afterwards: of a part, doubled, the landing counts four times.

@@ -1,6 +1,7 @@
 //! Token client: documents enter, ciphertexts leave; looked-up rows enter, rows or sums of them
 //! leave in clear. Client side.
 
+use super::compact::messages::CompactQuery;
 use super::messages::{TokensAnswer, TokensQuery};
 use super::recipe::Recipe;
 use crate::error::{Error, Result};
@@ -8,6 +9,7 @@ use crate::lookup::documents::Documents;
 use crate::lookup::options::{Pooling, row_of};
 use crate::lookup::serialize::expect_key;
 use crate::lookup::spec::Spec;
+use crate::lookup::transport::Transport;
 use crate::protect::aead::{AeadKey, associated_data};
 use ciphervec_arith::parallel::*;
 use ciphervec_he::ckks::{Complex, Encoding, Plaintext, SecretKey};
@@ -42,8 +44,11 @@ impl TokensClient {
         &self.recipe
     }
 
-    pub fn keys(&self) -> Result<Option<Vec<u8>>> {
+    pub fn keys(&self, spec: &Spec) -> Result<Option<Vec<u8>>> {
         let plan = self.recipe.key_plan();
+        if let Some(compact) = self.recipe.compact_layout() {
+            return Ok(Some(compact.keys((spec, &self.recipe), &self.secret)?));
+        }
         if plan.keys(self.recipe.params()) == 0 {
             return Ok(None);
         }
@@ -53,7 +58,12 @@ impl TokensClient {
     /// Every token a slot, batch after batch; of each batch the ciphertexts of every table.
     pub fn query(&self, spec: &Spec, key: KeyId, documents: &Documents<'_>) -> Result<Vec<u8>> {
         let nonce = SegmentId(random_bytes()?);
-        let memo = self.seal_memo(nonce, documents)?;
+        let memo = self.seal_memo(nonce, spec, documents)?;
+        if let Some(compact) = self.recipe.compact_layout() {
+            let sealed = compact.encrypt((spec, &self.recipe), &self.secret, documents)?;
+            let sealed = sealed.to_bytes(compact.ring());
+            return Ok(CompactQuery::write(spec, (key, nonce), &memo, &sealed));
+        }
         let (batch, entries) = (self.recipe.batch(), self.recipe.entries());
         let batches = documents.tokens().div_ceil(batch);
         let tables = (0..batches * spec.tables()).into_par_iter().map(|at| {
@@ -114,12 +124,25 @@ impl TokensClient {
         Ok(pooled(rows, &memo, (columns, spec.pooling())))
     }
 
-    fn seal_memo(&self, nonce: SegmentId, documents: &Documents<'_>) -> Result<Vec<u8>> {
-        let (count, tokens) = (documents.len(), documents.tokens());
-        let mut plain = Zeroizing::new(Vec::with_capacity(4 + 4 * count + tokens.div_ceil(8)));
-        plain.extend_from_slice(&(count as u32).to_le_bytes());
-        for document in 0..count {
-            plain.extend_from_slice(&(documents.range(document).len() as u32).to_le_bytes());
+    fn seal_memo(
+        &self,
+        nonce: SegmentId,
+        spec: &Spec,
+        documents: &Documents<'_>,
+    ) -> Result<Vec<u8>> {
+        let tokens = documents.tokens();
+        let one = spec.transport() == Transport::Compact && spec.pooling() == Pooling::None;
+        // Where every row is wanted a token is a document: their lengths would be as many bytes as
+        // compact transport takes for an index.
+        let lengths: Vec<usize> = match one {
+            true => vec![tokens],
+            false => (0..documents.len()).map(|at| documents.range(at).len()).collect(),
+        };
+        let room = 4 + 4 * lengths.len() + tokens.div_ceil(8);
+        let mut plain = Zeroizing::new(Vec::with_capacity(room));
+        plain.extend_from_slice(&(lengths.len() as u32).to_le_bytes());
+        for length in lengths {
+            plain.extend_from_slice(&(length as u32).to_le_bytes());
         }
         let mut bits = vec![0u8; tokens.div_ceil(8)];
         for token in 0..tokens {

@@ -4,13 +4,16 @@
 //! Operations are counted by walking the strategies' own recurrences, level by level; a machine's
 //! speed is measured once in a process, on the arithmetic that all of it consists of.
 
+use super::basis::ive::Parts;
 use super::basis::sink::ceil_log2;
 use super::basis::{Basis, Kind, indicator};
+use super::compact::messages;
+use super::design::Design;
 use super::recipe::Recipe;
 use crate::error::Result;
 use ciphervec_arith::pcmm::{self, Weights};
 use ciphervec_arith::{NttTable, ntt_primes, poly};
-use ciphervec_he::ckks::{Ciphertext, Params, Ring, SeededCiphertext};
+use ciphervec_he::ckks::{Ciphertext, ParamsSpec, Ring, SeededCiphertext};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
@@ -67,16 +70,20 @@ impl core::ops::AddAssign for Operations {
 }
 
 /// Counts operations under one parameter set.
-struct Counter<'a> {
-    params: &'a Params,
-    sum: Operations,
+pub(super) struct Counter<'a> {
+    spec: &'a ParamsSpec,
+    pub sum: Operations,
 }
 
-impl Counter<'_> {
+impl<'a> Counter<'a> {
+    pub fn new(spec: &'a ParamsSpec) -> Self {
+        Counter { spec, sum: Operations::default() }
+    }
+
     /// A key switch at `level`, whose result is divided by P, and by the last prime too where it is
     /// rescaled.
-    fn switch(&mut self, level: usize, rescale: bool) {
-        let spec = self.params.spec();
+    pub fn switch(&mut self, level: usize, rescale: bool) {
+        let spec = self.spec;
         let (primes, special) = (level + 1, spec.special_primes);
         let digits = primes.div_ceil(spec.digit_primes());
         let kept = primes - usize::from(rescale);
@@ -92,7 +99,7 @@ impl Counter<'_> {
     }
 
     /// `a b`, relinearised and rescaled, from `level`.
-    fn product(&mut self, level: usize) {
+    pub fn product(&mut self, level: usize) {
         self.sum.products += 1;
         self.sum.relinearisations += 1;
         self.sum.passes += (10 * (level + 1)) as f64;
@@ -129,7 +136,7 @@ impl Counter<'_> {
     }
 
     /// The functions of a digit at `level`, from a number at `top`.
-    fn basis(&mut self, basis: &Basis, top: usize, level: usize) {
+    fn basis(&mut self, basis: &Basis, top: usize, (level, parts): (usize, Parts)) {
         let after = |n: usize| top - ceil_log2(n);
         match basis.kind() {
             Kind::Given => (0..basis.entries()).for_each(|_| self.settle(top, level)),
@@ -146,6 +153,10 @@ impl Counter<'_> {
                         self.product(after(k) + 1);
                     }
                     self.settle(after(k), level);
+                    if parts == Parts::Deferred {
+                        self.sum.passes += (4 * (level + 1)) as f64;
+                        continue;
+                    }
                     self.sum.conjugations += 1;
                     self.switch(level, false);
                     self.sum.passes += (8 * (level + 1)) as f64;
@@ -153,7 +164,7 @@ impl Counter<'_> {
             }
             Kind::Indicator => {
                 let (squarings, cleanings) = indicator::steps(basis.size());
-                let mut one = Counter { params: self.params, sum: Operations::default() };
+                let mut one = Counter::new(self.spec);
                 for step in 0..1 + squarings + 2 * cleanings {
                     one.product(top - step);
                 }
@@ -163,17 +174,18 @@ impl Counter<'_> {
     }
 }
 
-impl Recipe {
-    /// What making the functions of one batch of indices takes, for one table.
-    pub fn generation(&self) -> Operations {
-        let mut counter = Counter { params: self.params(), sum: Operations::default() };
-        let (design, top) = (self.design(), self.params().max_level());
+impl Design<'_> {
+    /// What making the functions of one batch of indices takes, for one table, under such
+    /// parameters.
+    pub fn generation(&self, spec: &ParamsSpec) -> Operations {
+        let mut counter = Counter::new(spec);
+        let (design, top) = (self, self.top_level());
         let levels = design.levels();
-        for (basis, level) in self.bases().iter().zip(&levels) {
-            counter.basis(basis, top, *level);
+        for (basis, level) in self.bases.iter().zip(&levels) {
+            counter.basis(basis, top, (*level, self.parts()));
         }
-        if let ([high, low], [level, _], false) = (self.bases(), &levels[..], self.folded()) {
-            let mut one = Counter { params: self.params(), sum: Operations::default() };
+        if let ([high, low], [level, _], false) = (self.bases, &levels[..], self.folded) {
+            let mut one = Counter::new(spec);
             one.product(*level);
             counter.sum += one.sum.repeated(high.len() * low.len());
             let alone =
@@ -184,12 +196,12 @@ impl Recipe {
     }
 
     /// What the sums with the weights of `tables` tables take for one batch.
-    pub fn sums(&self, tables: usize) -> Operations {
-        let (design, columns) = (self.design(), self.shape().columns);
+    pub fn sums(&self, spec: &ParamsSpec, tables: usize) -> Operations {
+        let (design, columns) = (self, self.shape.columns);
         let level = design.sum_level();
-        let mut counter = Counter { params: self.params(), sum: Operations::default() };
-        match (self.bases(), design.levels().as_slice()) {
-            ([high, low], [products, _]) if self.folded() => {
+        let mut counter = Counter::new(spec);
+        match (self.bases, design.levels().as_slice()) {
+            ([high, low], [products, _]) if self.folded => {
                 counter.form(*products, [high, low], columns * tables);
                 (0..columns).for_each(|_| counter.finish(*products, design.relinearises()));
             }
@@ -208,16 +220,35 @@ impl Recipe {
                 counter.sum.weighted = (2 * (level + 1) * functions * columns * tables) as f64;
             }
         }
-        if self.shape().levels > 0 {
-            (0..columns).for_each(|_| counter.settle(level, self.shape().levels));
+        if self.parts() == Parts::Deferred {
+            counter.sum.conjugations += columns;
+            (0..columns).for_each(|_| counter.switch(level, false));
+        }
+        if self.shape.levels > 0 {
+            (0..columns).for_each(|_| counter.settle(level, self.shape.levels));
         }
         counter.sum
+    }
+}
+
+impl Recipe {
+    /// What making the functions of one batch of indices takes, for one table.
+    pub fn generation(&self) -> Operations {
+        self.design().generation(self.params().spec())
+    }
+
+    /// What the sums with the weights of `tables` tables take for one batch.
+    pub fn sums(&self, tables: usize) -> Operations {
+        self.design().sums(self.params().spec(), tables)
     }
 
     /// Bytes of a batch's query, with seeds in place of masks.
     pub fn query_bytes(&self, tables: usize) -> usize {
-        let params = self.params();
-        tables * self.entries() * SeededCiphertext::bytes_at(params, params.max_level())
+        let (params, lists) = (self.params(), tables * self.entries());
+        match self.compact_layout() {
+            Some(compact) => compact.ring().query_bytes(lists),
+            None => lists * SeededCiphertext::bytes_at(params, params.max_level()),
+        }
     }
 
     /// Bytes of a batch's answer.
@@ -233,6 +264,9 @@ impl Recipe {
     /// # Errors
     /// None: the keys are those of the parameters' levels.
     pub fn key_bytes(&self) -> Result<usize> {
+        if let Some(compact) = self.compact_layout() {
+            return messages::key_bytes(self, compact);
+        }
         Ok(self.key_plan().bytes(self.params())?)
     }
 }

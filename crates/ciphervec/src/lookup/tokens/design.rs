@@ -1,10 +1,12 @@
 //! Lookup design: a strategy and a shape enter; digits, their functions and levels leave. Both
 //! sides, public numbers only.
 
+use super::basis::ive::Parts;
 use super::basis::sink::ceil_log2;
 use super::basis::{Basis, Kind};
 use crate::error::{Error, Result};
 use crate::lookup::strategy::Strategy;
+use crate::lookup::transport::Transport;
 
 /// Most bits of precision.
 const MAX_PRECISION: u32 = 24;
@@ -91,12 +93,26 @@ impl Design<'_> {
         !given || (self.multiplies() && !(self.folded && self.shape.levels == 0))
     }
 
+    /// Whether powers are conjugated after their sums with weights: where there are fewer columns.
+    pub fn parts(&self) -> Parts {
+        match self.bases {
+            [only] if only.kind() == Kind::Powers && self.shape.columns <= only.size() / 2 => {
+                Parts::Deferred
+            }
+            _ => Parts::Apart,
+        }
+    }
+
     pub fn conjugates(&self) -> bool {
         self.bases.iter().any(|basis| basis.kind() == Kind::Powers)
     }
 }
 
-pub(super) fn design(strategy: Strategy, shape: &Shape) -> Result<(Vec<Basis>, bool)> {
+pub(super) fn design(
+    strategy: Strategy,
+    transport: Transport,
+    shape: &Shape,
+) -> Result<(Vec<Basis>, bool)> {
     let within = |what, range: core::ops::RangeInclusive<usize>, value: usize| {
         if range.contains(&value) {
             return Ok(());
@@ -118,8 +134,12 @@ pub(super) fn design(strategy: Strategy, shape: &Shape) -> Result<(Vec<Basis>, b
         Strategy::Indicator => vec![Basis::new(Kind::Indicator, shape.rows)],
         Strategy::Ive => vec![Basis::new(Kind::Powers, shape.rows)],
         Strategy::IveDigits => {
-            let sizes = digits(shape);
-            sizes.into_iter().map(|size| Basis::new(Kind::Chebyshev, size)).collect()
+            // Of a root of unity its powers are at hand, and of a cosine Chebyshev polynomials.
+            let kind = match transport {
+                Transport::Standard => Kind::Chebyshev,
+                Transport::Compact => Kind::Powers,
+            };
+            digits(shape).into_iter().map(|size| Basis::new(kind, size)).collect()
         }
         Strategy::Histogram => {
             let expected = "one that looks up index by index";

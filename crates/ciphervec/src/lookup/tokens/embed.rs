@@ -7,6 +7,7 @@
 //! the table first, and one inner product with those of the other is all that is multiplied.
 
 use super::basis::Basis;
+use super::basis::ive::Parts;
 use super::basis::sink::{Sink, settle};
 use super::recipe::Recipe;
 use super::weights::Weights;
@@ -37,6 +38,10 @@ pub fn embed(
     };
     let finish = |(column, sum): (usize, Ciphertext)| {
         let constant: f64 = (0..weights.tables()).map(|table| weights.row(table, column)[0]).sum();
+        let sum = match recipe.design().parts() {
+            Parts::Deferred => evaluator.add(&sum, &evaluator.conjugate(&sum)?)?,
+            Parts::Apart => sum,
+        };
         let biased = recipe.bases().iter().all(Basis::constant) && !recipe.folded();
         let sum = if biased { evaluator.add_scalar(&sum, constant)? } else { sum };
         let sum = match recipe.shape().levels {
@@ -55,7 +60,7 @@ fn check(recipe: &Recipe, weights: &Weights, queries: &[&[Ciphertext]]) -> Resul
         let expected = format!("{}, one for each table", weights.tables());
         return range("the number of queries", expected, queries.len().to_string());
     }
-    let top = recipe.params().max_level();
+    let top = recipe.top_level();
     for query in queries {
         if query.len() != recipe.entries() {
             let expected = recipe.entries().to_string();
@@ -136,7 +141,10 @@ fn all(
     let level = recipe.design().sum_level();
     let [high, low] = recipe.bases() else {
         return recipe.bases().iter().try_for_each(|only| {
-            only.generate(evaluator, query, level, &mut |place, function| sink(place + 1, function))
+            let parts = recipe.design().parts();
+            only.generate(evaluator, query, (level, parts), &mut |place, function| {
+                sink(place + 1, function)
+            })
         });
     };
     let lists = digits(recipe, evaluator, query)?;
@@ -152,7 +160,8 @@ fn all(
             sink((a + 1) * stride, settle(evaluator, left, level)?)?;
         }
         for (b, right) in second.iter().enumerate() {
-            let product = evaluator.mul(left, right)?.with_magnitude(1.0)?;
+            let magnitude = left.magnitude() * right.magnitude();
+            let product = evaluator.mul(left, right)?.with_magnitude(magnitude)?;
             sink((a + 1) * stride + b + 1, product)?;
         }
     }

@@ -4,10 +4,12 @@
 use super::basis::Basis;
 use super::bound::{self, Errors};
 use super::candidate::Candidate;
+use super::compact::{Compact, CompactPlan};
 use super::design::{Design, Shape, design};
 use super::parameters;
 use crate::error::{Error, Result};
 use crate::lookup::strategy::Strategy;
+use crate::lookup::transport::Transport;
 use ciphervec_he::ckks::{Complex, KeyPlan, Params};
 use std::sync::Arc;
 
@@ -20,6 +22,8 @@ pub struct Recipe {
     folded: bool,
     wide: bool,
     params: Arc<Params>,
+    /// Of compact transport.
+    compact: Option<Arc<Compact>>,
 }
 
 impl Recipe {
@@ -29,14 +33,49 @@ impl Recipe {
     /// [`Error::Range`] for sizes out of bounds or a precision that no ring reaches;
     /// [`Error::Choice`] for [`Strategy::Histogram`], which does not look up index by index.
     pub fn new(strategy: Strategy, shape: Shape) -> Result<Self> {
-        let (bases, folded) = design(strategy, &shape)?;
+        let (bases, folded) = design(strategy, Transport::Standard, &shape)?;
         let design = |wide| Design { shape, bases: &bases, folded, wide };
         // One prime for the sums where its room is enough, two where precision asks for them.
         let (params, wide) = match parameters::choose(&design(false)) {
             Ok(params) => (params, false),
             Err(_) => (parameters::choose(&design(true))?, true),
         };
-        Ok(Recipe { strategy, shape, bases, folded, wide, params })
+        Ok(Recipe { strategy, shape, bases, folded, wide, params, compact: None })
+    }
+
+    /// The recipe of compact transport, whose parameters have the levels of a bootstrapping above
+    /// those that the functions take.
+    ///
+    /// # Errors
+    /// As [`Self::new`]; [`Error::Choice`] for strategies that do not begin with roots of unity.
+    pub fn compact(strategy: Strategy, shape: Shape) -> Result<Self> {
+        let (bases, folded) = design(strategy, Transport::Compact, &shape)?;
+        let plan =
+            CompactPlan::new(strategy, &Design { shape, bases: &bases, folded, wide: true })?;
+        Self::planned(strategy, shape, (bases, folded), Compact::new(&plan)?)
+    }
+
+    fn planned(
+        strategy: Strategy,
+        shape: Shape,
+        (bases, folded): (Vec<Basis>, bool),
+        compact: Compact,
+    ) -> Result<Self> {
+        let params = compact.exponential().params().clone();
+        let compact = Some(Arc::new(compact));
+        Ok(Recipe { strategy, shape, bases, folded, wide: true, params, compact })
+    }
+
+    /// The same over a small ring that nothing vouches for, for tests.
+    ///
+    /// # Errors
+    /// As [`Self::compact`].
+    #[cfg(feature = "hazmat")]
+    pub fn insecure_compact(strategy: Strategy, shape: Shape, log_degree: u32) -> Result<Self> {
+        let (bases, folded) = design(strategy, Transport::Compact, &shape)?;
+        let design = Design { shape, bases: &bases, folded, wide: true };
+        let plan = CompactPlan::insecure(strategy, &design, log_degree)?;
+        Self::planned(strategy, shape, (bases, folded), Compact::insecure_new(&plan)?)
     }
 
     /// The recipe over a small ring that nothing vouches for, for tests.
@@ -45,10 +84,10 @@ impl Recipe {
     /// As [`Self::new`].
     #[cfg(feature = "hazmat")]
     pub fn insecure_new(strategy: Strategy, shape: Shape, log_degree: u32) -> Result<Self> {
-        let (bases, folded) = design(strategy, &shape)?;
+        let (bases, folded) = design(strategy, Transport::Standard, &shape)?;
         let design = Design { shape, bases: &bases, folded, wide: false };
         let params = parameters::insecure(&design, log_degree)?;
-        Ok(Recipe { strategy, shape, bases, folded, wide: false, params })
+        Ok(Recipe { strategy, shape, bases, folded, wide: false, params, compact: None })
     }
 
     /// The strategy.
@@ -76,7 +115,38 @@ impl Recipe {
         if design.conjugates() {
             plan = plan.conjugate();
         }
-        plan
+        match self.compact {
+            Some(_) => plan.at_level(self.top_level()),
+            None => plan,
+        }
+    }
+
+    /// How indices travel.
+    pub fn transport(&self) -> Transport {
+        if self.compact.is_some() { Transport::Compact } else { Transport::Standard }
+    }
+
+    pub(in crate::lookup) fn compact_layout(&self) -> Option<&Arc<Compact>> {
+        self.compact.as_ref()
+    }
+
+    /// The level at which the server begins to make functions: that of fresh ciphertexts, or of the
+    /// roots that it made.
+    pub fn top_level(&self) -> usize {
+        self.compact
+            .as_ref()
+            .map_or(self.params.max_level(), |compact| compact.exponential().level())
+    }
+
+    /// Writes an index for compact transport: a fraction of a turn for each of its numbers.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn write_turns(&self, index: usize, out: &mut [f64]) -> Result<()> {
+        self.check_index(index, out.len())?;
+        let digits = self.bases.iter().zip(self.digits(index));
+        out.iter_mut().zip(digits).for_each(|(out, (basis, digit))| *out = basis.turns(digit));
+        Ok(())
     }
 
     /// Ciphertexts that a batch of indices takes: numbers that an index is written as.
@@ -90,6 +160,17 @@ impl Recipe {
     /// [`Error::Range`] for an index that is not below the number of rows, or another number of
     /// entries.
     pub fn write(&self, index: usize, out: &mut [Complex]) -> Result<()> {
+        self.check_index(index, out.len())?;
+        let mut rest = out;
+        for (basis, digit) in self.bases.iter().zip(self.digits(index)) {
+            let (entries, after) = rest.split_at_mut(basis.entries());
+            basis.write(digit, entries);
+            rest = after;
+        }
+        Ok(())
+    }
+
+    fn check_index(&self, index: usize, entries: usize) -> Result<()> {
         let range = |what, expected, actual: usize| Error::Range {
             what,
             expected,
@@ -98,15 +179,9 @@ impl Recipe {
         if index >= self.shape.rows {
             return Err(range("an index", format!("below {}", self.shape.rows), index));
         }
-        if out.len() != self.entries() {
+        if entries != self.entries() {
             let expected = self.entries().to_string();
-            return Err(range("the entries of an index", expected, out.len()));
-        }
-        let mut rest = out;
-        for (basis, digit) in self.bases.iter().zip(self.digits(index)) {
-            let (entries, after) = rest.split_at_mut(basis.entries());
-            basis.write(digit, entries);
-            rest = after;
+            return Err(range("the entries of an index", expected, entries));
         }
         Ok(())
     }
@@ -118,7 +193,7 @@ impl Recipe {
 
     /// Levels between a fresh query and its result.
     pub fn depth(&self) -> usize {
-        self.params.max_level() - self.shape.levels
+        self.top_level() - self.shape.levels
     }
 
     /// Whether the digits' functions meet the table before each other.
@@ -151,6 +226,9 @@ impl Recipe {
     /// table's numbers.
     pub fn relative_error(&self) -> f64 {
         let (design, params) = (self.design(), self.params());
+        if let Some(compact) = &self.compact {
+            return compact.relative_error();
+        }
         let candidate = Candidate { spec: *params.spec(), last_bits: params.last_bits() };
         Errors::new(&design, params.spec().log_degree).relative(&candidate)
     }

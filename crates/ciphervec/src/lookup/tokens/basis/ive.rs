@@ -11,6 +11,22 @@ use crate::error::Result;
 use ciphervec_he::ckks::{Ciphertext, Complex, Evaluator};
 use core::f64::consts::PI;
 
+/// Where a power and its conjugate become parts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::lookup::tokens) enum Parts {
+    /// Each power's own: twice its real and its imaginary part.
+    Apart,
+    /// After sums with weights: α^k and −i α^k leave, whose sums plus their conjugates are those of
+    /// the parts. One conjugation a sum in place of one a power.
+    Deferred,
+}
+
+/// The turns that α_j is exp(2πi …) of.
+pub(super) fn turns(index: usize, size: usize) -> f64 {
+    let turns = (2 * index + 1) as f64 / (4 * size) as f64;
+    if index.is_multiple_of(2) { turns } else { -turns }
+}
+
 /// α_j among `size` roots.
 pub(super) fn root(index: usize, size: usize) -> Complex {
     let angle = PI * (2 * index + 1) as f64 / (2 * size) as f64;
@@ -22,7 +38,7 @@ pub(super) fn root(index: usize, size: usize) -> Complex {
 pub(super) fn generate(
     evaluator: &Evaluator,
     alpha: &Ciphertext,
-    size: usize,
+    (size, parts): (usize, Parts),
     level: usize,
     sink: &mut Sink<'_>,
 ) -> Result<()> {
@@ -40,6 +56,13 @@ pub(super) fn generate(
         let low = settle(evaluator, &power, level)?;
         if 1 < k && k <= last_factor {
             factors.push(power);
+        }
+        if parts == Parts::Deferred {
+            if k < half {
+                sink(half + k - 1, evaluator.multiply_gaussian(&low, 0, -1)?)?;
+            }
+            sink(k - 1, low)?;
+            continue;
         }
         let conjugate = evaluator.conjugate(&low)?;
         sink(k - 1, evaluator.add(&low, &conjugate)?)?;

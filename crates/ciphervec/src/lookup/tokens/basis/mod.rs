@@ -7,9 +7,10 @@
 
 pub(super) mod chebyshev;
 pub(super) mod indicator;
-mod ive;
+pub(super) mod ive;
 pub(super) mod sink;
 
+use self::ive::Parts;
 use self::sink::{Sink, ceil_log2, settle};
 use crate::error::Result;
 use ciphervec_he::ckks::{Ciphertext, Complex, Evaluator, Ring};
@@ -124,6 +125,15 @@ impl Basis {
         }
     }
 
+    /// The number that the client writes for `index` as a fraction of a turn, of which the server makes
+    /// the root itself.
+    pub fn turns(&self, index: usize) -> f64 {
+        match self.kind {
+            Kind::Powers => ive::turns(index, self.size),
+            _ => 0.0,
+        }
+    }
+
     /// cos(πt/2p) for t below 4p: what all functions are read from.
     fn cosines(&self) -> Vec<f64> {
         let count = match self.kind {
@@ -185,17 +195,18 @@ impl Basis {
         (0..=self.len()).map(|place| self.function(&cosines, place, index)).collect()
     }
 
-    /// Makes the functions of what the client sent, each at `level` and its canonical scale.
+    /// Makes the functions of what the client sent, each at `level` and its canonical scale; powers
+    /// of a root with or without their conjugates.
     pub fn generate(
         &self,
         evaluator: &Evaluator,
         query: &[Ciphertext],
-        level: usize,
+        (level, parts): (usize, Parts),
         sink: &mut Sink<'_>,
     ) -> Result<()> {
         match (self.kind, query) {
             (Kind::Chebyshev, [x]) => chebyshev::generate(evaluator, x, self.size, level, sink),
-            (Kind::Powers, [x]) => ive::generate(evaluator, x, self.size, level, sink),
+            (Kind::Powers, [x]) => ive::generate(evaluator, x, (self.size, parts), level, sink),
             (Kind::Indicator, [x]) => indicator::generate(evaluator, x, self.size, level, sink),
             _ => query
                 .iter()
@@ -212,7 +223,7 @@ impl Basis {
         level: usize,
     ) -> Result<Vec<Ciphertext>> {
         let mut list: Vec<Option<Ciphertext>> = vec![None; self.len()];
-        self.generate(evaluator, query, level, &mut |place, function| {
+        self.generate(evaluator, query, (level, Parts::Apart), &mut |place, function| {
             list[place] = Some(function);
             Ok(())
         })?;

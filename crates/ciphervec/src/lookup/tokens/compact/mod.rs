@@ -1,0 +1,18 @@
+//! Compact transport: indices enter as fractions of a turn in half a ring, roots of unity leave with
+//! levels to compute with. Both sides.
+//!
+//! What is sent is modulo q_0 alone and rounded; the server takes it to the whole ring and makes
+//! exp(2πi x) of it by functional bootstrapping. Numbers go two lists to a bootstrapping, as real and
+//! as imaginary parts.
+
+mod cost;
+mod layout;
+pub(in crate::lookup) mod messages;
+mod plan;
+#[cfg(feature = "client")]
+pub(in crate::lookup) mod query;
+pub(in crate::lookup) mod roots;
+
+pub(in crate::lookup) use cost::CompactCost;
+pub(in crate::lookup) use layout::Compact;
+pub(super) use plan::CompactPlan;
