@@ -19,6 +19,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 const POOLED_POLYS: usize = 32;
 /// The same for sets with stages: a bootstrapping holds more at once, in more sizes.
 const POOLED_STAGED: usize = 64;
+/// And their most words, half a gigabyte.
+const POOLED_WORDS: usize = 1 << 26;
 /// Words of a transform's tables, of permutations and of basis conversions for each residue of a
 /// polynomial, as a bound.
 const TABLE_POLYS: u64 = 8;
@@ -190,7 +192,9 @@ impl Params {
             mod_up.push(digits.collect::<Result<Vec<_>>>()?);
         }
         let staged = !chain.widths.stages().is_empty();
-        let pooled = if staged { POOLED_STAGED } else { POOLED_POLYS };
+        let polys = if staged { POOLED_STAGED } else { POOLED_POLYS };
+        let most = if staged { POOLED_WORDS } else { usize::MAX };
+        let pooled = (polys * tables.len() * degree).min(most);
         Ok(Arc::new(Params {
             insecure,
             id: spec.param_id(insecure, &chain.widths),
@@ -203,7 +207,7 @@ impl Params {
             chain: Arc::new(chain),
             automorphisms: Mutex::default(),
             slots: OnceLock::new(),
-            pool: BufferPool::new(pooled * tables.len() * degree),
+            pool: BufferPool::new(pooled),
             tables,
         }))
     }

@@ -28,6 +28,8 @@ pub(super) struct Precision {
     /// What the series and the curvature of the sine leave of a number 1: the root of the mean of
     /// squares over the multiples, and the most.
     pub curvature: [f64; 2],
+    /// What rounded diagonals have in `std` and in `worst`: alike wherever slots repeat.
+    rounded: [f64; 2],
 }
 
 /// What comes before a reduction, or another function of period 1.
@@ -41,6 +43,11 @@ pub(super) struct Parts<'a> {
     pub base_scale: f64,
     /// The level that what follows ends on, and the scale that its result has there.
     pub end: (usize, f64),
+}
+
+/// The standard deviation of x.
+fn x_rms() -> f64 {
+    (f64::from(TERMS) / 12.0).sqrt()
 }
 
 impl Parts<'_> {
@@ -76,10 +83,14 @@ impl Parts<'_> {
             variance += (switched * gain / scales[t]).powi(2);
             gain /= transform.gain();
             variance += (rounding * gain / scales[t + 1]).powi(2);
-            variance +=
-                (transform.rounding(self.params.expansion(), self.params.degree()) * rms).powi(2);
         }
-        variance
+        variance + self.rounded(transforms, rms)
+    }
+
+    /// What rounded diagonals add of that.
+    fn rounded(&self, transforms: &[CompactTransform], rms: f64) -> f64 {
+        let (expansion, degree) = (self.params.expansion(), self.params.degree());
+        transforms.iter().map(|t| (t.rounding(expansion, degree) * rms).powi(2)).sum()
     }
 
     /// The scales of the operands and of the last result, from `first` on.
@@ -120,7 +131,7 @@ impl Parts<'_> {
     /// The variance of x as coefficients-to-slots leaves it, before its last rescale.
     pub fn above(&self) -> f64 {
         // x: coefficients of a standard deviation of √(33/12).
-        let rms = (f64::from(TERMS) / 12.0).sqrt();
+        let rms = x_rms();
         let transforms = self.coefficients_to_slots;
         let base = self.params.prime(0).value() as f64;
         // A trace makes x larger, and so in effect its scale; its key switches leave at most 1/√3 of
@@ -184,6 +195,12 @@ impl Parts<'_> {
         let most = |value: &dyn Fn(usize) -> f64| {
             (0..points.len()).filter(|&point| seen(points[point])).map(value).fold(0.0, f64::max)
         };
+        let [first, second] = [
+            self.rounded(self.slots_to_coefficients, 1.0),
+            self.rounded(self.coefficients_to_slots, x_rms()) / reduction.divisor().powi(2),
+        ];
+        let rounded =
+            |point: usize| first + 2.0 * (back * traced.by_input(point).norm()).powi(2) * second;
         let curvature = |point: usize| {
             let series = back * traced.values[point].norm();
             series + reduction.curvature(points[point], unit) / unit
@@ -192,6 +209,7 @@ impl Parts<'_> {
             std: (below + mean(&variance)).sqrt(),
             worst: (below + most(&variance)).sqrt(),
             curvature: [mean(&|point| curvature(point).powi(2)).sqrt(), most(&curvature)],
+            rounded: [mean(&rounded).sqrt(), most(&rounded).sqrt()],
         })
     }
 }
@@ -200,8 +218,10 @@ impl Precision {
     /// As it is read of slots that repeat so often: what is off in each of them on its own is
     /// averaged.
     pub fn read(mut self, repeats: f64) -> Self {
-        self.std /= repeats.sqrt();
-        self.worst /= repeats.sqrt();
+        let [mean, most] = self.rounded;
+        let read =
+            |all: f64, alike: f64| ((all.powi(2) - alike.powi(2)) / repeats + alike.powi(2)).sqrt();
+        (self.std, self.worst) = (read(self.std, mean), read(self.worst, most));
         self
     }
 

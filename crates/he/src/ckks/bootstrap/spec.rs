@@ -122,7 +122,7 @@ impl BootstrapSpec {
             slots_to_coefficients: 1,
             reduction_bits: 38,
             coefficients_to_slots: 2,
-            coefficients_to_slots_bits: 45,
+            coefficients_to_slots_bits: 47,
             special_bits: 45,
             ..Self::degree_32768()
         }

@@ -15,6 +15,7 @@ mod table;
 
 pub use look_up::TablePlan;
 pub use spec::ExponentialSpec;
+use spec::SQUARINGS;
 pub use table::LookupTable;
 
 use super::super::ciphertext::{Ciphertext, Meta};
@@ -38,8 +39,6 @@ use std::sync::Arc;
 const MAGNITUDE: f64 = 256.0;
 /// The baby rotations that a key of coefficients-to-slots less may cost.
 const KEY_COST: usize = 2;
-/// The most squarings of an exponential.
-const SQUARINGS: u32 = 6;
 /// How far a scale may be from q_0, relative to it.
 const SAME: f64 = 1.0 / (1u64 << 42) as f64;
 

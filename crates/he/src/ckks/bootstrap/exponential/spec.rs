@@ -4,11 +4,13 @@ use super::super::super::params::Params;
 use super::super::super::spec::{ParamsSpec, Ring};
 use super::super::super::widths::{Stage, Widths, within};
 use super::super::spec::{BASE_BITS, BootstrapSpec, RANGE};
-use super::SQUARINGS;
 use super::series::ExponentialSeries;
 use crate::error::Result;
 use crate::params::Security;
 use std::sync::Arc;
+
+/// The most squarings of an exponential.
+pub(super) const SQUARINGS: u32 = 6;
 
 /// A parameter set under which numbers become roots of unity. Levels, from the lowest up: those of
 /// slots-to-coefficients, those to compute with, those of the exponential, those of
