@@ -8,6 +8,7 @@ use wasm_bindgen::prelude::*;
 
 use crate::arrays;
 use crate::errors::{Failure, Result};
+use crate::memory;
 use crate::secret_file;
 use crate::wipe;
 
@@ -60,8 +61,13 @@ impl JsLookupClient {
         self.0.key_id().to_string()
     }
 
-    /// The evaluation keys that the server needs first; undefined if it needs none.
+    /// The evaluation keys that the server needs first; undefined if it needs none. Throws OutOfMemory where they are more than
+    /// fits: those of compact transport are, in most engines, and a native client makes them from the same key file.
     pub fn keys(&self) -> Result<Option<Uint8Array>> {
+        if let Some(recipe) = self.0.recipe() {
+            // Masks are expanded while keys are made, and the bytes are put together beside them.
+            memory::expect("making keys for this lookup", 4 * recipe.key_bytes()? as u64)?;
+        }
         Ok(self.0.keys()?.map(|keys| arrays::out(&keys)))
     }
 
