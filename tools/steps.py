@@ -247,6 +247,7 @@ TARGETS: dict[str, list[Step]] = {
         ),
         IVE_PEL,
         Step("programs", "functions on encrypted arrays", measure.bench_programs),
+        Step("bootstrapping", "ciphertexts refreshed, beside OpenFHE", measure.bench_bootstrapping),
         Step("faces", "faces in DeepFace's database", measure.bench_faces("faces")),
         Step("photographs", "faces of photographs", measure.bench_photographs),
         Step("server", "a server under load", results("server", "server", "--seconds", "60")),

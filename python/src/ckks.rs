@@ -35,10 +35,10 @@ pub fn rows<'a>(array: &'a PyReadonlyArray2<'_, f64>, batch: bool) -> PyResult<P
 pub fn options(
     (layout, role, spread): (&str, &str, &str),
     normalise: bool,
-    magnitude: Option<f64>,
+    (magnitude, level): (Option<f64>, Option<usize>),
 ) -> Outcome<EncryptOptions> {
     let (layout, role, spread) = (layout.parse()?, role.parse()?, spread.parse()?);
-    Ok(EncryptOptions { layout, role, spread, normalize: normalise, magnitude })
+    Ok(EncryptOptions { layout, role, spread, normalize: normalise, magnitude, level })
 }
 
 /// Who computes: parameters and evaluation keys.
@@ -66,6 +66,18 @@ impl PyCkksServer {
     #[getter]
     fn levels(&self) -> usize {
         self.0.params().max_level()
+    }
+
+    /// The level to encrypt at.
+    #[getter]
+    fn fresh_level(&self) -> usize {
+        self.0.fresh_level()
+    }
+
+    /// Whether the set has levels of bootstrapping.
+    #[getter]
+    fn bootstraps(&self) -> bool {
+        !self.0.params().stages().is_empty()
     }
 
     /// What the parameters were chosen for: operation, layout, largest coordinate, error bound; None for a depth.
@@ -268,7 +280,7 @@ pub struct PyCkksPublicKey(pub PublicKey);
 
 #[pymethods]
 impl PyCkksPublicKey {
-    #[pyo3(signature = (values, batch, layout, role, spread, *, normalise, magnitude = None))]
+    #[pyo3(signature = (values, batch, layout, role, spread, *, normalise, magnitude = None, level = None))]
     #[expect(clippy::too_many_arguments, reason = "Python's keyword arguments")]
     fn encrypt(
         &self,
@@ -280,10 +292,12 @@ impl PyCkksPublicKey {
         spread: &str,
         normalise: bool,
         magnitude: Option<f64>,
+        level: Option<usize>,
     ) -> PyResult<PyCkksArray> {
         let values = rows(&values, batch)?;
         let names = (layout, role, spread);
-        work(py, || encrypt_for(&self.0, &values, &options(names, normalise, magnitude)?))
+        let bounds = (magnitude, level);
+        work(py, || encrypt_for(&self.0, &values, &options(names, normalise, bounds)?))
             .map(PyCkksArray)
     }
 

@@ -5,6 +5,8 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::errors::Raise;
+
 /// Encrypted vectors or scores.
 #[pyclass(name = "CkksArray", module = "ciphervec._native", frozen)]
 pub struct PyCkksArray(pub EncryptedArray);
@@ -84,6 +86,17 @@ impl PyCkksArray {
     #[getter]
     fn error(&self) -> f64 {
         self.0.error_estimate()
+    }
+
+    /// The declared bound on the absolute value of a number.
+    #[getter]
+    fn magnitude(&self) -> f64 {
+        self.0.magnitude()
+    }
+
+    /// The same with a bound that the caller knows to hold.
+    fn with_magnitude(&self, magnitude: f64) -> PyResult<Self> {
+        self.0.with_magnitude(magnitude).map(Self).map_err(Raise::raise)
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {

@@ -124,7 +124,7 @@ impl PyCkksOwner {
         work(py, || self.0.public_key()).map(PyCkksPublicKey)
     }
 
-    #[pyo3(signature = (values, batch, layout, role, spread, *, normalise, magnitude = None))]
+    #[pyo3(signature = (values, batch, layout, role, spread, *, normalise, magnitude = None, level = None))]
     #[expect(clippy::too_many_arguments, reason = "Python's keyword arguments")]
     fn encrypt(
         &self,
@@ -136,11 +136,12 @@ impl PyCkksOwner {
         spread: &str,
         normalise: bool,
         magnitude: Option<f64>,
+        level: Option<usize>,
     ) -> PyResult<PyCkksArray> {
         let values = rows(&values, batch)?;
         let names = (layout, role, spread);
-        work(py, || self.0.encrypt(&values, &options(names, normalise, magnitude)?))
-            .map(PyCkksArray)
+        let bounds = (magnitude, level);
+        work(py, || self.0.encrypt(&values, &options(names, normalise, bounds)?)).map(PyCkksArray)
     }
 
     fn decrypt<'py>(
@@ -243,6 +244,14 @@ impl PyCkksOwner {
 }
 
 impl PyCkksOwner {
+    pub fn of(client: Client) -> Self {
+        Self(Arc::new(client))
+    }
+
+    pub fn client(&self) -> &Client {
+        &self.0
+    }
+
     fn with_params(
         py: Python<'_>,
         rotations: Vec<i64>,

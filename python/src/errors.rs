@@ -125,6 +125,12 @@ impl Raise for SchemeError {
             Self::WrongKey { .. } => WrongKey::new_err(message),
             Self::Bound => BoundExceeded::new_err(message),
             Self::Exhausted { .. } | Self::Published { .. } => PoolExhausted::new_err(message),
+            Self::Stream { .. } => StorageError::new_err(message),
+            Self::MissingKey { key, make } if make.contains("bootstrapping_keys") => {
+                InvalidInput::new_err(format!(
+                    "keys are missing ({key}): the owner makes them with Context.bootstrapping_keys() of this release"
+                ))
+            }
             Self::MissingKey { key, .. } => InvalidInput::new_err(format!(
                 "the key for {key} is missing: the owner makes it with ckks.Context.for_depth(..., rotations=[...], sums=d), or \
                  with Context.for_similarity for the operation that needs it"

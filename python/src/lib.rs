@@ -8,6 +8,7 @@ mod ciphertexts;
 mod ckks;
 mod ckks_array;
 mod ckks_bench;
+mod ckks_bootstrap;
 mod ckks_owner;
 mod digest;
 mod errors;
@@ -86,6 +87,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<ckks::PyCkksPublicKey>()?;
     module.add_class::<ckks_array::PyCkksArray>()?;
     module.add_class::<ckks_bench::PyCkksBench>()?;
+    module.add_class::<ckks_bootstrap::PyCkksBootstrapper>()?;
+    module.add_class::<ckks_bootstrap::PyCkksBootstrappingKeys>()?;
     module.add_class::<program::PyProgramCircuit>()?;
     module.add_class::<program::PyProgramCandidate>()?;
     module.add_class::<program::PyProgramPlan>()?;

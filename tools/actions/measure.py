@@ -94,6 +94,12 @@ def bench_programs() -> None:
     results("programs", "programs", *(["--peer", present] if present else []))()
 
 
+def bench_bootstrapping() -> None:
+    """Beside OpenFHE, in the Python that CIPHERVEC_PEER_PYTHON names: its wheels are for 3.10."""
+    results("bootstrapping", "bootstrapping", "--peer", "openfhe",
+            "--peer-python", os.environ.get("CIPHERVEC_PEER_PYTHON", str(PYTHON)))()  # fmt: skip
+
+
 def bench_additive(stem: str, suffix: str = "") -> Action:
     """A scheme of the Paillier family, beside those of its peers that are installed."""
 

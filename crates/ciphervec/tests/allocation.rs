@@ -1,5 +1,6 @@
 //! Hostile bytes enter every decoder; it may allocate at most twice as many bytes as it was given, and 1 MiB. A
-//! program enters; its server allocates no more than was forecast. An answer enters as it comes; what it takes does not grow with it.
+//! program enters; its server allocates no more than was forecast. An answer enters as it comes; what it takes does not grow with it. Keys come
+//! and go as they do; nothing of their bytes stays.
 //!
 //! One test in a binary of its own: the allocator counts the whole process.
 
@@ -25,7 +26,7 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
-use support::decoders::program;
+use support::decoders::{CKKS, program};
 use support::samples;
 
 #[global_allocator]
@@ -125,7 +126,24 @@ fn decoders_and_programs_allocate_no_more_than_is_known_before() -> Result<(), B
         }
     }
     footprints()?;
+    streamed_keys()?;
     streamed_answers()
+}
+
+/// Bootstrapping keys that come and go piece by piece are in memory once: beside them lies a key, of
+/// which their frame has five.
+fn streamed_keys() -> Result<(), Box<dyn Error>> {
+    let bytes = CKKS.bootstrapping_keys.as_slice();
+    let piece = bytes.len() / 2;
+    // What is kept for reuse is made once.
+    let keys = CKKS.stream_bootstrapping_keys(&mut { bytes })?;
+    let (used, written) = peak(|| keys.write_to(&mut io::sink()));
+    written?;
+    assert!(used <= piece, "writing: {used} for {} bytes", bytes.len());
+    let (used, read) = peak(|| CKKS.stream_bootstrapping_keys(&mut { bytes }));
+    let memory = read?.memory();
+    assert!(used <= memory + piece, "reading: {used} for {memory} in memory");
+    Ok(())
 }
 
 /// Rows of the largest index that is opened here; `CIPHERVEC_STREAMED_ROWS` asks for another.

@@ -173,6 +173,14 @@ pub enum Error {
         /// Results published.
         used: u64,
     },
+    /// What bytes are read from or written to gave up.
+    #[error("{doing} failed: {detail}; what was there before is as it was")]
+    Stream {
+        /// What was under way.
+        doing: &'static str,
+        /// What the system says.
+        detail: String,
+    },
     /// The operating system's random generator failed.
     #[error("the operating system's random generator failed: {0}")]
     Randomness(String),

@@ -8,6 +8,7 @@ never a wrong number.
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any, NoReturn
 
@@ -18,6 +19,7 @@ import ciphervec._native as _native
 
 from ..errors import InvalidInput
 from .base import BaseContext
+from .bootstrapping import BootstrappingKeys
 
 Doubles = npt.NDArray[np.float64]
 
@@ -232,6 +234,38 @@ class CkksArray:
                 raise InvalidInput(f"scores of shape {self.shape} met plain numbers of {np.shape(other)}.")
             return np.ascontiguousarray(rows.T), True
         return rows, batch
+
+    @property
+    def magnitude(self) -> float:
+        """What no number is known to exceed in absolute value. It is public, and grows with every
+        operation."""
+        return self._inner.magnitude
+
+    def bounded(self, magnitude: float) -> CkksArray:
+        """The same array, with a bound that you know to hold: a sum of two numbers within ±1 may be
+        known to lie within ±1, which the array itself cannot see. Raises InvalidInput."""
+        return self._made(self._inner.with_magnitude(float(magnitude)))
+
+    def refresh(self, keys: BootstrappingKeys) -> CkksArray:
+        """The same numbers with levels to compute with, whatever was left of them: bootstrapping.
+
+        In layouts "slots" and "single", with numbers within ±1: one beyond comes out wrong, which
+        only the owner can see. Costs no level beyond the lowest that `keys.plan()` asks for, and
+        seconds a ciphertext. Raises InvalidInput, or WrongKey for the keys of another owner.
+        """
+        plan = keys.plan()
+        if self.magnitude > 1.0:
+            factor = 2.0 ** math.ceil(math.log2(self.magnitude))
+            raise InvalidInput(
+                f"numbers are refreshed within ±1, these are known to lie within ±{self.magnitude:g}: multiply them by "
+                f"{1 / factor:g} before (a level) and by {factor:g} afterwards (none), or say bounded(1.0) if they are smaller."
+            )
+        if self.level < plan.lowest_level:
+            raise InvalidInput(
+                f"{plan.lowest_level} levels are needed to refresh an array, this one has {self.level}: refresh it "
+                "before the last of them is spent."
+            )
+        return self._made(keys._bootstrapper._native.refresh(self._inner, keys._native))
 
     def to_bytes(self) -> bytes:
         """The array for `array_from_bytes` of the context, or of the public one. Shape and layout

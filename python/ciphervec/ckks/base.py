@@ -7,6 +7,9 @@ from typing import Any
 
 import ciphervec._native as _native
 
+from ..errors import InvalidInput
+from .bootstrapping import Bootstrapper
+
 
 class BaseContext:
     """What the owner's and the server's context share: sizes, security, reading arrays, what they
@@ -32,8 +35,19 @@ class BaseContext:
 
     @property
     def depth(self) -> int:
-        """How many products in a row a fresh array has room for."""
-        return self._server.levels
+        """How many products in a row a fresh array has room for. After `for_bootstrapping` the last
+        of them leave an array that can't be refreshed any more, see `BootstrapPlan.lowest_level`."""
+        return self._server.fresh_level
+
+    def bootstrapper(self) -> Bootstrapper:
+        """What refreshes arrays of this context, and its plan; after `for_bootstrapping`. Raises
+        InvalidInput."""
+        if not self._server.bootstraps:
+            raise InvalidInput(
+                "the parameters of this context have no levels for bootstrapping; make it with "
+                "Context.for_bootstrapping(log_n=16), or 15."
+            )
+        return Bootstrapper.of(self.degree.bit_length() - 1)
 
     @property
     def operation(self) -> str | None:
@@ -77,4 +91,6 @@ class BaseContext:
         purpose = self._server.purpose
         scaled = (purpose is not None and purpose[0] == "cosine") if normalise is None else bool(normalise)
         magnitude = purpose[2] if purpose and not scaled else None
+        if self._server.bootstraps and not scaled:
+            magnitude = 1.0
         return (layout or self.layout, role, spread), scaled, magnitude

@@ -19,6 +19,7 @@ from ..ingest.files import StrPath
 from ..ingest.uses import Use, Uses, user_uses
 from .array import CkksArray, as_interval, as_rows
 from .base import BaseContext
+from .bootstrapping import Bootstrapper, BootstrappingKeys, Progress, shown
 
 MAGIC = b"CVCK"
 VERSION = 1
@@ -57,7 +58,9 @@ class PublicContext(BaseContext):
             )
         rows, batch = as_rows(x, "what is encrypted")
         names, scaled, magnitude = self._options(layout, role, spread, normalise)
-        inner = self._encryptor.encrypt(rows, batch, *names, normalise=scaled, magnitude=magnitude)
+        inner = self._encryptor.encrypt(
+            rows, batch, *names, normalise=scaled, magnitude=magnitude, level=self._server.fresh_level
+        )
         return CkksArray(self, inner)
 
     def array_from_bytes(self, data: bytes) -> CkksArray:
@@ -98,7 +101,7 @@ class PublicContext(BaseContext):
         return PublicContext.from_bytes, (self.to_bytes(),)
 
     def __repr__(self) -> str:
-        what = self.operation or f"depth {self.depth}"
+        what = self.operation or ("bootstrapping" if self._server.bootstraps else f"depth {self.depth}")
         return f"<ciphervec.ckks.PublicContext, {what}, degree {self.degree}, key {self.key_id}>"
 
 
@@ -109,13 +112,15 @@ class Context(BaseContext):
     `public()` is what others get.
     """
 
-    __slots__ = ("_budgets", "_owner", "_publishing")
+    __slots__ = ("_bootstrapper", "_budgets", "_owner", "_publishing")
 
     def __init__(self, owner: _native.CkksOwner, *budgets: Path) -> None:
         """Not for callers: use `for_similarity`, `for_depth`, `from_sizes` or `load`."""
         if not isinstance(owner, _native.CkksOwner):
             raise InvalidInput("use Context.for_similarity, Context.for_depth or Context.load.")
         self._owner = owner
+        # Kept for as long as the context is, so that it is made once.
+        self._bootstrapper: Bootstrapper | None = None
         self._budgets = list(budgets)
         self._publishing = threading.Lock()
         self._server = owner.server
@@ -218,6 +223,33 @@ class Context(BaseContext):
         )
         return cls(owner)
 
+    @classmethod
+    def for_bootstrapping(cls, log_n: int = 16, *, rotations: Iterable[int] = (), sums: int = 0) -> Context:
+        """Parameters whose arrays can be refreshed, so that depth has no end: `log_n` 16 or 15, see
+        `Bootstrapper`.
+
+        Numbers lie within ±1; larger ones are refused when they are encrypted. Keys for products and
+        rotations are made as by `for_depth`; those for refreshing by `bootstrapping_keys`, as they
+        are large. Raises InvalidInput.
+        """
+        bootstrapper = Bootstrapper.of(_whole(log_n, "log_n"))
+        steps = [int(step) for step in rotations]
+        context = cls(bootstrapper._native.owner(steps, _whole(sums, "sums")))
+        context._bootstrapper = bootstrapper
+        return context
+
+    def bootstrapping_keys(self, *, progress: Progress | bool | None = None) -> BootstrappingKeys:
+        """What a server refreshes the arrays of this context with: seconds of work, and as many bytes
+        as the plan says.
+
+        `progress(made, all)` is called after each key; with True a bar shows on standard error.
+        Raises InvalidInput for a context of other parameters.
+        """
+        bootstrapper = self.bootstrapper()
+        with shown(progress) as report:
+            keys = bootstrapper._native.generate(self._owner, report)
+        return BootstrappingKeys(bootstrapper, keys)
+
     def public(self, *, encryption: bool = False) -> PublicContext:
         """What a server gets: parameters and evaluation keys; with `encryption=True` a public key
         too."""
@@ -243,7 +275,9 @@ class Context(BaseContext):
         """
         rows, batch = as_rows(x, "what is encrypted")
         names, scaled, magnitude = self._options(layout, role, spread, normalise)
-        inner = self._owner.encrypt(rows, batch, *names, normalise=scaled, magnitude=magnitude)
+        inner = self._owner.encrypt(
+            rows, batch, *names, normalise=scaled, magnitude=magnitude, level=self._server.fresh_level
+        )
         return CkksArray(self, inner)
 
     def array_from_bytes(self, data: bytes) -> CkksArray:
@@ -339,7 +373,7 @@ class Context(BaseContext):
         raise TypeError("secret keys can't be pickled; save them to a file and load them there")
 
     def __repr__(self) -> str:
-        what = self.operation or f"depth {self.depth}"
+        what = self.operation or ("bootstrapping" if self._server.bootstraps else f"depth {self.depth}")
         return f"<ciphervec.ckks.Context, {what}, degree {self.degree}, key {self.key_id}, secret not shown>"
 
 

@@ -15,6 +15,7 @@ from ..lab.bench.additive import ELGAMAL_BITS, LAYOUTS, PRECISIONS, SCHEMES
 from ..lab.bench.additive_peers import LIGHTPHE_DIGITS, PEERS
 from ..lab.bench.search import Record, Settings, run
 from ..lab.bench.subject import VARIANTS
+from .bench_bootstrapping import bench_bootstrapping
 from .bench_faces import bench_faces
 from .bench_faults import faults_app
 from .bench_lookup import bench_lookup
@@ -355,6 +356,7 @@ def _precision(scheme: str, precision: str | None) -> str:
     return one_of(precision, PRECISIONS, "--precision")
 
 
+bench_app.command("bootstrapping")(bench_bootstrapping)
 bench_app.command("faces")(bench_faces)
 bench_app.command("lookup")(bench_lookup)
 bench_app.command("text")(bench_text)

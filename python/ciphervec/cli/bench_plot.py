@@ -11,7 +11,15 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import InvalidInput
-from ..lab.bench import additive_report, ckks_report, faces_report, lookup_report, programs_report, report
+from ..lab.bench import (
+    additive_report,
+    bootstrapping_report,
+    ckks_report,
+    faces_report,
+    lookup_report,
+    programs_report,
+    report,
+)
 from ..lab.bench.serving import soak, throughput_report
 from ..lab.reproduce import (
     ckks_similarity_report,
@@ -32,6 +40,7 @@ KINDS: dict[str, tuple[frozenset[str], Plot]] = {
     "bench programs": (frozenset({"program", "predicted_ms", "peer_wrong"}), programs_report.plot),
     "bench paillier": (frozenset({"peer_ms", "abs_error"}), additive_report.plot),
     "bench ckks": (frozenset({"special_primes"}), ckks_report.plot),
+    "bench bootstrapping": (frozenset({"failure_log2"}), bootstrapping_report.plot),
     "reproduce ive-pel": (frozenset({"printed_depth"}), ive_pel_report.plot),
     "bench lookup": (frozenset({"planner_ms", "codebooks"}), lookup_report.plot),
     "bench faces": (frozenset({"register_ms", "strangers_accepted"}), faces_report.plot),

@@ -88,9 +88,14 @@ pub(super) fn open<'a>(
     bytes: &'a [u8],
 ) -> Result<(Header, Reader<'a>)> {
     let (header, payload) = wire::open(kind, bytes)?;
-    check_scheme(&header)?;
-    params.check_id(kind.as_str(), header.params)?;
+    check(params, &header)?;
     Ok((header, Reader::new(kind.as_str(), payload)))
+}
+
+/// Refuses another scheme and other parameters.
+pub(super) fn check(params: &Params, header: &Header) -> Result<()> {
+    check_scheme(header)?;
+    params.check_id(header.kind.as_str(), header.params)
 }
 
 fn check_scheme(header: &Header) -> Result<()> {

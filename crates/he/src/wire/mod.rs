@@ -15,10 +15,12 @@
 
 mod kind;
 mod reader;
+mod stream;
 
 pub use crate::id::KeyId;
 pub use kind::{Kind, Scheme};
 pub use reader::Reader;
+pub(crate) use stream::{FrameReader, InnerFrame, Source};
 
 use crate::error::{Error, Result};
 use crate::id::ParamId;
@@ -28,6 +30,9 @@ pub const HEADER_LEN: usize = 64;
 /// The format version of every kind of frame, where its own text does not say of another.
 pub const VERSION: u16 = 1;
 const MAGIC: [u8; 4] = *b"CVEC";
+
+/// Takes the next bytes of a frame that is made piece by piece.
+pub(crate) type Put<'a> = dyn FnMut(&[u8]) -> Result<()> + 'a;
 
 /// What the header says beside length and checksum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,6 +86,27 @@ impl Header {
         let mut bytes = [0; HEADER_LEN];
         bytes[..32].copy_from_slice(&self.prefix(version, payload_len));
         bytes
+    }
+
+    /// The header of a payload of so many bytes that is made piece by piece: `pieces` hands them over
+    /// in order.
+    pub(crate) fn seal_pieces(
+        &self,
+        payload_len: usize,
+        pieces: impl FnOnce(&mut Put<'_>) -> Result<()>,
+    ) -> Result<[u8; HEADER_LEN]> {
+        let mut bytes = self.announce(VERSION, payload_len);
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&bytes[..32]);
+        let mut came = 0;
+        pieces(&mut |piece| {
+            came += piece.len();
+            hasher.update(piece);
+            Ok(())
+        })?;
+        expect_length(self.kind, payload_len as u64, came)?;
+        bytes[32..].copy_from_slice(hasher.finalize().as_bytes());
+        Ok(bytes)
     }
 
     /// The header followed by `payload`.
@@ -206,6 +232,11 @@ impl Incoming {
             hasher.update(piece);
         }
         Ok(())
+    }
+
+    /// That the bytes end after `more` beyond those taken in.
+    pub(crate) fn cut_short(&self, more: usize) -> Error {
+        promised(self.kind, self.length, self.came + more as u64)
     }
 
     /// The end of the frame.

@@ -77,6 +77,16 @@ impl<'a> Reader<'a> {
         self.rest.len()
     }
 
+    /// The bytes not read yet.
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// A reader of other bytes of the same object.
+    pub(super) fn like<'b>(&self, bytes: &'b [u8]) -> Reader<'b> {
+        Reader { what: self.what, rest: bytes }
+    }
+
     /// An error about the object being read.
     pub fn error(&self, detail: impl Into<String>) -> Error {
         Error::malformed(self.what, detail)

@@ -31,11 +31,13 @@ pub struct EncryptOptions {
     /// A bound on the absolute value of a coordinate. It is public; by default a power of two that
     /// fits the rows.
     pub magnitude: Option<f64>,
+    /// The level; by default the highest. See [`Server::fresh_level`].
+    pub level: Option<usize>,
 }
 
 /// The key owner: a secret key, and the server's half that belongs to it.
 pub struct Client {
-    secret: SecretKey,
+    pub(super) secret: SecretKey,
     server: Server,
     list: KeyList,
     request: Option<PlanRequest>,
@@ -306,8 +308,11 @@ fn encrypt(
         rows.expect_within(limit)?;
     }
     let coefficients = options.layout == ArrayLayout::Coefficients;
-    let encoding =
-        Encoding { magnitude: magnitude.filter(|_| !coefficients), ..Encoding::default() };
+    let encoding = Encoding {
+        level: options.level,
+        magnitude: magnitude.filter(|_| !coefficients),
+        ..Encoding::default()
+    };
     // On average over slots a polynomial is as large as its coefficients are long.
     let together = packing.capacity().min(shape.0) as f64;
     let length = match (options.normalize, magnitude) {

@@ -14,6 +14,7 @@ mod layout;
 mod normalize;
 mod plain;
 mod plan;
+mod refresh;
 mod serialize;
 mod server;
 mod similarity;

@@ -69,6 +69,16 @@ impl Server {
         self.keys[0].covers(&KeyPlan::new().relinearise().at_level(level))
     }
 
+    /// The level to encrypt at: the highest, or as high as products go where what lies above is for
+    /// bootstrapping.
+    pub fn fresh_level(&self) -> usize {
+        let products = &self.keys[0];
+        match self.params.stages() {
+            [] => self.params.max_level(),
+            _ => products.level(),
+        }
+    }
+
     /// The public name of the owner's key.
     pub fn key_id(&self) -> KeyId {
         self.key

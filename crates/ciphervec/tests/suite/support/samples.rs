@@ -56,6 +56,13 @@ pub fn small() -> Result<Vec<Sample>, Box<dyn Error>> {
     ])
 }
 
+/// Keys that take longer to read than all other frames together.
+pub fn large() -> Sample {
+    let bytes = CKKS.bootstrapping_keys.clone();
+    let decode = |bytes: &[u8]| CKKS.read_bootstrapping_keys(bytes);
+    sample("CKKS bootstrapping keys", "ckks_bootstrapping_keys", bytes, decode, Checksum::Frame)
+}
+
 /// Everything that travels between the halves, in every mode.
 pub fn frames() -> Vec<Sample> {
     let frame = |name, target, bytes: &[u8], decode| {

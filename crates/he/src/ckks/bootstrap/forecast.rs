@@ -48,7 +48,7 @@ impl Bootstrapper {
         if a.level < needed {
             return Err(Error::Level {
                 operation: "bootstrapping",
-                needed: format!("{needed} levels, for slots-to-coefficients,"),
+                needed: format!("{needed} levels for slots-to-coefficients"),
                 left: format!("{} are", a.level),
             });
         }

@@ -11,6 +11,7 @@ mod exponential;
 mod failure;
 mod forecast;
 mod interpolation;
+mod key_stream;
 mod keys;
 mod linear;
 #[cfg(feature = "client")]

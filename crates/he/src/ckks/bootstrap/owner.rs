@@ -24,7 +24,28 @@ impl SecretKey {
         bootstrapper: &Bootstrapper,
         entropy: &mut Entropy,
     ) -> Result<BootstrappingKeys> {
+        self.bootstrapping_keys_watched(bootstrapper, entropy, &mut |_, _| ())
+    }
+
+    /// [`Self::bootstrapping_keys_with`], which tells `watch` after each key how many are made, and of
+    /// how many: it takes seconds.
+    ///
+    /// # Errors
+    /// As [`Self::bootstrapping_keys`].
+    pub fn bootstrapping_keys_watched(
+        &self,
+        bootstrapper: &Bootstrapper,
+        entropy: &mut Entropy,
+        watch: &mut dyn FnMut(usize, usize),
+    ) -> Result<BootstrappingKeys> {
         self.params().check_same("a bootstrapper", bootstrapper.params())?;
-        BootstrappingKeys::generate(self, WEIGHT, bootstrapper.key_plans(), entropy)
+        let plans = bootstrapper.key_plans();
+        let all = plans.iter().map(|plan| plan.keys(self.params())).sum();
+        let mut count = 0;
+        let mut made = || {
+            count += 1;
+            watch(count, all);
+        };
+        BootstrappingKeys::generate(self, WEIGHT, plans, entropy, &mut made)
     }
 }

@@ -9,6 +9,7 @@ use super::encapsulation::Encapsulation;
 use super::spec::WEIGHT;
 use super::*;
 use crate::ckks::Complex;
+use crate::error::Error;
 use crate::params::Security;
 
 fn params() -> Result<Arc<Params>> {
@@ -97,4 +98,38 @@ fn products_are_those_of_the_matrices() {
             }
         }
     }
+}
+
+/// What is missing is named, rotation by rotation, and only that.
+#[test]
+fn missing_keys_are_named() {
+    let spec = BootstrapSpec {
+        log_degree: 10,
+        log_slots: 9,
+        levels: 1,
+        doublings: 2,
+        digits: 2,
+        special_primes: 8,
+        ..BootstrapSpec::degree_32768()
+    };
+    let bootstrapper = Bootstrapper::insecure_new(spec).unwrap();
+    let secret = SecretKey::generate(bootstrapper.params()).unwrap();
+    let (top, scale) = (bootstrapper.params().max_level(), bootstrapper.params().scale(2));
+    let spent = encrypted(&secret, &numbers(512), 2, scale).unwrap();
+    let missing = |rotations: &[i64]| -> Vec<String> {
+        let [low, middle, _] = bootstrapper.key_plans().clone();
+        let high = KeyPlan::new().rotations(rotations.iter().copied()).at_level(top);
+        let (plans, entropy) = ([low, middle, high], &mut Entropy::system());
+        let keys = BootstrappingKeys::generate(&secret, WEIGHT, &plans, entropy, &mut || ());
+        let error = bootstrapper.bootstrap(&spent, &keys.unwrap()).unwrap_err();
+        let Error::MissingKey { key, .. } = &error else { panic!("{error}") };
+        key.split(", ").map(str::to_owned).collect()
+    };
+    let all = missing(&[]);
+    let [.., high] = bootstrapper.key_plans();
+    assert_eq!(all.len(), high.keys(bootstrapper.params()), "{all:?}");
+    assert!(all.contains(&format!("conjugation at level {top}")), "{all:?}");
+    let steps = all[0].strip_prefix("rotation by ").and_then(|name| name.split(' ').next());
+    let steps = steps.and_then(|steps| steps.parse().ok()).unwrap();
+    assert_eq!(missing(&[steps]), all[1..]);
 }

@@ -1,10 +1,11 @@
 //! Evaluation keys: enter from the owner; what multiplies and rotates leaves. Both sides.
 
 use super::super::params::Params;
+use super::super::serialize::{check, open};
 use super::key_switch_key::KeySwitchKey;
 use super::plan::{FIXED_BYTES, KeyPlan, conjugation_element, rotation_element};
 use crate::error::{Error, Result};
-use crate::wire::{self, Header, KeyId, Kind, Scheme};
+use crate::wire::{self, Header, InnerFrame, KeyId, Kind, Put, Scheme, Source};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -77,6 +78,28 @@ impl EvaluationKeys {
         level <= self.level
             && (!plan.relinearise || self.keys.contains_key(&RELINEARISE))
             && elements.iter().all(|element| self.keys.contains_key(element))
+    }
+
+    /// The keys that `plan` lists and this set lacks, in words; all of them where the set does not
+    /// reach the plan's level.
+    pub fn missing(&self, plan: &KeyPlan) -> Vec<String> {
+        let level = plan.level.unwrap_or(self.params.max_level());
+        let lacks = |element| level > self.level || !self.keys.contains_key(&element);
+        let steps = |element| {
+            plan.rotations.iter().find(|&&steps| rotation_element(&self.params, steps) == element)
+        };
+        let named = |element| match steps(element) {
+            Some(steps) => format!("rotation by {steps}"),
+            None => "conjugation".to_owned(),
+        };
+        let relinearisation = plan.relinearise && lacks(RELINEARISE);
+        let relinearisation = relinearisation.then(|| "relinearisation".to_owned());
+        let elements = plan.galois_elements(&self.params);
+        relinearisation
+            .into_iter()
+            .chain(elements.into_iter().filter(|element| lacks(*element)).map(named))
+            .map(|name| format!("{name} at level {level}"))
+            .collect()
     }
 
     /// Adds the keys of another set of the same secret key and level.
@@ -167,14 +190,41 @@ impl EvaluationKeys {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut frame = Vec::with_capacity(self.bytes());
         frame.resize(wire::HEADER_LEN, 0);
-        frame.extend((self.level as u32).to_le_bytes());
-        frame.extend((self.keys.len() as u32).to_le_bytes());
+        self.begin(&mut frame);
         for (element, key) in &self.keys {
-            frame.extend(element.to_le_bytes());
-            key.append(&self.params, &mut frame);
+            self.append(*element, key, &mut frame);
         }
         self.header().seal(&mut frame);
         frame
+    }
+
+    /// The header of [`Self::to_bytes`].
+    pub(in super::super) fn sealed_header(&self) -> Result<[u8; wire::HEADER_LEN]> {
+        let length = self.bytes() - wire::HEADER_LEN;
+        self.header().seal_pieces(length, |put| self.payload(put))
+    }
+
+    /// What follows that header, a key at a time.
+    pub(in super::super) fn payload(&self, put: &mut Put<'_>) -> Result<()> {
+        let mut piece = Vec::with_capacity(8 + KeySwitchKey::bytes_at(&self.params, self.level));
+        self.begin(&mut piece);
+        put(&piece)?;
+        for (element, key) in &self.keys {
+            piece.clear();
+            self.append(*element, key, &mut piece);
+            put(&piece)?;
+        }
+        Ok(())
+    }
+
+    fn begin(&self, out: &mut Vec<u8>) {
+        out.extend((self.level as u32).to_le_bytes());
+        out.extend((self.keys.len() as u32).to_le_bytes());
+    }
+
+    fn append(&self, element: u64, key: &KeySwitchKey, out: &mut Vec<u8>) {
+        out.extend(element.to_le_bytes());
+        key.append(&self.params, out);
     }
 
     /// Reads what [`Self::to_bytes`] wrote.
@@ -183,21 +233,39 @@ impl EvaluationKeys {
     /// Damaged or foreign bytes, other parameters, elements that are not of this ring or not in
     /// order.
     pub fn from_bytes(params: &Arc<Params>, bytes: &[u8]) -> Result<Self> {
-        let (header, mut reader) =
-            super::super::serialize::open(params, Kind::EvaluationKeys, bytes)?;
-        let level = reader.u32()? as usize;
-        let count = reader.u32()? as usize;
+        let (header, mut reader) = open(params, Kind::EvaluationKeys, bytes)?;
+        let keys = Self::read_payload(params, header.key, &mut reader)?;
+        reader.finish()?;
+        Ok(keys)
+    }
+
+    /// The same from a frame within another that comes piece by piece.
+    pub(in super::super) fn read(params: &Arc<Params>, outer: &mut dyn Source) -> Result<Self> {
+        let mut frame = InnerFrame::new(Kind::EvaluationKeys, outer)?;
+        let header = *frame.header();
+        check(params, &header)?;
+        let keys = Self::read_payload(params, header.key, &mut frame)?;
+        frame.finish()?;
+        Ok(keys)
+    }
+
+    fn read_payload(params: &Arc<Params>, key: KeyId, source: &mut dyn Source) -> Result<Self> {
+        let mut reader = source.piece(FIXED_BYTES)?;
+        let (level, count) = (reader.u32()? as usize, reader.u32()? as usize);
         if level > params.max_level() {
             return Err(reader.error(format!("level {level} of {}", params.max_level())));
         }
-        let expected = count.checked_mul(8 + KeySwitchKey::bytes_at(params, level));
-        if expected != Some(reader.remaining()) {
-            let left = reader.remaining();
-            return Err(reader.error(format!("{count} keys expected in {left} bytes")));
+        let entry = 8 + KeySwitchKey::bytes_at(params, level);
+        let expected = count.checked_mul(entry).map(|bytes| bytes as u64);
+        let left = source.left();
+        if expected != Some(left) {
+            let detail = format!("{count} keys of {entry} bytes expected in {left} bytes");
+            return Err(Error::malformed(Kind::EvaluationKeys.as_str(), detail));
         }
         let order = params.ring().root_order(params.spec().log_degree);
         let mut keys = BTreeMap::new();
         for _ in 0..count {
+            let mut reader = source.piece(entry)?;
             let element = reader.u64()?;
             if keys.last_key_value().is_some_and(|(last, _)| *last >= element) {
                 return Err(reader.error("keys in the order of their Galois elements expected"));
@@ -209,8 +277,7 @@ impl EvaluationKeys {
             }
             keys.insert(element, Arc::new(KeySwitchKey::read(params, level, &mut reader)?));
         }
-        reader.finish()?;
-        Ok(EvaluationKeys { params: params.clone(), key: header.key, level, keys })
+        Ok(EvaluationKeys { params: params.clone(), key, level, keys })
     }
 }
 

@@ -227,6 +227,16 @@ impl SecretKey {
         plan: &KeyPlan,
         entropy: &mut Entropy,
     ) -> Result<EvaluationKeys> {
+        self.evaluation_keys_watched(plan, entropy, &mut || ())
+    }
+
+    /// [`Self::evaluation_keys_with`], which calls `made` after each key.
+    pub(in super::super) fn evaluation_keys_watched(
+        &self,
+        plan: &KeyPlan,
+        entropy: &mut Entropy,
+        made: &mut dyn FnMut(),
+    ) -> Result<EvaluationKeys> {
         let params = &self.params;
         let level = plan.checked_level(params)?;
         let mut keys = EvaluationKeys::empty(params, self.id, level);
@@ -236,6 +246,7 @@ impl SecretKey {
                 poly::mul_assign(limb, self.limb(index), params.tables()[index].modulus());
             });
             keys.insert(0, KeySwitchKey::generate(params, level, &self.values, &square, entropy)?);
+            made();
         }
         for element in plan.galois_elements(params) {
             // c_1 s becomes d_0 + d_1 s(X^(1/g)); then X ↦ X^g takes all to s (docs/ckks.md,
@@ -249,6 +260,7 @@ impl SecretKey {
                 element,
                 KeySwitchKey::generate(params, level, &permuted, &self.values, entropy)?,
             );
+            made();
         }
         Ok(keys)
     }

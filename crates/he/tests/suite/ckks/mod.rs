@@ -3,6 +3,7 @@
 mod align;
 mod attack;
 mod bootstrap;
+mod bootstrap_keys;
 mod exponential;
 mod forecast;
 mod functions;

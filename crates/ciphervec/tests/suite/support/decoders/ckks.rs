@@ -1,9 +1,12 @@
 //! Nothing enters, a CKKS key leaves, with a valid object of every kind.
 
 use ciphervec_he::ckks::{
-    Ciphertext, EvaluationKeys, KeyPlan, Params, ParamsSpec, Plaintext, PublicKey, Ring, SecretKey,
+    BootstrappingKeys, Ciphertext, EvaluationKeys, KeyPlan, Params, ParamsSpec, Plaintext,
+    PublicKey, Ring, SecretKey,
 };
 use ciphervec_he::params::Security;
+use ciphervec_he::wire::{HEADER_LEN, Header, Kind, Scheme};
+use std::io::Read;
 use std::sync::{Arc, LazyLock};
 
 /// One key, and what is made with it.
@@ -14,6 +17,7 @@ pub struct Ckks {
     pub public_key: Vec<u8>,
     pub secret_key: Vec<u8>,
     pub evaluation_keys: Vec<u8>,
+    pub bootstrapping_keys: Vec<u8>,
     pub ciphertext: Vec<u8>,
     pub seeded: Vec<u8>,
 }
@@ -41,6 +45,7 @@ impl Ckks {
             public_key: key.public_key()?.to_bytes(),
             secret_key: key.to_bytes().to_vec(),
             evaluation_keys: key.evaluation_keys(&KeyPlan::new().relinearise())?.to_bytes(),
+            bootstrapping_keys: bootstrapping_keys(&key)?,
             ciphertext: key.encrypt(&plaintext)?.to_bytes(),
             seeded: key.encrypt_seeded(&plaintext)?.to_bytes(),
             params,
@@ -81,6 +86,27 @@ impl Ckks {
         })
     }
 
+    /// Bootstrapping keys, whole and as they come.
+    pub fn read_bootstrapping_keys(&self, bytes: &[u8]) -> bool {
+        let mut rest = bytes;
+        let came = self.stream_bootstrapping_keys(&mut rest);
+        BootstrappingKeys::from_bytes(&self.params, bytes).is_ok_and(|keys| {
+            assert_eq!(keys.to_bytes(), bytes);
+            assert_eq!(keys.bytes(), bytes.len());
+            assert!(rest.is_empty());
+            assert_eq!(came.expect("the same bytes").to_bytes(), bytes);
+            true
+        })
+    }
+
+    /// Bootstrapping keys as they come.
+    pub fn stream_bootstrapping_keys(
+        &self,
+        from: &mut dyn Read,
+    ) -> ciphervec_he::Result<BootstrappingKeys> {
+        BootstrappingKeys::read_from(&self.params, from)
+    }
+
     /// A ciphertext, whole or with a seed, which is decrypted too: any outcome but a panic will do.
     pub fn read_ciphertext(&self, bytes: &[u8]) -> bool {
         Ciphertext::from_bytes(&self.params, bytes).is_ok_and(|ciphertext| {
@@ -93,4 +119,33 @@ impl Ckks {
             true
         })
     }
+}
+
+/// What has the form of bootstrapping keys, of a set that no bootstrapping has room in: those of a real
+/// one are hundreds of megabytes. Its keys to and from a sparse secret are made of a key that there is.
+fn bootstrapping_keys(key: &SecretKey) -> ciphervec_he::Result<Vec<u8>> {
+    let params = key.params();
+    let set = key.evaluation_keys(&KeyPlan::new().relinearise())?.to_bytes();
+    // Level, number of keys and element, then the key: a seed and limbs modulo q_0, q_1 and p.
+    let one = &set[HEADER_LEN + 16..];
+    let limb = |bits: usize| params.degree() / 8 * bits;
+    let bits = |index: usize| params.prime(index).bits() as usize;
+    let both = limb(bits(0)) + limb(bits(1));
+    let special = (one.len() - 32) / 2 - both;
+    let mut frame = vec![0; HEADER_LEN];
+    frame.extend(&one[..32 + limb(bits(0))]);
+    frame.extend(&one[32 + both..][..special]);
+    frame.extend(one);
+    for _ in 0..3 {
+        frame.extend((set.len() as u64).to_le_bytes());
+        frame.extend(&set);
+    }
+    let header = Header {
+        scheme: Scheme::Ckks,
+        kind: Kind::BootstrappingKeys,
+        params: params.param_id(),
+        key: key.key_id(),
+    };
+    header.seal(&mut frame);
+    Ok(frame)
 }

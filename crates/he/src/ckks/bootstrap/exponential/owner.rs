@@ -61,6 +61,6 @@ impl SecretKey {
         entropy: &mut Entropy,
     ) -> Result<BootstrappingKeys> {
         self.params().check_same("an exponential", exponential.params())?;
-        BootstrappingKeys::generate(self, WEIGHT, exponential.key_plans(), entropy)
+        BootstrappingKeys::generate(self, WEIGHT, exponential.key_plans(), entropy, &mut || ())
     }
 }

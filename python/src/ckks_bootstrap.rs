@@ -1,0 +1,221 @@
+//! CKKS bootstrapping for Python: spent arrays enter, refreshed ones leave; keys enter from files and leave to files. Server
+//! side, but for making the keys.
+
+use std::fs::File;
+use std::io::Read;
+use std::sync::Arc;
+
+use ciphervec_he::ckks::{BootstrapSpec, Bootstrapper, BootstrappingKeys};
+use ciphervec_he::wire::{HEADER_LEN, Incoming, Kind, VERSION};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::ckks::{Outcome, work};
+use crate::ckks_array::PyCkksArray;
+use crate::ckks_owner::PyCkksOwner;
+use crate::errors::{CorruptData, InvalidInput, Raise, StorageError};
+
+/// The sets there are, by log2 of the degree.
+fn named(log_degree: u32) -> PyResult<BootstrapSpec> {
+    match log_degree {
+        15 => Ok(BootstrapSpec::degree_32768()),
+        16 => Ok(BootstrapSpec::degree_65536()),
+        other => Err(InvalidInput::new_err(format!(
+            "log_n must be 15 or 16, got {other}: no smaller ring has room for the levels that \
+             bootstrapping takes at 128 bits of security"
+        ))),
+    }
+}
+
+/// A parameter set that arrays are refreshed under, and all that is computed from it.
+#[pyclass(name = "CkksBootstrapper", module = "ciphervec._native", frozen)]
+pub struct PyCkksBootstrapper(Arc<Bootstrapper>);
+
+#[pymethods]
+impl PyCkksBootstrapper {
+    #[new]
+    fn new(py: Python<'_>, log_degree: u32) -> PyResult<Self> {
+        let spec = named(log_degree)?;
+        work(py, || Ok(Bootstrapper::new(spec)?)).map(|made| Self(Arc::new(made)))
+    }
+
+    /// The figures of the plan, and the sizes of the set.
+    fn plan<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let plan = self.0.plan().map_err(Raise::raise)?;
+        let params = self.0.params();
+        let out = PyDict::new(py);
+        out.set_item("log_n", self.0.spec().log_degree)?;
+        out.set_item("slots", plan.slots)?;
+        out.set_item("level", plan.level)?;
+        out.set_item("lowest_level", plan.lowest_level)?;
+        out.set_item("levels_left", plan.levels_left)?;
+        out.set_item("precision_bits", plan.precision_bits)?;
+        out.set_item("bound_bits", plan.bound_bits)?;
+        out.set_item("failure_log2", plan.failure_log2)?;
+        out.set_item("key_bytes", plan.key_bytes)?;
+        out.set_item("diagonal_bytes", plan.diagonal_bytes)?;
+        out.set_item("rotations", plan.rotations)?;
+        out.set_item("relinearisations", plan.relinearisations)?;
+        out.set_item("levels", params.max_level())?;
+        out.set_item("log_modulus", params.log_key_modulus())?;
+        out.set_item("scale_bits", self.0.spec().scale_bits)?;
+        Ok(out)
+    }
+
+    /// A fresh key under this set: with keys for products, for these rotations and for sums over so many slots.
+    fn owner(&self, py: Python<'_>, rotations: Vec<i64>, sums: usize) -> PyResult<PyCkksOwner> {
+        PyCkksOwner::for_bootstrapping(py, &self.0, rotations, sums)
+    }
+
+    /// The keys that `owner` lets others refresh with; `progress(made, all)` is called after each.
+    #[pyo3(signature = (owner, progress = None))]
+    fn generate(
+        &self,
+        py: Python<'_>,
+        owner: &PyCkksOwner,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<PyCkksBootstrappingKeys> {
+        let mut raised = None;
+        let mut watch = |made: usize, all: usize| {
+            let Some(progress) = &progress else { return };
+            if raised.is_none() {
+                raised = Python::attach(|py| progress.call1(py, (made, all)).err());
+            }
+        };
+        let keys = work(py, || owner.client().bootstrapping_keys(&self.0, &mut watch))?;
+        match raised {
+            Some(error) => Err(error),
+            None => Ok(self.with(keys)),
+        }
+    }
+
+    /// Reads what [`PyCkksBootstrappingKeys::write`] wrote.
+    fn read(&self, py: Python<'_>, path: &str) -> PyResult<PyCkksBootstrappingKeys> {
+        py.detach(|| {
+            let mut file = opened(path)?;
+            let keys = BootstrappingKeys::read_from(self.0.params(), &mut file);
+            keys.map_err(|error| beside(path, &error)).map(|keys| self.with(keys))
+        })
+    }
+
+    /// The array with the levels of a refreshed one.
+    fn refresh(
+        &self,
+        py: Python<'_>,
+        array: &PyCkksArray,
+        keys: &PyCkksBootstrappingKeys,
+    ) -> PyResult<PyCkksArray> {
+        let mine = self.0.params().param_id();
+        let theirs = array.0.params().map_or(mine, |params| params.param_id());
+        if mine != theirs {
+            let log_degree = self.0.spec().log_degree;
+            return Err(InvalidInput::new_err(format!(
+                "the array was encrypted under parameters {theirs}, the keys refresh those of {mine}: encrypt under a \
+                 context of Context.for_bootstrapping(log_n={log_degree})"
+            )));
+        }
+        work(py, || array.0.refresh(&self.0, &keys.keys)).map(PyCkksArray)
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err("make it again from its log_n"))
+    }
+}
+
+impl PyCkksBootstrapper {
+    fn with(&self, keys: BootstrappingKeys) -> PyCkksBootstrappingKeys {
+        PyCkksBootstrappingKeys { keys }
+    }
+}
+
+/// What refreshes the arrays of one key.
+#[pyclass(name = "CkksBootstrappingKeys", module = "ciphervec._native", frozen)]
+pub struct PyCkksBootstrappingKeys {
+    keys: BootstrappingKeys,
+}
+
+#[pymethods]
+impl PyCkksBootstrappingKeys {
+    #[getter]
+    fn key_id(&self) -> String {
+        self.keys.key_id().to_string()
+    }
+
+    /// Bytes as written.
+    #[getter]
+    fn bytes(&self) -> usize {
+        self.keys.bytes()
+    }
+
+    /// Bytes in memory, where masks are expanded.
+    #[getter]
+    fn memory(&self) -> usize {
+        self.keys.memory()
+    }
+
+    /// Writes the keys to a new file, a key at a time, and sees them to the disk.
+    fn write(&self, py: Python<'_>, path: &str) -> PyResult<()> {
+        py.detach(|| {
+            let failed = |error: std::io::Error| StorageError::new_err(format!("{path}: {error}"));
+            let mut file = File::create_new(path).map_err(failed)?;
+            self.keys.write_to(&mut file).map_err(|error| beside(path, &error))?;
+            file.sync_all().map_err(failed)
+        })
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err("keys are gigabytes; save() them to a file and load() them there"))
+    }
+}
+
+/// The file, which is as long as its header promises.
+fn opened(path: &str) -> PyResult<File> {
+    let failed = |error: std::io::Error| {
+        StorageError::new_err(format!("cannot read bootstrapping keys from {path}: {error}"))
+    };
+    let mut file = File::open(path).map_err(failed)?;
+    let actual = file.metadata().map_err(failed)?.len();
+    let mut header = [0; HEADER_LEN];
+    if actual < HEADER_LEN as u64 {
+        return Err(CorruptData::new_err(format!(
+            "{path} has {actual} bytes, bootstrapping keys have at least {HEADER_LEN}; copy the file again"
+        )));
+    }
+    file.read_exact(&mut header).map_err(failed)?;
+    let incoming = Incoming::new(Kind::BootstrappingKeys, VERSION, &header);
+    let expected =
+        incoming.map_err(|error| beside(path, &error))?.left().saturating_add(HEADER_LEN as u64);
+    if actual == expected {
+        return File::open(path).map_err(failed);
+    }
+    let what = if actual < expected { "truncated" } else { "longer than what was written" };
+    Err(CorruptData::new_err(format!(
+        "{path} is {what}: {expected} bytes of bootstrapping keys expected, the file has {actual}; copy it again, or have \
+         the owner make keys anew"
+    )))
+}
+
+/// The error with the file's name before it.
+fn beside(path: &str, error: &ciphervec_he::Error) -> PyErr {
+    let raised = error.clone().raise();
+    Python::attach(|py| {
+        let message = format!("{path}: {}", raised.value(py));
+        PyErr::from_type(raised.get_type(py), message)
+    })
+}
+
+impl PyCkksOwner {
+    fn for_bootstrapping(
+        py: Python<'_>,
+        bootstrapper: &Bootstrapper,
+        rotations: Vec<i64>,
+        sums: usize,
+    ) -> PyResult<Self> {
+        let make = || -> Outcome<_> {
+            let width = sums.min(bootstrapper.params().max_slots()).next_power_of_two();
+            ciphervec::similarity::ckks::Client::for_bootstrapping(bootstrapper, rotations, width)
+        };
+        work(py, make).map(Self::of)
+    }
+}

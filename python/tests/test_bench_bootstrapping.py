@@ -1,0 +1,133 @@
+"""A make-believe peer and one that does not run enter; records, the report and the command are
+checked."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from ciphervec import InvalidInput
+from ciphervec.cli import app
+from ciphervec.lab.bench import bootstrapping, bootstrapping_peer, bootstrapping_report
+from ciphervec.lab.bench.bootstrapping import KEYS, Outcome, Process, Record, Settings
+
+OURS: Record = {
+    "log_n": 16, "slots": 32768, "ring": "standard", "ms": 4000.0, "precision_bits": 21.25, "worst_bits": 18.5,
+    "levels_left": 10, "key_bytes": 1_900_000_000, "failure_log2": -138.7, "peer": "openfhe", "peer_ms": 20000.0,
+    "peer_precision_bits": 13.2, "peer_worst_bits": 10.0, "peer_levels_left": 1, "ratio": 5.0,
+    "slot_levels_per_s": 81920.0, "peer_slot_levels_per_s": 1638.4, "throughput_ratio": 50.0, "keygen_ms": 9000.0,
+    "peer_keygen_ms": 60000.0, "key_memory": 4_000_000_000, "peer_settings": "a uniform secret", "backend": "portable",
+    "threads": 1,
+}  # fmt: skip
+# Without a peer.
+ALONE = {key: None if "peer" in key or "ratio" in key else value for key, value in OURS.items()}
+
+
+class Idle:
+    """Refreshes nothing, and says that it took a while."""
+
+    closed = False
+
+    def run(self) -> None:
+        return
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "slots": 16384,
+            "levels_left": 1,
+            "precision_bits": 13.0,
+            "worst_bits": 10.0,
+            "keygen_ms": 1.0,
+            "settings": "made up",
+        }
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.mark.slow
+def test_a_record_has_the_issued_keys_and_what_it_says_is_so() -> None:
+    peer = Idle()
+    settings = Settings((15,), peers=("openfhe",), repeats=1)
+    (one,) = bootstrapping.run(settings, make=lambda log_n, settings: peer).records
+    assert tuple(one) == KEYS and peer.closed
+    assert one["precision_bits"] > 15 and one["worst_bits"] > 11 and one["levels_left"] >= 3
+    assert one["failure_log2"] < -128 and one["slots"] == 16384 and one["threads"] == 1
+    assert one["ratio"] == pytest.approx(one["peer_ms"] / one["ms"])
+    assert one["throughput_ratio"] == pytest.approx(one["ratio"] * one["levels_left"])
+
+
+def test_a_peer_that_does_not_run_says_why(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="no such python"):
+        Process(15, Settings(peer_python=str(tmp_path / "no such python")))
+    if "openfhe" not in sys.modules:
+        bare = Settings(peer_python=sys.executable, peer_secret="no-such-secret")
+        with pytest.raises(InvalidInput, match="OpenFHE is left out"):
+            Process(15, bare)
+
+
+def test_lines_that_a_library_prints_are_no_answers(tmp_path: Path) -> None:
+    script = tmp_path / "peer.py"
+    script.write_text(
+        'import sys\nprint(\'a banner\')\nprint(\'{"slots": 4, "settings": "s"}\', flush=True)\n'
+        "for line in sys.stdin:\n    print('{\"ms\": 2}' if line == 'run\\n' else '{\"levels_left\": 1}', flush=True)\n"
+    )
+    before = bootstrapping.SCRIPT
+    bootstrapping.SCRIPT = script
+    try:
+        peer = Process(15, Settings())
+    finally:
+        bootstrapping.SCRIPT = before
+    peer.run()
+    assert peer.facts() == {"slots": 4, "settings": "s", "levels_left": 1}
+    peer.close()
+    assert before.name == Path(bootstrapping_peer.__file__).name
+
+
+def test_the_report_shows_what_records_say() -> None:
+    notes = ["N = 2^15: OpenFHE is left out: no set at 128 bits."]
+    outcome = Outcome([OURS, {**ALONE, "log_n": 15}], Settings(peers=("openfhe",)), notes)
+    words = bootstrapping_report.markdown(outcome)
+    for said in ("2^16", "32,768", "21.2", "5.00×", "50.0×", "2^-139", "81,920", "a uniform secret", *notes):
+        assert said in words, said
+    assert words.count("–") >= 6
+
+
+def test_the_plot_has_a_bar_for_each(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    bootstrapping_report.plot([OURS, ALONE], tmp_path / "out.png")
+    assert (tmp_path / "out.png").stat().st_size > 1000
+
+
+def test_the_command_refuses_what_it_does_not_know(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[Settings] = []
+
+    def fake(settings: Settings, *_: Any) -> Outcome:
+        asked.append(settings)
+        return Outcome([OURS], settings)
+
+    monkeypatch.setattr(bootstrapping, "run", fake)
+    runner, out = CliRunner(), tmp_path / "out.json"
+    line = [
+        "bench",
+        "bootstrapping",
+        "--log-n",
+        "16",
+        "--peer",
+        "openfhe",
+        "--peer-python",
+        "py",
+        "--json",
+        str(out),
+    ]
+    done = runner.invoke(app, line)
+    assert done.exit_code == 0, done.output
+    assert json.loads(out.read_text()) == [OURS]
+    assert asked == [Settings((16,), ("openfhe",), "py")]
+    for wrong in (["--log-n", "14"], ["--peer", "seal"], ["--peer-secret", "dense"], ["--repeats", "0"]):
+        assert runner.invoke(app, ["bench", "bootstrapping", *wrong]).exit_code != 0
