@@ -50,7 +50,7 @@ def main() -> None:
     plan = analysed(
         trained.compile(rows=secret((PATIENTS, FEATURES), low=-1, high=1, real=True), precision=6)
     )
-    print("\n".join(f"  {line}" for line in plan.explain().split("\n")[:2]))
+    print(f"  {plan.explain().splitlines()[0]}")
 
     if FULL:
         found = np.asarray(evaluated(plan, rows=rows[first]).encrypted)
