@@ -19,7 +19,14 @@ ROOT = Path(__file__).resolve().parent.parent
 CRATES = ["crates/arith", "crates/he", "crates/ciphervec", "crates/server", "crates/wasm", "python"]
 HELD = set(CRATES)
 """Crates that may have no circle between files."""
-FLOORS = {"crates/arith": 7, "crates/he": 7, "crates/ciphervec": 7, "crates/server": 8, "crates/wasm": 8, "python": 8}
+FLOORS = {
+    "crates/arith": 7,
+    "crates/he": 7,
+    "crates/ciphervec": 7,
+    "crates/server": 8,
+    "crates/wasm": 8,
+    "python": 8,
+}
 """Crates that may have no circle between rooms either, and how many floors each may have."""
 
 FORM_CRATE = "crates/ciphervec"
