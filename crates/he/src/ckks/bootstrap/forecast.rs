@@ -61,7 +61,10 @@ impl Bootstrapper {
             std: self.precision.deviation() * scale / spread,
             bound: self.precision.bound() * scale,
         };
-        Ok(Expected { level, scale, noise: a.noise.times(scale / a.scale).plus(added), ..*a })
+        // Numbers are at most 1: estimates beyond say nothing, and grow without end in a loop.
+        let brought = a.noise.times(scale / a.scale);
+        let brought = Noise { std: brought.std.min(scale), bound: brought.bound.min(scale) };
+        Ok(Expected { level, scale, noise: brought.plus(added), ..*a })
     }
 
     /// What a stage of a sign has to stand of numbers that were just refreshed.
