@@ -138,6 +138,15 @@ pub fn frames() -> Vec<Sample> {
         frame("CKKS seeded ciphertext", "ckks_ciphertext", &CKKS.seeded, |b| {
             CKKS.read_ciphertext(b)
         }),
+        frame(
+            "CKKS compact ciphertexts",
+            "ckks_compact_ciphertexts",
+            &CKKS.compact_ciphertexts,
+            |b| CKKS.read_compact_ciphertexts(b),
+        ),
+        frame("CKKS ring switching key", "ckks_ring_switch_key", &CKKS.ring_switch_key, |b| {
+            CKKS.read_ring_switch_key(b)
+        }),
         frame("encrypted pairs", "pairs_array", &PAIRS.vectors, |b| PAIRS.read_array(b)),
         frame("scores of pairs", "pairs_array", &PAIRS.scores, |b| PAIRS.read_array(b)),
         frame("server of pairs", "pairs_server", &PAIRS.server, |b| PAIRS.read_server(b)),

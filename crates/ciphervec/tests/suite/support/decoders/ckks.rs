@@ -1,8 +1,8 @@
 //! Nothing enters, a CKKS key leaves, with a valid object of every kind.
 
 use ciphervec_he::ckks::{
-    BootstrappingKeys, Ciphertext, EvaluationKeys, KeyPlan, Params, ParamsSpec, Plaintext,
-    PublicKey, Ring, SecretKey,
+    BootstrappingKeys, Ciphertext, CompactCiphertexts, EvaluationKeys, HalfRing, KeyPlan, Params,
+    ParamsSpec, Plaintext, PublicKey, Ring, RingSwitchKey, SecretKey,
 };
 use ciphervec_he::params::Security;
 use ciphervec_he::wire::{HEADER_LEN, Header, Kind, Scheme};
@@ -13,6 +13,8 @@ use std::sync::{Arc, LazyLock};
 pub struct Ckks {
     params: Arc<Params>,
     key: SecretKey,
+    half_ring: Arc<HalfRing>,
+    switch: RingSwitchKey,
     pub parameters: Vec<u8>,
     pub public_key: Vec<u8>,
     pub secret_key: Vec<u8>,
@@ -20,6 +22,8 @@ pub struct Ckks {
     pub bootstrapping_keys: Vec<u8>,
     pub ciphertext: Vec<u8>,
     pub seeded: Vec<u8>,
+    pub compact_ciphertexts: Vec<u8>,
+    pub ring_switch_key: Vec<u8>,
 }
 
 pub static CKKS: LazyLock<Ckks> = LazyLock::new(|| Ckks::try_new().expect("a key can be made"));
@@ -40,6 +44,9 @@ impl Ckks {
         })?;
         let key = SecretKey::generate(&params)?;
         let plaintext = Plaintext::encode(&params, &[0.5, -0.25])?;
+        let half_ring = Arc::new(HalfRing::new(&params, 12)?);
+        let half = key.half_ring_key(&half_ring)?;
+        let (compact, switch) = (half.encrypt(&[&[0.5, -0.25]])?, half.switch_key()?);
         Ok(Ckks {
             parameters: params.to_bytes(),
             public_key: key.public_key()?.to_bytes(),
@@ -48,6 +55,10 @@ impl Ckks {
             bootstrapping_keys: bootstrapping_keys(&key)?,
             ciphertext: key.encrypt(&plaintext)?.to_bytes(),
             seeded: key.encrypt_seeded(&plaintext)?.to_bytes(),
+            compact_ciphertexts: compact.to_bytes(&half_ring),
+            ring_switch_key: switch.to_bytes(),
+            half_ring,
+            switch,
             params,
             key,
         })
@@ -105,6 +116,26 @@ impl Ckks {
         from: &mut dyn Read,
     ) -> ciphervec_he::Result<BootstrappingKeys> {
         BootstrappingKeys::read_from(&self.params, from)
+    }
+
+    /// Ciphertexts of the half ring, which are switched to the whole one.
+    pub fn read_compact_ciphertexts(&self, bytes: &[u8]) -> bool {
+        CompactCiphertexts::from_bytes(&self.half_ring, bytes).is_ok_and(|ciphertexts| {
+            assert_eq!(ciphertexts.to_bytes(&self.half_ring), bytes);
+            // Of another key at worst.
+            if let Ok(whole) = self.half_ring.switch(&ciphertexts, 0, &self.switch) {
+                assert_eq!(whole.level(), 0);
+            }
+            true
+        })
+    }
+
+    /// The key from the half ring to the whole one.
+    pub fn read_ring_switch_key(&self, bytes: &[u8]) -> bool {
+        RingSwitchKey::from_bytes(&self.half_ring, bytes).is_ok_and(|key| {
+            assert_eq!(key.to_bytes(), bytes);
+            true
+        })
     }
 
     /// A ciphertext, whole or with a seed, which is decrypted too: any outcome but a panic will do.

@@ -1,0 +1,8 @@
+//! The key from the half ring of CKKS to the whole one: any bytes enter, nothing but a finding leaves.
+#![no_main]
+
+use ciphervec_fuzz::{CKKS, edited};
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    edited(&CKKS.ring_switch_key, |b| CKKS.read_ring_switch_key(b), bytes);
+});
