@@ -227,13 +227,13 @@ impl Plan {
     /// # Errors
     /// As [`Self::key_bytes`].
     pub fn key_memory(&self) -> Result<u64> {
-        let own = self.keys.iter().map(KeySet::key_plan);
-        let refreshing = self.bootstrapper.iter().flat_map(|one| one.key_plans().iter().cloned());
-        let sets = own.chain(refreshing).map(|plan| Ok(plan.memory(&self.params)? as u64));
-        let keys: u64 = sets.sum::<Result<u64>>()?;
+        let memory = |plan: KeyPlan| Ok(plan.memory(&self.params)? as u64);
+        let keys: u64 = self.keys.iter().map(|set| memory(set.key_plan())).sum::<Result<u64>>()?;
+        let Some(bootstrapper) = &self.bootstrapper else { return Ok(keys) };
+        let refreshing = bootstrapper.key_plans().iter().cloned();
+        let refreshing: u64 = refreshing.map(memory).sum::<Result<u64>>()?;
         // And the two keys to and from the sparse secret.
-        let relinearisation = KeyPlan::new().relinearise().memory(&self.params)? as u64;
-        Ok(keys + if self.bootstrapper.is_some() { 2 * relinearisation } else { 0 })
+        Ok(keys + refreshing + 2 * memory(KeyPlan::new().relinearise())?)
     }
 
     /// Bytes of the matrices that registers are refreshed with, in memory.
