@@ -19,7 +19,7 @@ FULL, PARTIAL, FIRST = "full", "partial", "first"
 has, or at the first one alone."""
 
 
-_LARGEST_SLOT = 2.0**24
+_LARGEST_SLOT = 2.0**40
 """What products may have in slots; beyond, their factors are scaled down."""
 _FAR = 1.5
 """A server's bound is replaced by the true one where it is over it by this factor."""

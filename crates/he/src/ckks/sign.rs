@@ -433,11 +433,11 @@ mod tests {
         }
     }
 
-    /// Numbers that are told apart to 2^-24, refreshed with an error of 2^-17.5 once eight levels have
+    /// Numbers that are told apart to 2^-24, refreshed with an error of 2^-17.5 once ten levels have
     /// taken them further from 0.
     #[test]
     fn stages_after_a_refresh_stand_more_than_those_before() {
-        let (gap, early, late) = (f64::exp2(-24.0), (8, f64::exp2(-28.0)), f64::exp2(-17.5));
+        let (gap, early, late) = (f64::exp2(-24.0), (10, f64::exp2(-28.0)), f64::exp2(-17.5));
         assert!(Sign::with_noise(gap, 12.0, late).is_err());
         let sign = Sign::refreshed(gap, 12.0, early, late).unwrap();
         assert_eq!((sign.early(), sign.noise()), (Some(early), late));
