@@ -85,31 +85,19 @@ impl Step {
 
     /// The same step, which reads other registers.
     pub(super) fn reading(mut self, other: impl Fn(Register) -> Register) -> Self {
-        match &mut self {
-            Step::Add(a, b) | Step::Subtract(a, b) | Step::Multiply(a, b) => {
-                (*a, *b) = (other(*a), other(*b));
-            }
-            Step::Negate(a)
-            | Step::AddNumber(a, _)
-            | Step::MultiplyNumber(a, _)
-            | Step::MultiplyInteger(a, _)
-            | Step::AddVector(a, _)
-            | Step::MultiplyVector(a, _)
-            | Step::Square(a)
-            | Step::Rotate(a, _)
-            | Step::Polynomial(a, _)
-            | Step::Sign(a, _)
-            | Step::SignStage(a, ..)
-            | Step::Refresh(a)
-            | Step::Bound(a, _) => *a = other(*a),
-        }
+        self.reads().into_iter().flatten().for_each(|register| *register = other(*register));
         self
     }
 
     /// The registers that it reads.
-    pub fn operands(self) -> impl Iterator<Item = Register> {
-        let (a, b) = match self {
-            Step::Add(a, b) | Step::Subtract(a, b) | Step::Multiply(a, b) => (a, Some(b)),
+    pub fn operands(mut self) -> impl Iterator<Item = Register> {
+        self.reads().map(|register| register.copied()).into_iter().flatten()
+    }
+
+    /// Where it says which registers it reads.
+    fn reads(&mut self) -> [Option<&mut Register>; 2] {
+        match self {
+            Step::Add(a, b) | Step::Subtract(a, b) | Step::Multiply(a, b) => [Some(a), Some(b)],
             Step::Negate(a)
             | Step::AddNumber(a, _)
             | Step::MultiplyNumber(a, _)
@@ -122,9 +110,8 @@ impl Step {
             | Step::Sign(a, _)
             | Step::SignStage(a, ..)
             | Step::Refresh(a)
-            | Step::Bound(a, _) => (a, None),
-        };
-        [Some(a), b].into_iter().flatten()
+            | Step::Bound(a, _) => [Some(a), None],
+        }
     }
 }
 

@@ -87,8 +87,8 @@ impl Bootstrapper {
     /// Makes the parameters of `spec` and all that is computed from them.
     ///
     /// # Errors
-    /// [`Error::Insecure`](crate::error::Error::Insecure) for a modulus over the table's limit, [`Error::Range`](crate::error::Error::Range) for sizes that no
-    /// chain of primes is found for.
+    /// [`crate::Error::Insecure`] for a modulus over the table's limit, [`crate::Error::Range`] for
+    /// sizes that no chain of primes is found for.
     pub fn new(spec: BootstrapSpec) -> Result<Self> {
         Self::build(spec, false)
     }
@@ -96,7 +96,7 @@ impl Bootstrapper {
     /// [`Self::new`] of a set that the security table is not asked about, for tests.
     ///
     /// # Errors
-    /// [`Error::Range`](crate::error::Error::Range) as for [`Self::new`].
+    /// [`crate::Error::Range`] as for [`Self::new`].
     #[cfg(feature = "hazmat")]
     pub fn insecure_new(spec: BootstrapSpec) -> Result<Self> {
         Self::build(spec, true)
@@ -158,7 +158,7 @@ impl Bootstrapper {
     /// What a bootstrapping takes and gives.
     ///
     /// # Errors
-    /// [`Error::Range`](crate::error::Error::Range) never, for a bootstrapper that was made.
+    /// [`crate::Error::Range`] never, for a bootstrapper that was made.
     pub fn plan(&self) -> Result<BootstrapPlan> {
         let LinearPart { slots_to_coefficients, coefficients_to_slots, .. } = &self.linear;
         let transforms = || slots_to_coefficients.iter().chain(coefficients_to_slots.iter());
@@ -198,9 +198,9 @@ impl Bootstrapper {
     /// Numbers beyond that come out wrong, each by the cube of its size; only the owner can see it.
     ///
     /// # Errors
-    /// [`Error::Level`](crate::error::Error::Level) below the levels of slots-to-coefficients, [`Error::Range`](crate::error::Error::Range) for a declared
-    /// magnitude over 1 or degree 2, [`Error::MissingKey`](crate::error::Error::MissingKey), [`Error::WrongKey`](crate::error::Error::WrongKey),
-    /// [`Error::Parameters`](crate::error::Error::Parameters).
+    /// [`crate::Error::Level`] below the levels of slots-to-coefficients, [`crate::Error::Range`] for a
+    /// declared magnitude over 1 or degree 2, [`crate::Error::MissingKey`],
+    /// [`crate::Error::WrongKey`], [`crate::Error::Parameters`].
     pub fn bootstrap(&self, a: &Ciphertext, keys: &BootstrappingKeys) -> Result<Ciphertext> {
         self.check(a, keys)?;
         let [low, middle, high] = keys.sets().each_ref().map(|set| Evaluator::new(Arc::clone(set)));

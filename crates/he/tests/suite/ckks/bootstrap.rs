@@ -1,6 +1,6 @@
 //! Bootstrapping at small insecure degrees: precision, failures, deep circuits, keys, refusals.
 
-use super::support::numbers;
+use super::support::{self, numbers};
 use ciphervec_he::Error;
 use ciphervec_he::ckks::{
     BootstrapSpec, Bootstrapper, BootstrappingKeys, Ciphertext, Complex, Encoding, Entropy,
@@ -55,13 +55,11 @@ impl Owner {
     }
 
     fn encrypt(&self, values: &[Complex], level: usize) -> Ciphertext {
-        let encoding = Encoding { level: Some(level), ..Encoding::default() };
-        let plaintext = Plaintext::encode_complex_with(self.params(), values, &encoding).unwrap();
-        self.key.encrypt(&plaintext).unwrap()
+        support::encrypt(&self.key, values, level)
     }
 
     fn decrypt(&self, ciphertext: &Ciphertext) -> Vec<Complex> {
-        self.key.decrypt(ciphertext).unwrap().decode_complex()
+        support::decrypt(&self.key, ciphertext)
     }
 }
 
@@ -98,9 +96,9 @@ fn refreshed_numbers_are_as_precise_as_the_plan_says() {
             worst = worst.max(largest);
         }
         let measured = -square.sqrt().log2();
-        println!("{spec:?}: {measured:.2} bits measured, {plan:?}");
-        assert!(measured >= plan.precision_bits - 0.2, "{measured}");
-        assert!(measured <= plan.precision_bits + 2.5, "{measured}");
+        let said = || format!("{measured:.2} bits by {plan:?} of {spec:?}");
+        assert!(measured >= plan.precision_bits - 0.2, "{}", said());
+        assert!(measured <= plan.precision_bits + 2.5, "{}", said());
         assert!(-worst.log2() >= plan.bound_bits);
     }
 }
@@ -129,7 +127,6 @@ fn a_range_that_is_too_short_fails_as_often_as_derived() {
         lost += parts.filter(|error| error.abs() > bound).count();
     }
     let expected = plan.failure_log2.exp2() * f64::from(runs);
-    println!("{lost} parts lost, {expected:.1} expected");
     assert!(lost > 0, "none lost");
     assert!(lost as f64 <= expected + 5.0 * expected.sqrt(), "{lost} lost, {expected} expected");
 }
@@ -141,7 +138,6 @@ fn the_sets_to_be_used_hold_what_they_are_for() {
     {
         let bootstrapper = Bootstrapper::new(spec).unwrap();
         let plan = bootstrapper.plan().unwrap();
-        println!("{plan:?}, log2(QP) = {}", bootstrapper.params().log_key_modulus());
         assert!(plan.precision_bits >= precision && plan.levels_left >= levels, "{plan:?}");
         assert!(plan.failure_log2 < -138.0, "{plan:?}");
     }

@@ -1,10 +1,10 @@
 //! Roots of unity at small insecure degrees: from coefficients and slots, precision, refusals.
 
-use super::support::numbers;
+use super::support::{self, numbers};
 use ciphervec_he::Error;
 use ciphervec_he::ckks::{
-    BootstrappingKeys, Ciphertext, Complex, Components, Encoding, Entropy, Exponential,
-    ExponentialSpec, Params, Plaintext, SecretKey,
+    BootstrappingKeys, Ciphertext, Complex, Components, Entropy, Exponential, ExponentialSpec,
+    Params, SecretKey,
 };
 use ciphervec_he::params::Security;
 use core::f64::consts::TAU;
@@ -32,32 +32,30 @@ fn spec(doublings: u32, slots_to_coefficients: usize) -> ExponentialSpec {
     }
 }
 
-struct Owner {
-    exponential: Exponential,
-    key: SecretKey,
-    keys: BootstrappingKeys,
+pub struct Owner {
+    pub exponential: Exponential,
+    pub key: SecretKey,
+    pub keys: BootstrappingKeys,
 }
 
 impl Owner {
-    fn new(spec: ExponentialSpec) -> Self {
+    pub fn new(spec: ExponentialSpec) -> Self {
         let exponential = Exponential::insecure_new(spec).unwrap();
         let key = SecretKey::generate(exponential.params()).unwrap();
         let keys = key.exponential_keys(&exponential).unwrap();
         Owner { exponential, key, keys }
     }
 
-    fn params(&self) -> &Arc<Params> {
+    pub fn params(&self) -> &Arc<Params> {
         self.exponential.params()
     }
 
-    fn encrypt(&self, values: &[Complex], level: usize) -> Ciphertext {
-        let encoding = Encoding { level: Some(level), ..Encoding::default() };
-        let plaintext = Plaintext::encode_complex_with(self.params(), values, &encoding).unwrap();
-        self.key.encrypt(&plaintext).unwrap()
+    pub fn encrypt(&self, values: &[Complex], level: usize) -> Ciphertext {
+        support::encrypt(&self.key, values, level)
     }
 
-    fn decrypt(&self, ciphertext: &Ciphertext) -> Vec<Complex> {
-        self.key.decrypt(ciphertext).unwrap().decode_complex()
+    pub fn decrypt(&self, ciphertext: &Ciphertext) -> Vec<Complex> {
+        support::decrypt(&self.key, ciphertext)
     }
 }
 
@@ -120,9 +118,9 @@ fn coefficients_become_roots_of_unity() {
 
 fn holds(errors: &Errors, plan: &ciphervec_he::ckks::ExponentialPlan) {
     let measured = -errors.std().log2();
-    println!("{measured:.2} bits, worst {:.2}; {plan:?}", -errors.largest.log2());
-    assert!(measured >= plan.precision_bits - 0.2, "{measured}");
-    assert!(measured <= plan.precision_bits + 2.0, "{measured}");
+    let said = || format!("{measured:.2} bits, worst {:.2}, by {plan:?}", -errors.largest.log2());
+    assert!(measured >= plan.precision_bits - 0.2, "{}", said());
+    assert!(measured <= plan.precision_bits + 2.0, "{}", said());
     assert!(-errors.largest.log2() >= plan.bound_bits);
 }
 
@@ -185,7 +183,6 @@ fn a_range_that_is_too_short_fails_as_often_as_derived() {
         }
     }
     let expected = plan.failure_log2.exp2() * f64::from(runs);
-    println!("{lost} roots lost, {expected:.1} expected");
     assert!(lost > 0, "none lost");
     assert!(lost as f64 <= expected + 5.0 * expected.sqrt(), "{lost} lost, {expected} expected");
 }

@@ -40,16 +40,14 @@ impl Owner {
     }
 
     pub fn encrypt(&self, values: &[Complex], level: usize) -> Ciphertext {
-        let encoding = Encoding { level: Some(level), ..Encoding::default() };
-        let plaintext = Plaintext::encode_complex_with(&self.params, values, &encoding).unwrap();
-        self.key.encrypt(&plaintext).unwrap()
+        encrypt(&self.key, values, level)
     }
 
     /// Decrypts, compares with `expected`, and sees that the error is what the ciphertext says it
     /// is: the estimate of the standard deviation is exceeded by at most two bits, and the bound by
     /// nothing.
     pub fn check(&self, what: &str, ciphertext: &Ciphertext, expected: &[Complex]) {
-        let actual = self.key.decrypt(ciphertext).unwrap().decode_complex();
+        let actual = decrypt(&self.key, ciphertext);
         assert_eq!(actual.len(), expected.len(), "{what}: slots");
         let errors = || actual.iter().zip(expected).map(|(a, b)| *a - *b);
         let largest = errors().map(Complex::norm).fold(0.0, f64::max);
@@ -69,6 +67,15 @@ impl Owner {
             );
         }
     }
+}
+
+pub fn encrypt(key: &SecretKey, values: &[Complex], level: usize) -> Ciphertext {
+    let encoding = Encoding { level: Some(level), ..Encoding::default() };
+    key.encrypt(&Plaintext::encode_complex_with(key.params(), values, &encoding).unwrap()).unwrap()
+}
+
+pub fn decrypt(key: &SecretKey, ciphertext: &Ciphertext) -> Vec<Complex> {
+    key.decrypt(ciphertext).unwrap().decode_complex()
 }
 
 /// Numbers in [−1, 1], complex where the ring has complex slots.

@@ -1,10 +1,11 @@
 //! Look-up tables on encrypted integers at a small insecure degree: values, cleanings, refusals.
 
+use super::exponential::Owner;
 use super::support::numbers;
 use ciphervec_he::Error;
 use ciphervec_he::ckks::{
-    BootstrapSpec, Bootstrapper, BootstrappingKeys, Ciphertext, Complex, Components, Encoding,
-    Evaluator, Exponential, ExponentialSpec, LookupTable, Plaintext, SecretKey,
+    BootstrapSpec, Bootstrapper, Ciphertext, Complex, Components, Evaluator, Exponential,
+    ExponentialSpec, LookupTable, SecretKey,
 };
 use ciphervec_he::params::Security;
 use std::time::Instant;
@@ -29,32 +30,9 @@ fn spec(levels: usize) -> ExponentialSpec {
     }
 }
 
-struct Owner {
-    exponential: Exponential,
-    key: SecretKey,
-    keys: BootstrappingKeys,
-}
-
-impl Owner {
-    fn new(spec: ExponentialSpec) -> Self {
-        let exponential = Exponential::insecure_new(spec).unwrap();
-        let key = SecretKey::generate(exponential.params()).unwrap();
-        let keys = key.exponential_keys(&exponential).unwrap();
-        Owner { exponential, key, keys }
-    }
-
-    /// Spent ciphertexts of `values`.
-    fn encrypt(&self, values: &[Complex]) -> Ciphertext {
-        let level = self.exponential.plan().unwrap().lowest_level;
-        let encoding = Encoding { level: Some(level), ..Encoding::default() };
-        let params = self.exponential.params();
-        let plaintext = Plaintext::encode_complex_with(params, values, &encoding).unwrap();
-        self.key.encrypt(&plaintext).unwrap()
-    }
-
-    fn decrypt(&self, ciphertext: &Ciphertext) -> Vec<Complex> {
-        self.key.decrypt(ciphertext).unwrap().decode_complex()
-    }
+/// Spent ciphertexts of `values`.
+fn spend(owner: &Owner, values: &[Complex]) -> Ciphertext {
+    owner.encrypt(values, owner.exponential.plan().unwrap().lowest_level)
 }
 
 /// A value for each integer, in no order.
@@ -81,7 +59,7 @@ fn values_are_those_of_the_table() {
         let table = LookupTable::new(&values(p)).unwrap();
         let plan = exponential.table_plan(&table).unwrap();
         let pairs = integers(p, 512);
-        let spent = owner.encrypt(&over(&pairs, p));
+        let spent = spend(&owner, &over(&pairs, p));
         let found = exponential.table(&spent, &table, Components::Both, &owner.keys).unwrap();
         assert_eq!(found.level(), plan.level);
         let (mut square, mut largest) = (0.0, 0.0f64);
@@ -91,9 +69,9 @@ fn values_are_those_of_the_table() {
             largest = largest.max(error.re.abs()).max(error.im.abs());
         }
         let measured = -square.sqrt().log2();
-        println!("p = {p}: {measured:.2} bits, worst {:.2}; {plan:?}", -largest.log2());
-        assert!(measured >= plan.precision_bits - 0.3, "{measured}");
-        assert!(measured <= plan.precision_bits + 2.0, "{measured}");
+        let said = || format!("p = {p}: {measured:.2} bits, worst {largest:e}, by {plan:?}");
+        assert!(measured >= plan.precision_bits - 0.3, "{}", said());
+        assert!(measured <= plan.precision_bits + 2.0, "{}", said());
         assert!(-largest.log2() >= plan.bound_bits);
         assert!(largest <= found.noise().bound / found.scale());
     }
@@ -112,7 +90,7 @@ fn cleanings_take_errors_of_integers_away() {
     let pairs = integers(p, 512);
     let exact = over(&pairs, p);
     let shifted: Vec<Complex> = exact.iter().zip(&off).map(|(z, off)| z + off).collect();
-    let spent = owner.encrypt(&shifted);
+    let spent = spend(&owner, &shifted);
     let mut largest = Vec::new();
     for cleanings in 0..3 {
         let table = plain.clone().with_cleanings(cleanings).unwrap();
@@ -123,8 +101,7 @@ fn cleanings_take_errors_of_integers_away() {
             wrong = wrong.max((found.re - table.evaluate(x.re)).abs());
             distance = distance.max((found.re - table.values()[j]).abs());
         }
-        println!("{cleanings} cleanings: off by {distance:e}, from doubles by {wrong:e}");
-        assert!(wrong < f64::exp2(-20.0), "{wrong:e}");
+        assert!(wrong < f64::exp2(-20.0), "{cleanings} cleanings: {wrong:e} from doubles");
         largest.push(distance);
     }
     assert!(largest[1] < 0.6 * largest[0] && largest[2] < 0.1 * largest[1], "{largest:?}");
@@ -143,13 +120,13 @@ fn integers_are_computed_with() {
     let pairs = integers(p, 64);
     let (mut expected, fixed) = (pairs.iter().map(|p| p[0]).collect::<Vec<_>>(), over(&pairs, p));
     let evaluator = Evaluator::without_keys(exponential.params().clone());
-    let mut x = owner.encrypt(&fixed);
+    let mut x = spend(&owner, &fixed);
     for _ in 0..6 {
         let found = exponential.table(&x, &table, Components::Real, &owner.keys).unwrap();
         let level = exponential.plan().unwrap().lowest_level;
         let found = evaluator.match_level(&found, level).unwrap();
         // And the integer itself on top.
-        x = evaluator.add(&found, &owner.encrypt(&fixed)).unwrap();
+        x = evaluator.add(&found, &spend(&owner, &fixed)).unwrap();
         expected = expected.iter().zip(&pairs).map(|(&j, [k, _])| square[j % p] + k).collect();
     }
     assert_eq!(x.slots(), 64);
@@ -226,7 +203,7 @@ fn tables_are_looked_up_beside_bootstrapping() {
     let table = LookupTable::new(&entries).unwrap();
     let pairs = integers(p, 512);
     let mut expected: Vec<usize> = pairs.iter().map(|p| p[0]).collect();
-    let mut x = owner.encrypt(&over(&pairs, p));
+    let mut x = spend(&owner, &over(&pairs, p));
     let said = exponential.table_plan(&table).unwrap();
     for _ in 0..2 {
         let found = exponential.table(&x, &table, Components::Real, &owner.keys).unwrap();
@@ -244,22 +221,20 @@ fn tables_are_looked_up_beside_bootstrapping() {
     }
     // The turns alone are as precise as they are said to be.
     let exact = over(&pairs, p);
-    let spent = owner.encrypt(&exact);
+    let spent = spend(&owner, &exact);
     let roots = exponential.from_slots(&spent, Components::Real, &owner.keys).unwrap();
     let errors = owner.decrypt(&roots[0]).into_iter().zip(&exact);
     let errors =
         errors.map(|(root, z)| (root - Complex::cis(core::f64::consts::TAU * z.re)).norm());
     let square = errors.map(|error| error * error).sum::<f64>() / 1024.0;
     let measured = -square.sqrt().log2();
-    println!("{measured:.2} bits; {plan:?}");
-    assert!((measured - plan.precision_bits).abs() < 0.3, "{measured}");
+    assert!((measured - plan.precision_bits).abs() < 0.3, "{measured:.2} bits by {plan:?}");
     // Coefficients need a key of their own, and an exponential levels of its own.
     let error = exponential.from_coefficients(&spent, Components::Real, &owner.keys).unwrap_err();
     assert!(matches!(error, Error::Range { .. }), "{error}");
     let long = BootstrapSpec { doublings: 2, straight: false, inverse_sine: true, ..sizes };
     let long = Exponential::beside(&Bootstrapper::insecure_new(long).unwrap()).unwrap();
     let deeper = long.plan().unwrap();
-    println!("{} squarings: {deeper:?}", long.spec().doublings);
     assert!(deeper.precision_bits > plan.precision_bits - 0.5, "{deeper:?}");
     let short = BootstrapSpec { straight: false, ..sizes };
     let short = Bootstrapper::insecure_new(short).unwrap();
@@ -270,7 +245,7 @@ fn tables_are_looked_up_beside_bootstrapping() {
 fn what_cannot_be_looked_up_is_refused() {
     let owner = Owner::new(spec(4));
     let exponential = &owner.exponential;
-    let spent = owner.encrypt(&[Complex::from(0.25); 8]);
+    let spent = spend(&owner, &[Complex::from(0.25); 8]);
     let [four, five] = [16, 32].map(|p| LookupTable::new(&values(p)).unwrap());
     let level = |table: &LookupTable| {
         exponential.table(&spent, table, Components::Real, &owner.keys).unwrap_err()
@@ -318,7 +293,7 @@ fn looks_up(owner: &Owner, p: usize, cleanings: usize, off: f64) {
     let pairs = integers(p, exponential.params().max_slots());
     let mut exact = over(&pairs, p);
     exact.iter_mut().step_by(2).for_each(|z| z.re += off / p as f64);
-    let spent = owner.encrypt(&exact);
+    let spent = spend(owner, &exact);
     let start = Instant::now();
     let found = exponential.table(&spent, &table, Components::Real, &owner.keys).unwrap();
     println!("{:.2} s", start.elapsed().as_secs_f64());

@@ -190,14 +190,16 @@ mod tests {
 
     #[test]
     fn sets_to_be_used_are_within_the_security_table() {
-        for spec in [ExponentialSpec::degree_65536(), ExponentialSpec::degree_32768()] {
+        for (spec, bits) in
+            [(ExponentialSpec::degree_65536(), 1705), (ExponentialSpec::degree_32768(), 862)]
+        {
             spec.check().unwrap();
             let (params, stages) = spec.layout(&spec.series().unwrap());
             let chain = ModulusChain::checked(&params, Widths::Stages(stages), false).unwrap();
             // What is known of the sparse secret is modulo at most 100 bits.
             assert!(chain.prime(0).log2() + (chain.special[0] as f64).log2() <= 100.0);
             let all: f64 = chain.log_modulus(chain.max_level()) + chain.log_special();
-            println!("2^{}: log2(QP) = {all:.1}, {} primes", spec.log_degree, chain.primes.len());
+            assert_eq!(all.round() as i32, bits, "2^{}", spec.log_degree);
         }
     }
 }
