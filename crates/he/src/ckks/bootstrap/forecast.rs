@@ -6,7 +6,7 @@ use super::super::forecast::Forecast;
 use super::super::noise::Noise;
 use super::super::spec::ParamsSpec;
 use super::super::work::{LevelWork, Work};
-use super::{BootstrapSpec, Bootstrapper, BootstrappingKeys};
+use super::{BootstrapPlan, BootstrapSpec, Bootstrapper, BootstrappingKeys};
 use crate::error::{Error, Result};
 use crate::params::TAIL_DEVIATIONS;
 
@@ -61,8 +61,10 @@ impl Bootstrapper {
             std: self.precision.deviation() * scale / spread,
             bound: self.precision.bound() * scale,
         };
+        // A rescale takes numbers down to where slots-to-coefficients begins.
+        let spent = Forecast::new(&self.params).match_level(a, needed)?;
         // Numbers are at most 1: estimates beyond say nothing, and grow without end in a loop.
-        let brought = a.noise.times(scale / a.scale);
+        let brought = spent.noise.times(scale / spent.scale);
         let brought = Noise { std: brought.std.min(scale), bound: brought.bound.min(scale) };
         Ok(Expected { level, scale, noise: brought.plus(added), ..*a })
     }
@@ -78,7 +80,7 @@ impl Bootstrapper {
     /// # Errors
     /// [`Error::Range`] never, for a bootstrapper that was made.
     pub fn work(&self) -> Result<Work> {
-        let (chain, plan) = (self.params.chain(), self.plan()?);
+        let plan = self.plan()?;
         let forecast = Forecast::new(&self.params);
         let (top, high) = (self.params.max_level(), self.spec.coefficients_to_slots);
         let part = Expected {
@@ -93,8 +95,18 @@ impl Bootstrapper {
             self.reduction.apply(&forecast, &part)?;
         }
         let mut work = forecast.take_work();
-        let [low, _, above] = self.key_plans().each_ref().map(|plan| plan.keys(&self.params));
-        let diagonals = plan.diagonal_bytes / (8 * self.params.degree());
+        for _ in 0..plan.iterations {
+            self.transforms(&mut work, &plan);
+        }
+        Ok(work)
+    }
+
+    /// What both transforms and what lies between them take.
+    fn transforms(&self, work: &mut Work, plan: &BootstrapPlan) {
+        let (chain, params) = (self.params.chain(), &self.params);
+        let (top, high) = (params.max_level(), self.spec.coefficients_to_slots);
+        let [low, _, above] = self.key_plans().each_ref().map(|keys| keys.keys(params));
+        let diagonals = plan.diagonal_bytes / (8 * params.degree());
         let lowest = self.spec.slots_to_coefficients;
         for (level, products, rotations) in [(lowest, lowest, low), (top, high, above)] {
             work.count(level, LevelWork { rotations: rotations as u64, ..LevelWork::default() });
@@ -115,7 +127,6 @@ impl Bootstrapper {
         let raised = LevelWork { transforms: 2 * (top + 1) as u64, ..chain.decomposition(top) };
         work.count(top, raised);
         work.count(top, chain.switch_of_digits(top));
-        Ok(work)
     }
 }
 

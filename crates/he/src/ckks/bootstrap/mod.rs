@@ -37,7 +37,7 @@ use super::keys::KeyPlan;
 use super::params::Params;
 use crate::error::Result;
 use linear::{LinearLayout, LinearPart};
-use precision::{Parts, Precision, TERMS};
+use precision::{Iterations, Parts, Precision, TERMS};
 use reduction::Reduction;
 use std::sync::Arc;
 use transform::CompactTransform;
@@ -69,8 +69,11 @@ pub struct BootstrapPlan {
     pub rotations: usize,
     /// Key switches that a reduction relinearises with.
     pub relinearisations: usize,
-    /// Reductions: of real and imaginary parts, or of both in one where slots repeat.
+    /// Reductions: of real and imaginary parts in each iteration, or of both in one where slots
+    /// repeat.
     pub reductions: usize,
+    /// Iterations, each with both transforms: what is left of numbers is refreshed after them.
+    pub iterations: usize,
 }
 
 /// Refreshes ciphertexts of one parameter set.
@@ -110,9 +113,10 @@ impl Bootstrapper {
         let lowest = spec.slots_to_coefficients;
         let left = spec.reduced_level();
         // What a reduction at this scale makes of numbers is what they are at the scale of the
-        // level that it ends on.
+        // level that it ends on, over what residuals are multiplied by.
         let last = params.scale(left + 1).powi(2) / prime(left + 1);
-        let base_scale = params.scale(left) * prime(0) / (reduction.slope() * last);
+        let shift = f64::exp2(f64::from(spec.residual_shift()));
+        let base_scale = params.scale(left) / shift * prime(0) / (reduction.slope() * last);
         let slots = 1 << spec.log_slots;
         let layout = LinearLayout {
             slots,
@@ -135,7 +139,9 @@ impl Bootstrapper {
             base_scale,
             end: (left, last),
         };
-        let precision = parts.precision(&reduction, params.scale(lowest))?;
+        let iterations =
+            Iterations { count: spec.iterations, factor: f64::exp2(f64::from(spec.residual_bits)) };
+        let precision = parts.iterated(&reduction, params.scale(lowest), iterations)?;
         Ok(Bootstrapper { spec, reduction, linear, key_plans, precision, params })
     }
 
@@ -175,12 +181,13 @@ impl Bootstrapper {
             slots: self.slots(),
             precision_bits: -precision.deviation().log2(),
             bound_bits: -precision.bound().log2(),
-            failure_log2: tail + coefficients,
+            failure_log2: tail + coefficients + (self.spec.iterations as f64).log2(),
             key_bytes: keys::bytes(&self.params, &self.key_plans)?,
             diagonal_bytes: transforms().map(CompactTransform::memory).sum(),
             rotations: keys - 1,
             relinearisations: self.reduction.relinearisations(),
-            reductions: if self.spec.repeats() { 1 } else { 2 },
+            reductions: if self.spec.repeats() { 1 } else { 2 * self.spec.iterations },
+            iterations: self.spec.iterations,
         })
     }
 
@@ -203,19 +210,45 @@ impl Bootstrapper {
     /// [`crate::Error::WrongKey`], [`crate::Error::Parameters`].
     pub fn bootstrap(&self, a: &Ciphertext, keys: &BootstrappingKeys) -> Result<Ciphertext> {
         self.check(a, keys)?;
-        let [low, middle, high] = keys.sets().each_ref().map(|set| Evaluator::new(Arc::clone(set)));
-        let x = self.linear.to_coefficients(&low, a)?;
-        let sum = if self.spec.repeats() {
-            let parts = self.linear.to_split_slots(&high, keys.encapsulation(), &x)?;
-            self.joined(&high, self.reduction.apply(&middle, &parts)?)?
-        } else {
-            let [real, imaginary] = self.linear.to_slots(&high, keys.encapsulation(), &x)?;
-            let real = self.reduction.apply(&middle, &real)?;
-            let imaginary = self.reduction.apply(&middle, &imaginary)?;
-            middle.add(&real, &middle.multiply_by_i(&imaginary)?)?
-        };
+        let stages = keys.sets().each_ref().map(|set| Evaluator::new(Arc::clone(set)));
+        let [low, ..] = &stages;
+        let spent = low.match_level(a, self.spec.slots_to_coefficients)?;
+        let mut shift = self.spec.residual_shift();
+        let mut sum = self.iteration(&stages, keys, &spent, shift)?;
+        for iteration in 1..self.spec.iterations as u32 {
+            let residual = low.sub(&spent, &low.match_level(&sum, spent.level())?)?;
+            let factor = 1i64 << (self.spec.residual_bits * iteration);
+            let residual = low.multiply_integer(&residual, factor)?.with_magnitude(1.0)?;
+            shift -= self.spec.residual_bits;
+            sum = low.add(&sum, &self.iteration(&stages, keys, &residual, shift)?)?;
+        }
         let expected = self.refreshed(&a.expected())?;
         Ok(Ciphertext { parts: sum.parts, meta: a.meta }.estimated(&expected))
+    }
+
+    /// The numbers of `spent`, which is where slots-to-coefficients begins, refreshed and times
+    /// 2^`shift` over what residuals are multiplied by in all.
+    fn iteration(
+        &self,
+        stages: &[Evaluator; 3],
+        keys: &BootstrappingKeys,
+        spent: &Ciphertext,
+        shift: u32,
+    ) -> Result<Ciphertext> {
+        let [low, middle, high] = stages;
+        let x = self.linear.to_coefficients(low, spent)?;
+        let sum = if self.spec.repeats() {
+            let parts = self.linear.to_split_slots(high, keys.encapsulation(), &x)?;
+            self.joined(high, self.reduction.apply(middle, &parts)?)?
+        } else {
+            let [real, imaginary] = self.linear.to_slots(high, keys.encapsulation(), &x)?;
+            let real = self.reduction.apply(middle, &real)?;
+            let imaginary = self.reduction.apply(middle, &imaginary)?;
+            let sum = middle.add(&real, &middle.multiply_by_i(&imaginary)?)?;
+            middle.multiply_integer(&sum, 1 << shift)?
+        };
+        let expected = self.refreshed(&spent.expected())?;
+        Ok(Ciphertext { parts: sum.parts, meta: spent.meta }.estimated(&expected))
     }
 
     /// From the real parts in the first half of the slots and the imaginary ones in the second the

@@ -8,7 +8,7 @@ use super::failure::{tail_log2, weight};
 use super::reduction::Reduction;
 use super::spec::WEIGHT;
 use super::transform::CompactTransform;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::params::TAIL_DEVIATIONS;
 use ciphervec_arith::sample::GAUSSIAN_SIGMA;
 
@@ -17,6 +17,9 @@ pub(super) const TERMS: u32 = WEIGHT as u32 + 1;
 
 /// log2 of the chance in a bootstrapping below which a multiple is not counted in a bound.
 const UNSEEN_LOG2: f64 = -64.0;
+
+/// What the absolute value of a slot stays within, in standard deviations of its parts.
+const SLOT_DEVIATIONS: f64 = core::f64::consts::SQRT_2 * TAIL_DEVIATIONS;
 
 /// How far the real part of a refreshed number of magnitude 1 is off.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -30,6 +33,20 @@ pub(super) struct Precision {
     pub curvature: [f64; 2],
     /// What rounded diagonals have in `std` and in `worst`: alike wherever slots repeat.
     rounded: [f64; 2],
+}
+
+/// How large the numbers are that are refreshed.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Magnitudes {
+    /// Parts spread as numbers that are uniform in ± this.
+    pub uniform: f64,
+    /// No number is larger.
+    pub most: f64,
+}
+
+impl Magnitudes {
+    /// Parts uniform in [−1, 1].
+    pub const UNIT: Self = Magnitudes { uniform: 1.0, most: 1.0 };
 }
 
 /// What comes before a reduction, or another function of period 1.
@@ -104,12 +121,12 @@ impl Parts<'_> {
     }
 
     /// The variance of the real part of a number as it comes to be a coefficient modulo q_0, relative
-    /// to 1: slots-to-coefficients, from numbers at the scale `residual`, and the keys to the sparse
-    /// secret and back.
-    pub fn below(&self, residual: f64) -> f64 {
+    /// to 1: slots-to-coefficients, from numbers of magnitude `uniform` at the scale `spent`, and the
+    /// keys to the sparse secret and back.
+    pub fn below(&self, spent: f64, uniform: f64) -> f64 {
         // For coefficients the product of all gains is 1.
-        let scales = self.scales(self.slots_to_coefficients, residual);
-        self.transform(self.slots_to_coefficients, &scales, 1.0, 1.0) + self.switched()
+        let scales = self.scales(self.slots_to_coefficients, spent);
+        self.transform(self.slots_to_coefficients, &scales, uniform, 1.0) + self.switched()
     }
 
     /// The part of [`Self::below`] that numbers have which are coefficients modulo q_0 already.
@@ -166,11 +183,18 @@ impl Parts<'_> {
         levels.iter().map(|&level| self.slot_rounding() / scale(level)).collect()
     }
 
-    /// How far numbers at the scale `residual` are off when `reduction` has refreshed them.
-    pub fn precision(&self, reduction: &Reduction, residual: f64) -> Result<Precision> {
+    /// How far numbers of these magnitudes, at the scale `spent`, are off when `reduction` has
+    /// refreshed them.
+    pub fn precision(
+        &self,
+        reduction: &Reduction,
+        spent: f64,
+        magnitudes: Magnitudes,
+    ) -> Result<Precision> {
+        let Magnitudes { uniform, most: largest } = magnitudes;
         // ε of a number 1.
         let unit = self.base_scale / self.params.prime(0).value() as f64;
-        let (below, x) = (self.below(residual), self.above());
+        let (below, x) = (self.below(spent, uniform), self.above());
 
         // x over its divisor with a rescale, and the reduction.
         let (top, rescale) = self.rescale();
@@ -196,25 +220,79 @@ impl Parts<'_> {
             (0..points.len()).filter(|&point| seen(points[point])).map(value).fold(0.0, f64::max)
         };
         let [first, second] = [
-            self.rounded(self.slots_to_coefficients, 1.0),
+            self.rounded(self.slots_to_coefficients, uniform),
             self.rounded(self.coefficients_to_slots, x_rms()) / reduction.divisor().powi(2),
         ];
         let rounded =
             |point: usize| first + 2.0 * (back * traced.by_input(point).norm()).powi(2) * second;
-        let curvature = |point: usize| {
+        let curvature = |point: usize, size: f64| {
             let series = back * traced.values[point].norm();
-            series + reduction.curvature(points[point], unit) / unit
+            series + reduction.curvature(points[point], unit * size) / unit
         };
         Ok(Precision {
             std: (below + mean(&variance)).sqrt(),
             worst: (below + most(&variance)).sqrt(),
-            curvature: [mean(&|point| curvature(point).powi(2)).sqrt(), most(&curvature)],
+            curvature: [
+                mean(&|point| curvature(point, uniform).powi(2)).sqrt(),
+                most(&|point| curvature(point, largest)),
+            ],
             rounded: [mean(&rounded).sqrt(), most(&rounded).sqrt()],
         })
     }
 }
 
+/// Iterations of a bootstrapping.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Iterations {
+    pub count: usize,
+    /// What a residual is multiplied by.
+    pub factor: f64,
+}
+
+impl Parts<'_> {
+    /// [`Self::precision`] of numbers whose parts are uniform in [−1, 1], refreshed so often: each
+    /// iteration after the first refreshes what the one before left (docs/ckks.md, section 10.7).
+    ///
+    /// # Errors
+    /// [`Error::Range`] where what is left may be more than 1 when it is multiplied.
+    pub fn iterated(
+        &self,
+        reduction: &Reduction,
+        spent: f64,
+        iterations: Iterations,
+    ) -> Result<Precision> {
+        let Iterations { count, factor } = iterations;
+        // What is refreshed is taken down to `spent` by a rescale, to be subtracted there.
+        let formed = self.slot_rounding() / spent;
+        let mut precision = self.precision(reduction, spent, Magnitudes::UNIT)?;
+        let mut shift = 1.0;
+        for _ in 1..count {
+            shift *= factor;
+            let formed = formed * shift;
+            let std = (precision.deviation() * factor).hypot(formed);
+            let most = precision.bound() * factor + SLOT_DEVIATIONS * formed;
+            if most > 1.0 {
+                return Err(Error::Range {
+                    what: "log2 of what a residual is multiplied by",
+                    expected: format!("less by {:.2}, for residuals within ±1", most.log2()),
+                    actual: factor.log2().to_string(),
+                });
+            }
+            let magnitudes = Magnitudes { uniform: 3f64.sqrt() * std, most };
+            precision = self.precision(reduction, spent, magnitudes)?;
+        }
+        Ok(precision.reduced(shift, if count > 1 { formed } else { 0.0 }))
+    }
+}
+
 impl Precision {
+    /// Of numbers that are divided by `shift`, with another error of this standard deviation.
+    fn reduced(self, shift: f64, added: f64) -> Self {
+        let [curvature, rounded] = [self.curvature, self.rounded].map(|two| two.map(|x| x / shift));
+        let [std, worst] = [self.std, self.worst].map(|std| (std / shift).hypot(added));
+        Precision { std, worst, curvature, rounded }
+    }
+
     /// As it is read of slots that repeat so often: what is off in each of them on its own is
     /// averaged.
     pub fn read(mut self, repeats: f64) -> Self {
@@ -236,6 +314,6 @@ impl Precision {
     /// A bound on the absolute value of the error of a number.
     pub fn bound(&self) -> f64 {
         let [_, most] = self.curvature;
-        core::f64::consts::SQRT_2 * (TAIL_DEVIATIONS * self.worst + most)
+        SLOT_DEVIATIONS * self.worst + core::f64::consts::SQRT_2 * most
     }
 }

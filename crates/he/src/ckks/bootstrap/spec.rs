@@ -37,6 +37,8 @@ pub struct BootstrapSpec {
     pub reduction_bits: u32,
     /// until it is this: an error counts the more the earlier it comes.
     pub reduction_top_bits: u32,
+    /// Bits that it rises by from a level to the next.
+    pub reduction_rise: u32,
     /// Double angles of the reduction: none for the most precision, 2 for the fewest products.
     pub doublings: u32,
     /// Whether, without double angles, a polynomial that is straight near integers takes the place of
@@ -59,6 +61,10 @@ pub struct BootstrapSpec {
     /// K, the largest multiple of q_0 that is reduced: 16 in sets to be used. What lies beyond is
     /// lost, and [`super::BootstrapPlan::failure_log2`] says how likely that is.
     pub range: f64,
+    /// How often numbers are refreshed: once, or again what is left of them, for more precision.
+    pub iterations: usize,
+    /// log2 of what that is multiplied by each time: 0 for one iteration.
+    pub residual_bits: u32,
     /// The row of the security table to stay under.
     pub security: Security,
 }
@@ -75,6 +81,7 @@ impl BootstrapSpec {
             slots_to_coefficients_bits: 34,
             reduction_bits: 43,
             reduction_top_bits: 48,
+            reduction_rise: 1,
             doublings: 0,
             straight: true,
             inverse_sine: false,
@@ -85,7 +92,25 @@ impl BootstrapSpec {
             special_bits: 50,
             digits: 2,
             range: RANGE,
+            iterations: 1,
+            residual_bits: 0,
             security: Security::Classical128,
+        }
+    }
+
+    /// Degree 2^16: twelve levels at 45 bits, each number refreshed twice, for 29 bits in twice the
+    /// time.
+    pub fn degree_65536_precise() -> Self {
+        BootstrapSpec {
+            levels: 12,
+            scale_bits: 45,
+            reduction_bits: 40,
+            reduction_rise: 2,
+            straight: false,
+            coefficients_to_slots_bits: 43,
+            iterations: 2,
+            residual_bits: 12,
+            ..Self::degree_65536()
         }
     }
 
@@ -100,6 +125,7 @@ impl BootstrapSpec {
             slots_to_coefficients_bits: 29,
             reduction_bits: 39,
             reduction_top_bits: 44,
+            reduction_rise: 1,
             doublings: 0,
             straight: false,
             inverse_sine: false,
@@ -110,6 +136,8 @@ impl BootstrapSpec {
             special_bits: 45,
             digits: 3,
             range: RANGE,
+            iterations: 1,
+            residual_bits: 0,
             security: Security::Classical128,
         }
     }
@@ -133,6 +161,11 @@ impl BootstrapSpec {
         self.log_slots + 1 < self.log_degree
     }
 
+    /// log2 of what the residual of the last iteration is multiplied by, in all.
+    pub(super) fn residual_shift(&self) -> u32 {
+        self.residual_bits * (self.iterations as u32 - 1)
+    }
+
     /// The level that the reduction ends on: with repeating slots a product with a plaintext follows.
     pub(super) fn reduced_level(&self) -> usize {
         self.slots_to_coefficients + self.levels + usize::from(self.repeats())
@@ -149,8 +182,14 @@ impl BootstrapSpec {
         within("the range of a modular reduction", 1.0..=64.0, (self.range, ""))?;
         let rise = self.reduction_top_bits.saturating_sub(self.reduction_bits);
         within("the bits that the scale of a reduction rises by", 0..=12, (rise, ""))?;
+        within("the bits that it rises by at a level", 1..=8, (self.reduction_rise, ""))?;
         within("the double angles of a reduction", 0..=6, (self.doublings, ""))?;
-        within("the number of special primes", 1..=16, (self.special_primes, ""))
+        within("the number of special primes", 1..=16, (self.special_primes, ""))?;
+        // Of slots that repeat the mean alone would be made more precise.
+        let most = if self.repeats() { 1 } else { 4 };
+        within("the iterations of a bootstrapping", 1..=most, (self.iterations, ""))?;
+        let residual = if self.iterations == 1 { 0..=0 } else { 1..=16 };
+        within("log2 of what a residual is multiplied by", residual, (self.residual_bits, ""))
     }
 
     /// The reduction of this set.
@@ -169,14 +208,16 @@ impl BootstrapSpec {
         // The lowest level of the reduction is above another stage and leads to no other scale.
         let mut below = self.reduction_bits;
         let steps = reduction.levels() as u32;
-        let rising = top.saturating_sub(below).min(steps - 1);
         stages.push(stage(1, below, below));
-        for _ in 0..rising {
-            stages.push(stage(1, below + 2, below + 1));
-            below += 1;
+        let mut left = steps - 1;
+        while left > 0 && below < top {
+            let rise = self.reduction_rise.min(top - below);
+            stages.push(stage(1, below + 2 * rise, below + rise));
+            below += rise;
+            left -= 1;
         }
-        if steps > rising + 1 {
-            stages.push(stage((steps - rising - 1) as usize, below, below));
+        if left > 0 {
+            stages.push(stage(left as usize, below, below));
         }
         stages.push(stage(self.coefficients_to_slots, self.coefficients_to_slots_bits, below));
         stages
@@ -223,6 +264,7 @@ mod tests {
     fn sets_to_be_used_are_within_the_security_table() {
         for spec in [
             BootstrapSpec::degree_65536(),
+            BootstrapSpec::degree_65536_precise(),
             BootstrapSpec::degree_32768(),
             BootstrapSpec::degree_32768_few_slots(),
         ] {

@@ -177,6 +177,7 @@ fn tables_are_looked_up_beside_bootstrapping() {
         slots_to_coefficients_bits: 36,
         reduction_bits: 43,
         reduction_top_bits: 48,
+        reduction_rise: 1,
         doublings: 0,
         straight: true,
         inverse_sine: false,
@@ -187,6 +188,8 @@ fn tables_are_looked_up_beside_bootstrapping() {
         special_bits: 50,
         digits: 4,
         range: 16.0,
+        iterations: 1,
+        residual_bits: 0,
         security: Security::Classical128,
     };
     let bootstrapper = Bootstrapper::insecure_new(sizes).unwrap();

@@ -184,7 +184,7 @@ impl Exponential {
         let switched = parts.switched();
         let below = match linear.lowest() {
             0 => switched,
-            lowest => parts.below(params.scale(lowest)),
+            lowest => parts.below(params.scale(lowest), 1.0),
         };
         let of = |below| RootPrecision::new(&parts, &series, linear.layout().divisor, below);
         let precision = [of(below)?, of(switched + parts.placed())?];
