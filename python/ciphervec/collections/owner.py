@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, NoReturn
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 
@@ -32,26 +32,8 @@ from .audience import Audience, OwnerMatches, check_audience, noisy_scores, refu
 from .flooding import DEVIATION, FloodingPlan, Hints, Place, check_deviation, plan, reserve
 from .keys import Keys, native_for
 from .matches import Matches, of_raw, raw_threshold
+from .packing import Packing
 from .query import ANSWERS, AnswerOpener, Answers, Found, SealedQuery, Wanted
-
-
-def has_key_pair(spec: IndexSpec) -> bool:
-    """Whether indexes of this description have a key pair each, as under the additively homomorphic
-    schemes."""
-    return spec.scheme != "lattice"
-
-
-class Packing(NamedTuple):
-    """How rows are packed in the modes whose queries are encrypted."""
-
-    level: int
-    """Of the query tree, for most rows."""
-    answer_bytes: int
-    """Of the answer to one query, when all rows are packed so."""
-    answer_seconds: float
-    """That it takes over the network."""
-    rows_by_level: dict[int, int]
-    """As they are packed now."""
 
 
 class Owner:
@@ -97,7 +79,7 @@ class Owner:
     def has_key_pair(self) -> bool:
         """Whether the scheme is one with a key pair for each index, which is generated or opened
         before use."""
-        return has_key_pair(self._spec)
+        return self._spec.scheme != "lattice"
 
     def generate_key_pair(self) -> None:
         """Make the key pair of a new index, once: some seconds for long keys. Raises

@@ -3,11 +3,17 @@
 
 use super::*;
 use crate::error::{Error, Result};
+use crate::lookup::serialize::TRANSPORT_VERSION;
 use crate::lookup::spec::Instance;
 use crate::lookup::tokens::compact::CompactCost;
 use ciphervec_he::keys::MasterKey;
+use ciphervec_he::params::ParamId;
+use ciphervec_he::wire::{self, Header, KeyId, Kind, Scheme};
 
 const LOG_DEGREE: u32 = 11;
+/// Bytes that a query begins with: its description's id, and what is drawn for it.
+const SPEC_ID: usize = 16;
+const NONCE: usize = 16;
 
 fn table((tables, rows, columns): (usize, usize, usize)) -> Result<Table> {
     let number = |k: usize| ((k * 2_654_435_761 + 12_345) % 4096) as f64 / 2048.0 - 1.0;
@@ -156,9 +162,59 @@ fn what_does_not_belong_is_refused() {
     assert!(client.decode(&answer).is_err());
     let (_, elsewhere) = halves(Strategy::Ive, Pooling::Sum, shape).unwrap();
     assert!(refused(&server, &asked(&elsewhere)).contains("other settings"));
-    assert!(
-        server.forget(ciphervec_he::wire::KeyId::default()) || refused(&other, &query).len() > 9
-    );
+    assert!(server.forget(KeyId::default()) || refused(&other, &query).len() > 9);
+}
+
+/// Whoever sends a query can make its checksum right.
+#[test]
+fn queries_are_read_with_care() {
+    let (server, client) = halves(Strategy::Ive, Pooling::None, (2, 8, 1)).unwrap();
+    server.register(&client.keys().unwrap().unwrap()).unwrap();
+    let documents = Documents::new(&[1, 2, 3, 4], 2, &[0, 1, 2]).unwrap();
+    let query = client.query(&documents).unwrap();
+    let (version, header, payload) =
+        wire::open_version(Kind::Query, TRANSPORT_VERSION, &query).unwrap();
+    let answer = |header: Header, payload: &[u8]| {
+        let mut frame = vec![0; wire::HEADER_LEN];
+        frame.extend_from_slice(payload);
+        header.seal_version(version, &mut frame);
+        server.answer(&frame)
+    };
+    assert!(answer(header, payload).is_ok());
+    let refused = |payload: &[u8]| assert!(answer(header, payload).is_err());
+    // Both parts with another length before them than they have.
+    let length = |at: usize| u32::from_le_bytes(*payload[at..].first_chunk().unwrap());
+    let memo = SPEC_ID + NONCE;
+    let ciphertexts = memo + 4 + length(memo) as usize;
+    for at in [memo, ciphertexts] {
+        let is = length(at);
+        for wrong in [0, is.wrapping_sub(1), is + 1, is ^ 1 << 20, u32::MAX] {
+            let mut payload = payload.to_vec();
+            payload[at..at + 4].copy_from_slice(&wrong.to_le_bytes());
+            if wrong != is {
+                refused(&payload);
+            }
+        }
+    }
+    for end in (0..ciphertexts + 4 + wire::HEADER_LEN).chain([payload.len() - 1]) {
+        refused(&payload[..end]);
+    }
+    refused(&[payload, &[0]].concat());
+    for at in 0..SPEC_ID {
+        let mut payload = payload.to_vec();
+        payload[at] ^= 1;
+        refused(&payload);
+    }
+    for header in [
+        Header { scheme: Scheme::Ring, ..header },
+        Header { params: ParamId([0; 8]), ..header },
+        Header { kind: Kind::Response, ..header },
+    ] {
+        assert!(answer(header, payload).is_err(), "{header:?}");
+    }
+    // The name in front is the client's own affair: it comes back, and only the client can tell.
+    let renamed = answer(Header { key: KeyId::default(), ..header }, payload).unwrap();
+    assert!(client.decode(&renamed).is_err());
 }
 
 /// Estimates are made before parameters are, from figures that these must have.
