@@ -4,7 +4,7 @@
 use super::arrays::Input;
 use super::circuit::{Circuit, Step};
 use crate::error::{Error, Result};
-use ciphervec_he::ckks::{Bootstrapper, Ciphertext, KeyPlan, Params, SeededCiphertext};
+use ciphervec_he::ckks::{Bootstrapper, Ciphertext, KeyPlan, Params, Ring, SeededCiphertext};
 use ciphervec_he::wire::HEADER_LEN;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -122,6 +122,11 @@ impl Plan {
         }
         let range =
             |what, expected: String, actual: String| Error::Range { what, expected, actual };
+        if bootstrapper.is_some() && params.ring() != Ring::Standard {
+            let [expected, actual] =
+                [Ring::Standard, params.ring()].map(|ring| ring.as_str().into());
+            return Err(range("the ring that registers are refreshed in", expected, actual));
+        }
         if circuit.slots > params.max_slots() {
             let expected = format!("at most {}, those of the parameters", params.max_slots());
             return Err(range("the number of slots", expected, circuit.slots.to_string()));

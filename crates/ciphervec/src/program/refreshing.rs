@@ -8,7 +8,7 @@
 //! u8 | iterations, log2 of what residuals are multiplied by u8 | range f64`.
 
 use crate::error::Result;
-use ciphervec_he::ckks::BootstrapSpec;
+use ciphervec_he::ckks::{BootstrapSpec, Ring};
 use ciphervec_he::params::Security;
 use ciphervec_he::wire::Reader;
 
@@ -54,6 +54,7 @@ pub(super) fn read_spec(reader: &mut Reader<'_>) -> Result<BootstrapSpec> {
     let bits = |place: usize| u32::from(sizes[place]);
     let count = |place: usize| usize::from(sizes[place]);
     Ok(BootstrapSpec {
+        ring: Ring::Standard,
         log_degree: bits(0),
         log_slots: bits(1),
         levels: count(2),

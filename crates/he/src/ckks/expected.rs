@@ -150,8 +150,7 @@ impl ModulusChain {
     pub fn error_bits(&self, a: &Expected) -> f64 {
         // Of a sparse ciphertext only the coefficients of its slots are read.
         let read = a.slots as f64 / self.max_slots() as f64;
-        let complex = if self.spec.ring == Ring::Standard { 0.5 } else { 1.0 };
-        (a.noise.std * (self.expansion() * complex * read).sqrt() / a.scale).log2()
+        (a.noise.std * (self.part_expansion() * read).sqrt() / a.scale).log2()
     }
 
     /// Divided by the last prime.

@@ -150,6 +150,11 @@ impl ModulusChain {
         self.spec.ring.expansion(self.spec.log_degree)
     }
 
+    /// The mean square of a real part of a value over that of a coefficient.
+    pub fn part_expansion(&self) -> f64 {
+        self.expansion() / self.spec.ring.parts() as f64
+    }
+
     /// The most slots.
     pub fn max_slots(&self) -> usize {
         1 << self.spec.ring.log_slots(self.spec.log_degree)

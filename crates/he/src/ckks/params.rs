@@ -413,6 +413,11 @@ impl Params {
         self.chain.expansion()
     }
 
+    /// The mean square of a real part of a value over that of a coefficient.
+    pub(super) fn part_expansion(&self) -> f64 {
+        self.chain.part_expansion()
+    }
+
     /// Refuses an object of other parameters.
     pub(super) fn check_same(&self, what: &'static str, other: &Params) -> Result<()> {
         self.check_id(what, other.id)

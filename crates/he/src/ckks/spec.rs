@@ -56,6 +56,14 @@ impl Ring {
         }
     }
 
+    /// The real numbers of a slot: both parts of a complex one, or one.
+    pub(super) fn parts(self) -> usize {
+        match self {
+            Ring::Standard => 2,
+            Ring::ConjugateInvariant => 1,
+        }
+    }
+
     /// The order of the roots of unity that slots are values at: 2N or 4N. Primes are 1 modulo it.
     pub(super) fn root_order(self, log_degree: u32) -> u64 {
         match self {

@@ -1,8 +1,45 @@
 //! Failure: the weight of a secret and a range enter, the chance to leave it leaves. Both sides.
 //!
-//! Raised from q_0, a coefficient is x q_0 with x = (c_0 + Σ ± c_1)/q_0 over the h coefficients of
-//! c_1 that the sparse secret meets: a sum of h + 1 independent numbers uniform in [−1/2, 1/2]
-//! (docs/ckks.md, section 10.2).
+//! Raised from q_0, a coefficient is x q_0 with x = (c_0 + Σ ± c_1)/q_0 over the coefficients of c_1
+//! that the sparse secret meets: a sum of independent numbers uniform in [−1/2, 1/2], h + 1 of them
+//! in the standard ring and up to 2h + 1 in the conjugate-invariant one (docs/ckks.md, sections 10.2
+//! and 10.8).
+
+use super::super::spec::Ring;
+use super::spec::WEIGHT;
+
+/// The most terms that a coefficient is the sum of, under the sparse secret.
+pub(super) const fn terms(ring: Ring) -> u32 {
+    match ring {
+        Ring::Standard => WEIGHT as u32 + 1,
+        Ring::ConjugateInvariant => 2 * WEIGHT as u32 + 1,
+    }
+}
+
+/// The standard deviation of a coefficient.
+pub(super) fn deviation(ring: Ring) -> f64 {
+    (f64::from(terms(ring)) / 12.0).sqrt()
+}
+
+/// log2 of a bound on the chance that any of 2^`log_coefficients` coefficients exceeds `range`, by the
+/// sum over all.
+///
+/// In the conjugate-invariant ring the constant coefficient meets each coefficient of c_1 twice: it
+/// is twice a sum of h terms and another one, which is at most 1/2.
+pub(super) fn lost_log2(ring: Ring, range: f64, log_coefficients: u32) -> f64 {
+    let all = tail_log2(terms(ring), range) + f64::from(log_coefficients);
+    match ring {
+        Ring::Standard => all,
+        Ring::ConjugateInvariant => {
+            let constant = tail_log2(WEIGHT as u32, range / 2.0 - 0.25);
+            let larger = all.max(constant);
+            if larger == f64::NEG_INFINITY {
+                return larger;
+            }
+            larger + ((all - larger).exp2() + (constant - larger).exp2()).log2()
+        }
+    }
+}
 
 /// log2 of the chance that the absolute value of a sum of `terms` numbers, independent and uniform
 /// in [−1/2, 1/2], exceeds `range`.
@@ -67,6 +104,25 @@ mod tests {
         assert!(one + 16.0 < -138.0);
         let exact = 33.0 * 0.5f64.log2() + 1.0 - (1..=33).map(|k| f64::from(k).log2()).sum::<f64>();
         assert!((one - exact).abs() < 1e-9);
+    }
+
+    /// 65 terms leave 16 far more often than 33. The constant coefficient has 32 terms twice and one,
+    /// which exceed 31 only where all are near their ends.
+    #[test]
+    fn a_range_of_thirty_one_is_enough_where_coefficients_meet_twice() {
+        let ring = Ring::ConjugateInvariant;
+        let lost = |range: f64| lost_log2(ring, range, 16);
+        assert!((-22.0..-10.0).contains(&lost(16.0)), "{}", lost(16.0));
+        // The 32 terms exceed 15.25 where what they are short of their ends is below 0.75.
+        let factorial: f64 = (1..=32).map(|k| f64::from(k).log2()).sum();
+        let constant = 1.0 + 32.0 * 0.75f64.log2() - factorial;
+        assert!((lost(31.0) - constant).abs() < 1e-6, "{}", lost(31.0));
+        assert!(lost(30.0) > -128.0 && lost(31.0) < -129.0);
+        assert_eq!(lost(33.0), f64::NEG_INFINITY);
+        assert!((deviation(ring) - (65.0f64 / 12.0).sqrt()).abs() < 1e-15);
+        // Of one term twice and another, |2u + v| > 1 with a chance of 1/4; the bound says 1/2.
+        let chance = tail_log2(1, 0.25).exp2();
+        assert!((0.25..=0.5).contains(&chance), "{chance}");
     }
 
     #[test]

@@ -54,9 +54,9 @@ impl Bootstrapper {
         }
         let level = self.level();
         let scale = self.params.scale(level);
-        // What a slot is off is √(δ/2) times as much as a coefficient, its real part; of the
+        // What the real part of a slot is off is so many times as much as a coefficient; of the
         // numbers that came in a real part was as far off as it is now.
-        let spread = (self.params.expansion() / 2.0).sqrt();
+        let spread = self.params.part_expansion().sqrt();
         let added = Noise {
             std: self.precision.deviation() * scale / spread,
             bound: self.precision.bound() * scale,
@@ -71,7 +71,7 @@ impl Bootstrapper {
 
     /// What a stage of a sign has to stand of numbers that were just refreshed.
     pub fn sign_noise(&self) -> f64 {
-        TAIL_DEVIATIONS * core::f64::consts::SQRT_2 * self.precision.deviation()
+        TAIL_DEVIATIONS * (self.spec.ring.parts() as f64).sqrt() * self.precision.deviation()
     }
 
     /// What a bootstrapping takes: the reduction as it runs, both transforms by their keys and

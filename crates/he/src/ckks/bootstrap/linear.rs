@@ -11,8 +11,10 @@ use super::super::lazy_switch::WidePair;
 use super::super::noise::Noise;
 use super::super::params::Params;
 use super::super::poly::{Ntt, Poly};
-use super::dft::{Diagonals, Direction, matrices};
+use super::super::spec::Ring;
+use super::dft::{self, Diagonals, Direction};
 use super::encapsulation::Encapsulation;
+use super::real_dft;
 use super::transform::{CompactTransform, Route, rounded, unit};
 use crate::error::{Error, Result};
 use std::sync::Arc;
@@ -61,18 +63,23 @@ pub(super) fn routes(
     slots: usize,
     key_cost: usize,
 ) -> [Vec<Route>; 2] {
-    // How far the diagonals reach below the middle one; where they wrap around they need not.
-    let reach = |matrix: &Diagonals| {
+    // How far the diagonals reach against the way that a product goes; where they wrap around they
+    // need not.
+    let reach = |matrix: &Diagonals, backward: bool| {
         let unit = unit(matrix, slots);
-        if matrix.len() * unit >= slots { 0 } else { matrix.len() / 2 * unit }
+        let against = |&k: &usize| if backward { k } else { (slots - k) % slots };
+        let steps = matrix.keys().map(against).filter(|&step| step < slots / 2);
+        if matrix.len() * unit >= slots { 0 } else { steps.max().unwrap_or(0) }
     };
-    let sum = |matrices: &[Diagonals]| matrices.iter().map(reach).sum::<usize>();
-    let middle = sum(forward).max(sum(back));
+    let sum = |matrices: &[Diagonals], backward: bool| {
+        matrices.iter().map(|matrix| reach(matrix, backward)).sum::<usize>()
+    };
+    let middle = sum(forward, false).max(sum(back, true));
     let mut at = 0;
     let last = forward.len().saturating_sub(1);
     let there = forward.iter().enumerate().map(|(t, matrix)| {
         let from = at;
-        at = if t == last { middle } else { at + reach(matrix) };
+        at = if t == last { middle } else { at + reach(matrix, false) };
         Route {
             backward: false,
             from,
@@ -86,7 +93,7 @@ pub(super) fn routes(
     at = middle;
     let again = back.iter().enumerate().map(|(t, matrix)| {
         let from = at;
-        at = if t == 0 { sum(&back[1..]) } else { at - reach(matrix) };
+        at = if t == 0 { sum(&back[1..], true) } else { at - reach(matrix, true) };
         Route { backward: true, from, to: at, lazy: true, key_cost, split: false }
     });
     [there, again.collect()]
@@ -126,6 +133,10 @@ impl LinearPart {
         };
         let lowest = layout.slots_to_coefficients;
         let (top, count) = (params.max_level(), layout.coefficients_to_slots);
+        let matrices = match params.ring() {
+            Ring::Standard => dft::matrices,
+            Ring::ConjugateInvariant => real_dft::matrices,
+        };
         let forward = matrices(Direction::SlotsToCoefficients, slots, lowest);
         let back = matrices(Direction::CoefficientsToSlots, slots, count);
         let [there, mut again] = routes(&forward, &back, slots, layout.key_cost);
@@ -133,12 +144,14 @@ impl LinearPart {
         // The trace multiplies what it leaves.
         let trace = (params.max_slots() / slots) as f64;
         if let Some(last) = again.last_mut() {
-            last.split = slots < params.max_slots();
+            last.split = params.ring() == Ring::Standard && slots < params.max_slots();
         }
         let gain = layout.base_scale / params.scale(lowest);
         let slots_to_coefficients = transforms(&forward, there, lowest, gain)?;
-        // From x at the scale q_0 to twice its real part at the scale of x over its divisor.
-        let gain = params.scale(top - count) / (2.0 * layout.divisor * prime(0) * trace);
+        // From x at the scale q_0 to twice its real part at the scale of x over its divisor, or where
+        // all is real to x.
+        let parts = params.ring().parts() as f64;
+        let gain = params.scale(top - count) / (parts * layout.divisor * prime(0) * trace);
         let coefficients_to_slots = match shared {
             Some(shared) => shared,
             None => Arc::new(transforms(&back, again, top, gain)?),
@@ -178,13 +191,14 @@ impl LinearPart {
         let [low, high] =
             [&self.slots_to_coefficients, &*self.coefficients_to_slots].map(|t| rotations(t));
         let place = self.layout.placed.then_some(self.middle as i64);
+        let high = KeyPlan::new().rotations(high).rotations(self.trace());
+        let high = match self.params.ring() {
+            Ring::Standard => high.conjugate(),
+            Ring::ConjugateInvariant => high,
+        };
         [
             KeyPlan::new().rotations(low).rotations(place).at_level(self.lowest()),
-            KeyPlan::new()
-                .rotations(high)
-                .rotations(self.trace())
-                .conjugate()
-                .at_level(self.params.max_level()),
+            high.at_level(self.params.max_level()),
         ]
     }
 
@@ -250,15 +264,31 @@ impl LinearPart {
         self.unit(&real, &x)
     }
 
-    /// P times x of the first half + i x of the second, and its conjugate, from what comes before
-    /// the last product.
-    fn both(&self, high: &Evaluator, x: &Ciphertext) -> Result<[WidePair; 2]> {
+    /// x of all coefficients in the conjugate-invariant ring, in some order and up to signs.
+    pub fn to_all_slots(
+        &self,
+        high: &Evaluator,
+        encapsulation: &Encapsulation,
+        a: &Ciphertext,
+    ) -> Result<Ciphertext> {
+        let x = self.raised(high, encapsulation, a)?;
+        self.unit(&self.last(high, &x)?, &x)
+    }
+
+    /// P times x as slots, from what comes before the last product.
+    fn last(&self, high: &Evaluator, x: &Ciphertext) -> Result<WidePair> {
         let last = self.coefficients_to_slots.last().ok_or_else(|| Error::Range {
             what: "the products of coefficients-to-slots",
             expected: "at least 1".into(),
             actual: "0".into(),
         })?;
-        let w = last.sum(high, x)?;
+        last.sum(high, x)
+    }
+
+    /// P times x of the first half + i x of the second, and its conjugate, from what comes before
+    /// the last product.
+    fn both(&self, high: &Evaluator, x: &Ciphertext) -> Result<[WidePair; 2]> {
+        let w = self.last(high, x)?;
         let (element, key) = high.conjugation_key(x)?;
         let conjugate = w.rotated(key, &self.params.automorphism(element));
         Ok([w, conjugate])

@@ -17,6 +17,7 @@ mod linear;
 #[cfg(feature = "client")]
 mod owner;
 mod precision;
+mod real_dft;
 mod reduction;
 mod spec;
 #[cfg(all(test, feature = "client"))]
@@ -35,9 +36,10 @@ use super::ciphertext::Ciphertext;
 use super::evaluate::Evaluator;
 use super::keys::KeyPlan;
 use super::params::Params;
+use super::spec::Ring;
 use crate::error::Result;
 use linear::{LinearLayout, LinearPart};
-use precision::{Iterations, Parts, Precision, TERMS};
+use precision::{Iterations, Parts, Precision};
 use reduction::Reduction;
 use std::sync::Arc;
 use transform::CompactTransform;
@@ -69,8 +71,8 @@ pub struct BootstrapPlan {
     pub rotations: usize,
     /// Key switches that a reduction relinearises with.
     pub relinearisations: usize,
-    /// Reductions: of real and imaginary parts in each iteration, or of both in one where slots
-    /// repeat.
+    /// Reductions: in each iteration of real and of imaginary parts, or of both in one where slots
+    /// repeat, or of real slots.
     pub reductions: usize,
     /// Iterations, each with both transforms: what is left of numbers is refreshed after them.
     pub iterations: usize,
@@ -168,10 +170,10 @@ impl Bootstrapper {
     pub fn plan(&self) -> Result<BootstrapPlan> {
         let LinearPart { slots_to_coefficients, coefficients_to_slots, .. } = &self.linear;
         let transforms = || slots_to_coefficients.iter().chain(coefficients_to_slots.iter());
-        let coefficients = f64::from(self.spec.log_slots + 1);
-        let tail = failure::tail_log2(TERMS, self.spec.range);
-        // Of twice as many slots, in which real and imaginary parts lay apart.
-        let repeats = (self.params.max_slots() / 2 / self.slots()).max(1);
+        let (ring, parts) = (self.spec.ring, self.spec.ring.parts());
+        let coefficients = self.spec.log_slots + parts.ilog2();
+        // Of as many slots as there are parts, in which they lay apart.
+        let repeats = (self.params.max_slots() / parts / self.slots()).max(1);
         let precision = self.precision.read(repeats as f64);
         let keys = self.key_plans.iter().map(|plan| plan.keys(&self.params)).sum::<usize>();
         Ok(BootstrapPlan {
@@ -181,12 +183,13 @@ impl Bootstrapper {
             slots: self.slots(),
             precision_bits: -precision.deviation().log2(),
             bound_bits: -precision.bound().log2(),
-            failure_log2: tail + coefficients + (self.spec.iterations as f64).log2(),
+            failure_log2: failure::lost_log2(ring, self.spec.range, coefficients)
+                + (self.spec.iterations as f64).log2(),
             key_bytes: keys::bytes(&self.params, &self.key_plans)?,
             diagonal_bytes: transforms().map(CompactTransform::memory).sum(),
             rotations: keys - 1,
             relinearisations: self.reduction.relinearisations(),
-            reductions: if self.spec.repeats() { 1 } else { 2 * self.spec.iterations },
+            reductions: if self.spec.repeats() { 1 } else { parts * self.spec.iterations },
             iterations: self.spec.iterations,
         })
     }
@@ -201,7 +204,8 @@ impl Bootstrapper {
         self.spec.slots_to_coefficients + self.spec.levels
     }
 
-    /// The numbers of `a`, real and imaginary parts of magnitude at most 1, at [`Self::level`].
+    /// The numbers of `a`, real and imaginary parts or real slots of magnitude at most 1, at
+    /// [`Self::level`].
     /// Numbers beyond that come out wrong, each by the cube of its size; only the owner can see it.
     ///
     /// # Errors
@@ -237,7 +241,10 @@ impl Bootstrapper {
     ) -> Result<Ciphertext> {
         let [low, middle, high] = stages;
         let x = self.linear.to_coefficients(low, spent)?;
-        let sum = if self.spec.repeats() {
+        let sum = if self.spec.ring == Ring::ConjugateInvariant {
+            let all = self.linear.to_all_slots(high, keys.encapsulation(), &x)?;
+            middle.multiply_integer(&self.reduction.apply(middle, &all)?, 1 << shift)?
+        } else if self.spec.repeats() {
             let parts = self.linear.to_split_slots(high, keys.encapsulation(), &x)?;
             self.joined(high, self.reduction.apply(middle, &parts)?)?
         } else {

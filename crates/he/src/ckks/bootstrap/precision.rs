@@ -4,22 +4,19 @@
 //! The terms are those of docs/ckks.md, section 10.5, in which each is derived.
 
 use super::super::params::Params;
-use super::failure::{tail_log2, weight};
+use super::super::spec::Ring;
+use super::failure::{self, terms, weight};
 use super::reduction::Reduction;
-use super::spec::WEIGHT;
 use super::transform::CompactTransform;
 use crate::error::{Error, Result};
 use crate::params::TAIL_DEVIATIONS;
 use ciphervec_arith::sample::GAUSSIAN_SIGMA;
 
-/// What x is the sum of.
-pub(super) const TERMS: u32 = WEIGHT as u32 + 1;
+/// What x is the sum of in the standard ring.
+pub(super) const TERMS: u32 = terms(Ring::Standard);
 
 /// log2 of the chance in a bootstrapping below which a multiple is not counted in a bound.
 const UNSEEN_LOG2: f64 = -64.0;
-
-/// What the absolute value of a slot stays within, in standard deviations of its parts.
-const SLOT_DEVIATIONS: f64 = core::f64::consts::SQRT_2 * TAIL_DEVIATIONS;
 
 /// How far the real part of a refreshed number of magnitude 1 is off.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -33,6 +30,8 @@ pub(super) struct Precision {
     pub curvature: [f64; 2],
     /// What rounded diagonals have in `std` and in `worst`: alike wherever slots repeat.
     rounded: [f64; 2],
+    /// The real numbers of a slot.
+    parts: f64,
 }
 
 /// How large the numbers are that are refreshed.
@@ -62,11 +61,6 @@ pub(super) struct Parts<'a> {
     pub end: (usize, f64),
 }
 
-/// The standard deviation of x.
-fn x_rms() -> f64 {
-    (f64::from(TERMS) / 12.0).sqrt()
-}
-
 impl Parts<'_> {
     /// The standard deviation of a coefficient of a rounded ciphertext under the dense secret.
     fn rounding(&self) -> f64 {
@@ -75,7 +69,7 @@ impl Parts<'_> {
 
     /// That of the real part of its slots.
     fn slot_rounding(&self) -> f64 {
-        self.rounding() * (self.params.expansion() / 2.0).sqrt()
+        self.rounding() * self.params.part_expansion().sqrt()
     }
 
     /// The variance that the products of a transform add to the real part of what comes out, for
@@ -92,7 +86,7 @@ impl Parts<'_> {
         whole: f64,
     ) -> f64 {
         let rounding = self.slot_rounding();
-        let spread = (self.params.expansion() / 2.0).sqrt();
+        let spread = self.params.part_expansion().sqrt();
         let mut gain = whole;
         let mut variance = 0.0;
         for (t, transform) in transforms.iter().enumerate() {
@@ -136,7 +130,7 @@ impl Parts<'_> {
         let p = params.special_tables()[0].modulus().value() as f64;
         // Under the sparse secret: the key's error times a digit, divided by p, and a rounding.
         let switched = params.expansion() * (GAUSSIAN_SIGMA * q / p).powi(2) / 12.0;
-        let rounded = f64::from(TERMS) / 12.0;
+        let rounded = failure::deviation(params.ring()).powi(2);
         (switched + rounded + self.rounding().powi(2)) / self.base_scale.powi(2)
     }
 
@@ -147,8 +141,7 @@ impl Parts<'_> {
 
     /// The variance of x as coefficients-to-slots leaves it, before its last rescale.
     pub fn above(&self) -> f64 {
-        // x: coefficients of a standard deviation of √(33/12).
-        let rms = x_rms();
+        let rms = failure::deviation(self.params.ring());
         let transforms = self.coefficients_to_slots;
         let base = self.params.prime(0).value() as f64;
         // A trace makes x larger, and so in effect its scale; its key switches leave at most 1/√3 of
@@ -160,7 +153,7 @@ impl Parts<'_> {
         }
         let whole: f64 = transforms.iter().map(CompactTransform::gain).product();
         let traced = if self.repeats > 1.0 {
-            let spread = (self.params.expansion() / 2.0).sqrt();
+            let spread = self.params.part_expansion().sqrt();
             let switched = self.params.chain().switch_noise(self.params.max_level()).std;
             (spread * switched * whole / base).powi(2) / 3.0
         } else {
@@ -203,28 +196,31 @@ impl Parts<'_> {
         let sizes = self.sizes(&levels);
         let back = 1.0 / (reduction.slope() * unit);
         // Both results are complex numbers, of which one part is read and one is not; the sum of
-        // the one and i times the other has an error of each.
+        // the one and i times the other has an error of each. Where slots are real there is one.
+        let ring = self.params.ring();
+        let parts = ring.parts() as f64;
         let variance = |point: usize| {
             let (by_input, rescales) =
                 (traced.by_input(point).norm(), traced.by_sizes(point, &sizes));
-            2.0 * back.powi(2) * ((by_input * input).powi(2) + rescales.powi(2))
+            parts * back.powi(2) * ((by_input * input).powi(2) + rescales.powi(2))
         };
-        let weights: Vec<f64> = points.iter().map(|&x| weight(TERMS, x)).collect();
+        let weights: Vec<f64> = points.iter().map(|&x| weight(terms(ring), x)).collect();
         let mean = |value: &dyn Fn(usize) -> f64| -> f64 {
             weights.iter().enumerate().map(|(point, w)| w * value(point)).sum()
         };
         // Multiples that no coefficient has but with a chance far below that of 9.5 deviations.
-        let coefficients = f64::from(self.params.spec().log_degree);
-        let seen = |x: f64| tail_log2(TERMS, x.abs() - 0.5) + coefficients > UNSEEN_LOG2;
+        let coefficients = self.params.spec().log_degree;
+        let seen = |x: f64| failure::lost_log2(ring, x.abs() - 0.5, coefficients) > UNSEEN_LOG2;
         let most = |value: &dyn Fn(usize) -> f64| {
             (0..points.len()).filter(|&point| seen(points[point])).map(value).fold(0.0, f64::max)
         };
         let [first, second] = [
             self.rounded(self.slots_to_coefficients, uniform),
-            self.rounded(self.coefficients_to_slots, x_rms()) / reduction.divisor().powi(2),
+            self.rounded(self.coefficients_to_slots, failure::deviation(ring))
+                / reduction.divisor().powi(2),
         ];
         let rounded =
-            |point: usize| first + 2.0 * (back * traced.by_input(point).norm()).powi(2) * second;
+            |point: usize| first + parts * (back * traced.by_input(point).norm()).powi(2) * second;
         let curvature = |point: usize, size: f64| {
             let series = back * traced.values[point].norm();
             series + reduction.curvature(points[point], unit * size) / unit
@@ -237,8 +233,14 @@ impl Parts<'_> {
                 most(&|point| curvature(point, largest)),
             ],
             rounded: [mean(&rounded).sqrt(), most(&rounded).sqrt()],
+            parts,
         })
     }
+}
+
+/// What the absolute value of a slot of so many parts stays within, in their standard deviations.
+fn slot_deviations(parts: f64) -> f64 {
+    parts.sqrt() * TAIL_DEVIATIONS
 }
 
 /// Iterations of a bootstrapping.
@@ -262,6 +264,7 @@ impl Parts<'_> {
         iterations: Iterations,
     ) -> Result<Precision> {
         let Iterations { count, factor } = iterations;
+        let parts = self.params.ring().parts() as f64;
         // What is refreshed is taken down to `spent` by a rescale, to be subtracted there.
         let formed = self.slot_rounding() / spent;
         let mut precision = self.precision(reduction, spent, Magnitudes::UNIT)?;
@@ -270,7 +273,7 @@ impl Parts<'_> {
             shift *= factor;
             let formed = formed * shift;
             let std = (precision.deviation() * factor).hypot(formed);
-            let most = precision.bound() * factor + SLOT_DEVIATIONS * formed;
+            let most = precision.bound() * factor + slot_deviations(parts) * formed;
             if most > 1.0 {
                 return Err(Error::Range {
                     what: "log2 of what a residual is multiplied by",
@@ -290,7 +293,7 @@ impl Precision {
     fn reduced(self, shift: f64, added: f64) -> Self {
         let [curvature, rounded] = [self.curvature, self.rounded].map(|two| two.map(|x| x / shift));
         let [std, worst] = [self.std, self.worst].map(|std| (std / shift).hypot(added));
-        Precision { std, worst, curvature, rounded }
+        Precision { std, worst, curvature, rounded, parts: self.parts }
     }
 
     /// As it is read of slots that repeat so often: what is off in each of them on its own is
@@ -314,6 +317,6 @@ impl Precision {
     /// A bound on the absolute value of the error of a number.
     pub fn bound(&self) -> f64 {
         let [_, most] = self.curvature;
-        SLOT_DEVIATIONS * self.worst + core::f64::consts::SQRT_2 * most
+        slot_deviations(self.parts) * self.worst + self.parts.sqrt() * most
     }
 }

@@ -15,15 +15,21 @@ pub(super) const BASE_BITS: u32 = 50;
 pub(super) const WEIGHT: usize = 32;
 /// K: what the raised multiples of q_0 stay below.
 pub(super) const RANGE: f64 = 16.0;
+/// The same in the conjugate-invariant ring, where twice as many terms make one: below 32.5, and
+/// above 31 with a chance of 2^−130.
+pub(super) const REAL_RANGE: f64 = 31.0;
 
 /// A parameter set that ciphertexts are refreshed under. Levels, from the lowest up: those of
 /// slots-to-coefficients, those to compute with, those of the modular reduction, those of
 /// coefficients-to-slots.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct BootstrapSpec {
+    /// The ring: complex slots, or twice as many real ones.
+    pub ring: Ring,
     /// log2 of the ring degree N.
     pub log_degree: u32,
-    /// log2 of the most slots: `log_degree` − 1 for all of the ring's, or fewer for less work.
+    /// log2 of the most slots: all of the ring's, which are 2^(`log_degree` − 1) or, real ones,
+    /// 2^`log_degree`; or fewer for less work.
     pub log_slots: u32,
     /// Levels that a refreshed ciphertext can be computed with before it is refreshed again.
     pub levels: usize,
@@ -58,7 +64,7 @@ pub struct BootstrapSpec {
     pub special_bits: u32,
     /// Digits of key switching at the top level.
     pub digits: usize,
-    /// K, the largest multiple of q_0 that is reduced: 16 in sets to be used. What lies beyond is
+    /// K, the largest multiple of q_0 that is reduced: 16 in sets to be used, 31 where slots are real. What lies beyond is
     /// lost, and [`super::BootstrapPlan::failure_log2`] says how likely that is.
     pub range: f64,
     /// How often numbers are refreshed: once, or again what is left of them, for more precision.
@@ -73,6 +79,7 @@ impl BootstrapSpec {
     /// Degree 2^16: ten levels at 38 bits.
     pub fn degree_65536() -> Self {
         BootstrapSpec {
+            ring: Ring::Standard,
             log_degree: 16,
             log_slots: 15,
             levels: 10,
@@ -117,6 +124,7 @@ impl BootstrapSpec {
     /// Degree 2^15: three levels at 32 bits.
     pub fn degree_32768() -> Self {
         BootstrapSpec {
+            ring: Ring::Standard,
             log_degree: 15,
             log_slots: 14,
             levels: 3,
@@ -156,9 +164,47 @@ impl BootstrapSpec {
         }
     }
 
+    /// Degree 2^16, real slots: eight levels at 42 bits.
+    pub fn degree_65536_real_slots() -> Self {
+        BootstrapSpec {
+            ring: Ring::ConjugateInvariant,
+            log_slots: 16,
+            levels: 8,
+            scale_bits: 42,
+            slots_to_coefficients_bits: 37,
+            reduction_bits: 46,
+            reduction_top_bits: 49,
+            coefficients_to_slots: 4,
+            coefficients_to_slots_bits: 46,
+            key_cost: 8,
+            range: REAL_RANGE,
+            ..Self::degree_65536()
+        }
+    }
+
+    /// Degree 2^15, real slots: three levels at 34 bits.
+    pub fn degree_32768_real_slots() -> Self {
+        BootstrapSpec {
+            ring: Ring::ConjugateInvariant,
+            log_slots: 15,
+            scale_bits: 34,
+            slots_to_coefficients: 3,
+            slots_to_coefficients_bits: 28,
+            reduction_bits: 40,
+            reduction_top_bits: 46,
+            coefficients_to_slots_bits: 43,
+            key_cost: 8,
+            special_primes: 3,
+            special_bits: 47,
+            digits: 6,
+            range: REAL_RANGE,
+            ..Self::degree_32768()
+        }
+    }
+
     /// Whether slots repeat, so that both parts have room in one ciphertext.
     pub(super) fn repeats(&self) -> bool {
-        self.log_slots + 1 < self.log_degree
+        self.ring == Ring::Standard && self.log_slots + 1 < self.log_degree
     }
 
     /// log2 of what the residual of the last iteration is multiplied by, in all.
@@ -171,10 +217,19 @@ impl BootstrapSpec {
         self.slots_to_coefficients + self.levels + usize::from(self.repeats())
     }
 
+    /// log2 of the fewest slots that a transform takes: products of a real one halve blocks of two
+    /// parts.
+    fn fewest_log_slots(&self) -> u32 {
+        match self.ring {
+            Ring::Standard => 1,
+            Ring::ConjugateInvariant => 3,
+        }
+    }
+
     pub(super) fn check(&self) -> Result<()> {
-        let most = self.log_degree.saturating_sub(1);
-        within("log2 of the slots", 1..=most.max(1), (self.log_slots, ""))?;
-        let steps = self.log_slots as usize;
+        let most = self.ring.log_slots(self.log_degree.max(4));
+        within("log2 of the slots", self.fewest_log_slots()..=most, (self.log_slots, ""))?;
+        let steps = (self.log_slots + 1 - self.fewest_log_slots()) as usize;
         within("the levels left after bootstrapping", 1..=32, (self.levels, ""))?;
         let products = 1..=steps.clamp(1, 6);
         within("the products of a transform", products.clone(), (self.slots_to_coefficients, ""))?;
@@ -186,7 +241,8 @@ impl BootstrapSpec {
         within("the double angles of a reduction", 0..=6, (self.doublings, ""))?;
         within("the number of special primes", 1..=16, (self.special_primes, ""))?;
         // Of slots that repeat the mean alone would be made more precise.
-        let most = if self.repeats() { 1 } else { 4 };
+        let all = self.log_slots == self.ring.log_slots(self.log_degree);
+        let most = if all { 4 } else { 1 };
         within("the iterations of a bootstrapping", 1..=most, (self.iterations, ""))?;
         let residual = if self.iterations == 1 { 0..=0 } else { 1..=16 };
         within("log2 of what a residual is multiplied by", residual, (self.residual_bits, ""))
@@ -228,7 +284,7 @@ impl BootstrapSpec {
         let stages = self.stages(reduction);
         let spec = ParamsSpec {
             log_degree: self.log_degree,
-            ring: Ring::Standard,
+            ring: self.ring,
             base_bits: BASE_BITS,
             scale_bits: self.scale_bits,
             levels: stages.iter().map(|stage| stage.levels).sum(),
@@ -267,6 +323,8 @@ mod tests {
             BootstrapSpec::degree_65536_precise(),
             BootstrapSpec::degree_32768(),
             BootstrapSpec::degree_32768_few_slots(),
+            BootstrapSpec::degree_65536_real_slots(),
+            BootstrapSpec::degree_32768_real_slots(),
         ] {
             spec.check().unwrap();
             let reduction = spec.reduction().unwrap();

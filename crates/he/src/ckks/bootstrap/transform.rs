@@ -13,6 +13,7 @@ use super::super::key_switch::table;
 use super::super::lazy_switch::{Hoisted, WidePair};
 use super::super::params::{Params, Slots};
 use super::super::poly::Poly;
+use super::super::spec::Ring;
 use super::dft::Diagonals;
 use crate::error::{Error, Result};
 use ciphervec_arith::ntt::MIN_DEGREE;
@@ -107,12 +108,19 @@ impl CompactTransform {
         let unit = unit(diagonals, slots);
         let babies = babies(diagonals.len(), route);
         let period = if route.split { 2 * slots } else { period(diagonals, slots) };
-        let transformed = (2 * period).max(MIN_DEGREE);
+        let ring = params.ring();
+        let transformed = (ring.parts() * period).max(MIN_DEGREE);
         let primes = 0..=level;
         let special = params.special_tables().iter();
         let tables = if transformed < params.degree() {
             let all = primes.map(|index| params.table(index)).chain(special);
-            let small = all.map(|table| NttTable::new(transformed, table.modulus().value()));
+            let small = all.map(|table| {
+                let prime = table.modulus().value();
+                match ring {
+                    Ring::Standard => NttTable::new(transformed, prime),
+                    Ring::ConjugateInvariant => NttTable::conjugate_invariant(transformed, prime),
+                }
+            });
             small.collect::<core::result::Result<Vec<_>, _>>()?
         } else {
             Vec::new()
@@ -163,7 +171,7 @@ impl CompactTransform {
             scale,
             square: square(diagonals, slots),
             count: diagonals.len(),
-            coefficients: (2 * period).min(params.degree()),
+            coefficients: (ring.parts() * period).min(params.degree()),
             largest,
             slots: if route.split { 2 * slots } else { slots },
             step: if route.backward { -(unit as i64) } else { unit as i64 },

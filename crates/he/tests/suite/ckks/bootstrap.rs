@@ -4,7 +4,7 @@ use super::support::{self, numbers};
 use ciphervec_he::Error;
 use ciphervec_he::ckks::{
     BootstrapSpec, Bootstrapper, BootstrappingKeys, Ciphertext, Complex, Encoding, Entropy,
-    Evaluator, KeyPlan, Params, ParamsSpec, Plaintext, SecretKey,
+    Evaluator, KeyPlan, Params, ParamsSpec, Plaintext, Ring, SecretKey,
 };
 use ciphervec_he::params::Security;
 use ciphervec_he::wire::{self, Header, Kind, Scheme};
@@ -14,6 +14,7 @@ use std::time::Instant;
 /// The layout of the sets to be used, in a small ring.
 fn spec(doublings: u32, inverse_sine: bool) -> BootstrapSpec {
     BootstrapSpec {
+        ring: Ring::Standard,
         log_degree: 10,
         log_slots: 9,
         levels: 2,

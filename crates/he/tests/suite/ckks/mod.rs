@@ -4,6 +4,7 @@ mod align;
 mod attack;
 mod bootstrap;
 mod bootstrap_keys;
+mod bootstrap_real;
 mod exponential;
 mod forecast;
 mod functions;

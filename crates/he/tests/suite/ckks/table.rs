@@ -5,7 +5,7 @@ use super::support::numbers;
 use ciphervec_he::Error;
 use ciphervec_he::ckks::{
     BootstrapSpec, Bootstrapper, Ciphertext, Complex, Components, Evaluator, Exponential,
-    ExponentialSpec, LookupTable, SecretKey,
+    ExponentialSpec, LookupTable, Ring, SecretKey,
 };
 use ciphervec_he::params::Security;
 use std::time::Instant;
@@ -169,6 +169,7 @@ fn found_bound(table: &LookupTable, exponential: &Exponential) -> f64 {
 #[test]
 fn tables_are_looked_up_beside_bootstrapping() {
     let sizes = BootstrapSpec {
+        ring: Ring::Standard,
         log_degree: 10,
         log_slots: 9,
         levels: 5,

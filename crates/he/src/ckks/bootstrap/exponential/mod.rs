@@ -23,6 +23,7 @@ use super::super::evaluate::Evaluator;
 use super::super::keys::KeyPlan;
 use super::super::noise::Noise;
 use super::super::params::Params;
+use super::super::spec::Ring;
 use super::keys::{self, BootstrappingKeys};
 use super::linear::{LinearLayout, LinearPart};
 use super::precision::{Parts, TERMS};
@@ -133,10 +134,17 @@ impl Exponential {
     /// is for reading only, as the levels of the exponential are those of the reduction.
     ///
     /// # Errors
-    /// [`Error::Range`] for a bootstrapper of fewer slots than the ring has, or whose reduction has not
-    /// as many levels as an exponential takes: 8, or up to 10 with more squarings.
+    /// [`Error::Range`] for a bootstrapper of fewer slots than the ring has or of real slots, where there
+    /// are no roots of unity, or whose reduction has not as many levels as an exponential takes: 8, or up to 10 with more squarings.
     pub fn beside(bootstrapper: &Bootstrapper) -> Result<Self> {
         let (from, params) = (bootstrapper.spec(), bootstrapper.params());
+        if from.ring != Ring::Standard {
+            return Err(Error::Range {
+                what: "the ring of a bootstrapper to make roots beside",
+                expected: "the standard one, with complex slots".into(),
+                actual: format!("the {} one, with real slots", from.ring.as_str()),
+            });
+        }
         if from.repeats() {
             return Err(Error::Range {
                 what: "the slots of a bootstrapper to make roots beside",
