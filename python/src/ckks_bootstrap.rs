@@ -11,42 +11,123 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::ckks::{Outcome, work};
+use crate::ckks::{Outcome, PyCkksServer, work};
 use crate::ckks_array::PyCkksArray;
 use crate::ckks_owner::PyCkksOwner;
 use crate::errors::{CorruptData, InvalidInput, Raise, StorageError};
 
-/// The sets there are, by log2 of the degree.
-fn named(log_degree: u32) -> PyResult<BootstrapSpec> {
-    match log_degree {
-        15 => Ok(BootstrapSpec::degree_32768()),
-        16 => Ok(BootstrapSpec::degree_65536()),
-        other => Err(InvalidInput::new_err(format!(
-            "log_n must be 15 or 16, got {other}: no smaller ring has room for the levels that \
-             bootstrapping takes at 128 bits of security"
-        ))),
+/// A set by what callers call it.
+struct Named {
+    log_degree: u32,
+    /// Whether it is for fewer slots than the ring has.
+    few: bool,
+    precise: bool,
+    spec: fn() -> BootstrapSpec,
+}
+
+/// What stands for a set: log2 of its degree, its slots, whether it is precise.
+type Name = (u32, usize, bool);
+
+/// The sets there are.
+const SETS: [Named; 4] = [
+    Named { log_degree: 15, few: false, precise: false, spec: BootstrapSpec::degree_32768 },
+    Named {
+        log_degree: 15,
+        few: true,
+        precise: false,
+        spec: BootstrapSpec::degree_32768_few_slots,
+    },
+    Named { log_degree: 16, few: false, precise: false, spec: BootstrapSpec::degree_65536 },
+    Named { log_degree: 16, few: false, precise: true, spec: BootstrapSpec::degree_65536_precise },
+];
+
+impl Named {
+    fn slots(&self) -> usize {
+        1 << (self.spec)().log_slots
     }
+
+    fn name(&self) -> Name {
+        (self.log_degree, self.slots(), self.precise)
+    }
+
+    /// How it is asked for.
+    fn arguments(&self) -> String {
+        arguments(self.log_degree, self.few.then(|| self.slots()), self.precise)
+    }
+
+    /// Whether it is the one for so many slots, all that the ring has unless they are given.
+    fn takes(&self, slots: Option<usize>) -> bool {
+        slots.map_or(!self.few, |slots| {
+            if self.few { (1..=self.slots()).contains(&slots) } else { slots == self.slots() }
+        })
+    }
+
+    fn of(log_degree: u32, slots: Option<usize>, precise: bool) -> PyResult<&'static Self> {
+        let found = SETS
+            .iter()
+            .find(|set| (set.log_degree, set.precise) == (log_degree, precise) && set.takes(slots));
+        if let Some(set) = found {
+            return Ok(set);
+        }
+        if SETS.iter().all(|set| set.log_degree != log_degree) {
+            return Err(InvalidInput::new_err(format!(
+                "log_n must be 15 or 16, got {log_degree}: no smaller ring has room for the levels that \
+                 bootstrapping takes at 128 bits of security"
+            )));
+        }
+        let there = SETS.iter().map(Self::arguments).collect::<Vec<_>>();
+        let asked = arguments(log_degree, slots, precise);
+        Err(InvalidInput::new_err(format!(
+            "no set for bootstrapping has {asked}; there are: {} (slots: at most so many)",
+            there.join("; ")
+        )))
+    }
+}
+
+/// What names a set in a call.
+fn arguments(log_degree: u32, slots: Option<usize>, precise: bool) -> String {
+    let slots = slots.map(|slots| format!(", slots={slots}")).unwrap_or_default();
+    format!("log_n={log_degree}{slots}{}", if precise { ", precise=True" } else { "" })
 }
 
 /// A parameter set that arrays are refreshed under, and all that is computed from it.
 #[pyclass(name = "CkksBootstrapper", module = "ciphervec._native", frozen)]
-pub struct PyCkksBootstrapper(Arc<Bootstrapper>);
+pub struct PyCkksBootstrapper {
+    made: Arc<Bootstrapper>,
+    set: &'static Named,
+}
 
 #[pymethods]
 impl PyCkksBootstrapper {
     #[new]
-    fn new(py: Python<'_>, log_degree: u32) -> PyResult<Self> {
-        let spec = named(log_degree)?;
-        work(py, || Ok(Bootstrapper::new(spec)?)).map(|made| Self(Arc::new(made)))
+    #[pyo3(signature = (log_degree, slots = None, precise = false))]
+    fn new(py: Python<'_>, log_degree: u32, slots: Option<usize>, precise: bool) -> PyResult<Self> {
+        let set = Named::of(log_degree, slots, precise)?;
+        let made = work(py, || Ok(Bootstrapper::new((set.spec)())?))?;
+        Ok(Self { made: Arc::new(made), set })
+    }
+
+    /// The name of the set that is asked for so.
+    #[staticmethod]
+    fn named(log_degree: u32, slots: Option<usize>, precise: bool) -> PyResult<Name> {
+        Named::of(log_degree, slots, precise).map(Named::name)
+    }
+
+    /// The name of the set that the parameters of a context are, if they are one.
+    #[staticmethod]
+    fn named_by(server: &PyCkksServer) -> Option<Name> {
+        let set = SETS.iter().find(|set| (set.spec)().describes(server.0.params()));
+        set.map(Named::name)
     }
 
     /// The figures of the plan, and the sizes of the set.
     fn plan<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let plan = self.0.plan().map_err(Raise::raise)?;
-        let params = self.0.params();
+        let plan = self.made.plan().map_err(Raise::raise)?;
+        let params = self.made.params();
         let out = PyDict::new(py);
-        out.set_item("log_n", self.0.spec().log_degree)?;
+        out.set_item("log_n", self.made.spec().log_degree)?;
         out.set_item("slots", plan.slots)?;
+        out.set_item("precise", self.set.precise)?;
         out.set_item("level", plan.level)?;
         out.set_item("lowest_level", plan.lowest_level)?;
         out.set_item("levels_left", plan.levels_left)?;
@@ -57,15 +138,17 @@ impl PyCkksBootstrapper {
         out.set_item("diagonal_bytes", plan.diagonal_bytes)?;
         out.set_item("rotations", plan.rotations)?;
         out.set_item("relinearisations", plan.relinearisations)?;
+        out.set_item("reductions", plan.reductions)?;
+        out.set_item("iterations", plan.iterations)?;
         out.set_item("levels", params.max_level())?;
         out.set_item("log_modulus", params.log_key_modulus())?;
-        out.set_item("scale_bits", self.0.spec().scale_bits)?;
+        out.set_item("scale_bits", self.made.spec().scale_bits)?;
         Ok(out)
     }
 
     /// A fresh key under this set: with keys for products, for these rotations and for sums over so many slots.
     fn owner(&self, py: Python<'_>, rotations: Vec<i64>, sums: usize) -> PyResult<PyCkksOwner> {
-        PyCkksOwner::for_bootstrapping(py, &self.0, rotations, sums)
+        PyCkksOwner::for_bootstrapping(py, &self.made, rotations, sums)
     }
 
     /// The keys that `owner` lets others refresh with; `progress(made, all)` is called after each.
@@ -83,7 +166,7 @@ impl PyCkksBootstrapper {
                 raised = Python::attach(|py| progress.call1(py, (made, all)).err());
             }
         };
-        let keys = work(py, || owner.client().bootstrapping_keys(&self.0, &mut watch))?;
+        let keys = work(py, || owner.client().bootstrapping_keys(&self.made, &mut watch))?;
         match raised {
             Some(error) => Err(error),
             None => Ok(self.with(keys)),
@@ -94,7 +177,7 @@ impl PyCkksBootstrapper {
     fn read(&self, py: Python<'_>, path: &str) -> PyResult<PyCkksBootstrappingKeys> {
         py.detach(|| {
             let mut file = opened(path)?;
-            let keys = BootstrappingKeys::read_from(self.0.params(), &mut file);
+            let keys = BootstrappingKeys::read_from(self.made.params(), &mut file);
             keys.map_err(|error| beside(path, &error)).map(|keys| self.with(keys))
         })
     }
@@ -106,20 +189,20 @@ impl PyCkksBootstrapper {
         array: &PyCkksArray,
         keys: &PyCkksBootstrappingKeys,
     ) -> PyResult<PyCkksArray> {
-        let mine = self.0.params().param_id();
+        let mine = self.made.params().param_id();
         let theirs = array.0.params().map_or(mine, |params| params.param_id());
         if mine != theirs {
-            let log_degree = self.0.spec().log_degree;
+            let name = self.set.arguments();
             return Err(InvalidInput::new_err(format!(
                 "the array was encrypted under parameters {theirs}, the keys refresh those of {mine}: encrypt under a \
-                 context of Context.for_bootstrapping(log_n={log_degree})"
+                 context of Context.for_bootstrapping({name})"
             )));
         }
-        work(py, || array.0.refresh(&self.0, &keys.keys)).map(PyCkksArray)
+        work(py, || array.0.refresh(&self.made, &keys.keys)).map(PyCkksArray)
     }
 
     fn __reduce__(&self) -> PyResult<()> {
-        Err(PyTypeError::new_err("make it again from its log_n"))
+        Err(PyTypeError::new_err("make it again from the name of its set"))
     }
 }
 

@@ -17,12 +17,12 @@ from ciphervec.lab.bench import bootstrapping, bootstrapping_peer, bootstrapping
 from ciphervec.lab.bench.bootstrapping import KEYS, Outcome, Process, Record, Settings
 
 OURS: Record = {
-    "log_n": 16, "slots": 32768, "ring": "standard", "ms": 4000.0, "precision_bits": 21.25, "worst_bits": 18.5,
+    "log_n": 16, "set": "all", "slots": 32768, "ring": "standard", "ms": 4000.0, "precision_bits": 21.25, "worst_bits": 18.5,
     "levels_left": 10, "key_bytes": 1_900_000_000, "failure_log2": -138.7, "peer": "openfhe", "peer_ms": 20000.0,
     "peer_precision_bits": 13.2, "peer_worst_bits": 10.0, "peer_levels_left": 1, "ratio": 5.0,
     "slot_levels_per_s": 81920.0, "peer_slot_levels_per_s": 1638.4, "throughput_ratio": 50.0, "keygen_ms": 9000.0,
-    "peer_keygen_ms": 60000.0, "key_memory": 4_000_000_000, "peer_settings": "a uniform secret", "backend": "portable",
-    "threads": 1,
+    "peer_keygen_ms": 60000.0, "key_memory": 4_000_000_000, "peak_memory": 4_700_000_000,
+    "peer_settings": "a uniform secret", "backend": "portable", "threads": 1,
 }  # fmt: skip
 # Without a peer.
 ALONE = {key: None if "peer" in key or "ratio" in key else value for key, value in OURS.items()}
@@ -55,11 +55,22 @@ def test_a_record_has_the_issued_keys_and_what_it_says_is_so() -> None:
     peer = Idle()
     settings = Settings((15,), peers=("openfhe",), repeats=1)
     (one,) = bootstrapping.run(settings, make=lambda log_n, settings: peer).records
+    # What a process needs beyond keys, tables and Python itself.
+    if (peak := one["peak_memory"]) is not None:
+        assert one["key_memory"] < peak < one["key_memory"] + 800_000_000
     assert tuple(one) == KEYS and peer.closed
     assert one["precision_bits"] > 15 and one["worst_bits"] > 11 and one["levels_left"] >= 3
     assert one["failure_log2"] < -128 and one["slots"] == 16384 and one["threads"] == 1
     assert one["ratio"] == pytest.approx(one["peer_ms"] / one["ms"])
     assert one["throughput_ratio"] == pytest.approx(one["ratio"] * one["levels_left"])
+
+
+def test_sets_are_those_of_their_degrees() -> None:
+    settings = Settings((15, 16), ("all", "few", "precise"))
+    assert settings.measured() == [(15, "all"), (15, "few"), (16, "all"), (16, "precise")]
+    with pytest.raises(InvalidInput, match="few at log_n 15, precise at log_n 16"):
+        Settings((16,), ("few",)).measured()
+    assert [(name.slots, name.precise) for name in bootstrapping.SETS["few"].values()] == [(512, False)]
 
 
 def test_a_peer_that_does_not_run_says_why(tmp_path: Path) -> None:
@@ -91,9 +102,22 @@ def test_lines_that_a_library_prints_are_no_answers(tmp_path: Path) -> None:
 
 def test_the_report_shows_what_records_say() -> None:
     notes = ["N = 2^15: OpenFHE is left out: no set at 128 bits."]
-    outcome = Outcome([OURS, {**ALONE, "log_n": 15}], Settings(peers=("openfhe",)), notes)
+    records = [OURS, {**ALONE, "log_n": 15}, {**ALONE, "set": "precise", "peak_memory": None}]
+    outcome = Outcome(records, Settings(peers=("openfhe",)), notes)
     words = bootstrapping_report.markdown(outcome)
-    for said in ("2^16", "32,768", "21.2", "5.00×", "50.0×", "2^-139", "81,920", "a uniform secret", *notes):
+    for said in (
+        "2^16, twice",
+        "4.7 GB",
+        "2^16",
+        "32,768",
+        "21.2",
+        "5.00×",
+        "50.0×",
+        "2^-139",
+        "81,920",
+        "a uniform secret",
+        *notes,
+    ):
         assert said in words, said
     assert words.count("–") >= 6
 
@@ -128,6 +152,13 @@ def test_the_command_refuses_what_it_does_not_know(monkeypatch: pytest.MonkeyPat
     done = runner.invoke(app, line)
     assert done.exit_code == 0, done.output
     assert json.loads(out.read_text()) == [OURS]
-    assert asked == [Settings((16,), ("openfhe",), "py")]
-    for wrong in (["--log-n", "14"], ["--peer", "seal"], ["--peer-secret", "dense"], ["--repeats", "0"]):
+    assert asked == [Settings((16,), ("all",), ("openfhe",), "py")]
+    for wrong in (
+        ["--log-n", "14"],
+        ["--peer", "seal"],
+        ["--peer-secret", "dense"],
+        ["--repeats", "0"],
+        ["--sets", "most"],
+        ["--log-n", "15", "--sets", "precise"],
+    ):
         assert runner.invoke(app, ["bench", "bootstrapping", *wrong]).exit_code != 0

@@ -32,6 +32,57 @@ def test_sets_that_there_are_not_are_refused(log_n: int) -> None:
         ckks.Bootstrapper(log_n)
 
 
+def test_sets_are_told_apart_by_slots_and_precision() -> None:
+    all_slots, few, precise = (
+        ckks.Bootstrapper.of(15),
+        ckks.Bootstrapper.of(15, slots=100),
+        ckks.Bootstrapper.of(16, precise=True),
+    )
+    assert few is ckks.Bootstrapper.of(15, slots=512) and all_slots is ckks.Bootstrapper.of(15, slots=16_384)
+    assert (few.plan().slots, few.plan().levels_left, few.plan().reductions) == (512, 3, 1)
+    assert few.plan().key_bytes < all_slots.plan().key_bytes and few.plan().precision_bits > 16
+    plan = precise.plan()
+    assert (plan.iterations, plan.reductions, plan.slots) == (2, 4, 32_768)
+    assert plan.levels_left >= 7 and 28 < plan.precision_bits < 30 and plan.bound_bits > 25
+    assert plan.log_modulus <= 1747 and "then of what that left" in plan.explain()
+    assert all_slots.plan().iterations == 1 and "then of" not in all_slots.explain()
+    assert pickle.loads(pickle.dumps(few)) is few and "512 slots" in repr(few)
+    listed = r"log_n=15; log_n=15, slots=512; log_n=16; log_n=16, precise=True"
+    for asked in ({"slots": 600}, {"precise": True}, {"slots": 32_768}):
+        with pytest.raises(InvalidInput, match=listed):
+            ckks.Bootstrapper(15, **asked)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match=r"log_n=16, slots=512; there are: " + listed):
+        ckks.Context.for_bootstrapping(16, slots=512)
+    with pytest.raises(InvalidInput, match="at least 1"):
+        ckks.Bootstrapper.of(15, slots=0)
+
+
+@pytest.mark.slow
+def test_few_slots_are_refreshed_from_a_file_of_keys(tmp_path: Path) -> None:
+    owner = ckks.Context.for_bootstrapping(15, slots=512)
+    made = owner.bootstrapping_keys()
+    plan, path = made.plan(), tmp_path / "few.keys"
+    made.save(path)
+    assert path.stat().st_size == plan.key_bytes
+    server = ckks.PublicContext.from_bytes(owner.public().to_bytes())
+    assert server.bootstrapper() is made.bootstrapper
+    with pytest.raises(InvalidInput, match="parameters"):
+        ckks.BootstrappingKeys.load(path, 15)
+    keys = ckks.BootstrappingKeys.load(path, 15, slots=512)
+    numbers = np.linspace(-1, 1, 512)
+    x = server.array_from_bytes(owner.encrypt(numbers).to_bytes())
+    for _ in range(plan.levels_left):
+        x = x * np.ones(512)
+    fresh = x.refresh(keys)
+    error = np.abs(owner.decrypt(owner.array_from_bytes(fresh.to_bytes())) - numbers)
+    assert fresh.level == plan.level and error.max() < 2**-plan.bound_bits
+    with pytest.raises(InvalidInput, match=r"at most 512.*got 1024"):
+        owner.encrypt(np.zeros(1000)).refresh(keys)
+    other = ckks.Context.for_bootstrapping(15)
+    with pytest.raises(InvalidInput, match=r"for_bootstrapping\(log_n=15, slots=512\)"):
+        other.encrypt([0.5]).refresh(keys)
+
+
 def test_a_bootstrapper_is_made_once() -> None:
     one = ckks.Bootstrapper.of(15)
     assert ckks.Bootstrapper.of(15) is one

@@ -8,7 +8,7 @@ from typing import Any
 import ciphervec._native as _native
 
 from ..errors import InvalidInput
-from .bootstrapping import Bootstrapper
+from .bootstrapping import Bootstrapper, SetName
 
 
 class BaseContext:
@@ -42,12 +42,13 @@ class BaseContext:
     def bootstrapper(self) -> Bootstrapper:
         """What refreshes arrays of this context, and its plan; after `for_bootstrapping`. Raises
         InvalidInput."""
-        if not self._server.bootstraps:
+        name = _native.CkksBootstrapper.named_by(self._server)
+        if name is None:
             raise InvalidInput(
                 "the parameters of this context have no levels for bootstrapping; make it with "
-                "Context.for_bootstrapping(log_n=16), or 15."
+                "Context.for_bootstrapping."
             )
-        return Bootstrapper.of(self.degree.bit_length() - 1)
+        return Bootstrapper.named(SetName(*name))
 
     @property
     def operation(self) -> str | None:

@@ -30,19 +30,21 @@ Progress = Callable[[int, int], None]
 class BootstrapPlan:
     """What a refreshing takes and gives.
 
-    `log_n`: log2 of the ring degree. `slots`: numbers of a ciphertext. `level`: of a refreshed array,
-    and of one that is encrypted. `lowest_level`: the lowest that can still be refreshed.
-    `levels_left`: products in a row between two refreshings. `precision_bits`: −log2 of the standard
-    deviation of the error that a refreshing adds, for numbers spread evenly over [−1, 1];
-    `bound_bits`: −log2 of what it stays within in every slot. `failure_log2`: log2 of the chance that
-    a slot is lost. `key_bytes`: of the keys as they are sent; `diagonal_bytes`: of the tables in
-    memory. `rotations`: keys for rotations and the conjugation. `relinearisations`: of each of two
-    reductions. `levels`: of the whole chain; `log_modulus`: bits of its modulus, special primes
-    included. `scale_bits`: of the levels to compute with.
+    `log_n`: log2 of the ring degree. `slots`: numbers of a ciphertext. `precise`: whether it is the
+    set that refreshes twice. `level`: of a refreshed array, and of one that is encrypted.
+    `lowest_level`: the lowest that can still be refreshed. `levels_left`: products in a row between
+    two refreshings. `precision_bits`: −log2 of the standard deviation of the error that a refreshing
+    adds, for numbers spread evenly over [−1, 1]; `bound_bits`: −log2 of what it stays within in every
+    slot. `failure_log2`: log2 of the chance that a slot is lost. `key_bytes`: of the keys as they are
+    sent; `diagonal_bytes`: of the tables in memory. `rotations`: keys for rotations and the
+    conjugation. `relinearisations`: of each of the `reductions`. `iterations`: how often numbers are
+    refreshed, what was left of them after the first. `levels`: of the whole chain; `log_modulus`: bits
+    of its modulus, special primes included. `scale_bits`: of the levels to compute with.
     """
 
     log_n: int
     slots: int
+    precise: bool
     level: int
     lowest_level: int
     levels_left: int
@@ -53,6 +55,8 @@ class BootstrapPlan:
     diagonal_bytes: int
     rotations: int
     relinearisations: int
+    reductions: int
+    iterations: int
     levels: int
     log_modulus: int
     scale_bits: int
@@ -65,6 +69,7 @@ class BootstrapPlan:
             ("between two refreshings", f"{self.levels_left} products in a row, at a scale of 2^{self.scale_bits}"),
             ("levels", f"a refreshed array has {self.level}; refresh it while it has {self.lowest_level} or more"),
             ("numbers", "within ±1"),
+            ("a refreshing", "of the numbers" + ", then of what that left" * (self.iterations - 1)),
             ("error added", f"2^-{self.precision_bits:.1f} (standard deviation); below 2^-{self.bound_bits:.1f} in every slot"),
             ("chance that a slot is lost", f"below 2^{math.ceil(self.failure_log2)}"),
             ("keys as sent", f"{self.key_bytes / 1e6:,.0f} MB, {self.rotations} of them for rotations"),
@@ -74,30 +79,63 @@ class BootstrapPlan:
         return "\n".join(f"{name:<{width}}  {words}" for name, words in rows)
 
 
-class Bootstrapper:
-    """The public half: a parameter set by the name of its degree, and what is computed from it.
+@dataclasses.dataclass(frozen=True)
+class SetName:
+    """What a parameter set is called: log2 of the ring degree, its slots, whether it is precise."""
 
-    Both sides make it from the same number. It takes a second or two and is shared by all that ask
+    log_n: int
+    slots: int
+    precise: bool
+
+    @classmethod
+    def of(cls, log_n: int, slots: int | None, precise: bool) -> SetName:
+        """The set that is asked for so. Raises InvalidInput."""
+        if not _counts(log_n):
+            raise InvalidInput(f"log_n must be 15 or 16, got {log_n!r}.")
+        if slots is not None and not _counts(slots):
+            raise InvalidInput(f"slots must be a whole number of at least 1, or None for all, got {slots!r}.")
+        return cls(*_native.CkksBootstrapper.named(log_n, slots, bool(precise)))
+
+
+def _counts(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+class Bootstrapper:
+    """The public half: a parameter set by its name, and what is computed from it.
+
+    Both sides make it from the same name. It takes a second or two and is shared by all that ask
     for it while anybody uses it.
     """
 
-    __slots__ = ("__weakref__", "_native", "_plan")
+    __slots__ = ("__weakref__", "_name", "_native", "_plan")
 
-    _made: ClassVar[WeakValueDictionary[int, Bootstrapper]] = WeakValueDictionary()
+    _made: ClassVar[WeakValueDictionary[SetName, Bootstrapper]] = WeakValueDictionary()
 
-    def __init__(self, log_n: int = 16) -> None:
-        """`log_n`: 16 for 32,768 slots and the most precision and levels, 15 for half the slots in a
-        quarter of the time. Raises InvalidInput."""
-        if isinstance(log_n, bool) or not isinstance(log_n, int):
-            raise InvalidInput(f"log_n must be 15 or 16, got {log_n!r}.")
-        self._native = _native.CkksBootstrapper(log_n)
+    def __init__(self, log_n: int = 16, *, slots: int | None = None, precise: bool = False) -> None:
+        """`log_n`: 16 for 32,768 slots and the most levels, 15 for half the slots in a fraction of the
+        time. `slots`: up to 512 with `log_n` 15 for less time, where arrays need no more; all of the
+        ring's unless given. `precise`, with `log_n` 16: refreshed twice, for more bits in twice the
+        time. Raises InvalidInput, which lists the sets."""
+        self._name = SetName.of(log_n, slots, precise)
+        self._native = _native.CkksBootstrapper(*dataclasses.astuple(self._name))
         self._plan = BootstrapPlan(**self._native.plan())
-        self._made[log_n] = self
+        self._made[self._name] = self
 
     @classmethod
-    def of(cls, log_n: int) -> Bootstrapper:
+    def of(cls, log_n: int = 16, *, slots: int | None = None, precise: bool = False) -> Bootstrapper:
         """One that is in use, or a new one. Raises InvalidInput."""
-        return cls._made.get(log_n) or cls(log_n)
+        return cls.named(SetName.of(log_n, slots, precise))
+
+    @classmethod
+    def named(cls, name: SetName) -> Bootstrapper:
+        """`of` by what `name` says."""
+        return cls._made.get(name) or cls(name.log_n, slots=name.slots, precise=name.precise)
+
+    @property
+    def name(self) -> SetName:
+        """What the set is called."""
+        return self._name
 
     def plan(self) -> BootstrapPlan:
         """What a refreshing takes and gives."""
@@ -107,12 +145,13 @@ class Bootstrapper:
         """The plan as a table."""
         return self._plan.explain()
 
-    def __reduce__(self) -> tuple[type[Bootstrapper], tuple[int]]:
-        return Bootstrapper, (self._plan.log_n,)
+    def __reduce__(self) -> tuple[Callable[[SetName], Bootstrapper], tuple[SetName]]:
+        return Bootstrapper.named, (self._name,)
 
     def __repr__(self) -> str:
         plan = self._plan
-        return f"<ciphervec.ckks.Bootstrapper, degree 2^{plan.log_n}, {plan.levels_left} levels>"
+        sizes = f"degree 2^{plan.log_n}, {plan.slots:,} slots, {plan.levels_left} levels"
+        return f"<ciphervec.ckks.Bootstrapper, {sizes}, {plan.precision_bits:.1f} bits>"
 
 
 class BootstrappingKeys:
@@ -168,13 +207,23 @@ class BootstrappingKeys:
                 raise
 
     @classmethod
-    def load(cls, path: StrPath, log_n: int | Bootstrapper = 16) -> BootstrappingKeys:
-        """Read what `save` wrote, for the set of `log_n`.
+    def load(
+        cls,
+        path: StrPath,
+        log_n: int | Bootstrapper = 16,
+        *,
+        slots: int | None = None,
+        precise: bool = False,
+    ) -> BootstrappingKeys:
+        """Read what `save` wrote, for the set of that name (see `Bootstrapper`), or for one in use.
 
         Raises CorruptData for a file that is truncated or altered, InvalidInput for the keys of
         another set, UnsupportedVersion, or StorageError.
         """
-        bootstrapper = log_n if isinstance(log_n, Bootstrapper) else Bootstrapper.of(log_n)
+        if isinstance(log_n, Bootstrapper):
+            bootstrapper = log_n
+        else:
+            bootstrapper = Bootstrapper.of(log_n, slots=slots, precise=precise)
         return cls(bootstrapper, bootstrapper._native.read(os.fspath(path)))
 
     def __reduce__(self) -> NoReturn:

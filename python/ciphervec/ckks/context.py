@@ -224,15 +224,23 @@ class Context(BaseContext):
         return cls(owner)
 
     @classmethod
-    def for_bootstrapping(cls, log_n: int = 16, *, rotations: Iterable[int] = (), sums: int = 0) -> Context:
-        """Parameters whose arrays can be refreshed, so that depth has no end: `log_n` 16 or 15, see
-        `Bootstrapper`.
+    def for_bootstrapping(
+        cls,
+        log_n: int = 16,
+        *,
+        slots: int | None = None,
+        precise: bool = False,
+        rotations: Iterable[int] = (),
+        sums: int = 0,
+    ) -> Context:
+        """Parameters whose arrays can be refreshed, so that depth has no end: `log_n` 16 or 15,
+        `slots=512` for little data in less time, `precise=True` for more bits, see `Bootstrapper`.
 
         Numbers lie within ±1; larger ones are refused when they are encrypted. Keys for products and
         rotations are made as by `for_depth`; those for refreshing by `bootstrapping_keys`, as they
         are large. Raises InvalidInput.
         """
-        bootstrapper = Bootstrapper.of(_whole(log_n, "log_n"))
+        bootstrapper = Bootstrapper.of(_whole(log_n, "log_n"), slots=slots, precise=precise)
         steps = [int(step) for step in rotations]
         context = cls(bootstrapper._native.owner(steps, _whole(sums, "sums")))
         context._bootstrapper = bootstrapper

@@ -16,18 +16,25 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...ckks import CkksArray, Context
+from ...ckks.bootstrapping import SetName
 from ...errors import InvalidInput
-from . import machine
+from . import bootstrapping_memory, machine
 from .timing import Job, Notify, one_core, take_turns
 
 Record = dict[str, Any]
 
 KEYS = (
-    "log_n", "slots", "ring", "ms", "precision_bits", "worst_bits", "levels_left", "key_bytes", "failure_log2", "peer",
+    "log_n", "set", "slots", "ring", "ms", "precision_bits", "worst_bits", "levels_left", "key_bytes", "failure_log2", "peer",
     "peer_ms", "peer_precision_bits", "peer_worst_bits", "peer_levels_left", "ratio", "slot_levels_per_s",
-    "peer_slot_levels_per_s", "throughput_ratio", "keygen_ms", "peer_keygen_ms", "key_memory", "peer_settings", "backend",
-    "threads",
+    "peer_slot_levels_per_s", "throughput_ratio", "keygen_ms", "peer_keygen_ms", "key_memory", "peak_memory", "peer_settings",
+    "backend", "threads",
 )  # fmt: skip
+SETS: dict[str, dict[int, SetName]] = {
+    "all": {15: SetName.of(15, None, False), 16: SetName.of(16, None, False)},
+    "few": {15: SetName.of(15, 512, False)},
+    "precise": {16: SetName.of(16, None, True)},
+}
+"""By name, then by degree: all slots, few of them, refreshed twice."""
 PEERS = ("openfhe",)
 SECRETS = ("uniform-ternary", "sparse-encapsulated")
 SCRIPT = Path(__file__).with_name("bootstrapping_peer.py")
@@ -38,6 +45,8 @@ class Settings:
     """What `ciphervec bench bootstrapping` was asked for."""
 
     log_ns: tuple[int, ...] = (15, 16)
+    # A peer runs beside "all".
+    sets: tuple[str, ...] = ("all",)
     peers: tuple[str, ...] = ()
     peer_python: str = sys.executable
     peer_secret: str = SECRETS[0]
@@ -45,6 +54,14 @@ class Settings:
     # A peer is not run again once it took so many seconds.
     peer_seconds: float = 60.0
     seed: int = 0
+
+    def measured(self) -> list[tuple[int, str]]:
+        """Degrees and sets, of those that there are. Raises InvalidInput for none."""
+        found = [(log_n, name) for log_n in self.log_ns for name in self.sets if log_n in SETS[name]]
+        if not found:
+            there = ", ".join(f"{name} at log_n {log_n}" for name, sets in SETS.items() for log_n in sets)
+            raise InvalidInput(f"there is no set of these names and sizes; there are: {there}.")
+        return found
 
 
 @dataclass
@@ -129,8 +146,8 @@ Make = Callable[[int, Settings], Peer]
 class Ours:
     """A context, its keys, and an array to refresh."""
 
-    def __init__(self, log_n: int, seed: int) -> None:
-        self.owner = Context.for_bootstrapping(log_n)
+    def __init__(self, name: SetName, seed: int) -> None:
+        self.owner = Context.for_bootstrapping(name.log_n, slots=name.slots, precise=name.precise)
         self.plan = self.owner.bootstrapper().plan()
         began = time.perf_counter()
         self.keys = self.owner.bootstrapping_keys()
@@ -167,40 +184,44 @@ def run(
     """Every size once, on one thread."""
     outcome = Outcome([], settings)
     with machine.threads(1), one_core():
-        for log_n in settings.log_ns:
-            outcome.records.append(measure(log_n, settings, outcome.notes, notify, make))
+        for log_n, name in settings.measured():
+            outcome.records.append(measure(log_n, name, settings, outcome.notes, notify, make))
             step()
     return outcome
 
 
 def measure(
-    log_n: int, settings: Settings, notes: list[str], notify: Notify, make: Make = make_peer
+    log_n: int, name: str, settings: Settings, notes: list[str], notify: Notify, make: Make = make_peer
 ) -> Record:
     """One record, with the peer's figures if it runs."""
-    notify(f"N = 2^{log_n}: keys")
-    ours = Ours(log_n, settings.seed)
+    what = f"N = 2^{log_n}" if name == "all" else f"N = 2^{log_n}, {name}"
+    notify(f"{what}: keys")
+    ours = Ours(SETS[name][log_n], settings.seed)
     peer: Peer | None = None
     try:
-        if settings.peers:
-            notify(f"N = 2^{log_n}: keys of {settings.peers[0]}")
+        if settings.peers and name == "all":
+            notify(f"{what}: keys of {settings.peers[0]}")
             try:
                 peer = make(log_n, settings)
             except InvalidInput as error:
-                notes.append(f"N = 2^{log_n}: {error}")
+                notes.append(f"{what}: {error}")
         jobs = [Job("ciphervec", ours.run)]
         if peer is not None:
             jobs.append(Job(settings.peers[0], peer.run, budget=settings.peer_seconds))
-        timings = take_turns(jobs, settings.repeats, lambda message: notify(f"N = 2^{log_n}: {message}"))
+        timings = take_turns(jobs, settings.repeats, lambda message: notify(f"{what}: {message}"))
         facts = peer.facts() if peer is not None else {}
     finally:
         if peer is not None:
             peer.close()
+    notify(f"{what}: memory")
+    memory = bootstrapping_memory.peak(ours.owner, ours.keys, ours.spent)
     ms, found = timings["ciphervec"].ms, ours.facts(timings["ciphervec"].result)
     peer_ms = timings[settings.peers[0]].ms if peer is not None else None
     throughput = 1e3 * ours.plan.slots * found["levels_left"] / ms
     theirs = None if peer_ms is None else 1e3 * facts["slots"] * facts["levels_left"] / peer_ms
     record = {
         "log_n": log_n,
+        "set": name,
         "slots": ours.plan.slots,
         "ring": "standard",
         "ms": ms,
@@ -219,6 +240,7 @@ def measure(
         "keygen_ms": ours.keygen_ms,
         "peer_keygen_ms": facts.get("keygen_ms"),
         "key_memory": ours.keys.memory,
+        "peak_memory": memory.peak if memory is not None else None,
         "peer_settings": facts.get("settings"),
         "backend": machine.describe()["backend"],
         "threads": 1,

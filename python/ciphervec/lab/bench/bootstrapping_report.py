@@ -12,13 +12,14 @@ from .plotting import pyplot, save
 from .report import markdown_table, number, size
 
 HEADS = (
-    "N", "slots", "s", "bits", "worst", "levels", "keys", "failure", "slot levels/s", "peer", "peer, s", "bits", "levels",
-    "ratio", "throughput",
+    "N", "slots", "s", "bits", "worst", "levels", "keys", "memory", "failure", "slot levels/s", "peer", "peer, s", "bits",
+    "levels", "ratio", "throughput",
 )  # fmt: skip
 LEGEND = (
-    "s: a spent ciphertext, numbers in all slots, refreshed. bits: −log2 of the standard deviation of the error; worst: of the "
-    "largest. levels: products in a row until the next refreshing. keys: as sent. failure: the chance that a slot is lost. "
-    "ratio: how many times as long the peer takes; throughput: slots × levels a second over the peer's."
+    "s: a spent ciphertext, numbers in all these slots, refreshed; twice: what that left is refreshed as well. bits: −log2 of "
+    "the standard deviation of the error; worst: of the largest. levels: products in a row until the next refreshing. keys: as "
+    "sent. memory: the most that a process had resident that read the keys and refreshed once. failure: the chance that a slot "
+    "is lost. ratio: how many times as long the peer takes; throughput: slots × levels a second over the peer's."
 )
 
 
@@ -32,6 +33,11 @@ def heading(outcome: Outcome) -> str:
     )
 
 
+def title(record: Record) -> str:
+    """The degree, and what is not seen from the slots."""
+    return f"2^{record['log_n']}" + (", twice" if record.get("set") == "precise" else "")
+
+
 def lines(records: Sequence[Record]) -> list[list[str]]:
     def one(record: Record, key: str, scale: float = 1.0, after: str = "") -> str:
         value = record[key]
@@ -39,13 +45,14 @@ def lines(records: Sequence[Record]) -> list[list[str]]:
 
     return [
         [
-            f"2^{record['log_n']}",
+            title(record),
             f"{record['slots']:,}",
             number(record["ms"] / 1e3),
             f"{record['precision_bits']:.1f}",
             f"{record['worst_bits']:.1f}",
             str(record["levels_left"]),
             size(record["key_bytes"]),
+            "–" if record.get("peak_memory") is None else size(record["peak_memory"]),
             f"2^{record['failure_log2']:.0f}",
             f"{record['slot_levels_per_s']:,.0f}",
             record["peer"] or "–",
@@ -104,7 +111,8 @@ def plot(records: Sequence[Record], path: Path) -> None:
         at, seconds = zip(*theirs, strict=True)
         axes.barh(at, seconds, 0.38, color="#b9b9b9", label="peer")
     titles = [
-        f"2^{one['log_n']}, {one['precision_bits']:.0f} bits, {one['levels_left']} levels" for one in records
+        f"{title(one)}, {one['slots']:,} slots, {one['precision_bits']:.0f} bits, {one['levels_left']} levels"
+        for one in records
     ]
     axes.set_yticks(places, titles)
     axes.set_xlabel("seconds a bootstrapping")

@@ -88,6 +88,11 @@ def resident(pid: int) -> int:
     return _status("VmRSS", pid) or 0
 
 
+def most_resident() -> int | None:
+    """The most memory that this process ever held, in bytes; None where the system does not tell."""
+    return _status("VmHWM")
+
+
 def _status(field: str, pid: int | str = "self") -> int | None:
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():

@@ -4,6 +4,7 @@
 use super::super::expected::Expected;
 use super::super::forecast::Forecast;
 use super::super::noise::Noise;
+use super::super::params::Params;
 use super::super::spec::ParamsSpec;
 use super::super::work::{LevelWork, Work};
 use super::{BootstrapPlan, BootstrapSpec, Bootstrapper, BootstrappingKeys};
@@ -19,6 +20,12 @@ impl BootstrapSpec {
     pub fn params(&self) -> Result<ParamsSpec> {
         self.check()?;
         Ok(self.layout(&self.reduction()?).0)
+    }
+
+    /// Whether `params` are those that a bootstrapper of it makes.
+    pub fn describes(&self, params: &Params) -> bool {
+        let sizes = self.check().and_then(|()| Ok(self.layout(&self.reduction()?)));
+        sizes.is_ok_and(|(spec, stages)| spec == *params.spec() && stages == params.stages())
     }
 }
 
