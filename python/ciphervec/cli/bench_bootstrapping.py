@@ -50,13 +50,13 @@ def bench_bootstrapping(
 
     One thread; every slot of a set is used. A peer runs in a process of its own and takes turns with ours; one
     that is not installed, or has no set at 128 bits, is left out and the report says why; it
-    runs beside set all. N = 2^16 takes 6 GB of memory, with the peer 20.
+    runs beside set all. N = 2^16 takes 6 GB of memory, with the peer 16.
 
     **Examples**
 
     - `ciphervec bench bootstrapping --log-n 15 --sets all,few`
     - `ciphervec bench bootstrapping --log-n 15,16 --peer openfhe --json out.json`
-    - `ciphervec bench bootstrapping --log-n 16 --peer openfhe --peer-python py310/bin/python --peer-secret sparse-encapsulated`
+    - `ciphervec bench bootstrapping --log-n 16 --peer openfhe --peer-python py310/bin/python`
     """
     degrees = each_of(log_n, ("15", "16"), "--log-n")
     settings = bootstrapping.Settings(
