@@ -944,6 +944,7 @@ class ProgramCircuit:
         constants: list[list[float]],
         polynomials: list[list[float]],
         signs: list[tuple[float, float, float]],
+        tables: list[list[float]],
         steps: list[tuple[str, int, int, float]],
         outputs: list[Any],
     ) -> ProgramCircuit: ...
@@ -994,6 +995,8 @@ class ProgramPlan:
     def key_bytes(self) -> int: ...
     @property
     def parameters(self) -> tuple[int, int, int, int]: ...
+    @property
+    def look_ups(self) -> int: ...
     @property
     def refreshing(self) -> tuple[int, float, int, float] | None: ...
     @property

@@ -7,7 +7,7 @@ use ciphervec::program::{
     Block, Candidate, Circuit, Clear, Client, Decoding, Domain, Input, Loop, Numbers, Output,
     Placement, Plan, Reading, Sealed, Server, Simulated, Step, View, candidates,
 };
-use ciphervec_he::ckks::{Polynomial, Sign};
+use ciphervec_he::ckks::{LookupTable, Polynomial, Sign};
 use ciphervec_he::params::Security;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -86,6 +86,7 @@ fn step((operation, a, b, number): RawStep) -> PyResult<Step> {
         "polynomial" => Step::Polynomial(a, b),
         "sign" => Step::Sign(a, b),
         "bound" => Step::Bound(a, number),
+        "look_up" => Step::LookUp(a, b),
         other => return Err(InvalidInput::new_err(format!("unknown step {other:?}"))),
     })
 }
@@ -96,14 +97,17 @@ pub struct PyProgramCircuit(Circuit);
 
 #[pymethods]
 impl PyProgramCircuit {
-    /// Polynomials are Chebyshev coefficients on [−1, 1], signs the gap, the bits of their results and what inputs may be off by.
+    /// Polynomials are Chebyshev coefficients on [−1, 1], signs the gap, the bits of their results and what inputs may be off by,
+    /// tables the values of 0, 1, 2 and so on.
     #[new]
+    #[expect(clippy::too_many_arguments, reason = "the parts of a circuit")]
     fn new(
         slots: usize,
         inputs: Vec<RawInput>,
         constants: Vec<Vec<f64>>,
         polynomials: Vec<Vec<f64>>,
         signs: Vec<(f64, f64, f64)>,
+        tables: Vec<Vec<f64>>,
         steps: Vec<RawStep>,
         outputs: Vec<RawOutput>,
     ) -> PyResult<Self> {
@@ -127,12 +131,15 @@ impl PyProgramCircuit {
             Sign::with_noise(gap, alpha, noise).map_err(ciphervec::Error::from)
         };
         let signs = signs.into_iter().map(sign).collect::<Result<_, _>>();
+        let table = |values: Vec<f64>| LookupTable::new(&values).map_err(ciphervec::Error::from);
+        let tables = tables.into_iter().map(table).collect::<Result<_, _>>();
         let circuit = Circuit {
             slots,
             inputs: inputs.into_iter().map(input).collect(),
             constants,
             polynomials: polynomials.map_err(Raise::raise)?,
             signs: signs.map_err(Raise::raise)?,
+            tables: tables.map_err(Raise::raise)?,
             steps: steps.into_iter().map(step).collect::<PyResult<_>>()?,
             outputs: outputs.into_iter().map(output).collect::<PyResult<_>>()?,
         };
@@ -216,13 +223,10 @@ impl PyProgramCandidate {
     #[getter]
     fn steps(&self) -> Vec<(usize, f64, f64)> {
         let Ok((_, trial)) = &self.0.outcome else { return Vec::new() };
-        let mut found: Vec<(usize, f64, f64)> = Vec::new();
+        let mut found = vec![(0, 0.0, 0.0); self.origin(trial.steps.len())];
         for (place, step) in trial.steps.iter().enumerate() {
-            let own = (step.level, step.error_bits, step.milliseconds);
-            match found.last_mut() {
-                Some(last) if self.follows(place) => *last = (own.0, own.1, last.2 + own.2),
-                _ => found.push(own),
-            }
+            let held: &mut (usize, f64, f64) = &mut found[self.origin(place)];
+            *held = (step.level, step.error_bits, held.2 + step.milliseconds);
         }
         found
     }
@@ -237,14 +241,9 @@ impl PyProgramCandidate {
     #[getter]
     fn refreshes(&self) -> Option<Vec<usize>> {
         let refreshed = self.0.refreshed.as_ref()?;
-        let mut found = Vec::new();
+        let mut found = vec![0; self.origin(refreshed.circuit.steps.len())];
         for (place, step) in refreshed.circuit.steps.iter().enumerate() {
-            if !self.follows(place) {
-                found.push(0);
-            }
-            if let (Step::Refresh(_), Some(last)) = (step, found.last_mut()) {
-                *last += 1;
-            }
+            found[self.origin(place)] += usize::from(matches!(step, Step::Refresh(_)));
         }
         Some(found)
     }
@@ -257,12 +256,9 @@ impl PyProgramCandidate {
 
     /// Times of the steps that are run, added up for each of the circuit that was tried.
     fn gathered(&self, times: Vec<f64>) -> Vec<f64> {
-        let mut found: Vec<f64> = Vec::new();
+        let mut found = vec![0.0; self.origin(times.len())];
         for (place, time) in times.into_iter().enumerate() {
-            match found.last_mut() {
-                Some(last) if self.follows(place) => *last += time,
-                _ => found.push(time),
-            }
+            found[self.origin(place)] += time;
         }
         found
     }
@@ -378,6 +374,12 @@ impl PyProgramPlan {
         (spec.log_degree, params.log_key_modulus(), levels, spec.scale_bits)
     }
 
+    /// How many registers a run looks tables up for.
+    #[getter]
+    fn look_ups(&self) -> usize {
+        self.0.circuit().look_ups()
+    }
+
     /// Of a plan that refreshes registers: how often a run does, bits of precision, bytes of the keys and
     /// log2 of the chance that one loses a slot.
     #[getter]
@@ -390,10 +392,12 @@ impl PyProgramPlan {
 }
 
 impl PyProgramCandidate {
-    /// Whether a step that is run belongs to the same one as that before it.
-    fn follows(&self, place: usize) -> bool {
-        let Some(refreshed) = &self.0.refreshed else { return false };
-        place > 0 && refreshed.origins.get(place) == refreshed.origins.get(place - 1)
+    /// The step of the circuit that was tried which a step that is run belongs to; beyond the last, how
+    /// many there are.
+    fn origin(&self, place: usize) -> usize {
+        let Some(refreshed) = &self.0.refreshed else { return place };
+        let most = || refreshed.origins.iter().max().map_or(0, |last| last + 1);
+        refreshed.origins.get(place).copied().unwrap_or_else(most)
     }
 }
 

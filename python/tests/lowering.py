@@ -32,10 +32,12 @@ class Lowered:
         slots: int = 1 << 13,
         precision: float = 12,
         gap: float | None = None,
+        bootstrapped: bool = False,
     ) -> None:
         self.graph = graph
         self.precision = precision
-        self.draft, self.allowed = precise(without_lookups(graph), slots, precision, gap)
+        lowered = without_lookups(graph, bootstrapped=bootstrapped)
+        self.draft, self.allowed = precise(lowered, slots, precision, gap)
         self.circuit = self.draft.circuit()
 
     def __call__(self, *arrays: Any) -> list[np.ndarray]:

@@ -82,6 +82,12 @@ class RefreshReport:
     """log2 of a bound on the chance that one loses a slot."""
     where: tuple[tuple[str, str, int], ...]
     """Operations whose results are refreshed, where they stand, and how many registers."""
+    look_ups: int
+    """Registers of a run that tables are looked up for, which refreshes as well; with the same keys."""
+    look_up_milliseconds: float
+    """Predicted for all of them."""
+    looked_up: tuple[tuple[str, str, int], ...]
+    """Operations that look up, where they stand, and in how many tables each register."""
 
 
 @dataclass(frozen=True)
@@ -163,18 +169,31 @@ class Analysis:
             return "\n".join([f"nothing is refreshed: {self.levels} levels are enough", *others])
         one = self.refreshing
         places = [f"  {name} at {where}, {count}" for name, where, count in one.where]
-        slots = (
-            f"a slot is lost with a chance of 2^{one.failure_log2 + math.log2(max(one.count, 1)):.0f} a run"
-        )
-        return "\n".join([self._refreshes(one), f"after these operations; {slots}:", *places, *others])
+        lost = one.failure_log2 + math.log2(max(one.count + one.look_ups, 1))
+        slots = f"a slot is lost with a chance of 2^{lost:.0f} a run"
+        if one.look_ups:
+            places.append("tables are looked up by these, which leaves levels as well:")
+            places += [f"  {name} at {where}, {count}" for name, where, count in one.looked_up]
+            others = [*(f"not {name}: {why}" for name, why in self.others.items()), *others]
+        after = f"after these operations; {slots}:" if one.count else slots
+        return "\n".join([self._refreshes(one), after, *places, *others])
 
     def _refreshes(self, one: RefreshReport) -> str:
+        kept = f"to {one.precision_bits:.1f} bits, with keys of {_size(one.key_bytes)}"
+        if not one.count:
+            return f"{self._looks_up(one)}, with keys of {_size(one.key_bytes)}; nothing else is refreshed"
         share = one.count * one.milliseconds / max(self.milliseconds, 1e-9)
         fewest = "the fewest that serve" if one.fewest else "the fewest found"
         return (
             f"{one.count} refreshes, {fewest}, {one.levels} levels from one to the next: {one.milliseconds / 1e3:.3g} s "
-            f"each, {100 * share:.0f}% of a run, to {one.precision_bits:.1f} bits, with keys of {_size(one.key_bytes)}"
+            f"each, {100 * share:.0f}% of a run, {kept}{f'; {self._looks_up(one)}' if one.look_ups else ''}"
         )
+
+    def _looks_up(self, one: RefreshReport) -> str:
+        share = 100 * one.look_up_milliseconds / max(self.milliseconds, 1e-9)
+        each = one.look_up_milliseconds / max(one.look_ups, 1) / 1e3
+        many = "1 look-up" if one.look_ups == 1 else f"{one.look_ups} look-ups"
+        return f"{many} by bootstrapping: {each:.3g} s each, {share:.0f}% of a run"
 
     def _repr_html_(self) -> str:
         """The same for a notebook."""
@@ -258,6 +277,7 @@ def _refreshing(fitted: Fitted, native: _native.ProgramPlan) -> RefreshReport | 
         if times and owner is not None:
             key = (_title(owner), _place(owner))
             places[key] = places.get(key, 0) + times
+    looked_up = list(_looked_up(fitted))
     fewest, milliseconds = cost
     return RefreshReport(
         count=count,
@@ -268,7 +288,24 @@ def _refreshing(fitted: Fitted, native: _native.ProgramPlan) -> RefreshReport | 
         precision_bits=precision_bits,
         failure_log2=failure_log2,
         where=tuple((*key, times) for key, times in places.items()),
+        look_ups=native.look_ups,
+        look_up_milliseconds=sum(times for *_, times in looked_up),
+        looked_up=tuple((title, place, tables) for title, place, tables, _ in looked_up),
     )
+
+
+def _looked_up(fitted: Fitted) -> Iterable[tuple[str, str, int, float]]:
+    """Operations that look up, where they stand, in how many tables, and milliseconds."""
+    tables: dict[Node, dict[int, int]] = {}
+    times: dict[Node, float] = {}
+    for register, step in zip(fitted.draft.needed(), fitted.chosen.steps, strict=True):
+        owner, (operation, a, *_) = fitted.draft.owners[register], fitted.draft.steps[register]
+        if operation == "look_up" and owner is not None:
+            held = tables.setdefault(owner, {})
+            held[a] = held.get(a, 0) + 1
+            times[owner] = times.get(owner, 0.0) + step[2]
+    for node, held in tables.items():
+        yield _title(node), _place(node), max(held.values()), times[node]
 
 
 def _place(node: Node) -> str:

@@ -63,6 +63,7 @@ class Draft:
         self.constants: list[Vector] = []
         self.polynomials: list[Vector] = []
         self.signs: list[tuple[float, float]] = []
+        self.tables: list[Vector] = []
         self.input_registers = 0
         self.owner: Node | None = None
         """The operation that steps are being made for."""
@@ -122,6 +123,10 @@ class Draft:
             self.signs.append(way)
         return self.signs.index(way)
 
+    def look_up(self, a: int, values: Vector) -> int:
+        """What a table has for the integers that slots are, over as many as it has values."""
+        return self.step("look_up", a, self._listed("table", self.tables, values))
+
     def _listed(self, what: str, held: list[Vector], values: Vector) -> int:
         key = (what, values.tobytes())
         if key not in self._known:
@@ -159,11 +164,15 @@ class Draft:
             )
             for one in self.outputs
         ]
-        constants, polynomials = (
-            [one.tolist() for one in held] for held in (self.constants, self.polynomials)
+        looked_up = any(operation == "look_up" for operation, *_ in steps)
+        constants, polynomials, tables = (
+            [one.tolist() for one in held]
+            for held in (self.constants, self.polynomials, self.tables if looked_up else [])
         )
         signs = [(gap, bits, gap * noise) for gap, bits in self.signs]
-        return _native.ProgramCircuit(self.slots, inputs, constants, polynomials, signs, steps, outputs)
+        return _native.ProgramCircuit(
+            self.slots, inputs, constants, polynomials, signs, tables, steps, outputs
+        )
 
     def needed(self) -> list[int]:
         """The steps that outputs depend on, in order."""
@@ -172,7 +181,18 @@ class Draft:
             if register in needed:
                 operation, a, b, _ = self.steps[register]
                 needed.update((a, b) if operation in _TWO else (a,))
-        return [register for register in range(len(self.steps)) if register in needed]
+        return self._together([register for register in range(len(self.steps)) if register in needed])
+
+    def _together(self, registers: list[int]) -> list[int]:
+        """The same steps, with those next to one another that look one register up: they share most."""
+        alike: dict[tuple[int, int], list[int]] = {}
+        for register in registers:
+            operation, a, table, _ = self.steps[register]
+            if operation == "look_up":
+                alike.setdefault((a, len(self.tables[table])), []).append(register)
+        first = {group[0]: group for group in alike.values()}
+        later = {register for group in alike.values() for register in group[1:]}
+        return [one for place in registers if place not in later for one in first.get(place, [place])]
 
 
 def _numbers(kind: Kind) -> tuple[float, float, float]:

@@ -3,6 +3,7 @@ predicted to be fastest leave. Runs at the client, without a key."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -16,7 +17,7 @@ from .draft import NOISES, Draft, DraftOutput
 from .graph import Graph
 from .kinds import Kind
 from .linear import linear
-from .lookups import without_lookups
+from .lookups import looks_up, without_lookups
 from .lower import lower
 from .revealing import Cut, cut
 from .source import failure_at
@@ -24,12 +25,17 @@ from .source import failure_at
 _TRUTH_BITS = (4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 17.0, 20.0, 24.0, 28.0, 32.0)
 """Precisions of comparisons that are tried, the coarsest that is enough being the fastest."""
 _LOG_SLOTS = (13, 14, 15, 16, 17)
+_LONG_MS = 500.0
+"""Milliseconds of a run below which nothing is bootstrapped."""
 _MOST = 0.45
 """Part of a step that a number may be off by before it is refused."""
 
 
 BACKENDS = ("ckks", "linear")
 """Slots, which compute anything; and coefficients, for sums with public weights, which take no keys."""
+
+COMPARED, LOOKED_UP = "compared with all rows", "looked up by bootstrapping"
+"""What is done with computed integers that tables are indexed by."""
 
 _Tried: TypeAlias = tuple[Draft, list[float]]
 _Fit: TypeAlias = tuple[Draft, _native.ProgramCircuit, list[_native.ProgramCandidate], list[float]]
@@ -50,6 +56,8 @@ class Fitted:
     candidates: list[_native.ProgramCandidate]
     allowed: list[float]
     backend: str = "ckks"
+    way: str = ""
+    """How computed integers are looked up, where there are several ways."""
     others: Mapping[str, str] = field(default_factory=dict)
     """Why it is no other back-end."""
 
@@ -71,23 +79,33 @@ def fit(
     Raises ProgramError for what cannot be computed on encrypted arrays, and if no ring serves.
     """
     parts = cut(graph) if graph.revealed else None
-    lowered = without_lookups(parts.sealed if parts else graph)
+    sealed = parts.sealed if parts else graph
+    lowered = without_lookups(sealed)
     found: dict[str, Fitted] = {}
     refused: dict[str, Exception] = {}
-    for name in BACKENDS if backend is None else (backend,):
+
+    def attempt(name: str, of: Graph, backend: str, way: str = "") -> None:
         try:
-            drafts = _slots(lowered, precision, gap) if name == "ckks" else _linear(lowered, precision)
-            tried = _fitted(graph.name, drafts, quantum)
+            drafts = _linear(of, precision) if backend == "linear" else _slots(of, precision, gap)
+            found[name] = Fitted(graph, parts, of, *_fitted(graph.name, drafts, quantum), backend, way)
         except (ProgramError, NotAffineError) as error:
             refused[name] = error
-            continue
-        found[name] = Fitted(graph, parts, lowered, *tried, backend=name)
+
+    several = looks_up(sealed) and backend != "linear"
+    for name in BACKENDS if backend is None else (backend,):
+        attempt(name, lowered, name, COMPARED if several and name == "ckks" else "")
+    if several and min((one.milliseconds for one in found.values()), default=math.inf) > _LONG_MS:
+        attempt(LOOKED_UP, without_lookups(sealed, bootstrapped=True), "ckks", LOOKED_UP)
     if not found:
         why = refused[backend or "ckks"]
         raise why if isinstance(why, ProgramError) else ProgramError(f"{graph.name}: not {backend}: {why}.")
     best = min(found.values(), key=lambda one: one.milliseconds)
     others = {name: _cost(one) for name, one in found.items() if one is not best}
     reasons = {name: str(error) for name, error in refused.items()}
+    if best.way == LOOKED_UP and "ckks" in {**others, **reasons}:
+        others[COMPARED] = {**others, **reasons}["ckks"]
+        others.pop("ckks", None)
+        reasons.pop("ckks", None)
     return replace(best, others={**others, **reasons})
 
 

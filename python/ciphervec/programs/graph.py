@@ -140,6 +140,10 @@ def _counted(inputs: Sequence[Node], attributes: Attributes) -> Shape:
     return (*left, attributes["count"])
 
 
+def _looked_up(inputs: Sequence[Node], attributes: Attributes) -> Shape:
+    return _elementwise(inputs[:2], attributes)
+
+
 def _value(_: Sequence[Node], attributes: Attributes) -> Shape:
     value: Array = attributes["value"]
     return value.shape
@@ -203,6 +207,9 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
         # count: int, axes: tuple[int, ...], which may be empty. How often each of 0 … count - 1 is among
         # integers along axes, which go; an axis of that length comes last. Made while lowering.
         "counts": Operation(1, 1, ("count", "axes"), _counted),
+        # Integers, public integers, and a public table of two axes: table[a, b], broadcast. By bootstrapping.
+        # Made while lowering.
+        "look_up": Operation(3, 3, (), _looked_up),
     }
 )
 

@@ -3,7 +3,8 @@ and tables are multiplied by the counts. Runs at the client, without a key.
 
 An index that the client encrypts is encrypted as how often each row is meant: ones and zeros, or, where
 rows are added up, counts. What is linear from there on, as a mean, a product with weights, is done to
-the public table before anything is encrypted. An index that is computed is compared with all rows.
+the public table before anything is encrypted. An index that is computed is compared with all rows, or,
+in a public table and if it has few values, looked up by bootstrapping.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ class _Rows:
     """Axes of the indices along which rows are added up."""
     kind: Kind
     where: Line
+    counted: bool
+    """Whether indices are inputs, of which the client sends counts; otherwise they are looked up."""
 
     @property
     def left(self) -> Shape:
@@ -46,9 +49,23 @@ class _Rows:
 _Found: TypeAlias = "Node | _Rows"
 
 
-def without_lookups(graph: Graph) -> Graph:
+MOST_LOOKED_UP = 256
+"""Values of an index that can be looked up by bootstrapping."""
+
+
+def looks_up(graph: Graph) -> bool:
+    """Whether a program looks computed integers of few values up in public tables."""
+    return any(_secret_index(node) and shown(node.inputs[1]) is None and _few(node) for node in graph.nodes)
+
+
+def _few(node: Node) -> bool:
+    table, index = node.inputs
+    return table.constant and 1 <= index.kind.high - index.kind.low < MOST_LOOKED_UP
+
+
+def without_lookups(graph: Graph, *, bootstrapped: bool = False) -> Graph:
     """The same program, in which nothing is looked up by a secret index but by an arg-min, whose one-hot
-    form is there already."""
+    form is there already, and, if it is `bootstrapped`, by computed integers of few values."""
     if not any(_secret_index(node) for node in graph.nodes):
         return graph
     builder = Builder()
@@ -63,7 +80,7 @@ def without_lookups(graph: Graph) -> Graph:
             elif node.constant:
                 found[node] = builder.constant(node.value, node.kind)
             else:
-                found[node] = _again(builder, node, found)
+                found[node] = _again(builder, node, found, bootstrapped)
     inputs, outputs = (
         [_made(builder, found, node) for node in some] for some in (graph.inputs, graph.outputs)
     )
@@ -74,9 +91,9 @@ def _secret_index(node: Node) -> bool:
     return node.op == "take" and not node.inputs[1].constant and node.inputs[1].op != "argmin"
 
 
-def _again(builder: Builder, node: Node, found: dict[Node, _Found]) -> _Found:
+def _again(builder: Builder, node: Node, found: dict[Node, _Found], bootstrapped: bool) -> _Found:
     if _secret_index(node):
-        return _look_up(builder, node, found)
+        return _look_up(builder, node, found, bootstrapped)
     rule = _LINEAR.get(node.op)
     if rule is not None:
         rows = [one for one in map(found.__getitem__, node.inputs) if isinstance(one, _Rows)]
@@ -86,13 +103,15 @@ def _again(builder: Builder, node: Node, found: dict[Node, _Found]) -> _Found:
     return builder.emit(node.op, *(_made(builder, found, one) for one in node.inputs), **node.attributes)
 
 
-def _look_up(builder: Builder, node: Node, found: dict[Node, _Found]) -> _Found:
+def _look_up(builder: Builder, node: Node, found: dict[Node, _Found], bootstrapped: bool) -> _Found:
     index, count = _made(builder, found, node.inputs[1]), node.inputs[0].shape[0]
-    if shown(index) is None:
+    computed = shown(index) is None
+    if node.inputs[0].constant and (not computed or (bootstrapped and _few(node))):
+        table = node.inputs[0].value.astype(np.float64)
+        return _Rows(((index, table),), (), node.kind, node.where, counted=not computed)
+    if computed:
         rows = builder.emit("reshape", index, shape=(*index.shape, 1))
         meant = builder.emit("equal", rows, np.arange(count))
-    elif node.inputs[0].constant:
-        return _Rows(((index, node.inputs[0].value.astype(np.float64)),), (), node.kind, node.where)
     else:
         meant = builder.emit("counts", index, count=count, axes=())
     return _product(builder, [(meant, _made(builder, found, node.inputs[0]))], node.kind)
@@ -103,6 +122,10 @@ def _made(builder: Builder, found: dict[Node, _Found], node: Node) -> Node:
     rows = found[node]
     if isinstance(rows, Node):
         return rows
+    if not rows.counted:
+        with builder.at(rows.where):
+            made = found[node] = _looked_up(builder, rows)
+        return made
     count = max(len(table) for _, table in rows.tables)
     with builder.at(rows.where):
         terms = []
@@ -113,6 +136,26 @@ def _made(builder: Builder, found: dict[Node, _Found], node: Node) -> Node:
             terms.append((meant, builder.constant(whole)))
         made = found[node] = _product(builder, terms, rows.kind)
     return made
+
+
+def _looked_up(builder: Builder, rows: _Rows) -> Node:
+    """What stands in tables for computed integers, once for all tables of the same."""
+    whole: dict[Node, Array] = {}
+    for index, table in rows.tables:
+        before = whole.get(index)
+        # Rows that one of both lacks are never meant.
+        whole[index] = table if before is None else before[: len(table)] + table[: len(before)]
+    terms = []
+    for index, table in whole.items():
+        columns = table.shape[1:]
+        numbers = np.arange(table[0].size).reshape(columns)
+        integers = builder.emit("reshape", index, shape=(*index.shape, *(1,) * len(columns)))
+        values = builder.constant(table.reshape(len(table), -1))
+        terms.append(builder.emit("look_up", integers, numbers, values))
+    made = terms[0]
+    for one in terms[1:]:
+        made = builder.emit("add", made, one)
+    return replace(made, kind=rows.kind)
 
 
 def _product(builder: Builder, terms: list[tuple[Node, Node]], kind: Kind) -> Node:
@@ -139,7 +182,11 @@ def _added(rows: list[_Rows], node: Node) -> _Rows | None:
     if len(rows) < 2:
         return None
     one, other = rows
-    if one.summed != other.summed or one.tables[0][0].shape != other.tables[0][0].shape:
+    if (
+        one.counted != other.counted
+        or one.summed != other.summed
+        or one.tables[0][0].shape != other.tables[0][0].shape
+    ):
         return None
     if any(table.shape[1:] != one.tables[0][1].shape[1:] for _, table in other.tables):
         return None

@@ -250,10 +250,15 @@ def _take(inputs: Sequence[Node], _: Attributes) -> Kind:
         )
     if index.kind.low < 0 or index.kind.high > rows - 1:
         raise failure(
-            f"an index of {index.kind} into a table of {rows} rows, 0 … {rows - 1}. Declare the index with "
-            f"high={rows - 1}, or use np.clip(index, 0, {rows - 1})."
+            f"an index of {index.kind} into a table of {rows} rows, 0 … {rows - 1}; those below 0 do not count from the "
+            f"end. Declare the index with high={rows - 1}, say programs.within(index, 0, {rows - 1}) if that is known, "
+            f"use np.clip(index, 0, {rows - 1}), or shift both: np.roll(table, k, axis=0)[index + k]."
         )
     return table.kind
+
+
+def _looked_up(inputs: Sequence[Node], _: Attributes) -> Kind:
+    return inputs[2].kind
 
 
 def _counts(inputs: Sequence[Node], attributes: Attributes) -> Kind:
@@ -291,4 +296,5 @@ _RULES: dict[str, Callable[[Sequence[Node], Attributes], Kind]] = {
     "roll": _alike,
     "take": _take,
     "counts": _counts,
+    "look_up": _looked_up,
 }

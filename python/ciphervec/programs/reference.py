@@ -229,5 +229,6 @@ _APPLY: dict[str, Callable[[Sequence[Array], Attributes], Any]] = {
     "concatenate": lambda values, attributes: np.concatenate(values, axis=attributes["axis"]),
     "roll": lambda values, attributes: np.roll(values[0], attributes["shift"], axis=attributes["axis"]),
     "take": lambda values, _: values[0][values[1].astype(np.int64)],
+    "look_up": lambda values, _: values[2][values[0].astype(np.int64), values[1].astype(np.int64)],
     "counts": _counts,
 }

@@ -12,6 +12,7 @@ import numpy as np
 from .comparisons import MOST_DEGREE, interpolated, margin, positive, truth
 from .graph import Node
 from .kinds import Kind
+from .looking_up import looked_up
 from .operands import Operands, plus, times
 from .ranking import chosen, count, ordered
 from .rearranging import gathered, sliced, unmoved
@@ -342,6 +343,7 @@ _RULES: Mapping[str, Callable[[Operands, Node], Value]] = {
     "function": _function,
     "within": _within,
     "take": _take,
+    "look_up": looked_up,
     "sort": lambda its, node: ordered(its, node, emit),
     "argsort": lambda its, node: ordered(its, node, emit),
     "reshape": unmoved,

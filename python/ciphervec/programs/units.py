@@ -34,6 +34,8 @@ def wanted_units(graph: Graph, leaves: Mapping[Node, Leaf], precision: Precision
 def _demands(node: Node, computed: list[Node], unit: float, precision: Precision) -> list[tuple[Node, float]]:
     if node.op in ("less", "equal", "sign", "absolute"):
         return [(one, compared_unit(node, precision)) for one in computed]
+    if node.op == "look_up":
+        return [(one, looked_up_unit(one.kind)) for one in computed]
     if node.op in RANKINGS:
         return [(one, ranked_unit(node, precision)) for one in computed]
     if unit == 1.0 or node.op == "function" or node.op.startswith("logical"):
@@ -54,6 +56,11 @@ def compared_unit(node: Node, precision: Precision) -> float:
     else:
         reach = max(0.0, *(one.high for one in kinds)) - min(0.0, *(one.low for one in kinds))
     return float(reach + max(margin(compared_kind(node), reach, precision, node)))
+
+
+def looked_up_unit(kind: Kind) -> float:
+    """What integers are divided by to be looked up: how many there are of them."""
+    return kind.high - kind.low + 1
 
 
 def ranked_unit(node: Node, precision: Precision) -> float:

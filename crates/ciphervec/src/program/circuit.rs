@@ -2,9 +2,10 @@
 //! public numbers only.
 
 use super::arrays::{Decoding, Input, Output, Register, check_array, check_unit};
+use super::look_up::check_tables;
 use super::numbers::{range, within};
 use crate::error::Result;
-use ciphervec_he::ckks::{Polynomial, Sign};
+use ciphervec_he::ckks::{LookupTable, Polynomial, Sign};
 
 /// Most slots of a register.
 pub const MAX_SLOTS: usize = 1 << 17;
@@ -22,6 +23,10 @@ pub(super) const MAX_PARTS: usize = 1 << 12;
 pub const MAX_SIGNS: usize = 32;
 /// Highest degree of a polynomial.
 pub const MAX_DEGREE: usize = 1 << 10;
+
+/// Most rotations of one register that are made at once, or tables: what they share is small beside
+/// them, and all of them are held.
+const MOST_AT_ONCE: usize = 32;
 
 /// One step. All are number by number, over all slots.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -58,6 +63,8 @@ pub enum Step {
     Refresh(Register),
     /// a, of whose absolute value in any slot this is known to be a bound.
     Bound(Register, f64),
+    /// What a table of p values has for the integers that slots are over p, with levels to compute with.
+    LookUp(Register, u32),
 }
 
 impl Step {
@@ -70,7 +77,8 @@ impl Step {
             | Step::Polynomial(..)
             | Step::Sign(..)
             | Step::SignStage(..)
-            | Step::Refresh(_) => true,
+            | Step::Refresh(_)
+            | Step::LookUp(..) => true,
             Step::Add(..)
             | Step::Subtract(..)
             | Step::Negate(_)
@@ -110,7 +118,8 @@ impl Step {
             | Step::Sign(a, _)
             | Step::SignStage(a, ..)
             | Step::Refresh(a)
-            | Step::Bound(a, _) => [Some(a), None],
+            | Step::Bound(a, _)
+            | Step::LookUp(a, _) => [Some(a), None],
         }
     }
 }
@@ -128,6 +137,8 @@ pub struct Circuit {
     pub polynomials: Vec<Polynomial>,
     /// How signs are taken.
     pub signs: Vec<Sign>,
+    /// Public tables that computed integers are looked up in.
+    pub tables: Vec<LookupTable>,
     /// The steps.
     pub steps: Vec<Step>,
     /// Arrays that go out.
@@ -168,6 +179,33 @@ impl Circuit {
         self.steps.iter().filter(|step| matches!(step, Step::Refresh(_))).count()
     }
 
+    /// How many registers tables are looked up for: each takes one bootstrapping, however many tables.
+    pub fn look_ups(&self) -> usize {
+        let mut count = 0;
+        let mut index = 0;
+        while index < self.steps.len() {
+            count += usize::from(matches!(self.steps[index], Step::LookUp(..)));
+            index += self.together(index);
+        }
+        count
+    }
+
+    /// How many steps are done at once from that one on: rotations of one register, or tables of as many
+    /// values that are looked up for one.
+    pub(super) fn together(&self, index: usize) -> usize {
+        let shape = |table: u32| {
+            let table = &self.tables[table as usize];
+            (table.modulus(), table.cleanings())
+        };
+        let same = |step: &&Step| match (self.steps[index], **step) {
+            (Step::Rotate(a, _), Step::Rotate(b, _)) => a == b,
+            (Step::LookUp(a, one), Step::LookUp(b, other)) => a == b && shape(one) == shape(other),
+            _ => false,
+        };
+        let run = self.steps[index..].iter().take(MOST_AT_ONCE).take_while(same).count();
+        run.max(1)
+    }
+
     /// The most registers that are alive at one time.
     pub fn peak(&self) -> usize {
         let mut ends = vec![0usize; self.steps.len() + 1];
@@ -203,6 +241,7 @@ impl Circuit {
         within("the number of registers", 1..=MAX_REGISTERS, registers)?;
         within("the slots of all inputs", 1..=MAX_INPUT_SLOTS, inputs.saturating_mul(self.slots))?;
         self.check_constants()?;
+        check_tables(&self.tables)?;
         self.inputs.iter().try_for_each(|input| self.check_input(input))?;
         for (index, step) in self.steps.iter().enumerate() {
             self.check_step(*step, (inputs + index) as u32)?;
@@ -290,6 +329,9 @@ impl Circuit {
             {
                 let stages = self.signs[index as usize].stages().len();
                 Err(range("a stage of a sign", format!("below {stages}"), stage))
+            }
+            Step::LookUp(_, index) if index as usize >= self.tables.len() => {
+                Err(range("a table", format!("below {}", self.tables.len()), index))
             }
             Step::Rotate(_, steps) if steps.unsigned_abs() as usize >= self.slots => {
                 Err(range("a rotation", format!("by fewer than {} slots", self.slots), steps))

@@ -1,10 +1,11 @@
 //! CKKS machine: ciphertexts enter, ciphertexts leave. Server side.
 
+use super::look_up::nothing_to_look_up_with;
 use super::machine::Machine;
 use crate::error::{Error, Result};
 use ciphervec_he::ckks::{
-    Bootstrapper, BootstrappingKeys, Ciphertext, EvaluationKeys, Evaluator, Params, Polynomial,
-    Sign,
+    Bootstrapper, BootstrappingKeys, Ciphertext, Components, EvaluationKeys, Evaluator,
+    Exponential, LookupTable, Params, Polynomial, Sign,
 };
 use std::sync::Arc;
 
@@ -19,6 +20,8 @@ pub struct CkksMachine {
     evaluators: Vec<Evaluator>,
     /// What refreshes registers, where the plan has that done.
     bootstrapping: Option<(Arc<Bootstrapper>, BootstrappingKeys)>,
+    /// What looks tables up with the same keys, where the plan has that done.
+    exponential: Option<Arc<Exponential>>,
 }
 
 impl CkksMachine {
@@ -29,12 +32,18 @@ impl CkksMachine {
         if evaluators.is_empty() {
             evaluators.push(Evaluator::without_keys(params.clone()));
         }
-        CkksMachine { params: params.clone(), evaluators, bootstrapping: None }
+        CkksMachine { params: params.clone(), evaluators, bootstrapping: None, exponential: None }
     }
 
     /// The same, which refreshes registers.
     pub fn refreshing(mut self, bootstrapper: Arc<Bootstrapper>, keys: BootstrappingKeys) -> Self {
         self.bootstrapping = Some((bootstrapper, keys));
+        self
+    }
+
+    /// The same, which looks tables up beside refreshing.
+    pub fn looking_up(mut self, exponential: Arc<Exponential>) -> Self {
+        self.exponential = Some(exponential);
         self
     }
 
@@ -147,6 +156,20 @@ impl Machine for CkksMachine {
             return Err(Error::Program { operation: "a refresh", detail });
         };
         Ok(Arc::new(bootstrapper.bootstrap(a, keys)?))
+    }
+
+    fn look_up(
+        &self,
+        a: &Arc<Ciphertext>,
+        tables: &[&LookupTable],
+    ) -> Result<Vec<Arc<Ciphertext>>> {
+        let (Some((_, keys)), Some(exponential)) = (&self.bootstrapping, &self.exponential) else {
+            return Err(nothing_to_look_up_with("a look-up"));
+        };
+        let roots = exponential.from_slots(a, Components::Real, keys)?;
+        let values = roots.iter().map(|root| exponential.look_up_all(root, tables, keys));
+        let values: Vec<Vec<Ciphertext>> = values.collect::<core::result::Result<_, _>>()?;
+        Ok(values.into_iter().flatten().map(Arc::new).collect())
     }
 
     fn bound(&self, a: Arc<Ciphertext>, bound: f64) -> Result<Arc<Ciphertext>> {

@@ -5,7 +5,7 @@ use super::arrays::Answer;
 use super::circuit::Circuit;
 use super::machine::{Machine, execute};
 use crate::error::{Error, Result};
-use ciphervec_he::ckks::{Polynomial, Sign};
+use ciphervec_he::ckks::{LookupTable, Polynomial, Sign};
 
 /// A machine on plain numbers.
 #[derive(Clone, Copy, Debug, Default)]
@@ -142,6 +142,10 @@ impl Machine for Clear {
 
     fn refresh(&self, a: &Vec<f64>) -> Result<Vec<f64>> {
         self.bound(a.clone(), 1.0)
+    }
+
+    fn look_up(&self, a: &Vec<f64>, tables: &[&LookupTable]) -> Result<Vec<Vec<f64>>> {
+        Ok(tables.iter().map(|table| map(a, |x| table.evaluate(x))).collect())
     }
 
     fn bound(&self, a: Vec<f64>, bound: f64) -> Result<Vec<f64>> {

@@ -6,11 +6,10 @@
 
 use super::arrays::Input;
 use super::circuit::{Circuit, Step};
-use super::machine::together;
 use super::plan::Plan;
 use super::trial::Trial;
 use crate::error::Result;
-use ciphervec_he::ckks::{Params, ParamsSpec, Polynomial};
+use ciphervec_he::ckks::{LookupTable, Params, ParamsSpec, Polynomial};
 
 /// What a register's buffer may be larger than it needs to be: it was another's before.
 const REUSED: f64 = 1.25;
@@ -85,7 +84,7 @@ impl Run<'_> {
         let size = |step: usize| self.result(step);
         let (mut alive, mut peak, mut index) = (0u64, 0u64, 0);
         while index < circuit.steps.len() {
-            let next = index + together(circuit, index).len().max(1);
+            let next = index + circuit.together(index);
             alive += (index..next).map(size).sum::<u64>();
             peak = peak.max(alive + self.work(index));
             for step in index..next {
@@ -129,6 +128,7 @@ impl Run<'_> {
                 held(&self.circuit.signs[index as usize].stages()[stage as usize])
             }
             Step::Refresh(_) => REFRESHING,
+            Step::LookUp(_, table) => looking_up(&self.circuit.tables[table as usize]),
             _ => 1,
         };
         // Digits of what is switched, each over all primes and the special ones.
@@ -136,6 +136,12 @@ impl Run<'_> {
         let digits = (self.spec.digits as u64 + 3) * Params::poly_memory(self.spec, primes);
         register(self.spec, self.spec.levels, 3).saturating_mul(ciphertexts) + digits
     }
+}
+
+/// Ciphertexts that are held while a table is looked up: those of an exponential, or the powers of its
+/// roots.
+fn looking_up(table: &LookupTable) -> u64 {
+    REFRESHING.max(2 * ((table.modulus() as u64).isqrt() + 16))
 }
 
 /// Ciphertexts that are held while a polynomial is evaluated: its powers, small and large.

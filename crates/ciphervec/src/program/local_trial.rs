@@ -11,7 +11,9 @@ use super::machine::Machine;
 use super::plan::Plan;
 use super::trial::{Trial, TrialMachine, Tried};
 use crate::error::Result;
-use ciphervec_he::ckks::{Basis, Bootstrapper, Calibration, Expected, Polynomial, Sign};
+use ciphervec_he::ckks::{
+    Basis, Bootstrapper, Calibration, Expected, LookupTable, Polynomial, Sign,
+};
 use std::sync::Arc;
 
 /// Places at which the slope of a polynomial is looked at.
@@ -272,6 +274,19 @@ impl Machine for LocalTrial {
 
     fn refresh(&self, a: &Local) -> Result<Local> {
         self.one(a, |machine, x| machine.refresh(x), |x| x)
+    }
+
+    fn look_up(&self, a: &Local, tables: &[&LookupTable]) -> Result<Vec<Local>> {
+        let own = self.own.look_up(&silent(&a.expected), tables)?;
+        let found = self.trial.look_up(&a.expected, tables)?.into_iter().zip(own).zip(tables);
+        let made = found.map(|((expected, own), table)| match table.cleanings() {
+            0 => {
+                let square = table.slope().powi(2);
+                self.made(expected, &own, a.variance.map(|x| x * square))
+            }
+            _ => self.plain(expected),
+        });
+        Ok(made.collect())
     }
 
     fn bound(&self, a: Local, bound: f64) -> Result<Local> {

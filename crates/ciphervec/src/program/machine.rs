@@ -3,7 +3,7 @@
 
 use super::circuit::{Circuit, Step};
 use crate::error::{Error, Result};
-use ciphervec_he::ckks::{Polynomial, Sign};
+use ciphervec_he::ckks::{LookupTable, Polynomial, Sign};
 
 /// What computes the steps of a circuit: one implementation a back-end.
 ///
@@ -89,6 +89,11 @@ pub trait Machine {
     /// # Errors
     /// See [`Self::add`].
     fn refresh(&self, a: &Self::Register) -> Result<Self::Register>;
+    /// What each of `tables`, all of p values, has for the integers that a settled register is over p.
+    ///
+    /// # Errors
+    /// See [`Self::add`].
+    fn look_up(&self, a: &Self::Register, tables: &[&LookupTable]) -> Result<Vec<Self::Register>>;
     /// a, known to be at most `bound` in absolute value in every slot.
     ///
     /// # Errors
@@ -142,10 +147,6 @@ fn gone(register: u32) -> Error {
     }
 }
 
-/// Most rotations of one register that are made at once: what they share is small beside them, and
-/// all of them are held.
-const MOST_AT_ONCE: usize = 32;
-
 /// Runs a checked circuit: registers of the inputs' views, in their order, to those of the outputs.
 /// `after` is called with the number of every step that is done, in order, and may end the run.
 ///
@@ -190,18 +191,7 @@ pub fn execute<M: Machine>(
         .collect()
 }
 
-/// By how much the register of a rotation is rotated at once, from that step on; nothing for another
-/// step.
-pub(super) fn together(circuit: &Circuit, index: usize) -> Vec<i64> {
-    let Step::Rotate(a, _) = circuit.steps[index] else { return Vec::new() };
-    let same = circuit.steps[index..].iter().map_while(|step| match step {
-        Step::Rotate(b, steps) if *b == a => Some(i64::from(*steps)),
-        _ => None,
-    });
-    same.take(MOST_AT_ONCE).collect()
-}
-
-/// One step, or the rotations of one register that stand together.
+/// One step, or those that are done together.
 fn run<M: Machine>(
     circuit: &Circuit,
     last: &[Option<usize>],
@@ -209,6 +199,7 @@ fn run<M: Machine>(
     index: usize,
 ) -> Result<Vec<M::Register>> {
     let machine = registers.machine;
+    let together = &circuit.steps[index..index + circuit.together(index)];
     let one = match circuit.steps[index] {
         Step::Add(a, b) => machine.add(registers.get(a)?, registers.get(b)?)?,
         Step::Subtract(a, b) => machine.subtract(registers.get(a)?, registers.get(b)?)?,
@@ -231,7 +222,18 @@ fn run<M: Machine>(
         }
         Step::Square(a) => machine.square(registers.settled(a)?)?,
         Step::Rotate(a, _) => {
-            return machine.rotate(registers.settled(a)?, &together(circuit, index));
+            let steps = together.iter().filter_map(|step| match step {
+                Step::Rotate(_, by) => Some(i64::from(*by)),
+                _ => None,
+            });
+            return machine.rotate(registers.settled(a)?, &steps.collect::<Vec<_>>());
+        }
+        Step::LookUp(a, _) => {
+            let tables = together.iter().filter_map(|step| match step {
+                Step::LookUp(_, table) => Some(&circuit.tables[*table as usize]),
+                _ => None,
+            });
+            return machine.look_up(registers.settled(a)?, &tables.collect::<Vec<_>>());
         }
         Step::Polynomial(a, polynomial) => {
             let polynomial = &circuit.polynomials[polynomial as usize];

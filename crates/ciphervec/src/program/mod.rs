@@ -15,6 +15,7 @@ mod client;
 mod fit;
 mod footprint;
 mod local_trial;
+mod look_up;
 mod machine;
 mod numbers;
 mod placement;
@@ -28,6 +29,7 @@ mod serialize;
 mod server;
 #[cfg(feature = "client")]
 mod simulated;
+mod step_bytes;
 mod tolerance;
 mod trial;
 

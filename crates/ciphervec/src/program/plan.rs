@@ -3,8 +3,11 @@
 
 use super::arrays::Input;
 use super::circuit::{Circuit, Step};
+use super::look_up::{beside, nothing_to_look_up_with};
 use crate::error::{Error, Result};
-use ciphervec_he::ckks::{Bootstrapper, Ciphertext, KeyPlan, Params, Ring, SeededCiphertext};
+use ciphervec_he::ckks::{
+    Bootstrapper, Ciphertext, Exponential, KeyPlan, Params, Ring, SeededCiphertext,
+};
 use ciphervec_he::wire::HEADER_LEN;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -63,6 +66,7 @@ pub struct Plan {
     params: Arc<Params>,
     keys: Vec<KeySet>,
     bootstrapper: Option<Arc<Bootstrapper>>,
+    exponential: Option<Arc<Exponential>>,
     id: PlanId,
 }
 
@@ -127,6 +131,11 @@ impl Plan {
                 [Ring::Standard, params.ring()].map(|ring| ring.as_str().into());
             return Err(range("the ring that registers are refreshed in", expected, actual));
         }
+        let exponential = match (&bootstrapper, circuit.tables.len()) {
+            (_, 0) => None,
+            (Some(bootstrapper), _) => Some(beside(bootstrapper)?),
+            (None, _) => return Err(nothing_to_look_up_with("a plan")),
+        };
         if circuit.slots > params.max_slots() {
             let expected = format!("at most {}, those of the parameters", params.max_slots());
             return Err(range("the number of slots", expected, circuit.slots.to_string()));
@@ -148,7 +157,7 @@ impl Plan {
                 return Err(range("the rotation of a key", expected, far.to_string()));
             }
         }
-        let plan = Plan { circuit, params, keys, bootstrapper, id };
+        let plan = Plan { circuit, params, keys, bootstrapper, exponential, id };
         plan.check_keys()?;
         Ok(plan)
     }
@@ -197,6 +206,11 @@ impl Plan {
         self.bootstrapper.as_ref()
     }
 
+    /// What looks tables up, where steps do: with the keys that refresh.
+    pub fn exponential(&self) -> Option<&Arc<Exponential>> {
+        self.exponential.as_ref()
+    }
+
     /// The level that inputs are encrypted at.
     pub fn input_level(&self) -> usize {
         self.bootstrapper.as_ref().map_or(self.params.max_level(), |one| one.level())
@@ -243,10 +257,15 @@ impl Plan {
 
     /// Bytes of the matrices that registers are refreshed with, in memory.
     pub(super) fn diagonal_bytes(&self) -> Result<u64> {
-        match &self.bootstrapper {
-            Some(bootstrapper) => Ok(bootstrapper.plan()?.diagonal_bytes as u64),
-            None => Ok(0),
-        }
+        let refreshing = match &self.bootstrapper {
+            Some(bootstrapper) => bootstrapper.plan()?.diagonal_bytes as u64,
+            None => 0,
+        };
+        let looking_up = match &self.exponential {
+            Some(exponential) => exponential.plan()?.diagonal_bytes as u64,
+            None => 0,
+        };
+        Ok(refreshing + looking_up)
     }
 
     /// Bytes of an encrypted input.

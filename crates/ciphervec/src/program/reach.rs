@@ -4,7 +4,7 @@
 use super::circuit::Circuit;
 use super::machine::{Machine, execute};
 use crate::error::Result;
-use ciphervec_he::ckks::{Basis, Polynomial, Sign};
+use ciphervec_he::ckks::{Basis, LookupTable, Polynomial, Sign};
 
 /// A machine on bounds of absolute values.
 struct Reach;
@@ -99,6 +99,10 @@ impl Machine for Reach {
 
     fn refresh(&self, a: &f64) -> Result<f64> {
         Ok(*a)
+    }
+
+    fn look_up(&self, _: &f64, tables: &[&LookupTable]) -> Result<Vec<f64>> {
+        Ok(tables.iter().map(|table| table.largest().max(f64::MIN_POSITIVE)).collect())
     }
 
     fn bound(&self, a: f64, bound: f64) -> Result<f64> {

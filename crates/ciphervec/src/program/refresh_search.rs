@@ -22,6 +22,8 @@ pub(super) struct Node {
     pub operands: Vec<usize>,
     /// Levels that computing it takes.
     pub depth: usize,
+    /// Whether it takes them of all levels, whatever its operands have left: of a table that is looked up.
+    pub anew: bool,
     /// Levels that it must have left to be refreshed.
     pub reserve: usize,
     /// Bits of precision that refreshing it loses.
@@ -53,6 +55,7 @@ pub(super) fn search(nodes: &[Node], alike: &[usize], top: usize) -> Option<Chos
         if one.count == 0 {
             one.operands = node.operands.iter().map(|&operand| alike[operand]).collect();
             one.depth = node.depth;
+            one.anew = node.anew;
         }
         one.reserve = one.reserve.max(node.reserve);
         one.loss = one.loss.max(node.loss);
@@ -80,7 +83,8 @@ pub(super) fn levels(nodes: &[Node], refreshed: &[bool], top: usize) -> Option<V
     let mut found: Vec<usize> = Vec::with_capacity(nodes.len());
     let mut held: Vec<usize> = Vec::with_capacity(nodes.len());
     for (node, &again) in nodes.iter().zip(refreshed) {
-        let from = node.operands.iter().map(|&operand| held[operand]).min().unwrap_or(top);
+        let operands = node.operands.iter().map(|&operand| held[operand]);
+        let from = if node.anew { top } else { operands.min().unwrap_or(top) };
         let left = from.checked_sub(node.depth)?;
         if again && left < node.reserve {
             return None;
@@ -111,7 +115,7 @@ fn best(nodes: &[Node], top: usize, most: usize, cut: bool) -> Option<Option<Vec
     // Levels that could be used from a node on, if nothing were refreshed any more.
     let mut wanted = vec![0usize; nodes.len()];
     for (place, node) in nodes.iter().enumerate().rev() {
-        for &operand in &node.operands {
+        for &operand in if node.anew { &[][..] } else { &node.operands } {
             wanted[operand] = wanted[operand].max(wanted[place] + node.depth).min(top);
         }
     }
@@ -131,7 +135,8 @@ fn best(nodes: &[Node], top: usize, most: usize, cut: bool) -> Option<Option<Vec
         let stay: Vec<usize> = (0..alive.len()).filter(|&k| last_read[alive[k]] > place).collect();
         let mut next: HashMap<Vec<u16>, Choice> = HashMap::with_capacity(2 * choices.len());
         for choice in &choices {
-            let from = read.iter().map(|&k| usize::from(choice.levels[k])).min().unwrap_or(top);
+            let operands = read.iter().map(|&k| usize::from(choice.levels[k]));
+            let from = if node.anew { top } else { operands.min().unwrap_or(top) };
             let Some(left) = from.checked_sub(node.depth) else { continue };
             // A level that is never used is no better than none.
             let plain = (left.min(wanted[place]), choice.cost, false);
@@ -221,6 +226,7 @@ pub(super) fn computed_alike(circuit: &Circuit) -> Vec<usize> {
             Step::SignStage(_, index, stage) => (14, index, stage),
             Step::Refresh(_) => (15, 0, 0),
             Step::Bound(..) => (16, 0, 0),
+            Step::LookUp(_, index) => (17, index, 0),
         };
         let operands = step.operands().map(|register| found[register as usize]).collect();
         let next = numbers.len();
@@ -251,7 +257,8 @@ mod tests {
             let mut operand = || nodes.len() - 1 - draws.below(reach);
             let operands = vec![operand(), operand()];
             let (depth, reserve) = (draws.below(3), draws.below(2));
-            nodes.push(Node { operands, depth, reserve, loss: reserve as u32, count: 1 });
+            let anew = draws.below(8) == 0;
+            nodes.push(Node { operands, depth, anew, reserve, loss: reserve as u32, count: 1 });
         }
         nodes
     }

@@ -127,7 +127,7 @@ fn tuned(circuit: &Circuit, top: usize, late: f64) -> Result<Circuit> {
     let mut taken: Vec<usize> = Vec::with_capacity(nodes.len());
     for node in &nodes {
         let before = node.operands.iter().map(|&operand| taken[operand]).max().unwrap_or(0);
-        taken.push(before + node.depth);
+        taken.push(if node.anew { 0 } else { before } + node.depth);
     }
     let mut signs = circuit.signs.clone();
     for (index, sign) in circuit.signs.iter().enumerate() {
@@ -160,7 +160,8 @@ fn hold_back(circuit: &Circuit, nodes: &mut [Node]) {
                 held[a as usize] = true;
             }
         }
-        if held[inputs + index] {
+        // What is looked up is as precise as that leaves it.
+        if held[inputs + index] && !matches!(step, Step::LookUp(..)) {
             step.operands().for_each(|operand| held[operand as usize] = true);
         }
     }
@@ -204,10 +205,27 @@ fn sending(circuit: &Circuit, steps: Vec<Step>, places: &[u32]) -> Circuit {
     changed
 }
 
+/// Levels that the tables take which are looked up with each step, where it looks one up.
+fn looked_up(circuit: &Circuit) -> Vec<usize> {
+    let mut found = Vec::with_capacity(circuit.steps.len());
+    while found.len() < circuit.steps.len() {
+        let together = circuit.together(found.len());
+        let steps = &circuit.steps[found.len()..found.len() + together];
+        let levels = steps.iter().map(|step| match *step {
+            Step::LookUp(_, table) => circuit.tables[table as usize].levels(),
+            _ => 0,
+        });
+        let most = levels.max().unwrap_or(0);
+        found.extend((0..together).map(|_| most));
+    }
+    found
+}
+
 /// What every register takes.
 fn nodes(circuit: &Circuit, reach: &[f64]) -> Vec<Node> {
     let inputs = circuit.input_registers();
     let mut found = vec![Node { count: 1, ..Node::default() }; inputs];
+    let looked_up = looked_up(circuit);
     for (index, step) in circuit.steps.iter().enumerate() {
         let depth = match *step {
             Step::MultiplyNumber(..)
@@ -219,12 +237,14 @@ fn nodes(circuit: &Circuit, reach: &[f64]) -> Vec<Node> {
             Step::SignStage(_, which, stage) => {
                 circuit.signs[which as usize].stages()[stage as usize].depth()
             }
+            Step::LookUp(..) => looked_up[index],
             _ => 0,
         };
         let loss = bits_over(reach[inputs + index]);
         found.push(Node {
             operands: step.operands().map(|register| register as usize).collect(),
             depth,
+            anew: matches!(step, Step::LookUp(..)),
             // Numbers over 1 are scaled down first.
             reserve: usize::from(loss > 0),
             loss,
@@ -253,27 +273,34 @@ fn insert(circuit: &Circuit, reach: &[f64], refreshed: &[bool]) -> (Circuit, Vec
     let inputs = circuit.input_registers();
     let mut places: Vec<u32> = (0..inputs as u32).collect();
     let (mut steps, mut origins) = (Vec::new(), Vec::new());
-    for (index, step) in circuit.steps.iter().enumerate() {
-        let mut add = |step: Step| {
+    while places.len() < inputs + circuit.steps.len() {
+        let first = places.len() - inputs;
+        let mut add = |index: usize, step: Step| {
             steps.push(step);
             origins.push(index);
             (inputs + steps.len() - 1) as u32
         };
-        let mut last = add(step.reading(|register| places[register as usize]));
-        let register = inputs + index;
-        if refreshed[register] {
+        // What is done together stays so: refreshes come after all of it.
+        let together = first..first + circuit.together(first);
+        for index in together.clone() {
+            let step = circuit.steps[index].reading(|register| places[register as usize]);
+            places.push(add(index, step));
+        }
+        for index in together.filter(|index| refreshed[inputs + index]) {
+            let register = inputs + index;
+            let mut last = places[register];
             let bits = bits_over(reach[register]);
             if bits > 0 {
-                last = add(Step::MultiplyNumber(last, f64::exp2(-f64::from(bits))));
+                last = add(index, Step::MultiplyNumber(last, f64::exp2(-f64::from(bits))));
             }
-            last = add(Step::Bound(last, 1.0));
-            last = add(Step::Refresh(last));
+            last = add(index, Step::Bound(last, 1.0));
+            last = add(index, Step::Refresh(last));
             if bits > 0 {
-                last = add(Step::MultiplyInteger(last, 1 << bits));
-                last = add(Step::Bound(last, reach[register]));
+                last = add(index, Step::MultiplyInteger(last, 1 << bits));
+                last = add(index, Step::Bound(last, reach[register]));
             }
+            places[register] = last;
         }
-        places.push(last);
     }
     (sending(circuit, steps, &places), origins)
 }

@@ -4,16 +4,22 @@
 //! `log2 of the degree, of the slots u8 | levels u8 | scale u8 | products of slots-to-coefficients, bits of their
 //! primes u8 | bits of the reduction, at the top of it u8 | double angles u8 | straight u8 | inverse
 //! sine u8 | products of coefficients-to-slots, bits of their primes u8 | rotations that a key may cost
-//! u8 | special primes, their bits u8 | digits u8 | quantum u8 | bits that the scale of the reduction rises by at a level
-//! u8 | iterations, log2 of what residuals are multiplied by u8 | range f64`.
+//! u8 | special primes, their bits u8 | digits u8 | quantum u8 | range f64`; in full also `bits that the scale
+//! of the reduction rises by at a level u8 | iterations, log2 of what residuals are multiplied by u8`, which are 1,
+//! 1 and 0 where they are not written.
 
 use crate::error::Result;
 use ciphervec_he::ckks::{BootstrapSpec, Ring};
 use ciphervec_he::params::Security;
 use ciphervec_he::wire::Reader;
 
+/// Whether a set is only written in full.
+pub(super) fn in_full(spec: &BootstrapSpec) -> bool {
+    (spec.reduction_rise, spec.iterations, spec.residual_bits) != (1, 1, 0)
+}
+
 /// Writes what [`read_spec`] reads.
-pub(super) fn write_spec(spec: &BootstrapSpec, out: &mut Vec<u8>) {
+pub(super) fn write_spec(spec: &BootstrapSpec, full: bool, out: &mut Vec<u8>) {
     let sizes = [
         spec.log_degree as usize,
         spec.log_slots as usize,
@@ -33,18 +39,20 @@ pub(super) fn write_spec(spec: &BootstrapSpec, out: &mut Vec<u8>) {
         spec.special_bits as usize,
         spec.digits,
         usize::from(spec.security == Security::Quantum128),
-        spec.reduction_rise as usize,
-        spec.iterations,
-        spec.residual_bits as usize,
     ];
     out.extend(sizes.map(|size| size as u8));
     out.extend(spec.range.to_le_bytes());
+    if full {
+        let more = [spec.reduction_rise as usize, spec.iterations, spec.residual_bits as usize];
+        out.extend(more.map(|size| size as u8));
+    }
 }
 
 /// Reads the sizes; what they are is checked when parameters are made of them.
-pub(super) fn read_spec(reader: &mut Reader<'_>) -> Result<BootstrapSpec> {
-    let sizes: [u8; 21] = reader.array()?;
+pub(super) fn read_spec(reader: &mut Reader<'_>, full: bool) -> Result<BootstrapSpec> {
+    let sizes: [u8; 18] = reader.array()?;
     let range = f64::from_le_bytes(reader.array()?);
+    let [rise, iterations, residual]: [u8; 3] = if full { reader.array()? } else { [1, 1, 0] };
     let flag = |place: usize| match sizes[place] {
         0 => Ok(false),
         1 => Ok(true),
@@ -73,9 +81,9 @@ pub(super) fn read_spec(reader: &mut Reader<'_>) -> Result<BootstrapSpec> {
         special_bits: bits(15),
         digits: count(16),
         range,
-        reduction_rise: bits(18),
-        iterations: count(19),
-        residual_bits: bits(20),
+        reduction_rise: u32::from(rise),
+        iterations: usize::from(iterations),
+        residual_bits: u32::from(residual),
         security: if quantum { Security::Quantum128 } else { Security::Classical128 },
     })
 }

@@ -16,31 +16,34 @@
 //!   of its view u32`, or `1 u8 | number of the output u32 | 0 u32`, in order;
 //! - a constant: a list of f64; a polynomial: `basis u8 | low, high f64 | list of f64`; a sign: `gap,
 //!   alpha, noise f64`;
-//! - a step: `operation u8 | a u32 | b, 8 bytes`: a register, a constant, a polynomial or a number; of a
-//!   stage of a sign, the sign and then the stage, u32 each.
+//! - a step: what [`super::step_bytes`] writes.
 //!
 //! Version 2 is that of plans whose steps refresh registers: before all of this stands what
 //! [`super::refreshing`] writes, and a sign goes on with `levels, noise f64` of its early stages, zeros
-//! where there are none.
+//! where there are none. Version 3 is that of those among them whose steps look up tables, or whose set is
+//! only written in full, as it then is: after the signs stands a list of tables, `cleanings u8 | list of f64`.
 
 use super::arrays::{Decoding, Input, MAX_DIMENSIONS, MAX_NAME, Output, View};
 use super::circuit::{
-    Circuit, MAX_CONSTANTS, MAX_DEGREE, MAX_PARTS, MAX_REGISTERS, MAX_SIGNS, MAX_SLOTS, Step,
+    Circuit, MAX_CONSTANTS, MAX_DEGREE, MAX_PARTS, MAX_REGISTERS, MAX_SIGNS, MAX_SLOTS,
 };
+use super::look_up::MAX_TABLES;
 use super::numbers::Numbers;
 use super::placement::{Block, Domain, Loop, MAX_BLOCKS, MAX_LOOPS, Placement};
 use super::plan::{Ground, KeySet, MAX_KEY_SETS, MAX_KEYS, Plan, PlanId};
 use super::reading::Reading;
 use super::refreshed::kept;
-use super::refreshing::{diagonals, read_spec, write_spec};
+use super::refreshing::{diagonals, in_full, read_spec, write_spec};
+use super::step_bytes::{STEP_BYTES, read_step, step_bytes};
 use crate::error::Result;
-use ciphervec_he::ckks::{Basis, BootstrapSpec, Params, ParamsSpec, Polynomial, Sign};
+use ciphervec_he::ckks::{Basis, BootstrapSpec, LookupTable, Params, ParamsSpec, Polynomial, Sign};
 use ciphervec_he::wire::{self, HEADER_LEN, Header, KeyId, Kind, Reader, Scheme};
 
 const WHAT: &str = "a program's plan";
 /// The version of plans that refresh registers; others are of version 1.
 const REFRESHING: u16 = 2;
-const STEP_BYTES: usize = 13;
+/// The version of those that look tables up, or that refresh with a set that is written in full.
+const LOOKING_UP: u16 = 3;
 
 impl Plan {
     /// The plan, framed. Nothing in it is secret.
@@ -50,15 +53,23 @@ impl Plan {
             Header { scheme: Scheme::Ckks, kind: Kind::Program, params, key: KeyId([0; 8]) };
         let mut frame = vec![0; HEADER_LEN];
         frame.extend(self.payload());
-        let version = if self.bootstrapper().is_some() { REFRESHING } else { wire::VERSION };
-        header.seal_version(version, &mut frame);
+        header.seal_version(self.version(), &mut frame);
         frame
+    }
+
+    /// The least that can say what it is.
+    fn version(&self) -> u16 {
+        match self.bootstrapper() {
+            None => wire::VERSION,
+            Some(one) if self.circuit().tables.is_empty() && !in_full(one.spec()) => REFRESHING,
+            Some(_) => LOOKING_UP,
+        }
     }
 
     pub(super) fn payload(&self) -> Vec<u8> {
         let mut out = Vec::new();
         if let Some(bootstrapper) = self.bootstrapper() {
-            write_spec(bootstrapper.spec(), &mut out);
+            write_spec(bootstrapper.spec(), self.version() >= LOOKING_UP, &mut out);
         }
         let params = self.params().to_bytes();
         length(&mut out, params.len());
@@ -68,7 +79,7 @@ impl Plan {
             length(out, set.rotations.len());
             set.rotations.iter().for_each(|steps| out.extend(steps.to_le_bytes()));
         });
-        write_circuit(self.circuit(), self.bootstrapper().is_some(), &mut out);
+        write_circuit(self.circuit(), self.version(), &mut out);
         out
     }
 
@@ -80,6 +91,9 @@ impl Plan {
         PlanBytes::read(bytes)?.plan()
     }
 }
+
+/// Cleanings and values of a table.
+type TableShape = (u8, Vec<f64>);
 
 /// Gap, precision and noise of a sign, and the levels and the noise of its early stages.
 type SignShape = [f64; 5];
@@ -95,9 +109,10 @@ pub struct PlanBytes<'a> {
     last_bits: Option<u32>,
     refreshing: Option<BootstrapSpec>,
     keys: Vec<KeySet>,
-    /// Without its signs.
+    /// Without its signs and tables.
     circuit: Circuit,
     signs: Vec<SignShape>,
+    tables: Vec<TableShape>,
 }
 
 impl<'a> PlanBytes<'a> {
@@ -106,10 +121,10 @@ impl<'a> PlanBytes<'a> {
     /// # Errors
     /// Damaged or malformed bytes.
     pub fn read(bytes: &'a [u8]) -> Result<Self> {
-        let (version, header, payload) = wire::open_version(Kind::Program, REFRESHING, bytes)?;
+        let (version, header, payload) = wire::open_version(Kind::Program, LOOKING_UP, bytes)?;
         let mut reader = Reader::new(WHAT, payload);
         let refreshing = match version {
-            REFRESHING => Some(read_spec(&mut reader)?),
+            REFRESHING | LOOKING_UP => Some(read_spec(&mut reader, version == LOOKING_UP)?),
             _ => None,
         };
         let size = reader.u32()? as usize;
@@ -124,7 +139,11 @@ impl<'a> PlanBytes<'a> {
             }
             Ok(KeySet { level, relinearise, rotations: rotations.into_iter().collect() })
         })?;
-        let (circuit, signs) = read_circuit(&mut reader, version)?;
+        let (circuit, signs, tables) = read_circuit(&mut reader, version)?;
+        let plainer = |spec: &BootstrapSpec| tables.is_empty() && !in_full(spec);
+        if version == LOOKING_UP && refreshing.as_ref().is_some_and(plainer) {
+            return Err(reader.error("a plan of version 2 expected, this looks nothing up").into());
+        }
         if header.key != KeyId([0; 8]) {
             return Err(reader.error("a plan names no key").into());
         }
@@ -134,7 +153,18 @@ impl<'a> PlanBytes<'a> {
             None => ParamsSpec::described(params)?,
         };
         let id = PlanId::of(payload);
-        Ok(PlanBytes { header, id, params, spec, last_bits, refreshing, keys, circuit, signs })
+        Ok(PlanBytes {
+            header,
+            id,
+            params,
+            spec,
+            last_bits,
+            refreshing,
+            keys,
+            circuit,
+            signs,
+            tables,
+        })
     }
 
     /// log2 of its ring degree, unchecked.
@@ -144,7 +174,9 @@ impl<'a> PlanBytes<'a> {
 
     /// A bound on the memory that the tables of its parameters take.
     pub fn ring_memory(&self) -> u64 {
-        Params::memory(&self.spec).saturating_add(self.refreshing.as_ref().map_or(0, diagonals))
+        let once = self.refreshing.as_ref().map_or(0, diagonals);
+        let looking_up = if self.tables.is_empty() { 0 } else { once };
+        Params::memory(&self.spec).saturating_add(once).saturating_add(looking_up)
     }
 
     /// Whether its primes are those of its parameters alone, as those of every fitted plan are.
@@ -157,7 +189,8 @@ impl<'a> PlanBytes<'a> {
         self.circuit.steps.len()
     }
 
-    /// The plan: signs are searched for, and tables are made, which takes the longest.
+    /// The plan: signs are searched for, tables are looked at, and those of its parameters are made,
+    /// which takes the longest.
     ///
     /// # Errors
     /// Parameters that are not secure, and what [`Plan::new`] refuses.
@@ -167,7 +200,11 @@ impl<'a> PlanBytes<'a> {
             0.0 => Ok(Sign::with_noise(gap, alpha, noise)?),
             _ => Ok(Sign::refreshed(gap, alpha, (levels as usize, early), noise)?),
         });
-        let circuit = Circuit { signs: signs.collect::<Result<_>>()?, ..self.circuit };
+        let tables = self.tables.into_iter().map(|(cleanings, values)| {
+            Ok(LookupTable::new(&values)?.with_cleanings(usize::from(cleanings))?)
+        });
+        let tables = tables.collect::<Result<_>>()?;
+        let circuit = Circuit { signs: signs.collect::<Result<_>>()?, tables, ..self.circuit };
         let ground = match self.refreshing {
             Some(refreshing) => Ground::Refreshed(kept(refreshing)?),
             None => Ground::Levels(Params::from_bytes(self.params)?),
@@ -187,7 +224,7 @@ impl<'a> PlanBytes<'a> {
     }
 }
 
-fn write_circuit(circuit: &Circuit, refreshing: bool, out: &mut Vec<u8>) {
+fn write_circuit(circuit: &Circuit, version: u16, out: &mut Vec<u8>) {
     out.push(circuit.slots.ilog2() as u8);
     list(out, &circuit.inputs, |out, input| {
         write_array(out, (&input.name, &input.shape, &input.numbers));
@@ -210,11 +247,17 @@ fn write_circuit(circuit: &Circuit, refreshing: bool, out: &mut Vec<u8>) {
     });
     list(out, &circuit.signs, |out, sign| {
         [sign.gap(), sign.alpha(), sign.noise()].iter().for_each(|x| real(out, x));
-        if refreshing {
+        if version >= REFRESHING {
             let (levels, noise) = sign.early().unwrap_or((0, 0.0));
             [levels as f64, noise].iter().for_each(|x| real(out, x));
         }
     });
+    if version >= LOOKING_UP {
+        list(out, &circuit.tables, |out, table| {
+            out.push(table.cleanings() as u8);
+            list(out, table.values(), real);
+        });
+    }
     list(out, &circuit.steps, |out, step| out.extend(step_bytes(*step)));
     list(out, &circuit.outputs, |out, output| {
         write_array(out, (&output.name, &output.shape, &output.numbers));
@@ -256,8 +299,11 @@ fn write_kinds(circuit: &Circuit, out: &mut Vec<u8>) {
     }
 }
 
-/// A circuit without its signs, and what they are to be.
-fn read_circuit(reader: &mut Reader<'_>, version: u16) -> Result<(Circuit, Vec<SignShape>)> {
+/// A circuit without its signs and tables, and what they are to be.
+fn read_circuit(
+    reader: &mut Reader<'_>,
+    version: u16,
+) -> Result<(Circuit, Vec<SignShape>, Vec<TableShape>)> {
     let log_slots = u32::from(reader.u8()?);
     let slots = 1usize.checked_shl(log_slots).ok_or_else(|| reader.error("too many slots"))?;
     let mut inputs = items(reader, 33, MAX_PARTS, |reader| {
@@ -285,7 +331,7 @@ fn read_circuit(reader: &mut Reader<'_>, version: u16) -> Result<(Circuit, Vec<S
     })?;
     let asked = items(reader, 24, MAX_SIGNS, |reader| {
         let mut shape = [0.0; 5];
-        for one in &mut shape[..if version == REFRESHING { 5 } else { 3 }] {
+        for one in &mut shape[..if version >= REFRESHING { 5 } else { 3 }] {
             *one = f64_of(reader)?;
         }
         if shape[3].fract() != 0.0 || !(0.0..=64.0).contains(&shape[3]) {
@@ -293,6 +339,12 @@ fn read_circuit(reader: &mut Reader<'_>, version: u16) -> Result<(Circuit, Vec<S
         }
         Ok(shape)
     })?;
+    let tables = match version {
+        LOOKING_UP => items(reader, 5, MAX_TABLES, |reader| {
+            Ok((reader.u8()?, items(reader, 8, MAX_SLOTS, f64_of)?))
+        })?,
+        _ => Vec::new(),
+    };
     let steps = items(reader, STEP_BYTES, MAX_REGISTERS, read_step)?;
     let mut outputs = items(reader, 46, MAX_PARTS, |reader| {
         let (name, shape, numbers) = read_array(reader)?;
@@ -310,8 +362,17 @@ fn read_circuit(reader: &mut Reader<'_>, version: u16) -> Result<(Circuit, Vec<S
     })?;
     read_counts(reader, &mut inputs)?;
     read_coefficients(reader, &mut inputs, &mut outputs)?;
-    let signs = Vec::new();
-    Ok((Circuit { slots, inputs, constants, polynomials, signs, steps, outputs }, asked))
+    let circuit = Circuit {
+        slots,
+        inputs,
+        constants,
+        polynomials,
+        signs: Vec::new(),
+        tables: Vec::new(),
+        steps,
+        outputs,
+    };
+    Ok((circuit, asked, tables))
 }
 
 /// Which views hold counts of an input's numbers, if any does.
@@ -371,69 +432,6 @@ fn read_coefficients(
         placement.domain = Domain::Coefficients;
     }
     Ok(())
-}
-
-fn step_bytes(step: Step) -> [u8; STEP_BYTES] {
-    let whole = |register: u32| u64::from(register).to_le_bytes();
-    let (operation, a, b) = match step {
-        Step::Add(a, b) => (0, a, whole(b)),
-        Step::Subtract(a, b) => (1, a, whole(b)),
-        Step::Negate(a) => (2, a, [0; 8]),
-        Step::AddNumber(a, number) => (3, a, number.to_le_bytes()),
-        Step::MultiplyNumber(a, number) => (4, a, number.to_le_bytes()),
-        Step::MultiplyInteger(a, factor) => (5, a, factor.to_le_bytes()),
-        Step::AddVector(a, index) => (6, a, whole(index)),
-        Step::MultiplyVector(a, index) => (7, a, whole(index)),
-        Step::Multiply(a, b) => (8, a, whole(b)),
-        Step::Square(a) => (9, a, [0; 8]),
-        Step::Rotate(a, steps) => (10, a, i64::from(steps).to_le_bytes()),
-        Step::Polynomial(a, index) => (11, a, whole(index)),
-        Step::Bound(a, bound) => (12, a, bound.to_le_bytes()),
-        Step::Sign(a, index) => (13, a, whole(index)),
-        Step::Refresh(a) => (14, a, [0; 8]),
-        Step::SignStage(a, index, stage) => {
-            (15, a, (u64::from(index) | u64::from(stage) << 32).to_le_bytes())
-        }
-    };
-    let mut out = [0; STEP_BYTES];
-    out[0] = operation;
-    out[1..5].copy_from_slice(&a.to_le_bytes());
-    out[5..].copy_from_slice(&b);
-    out
-}
-
-fn read_step(reader: &mut Reader<'_>) -> Result<Step> {
-    let (operation, a, b) = (reader.u8()?, reader.u32()?, reader.array::<8>()?);
-    let malformed = |reader: &Reader<'_>| reader.error(format!("operand {b:?} of {operation}"));
-    let whole =
-        |reader: &Reader<'_>| u32::try_from(u64::from_le_bytes(b)).map_err(|_| malformed(reader));
-    let none = |reader: &Reader<'_>| if b == [0; 8] { Ok(a) } else { Err(malformed(reader)) };
-    let number = f64::from_le_bytes(b);
-    Ok(match operation {
-        0 => Step::Add(a, whole(reader)?),
-        1 => Step::Subtract(a, whole(reader)?),
-        2 => Step::Negate(none(reader)?),
-        3 => Step::AddNumber(a, number),
-        4 => Step::MultiplyNumber(a, number),
-        5 => Step::MultiplyInteger(a, i64::from_le_bytes(b)),
-        6 => Step::AddVector(a, whole(reader)?),
-        7 => Step::MultiplyVector(a, whole(reader)?),
-        8 => Step::Multiply(a, whole(reader)?),
-        9 => Step::Square(none(reader)?),
-        10 => {
-            let steps = i32::try_from(i64::from_le_bytes(b)).map_err(|_| malformed(reader))?;
-            Step::Rotate(a, steps)
-        }
-        11 => Step::Polynomial(a, whole(reader)?),
-        12 => Step::Bound(a, number),
-        13 => Step::Sign(a, whole(reader)?),
-        14 => Step::Refresh(none(reader)?),
-        15 => {
-            let both = u64::from_le_bytes(b);
-            Step::SignStage(a, both as u32, (both >> 32) as u32)
-        }
-        other => return Err(reader.error(format!("unknown operation {other}")).into()),
-    })
 }
 
 type Array = (String, Vec<u32>, Numbers);

@@ -146,6 +146,9 @@ impl Server {
             expect_key(key, read.key_id())?;
             machine = machine.refreshing(bootstrapper.clone(), read);
         }
+        if let Some(exponential) = plan.exponential() {
+            machine = machine.looking_up(exponential.clone());
+        }
         reader.finish()?;
         Ok(Server { plan, machine, key })
     }

@@ -8,7 +8,7 @@ use super::machine::{Machine, execute};
 use super::plan::Plan;
 use super::trial::TrialMachine;
 use crate::error::Result;
-use ciphervec_he::ckks::{Expected, ParamsSpec, Polynomial, Sign};
+use ciphervec_he::ckks::{Expected, LookupTable, ParamsSpec, Polynomial, Sign};
 use ciphervec_he::gaussian;
 use std::cell::Cell;
 
@@ -190,6 +190,17 @@ impl Machine for Simulated {
 
     fn refresh(&self, a: &Noisy) -> Result<Noisy> {
         self.one(a, |x| Clear.refresh(x), |x| self.trial.refresh(x))
+    }
+
+    fn look_up(&self, a: &Noisy, tables: &[&LookupTable]) -> Result<Vec<Noisy>> {
+        let own = self.trial.look_up(&silent(&a.expected), tables)?;
+        let expected = self.trial.look_up(&a.expected, tables)?;
+        let values = Clear.look_up(&a.values, tables)?.into_iter().zip(own).zip(expected);
+        let noisy = values.map(|((values, own), expected)| Noisy {
+            values: self.with_noise(values, &own),
+            expected: self.kept(expected),
+        });
+        Ok(noisy.collect())
     }
 
     fn bound(&self, a: Noisy, bound: f64) -> Result<Noisy> {

@@ -2,12 +2,13 @@
 //! leave. Key holder, without a key.
 
 use super::circuit::{Circuit, Step};
+use super::look_up::{beside, nothing_to_look_up_with};
 use super::machine::{Machine, execute};
 use super::plan::{KeySet, Plan};
 use crate::error::{Error, Result};
 use ciphervec_he::ckks::{
-    Bootstrapper, Calibration, Encoding, EncryptionKey, Expected, Forecast, ParamsSpec, Polynomial,
-    Sign,
+    Bootstrapper, Calibration, Encoding, EncryptionKey, Expected, Forecast, LookupTable,
+    ParamsSpec, Polynomial, Sign, Work,
 };
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -100,8 +101,12 @@ impl Trial {
                 machine.needs.borrow_mut().rotate(by, register.level);
             }
             machine.above(register)?;
-            let refreshed = matches!(circuit.steps[step], Step::Refresh(_));
-            let more = if refreshed { refresh_ms } else { 0.0 };
+            let more = match circuit.steps[step] {
+                Step::Refresh(_) => refresh_ms,
+                // All that are looked up together, with the first of them.
+                Step::LookUp(..) => machine.looked_up.take().milliseconds(calibration),
+                _ => 0.0,
+            };
             steps.push(StepForecast {
                 level: register.level,
                 error_bits: machine.forecast.error_bits(register),
@@ -206,6 +211,8 @@ pub(super) struct TrialMachine {
     /// Where levels to compute with end.
     lowest: usize,
     bootstrapper: Option<Arc<Bootstrapper>>,
+    /// What the last look-up took.
+    looked_up: RefCell<Work>,
 }
 
 impl TrialMachine {
@@ -219,6 +226,7 @@ impl TrialMachine {
             level: spec.levels,
             lowest: 0,
             bootstrapper: None,
+            looked_up: RefCell::default(),
         })
     }
 
@@ -233,6 +241,7 @@ impl TrialMachine {
             level,
             lowest: bootstrapper.spec().slots_to_coefficients,
             bootstrapper: Some(bootstrapper.clone()),
+            looked_up: RefCell::default(),
         }
     }
 
@@ -368,6 +377,15 @@ impl Machine for TrialMachine {
             return Err(Error::Program { operation: "a trial", detail });
         };
         Ok(bootstrapper.refreshed(a)?)
+    }
+
+    fn look_up(&self, a: &Expected, tables: &[&LookupTable]) -> Result<Vec<Expected>> {
+        let Some(bootstrapper) = &self.bootstrapper else {
+            return Err(nothing_to_look_up_with("a trial"));
+        };
+        let exponential = beside(bootstrapper)?;
+        self.looked_up.replace(exponential.work(tables)?);
+        Ok(exponential.looked_up(a, tables)?)
     }
 
     fn bound(&self, a: Expected, bound: f64) -> Result<Expected> {

@@ -14,6 +14,7 @@ mod probe;
 #[cfg(feature = "hazmat")]
 mod program;
 #[cfg(feature = "hazmat")]
+mod program_look_up;
 mod program_refreshed;
 mod search;
 mod search_pruned;

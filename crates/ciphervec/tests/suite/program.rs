@@ -70,6 +70,7 @@ fn distance() -> Circuit {
         constants: vec![],
         polynomials: vec![],
         signs: vec![],
+        tables: vec![],
         steps,
         outputs: vec![out],
     }
@@ -170,7 +171,7 @@ fn random(seed: u64, depth: usize) -> Circuit {
     });
     let inputs = ["x", "y", "z"].map(|name| input(name, 16, real, 1.0)).to_vec();
     let (signs, outputs) = (vec![], outputs.collect());
-    Circuit { slots: 16, inputs, constants, polynomials, signs, steps, outputs }
+    Circuit { slots: 16, inputs, constants, polynomials, signs, tables: vec![], steps, outputs }
 }
 
 #[test]
@@ -262,6 +263,7 @@ fn errors_are_as_large_and_as_seldom_as_was_forecast() {
         constants: vec![],
         polynomials: vec![],
         signs: vec![],
+        tables: vec![],
         steps: vec![
             Step::Subtract(0, 1),
             Step::Bound(2, 15.0),
@@ -348,6 +350,7 @@ fn table() -> Circuit {
         constants: vec![values],
         polynomials: vec![],
         signs: vec![],
+        tables: vec![],
         steps,
         outputs: vec![out],
     }

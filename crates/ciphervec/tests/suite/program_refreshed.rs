@@ -66,6 +66,7 @@ fn circuit(inputs: &[&str], steps: Vec<Step>) -> Circuit {
             Polynomial::power(&[0.25, 0.0, 0.5]).unwrap(),
         ],
         signs: vec![Sign::new(0.05, 12.0).unwrap()],
+        tables: vec![],
         steps,
         outputs: vec![output],
     }

@@ -1,10 +1,14 @@
 //! Programs of every released format load and run forever: plans, keys, inputs and answers under `vectors/v1/program`
-//! and, of one that looks up by counts of its input and of one in coefficients, the folders beside it.
+//! and, of one that looks up by counts of its input and of one in coefficients, the folders beside it. Of plans that
+//! refresh registers, `vectors/v2/program`, and look tables up, `vectors/v3/program`, keys of half a gigabyte are not kept.
 //!
 //! `CIPHERVEC_WRITE_VECTORS=1 cargo test -p ciphervec --test suite vectors_programs::` writes a folder that is missing (vectors/SOURCES.md).
 
-use crate::support::decoders::program::{every_step, key_sets, params, square, table, weighted};
-use ciphervec::program::{Circuit, Clear, Client, Plan, Server};
+use crate::support::decoders::program::{
+    every_step, key_sets, looked_up, params, refreshed, square, table, weighted,
+};
+use ciphervec::program::{Circuit, Clear, Client, KeySet, Plan, Server};
+use ciphervec_he::ckks::{BootstrapSpec, Bootstrapper};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -102,5 +106,33 @@ fn version_1_loads_and_runs_as_it_did() {
         assert_eq!(client.decrypt(&get("answer")).unwrap()[0].values, one.result);
         let again = client.encrypt("x", &one.x).unwrap();
         assert_eq!(client.decrypt(&run(&again)).unwrap()[0].values, one.result);
+    }
+}
+
+/// Plans of versions 2 and 3 mean what they meant.
+#[test]
+fn versions_2_and_3_are_read_as_they_were_written() {
+    let keys = vec![KeySet { level: 5, relinearise: true, rotations: [].into() }];
+    for (version, circuit, spec) in [
+        ("v2", refreshed().unwrap(), BootstrapSpec::degree_32768()),
+        ("v3", looked_up().unwrap(), BootstrapSpec::degree_65536()),
+    ] {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors");
+        let file = PathBuf::from(folder).join(version).join("program").join("plan");
+        if std::env::var_os("CIPHERVEC_WRITE_VECTORS").is_some() && !file.exists() {
+            let bootstrapper = Arc::new(Bootstrapper::new(spec).unwrap());
+            let plan = Plan::refreshing(circuit.clone(), bootstrapper, keys.clone()).unwrap();
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(&file, plan.to_bytes()).unwrap();
+        }
+        let bytes = std::fs::read(&file).unwrap();
+        let plan = Plan::from_bytes(&bytes).unwrap();
+        assert_eq!((plan.circuit(), plan.keys()), (&circuit, &keys[..]), "{version}");
+        assert_eq!(*plan.bootstrapper().unwrap().spec(), spec, "{version}");
+        assert_eq!(plan.exponential().is_some(), version == "v3");
+        assert_eq!(plan.to_bytes(), bytes, "{version}");
+        let x = vec![0.0, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 15.0];
+        let (clear, _) = Clear::answers(plan.circuit(), std::slice::from_ref(&x)).unwrap();
+        assert_eq!(clear[0].values, x.iter().map(|x| x * x + 3.0).collect::<Vec<_>>());
     }
 }

@@ -3,11 +3,13 @@
 
 use super::super::expected::Expected;
 use super::super::forecast::Forecast;
+use super::super::keys::KeyPlan;
 use super::super::noise::Noise;
 use super::super::params::Params;
 use super::super::spec::ParamsSpec;
 use super::super::work::{LevelWork, Work};
-use super::{BootstrapPlan, BootstrapSpec, Bootstrapper, BootstrappingKeys};
+use super::linear::LinearPart;
+use super::{BootstrapSpec, Bootstrapper, BootstrappingKeys};
 use crate::error::{Error, Result};
 use crate::params::TAIL_DEVIATIONS;
 
@@ -103,38 +105,49 @@ impl Bootstrapper {
         }
         let mut work = forecast.take_work();
         for _ in 0..plan.iterations {
-            self.transforms(&mut work, &plan);
+            linear_work(
+                &self.params,
+                &self.key_plans,
+                &self.linear,
+                plan.diagonal_bytes,
+                &mut work,
+            );
         }
         Ok(work)
     }
+}
 
-    /// What both transforms and what lies between them take.
-    fn transforms(&self, work: &mut Work, plan: &BootstrapPlan) {
-        let (chain, params) = (self.params.chain(), &self.params);
-        let (top, high) = (params.max_level(), self.spec.coefficients_to_slots);
-        let [low, _, above] = self.key_plans().each_ref().map(|keys| keys.keys(params));
-        let diagonals = plan.diagonal_bytes / (8 * params.degree());
-        let lowest = self.spec.slots_to_coefficients;
-        for (level, products, rotations) in [(lowest, lowest, low), (top, high, above)] {
-            work.count(level, LevelWork { rotations: rotations as u64, ..LevelWork::default() });
-            for place in 0..rotations {
-                work.count(level, chain.switch_of_digits(level));
-                // Baby steps share a decomposition, giant steps have one each.
-                if place < products + rotations / 2 {
-                    work.count(level, chain.decomposition(level));
-                }
+/// Adds what both transforms take, by their keys and diagonals, and raising the modulus between them.
+pub(super) fn linear_work(
+    params: &Params,
+    key_plans: &[KeyPlan; 3],
+    linear: &LinearPart,
+    diagonal_bytes: usize,
+    work: &mut Work,
+) {
+    let chain = params.chain();
+    let [low, _, above] = key_plans.each_ref().map(|plan| plan.keys(params));
+    let (top, high) = (params.max_level(), linear.coefficients_to_slots.len());
+    let diagonals = diagonal_bytes / (8 * params.degree());
+    let lowest = linear.lowest();
+    for (level, products, rotations) in [(lowest, lowest, low), (top, high, above)] {
+        work.count(level, LevelWork { rotations: rotations as u64, ..LevelWork::default() });
+        for place in 0..rotations {
+            work.count(level, chain.switch_of_digits(level));
+            // Baby steps share a decomposition, giant steps have one each.
+            if place < products + rotations / 2 {
+                work.count(level, chain.decomposition(level));
             }
-            // A diagonal is lifted to every prime, and multiplied by both parts.
-            let lifted = (diagonals * products / (lowest + high) * (level + 1)) as u64;
-            let lifts =
-                LevelWork { transforms: lifted, products: 2 * lifted, ..LevelWork::default() };
-            work.count(level, lifts);
         }
-        // From the modulus q_0 to all primes, and one key switch up there.
-        let raised = LevelWork { transforms: 2 * (top + 1) as u64, ..chain.decomposition(top) };
-        work.count(top, raised);
-        work.count(top, chain.switch_of_digits(top));
+        // A diagonal is lifted to every prime, and multiplied by both parts.
+        let lifted = (diagonals * products / (lowest + high) * (level + 1)) as u64;
+        let lifts = LevelWork { transforms: lifted, products: 2 * lifted, ..LevelWork::default() };
+        work.count(level, lifts);
     }
+    // From the modulus q_0 to all primes, and one key switch up there.
+    let raised = LevelWork { transforms: 2 * (top + 1) as u64, ..chain.decomposition(top) };
+    work.count(top, raised);
+    work.count(top, chain.switch_of_digits(top));
 }
 
 impl BootstrappingKeys {

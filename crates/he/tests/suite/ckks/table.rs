@@ -4,8 +4,8 @@ use super::exponential::Owner;
 use super::support::numbers;
 use ciphervec_he::Error;
 use ciphervec_he::ckks::{
-    BootstrapSpec, Bootstrapper, Ciphertext, Complex, Components, Evaluator, Exponential,
-    ExponentialSpec, LookupTable, Ring, SecretKey,
+    BootstrapSpec, Bootstrapper, Ciphertext, Complex, Components, Evaluator, Expected, Exponential,
+    ExponentialSpec, LookupTable, Noise, Ring, SecretKey,
 };
 use ciphervec_he::params::Security;
 use std::time::Instant;
@@ -163,6 +163,54 @@ fn found_bound(table: &LookupTable, exponential: &Exponential) -> f64 {
     // The integers came off by some 2^-14 each.
     let slope = core::f64::consts::TAU * f64::exp2(-14.0) * 4.0;
     (-exponential.table_plan(table).unwrap().bound_bits).exp2() + slope
+}
+
+/// What is forecast of values and what their ciphertexts say of themselves: the same but for errors, which
+/// are those of the worst integer.
+#[test]
+fn forecasts_are_of_what_ciphertexts_become() {
+    let owner = Owner::new(spec(8));
+    let exponential = &owner.exponential;
+    let p = 16;
+    let deep = LookupTable::new(&values(p)).unwrap();
+    let flat = LookupTable::new(&[0.5; 16]).unwrap();
+    let x = spend(&owner, &over(&integers(p, 8), p));
+    let root = exponential.from_slots(&x, Components::Real, &owner.keys).unwrap().swap_remove(0);
+    for tables in [&[&deep][..], &[&flat, &deep], &[&flat]] {
+        let found = exponential.look_up_all(&root, tables, &owner.keys).unwrap();
+        let said = exponential.looked_up(&x.expected(), tables).unwrap();
+        for (found, said) in found.iter().zip(&said) {
+            let known = found.expected();
+            assert_eq!((known.level, known.degree, known.slots), (said.level, 1, said.slots));
+            assert!((known.scale / said.scale - 1.0).abs() < 1e-9);
+            assert_eq!((known.magnitude, known.noise.bound), (said.magnitude, said.noise.bound));
+            let more = said.noise.std / known.noise.std;
+            assert!((1.0..4.0).contains(&more), "{more}");
+        }
+    }
+    // Key switches of the exponential, and of the table with its conjugation; another one adds its own.
+    let plan = exponential.plan().unwrap();
+    let [one, two] =
+        [&[&deep][..], &[&deep, &deep]].map(|tables| exponential.work(tables).unwrap().total());
+    let switches = plan.relinearisations + deep.relinearisations() - 1;
+    assert_eq!(one.relinearisations, switches as u64);
+    assert_eq!(two.rotations, one.rotations + 1);
+    assert!((one.transforms..2 * one.transforms).contains(&two.transforms));
+    // An error of a number comes out as the table's slope times it.
+    let level = exponential.plan().unwrap().lowest_level;
+    let scale = exponential.params().scale(level);
+    let noise = Noise { std: scale * f64::exp2(-18.0), bound: scale * f64::exp2(-11.0) };
+    let off = Expected { noise, ..x.expected() };
+    let said = exponential.looked_up(&off, &[&deep]).unwrap()[0];
+    let ratio = said.noise.std / said.scale / (noise.std / scale) / deep.slope();
+    assert!((0.95..1.05).contains(&ratio), "{ratio}");
+    let far = Noise { std: 64.0 * noise.std, ..noise };
+    let far = Expected { noise: far, ..off };
+    assert!(matches!(exponential.looked_up(&far, &[&deep]), Err(Error::Range { .. })));
+    assert!(matches!(
+        exponential.looked_up(&Expected { level: level - 1, ..off }, &[&deep]),
+        Err(Error::Level { .. })
+    ));
 }
 
 /// One set and one set of keys for both: numbers are looked up, computed with and refreshed in turn.

@@ -33,6 +33,7 @@ pub fn distances(idle: usize) -> Circuit {
         constants: vec![],
         polynomials: vec![],
         signs: vec![],
+        tables: vec![],
         steps,
         outputs: vec![Output {
             name: "distances".into(),

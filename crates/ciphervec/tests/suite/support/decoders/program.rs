@@ -4,7 +4,7 @@ use ciphervec::program::{
     Block, Circuit, Client, Decoding, Domain, Input, KeySet, Loop, Numbers, Output, Placement,
     Plan, Reading, Server, Step, View,
 };
-use ciphervec_he::ckks::{Params, ParamsSpec, Polynomial, Ring, Sign};
+use ciphervec_he::ckks::{LookupTable, Params, ParamsSpec, Polynomial, Ring, Sign};
 use ciphervec_he::params::Security;
 use std::error::Error;
 use std::sync::{Arc, LazyLock};
@@ -40,6 +40,7 @@ pub fn square() -> Circuit {
         constants: vec![],
         polynomials: vec![],
         signs: vec![],
+        tables: vec![],
         steps: vec![Step::Square(0), Step::AddNumber(1, 3.0 / 256.0)],
         outputs: vec![Output {
             name: "result".into(),
@@ -75,6 +76,32 @@ pub fn every_step() -> Result<Circuit, Box<dyn Error>> {
         Step::Bound(0, 1.0),
         Step::Sign(0, 0),
     ]);
+    Ok(circuit)
+}
+
+/// `square` with a register refreshed on its way, and a stage of a sign of which nothing comes.
+pub fn refreshed() -> Result<Circuit, Box<dyn Error>> {
+    let mut circuit = square();
+    circuit.signs = vec![Sign::refreshed(0.05, 8.0, (3, 1e-6), 1e-4)?, Sign::new(0.5, 2.0)?];
+    circuit.steps = vec![
+        Step::Square(0),
+        Step::Bound(1, 1.0),
+        Step::Refresh(2),
+        Step::AddNumber(3, 3.0 / 256.0),
+        Step::SignStage(3, 0, 0),
+    ];
+    circuit.outputs[0].registers = vec![4];
+    Ok(circuit)
+}
+
+/// The same from a table of sixteen squares, and another one, cleaned, of which nothing comes.
+pub fn looked_up() -> Result<Circuit, Box<dyn Error>> {
+    let mut circuit = refreshed()?;
+    let squares: Vec<f64> = (0..16).map(|j| f64::from(j * j + 3) / 256.0).collect();
+    circuit.tables =
+        vec![LookupTable::new(&squares)?, LookupTable::new(&[0.5, -0.25])?.with_cleanings(2)?];
+    circuit.steps.extend([Step::LookUp(0, 0), Step::LookUp(3, 1)]);
+    circuit.outputs[0].registers = vec![6];
     Ok(circuit)
 }
 

@@ -1,8 +1,9 @@
 //! Looking up: encrypted integers or their roots of unity enter, values of tables leave. Server
 //! only.
 
-use super::super::super::ciphertext::{Ciphertext, Meta};
+use super::super::super::ciphertext::Ciphertext;
 use super::super::super::evaluate::Evaluator;
+use super::super::super::expected::Expected;
 use super::super::super::noise::Noise;
 use super::super::keys::BootstrappingKeys;
 use super::table::{LookupTable, clean, cleaning_levels, interpolate};
@@ -23,6 +24,24 @@ pub struct TablePlan {
     pub bound_bits: f64,
     /// Key switches after the exponential.
     pub relinearisations: usize,
+}
+
+/// Which of a table's integers errors are told of.
+#[derive(Clone, Copy)]
+pub(super) enum Over {
+    /// All of them, each as often.
+    Average,
+    /// The one that errors are largest at.
+    Worst,
+}
+
+impl Over {
+    fn of(self, [mean, most]: [f64; 2]) -> f64 {
+        match self {
+            Over::Average => mean,
+            Over::Worst => most,
+        }
+    }
 }
 
 /// How far a number in a slot is off: the standard deviation of a part, and a bound.
@@ -98,12 +117,36 @@ impl Exponential {
                 actual: say(like(other)),
             });
         }
-        self.check_levels(root.level(), tables)?;
-        let p = first.modulus();
-        let noise = root.noise();
+        let level = self.check_levels(root.level(), tables)?;
+        let known = root.expected();
+        let expected = tables.iter().map(|table| self.value(&known, table, level, Over::Average));
+        let expected: Vec<Expected> = expected.collect::<Result<_>>()?;
+        let [_, middle, high] = keys.sets().each_ref().map(|set| Evaluator::new(Arc::clone(set)));
+        let mut clear = root.clone();
+        for _ in 0..first.cleanings() {
+            clear = clean(&middle, &clear, first.modulus())?;
+        }
+        let coefficients: Vec<&[_]> = tables.iter().map(|table| table.coefficients()).collect();
+        let halves = interpolate(&middle, &clear, &coefficients)?;
+        let value = |(half, expected): (&Ciphertext, &Expected)| {
+            let sum = high.add(half, &high.conjugate(half)?)?;
+            let expected = Expected { scale: sum.scale(), ..*expected };
+            Ok(sum.estimated(&expected))
+        };
+        halves.iter().zip(&expected).map(value).collect()
+    }
+
+    /// What is known of a value of `table` at a root, at this level.
+    pub(super) fn value(
+        &self,
+        root: &Expected,
+        table: &LookupTable,
+        level: usize,
+        over: Over,
+    ) -> Result<Expected> {
+        let (noise, p) = (root.noise, table.modulus());
         let spread = (self.params.expansion() / 2.0).sqrt();
-        let mut off =
-            Off { std: noise.std * spread / root.scale(), bound: noise.bound / root.scale() };
+        let mut off = Off { std: noise.std * spread / root.scale, bound: noise.bound / root.scale };
         if SQRT_2 * TAIL_DEVIATIONS * off.std > 1.0 / p as f64 {
             return Err(Error::Range {
                 what: "the error of roots to look up",
@@ -111,24 +154,14 @@ impl Exponential {
                 actual: format!("2^{:.1}", (SQRT_2 * TAIL_DEVIATIONS * off.std).log2()),
             });
         }
-        let [_, middle, high] = keys.sets().each_ref().map(|set| Evaluator::new(Arc::clone(set)));
-        let mut clear = root.clone();
-        for _ in 0..first.cleanings() {
-            clear = clean(&middle, &clear, p)?;
-            off = self.cleaned(first, off);
+        for _ in 0..table.cleanings() {
+            off = self.cleaned(table, off, over);
         }
-        let coefficients: Vec<&[_]> = tables.iter().map(|table| table.coefficients()).collect();
-        let halves = interpolate(&middle, &clear, &coefficients)?;
-        let value = |(half, table): (&Ciphertext, &&LookupTable)| {
-            let sum = high.add(half, &high.conjugate(half)?)?;
-            let off = self.looked_up(table, off, sum.level());
-            let scale = sum.scale();
-            let noise = Noise { std: off.std * scale / spread, bound: off.bound * scale };
-            let magnitude = table.largest().max(f64::MIN_POSITIVE);
-            let meta = Meta { noise, magnitude, ..sum.meta };
-            Ok(Ciphertext { parts: sum.parts, meta })
-        };
-        halves.iter().zip(tables).map(value).collect()
+        let off = self.off_by(table, off, level, over);
+        let scale = self.params.scale(level);
+        let noise = Noise { std: off.std * scale / spread, bound: off.bound * scale };
+        let magnitude = table.largest().max(f64::MIN_POSITIVE);
+        Ok(Expected { level, scale, noise, magnitude, ..*root })
     }
 
     /// Where a table's values lie and how precise they are.
@@ -139,8 +172,9 @@ impl Exponential {
         let level = self.check_levels(self.level(), &[table])?;
         let [precision, _] = self.precision;
         let root = Off { std: precision.deviation(), bound: precision.bound() };
-        let off = (0..table.cleanings()).fold(root, |off, _| self.cleaned(table, off));
-        let off = self.looked_up(table, off, level);
+        let over = Over::Average;
+        let off = (0..table.cleanings()).fold(root, |off, _| self.cleaned(table, off, over));
+        let off = self.off_by(table, off, level, over);
         Ok(TablePlan {
             level,
             precision_bits: -off.std.log2(),
@@ -150,11 +184,11 @@ impl Exponential {
     }
 
     /// What a cleaning leaves of an error.
-    fn cleaned(&self, table: &LookupTable, root: Off) -> Off {
+    fn cleaned(&self, table: &LookupTable, root: Off, over: Over) -> Off {
         let (order, rescale) = (table.modulus() as f64 + 1.0, self.rescale());
         let [mean, most] = table.cleaning_gains().rescales.map(|gain| gain * rescale);
         Off {
-            std: (mean.powi(2) + (order * root.std.powi(2)).powi(2)).sqrt(),
+            std: (over.of([mean, most]).powi(2) + (order * root.std.powi(2)).powi(2)).sqrt(),
             // Higher powers add less than half of the square again, for errors below 1/p.
             bound: SQRT_2 * TAIL_DEVIATIONS * most + 0.75 * order * root.bound.powi(2),
         }
@@ -162,7 +196,7 @@ impl Exponential {
 
     /// What interpolation makes of an error. The sum with the conjugate is twice the real part, and
     /// has the error of one more key switch.
-    fn looked_up(&self, table: &LookupTable, root: Off, level: usize) -> Off {
+    fn off_by(&self, table: &LookupTable, root: Off, level: usize, over: Over) -> Off {
         let (gains, rescale) = (table.gains(), self.rescale());
         let chain = self.params.chain();
         let spread = (self.params.expansion() / 2.0).sqrt();
@@ -174,7 +208,7 @@ impl Exponential {
         let curved = 4.0 * table.curvature() * root.bound.powi(2);
         let own = TAIL_DEVIATIONS * SQRT_2 * std(0.0, gains.rescales[1]);
         Off {
-            std: std(gains.input[0], gains.rescales[0]),
+            std: std(over.of(gains.input), over.of(gains.rescales)),
             bound: 2.0 * gains.input[1] * root.bound + own + curved,
         }
     }
@@ -186,7 +220,7 @@ impl Exponential {
     }
 
     /// The level that tables leave a root of `level` at.
-    fn check_levels(&self, level: usize, tables: &[&LookupTable]) -> Result<usize> {
+    pub(super) fn check_levels(&self, level: usize, tables: &[&LookupTable]) -> Result<usize> {
         let needed = tables.iter().map(|table| table.levels()).max().unwrap_or(0);
         let left = level.saturating_sub(self.linear.lowest());
         if needed <= left {

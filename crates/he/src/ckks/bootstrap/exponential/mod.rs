@@ -5,6 +5,7 @@
 //! raising the modulus leaves are whole turns, and exp(2πi x) does away with them (docs/ckks.md,
 //! section 11).
 
+mod forecast;
 mod look_up;
 #[cfg(feature = "client")]
 mod owner;
@@ -18,8 +19,9 @@ pub use spec::ExponentialSpec;
 use spec::SQUARINGS;
 pub use table::LookupTable;
 
-use super::super::ciphertext::{Ciphertext, Meta};
+use super::super::ciphertext::Ciphertext;
 use super::super::evaluate::Evaluator;
+use super::super::expected::Expected;
 use super::super::keys::KeyPlan;
 use super::super::noise::Noise;
 use super::super::params::Params;
@@ -313,29 +315,9 @@ impl Exponential {
         keys: &BootstrappingKeys,
     ) -> Result<Vec<Ciphertext>> {
         keys.check(&self.params, &self.key_plans, a)?;
-        let needed = self.linear.lowest();
-        if needed == 0 || a.level() < needed {
-            return Err(Error::Level {
-                operation: "an exponential of slots",
-                needed: match needed {
-                    0 => "a set with slots-to-coefficients".into(),
-                    _ => format!("{needed} levels, for slots-to-coefficients,"),
-                },
-                left: format!("{} are", a.level()),
-            });
-        }
-        if a.magnitude() > MAGNITUDE {
-            return Err(Error::Range {
-                what: "the magnitude of numbers to take modulo 1",
-                expected: format!("at most {MAGNITUDE} (declare what they are known to be)"),
-                actual: a.magnitude().to_string(),
-            });
-        }
+        let noise = self.turned_by(&a.expected())?;
         let low = Evaluator::new(Arc::clone(&keys.sets()[0]));
         let x = self.linear.to_coefficients(&low, a)?;
-        let noise = a.noise().times(TAU * self.params.scale(self.level()) / a.scale());
-        // What rounded diagonals take from numbers grows with them.
-        let noise = noise.plus(self.turned((a.magnitude() - 1.0).max(0.0) * self.below.sqrt()));
         let roots = self.roots(&x, components, keys, noise, &self.precision[0])?;
         roots.into_iter().map(|root| root.with_slots(a.slots())).collect()
     }
@@ -362,17 +344,21 @@ impl Exponential {
             Components::Real => vec![self.linear.to_real_slots(&high, encapsulation, x)?],
             Components::Both => self.linear.to_slots(&high, encapsulation, x)?.into(),
         };
-        let scale = self.params.scale(self.level());
+        let root = |number: &Ciphertext| {
+            let root = self.series.apply(&middle, number)?;
+            let expected = self.root(&root.expected(), noise, precision);
+            Ok(root.estimated(&expected))
+        };
+        numbers.iter().map(root).collect()
+    }
+
+    /// What is known of a root that `noise` turns.
+    fn root(&self, a: &Expected, noise: Noise, precision: &RootPrecision) -> Expected {
+        let (level, scale) = (self.level(), self.params.scale(self.level()));
         let spread = (self.params.expansion() / 2.0).sqrt();
         let added =
             Noise { std: precision.deviation() * scale / spread, bound: precision.bound() * scale };
-        let noise = noise.plus(added);
-        let root = |number: &Ciphertext| {
-            let root = self.series.apply(&middle, number)?;
-            let meta = Meta { scale, noise, magnitude: 1.0, ..root.meta };
-            Ok(Ciphertext { parts: root.parts, meta })
-        };
-        numbers.iter().map(root).collect()
+        Expected { level, scale, noise: noise.plus(added), magnitude: 1.0, ..*a }
     }
 }
 

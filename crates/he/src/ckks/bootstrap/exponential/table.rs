@@ -23,7 +23,7 @@ const CLEANINGS: usize = 8;
 const TOP: usize = 40;
 
 /// T of the integers modulo p, p at most 256.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct LookupTable {
     values: Vec<f64>,
     cleanings: usize,
@@ -34,7 +34,7 @@ pub struct LookupTable {
 }
 
 /// What errors are multiplied by on the way, on average over the integers and at most.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Gains {
     /// That of the root.
     pub input: [f64; 2],
@@ -167,6 +167,12 @@ impl LookupTable {
         integers.iter().map(fraction).collect()
     }
 
+    /// The largest slope at an integer j, in values for each unit of x = j/p: what the error of a number
+    /// is multiplied by, without cleanings.
+    pub fn slope(&self) -> f64 {
+        2.0 * TAU * self.gains.input[1]
+    }
+
     /// How often the root is cleaned before.
     pub fn cleanings(&self) -> usize {
         self.cleanings
@@ -197,7 +203,7 @@ impl LookupTable {
     }
 
     /// The largest absolute value.
-    pub(super) fn largest(&self) -> f64 {
+    pub fn largest(&self) -> f64 {
         self.values.iter().fold(0.0, |most, value| value.abs().max(most))
     }
 
