@@ -16,11 +16,21 @@ use crate::ckks_array::PyCkksArray;
 use crate::ckks_owner::PyCkksOwner;
 use crate::errors::{CorruptData, InvalidInput, Raise, StorageError};
 
+/// Which slots a set is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Slots {
+    /// All of the standard ring.
+    All,
+    /// Fewer than it has.
+    Few,
+    /// All of the conjugate-invariant ring, of real numbers alone and twice as many.
+    Real,
+}
+
 /// A set by what callers call it.
 struct Named {
     log_degree: u32,
-    /// Whether it is for fewer slots than the ring has.
-    few: bool,
+    slots: Slots,
     precise: bool,
     spec: fn() -> BootstrapSpec,
 }
@@ -29,16 +39,33 @@ struct Named {
 type Name = (u32, usize, bool);
 
 /// The sets there are.
-const SETS: [Named; 4] = [
-    Named { log_degree: 15, few: false, precise: false, spec: BootstrapSpec::degree_32768 },
+const SETS: [Named; 6] = [
+    Named { log_degree: 15, slots: Slots::All, precise: false, spec: BootstrapSpec::degree_32768 },
     Named {
         log_degree: 15,
-        few: true,
+        slots: Slots::Few,
         precise: false,
         spec: BootstrapSpec::degree_32768_few_slots,
     },
-    Named { log_degree: 16, few: false, precise: false, spec: BootstrapSpec::degree_65536 },
-    Named { log_degree: 16, few: false, precise: true, spec: BootstrapSpec::degree_65536_precise },
+    Named {
+        log_degree: 15,
+        slots: Slots::Real,
+        precise: false,
+        spec: BootstrapSpec::degree_32768_real_slots,
+    },
+    Named { log_degree: 16, slots: Slots::All, precise: false, spec: BootstrapSpec::degree_65536 },
+    Named {
+        log_degree: 16,
+        slots: Slots::Real,
+        precise: false,
+        spec: BootstrapSpec::degree_65536_real_slots,
+    },
+    Named {
+        log_degree: 16,
+        slots: Slots::All,
+        precise: true,
+        spec: BootstrapSpec::degree_65536_precise,
+    },
 ];
 
 impl Named {
@@ -52,14 +79,17 @@ impl Named {
 
     /// How it is asked for.
     fn arguments(&self) -> String {
-        arguments(self.log_degree, self.few.then(|| self.slots()), self.precise)
+        let slots = (self.slots != Slots::All).then(|| self.slots());
+        arguments(self.log_degree, slots, self.precise)
     }
 
-    /// Whether it is the one for so many slots, all that the ring has unless they are given.
+    /// Whether it is the one for so many slots, all that the standard ring has unless they are given.
     fn takes(&self, slots: Option<usize>) -> bool {
-        slots.map_or(!self.few, |slots| {
-            if self.few { (1..=self.slots()).contains(&slots) } else { slots == self.slots() }
-        })
+        match (self.slots, slots) {
+            (kind, None) => kind == Slots::All,
+            (Slots::Few, Some(slots)) => (1..=self.slots()).contains(&slots),
+            (_, Some(slots)) => slots == self.slots(),
+        }
     }
 
     fn of(log_degree: u32, slots: Option<usize>, precise: bool) -> PyResult<&'static Self> {
@@ -78,7 +108,7 @@ impl Named {
         let there = SETS.iter().map(Self::arguments).collect::<Vec<_>>();
         let asked = arguments(log_degree, slots, precise);
         Err(InvalidInput::new_err(format!(
-            "no set for bootstrapping has {asked}; there are: {} (slots: at most so many)",
+            "no set for bootstrapping has {asked}; there are: {} (slots=512: at most so many)",
             there.join("; ")
         )))
     }
@@ -127,6 +157,7 @@ impl PyCkksBootstrapper {
         let out = PyDict::new(py);
         out.set_item("log_n", self.made.spec().log_degree)?;
         out.set_item("slots", plan.slots)?;
+        out.set_item("ring", params.ring().as_str())?;
         out.set_item("precise", self.set.precise)?;
         out.set_item("level", plan.level)?;
         out.set_item("lowest_level", plan.lowest_level)?;

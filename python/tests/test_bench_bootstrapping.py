@@ -68,6 +68,8 @@ def test_a_record_has_the_issued_keys_and_what_it_says_is_so() -> None:
 def test_sets_are_those_of_their_degrees() -> None:
     settings = Settings((15, 16), ("all", "few", "precise"))
     assert settings.measured() == [(15, "all"), (15, "few"), (16, "all"), (16, "precise")]
+    assert Settings((16,), ("real",)).measured() == [(16, "real")]
+    assert [name.slots for name in bootstrapping.SETS["real"].values()] == [32_768, 65_536]
     with pytest.raises(InvalidInput, match="few at log_n 15, precise at log_n 16"):
         Settings((16,), ("few",)).measured()
     assert [(name.slots, name.precise) for name in bootstrapping.SETS["few"].values()] == [(512, False)]

@@ -47,14 +47,51 @@ def test_sets_are_told_apart_by_slots_and_precision() -> None:
     assert plan.log_modulus <= 1747 and "then of what that left" in plan.explain()
     assert all_slots.plan().iterations == 1 and "then of" not in all_slots.explain()
     assert pickle.loads(pickle.dumps(few)) is few and "512 slots" in repr(few)
-    listed = r"log_n=15; log_n=15, slots=512; log_n=16; log_n=16, precise=True"
-    for asked in ({"slots": 600}, {"precise": True}, {"slots": 32_768}):
+    listed = (
+        "log_n=15; log_n=15, slots=512; log_n=15, slots=32768; log_n=16; log_n=16, slots=65536; "
+        "log_n=16, precise=True"
+    )
+    for asked in ({"slots": 600}, {"precise": True}, {"slots": 65_536}):
         with pytest.raises(InvalidInput, match=listed):
             ckks.Bootstrapper(15, **asked)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match=r"log_n=16, slots=512; there are: " + listed):
         ckks.Context.for_bootstrapping(16, slots=512)
     with pytest.raises(InvalidInput, match="at least 1"):
         ckks.Bootstrapper.of(15, slots=0)
+
+
+def test_real_slots_are_twice_as_many() -> None:
+    real = ckks.Bootstrapper.of(15, slots=32_768)
+    plan = real.plan()
+    assert (plan.slots, plan.ring, plan.reductions) == (32_768, "conjugate-invariant", 1)
+    assert plan.precision_bits > 15 and plan.failure_log2 < -128 and plan.levels_left == 3
+    assert "conjugate-invariant, with 32,768 slots" in plan.explain()
+    assert ckks.Bootstrapper.of(15).plan().ring == "standard"
+    assert pickle.loads(pickle.dumps(real)) is real
+    with pytest.raises(InvalidInput, match=r"log_n=15, slots=32768; "):
+        ckks.Bootstrapper.of(16, slots=32_769)
+
+
+@pytest.mark.slow
+def test_real_slots_are_refreshed_from_a_file_of_keys(tmp_path: Path) -> None:
+    owner = ckks.Context.for_bootstrapping(15, slots=32_768)
+    made = owner.bootstrapping_keys()
+    plan, path = made.plan(), tmp_path / "real.keys"
+    made.save(path)
+    assert path.stat().st_size == plan.key_bytes
+    server = ckks.PublicContext.from_bytes(owner.public().to_bytes())
+    assert server.bootstrapper() is made.bootstrapper
+    with pytest.raises(InvalidInput, match="parameters"):
+        ckks.BootstrappingKeys.load(path, 15)
+    keys = ckks.BootstrappingKeys.load(path, 15, slots=32_768)
+    numbers = np.linspace(-1, 1, 32_768)
+    x = server.array_from_bytes(owner.encrypt(numbers).to_bytes())
+    for _ in range(plan.levels_left):
+        x = (x * x - 0.5).bounded(1.0)
+        numbers = numbers * numbers - 0.5
+    fresh = x.refresh(keys)
+    error = np.abs(owner.decrypt(owner.array_from_bytes(fresh.to_bytes())) - numbers)
+    assert fresh.level == plan.level and error.max() < 2**-plan.bound_bits
 
 
 @pytest.mark.slow

@@ -30,7 +30,8 @@ Progress = Callable[[int, int], None]
 class BootstrapPlan:
     """What a refreshing takes and gives.
 
-    `log_n`: log2 of the ring degree. `slots`: numbers of a ciphertext. `precise`: whether it is the
+    `log_n`: log2 of the ring degree. `slots`: numbers of a ciphertext. `ring`: "standard", or
+    "conjugate-invariant", whose slots are all real. `precise`: whether it is the
     set that refreshes twice. `level`: of a refreshed array, and of one that is encrypted.
     `lowest_level`: the lowest that can still be refreshed. `levels_left`: products in a row between
     two refreshings. `precision_bits`: −log2 of the standard deviation of the error that a refreshing
@@ -44,6 +45,7 @@ class BootstrapPlan:
 
     log_n: int
     slots: int
+    ring: str
     precise: bool
     level: int
     lowest_level: int
@@ -64,7 +66,7 @@ class BootstrapPlan:
     def explain(self) -> str:
         """The figures as a table, in words."""
         rows = (
-            ("ring degree", f"2^{self.log_n}, with {self.slots:,} slots"),
+            ("ring degree", f"2^{self.log_n}, {self.ring}, with {self.slots:,} slots"),
             ("modulus", f"2^{self.log_modulus}, special primes included; {self.levels} levels in all"),
             ("between two refreshings", f"{self.levels_left} products in a row, at a scale of 2^{self.scale_bits}"),
             ("levels", f"a refreshed array has {self.level}; refresh it while it has {self.lowest_level} or more"),
@@ -114,8 +116,9 @@ class Bootstrapper:
 
     def __init__(self, log_n: int = 16, *, slots: int | None = None, precise: bool = False) -> None:
         """`log_n`: 16 for 32,768 slots and the most levels, 15 for half the slots in a fraction of the
-        time. `slots`: up to 512 with `log_n` 15 for less time, where arrays need no more; all of the
-        ring's unless given. `precise`, with `log_n` 16: refreshed twice, for more bits in twice the
+        time. `slots`: up to 512 with `log_n` 15 for less time, where arrays need no more; 32,768 with
+        15 or 65,536 with 16, in the conjugate-invariant ring, which has twice the room; all of the
+        standard ring's unless given. `precise`, with `log_n` 16: refreshed twice, for more bits in twice the
         time. Raises InvalidInput, which lists the sets."""
         self._name = SetName.of(log_n, slots, precise)
         self._native = _native.CkksBootstrapper(*dataclasses.astuple(self._name))

@@ -234,7 +234,8 @@ class Context(BaseContext):
         sums: int = 0,
     ) -> Context:
         """Parameters whose arrays can be refreshed, so that depth has no end: `log_n` 16 or 15,
-        `slots=512` for little data in less time, `precise=True` for more bits, see `Bootstrapper`.
+        `slots=512` for little data in less time, 32,768 or 65,536 for twice the room,
+        `precise=True` for more bits, see `Bootstrapper`.
 
         Numbers lie within ±1; larger ones are refused when they are encrypted. Keys for products and
         rotations are made as by `for_depth`; those for refreshing by `bootstrapping_keys`, as they

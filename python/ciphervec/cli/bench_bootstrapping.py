@@ -22,8 +22,8 @@ def bench_bootstrapping(
     sets: Annotated[
         str,
         typer.Option(
-            help="Which sets of these degrees, comma-separated: all (slots), few (512 slots, at 15), precise (refreshed "
-            "twice, at 16)."
+            help="Which sets of these degrees, comma-separated: all (slots), few (512 slots, at 15), real (twice as "
+            "many, in the conjugate-invariant ring), precise (refreshed twice, at 16)."
         ),
     ] = "all",
     peer: Annotated[str, typer.Option(help="Another library to time in the same run: openfhe.")] = "",

@@ -16,7 +16,8 @@ HEADS = (
     "levels", "ratio", "throughput",
 )  # fmt: skip
 LEGEND = (
-    "s: a spent ciphertext, numbers in all these slots, refreshed; twice: what that left is refreshed as well. bits: −log2 of "
+    "s: a spent ciphertext, numbers in all these slots, refreshed; twice: what that left is refreshed as well; "
+    "real: in the conjugate-invariant ring. bits: −log2 of "
     "the standard deviation of the error; worst: of the largest. levels: products in a row until the next refreshing. keys: as "
     "sent. memory: the most that a process had resident that read the keys and refreshed once. failure: the chance that a slot "
     "is lost. ratio: how many times as long the peer takes; throughput: slots × levels a second over the peer's."
@@ -34,8 +35,8 @@ def heading(outcome: Outcome) -> str:
 
 
 def title(record: Record) -> str:
-    """The degree, and what is not seen from the slots."""
-    return f"2^{record['log_n']}" + (", twice" if record.get("set") == "precise" else "")
+    """The degree, and what is to be known of the set."""
+    return f"2^{record['log_n']}" + {"precise": ", twice", "real": ", real"}.get(record.get("set", ""), "")
 
 
 def lines(records: Sequence[Record]) -> list[list[str]]:
