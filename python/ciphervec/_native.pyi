@@ -943,7 +943,7 @@ class ProgramCircuit:
         inputs: list[Any],
         constants: list[list[float]],
         polynomials: list[list[float]],
-        signs: list[tuple[float, float, float]],
+        signs: list[tuple[float, float, float, bool]],
         tables: list[list[float]],
         steps: list[tuple[str, int, int, float]],
         outputs: list[Any],

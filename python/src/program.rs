@@ -97,8 +97,8 @@ pub struct PyProgramCircuit(Circuit);
 
 #[pymethods]
 impl PyProgramCircuit {
-    /// Polynomials are Chebyshev coefficients on [−1, 1], signs the gap, the bits of their results and what inputs may be off by,
-    /// tables the values of 0, 1, 2 and so on.
+    /// Polynomials are Chebyshev coefficients on [−1, 1], signs the gap, the bits of their results, what inputs may be off by and
+    /// whether those of later stages may be by more, tables the values of 0, 1, 2 and so on.
     #[new]
     #[expect(clippy::too_many_arguments, reason = "the parts of a circuit")]
     fn new(
@@ -106,7 +106,7 @@ impl PyProgramCircuit {
         inputs: Vec<RawInput>,
         constants: Vec<Vec<f64>>,
         polynomials: Vec<Vec<f64>>,
-        signs: Vec<(f64, f64, f64)>,
+        signs: Vec<(f64, f64, f64, bool)>,
         tables: Vec<Vec<f64>>,
         steps: Vec<RawStep>,
         outputs: Vec<RawOutput>,
@@ -127,8 +127,9 @@ impl PyProgramCircuit {
         let polynomial =
             |one: Vec<f64>| Polynomial::chebyshev(-1.0, 1.0, &one).map_err(ciphervec::Error::from);
         let polynomials = polynomials.into_iter().map(polynomial).collect::<Result<_, _>>();
-        let sign = |(gap, alpha, noise)| {
-            Sign::with_noise(gap, alpha, noise).map_err(ciphervec::Error::from)
+        let sign = |(gap, alpha, noise, graded)| {
+            let made = if graded { Sign::graded } else { Sign::with_noise };
+            made(gap, alpha, noise).map_err(ciphervec::Error::from)
         };
         let signs = signs.into_iter().map(sign).collect::<Result<_, _>>();
         let table = |values: Vec<f64>| LookupTable::new(&values).map_err(ciphervec::Error::from);

@@ -112,14 +112,32 @@ WIDE: dict[str, Callable[[Any], Any]] = {
     "the largest of what is computed": lambda x: np.max(x * x - 3 * x),
     "computed on": lambda x: np.argmin(x) * 2 + 1,
 }
+SORTED: dict[str, Callable[[Any], Any]] = {
+    "sorted": lambda x: np.sort(x),
+    "sorted from the largest down": lambda x: -np.sort(-x),
+    "the order": lambda x: np.argsort(x),
+    "the order of what is computed": lambda x: np.argsort(3 * x - x * x),
+    "what is computed, sorted": lambda x: np.sort(x * x - 3 * x),
+    "the median": lambda x: 2 * np.median(x),
+}
 
 
 @pytest.mark.parametrize("name", WIDE)
 @pytest.mark.parametrize(("count", "slots"), [(40, 128), (33, 512), (64, 256)])
 def test_pairs_of_long_lists_lie_in_several_registers(name: str, count: int, slots: int) -> None:
+    in_several_registers(WIDE[name], count, slots)
+
+
+@pytest.mark.parametrize("name", SORTED)
+@pytest.mark.parametrize(("count", "slots"), [(40, 256), (33, 1024), (64, 4096)])
+def test_long_lists_are_sorted_over_several_registers(name: str, count: int, slots: int) -> None:
+    in_several_registers(SORTED[name], count, slots)
+
+
+def in_several_registers(f: Callable[[Any], Any], count: int, slots: int) -> None:
     random = np.random.default_rng(count)
     for low, high in ((0, 15), (-7, 9), (3, 12)):
-        graph = ciphervec.program(WIDE[name]).trace(x=secret(count, low=low, high=high))
+        graph = ciphervec.program(f).trace(x=secret(count, low=low, high=high))
         draft = lower(graph, slots, Precision(10, 12, None))
         assert draft.slots == slots < 2 * 64 * 64
         for _ in range(2):
@@ -146,3 +164,56 @@ def test_an_arg_min_tells_numbers_one_apart() -> None:
         distances = ((gallery - probe) ** 2).sum(axis=1)
         assert distances[near[0]] == distances[near[1]] + 1
         assert plan.simulate(draw, probe=probe, gallery=gallery) == near[1] == nearest(probe, gallery)
+
+
+@ciphervec.program
+def nearest_face(probe: Any, gallery: Any) -> Any:
+    return np.argmin(((gallery - probe) ** 2).sum(axis=1))
+
+
+@pytest.fixture(scope="module")
+def faces_plan() -> programs.Plan:
+    return nearest_face.compile(probe=secret(128, bits=8), gallery=secret((128, 128), bits=8))
+
+
+def test_distances_of_23_bits_are_ranked_exactly(faces_plan: programs.Plan) -> None:
+    random = np.random.default_rng(5)
+    for draw in range(6):
+        probe, gallery = random.integers(0, 256, 128), random.integers(0, 256, (128, 128))
+        # Two that are near and one apart, or as near, and every other one as far as may be.
+        near = random.choice(128, 2, replace=False)
+        gallery[:] = np.where(probe < 128, 255, 0) if draw % 2 else gallery
+        gallery[near] = np.clip(probe + random.integers(-3, 4, 128), 0, 255)
+        gallery[near, 0], probe[0] = 7, 7
+        gallery[near[1], 0] += draw % 3 > 0
+        distances = ((gallery - probe) ** 2).sum(axis=1)
+        assert distances[near[1]] - distances[near[0]] == (draw % 3 > 0)
+        given = {"probe": probe, "gallery": gallery}
+        assert faces_plan.simulate(draw, **given) == faces_plan.clear(**given) == np.argmin(distances)
+    # A level more than where differences are within ±1 as they come.
+    assert faces_plan.analyse().levels <= 47
+
+
+def test_a_plan_of_such_distances_is_read_as_it_was_written(faces_plan: programs.Plan) -> None:
+    again = programs.Plan.from_bytes(faces_plan.to_bytes())
+    assert (again.id, again.key_bytes) == (faces_plan.id, faces_plan.key_bytes)
+    assert again.to_bytes() == faces_plan.to_bytes()
+
+
+def test_real_faces_are_found(
+    faces_plan: programs.Plan, load_data: Callable[[str], dict[str, Array]]
+) -> None:
+    faces = load_data("faces_facenet128_ids0_15.npz")["embeddings"]
+    low, high = faces.min(), faces.max()
+    whole = np.rint((faces - low) * (255 / (high - low))).astype(np.int64)
+    order = np.random.default_rng(7).permutation(len(whole))
+    gallery = whole[order[:128]]
+    for draw, probe in enumerate(whole[order[128:136]]):
+        given = {"probe": probe, "gallery": gallery}
+        assert faces_plan.simulate(draw, **given) == nearest_face(**given)
+
+
+def test_a_thousand_numbers_are_sorted() -> None:
+    plan = ciphervec.program(lambda x: np.sort(x)).compile(secret(1000, bits=8))
+    x = np.random.default_rng(8).integers(0, 256, 1000)
+    assert (plan.simulate(1, x=x) == np.sort(x)).all()

@@ -32,6 +32,9 @@ class Precision:
     gap: float | None
     """Numbers closer than this part of their range may come in either order; None tells all apart
     that their grid does."""
+    ahead: float = 1.0
+    """How many times as large computed numbers that are compared stand in slots until they have been
+    subtracted: errors on the way are as much smaller beside them, for a level to scale differences to ±1."""
 
 
 def margin(kind: Kind, reach: float, precision: Precision, node: Node) -> tuple[float, float]:

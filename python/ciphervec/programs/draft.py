@@ -18,8 +18,9 @@ Vector = npt.NDArray[np.float64]
 Step = tuple[str, int, int, float]
 """An operation, its registers, or a register and a constant or polynomial, and its number."""
 
-NOISES = (1 / 16, 1 / 4)
-"""Parts of the gap of a sign that noise may take: more of it asks for more levels, less for wider scales."""
+NOISES = ((1 / 16, False), (1 / 4, False), (1 / 4, True))
+"""Parts of the gap of a sign that noise may take: more of it asks for more levels, less for wider scales; and whether later
+stages stand more, as much as they lead away from 0."""
 _TWO = ("add", "subtract", "multiply")
 
 
@@ -134,9 +135,9 @@ class Draft:
             self._known[key] = len(held) - 1
         return self._known[key]
 
-    def circuit(self, noise: float = NOISES[0]) -> _native.ProgramCircuit:
+    def circuit(self, noise: tuple[float, bool] = NOISES[0]) -> _native.ProgramCircuit:
         """The circuit, which numbers registers with those of inputs first, without steps that no output
-        needs; `noise` is the part of the gap of a sign that its inputs may be off by."""
+        needs; `noise` is one of `NOISES`."""
         places: dict[int, int] = {}
         inputs: list[object] = []
         for source in self.inputs:
@@ -169,7 +170,8 @@ class Draft:
             [one.tolist() for one in held]
             for held in (self.constants, self.polynomials, self.tables if looked_up else [])
         )
-        signs = [(gap, bits, gap * noise) for gap, bits in self.signs]
+        part, graded = noise
+        signs = [(gap, bits, gap * part, graded) for gap, bits in self.signs]
         return _native.ProgramCircuit(
             self.slots, inputs, constants, polynomials, signs, tables, steps, outputs
         )

@@ -14,19 +14,22 @@ from ..errors import InvalidInput, ProgramError
 from .affine import NotAffineError
 from .comparisons import Precision, TooCoarseError
 from .draft import NOISES, Draft, DraftOutput
-from .graph import Graph
+from .graph import Graph, Node
 from .kinds import Kind
 from .linear import linear
 from .lookups import looks_up, without_lookups
 from .lower import lower
 from .revealing import Cut, cut
 from .source import failure_at
+from .units import COMPARING
 
 _TRUTH_BITS = (4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 17.0, 20.0, 24.0, 28.0, 32.0)
 """Precisions of comparisons that are tried, the coarsest that is enough being the fastest."""
 _LOG_SLOTS = (13, 14, 15, 16, 17)
 _LONG_MS = 500.0
 """Milliseconds of a run below which nothing is bootstrapped."""
+_AHEAD = 256.0
+"""How many times as large computed numbers stand that are told apart more finely than errors on the way there allow."""
 _MOST = 0.45
 """Part of a step that a number may be off by before it is refused."""
 
@@ -86,8 +89,11 @@ def fit(
 
     def attempt(name: str, of: Graph, backend: str, way: str = "") -> None:
         try:
-            drafts = _linear(of, precision) if backend == "linear" else _slots(of, precision, gap)
-            found[name] = Fitted(graph, parts, of, *_fitted(graph.name, drafts, quantum), backend, way)
+            if backend == "linear":
+                tried = _fitted(graph.name, _linear(of, precision), quantum)
+            else:
+                tried = _on_slots(graph.name, of, precision, gap, quantum=quantum)
+            found[name] = Fitted(graph, parts, of, *tried, backend, way)
         except (ProgramError, NotAffineError) as error:
             refused[name] = error
 
@@ -113,13 +119,28 @@ def _cost(fitted: Fitted) -> str:
     return f"predicted to take {fitted.milliseconds:.3g} ms, in a ring of degree 2^{fitted.chosen.log_degree}"
 
 
-def _slots(graph: Graph, precision: float, gap: float | None) -> Iterable[_Tried]:
+def _on_slots(name: str, graph: Graph, precision: float, gap: float | None, *, quantum: bool) -> _Fit:
+    """The fastest on slots; if none serves, the fastest that spends a level on finer comparisons."""
+    try:
+        return _fitted(name, _slots(graph, precision, gap), quantum)
+    except ProgramError:
+        if not any(node.op in COMPARING and _computed(node) for node in graph.nodes):
+            raise
+    return _fitted(name, _slots(graph, precision, gap, _AHEAD), quantum)
+
+
+def _computed(node: Node) -> bool:
+    """Whether an operation reads what was computed."""
+    return any(one.secret and one.op != "input" for one in node.inputs)
+
+
+def _slots(graph: Graph, precision: float, gap: float | None, ahead: float = 1.0) -> Iterable[_Tried]:
     """Circuits on slots, for several numbers of them."""
     held: set[tuple[int, int]] = set()
     refused: ProgramError | None = None
     for log_slots in _LOG_SLOTS:
         try:
-            draft, allowed = precise(graph, 1 << log_slots, precision, gap)
+            draft, allowed = precise(graph, 1 << log_slots, precision, gap, ahead)
         except ProgramError as error:
             refused = error
             continue
@@ -170,13 +191,15 @@ def _milliseconds(candidates: list[_native.ProgramCandidate]) -> float:
     return float(sum(step[2] for step in candidates[-1].steps))
 
 
-def precise(graph: Graph, most_slots: int, precision: float, gap: float | None) -> tuple[Draft, list[float]]:
+def precise(
+    graph: Graph, most_slots: int, precision: float, gap: float | None, ahead: float = 1.0
+) -> tuple[Draft, list[float]]:
     """A circuit whose comparisons are as precise as its outputs need, and what is left of their errors
-    for noise."""
+    for noise; `ahead` is that of `Precision`."""
     worst = graph.outputs[-1]
     for further, bits in enumerate(_TRUTH_BITS):
         try:
-            draft = lower(graph, most_slots, Precision(bits, precision + 2 + further, gap))
+            draft = lower(graph, most_slots, Precision(bits, precision + 2 + further, gap, ahead))
         except TooCoarseError:
             continue
         allowed = []

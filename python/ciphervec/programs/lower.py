@@ -20,6 +20,9 @@ from .rules import emit
 from .source import failure_at
 from .sources import Part
 
+_MOST_NUMBERS = 1 << 25
+"""In all constants of a circuit."""
+
 
 def lower(graph: Graph, most_slots: int, precision: Precision) -> Draft:
     """A circuit for a graph.
@@ -52,8 +55,10 @@ def lower(graph: Graph, most_slots: int, precision: Precision) -> Draft:
 
 def _wide(node: Node, most_slots: int) -> bool:
     """Whether all pairs of a list can lie in several registers."""
-    alone = node.op in ("argmin", "min", "topk_mask") and not listed_axes(node)
-    return alone and 2 * padded(count(node)) <= most_slots
+    length, sorting = padded(count(node)), node.op in ("sort", "argsort")
+    # What pairs are compared with is a constant each: of half of them, and of all by places, twice.
+    numbers = (5 if sorting else 1) * length * length // 2
+    return not listed_axes(node) and (4 if sorting else 2) * length <= most_slots and numbers < _MOST_NUMBERS
 
 
 def _compute(its: Operands, node: Node) -> None:

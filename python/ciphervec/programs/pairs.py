@@ -167,3 +167,19 @@ class Pairs:
         constant = draft.vector(np.where(valid & first & (self.k < self.length), 2.0, 0.0))
         found = [draft.step("subtract", one, draft.rotate(one, self.row)) for one in signs.registers]
         return tuple(draft.step("add_vector", one, constant) for one in found), 2.0 * signs.error
+
+    @property
+    def placed(self) -> np.ndarray:
+        """Where numbers get their places."""
+        return (self.k < self.length) & (self.i < self.count)
+
+    @property
+    def summands(self) -> int:
+        """Truths that each place is a sum of."""
+        return self.count
+
+    def collected(self, products: tuple[int, ...]) -> tuple[int, ...]:
+        """Sums of what `places` has for each place: of all slots that are as far from a multiple of P,
+        one for each rank and number."""
+        length = 2 * self.length if self.several else self.arithmetic.space.slots // self.length
+        return self.doubled(products, self.length, length)

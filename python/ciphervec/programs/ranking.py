@@ -56,30 +56,22 @@ def ordered(its: Operands, node: Node, emit: Emit) -> Value:
     """A list in ascending order, or the places that its numbers have had: which rank each has, all ranks
     at once, and the sum of the numbers times that."""
     pairs, draft = _pairs(its, node), its.draft
-    if isinstance(pairs, WidePairs):
-        raise failure_at(
-            node.where,
-            f"{node.spoken} of {count(node)} encrypted numbers takes {pair_slots(node)} slots, and registers have "
-            f"{pairs.block}. Rank them by programs.topk_mask or np.argmin, which take several registers.",
-        )
     rows, around, kind, falling = _operands(its, node, pairs, emit)
     _told_apart(its, node, kind, "Rank them by programs.topk_mask or np.argmin, which take a gap")
     ranks = pairs.ranks(rows, around, kind, its.precision, node, falling=falling)
     places, off = pairs.places(ranks, _bits(its, node, kind, pairs) + 1.0)
     if node.op == "sort":
-        products = tuple(draft.step("multiply", *both) for both in zip(rows.registers, places, strict=True))
+        lists = rows.registers[-1:] * len(places) if isinstance(pairs, WidePairs) else rows.registers
+        products = tuple(draft.step("multiply", *both) for both in zip(lists, places, strict=True))
         unit, largest = 0.5 * rows.unit, rows.reach
     else:
         largest, unit = float(pairs.count - 1), 0.5 * (pairs.count - 1)
-        entries = np.where((pairs.k < pairs.length) & (pairs.i < pairs.count), pairs.i / largest, 0.0)
+        entries = np.where(pairs.placed, pairs.i / largest, 0.0)
         products = tuple(draft.step("multiply_vector", one, draft.vector(entries)) for one in places)
-    # Of all slots that are as far from a multiple of P, one for each rank and number.
-    space = its.arithmetic(node).space
-    length = 2 * pairs.length if pairs.several else space.slots // pairs.length
-    registers = pairs.doubled(products, pairs.length, length)
+    space, registers = its.arithmetic(node).space, pairs.collected(products)
     # Between two lists there may be a number of each.
     low, high = ((1 + pairs.several) * end for end in (min(node.kind.low, 0.0), max(node.kind.high, 0.0)))
-    error = pairs.count * largest * off + (rows.error if node.op == "sort" else 0.0)
+    error = pairs.summands * largest * off + (rows.error if node.op == "sort" else 0.0)
     if node.op == "sort" and falling:
         registers = tuple(draft.step("negate", one) for one in registers)
     axis, tracks = node.attributes["axis"], its.layout.outward(node)
@@ -109,7 +101,7 @@ def _told_apart(its: Operands, node: Node, kind: Kind, instead: str) -> None:
 def _pairs(its: Operands, node: Node) -> Pairs | WidePairs:
     arithmetic, listed = its.arithmetic(node), count(node)
     if pair_slots(node) > arithmetic.space.slots and not listed_axes(node):
-        return WidePairs(arithmetic, listed, padded(listed))
+        return WidePairs(arithmetic, listed, padded(listed), sorting=node.op == "sort")
     return Pairs(arithmetic, listed, padded(listed), several=bool(listed_axes(node)))
 
 
@@ -133,6 +125,7 @@ def _operands(
         source, kind = source.inputs[0], source.inputs[0].kind.number()
     if source in its.layout.leaves:
         return (*_paired(its, source, node, pairs, unit), kind, falling)
+    unit /= its.precision.ahead
     around = arithmetic.in_unit(its.value(node, 0, unit), unit)
     around = arithmetic.repeat(around, *(track for track, state in around.states.items() if state != FULL))
     if around.pad is None or abs(around.pad) > max(kind.high - kind.low, kind.largest):
@@ -190,7 +183,7 @@ def _paired(
     found = []
     around = (pairs.block // pairs.length, pairs.length)
     wide = isinstance(pairs, WidePairs)
-    held = [pairs.rows_held, pairs.rows_last] if isinstance(pairs, WidePairs) else [pairs.length]
+    held = pairs.heights if isinstance(pairs, WidePairs) else (pairs.length,)
     for times, stride in (*((rows, pairs.row) for rows in held), around):
         index = np.broadcast_to(elements[..., None, :], (*elements.shape[:-1], times, pairs.count))
         placed = blocks(index, [*strides, stride, 1], 0)

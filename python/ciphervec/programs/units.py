@@ -15,6 +15,10 @@ from .kinds import Kind
 from .layout import RANKINGS
 from .sources import Leaf
 
+_COMPARED = ("less", "equal", "sign", "absolute")
+COMPARING = (*_COMPARED, *RANKINGS)
+"""Operations that tell numbers apart."""
+
 
 def wanted_units(graph: Graph, leaves: Mapping[Node, Leaf], precision: Precision) -> dict[Node, float]:
     """The unit in which each computed array is wanted; 1 where nobody or several want one."""
@@ -32,12 +36,12 @@ def wanted_units(graph: Graph, leaves: Mapping[Node, Leaf], precision: Precision
 
 
 def _demands(node: Node, computed: list[Node], unit: float, precision: Precision) -> list[tuple[Node, float]]:
-    if node.op in ("less", "equal", "sign", "absolute"):
-        return [(one, compared_unit(node, precision)) for one in computed]
+    if node.op in _COMPARED:
+        return [(one, compared_unit(node, precision) / precision.ahead) for one in computed]
     if node.op == "look_up":
         return [(one, looked_up_unit(one.kind)) for one in computed]
     if node.op in RANKINGS:
-        return [(one, ranked_unit(node, precision)) for one in computed]
+        return [(one, ranked_unit(node, precision) / precision.ahead) for one in computed]
     if unit == 1.0 or node.op == "function" or node.op.startswith("logical"):
         return []
     if node.op == "where":

@@ -27,7 +27,8 @@ class WidePairs:
 
     several = False
 
-    def __init__(self, arithmetic: Arithmetic, count: int, length: int) -> None:
+    def __init__(self, arithmetic: Arithmetic, count: int, length: int, *, sorting: bool) -> None:
+        """`sorting`: whether numbers are wanted in their places."""
         self.arithmetic = arithmetic
         self.count = count
         self.length = length
@@ -39,6 +40,10 @@ class WidePairs:
         self.registers = math.ceil(self.distances / self.rows_held)
         self.rows_last = self.distances - (self.registers - 1) * self.rows_held
         """Rows of the last register."""
+        self.rows_placed = slots // self.row - 1
+        """Rows of a register in which numbers get their places, one after which is left for differences."""
+        self.heights = (self.rows_held, self.rows_last, *([self.rows_placed] if sorting else []))
+        """Rows in which numbers stand: of all registers but the last, of the last, and to be placed."""
         place = np.arange(slots)
         self.j, self.i = np.divmod(place, self.row)
 
@@ -72,11 +77,11 @@ class WidePairs:
         return ((self.j < rows) & (self.i < self.count)).astype(np.float64)
 
     def rows(self, a: Value) -> Value:
-        """x_i in every row: of all registers but the last, and of the last. From an array that stands
-        along the innermost track and repeats; a level."""
+        """x_i in as many rows as `heights` has, each in a register. From an array that stands along the
+        innermost track and repeats; a level."""
         draft = self.arithmetic.draft
         first = draft.step("multiply_vector", a.registers[0], draft.vector(self.standing(1)))
-        found = tuple(self._repeated(first, rows) for rows in (self.rows_held, self.rows_last))
+        found = tuple(self._repeated(first, rows) for rows in self.heights)
         return replace(a, registers=found, low=min(a.low, 0.0), high=max(a.high, 0.0), pad=0.0)
 
     def _repeated(self, register: int, rows: int) -> int:
@@ -180,3 +185,52 @@ class WidePairs:
         value = Value(scaled, {}, {}, -1.0, 1.0, 1.0, None)
         signs = truth(self.arithmetic, value, 0.75 / reach, bits)
         return Ranked(signs.registers, self.place, 0.5, 0.5, signs.error)
+
+    @property
+    def placed(self) -> np.ndarray:
+        """Where numbers get their places."""
+        return self.standing(self.rows_placed) > 0
+
+    def places(self, ranks: tuple[int, ...], bits: float) -> tuple[tuple[int, ...], float]:
+        """Twice whether x_i has the place that its slot has in `collected`, over the rows that are used
+        of as many registers as it takes; how far that is off. Elsewhere it is of no meaning."""
+        draft = self.arithmetic.draft
+        # Twice a rank, less twice a place and 1.
+        reach = 2.0 * self.count
+        first = draft.step("multiply_vector", ranks[0], draft.vector(self.standing(1) / reach))
+        rows = self._repeated(first, self.rows_placed + 1)
+        there = self.standing(self.rows_placed + 1) > 0
+        compared, constants = [], []
+        for start in self._starts():
+            # Rows that are left over are all alike, so that there is no difference between them.
+            row = np.minimum(self.j + start, self.length)
+            place = (self.i + row) % self.length
+            # No rank is as high, and that of the first place is told by a constant.
+            told = (place == 0) | (place >= self.count)
+            limits = np.where(told, self.number(self.count - 0.5), self.number(place - 0.5))
+            shift = np.where(there, -limits / reach, 0.5)
+            compared.append(draft.step("add_vector", rows, draft.vector(shift)))
+            constants.append(np.where(self.placed & (place == 0) & (row < self.length), 2.0, 0.0))
+        value = Value(tuple(compared), {}, {}, -1.0, 1.0, 1.0, None)
+        signs = truth(self.arithmetic, value, 0.75 / reach, bits)
+        found = [draft.step("subtract", one, draft.rotate(one, self.row)) for one in signs.registers]
+        both = zip(found, constants, strict=True)
+        return tuple(draft.step("add_vector", one, draft.vector(two)) for one, two in both), 2.0 * signs.error
+
+    @property
+    def summands(self) -> int:
+        """Truths that each place is a sum of, at most."""
+        return self.count + len(self._starts()) * self.rows_placed - self.length
+
+    def _starts(self) -> range:
+        """Of registers in which numbers get their places, the place of the first."""
+        return range(0, self.length, self.rows_placed)
+
+    def collected(self, products: tuple[int, ...]) -> tuple[int, ...]:
+        """Sums of what `places` has for each place, there and P slots apart."""
+        draft = self.arithmetic.draft
+        moved = [draft.rotate(one, -start) for one, start in zip(products, self._starts(), strict=True)]
+        total = moved[0]
+        for one in moved[1:]:
+            total = draft.step("add", total, one)
+        return (self._over(total, self.block // self.length, self.length),)

@@ -16,6 +16,9 @@ const ONE: f64 = 1.0 + 1.0 / (1u64 << 10) as f64;
 const MARGIN: f64 = 1.1;
 /// Levels that are kept back, one after the other, where a trial takes more than was counted.
 const KEPT_BACK: usize = 3;
+/// What late stages of signs are built for, in errors of a refresh: more where what the stages before
+/// them add is more.
+const LATE: [f64; 3] = [1.0, 8.0, 64.0];
 
 /// A circuit whose registers are refreshed where levels end.
 #[derive(Clone, Debug)]
@@ -32,9 +35,10 @@ pub struct Refreshed {
     pub milliseconds: f64,
 }
 
-/// The sets that are made for refreshing: 3 levels in a ring of degree 2^15, 10 in one of 2^16, and 10
-/// there at a scale that tells numbers apart which a narrower one does not, with wider keys.
-pub(super) fn specs() -> [BootstrapSpec; 3] {
+/// The sets that are made for refreshing: 3 levels in a ring of degree 2^15, 10 in one of 2^16, 10 there
+/// at a scale that tells numbers apart which a narrower one does not, with wider keys, and 12 refreshed
+/// twice, with eight bits more of precision.
+pub(super) fn specs() -> [BootstrapSpec; 4] {
     let wide = BootstrapSpec::degree_65536();
     let fine = BootstrapSpec {
         scale_bits: 46,
@@ -48,7 +52,7 @@ pub(super) fn specs() -> [BootstrapSpec; 3] {
         digits: 3,
         ..wide
     };
-    [BootstrapSpec::degree_32768(), wide, fine]
+    [BootstrapSpec::degree_32768(), wide, fine, BootstrapSpec::degree_65536_precise()]
 }
 
 /// The bootstrapper of a set, which this process keeps: its matrices take a second or more to make.
@@ -80,47 +84,86 @@ impl Refreshed {
         if circuit.slots > most {
             return Ok(Err(format!("{} slots are needed, it refreshes {most}", circuit.slots)));
         }
-        let late = MARGIN * bootstrapper.sign_noise();
         let calibration = Calibration::measure(bootstrapper.params().spec().log_degree)?;
         let levels = bootstrapper.spec().levels;
         let mut why = String::new();
         for top in (1..=levels).rev().take(KEPT_BACK) {
-            let (split, parts) = split_signs(&tuned(circuit, top, late)?);
-            let reach = reaches(&split)?;
-            let mut nodes = nodes(&split, &reach);
-            hold_back(&split, &mut nodes);
-            let Some(chosen) = search(&nodes, &computed_alike(&split), top) else {
-                return Ok(Err(too_deep(&nodes, levels)));
-            };
-            let (placed, steps) = insert(&split, &reach, &chosen.refreshed);
-            let trial = match Trial::refreshing(&placed, &bootstrapper, &calibration) {
-                Ok(trial) => trial,
-                Err(Error::Scheme(ciphervec_he::Error::Level { .. })) if top > 1 => {
-                    why = format!("more than {levels} levels lie between two refreshes");
-                    continue;
+            why.clear();
+            for times in LATE {
+                match attempt(circuit, allowed, &bootstrapper, (top, times), &calibration)? {
+                    Attempt::Serves(found) => return Ok(Ok(*found)),
+                    Attempt::Refused(reason) => return Ok(Err(reason)),
+                    Attempt::TooNoisy(reason) if why.is_empty() => why = reason,
+                    Attempt::TooNoisy(_) => {}
+                    Attempt::TooDeep => break,
                 }
-                Err(error) => return Ok(Err(error.to_string())),
-            };
-            if let Some(reason) = inexact(&placed, allowed, &trial) {
-                return Ok(Err(reason));
             }
-            let milliseconds = bootstrapper.work()?.milliseconds(&calibration);
-            let origins = steps.into_iter().map(|step| parts[step]).collect();
-            let fewest = chosen.fewest && top == levels;
-            let circuit = placed;
-            return Ok(Ok((
-                Refreshed { circuit, origins, bootstrapper, fewest, milliseconds },
-                trial,
-            )));
+            if !why.is_empty() {
+                return Ok(Err(why));
+            }
         }
-        Ok(Err(why))
+        Ok(Err(format!("more than {levels} levels lie between two refreshes")))
     }
 }
 
+/// What comes of trying a circuit out with refreshes.
+enum Attempt {
+    Serves(Box<(Refreshed, Trial)>),
+    /// With a level kept back it may serve.
+    TooDeep,
+    /// With signs that are built for more it may serve.
+    TooNoisy(String),
+    Refused(String),
+}
+
+/// A circuit whose registers are refreshed so that `top` levels last, with late stages of signs that
+/// are built for so many `times` the errors of a refresh.
+fn attempt(
+    circuit: &Circuit,
+    allowed: &[f64],
+    bootstrapper: &Arc<Bootstrapper>,
+    (top, times): (usize, f64),
+    calibration: &Calibration,
+) -> Result<Attempt> {
+    let levels = bootstrapper.spec().levels;
+    let late = MARGIN * bootstrapper.sign_noise();
+    let (split, parts) = split_signs(&tuned(circuit, top, times * late)?);
+    let reach = reaches(&split)?;
+    let mut nodes = nodes(&split, &reach);
+    hold_back(&split, &mut nodes, late);
+    let Some(chosen) = search(&nodes, &computed_alike(&split), top) else {
+        return Ok(Attempt::Refused(too_deep(&nodes, levels)));
+    };
+    let (circuit, steps) = insert(&split, &reach, &chosen.refreshed);
+    let trial = match Trial::refreshing(&circuit, bootstrapper, calibration) {
+        Ok(trial) => trial,
+        Err(Error::Scheme(ciphervec_he::Error::Level { .. })) if top > 1 => {
+            return Ok(Attempt::TooDeep);
+        }
+        Err(error @ Error::Scheme(ciphervec_he::Error::Range { .. })) => {
+            return Ok(Attempt::TooNoisy(error.to_string()));
+        }
+        Err(error) => return Ok(Attempt::Refused(error.to_string())),
+    };
+    if let Some(reason) = inexact(&circuit, allowed, &trial) {
+        return Ok(Attempt::Refused(reason));
+    }
+    let milliseconds = bootstrapper.work()?.milliseconds(calibration);
+    let origins = steps.into_iter().map(|step| parts[step]).collect();
+    let fewest = chosen.fewest && top == levels;
+    let bootstrapper = bootstrapper.clone();
+    let found = Refreshed { circuit, origins, bootstrapper, fewest, milliseconds };
+    Ok(Attempt::Serves(Box::new((found, trial))))
+}
+
 /// The circuit with signs that can be refreshed: those of numbers too close to 0 for that take them
-/// further away first, in the levels that are left of `top` when they begin.
+/// further away first, in levels that are left of `top` when they begin.
 fn tuned(circuit: &Circuit, top: usize, late: f64) -> Result<Circuit> {
-    if circuit.signs.iter().all(|sign| sign.noise() >= late) {
+    let stands = |sign: &Sign| {
+        let after_first = usize::from(sign.is_graded());
+        sign.stands().iter().skip(after_first).all(|&one| one >= late)
+    };
+    if circuit.signs.iter().all(stands) {
         return Ok(circuit.clone());
     }
     let nodes = nodes(circuit, &vec![1.0; circuit.input_registers() + circuit.steps.len()]);
@@ -136,29 +179,29 @@ fn tuned(circuit: &Circuit, top: usize, late: f64) -> Result<Circuit> {
             _ => None,
         });
         let left = top.saturating_sub(uses.max().unwrap_or(0));
-        if sign.noise() < late && left > 0 {
-            let early = (left, sign.noise());
-            // Where no such sign is found, the trial says what is missing.
-            if let Ok(found) = Sign::refreshed(sign.gap(), sign.alpha(), early, late) {
-                signs[index] = found;
-            }
+        if stands(sign) {
+            continue;
+        }
+        // The fewest early levels of those that lead to the shallowest: stages add errors of their own,
+        // which the early ones have no room for. Where none is found, the trial says what is missing.
+        let found = (1..=left).filter_map(|levels| {
+            Sign::refreshed(sign.gap(), sign.alpha(), (levels, sign.noise()), late).ok()
+        });
+        if let Some(found) = found.min_by_key(Sign::depth) {
+            signs[index] = found;
         }
     }
     Ok(Circuit { signs, ..circuit.clone() })
 }
 
-/// Keeps registers that early stages of signs come from unrefreshed: they are told apart more finely
-/// than a refresh leaves them.
-fn hold_back(circuit: &Circuit, nodes: &mut [Node]) {
+/// Keeps registers that stages of signs come from unrefreshed which have to stand less than `late`: they
+/// are told apart more finely than a refresh leaves them.
+fn hold_back(circuit: &Circuit, nodes: &mut [Node], late: f64) {
     let inputs = circuit.input_registers();
     let mut held = vec![false; nodes.len()];
     for (index, step) in circuit.steps.iter().enumerate().rev() {
         if let Step::SignStage(a, which, stage) = *step {
-            let sign = &circuit.signs[which as usize];
-            let depth: usize = sign.stages()[..=stage as usize].iter().map(|one| one.depth()).sum();
-            if sign.early().is_some_and(|(levels, _)| depth <= levels) {
-                held[a as usize] = true;
-            }
+            held[a as usize] |= circuit.signs[which as usize].stands()[stage as usize] < late;
         }
         // What is looked up is as precise as that leaves it.
         if held[inputs + index] && !matches!(step, Step::LookUp(..)) {

@@ -15,7 +15,7 @@
 //! - coefficients, arrays that stand in them and not in slots: `0 u8 | number of the input u32 | number
 //!   of its view u32`, or `1 u8 | number of the output u32 | 0 u32`, in order;
 //! - a constant: a list of f64; a polynomial: `basis u8 | low, high f64 | list of f64`; a sign: `gap,
-//!   alpha, noise f64`;
+//!   alpha, noise f64`, the noise of a graded one below 0;
 //! - a step: what [`super::step_bytes`] writes.
 //!
 //! Version 2 is that of plans whose steps refresh registers: before all of this stands what
@@ -197,6 +197,7 @@ impl<'a> PlanBytes<'a> {
     pub fn plan(self) -> Result<Plan> {
         let signs = self.signs.into_iter();
         let signs = signs.map(|[gap, alpha, noise, levels, early]| match levels {
+            0.0 if noise < 0.0 => Ok(Sign::graded(gap, alpha, -noise)?),
             0.0 => Ok(Sign::with_noise(gap, alpha, noise)?),
             _ => Ok(Sign::refreshed(gap, alpha, (levels as usize, early), noise)?),
         });
@@ -246,7 +247,8 @@ fn write_circuit(circuit: &Circuit, version: u16, out: &mut Vec<u8>) {
         list(out, polynomial.coefficients(), real);
     });
     list(out, &circuit.signs, |out, sign| {
-        [sign.gap(), sign.alpha(), sign.noise()].iter().for_each(|x| real(out, x));
+        let noise = if sign.is_graded() { -sign.noise() } else { sign.noise() };
+        [sign.gap(), sign.alpha(), noise].iter().for_each(|x| real(out, x));
         if version >= REFRESHING {
             let (levels, noise) = sign.early().unwrap_or((0, 0.0));
             [levels as f64, noise].iter().for_each(|x| real(out, x));

@@ -214,8 +214,12 @@ fn a_comparison_of_bytes_is_exact() {
     let b: Vec<f64> =
         a.iter().zip([0.0, 1.0, -1.0].iter().cycle()).map(|(a, d)| (a + d).abs()).collect();
     let expected: Vec<f64> = a.iter().zip(&b).map(|(a, b)| f64::from(u8::from(a < b))).collect();
-    let back = Plan::new(circuit.clone(), params(depth), keys(depth, &[])).unwrap().to_bytes();
-    assert_eq!(Plan::from_bytes(&back).unwrap().circuit(), &circuit);
+    let mut graded = circuit.clone();
+    graded.signs = vec![Sign::graded(half, 6.0, half / 8.0).unwrap()];
+    for (circuit, depth) in [(&circuit, depth), (&graded, graded.signs[0].depth())] {
+        let back = Plan::new(circuit.clone(), params(depth), keys(depth, &[])).unwrap().to_bytes();
+        assert_eq!(Plan::from_bytes(&back).unwrap().circuit(), circuit);
+    }
     let (client, server) = halves(circuit, depth, &[]);
     assert_eq!(ask(&client, &server, &[("a", &a), ("b", &b)]), [expected]);
 }

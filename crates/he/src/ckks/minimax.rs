@@ -20,6 +20,10 @@ const PRECISION: f64 = 4e-13;
 const SAMPLES: usize = 11;
 /// Parabolas that the largest of them is refined by, each that much narrower than the one before.
 const REFINEMENTS: usize = 2;
+/// The same where what an error near 1 leaves of a number counts.
+const FINE_REFINEMENTS: usize = 5;
+/// How far the largest error may be over the shared one there, relative to what it is below 1.
+const FINE_LEVELLED: f64 = 1e-3;
 const NARROWER: f64 = 0.125;
 /// Points at which the error is evaluated together.
 const LANES: usize = 8;
@@ -39,6 +43,29 @@ impl Minimax {
     /// # Errors
     /// [`Error::Range`] unless `0 < low < high`, both finite, or if the error was not levelled.
     pub fn new(degree: usize, low: f64, high: f64) -> Result<Self> {
+        let level = |least: f64, most: f64| most - least <= LEVELLED * most;
+        Self::exchanged(degree, low, high, REFINEMENTS, level)
+    }
+
+    /// [`Self::new`], levelled relative to what the error is below 1: near 0 that is all that is left of
+    /// numbers.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn fine(degree: usize, low: f64, high: f64) -> Result<Self> {
+        let level = |least: f64, most: f64| {
+            most - least <= (FINE_LEVELLED * (1.0 - most)).min(LEVELLED * most)
+        };
+        Self::exchanged(degree, low, high, FINE_REFINEMENTS, level)
+    }
+
+    fn exchanged(
+        degree: usize,
+        low: f64,
+        high: f64,
+        refinements: usize,
+        level: impl Fn(f64, f64) -> bool,
+    ) -> Result<Self> {
         if !(degree % 2 == 1 && low > 0.0 && low < high && high.is_finite()) {
             return Err(Error::Range {
                 what: "an approximation of the sign",
@@ -57,12 +84,12 @@ impl Minimax {
             .collect();
         for _ in 0..MOST_EXCHANGES {
             let Some(coefficients) = levelled(&reference) else { break };
-            let peaks = exchange(&coefficients, &reference);
+            let peaks = exchange(&coefficients, &reference, refinements);
             let sizes = peaks.iter().map(|peak| peak.size);
             let (least, most) =
                 sizes.fold((f64::INFINITY, 0.0f64), |(a, b), e| (a.min(e), b.max(e)));
             reference = peaks.iter().map(|peak| peak.place).collect();
-            if most - least <= LEVELLED * most || most <= PRECISION {
+            if level(least, most) || most <= PRECISION {
                 return Ok(Minimax { coefficients, error: most });
             }
         }
@@ -148,7 +175,7 @@ struct Peak {
 
 /// The extrema of an error that alternates on the reference, one near each point of it; both ends
 /// are among them.
-fn exchange(coefficients: &[f64], reference: &[f64]) -> Vec<Peak> {
+fn exchange(coefficients: &[f64], reference: &[f64], refinements: usize) -> Vec<Peak> {
     let values = errors(coefficients, reference);
     let at = |(&place, &error): (&f64, &f64)| Peak { place, size: error.abs() };
     let mut peaks: Vec<Peak> = reference.iter().zip(&values).map(at).collect();
@@ -171,7 +198,7 @@ fn exchange(coefficients: &[f64], reference: &[f64]) -> Vec<Peak> {
             }
         }
     }
-    for _ in 0..REFINEMENTS {
+    for _ in 0..refinements {
         let middle = peaks[inner.clone()].iter().zip(&steps);
         let sides: Vec<f64> =
             middle.flat_map(|(peak, step)| [peak.place - step, peak.place + step]).collect();

@@ -41,6 +41,7 @@ mod polynomial_evaluation;
 mod roots_of_unity;
 mod serialize;
 mod sign;
+mod sign_search;
 mod small_polynomial;
 mod spec;
 mod widths;

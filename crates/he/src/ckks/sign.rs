@@ -6,23 +6,18 @@
 //! divided by the most that they reach, so that none leaves `[−1, 1]` and no level is spent between
 //! two of them; that holds for numbers in the gap around 0 as well.
 //!
-//! Degrees are found by dynamic programming: for every depth, the largest `r` for each amount of
-//! work (docs/ckks.md, section 8.5).
+//! Degrees are found by dynamic programming (docs/ckks.md, section 8.5).
 
 use super::ciphertext::Ciphertext;
 use super::evaluate::Evaluator;
-use super::minimax::Minimax;
 use super::noise::Noise;
-use super::operations::{Estimates, Products};
+use super::operations::Estimates;
 use super::polynomial::Polynomial;
 use super::polynomial_evaluation::evaluate;
+use super::sign_search::{MOST_LEVELS, Noises, after, shallowest, stage};
 use crate::error::{Error, Result};
 use crate::params::TAIL_DEVIATIONS;
 
-/// The highest degree of a stage: higher ones gain little per level, and lose precision.
-const MAX_DEGREE: usize = 31;
-/// Levels at which a composition is given up: more than any chain of primes has.
-const MOST_LEVELS: usize = 63;
 /// Smallest gap: below it doubles are as wide as what is left of it.
 const LEAST_GAP: f64 = 1.0 / (1u64 << 40) as f64;
 /// Most bits of an output, for the same reason.
@@ -32,8 +27,6 @@ const MOST_BITS: f64 = 40.0;
 const NOISE_OF_GAP: f64 = 1.0 / 32.0;
 /// A declared magnitude that is 1 but for rounding.
 const ONE: f64 = 1.0 + 1.0 / (1u64 << 30) as f64;
-/// What a levelled error may be over what was found, relative to it.
-const MARGIN: f64 = 1e-6;
 
 /// How to take the sign of numbers `x` with `gap ≤ |x| ≤ 1`.
 #[derive(Clone, PartialEq, Debug)]
@@ -45,38 +38,6 @@ pub struct Sign {
     /// What the inputs of each stage may be off by.
     stands: Vec<f64>,
     error: f64,
-}
-
-/// What inputs of stages may be off by: of those that end within so many levels, and of all others.
-#[derive(Clone, Copy, PartialEq, Debug)]
-struct Noises {
-    early_levels: usize,
-    early: f64,
-    late: f64,
-}
-
-impl Noises {
-    /// Of a stage of `depth` levels that begins after `before` of them.
-    fn at(&self, before: usize, depth: usize) -> f64 {
-        if before + depth <= self.early_levels { self.early } else { self.late }
-    }
-}
-
-/// A degree of a stage, its levels and its work.
-#[derive(Clone, Copy)]
-struct Degree {
-    degree: usize,
-    depth: usize,
-    work: Products,
-}
-
-/// A composition that was begun: everything lies in `[reached, 1]`.
-#[derive(Clone)]
-struct Begun {
-    reached: f64,
-    work: Products,
-    /// Degrees, and what inputs may be off by.
-    stages: Vec<(usize, f64)>,
 }
 
 impl Sign {
@@ -96,7 +57,24 @@ impl Sign {
     /// # Errors
     /// As [`Self::new`]; [`Error::Range`] for a noise that is negative or not below half the gap.
     pub fn with_noise(gap: f64, alpha: f64, noise: f64) -> Result<Self> {
-        Self::build(gap, alpha, Noises { early_levels: 0, early: noise, late: noise })
+        Self::build(gap, alpha, Noises::Levels { early_levels: 0, early: noise, late: noise })
+    }
+
+    /// [`Self::with_noise`] where errors of single operations count: inputs of the first stage are off by up
+    /// to `noise`, three times what one rescale adds, and those of all others by what the stage before them
+    /// leaves of that. High degrees leave most, and so come when numbers are further from 0.
+    ///
+    /// # Errors
+    /// As [`Self::with_noise`]; [`Error::Range`] for a noise of 0.
+    pub fn graded(gap: f64, alpha: f64, noise: f64) -> Result<Self> {
+        if noise == 0.0 {
+            return Err(Error::Range {
+                what: "what the inputs of a graded sign are off by",
+                expected: "above 0: of that all stages have a part".into(),
+                actual: noise.to_string(),
+            });
+        }
+        Self::build(gap, alpha, Noises::Graded(noise))
     }
 
     /// [`Self::with_noise`] of numbers that are refreshed on the way: stages that end within the first
@@ -118,11 +96,11 @@ impl Sign {
                 actual: late.to_string(),
             });
         }
-        Self::build(gap, alpha, Noises { early_levels: levels, early, late })
+        Self::build(gap, alpha, Noises::Levels { early_levels: levels, early, late })
     }
 
     fn build(gap: f64, alpha: f64, noises: Noises) -> Result<Self> {
-        let noise = noises.early;
+        let noise = noises.first();
         let range = |what, expected: String, actual: f64| {
             Err(Error::Range { what, expected, actual: actual.to_string() })
         };
@@ -144,7 +122,7 @@ impl Sign {
         };
         let (mut reached, mut stages, mut error) = (gap, Vec::new(), 1.0);
         for (place, &(degree, noise)) in found.iter().enumerate() {
-            let minimax = stage(degree, reached, noise)?;
+            let minimax = stage(degree, reached, noise, noises)?;
             let most = if place + 1 == found.len() { 1.0 } else { 1.0 + minimax.error };
             let mut coefficients = vec![0.0; degree + 1];
             for (place, c) in coefficients.iter_mut().skip(1).step_by(2).zip(&minimax.coefficients)
@@ -188,20 +166,34 @@ impl Sign {
         self.gap
     }
 
-    /// What inputs of every stage may be off by; of [`Self::refreshed`] those of later ones.
+    /// What inputs of every stage may be off by; of [`Self::refreshed`] those of later ones, of
+    /// [`Self::graded`] those of the first.
     pub fn noise(&self) -> f64 {
-        self.noises.late
+        match self.noises {
+            Noises::Levels { late, .. } => late,
+            Noises::Graded(first) => first,
+        }
+    }
+
+    /// What inputs of each stage may be off by.
+    pub fn stands(&self) -> &[f64] {
+        &self.stands
+    }
+
+    /// Whether it is one of [`Self::graded`].
+    pub fn is_graded(&self) -> bool {
+        matches!(self.noises, Noises::Graded(_))
     }
 
     /// Of [`Self::refreshed`] the levels that stages end within whose inputs are closer, and what they
     /// may be off by.
     pub fn early(&self) -> Option<(usize, f64)> {
-        let Noises { early_levels, early, late } = self.noises;
+        let Noises::Levels { early_levels, early, late } = self.noises else { return None };
         (early_levels > 0 || early != late).then_some((early_levels, early))
     }
 
     /// The largest distance of a result from ±1, whatever the inputs of all stages are off by
-    /// within [`Self::noise`]; what the last stage's own operations add comes on top.
+    /// within what they were built for; what the last stage's own operations add comes on top.
     pub fn error(&self) -> f64 {
         self.error
     }
@@ -210,85 +202,6 @@ impl Sign {
     pub fn evaluate(&self, x: f64) -> f64 {
         self.stages.iter().fold(x, |x, stage| stage.evaluate(x))
     }
-}
-
-/// The best of `degree` on what is left of `[reached, 1]` by errors of `noise`.
-fn stage(degree: usize, reached: f64, noise: f64) -> Result<Minimax> {
-    let mut minimax = Minimax::new(degree, reached - noise, 1.0 + noise)?;
-    minimax.error *= 1.0 + MARGIN;
-    Ok(minimax)
-}
-
-/// What a stage takes all of its interval above, once divided by its largest value.
-fn after(minimax: &Minimax) -> f64 {
-    (1.0 - minimax.error) / (1.0 + minimax.error)
-}
-
-/// Degrees that no higher one of the same depth makes useless by costing as little.
-fn degrees() -> Result<Vec<Degree>> {
-    let mut kept: Vec<Degree> = Vec::new();
-    for degree in (3..=MAX_DEGREE).rev().step_by(2) {
-        let mut coefficients = vec![0.0; degree + 1];
-        // Any that do not cancel.
-        for (k, c) in coefficients.iter_mut().enumerate().skip(1).step_by(2) {
-            *c = 1.0 / (k + 1) as f64;
-        }
-        let polynomial = Polynomial::chebyshev(-1.0, 1.0, &coefficients)?;
-        let (depth, work) = (polynomial.depth(), polynomial.work());
-        if kept.last().is_none_or(|last| last.depth != depth || work < last.work) {
-            kept.push(Degree { degree, depth, work });
-        }
-    }
-    Ok(kept)
-}
-
-/// The degrees of the shallowest composition that leaves an error of `goal`, of equally deep ones
-/// that with the least work; and what the inputs of each may be off by.
-fn shallowest(gap: f64, goal: f64, noises: Noises) -> Result<Option<Vec<(usize, f64)>>> {
-    let degrees = degrees()?;
-    let start = Begun { reached: gap, work: Products::default(), stages: Vec::new() };
-    let mut at: Vec<Vec<Begun>> = vec![vec![start]];
-    let mut furthest = gap;
-    for depth in 1..=MOST_LEVELS {
-        let mut here: Vec<Begun> = Vec::new();
-        let mut done: Option<Begun> = None;
-        for next in &degrees {
-            let Some(before) = depth.checked_sub(next.depth) else { continue };
-            let noise = noises.at(before, next.depth);
-            for begun in &at[before] {
-                // Where even double precision cannot tell its errors apart, a lower degree serves.
-                let Ok(minimax) = stage(next.degree, begun.reached, noise) else { continue };
-                let mut stages = begun.stages.clone();
-                stages.push((next.degree, noise));
-                let reached = after(&minimax);
-                let longer = Begun { reached, work: begun.work + next.work, stages };
-                if minimax.error <= goal {
-                    if done.as_ref().is_none_or(|done| longer.work < done.work) {
-                        done = Some(longer);
-                    }
-                } else if longer.reached - begun.reached > 2.0 * noise {
-                    here.push(longer);
-                }
-            }
-        }
-        if let Some(done) = done {
-            return Ok(Some(done.stages));
-        }
-        // By falling `reached`, each with less work than all before it. What got no further than
-        // others did in fewer levels is part of no shallowest composition.
-        here.sort_by(|a, b| b.reached.total_cmp(&a.reached).then(a.work.cmp(&b.work)));
-        let mut least: Option<Products> = None;
-        here.retain(|begun| {
-            let better = begun.reached > furthest && least.is_none_or(|least| begun.work < least);
-            if better {
-                least = Some(begun.work);
-            }
-            better
-        });
-        furthest = here.first().map_or(furthest, |begun| begun.reached);
-        at.push(here);
-    }
-    Ok(None)
 }
 
 impl Evaluator {
@@ -383,7 +296,10 @@ fn check_magnitude<O: Estimates>(operations: &O, x: &O::Value) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::operations::Products;
     use super::*;
+
+    const EXACT: Noises = Noises::Levels { early_levels: 0, early: 0.0, late: 0.0 };
 
     /// Numbers from `low` to 1, dense at both ends and on every scale between.
     fn points(low: f64) -> impl Iterator<Item = f64> {
@@ -458,6 +374,31 @@ mod tests {
         }
     }
 
+    /// Stages add errors of their own, 2^-22 and more of what they lead to: no part of a gap of 2^-24.
+    #[test]
+    fn stages_of_a_graded_sign_stand_what_those_before_leave() {
+        let (gap, first) = (f64::exp2(-24.0), f64::exp2(-26.0));
+        let sign = Sign::graded(gap, 12.0, first).unwrap();
+        assert!(sign.is_graded() && sign.early().is_none() && sign.noise() == first);
+        let alone = Sign::with_noise(gap, 12.0, first).unwrap();
+        assert!(sign.depth() <= alone.depth() + 3, "{} and {}", sign.depth(), alone.depth());
+        // None leaves less than a rescale, and the last ones that lead away from 0 leave a hundred times that.
+        assert!(sign.stands.iter().all(|&one| one > first / 3.0), "{:?}", sign.stands);
+        assert!(sign.stands.iter().any(|&one| one > 32.0 * first), "{:?}", sign.stands);
+        for pattern in 0..1u32 << sign.stages().len() {
+            for x in points(gap).step_by(7) {
+                let mut value = x;
+                for (place, stage) in sign.stages().iter().enumerate() {
+                    let noise = sign.stands[place];
+                    value = stage
+                        .evaluate(value + if pattern >> place & 1 == 0 { noise } else { -noise });
+                }
+                assert!((value - 1.0).abs() <= sign.error() + 1e-13, "{x}: {value}");
+            }
+        }
+        assert!(Sign::graded(gap, 12.0, 0.0).is_err());
+    }
+
     /// All sequences of odd degrees up to 31 that take `depth` levels, with what they reach.
     fn search(reached: f64, depth: usize, degrees: &[usize], seen: &mut impl FnMut(f64, usize)) {
         for &degree in degrees {
@@ -465,7 +406,7 @@ mod tests {
             if levels > depth {
                 continue;
             }
-            let Ok(minimax) = stage(degree, reached, 0.0) else { continue };
+            let Ok(minimax) = stage(degree, reached, 0.0, EXACT) else { continue };
             seen(minimax.error, depth - levels);
             if depth - levels >= 2 {
                 search(after(&minimax), depth - levels, degrees, seen);
@@ -508,7 +449,7 @@ mod tests {
                 let tried = degrees.iter().filter_map(|&degree| {
                     let polynomial = of(degree);
                     let left = depth.checked_sub(polynomial.depth())?;
-                    let minimax = stage(degree, reached, 0.0).ok()?;
+                    let minimax = stage(degree, reached, 0.0, EXACT).ok()?;
                     if minimax.error <= goal {
                         return (left == 0).then(|| polynomial.work());
                     }
