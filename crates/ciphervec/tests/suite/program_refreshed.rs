@@ -7,7 +7,7 @@ use ciphervec::program::{
     Output, Placement, Plan, PlanBytes, Reading, Refreshed, Server, Simulated, Step, Trial, View,
     candidates,
 };
-use ciphervec_he::ckks::{BootstrapSpec, Bootstrapper, Polynomial, Sign};
+use ciphervec_he::ckks::{BootstrapSpec, Bootstrapper, Polynomial, Ring, Sign};
 use ciphervec_he::params::Security;
 use std::sync::{Arc, LazyLock};
 
@@ -252,6 +252,21 @@ fn a_plan_without_a_bootstrapper_refreshes_nothing() {
     let keys = vec![KeySet { level: 5, relinearise: true, rotations: [].into() }];
     let error = Plan::new(circuit, SMALL.params().clone(), keys).unwrap_err().to_string();
     assert!(error.contains("no bootstrapper is there"), "{error}");
+}
+
+/// What a plan says of its bootstrapping names no ring.
+#[test]
+fn registers_of_the_other_ring_are_refused() {
+    let spec = BootstrapSpec {
+        ring: Ring::ConjugateInvariant,
+        log_slots: SMALL.spec().log_degree,
+        ..*SMALL.spec()
+    };
+    let real = Arc::new(Bootstrapper::insecure_new(spec).unwrap());
+    let keys = vec![KeySet { level: 5, relinearise: true, rotations: [].into() }];
+    let error = Plan::refreshing(circuit(&["x"], vec![Step::Refresh(0)]), real, keys).unwrap_err();
+    let said = error.to_string();
+    assert!(said.contains("must be standard, got conjugate-invariant"), "{said}");
 }
 
 #[test]
