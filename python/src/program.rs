@@ -328,6 +328,18 @@ impl PyProgramPlan {
         outputs.map(say).collect()
     }
 
+    /// The outputs' values on plain numbers.
+    fn clear<'py>(
+        &self,
+        py: Python<'py>,
+        inputs: Vec<PyReadonlyArray1<'py, f64>>,
+    ) -> PyResult<Vec<RawAnswer<'py>>> {
+        let inputs: Vec<Vec<f64>> =
+            inputs.iter().map(|input| Ok(input.as_slice()?.to_vec())).collect::<PyResult<_>>()?;
+        let (answers, _) = work(py, || Clear::answers(self.0.circuit(), &inputs))?;
+        Ok(raw_answers(py, answers))
+    }
+
     /// The outputs' values on plain numbers with the noise that is forecast; 32 bytes of a seed draw it.
     fn simulate<'py>(
         &self,
@@ -379,6 +391,12 @@ impl PyProgramPlan {
     #[getter]
     fn look_ups(&self) -> usize {
         self.0.circuit().look_ups()
+    }
+
+    /// How often integers are cleaned before they are looked up, at most.
+    #[getter]
+    fn cleanings(&self) -> usize {
+        self.0.circuit().cleanings()
     }
 
     /// Of a plan that refreshes registers: how often a run does, bits of precision, bytes of the keys and

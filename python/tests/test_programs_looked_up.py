@@ -133,20 +133,23 @@ def test_rounds_of_a_table_are_not_refreshed_beside() -> None:
 
     @ciphervec.program
     def states(state: Any, inputs: Any) -> Any:
-        for round in range(3):
+        for round in range(len(inputs)):
             state = programs.take(following, 2 * state + inputs[round])
         return state
 
-    declared = {"state": secret(3000, low=0, high=11), "inputs": secret((3, 3000), bits=1)}
-    plan = states.compile(**declared)
-    said = plan.analyse().refreshing
-    assert said is not None
-    assert (said.look_ups, said.count) == (3, 0)
-    random = np.random.default_rng(6)
-    given = {"state": random.integers(0, 12, 3000), "inputs": random.integers(0, 2, (3, 3000))}
-    expected = states(**given)
-    np.testing.assert_array_equal(plan.clear(**given), expected)
-    np.testing.assert_array_equal(plan.simulate(3, **given), expected)
+    # Each table multiplies errors by its slope: integers are cleaned before it, once that is too much.
+    for rounds, cleanings in ((2, 0), (20, 1)):
+        declared = {"state": secret(3000, low=0, high=11), "inputs": secret((rounds, 3000), bits=1)}
+        plan = states.compile(**declared)
+        said = plan.analyse().refreshing
+        assert said is not None
+        assert (said.look_ups, said.count, said.cleanings) == (rounds, 0, cleanings)
+        assert ("look-ups of integers cleaned once by" in plan.explain()) == (cleanings == 1)
+        random = np.random.default_rng(6)
+        given = {"state": random.integers(0, 12, 3000), "inputs": random.integers(0, 2, (rounds, 3000))}
+        expected = states(**given)
+        np.testing.assert_array_equal(plan.clear(**given), expected)
+        np.testing.assert_array_equal(plan.simulate(3, **given), expected)
 
 
 def test_what_is_not_looked_up_is_compared() -> None:

@@ -86,6 +86,8 @@ class RefreshReport:
     """Registers of a run that tables are looked up for, which refreshes as well; with the same keys."""
     look_up_milliseconds: float
     """Predicted for all of them."""
+    cleanings: int
+    """How often integers are cleaned of their errors before they are looked up, at most."""
     looked_up: tuple[tuple[str, str, int], ...]
     """Operations that look up, where they stand, and in how many tables each register."""
 
@@ -193,7 +195,8 @@ class Analysis:
         share = 100 * one.look_up_milliseconds / max(self.milliseconds, 1e-9)
         each = one.look_up_milliseconds / max(one.look_ups, 1) / 1e3
         many = "1 look-up" if one.look_ups == 1 else f"{one.look_ups} look-ups"
-        return f"{many} by bootstrapping: {each:.3g} s each, {share:.0f}% of a run"
+        cleaned = ("", " of integers cleaned once", " of integers cleaned twice")[min(one.cleanings, 2)]
+        return f"{many}{cleaned} by bootstrapping: {each:.3g} s each, {share:.0f}% of a run"
 
     def _repr_html_(self) -> str:
         """The same for a notebook."""
@@ -289,6 +292,7 @@ def _refreshing(fitted: Fitted, native: _native.ProgramPlan) -> RefreshReport | 
         failure_log2=failure_log2,
         where=tuple((*key, times) for key, times in places.items()),
         look_ups=native.look_ups,
+        cleanings=native.cleanings,
         look_up_milliseconds=sum(times for *_, times in looked_up),
         looked_up=tuple((title, place, tables) for title, place, tables, _ in looked_up),
     )

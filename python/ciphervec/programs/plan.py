@@ -126,8 +126,7 @@ class Plan:
 
     def clear(self, **inputs: npt.ArrayLike) -> Array | tuple[Array, ...]:
         """The plan's steps on plain numbers: what encryption computes but for noise."""
-        answers, _ = self._fitted().circuit.clear(self._flat(inputs))
-        return self._decoded(answers)
+        return self._decoded(self._native.clear(self._flat(inputs)))
 
     def simulate(self, seed: int | None = None, /, **inputs: npt.ArrayLike) -> Array | tuple[Array, ...]:
         """`clear` with the noise that encryption is forecast to add, step by step, without a key: what

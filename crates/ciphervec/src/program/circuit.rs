@@ -190,6 +190,11 @@ impl Circuit {
         count
     }
 
+    /// How often integers are cleaned before they are looked up, at most.
+    pub fn cleanings(&self) -> usize {
+        self.tables.iter().map(LookupTable::cleanings).max().unwrap_or(0)
+    }
+
     /// How many steps are done at once from that one on: rotations of one register, or tables of as many
     /// values that are looked up for one.
     pub(super) fn together(&self, index: usize) -> usize {

@@ -7,13 +7,15 @@ use super::refresh_search::{Node, computed_alike, search};
 use super::tolerance::inexact;
 use super::trial::Trial;
 use crate::error::{Error, Result};
-use ciphervec_he::ckks::{BootstrapSpec, Bootstrapper, Calibration, Sign};
+use ciphervec_he::ckks::{BootstrapSpec, Bootstrapper, Calibration, LookupTable, Sign};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What numbers may be over 1 and be refreshed all the same: as much more of them is lost.
 const ONE: f64 = 1.0 + 1.0 / (1u64 << 10) as f64;
 /// What numbers that are refreshed may be over the error of a refresh.
 const MARGIN: f64 = 1.1;
+/// Most cleanings of integers before a table: the second squares what the first has squared.
+const MOST_CLEANINGS: usize = 2;
 /// Levels that are kept back, one after the other, where a trial takes more than was counted.
 const KEPT_BACK: usize = 3;
 /// What late stages of signs are built for, in errors of a refresh: more where what the stages before
@@ -70,11 +72,41 @@ pub(super) fn kept(spec: BootstrapSpec) -> Result<Arc<Bootstrapper>> {
 }
 
 impl Refreshed {
-    /// The circuit with the fewest refreshes, and what a trial of it says; or why there is none.
+    /// The circuit with the fewest refreshes, and what a trial of it says; or why there is none. Where
+    /// integers get too far off from table to table, they are cleaned before they are looked up.
     ///
     /// # Errors
     /// [`Error::Range`] for a circuit that [`Circuit::check`] refuses.
     pub fn of(
+        circuit: &Circuit,
+        allowed: &[f64],
+        bootstrapper: Arc<Bootstrapper>,
+    ) -> Result<core::result::Result<(Self, Trial), String>> {
+        let found = Self::uncleaned(circuit, allowed, bootstrapper.clone())?;
+        if found.is_ok() || circuit.tables.is_empty() {
+            return Ok(found);
+        }
+        let levels = bootstrapper.spec().levels;
+        for cleanings in 1..=MOST_CLEANINGS {
+            let tables = circuit.tables.iter().map(|table| {
+                let cleaned = table.clone().with_cleanings(cleanings)?;
+                Ok(if cleaned.levels() > levels { table.clone() } else { cleaned })
+            });
+            let tables: Vec<LookupTable> = tables.collect::<Result<_>>()?;
+            if tables == circuit.tables {
+                break;
+            }
+            let cleaned = Circuit { tables, ..circuit.clone() };
+            let cleaned = Self::uncleaned(&cleaned, allowed, bootstrapper.clone())?;
+            if cleaned.is_ok() {
+                return Ok(cleaned);
+            }
+        }
+        Ok(found)
+    }
+
+    /// [`Self::of`] with tables as they are.
+    fn uncleaned(
         circuit: &Circuit,
         allowed: &[f64],
         bootstrapper: Arc<Bootstrapper>,

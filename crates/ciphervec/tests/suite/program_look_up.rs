@@ -124,6 +124,34 @@ fn a_look_up_refreshes() {
     assert!(trial.milliseconds() > 6.0 * 0.9 * trial.steps[0].milliseconds);
 }
 
+/// A state of four, taken forty times to the next one: each table multiplies errors by its slope, unless
+/// integers are cleaned before it.
+#[test]
+fn integers_are_cleaned_where_errors_would_grow() {
+    let following = [2.0, 0.0, 3.0, 1.0];
+    let values: Vec<f64> = following.iter().map(|j| j / 4.0).collect();
+    let table = LookupTable::new(&values).unwrap();
+    let of = |rounds: u32| {
+        let steps = (0..rounds).map(|x| Step::LookUp(x, 0)).collect();
+        let mut circuit = circuit(vec![table.clone()], steps, &[rounds]);
+        circuit.inputs[0].numbers.high = 3.0;
+        circuit.inputs[0].views[0].unit = 4.0;
+        circuit.outputs[0].unit = 4.0;
+        circuit.outputs[0].numbers.high = 3.0;
+        circuit
+    };
+    assert_eq!(refreshed(&of(2)).1.circuit.cleanings(), 0);
+    let (plan, refreshed, trial) = refreshed(&of(40));
+    assert_eq!((refreshed.circuit.cleanings(), refreshed.circuit.refreshes()), (1, 0));
+    assert!(trial.outputs[0].error < f64::exp2(-15.0), "{:?}", trial.outputs);
+    let x: Vec<f64> = (0..P).map(|j| (j % 4) as f64).collect();
+    let expected: Vec<f64> =
+        x.iter().map(|&x| (0..40).fold(x, |j, _| following[j as usize])).collect();
+    let drawn = Simulated::of(&plan, [5; 32], std::slice::from_ref(&x)).unwrap();
+    assert_eq!(drawn[0].values, expected);
+    assert_eq!(encrypted(&plan, &x), [expected]);
+}
+
 /// Three tables of one register share an exponential, also where what comes of the first is refreshed
 /// because two things are computed of it.
 #[test]
