@@ -19,8 +19,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 const POOLED_POLYS: usize = 32;
 /// The same for sets with stages: a bootstrapping holds more at once, in more sizes.
 const POOLED_STAGED: usize = 64;
-/// And their most words, half a gigabyte.
-const POOLED_WORDS: usize = 1 << 26;
+/// And their most words, a quarter of a gigabyte: with twice as many a bootstrapping takes no less
+/// time.
+const POOLED_WORDS: usize = 1 << 25;
 /// Words of a transform's tables, of permutations and of basis conversions for each residue of a
 /// polynomial, as a bound.
 const TABLE_POLYS: u64 = 8;

@@ -108,9 +108,10 @@ pub(super) fn evaluate<O: Operations>(
     x: &O::Value,
     polynomial: &Polynomial,
 ) -> Result<O::Value> {
-    let x = operations.normalise(x)?;
+    // Each form of x takes megabytes, and goes when the next is made.
+    let mut x = operations.normalise(x)?;
     let from = operations.level(&x);
-    let x = operations.match_level(&x, from)?;
+    x = operations.match_level(&x, from)?;
     let depth = polynomial.depth();
     if from < depth {
         return Err(Error::Level {
@@ -123,8 +124,8 @@ pub(super) fn evaluate<O: Operations>(
     if polynomial.degree() == 0 {
         return operations.add_scalar(&operations.multiply_integer(&x, 0)?, constant);
     }
-    let first = substitute(operations, &x, polynomial)?;
-    let values = evaluate_all(operations, first, polynomial.basis, &[&polynomial.coefficients])?;
+    x = substitute(operations, &x, polynomial)?;
+    let values = evaluate_all(operations, x, polynomial.basis, &[&polynomial.coefficients])?;
     let Some(value) = values.into_iter().next() else { return Err(no_degree()) };
     match polynomial.basis {
         Basis::Power => Ok(value),

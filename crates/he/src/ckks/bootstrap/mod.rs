@@ -248,9 +248,10 @@ impl Bootstrapper {
             let parts = self.linear.to_split_slots(high, keys.encapsulation(), &x)?;
             self.joined(high, self.reduction.apply(middle, &parts)?)?
         } else {
-            let [real, imaginary] = self.linear.to_slots(high, keys.encapsulation(), &x)?;
-            let real = self.reduction.apply(middle, &real)?;
-            let imaginary = self.reduction.apply(middle, &imaginary)?;
+            // What a reduction was of goes when it is made: these are the most that memory holds.
+            let [mut real, mut imaginary] = self.linear.to_slots(high, keys.encapsulation(), &x)?;
+            real = self.reduction.apply(middle, &real)?;
+            imaginary = self.reduction.apply(middle, &imaginary)?;
             let sum = middle.add(&real, &middle.multiply_by_i(&imaginary)?)?;
             middle.multiply_integer(&sum, 1 << shift)?
         };

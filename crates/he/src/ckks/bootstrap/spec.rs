@@ -150,7 +150,7 @@ impl BootstrapSpec {
         }
     }
 
-    /// Degree 2^15 for up to 512 slots: three levels at 31 bits, in little more than half of the time.
+    /// Degree 2^15 for up to 512 slots: three levels at 31 bits, in half of the time.
     pub fn degree_32768_few_slots() -> Self {
         BootstrapSpec {
             log_slots: 9,
@@ -158,8 +158,8 @@ impl BootstrapSpec {
             slots_to_coefficients: 1,
             reduction_bits: 38,
             coefficients_to_slots: 2,
-            coefficients_to_slots_bits: 47,
-            special_bits: 45,
+            coefficients_to_slots_bits: 46,
+            doublings: 2,
             ..Self::degree_32768()
         }
     }
