@@ -34,6 +34,18 @@ pub(super) trait Operations {
     fn normalise(&self, a: &Self::Value) -> Result<Self::Value>;
     fn drop_to(&self, a: &Self::Value, level: usize) -> Result<Self::Value>;
     fn match_level(&self, a: &Self::Value, level: usize) -> Result<Self::Value>;
+
+    /// `sum + a number`, with a at `level`: three operations.
+    fn add_multiple(
+        &self,
+        sum: Self::Value,
+        a: &Self::Value,
+        level: usize,
+        number: Complex,
+    ) -> Result<Self::Value> {
+        let term = self.multiply_scalar(&self.drop_to(a, level)?, number)?;
+        self.add_to(sum, &term)
+    }
 }
 
 /// What a function needs besides that is judged by how far its operands are off.
@@ -76,7 +88,7 @@ impl Estimates for Evaluator {
 
 /// Hands every operation on to the method of that name.
 macro_rules! as_methods {
-    ($evaluator:ty, $value:ty) => {
+    ($evaluator:ty, $value:ty $(, $more:item)?) => {
         impl $crate::ckks::operations::Operations for $evaluator {
             type Value = $value;
             fn level(&self, a: &$value) -> usize {
@@ -136,13 +148,26 @@ macro_rules! as_methods {
             fn match_level(&self, a: &$value, level: usize) -> Result<$value> {
                 self.match_level(a, level)
             }
+            $($more)?
         }
     };
 }
 
 pub(super) use as_methods;
 
-as_methods!(Evaluator, Ciphertext);
+as_methods!(
+    Evaluator,
+    Ciphertext,
+    fn add_multiple(
+        &self,
+        sum: Ciphertext,
+        a: &Ciphertext,
+        level: usize,
+        number: Complex,
+    ) -> Result<Ciphertext> {
+        self.add_multiple(sum, a, level, number)
+    }
+);
 
 /// What costs most of a function: key switches, then products.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]

@@ -237,12 +237,12 @@ impl<O: Operations> Elements<'_, O> {
             // Whatever scale the element has up there, the product's is that of every product at
             // this level.
             let element = self.get(k)?;
-            let term = if operations.level(&element) == level {
-                operations.multiply_scalar(&element, factor)?
-            } else {
-                operations.multiply_scalar(&operations.drop_to(&element, level)?, factor)?
-            };
-            total = Some(self.plus(total, term)?);
+            total = Some(match total {
+                Some(total) => operations.add_multiple(total, &element, level, factor.into())?,
+                None => {
+                    operations.multiply_scalar(&operations.drop_to(&element, level)?, factor)?
+                }
+            });
         }
         let constant = rest.first().copied().unwrap_or_default();
         match total {

@@ -12,6 +12,9 @@ use super::Evaluator;
 use crate::error::Result;
 use ciphervec_arith::{Modulus, NttTable, poly};
 
+/// Words that are multiplied before they are added, in the nearest cache.
+const PIECE: usize = 1 << 11;
+
 /// Integers, held as doubles, as real and imaginary part of a constant.
 #[derive(Clone, Copy)]
 struct Constant {
@@ -20,6 +23,11 @@ struct Constant {
 }
 
 impl Constant {
+    /// The nearest one.
+    fn rounded(number: Complex) -> Self {
+        Constant { re: number.re.round_ties_even(), im: number.im.round_ties_even() }
+    }
+
     /// Its residues in the first and in the second half of a transform.
     fn residues(self, table: &NttTable) -> [u64; 2] {
         let m = table.modulus();
@@ -35,14 +43,25 @@ impl Constant {
     /// Runs `work` on every half of every limb.
     fn apply(self, part: &mut Poly<Ntt>, work: impl Fn(&mut [u64], u64, &Modulus) + Send + Sync) {
         part.for_limbs(|_, table, limb| {
-            let [first, second] = self.residues(table);
-            if first == second {
-                work(limb, first, table.modulus());
-                return;
+            let halves = limb.chunks_exact_mut(table.degree() / 2).zip(self.residues(table));
+            halves.for_each(|(half, c)| work(half, c, table.modulus()));
+        });
+    }
+
+    /// `sum += part` times the constant, where `part` may have more limbs.
+    fn add_multiple(self, sum: &mut Poly<Ntt>, part: &Poly<Ntt>) {
+        sum.for_limbs(|index, table, limb| {
+            let (m, half) = (table.modulus(), table.degree() / 2);
+            let mut piece = [0u64; PIECE];
+            let halves = limb.chunks_exact_mut(half).zip(part.limb(index).chunks_exact(half));
+            for ((sum, part), c) in halves.zip(self.residues(table)) {
+                for (sum, part) in sum.chunks_mut(PIECE).zip(part.chunks(PIECE)) {
+                    let piece = &mut piece[..part.len()];
+                    piece.copy_from_slice(part);
+                    poly::scalar_mul_assign(piece, c, m);
+                    poly::add_assign(sum, piece, m);
+                }
             }
-            let (low, high) = limb.split_at_mut(table.degree() / 2);
-            work(low, first, table.modulus());
-            work(high, second, table.modulus());
         });
     }
 
@@ -63,9 +82,7 @@ impl Evaluator {
         let number = number.into();
         self.check(a)?;
         let expected = self.chain().sum_with_scalar(&a.expected(), number)?;
-        let rounded = number.scale(a.scale());
-        let constant =
-            Constant { re: rounded.re.round_ties_even(), im: rounded.im.round_ties_even() };
+        let constant = Constant::rounded(number.scale(a.scale()));
         let mut result = a.clone();
         constant.apply(&mut result.parts[0], |half, c, m| {
             half.iter_mut().for_each(|value| *value = m.add(*value, c));
@@ -87,9 +104,37 @@ impl Evaluator {
         self.chain().finite(number)?;
         let a = self.due(a)?;
         let (factor, expected) = self.chain().product_with_scalar(&a.expected(), number)?;
-        let exact = number.scale(factor);
-        let constant = Constant { re: exact.re.round_ties_even(), im: exact.im.round_ties_even() };
-        Ok(a.become_with(constant.multiply(&a), &expected))
+        Ok(a.become_with(Constant::rounded(number.scale(factor)).multiply(&a), &expected))
+    }
+
+    /// `sum + a number`, with a at `level`: what [`Self::drop_to`], [`Self::multiply_scalar`] and
+    /// [`Self::add_to`] do one after the other, in one pass where it can be.
+    ///
+    /// # Errors
+    /// As these.
+    pub(in crate::ckks) fn add_multiple(
+        &self,
+        mut sum: Ciphertext,
+        a: &Ciphertext,
+        level: usize,
+        number: Complex,
+    ) -> Result<Ciphertext> {
+        self.chain().finite(number)?;
+        let a = self.due(a)?;
+        let at = self.chain().dropped(&a.expected(), level)?;
+        let (factor, expected) = self.chain().product_with_scalar(&at, number)?;
+        let alike = (sum.level(), sum.scale()) == (level, expected.scale);
+        if !alike || sum.parts().len() < a.parts().len() {
+            let term = self.multiply_scalar(&self.drop_to(&a, level)?, number)?;
+            return self.add_to(sum, &term);
+        }
+        sum.check_same(&a)?;
+        let constant = Constant::rounded(number.scale(factor));
+        for (sum, part) in sum.parts.iter_mut().zip(a.parts()) {
+            constant.add_multiple(sum, part);
+        }
+        let expected = self.chain().sum(&sum.expected(), &expected);
+        Ok(sum.estimated(&expected))
     }
 
     /// [`Self::multiply_scalar`], rescaled.
