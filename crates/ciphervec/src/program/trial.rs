@@ -254,6 +254,7 @@ impl TrialMachine {
     }
 
     /// Whether registers are refreshed.
+    #[cfg(feature = "client")]
     pub(super) fn refreshes(&self) -> bool {
         self.bootstrapper.is_some()
     }
