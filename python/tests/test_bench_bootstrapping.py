@@ -55,7 +55,7 @@ def test_a_record_has_the_issued_keys_and_what_it_says_is_so() -> None:
     peer = Idle()
     settings = Settings((15,), peers=("openfhe",), repeats=1)
     (one,) = bootstrapping.run(settings, make=lambda log_n, settings: peer).records
-    # What a process needs beyond keys, tables and Python itself.
+    # Beyond the keys a process has Python, the tables of transforms, and what it works on.
     if (peak := one["peak_memory"]) is not None:
         assert one["key_memory"] < peak < one["key_memory"] + 800_000_000
     assert tuple(one) == KEYS and peer.closed

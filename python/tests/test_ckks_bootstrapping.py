@@ -72,47 +72,48 @@ def test_real_slots_are_twice_as_many() -> None:
         ckks.Bootstrapper.of(16, slots=32_769)
 
 
-@pytest.mark.slow
-def test_real_slots_are_refreshed_from_a_file_of_keys(tmp_path: Path) -> None:
-    owner = ckks.Context.for_bootstrapping(15, slots=32_768)
+def with_keys_by_file(
+    path: Path, slots: int
+) -> tuple[ckks.Context, ckks.PublicContext, ckks.BootstrappingKeys]:
+    """An owner at N = 2^15, and a server that has what may be sent, its keys from a file."""
+    owner = ckks.Context.for_bootstrapping(15, slots=slots)
     made = owner.bootstrapping_keys()
-    plan, path = made.plan(), tmp_path / "real.keys"
     made.save(path)
-    assert path.stat().st_size == plan.key_bytes
+    assert path.stat().st_size == made.plan().key_bytes
     server = ckks.PublicContext.from_bytes(owner.public().to_bytes())
     assert server.bootstrapper() is made.bootstrapper
     with pytest.raises(InvalidInput, match="parameters"):
         ckks.BootstrappingKeys.load(path, 15)
-    keys = ckks.BootstrappingKeys.load(path, 15, slots=32_768)
-    numbers = np.linspace(-1, 1, 32_768)
-    x = server.array_from_bytes(owner.encrypt(numbers).to_bytes())
-    for _ in range(plan.levels_left):
-        x = (x * x - 0.5).bounded(1.0)
-        numbers = numbers * numbers - 0.5
-    fresh = x.refresh(keys)
+    return owner, server, ckks.BootstrappingKeys.load(path, 15, slots=slots)
+
+
+def refreshed_to(
+    numbers: np.ndarray, owner: ckks.Context, spent: ckks.CkksArray, keys: ckks.BootstrappingKeys
+) -> None:
+    plan, fresh = keys.plan(), spent.refresh(keys)
     error = np.abs(owner.decrypt(owner.array_from_bytes(fresh.to_bytes())) - numbers)
     assert fresh.level == plan.level and error.max() < 2**-plan.bound_bits
+
+
+@pytest.mark.slow
+def test_real_slots_are_refreshed_from_a_file_of_keys(tmp_path: Path) -> None:
+    owner, server, keys = with_keys_by_file(tmp_path / "real.keys", 32_768)
+    numbers = np.linspace(-1, 1, 32_768)
+    x = server.array_from_bytes(owner.encrypt(numbers).to_bytes())
+    for _ in range(keys.plan().levels_left):
+        x = (x * x - 0.5).bounded(1.0)
+        numbers = numbers * numbers - 0.5
+    refreshed_to(numbers, owner, x, keys)
 
 
 @pytest.mark.slow
 def test_few_slots_are_refreshed_from_a_file_of_keys(tmp_path: Path) -> None:
-    owner = ckks.Context.for_bootstrapping(15, slots=512)
-    made = owner.bootstrapping_keys()
-    plan, path = made.plan(), tmp_path / "few.keys"
-    made.save(path)
-    assert path.stat().st_size == plan.key_bytes
-    server = ckks.PublicContext.from_bytes(owner.public().to_bytes())
-    assert server.bootstrapper() is made.bootstrapper
-    with pytest.raises(InvalidInput, match="parameters"):
-        ckks.BootstrappingKeys.load(path, 15)
-    keys = ckks.BootstrappingKeys.load(path, 15, slots=512)
+    owner, server, keys = with_keys_by_file(tmp_path / "few.keys", 512)
     numbers = np.linspace(-1, 1, 512)
     x = server.array_from_bytes(owner.encrypt(numbers).to_bytes())
-    for _ in range(plan.levels_left):
+    for _ in range(keys.plan().levels_left):
         x = x * np.ones(512)
-    fresh = x.refresh(keys)
-    error = np.abs(owner.decrypt(owner.array_from_bytes(fresh.to_bytes())) - numbers)
-    assert fresh.level == plan.level and error.max() < 2**-plan.bound_bits
+    refreshed_to(numbers, owner, x, keys)
     with pytest.raises(InvalidInput, match=r"at most 512.*got 1024"):
         owner.encrypt(np.zeros(1000)).refresh(keys)
     other = ckks.Context.for_bootstrapping(15)

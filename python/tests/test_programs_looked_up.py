@@ -92,7 +92,8 @@ def test_slopes_are_those_of_the_shortest_curve() -> None:
                     basis[1].append(turn(2 * np.pi * wave * places / count))
         weights = np.linalg.solve(np.array(basis[0]).T, values)
         steepest = np.abs(np.diff(weights @ np.array(basis[1]))).max() * 200
-        assert 0.97 * steepest < _slope(values) < 1.03 * steepest, count
+        # Of 32 places in the shortest wave one has cos(π/32) of the steepest, and 2 % are put on that.
+        assert steepest <= _slope(values) < 1.021 * steepest, count
 
 
 def priced(table: Any, a: Any, b: Any) -> Any:
@@ -108,7 +109,7 @@ def test_many_indices_are_looked_up_and_few_are_compared() -> None:
     said = few.analyse()
     assert said.refreshing is None
     # Where comparing takes less than half a second, nothing else is tried.
-    assert said.others.get(LOOKED_UP, "predicted to take").startswith("predicted to take")
+    assert (LOOKED_UP in said.others) == (said.milliseconds > 500)
     said = many.analyse()
     assert said.refreshing is not None
     assert (said.refreshing.look_ups, said.refreshing.count) == (1, 0)

@@ -248,7 +248,8 @@ fn the_smallest_ring_that_serves_is_found_with_the_keys_that_it_takes() {
         let expected: f64 = a.iter().zip(&b).map(|(a, b)| (a - b) * (a - b)).sum();
         assert_eq!(ask(&client, &server, &[("a", &a), ("b", &b)]), [[expected]]);
     }
-    // A number can be so wide that no scale tells its neighbours apart, and the last candidate says so.
+    // A number can be so wide that no scale tells its neighbours apart, and the last candidate says
+    // so.
     let tried = candidates(&distance(), &[1e-12], Security::Classical128).unwrap();
     assert_eq!(tried.len(), 6);
     let why = tried[5].outcome.clone().unwrap_err();

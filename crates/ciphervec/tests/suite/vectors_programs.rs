@@ -1,8 +1,10 @@
-//! Programs of every released format load and run forever: plans, keys, inputs and answers under `vectors/v1/program`
-//! and, of one that looks up by counts of its input and of one in coefficients, the folders beside it. Of plans that
-//! refresh registers, `vectors/v2/program`, and look tables up, `vectors/v3/program`, keys of half a gigabyte are not kept.
+//! Programs of every released format load and run forever: plans, keys, inputs and answers under
+//! `vectors/v1/program` and, of one that looks up by counts of its input and of one in
+//! coefficients, the folders beside it. Of plans that refresh registers, `vectors/v2/program`, and
+//! look tables up, `vectors/v3/program`, keys of half a gigabyte are not kept.
 //!
-//! `CIPHERVEC_WRITE_VECTORS=1 cargo test -p ciphervec --test suite vectors_programs::` writes a folder that is missing (vectors/SOURCES.md).
+//! `CIPHERVEC_WRITE_VECTORS=1 cargo test -p ciphervec --test suite vectors_programs::` writes a
+//! folder that is missing (vectors/SOURCES.md).
 
 use crate::support::decoders::program::{
     every_step, key_sets, looked_up, params, refreshed, square, table, weighted,

@@ -23,9 +23,9 @@ pub struct Program {
 pub static PROGRAM: LazyLock<Program> =
     LazyLock::new(|| Program::try_new().expect("a small program can be made"));
 
-/// Eight elements in a row.
-fn row() -> Placement {
-    let loops = vec![Loop { count: 8, element: 1, place: 1 }];
+/// So many elements in a row.
+pub fn row(count: u32) -> Placement {
+    let loops = vec![Loop { count, element: 1, place: 1 }];
     Placement { blocks: vec![Block { element: 0, place: 0, loops }], domain: Domain::Slots }
 }
 
@@ -33,7 +33,7 @@ fn row() -> Placement {
 pub fn square() -> Circuit {
     let numbers = |high| Numbers { step: 1.0, low: 0.0, high };
     let views =
-        vec![View { registers: 1, unit: 16.0, reading: Reading::Numbers, placement: row() }];
+        vec![View { registers: 1, unit: 16.0, reading: Reading::Numbers, placement: row(8) }];
     Circuit {
         slots: 8,
         inputs: vec![Input { name: "x".into(), shape: vec![8], numbers: numbers(15.0), views }],
@@ -48,7 +48,7 @@ pub fn square() -> Circuit {
             numbers: numbers(228.0),
             unit: 256.0,
             registers: vec![2],
-            placement: row(),
+            placement: row(8),
             decoding: Decoding::Numbers,
         }],
     }

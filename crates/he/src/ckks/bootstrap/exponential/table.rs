@@ -4,8 +4,8 @@
 //! With α = exp(2πi j/p), T(j) = c_0 + Σ 2 Re(c_k α^k) over 0 < k ≤ p/2: the discrete Fourier
 //! transform of the values, the shortest trigonometric polynomial through them. Its powers are half
 //! as high as p because the values are real. How far a value is off when α is follows from
-//! derivatives, computed along the evaluation; where that is too far α is cleaned first, by Newton's
-//! step for α^p = 1 (docs/ckks.md, section 11.4).
+//! derivatives, computed along the evaluation; where that is too far α is cleaned first, by
+//! Newton's step for α^p = 1 (docs/ckks.md, section 11.4).
 
 use super::super::super::Complex;
 use super::super::super::operations::Operations;
@@ -121,8 +121,8 @@ impl LookupTable {
         Ok(LookupTable { values, cleanings: 0, coefficients, gains, cleaning_gains })
     }
 
-    /// The same with the root cleaned `cleanings` times before: each takes ⌈log2(p + 2)⌉ levels, and
-    /// brings what is η away from an integer to within about πη² of it.
+    /// The same with the root cleaned `cleanings` times before: each takes ⌈log2(p + 2)⌉ levels,
+    /// and brings what is η away from an integer to within about πη² of it.
     ///
     /// # Errors
     /// [`Error::Range`] for more than 8.
@@ -167,8 +167,8 @@ impl LookupTable {
         integers.iter().map(fraction).collect()
     }
 
-    /// The largest slope at an integer j, in values for each unit of x = j/p: what the error of a number
-    /// is multiplied by, without cleanings.
+    /// The largest slope at an integer j, in values for each unit of x = j/p: what the error of a
+    /// number is multiplied by, without cleanings.
     pub fn slope(&self) -> f64 {
         2.0 * TAU * self.gains.input[1]
     }
@@ -212,7 +212,8 @@ impl LookupTable {
         &self.coefficients
     }
 
-    /// What interpolation does to errors of the root and of rescales, before the conjugate is added.
+    /// What interpolation does to errors of the root and of rescales, before the conjugate is
+    /// added.
     pub(super) fn gains(&self) -> Gains {
         self.gains
     }
@@ -301,12 +302,21 @@ mod tests {
         }
     }
 
+    /// The table of docs/ckks.md, 11.4, and p = 100: the levels of the value and of a cleaning, and
+    /// the key switches of a cleaning and of the value after it, with its conjugation.
     #[test]
     fn levels_are_the_least() {
-        // The table of docs/ckks.md, 11.4: the switches of a cleaning and of the value after it, with its conjugation.
-        for (p, levels, cleaning, switches) in
-            [(2, 1, 2, [2, 1]), (4, 2, 3, [3, 2]), (16, 4, 5, [5, 5]), (256, 8, 9, [9, 16])]
-        {
+        // A level at most doubles a power, and a factor that is no integer takes a product too:
+        // what l levels reach with such a factor is 1 + 2 + … + 2^(l − 1) = 2^l − 1.
+        let least = |degree: usize| (0..).find(|&levels| degree < 1 << levels);
+        for (p, levels, cleaning, switches) in [
+            (2, 1, 2, [2, 1]),
+            (4, 2, 3, [3, 2]),
+            (16, 4, 5, [5, 5]),
+            (100, 6, 7, [9, 10]),
+            (256, 8, 9, [9, 16]),
+        ] {
+            assert_eq!((Some(levels), Some(cleaning)), (least(p / 2), least(p + 1)), "p = {p}");
             let table = LookupTable::new(&table(p)).unwrap();
             assert_eq!((table.levels(), cleaning_levels(p)), (levels, cleaning), "p = {p}");
             let cleaned = table.clone().with_cleanings(2).unwrap();
