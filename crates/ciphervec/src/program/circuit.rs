@@ -63,7 +63,8 @@ pub enum Step {
     Refresh(Register),
     /// a, of whose absolute value in any slot this is known to be a bound.
     Bound(Register, f64),
-    /// What a table of p values has for the integers that slots are over p, with levels to compute with.
+    /// What a table of p values has for the integers that slots are over p, with levels to compute
+    /// with.
     LookUp(Register, u32),
 }
 
@@ -195,8 +196,8 @@ impl Circuit {
         self.tables.iter().map(LookupTable::cleanings).max().unwrap_or(0)
     }
 
-    /// How many steps are done at once from that one on: rotations of one register, or tables of as many
-    /// values that are looked up for one.
+    /// How many steps are done at once from that one on: rotations of one register, or tables of as
+    /// many values that are looked up for one.
     pub(super) fn together(&self, index: usize) -> usize {
         let shape = |table: u32| {
             let table = &self.tables[table as usize];

@@ -14,8 +14,8 @@ use ciphervec_he::ckks::{LookupTable, Params, ParamsSpec, Polynomial};
 /// What a register's buffer may be larger than it needs to be: it was another's before.
 const REUSED: f64 = 1.25;
 
-/// Ciphertexts that are held while one is refreshed: rotations of the baby steps, and the powers of the
-/// reduction.
+/// Ciphertexts that are held while one is refreshed: rotations of the baby steps, and the powers of
+/// the reduction.
 const REFRESHING: u64 = 40;
 
 /// Bytes in a server's memory.

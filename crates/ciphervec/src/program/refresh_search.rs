@@ -1,11 +1,11 @@
 //! Refresh search: what every register takes of levels enters; the fewest registers to refresh leave.
 //! Key holder, without a key.
 //!
-//! A dynamic program over the graph: register by register, for every choice of levels that those still
-//! to be read may have, the fewest refreshes that lead there. A choice that has no more levels
-//! anywhere than another and no fewer refreshes is dropped. Where too many are left, registers that are
-//! computed alike are refreshed alike; where that is too many as well, the choices with the fewest
-//! refreshes go on, and the result may not be the fewest.
+//! A dynamic program over the graph: register by register, for every choice of levels that those
+//! still to be read may have, the fewest refreshes that lead there. A choice that has no more
+//! levels anywhere than another and no fewer refreshes is dropped. Where too many are left,
+//! registers that are computed alike are refreshed alike; where that is too many as well, the
+//! choices with the fewest refreshes go on, and the result may not be the fewest.
 
 use super::circuit::{Circuit, Step};
 use std::collections::HashMap;
@@ -22,7 +22,8 @@ pub(super) struct Node {
     pub operands: Vec<usize>,
     /// Levels that computing it takes.
     pub depth: usize,
-    /// Whether it takes them of all levels, whatever its operands have left: of a table that is looked up.
+    /// Whether it takes them of all levels, whatever its operands have left: of a table that is
+    /// looked up.
     pub anew: bool,
     /// Levels that it must have left to be refreshed.
     pub reserve: usize,

@@ -1,12 +1,13 @@
 //! What refreshes registers, on the wire: the sizes of a bootstrapping's parameter set enter, bytes
 //! leave, and back. Both sides.
 //!
-//! `log2 of the degree, of the slots u8 | levels u8 | scale u8 | products of slots-to-coefficients, bits of their
-//! primes u8 | bits of the reduction, at the top of it u8 | double angles u8 | straight u8 | inverse
-//! sine u8 | products of coefficients-to-slots, bits of their primes u8 | rotations that a key may cost
-//! u8 | special primes, their bits u8 | digits u8 | quantum u8 | range f64`; in full also `bits that the scale
-//! of the reduction rises by at a level u8 | iterations, log2 of what residuals are multiplied by u8`, which are 1,
-//! 1 and 0 where they are not written.
+//! `log2 of the degree, of the slots u8 | levels u8 | scale u8 | products of slots-to-coefficients,
+//! bits of their primes u8 | bits of the reduction, at the top of it u8 | double angles u8 |
+//! straight u8 | inverse sine u8 | products of coefficients-to-slots, bits of their primes u8 |
+//! rotations that a key may cost u8 | special primes, their bits u8 | digits u8 | quantum u8 |
+//! range f64`; in full also `bits that the scale of the reduction rises by at a level u8 |
+//! iterations, log2 of what residuals are multiplied by u8`, which are 1, 1 and 0 where they are
+//! not written.
 
 use crate::error::Result;
 use ciphervec_he::ckks::{BootstrapSpec, Ring};

@@ -12,16 +12,17 @@
 //! - a placement: a list of blocks, `element u64 | place u64 | list of (count u32, element i64,
 //!   place i64)`;
 //! - counts: `number of the input u32 | number of its view u32 | count, terms, inner u32`, in order;
-//! - coefficients, arrays that stand in them and not in slots: `0 u8 | number of the input u32 | number
-//!   of its view u32`, or `1 u8 | number of the output u32 | 0 u32`, in order;
+//! - coefficients, arrays that stand in them and not in slots: `0 u8 | number of the input u32 |
+//!   number of its view u32`, or `1 u8 | number of the output u32 | 0 u32`, in order;
 //! - a constant: a list of f64; a polynomial: `basis u8 | low, high f64 | list of f64`; a sign: `gap,
 //!   alpha, noise f64`, the noise of a graded one below 0;
 //! - a step: what [`super::step_bytes`] writes.
 //!
 //! Version 2 is that of plans whose steps refresh registers: before all of this stands what
-//! [`super::refreshing`] writes, and a sign goes on with `levels, noise f64` of its early stages, zeros
-//! where there are none. Version 3 is that of those among them whose steps look up tables, or whose set is
-//! only written in full, as it then is: after the signs stands a list of tables, `cleanings u8 | list of f64`.
+//! [`super::refreshing`] writes, and a sign goes on with `levels, noise f64` of its early stages,
+//! zeros where there are none. Version 3 is that of those among them whose steps look up tables, or
+//! whose set is only written in full, as it then is: after the signs stands a list of tables,
+//! `cleanings u8 | list of f64`.
 
 use super::arrays::{Decoding, Input, MAX_DIMENSIONS, MAX_NAME, Output, View};
 use super::circuit::{

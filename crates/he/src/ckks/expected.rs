@@ -269,8 +269,8 @@ impl ModulusChain {
         Ok(Expected { noise, ..self.product(operation, a, b)? })
     }
 
-    /// `2 a b − c`, with the integer that takes `c` to the product's scale, or `2 a b − 1`, where `b` may
-    /// be `a`.
+    /// `2 a b − c`, with the integer that takes `c` to the product's scale, or `2 a b − 1`, where
+    /// `b` may be `a`.
     pub fn doubled(
         &self,
         a: &Expected,

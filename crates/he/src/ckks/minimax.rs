@@ -47,8 +47,8 @@ impl Minimax {
         Self::exchanged(degree, low, high, REFINEMENTS, level)
     }
 
-    /// [`Self::new`], levelled relative to what the error is below 1: near 0 that is all that is left of
-    /// numbers.
+    /// [`Self::new`], levelled relative to what the error is below 1: near 0 that is all that is
+    /// left of numbers.
     ///
     /// # Errors
     /// As [`Self::new`].

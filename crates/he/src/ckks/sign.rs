@@ -60,9 +60,10 @@ impl Sign {
         Self::build(gap, alpha, Noises::Levels { early_levels: 0, early: noise, late: noise })
     }
 
-    /// [`Self::with_noise`] where errors of single operations count: inputs of the first stage are off by up
-    /// to `noise`, three times what one rescale adds, and those of all others by what the stage before them
-    /// leaves of that. High degrees leave most, and so come when numbers are further from 0.
+    /// [`Self::with_noise`] where errors of single operations count: inputs of the first stage are
+    /// off by up to `noise`, three times what one rescale adds, and those of all others by what the
+    /// stage before them leaves of that. High degrees leave most, and so come when numbers are
+    /// further from 0.
     ///
     /// # Errors
     /// As [`Self::with_noise`]; [`Error::Range`] for a noise of 0.
@@ -382,7 +383,8 @@ mod tests {
         assert!(sign.is_graded() && sign.early().is_none() && sign.noise() == first);
         let alone = Sign::with_noise(gap, 12.0, first).unwrap();
         assert!(sign.depth() <= alone.depth() + 3, "{} and {}", sign.depth(), alone.depth());
-        // None leaves less than a rescale, and the last ones that lead away from 0 leave a hundred times that.
+        // None leaves less than a rescale, and the last ones that lead away from 0 leave a hundred
+        // times that.
         assert!(sign.stands.iter().all(|&one| one > first / 3.0), "{:?}", sign.stands);
         assert!(sign.stands.iter().any(|&one| one > 32.0 * first), "{:?}", sign.stands);
         for pattern in 0..1u32 << sign.stages().len() {

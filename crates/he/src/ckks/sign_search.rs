@@ -1,8 +1,8 @@
 //! Sign search: how far numbers are from 0, what their errors are and how close to ±1 results must be
 //! enter; the degrees of the shallowest composition leave. Both sides.
 //!
-//! A dynamic program (docs/ckks.md, section 8.5): for every depth, the furthest from 0 that numbers get
-//! for each amount of work.
+//! A dynamic program (docs/ckks.md, section 8.5): for every depth, the furthest from 0 that numbers
+//! get for each amount of work.
 
 use super::minimax::Minimax;
 use super::operations::Products;
@@ -19,8 +19,8 @@ const MARGIN: f64 = 1e-6;
 const FINE_MARGIN: f64 = 1e-3;
 /// What the inputs of a graded sign are off by, in errors of one rescale.
 const RESCALES: f64 = 3.0;
-/// log2 of the error that a stage of degree 3, 5, … leaves near a small gap, in errors of one rescale. Even
-/// elements of the basis are near 1 there, where they are steepest.
+/// log2 of the error that a stage of degree 3, 5, … leaves near a small gap, in errors of one
+/// rescale. Even elements of the basis are near 1 there, where they are steepest.
 const LEFT: [f64; 15] =
     [1.0, 2.5, 4.0, 4.3, 4.5, 5.9, 7.1, 6.7, 6.7, 6.5, 6.5, 8.6, 8.7, 9.2, 10.2];
 
@@ -83,8 +83,8 @@ struct Begun {
     stages: Vec<(usize, f64)>,
 }
 
-/// The best of `degree` on what is left of `[reached, 1]` by errors of `noise`; of graded ones relative to
-/// what it leaves near 0.
+/// The best of `degree` on what is left of `[reached, 1]` by errors of `noise`; of graded ones
+/// relative to what it leaves near 0.
 pub(super) fn stage(degree: usize, reached: f64, noise: f64, noises: Noises) -> Result<Minimax> {
     let (low, high) = (reached - noise, 1.0 + noise);
     if let Noises::Graded(_) = noises {

@@ -127,8 +127,8 @@ mod tests {
         (0..n).map(row).collect()
     }
 
-    /// Each slot that enters leaves as one coefficient, or its negative, and no two as the same; as the
-    /// same one whatever the products.
+    /// Each slot that enters leaves as one coefficient, or its negative, and no two as the same; as
+    /// the same one whatever the products.
     #[test]
     fn products_are_the_embedding_up_to_order_and_signs() {
         let log_degree = 7;

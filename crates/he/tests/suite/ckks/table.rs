@@ -165,8 +165,8 @@ fn found_bound(table: &LookupTable, exponential: &Exponential) -> f64 {
     (-exponential.table_plan(table).unwrap().bound_bits).exp2() + slope
 }
 
-/// What is forecast of values and what their ciphertexts say of themselves: the same but for errors, which
-/// are those of the worst integer.
+/// What is forecast of values and what their ciphertexts say of themselves: the same but for
+/// errors, which are those of the worst integer.
 #[test]
 fn forecasts_are_of_what_ciphertexts_become() {
     let owner = Owner::new(spec(8));
@@ -188,7 +188,8 @@ fn forecasts_are_of_what_ciphertexts_become() {
             assert!((1.0..4.0).contains(&more), "{more}");
         }
     }
-    // Key switches of the exponential, and of the table with its conjugation; another one adds its own.
+    // Key switches of the exponential, and of the table with its conjugation; another one adds its
+    // own.
     let plan = exponential.plan().unwrap();
     let [one, two] =
         [&[&deep][..], &[&deep, &deep]].map(|tables| exponential.work(tables).unwrap().total());

@@ -13,9 +13,9 @@ use crate::error::{Error, Result};
 use core::f64::consts::TAU;
 
 impl Exponential {
-    /// What is known of the values of [`Self::look_up_all`] at the roots of real parts, from what is known of
-    /// the numbers: for each table of the integer that its error is largest at, where a ciphertext's own
-    /// estimate is an average.
+    /// What is known of the values of [`Self::look_up_all`] at the roots of real parts, from what
+    /// is known of the numbers: for each table of the integer that its error is largest at, where a
+    /// ciphertext's own estimate is an average.
     ///
     /// # Errors
     /// [`Error::Level`] below the levels of slots-to-coefficients and for tables that take more than
@@ -28,8 +28,8 @@ impl Exponential {
         tables.iter().map(|table| self.value(&root, table, level, Over::Worst)).collect()
     }
 
-    /// What looking up in tables of one p takes, of real parts: one exponential, the powers of its roots
-    /// once, and each of the tables.
+    /// What looking up in tables of one p takes, of real parts: one exponential, the powers of its
+    /// roots once, and each of the tables.
     ///
     /// # Errors
     /// [`Error::Level`] for tables that need more levels than there are.

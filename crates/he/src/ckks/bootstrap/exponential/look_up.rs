@@ -26,9 +26,9 @@ pub struct TablePlan {
     pub relinearisations: usize,
 }
 
-/// What the square of a root's error reaches, with the chances that others are counted with, over what a
-/// Gaussian error of the same deviation does: 2^-55, for 2^15 numbers off with 2^-40, are 38 of its means, and
-/// 8.7 deviations of a Gaussian one.
+/// What the square of a root's error reaches, with the chances that others are counted with, over
+/// what a Gaussian error of the same deviation does: 2^-55, for 2^15 numbers off with 2^-40, are 38
+/// of its means, and 8.7 deviations of a Gaussian one.
 const SQUARE: f64 = 4.5;
 
 /// Which of a table's integers errors are told of.

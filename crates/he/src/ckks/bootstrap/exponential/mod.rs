@@ -136,8 +136,9 @@ impl Exponential {
     /// is for reading only, as the levels of the exponential are those of the reduction.
     ///
     /// # Errors
-    /// [`Error::Range`] for a bootstrapper of fewer slots than the ring has or of real slots, where there
-    /// are no roots of unity, or whose reduction has not as many levels as an exponential takes: 8, or up to 10 with more squarings.
+    /// [`Error::Range`] for a bootstrapper of fewer slots than the ring has or of real slots, where
+    /// there are no roots of unity, or whose reduction has not as many levels as an exponential
+    /// takes: 8, or up to 10 with more squarings.
     pub fn beside(bootstrapper: &Bootstrapper) -> Result<Self> {
         let (from, params) = (bootstrapper.spec(), bootstrapper.params());
         if from.ring != Ring::Standard {
