@@ -9,6 +9,7 @@ use super::encapsulation::Encapsulation;
 use super::spec::WEIGHT;
 use super::*;
 use crate::ckks::Complex;
+#[cfg(feature = "hazmat")]
 use crate::error::Error;
 use crate::params::Security;
 
@@ -108,6 +109,7 @@ fn products_are_those_of_the_matrices() {
 }
 
 /// What is missing is named, rotation by rotation, and only that.
+#[cfg(feature = "hazmat")]
 #[test]
 fn missing_keys_are_named() {
     let spec = BootstrapSpec {
