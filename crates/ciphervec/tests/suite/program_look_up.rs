@@ -232,7 +232,7 @@ fn what_cannot_be_looked_up_says_why() {
     let why = Refreshed::of(&rounds(2), &[1e-9], SMALL.clone()).unwrap().unwrap_err();
     assert!(why.contains("off by up to"), "{why}");
     // A set whose reduction is shorter than an exponential.
-    let short = BootstrapSpec { straight: false, ..*SMALL.spec() };
+    let short = BootstrapSpec { doublings: 0, inverse_sine: false, ..*SMALL.spec() };
     let short = Arc::new(Bootstrapper::insecure_new(short).unwrap());
     let why = Refreshed::of(&rounds(1), &[0.4], short.clone()).unwrap().unwrap_err();
     assert!(why.contains("as many as an exponential takes"), "{why}");

@@ -2,7 +2,8 @@
 //!
 //! A polynomial of twelve primes at degree 2^15 is three megabytes. Fresh from the system each of
 //! its pages would be zeroed and mapped anew for every operation, which costs as much as a
-//! rotation. The pool belongs to a parameter set and goes with it.
+//! rotation. The pool belongs to a parameter set and goes with it. What it keeps for reuse
+//! follows what was in use at once.
 
 use ciphervec_arith::buffer::prefer_huge_pages;
 use core::ops::{Deref, DerefMut};
@@ -13,40 +14,75 @@ const LINE: usize = 8;
 /// Words in a huge page: large buffers start on one and fill the last one.
 const HUGE: usize = (2 << 20) / size_of::<u64>();
 
-/// Buffers that wait for their next use, the one that came back last at the end.
+/// What may be in memory besides the most words in use at once, as a share of them: buffers of one
+/// size wait while those of another are in use.
+const SPARE: usize = 2;
+
+/// Words that came from the system.
+#[derive(Default)]
+struct Shelf {
+    /// Those that wait for their next use, the buffer that came back last at the end.
+    free: Vec<Vec<u64>>,
+    /// How many wait, how many are in use, and how many were at once.
+    waiting: usize,
+    lent: usize,
+    most: usize,
+}
+
+impl Shelf {
+    /// Takes away the buffers that have waited longest, until no more than `limit` wait and all words
+    /// together are no more than were in use at once and what is spare.
+    fn excess(&mut self, limit: usize) -> Vec<Vec<u64>> {
+        let most = limit.min(self.most + self.most / SPARE - self.lent);
+        let mut stale = 0;
+        while self.waiting > most {
+            self.waiting -= self.free[stale].len();
+            stale += 1;
+        }
+        self.free.drain(..stale).collect()
+    }
+}
+
+/// Buffers of one parameter set.
 pub(super) struct BufferPool {
-    free: Mutex<Vec<Vec<u64>>>,
+    shelf: Mutex<Shelf>,
     limit: usize,
 }
 
 impl BufferPool {
     /// A pool that keeps at most `limit` words, those used last.
     pub fn new(limit: usize) -> Arc<Self> {
-        Arc::new(BufferPool { free: Mutex::new(Vec::new()), limit })
+        Arc::new(BufferPool { shelf: Mutex::default(), limit })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Vec<u64>>> {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Shelf> {
+        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// `length` words with whatever was in them last.
     pub fn take(self: &Arc<Self>, length: usize) -> Buffer {
-        let mut free = self.lock();
-        let (alignment, whole) = shape(length);
+        let mut shelf = self.lock();
+        let whole = shape(length).1;
         // Not more than twice what is needed, or small requests would hold the large buffers.
         let fits = |words: &Vec<u64>| (whole..=2 * whole).contains(&words.len());
         // The one that came back last of those that fit best: it may still be in the cache.
-        let best = free.iter().enumerate().rev().filter(|(_, words)| fits(words));
+        let best = shelf.free.iter().enumerate().rev().filter(|(_, words)| fits(words));
         let best = best.min_by_key(|(_, words)| words.len()).map(|(index, _)| index);
-        let words = best.map(|index| free.remove(index));
-        drop(free);
-        let words = words.unwrap_or_else(|| {
-            let mut words = vec![0; whole];
-            prefer_huge_pages(bytemuck::cast_slice_mut(&mut words));
-            words
-        });
-        let start = words.as_ptr().align_offset(alignment * size_of::<u64>()).min(alignment);
-        Buffer { words, start, length, pool: self.clone() }
+        let words = best.map(|index| shelf.free.remove(index));
+        shelf.waiting -= words.as_ref().map_or(0, Vec::len);
+        shelf.lent += words.as_ref().map_or(whole, Vec::len);
+        shelf.most = shelf.most.max(shelf.lent);
+        let stale = shelf.excess(self.limit);
+        // Pages go back to the system, and come from it, without the lock.
+        drop(shelf);
+        drop(stale);
+        Buffer::new(words.unwrap_or_else(|| allocated(whole)), length, Some(self.clone()))
+    }
+
+    /// `length` words for what is there to stay, as keys are: they do not come back, and are not
+    /// counted.
+    pub fn keep(length: usize) -> Buffer {
+        Buffer::new(allocated(shape(length).1), length, None)
     }
 
     /// `length` zero words.
@@ -71,15 +107,28 @@ fn shape(length: usize) -> (usize, usize) {
     (HUGE, whole.saturating_add(HUGE))
 }
 
+fn allocated(whole: usize) -> Vec<u64> {
+    let mut words = vec![0; whole];
+    prefer_huge_pages(bytemuck::cast_slice_mut(&mut words));
+    words
+}
+
 /// A borrowed buffer.
 pub(super) struct Buffer {
     words: Vec<u64>,
     start: usize,
     length: usize,
-    pool: Arc<BufferPool>,
+    /// Where it goes back to.
+    pool: Option<Arc<BufferPool>>,
 }
 
 impl Buffer {
+    fn new(words: Vec<u64>, length: usize, pool: Option<Arc<BufferPool>>) -> Self {
+        let (alignment, _) = shape(length);
+        let start = words.as_ptr().align_offset(alignment * size_of::<u64>()).min(alignment);
+        Buffer { words, start, length, pool }
+    }
+
     /// Forgets the words from `length` on.
     pub fn truncate(&mut self, length: usize) {
         self.length = self.length.min(length);
@@ -88,7 +137,10 @@ impl Buffer {
 
 impl Clone for Buffer {
     fn clone(&self) -> Self {
-        let mut copy = self.pool.take(self.length);
+        let mut copy = match &self.pool {
+            Some(pool) => pool.take(self.length),
+            None => BufferPool::keep(self.length),
+        };
         copy.copy_from_slice(self);
         copy
     }
@@ -111,21 +163,17 @@ impl DerefMut for Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         let words = core::mem::take(&mut self.words);
-        if words.len() > self.pool.limit {
+        let Some(pool) = &self.pool else { return };
+        let mut shelf = pool.lock();
+        shelf.lent -= words.len();
+        if words.len() > pool.limit {
             return;
         }
-        let mut free = self.pool.lock();
-        free.push(words);
-        let kept: usize = free.iter().map(Vec::len).sum();
-        let mut excess = kept.saturating_sub(self.pool.limit);
-        let mut stale = 0;
-        while excess > 0 {
-            excess = excess.saturating_sub(free[stale].len());
-            stale += 1;
-        }
-        let stale: Vec<Vec<u64>> = free.drain(..stale).collect();
+        shelf.waiting += words.len();
+        shelf.free.push(words);
+        let stale = shelf.excess(pool.limit);
         // Pages go back to the system without the lock.
-        drop(free);
+        drop(shelf);
         drop(stale);
     }
 }
@@ -148,16 +196,17 @@ mod tests {
         assert_eq!((large.len(), large.as_ptr() as usize % (2 << 20)), (3 * HUGE / 2, 0));
         drop(large);
         drop((second, pool.take(1)));
-        let free = pool.lock();
-        assert_eq!(free.len(), 2);
-        assert!(free.iter().map(Vec::len).sum::<usize>() <= 10_000);
+        let shelf = pool.lock();
+        assert_eq!(shelf.free.len(), 2);
+        assert_eq!(shelf.waiting, shelf.free.iter().map(Vec::len).sum());
+        assert!(shelf.waiting <= 10_000);
     }
 
     #[test]
     fn the_oldest_buffers_make_room() {
         let pool = BufferPool::new(10_000);
         drop([pool.take(4000), pool.take(4001), pool.take(4002)]);
-        let lengths: Vec<usize> = pool.lock().iter().map(|words| words.len() - LINE).collect();
+        let lengths: Vec<usize> = pool.lock().free.iter().map(|words| words.len() - LINE).collect();
         assert_eq!(lengths, [4001, 4002]);
     }
 
@@ -169,5 +218,30 @@ mod tests {
         drop(first);
         drop(second);
         assert_eq!(pool.take(1000).as_ptr(), last);
+    }
+
+    /// Never much more words than were in use at once: what waits goes before other sizes come.
+    #[test]
+    fn what_waits_makes_room_for_other_sizes() {
+        let pool = BufferPool::new(100_000);
+        let total = || {
+            let shelf = pool.lock();
+            (shelf.lent, shelf.waiting, shelf.most)
+        };
+        drop([pool.take(4000), pool.take(4000), pool.take(100)]);
+        let most = 2 * (4000 + LINE) + 100 + LINE;
+        assert_eq!(total(), (0, most, most));
+        // Of other sizes: the first fits what is spare, for the second what came back first goes.
+        let large = pool.take(1500);
+        assert_eq!(total(), (1500 + LINE, most, most));
+        let larger = pool.take(4200);
+        assert_eq!(total(), (1500 + 4200 + 2 * LINE, 4000 + 100 + 2 * LINE, most));
+        drop((large, larger));
+        assert_eq!(total(), (0, 4000 + 1500 + 4200 + 100 + 4 * LINE, most));
+        // What stays is not counted.
+        let copy = BufferPool::keep(50_000).clone();
+        assert_eq!((copy.len(), total().0), (50_000, 0));
+        drop(copy);
+        assert_eq!(total().1, 4000 + 1500 + 4200 + 100 + 4 * LINE);
     }
 }

@@ -17,11 +17,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Polynomials over all primes whose buffers a parameter set keeps for reuse.
 const POOLED_POLYS: usize = 32;
-/// The same for sets with stages: a bootstrapping holds more at once, in more sizes.
+/// The same for sets with stages: as many as a bootstrapping holds at once.
 const POOLED_STAGED: usize = 64;
-/// And their most words, a quarter of a gigabyte: with twice as many a bootstrapping takes no less
-/// time.
-const POOLED_WORDS: usize = 1 << 25;
 /// Words of a transform's tables, of permutations and of basis conversions for each residue of a
 /// polynomial, as a bound.
 const TABLE_POLYS: u64 = 8;
@@ -194,8 +191,7 @@ impl Params {
         }
         let staged = !chain.widths.stages().is_empty();
         let polys = if staged { POOLED_STAGED } else { POOLED_POLYS };
-        let most = if staged { POOLED_WORDS } else { usize::MAX };
-        let pooled = (polys * tables.len() * degree).min(most);
+        let pooled = polys * tables.len() * degree;
         Ok(Arc::new(Params {
             insecure,
             id: spec.param_id(insecure, &chain.widths),

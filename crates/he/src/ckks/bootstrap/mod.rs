@@ -243,7 +243,7 @@ impl Bootstrapper {
         let x = self.linear.to_coefficients(low, spent)?;
         let sum = if self.spec.ring == Ring::ConjugateInvariant {
             let all = self.linear.to_all_slots(high, keys.encapsulation(), &x)?;
-            middle.multiply_integer(&self.reduction.apply(middle, &all)?, 1 << shift)?
+            shifted(middle, self.reduction.apply(middle, &all)?, shift)?
         } else if self.spec.repeats() {
             let parts = self.linear.to_split_slots(high, keys.encapsulation(), &x)?;
             self.joined(high, self.reduction.apply(middle, &parts)?)?
@@ -252,8 +252,7 @@ impl Bootstrapper {
             let [mut real, mut imaginary] = self.linear.to_slots(high, keys.encapsulation(), &x)?;
             real = self.reduction.apply(middle, &real)?;
             imaginary = self.reduction.apply(middle, &imaginary)?;
-            let sum = middle.add(&real, &middle.multiply_by_i(&imaginary)?)?;
-            middle.multiply_integer(&sum, 1 << shift)?
+            shifted(middle, middle.add_to(real, &middle.multiply_by_i(&imaginary)?)?, shift)?
         };
         let expected = self.refreshed(&spent.expected())?;
         Ok(Ciphertext { parts: sum.parts, meta: spent.meta }.estimated(&expected))
@@ -276,6 +275,11 @@ impl Bootstrapper {
         self.refreshed(&a.expected())?;
         Ok(())
     }
+}
+
+/// `a` times 2^`shift`.
+fn shifted(evaluator: &Evaluator, a: Ciphertext, shift: u32) -> Result<Ciphertext> {
+    if shift == 0 { Ok(a) } else { evaluator.multiply_integer(&a, 1 << shift) }
 }
 
 impl core::fmt::Debug for Bootstrapper {

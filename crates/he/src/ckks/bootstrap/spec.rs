@@ -76,24 +76,24 @@ pub struct BootstrapSpec {
 }
 
 impl BootstrapSpec {
-    /// Degree 2^16: ten levels at 38 bits.
+    /// Degree 2^16: ten levels at 40 bits.
     pub fn degree_65536() -> Self {
         BootstrapSpec {
             ring: Ring::Standard,
             log_degree: 16,
             log_slots: 15,
             levels: 10,
-            scale_bits: 38,
+            scale_bits: 40,
             slots_to_coefficients: 3,
-            slots_to_coefficients_bits: 34,
-            reduction_bits: 43,
-            reduction_top_bits: 48,
+            slots_to_coefficients_bits: 32,
+            reduction_bits: 42,
+            reduction_top_bits: 49,
             reduction_rise: 1,
-            doublings: 0,
-            straight: true,
-            inverse_sine: false,
+            doublings: 2,
+            straight: false,
+            inverse_sine: true,
             coefficients_to_slots: 3,
-            coefficients_to_slots_bits: 45,
+            coefficients_to_slots_bits: 44,
             key_cost: 4,
             special_primes: 12,
             special_bits: 50,
@@ -111,9 +111,12 @@ impl BootstrapSpec {
         BootstrapSpec {
             levels: 12,
             scale_bits: 45,
+            slots_to_coefficients_bits: 34,
             reduction_bits: 40,
+            reduction_top_bits: 48,
             reduction_rise: 2,
-            straight: false,
+            doublings: 0,
+            inverse_sine: false,
             coefficients_to_slots_bits: 43,
             iterations: 2,
             residual_bits: 12,
@@ -173,7 +176,9 @@ impl BootstrapSpec {
             scale_bits: 42,
             slots_to_coefficients_bits: 37,
             reduction_bits: 46,
-            reduction_top_bits: 49,
+            doublings: 0,
+            straight: true,
+            inverse_sine: false,
             coefficients_to_slots: 4,
             coefficients_to_slots_bits: 46,
             key_cost: 8,

@@ -5,7 +5,7 @@
 //! for the digits [c]_i of any c (docs/ckks.md, section 4). A key for a level holds the limbs of
 //! that level and the special ones; it serves all levels below.
 
-use super::super::buffer_pool::{self, Buffer};
+use super::super::buffer_pool::{self, Buffer, BufferPool};
 use super::super::params::Params;
 #[cfg(feature = "client")]
 use super::super::poly::each_pair;
@@ -92,7 +92,7 @@ impl KeySwitchKey {
         };
         let digits = (0..params.digits(level)).map(|digit| {
             let noise = SmallPolynomial::gaussian(degree, &noise_seed, digit as u64);
-            let mut b = params.pool.take((level + 1 + params.special_tables().len()) * degree);
+            let mut b = BufferPool::keep((level + 1 + params.special_tables().len()) * degree);
             let mut a = Self::expand(params, level, &seed, digit);
             let range = params.digit_range(level, digit);
             each_pair(&mut b, &mut a, degree, |index, b, a| {
@@ -118,7 +118,7 @@ impl KeySwitchKey {
     /// a of one digit: public and uniform, so its seed stands for it.
     fn expand(params: &Params, level: usize, seed: &[u8; 32], digit: usize) -> Buffer {
         let degree = params.degree();
-        let mut a = params.pool.take((level + 1 + params.special_tables().len()) * degree);
+        let mut a = BufferPool::keep((level + 1 + params.special_tables().len()) * degree);
         super::super::poly::each(&mut a, degree, |index, limb| {
             let prime = prime_index(params, level, index);
             let m = params.tables()[prime].modulus();
@@ -147,7 +147,7 @@ impl KeySwitchKey {
         let mut digits = Vec::with_capacity(params.digits(level));
         for digit in 0..params.digits(level) {
             let limbs = level + 1 + params.special_tables().len();
-            let mut b = params.pool.take(limbs * params.degree());
+            let mut b = BufferPool::keep(limbs * params.degree());
             for (table, limb) in tables(params, level).zip(b.chunks_exact_mut(params.degree())) {
                 unpack_limb(reader, table.modulus(), limb)?;
             }
