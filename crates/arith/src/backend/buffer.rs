@@ -63,6 +63,13 @@ pub fn prefer_huge_pages(bytes: &mut [u8]) {
     pages::prefer_huge(bytes);
 }
 
+/// Gives the pages of a large buffer that is about to be dropped back to the system: the allocator
+/// may keep what is freed for itself. The buffer may then hold zeros. A hint, without effect where the
+/// system has none.
+pub fn give_pages_back(bytes: &mut [u8]) {
+    pages::give_back(bytes);
+}
+
 impl Clone for AlignedBytes {
     fn clone(&self) -> Self {
         Self::from_slice(self)

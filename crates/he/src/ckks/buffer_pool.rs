@@ -5,7 +5,7 @@
 //! rotation. The pool belongs to a parameter set and goes with it. What it keeps for reuse
 //! follows what was in use at once.
 
-use ciphervec_arith::buffer::prefer_huge_pages;
+use ciphervec_arith::buffer::{give_pages_back, prefer_huge_pages};
 use core::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,7 +16,10 @@ const HUGE: usize = (2 << 20) / size_of::<u64>();
 
 /// What may be in memory besides the most words in use at once, as a share of them: buffers of one
 /// size wait while those of another are in use.
-const SPARE: usize = 2;
+const SPARE: usize = 4;
+/// How much longer than asked for a buffer may be, as a share: or small requests would hold the large
+/// ones.
+const LONGER: usize = 2;
 
 /// Words that came from the system.
 #[derive(Default)]
@@ -63,8 +66,7 @@ impl BufferPool {
     pub fn take(self: &Arc<Self>, length: usize) -> Buffer {
         let mut shelf = self.lock();
         let whole = shape(length).1;
-        // Not more than twice what is needed, or small requests would hold the large buffers.
-        let fits = |words: &Vec<u64>| (whole..=2 * whole).contains(&words.len());
+        let fits = |words: &Vec<u64>| (whole..=whole + whole / LONGER).contains(&words.len());
         // The one that came back last of those that fit best: it may still be in the cache.
         let best = shelf.free.iter().enumerate().rev().filter(|(_, words)| fits(words));
         let best = best.min_by_key(|(_, words)| words.len()).map(|(index, _)| index);
@@ -75,7 +77,7 @@ impl BufferPool {
         let stale = shelf.excess(self.limit);
         // Pages go back to the system, and come from it, without the lock.
         drop(shelf);
-        drop(stale);
+        freed(stale);
         Buffer::new(words.unwrap_or_else(|| allocated(whole)), length, Some(self.clone()))
     }
 
@@ -111,6 +113,12 @@ fn allocated(whole: usize) -> Vec<u64> {
     let mut words = vec![0; whole];
     prefer_huge_pages(bytemuck::cast_slice_mut(&mut words));
     words
+}
+
+fn freed(buffers: Vec<Vec<u64>>) {
+    for mut words in buffers {
+        give_pages_back(bytemuck::cast_slice_mut(&mut words));
+    }
 }
 
 /// A borrowed buffer.
@@ -163,18 +171,19 @@ impl DerefMut for Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         let words = core::mem::take(&mut self.words);
-        let Some(pool) = &self.pool else { return };
+        let Some(pool) = &self.pool else { return freed(vec![words]) };
         let mut shelf = pool.lock();
         shelf.lent -= words.len();
         if words.len() > pool.limit {
-            return;
+            drop(shelf);
+            return freed(vec![words]);
         }
         shelf.waiting += words.len();
         shelf.free.push(words);
         let stale = shelf.excess(pool.limit);
         // Pages go back to the system without the lock.
         drop(shelf);
-        drop(stale);
+        freed(stale);
     }
 }
 
@@ -232,16 +241,16 @@ mod tests {
         let most = 2 * (4000 + LINE) + 100 + LINE;
         assert_eq!(total(), (0, most, most));
         // Of other sizes: the first fits what is spare, for the second what came back first goes.
-        let large = pool.take(1500);
+        let small = pool.take(1500);
         assert_eq!(total(), (1500 + LINE, most, most));
-        let larger = pool.take(4200);
-        assert_eq!(total(), (1500 + 4200 + 2 * LINE, 4000 + 100 + 2 * LINE, most));
-        drop((large, larger));
-        assert_eq!(total(), (0, 4000 + 1500 + 4200 + 100 + 4 * LINE, most));
+        let large = pool.take(2500);
+        assert_eq!(total(), (1500 + 2500 + 2 * LINE, 4000 + 100 + 2 * LINE, most));
+        drop((small, large));
+        assert_eq!(total(), (0, 4000 + 1500 + 2500 + 100 + 4 * LINE, most));
         // What stays is not counted.
         let copy = BufferPool::keep(50_000).clone();
         assert_eq!((copy.len(), total().0), (50_000, 0));
         drop(copy);
-        assert_eq!(total().1, 4000 + 1500 + 4200 + 100 + 4 * LINE);
+        assert_eq!(total().1, 4000 + 1500 + 2500 + 100 + 4 * LINE);
     }
 }

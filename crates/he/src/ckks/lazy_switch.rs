@@ -16,7 +16,6 @@ use ciphervec_arith::poly;
 use std::sync::Arc;
 
 /// P times both parts of a ciphertext, modulo the primes of a level and the special ones.
-#[derive(Clone)]
 pub(super) struct WidePair {
     params: Arc<Params>,
     level: usize,
@@ -122,6 +121,16 @@ impl WidePair {
     /// `self += other`, of the same level.
     pub fn add_assign(&mut self, other: &Self) {
         self.zip(other, poly::add_assign);
+    }
+
+    /// `self += self`.
+    pub fn double(&mut self) {
+        let (params, level, degree) = (self.params.clone(), self.level, self.params.degree());
+        for part in &mut self.parts {
+            each(part, degree, |index, limb| {
+                poly::scalar_mul_assign(limb, 2, table(&params, level, index).modulus());
+            });
+        }
     }
 
     /// `self -= other`, of the same level.

@@ -227,14 +227,14 @@ impl LinearPart {
     ) -> Result<[Ciphertext; 2]> {
         // Both parts are taken apart before the rescale, which then rounds each once.
         let x = self.raised(high, encapsulation, a)?;
-        let [w, conjugate] = self.both(high, &x)?;
-        let mut real = conjugate.clone();
-        real.add_assign(&w);
-        // conj(w) − w is −2i times the imaginary part.
-        let mut imaginary = conjugate;
-        imaginary.sub_assign(&w);
-        imaginary.multiply_by_i();
-        Ok([self.unit(&real, &x)?, self.unit(&imaginary, &x)?])
+        let [mut w, mut conjugate] = self.both(high, &x)?;
+        w.add_assign(&conjugate);
+        let real = self.unit(&w, &x)?;
+        // 2 conj(w) − (w + conj(w)) is −2i times the imaginary part.
+        conjugate.double();
+        conjugate.sub_assign(&w);
+        conjugate.multiply_by_i();
+        Ok([real, self.unit(&conjugate, &x)?])
     }
 
     /// Both results of [`Self::to_slots`] as the halves of one with twice as many slots, where slots

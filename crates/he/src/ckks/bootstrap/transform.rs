@@ -270,6 +270,8 @@ impl CompactTransform {
                 (0..self.babies).map(halves).map(|(a, b)| [a, b]).collect();
             self.weighted_sums(params, index, &babies, outs);
         });
+        // All that memory holds from here on are the sums.
+        drop(hoisted);
         let mut sums = sums.into_iter().rev();
         // There is at least one diagonal, and so one group.
         let mut total = sums.next().unwrap_or_else(|| WidePair::scratch(params, self.level));
