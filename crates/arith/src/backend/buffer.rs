@@ -63,9 +63,9 @@ pub fn prefer_huge_pages(bytes: &mut [u8]) {
     pages::prefer_huge(bytes);
 }
 
-/// Gives the pages of a large buffer that is about to be dropped back to the system: the allocator
-/// may keep what is freed for itself. The buffer may then hold zeros. A hint, without effect where the
-/// system has none.
+/// Gives whole pages back to the system, of what is not used or about to be dropped: an allocator may
+/// keep what is freed for itself. They may then hold zeros. A hint, without effect where the system has
+/// none.
 pub fn give_pages_back(bytes: &mut [u8]) {
     pages::give_back(bytes);
 }

@@ -13,6 +13,9 @@ const PAGE: usize = 4096;
 /// A hint: errors are of no consequence and ignored.
 #[cfg(target_os = "linux")]
 pub(crate) fn prefer_huge(bytes: &mut [u8]) {
+    if bytes.len() < WORTH {
+        return;
+    }
     let Some(whole) = whole_pages(bytes) else { return };
     // SAFETY: the range is whole pages inside a live, exclusively borrowed allocation, and this
     // advice changes how they are backed, never what they hold.
@@ -28,16 +31,13 @@ pub(crate) fn give_back(bytes: &mut [u8]) {
     let _ = unsafe { libc::madvise(whole.as_mut_ptr().cast(), whole.len(), libc::MADV_DONTNEED) };
 }
 
-/// The whole pages of a buffer that is large enough.
+/// The whole pages of a buffer, if it has any.
 #[cfg(target_os = "linux")]
 fn whole_pages(bytes: &mut [u8]) -> Option<&mut [u8]> {
-    if bytes.len() < WORTH {
-        return None;
-    }
     let skip = bytes.as_ptr().align_offset(PAGE);
     let whole = bytes.get_mut(skip..)?;
     let length = whole.len() / PAGE * PAGE;
-    whole.get_mut(..length)
+    whole.get_mut(..length).filter(|pages| !pages.is_empty())
 }
 
 #[cfg(not(target_os = "linux"))]

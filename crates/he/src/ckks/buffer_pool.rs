@@ -109,10 +109,24 @@ fn shape(length: usize) -> (usize, usize) {
     (HUGE, whole.saturating_add(HUGE))
 }
 
+/// Zero words. An allocator that had them before has written to all of them: what alignment leaves over
+/// goes back.
 fn allocated(whole: usize) -> Vec<u64> {
     let mut words = vec![0; whole];
     prefer_huge_pages(bytemuck::cast_slice_mut(&mut words));
+    if whole >= 2 * HUGE {
+        let first = start(&words, HUGE);
+        let (before, rest) = words.split_at_mut(first);
+        let (_, after) = rest.split_at_mut(whole - HUGE);
+        give_pages_back(bytemuck::cast_slice_mut(before));
+        give_pages_back(bytemuck::cast_slice_mut(after));
+    }
     words
+}
+
+/// Where the first aligned word is.
+fn start(words: &[u64], alignment: usize) -> usize {
+    words.as_ptr().align_offset(alignment * size_of::<u64>()).min(alignment)
 }
 
 fn freed(buffers: Vec<Vec<u64>>) {
@@ -132,8 +146,7 @@ pub(super) struct Buffer {
 
 impl Buffer {
     fn new(words: Vec<u64>, length: usize, pool: Option<Arc<BufferPool>>) -> Self {
-        let (alignment, _) = shape(length);
-        let start = words.as_ptr().align_offset(alignment * size_of::<u64>()).min(alignment);
+        let start = start(&words, shape(length).0);
         Buffer { words, start, length, pool }
     }
 

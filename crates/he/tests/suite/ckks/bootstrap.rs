@@ -231,6 +231,29 @@ fn the_precise_set_is_as_precise_as_its_plan_says() {
     full_size(BootstrapSpec::degree_65536_precise(), 2);
 }
 
+/// `cargo test --release -p ciphervec-he --all-features -- --ignored memory_while_refreshing`, alone: the
+/// peak is the process's.
+#[cfg(target_os = "linux")]
+#[test]
+#[ignore = "a minute of work and 3 GiB"]
+fn memory_while_refreshing_is_that_of_the_keys_and_a_gigabyte() {
+    let bootstrapper = Bootstrapper::new(BootstrapSpec::degree_65536()).unwrap();
+    let plan = bootstrapper.plan().unwrap();
+    let key = SecretKey::generate(bootstrapper.params()).unwrap();
+    let keys = key.bootstrapping_keys(&bootstrapper).unwrap();
+    let owner = Owner { bootstrapper, key, keys };
+    let spent = owner.encrypt(&numbers(owner.params(), plan.slots, 0), plan.lowest_level);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    for _ in 0..4 {
+        pool.install(|| owner.bootstrapper.bootstrap(&spent, &owner.keys)).unwrap();
+    }
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let peak = 1024 * peak.trim().trim_end_matches(" kB").parse::<usize>().unwrap();
+    println!("{peak} bytes, of which keys {}", owner.keys.memory());
+    assert!(peak <= owner.keys.memory() + 1_000_000_000);
+}
+
 /// One thread, timed; what is measured is printed and held to the plan.
 fn full_size(spec: BootstrapSpec, runs: u8) {
     let start = Instant::now();
