@@ -76,6 +76,13 @@ impl<F: Sync> Poly<F> {
         Poly { params: params.clone(), level, words, form: PhantomData }
     }
 
+    /// The same under other parameters of the same identity, whose pool what is computed from it comes
+    /// from.
+    pub(super) fn under(self, params: &Arc<Params>) -> Self {
+        debug_assert!(self.params == *params);
+        Poly { params: params.clone(), ..self }
+    }
+
     /// The parameters.
     pub fn params(&self) -> &Arc<Params> {
         &self.params

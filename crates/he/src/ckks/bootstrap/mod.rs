@@ -216,7 +216,8 @@ impl Bootstrapper {
         self.check(a, keys)?;
         let stages = keys.sets().each_ref().map(|set| Evaluator::new(Arc::clone(set)));
         let [low, ..] = &stages;
-        let spent = low.match_level(a, self.spec.slots_to_coefficients)?;
+        // Whoever read it may have parameters of their own, equal to these, with another pool.
+        let spent = under(low.match_level(a, self.spec.slots_to_coefficients)?, &self.params);
         let mut shift = self.spec.residual_shift();
         let mut sum = self.iteration(&stages, keys, &spent, shift)?;
         for iteration in 1..self.spec.iterations as u32 {
@@ -227,7 +228,8 @@ impl Bootstrapper {
             sum = low.add(&sum, &self.iteration(&stages, keys, &residual, shift)?)?;
         }
         let expected = self.refreshed(&a.expected())?;
-        Ok(Ciphertext { parts: sum.parts, meta: a.meta }.estimated(&expected))
+        let sum = Ciphertext { parts: sum.parts, meta: a.meta }.estimated(&expected);
+        Ok(under(sum, a.params()))
     }
 
     /// The numbers of `spent`, which is where slots-to-coefficients begins, refreshed and times
@@ -275,6 +277,12 @@ impl Bootstrapper {
         self.refreshed(&a.expected())?;
         Ok(())
     }
+}
+
+/// `a` with all parts under `params`.
+fn under(a: Ciphertext, params: &Arc<Params>) -> Ciphertext {
+    let parts = a.parts.into_iter().map(|part| part.under(params)).collect();
+    Ciphertext { parts, meta: a.meta }
 }
 
 /// `a` times 2^`shift`.
