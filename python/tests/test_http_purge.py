@@ -107,7 +107,8 @@ def test_a_server_that_cannot_purge_is_named(make: Make, rows: np.ndarray, statu
             books.optimize()
         else:
             books.rotate_keys(Keys.generate())
-    assert given[0].filename == __file__, "the caller's line is named"
+    told = [one for one in given if "cannot purge" in str(one.message)]  # others' warnings come at any time
+    assert [one.filename for one in told] == [__file__], "the caller's line is named"
     assert network.paths("/purge") == 1
     assert books.info()["segments"] == (1 if change == "optimize" else 3)
     assert books.query(rows[1], 1)["ids"] == [[1]]

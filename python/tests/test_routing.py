@@ -39,7 +39,6 @@ def client(request: pytest.FixtureRequest, tmp_path: Path, keys: ciphervec.Keys)
 def test_answers_are_those_of_the_clusters_that_were_asked_about(client: Client) -> None:
     rows, questions = blobs(400), blobs(12, 2)
     collection = filled(client, rows)
-    before = collection.query(questions, 400, audience="owner")
     made = collection.recluster()
     assert (made.clusters, made.probes, made.decoys) == (8, 2, 2)
     whole = {name: i for i, name in enumerate(collection.get()["ids"])}
@@ -49,7 +48,7 @@ def test_answers_are_those_of_the_clusters_that_were_asked_about(client: Client)
     segments = collection._segments
     exact = ciphervec.Client(segments.held()).create_collection("whole", D)
     exact.add(list(whole), rows[[int(name[2:]) for name in whole]])
-    for question, unrouted in zip(questions, before["ids"], strict=True):
+    for question in questions:
         probed = routed_search.probes(segments, question[None], None)
         seen = {name for number in (*probed, *segments.routing.active.draw(probed)) for name in held[number]}  # type: ignore[union-attr]
         found = collection.query(question, 400, audience="owner")
@@ -64,7 +63,10 @@ def test_answers_are_those_of_the_clusters_that_were_asked_about(client: Client)
             abs(scores[name] - score) for name, score in zip(found["ids"][0], found["scores"][0], strict=True)
         )
         assert worst < 2e-4
-        assert [name for name in unrouted if name in seen][:3] == found["ids"][0][:3]
+        best = sorted((scores[name] for name in seen), reverse=True)[
+            :3
+        ]  # names of near-equals may change places
+        assert found["scores"][0][:3] == pytest.approx(best, abs=2e-4)
     everything = collection.query(questions[0], 400, where={"even": True}, audience="owner")
     assert everything["ids"][0] and all(int(name[2:]) % 2 == 0 for name in everything["ids"][0])
 
