@@ -68,13 +68,20 @@ const SETS: [Named; 6] = [
     },
 ];
 
+/// The least that a set for few slots is laid out for: fewer take no less work.
+const FEWEST_SLOTS: usize = 8;
+
 impl Named {
+    /// The most slots.
     fn slots(&self) -> usize {
         1 << (self.spec)().log_slots
     }
 
-    fn name(&self) -> Name {
-        (self.log_degree, self.slots(), self.precise)
+    /// The name for so many slots, or for the most.
+    fn name(&self, slots: Option<usize>) -> Name {
+        let few = slots.filter(|_| self.slots == Slots::Few);
+        let slots = few.map_or(self.slots(), |few| few.next_power_of_two().max(FEWEST_SLOTS));
+        (self.log_degree, slots, self.precise)
     }
 
     /// How it is asked for.
@@ -90,6 +97,11 @@ impl Named {
             (Slots::Few, Some(slots)) => (1..=self.slots()).contains(&slots),
             (_, Some(slots)) => slots == self.slots(),
         }
+    }
+
+    /// The specification for so many slots.
+    fn spec(&self, slots: Option<usize>) -> BootstrapSpec {
+        BootstrapSpec { log_slots: self.name(slots).1.ilog2(), ..(self.spec)() }
     }
 
     fn of(log_degree: u32, slots: Option<usize>, precise: bool) -> PyResult<&'static Self> {
@@ -133,21 +145,21 @@ impl PyCkksBootstrapper {
     #[pyo3(signature = (log_degree, slots = None, precise = false))]
     fn new(py: Python<'_>, log_degree: u32, slots: Option<usize>, precise: bool) -> PyResult<Self> {
         let set = Named::of(log_degree, slots, precise)?;
-        let made = work(py, || Ok(Bootstrapper::new((set.spec)())?))?;
+        let made = work(py, || Ok(Bootstrapper::new(set.spec(slots))?))?;
         Ok(Self { made: Arc::new(made), set })
     }
 
     /// The name of the set that is asked for so.
     #[staticmethod]
     fn named(log_degree: u32, slots: Option<usize>, precise: bool) -> PyResult<Name> {
-        Named::of(log_degree, slots, precise).map(Named::name)
+        Ok(Named::of(log_degree, slots, precise)?.name(slots))
     }
 
-    /// The name of the set that the parameters of a context are, if they are one.
+    /// The name of the set that the parameters of a context are, if they are one: for few slots that for the most.
     #[staticmethod]
     fn named_by(server: &PyCkksServer) -> Option<Name> {
         let set = SETS.iter().find(|set| (set.spec)().describes(server.0.params()));
-        set.map(Named::name)
+        set.map(|set| set.name(None))
     }
 
     /// The figures of the plan, and the sizes of the set.
@@ -209,6 +221,7 @@ impl PyCkksBootstrapper {
         py.detach(|| {
             let mut file = opened(path)?;
             let keys = BootstrappingKeys::read_from(self.made.params(), &mut file);
+            let keys = keys.and_then(|keys| self.made.check_keys(&keys).map(|()| keys));
             keys.map_err(|error| beside(path, &error)).map(|keys| self.with(keys))
         })
     }

@@ -128,7 +128,8 @@ impl Raise for SchemeError {
             Self::Stream { .. } => StorageError::new_err(message),
             Self::MissingKey { key, make } if make.contains("bootstrapping_keys") => {
                 InvalidInput::new_err(format!(
-                    "keys are missing ({key}): the owner makes them with Context.bootstrapping_keys() of this release"
+                    "keys are missing ({key}): the owner makes them with Context.bootstrapping_keys() of this release, of few slots for \
+                     the same number of them"
                 ))
             }
             Self::MissingKey { key, .. } => InvalidInput::new_err(format!(

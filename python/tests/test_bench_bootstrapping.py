@@ -33,12 +33,15 @@ class Idle:
 
     closed = False
 
+    def __init__(self, slots: int) -> None:
+        self.slots = slots
+
     def run(self) -> None:
         return
 
     def facts(self) -> dict[str, Any]:
         return {
-            "slots": 16384,
+            "slots": self.slots,
             "levels_left": 1,
             "precision_bits": 13.0,
             "worst_bits": 10.0,
@@ -52,17 +55,25 @@ class Idle:
 
 @pytest.mark.slow
 def test_a_record_has_the_issued_keys_and_what_it_says_is_so() -> None:
-    peer = Idle()
-    settings = Settings((15,), peers=("openfhe",), repeats=1)
-    (one,) = bootstrapping.run(settings, make=lambda log_n, settings: peer).records
-    # Beyond the keys a process has Python, the tables of transforms, and what it works on.
-    if (peak := one["peak_memory"]) is not None:
-        assert one["key_memory"] < peak < one["key_memory"] + 800_000_000
-    assert tuple(one) == KEYS and peer.closed
-    assert one["precision_bits"] > 15 and one["worst_bits"] > 11 and one["levels_left"] >= 3
-    assert one["failure_log2"] < -128 and one["slots"] == 16384 and one["threads"] == 1
-    assert one["ratio"] == pytest.approx(one["peer_ms"] / one["ms"])
-    assert one["throughput_ratio"] == pytest.approx(one["ratio"] * one["levels_left"])
+    peers: dict[tuple[int, int], Idle] = {}
+
+    def make(log_n: int, slots: int, settings: Settings) -> Idle:
+        return peers.setdefault((log_n, slots), Idle(slots))
+
+    settings = Settings((15,), ("all", "eight"), peers=("openfhe",), repeats=1)
+    records = bootstrapping.run(settings, make=make).records
+    # A peer has as many slots, in a larger ring where they are few.
+    assert [*peers] == [(15, 16_384), (16, 8)] and all(peer.closed for peer in peers.values())
+    assert [one["slots"] for one in records] == [16_384, 8]
+    for one in records:
+        # Beyond the keys a process has Python, the tables of transforms, and what it works on.
+        if (peak := one["peak_memory"]) is not None:
+            assert one["key_memory"] < peak < one["key_memory"] + 800_000_000
+        assert tuple(one) == KEYS
+        assert one["precision_bits"] > 15 and one["worst_bits"] > 11 and one["levels_left"] >= 3
+        assert one["failure_log2"] < -128 and one["threads"] == 1
+        assert one["ratio"] == pytest.approx(one["peer_ms"] / one["ms"])
+        assert one["throughput_ratio"] == pytest.approx(one["ratio"] * one["levels_left"])
 
 
 def test_sets_are_those_of_their_degrees() -> None:
@@ -70,18 +81,19 @@ def test_sets_are_those_of_their_degrees() -> None:
     assert settings.measured() == [(15, "all"), (15, "few"), (16, "all"), (16, "precise")]
     assert Settings((16,), ("real",)).measured() == [(16, "real")]
     assert [name.slots for name in bootstrapping.SETS["real"].values()] == [32_768, 65_536]
-    with pytest.raises(InvalidInput, match="few at log_n 15, precise at log_n 16"):
+    with pytest.raises(InvalidInput, match="few at log_n 15, eight at log_n 15, precise at log_n 16"):
         Settings((16,), ("few",)).measured()
-    assert [(name.slots, name.precise) for name in bootstrapping.SETS["few"].values()] == [(512, False)]
+    slots = {name: bootstrapping.SETS[name][15].slots for name in bootstrapping.BESIDE}
+    assert slots == {"all": 16_384, "few": 512, "eight": 8}
 
 
 def test_a_peer_that_does_not_run_says_why(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="no such python"):
-        Process(15, Settings(peer_python=str(tmp_path / "no such python")))
+        Process(15, 8, Settings(peer_python=str(tmp_path / "no such python")))
     if "openfhe" not in sys.modules:
         bare = Settings(peer_python=sys.executable, peer_secret="no-such-secret")
         with pytest.raises(InvalidInput, match="OpenFHE is left out"):
-            Process(15, bare)
+            Process(15, 8, bare)
 
 
 def test_lines_that_a_library_prints_are_no_answers(tmp_path: Path) -> None:
@@ -93,7 +105,7 @@ def test_lines_that_a_library_prints_are_no_answers(tmp_path: Path) -> None:
     before = bootstrapping.SCRIPT
     bootstrapping.SCRIPT = script
     try:
-        peer = Process(15, Settings())
+        peer = Process(15, 4, Settings())
     finally:
         bootstrapping.SCRIPT = before
     peer.run()

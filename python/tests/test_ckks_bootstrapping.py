@@ -38,15 +38,16 @@ def test_sets_are_told_apart_by_slots_and_precision() -> None:
         ckks.Bootstrapper.of(15, slots=100),
         ckks.Bootstrapper.of(16, precise=True),
     )
-    assert few is ckks.Bootstrapper.of(15, slots=512) and all_slots is ckks.Bootstrapper.of(15, slots=16_384)
-    assert (few.plan().slots, few.plan().levels_left, few.plan().reductions) == (512, 3, 1)
+    assert few is ckks.Bootstrapper.of(15, slots=128) and all_slots is ckks.Bootstrapper.of(15, slots=16_384)
+    assert (few.plan().slots, few.plan().levels_left, few.plan().reductions) == (128, 3, 1)
+    assert [ckks.Bootstrapper.of(15, slots=n).plan().slots for n in (1, 9, 512)] == [8, 16, 512]
     assert few.plan().key_bytes < all_slots.plan().key_bytes and few.plan().precision_bits > 15.5
     plan = precise.plan()
     assert (plan.iterations, plan.reductions, plan.slots) == (2, 4, 32_768)
     assert plan.levels_left >= 7 and 28 < plan.precision_bits < 30 and plan.bound_bits > 25
     assert plan.log_modulus <= 1747 and "then of what that left" in plan.explain()
     assert all_slots.plan().iterations == 1 and "then of" not in all_slots.explain()
-    assert pickle.loads(pickle.dumps(few)) is few and "512 slots" in repr(few)
+    assert pickle.loads(pickle.dumps(few)) is few and "128 slots" in repr(few)
     listed = (
         "log_n=15; log_n=15, slots=512; log_n=15, slots=32768; log_n=16; log_n=16, slots=65536; "
         "log_n=16, precise=True"
@@ -119,6 +120,15 @@ def test_few_slots_are_refreshed_from_a_file_of_keys(tmp_path: Path) -> None:
     other = ckks.Context.for_bootstrapping(15)
     with pytest.raises(InvalidInput, match=r"for_bootstrapping\(log_n=15, slots=512\)"):
         other.encrypt([0.5]).refresh(keys)
+    # Under the same parameters: keys for fewer slots, which are others.
+    with pytest.raises(InvalidInput, match=r"few.keys: keys are missing \(.*same number of them"):
+        ckks.BootstrappingKeys.load(tmp_path / "few.keys", 15, slots=8)
+    eight = owner.bootstrapping_keys(slots=5)
+    eight.save(tmp_path / "eight.keys")
+    eight = ckks.BootstrappingKeys.load(tmp_path / "eight.keys", 15, slots=8)
+    refreshed_to(numbers[:8], owner, owner.encrypt(numbers[:8]), eight)
+    with pytest.raises(InvalidInput, match=r"at most 8.*got 16"):
+        owner.encrypt(np.zeros(9)).refresh(eight)
 
 
 def test_a_bootstrapper_is_made_once() -> None:

@@ -116,9 +116,10 @@ class Bootstrapper:
 
     def __init__(self, log_n: int = 16, *, slots: int | None = None, precise: bool = False) -> None:
         """`log_n`: 16 for 32,768 slots and the most levels, 15 for half the slots in a fraction of the
-        time. `slots`: up to 512 with `log_n` 15 for less time, where arrays need no more; 32,768 with
-        15 or 65,536 with 16, in the conjugate-invariant ring, which has twice the room; all of the
-        standard ring's unless given. `precise`, with `log_n` 16: refreshed twice, for more bits in twice the
+        time. `slots`: up to 512 with `log_n` 15, where arrays need no more: the fewer the less time, down
+        to 8 (rounded up to a power of two); 32,768 with 15 or 65,536 with 16, in the
+        conjugate-invariant ring, which has twice the room; all of the standard ring's unless given.
+        `precise`, with `log_n` 16: refreshed twice, for more bits in twice the
         time. Raises InvalidInput, which lists the sets."""
         self._name = SetName.of(log_n, slots, precise)
         self._native = _native.CkksBootstrapper(*dataclasses.astuple(self._name))
@@ -221,7 +222,7 @@ class BootstrappingKeys:
         """Read what `save` wrote, for the set of that name (see `Bootstrapper`), or for one in use.
 
         Raises CorruptData for a file that is truncated or altered, InvalidInput for the keys of
-        another set, UnsupportedVersion, or StorageError.
+        another set or another number of few slots, UnsupportedVersion, or StorageError.
         """
         if isinstance(log_n, Bootstrapper):
             bootstrapper = log_n

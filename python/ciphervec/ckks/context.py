@@ -119,7 +119,7 @@ class Context(BaseContext):
         if not isinstance(owner, _native.CkksOwner):
             raise InvalidInput("use Context.for_similarity, Context.for_depth or Context.load.")
         self._owner = owner
-        # Kept for as long as the context is, so that it is made once.
+        # The one that was asked for; kept for as long as the context is, so that it is made once.
         self._bootstrapper: Bootstrapper | None = None
         self._budgets = list(budgets)
         self._publishing = threading.Lock()
@@ -234,7 +234,7 @@ class Context(BaseContext):
         sums: int = 0,
     ) -> Context:
         """Parameters whose arrays can be refreshed, so that depth has no end: `log_n` 16 or 15,
-        `slots=512` for little data in less time, 32,768 or 65,536 for twice the room,
+        `slots` up to 512 for little data in less time, 32,768 or 65,536 for twice the room,
         `precise=True` for more bits, see `Bootstrapper`.
 
         Numbers lie within ±1; larger ones are refused when they are encrypted. Keys for products and
@@ -247,14 +247,25 @@ class Context(BaseContext):
         context._bootstrapper = bootstrapper
         return context
 
-    def bootstrapping_keys(self, *, progress: Progress | bool | None = None) -> BootstrappingKeys:
+    def bootstrapper(self) -> Bootstrapper:
+        """What refreshes arrays of this context, and its plan; after `for_bootstrapping`, or of a saved context
+        the one for the most slots under its parameters. Raises InvalidInput."""
+        return self._bootstrapper or super().bootstrapper()
+
+    def bootstrapping_keys(
+        self, *, slots: int | None = None, progress: Progress | bool | None = None
+    ) -> BootstrappingKeys:
         """What a server refreshes the arrays of this context with: seconds of work, and as many bytes
         as the plan says.
 
-        `progress(made, all)` is called after each key; with True a bar shows on standard error.
-        Raises InvalidInput for a context of other parameters.
+        `slots`: for another number of few slots than `for_bootstrapping` was asked for, which a saved context
+        does not keep: it makes keys for 512. `progress(made, all)` is called after each key; with True a
+        bar shows on standard error. Raises InvalidInput for a context of other parameters.
         """
         bootstrapper = self.bootstrapper()
+        if slots is not None:
+            name = bootstrapper.name
+            bootstrapper = Bootstrapper.of(name.log_n, slots=slots, precise=name.precise)
         with shown(progress) as report:
             keys = bootstrapper._native.generate(self._owner, report)
         return BootstrappingKeys(bootstrapper, keys)

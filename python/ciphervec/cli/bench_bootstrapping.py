@@ -22,8 +22,8 @@ def bench_bootstrapping(
     sets: Annotated[
         str,
         typer.Option(
-            help="Which sets of these degrees, comma-separated: all (slots), few (512 slots, at 15), real (twice as "
-            "many, in the conjugate-invariant ring), precise (refreshed twice, at 16)."
+            help="Which sets of these degrees, comma-separated: all (slots), few (512 slots, at 15), eight (slots, at "
+            "15), real (twice as many, in the conjugate-invariant ring), precise (refreshed twice, at 16)."
         ),
     ] = "all",
     peer: Annotated[str, typer.Option(help="Another library to time in the same run: openfhe.")] = "",
@@ -49,8 +49,9 @@ def bench_bootstrapping(
     """Ciphertexts refreshed: seconds, the error that it adds, the levels that it leaves, keys.
 
     One thread; every slot of a set is used. A peer runs in a process of its own and takes turns with ours; one
-    that is not installed, or has no set at 128 bits, is left out and the report says why; it
-    runs beside set all. N = 2^16 takes 6 GB of memory, with the peer 16.
+    that is not installed, or has no set at 128 bits, is left out and the report says why. It runs beside all, few
+    and eight; for the last two at N = 2^16, as it has no smaller ring. N = 2^16 takes 6 GB of memory, with the
+    peer 16.
 
     **Examples**
 

@@ -33,9 +33,12 @@ SETS: dict[str, dict[int, SetName]] = {
     "all": {15: SetName.of(15, None, False), 16: SetName.of(16, None, False)},
     "real": {15: SetName.of(15, 32_768, False), 16: SetName.of(16, 65_536, False)},
     "few": {15: SetName.of(15, 512, False)},
+    "eight": {15: SetName.of(15, 8, False)},
     "precise": {16: SetName.of(16, None, True)},
 }
 """By name, then by degree: all slots of the standard ring, real ones in the other ring, few of them, refreshed twice."""
+BESIDE = {"all": 0, "few": 1, "eight": 1}
+"""Sets that a peer runs beside, with as many slots; and what log2 of its degree is more. It has no smaller ring for few."""
 PEERS = ("openfhe",)
 # The first is what ours is: a ternary key, and a sparse one only while the modulus is raised.
 SECRETS = ("sparse-encapsulated", "uniform-ternary")
@@ -47,7 +50,6 @@ class Settings:
     """What `ciphervec bench bootstrapping` was asked for."""
 
     log_ns: tuple[int, ...] = (15, 16)
-    # A peer runs beside "all".
     sets: tuple[str, ...] = ("all",)
     peers: tuple[str, ...] = ()
     peer_python: str = sys.executable
@@ -91,8 +93,9 @@ class Peer(Protocol):
 class Process:
     """A peer under a Python of its own. Raises InvalidInput with the reason where it does not run."""
 
-    def __init__(self, log_n: int, settings: Settings) -> None:
-        command = [settings.peer_python, str(SCRIPT), str(log_n), str(settings.seed), settings.peer_secret]
+    def __init__(self, log_n: int, slots: int, settings: Settings) -> None:
+        sizes = map(str, (log_n, slots, settings.seed))
+        command = [settings.peer_python, str(SCRIPT), *sizes, settings.peer_secret]
         threads = {"OMP_NUM_THREADS": "1", "OMP_DYNAMIC": "false"}
         try:
             self._process = subprocess.Popen(  # noqa: S603, the caller's Python and our own file
@@ -142,7 +145,8 @@ class Process:
         self._process.communicate()
 
 
-Make = Callable[[int, Settings], Peer]
+Make = Callable[[int, int, Settings], Peer]
+"""Of log2 of its degree, its slots and the settings."""
 
 
 class Ours:
@@ -173,8 +177,8 @@ class Ours:
         }
 
 
-def make_peer(log_n: int, settings: Settings) -> Peer:
-    return Process(log_n, settings)
+def make_peer(log_n: int, slots: int, settings: Settings) -> Peer:
+    return Process(log_n, slots, settings)
 
 
 def run(
@@ -201,10 +205,10 @@ def measure(
     ours = Ours(SETS[name][log_n], settings.seed)
     peer: Peer | None = None
     try:
-        if settings.peers and name == "all":
+        if settings.peers and name in BESIDE:
             notify(f"{what}: keys of {settings.peers[0]}")
             try:
-                peer = make(log_n, settings)
+                peer = make(log_n + BESIDE[name], ours.plan.slots, settings)
             except InvalidInput as error:
                 notes.append(f"{what}: {error}")
         jobs = [Job("ciphervec", ours.run)]

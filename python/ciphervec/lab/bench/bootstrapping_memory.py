@@ -11,7 +11,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...ckks import BootstrappingKeys, CkksArray, Context, PublicContext
+from ...ckks import Bootstrapper, BootstrappingKeys, CkksArray, Context, PublicContext
 from . import machine
 
 
@@ -39,16 +39,18 @@ def peak(owner: Context, keys: BootstrappingKeys, spent: CkksArray) -> Peak | No
         parts[0].write_bytes(owner.public().to_bytes())
         keys.save(parts[1])
         parts[2].write_bytes(spent.to_bytes())
-        command = [sys.executable, "-m", __name__, *map(str, parts)]
+        name = keys.bootstrapper.name
+        set_name = (name.log_n, name.slots, int(name.precise))
+        command = [sys.executable, "-m", __name__, *map(str, parts), *map(str, set_name)]
         done = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603, this module
     return Peak(**json.loads(done.stdout))
 
 
-def main(context: str, keys_file: str, array: str) -> None:
+def main(context: str, keys_file: str, array: str, log_n: str, slots: str, precise: str) -> None:
     """Prints the figures of this process."""
     with machine.threads(1):
         server = PublicContext.from_bytes(Path(context).read_bytes())
-        bootstrapper = server.bootstrapper()
+        bootstrapper = Bootstrapper(int(log_n), slots=int(slots), precise=precise == "1")
         before = machine.resident(os.getpid())
         keys = BootstrappingKeys.load(keys_file, bootstrapper)
         server.array_from_bytes(Path(array).read_bytes()).bounded(1.0).refresh(keys)

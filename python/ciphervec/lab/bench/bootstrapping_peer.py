@@ -14,8 +14,10 @@ import sys
 import time
 from typing import Any
 
-# Products of each transform, and bits of the scaling primes: the library's own example first.
+# Products of each transform: the library's own example first; of few slots the fewest levels, which take no longer.
 BUDGETS = ([3, 3], [2, 2])
+FEW, FEW_BUDGETS = 32, ([1, 1], [2, 2])
+# Bits of the scaling primes.
 SCALES = (59, 54, 50, 45)
 # Digits of key switching: the library's choice, then more of them, which take a smaller modulus.
 DIGITS = (0, 6)
@@ -25,11 +27,11 @@ MOST_LEVELS = 8
 class Peer:
     """Keys, and a ciphertext whose levels are spent."""
 
-    def __init__(self, log_n: int, seed: int, secret: str) -> None:
+    def __init__(self, log_n: int, slots: int, seed: int, secret: str) -> None:
         import openfhe  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
         self.fhe = openfhe
-        self.slots = 1 << (log_n - 1)
+        self.slots = slots
         began = time.perf_counter()
         self.cc, self.depth, self.settings = self._context(log_n, secret)
         self.keys = self.cc.KeyGen()
@@ -38,7 +40,7 @@ class Peer:
         self.keygen_ms = 1e3 * (time.perf_counter() - began)
         draw = random.Random(seed)  # noqa: S311, numbers to compute on
         self.values = [draw.uniform(-1.0, 1.0) for _ in range(self.slots)]
-        plain = self.cc.MakeCKKSPackedPlaintext(self.values, 1, self.depth - 1)
+        plain = self.cc.MakeCKKSPackedPlaintext(self.values, 1, self.depth - 1, None, self.slots)
         plain.SetLength(self.slots)
         self.spent = self.cc.Encrypt(self.keys.publicKey, plain)
         self.fresh: Any = None
@@ -49,7 +51,8 @@ class Peer:
         dist = getattr(fhe.SecretKeyDist, secret.upper().replace("-", "_"))
         depth_of = getattr(fhe, "FHECKKSRNS", fhe.CryptoContext).GetBootstrapDepth
         last = ""
-        tried = itertools.product(SCALES, DIGITS, BUDGETS, range(MOST_LEVELS, 0, -1))
+        budgets = FEW_BUDGETS if self.slots <= FEW else BUDGETS
+        tried = itertools.product(SCALES, DIGITS, budgets, range(MOST_LEVELS, 0, -1))
         for scale, digits, budget, levels in tried:
             depth = levels + depth_of(budget, dist)
             parameters = fhe.CCParamsCKKSRNS()
@@ -72,7 +75,7 @@ class Peer:
             for feature in ("PKE", "KEYSWITCH", "LEVELEDSHE", "ADVANCEDSHE", "FHE"):
                 context.Enable(getattr(fhe.PKESchemeFeature, feature))
             context.EvalBootstrapSetup(budget, [0, 0], self.slots)
-            sizes = f"scale 2^{scale}, level budget {budget}, depth {depth}"
+            sizes = f"N = 2^{log_n}, scale 2^{scale}, level budget {budget}, depth {depth}"
             settings = f"HEStd_128_classic, {secret} secret, {sizes}, FLEXIBLEAUTO"
             return context, depth, settings
         raise RuntimeError(f"no set at 128 bits takes bootstrapping at N = 2^{log_n} ({last})")
@@ -104,10 +107,10 @@ def say(**line: Any) -> None:
 
 
 def main() -> None:
-    """`bootstrapping_peer.py LOG_N SEED SECRET`, then `run` and `result` lines until the input ends."""
-    log_n, seed, secret = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    """`bootstrapping_peer.py LOG_N SLOTS SEED SECRET`, then `run` and `result` lines until the input ends."""
+    log_n, slots, seed = map(int, sys.argv[1:4])
     try:
-        peer = Peer(log_n, seed, secret)
+        peer = Peer(log_n, slots, seed, sys.argv[4])
     except Exception as error:
         say(refused=f"{type(error).__name__}: {error}" if not isinstance(error, RuntimeError) else str(error))
         return

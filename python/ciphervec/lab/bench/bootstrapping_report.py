@@ -70,7 +70,7 @@ def lines(records: Sequence[Record]) -> list[list[str]]:
 def sentences(outcome: Outcome) -> list[str]:
     """What was left out, and how the peer was set."""
     settings = [
-        f"N = 2^{one['log_n']}: {one['peer']} with {one['peer_settings']}."
+        f"{one['slots']:,} slots: {one['peer']} with {one['peer_settings']}."
         for one in outcome.records
         if one["peer"] is not None
     ]

@@ -9,7 +9,7 @@ use super::super::params::Params;
 use super::super::spec::ParamsSpec;
 use super::super::work::{LevelWork, Work};
 use super::linear::LinearPart;
-use super::{BootstrapSpec, Bootstrapper, BootstrappingKeys};
+use super::{BootstrapSpec, Bootstrapper};
 use crate::error::{Error, Result};
 use crate::params::TAIL_DEVIATIONS;
 
@@ -148,13 +148,4 @@ pub(super) fn linear_work(
     let raised = LevelWork { transforms: 2 * (top + 1) as u64, ..chain.decomposition(top) };
     work.count(top, raised);
     work.count(top, chain.switch_of_digits(top));
-}
-
-impl BootstrappingKeys {
-    /// Whether `bootstrapper` can refresh ciphertexts with them.
-    pub fn covers(&self, bootstrapper: &Bootstrapper) -> bool {
-        let sets = self.sets().iter().zip(bootstrapper.key_plans());
-        self.params() == bootstrapper.params()
-            && sets.into_iter().all(|(set, plan)| set.covers(plan))
-    }
 }

@@ -73,8 +73,8 @@ impl BootstrappingKeys {
         &self.encapsulation
     }
 
-    /// Refuses a ciphertext of other parameters, of another key or of degree 2, and keys that lack
-    /// one of those that `plans` list.
+    /// Refuses a ciphertext of other parameters, of another key or of degree 2, and keys as
+    /// [`Self::complete`] does.
     pub(super) fn check(
         &self,
         params: &Params,
@@ -82,12 +82,17 @@ impl BootstrappingKeys {
         a: &Ciphertext,
     ) -> Result<()> {
         params.check_same("a ciphertext", a.params())?;
-        params.check_same("bootstrapping keys", &self.params)?;
         if self.key != a.key_id() {
             let (expected, actual) = (self.key, a.key_id());
             return Err(Error::WrongKey { what: "a ciphertext", expected, actual });
         }
         a.expected().linear("a ciphertext to refresh")?;
+        self.complete(params, plans)
+    }
+
+    /// Refuses keys of other parameters, and keys that lack one of those that `plans` list.
+    pub(super) fn complete(&self, params: &Params, plans: &[KeyPlan; 3]) -> Result<()> {
+        params.check_same("bootstrapping keys", &self.params)?;
         let sets = self.sets.iter().zip(plans);
         let missing: Vec<String> = sets.flat_map(|(set, plan)| set.missing(plan)).collect();
         if missing.is_empty() {

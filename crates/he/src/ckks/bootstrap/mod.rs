@@ -272,6 +272,15 @@ impl Bootstrapper {
         high.add(&parts, &high.rotate(&parts, slots as i64)?)
     }
 
+    /// Whether `keys` are all that a bootstrapping takes.
+    ///
+    /// # Errors
+    /// [`crate::Error::Parameters`] for keys of other parameters; [`crate::Error::MissingKey`], as of another
+    /// number of slots.
+    pub fn check_keys(&self, keys: &BootstrappingKeys) -> Result<()> {
+        keys.complete(&self.params, &self.key_plans)
+    }
+
     fn check(&self, a: &Ciphertext, keys: &BootstrappingKeys) -> Result<()> {
         keys.check(&self.params, &self.key_plans, a)?;
         self.refreshed(&a.expected())?;

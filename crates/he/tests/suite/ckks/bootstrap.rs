@@ -307,9 +307,22 @@ fn few_slots_repeat_as_before() {
     let many = owner.encrypt(&numbers(owner.params(), 32, 2), plan.lowest_level);
     let error = owner.bootstrapper.bootstrap(&many, &owner.keys).unwrap_err();
     assert!(matches!(error, Error::Range { .. }), "{error}");
+    // The same parameters with other keys.
+    let fewer = BootstrapSpec { log_slots: 3, ..spec };
+    let fewer = Bootstrapper::insecure_new(fewer).unwrap();
+    assert_eq!(fewer.params(), owner.params());
+    owner.bootstrapper.check_keys(&owner.keys).unwrap();
+    let error = fewer.check_keys(&owner.keys).unwrap_err();
+    assert!(
+        matches!(&error, Error::MissingKey { key, .. } if key.contains("rotation by")),
+        "{error}"
+    );
     // Less work: one reduction, and fewer rotations.
-    let sets = [BootstrapSpec::degree_32768(), BootstrapSpec::degree_32768_few_slots()];
+    let few = BootstrapSpec::degree_32768_few_slots();
+    let sets = [BootstrapSpec::degree_32768(), few, BootstrapSpec { log_slots: 3, ..few }];
     let plans = sets.map(|spec| Bootstrapper::new(spec).unwrap().plan().unwrap());
+    assert!(plans[2].rotations < plans[1].rotations && plans[2].levels_left == 3);
+    assert!(plans[2].precision_bits > plans[1].precision_bits + 1.5);
     println!("{plans:?}");
     assert!(plans[1].rotations < plans[0].rotations && plans[1].key_bytes < plans[0].key_bytes);
     assert!(plans[1].failure_log2 < plans[0].failure_log2 - 4.0);
