@@ -10,6 +10,8 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const DEGREE: usize = 4096;
 const TERMS: usize = 16;
+/// How often in a row each word of a repeated factor stands.
+const REPEATED: usize = 16;
 /// Calls in one timing, so that the clock's resolution does not matter.
 const CALLS: usize = 200;
 
@@ -26,6 +28,8 @@ fn pointwise(c: &mut Criterion) {
     let (a, b) = (&polys[0], &polys[1]);
     let views: Vec<&[u64]> = polys.iter().map(Vec::as_slice).collect();
     let (left, right) = views.split_at(TERMS);
+    let few: Vec<&[u64]> = right.iter().map(|p| &p[..DEGREE / REPEATED]).collect();
+    let few = few.as_slice();
     let permutation = NttTable::new(DEGREE, q).expect("a table").automorphism_permutation(5);
     let mut out = vec![0u64; DEGREE];
     let copy = roofline::best(50, || {
@@ -58,6 +62,7 @@ fn pointwise(c: &mut Criterion) {
         kernel("mul_add", 2.0, &mut || poly::mul_add_assign(&mut out, a, b, &m));
         kernel("scalar_mul", 1.0, &mut || poly::scalar_mul_assign(&mut out, 12345, &m));
         kernel("dot of 16", 16.5, &mut || poly::dot(&mut out, left, right, &m));
+        kernel("dot of 16, repeated", 8.5, &mut || poly::dot_repeated(&mut out, left, few, &m));
         kernel("permute", 1.0, &mut || poly::permute(&mut out, a, &permutation));
         kernel("automorphism", 1.0, &mut || poly::automorphism(&mut out, a, 5, &m));
         kernel("mul_monomial", 1.0, &mut || poly::mul_monomial(&mut out, a, -77, &m));

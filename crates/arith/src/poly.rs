@@ -135,6 +135,28 @@ pub fn dot(out: &mut [u64], a: &[&[u64]], b: &[&[u64]], m: &Modulus) {
     dispatch::poly::dot(out, a, b, m);
 }
 
+/// `out = sum_j a_j b_j`, pointwise, where each word of a `b_j` stands for as many in a row as `out` has
+/// times its words: the values of a polynomial in a power of X.
+///
+/// # Panics
+/// Also when `a` and `b` hold different numbers of polynomials, or those in `b` have a number of words
+/// that `out` has no multiple of.
+pub fn dot_repeated(out: &mut [u64], a: &[&[u64]], b: &[&[u64]], m: &Modulus) {
+    assert_eq!(a.len(), b.len(), "the two lists differ in length");
+    a.iter().for_each(|p| same(out.len(), p.len()));
+    let words = b.first().map_or(out.len(), |p| p.len());
+    b.iter().for_each(|p| same(words, p.len()));
+    if words == out.len() {
+        return dispatch::poly::dot(out, a, b, m);
+    }
+    assert!(
+        words != 0 && out.len().is_multiple_of(words),
+        "{} is no multiple of {words}",
+        out.len()
+    );
+    dispatch::poly::dot_repeated(out, a, b, m);
+}
+
 /// `out0 = sum_j digits_j keys0_j` and `out1 = sum_j digits_j keys1_j`, pointwise: both halves of a
 /// key switch in one pass over the digits, reduced late.
 ///

@@ -95,6 +95,7 @@ pub(crate) mod poly {
         fn mul_add_assign(acc: &mut [u64], a: &[u64], b: &[u64], m: &Modulus);
         fn scalar_mul_assign(a: &mut [u64], s: &Shoup, m: &Modulus);
         fn dot(out: &mut [u64], a: &[&[u64]], b: &[&[u64]], m: &Modulus);
+        fn dot_repeated(out: &mut [u64], a: &[&[u64]], b: &[&[u64]], m: &Modulus);
         fn sub_scale_assign(a: &mut [u64], b: &[u64], s: &Shoup, m: &Modulus);
         fn sub_centred_scale_assign(
             a: &mut [u64],

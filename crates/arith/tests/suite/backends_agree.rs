@@ -58,11 +58,17 @@ fn moduli() -> Vec<Modulus> {
         .collect()
 }
 
+/// Each word so often in a row.
+fn repeated(words: &[u64], times: usize) -> Vec<u64> {
+    words.iter().flat_map(|&word| std::iter::repeat_n(word, times)).collect()
+}
+
 #[test]
 fn pointwise_arithmetic() {
     for m in moduli() {
         for n in [0, 1, 3, 7, 8, 9, 31, 64, 100] {
             let (a, b, c) = (residues(&m, n, 1), residues(&m, n, 2), residues(&m, n, 3));
+            let [d, e, f] = [4, 5, 6].map(|seed| residues(&m, n + 1, seed));
             let what = format!("q = {} n = {n}", m.value());
             let on = |f: &dyn Fn(&mut Vec<u64>)| {
                 agree(&what, || {
@@ -85,6 +91,21 @@ fn pointwise_arithmetic() {
                     (0..terms).map(|j| [&a, &b, &c][j % 3].as_slice()).collect();
                 let right: Vec<&[u64]> = (0..terms).map(|j| [&b, &c][j % 2].as_slice()).collect();
                 on(&|x| poly::dot(x, &left, &right, &m));
+                for gap in [1, 2, 4, 8, 24, 32] {
+                    let words = n.div_ceil(gap).max(1);
+                    let right: Vec<&[u64]> =
+                        (0..terms).map(|j| &[&e, &d][j % 2][..words]).collect();
+                    agree(&format!("{what} gap = {gap}"), || {
+                        let long: Vec<Vec<u64>> = right.iter().map(|p| repeated(p, gap)).collect();
+                        let wide: Vec<u64> = f.iter().copied().cycle().take(words * gap).collect();
+                        let left = vec![wide.as_slice(); terms];
+                        let (mut x, mut expected) = (wide.clone(), wide.clone());
+                        poly::dot_repeated(&mut x, &left, &right, &m);
+                        poly::dot(&mut expected, &left, &views(&long), &m);
+                        assert_eq!(x, expected);
+                        x
+                    });
+                }
             }
         }
     }

@@ -94,5 +94,10 @@ proptest! {
         check(&x, &|a, _, _| a * u128::from(s % q))?;
         poly::dot(&mut x, &[&a, &b, &c], &[&b, &c, &a], &m);
         check(&x, &|a, b, c| a * b % wide + b * c % wide + c * a % wide)?;
+        if let (Some(&first), Some(&last)) = (a.first(), b.last()) {
+            poly::dot_repeated(&mut x, &[&b, &c], &[&[first], &[last]], &m);
+            let [first, last] = [first, last].map(u128::from);
+            check(&x, &|_, b, c| b * first % wide + c * last % wide)?;
+        }
     }
 }

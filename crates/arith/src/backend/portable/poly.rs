@@ -90,3 +90,17 @@ pub(crate) fn dot_from(start: usize, out: &mut [u64], a: &[&[u64]], b: &[&[u64]]
         });
     }
 }
+
+/// [`dot`] with each word of a `b_j` as often as `out` is longer.
+pub(crate) fn dot_repeated(out: &mut [u64], a: &[&[u64]], b: &[&[u64]], m: &Modulus) {
+    let gap = out.len() / b[0].len();
+    for (place, out) in out.chunks_exact_mut(gap).enumerate() {
+        for (z, i) in out.iter_mut().zip(place * gap..) {
+            *z = a.chunks(15).zip(b.chunks(15)).fold(0, |total, (a, b)| {
+                let factors = a.iter().zip(b).map(|(a, b)| (a[i], b[place]));
+                let sum: u128 = factors.map(|(a, b)| u128::from(a) * u128::from(b)).sum();
+                m.add(total, m.reduce_u128(sum))
+            });
+        }
+    }
+}

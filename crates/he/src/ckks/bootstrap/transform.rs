@@ -24,6 +24,11 @@ use std::sync::Arc;
 /// What a giant rotation costs in baby ones, divided by P each time, or once a giant step.
 const GIANT: [usize; 2] = [2, 5];
 
+/// Words of rotations, and of lifted diagonals, that a product works on at a time: one megabyte, and
+/// four.
+const CACHED: usize = 1 << 17;
+const LIFTED: usize = 1 << 19;
+
 /// How a product is taken.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Route {
@@ -325,41 +330,48 @@ impl CompactTransform {
         babies: &[[&[u64]; 2]],
         outs: Vec<[&mut [u64]; 2]>,
     ) {
-        let degree = params.degree();
         let table = table(params, self.level, index);
-        let m = table.modulus();
-        let mut lifted = params.pool.take(self.babies * degree);
-        for (group, outs) in self.groups.iter().zip(outs) {
-            for (limb, (_, integers)) in lifted.chunks_exact_mut(degree).zip(group) {
-                self.lift(table, self.tables.get(index), integers, limb);
+        // Of a polynomial in X^g those of the polynomial in X, each g times.
+        let table = self.tables.get(index).unwrap_or(table);
+        let (degree, m, few) = (params.degree(), table.modulus(), table.degree());
+        let gap = degree / few;
+        // Groups whose diagonals are lifted together; all of them take the same words before the next
+        // ones come.
+        let together = (LIFTED / (self.babies * few)).clamp(1, self.groups.len());
+        let tile = (1 << (CACHED / (2 * self.babies)).ilog2()).clamp(gap, degree);
+        let mut lifted = params.pool.take(together * self.babies * few);
+        let mut outs = outs;
+        for (groups, outs) in self.groups.chunks(together).zip(outs.chunks_mut(together)) {
+            let diagonals = groups.iter().flatten();
+            for (limb, (_, integers)) in lifted.chunks_exact_mut(few).zip(diagonals) {
+                self.lift(table, integers, limb);
             }
-            let right: Vec<&[u64]> = lifted.chunks_exact(degree).take(group.len()).collect();
-            for (part, out) in outs.into_iter().enumerate() {
-                let left: Vec<&[u64]> = group.iter().map(|(i, _)| babies[*i][part]).collect();
-                poly::dot(out, &left, &right, m);
+            for at in (0..degree).step_by(tile) {
+                let (words, values) = (at..at + tile, at / gap..(at + tile) / gap);
+                let mut limbs = lifted.chunks_exact(few);
+                for (group, outs) in groups.iter().zip(outs.iter_mut()) {
+                    let right = limbs.by_ref().take(group.len());
+                    let right: Vec<&[u64]> = right.map(|limb| &limb[values.clone()]).collect();
+                    for (part, out) in outs.iter_mut().enumerate() {
+                        let left = group.iter().map(|(i, _)| &babies[*i][part][words.clone()]);
+                        let left: Vec<&[u64]> = left.collect();
+                        poly::dot_repeated(&mut out[words.clone()], &left, &right, m);
+                    }
+                }
             }
         }
     }
 
-    /// The values of a diagonal modulo a prime. Of a polynomial in X^g those of the polynomial in X,
-    /// each g times.
-    fn lift(&self, table: &NttTable, small: Option<&NttTable>, integers: &[i64], out: &mut [u64]) {
+    /// The values of a diagonal modulo a prime.
+    fn lift(&self, table: &NttTable, integers: &[i64], out: &mut [u64]) {
         let m = table.modulus();
-        let (few, _) = out.split_at_mut(integers.len());
         if self.largest < m.value() {
-            convert::lift(few, integers, m);
+            convert::lift(out, integers, m);
         } else {
             let residues = integers.iter().map(|&x| m.from_i64(x));
-            few.iter_mut().zip(residues).for_each(|(out, x)| *out = x);
+            out.iter_mut().zip(residues).for_each(|(out, x)| *out = x);
         }
-        let Some(small) = small else { return table.forward(few) };
-        small.forward(few);
-        let gap = out.len() / integers.len();
-        // From the back, so that none is overwritten before it is read.
-        for place in (0..integers.len()).rev() {
-            let value = out[place];
-            out[place * gap..][..gap].fill(value);
-        }
+        table.forward(out);
     }
 }
 

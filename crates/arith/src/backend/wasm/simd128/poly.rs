@@ -6,7 +6,7 @@ use crate::backend::portable::poly;
 use crate::modulus::{KERNEL_BITS, Modulus, Shoup};
 
 pub(crate) use crate::backend::portable::poly::{
-    add_assign, dot, neg_assign, recentre_to, sub_assign, sub_centred_scale_assign,
+    add_assign, dot, dot_repeated, neg_assign, recentre_to, sub_assign, sub_centred_scale_assign,
 };
 
 /// What the kernels compute with, if the modulus is not too long for them.

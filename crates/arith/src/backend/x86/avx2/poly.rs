@@ -27,3 +27,25 @@ pub(crate) fn dot(out: &mut [u64], a: &[&[u64]], b: &[&[u64]], m: &Modulus) {
     }
     portable::poly::dot_from(whole, out, a, b, m);
 }
+
+/// The same with each word of a `b_j` as often as `out` is longer.
+#[target_feature(enable = "avx2,fma")]
+pub(crate) fn dot_repeated(out: &mut [u64], a: &[&[u64]], b: &[&[u64]], m: &Modulus) {
+    let gap = out.len() / b[0].len();
+    if m.value() >> KERNEL_BITS != 0 || !gap.is_multiple_of(LANES) {
+        return portable::poly::dot_repeated(out, a, b, m);
+    }
+    let c = constants(m);
+    for (i, target) in out.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
+        let place = i * LANES / gap;
+        let mut sum = load_residues(&[0; LANES]);
+        for (a, b) in a.chunks(TERMS).zip(b.chunks(TERMS)) {
+            for (a, b) in a.iter().zip(b) {
+                let x = load_residues(&a.as_chunks::<LANES>().0[i]);
+                sum = add(sum, multiply(&c, x, load_residues(&[b[place]; LANES])));
+            }
+            sum = reduce(&c, sum);
+        }
+        store_residues(&c, target, sum);
+    }
+}

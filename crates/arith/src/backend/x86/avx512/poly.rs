@@ -30,24 +30,45 @@ pub(crate) fn dot(out: &mut [u64], a: &[&[u64]], b: &[&[u64]], m: &Modulus) {
     let lazy = LazyReduction::new(m);
     let wide = out.len() / (VECTORS * LANES) * (VECTORS * LANES);
     for at in (0..wide).step_by(VECTORS * LANES) {
-        dot_vectors::<VECTORS>(&lazy, out, a, b, at);
+        dot_vectors::<VECTORS, false>(&lazy, out, a, b, [at, at]);
     }
     let whole = out.len() / LANES * LANES;
     for at in (wide..whole).step_by(LANES) {
-        dot_vectors::<1>(&lazy, out, a, b, at);
+        dot_vectors::<1, false>(&lazy, out, a, b, [at, at]);
     }
     portable::poly::dot_from(whole, out, a, b, m);
 }
 
-/// `N` vectors of the sum from index `at` on.
+/// The same with each word of a `b_j` as often as `out` is longer.
+#[target_feature(enable = "avx512f,avx512dq,avx512ifma")]
+pub(crate) fn dot_repeated(out: &mut [u64], a: &[&[u64]], b: &[&[u64]], m: &Modulus) {
+    let gap = out.len() / b[0].len();
+    if m.value() >> KERNEL_BITS != 0 || !gap.is_multiple_of(LANES) {
+        return portable::poly::dot_repeated(out, a, b, m);
+    }
+    let lazy = LazyReduction::new(m);
+    for place in 0..b[0].len() {
+        let (first, end) = (place * gap, (place + 1) * gap);
+        let wide = end - gap % (VECTORS * LANES);
+        for at in (first..wide).step_by(VECTORS * LANES) {
+            dot_vectors::<VECTORS, true>(&lazy, out, a, b, [at, place]);
+        }
+        for at in (wide..end).step_by(LANES) {
+            dot_vectors::<1, true>(&lazy, out, a, b, [at, place]);
+        }
+    }
+}
+
+/// `N` vectors of the sum from index `at` on, which is at `place` of a `b_j`: for all of them one
+/// word if that is repeated.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn dot_vectors<const N: usize>(
+fn dot_vectors<const N: usize, const REPEATED: bool>(
     lazy: &LazyReduction,
     out: &mut [u64],
     a: &[&[u64]],
     b: &[&[u64]],
-    at: usize,
+    [at, place]: [usize; 2],
 ) {
     let target = &mut out[at..at + N * LANES];
     target.fill(0);
@@ -59,9 +80,10 @@ fn dot_vectors<const N: usize>(
             *low = words(target, i * LANES);
         }
         for (a, b) in a.iter().zip(b) {
-            let (a, b) = (&a[at..at + N * LANES], &b[at..at + N * LANES]);
+            let (a, b) = (&a[at..at + N * LANES], &b[place..]);
             for i in 0..N {
-                let (x, y) = (words(a, i * LANES), words(b, i * LANES));
+                let x = words(a, i * LANES);
+                let y = if REPEATED { _mm512_set1_epi64(b[0] as i64) } else { words(b, i * LANES) };
                 low[i] = _mm512_madd52lo_epu64(low[i], x, y);
                 high[i] = _mm512_madd52hi_epu64(high[i], x, y);
             }
