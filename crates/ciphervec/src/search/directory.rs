@@ -241,8 +241,10 @@ impl SegmentDirectory {
     /// Blocks that answers are not checked about: all of segments sealed before there were checks, and of the others
     /// those that hold deleted rows, which a server may have taken out.
     pub fn unchecked_blocks(&self, owner: &Owner) -> usize {
-        let of =
-            |entry: &Entry| owner.form().unchecked_blocks(&entry.sidecar.witness, &entry.deleted);
+        let of = |entry: &Entry| {
+            let Entry { sidecar, deleted, .. } = entry;
+            owner.form().unchecked_blocks(&sidecar.witness, sidecar.level, deleted)
+        };
         self.entries.iter().map(of).sum()
     }
 
@@ -473,6 +475,16 @@ impl SegmentDirectory {
             rows: self.rows,
             ..Self::default()
         }
+    }
+
+    /// The levels of these segments, or of all; each once.
+    pub(super) fn levels(&self, segments: Option<&[SegmentId]>) -> Vec<u8> {
+        let named = |id: &SegmentId| segments.is_none_or(|named| named.contains(id));
+        let of_entries = self.entries.iter().filter(|entry| named(&entry.id));
+        let mut levels: Vec<u8> = of_entries.map(|entry| entry.sidecar.level).collect();
+        levels.sort_unstable();
+        levels.dedup();
+        levels
     }
 
     /// The deepest level of any segment: what a query must reach.

@@ -19,7 +19,7 @@ use contract::SearchForm;
 pub use contract::{AnswerFormat, Exactness, Expected, PackingChoice};
 #[cfg(feature = "client")]
 pub(super) use contract::{
-    AnswerPart, Estimates, ExactCosine, Kept, KeyHolderHalf, KeyPairSlot, LevelSums, OpenedSegment,
+    AnswerPart, Estimates, ExactCosine, Kept, KeyHolderHalf, KeyPairSlot, OpenedSegment,
     Opening, RowEncryptor, RowSum, StoredRows, expect_key, not_probed,
 };
 pub use contract::{Evaluation, Runner, ServerTimings, Sink};

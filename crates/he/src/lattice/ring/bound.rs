@@ -87,6 +87,62 @@ impl Ring {
     }
 }
 
+/// The noise of scores of one level that no sum of rows takes off, as variances of the integers
+/// that an answer opens to.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ScoreNoise {
+    /// What a score of one is.
+    pub(super) unit: f64,
+    /// Δx.
+    pub(super) vector: f64,
+    /// Of the tree's noise times one row of the block.
+    shared: f64,
+    /// Of the tree's noise times that of the rows, and of the answer's rounding.
+    fixed: f64,
+    /// Of a row's own noise times the query.
+    own: f64,
+    /// What rounding rows and queries makes scores longer.
+    slack: f64,
+}
+
+impl ScoreNoise {
+    /// At this level, of answers in these `words`, to whom mask sums are exact.
+    pub fn of(layout: &Layout, vectors: Vectors, scales: Scales, words: AnswerWords) -> Self {
+        let (n, d) = (DEGREE as f64, layout.dimension() as f64);
+        let growth = f64::exp2(f64::from(layout.level()));
+        let sigma = match vectors {
+            Vectors::Sealed => GAUSSIAN_SIGMA,
+            Vectors::Plain => 0.0,
+        };
+        let (tree_variance, _) = tree_noise(layout);
+        let (x, q, half) = (scales.vector, scales.query, 0.5 * d.sqrt());
+        ScoreNoise {
+            unit: unit(layout, scales),
+            vector: x,
+            shared: x * x * tree_variance,
+            fixed: layout.nodes() as f64 * n * sigma.powi(2) * tree_variance
+                + rounding(Vectors::Plain, words).variance,
+            own: (sigma * growth * q).powi(2),
+            slack: growth * ((x + half) * (q + half) - x * q),
+        }
+    }
+
+    /// Of a score in a block of so many rows: not the row's own noise.
+    pub(super) fn variance(&self, rows: usize) -> f64 {
+        self.shared * rows.saturating_sub(1) as f64 + self.fixed
+    }
+
+    /// The same with the row's own.
+    pub(super) fn of_row(&self, rows: usize) -> f64 {
+        self.variance(rows) + self.shared + self.own
+    }
+
+    /// No score in a block of so many rows is larger, but with so many deviations.
+    pub(super) fn largest(&self, rows: usize, deviations: f64) -> f64 {
+        self.unit + self.slack + deviations * self.of_row(rows).sqrt()
+    }
+}
+
 /// What a score of one is at this level.
 fn unit(layout: &Layout, scales: Scales) -> f64 {
     f64::exp2(f64::from(layout.level())) * scales.vector * scales.query

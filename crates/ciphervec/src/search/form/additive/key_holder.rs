@@ -15,7 +15,7 @@ use crate::index::spec::IndexSpec;
 use crate::protect::aead::{self, OVERHEAD};
 use crate::search::form::contract::{
     AnswerFormat, AnswerPart, EncodedQueries, EncryptedRows, Estimates, Exactness, Expected, Kept,
-    KeyHolderHalf, KeyPairSlot, LevelSums, OpenedSegment, Opening, RowEncryptor, StoredRows,
+    KeyHolderHalf, KeyPairSlot, OpenedSegment, Opening, RowEncryptor, StoredRows,
     expect_key,
 };
 use crate::search::quantize::{Checked, expect_unit};
@@ -145,7 +145,7 @@ impl KeyHolderHalf for AdditiveKeyHolder {
         &'a self,
         _root: &'a SegmentRootKey,
         queries: &'a Kept,
-        _sums: Vec<LevelSums>,
+        _levels: &[u8],
     ) -> Result<Box<dyn Opening + 'a>> {
         let probes: &Probes = queries.get()?;
         Ok(Box::new(AdditiveScores { spec: &self.spec, pair: self.pair()?, probes }))
