@@ -167,7 +167,7 @@ impl Owner {
         run: Runner<'_>,
     ) -> Result<Opened> {
         if wanted.flood.is_some() {
-            self.expect_flooded(query, directory)?;
+            self.expect_flooded(directory)?;
         }
         let mut reader = AnswerReader::new(answer, WORDS_VERSION).await?;
         let read = self.read(&mut reader, query, directory, wanted, run).await;

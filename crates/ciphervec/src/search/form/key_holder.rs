@@ -53,17 +53,14 @@ pub(in crate::search) struct EncodedQueries {
     pub words: Option<WordsAsked>,
 }
 
-/// What an answer may look like: what its server knows, and what it is for.
+/// What an answer may look like: what its server knows.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum AnswerFormat {
     /// Version 1, of which every server makes answers.
     First,
-    /// Words as long as the precision needs; whatever is done with the answer.
+    /// Words as long as the precision needs.
     #[default]
-    Precise,
-    /// As [`Self::Precise`], with mask sums rounded as well: the rounding says something about the secrets of rows, which no
-    /// flood covers, so that results are the owner's alone.
-    Brief,
+    Short,
 }
 
 /// What rows are packed for.

@@ -25,22 +25,25 @@ use core::ops::Range;
 use zeroize::{Zeroize, Zeroizing};
 
 /// Checks of a group.
-const CHECKS: usize = 32;
+const CHECKS: usize = 48;
 /// Rows of a group, at most: what a shift of one row has to rise above.
-const GROUP: usize = 1024;
+const GROUP: usize = 2048;
 /// Rows up to which a group has a check a row.
-const FEW: usize = 64;
+const FEW: usize = 128;
 /// Bytes of a word.
 const WORD: usize = 4;
-/// Bits that sums are cut to before they are multiplied.
-const FACTOR_BITS: i32 = 24;
 /// Mean square of a weight: they are uniform among ±1, ±3, ±5 and ±7. Odd ones multiply no
 /// difference of two scores to 0 modulo a power of two.
 const ENERGY: f64 = 21.0;
-/// Deviations that a sum is at most: 2⁻⁷² lies beyond.
-const SUM_DEVIATIONS: f64 = 10.0;
-/// Σ R_i² of 32 checks over the variance of one, beyond which an answer is refused.
-const LIMIT: f64 = 200.0;
+/// Σ R_i² over the variance of one R_i, beyond which an answer is refused, and what more of it a group
+/// of n rows is granted, n times: the R_i of a small group are less independent.
+///
+/// By Chernoff's bound 181 is passed with 2⁻⁵⁰ by 48 independent ones, and 195, 204, 240 and 262 in
+/// groups of 1,000, 500, 200 and 129 rows. The rest is for equal rows, whose noise has some tens of
+/// independent parts, and for a variance that is known to a tenth (`docs/sealed.md`, section 4.5).
+const LIMIT: [f64; 2] = [285.0, 15_300.0];
+/// How much more is granted where dimensions have no signs: smooth rows then share few frequencies.
+const UNSIGNED: f64 = 8.0;
 /// Deviations of its noise that one score may be off by.
 const ROW_DEVIATIONS: f64 = 12.0;
 
@@ -72,22 +75,9 @@ fn checks(rows: usize) -> usize {
     if rows <= FEW { rows } else { CHECKS }
 }
 
-/// Bits that sums of so many rows are cut by.
-fn dropped(rows: usize, scale: f64) -> u32 {
-    let longest = scale + f64::from(GAUSSIAN_BOUND);
-    let most = SUM_DEVIATIONS * longest * (ENERGY * rows as f64).sqrt();
-    (most.log2().ceil() as i32 + 1 - FACTOR_BITS).max(0) as u32
-}
-
-/// Without its lowest bits, rounded.
-fn cut(sum: i32, dropped: u32) -> i32 {
-    let half = (1i32 << dropped) >> 1;
-    sum.saturating_add(half) >> dropped
-}
-
 /// The weights of a segment's checks: those of one full group, which serve all. Wiped on drop.
 pub struct CheckWeights {
-    words: Vec<u32>,
+    words: Vec<u64>,
     rows: usize,
 }
 
@@ -112,19 +102,22 @@ impl CheckWeights {
         let rows = layout.check_rows();
         let mut bytes = Zeroizing::new(vec![0u8; CHECKS * rows]);
         Stream::new(seed.expose(), 0).fill(&mut bytes);
-        let words = bytes.iter().map(|byte| (2 * i32::from(byte & 7) - 7) as u32);
+        let words = bytes.iter().map(|byte| (2 * i64::from(byte & 7) - 7) as u64);
         CheckWeights { words: words.collect(), rows }
     }
 
-    /// Σ_v ρ_iv x_v modulo 2^32, for each check of a group with these numbers.
-    fn sums(&self, numbers: &[u32], sums: &mut [u32]) {
+    /// Σ_v ρ_iv x_v for each check of a group with these numbers.
+    fn sums(&self, numbers: &[u64]) -> [u64; CHECKS] {
+        let mut sums = [0; CHECKS];
         if numbers.len() == self.rows {
-            return wrapping::dots_u32(numbers, &self.words, sums);
+            wrapping::dots_u64(numbers, &self.words, &mut sums);
+            return sums;
         }
-        for (weights, sum) in self.words.chunks_exact(self.rows).zip(sums) {
+        for (weights, sum) in self.words.chunks_exact(self.rows).zip(&mut sums) {
             let sum = core::slice::from_mut(sum);
-            wrapping::dots_u32(numbers, &weights[..numbers.len()], sum);
+            wrapping::dots_u64(numbers, &weights[..numbers.len()], sum);
         }
+        sums
     }
 }
 
@@ -147,7 +140,7 @@ impl<'a> BlockSums<'a> {
 
     /// Takes in one dimension: the `noisy` numbers of all rows as they are sealed, and without
     /// their noise.
-    pub fn column(&mut self, dim: usize, noisy: &[u32], exact: impl Fn(usize) -> i64) {
+    pub fn column(&mut self, dim: usize, noisy: &[u64], exact: impl Fn(usize) -> i64) {
         let (dimension, mut first) = (self.layout.dimension(), 0);
         for group in self.layout.check_groups(self.rows) {
             let count = checks(group.len());
@@ -155,8 +148,7 @@ impl<'a> BlockSums<'a> {
             if group.len() <= FEW {
                 group.zip(out).for_each(|(row, out)| *out = exact(row) as i32);
             } else {
-                let mut sums = [0; CHECKS];
-                self.weights.sums(&noisy[group], &mut sums);
+                let sums = self.weights.sums(&noisy[group]);
                 out.zip(sums).for_each(|(out, sum)| *out = sum as i32);
             }
             first += count;
@@ -250,11 +242,9 @@ impl AnswerCheck {
                     })
                 }
                 Group::Sums(words) => {
-                    let numbers: Zeroizing<Vec<u32>> =
-                        Zeroizing::new(noisy.iter().map(|number| *number as u32).collect());
-                    let mut sums = [0; CHECKS];
-                    self.weights.sums(&numbers, &mut sums);
+                    let numbers = wiped(noisy.iter().map(|number| *number as u64));
                     let sealed = words[dim..].iter().step_by(dimension);
+                    let sums = self.weights.sums(&numbers);
                     sums.iter().zip(sealed).all(|(sum, sealed)| *sum as i32 == *sealed)
                 }
             }
@@ -266,7 +256,7 @@ impl AnswerCheck {
         let group = |group: &Group| match group {
             Group::Rows(words) | Group::Sums(words) => words.len() * WORD,
         };
-        self.weights.words.len() * 4 + self.blocks.iter().flatten().map(group).sum::<usize>()
+        self.weights.words.len() * 8 + self.blocks.iter().flatten().map(group).sum::<usize>()
     }
 
     /// Whether `scores`, the centred integers of all rows of a block, can be what an honest server's
@@ -290,6 +280,7 @@ impl AnswerCheck {
         }
         layout.check_groups(rows).zip(groups).all(|(range, group)| {
             let scores = &mut scores[range];
+            let limit = limit(scores.len(), noise.signed);
             match group {
                 Group::Rows(words) => {
                     let off = ROW_DEVIATIONS * noise.of_row(rows).sqrt();
@@ -302,60 +293,63 @@ impl AnswerCheck {
                         sound & near
                     })
                 }
-                Group::Sums(sums) => {
-                    let units = Units::new(noise, rows, scores.len());
-                    self.energy(units, asked, sums, scores) <= LIMIT * units.variance
-                }
+                Group::Sums(sums) => self.energy(noise, rows, asked, sums, scores) <= limit,
             }
         })
     }
 
-    /// Σ R_i² of a group, in units.
-    fn energy(&self, units: Units, asked: &AskedLevel, sums: &[i32], scores: &[f64]) -> f64 {
-        let inverse = f64::exp2(-f64::from(units.score));
-        let numbers: Zeroizing<Vec<u32>> =
-            Zeroizing::new(scores.iter().map(|z| (z * inverse).round() as i64 as u32).collect());
-        let half = (1i64 << units.message) >> 1;
-        let message: Zeroizing<Vec<u32>> = Zeroizing::new(
-            asked.message.iter().map(|m| ((m + half) >> units.message) as u32).collect(),
-        );
-        let (mut found, mut expected) = ([0; CHECKS], [0; CHECKS]);
-        self.weights.sums(&numbers, &mut found);
-        let sums: Zeroizing<Vec<u32>> =
-            Zeroizing::new(sums.iter().map(|sum| cut(*sum, units.dropped) as u32).collect());
-        wrapping::dots_u32(&message, &sums, &mut expected);
-        let rests = found.iter().zip(&expected);
-        rests.map(|(found, expected)| f64::from(found.wrapping_sub(*expected) as i32).powi(2)).sum()
+    /// What [`Self::verify`] compares with its limit, for every group of a block that has sums: for
+    /// tests of how it is distributed.
+    #[cfg(feature = "hazmat")]
+    pub fn energies(
+        &self,
+        layout: &Layout,
+        noise: &ScoreNoise,
+        asked: &AskedLevel,
+        block: usize,
+        scores: &[f64],
+    ) -> Vec<f64> {
+        let groups = layout.check_groups(scores.len()).zip(&self.blocks[block - self.first]);
+        let energy = |(range, group): (Range<usize>, &Group)| match group {
+            Group::Rows(_) => None,
+            Group::Sums(sums) => {
+                Some(self.energy(noise, scores.len(), asked, sums, &scores[range]))
+            }
+        };
+        groups.filter_map(energy).collect()
+    }
+
+    /// Σ R_i² of a group in a block of so many rows, over the variance of one.
+    fn energy(
+        &self,
+        noise: &ScoreNoise,
+        rows: usize,
+        asked: &AskedLevel,
+        sums: &[i32],
+        scores: &[f64],
+    ) -> f64 {
+        let numbers = wiped(scores.iter().map(|score| *score as i64 as u64));
+        let message = wiped(asked.message.iter().map(|number| *number as u64));
+        let sums = wiped(sums.iter().map(|sum| i64::from(*sum) as u64));
+        let mut expected = [0; CHECKS];
+        wrapping::dots_u64(&message, &sums, &mut expected);
+        let found = self.weights.sums(&numbers);
+        let rest = |(found, expected): (&u64, &u64)| found.wrapping_sub(*expected) as i64 as f64;
+        let rests = found.iter().zip(&expected).map(rest);
+        let variance = ENERGY * scores.len() as f64 * noise.variance(rows);
+        rests.map(|rest| rest * rest).sum::<f64>() / variance
     }
 }
 
-/// In which units sums of 32 bits are formed: scores in 2^score, a query's integers in 2^message.
-#[derive(Clone, Copy)]
-struct Units {
-    score: u32,
-    message: u32,
-    /// Bits that sums are cut by: the difference of the two.
-    dropped: u32,
-    /// Of one R_i of an honest answer.
-    variance: f64,
+/// Numbers that are wiped on drop.
+fn wiped(numbers: impl Iterator<Item = u64>) -> Zeroizing<Vec<u64>> {
+    Zeroizing::new(numbers.collect())
 }
 
-impl Units {
-    /// For a group of some of a block's `rows`. Units are fine enough to
-    /// add little to the noise, and so coarse that 32 bits hold twice any score: no difference of two
-    /// that the bound on scores lets pass vanishes.
-    fn new(noise: &ScoreNoise, rows: usize, group: usize) -> Self {
-        let dropped = dropped(group, noise.vector);
-        let (variance, count) = (noise.variance(rows), ENERGY * group as f64);
-        let fine = (0.3 * variance.sqrt() / noise.vector).log2().floor();
-        let coarse = (2.2 * noise.unit).log2().ceil() - 32.0 - f64::from(dropped);
-        let message = fine.max(coarse).max(0.0) as u32;
-        let score = message + dropped;
-        let rounded = |bits: u32| f64::exp2(2.0 * f64::from(bits)) / 12.0;
-        let all = count * (variance + rounded(score) + rounded(message) * noise.vector.powi(2))
-            + rounded(dropped) * (noise.unit / noise.vector).powi(2);
-        Units { score, message, dropped, variance: all / f64::exp2(2.0 * f64::from(score)) }
-    }
+/// What Σ R_i² of a group may be.
+fn limit(rows: usize, signed: bool) -> f64 {
+    let [all, few] = LIMIT;
+    (all + few / rows as f64) * if signed { 1.0 } else { UNSIGNED }
 }
 
 fn dot(row: &[i32], numbers: &[i64]) -> i64 {

@@ -58,6 +58,6 @@ pub use seal::{Packed, pack, seal};
 #[cfg(feature = "hazmat")]
 pub use seal::seal_with_key;
 
-pub use signs::RowSigns;
+pub use signs::{RowSigns, dimension_signs};
 
 use params::{pack_poly, unpack_poly};

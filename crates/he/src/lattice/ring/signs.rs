@@ -7,7 +7,8 @@
 use crate::lattice::SegmentId;
 use ciphervec_arith::sample::Stream;
 
-const CONTEXT: &str = "ciphervec v1 row-signs";
+const ROWS: &str = "ciphervec v1 row-signs";
+const DIMENSIONS: &str = "ciphervec v1 dimension-signs";
 
 /// The sign of each row of a segment.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -20,7 +21,7 @@ impl RowSigns {
     /// The signs of segment `id`.
     pub fn of(id: SegmentId, rows: usize) -> Self {
         let mut bits = vec![0; rows.div_ceil(8)];
-        Stream::new(&blake3::derive_key(CONTEXT, &id.0), 0).fill(&mut bits);
+        Stream::new(&blake3::derive_key(ROWS, &id.0), 0).fill(&mut bits);
         RowSigns { bits }
     }
 
@@ -33,4 +34,11 @@ impl RowSigns {
     pub fn negates(&self, row: usize) -> bool {
         self.bits.get(row / 8).is_some_and(|byte| byte >> (row % 8) & 1 == 1)
     }
+}
+
+/// The sign of each dimension, 1 or −1, of an index under these public masks.
+pub fn dimension_signs(mask_seed: &[u8; 32], dimension: usize) -> Vec<i64> {
+    let mut bits = vec![0; dimension.div_ceil(8)];
+    Stream::new(&blake3::derive_key(DIMENSIONS, mask_seed), 0).fill(&mut bits);
+    (0..dimension).map(|i| 1 - 2 * i64::from(bits[i / 8] >> (i % 8) & 1)).collect()
 }

@@ -30,6 +30,8 @@ pub struct RingKeyHolder {
     pub(super) rows: Rows,
     pub(super) ring: Ring,
     masks: Masks,
+    /// Of dimensions; none in collections of release 0.1, whose rows have none.
+    signs: Vec<i64>,
     /// Query keys by epoch, derived once.
     query_keys: Mutex<Vec<Arc<QueryKey>>>,
     /// Evaluation keys by epoch: those that the server was given.
@@ -41,7 +43,12 @@ impl RingKeyHolder {
         let masks = Masks::new(mask_seed, spec.dimension());
         let query_keys = Mutex::new(Vec::new());
         let evaluation = Mutex::new(Vec::new());
-        Ok(RingKeyHolder { spec, rows, ring: Ring::new()?, masks, query_keys, evaluation })
+        let signs = match spec.incarnation() {
+            Some(_) => ring::dimension_signs(&mask_seed, spec.dimension()),
+            None => Vec::new(),
+        };
+        let ring = Ring::new()?;
+        Ok(RingKeyHolder { spec, rows, ring, masks, signs, query_keys, evaluation })
     }
 
     /// The query key of an epoch.
@@ -98,7 +105,8 @@ impl RingKeyHolder {
         let layout = Layout::new(dimension, 0)?;
         let secret = self.query_key(root, epoch);
         let scales = scales(&self.spec, self.rows, ring, top_level);
-        let values = Zeroizing::new(rows.quantize(scales.query).values());
+        let quantized = rows.quantize(scales.query).signed(&self.signs);
+        let values = Zeroizing::new(quantized.values());
         let noise_seeds = (0..rows.len())
             .map(|_| Ok(Zeroizing::new(random_bytes::<32>()?)))
             .collect::<Result<Vec<_>>>()?;
@@ -114,18 +122,16 @@ impl RingKeyHolder {
 
     /// The words that answers to queries for levels up to `top_level` are wanted in.
     fn words_for(&self, top_level: u8, format: AnswerFormat) -> Result<Option<WordsAsked>> {
-        let round_sums = match format {
-            AnswerFormat::First => return Ok(None),
-            AnswerFormat::Precise => false,
-            AnswerFormat::Brief => true,
-        };
+        if format == AnswerFormat::First {
+            return Ok(None);
+        }
         let scales = scales(&self.spec, self.rows, &self.ring, top_level);
         let linear = (0..=top_level).map(|level| {
             let layout = Layout::new(self.spec.dimension(), level)?;
-            let words = Ring::answer_words(&layout, vectors(self.rows), scales, round_sums);
+            let words = Ring::answer_words(&layout, vectors(self.rows), scales);
             Ok(words.linear() as u8)
         });
-        Ok(Some(WordsAsked { round_sums, linear: linear.collect::<Result<_>>()? }))
+        Ok(Some(WordsAsked { linear: linear.collect::<Result<_>>()? }))
     }
 }
 
@@ -137,7 +143,7 @@ impl RowEncryptor for RingKeyHolder {
         expected: &Expected,
     ) -> Result<EncryptedRows> {
         let (spec, ring, master) = (&self.spec, &self.ring, root.master());
-        let plaintext = rows.quantize(vector_scale(spec, self.rows));
+        let plaintext = rows.quantize(vector_scale(spec, self.rows)).signed(&self.signs);
         let layout = self.packed_for(expected).layout(rows.len(), expected.rows)?;
         let (binding, level) = (spec.binding(), layout.level());
         let key = self.segment_key(root)?;
@@ -190,7 +196,7 @@ impl KeyHolderHalf for RingKeyHolder {
         let layout = Layout::new(self.spec.dimension(), level)?;
         let scales = scales(&self.spec, self.rows, &self.ring, top_level);
         // Whatever the answer comes in.
-        let longer = Ring::answer_words(&layout, Vectors::Sealed, scales, false);
+        let longer = Ring::answer_words(&layout, Vectors::Sealed, scales);
         let [first, second] =
             [AnswerWords::FIRST, longer].map(|words| Ring::hints(&layout, scales, words));
         Ok(Some(Hints { row: first.row, key: first.key.max(second.key) }))
@@ -253,7 +259,12 @@ impl KeyHolderHalf for RingKeyHolder {
             return Err(Error::Tampered { segments: vec![head.id] });
         };
         let scale = vector_scale(spec, self.rows);
-        let all = signs_or_units(spec, scale, integers.iter().copied());
+        let mut all = signs_or_units(spec, scale, integers.iter().copied());
+        if !self.signs.is_empty() {
+            for row in all.chunks_exact_mut(spec.dimension()) {
+                row.iter_mut().zip(&self.signs).for_each(|(x, sign)| *x *= *sign as f32);
+            }
+        }
         select_rows(all, wanted, spec.dimension())
     }
 

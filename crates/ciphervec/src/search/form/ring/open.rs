@@ -121,7 +121,8 @@ impl Opening for RingScores<'_> {
         let scales = self.queries.scales;
         let inverse = 1.0 / (scales.vector * scales.query * f64::exp2(f64::from(level)));
         let words = answer_words(self.queries.words.as_ref(), level)?;
-        let noise = ScoreNoise::of(&layout, vectors(self.rows), scales, words);
+        let signed = self.spec.incarnation().is_some();
+        let noise = ScoreNoise::of(&layout, vectors(self.rows), scales, words, signed);
         let mut cosines = Zeroizing::new(vec![0.0; rows.len()]);
         for query in part.queries.clone() {
             let asked = self.asked[query].iter().find(|asked| asked.level() == level);
