@@ -84,7 +84,7 @@ impl Ring {
 }
 
 /// Deviations of a score's noise by which a server may move scores, by multiples of the query key that it
-/// chooses, in query after query: sixteen such queries pass the check with less than 2⁻⁴⁰
+/// chooses, in query after query: ten such queries pass the check with 2⁻⁴⁰
 /// (`docs/sealed.md`, section 4.5).
 const UNSEEN: f64 = 3.0;
 
