@@ -8,7 +8,6 @@
 use super::directory::{Origin, SegmentDirectory};
 use super::form::Hints;
 use super::owner::Owner;
-use super::query::Query;
 use crate::error::{Error, Result};
 use ciphervec_he::gaussian;
 use ciphervec_he::keys::random_bytes;

@@ -43,7 +43,7 @@ fn whole_of(question: &[u8]) -> Vec<u8> {
     let (_, header, payload) = wire::open_version(Kind::Query, 3, question).unwrap();
     let mut payload = payload.to_vec();
     let tags = usize::from(u16::from_le_bytes([payload[17], payload[18]]));
-    let half = 19 + 16 * tags + 1 + usize::from(payload[12]) + 1;
+    let half = 19 + 16 * tags + usize::from(payload[12]) + 1;
     assert_eq!(payload.remove(half), 2);
     let mut frame = vec![0; HEADER_LEN];
     frame.extend(payload);
@@ -179,7 +179,6 @@ fn tokens_of_another_state_are_not_used() {
     };
     let pool = TokenPool::default();
     pool.add(fetch(&both, 3, SHORT));
-    assert!(take(&both, &pool, 0, AnswerFormat::Short).is_none() && pool.len() == 3);
     assert!(take(&both, &pool, 0, AnswerFormat::First).is_none() && pool.len() == 3);
     let owner = &both.owner;
     assert!(owner.take_tokens(&pool, 4, &both.directory, 0, SHORT).unwrap().is_none());
