@@ -292,8 +292,9 @@ impl JsOwner {
         #[wasm_bindgen(unchecked_optional_param_type = "Uint8Array[]")] segments: Option<
             Vec<Uint8Array>,
         >,
-        #[wasm_bindgen(unchecked_optional_param_type = "\"first\" | \"short\"")]
-        format: Option<String>,
+        #[wasm_bindgen(unchecked_optional_param_type = "\"first\" | \"short\"")] format: Option<
+            String,
+        >,
     ) -> Result<JsSealedQuery> {
         let format = match format.as_deref() {
             Some("first") => AnswerFormat::First,

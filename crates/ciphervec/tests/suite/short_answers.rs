@@ -1,14 +1,11 @@
 //! Answers in words as long as each level needs, beside those of the first version; segments packed for other levels.
 
-use ciphervec::search::{
-    AnswerFormat, Expected, Owner, Retrieval, SegmentDirectory, ServerIndex,
-};
+use ciphervec::search::{AnswerFormat, Expected, Owner, Retrieval, SegmentDirectory, ServerIndex};
 use ciphervec::{Id, IndexSpec, Keys, Metric, Mode, Network, Precision};
 use ciphervec_arith::sample::Stream;
 use ciphervec_he::wire::{self, Kind};
 
-const FORMATS: [AnswerFormat; 2] =
-    [AnswerFormat::First, AnswerFormat::Short];
+const FORMATS: [AnswerFormat; 2] = [AnswerFormat::First, AnswerFormat::Short];
 const SLOW: Network = Network { bytes_per_second: 1e5, round_trip: 0.0 };
 const FAST: Network = Network { bytes_per_second: 1e12, round_trip: 0.0 };
 

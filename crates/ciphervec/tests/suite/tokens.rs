@@ -76,17 +76,15 @@ fn both_halves_are_the_whole_answer_bit_for_bit() {
         both.server.add_tagged(sealed.segment, tags).unwrap();
         let levels: HashSet<u8> = both.directory.segments().map(|segment| segment.2).collect();
         mixed += usize::from(levels.len() > 1);
-        for format in [SHORT] {
-            for tags in [&[][..], &[tag]] {
-                let tokens = fetch(&both, 1, format);
-                let (row, directory) = (random(1, dimension, 9), &both.directory);
-                let query = both.owner.query_with_tokens(&row, directory, 0, tags, format, tokens);
-                let query = query.unwrap();
-                let online = both.server.evaluate(query.to_bytes()).unwrap().bytes;
-                let whole = both.server.evaluate(&whole_of(query.to_bytes())).unwrap().bytes;
-                let joined = both.owner.complete(&query, &online).unwrap();
-                assert!(joined == whole, "{mode:?} {dimension} {format:?} {}", tags.len());
-            }
+        for tags in [&[][..], &[tag]] {
+            let tokens = fetch(&both, 1, SHORT);
+            let (row, directory) = (random(1, dimension, 9), &both.directory);
+            let query = both.owner.query_with_tokens(&row, directory, 0, tags, SHORT, tokens);
+            let query = query.unwrap();
+            let online = both.server.evaluate(query.to_bytes()).unwrap().bytes;
+            let whole = both.server.evaluate(&whole_of(query.to_bytes())).unwrap().bytes;
+            let joined = both.owner.complete(&query, &online).unwrap();
+            assert!(joined == whole, "{mode:?} {dimension} {}", tags.len());
         }
     }
     assert!(mixed >= 2, "collections of several levels");
@@ -98,33 +96,31 @@ fn answers_in_halves_open_as_whole_ones_do() {
     for (mode, dimension) in [(Mode::Sealed, 24), (Mode::SealedQuery, 24), (Mode::Sealed, 4100)] {
         let both = both(mode, dimension);
         let all = Retrieval::TopK(938);
-        for format in [SHORT] {
-            for count in [1, 2, 3] {
-                let tokens = fetch(&both, count, format);
-                assert_eq!(tokens.len(), count);
-                let questions = random(count, dimension, 9);
-                let owner = &both.owner;
-                let query = owner
-                    .query_with_tokens(&questions, &both.directory, 0, &[], format, tokens)
-                    .unwrap();
-                let online = both.server.evaluate(query.to_bytes()).unwrap().bytes;
-                let joined = owner.complete(&query, &online).unwrap();
-                let plain = owner.query_for(&questions, &both.directory, 0, &[], format).unwrap();
-                let whole = both.server.evaluate(plain.to_bytes()).unwrap().bytes;
-                assert_eq!(joined.len(), whole.len());
-                assert_eq!(wire::open_version(Kind::Response, 3, &joined).unwrap().0, 2);
-                assert!(online.len() < whole.len() / 2, "{} {}", online.len(), whole.len());
-                let opened = |query, answer: &[u8]| {
-                    owner.open(query, answer, &both.directory, all, None).unwrap().hits
-                };
-                let pairs = opened(&query, &joined).into_iter().zip(opened(&plain, &whole));
-                for (joined, whole) in pairs {
-                    assert!(joined.len() == 938 && whole.len() == 938);
-                    let whole: std::collections::HashMap<_, _> =
-                        whole.into_iter().map(|hit| (hit.id, hit.value)).collect();
-                    for hit in joined {
-                        assert!((hit.value - whole[&hit.id]).abs() < 4e-4, "{mode:?} {format:?}");
-                    }
+        for count in [1, 2, 3] {
+            let tokens = fetch(&both, count, SHORT);
+            assert_eq!(tokens.len(), count);
+            let questions = random(count, dimension, 9);
+            let owner = &both.owner;
+            let query = owner
+                .query_with_tokens(&questions, &both.directory, 0, &[], SHORT, tokens)
+                .unwrap();
+            let online = both.server.evaluate(query.to_bytes()).unwrap().bytes;
+            let joined = owner.complete(&query, &online).unwrap();
+            let plain = owner.query_for(&questions, &both.directory, 0, &[], SHORT).unwrap();
+            let whole = both.server.evaluate(plain.to_bytes()).unwrap().bytes;
+            assert_eq!(joined.len(), whole.len());
+            assert_eq!(wire::open_version(Kind::Response, 3, &joined).unwrap().0, 2);
+            assert!(online.len() < whole.len() / 2, "{} {}", online.len(), whole.len());
+            let opened = |query, answer: &[u8]| {
+                owner.open(query, answer, &both.directory, all, None).unwrap().hits
+            };
+            let pairs = opened(&query, &joined).into_iter().zip(opened(&plain, &whole));
+            for (joined, whole) in pairs {
+                assert!(joined.len() == 938 && whole.len() == 938);
+                let whole: std::collections::HashMap<_, _> =
+                    whole.into_iter().map(|hit| (hit.id, hit.value)).collect();
+                for hit in joined {
+                    assert!((hit.value - whole[&hit.id]).abs() < 4e-4, "{mode:?} ");
                 }
             }
         }

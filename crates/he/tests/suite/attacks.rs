@@ -191,8 +191,8 @@ fn the_ring_form_repeats_no_nonce_either() {
         let pairs = a.iter().zip(b).map(|(a, b)| q.to_centered(q.from_i64(*a as i64 - *b as i64)));
         pairs.map(i64::abs).max().unwrap()
     };
-    let reused =
-        [(); 2].map(|()| plain(&ring::seal_with_key(&ring, &masks, (&key, id), &layout, &rows).unwrap()));
+    let reused = [(); 2]
+        .map(|()| plain(&ring::seal_with_key(&ring, &masks, (&key, id), &layout, &rows).unwrap()));
     assert!(difference(&reused[0], &reused[1]) <= 58);
     let fresh = [(); 2]
         .map(|()| plain(&ring::seal(&ring, &masks, &master, b"c", &layout, &rows).unwrap().words));

@@ -2,9 +2,7 @@
 
 use crate::ring::Owner;
 use crate::rows::Rows;
-use ciphervec_he::lattice::ring::{
-    self, AnswerWords, Ciphertext, Expanded, Half, Layout, Vectors,
-};
+use ciphervec_he::lattice::ring::{self, AnswerWords, Ciphertext, Expanded, Half, Layout, Vectors};
 
 const SEEDS: [[u8; 32]; 3] = [[1; 32], [4; 32], [5; 32]];
 

@@ -225,7 +225,9 @@ fn unsealing_returns_the_rows() {
                 let plain = ring::unseal(&owner.ring, masks, &opened, words, count).unwrap();
                 let noise = if vectors == Vectors::Sealed { 29.0 } else { 0.0 };
                 let plain = plain.unwrap();
-                assert!(plain.iter().zip(&rows.values).all(|(x, y)| (x - *y as f64).abs() <= noise));
+                assert!(
+                    plain.iter().zip(&rows.values).all(|(x, y)| (x - *y as f64).abs() <= noise)
+                );
                 // A small group's rows are known without noise.
                 let last = &plain[plain.len() - 500..];
                 let exact = last.iter().zip(&rows.values[rows.values.len() - 500..]);
@@ -278,12 +280,14 @@ fn words_are_as_long_as_each_level_under_a_deeper_query_needs() {
             assert!(errors.iter().all(|error| error.abs() <= bound.tail));
             // Scores of small blocks are computed here.
             let least = if layout.vectors_per_block() > 128 { 0.7 } else { 0.0 };
-            assert!((least..=1.2).contains(&(deviation / bound.typical)), "{deviation:e} {bound:?}");
+            assert!(
+                (least..=1.2).contains(&(deviation / bound.typical)),
+                "{deviation:e} {bound:?}"
+            );
         }
         assert!(widths.is_sorted_by(|a, b| a >= b), "{widths:?}");
         // 4,096 rows take 4,096 coefficients of V and as many of U.
-        let words =
-            Ring::answer_words(&Layout::new(dimension, top).unwrap(), vectors, scales);
+        let words = Ring::answer_words(&Layout::new(dimension, top).unwrap(), vectors, scales);
         let bytes = words.answer_len(&Layout::new(dimension, top).unwrap(), 1 << 20) as f64;
         assert!(bytes / f64::from(1 << 20) <= if vectors == Vectors::Sealed { 4.8 } else { 5.6 });
     }

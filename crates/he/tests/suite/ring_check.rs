@@ -89,8 +89,7 @@ impl Asked {
         let delta = if vectors == Vectors::Sealed { 18.7 } else { 16.0 };
         let scales = owner.ring.scales(f64::exp2(delta), level);
         let words = Ring::answer_words(&layout, vectors, scales);
-        let segment =
-            owner.pack(&layout, &rows_of(kind, count, dimension, scales.vector), vectors);
+        let segment = owner.pack(&layout, &rows_of(kind, count, dimension, scales.vector), vectors);
         let query = Rows::random_unit(1, dimension, scales.query, 77).0.values;
         let pieces = owner.ask(&layout, &query, [9; 32]);
         Asked { owner, segment, scales, words, query, pieces }
@@ -134,8 +133,7 @@ fn honest_noise_is_white_whatever_rows_have_in_common() {
             for kind in KINDS {
                 let count = Layout::new(dimension, level).unwrap().vectors_per_block() + 300;
                 let asked = Asked::new(dimension, level, count, vectors, kind);
-                let energies =
-                    energies(&asked.owner, &asked.segment, asked.scales, asked.words, 6);
+                let energies = energies(&asked.owner, &asked.segment, asked.scales, asked.words, 6);
                 let mean = energies.iter().sum::<f64>() / energies.len() as f64;
                 // 48 are expected, with a deviation of about 10, and of 15 where all rows are one.
                 assert!((30.0..70.0).contains(&mean), "{kind} {vectors:?}: {energies:?}");

@@ -14,9 +14,7 @@ use crate::search::message::{ResponseWriter, WordsAsked};
 use crate::search::stopwatch::Stopwatch;
 #[cfg(feature = "client")]
 use ciphervec_he::lattice::ring::join_halves;
-use ciphervec_he::lattice::ring::{
-    self, Ciphertext, Expanded, Half, Layout, write_halves,
-};
+use ciphervec_he::lattice::ring::{self, Ciphertext, Expanded, Half, Layout, write_halves};
 use ciphervec_he::wire::Reader;
 use std::ops::Range;
 

@@ -158,8 +158,7 @@ impl Work<'_> {
     /// Bytes of the answer after its header.
     fn payload_len(&self) -> usize {
         let count = self.count();
-        let sums =
-            self.words.iter().take(self.levels).map(|words| 1 + count * words.sums_len());
+        let sums = self.words.iter().take(self.levels).map(|words| 1 + count * words.sums_len());
         let parts = self.parts.iter();
         let parts = parts.map(|part| (part.matching.as_deref(), count * part.length));
         response_len(sums.sum(), parts) + self.head.half.map_or(0, |_| HALF_HEAD)
