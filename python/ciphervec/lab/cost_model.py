@@ -21,7 +21,6 @@ DEGREE = 4096
 _WORD_BITS = {7: 24, 8: 23, 9: 22}
 """Bits of a coefficient of V in an answer, by the level of the index (docs/sealed.md, section 2.3);
 above and below these the nearest. A score's own word has six bits less."""
-_MASK_SUMS = 29_000
 _QUERY_BYTES = 25_700
 _KEYS_BYTES = 615_000
 _SIDECAR_ROW = 40
@@ -197,7 +196,7 @@ def estimate(
     # needs are copies of them all.
     core = scanned * row_seconds + shards * expand
     machines = shards * math.ceil(queries_a_second * core / (shards * threads * _BUSY))
-    down = scanned * answer_row + (_MASK_SUMS if mode == "sealed" else 0)
+    down = scanned * answer_row
     up = float(_QUERY_BYTES * math.ceil(dimension / DEGREE)) if ring else 4.0 * dimension + 80
     transfer = (up + down) * 8 / (bandwidth_gbit * 1e9)
     scan = expand + scanned * row_seconds / (shards * threads)
