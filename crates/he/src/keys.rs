@@ -36,6 +36,10 @@ pub enum Purpose {
     AnswerCheck,
     /// What an owner authenticates the states of a collection with.
     State,
+    /// The public masks of the evaluation keys of one session epoch.
+    SessionMask,
+    /// The noise of the evaluation keys of one session epoch.
+    SessionNoise,
 }
 
 impl Purpose {
@@ -53,6 +57,8 @@ impl Purpose {
             Purpose::SharedKeys => "ciphervec v1 shared-keys",
             Purpose::AnswerCheck => "ciphervec v1 answer-check",
             Purpose::State => "ciphervec v1 state",
+            Purpose::SessionMask => "ciphervec v1 session-mask",
+            Purpose::SessionNoise => "ciphervec v1 session-noise",
         }
     }
 }
@@ -65,6 +71,14 @@ impl Secret {
     /// The bytes, for the one primitive they were derived for.
     pub fn expose(&self) -> &[u8; 32] {
         &self.0
+    }
+
+    /// One of many secrets that this one stands for: keyed BLAKE3 of its number.
+    pub fn numbered(&self, number: u16) -> Secret {
+        let mut hasher = blake3::Hasher::new_keyed(&self.0);
+        let secret = Secret(*hasher.update(&number.to_le_bytes()).finalize().as_bytes());
+        hasher.zeroize();
+        secret
     }
 }
 
@@ -145,6 +159,8 @@ mod tests {
         assert_eq!(one.expose(), master.derive(Purpose::Aead, &[b"ab", b"c"]).expose());
         assert_ne!(one.expose(), master.derive(Purpose::Aead, &[b"a", b"bc"]).expose());
         assert_ne!(one.expose(), master.derive(Purpose::Filter, &[b"ab", b"c"]).expose());
+        assert_eq!(one.numbered(7).expose(), one.numbered(7).expose());
+        assert_ne!(one.numbered(7).expose(), one.numbered(8).expose());
         assert_ne!(master.key_id(), MasterKey::from_bytes([2; 32]).key_id());
         assert!(master.same(&MasterKey::from_bytes([1; 32])));
         let mut near = [1; 32];

@@ -69,7 +69,8 @@ pub use entry::{SegmentParser, SegmentSource};
 pub use flood::Flood;
 #[cfg(feature = "client")]
 pub use form::{AnswerFormat, Exactness, Expected, PackingChoice};
-pub use form::{Evaluation, Runner, ServerTimings, Sink};
+pub use form::{Evaluation, Runner, ServerTimings, SessionKeys, Sink};
+pub use ciphervec_he::lattice::ring::is_session;
 pub use index::ServerIndex;
 pub use merge::merge_responses;
 pub use message::{QUERY_VERSION, WORDS_VERSION};

@@ -11,6 +11,8 @@ use super::{QueryKey, params::galois_element};
 use crate::error::{Error, Result};
 #[cfg(feature = "client")]
 use crate::random::random_bytes;
+#[cfg(feature = "client")]
+use zeroize::{Zeroize, Zeroizing};
 use crate::wire::{self, Header, KeyId, Kind, Reader, Scheme};
 use ciphervec_arith::sample::Stream;
 use ciphervec_arith::{convert, poly};
@@ -19,6 +21,15 @@ use ciphervec_arith::{convert, poly};
 pub(super) const FINE_LEVELS: u8 = 3;
 /// Bits of such a digit.
 pub(super) const DIGIT_BITS: u32 = 25;
+
+/// Epochs from here on are sessions: a client draws one for some queries of its own, and its evaluation
+/// keys follow from the number. Those before are counted up, one collection's for all its clients.
+pub const SESSION_EPOCHS: u32 = 1 << 31;
+
+/// Whether an epoch is a session of some client's.
+pub fn is_session(epoch: u32) -> bool {
+    epoch >= SESSION_EPOCHS
+}
 
 /// Digits of the key switching of a step.
 fn digits(level: u8) -> usize {
@@ -64,7 +75,8 @@ pub struct EvaluationKeys {
 }
 
 impl EvaluationKeys {
-    /// Keys for every level that `dimension` can use, each with a random seed of its own.
+    /// Keys for every level that `dimension` can use, each with a random seed of its own; those of a
+    /// session epoch are derived, and so the same each time.
     ///
     /// # Errors
     /// If the operating system's generator fails.
@@ -96,13 +108,16 @@ impl EvaluationKeys {
         digit: usize,
     ) -> Result<SwitchingKey> {
         use super::keys::transform;
-        use zeroize::Zeroize;
-        let seed = random_bytes::<32>()?;
-        let mut noise_seed = random_bytes::<32>()?;
+        let (seed, noise_seed) = match &secret.evaluation {
+            Some(seeds) => {
+                let (mask, noise) = seeds.of(level, digit);
+                (*mask.expose(), Zeroizing::new(*noise.expose()))
+            }
+            None => (random_bytes::<32>()?, Zeroizing::new(random_bytes::<32>()?)),
+        };
         let linear = SwitchingKey::expand_linear(ring, &seed);
         let mut errors = vec![0i32; DEGREE];
         Stream::new(&noise_seed, 0).gaussian(&mut errors);
-        noise_seed.zeroize();
         let mut rotated = vec![0; DEGREE];
         poly::permute(&mut rotated, &secret.residues, &ring.automorphisms[usize::from(level)]);
         debug_assert_eq!(galois_element(level) % 2, 1);
@@ -151,6 +166,11 @@ impl EvaluationKeys {
     /// Levels they reach.
     pub fn levels(&self) -> u8 {
         self.levels.len() as u8
+    }
+
+    /// Bytes of their polynomials in memory.
+    pub fn memory(&self) -> usize {
+        self.levels.iter().flatten().count() * size_of::<u64>() * 4 * DEGREE
     }
 
     /// The frame: index id, mask seed, epoch, number of levels, then per level and digit a seed and

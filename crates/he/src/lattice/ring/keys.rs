@@ -1,7 +1,7 @@
 //! Secrets, ring form: a master key enters, ternary polynomials leave. Owner only.
 
-use super::{DEGREE, Layout, Ring};
-use crate::keys::{MasterKey, Purpose};
+use super::{DEGREE, Layout, Ring, is_session};
+use crate::keys::{MasterKey, Purpose, Secret};
 use crate::lattice::SegmentId;
 use ciphervec_arith::convert;
 use ciphervec_arith::ntt::NttTable;
@@ -22,7 +22,25 @@ pub(super) fn transform(table: &NttTable, ternary: &[i8]) -> Vec<u64> {
 pub struct QueryKey {
     pub(super) ternary: Vec<i8>,
     pub(super) residues: Vec<u64>,
+    /// Of a session epoch alone.
+    pub(super) evaluation: Option<EvaluationSeeds>,
     epoch: u32,
+}
+
+/// What the evaluation keys of a session epoch are made of, so that whoever knows the epoch can make
+/// them again. Masks and noise have secrets of their own, and both are bound to what t is bound to:
+/// no noise is ever used under two masks, and no mask over two noises.
+pub(super) struct EvaluationSeeds {
+    masks: Secret,
+    noise: Secret,
+}
+
+impl EvaluationSeeds {
+    /// The seed of the public mask, and that of the noise, of the key for one digit of a step.
+    pub fn of(&self, level: u8, digit: usize) -> (Secret, Secret) {
+        let number = u16::from_le_bytes([level, digit as u8]);
+        (self.masks.numbered(number), self.noise.numbered(number))
+    }
 }
 
 impl QueryKey {
@@ -33,7 +51,11 @@ impl QueryKey {
         let mut ternary = vec![0; DEGREE];
         Stream::new(seed.expose(), 0).ternary(&mut ternary);
         let residues = transform(&ring.ciphertext, &ternary);
-        QueryKey { ternary, residues, epoch }
+        let evaluation = is_session(epoch).then(|| EvaluationSeeds {
+            masks: master.derive(Purpose::SessionMask, &parts),
+            noise: master.derive(Purpose::SessionNoise, &parts),
+        });
+        QueryKey { ternary, residues, evaluation, epoch }
     }
 
     /// The epoch.

@@ -31,7 +31,7 @@ mod seal;
 
 pub use bound::{Hints, Vectors};
 pub use expand::{Expanded, expand, expand_halves};
-pub use galois::{Binding, EvaluationKeys};
+pub use galois::{Binding, EvaluationKeys, SESSION_EPOCHS, is_session};
 pub use half::{join_halves, write_halves};
 #[cfg(feature = "client")]
 pub use keys::{QueryKey, SegmentKey};

@@ -26,12 +26,15 @@ use ciphervec_he::wire::{KeyId, Reader};
 use std::sync::{Arc, Mutex};
 use zeroize::Zeroizing;
 
+/// Query keys that are kept: sessions come and go.
+const QUERY_KEYS: usize = 8;
+
 pub struct RingKeyHolder {
     pub(super) spec: IndexSpec,
     pub(super) rows: Rows,
     pub(super) ring: Ring,
     masks: Masks,
-    /// Query keys by epoch, derived once.
+    /// The latest query keys.
     query_keys: Mutex<Vec<Arc<QueryKey>>>,
 }
 
@@ -50,6 +53,9 @@ impl RingKeyHolder {
         }
         let key = QueryKey::derive(&self.ring, root.master(), &self.spec.binding(), epoch);
         let key = Arc::new(key);
+        if keys.len() == QUERY_KEYS {
+            keys.remove(0);
+        }
         keys.push(Arc::clone(&key));
         key
     }
