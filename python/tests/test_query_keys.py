@@ -153,9 +153,7 @@ def test_what_was_sent_again_counts(make: Make, wire: Wire, rows: np.ndarray, fe
     assert wire.runs() == [3, 1, 3, 3, 3]
 
 
-def test_keys_that_a_server_has_lost_are_brought_again(
-    tmp_path: Path, keys: Keys, rows: np.ndarray
-) -> None:
+def test_keys_that_a_server_has_lost_are_brought_again(tmp_path: Path, keys: Keys, rows: np.ndarray) -> None:
     """It is restarted between two queries, and between a query and its tokens; the same bytes are answered."""
     data, wire = tmp_path / "db", Wire()
     with LocalServer(data) as server:
@@ -365,7 +363,7 @@ def test_a_fork_takes_none_of_its_parents(tmp_path: Path, keys: Keys) -> None:
             os.write(writing, repr((taken.epoch, taken.take(owner, 1, lasting=True))).encode())
             os._exit(0)
         os.waitpid(child, 0)
-        before, (theirs, fresh) = eval(os.read(reading, 200))  # noqa: S307, what was written above
+        before, (theirs, fresh) = eval(os.read(reading, 200))
         assert before is None
         used = taken._counts.look(taken._name).used  # type: ignore[union-attr]
         if folder is None:

@@ -55,9 +55,7 @@ def most_queries() -> int:
     return query_keys.QUERIES_PER_KEY
 
 
-def answered(
-    segments: Segments, query: bytes, epoch: int, queries: int, sink: Sink | None = None
-) -> Answer:
+def answered(segments: Segments, query: bytes, epoch: int, queries: int, sink: Sink | None = None) -> Answer:
     """The server's answer to a message of so many queries made under this epoch; without its bytes where
     they go to `sink`. Other threads may go on while a server across a network works."""
     server = segments.server

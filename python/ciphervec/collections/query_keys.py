@@ -90,7 +90,7 @@ class _Memory:
     def look(self, name: str) -> Session | None:
         return self._sessions.get(name)
 
-    def take(self, name: str, least: int, most: int) -> tuple[Session, int]:  # noqa: ARG002, as the other
+    def take(self, name: str, least: int, most: int) -> tuple[Session, int]:
         self._sessions[name], count = _took(self.look(name), least, least)
         return self._sessions[name], count
 

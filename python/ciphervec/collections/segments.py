@@ -30,8 +30,8 @@ from .keys import Keys
 from .owner import Owner
 from .payloads import Payloads
 from .pins import Pins
-from .query_keys import QueryKeys
 from .quarantine import Quarantine
+from .query_keys import QueryKeys
 from .routing.opened import OpenedRouting
 from .routing.table import RoutingTable
 from .spec import Description

@@ -395,7 +395,7 @@ class RemoteBackend:
         """As `evaluate`; the answer goes to `sink` as it comes, and its version leaves."""
         return self._ask(query, sink, again)[1]
 
-    def lacks(self, epoch: int) -> bool:  # noqa: ARG002, the server says so when it is asked
+    def lacks(self, epoch: int) -> bool:
         return False
 
     def hold(self, evaluation: bytes) -> bool:
@@ -423,9 +423,7 @@ class RemoteBackend:
             )
         return False
 
-    def _ask(
-        self, query: bytes, sink: Sink | None, again: Callable[[], None] | None
-    ) -> tuple[Reply, int]:
+    def _ask(self, query: bytes, sink: Sink | None, again: Callable[[], None] | None) -> tuple[Reply, int]:
         doing = f"cannot query {self._name!r}"
         since = self._store.trust.version
         headers = {"Content-Type": _OCTETS}

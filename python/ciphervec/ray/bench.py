@@ -99,15 +99,15 @@ class _Through:
     def __init__(self, pool: ScannerPool) -> None:
         self.pool, self.query = pool, b""
 
-    def evaluate(self, query: bytes, again: Callable[[], None] | None = None) -> Answer:  # noqa: ARG002
+    def evaluate(self, query: bytes, again: Callable[[], None] | None = None) -> Answer:
         self.query = query
         answer = self.pool.answer(query)
         return Answer(answer.data, answer.version)
 
-    def lacks(self, epoch: int) -> bool:  # noqa: ARG002
+    def lacks(self, epoch: int) -> bool:
         return False
 
-    def hold(self, evaluation: bytes) -> bool:  # noqa: ARG002, scanners have the collection's keys alone
+    def hold(self, evaluation: bytes) -> bool:
         return False
 
     def evaluate_into(self, query: bytes, sink: Sink, again: Callable[[], None] | None = None) -> int:

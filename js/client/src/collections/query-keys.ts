@@ -45,8 +45,7 @@ export class QueryKeys {
 
   /** The session under which so many queries may be asked now, and whether it was drawn just now. They are counted. */
   take(keyId: string, queries: number): { epoch: number; fresh: boolean } {
-    const fresh =
-      this.#epoch === null || this.#keyId !== keyId || this.#used + queries > QUERIES_PER_KEY;
+    const fresh = this.#epoch === null || this.#keyId !== keyId || this.#used + queries > QUERIES_PER_KEY;
     if (fresh) {
       const drawn = random(4);
       this.#epoch = SESSIONS + (new DataView(drawn.buffer, drawn.byteOffset).getUint32(0) % SESSIONS);

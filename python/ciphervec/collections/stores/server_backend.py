@@ -118,10 +118,10 @@ class LocalBackend:
                 continue
             store.load_into(self.index, segment.id, tagged=TAGS in segment.blobs)
 
-    def evaluate(self, query: bytes, again: Callable[[], None] | None = None) -> Answer:  # noqa: ARG002
+    def evaluate(self, query: bytes, again: Callable[[], None] | None = None) -> Answer:
         return Answer(self.index.evaluate(query), self._store.version)
 
-    def evaluate_into(self, query: bytes, sink: Sink, again: Callable[[], None] | None = None) -> int:  # noqa: ARG002
+    def evaluate_into(self, query: bytes, sink: Sink, again: Callable[[], None] | None = None) -> int:
         sink.restart()
         self.index.evaluate_into(query, sink.write)
         return self._store.version
