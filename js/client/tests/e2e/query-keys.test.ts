@@ -19,7 +19,7 @@ const keysOf = ({ seen }: TestProxy) =>
 /** How many queries were sent under each epoch, as often as they were. */
 const usedOf = ({ seen }: TestProxy) => {
   const used = new Map<number, number>();
-  for (const { path, body } of seen.filter(({ path }) => path.endsWith("/query")))
+  for (const { body } of seen.filter(({ path }) => path.endsWith("/query")))
     used.set(number(body, 77), (used.get(number(body, 77)) ?? 0) + number(body, 72));
   return used;
 };
