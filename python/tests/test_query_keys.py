@@ -272,7 +272,7 @@ def test_other_keys_take_another_session(make: Make, wire: Wire, keys: Keys, row
     assert len({*wire.keys, *theirs.keys}) == 4
 
 
-@pytest.mark.parametrize("routing", [None, Clusters(rows=10)])
+@pytest.mark.parametrize("routing", [None, Clusters(count=4, probes=1, decoys=1)])
 def test_an_event_loop_and_routes_keep_the_count(
     make: Make, wire: Wire, rows: np.ndarray, few: int, routing: Clusters | None, server_url: str, keys: Keys
 ) -> None:

@@ -7,10 +7,10 @@ Whatever goes to a server under a query key goes through here: counted before it
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 
 from ..errors import ServerError
+from ..ingest.remarks import remark
 from . import query_keys
 from .owner import Owner
 from .segments import Segments
@@ -113,20 +113,18 @@ def _asked_outside(segments: Segments, queries: int) -> None:
     before = keys.asked_outside
     keys.asked_outside += queries
     if before // most != keys.asked_outside // most:
-        warnings.warn(
+        remark(
             f"{keys.asked_outside:,} queries of this client were asked under one query key of "
-            f"{segments.description.spec.collection!r}. Begin another with rotate_query_key().",
-            stacklevel=9,  # whoever called query
+            f"{segments.description.spec.collection!r}. Begin another with rotate_query_key()."
         )
 
 
 def _say_refused(segments: Segments) -> None:
-    warnings.warn(
+    remark(
         f"the server of {segments.description.spec.collection!r} takes no query keys of its clients: it is of a release before "
         "0.2, or a front of scanners. Queries are asked under the collection's own query key, which changes with "
         "rotate_query_key() alone. SECURITY.md says what a server that lies learns of a key; upgrade the server, or rotate "
-        f"it every {query_keys.QUERIES_PER_KEY:,} queries.",
-        stacklevel=9,  # whoever called query
+        f"it every {query_keys.QUERIES_PER_KEY:,} queries."
     )
 
 

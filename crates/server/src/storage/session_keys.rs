@@ -88,12 +88,7 @@ impl SessionStore {
     ///
     /// # Errors
     /// [`DatabaseError::SessionExists`] where it has brought others for this session.
-    pub fn put(
-        &self,
-        token: &str,
-        index: [u8; 8],
-        keys: SessionKeys,
-    ) -> Result<(), DatabaseError> {
+    pub fn put(&self, token: &str, index: [u8; 8], keys: SessionKeys) -> Result<(), DatabaseError> {
         let place = Place { token: token.to_owned(), index, epoch: keys.epoch() };
         let mut held = self.lock();
         held.clock += 1;

@@ -46,8 +46,7 @@ fn forged(client: &Client, epoch: u32) -> Vec<u8> {
 async fn keys_serve_the_token_that_brought_them_and_are_never_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tokens.json");
-    let bearer =
-        |verb| format!("Bearer {}", *make_token(&file, "faces", &[verb]).token);
+    let bearer = |verb| format!("Bearer {}", *make_token(&file, "faces", &[verb]).token);
     let (admin, alice, mallory) = (bearer(Verb::Admin), bearer(Verb::Query), bearer(Verb::Query));
     let reader = bearer(Verb::Read);
     let site = Site::on(folder, &["--tokens", file.to_str().unwrap()]);
@@ -55,14 +54,15 @@ async fn keys_serve_the_token_that_brought_them_and_are_never_replaced() {
     let mut client = Client::new("faces", KIND);
     filled(&site, &mut client, &headers(&admin)).await;
     let (asked, keys) = (query(&client, SESSION), client.evaluation(SESSION));
-    let ask = async |token| {
-        site.send("POST", QUERY, &headers(token), asked.to_bytes().to_vec()).await
-    };
-    let bring = async |token, keys: &[u8]| {
-        site.send("PUT", KEYS, &headers(token), keys.to_vec()).await
-    };
+    let ask =
+        async |token| site.send("POST", QUERY, &headers(token), asked.to_bytes().to_vec()).await;
+    let bring =
+        async |token, keys: &[u8]| site.send("PUT", KEYS, &headers(token), keys.to_vec()).await;
     let missing = ask(&alice).await;
-    assert_eq!((missing.status.as_u16(), kind(&missing)), (409, "urn:ciphervec:query-keys-missing".into()));
+    assert_eq!(
+        (missing.status.as_u16(), kind(&missing)),
+        (409, "urn:ciphervec:query-keys-missing".into())
+    );
     assert!(missing.json()["hint"].as_str().unwrap().contains("query-keys"));
     // What another token has brought is not what alice's queries are answered with, whoever was first.
     assert_eq!(bring(&mallory, &forged(&client, SESSION)).await.status, 204);

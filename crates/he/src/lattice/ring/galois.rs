@@ -11,25 +11,16 @@ use super::{QueryKey, params::galois_element};
 use crate::error::{Error, Result};
 #[cfg(feature = "client")]
 use crate::random::random_bytes;
-#[cfg(feature = "client")]
-use zeroize::{Zeroize, Zeroizing};
 use crate::wire::{self, Header, KeyId, Kind, Reader, Scheme};
 use ciphervec_arith::sample::Stream;
 use ciphervec_arith::{convert, poly};
+#[cfg(feature = "client")]
+use zeroize::{Zeroize, Zeroizing};
 
 /// Steps whose key switching takes two digits.
 pub(super) const FINE_LEVELS: u8 = 3;
 /// Bits of such a digit.
 pub(super) const DIGIT_BITS: u32 = 25;
-
-/// Epochs from here on are sessions: a client draws one for some queries of its own, and its evaluation
-/// keys follow from the number. Those before are counted up, one collection's for all its clients.
-pub const SESSION_EPOCHS: u32 = 1 << 31;
-
-/// Whether an epoch is a session of some client's.
-pub fn is_session(epoch: u32) -> bool {
-    epoch >= SESSION_EPOCHS
-}
 
 /// Digits of the key switching of a step.
 fn digits(level: u8) -> usize {

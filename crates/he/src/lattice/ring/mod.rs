@@ -31,7 +31,7 @@ mod seal;
 
 pub use bound::{Hints, Vectors};
 pub use expand::{Expanded, expand, expand_halves};
-pub use galois::{Binding, EvaluationKeys, SESSION_EPOCHS, is_session};
+pub use galois::{Binding, EvaluationKeys};
 pub use half::{join_halves, write_halves};
 #[cfg(feature = "client")]
 pub use keys::{QueryKey, SegmentKey};
@@ -39,7 +39,7 @@ pub use layout::Layout;
 pub use masks::{MaskSums, Masks};
 #[cfg(feature = "client")]
 pub use open::{QueryOpener, unseal};
-pub use params::{DEGREE, MAX_LEVEL, POLY_BYTES, PRIME_BITS, Ring};
+pub use params::{DEGREE, MAX_LEVEL, POLY_BYTES, PRIME_BITS, Ring, SESSION_EPOCHS, is_session};
 pub use query::{Ciphertext, Half};
 pub use response::{AnswerWords, write_answer};
 pub use scan::{Sums, scan};

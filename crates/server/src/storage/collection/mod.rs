@@ -374,7 +374,8 @@ impl Collection {
         let held = self.held();
         let session = held.index.session_of(&query);
         let index = held.description.spec.id();
-        let keys = session.map(|epoch| self.engine.sessions.get(token, index, epoch)).transpose()?;
+        let keys =
+            session.map(|epoch| self.engine.sessions.get(token, index, epoch)).transpose()?;
         self.ask(Asked { query, keys }).await
     }
 
