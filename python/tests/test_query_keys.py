@@ -27,9 +27,10 @@ from ciphervec import (
     Owner,
     PersistentClient,
     PinMismatch,
+    PoolExhausted,
     ServerError,
 )
-from ciphervec.collections import query_keys
+from ciphervec.collections import flooding, query_keys
 from ciphervec.collections.query_keys import SESSIONS, QueryKeys
 from ciphervec.collections.routing.clusters import Clusters
 from ciphervec.http import AsyncHttpClient, LocalServer
@@ -406,3 +407,16 @@ def test_what_others_are_shown_is_counted_by_session(make: Make, rows: np.ndarra
     made.query(rows[:1], 2, audience="others")
     assert made.info()["query_key"]["session"] not in (epoch, None)
     assert plan.rows_left - made.flooding_plan().rows_left == len(rows)
+
+
+def test_a_session_that_others_have_used_up_is_over(
+    make: Make, wire: Wire, rows: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flooding, "allowance", lambda noise: 100)
+    made = books(make(transport=wire), rows)
+    shown: dict[str, Any] = {"audience": "others", "flooding": 2.0**-4}
+    for i in range(5):
+        made.query(rows[i], 2, **shown)
+    assert len(rows) == 40 and wire.runs() == [2, 2, 1]
+    with pytest.raises(PoolExhausted, match="as many scores as the query key"):
+        made.query(rows[:3], 2, **shown)  # more than any has

@@ -50,6 +50,17 @@ def query_epoch(segments: Segments, queries: int) -> int:
     return epoch if held and segments.owner is owner else query_epoch(segments, queries)
 
 
+def renew_for_others(segments: Segments, queries: int, flooding: float) -> None:
+    """End a session that has not as many flooded scores left as so many queries of every row take, if a
+    new one has."""
+    owner, keys = segments.owner, segments.query_keys
+    if keys.epoch is None:
+        return
+    plan = owner.flooding_plan(flooding, keys.epoch)
+    if plan.rows_left < queries * len(owner) <= plan.rows_an_epoch:
+        keys.end(owner, lasting=segments.store.shared)
+
+
 def most_queries() -> int:
     """How many queries one message may have at most, for its key to serve them."""
     return query_keys.QUERIES_PER_KEY
@@ -128,4 +139,4 @@ def _say_refused(segments: Segments) -> None:
     )
 
 
-__all__ = ["answered", "most_queries", "query_epoch"]
+__all__ = ["answered", "most_queries", "query_epoch", "renew_for_others"]

@@ -12,7 +12,7 @@ from ..errors import Conflict
 from ..ingest.arrays import FloatArray, Id
 from ..ingest.where import Where
 from .allowed import Allowed, Listed
-from .asking import answered, most_queries, query_epoch
+from .asking import answered, most_queries, query_epoch, renew_for_others
 from .audience import Audience
 from .filtering import passes, passing
 from .flooding import DEVIATION
@@ -114,6 +114,8 @@ def _ask(
     """One message to the server and back. Raises Conflict when the collection has changed too
     much meanwhile."""
     routed = segments.description.routing is not None
+    if audience == "others" and segments.description.spec.mode == "sealed":
+        renew_for_others(segments, len(rows), flooding)
     query = None if routed else sealed_with_tokens(segments, rows, tags, audience)
     if not routed and query is None and is_long(segments.owner, len(rows)):
 
