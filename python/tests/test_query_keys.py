@@ -409,6 +409,19 @@ def test_what_others_are_shown_is_counted_by_session(make: Make, rows: np.ndarra
     assert plan.rows_left - made.flooding_plan().rows_left == len(rows)
 
 
+@pytest.mark.parametrize(
+    ("dimension", "length"),
+    [(16, 358_736), (128, 512_432), (512, 614_896), (1024, 666_128), (4096, 768_592), (16_384, 666_128)],
+)
+def test_keys_are_as_long_as_the_documentation_says_and_follow_from_the_number(
+    keys: Keys, dimension: int, length: int
+) -> None:
+    owner, again = (Owner(keys, IndexSpec("books", dimension, "cosine", "sealed")) for _ in range(2))
+    made = owner.evaluation_at(SESSIONS + 7).to_bytes()
+    assert len(made) == length and made == again.evaluation_at(SESSIONS + 7).to_bytes()
+    assert owner.evaluation_at(7).to_bytes() != again.evaluation_at(7).to_bytes()
+
+
 def test_a_session_that_others_have_used_up_is_over(
     make: Make, wire: Wire, rows: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
