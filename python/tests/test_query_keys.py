@@ -29,6 +29,7 @@ from ciphervec import (
     PinMismatch,
     PoolExhausted,
     ServerError,
+    _native,
 )
 from ciphervec.collections import flooding, query_keys
 from ciphervec.collections.query_keys import SESSIONS, QueryKeys
@@ -420,6 +421,14 @@ def test_keys_are_as_long_as_the_documentation_says_and_follow_from_the_number(
     made = owner.evaluation_at(SESSIONS + 7).to_bytes()
     assert len(made) == length and made == again.evaluation_at(SESSIONS + 7).to_bytes()
     assert owner.evaluation_at(7).to_bytes() != again.evaluation_at(7).to_bytes()
+
+
+def test_the_keys_of_a_session_are_the_same_everywhere_and_for_good() -> None:
+    """Of every platform, back-end and release: a client makes them again, and answers name them by their hash."""
+    keys = Keys(_native.Keys._from_master(bytes([3]) * 32))
+    owner = Owner(keys, IndexSpec("books", 16, "cosine", "sealed"))
+    made = _native.blake3(owner.evaluation_at(SESSIONS + 7).to_bytes()).hex()
+    assert made == "201100f29c750043ae9c81fc3209354e11f1a252d0c93c4dad06d5cee9e6fcac"
 
 
 def test_a_session_that_others_have_used_up_is_over(
